@@ -1,0 +1,1 @@
+from softnum.formats import *  # noqa

@@ -1,0 +1,529 @@
+"""Number formats: what a code means, stated as independent facts.
+
+A format says how many bits a code has and which value each code stands for. It holds no arithmetic: rounding and
+overflow are arguments of an operation, never properties of a format.
+
+Sources: IEEE Std 754-2019 (binary16/32/64), OCP 8-bit Floating Point Specification (OFP8) r1.0 (e5m2, e4m3fn),
+OCP Microscaling Formats (MX) r1.0 (e8m0fnu, e3m2fn, e2m3fn, e2m1fn), Agrawal et al. 2019 (dlfloat16),
+Noune et al. 2022 (the fnuz formats), IEEE P3109 interim report (binaryKpP...).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+__all__ = ["FixedFormat", "FloatFormat", "Format", "format", "format_names"]
+
+MAX_EXPONENT_BITS = 15
+MAX_PRECISION = 62
+MAX_BITS = 64
+
+# specials= names a usual set of the independent facts: (nan_codes, infinities, negative_zero when signed)
+_SPECIALS = {
+    "ieee": ("ieee", True, True),
+    "fn": ("all_ones", False, True),
+    "fnuz": ("negative_zero", False, False),
+    "p3109": ("negative_zero", True, False),
+    "none": ("none", False, True),
+}
+_NAN_CODES = ("ieee", "all_ones", "negative_zero", "none")
+_LOWEST_BINADES = ("subnormal", "normal", "zero")
+
+
+def _storage_dtype(bits: int) -> np.dtype:
+    for width in (8, 16, 32, 64):
+        if bits <= width:
+            return np.dtype(f"uint{width}")
+    raise ValueError(f"no storage type holds {bits} bits (limit {MAX_BITS})")
+
+
+def _exact(value: Fraction) -> float | Fraction:
+    """The value as a float where binary64 holds it exactly, else as the Fraction it is."""
+    try:
+        as_float = float(value)
+    except OverflowError:
+        return value
+    return as_float if Fraction(as_float) == value else value
+
+
+def _check_int(what: str, value: object, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{what} must be an integer, got {value!r}")
+    if not low <= value <= high:
+        raise ValueError(f"{what} must lie in {low}..{high}, got {value}")
+    return int(value)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class FloatFormat:
+    """A binary floating-point format.
+
+    A code holds, from its most significant bit, the sign (if ``signed``), ``exponent_bits`` of biased exponent and
+    ``mantissa_bits`` of fraction. Formats compare and hash by these facts; the name does not count.
+
+    Parameters
+    ----------
+    exponent_bits : int
+        Width of the exponent field, 1 to 15 bits.
+    mantissa_bits : int
+        Width of the stored fraction in bits; the precision is one more, at most 62.
+    bias : int, optional
+        Exponent bias. Default ``2**(exponent_bits-1) - 1``, and ``2**(exponent_bits-1)`` for "fnuz" and "p3109".
+    signed : bool
+        Whether a sign bit leads the code.
+    subnormals : bool
+        False is short for ``lowest_binade="zero"``.
+    specials : {"ieee", "fn", "fnuz", "p3109", "none"}
+        The usual sets of the four facts below: "ieee" has infinities and NaNs; in "fn" only all-ones is NaN and there is
+        no infinity (OCP E4M3); "fnuz" keeps its one NaN in -0's code, without infinity or -0; "p3109" likewise, with
+        the infinities in the largest codes; in "none" every code is finite (OCP FP6/FP4).
+    name : str, optional
+        What to call it; ``"e5m2"``-like by default.
+    nan_codes : {"ieee", "all_ones", "negative_zero", "none"}, optional
+        Where the NaNs lie. "ieee": the highest exponent with a fraction that is not zero.
+    infinities : bool, optional
+        Whether there are infinities ("ieee": highest exponent, fraction 0; else the largest magnitudes not NaN).
+    negative_zero : bool, optional
+        Whether -0 is a value of its own.
+    has_zero : bool, optional
+        Whether code 0 is the value 0 (else it is the smallest normal, as in e8m0fnu).
+    lowest_binade : {"subnormal", "normal", "zero"}, optional
+        What exponent field 0 means: subnormal numbers; normal ones (with code 0 the zero, if ``has_zero``: dlfloat16);
+        or nothing but zero, so that results round among 0 and the smallest normal.
+
+    Raises
+    ------
+    ValueError
+        If a width is out of range or the facts contradict each other.
+
+    Examples
+    --------
+    >>> from softnum import FloatFormat
+    >>> f = FloatFormat(4, 3, specials="fn")
+    >>> f.bits, f.max, f.smallest_subnormal
+    (8, 448.0, 0.001953125)
+    """
+
+    exponent_bits: int
+    mantissa_bits: int
+    bias: int
+    signed: bool
+    nan_codes: str
+    infinities: bool
+    negative_zero: bool
+    has_zero: bool
+    lowest_binade: str
+    name: str = field(compare=False)
+
+    kind = "float"
+
+    def __init__(
+        self,
+        exponent_bits: int,
+        mantissa_bits: int,
+        *,
+        bias: int | None = None,
+        signed: bool = True,
+        subnormals: bool = True,
+        specials: str = "ieee",
+        name: str | None = None,
+        nan_codes: str | None = None,
+        infinities: bool | None = None,
+        negative_zero: bool | None = None,
+        has_zero: bool = True,
+        lowest_binade: str | None = None,
+    ) -> None:
+        e = _check_int("exponent_bits", exponent_bits, 1, MAX_EXPONENT_BITS)
+        m = _check_int("mantissa_bits", mantissa_bits, 0, MAX_PRECISION - 1)
+        if e + m + bool(signed) > MAX_BITS:
+            raise ValueError(f"a code has at most {MAX_BITS} bits, got {e + m + bool(signed)}")
+        if specials not in _SPECIALS:
+            raise ValueError(f"specials must be one of {', '.join(_SPECIALS)}, got {specials!r}")
+        default_nan, default_inf, default_negative_zero = _SPECIALS[specials]
+        if not signed and default_nan == "negative_zero":
+            default_nan = "all_ones"
+        nan_codes = default_nan if nan_codes is None else nan_codes
+        if nan_codes not in _NAN_CODES:
+            raise ValueError(f"nan_codes must be one of {', '.join(_NAN_CODES)}, got {nan_codes!r}")
+        infinities = default_inf if infinities is None else bool(infinities)
+        negative_zero = (default_negative_zero and bool(signed)) if negative_zero is None else bool(negative_zero)
+        if lowest_binade is None:
+            lowest_binade = "subnormal" if subnormals else "zero"
+        elif not subnormals and lowest_binade == "subnormal":
+            raise ValueError("subnormals=False contradicts lowest_binade='subnormal'")
+        if lowest_binade not in _LOWEST_BINADES:
+            raise ValueError(f"lowest_binade must be one of {', '.join(_LOWEST_BINADES)}, got {lowest_binade!r}")
+        if nan_codes == "ieee" and m == 0:
+            raise ValueError("nan_codes='ieee' with mantissa_bits=0 leaves no code for NaN; use specials='fn' or 'none'")
+        if nan_codes == "ieee" and not infinities:
+            raise ValueError("nan_codes='ieee' implies infinities; for NaN without infinity use specials='fn'")
+        if nan_codes == "negative_zero" and (negative_zero or not signed):
+            raise ValueError("nan_codes='negative_zero' needs a signed format without -0")
+        if negative_zero and not signed:
+            raise ValueError("an unsigned format has no -0")
+        if negative_zero and not has_zero:
+            raise ValueError("a format without zero has no -0")
+        if not has_zero and lowest_binade != "normal":
+            raise ValueError("has_zero=False needs lowest_binade='normal'")
+        if not has_zero and signed:
+            raise ValueError("has_zero=False needs signed=False")
+        if bias is None:
+            bias = 2 ** (e - 1) - (0 if specials in ("fnuz", "p3109") else 1)
+        bias = _check_int("bias", bias, -(2**16), 2**16)
+        facts = dict(
+            exponent_bits=e, mantissa_bits=m, bias=bias, signed=bool(signed), nan_codes=nan_codes,
+            infinities=infinities, negative_zero=negative_zero, has_zero=bool(has_zero), lowest_binade=lowest_binade,
+        )  # fmt: skip
+        for key, value in facts.items():
+            object.__setattr__(self, key, value)
+        if self.max_code < (1 if has_zero else 0):
+            raise ValueError(f"exponent_bits={e}, mantissa_bits={m} leaves no finite value but zero")
+        object.__setattr__(self, "name", name or self._default_name())
+
+    def _default_name(self) -> str:
+        plain = FloatFormat.__new__(FloatFormat)
+        for key, value in _ieee_facts(self.exponent_bits, self.mantissa_bits).items():
+            object.__setattr__(plain, key, value)
+        stem = f"e{self.exponent_bits}m{self.mantissa_bits}"
+        return stem if self == plain else stem + "_custom"
+
+    # -- where the codes lie ------------------------------------------------------------------------------------------
+    @property
+    def bits(self) -> int:
+        """Width of a code in bits."""
+        return self.exponent_bits + self.mantissa_bits + self.signed
+
+    @property
+    def precision(self) -> int:
+        """Bits of a normal number's significand, the hidden one included."""
+        return self.mantissa_bits + 1
+
+    @property
+    def _top_code(self) -> int:
+        return (1 << (self.exponent_bits + self.mantissa_bits)) - 1
+
+    @property
+    def inf_code(self) -> int | None:
+        """Magnitude code of infinity, or None."""
+        if not self.infinities:
+            return None
+        if self.nan_codes == "ieee":
+            return ((1 << self.exponent_bits) - 1) << self.mantissa_bits
+        return self._top_code - (self.nan_codes == "all_ones")
+
+    @property
+    def max_code(self) -> int:
+        """Magnitude code of the largest finite value."""
+        if self.infinities:
+            return self.inf_code - 1
+        return self._top_code - (self.nan_codes == "all_ones")
+
+    @property
+    def nan_code(self) -> int | None:
+        """The canonical NaN's code (positive, quiet bit only), or None."""
+        return {
+            "ieee": (self._top_code + 1) - (1 << self.mantissa_bits) + (1 << max(self.mantissa_bits - 1, 0)),
+            "all_ones": self._top_code,
+            "negative_zero": 1 << (self.bits - 1),
+            "none": None,
+        }[self.nan_codes]
+
+    # -- values -------------------------------------------------------------------------------------------------------
+    @property
+    def emin(self) -> int:
+        """Exponent of the lowest binade of normal numbers."""
+        return (0 if self.lowest_binade == "normal" else 1) - self.bias
+
+    @property
+    def emax(self) -> int:
+        """Exponent of the largest finite value."""
+        return (self.max_code >> self.mantissa_bits) - self.bias
+
+    @cached_property
+    def max(self) -> float | Fraction:
+        """Largest finite value: a float where binary64 holds it, else a Fraction."""
+        fraction = self.max_code & ((1 << self.mantissa_bits) - 1)
+        scale = Fraction(2) ** (self.emax - self.mantissa_bits)
+        return _exact(((1 << self.mantissa_bits) + fraction) * scale)
+
+    @property
+    def min(self) -> float | Fraction:
+        """Lowest finite value: -max, or the least value of an unsigned format."""
+        if self.signed:
+            return -self.max
+        return 0.0 if self.has_zero else self.smallest_normal
+
+    @property
+    def smallest_normal(self) -> float | Fraction:
+        """Smallest positive normal value."""
+        first = 1 if self.lowest_binade == "normal" and self.has_zero and self.mantissa_bits else 0
+        extra = 1 if self.lowest_binade == "normal" and self.has_zero and not self.mantissa_bits else 0
+        return _exact(((1 << self.mantissa_bits) + first) * Fraction(2) ** (self.emin + extra - self.mantissa_bits))
+
+    @property
+    def smallest_subnormal(self) -> float | Fraction:
+        """Smallest positive value; the smallest normal where there are no subnormals."""
+        if self.lowest_binade != "subnormal" or self.mantissa_bits == 0:
+            return self.smallest_normal
+        return _exact(Fraction(2) ** (self.emin - self.mantissa_bits))
+
+    @property
+    def epsilon(self) -> float | Fraction:
+        """Distance from 1 to the next larger value of this precision: ``2**-mantissa_bits``."""
+        return _exact(Fraction(2) ** -self.mantissa_bits)
+
+    @property
+    def storage_dtype(self) -> np.dtype:
+        """The NumPy type of an array of codes: the smallest unsigned integer that holds one."""
+        return _storage_dtype(self.bits)
+
+    @property
+    def has_nan(self) -> bool:
+        """Whether some code is NaN."""
+        return self.nan_codes != "none"
+
+    def __repr__(self) -> str:
+        parts = [str(self.exponent_bits), str(self.mantissa_bits)]
+        specials = next(
+            (
+                key
+                for key, (nan, inf, nz) in _SPECIALS.items()
+                if (nan, inf, nz and self.signed) == (self.nan_codes, self.infinities, self.negative_zero)
+            ),
+            None,
+        )
+        probe = specials or "ieee"
+        half = 2 ** (self.exponent_bits - 1)
+        if self.bias != half - (0 if probe in ("fnuz", "p3109") else 1):
+            parts.append(f"bias={self.bias}")
+        if not self.signed:
+            parts.append("signed=False")
+        if specials is None:
+            parts += [
+                f"nan_codes={self.nan_codes!r}", f"infinities={self.infinities}", f"negative_zero={self.negative_zero}",
+            ]  # fmt: skip
+        elif specials != "ieee":
+            parts.append(f"specials={specials!r}")
+        if not self.has_zero:
+            parts.append("has_zero=False")
+        if self.lowest_binade != "subnormal":
+            parts.append(f"lowest_binade={self.lowest_binade!r}")
+        parts.append(f"name={self.name!r}")
+        return f"FloatFormat({', '.join(parts)})"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __reduce__(self):
+        facts = {key: getattr(self, key) for key in self.__dataclass_fields__ if not key.endswith("t_bits")}
+        facts.pop("mantissa_bits")
+        return _rebuild_float, (self.exponent_bits, self.mantissa_bits, tuple(facts.items()))
+
+
+def _rebuild_float(exponent_bits: int, mantissa_bits: int, facts: tuple) -> FloatFormat:
+    return FloatFormat(exponent_bits, mantissa_bits, **dict(facts))
+
+
+def _ieee_facts(exponent_bits: int, mantissa_bits: int) -> dict:
+    return dict(
+        exponent_bits=exponent_bits, mantissa_bits=mantissa_bits, bias=2 ** (exponent_bits - 1) - 1, signed=True,
+        nan_codes="ieee", infinities=True, negative_zero=True, has_zero=True, lowest_binade="subnormal",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class FixedFormat:
+    """A fixed-point format: an integer (two's complement if signed) times ``2**-fraction_bits``.
+
+    Parameters
+    ----------
+    integer_bits : int
+        Bits before the point, the sign bit included (0 to 64).
+    fraction_bits : int
+        Bits after the point (0 to 64). ``integer_bits + fraction_bits`` is the width of a code, 1 to 64.
+    signed : bool
+        Two's complement if true.
+
+    Raises
+    ------
+    ValueError
+        If a width is out of range.
+
+    Examples
+    --------
+    >>> from softnum import FixedFormat
+    >>> f = FixedFormat(4, 4)
+    >>> f.name, f.bits, f.min, f.max, f.epsilon
+    ('q4.4', 8, -8.0, 7.9375, 0.0625)
+    """
+
+    integer_bits: int
+    fraction_bits: int
+    signed: bool
+
+    kind = "fixed"
+    has_nan = False
+    infinities = False
+    negative_zero = False
+    has_zero = True
+
+    def __init__(self, integer_bits: int, fraction_bits: int, *, signed: bool = True) -> None:
+        i = _check_int("integer_bits", integer_bits, 0, MAX_BITS)
+        f = _check_int("fraction_bits", fraction_bits, 0, MAX_BITS)
+        if not 1 <= i + f <= MAX_BITS:
+            raise ValueError(f"integer_bits + fraction_bits must lie in 1..{MAX_BITS}, got {i + f}")
+        if signed and i + f < 2:
+            raise ValueError("a signed fixed-point format needs at least 2 bits")
+        object.__setattr__(self, "integer_bits", i)
+        object.__setattr__(self, "fraction_bits", f)
+        object.__setattr__(self, "signed", bool(signed))
+
+    @property
+    def name(self) -> str:
+        """``qI.F``, or ``uqI.F`` if unsigned."""
+        return f"{'' if self.signed else 'u'}q{self.integer_bits}.{self.fraction_bits}"
+
+    @property
+    def bits(self) -> int:
+        """Width of a code in bits."""
+        return self.integer_bits + self.fraction_bits
+
+    @property
+    def max(self) -> float | Fraction:
+        """Largest value: a float where binary64 holds it, else a Fraction."""
+        return _exact(((1 << (self.bits - self.signed)) - 1) * Fraction(2) ** -self.fraction_bits)
+
+    @property
+    def min(self) -> float | Fraction:
+        """Lowest value."""
+        return _exact(-self.signed * (1 << (self.bits - 1)) * Fraction(2) ** -self.fraction_bits)
+
+    @property
+    def epsilon(self) -> float | Fraction:
+        """The distance between neighbouring values, ``2**-fraction_bits``."""
+        return _exact(Fraction(2) ** -self.fraction_bits)
+
+    smallest_normal = epsilon
+    smallest_subnormal = epsilon
+
+    @property
+    def storage_dtype(self) -> np.dtype:
+        """The NumPy type of an array of codes: the smallest unsigned integer that holds one."""
+        return _storage_dtype(self.bits)
+
+    def __repr__(self) -> str:
+        return f"FixedFormat({self.integer_bits}, {self.fraction_bits}{'' if self.signed else ', signed=False'})"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __reduce__(self):
+        return _rebuild_fixed, (self.integer_bits, self.fraction_bits, self.signed)
+
+
+def _rebuild_fixed(integer_bits: int, fraction_bits: int, signed: bool) -> FixedFormat:
+    return FixedFormat(integer_bits, fraction_bits, signed=signed)
+
+
+Format = FloatFormat | FixedFormat
+
+
+def _named(name: str, e: int, m: int, **facts) -> tuple[str, FloatFormat]:
+    return name, FloatFormat(e, m, name=name, **facts)
+
+
+_REGISTRY: dict[str, Format] = dict(
+    [
+        _named("binary16", 5, 10),
+        _named("binary32", 8, 23),
+        _named("binary64", 11, 52),
+        _named("bfloat16", 8, 7),
+        _named("tf32", 8, 10),
+        _named("e5m2", 5, 2),
+        _named("e4m3", 4, 3),
+        _named("e3m4", 3, 4),
+        _named("e4m3fn", 4, 3, specials="fn"),
+        _named("e4m3fnuz", 4, 3, specials="fnuz"),
+        _named("e5m2fnuz", 5, 2, specials="fnuz"),
+        _named("e4m3b11fnuz", 4, 3, specials="fnuz", bias=11),
+        _named("e8m0fnu", 8, 0, specials="fn", signed=False, has_zero=False, lowest_binade="normal"),
+        _named("e3m2fn", 3, 2, specials="none"),
+        _named("e2m3fn", 2, 3, specials="none"),
+        _named("e2m1fn", 2, 1, specials="none"),
+        _named("dlfloat16", 6, 9, specials="fn", lowest_binade="normal"),
+    ]
+)
+
+_FLOAT_NAME = re.compile(r"e(\d{1,2})m(\d{1,2})")
+_FIXED_NAME = re.compile(r"(u?)q(\d{1,2})\.(\d{1,2})")
+_P3109_NAME = re.compile(r"binary(\d{1,2})p(\d{1,2})([su])([ef])")
+
+
+def format_names() -> list[str]:
+    """The registered names, in a fixed order.
+
+    >>> import softnum
+    >>> "bfloat16" in softnum.format_names()
+    True
+    """
+    return list(_REGISTRY)
+
+
+def _p3109(name: str, k: int, p: int, sign: str, domain: str) -> FloatFormat:
+    signed = sign == "s"
+    if not 3 <= k <= MAX_BITS or not 1 <= p <= k - signed:
+        raise ValueError(f"{name}: P3109 needs 3 <= K <= {MAX_BITS} and 1 <= P <= K{' - 1' if signed else ''}")
+    return FloatFormat(k - p + (not signed), p - 1, specials="p3109", signed=signed, infinities=domain == "e", name=name)
+
+
+def format(name: str | Format) -> Format:
+    """Return the format that a name stands for.
+
+    Parameters
+    ----------
+    name : str
+        A registered name (`format_names`), ``eXmY`` (IEEE-like), ``qI.F`` or ``uqI.F`` (fixed point), or IEEE P3109's
+        ``binaryKpP{s,u}{e,f}``. A format object is returned as it is.
+
+    Returns
+    -------
+    FloatFormat or FixedFormat
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown or its widths are out of range; the message names the nearest known names.
+
+    Examples
+    --------
+    >>> import softnum
+    >>> softnum.format("e5m2").max
+    57344.0
+    >>> softnum.format("q4.4").min
+    -8.0
+    """
+    if not isinstance(name, str):
+        if hasattr(name, "storage_dtype"):
+            return name
+        raise TypeError(f"a format or the name of one is needed, got {name!r}")
+    key = name.strip().lower()
+    if key in _REGISTRY:
+        return _REGISTRY[key]
+    if match := _FLOAT_NAME.fullmatch(key):
+        return FloatFormat(int(match[1]), int(match[2]))
+    if match := _FIXED_NAME.fullmatch(key):
+        return FixedFormat(int(match[2]), int(match[3]), signed=not match[1])
+    if match := _P3109_NAME.fullmatch(key):
+        return _p3109(key, int(match[1]), int(match[2]), match[3], match[4])
+    near = difflib.get_close_matches(key, _REGISTRY, n=3, cutoff=0.4)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise ValueError(
+        f"unknown format {name!r}{hint} (registered names: {', '.join(_REGISTRY)}; "
+        "or eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f})"
+    )

@@ -1,0 +1,81 @@
+"""The names of rounding modes, overflow rules and exception flags, and the numbers the C core knows them by.
+
+`csrc/softnum/env.h` holds the same numbers; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import difflib
+from enum import IntFlag
+
+__all__ = ["OVERFLOW_RULES", "ROUNDING_MODES", "Flags", "overflow_name", "rounding_name"]
+
+ROUNDING_MODES: dict[str, int] = {
+    "nearest_even": 0,
+    "nearest_away": 1,
+    "nearest_zero": 2,
+    "nearest_up": 3,
+    "nearest_down": 4,
+    "toward_zero": 5,
+    "away_from_zero": 6,
+    "up": 7,
+    "down": 8,
+    "to_odd": 9,
+    "stochastic": 10,
+    "stochastic_floor": 11,
+}
+_ROUNDING_SHORT = {
+    "rne": "nearest_even",
+    "rna": "nearest_away",
+    "rtz": "toward_zero",
+    "rup": "up",
+    "rdn": "down",
+    "rto": "to_odd",
+    "sr": "stochastic",
+}
+
+OVERFLOW_RULES: dict[str, int] = {"infinity": 0, "saturate": 1, "saturate_finite": 2, "wrap": 3}
+
+
+class Flags(IntFlag):
+    """Exception flags, as bits of the uint8 array that ``return_flags=True`` returns (IEEE 754-2019 clause 7).
+
+    >>> from softnum import Flags
+    >>> Flags(3)
+    <Flags.INEXACT|UNDERFLOW: 3>
+    """
+
+    INEXACT = 1
+    UNDERFLOW = 2
+    OVERFLOW = 4
+    DIVIDE_BY_ZERO = 8
+    INVALID = 16
+
+
+def _lookup(what: str, name: object, table: dict[str, int], short: dict[str, str]) -> str:
+    key = short.get(name, name) if isinstance(name, str) else name
+    if not isinstance(key, str) or key not in table:
+        near = difflib.get_close_matches(str(name), [*table, *short], n=1, cutoff=0.4)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"unknown {what} {name!r}{hint} (known: {', '.join([*table, *short])})")
+    return key
+
+
+def rounding_name(name: str) -> str:
+    """The full name of a rounding mode given by its full or short name; ValueError if there is none."""
+    return _lookup("rounding mode", name, ROUNDING_MODES, _ROUNDING_SHORT)
+
+
+def overflow_name(name: str | None, fmt) -> str:
+    """The overflow rule for a format: the one given, or the default (infinity for floats, saturate for fixed point).
+
+    Raises ValueError for an unknown rule, for "wrap" on a float and "infinity" on fixed point.
+    """
+    if name is None:
+        return "saturate" if fmt.kind == "fixed" else "infinity"
+    name = _lookup("overflow rule", name, OVERFLOW_RULES, {})
+    if name == "wrap" and fmt.kind != "fixed":
+        raise ValueError(f"overflow='wrap' is for fixed point; {fmt} is a float format")
+    if name == "infinity" and fmt.kind == "fixed":
+        raise ValueError(f"overflow='infinity' is for floats; {fmt} has no infinity (use 'saturate' or 'wrap')")
+    return name
