@@ -1,0 +1,38 @@
+/* The rounding environment of an operation, and the exception flags. Both are arguments; nothing is global. */
+#ifndef SOFTNUM_ENV_H
+#define SOFTNUM_ENV_H
+
+#include "base.h"
+
+/* softnum/modes.py holds the same numbers. */
+enum {
+    SN_NEAREST_EVEN = 0,
+    SN_NEAREST_AWAY = 1,
+    SN_NEAREST_ZERO = 2,
+    SN_NEAREST_UP = 3,
+    SN_NEAREST_DOWN = 4,
+    SN_TOWARD_ZERO = 5,
+    SN_AWAY_FROM_ZERO = 6,
+    SN_UP = 7,
+    SN_DOWN = 8,
+    SN_TO_ODD = 9,
+    SN_STOCHASTIC = 10,
+    SN_STOCHASTIC_FLOOR = 11,
+    SN_ROUNDING_MODES = 12
+};
+
+enum { SN_OVERFLOW_INFINITY = 0, SN_OVERFLOW_SATURATE = 1, SN_OVERFLOW_SATURATE_FINITE = 2, SN_OVERFLOW_WRAP = 3 };
+
+enum { SN_TININESS_AFTER = 0, SN_TININESS_BEFORE = 1 };
+
+/* IEEE 754-2019 clause 7 */
+enum { SN_INEXACT = 1, SN_UNDERFLOW = 2, SN_FLAG_OVERFLOW = 4, SN_DIVIDE_BY_ZERO = 8, SN_INVALID = 16 };
+
+typedef struct {
+    sn_i32 rounding;        /* SN_NEAREST_EVEN ... */
+    sn_i32 overflow;        /* SN_OVERFLOW_* */
+    sn_i32 tininess;        /* SN_TININESS_* */
+    sn_i32 stochastic_bits; /* r, 1..32, for the two stochastic modes */
+} sn_env;
+
+#endif

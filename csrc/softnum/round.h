@@ -1,0 +1,177 @@
+/* round_pack: the one place where numbers are rounded. No other function rounds or raises INEXACT. */
+#ifndef SOFTNUM_ROUND_H
+#define SOFTNUM_ROUND_H
+
+#include "specialize.h"
+
+/* An exact value: (-1)^sign * (sig + s) * 2^exp with s = 0, or 0 < s < 1 if sticky. Sticky implies a sig of at least 126
+ * bits, or modular. If modular, the target is fixed point, the value lies far beyond its range, and sig holds the
+ * magnitude modulo 2^128. */
+typedef struct {
+    sn_u128 sig;
+    sn_i32 exp, sign, sticky, modular;
+} sn_exact;
+
+/* A magnitude in units of 2^q: its floor modulo 2^64, the first 32 bits of its fraction, and whether more follow. */
+typedef struct {
+    sn_u64 floor;
+    sn_u32 fraction;
+    sn_i32 sticky;
+} sn_cut;
+
+SN_FN sn_cut sn_cut_at(const sn_exact *x, sn_i32 q) {
+    sn_cut c;
+    sn_i32 shift = q - x->exp;
+    c.sticky = x->sticky;
+    c.fraction = 0;
+    if (shift <= 0) {
+        c.floor = sn_u128_shl(x->sig, -shift).lo;
+        return c;
+    }
+    c.floor = sn_u128_shr(x->sig, shift).lo;
+    if (shift >= 32) {
+        c.fraction = (sn_u32)sn_u128_shr(x->sig, shift - 32).lo;
+        c.sticky |= sn_u128_low_bits(x->sig, shift - 32);
+    } else {
+        c.fraction = (sn_u32)(x->sig.lo << (32 - shift));
+    }
+    return c;
+}
+
+/* Where the lowest binade is normal, no value lies between 0 and the smallest, (2^m + 1) * 2^(emin - m). For x below it:
+ * x in units of that gap, by long division. */
+SN_FN sn_cut sn_cut_in_gap(const sn_exact *x, const sn_format *f) {
+    sn_cut c;
+    sn_u128 gap = sn_u128_make(((sn_u64)1 << f->mantissa_bits) + 1, 0);
+    sn_i32 shift = x->exp - (f->emin - f->mantissa_bits - 64);
+    sn_u128 rest = shift >= 0 ? sn_u128_shl(x->sig, shift) : sn_u128_shr(x->sig, -shift);
+    c.floor = 0;
+    c.fraction = 0;
+    c.sticky = x->sticky | sn_u128_low_bits(x->sig, -shift);
+    for (sn_i32 i = 0; i < 32; i++) {
+        rest = sn_u128_shl(rest, 1);
+        c.fraction <<= 1;
+        if (!sn_u128_less(rest, gap)) {
+            rest = sn_u128_sub(rest, gap);
+            c.fraction |= 1;
+        }
+    }
+    c.sticky |= !sn_u128_is_zero(rest);
+    return c;
+}
+
+/* Whether the magnitude rounds up. odd: the lowest bit of the code that truncation gives. */
+SN_FN sn_i32 sn_rounds_up(const sn_env *env, sn_cut c, sn_i32 sign, sn_i32 odd, sn_u32 random) {
+    const sn_u32 half = 0x80000000u;
+    sn_i32 inexact = c.fraction != 0 || c.sticky;
+    sn_i32 above = c.fraction > half || (c.fraction == half && c.sticky);
+    sn_i32 tie = c.fraction == half && !c.sticky;
+    switch (env->rounding) {
+    case SN_NEAREST_EVEN: return above || (tie && odd);
+    case SN_NEAREST_AWAY: return above || tie;
+    case SN_NEAREST_ZERO: return above;
+    case SN_NEAREST_UP: return above || (tie && !sign);
+    case SN_NEAREST_DOWN: return above || (tie && sign);
+    case SN_AWAY_FROM_ZERO: return inexact;
+    case SN_UP: return inexact && !sign;
+    case SN_DOWN: return inexact && sign;
+    case SN_TO_ODD: return inexact && !odd;
+    case SN_STOCHASTIC:
+    case SN_STOCHASTIC_FLOOR: {
+        sn_u64 one = (sn_u64)1 << env->stochastic_bits;
+        sn_u64 t = c.fraction >> (32 - env->stochastic_bits);
+        sn_u64 lost = c.fraction & (0xffffffffull >> env->stochastic_bits);
+        /* the adder floors in two's complement, which is a ceiling for a negative number's magnitude */
+        if (env->rounding == SN_STOCHASTIC_FLOOR && sign) t += lost != 0 || c.sticky;
+        return t + (random & (one - 1)) >= one;
+    }
+    default: return 0; /* SN_TOWARD_ZERO */
+    }
+}
+
+SN_FN sn_i32 sn_is_stochastic(const sn_env *env) {
+    return env->rounding == SN_STOCHASTIC || env->rounding == SN_STOCHASTIC_FLOOR;
+}
+
+/* IEEE 754-2019 7.4, and the overflow rules of formats and modes that it does not know. */
+SN_FN sn_u64 sn_overflowed(const sn_format *f, const sn_env *env, sn_i32 sign, sn_u32 *flags) {
+    sn_i32 mode = env->rounding;
+    *flags |= SN_FLAG_OVERFLOW | SN_INEXACT;
+    if (sign && !f->is_signed) return 0;
+    if (mode == SN_TOWARD_ZERO || mode == SN_TO_ODD || (mode == SN_UP && sign) || (mode == SN_DOWN && !sign) ||
+        env->overflow != SN_OVERFLOW_INFINITY)
+        return sn_with_sign(f, f->max_code, sign);
+    if (f->has_inf) return sn_with_sign(f, f->inf_code, sign);
+    return f->has_nan ? f->nan_code : sn_with_sign(f, f->max_code, sign);
+}
+
+SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exact *x, sn_u32 random, sn_u32 *flags) {
+    const sn_i32 m = f->mantissa_bits;
+    const sn_u64 hidden = (sn_u64)1 << m;
+    if (sn_u128_is_zero(x->sig)) {
+        if (!f->has_zero) *flags |= SN_INEXACT | SN_UNDERFLOW;
+        return sn_with_sign(f, 0, x->sign);
+    }
+    if (x->sign && !f->has_zero) return sn_invalid_result(f, flags);
+    sn_i32 e = x->exp + sn_u128_bit_length(x->sig) - 1;
+    if (e > f->emax) return sn_overflowed(f, env, x->sign, flags);
+    sn_i32 below = e < f->emin;
+    if (below && !f->has_zero) { /* nothing lies below the smallest normal, code 0 */
+        *flags |= SN_INEXACT | SN_UNDERFLOW;
+        return 0;
+    }
+
+    /* on the grid with unbounded exponent; code = floor in units of the last place + what the exponent field adds */
+    sn_cut c = sn_cut_at(x, e - m);
+    sn_u64 code = c.floor + ((sn_u64)(sn_i64)(e - f->emin - (f->lowest == SN_LOWEST_NORMAL)) << m);
+    sn_i32 up = sn_rounds_up(env, c, x->sign, (sn_i32)(code & 1), random);
+    sn_u64 step = 1;
+
+    sn_i32 gap = f->lowest == SN_LOWEST_NORMAL && f->has_zero && (below || (e == f->emin && c.floor == hidden));
+    sn_i32 tiny = below || gap;
+    if (tiny) {
+        if (up && env->tininess == SN_TININESS_AFTER && !sn_is_stochastic(env)) /* 7.5 a */
+            tiny = gap ? below : !(e == f->emin - 1 && c.floor == 2 * hidden - 1);
+        if (gap) {
+            c = sn_cut_in_gap(x, f);
+        } else if (f->lowest == SN_LOWEST_ZERO) {
+            c = sn_cut_at(x, f->emin);
+            step = hidden;
+        } else {
+            c = sn_cut_at(x, f->emin - m);
+        }
+        code = c.floor;
+        up = sn_rounds_up(env, c, x->sign, (sn_i32)(code & 1), random);
+    }
+    if (up) code += step;
+    if (code > f->max_code) return sn_overflowed(f, env, x->sign, flags);
+    if (c.fraction || c.sticky) *flags |= tiny ? SN_INEXACT | SN_UNDERFLOW : SN_INEXACT;
+    return sn_with_sign(f, code, x->sign);
+}
+
+SN_FN sn_u64 sn_round_fixed(const sn_format *f, const sn_env *env, const sn_exact *x, sn_u32 random, sn_u32 *flags) {
+    if (sn_u128_is_zero(x->sig) && !x->modular) return 0;
+    const sn_i32 q = -f->mantissa_bits;
+    sn_i32 out = x->modular || x->exp + sn_u128_bit_length(x->sig) - q > 64;
+    sn_cut c = sn_cut_at(x, q);
+    sn_u64 magnitude = c.floor;
+    if (sn_rounds_up(env, c, x->sign, (sn_i32)(magnitude & 1), random) && ++magnitude == 0) out = 1;
+    if (c.fraction || c.sticky) *flags |= SN_INEXACT;
+    sn_u64 limit = x->sign ? f->sign_mask : f->max_code;
+    sn_u64 mask = f->magnitude_mask | f->sign_mask;
+    if (out || magnitude > limit) {
+        *flags |= SN_FLAG_OVERFLOW;
+        if (env->overflow != SN_OVERFLOW_WRAP) magnitude = limit;
+    }
+    return (x->sign ? 0 - magnitude : magnitude) & mask;
+}
+
+/* Round the exact value once into the format and OR the exceptions into *flags. Cannot fail: overflow follows env, and a
+ * value without a code (a negative one in e8m0) is INVALID. random: its low env->stochastic_bits bits are used by the
+ * stochastic modes only. The sign of a zero is x->sign where the format has -0. */
+SN_FN sn_u64 sn_round_pack(const sn_format *f, const sn_env *env, const sn_exact *x, sn_u32 random, sn_u32 *flags) {
+    return f->kind == SN_FIXED ? sn_round_fixed(f, env, x, random, flags)
+                               : sn_round_float(f, env, x, random, flags);
+}
+
+#endif
