@@ -1,0 +1,79 @@
+"""Time-to-accuracy: seconds per iteration (a simulator's) times iterations to accuracy (the emulated training's).
+
+Three steps, each usable on its own::
+
+    records = read_records("out/records")                        # what training wrote
+    times   = scalesim_timings(points)                           # or read_timings("times.csv")
+    study   = combine_study(records, times, target=0.95, baseline="a-float32")
+
+and then `print_studies`, `write_results` and `plot_studies`. Nothing here trains or imports training code; matplotlib and
+rich are imported when they are used.
+"""
+
+from softnum.tta.combine import DesignResult, Run, Spread, Study, combine_study
+from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
+from softnum.tta.quantities import bandwidth, frequency
+from softnum.tta.records import Evaluation, Record, RecordSet, read_record, read_records
+from softnum.tta.report import plot_studies, print_studies, results_dict, write_results
+from softnum.tta.scalesim import (
+    ASSUMPTIONS,
+    NOT_SIMULATED,
+    GemmCycles,
+    Machine,
+    machine_for,
+    read_compute_report,
+    read_scalesim,
+    write_inputs,
+)
+from softnum.tta.simulation import (
+    SCALESIM_VERSION,
+    Simulations,
+    create_environment,
+    load_reports,
+    read_requests,
+    scalesim_timings,
+    simulate,
+)
+from softnum.tta.timings import IterationTime, read_timings
+
+__all__ = [
+    "ASSUMPTIONS",
+    "NOT_SIMULATED",
+    "SCALESIM_VERSION",
+    "DesignPoint",
+    "DesignResult",
+    "Evaluation",
+    "Gemm",
+    "GemmCycles",
+    "Hardware",
+    "IterationTime",
+    "Machine",
+    "MultiplierArea",
+    "Record",
+    "RecordSet",
+    "Run",
+    "Simulations",
+    "Spread",
+    "Study",
+    "bandwidth",
+    "combine_study",
+    "create_environment",
+    "equal_area",
+    "frequency",
+    "load_reports",
+    "machine_for",
+    "multiplier_areas",
+    "plot_studies",
+    "print_studies",
+    "read_compute_report",
+    "read_record",
+    "read_records",
+    "read_requests",
+    "read_scalesim",
+    "read_timings",
+    "results_dict",
+    "scalesim_timings",
+    "simulate",
+    "write_inputs",
+    "write_results",
+]

@@ -1,0 +1,44 @@
+"""``python -m softnum.tta remake``: simulate again what the shipped SCALE-Sim reports hold, or a study of your own."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import resources
+from pathlib import Path
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code (0 done, 2 unusable input)."""
+    from softnum.tta import simulation
+
+    parser = argparse.ArgumentParser(prog="python -m softnum.tta", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    remake = verbs.add_parser(
+        "remake", help="run SCALE-Sim, in a virtual environment of its own, and write its reports"
+    )
+    remake.add_argument(
+        "--requests", metavar="FILE", help="JSON with designs and baseline (default: the shipped manifest)"
+    )
+    remake.add_argument(
+        "--out", metavar="FOLDER", help="where the reports go (default: the folder of the shipped ones)"
+    )
+    remake.add_argument(
+        "--venv", metavar="FOLDER", help=f"SCALE-Sim's environment ({simulation.default_environment()})"
+    )
+    options = parser.parse_args(arguments)
+    shipped = Path(str(resources.files("softnum.tta").joinpath("reports")))
+    try:
+        points, baseline = simulation.read_requests(options.requests or shipped / "manifest.json")
+        manifest = simulation.simulate(
+            points, options.out or shipped, baseline=baseline, environment=options.venv, progress=print
+        )
+    except (OSError, RuntimeError, TypeError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"wrote {manifest}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,186 @@
+"""Quantities with units, and the small file helpers that every part of `softnum.tta` shares.
+
+Prefixes are decimal SI: k = 10**3, M = 10**6, G = 10**9, T = 10**12. "16 GB/s" is 16 * 10**9 bytes per second. Binary
+prefixes (KiB, GiB) and bits per second are refused rather than guessed at. Values are kept as exact fractions, so that
+16 GB/s at 1 GHz is 16 bytes per cycle and nothing else.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from pathlib import Path
+
+__all__ = ["bandwidth", "check_keys", "frequency", "positive_int", "write_atomic"]
+
+_NUMBER = r"(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)"
+_FREQUENCY_UNITS = {"Hz": 1, "kHz": 10**3, "MHz": 10**6, "GHz": 10**9}
+_BANDWIDTH_UNITS = {"B/s": 1, "kB/s": 10**3, "MB/s": 10**6, "GB/s": 10**9, "TB/s": 10**12}
+
+
+def _quantity(value: object, units: dict[str, int], what: str) -> Fraction:
+    accepted = ", ".join(units)
+    if not isinstance(value, str):
+        raise TypeError(
+            f"{what} must be a string with a unit, got {value!r}; "
+            f'write for example "1 {list(units)[-1]}" (accepted units: {accepted}; decimal SI prefixes)'
+        )
+    match = re.fullmatch(_NUMBER + r"\s*(?P<unit>\S+)", value.strip(), flags=re.ASCII)
+    if match is None or match["unit"] not in units:
+        unit = match["unit"] if match else ""
+        near = [known for known in units if known.lower() == unit.lower()]
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"{what} {value!r} is not a number followed by a unit; accepted units: {accepted} "
+            f"(decimal SI prefixes: 1 GB/s = 10**9 bytes per second){hint}"
+        )
+    result = Fraction(match["number"]) * units[match["unit"]]
+    if result <= 0:
+        raise ValueError(f"{what} must be above zero, got {value!r}")
+    return result
+
+
+def frequency(text: str, what: str = "clock") -> Fraction:
+    """Read a clock frequency.
+
+    Parameters
+    ----------
+    text : str
+        A number and one of Hz, kHz, MHz, GHz (decimal SI).
+    what : str
+        The name of the quantity, for error messages.
+
+    Returns
+    -------
+    Fraction
+        The frequency in hertz, exactly.
+
+    Raises
+    ------
+    TypeError
+        If `text` is not a string.
+    ValueError
+        If it is not a positive number followed by an accepted unit.
+
+    Examples
+    --------
+    >>> frequency("1.5 GHz")
+    Fraction(1500000000, 1)
+    """
+    return _quantity(text, _FREQUENCY_UNITS, what)
+
+
+def bandwidth(text: str, what: str = "bandwidth") -> Fraction:
+    """Read a bandwidth in bytes per second.
+
+    Parameters
+    ----------
+    text : str
+        A number and one of B/s, kB/s, MB/s, GB/s, TB/s (decimal SI; capital B is bytes).
+    what : str
+        The name of the quantity, for error messages.
+
+    Returns
+    -------
+    Fraction
+        The bandwidth in bytes per second, exactly.
+
+    Raises
+    ------
+    TypeError
+        If `text` is not a string.
+    ValueError
+        If it is not a positive number followed by an accepted unit.
+
+    Examples
+    --------
+    >>> bandwidth("16 GB/s")
+    Fraction(16000000000, 1)
+    """
+    return _quantity(text, _BANDWIDTH_UNITS, what)
+
+
+def positive_int(value: object, what: str) -> int:
+    """Return `value` as an int of at least 1, or raise an error that names `what`.
+
+    Examples
+    --------
+    >>> positive_int(32, "rows")
+    32
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{what} must be an integer, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{what} must be at least 1, got {value}")
+    return value
+
+
+def check_keys(table: Mapping, required: Iterable[str], optional: Iterable[str], where: str) -> None:
+    """Check that a table has its required keys and no unknown one; an unknown key is told the nearest known one.
+
+    Parameters
+    ----------
+    table : Mapping
+        The table as read from a file.
+    required, optional : iterable of str
+        The keys it must and may have.
+    where : str
+        What the table is, for error messages.
+
+    Raises
+    ------
+    TypeError
+        If `table` is not a mapping.
+    ValueError
+        If a key is missing or unknown.
+
+    Examples
+    --------
+    >>> check_keys({"clok": 1}, ["clock"], [], "[hardware]")
+    Traceback (most recent call last):
+        ...
+    ValueError: [hardware] has the unknown key 'clok'; did you mean 'clock'? Known keys: clock
+    """
+    if not isinstance(table, Mapping):
+        raise TypeError(f"{where} must be a table of key = value, got {table!r}")
+    required, optional = list(required), list(optional)
+    known = required + optional
+    for key in table:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ValueError(f"{where} has the unknown key {key!r}; {hint}Known keys: {', '.join(known)}")
+    missing = [key for key in required if key not in table]
+    if missing:
+        raise ValueError(f"{where} lacks {', '.join(map(repr, missing))}; required keys: {', '.join(required)}")
+
+
+def write_atomic(path: str | os.PathLike, content: str | bytes) -> None:
+    """Write a whole file or nothing: to a temporary file in the same folder, then renamed over `path`.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to write. Its folder is made if it is absent.
+    content : str or bytes
+        What to write; text is written as UTF-8 with "\\n" line ends.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+        # mkstemp makes files private; a result file gets the permissions an ordinary open() would have given it
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise

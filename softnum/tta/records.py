@@ -1,0 +1,253 @@
+"""Training records: what the emulation phase hands to the simulation phase.
+
+A record is a file of JSON lines, ``<folder>/<design>/seed-<n>.jsonl``: first a row with ``config``, ``seed`` and
+``versions``, then rows with ``iteration`` (parameter updates done so far), ``epoch``, ``loss`` and, at evaluations, the
+metric; the last row of a finished run carries ``"finished": true``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["Evaluation", "Record", "RecordSet", "read_record", "read_records"]
+
+_AGAIN = "remove the file and train that run again"
+_ROW_FIELDS = ("iteration", "epoch", "loss", "finished")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The metric after so many parameter updates; `value` is NaN where the run had diverged."""
+
+    iteration: int
+    value: float
+
+
+@dataclass(frozen=True)
+class Record:
+    """One training run.
+
+    Parameters
+    ----------
+    design : str
+        Name of its design.
+    seed : int
+        Its seed.
+    batch : int
+        Samples per iteration.
+    iterations : int
+        Parameter updates it did.
+    evaluations : tuple of Evaluation
+        The metric over training, in order.
+    config, versions : Mapping
+        As in the first row.
+    path : str
+        The file.
+    """
+
+    design: str
+    seed: int
+    batch: int
+    iterations: int
+    evaluations: tuple[Evaluation, ...]
+    config: Mapping = field(repr=False)
+    versions: Mapping = field(repr=False)
+    path: str = ""
+
+    def first_reaching(self, target: float) -> int | None:
+        """Return the iteration of the first evaluation with metric >= `target`, or None.
+
+        Examples
+        --------
+        >>> run = Record("d", 0, 32, 20, (Evaluation(10, 0.5), Evaluation(20, 0.9)), {}, {})
+        >>> run.first_reaching(0.8), run.first_reaching(0.95)
+        (20, None)
+        """
+        return next((e.iteration for e in self.evaluations if e.value >= target), None)
+
+
+@dataclass(frozen=True)
+class RecordSet:
+    """Finished runs, and what was left out.
+
+    Parameters
+    ----------
+    records : tuple of Record
+        The finished runs, ordered by design and seed.
+    excluded : tuple of str
+        One sentence for each run that is not used, saying which and why.
+    """
+
+    records: tuple[Record, ...]
+    excluded: tuple[str, ...] = ()
+
+
+def read_record(path: str | os.PathLike, *, metric: str = "accuracy") -> Record | None:
+    """Read one record.
+
+    Parameters
+    ----------
+    path : path-like
+        A ``.jsonl`` file.
+    metric : str
+        Which field of the evaluation rows to read.
+
+    Returns
+    -------
+    Record or None
+        None if the run has not finished; a last line that an interruption cut off is no error then.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If a row is malformed, or a finished run never evaluated `metric`; the message names file and line.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no training record {str(path)!r}; train the design first")
+    lines = path.read_bytes().split(b"\n")
+    cut = lines.pop()  # what follows the last newline: nothing, or a row that was being written
+    rows = [_row(f"{path}, line {number}", line) for number, line in enumerate(lines, start=1)]
+    if not rows:
+        return None
+    first = rows[0]
+    where = f"{path}, line 1"
+    if not all(isinstance(first.get(key), dict) for key in ("config", "versions")) or not _is_int(first.get("seed")):
+        raise ValueError(
+            f'{where}: expected the row {{"config": {{...}}, "seed": n, "versions": {{...}}}}, got keys '
+            f"{', '.join(map(repr, first))}; is this a training record? Else {_AGAIN}"
+        )
+    evaluations, iteration, seen = [], 0, {}
+    for number, row in enumerate(rows[1:], start=2):
+        where = f"{path}, line {number}"
+        if rows[number - 2].get("finished") is True:
+            raise ValueError(f"{where}: a row follows the row that says finished; {_AGAIN}")
+        value = row.get("iteration", iteration if "finished" in row else None)
+        if not _is_int(value) or value < iteration or (value == iteration and evaluations and metric in row):
+            raise ValueError(
+                f"{where}: expected an iteration after {iteration}, got {row.get('iteration')!r}; {_AGAIN}"
+            )
+        iteration = value
+        seen.update(dict.fromkeys(key for key in row if key not in _ROW_FIELDS))
+        if metric in row:
+            if isinstance(row[metric], bool) or not isinstance(row[metric], (int, float)):
+                raise ValueError(f"{where}: {metric} must be a number, got {row[metric]!r}; {_AGAIN}")
+            evaluations.append(Evaluation(iteration, float(row[metric])))
+    if cut or rows[-1].get("finished") is not True:
+        return None
+    if not evaluations:
+        near = difflib.get_close_matches(metric, seen, n=1, cutoff=0.4)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"{path}, line {len(rows)}: the run finished without any evaluation of {metric!r}{hint} "
+            f"(fields of its rows: {', '.join(seen) or 'none'})"
+        )
+    config = first["config"]
+    return Record(
+        design=_design(path, config),
+        seed=first["seed"],
+        batch=_batch(path, config),
+        iterations=iteration,
+        evaluations=tuple(evaluations),
+        config=config,
+        versions=first["versions"],
+        path=str(path),
+    )
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _row(where: str, line: bytes) -> dict:
+    try:
+        row = json.loads(line)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{where}: not a row of JSON ({error}); {_AGAIN}") from None
+    if not isinstance(row, dict):
+        raise ValueError(f"{where}: expected an object, got {row!r}; {_AGAIN}")
+    return row
+
+
+def _design(path: Path, config: Mapping) -> str:
+    design = config.get("design")
+    name = design.get("name") if isinstance(design, dict) else design
+    if not isinstance(name, str):
+        raise ValueError(f"{path}, line 1: config names no design: {design!r}; {_AGAIN}")
+    return name
+
+
+def _batch(path: Path, config: Mapping) -> int:
+    batch = config.get("batch")
+    if not _is_int(batch) or batch < 1:
+        raise ValueError(f"{path}, line 1: config batch must be an integer of at least 1, got {batch!r}; {_AGAIN}")
+    return batch
+
+
+def read_records(
+    source: str | os.PathLike | Iterable[str | os.PathLike], *, metric: str = "accuracy", designs=None
+) -> RecordSet:
+    """Read the records of a study.
+
+    Parameters
+    ----------
+    source : path-like, or iterable of path-like
+        The folder that holds ``<design>/seed-<n>.jsonl``, or the files themselves.
+    metric : str
+        Which field of the evaluation rows to read.
+    designs : iterable of str, optional
+        Only these designs' folders. Default: all.
+
+    Returns
+    -------
+    RecordSet
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no record.
+    ValueError
+        If a record is malformed, or two are of the same design and seed.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        folder = Path(source)
+        paths = sorted(folder.glob("*/seed-*.jsonl"))
+        if designs is not None:
+            wanted = set(designs)
+            paths = [path for path in paths if path.parent.name in wanted]
+        if not paths:
+            raise FileNotFoundError(
+                f"no training records under {str(folder)!r}; expected <design>/seed-<n>.jsonl: train the designs first"
+            )
+    else:
+        paths = [Path(path) for path in source]
+    records, excluded = {}, []
+    for path in paths:
+        record = read_record(path, metric=metric)
+        if record is None:
+            excluded.append(f"{path} is not finished and is left out; train on to use it")
+            continue
+        key = (record.design, record.seed)
+        if key in records:
+            raise ValueError(
+                f"{path}: design {key[0]!r} with seed {key[1]} is already in {records[key].path}; remove one of them"
+            )
+        records[key] = record
+    return RecordSet(tuple(records[key] for key in sorted(records)), tuple(excluded))
+
+
+def check_target(target: object) -> float:
+    """Return the target as a float, or raise an error that says what a target is."""
+    if isinstance(target, bool) or not isinstance(target, (int, float)):
+        raise TypeError(f"target must be a number such as 0.95, got {target!r}")
+    if not math.isfinite(target):
+        raise ValueError(f"target must be finite, got {target!r}")
+    return float(target)

@@ -1,0 +1,269 @@
+"""What a study shows: a table for the terminal, results.json with everything it rests on, and a picture."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from softnum.tta.combine import DesignResult, Spread, Study
+from softnum.tta.quantities import write_atomic
+from softnum.tta.scalesim import ASSUMPTIONS, NOT_SIMULATED
+
+__all__ = ["plot_studies", "print_studies", "results_dict", "write_results"]
+
+RESULTS_SCHEMA = 1
+_SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def format_seconds(seconds: float) -> str:
+    """Seconds to three digits with an SI prefix.
+
+    Examples
+    --------
+    >>> format_seconds(0.00345678), format_seconds(float("inf"))
+    ('3.46 ms', 'never')
+    """
+    if math.isinf(seconds):
+        return "never"
+    scale, unit = next(((s, u) for s, u in _SCALES if seconds >= s), _SCALES[-1])
+    return f"{_digits(seconds / scale)} {unit}"
+
+
+def _digits(value: float) -> str:
+    """Three significant digits, never in exponent form for ordinary sizes."""
+    if value and abs(value) < 1000:
+        return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+    return f"{value:,.0f}"
+
+
+def _count(value: float) -> str:
+    return "never" if math.isinf(value) else f"{value:g}"
+
+
+def _range(spread: Spread, show) -> str:
+    """Median and range, with the unit once where both ends share it."""
+    if math.isinf(spread.low):
+        return "not reached"
+    median = "not reached" if math.isinf(spread.median) else show(spread.median)
+    if spread.low == spread.high:
+        return median
+    low, high = show(spread.low), show(spread.high)
+    if low.split(" ")[1:] == high.split(" ")[1:]:
+        low = low.split(" ")[0]
+    return f"{median}\n[{low} – {high}]"
+
+
+def _ties(names: Sequence[str], letters: Mapping[str, str]) -> str:
+    return " ".join(letters[name] for name in names) or "–"
+
+
+def _letters(study: Study) -> dict[str, str]:
+    """Short names for the ties column: what stands before the first dash, where that tells the designs apart."""
+    short = {result.design: result.design.split("-")[0] for result in study.designs}
+    if len(set(short.values())) == len(short):
+        return short
+    return {name: name for name in short}
+
+
+def print_studies(studies: Sequence[Study], console=None) -> None:
+    """Print a table for each study, and under it the rule, the assumptions and what was left out.
+
+    Parameters
+    ----------
+    studies : sequence of Study
+        One for each variant of the times, over the same runs.
+    console : rich.console.Console, optional
+        Where to print. Default: the terminal.
+    """
+    from rich.console import Console
+
+    console = Console() if console is None else console
+    for study in studies:
+        console.print(_table(study))
+        console.print()
+    first = studies[0]
+    console.print("[bold]How to read it[/bold]")
+    for line in (
+        f"Reached: {first.rule}.",
+        "TTA = iterations to the target x simulated time per iteration: median and [least – greatest] over the seeds.",
+        f"Speed-up over {first.baseline} = throughput (samples per second, the hardware's share) x efficiency (samples to "
+        "the target, the arithmetic's share).",
+        "Ties: designs whose TTA ranges overlap (in brackets: whose samples to the target overlap). Nothing is extrapolated.",
+    ):
+        console.print(f"  {line}", style="dim", highlight=False)
+    for study in studies:
+        if study.assumptions:
+            console.print(f"[bold]Assumed for {study.label}[/bold]")
+            for line in study.assumptions:
+                console.print(f"  - {line}", style="dim", highlight=False, markup=False)
+    console.print("[bold]Not simulated[/bold]")
+    for line in NOT_SIMULATED:
+        console.print(f"  - {line}", style="dim", highlight=False, markup=False)
+    notes = list(dict.fromkeys(note for study in studies for note in study.notes))
+    if notes:
+        console.print("[bold]Left out[/bold]")
+        for line in notes:
+            console.print(f"  - {line}", style="dim", highlight=False, markup=False)
+
+
+def _table(study: Study):
+    from rich import box
+    from rich.table import Table
+
+    title = f"Time to {study.metric} >= {study.target:g}, {study.label} (baseline {study.baseline})"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("Design", no_wrap=True)
+    table.add_column("Batch", justify="right")
+    table.add_column("Reached", justify="right")
+    for name in ("Iterations", "Time per iteration", "TTA", "Speed-up", "= through-\nput", "x effi-\nciency"):
+        table.add_column(name, justify="right")
+    table.add_column("Ties\n(samples)")
+    letters = _letters(study)
+    for result in study.designs:
+        table.add_row(*_cells(result, letters), style="bold" if result.design == study.baseline else None)
+    return table
+
+
+def _cells(result: DesignResult, letters: Mapping[str, str]) -> list[str]:
+    def ratio(value):
+        return "–" if value is None else f"{value:.2f}"
+
+    longest = max(run.iterations for run in result.runs)
+    iterations = _range(result.iterations, _count)
+    if result.reached == 0:
+        iterations = f"not reached\nin {longest}"
+    return [
+        result.design,
+        str(result.batch),
+        f"{result.reached} of {len(result.runs)}",
+        iterations,
+        "no time" if result.time is None else format_seconds(result.time.seconds),
+        "–" if result.tta is None else _range(result.tta, format_seconds),
+        ratio(result.speedup),
+        ratio(result.throughput),
+        ratio(result.efficiency),
+        f"{_ties(result.ties, letters)}\n({_ties(result.sample_ties, letters)})",
+    ]
+
+
+def _json(value):
+    """Plain JSON: infinities and NaN become null, tuples lists."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json(item) for item in value]
+    return value
+
+
+def results_dict(studies: Sequence[Study], inputs: Mapping | None = None) -> dict:
+    """Return everything the studies say and rest on, as plain JSON values.
+
+    Parameters
+    ----------
+    studies : sequence of Study
+        One for each variant of the times, over the same runs.
+    inputs : Mapping, optional
+        What the caller wants kept with the result: command line, seeds, folders.
+
+    Returns
+    -------
+    dict
+        ``null`` stands for "not reached" in iterations, samples and TTA, and for NaN in metrics.
+    """
+    first = studies[0]
+    runs = [
+        {
+            "design": record.design,
+            "seed": record.seed,
+            "record": record.path,
+            "versions": record.versions,
+            "config": record.config,
+        }
+        for record in first.records
+    ]
+    variants = []
+    for study in studies:
+        designs = []
+        for result in study.designs:
+            entry = asdict(replace(result, time=None))
+            entry["time"] = None if result.time is None else asdict(result.time)
+            entry["reached"], entry["runs_in_all"] = result.reached, len(result.runs)
+            designs.append(entry)
+        variants.append(
+            {
+                "label": study.label,
+                "baseline": study.baseline,
+                "assumptions": study.assumptions,
+                "notes": study.notes,
+                "designs": designs,
+            }
+        )
+    return _json(
+        {
+            "schema": RESULTS_SCHEMA,
+            "metric": first.metric,
+            "target": first.target,
+            "rule": first.rule,
+            "inputs": inputs or {},
+            "simulation_assumptions": ASSUMPTIONS,
+            "not_simulated": NOT_SIMULATED,
+            "versions": {"softnum": _version(), "python": platform.python_version()},
+            "variants": variants,
+            "runs": runs,
+        }
+    )
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("softnum")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def write_results(path: str | os.PathLike, studies: Sequence[Study], inputs: Mapping | None = None) -> Path:
+    """Write `results_dict` as JSON, whole or not at all.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, usually ``results.json``.
+    studies, inputs
+        As in `results_dict`.
+
+    Returns
+    -------
+    Path
+    """
+    text = json.dumps(results_dict(studies, inputs), indent=1, allow_nan=False, ensure_ascii=False)
+    write_atomic(path, text + "\n")
+    return Path(path)
+
+
+def plot_studies(path: str | os.PathLike, studies: Sequence[Study]) -> Path:
+    """Draw learning curves and TTA as a PNG.
+
+    Parameters
+    ----------
+    path : path-like
+        The picture, ending in ``.png``.
+    studies : sequence of Study
+        One for each variant of the times; the curves over seconds use the first.
+
+    Returns
+    -------
+    Path
+    """
+    from softnum.tta.plot import draw  # matplotlib takes half a second to import
+
+    write_atomic(path, draw(studies))
+    return Path(path)

@@ -1,0 +1,377 @@
+"""SCALE-Sim: what it is given, and what its report means.
+
+SCALE-Sim (the `scalesim` package) simulates a systolic array cycle by cycle, one GEMM after another. It counts *words* and
+knows no bits, so every figure it gets is converted from the design's bytes here and nowhere else. For operands of `bits`
+bits (the wider of the two operand formats):
+
+======================  ====================================================  ==========================================
+SCALE-Sim's key         what it is (source of scalesim 3.0.0)                 what it is given
+======================  ====================================================  ==========================================
+``...SramSzkB``         1024 words: one word is 1 byte (``word_size = 1``)    floor(bytes * 8 / bits / 1024)
+``Bandwidth``           words per cycle written from the result's SRAM        floor(bandwidth / clock * 8 / bits)
+``...SRAMBankBandwidth``  words per cycle read into each operand's SRAM       the same
+``ArrayHeight, Width``  rows and columns of multiply-add cells                as stated
+======================  ====================================================  ==========================================
+
+Both are whole numbers in SCALE-Sim, so they are rounded down, and a design that leaves less than one is refused. In
+scalesim 3.0.0 ``Bandwidth`` alone does not set the read bandwidth: without the bank keys it would be 10 words a cycle for
+every design.
+
+*Bandwidth mode.* ``InterfaceBandwidth = USER``: the bandwidth is a limit, and the array stalls on it. ``CALC`` would ask
+the opposite question (which bandwidth would avoid stalls) and make every format equally fast.
+
+*Dataflow.* Output stationary by default: a cell keeps one accumulator and adds to it for k = 0 .. K-1, which is the order
+of `softnum.MadUnit`. (Weight stationary passes partial sums from row to row and splits K by the array's height, which
+would be a different sum.)
+
+*Which cycles count.* ``Total Cycles (incl. prefetch)`` of 3.0.0: from the first operand read to the last result written.
+``Total Cycles`` alone starts when both operands are in SRAM and ends before the result is written back; for GEMMs that
+fit the SRAM it is independent of the word size. Reports of 2.x have only that, and are marked `memory_included = False`.
+
+SCALE-Sim: A. Samajdar, J. M. Joseph, Y. Zhu, P. Whatmough, M. Mattina, T. Krishna, "A Systematic Methodology for
+Characterizing Scalability of DNN Accelerators using SCALE-Sim", ISPASS 2020.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from softnum.tta.hardware import Hardware
+from softnum.tta.quantities import frequency, write_atomic
+from softnum.tta.timings import IterationTime
+
+__all__ = [
+    "ASSUMPTIONS",
+    "DATAFLOWS",
+    "NOT_SIMULATED",
+    "GemmCycles",
+    "Machine",
+    "machine_for",
+    "read_compute_report",
+    "read_scalesim",
+    "write_inputs",
+]
+
+DATAFLOWS = {"os": "output stationary", "ws": "weight stationary", "is": "input stationary"}
+
+#: What an iteration also does and SCALE-Sim does not model; listed with every result.
+NOT_SIMULATED = (
+    "elementwise work: biases, activation functions and their gradients, conversions between formats",
+    "the loss and its gradient",
+    "the parameter update (weight decay, momentum, master weights)",
+    "evaluations, and fetching the training data",
+)
+
+#: What the simulated time rests on; listed with every result.
+ASSUMPTIONS = (
+    "GEMMs run one after another; each reads its operands from memory and writes its result back (no reuse between GEMMs)",
+    "the stated bandwidth is available to each of the three SRAMs at once (SCALE-Sim has one interface for each)",
+    "one word size for a GEMM: the wider operand format; results are counted in words of that size too",
+    "the same clock and the same cells for every format; the accumulator's width costs nothing",
+)
+
+_TOTAL, _COMPUTE, _STALL, _UTIL = "Total Cycles (incl. prefetch)", "Total Cycles", "Stall Cycles", "Overall Util %"
+_TAIL = ["Stall Cycles", "Overall Util %", "Mapping Efficiency %", "Compute Util %"]
+_HEADERS = {
+    "3.0": ["LayerID", _TOTAL, _COMPUTE, *_TAIL],
+    "2.x": ["LayerID", _COMPUTE, *_TAIL],
+}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The array as SCALE-Sim sees it: in words.
+
+    Parameters
+    ----------
+    array : (int, int)
+        Rows and columns.
+    sram_kwords : (int, int, int)
+        SRAM of left operand, right operand and result, in units of 1024 words.
+    words_per_cycle : int
+        Words that each SRAM exchanges with memory per cycle.
+    dataflow : str
+        "os", "ws" or "is".
+    """
+
+    array: tuple[int, int]
+    sram_kwords: tuple[int, int, int]
+    words_per_cycle: int
+    dataflow: str = "os"
+
+    @property
+    def slug(self) -> str:
+        """A file name that tells the machine: "os-32x32-sram64k-bw16"."""
+        sram = self.sram_kwords
+        sizes = str(sram[0]) if len(set(sram)) == 1 else ".".join(map(str, sram))
+        return f"{self.dataflow}-{self.array[0]}x{self.array[1]}-sram{sizes}k-bw{self.words_per_cycle}"
+
+
+def machine_for(hardware: Hardware, bits: int, *, dataflow: str = "os") -> Machine:
+    """Convert a design's bytes to SCALE-Sim's words.
+
+    Parameters
+    ----------
+    hardware : Hardware
+        Array, SRAM in bytes, bandwidth in bytes per second, clock.
+    bits : int
+        Bits of one word.
+    dataflow : str
+        "os" (default), "ws" or "is".
+
+    Returns
+    -------
+    Machine
+
+    Raises
+    ------
+    ValueError
+        If less than 1024 words of SRAM or less than one word per cycle would be left, or the dataflow is unknown.
+
+    Examples
+    --------
+    >>> from softnum.tta import Hardware
+    >>> table = {"array": [32, 32], "sram_bytes": {"ifmap": 65536, "filter": 65536, "ofmap": 65536},
+    ...          "bandwidth": "16 GB/s", "clock": "1 GHz"}
+    >>> machine_for(Hardware.from_table(table), bits=16)
+    Machine(array=(32, 32), sram_kwords=(32, 32, 32), words_per_cycle=8, dataflow='os')
+    """
+    if dataflow not in DATAFLOWS:
+        raise ValueError(f"unknown dataflow {dataflow!r}; SCALE-Sim knows {', '.join(DATAFLOWS)}")
+    sram = tuple(size * 8 // bits // 1024 for size in hardware.sram_bytes)
+    if min(sram) < 1:
+        raise ValueError(
+            f"sram_bytes {min(hardware.sram_bytes)} hold less than 1024 words of {bits} bits, the least SCALE-Sim can "
+            f"be given; state at least {128 * bits} bytes"
+        )
+    words = math.floor(hardware.bytes_per_cycle * 8 / bits)
+    if words < 1:
+        raise ValueError(
+            f"the bandwidth of {float(hardware.bytes_per_cycle):g} bytes per cycle is less than one word of {bits} bits, "
+            "the least SCALE-Sim can be given; state a higher bandwidth or a lower clock"
+        )
+    return Machine(hardware.array, sram, words, dataflow)
+
+
+def write_inputs(folder: str | os.PathLike, machine: Machine, shapes: Sequence[tuple[int, int, int]]) -> None:
+    """Write SCALE-Sim's three input files: ``run.cfg``, ``topology.csv`` and ``layout.csv``.
+
+    The layout is unused (both custom-layout switches are off), but 3.0.0 insists on the file. Every row ends in a comma,
+    because SCALE-Sim drops the last cell of each.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where to write.
+    machine : Machine
+        The array, in words.
+    shapes : sequence of (int, int, int)
+        (M, N, K) of each GEMM.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_inputs(folder, Machine((32, 32), (64, 64, 64), 16), [(32, 128, 64)])
+    ...     print(pathlib.Path(folder, "topology.csv").read_text(), end="")
+    Layer, M, N, K,
+    gemm0, 32, 128, 64,
+    """
+    bank = "".join(
+        f"{name}CustomLayout = False\n{name}SRAMBankBandwidth = {machine.words_per_cycle}\n"
+        f"{name}SRAMBankNum = 1\n{name}SRAMBankPort = 1\n"
+        for name in ("Ifmap", "Filter")
+    )
+    sizes = "".join(
+        f"{name}SramSzkB = {size}\n"
+        for name, size in zip(("Ifmap", "Filter", "Ofmap"), machine.sram_kwords, strict=True)
+    )
+    # the offsets only have to keep the three address ranges apart
+    largest = max(max(m * k, k * n, m * n) for m, n, k in shapes)
+    config = (
+        "[general]\nrun_name = run\n\n"
+        "[architecture_presets]\n"
+        f"ArrayHeight = {machine.array[0]}\nArrayWidth = {machine.array[1]}\n{sizes}"
+        f"IfmapOffset = 0\nFilterOffset = {largest}\nOfmapOffset = {2 * largest}\n"
+        f"Dataflow = {machine.dataflow}\nBandwidth = {machine.words_per_cycle}\n"
+        "ReadRequestBuffer = 64\nWriteRequestBuffer = 64\n\n"
+        f"[layout]\n{bank}\n"
+        "[sparsity]\nSparsitySupport = false\n\n"
+        "[run_presets]\nInterfaceBandwidth = USER\nUseRamulatorTrace = False\n"
+    )
+    rows = [f"gemm{i}, {m}, {n}, {k},\n" for i, (m, n, k) in enumerate(shapes)]
+    layout = [f"gemm{i}, {'1, ' * 20}\n" for i in range(len(shapes))]
+    folder = Path(folder)
+    write_atomic(folder / "run.cfg", config)
+    write_atomic(folder / "topology.csv", "".join(["Layer, M, N, K,\n", *rows]))
+    write_atomic(folder / "layout.csv", "".join(["Layer, " + "factor, " * 20 + "\n", *layout]))
+
+
+@dataclass(frozen=True)
+class GemmCycles:
+    """One row of a COMPUTE_REPORT.csv.
+
+    Parameters
+    ----------
+    cycles : int
+        Cycles of the GEMM: with operand reads and result writes where `memory_included`, else of the array alone.
+    stalls : int
+        Cycles the array waited for memory.
+    memory_included : bool
+        Whether `cycles` covers the first reads and the last writes (3.0) or not (2.x).
+    """
+
+    cycles: int
+    stalls: int
+    memory_included: bool
+
+
+def read_compute_report(
+    path: str | os.PathLike,
+    *,
+    shapes: Sequence[tuple[int, int, int]] | None = None,
+    array: tuple[int, int] | None = None,
+    text: str | None = None,
+) -> list[GemmCycles]:
+    """Read SCALE-Sim's COMPUTE_REPORT.csv, of 2.x or 3.0.
+
+    Parameters
+    ----------
+    path : path-like
+        The report.
+    shapes : sequence of (int, int, int), optional
+        (M, N, K) of the GEMMs that were simulated. If given, there must be one row each.
+    array : (int, int), optional
+        Rows and columns. If given with `shapes`, each row's utilisation is checked against its cycles, so that a report
+        of another network or another array is found out.
+    text : str, optional
+        The report's contents, if they are already in memory; `path` is then only its name in messages.
+
+    Returns
+    -------
+    list of GemmCycles
+        One for each GEMM, in order.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no report: SCALE-Sim writes it at the end of a run.
+    ValueError
+        If it is truncated, malformed or of other GEMMs; the message names file, line and the way out.
+    """
+    again = "run the simulation again"
+    if text is None:
+        path = Path(path)
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"no SCALE-Sim report {str(path)!r}; SCALE-Sim writes COMPUTE_REPORT.csv at the end of a run: "
+                f"the run did not finish, or the path is not <top path>/<run_name>/COMPUTE_REPORT.csv; {again}"
+            )
+        text = path.read_text(encoding="utf-8", errors="replace")
+    lines = text.splitlines()
+    header = [cell.strip() for cell in next(csv.reader(lines[:1]), [])]
+    version = next((name for name, columns in _HEADERS.items() if header == [*columns, ""]), None)
+    if version is None:
+        raise ValueError(
+            f"{path}, line 1: not the header of a SCALE-Sim compute report: {lines[0] if lines else ''!r}; expected "
+            f"{', '.join(_HEADERS['3.0'])}, (3.0) or the same without {_TOTAL!r} (2.x)"
+        )
+    if not text.endswith("\n"):
+        raise ValueError(f"{path}, line {len(lines)}: the last line is cut off: {lines[-1]!r}; {again}")
+    columns = _HEADERS[version]
+    rows = []
+    for number, line in enumerate(lines[1:], start=2):
+        where = f"{path}, line {number}"
+        cells = [cell.strip() for cell in line.split(",")]
+        if len(cells) != len(columns) + 1 or cells[-1]:
+            raise ValueError(f"{where}: expected {len(columns)} values and a final comma, got {line!r}; {again}")
+        row = dict(zip(columns, cells, strict=False))
+        if row["LayerID"] != str(number - 2):
+            raise ValueError(
+                f"{where}: expected LayerID {number - 2}, got {row['LayerID']!r}; rows are missing; {again}"
+            )
+        rows.append(_gemm_cycles(where, row, again))
+    if not rows:
+        raise ValueError(f"{path}, line 1: no rows follow the header; the run did not finish; {again}")
+    if shapes is not None:
+        _check_shapes(path, rows, shapes, array, again)
+    return [row for row, _, _ in rows]
+
+
+def _gemm_cycles(where: str, row: dict[str, str], again: str) -> tuple[GemmCycles, int, float]:
+    numbers = {}
+    for column, cell in row.items():
+        try:
+            number = float(cell)
+        except ValueError:
+            number = math.nan
+        whole = column in (_TOTAL, _COMPUTE, _STALL)
+        if not math.isfinite(number) or number < 0 or (whole and number != int(number)):
+            kind = "a whole number" if whole else "a number"
+            raise ValueError(f"{where}: {column} must be {kind} from 0 up, got {cell!r}; {again}")
+        numbers[column] = int(number) if whole else number
+    compute = numbers[_COMPUTE]
+    total = numbers.get(_TOTAL, compute)
+    if compute < 1 or total < compute:
+        raise ValueError(f"{where}: {total} cycles in all and {compute} of the array cannot be right; {again}")
+    return GemmCycles(total, numbers[_STALL], _TOTAL in numbers), compute, numbers[_UTIL]
+
+
+def _check_shapes(path, rows, shapes, array, again: str) -> None:
+    if len(rows) != len(shapes):
+        raise ValueError(
+            f"{path}, line {len(rows) + 1}: {len(rows)} GEMMs where {len(shapes)} were to be simulated: the report is "
+            f"truncated or of another network; {again}"
+        )
+    if array is None:
+        return
+    for number, ((_, compute, utilisation), (m, n, k)) in enumerate(zip(rows, shapes, strict=True), start=2):
+        expected = 100 * m * n * k / (compute * array[0] * array[1])
+        if not math.isclose(utilisation, expected, rel_tol=1e-6):
+            raise ValueError(
+                f"{path}, line {number}: {_UTIL} is {utilisation:g} where a {m} x {n} x {k} GEMM in {compute} cycles on "
+                f"{array[0]} x {array[1]} cells gives {expected:g}: the report is of another GEMM or array; {again}"
+            )
+
+
+def read_scalesim(
+    path: str | os.PathLike, *, design: str, clock: str, shapes: Sequence[tuple[int, int, int]] | None = None
+) -> IterationTime:
+    """Read the time of one iteration from a COMPUTE_REPORT.csv of your own SCALE-Sim run.
+
+    Parameters
+    ----------
+    path : path-like
+        The report of a run over every GEMM of one training iteration, forward and backward.
+    design : str
+        Name of the design the time is for.
+    clock : str
+        The array's clock, such as "1 GHz".
+    shapes : sequence of (int, int, int), optional
+        (M, N, K) of the GEMMs; if given, their number is checked.
+
+    Returns
+    -------
+    IterationTime
+        The sum over the GEMMs.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        As `read_compute_report`, or if the clock is not a frequency.
+    """
+    hertz = frequency(clock)
+    rows = read_compute_report(path, shapes=shapes)
+    cycles = sum(row.cycles for row in rows)
+    detail = {
+        "cycles": cycles,
+        "stall_cycles": sum(row.stalls for row in rows),
+        "memory_included": rows[0].memory_included,
+        "clock_hz": float(hertz),
+    }
+    return IterationTime(design, float(cycles / hertz), 1, f"SCALE-Sim report {path}", detail)
