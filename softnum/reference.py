@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Rational, Real
+from operator import index
 from typing import NamedTuple
 
 from softnum.formats import FixedFormat, FloatFormat, Format
@@ -120,7 +121,7 @@ def decode(code: int, fmt: Format | str) -> Value:
     >>> ref.decode(0xF8, "q4.4").fraction
     Fraction(-1, 2)
     """
-    fmt, code = format_of(fmt), int(code)
+    fmt, code = format_of(fmt), index(code)
     if not 0 <= code < 1 << fmt.bits:
         raise ValueError(f"code {code:#x} is not one of {fmt}, which has {fmt.bits} bits")
     if isinstance(fmt, FixedFormat):
@@ -322,11 +323,11 @@ def _round_float(sign: int, numerator: int, denominator: int, fmt: FloatFormat, 
         code, flags = _overflowed(sign, fmt, env), OVERFLOW | INEXACT
     else:
         code, flags = _signed(sign, rounded, fmt), INEXACT if rest else 0
-        if rest and below_normal:
-            if env.tininess == "before" or env.rounding.startswith("stochastic"):
-                flags |= UNDERFLOW
-            elif free[0] + _goes_up(sign, free[0] & 1, free[1], free[2], env) < smallest_normal:
-                flags |= UNDERFLOW
+        tiny = below_normal
+        if tiny and env.tininess == "after" and not env.rounding.startswith("stochastic"):
+            tiny = free[0] + _goes_up(sign, free[0] & 1, free[1], free[2], env) < smallest_normal
+        if tiny and rest:
+            flags |= UNDERFLOW
     if sign and not fmt.signed:
         code = 0  # unsigned with a zero: what is below zero becomes zero; the flags are those of the magnitude
     return code, flags
@@ -384,7 +385,7 @@ def _overflowed(sign: int, fmt: FloatFormat, env: _Environment) -> int:
 
 
 # -- operations --------------------------------------------------------------------------------------------------------
-def encode(x: int | float | Rational, fmt: Format | str, **environment) -> tuple[int, Flags]:
+def encode(x: float | Rational, fmt: Format | str, **environment) -> tuple[int, Flags]:
     """Round a number to a code.
 
     Parameters
@@ -751,18 +752,19 @@ def mad_dot(
         return random_words_matmul(seed, stream, batch, m, n, k, stochastic_bits, both)
 
     flags = Flags(0)
+    common = {"overflow": overflow, "stochastic_bits": stochastic_bits}
 
     def inner_sum(start: int, first: int, last: int) -> int:
         nonlocal flags
         total = start
         for k in range(first, last):
             product_word, sum_word = words(k)
-            of_sum = dict(rounding=rounding, overflow=overflow, stochastic_bits=stochastic_bits, random_bits=sum_word)
+            of_sum = {"rounding": rounding, "random_bits": sum_word, **common}
             if product is None:
                 formats = (*operands, accumulator)
                 total, raised = fma(a_codes[k], b_codes[k], total, formats, out_fmt=accumulator, **of_sum)
             else:
-                of_product = of_sum | dict(rounding=product_rounding, random_bits=product_word)
+                of_product = {"rounding": product_rounding, "random_bits": product_word, **common}
                 term, raised = multiply(a_codes[k], b_codes[k], operands, out_fmt=product, **of_product)
                 flags |= raised
                 total, raised = add(total, term, (accumulator, product), out_fmt=accumulator, **of_sum)
@@ -775,8 +777,13 @@ def mad_dot(
     for j, first in enumerate(range(0, steps, chunk)):
         part = inner_sum(0, first, min(first + chunk, steps))
         total, raised = add(
-            total, part, (outer, accumulator), out_fmt=outer, rounding=rounding, overflow=overflow,
-            stochastic_bits=stochastic_bits, random_bits=words(steps + j)[1],
-        )  # fmt: skip
+            total,
+            part,
+            (outer, accumulator),
+            out_fmt=outer,
+            rounding=rounding,
+            random_bits=words(steps + j)[1],
+            **common,
+        )
         flags |= raised
     return total, flags
