@@ -3,14 +3,14 @@
 Three steps, each usable on its own::
 
     records = read_records("out/records")                        # what training wrote
-    times   = scalesim_timings(points)                           # or read_timings("times.csv")
-    study   = combine_study(records, times, target=0.95, baseline="a-float32")
+    times   = scalesim_variants(points, baseline="a-float32")    # or [read_timings("times.csv")]
+    studies = [combine_study(records, time, target=0.95, baseline="a-float32") for time in times]
 
-and then `print_studies`, `write_results` and `plot_studies`. Nothing here trains or imports training code; matplotlib and
-rich are imported when they are used.
+and then `print_studies`, `write_results` and `plot_studies`. Nothing here trains or imports training code; matplotlib
+and rich are imported when they are used.
 """
 
-from softnum.tta.combine import DesignResult, Run, Spread, Study, combine_study
+from softnum.tta.combine import DesignResult, Run, Spread, Study, Variant, combine_study
 from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
 from softnum.tta.quantities import bandwidth, frequency
 from softnum.tta.records import Evaluation, Record, RecordSet, read_record, read_records
@@ -32,6 +32,7 @@ from softnum.tta.simulation import (
     load_reports,
     read_requests,
     scalesim_timings,
+    scalesim_variants,
     simulate,
 )
 from softnum.tta.timings import IterationTime, read_timings
@@ -55,6 +56,7 @@ __all__ = [
     "Simulations",
     "Spread",
     "Study",
+    "Variant",
     "bandwidth",
     "combine_study",
     "create_environment",
@@ -73,6 +75,7 @@ __all__ = [
     "read_timings",
     "results_dict",
     "scalesim_timings",
+    "scalesim_variants",
     "simulate",
     "write_inputs",
     "write_results",

@@ -6,14 +6,15 @@ Definitions, for a design with batch B, iterations I to the target and t seconds
     throughput             = B / t          samples per second
     samples to the target  = I * B
     speed-up over the baseline = TTA(baseline) / TTA
-                               = throughput / throughput(baseline)              hardware's share
-                               * samples(baseline) / samples                    arithmetic's share: statistical efficiency
+                               = throughput / throughput(baseline)     hardware's share
+                               * samples(baseline) / samples           arithmetic's share: statistical efficiency
 
 Counting samples, not iterations, is what makes the split hold between designs of different batch sizes.
 
-*Median and range* are over the seeds. A run that never reaches the target counts as needing infinitely many iterations: it
-is neither dropped, which would flatter a design that often fails, nor extrapolated. So the median exists if and only if
-more than half of the runs reached the target. *Ties*: designs whose ranges overlap are not told apart by these runs.
+*Median and range* are over the seeds. A run that never reaches the target counts as needing infinitely many
+iterations: it is neither dropped, which would flatter a design that often fails, nor extrapolated. So the median exists
+if and only if more than half of the runs reached the target. *Ties*: designs whose ranges overlap are not told apart by
+these runs.
 
 Source: the divide-and-conquer approach of A. Jayarajan, "DNN Training Performance Analysis"; the metric is that of
 C. Coleman et al., "Analysis of DAWNBench, a Time-to-Accuracy Machine Learning Performance Benchmark", 2018.
@@ -22,6 +23,7 @@ C. Coleman et al., "Analysis of DAWNBench, a Time-to-Accuracy Machine Learning P
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +32,32 @@ from dataclasses import dataclass, field, replace
 from softnum.tta.records import Record, RecordSet, check_target
 from softnum.tta.timings import IterationTime
 
-__all__ = ["DesignResult", "Run", "Spread", "Study", "combine_study"]
+__all__ = ["DesignResult", "Run", "Spread", "Study", "Variant", "combine_study"]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One set of iteration times, with what has to be said about it.
+
+    Parameters
+    ----------
+    label : str
+        Its name, for example "stated hardware".
+    timings : Mapping of str to IterationTime
+        Seconds per iteration of each design.
+    left_out : Mapping of str to str
+        Designs that have no time in this variant, with the reason.
+    assumptions : tuple of str
+        What the times rest on.
+    not_simulated : tuple of str
+        What an iteration does and the times leave out.
+    """
+
+    label: str
+    timings: Mapping[str, IterationTime]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+    not_simulated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,6 +101,8 @@ class Run:
         Parameter updates it did in all.
     best, final : float
         Greatest and last value of the metric (NaN if every evaluation was).
+    interval : int
+        Most iterations between two evaluations: no time to accuracy is known more finely than that.
     """
 
     seed: int
@@ -81,6 +110,7 @@ class Run:
     iterations: int
     best: float
     final: float
+    interval: int
 
 
 @dataclass(frozen=True)
@@ -150,8 +180,8 @@ class Study:
         In the order in which the designs were first given.
     records : tuple of Record
         The runs used.
-    assumptions : tuple of str
-        What the variant's times rest on.
+    assumptions, not_simulated : tuple of str
+        What the variant's times rest on, and what they leave out.
     notes : tuple of str
         What was left out and why.
     """
@@ -164,6 +194,7 @@ class Study:
     designs: tuple[DesignResult, ...]
     records: tuple[Record, ...] = field(repr=False)
     assumptions: tuple[str, ...] = ()
+    not_simulated: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, design: str) -> DesignResult:
@@ -176,14 +207,11 @@ class Study:
 
 def combine_study(
     records: RecordSet | Iterable[Record],
-    timings: Mapping[str, IterationTime],
+    timings: Variant | Mapping[str, IterationTime],
     *,
     target: float,
     baseline: str,
     metric: str = "accuracy",
-    label: str = "stated hardware",
-    left_out: Mapping[str, str] | None = None,
-    assumptions: Iterable[str] = (),
 ) -> Study:
     """Combine training records and iteration times.
 
@@ -191,20 +219,14 @@ def combine_study(
     ----------
     records : RecordSet or iterable of Record
         The finished runs, of one network on one data set.
-    timings : Mapping of str to IterationTime
-        Seconds per iteration of each design.
+    timings : Variant, or Mapping of str to IterationTime
+        Seconds per iteration of each design. A design that a variant leaves out is still listed with its iterations.
     target : float
         The value of the metric to reach.
     baseline : str
         Name of the design that speed-ups are over.
     metric : str
         Name of the metric (greater is better).
-    label : str
-        Name of the variant of times.
-    left_out : Mapping of str to str, optional
-        Designs that have no time in this variant, with the reason. They are still listed with their iterations.
-    assumptions : iterable of str
-        What the times rest on; kept with the result.
 
     Returns
     -------
@@ -231,8 +253,9 @@ def combine_study(
     target = check_target(target)
     excluded = records.excluded if isinstance(records, RecordSet) else ()
     records = tuple(records.records if isinstance(records, RecordSet) else records)
-    left_out = dict(left_out or {})
-    by_design = _group(records, excluded, timings)
+    variant = timings if isinstance(timings, Variant) else Variant("given times", timings)
+    timings, left_out = variant.timings, variant.left_out
+    by_design = _group(records, excluded, [*timings, *left_out])
     if baseline not in by_design:
         near = difflib.get_close_matches(baseline, by_design, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -249,21 +272,33 @@ def combine_study(
     base = bare[baseline]
     compared = {design: _compare(result, base) for design, result in bare.items()}
     results = tuple(_tie(result, compared.values()) for result in compared.values())
+    missing = [design for design in by_design if design in left_out]
     notes = [
         *excluded,
-        *(f"{design}: no {label} time: {left_out[design]}" for design in by_design if design in left_out),
+        *(f"{design} has no time in the variant {variant.label!r}: {left_out[design]}" for design in missing),
     ]
     few = [design for design, runs in by_design.items() if len(runs) < 3]
     if few:
         notes.append(f"fewer than three runs of {', '.join(few)}: their ranges, and ties by them, say little")
     rule = (
-        f"a run reaches the target at its first evaluation with {metric} >= {target:g}; a run that has no such evaluation "
-        "counts as infinitely long, so a median exists if more than half of the runs reached the target"
+        f"a run reaches the target at its first evaluation with {metric} >= {target:g}; a run without such an "
+        "evaluation counts as infinitely long, so a median exists if more than half of the runs reached the target"
     )
-    return Study(label, metric, target, rule, baseline, results, records, tuple(assumptions), tuple(notes))
+    return Study(
+        variant.label,
+        metric,
+        target,
+        rule,
+        baseline,
+        results,
+        records,
+        tuple(variant.assumptions),
+        tuple(variant.not_simulated),
+        tuple(notes),
+    )
 
 
-def _group(records, excluded, timings) -> dict[str, list[Record]]:
+def _group(records, excluded, order) -> dict[str, list[Record]]:
     if not records:
         why = f" ({'; '.join(excluded)})" if excluded else ""
         raise ValueError(f"there is no finished training record to combine{why}")
@@ -272,11 +307,11 @@ def _group(records, excluded, timings) -> dict[str, list[Record]]:
         for record in records[1:]:
             if record.config.get(key) != first:
                 raise ValueError(
-                    f"{record.path or record.design} was trained on another {key} than {records[0].path or 'the first'}: "
+                    f"{record.path or record.design} was trained on another {key} than "
+                    f"{records[0].path or records[0].design}: "
                     f"{record.config.get(key)!r} against {first!r}; a study compares designs on one {key}"
                 )
-    # designs in the order of the timings (the study's own order), then any others as they come
-    by_design = {design: [] for design in timings}
+    by_design = {design: [] for design in order}
     for record in records:
         by_design.setdefault(record.design, []).append(record)
     by_design = {design: sorted(runs, key=lambda run: run.seed) for design, runs in by_design.items() if runs}
@@ -301,7 +336,9 @@ def _result(design, records, target, time, left_out) -> DesignResult:
             )
         values = [e.value for e in record.evaluations if not math.isnan(e.value)]
         final = record.evaluations[-1].value if record.evaluations else math.nan
-        runs.append(Run(record.seed, first, record.iterations, max(values, default=math.nan), final))
+        steps = [0, *(e.iteration for e in record.evaluations)]
+        interval = max((b - a for a, b in itertools.pairwise(steps)), default=0)
+        runs.append(Run(record.seed, first, record.iterations, max(values, default=math.nan), final, interval))
     iterations = Spread.of([math.inf if r.iterations_to_target is None else r.iterations_to_target for r in runs])
     return DesignResult(
         design=design,

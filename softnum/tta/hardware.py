@@ -1,8 +1,8 @@
 """What a design's hardware is, what it has to compute, and the equal-area variant.
 
 A design's time comes from two lists: the GEMMs of one training iteration (forward, backward_data, backward_weight) and
-the hardware they run on. SRAM is stated in bytes and bandwidth in bytes per second, so that a narrower format gains what
-it gains: more words in the same memory, more words per second over the same wires.
+the hardware they run on. SRAM is stated in bytes and bandwidth in bytes per second, so that a narrower format gains
+what it gains: more words in the same memory, more words per second over the same wires.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ def multiplier_areas() -> Mapping[str, MultiplierArea]:
     >>> multiplier_areas()["float32"].um2, multiplier_areas()["e5m2"].kind
     (7700.0, 'proxy')
     """
-    data = tomllib.loads(resources.files("softnum.tta").joinpath("areas.toml").read_text(encoding="utf-8"))
+    data = _area_file()
     published = {
         name: MultiplierArea(name, float(row["um2"]), "published", data["source"]["citation"])
         for name, row in data["published"].items()
@@ -270,6 +270,16 @@ def multiplier_areas() -> Mapping[str, MultiplierArea]:
         kind, reason = ("proxy", row["reason"]) if row["proxy"] else ("published", row["reason"])
         areas[name] = MultiplierArea(name, base.um2, kind, f"area of {base.name}: {reason}")
     return areas
+
+
+def area_source() -> str:
+    """Return the citation of the published multiplier areas."""
+    return _area_file()["source"]["citation"]
+
+
+@cache
+def _area_file() -> dict:
+    return tomllib.loads(resources.files("softnum.tta").joinpath("areas.toml").read_text(encoding="utf-8"))
 
 
 def equal_area(
@@ -313,7 +323,7 @@ def equal_area(
         unknown = [name for name in point.formats if name not in table]
         if unknown or not point.formats:
             what = ", ".join(unknown) if unknown else "its unnamed operand formats"
-            left_out[point.name] = f"the table of multiplier areas has no entry for {what}"
+            left_out[point.name] = f"no multiplier area is known for {what}"
         else:
             areas[point.name] = max((table[name] for name in point.formats), key=lambda area: area.um2)
     if baseline not in areas:

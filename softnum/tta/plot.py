@@ -15,8 +15,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from softnum.tta.combine import DesignResult, Study
 from softnum.tta.report import format_seconds
 
-# Okabe and Ito's palette, made for colour-blind readers, without its yellow (too faint on white); markers and line styles
-# carry the same information for print
+# Okabe and Ito's palette, made for colour-blind readers, without its yellow (too faint on white); markers and line
+# styles carry the same information for print
 _COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F")
 _STYLES = ("-", "--", "-.", ":")
 _MARKERS = "osD^vPX*"
@@ -93,7 +93,7 @@ def _band(study: Study, design: str) -> tuple[list[int], list[float], list[float
 
 
 def _curves(axes, study: Study, looks: dict, *, seconds: bool) -> None:
-    steepest = 0.0
+    several = len({result.batch for result in study.designs}) > 1
     for result in study.designs:
         if seconds and result.time is None:
             continue
@@ -102,17 +102,17 @@ def _curves(axes, study: Study, looks: dict, *, seconds: bool) -> None:
             x = [iteration * result.time.seconds for iteration in x]
         look = looks[result.design]
         style = {"color": look["color"], "linestyle": look["linestyle"]}
-        axes.plot(x, median, label=result.design, linewidth=1.5, **style)
+        label = result.design + (f" (batch {result.batch})" if several else "")
+        axes.plot(x, median, label=label, linewidth=1.5, **style)
         axes.fill_between(x, low, high, color=look["color"], alpha=0.13, linewidth=0)
-        steepest = max(steepest, *median, 0.0)
     axes.axhline(study.target, color="#444444", linewidth=0.8)
     axes.annotate(
         f"target {study.target:g}",
-        (1.0, study.target),
+        (0.0, study.target),
         xycoords=("axes fraction", "data"),
-        xytext=(0, 2),
+        xytext=(4, 2),
         textcoords="offset points",
-        ha="right",
+        ha="left",
         va="bottom",
         fontsize=8,
         color="#444444",
@@ -120,18 +120,19 @@ def _curves(axes, study: Study, looks: dict, *, seconds: bool) -> None:
     axes.set_ylabel(f"{study.metric} (median and range over seeds)")
     axes.set_xscale("log")
     if seconds:
-        axes.set_title(f"Over simulated time, {study.label}")
-        axes.set_xlabel("simulated time")
+        axes.set_title(f"Over time, {study.label}")
+        axes.set_xlabel("time (iterations x time per iteration)")
         _seconds_axis(axes)
     else:
         axes.set_title("Over training")
         axes.set_xlabel("iterations (parameter updates)")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _seconds_axis(axes) -> None:
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0,)))
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
     axes.xaxis.set_minor_formatter(NullFormatter())
 
@@ -151,7 +152,7 @@ def _points(axes, study: Study, looks: dict, *, names: bool) -> None:
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0, labelleft=names)
     axes.set_title(f"TTA, {study.label}")
-    axes.set_xlabel(f"simulated time to {study.metric} ≥ {study.target:g} (median, range over seeds)")
+    axes.set_xlabel(f"time to {study.metric} ≥ {study.target:g} (median, range over seeds)")
     _seconds_axis(axes)
     if finite:
         ends = [
@@ -170,7 +171,7 @@ def _point(axes, row: int, result: DesignResult, look: dict) -> None:
     if result.tta is None or math.isinf(result.tta.low):
         text = f"not reached in {max(run.iterations for run in result.runs)} iterations"
         if result.tta is None:
-            text = f"left out: {result.left_out}" if len(result.left_out) < 40 else "left out"
+            text = f"left out: {result.left_out}"
         axes.annotate(text, (0, row), xycoords=("axes fraction", "data"), fontstyle="italic", **words)
         return
     tta = result.tta
@@ -192,7 +193,7 @@ def _point(axes, row: int, result: DesignResult, look: dict) -> None:
         axes.plot([tta.median], [row], marker=look["marker"], markersize=6.5, linestyle="none", **marks)
         text = format_seconds(tta.median)
         if result.speedup is not None:
-            text += f"  ({result.speedup:.2f}×)"
+            text += f"  ({result.speedup:.2f}x)"
     else:
         text = "median run: not reached"
     if result.reached < len(result.runs):

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from softnum.tta.combine import DesignResult, Spread, Study
 from softnum.tta.quantities import write_atomic
-from softnum.tta.scalesim import ASSUMPTIONS, NOT_SIMULATED
 
 __all__ = ["plot_studies", "print_studies", "results_dict", "write_results"]
 
@@ -55,11 +54,11 @@ def _range(spread: Spread, show) -> str:
     low, high = show(spread.low), show(spread.high)
     if low.split(" ")[1:] == high.split(" ")[1:]:
         low = low.split(" ")[0]
-    return f"{median}\n[{low} – {high}]"
+    return f"{median}\n[{low}, {high}]"
 
 
 def _ties(names: Sequence[str], letters: Mapping[str, str]) -> str:
-    return " ".join(letters[name] for name in names) or "–"
+    return " ".join(letters[name] for name in names) or "-"
 
 
 def _letters(study: Study) -> dict[str, str]:
@@ -82,7 +81,10 @@ def print_studies(studies: Sequence[Study], console=None) -> None:
     """
     from rich.console import Console
 
-    console = Console() if console is None else console
+    if console is None:
+        console = Console()
+        if not console.is_terminal:  # a pipe has no width; the table needs about 90 columns
+            console = Console(width=100)
     for study in studies:
         console.print(_table(study))
         console.print()
@@ -90,63 +92,70 @@ def print_studies(studies: Sequence[Study], console=None) -> None:
     console.print("[bold]How to read it[/bold]")
     for line in (
         f"Reached: {first.rule}.",
-        "TTA = iterations to the target x simulated time per iteration: median and [least – greatest] over the seeds.",
-        f"Speed-up over {first.baseline} = throughput (samples per second, the hardware's share) x efficiency (samples to "
-        "the target, the arithmetic's share).",
-        "Ties: designs whose TTA ranges overlap (in brackets: whose samples to the target overlap). Nothing is extrapolated.",
+        "TTA = iterations to the target x time per iteration: median and [least, greatest] over the seeds.",
+        f"Speed-up over {first.baseline} = throughput (samples per second: the hardware's share) x efficiency "
+        "(samples to the target: the arithmetic's share).",
+        "Ties: designs whose TTA ranges overlap; in parentheses, whose samples to the target overlap.",
+        f"Nothing is extrapolated; iterations are known to the evaluation interval ({_intervals(first)}).",
     ):
-        console.print(f"  {line}", style="dim", highlight=False)
+        console.print(f"  - {line}", style="dim", highlight=False, markup=False)
     for study in studies:
         if study.assumptions:
             console.print(f"[bold]Assumed for {study.label}[/bold]")
             for line in study.assumptions:
                 console.print(f"  - {line}", style="dim", highlight=False, markup=False)
-    console.print("[bold]Not simulated[/bold]")
-    for line in NOT_SIMULATED:
-        console.print(f"  - {line}", style="dim", highlight=False, markup=False)
-    notes = list(dict.fromkeys(note for study in studies for note in study.notes))
-    if notes:
-        console.print("[bold]Left out[/bold]")
-        for line in notes:
+    for heading, lines in (
+        ("Not in the times", [line for study in studies for line in study.not_simulated]),
+        ("Left out", [note for study in studies for note in study.notes]),
+    ):
+        if lines:
+            console.print(f"[bold]{heading}[/bold]")
+        for line in dict.fromkeys(lines):
             console.print(f"  - {line}", style="dim", highlight=False, markup=False)
+
+
+def _intervals(study: Study) -> str:
+    """The evaluation interval in iterations, by design where designs differ."""
+    by_interval: dict[int, list[str]] = {}
+    for result in study.designs:
+        by_interval.setdefault(max(run.interval for run in result.runs), []).append(result.design)
+    if len(by_interval) == 1:
+        return f"{next(iter(by_interval))} iterations"
+    return "; ".join(f"{interval} for {', '.join(names)}" for interval, names in sorted(by_interval.items()))
 
 
 def _table(study: Study):
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     title = f"Time to {study.metric} >= {study.target:g}, {study.label} (baseline {study.baseline})"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("Design", no_wrap=True)
-    table.add_column("Batch", justify="right")
-    table.add_column("Reached", justify="right")
-    for name in ("Iterations", "Time per iteration", "TTA", "Speed-up", "= through-\nput", "x effi-\nciency"):
-        table.add_column(name, justify="right")
+    for name in ("Reached", "Iterations", "Time per\niteration", "TTA", "Speed-up\n= thr. x eff."):
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("Ties\n(samples)")
     letters = _letters(study)
     for result in study.designs:
-        table.add_row(*_cells(result, letters), style="bold" if result.design == study.baseline else None)
+        table.add_row(*map(Text, _cells(result, letters)), style="bold" if result.design == study.baseline else None)
     return table
 
 
 def _cells(result: DesignResult, letters: Mapping[str, str]) -> list[str]:
     def ratio(value):
-        return "–" if value is None else f"{value:.2f}"
+        return "-" if value is None else f"{value:.2f}"
 
     longest = max(run.iterations for run in result.runs)
     iterations = _range(result.iterations, _count)
     if result.reached == 0:
         iterations = f"not reached\nin {longest}"
     return [
-        result.design,
-        str(result.batch),
+        f"{result.design}\n  batch {result.batch}",
         f"{result.reached} of {len(result.runs)}",
         iterations,
         "no time" if result.time is None else format_seconds(result.time.seconds),
-        "–" if result.tta is None else _range(result.tta, format_seconds),
-        ratio(result.speedup),
-        ratio(result.throughput),
-        ratio(result.efficiency),
+        "-" if result.tta is None else _range(result.tta, format_seconds),
+        f"{ratio(result.speedup)}\n= {ratio(result.throughput)} x {ratio(result.efficiency)}",
         f"{_ties(result.ties, letters)}\n({_ties(result.sample_ties, letters)})",
     ]
 
@@ -201,6 +210,7 @@ def results_dict(studies: Sequence[Study], inputs: Mapping | None = None) -> dic
                 "label": study.label,
                 "baseline": study.baseline,
                 "assumptions": study.assumptions,
+                "not_simulated": study.not_simulated,
                 "notes": study.notes,
                 "designs": designs,
             }
@@ -212,8 +222,6 @@ def results_dict(studies: Sequence[Study], inputs: Mapping | None = None) -> dic
             "target": first.target,
             "rule": first.rule,
             "inputs": inputs or {},
-            "simulation_assumptions": ASSUMPTIONS,
-            "not_simulated": NOT_SIMULATED,
             "versions": {"softnum": _version(), "python": platform.python_version()},
             "variants": variants,
             "runs": runs,

@@ -1,8 +1,8 @@
 """SCALE-Sim: what it is given, and what its report means.
 
-SCALE-Sim (the `scalesim` package) simulates a systolic array cycle by cycle, one GEMM after another. It counts *words* and
-knows no bits, so every figure it gets is converted from the design's bytes here and nowhere else. For operands of `bits`
-bits (the wider of the two operand formats):
+SCALE-Sim (the `scalesim` package) simulates a systolic array cycle by cycle, one GEMM after another. It counts *words*
+and knows no bits, so every figure it gets is converted from the design's bytes here and nowhere else. For operands of
+`bits` bits (the wider of the two operand formats):
 
 ======================  ====================================================  ==========================================
 SCALE-Sim's key         what it is (source of scalesim 3.0.0)                 what it is given
@@ -14,19 +14,19 @@ SCALE-Sim's key         what it is (source of scalesim 3.0.0)                 wh
 ======================  ====================================================  ==========================================
 
 Both are whole numbers in SCALE-Sim, so they are rounded down, and a design that leaves less than one is refused. In
-scalesim 3.0.0 ``Bandwidth`` alone does not set the read bandwidth: without the bank keys it would be 10 words a cycle for
-every design.
+scalesim 3.0.0 ``Bandwidth`` alone does not set the read bandwidth: that comes from the bank keys.
 
-*Bandwidth mode.* ``InterfaceBandwidth = USER``: the bandwidth is a limit, and the array stalls on it. ``CALC`` would ask
-the opposite question (which bandwidth would avoid stalls) and make every format equally fast.
+*Bandwidth mode.* ``InterfaceBandwidth = USER``: the bandwidth is a limit, and the array stalls on it. ``CALC`` would
+ask the opposite question (which bandwidth would avoid stalls) and make every format equally fast.
 
-*Dataflow.* Output stationary by default: a cell keeps one accumulator and adds to it for k = 0 .. K-1, which is the order
-of `softnum.MadUnit`. (Weight stationary passes partial sums from row to row and splits K by the array's height, which
-would be a different sum.)
+*Dataflow.* Output stationary by default: a cell keeps one accumulator and adds to it for k = 0 .. K-1, which is the
+order of `softnum.MadUnit`. (Weight stationary passes partial sums from row to row and splits K by the array's height,
+which would be a different sum.)
 
-*Which cycles count.* ``Total Cycles (incl. prefetch)`` of 3.0.0: from the first operand read to the last result written.
-``Total Cycles`` alone starts when both operands are in SRAM and ends before the result is written back; for GEMMs that
-fit the SRAM it is independent of the word size. Reports of 2.x have only that, and are marked `memory_included = False`.
+*Which cycles count.* ``Total Cycles (incl. prefetch)`` of 3.0.0: from the first operand read to the last result
+written. ``Total Cycles`` alone starts when both operands are in SRAM and ends before the result is written back; for
+GEMMs that fit half of the SRAM (the other half is the double buffer) it is independent of the word size. Reports of 2.x
+have only that, and are marked `memory_included = False`.
 
 SCALE-Sim: A. Samajdar, J. M. Joseph, Y. Zhu, P. Whatmough, M. Mattina, T. Krishna, "A Systematic Methodology for
 Characterizing Scalability of DNN Accelerators using SCALE-Sim", ISPASS 2020.
@@ -69,7 +69,7 @@ NOT_SIMULATED = (
 
 #: What the simulated time rests on; listed with every result.
 ASSUMPTIONS = (
-    "GEMMs run one after another; each reads its operands from memory and writes its result back (no reuse between GEMMs)",
+    "GEMMs run one after another; each reads its operands from memory and writes its result back (no reuse between)",
     "the stated bandwidth is available to each of the three SRAMs at once (SCALE-Sim has one interface for each)",
     "one word size for a GEMM: the wider operand format; results are counted in words of that size too",
     "the same clock and the same cells for every format; the accumulator's width costs nothing",
@@ -152,8 +152,8 @@ def machine_for(hardware: Hardware, bits: int, *, dataflow: str = "os") -> Machi
     words = math.floor(hardware.bytes_per_cycle * 8 / bits)
     if words < 1:
         raise ValueError(
-            f"the bandwidth of {float(hardware.bytes_per_cycle):g} bytes per cycle is less than one word of {bits} bits, "
-            "the least SCALE-Sim can be given; state a higher bandwidth or a lower clock"
+            f"the bandwidth of {float(hardware.bytes_per_cycle):g} bytes per cycle is less than one word of {bits} "
+            "bits, the least SCALE-Sim can be given; state a higher bandwidth or a lower clock"
         )
     return Machine(hardware.array, sram, words, dataflow)
 
@@ -161,8 +161,8 @@ def machine_for(hardware: Hardware, bits: int, *, dataflow: str = "os") -> Machi
 def write_inputs(folder: str | os.PathLike, machine: Machine, shapes: Sequence[tuple[int, int, int]]) -> None:
     """Write SCALE-Sim's three input files: ``run.cfg``, ``topology.csv`` and ``layout.csv``.
 
-    The layout is unused (both custom-layout switches are off), but 3.0.0 insists on the file. Every row ends in a comma,
-    because SCALE-Sim drops the last cell of each.
+    The layout is unused (both custom-layout switches are off), but 3.0.0 insists on the file. Every row ends in a
+    comma, because SCALE-Sim drops the last cell of each.
 
     Parameters
     ----------
@@ -334,8 +334,8 @@ def _check_shapes(path, rows, shapes, array, again: str) -> None:
         expected = 100 * m * n * k / (compute * array[0] * array[1])
         if not math.isclose(utilisation, expected, rel_tol=1e-6):
             raise ValueError(
-                f"{path}, line {number}: {_UTIL} is {utilisation:g} where a {m} x {n} x {k} GEMM in {compute} cycles on "
-                f"{array[0]} x {array[1]} cells gives {expected:g}: the report is of another GEMM or array; {again}"
+                f"{path}, line {number}: {_UTIL} is {utilisation:g} where a {m} x {n} x {k} GEMM in {compute} cycles "
+                f"on {array[0]} x {array[1]} cells gives {expected:g}: the report is of another GEMM or array; {again}"
             )
 
 

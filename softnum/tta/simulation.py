@@ -18,9 +18,19 @@ from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
 
-from softnum.tta.hardware import DesignPoint, Gemm, equal_area
+from softnum.tta.combine import Variant
+from softnum.tta.hardware import DesignPoint, Gemm, area_source, equal_area
 from softnum.tta.quantities import check_keys, write_atomic
-from softnum.tta.scalesim import GemmCycles, Machine, machine_for, read_compute_report, write_inputs
+from softnum.tta.scalesim import (
+    ASSUMPTIONS,
+    DATAFLOWS,
+    NOT_SIMULATED,
+    GemmCycles,
+    Machine,
+    machine_for,
+    read_compute_report,
+    write_inputs,
+)
 from softnum.tta.timings import IterationTime
 
 __all__ = [
@@ -31,6 +41,7 @@ __all__ = [
     "load_reports",
     "read_requests",
     "scalesim_timings",
+    "scalesim_variants",
     "simulate",
 ]
 
@@ -52,7 +63,7 @@ sim.run_scale(top_path="out")
 
 
 def default_environment() -> Path:
-    """Return where SCALE-Sim's environment is kept: ``$XDG_CACHE_HOME`` (or ``~/.cache``) ``/softnum/scalesim-<version>``.
+    """Return where SCALE-Sim's environment is kept: in ``softnum/`` under ``$XDG_CACHE_HOME`` or ``~/.cache``.
 
     Returns
     -------
@@ -244,8 +255,8 @@ def _manifest(name: str, text: str) -> dict:
         raise ValueError(f"{error}; remake the reports: {REMAKE}") from None
     if manifest["schema"] != _SCHEMA or manifest["simulator"] != "scalesim":
         raise ValueError(
-            f"{name}: schema {manifest['schema']!r} of {manifest['simulator']!r} is not schema {_SCHEMA} of 'scalesim'; "
-            f"remake the reports: {REMAKE}"
+            f"{name}: schema {manifest['schema']!r} of {manifest['simulator']!r} is not schema {_SCHEMA} of "
+            f"'scalesim'; remake the reports: {REMAKE}"
         )
     return manifest
 
@@ -392,6 +403,75 @@ def scalesim_timings(
         }
         result[point.name] = IterationTime(point.name, float(cycles / point.hardware.clock), 1, source, detail)
     return result
+
+
+def scalesim_variants(
+    points: Iterable[DesignPoint], *, baseline: str, simulations: Simulations | Iterable[Simulations] | None = None
+) -> list[Variant]:
+    """Return the times of the designs on their stated hardware, and at equal area, with what both rest on.
+
+    Parameters
+    ----------
+    points : iterable of DesignPoint
+        The designs.
+    baseline : str
+        The design whose array sets the area.
+    simulations : Simulations or iterable of Simulations, optional
+        As in `scalesim_timings`.
+
+    Returns
+    -------
+    list of Variant
+        "stated hardware", then "equal area".
+
+    Raises
+    ------
+    ValueError
+        As `scalesim_timings` and `equal_area`.
+
+    Examples
+    --------
+    >>> reports = load_reports()
+    >>> stated, equal = scalesim_variants(reports.designs.values(), baseline=reports.baseline)
+    >>> stated.label, equal.label
+    ('stated hardware', 'equal area')
+    """
+    points = list(points)
+    if simulations is None:
+        simulations = load_reports()
+    stated = scalesim_timings(points, simulations)
+    scaled, left_out, areas = equal_area(points, baseline)
+    equal = scalesim_timings(scaled, simulations)
+    flows = sorted({time.detail["dataflow"] for time in stated.values()})
+    common = (*ASSUMPTIONS, f"dataflow: {', '.join(DATAFLOWS[flow] for flow in flows)}")
+    if len({json.dumps(point.hardware.to_table()) for point in points}) == 1:
+        hardware = points[0].hardware.to_table()
+        first = f"every design on the same hardware: {json.dumps(hardware)[1:-1]}"
+    else:
+        first = "every design on the hardware that its design file states"
+    by_reason: dict[str, list[str]] = {}
+    for point in scaled:
+        area = areas[point.name]
+        reason = f"{area.um2:g} um2 per multiplier ({area.kind}; {area.reason})"
+        by_reason.setdefault(reason, []).append(f"{point.name} {point.hardware.array[0]} x {point.hardware.array[1]}")
+    rule = (
+        f"ASSUMPTION, not a measurement: each array is scaled so that its multipliers take the area of {baseline}'s; a "
+        "design is charged for its widest multiplier, and nothing else (adders, accumulators, registers, wires) enters"
+    )
+    return [
+        Variant("stated hardware", stated, {}, (first, *common), NOT_SIMULATED),
+        Variant(
+            "equal area",
+            equal,
+            left_out,
+            (
+                rule,
+                *(f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()),
+                f"areas: {area_source()}",
+            ),
+            NOT_SIMULATED,
+        ),
+    ]
 
 
 def _difference(point: DesignPoint, gemm: Gemm, stores: list[Simulations]) -> str:

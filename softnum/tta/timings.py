@@ -113,9 +113,8 @@ def read_timings(path: str | os.PathLike, *, clock: str | None = None) -> dict[s
         design, iteration, seconds, kind = _row(where, row, default_clock)
         kinds.setdefault(kind, where)
         if len(kinds) > 1:
-            raise ValueError(
-                f"{where}: gives {kind} where {next(iter(kinds.values()))} gives {next(iter(kinds))}; use one"
-            )
+            (other, place), *_ = kinds.items()
+            raise ValueError(f"{where}: gives {kind} where {place} gives {other}; use one of them throughout")
         seen = times.setdefault(design, {})
         if iteration in seen:
             raise ValueError(f"{where}: iteration {iteration} of design {design!r} is given twice; remove one row")
