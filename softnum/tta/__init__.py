@@ -6,8 +6,8 @@ Three steps, each usable on its own::
     times   = scalesim_variants(points, baseline="a-float32")    # or [read_timings("times.csv")]
     studies = [combine_study(records, time, target=0.95, baseline="a-float32") for time in times]
 
-and then `print_studies`, `write_results` and `plot_studies`. Nothing here trains or imports training code; matplotlib
-and rich are imported when they are used.
+and then `print_studies`, `write_results` and `plot_studies`; `study_variants` and `conclude` do all of it. Nothing here
+trains or imports training code; matplotlib and rich are imported when they are used.
 """
 
 from softnum.tta.combine import DesignResult, Run, Spread, Study, Variant, combine_study
@@ -27,6 +27,7 @@ from softnum.tta.scalesim import (
 )
 from softnum.tta.simulation import (
     SCALESIM_VERSION,
+    MissingReport,
     Simulations,
     create_environment,
     load_reports,
@@ -34,7 +35,9 @@ from softnum.tta.simulation import (
     scalesim_timings,
     scalesim_variants,
     simulate,
+    write_requests,
 )
+from softnum.tta.study import conclude, study_variants
 from softnum.tta.timings import IterationTime, read_timings
 
 __all__ = [
@@ -49,6 +52,7 @@ __all__ = [
     "Hardware",
     "IterationTime",
     "Machine",
+    "MissingReport",
     "MultiplierArea",
     "Record",
     "RecordSet",
@@ -59,6 +63,7 @@ __all__ = [
     "Variant",
     "bandwidth",
     "combine_study",
+    "conclude",
     "create_environment",
     "equal_area",
     "frequency",
@@ -77,6 +82,8 @@ __all__ = [
     "scalesim_timings",
     "scalesim_variants",
     "simulate",
+    "study_variants",
     "write_inputs",
+    "write_requests",
     "write_results",
 ]

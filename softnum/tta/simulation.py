@@ -34,6 +34,7 @@ from softnum.tta.scalesim import (
 from softnum.tta.timings import IterationTime
 
 __all__ = [
+    "MissingReport",
     "SCALESIM_VERSION",
     "Simulations",
     "create_environment",
@@ -43,6 +44,7 @@ __all__ = [
     "scalesim_timings",
     "scalesim_variants",
     "simulate",
+    "write_requests",
 ]
 
 SCALESIM_VERSION = "3.0.0"
@@ -60,6 +62,10 @@ sim = scalesim(save_disk_space=True, verbose=False, config="run.cfg", topology="
                input_type_gemm=True)
 sim.run_scale(top_path="out")
 """
+
+
+class MissingReport(ValueError):
+    """A GEMM that no report covers; the message says what differs and how to simulate it."""
 
 
 def default_environment() -> Path:
@@ -341,6 +347,24 @@ def read_requests(path: str | os.PathLike) -> tuple[list[DesignPoint], str]:
     return [DesignPoint.from_table(row, f"{path}: design") for row in table["designs"]], table["baseline"]
 
 
+def write_requests(path: str | os.PathLike, points: Iterable[DesignPoint], baseline: str) -> Path:
+    """Write the file that `read_requests` reads.
+
+    Parameters
+    ----------
+    path : path-like
+    points : iterable of DesignPoint
+    baseline : str
+
+    Returns
+    -------
+    Path
+    """
+    table = {"baseline": baseline, "designs": [point.to_table() for point in points]}
+    write_atomic(path, json.dumps(table, indent=1) + "\n")
+    return Path(path)
+
+
 def scalesim_timings(
     points: Iterable[DesignPoint], simulations: Simulations | Iterable[Simulations] | None = None
 ) -> dict[str, IterationTime]:
@@ -359,8 +383,8 @@ def scalesim_timings(
 
     Raises
     ------
-    ValueError
-        If a GEMM was not simulated on the asked machine: the message says what differs and how to make the reports.
+    MissingReport
+        If a GEMM was not simulated on the asked machine (a ValueError).
     """
     if simulations is None:
         simulations = load_reports()
@@ -377,7 +401,7 @@ def scalesim_timings(
                     source = f"SCALE-Sim {store.version}"
                     break
             else:
-                raise ValueError(_difference(point, gemm, stores))
+                raise MissingReport(_difference(point, gemm, stores))
         cycles = sum(row.cycles for _, _, row in rows)
         if len({row.memory_included for _, _, row in rows}) > 1:
             raise ValueError(
@@ -499,4 +523,4 @@ def _difference(point: DesignPoint, gemm: Gemm, stores: list[Simulations]) -> st
                     f"{what} is M, N, K = {ours_gemm.shape} in {ours_gemm.bits}-bit words here and "
                     f"{other.shape} in {other.bits}-bit words in the reports"
                 )
-    return f"{message}: {'; '.join(reasons)}. Simulate these designs: {REMAKE} --requests FILE --out FOLDER"
+    return f"{message}: {'; '.join(reasons)}; simulate these designs with {REMAKE} --requests FILE --out FOLDER"

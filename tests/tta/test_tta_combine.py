@@ -2,22 +2,28 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
 from softnum.tta import (
     Evaluation,
     IterationTime,
+    MissingReport,
     Record,
     RecordSet,
     Spread,
     Variant,
     combine_study,
+    conclude,
+    load_reports,
     plot_studies,
     print_studies,
     read_record,
     read_records,
+    read_requests,
     results_dict,
+    study_variants,
     write_results,
 )
 
@@ -249,10 +255,6 @@ def test_notes_say_what_is_missing_and_thin():
     assert "first evaluation with accuracy >= 0.9" in study.rule
 
 
-def other(record, **changes):
-    return Record(**{**{name: getattr(record, name) for name in record.__dataclass_fields__}, **changes})
-
-
 def test_what_cannot_be_combined():
     good = runs("a", 32, 40, 40)
     with pytest.raises(ValueError, match="no finished training record to combine"):
@@ -263,15 +265,15 @@ def test_what_cannot_be_combined():
         combine_study(good, times(b=1.0), target=0.9, baseline="a")
     with pytest.raises(ValueError, match="another network"):
         combine_study(
-            [good[0], other(good[1], config={"network": "cnn", "data": "digits"})],
+            [good[0], replace(good[1], config={"network": "cnn", "data": "digits"})],
             times(a=1.0),
             target=0.9,
             baseline="a",
         )
     with pytest.raises(ValueError, match=r"with batch 32 \(seed 0\) and 64 \(seed 1\)"):
-        combine_study([good[0], other(good[1], batch=64)], times(a=1.0), target=0.9, baseline="a")
+        combine_study([good[0], replace(good[1], batch=64)], times(a=1.0), target=0.9, baseline="a")
     with pytest.raises(ValueError, match=r"meets the target 0.1 before the first update"):
-        combine_study([other(good[0], evaluations=(Evaluation(0, 0.1),))], times(a=1.0), target=0.1, baseline="a")
+        combine_study([replace(good[0], evaluations=(Evaluation(0, 0.1),))], times(a=1.0), target=0.1, baseline="a")
     with pytest.raises(ValueError, match="target must be finite"):
         combine_study(good, times(a=1.0), target=math.nan, baseline="a")
     with pytest.raises(TypeError, match=r"target must be a number such as 0.95, got '95%'"):
@@ -377,3 +379,54 @@ def test_light_import():
     code = "import sys, softnum.tta; print([m for m in ('matplotlib', 'rich', 'softnum.train') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# -- end to end, but for the training ----------------------------------------------------------------------------------
+
+
+def test_a_study_from_shipped_reports_and_records(tmp_path, capsys):
+    reports = load_reports()
+    points = list(reports.designs.values())
+    variants = study_variants(points, baseline=reports.baseline, out=tmp_path)
+    records = []
+    for point in points:
+        batch = next(gemm.m for gemm in point.gemms if gemm.phase == "forward")
+        records += runs(point.name, batch, 40, 50, 60)
+    studies = conclude(records, variants, target=0.9, baseline=reports.baseline, out=tmp_path, inputs={"seeds": 3})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results.json", "tta.png"]
+    assert "equal area" in capsys.readouterr().out
+    data = json.loads((tmp_path / "results.json").read_text())
+    for study, variant in zip(studies, data["variants"], strict=True):
+        for entry in variant["designs"]:
+            result = study[entry["design"]]
+            assert entry["speedup"] == result.speedup
+            if result.time is not None:
+                # the report's cycles, layer by layer, are kept with the result
+                assert (
+                    sum(gemm["cycles"] for gemm in entry["time"]["detail"]["gemms"])
+                    == entry["time"]["detail"]["cycles"]
+                )
+                assert entry["time"]["detail"]["cycles"] / 1e9 == entry["time"]["seconds"]
+
+
+def test_a_missing_report_is_known_before_training_and_its_requests_are_written(tmp_path):
+    reports = load_reports()
+    point = reports.designs[reports.baseline]
+    mine = replace(point, name="mine", gemms=tuple(replace(gemm, bits=12) for gemm in point.gemms))
+    with pytest.raises(MissingReport, match=r"design 'mine': no SCALE-Sim report") as error:
+        study_variants([point, mine], baseline=point.name, out=tmp_path)
+    requests = tmp_path / "requests.json"
+    assert f"remake --requests {requests} --out {tmp_path / 'scalesim'}" in str(error.value)
+    assert read_requests(requests) == ([point, mine], point.name)
+
+
+def test_a_timing_file_in_place_of_the_simulator(tmp_path):
+    point = next(iter(load_reports().designs.values()))
+    file = tmp_path / "times.csv"
+    file.write_text(f"design,iteration,cycles\n{point.name},1,100\n{point.name},2,300\n")
+    (variant,) = study_variants([point], baseline=point.name, out=tmp_path, timings=file, clock="1 kHz")
+    assert variant.timings[point.name].seconds == 0.2
+    with pytest.raises(ValueError, match=r"no row for 'other'; it has"):
+        study_variants(
+            [point, replace(point, name="other")], baseline=point.name, out=tmp_path, timings=file, clock="1 Hz"
+        )

@@ -1,0 +1,150 @@
+"""A study from end to end, but for the training: times before it, results after it.
+
+The order matters to the user: `study_variants` finds the time of every design *before* anything is trained, so that a
+missing report or a malformed timing file costs seconds and not the training; `conclude` does the rest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from softnum.tta.combine import Study, Variant, combine_study
+from softnum.tta.hardware import DesignPoint
+from softnum.tta.records import Record, RecordSet
+from softnum.tta.report import plot_studies, print_studies, write_results
+from softnum.tta.simulation import MissingReport, load_reports, scalesim_variants, simulate, write_requests
+from softnum.tta.timings import read_timings
+
+__all__ = ["conclude", "study_variants"]
+
+
+def study_variants(
+    points: Iterable[DesignPoint],
+    *,
+    baseline: str,
+    out: str | os.PathLike,
+    timings: str | os.PathLike | None = None,
+    clock: str | None = None,
+    reports: Iterable[str | os.PathLike] = (),
+    run_simulator: bool = False,
+    environment: str | os.PathLike | None = None,
+    progress=None,
+) -> list[Variant]:
+    """Find the time per iteration of every design of a study.
+
+    Parameters
+    ----------
+    points : iterable of DesignPoint
+        The designs, with the GEMMs of one iteration each.
+    baseline : str
+        Name of the design that sets the area of the equal-area variant.
+    out : path-like
+        The study's folder. SCALE-Sim's reports are kept in ``<out>/scalesim``; if a design has no report and the
+        simulator is not to be run, what would have to be simulated is written to ``<out>/requests.json``.
+    timings : path-like, optional
+        A timing file to use in place of SCALE-Sim, with `clock` as in `read_timings`.
+    clock : str, optional
+        For timing files in cycles.
+    reports : iterable of path-like
+        Folders of reports to look in before ``<out>/scalesim`` and the shipped ones.
+    run_simulator : bool
+        Whether to run SCALE-Sim for designs without a report.
+    environment : path-like, optional
+        SCALE-Sim's virtual environment, as in `simulate`.
+    progress : callable, optional
+        Called with a line of text before each simulation.
+
+    Returns
+    -------
+    list of Variant
+        One for a timing file; else "stated hardware" and "equal area".
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If a timing file or a report is missing or malformed, or a timing file lacks a design.
+    MissingReport
+        If a design has no report and the simulator is not to be run; the message says what to type.
+    RuntimeError
+        If SCALE-Sim has to run and fails.
+
+    Examples
+    --------
+    >>> points = load_reports().designs.values()
+    >>> [variant.label for variant in study_variants(points, baseline="a-float32", out="runs")]
+    ['stated hardware', 'equal area']
+    """
+    points, out = list(points), Path(out)
+    if timings is not None:
+        times = read_timings(timings, clock=clock)
+        missing = [point.name for point in points if point.name not in times]
+        if missing:
+            raise ValueError(
+                f"{timings}: no row for {', '.join(map(repr, missing))}; it has {', '.join(map(repr, times))}. "
+                "Add rows for every design of the study"
+            )
+        order = {point.name: times[point.name] for point in points}
+        note = f"times per iteration as given in {timings} (mean over its iterations)"
+        return [Variant("given times", order, {}, (note,), (f"whatever {timings} does not cover",))]
+    own = out / "scalesim"
+    folders = [*map(Path, reports), *([own] if (own / "manifest.json").is_file() else [])]
+    stores = [*map(load_reports, folders), load_reports()]
+    try:
+        return scalesim_variants(points, baseline=baseline, simulations=stores)
+    except MissingReport as error:
+        if run_simulator:
+            simulate(points, own, baseline=baseline, environment=environment, progress=progress)
+            return scalesim_variants(points, baseline=baseline, simulations=load_reports(own))
+        requests = write_requests(out / "requests.json", points, baseline)
+        raise MissingReport(
+            f"{error}. What is needed is in {requests}: python -m softnum.tta remake --requests {requests} --out {own}"
+        ) from None
+
+
+def conclude(
+    records: RecordSet | Iterable[Record],
+    variants: Sequence[Variant],
+    *,
+    target: float,
+    baseline: str,
+    out: str | os.PathLike,
+    metric: str = "accuracy",
+    inputs: Mapping | None = None,
+    console=None,
+) -> list[Study]:
+    """Combine runs and times, write ``results.json`` and ``tta.png``, and print the table.
+
+    Parameters
+    ----------
+    records : RecordSet or iterable of Record
+        The finished runs.
+    variants : sequence of Variant
+        As `study_variants` returns them.
+    target, baseline, metric
+        As in `combine_study`.
+    out : path-like
+        The study's folder.
+    inputs : Mapping, optional
+        What else to keep in ``results.json``.
+    console : rich.console.Console, optional
+        Where to print.
+
+    Returns
+    -------
+    list of Study
+        One for each variant.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `combine_study`.
+    """
+    if not isinstance(records, RecordSet):
+        records = tuple(records)
+    studies = [combine_study(records, v, target=target, baseline=baseline, metric=metric) for v in variants]
+    write_results(Path(out, "results.json"), studies, inputs)
+    plot_studies(Path(out, "tta.png"), studies)
+    print_studies(studies, console)
+    return studies
