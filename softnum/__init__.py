@@ -1,1 +1,42 @@
-from softnum.formats import *  # noqa
+"""softnum: exact arithmetic of any number format and multiply-add unit, and what it does to training.
+
+>>> import softnum as sn
+>>> sn.quantize([0.1, 300.0], "e4m3fn")
+array([1.01562e-01, 2.88000e+02])
+"""
+
+from softnum.array import Array, array
+from softnum.config import get_include, show_config
+from softnum.custom import CustomFormat
+from softnum.formats import FixedFormat, FloatFormat, format, format_names
+from softnum.matmul import dot, matmul
+from softnum.modes import Flags
+from softnum.ops import add, convert, fma, multiply, subtract
+from softnum.units import MadUnit
+from softnum.values import decode, encode, quantize
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Array",
+    "CustomFormat",
+    "FixedFormat",
+    "Flags",
+    "FloatFormat",
+    "MadUnit",
+    "add",
+    "array",
+    "convert",
+    "decode",
+    "dot",
+    "encode",
+    "fma",
+    "format",
+    "format_names",
+    "get_include",
+    "matmul",
+    "multiply",
+    "quantize",
+    "show_config",
+    "subtract",
+]

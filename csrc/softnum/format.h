@@ -59,17 +59,22 @@ SN_FN sn_number sn_unpack(const sn_format *f, sn_u64 code) {
     n.sig = magnitude & (hidden - 1);
     if (f->lowest == SN_LOWEST_NORMAL) {
         n.exp += f->emin + field;
-        if (magnitude == 0 && f->has_zero)
+        if (magnitude == 0 && f->has_zero) {
             n.kind = SN_ZERO;
-        else
+            n.sign &= f->negative_zero;
+        } else {
             n.sig |= hidden;
+        }
     } else if (field) {
         n.exp += f->emin + field - 1;
         n.sig |= hidden;
     } else {
         n.exp += f->emin;
         if (f->lowest == SN_LOWEST_ZERO) n.sig = 0;
-        if (n.sig == 0) n.kind = SN_ZERO;
+        if (n.sig == 0) {
+            n.kind = SN_ZERO;
+            n.sign &= f->negative_zero;
+        }
     }
     return n;
 }

@@ -1,0 +1,123 @@
+#include "elementwise.h"
+
+#include <string.h>
+
+static inline sn_u64 load(const char *p, int width) {
+    switch (width) {
+    case 1: return *(const sn_u8 *)p;
+    case 2: return *(const sn_u16 *)(const void *)p;
+    case 4: return *(const sn_u32 *)(const void *)p;
+    default: return *(const sn_u64 *)(const void *)p;
+    }
+}
+
+static inline void store(char *p, int width, sn_u64 code) {
+    switch (width) {
+    case 1: *(sn_u8 *)p = (sn_u8)code; break;
+    case 2: *(sn_u16 *)(void *)p = (sn_u16)code; break;
+    case 4: *(sn_u32 *)(void *)p = (sn_u32)code; break;
+    default: *(sn_u64 *)(void *)p = code;
+    }
+}
+
+static inline sn_u64 apply(int op, const sn_context *x, const sn_u64 *in, sn_u32 random, sn_u32 *flags) {
+    const sn_format *f = x->operand;
+    switch (op) {
+    case SN_OP_convert: return sn_convert(f, in[0], &x->out, &x->env, random, flags);
+    case SN_OP_add: return sn_add(f, in[0], f + 1, in[1], &x->out, &x->env, random, flags);
+    case SN_OP_subtract: return sn_subtract(f, in[0], f + 1, in[1], &x->out, &x->env, random, flags);
+    case SN_OP_multiply: return sn_multiply(f, in[0], f + 1, in[1], &x->out, &x->env, random, flags);
+    default: return sn_fma(f, in[0], f + 1, in[1], f + 2, in[2], &x->out, &x->env, random, flags);
+    }
+}
+
+static inline void body(int op, int operands, int width, char **args, ptrdiff_t n, const ptrdiff_t *steps,
+                        const sn_loop_data *d) {
+    char *random = args[operands], *handle = args[operands + 1], *out = args[operands + 2];
+    char *flags_out = d->with_flags ? args[operands + 3] : NULL;
+    const char *p[3] = {args[0], operands > 1 ? args[1] : NULL, operands > 2 ? args[2] : NULL};
+    const sn_context *context = NULL;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        if (i == 0 || steps[operands + 1] != 0) {
+            sn_u64 h = load(handle, 8);
+            context = h < d->table->count ? d->table->contexts[h] : NULL;
+            if (!context) d->table->bad_handle = 1;
+        }
+        sn_u64 in[3] = {0, 0, 0};
+        for (int k = 0; k < operands; k++) in[k] = load(p[k], width);
+        sn_u32 flags = 0;
+        sn_u64 code = 0;
+        if (!context)
+            flags = 0xff;
+        else if (operands == 2 && width == 1 && context->table && !flags_out)
+            code = context->table[in[0] << 8 | in[1]];
+        else
+            code = apply(op, context, in, (sn_u32)load(random, 4), &flags);
+        store(out, width, code);
+        if (flags_out) {
+            *(sn_u8 *)flags_out = (sn_u8)flags;
+            flags_out += steps[operands + 3];
+        }
+        for (int k = 0; k < operands; k++) p[k] += steps[k];
+        random += steps[operands];
+        handle += steps[operands + 1];
+        out += steps[operands + 2];
+    }
+}
+
+/* The look-up alone, for one handle: the loop that 8-bit arithmetic lives in. */
+static int table_loop(char **args, ptrdiff_t n, const ptrdiff_t *steps, const sn_loop_data *d) {
+    if (d->with_flags || steps[3] != 0 || n == 0) return 0;
+    sn_u64 h = load(args[3], 8);
+    if (h >= d->table->count || !d->table->contexts[h]->table) return 0;
+    const sn_u8 *table = d->table->contexts[h]->table;
+    const sn_u8 *a = (const sn_u8 *)args[0], *b = (const sn_u8 *)args[1];
+    sn_u8 *out = (sn_u8 *)args[4];
+    if (steps[0] == 1 && steps[1] == 1 && steps[4] == 1)
+        for (ptrdiff_t i = 0; i < n; i++) out[i] = table[(sn_u32)a[i] << 8 | b[i]];
+    else
+        for (ptrdiff_t i = 0; i < n; i++) out[i * steps[4]] = table[(sn_u32)a[i * steps[0]] << 8 | b[i * steps[1]]];
+    return 1;
+}
+
+#define LOOP(name, operands, width)                                                                                    \
+    static void loop_##name##_##width(char **args, const ptrdiff_t *count, const ptrdiff_t *steps, void *data) {       \
+        if ((operands) == 2 && (width) == 1 && table_loop(args, count[0], steps, data)) return;                        \
+        body(SN_OP_##name, operands, width, args, count[0], steps, data);                                              \
+    }
+#define LOOPS(name, operands) LOOP(name, operands, 1) LOOP(name, operands, 2) LOOP(name, operands, 4) LOOP(name, operands, 8)
+SN_OPERATIONS(LOOPS)
+
+sn_loop *sn_loop_for(int op, int width) {
+    static sn_loop *const loops[SN_OPERATION_COUNT][4] = {
+#define ENTRY(name, operands) {loop_##name##_1, loop_##name##_2, loop_##name##_4, loop_##name##_8},
+        SN_OPERATIONS(ENTRY)
+#undef ENTRY
+    };
+    if (op < 0 || op >= SN_OPERATION_COUNT) return NULL;
+    switch (width) {
+    case 1: return loops[op][0];
+    case 2: return loops[op][1];
+    case 4: return loops[op][2];
+    case 8: return loops[op][3];
+    default: return NULL;
+    }
+}
+
+void sn_fill_table(int op, const sn_context *context, sn_u8 *table) {
+    for (sn_u32 i = 0; i < 65536; i++) {
+        sn_u64 in[3] = {i >> 8, i & 0xff, 0};
+        sn_u32 flags = 0;
+        table[i] = (sn_u8)apply(op, context, in, 0, &flags);
+    }
+}
+
+void sn_elementwise_words(sn_u64 seed, sn_u64 stream, sn_u64 start, size_t n, sn_u32 *words) {
+    sn_philox_words key = sn_philox_key(seed, stream, SN_DOMAIN_ELEMENTWISE);
+    size_t i = 0;
+    while (i < n) {
+        sn_u64 block = (start + i) / 4;
+        sn_philox_words w = sn_philox((sn_u32)block, (sn_u32)(block >> 32), 0, 0, key.w[0], key.w[1]);
+        for (sn_u32 lane = (sn_u32)((start + i) % 4); lane < 4 && i < n; lane++) words[i++] = w.w[lane];
+    }
+}

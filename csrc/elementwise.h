@@ -1,0 +1,51 @@
+/* Loops over arrays of codes, in the shape of a NumPy ufunc's inner loop (but without Python).
+ *
+ * Arguments: the operands' codes, then a uint32 random word per element, then a uint64 handle; results: codes, then (if
+ * the loop's data say so) a uint8 of flags. Codes of all operands and the result have the loop's width. A handle is an
+ * index into a table of contexts; one outside it makes the loop write code 0 and flags 0xff and set table->bad_handle. */
+#ifndef SOFTNUM_ELEMENTWISE_H
+#define SOFTNUM_ELEMENTWISE_H
+
+#include <stddef.h>
+
+#include "softnum/softnum.h"
+
+/* name, number of operands */
+#define SN_OPERATIONS(X) X(convert, 1) X(add, 2) X(subtract, 2) X(multiply, 2) X(fma, 3)
+
+typedef struct {
+    sn_format operand[3], out;
+    sn_env env;
+    const sn_u8 *table; /* 64 KiB, table[a << 8 | b], for a two-operand operation on 8-bit codes; or null */
+} sn_context;
+
+typedef struct {
+    sn_context **contexts;
+    size_t count;
+    int bad_handle;
+} sn_context_table;
+
+typedef struct {
+    sn_context_table *table;
+    int with_flags;
+} sn_loop_data;
+
+typedef void sn_loop(char **args, const ptrdiff_t *count, const ptrdiff_t *steps, void *data);
+
+enum {
+#define SN_OPERATION_ID(name, operands) SN_OP_##name,
+    SN_OPERATIONS(SN_OPERATION_ID)
+#undef SN_OPERATION_ID
+        SN_OPERATION_COUNT
+};
+
+/* The loop of operation op for codes of the given width in bytes (1, 2, 4 or 8); null if there is none. */
+sn_loop *sn_loop_for(int op, int width);
+
+/* Fill the 64 KiB table of a two-operand operation whose formats have at most 8 bits. */
+void sn_fill_table(int op, const sn_context *context, sn_u8 *table);
+
+/* words[i] = word (start + i) mod 4 of Philox counter (start + i) div 4, the elementwise rule of stochastic rounding. */
+void sn_elementwise_words(sn_u64 seed, sn_u64 stream, sn_u64 start, size_t n, sn_u32 *words);
+
+#endif

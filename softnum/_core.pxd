@@ -1,0 +1,131 @@
+from libc.stddef cimport ptrdiff_t, size_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+
+cdef extern from "softnum/softnum.h" nogil:
+    enum: SN_FLOAT, SN_FIXED
+    enum: SN_LOWEST_SUBNORMAL, SN_LOWEST_NORMAL, SN_LOWEST_ZERO
+    enum: SN_STOCHASTIC, SN_STOCHASTIC_FLOOR, SN_ROUNDING_MODES
+
+    ctypedef struct sn_format:
+        int32_t kind, bits, is_signed, mantissa_bits, emin, emax, lowest, has_zero, negative_zero, has_inf, has_nan
+        int32_t nan_is_negative_zero
+        uint64_t quiet_bit, max_code, inf_code, nan_first, nan_code, magnitude_mask, sign_mask
+
+    ctypedef struct sn_env:
+        int32_t rounding, overflow, tininess, stochastic_bits
+
+    ctypedef struct sn_u128:
+        uint64_t hi, lo
+
+    ctypedef struct sn_exact:
+        sn_u128 sig
+        int32_t exp, sign, sticky, modular
+
+    ctypedef struct sn_philox_words:
+        uint32_t w[4]
+
+    uint64_t sn_round_pack(const sn_format *f, const sn_env *env, const sn_exact *x, uint32_t random,
+                           uint32_t *flags) noexcept
+    uint64_t sn_overflowed(const sn_format *f, const sn_env *env, int32_t sign, uint32_t *flags) noexcept
+    sn_philox_words sn_philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint32_t k0, uint32_t k1) noexcept
+    sn_philox_words sn_philox_key(uint64_t seed, uint64_t stream, uint32_t domain) noexcept
+
+
+cdef extern from "elementwise.h" nogil:
+    enum: SN_OPERATION_COUNT
+    enum: SN_OP_convert, SN_OP_add, SN_OP_subtract, SN_OP_multiply, SN_OP_fma
+
+    ctypedef struct sn_context:
+        sn_format operand[3]
+        sn_format out
+        sn_env env
+        const uint8_t *table
+
+    ctypedef struct sn_context_table:
+        sn_context **contexts
+        size_t count
+        int bad_handle
+
+    ctypedef struct sn_loop_data:
+        sn_context_table *table
+        int with_flags
+
+    ctypedef void sn_loop(char **args, const ptrdiff_t *count, const ptrdiff_t *steps, void *data) noexcept
+
+    sn_loop *sn_loop_for(int op, int width) noexcept
+    void sn_fill_table(int op, const sn_context *context, uint8_t *table) noexcept
+    void sn_elementwise_words(uint64_t seed, uint64_t stream, uint64_t start, size_t n, uint32_t *words) noexcept
+
+
+cdef extern from "kernels.h" nogil:
+    enum: SN_PRODUCT_EXACT, SN_PRODUCT_NEAREST, SN_PRODUCT_STOCHASTIC
+    enum: SN_GEMM_LANES
+    enum: SN_ISA_PORTABLE, SN_ISA_AVX2, SN_ISA_AVX512
+
+    ctypedef struct sn_quantize32:
+        int32_t rounding, stochastic_bits
+
+    int sn_quantize32_prepare(const sn_format *f, const sn_env *env, sn_quantize32 *q) noexcept
+
+    ctypedef struct sn_round32:
+        uint32_t emin, emax, to_constant, sign_of_zero
+        float limit[2]
+        float overflow[2]
+
+    ctypedef struct sn_round64:
+        int32_t mantissa_bits, biased_emin, stochastic, stochastic_bits
+        uint64_t quantum
+        uint64_t limit[2]
+        uint64_t overflow[2]
+        uint64_t sign_of_zero
+
+    ctypedef struct sn_gemm_unit:
+        int32_t product, native, fused_multiply_add
+        int64_t chunk
+        sn_round32 product32, sum32, outer32
+        sn_round64 product64, sum64, outer64
+        uint32_t key[2]
+        uint32_t key2[2]
+        int32_t two_roundings
+        uint32_t batch
+
+    ctypedef struct sn_gemm_args:
+        const void *a
+        const void *b
+        const void *c
+        void *out
+        ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k, n0
+
+    ctypedef struct sn_kernels:
+        const char *name
+        int (*quantize32)(const sn_quantize32 *q, const float *x, float *out, size_t n, const uint32_t *words,
+                          const uint32_t *key, uint64_t start) noexcept nogil
+        void (*gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) noexcept nogil
+        void (*gemm64)(const sn_gemm_unit *u, const sn_gemm_args *g) noexcept nogil
+
+    int sn_detect_isa() noexcept
+    const sn_kernels *sn_kernels_for(int isa) noexcept
+    uint64_t sn_fp_enter() noexcept
+    void sn_fp_leave(uint64_t saved) noexcept
+
+    ctypedef struct sn_mad_unit:
+        sn_format operand_a, operand_b, product, accumulator, outer
+        sn_env product_env, sum_env, outer_env
+        int32_t fused, two_roundings
+        int64_t chunk
+        uint32_t key[2]
+        uint32_t key2[2]
+        uint32_t batch
+
+    ctypedef struct sn_gemm_codes:
+        const uint64_t *a
+        const uint64_t *b
+        const uint64_t *c
+        uint64_t *out
+        const uint32_t *words
+        ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k, n_total, n0
+
+    uint32_t sn_gemm_definition(const sn_mad_unit *u, const sn_gemm_codes *g) noexcept
+    uint32_t sn_convert_array(const sn_format *source, const void *x, int x_width, const sn_format *target,
+                              const sn_env *env, void *out, int out_width, size_t n) noexcept

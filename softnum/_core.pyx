@@ -1,0 +1,419 @@
+# cython: language_level=3
+"""Bindings to csrc: argument structs filled, GIL released, C called. No arithmetic here."""
+
+import os
+
+cimport numpy as cnp
+from libc.stdlib cimport calloc, malloc
+from libc.string cimport memset
+
+import numpy as np
+
+from softnum._core cimport *
+
+cnp.import_array()
+cnp.import_umath()
+
+DEF MAX_CONTEXTS = 1 << 18
+
+cdef dict _LOWEST = {"subnormal": SN_LOWEST_SUBNORMAL, "normal": SN_LOWEST_NORMAL, "zero": SN_LOWEST_ZERO}
+
+# ---- formats and environments --------------------------------------------------------------------------------------
+
+
+cdef void fill_format(sn_format *f, fmt) except *:
+    cdef uint64_t all_bits
+    memset(f, 0, sizeof(sn_format))
+    f.bits = fmt.bits
+    f.is_signed = fmt.signed
+    f.has_zero = fmt.has_zero
+    f.sign_mask = (<uint64_t>1 << (f.bits - 1)) if f.is_signed else 0
+    all_bits = <uint64_t>0xFFFFFFFFFFFFFFFF >> (64 - f.bits)
+    f.magnitude_mask = all_bits & ~f.sign_mask
+    if fmt.kind == "fixed":
+        f.kind = SN_FIXED
+        f.mantissa_bits = fmt.fraction_bits
+        f.max_code = f.magnitude_mask
+        return
+    f.kind = SN_FLOAT
+    f.mantissa_bits = fmt.mantissa_bits
+    f.emin = fmt.emin
+    f.emax = fmt.emax
+    f.lowest = _LOWEST[fmt.lowest_binade]
+    f.negative_zero = fmt.negative_zero
+    f.max_code = fmt.max_code
+    f.has_inf = fmt.infinities
+    if f.has_inf:
+        f.inf_code = fmt.inf_code
+    f.has_nan = fmt.has_nan
+    if f.has_nan:
+        f.nan_code = fmt.nan_code
+        f.nan_is_negative_zero = fmt.nan_codes == "negative_zero"
+        f.nan_first = f.inf_code + 1 if fmt.nan_codes == "ieee" else f.magnitude_mask
+        if fmt.nan_codes == "ieee" and fmt.mantissa_bits >= 2:
+            f.quiet_bit = <uint64_t>1 << (fmt.mantissa_bits - 1)
+
+
+cdef void fill_env(sn_env *env, tuple e) except *:
+    env.rounding, env.overflow, env.tininess, env.stochastic_bits = e
+
+
+# ---- instruction set -------------------------------------------------------------------------------------------------
+
+_ISA_NAMES = {"portable": SN_ISA_PORTABLE, "avx2": SN_ISA_AVX2, "avx512": SN_ISA_AVX512}
+cdef int _detected = sn_detect_isa()
+cdef const sn_kernels *_kernels = NULL
+
+
+def available_isas():
+    """The instruction sets that this CPU and this build run, slowest first."""
+    return [name for name, isa in _ISA_NAMES.items() if isa <= _detected and sn_kernels_for(isa) != NULL]
+
+
+def use_isa(name):
+    """Run the fast paths with the named instruction set; ValueError if this CPU or build lacks it."""
+    global _kernels
+    if name not in _ISA_NAMES:
+        raise ValueError(f"SOFTNUM_CPU must be one of {', '.join(_ISA_NAMES)}, got {name!r}")
+    if name not in available_isas():
+        raise ValueError(f"SOFTNUM_CPU={name}: this CPU or build runs only {', '.join(available_isas())}")
+    _kernels = sn_kernels_for(_ISA_NAMES[name])
+
+
+def current_isa():
+    """The instruction set in use."""
+    return (<bytes>_kernels.name).decode()
+
+
+use_isa(os.environ.get("SOFTNUM_CPU") or available_isas()[-1])
+
+# ---- contexts and ufuncs ----------------------------------------------------------------------------------------------
+
+OPERATIONS = {
+    "convert": (SN_OP_convert, 1),
+    "add": (SN_OP_add, 2),
+    "subtract": (SN_OP_subtract, 2),
+    "multiply": (SN_OP_multiply, 2),
+    "fma": (SN_OP_fma, 3),
+}
+assert len(OPERATIONS) == SN_OPERATION_COUNT
+
+cdef sn_context_table _table
+_table.contexts = <sn_context **>calloc(MAX_CONTEXTS, sizeof(void *))
+_table.count = 0
+cdef dict _handles = {}
+
+
+def intern_context(operation, formats, out, tuple env):
+    """The handle of (operation, operand formats, result format, (rounding, overflow, tininess, r)). Never freed."""
+    cdef sn_context *context
+    key = (operation, formats, out, env)
+    handle = _handles.get(key)
+    if handle is not None:
+        return handle
+    if _table.count >= MAX_CONTEXTS:
+        raise MemoryError(f"more than {MAX_CONTEXTS} different combinations of operation, formats and modes")
+    context = <sn_context *>calloc(1, sizeof(sn_context))
+    if context == NULL or _table.contexts == NULL:
+        raise MemoryError("no memory for an operation's context")
+    for i, fmt in enumerate(formats):
+        fill_format(&context.operand[i], fmt)
+    fill_format(&context.out, out)
+    fill_env(&context.env, env)
+    _table.contexts[_table.count] = context
+    handle = np.uint64(_table.count)
+    _table.count += 1
+    _handles[key] = handle
+    return handle
+
+
+def tabulate(operation, handle):
+    """Give a two-operand context of 8-bit formats its look-up table, unless it has one."""
+    cdef sn_context *context = _table.contexts[<size_t>int(handle)]
+    cdef uint8_t *table
+    cdef int op = OPERATIONS[operation][0]
+    if context.table != NULL:
+        return
+    table = <uint8_t *>malloc(65536)
+    if table == NULL:
+        raise MemoryError("no memory for a 64 KiB table")
+    sn_fill_table(op, context, table)
+    context.table = table
+
+
+cdef sn_loop_data _plain, _with_flags
+_plain.table = &_table
+_plain.with_flags = 0
+_with_flags.table = &_table
+_with_flags.with_flags = 1
+
+cdef cnp.PyUFuncGenericFunction _functions[5][4]
+cdef void *_data[2][4]
+cdef char _types[5][2][4 * 7]
+
+
+cdef object make_ufunc(name, int op, int operands, int flags):
+    cdef int w, t, at, codes[4]
+    codes[0], codes[1], codes[2], codes[3] = cnp.NPY_UINT8, cnp.NPY_UINT16, cnp.NPY_UINT32, cnp.NPY_UINT64
+    at = 0
+    for w in range(4):
+        _functions[op][w] = <cnp.PyUFuncGenericFunction><void *>sn_loop_for(op, 1 << w)
+        _data[flags][w] = <void *>(&_with_flags if flags else &_plain)
+        for t in range(operands):
+            _types[op][flags][at] = <char>codes[w]
+            at += 1
+        _types[op][flags][at] = <char>cnp.NPY_UINT32
+        _types[op][flags][at + 1] = <char>cnp.NPY_UINT64
+        _types[op][flags][at + 2] = <char>codes[w]
+        at += 3
+        if flags:
+            _types[op][flags][at] = <char>cnp.NPY_UINT8
+            at += 1
+    doc = f"{name} on codes: ({'codes, ' * operands}uint32 random word, uint64 handle) -> codes{', flags' if flags else ''}"
+    name_bytes, doc_bytes = name.encode(), doc.encode()
+    _KEEP.append((name_bytes, doc_bytes))
+    return cnp.PyUFunc_FromFuncAndData(
+        &_functions[op][0], &_data[flags][0], &_types[op][flags][0], 4, operands + 2, 1 + flags, cnp.PyUFunc_None,
+        <char *>name_bytes, <char *>doc_bytes, 0,
+    )
+
+
+_KEEP = []
+UFUNCS = {name: make_ufunc(name, op, operands, 0) for name, (op, operands) in OPERATIONS.items()}
+UFUNCS_FLAGS = {name: make_ufunc(name, op, operands, 1) for name, (op, operands) in OPERATIONS.items()}
+
+
+def check_handles():
+    """Raise if a ufunc has met a handle that was never given out."""
+    if _table.bad_handle:
+        _table.bad_handle = 0
+        raise ValueError("a ufunc was given a handle that intern_context never returned")
+
+
+# ---- random words -----------------------------------------------------------------------------------------------------
+
+
+def philox(counter, key):
+    """Philox4x32-10: four 32-bit counter words and two key words in, four words out."""
+    cdef sn_philox_words w = sn_philox(counter[0], counter[1], counter[2], counter[3], key[0], key[1])
+    return w.w[0], w.w[1], w.w[2], w.w[3]
+
+
+def philox_key(seed, stream, domain):
+    """The two key words of (seed, stream) in a domain."""
+    cdef sn_philox_words w = sn_philox_key(seed, stream, domain)
+    return w.w[0], w.w[1]
+
+
+def elementwise_words(seed, stream, size_t n):
+    """The random words of elements 0..n-1 of an elementwise operation."""
+    out = np.empty(n, np.uint32)
+    cdef uint32_t[::1] view = out
+    cdef uint64_t s = seed, t = stream
+    if n:
+        with nogil:
+            sn_elementwise_words(s, t, 0, n, &view[0])
+    return out
+
+
+# ---- values ------------------------------------------------------------------------------------------------------------
+
+
+def round_exact(sign, sig, exp, sticky, fmt, tuple env, random):
+    """(code, flags) of the one rounding of (-1)^sign * (sig + s) * 2^exp; sig below 2^128, 0 < s < 1 if sticky."""
+    cdef sn_format f
+    cdef sn_env e
+    cdef sn_exact x
+    cdef uint32_t flags = 0
+    fill_format(&f, fmt)
+    fill_env(&e, env)
+    memset(&x, 0, sizeof(x))
+    x.sig.hi = sig >> 64
+    x.sig.lo = sig & 0xFFFFFFFFFFFFFFFF
+    x.exp = exp
+    x.sign = sign
+    x.sticky = sticky
+    code = sn_round_pack(&f, &e, &x, random, &flags)
+    return code, flags
+
+
+def convert_array(codes, source, target, tuple env, out):
+    """Convert a contiguous array of codes into out, a contiguous array of the same size; returns the OR of all flags."""
+    cdef sn_format a, b
+    cdef sn_env e
+    cdef uint32_t flags
+    cdef cnp.ndarray x = codes, y = out
+    cdef int x_width = codes.dtype.itemsize, y_width = out.dtype.itemsize
+    cdef size_t n = codes.size
+    if out.size != codes.size or not (codes.flags.c_contiguous and out.flags.c_contiguous):
+        raise ValueError("convert_array needs contiguous arrays of one size")
+    fill_format(&a, source)
+    fill_format(&b, target)
+    fill_env(&e, env)
+    with nogil:
+        flags = sn_convert_array(&a, cnp.PyArray_DATA(x), x_width, &b, &e, cnp.PyArray_DATA(y), y_width, n)
+    return flags
+
+
+cdef class Quantizer:
+    """binary32 values to a format's values, by the fast path. `ok` is False outside its domain."""
+
+    cdef sn_quantize32 q
+    cdef readonly bint ok
+
+    def __cinit__(self, fmt, tuple env):
+        cdef sn_format f
+        cdef sn_env e
+        fill_format(&f, fmt)
+        fill_env(&e, env)
+        self.ok = sn_quantize32_prepare(&f, &e, &self.q)
+
+    def __call__(self, x, out, words, key):
+        """x, out: contiguous float32; words: contiguous uint32 or None, then key words are used. True: a NaN had no code."""
+        cdef cnp.ndarray source = x, target = out, bits
+        cdef const uint32_t *w = NULL
+        cdef uint32_t k[2]
+        cdef size_t n = x.size
+        cdef int bad
+        cdef uint64_t saved
+        k[0], k[1] = key
+        if words is not None:
+            bits = words
+            w = <const uint32_t *>cnp.PyArray_DATA(bits)
+        with nogil:
+            saved = sn_fp_enter()
+            bad = _kernels.quantize32(&self.q, <const float *>cnp.PyArray_DATA(source),
+                                      <float *>cnp.PyArray_DATA(target), n, w, k, 0)
+            sn_fp_leave(saved)
+        return bool(bad)
+
+
+# ---- GEMM --------------------------------------------------------------------------------------------------------------
+
+LANES = SN_GEMM_LANES
+PRODUCT = {"exact": SN_PRODUCT_EXACT, "nearest": SN_PRODUCT_NEAREST, "stochastic": SN_PRODUCT_STOCHASTIC}
+
+
+cdef void fill_round32(sn_round32 *r, spec) except *:
+    r.emin, r.emax, r.to_constant, r.sign_of_zero = spec.emin, spec.emax, spec.to_constant, spec.sign_of_zero
+    r.limit[0], r.limit[1] = spec.limit
+    r.overflow[0], r.overflow[1] = spec.overflow
+
+
+cdef void fill_round64(sn_round64 *r, spec) except *:
+    r.mantissa_bits, r.biased_emin = spec.mantissa_bits, spec.biased_emin
+    r.stochastic, r.stochastic_bits, r.quantum = spec.stochastic, spec.stochastic_bits, spec.quantum
+    r.limit[0], r.limit[1] = spec.limit
+    r.overflow[0], r.overflow[1] = spec.overflow
+    r.sign_of_zero = spec.sign_of_zero
+
+
+def overflow_code(fmt, tuple env, sign):
+    """The code that a finite value beyond the format's range becomes."""
+    cdef sn_format f
+    cdef sn_env e
+    cdef uint32_t flags = 0
+    fill_format(&f, fmt)
+    fill_env(&e, env)
+    return sn_overflowed(&f, &e, sign, &flags)
+
+
+cdef class FastGemm:
+    """One unit's GEMM on float32 (``wide=False``) or float64 carriers."""
+
+    cdef sn_gemm_unit u
+    cdef readonly bint wide
+
+    def __cinit__(self, plan):
+        self.wide = plan.wide
+        self.u.product = PRODUCT[plan.product]
+        self.u.native = plan.native
+        self.u.fused_multiply_add = plan.fused_multiply_add
+        self.u.chunk = plan.chunk
+        self.u.two_roundings = plan.two_roundings
+        if plan.wide:
+            fill_round64(&self.u.product64, plan.product_rounding)
+            fill_round64(&self.u.sum64, plan.sum_rounding)
+            fill_round64(&self.u.outer64, plan.outer_rounding)
+        elif not plan.native:
+            fill_round32(&self.u.product32, plan.product_rounding)
+            fill_round32(&self.u.sum32, plan.sum_rounding)
+            fill_round32(&self.u.outer32, plan.outer_rounding)
+
+    def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1):
+        """Rows m0..m1 and columns n0..n1 of one product; b's rows are padded with zeros to a multiple of LANES."""
+        cdef sn_gemm_unit u = self.u
+        cdef sn_gemm_args g
+        cdef Py_ssize_t size = 8 if self.wide else 4
+        cdef cnp.ndarray x = a, y = b, z = out, w
+        cdef uint64_t saved
+        u.key[0], u.key[1], u.key2[0], u.key2[1] = keys
+        u.batch = batch
+        g.lda, g.ldb, g.ldo = x.strides[0] // size, y.strides[0] // size, z.strides[0] // size
+        g.m0, g.m1, g.n, g.k, g.n0 = m0, m1, n1 - n0, a.shape[1], n0
+        g.a = cnp.PyArray_DATA(x)
+        g.b = <const char *>cnp.PyArray_DATA(y) + <Py_ssize_t>n0 * size
+        g.out = <char *>cnp.PyArray_DATA(z) + <Py_ssize_t>n0 * size
+        g.c = NULL
+        g.ldc = 0
+        if c is not None:
+            w = c
+            g.c = <const char *>cnp.PyArray_DATA(w) + <Py_ssize_t>n0 * size
+            g.ldc = w.strides[0] // size
+        with nogil:
+            saved = sn_fp_enter()
+            if self.wide:
+                _kernels.gemm64(&u, &g)
+            else:
+                _kernels.gemm32(&u, &g)
+            sn_fp_leave(saved)
+
+
+cdef class DefinitionGemm:
+    """Any unit's GEMM on 64-bit codes, through the scalar functions of the core."""
+
+    cdef sn_mad_unit u
+
+    def __cinit__(self, operands, product, accumulator, outer, tuple product_env, tuple sum_env, tuple outer_env, chunk):
+        fill_format(&self.u.operand_a, operands[0])
+        fill_format(&self.u.operand_b, operands[1])
+        self.u.fused = product is None
+        if product is not None:
+            fill_format(&self.u.product, product)
+        fill_format(&self.u.accumulator, accumulator)
+        fill_format(&self.u.outer, outer)
+        fill_env(&self.u.product_env, product_env)
+        fill_env(&self.u.sum_env, sum_env)
+        fill_env(&self.u.outer_env, outer_env)
+        stochastic = (SN_STOCHASTIC, SN_STOCHASTIC_FLOOR)
+        self.u.two_roundings = product is not None and product_env[0] in stochastic and sum_env[0] in stochastic
+        self.u.chunk = chunk
+
+    def run(self, const uint64_t[:, ::1] a, const uint64_t[:, ::1] b, c, uint64_t[:, ::1] out, words, keys, batch, m0, m1, n0, n1):
+        """Rows m0..m1, columns n0..n1 of one product of codes; words: None or contiguous uint32 (M, N, steps, 2)."""
+        cdef sn_mad_unit u = self.u
+        cdef sn_gemm_codes g
+        cdef uint32_t flags
+        cdef const uint64_t[:, ::1] start
+        cdef const uint32_t[:, :, :, ::1] w
+        if out.shape[0] == 0 or out.shape[1] == 0:
+            return 0
+        u.key[0], u.key[1], u.key2[0], u.key2[1] = keys
+        u.batch = batch
+        g.k = a.shape[1]
+        g.lda, g.ldb, g.ldo, g.ldc = a.shape[1], b.shape[1], out.shape[1], out.shape[1]
+        g.m0, g.m1, g.n, g.n0, g.n_total = m0, m1, n1 - n0, n0, out.shape[1]
+        g.a = &a[0, 0] if g.k else NULL
+        g.b = &b[0, <Py_ssize_t>n0] if g.k else NULL
+        g.out = &out[0, <Py_ssize_t>n0]
+        g.c = NULL
+        g.words = NULL
+        if c is not None:
+            start = c
+            g.c = &start[0, <Py_ssize_t>n0]
+        if words is not None and words.size:
+            w = words
+            g.words = &w[0, 0, 0, 0]
+        with nogil:
+            flags = sn_gemm_definition(&u, &g)
+        return flags

@@ -1,0 +1,291 @@
+"""matmul and dot under a unit: the bits are the unit's, whatever the path, tile, thread count or instruction set."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+
+import numpy as np
+
+from softnum import _core
+from softnum.array import Array
+from softnum.plan import fits, plan_of
+from softnum.values import decode, encode, quantize, raise_if_invalid, seed_and_stream
+
+__all__ = ["dot", "matmul"]
+
+_COLUMN_BLOCK = 64  # a multiple of the widest tile, so that tiles do not straddle threads
+_MACS_PER_THREAD = 1 << 18  # below this a thread costs more than it brings
+
+
+@lru_cache(maxsize=8)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="softnum")
+
+
+if hasattr(os, "register_at_fork"):  # a forked child has no threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+@lru_cache(maxsize=256)
+def _definition(unit) -> _core.DefinitionGemm:
+    return _core.DefinitionGemm(
+        unit.operand, unit.product, unit.accumulator, unit.outer, *unit.environments, unit.chunk or 0
+    )
+
+
+@lru_cache(maxsize=256)
+def _fast(unit) -> _core.FastGemm | None:
+    plan = plan_of(unit)
+    return None if plan is None else _core.FastGemm(plan)
+
+
+def _checked(x, fmt, what: str):
+    """The operand as values of its format: float32 or float64, or an Array where neither holds the format."""
+    if isinstance(x, Array):
+        if x.format != fmt:
+            raise ValueError(f"matmul: {what} is an Array of {x.format}, but the unit's operand is {fmt}")
+        for dtype in (np.float32, np.float64):
+            if fits(fmt, dtype):
+                return decode(x.codes, fmt, dtype)
+        return x
+    x = np.asarray(x)
+    if x.dtype not in (np.float32, np.float64):
+        raise TypeError(f"matmul: {what} must be a float32 or float64 array or a softnum.Array, got {x.dtype}")
+    try:
+        values = quantize(x, fmt)
+    except ValueError as error:
+        raise ValueError(f"matmul: {what} holds what {fmt} cannot: {error}") from None
+    if not np.array_equal(values, x):
+        bad = (values != x) & ~(np.isnan(values) & np.isnan(x))
+        if bad.any():
+            where = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise ValueError(
+                f"matmul: {what}{list(where)} = {x[where]!r} is no value of {fmt} (nearest: {values[where]!r}); "
+                f"round it first: softnum.quantize({what}, {str(fmt)!r})"
+            )
+    return values
+
+
+def _padded(b: np.ndarray, dtype) -> np.ndarray:
+    """b with rows padded by zeros to a multiple of the kernels' lanes."""
+    k, n = b.shape
+    width = -(-n // _core.LANES) * _core.LANES
+    if width == n:
+        return np.ascontiguousarray(b, dtype)
+    out = np.zeros((k, width), dtype)
+    out[:, :n] = b
+    return out
+
+
+def _blocks(m: int, n: int, k: int, batches: int, threads: int | None) -> tuple[int, list[tuple[int, int, int, int, int]]]:
+    """(threads, [(batch, m0, m1, n0, n1)]): at least as many blocks as threads, where there are that many."""
+    if threads is None:
+        threads = min(os.cpu_count() or 1, max(1, batches * m * n * k // _MACS_PER_THREAD))
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ValueError(f"threads must be a positive integer, got {threads!r}")
+    row_parts = min(m, -(-threads // batches))
+    column_parts = min(-(-n // _COLUMN_BLOCK), -(-threads // (batches * max(row_parts, 1))))
+    rows = np.linspace(0, m, row_parts + 1).astype(int)
+    columns = np.linspace(0, -(-n // _COLUMN_BLOCK), column_parts + 1).astype(int) * _COLUMN_BLOCK
+    columns[-1] = n
+    return threads, [
+        (batch, int(m0), int(m1), int(n0), int(n1))
+        for batch in range(batches)
+        for m0, m1 in zip(rows, rows[1:], strict=False)
+        for n0, n1 in zip(columns, columns[1:], strict=False)
+    ]
+
+
+def _run(threads: int, blocks, work) -> int:
+    """work(block) for every block; the OR of what they return."""
+    if threads == 1 or len(blocks) == 1:
+        results = [work(block) for block in blocks]
+    else:
+        results = list(_pool(threads).map(work, blocks))
+    flags = 0
+    for value in results:
+        flags |= value or 0
+    return flags
+
+
+def _run_fast(gemm, a, b, c, out, keys, threads, k) -> None:
+    dtype = np.float64 if gemm.wide else np.float32
+    a = np.ascontiguousarray(a, dtype)
+    b = [_padded(x, dtype) for x in b]
+    c = None if c is None else np.ascontiguousarray(c, dtype)
+    target = out if out.dtype == dtype and out.flags.c_contiguous else np.empty(out.shape, dtype)
+    threads, blocks = _blocks(out.shape[1], out.shape[2], k, out.shape[0], threads)
+
+    def work(block):
+        i, *limits = block
+        gemm.run(a[i], b[i], None if c is None else c[i], target[i], keys, i, *limits)
+
+    _run(threads, blocks, work)
+    if target is not out:
+        out[...] = target
+
+
+def _codes(x, fmt, shape) -> np.ndarray:
+    codes = x.codes if isinstance(x, Array) else encode(x, fmt)
+    return np.ascontiguousarray(np.broadcast_to(codes.astype(np.uint64), shape))
+
+
+def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=None):
+    """The matrix product with every multiplication, addition and rounding done as the unit says.
+
+    Parameters
+    ----------
+    a : ndarray of float32 or float64, or Array, shape (..., M, K)
+        Values of the unit's first operand format (checked). Leading dimensions broadcast, as in `numpy.matmul`.
+    b : the same, shape (..., K, N)
+        Values of the second operand format.
+    unit : MadUnit
+    c : optional, shape broadcast to (..., M, N)
+        The initial accumulator (of the outer sum under chunk): values of the result's format. Default +0.
+    key : int or (int, int), optional
+        Seed, or (seed, stream); needed iff the unit rounds stochastically. Step k of output (m, n) takes word ``k mod 4`` of
+        Philox counter (k div 4, n, m, batch).
+    random_bits : ndarray of uint32, shape (..., M, N, steps, 2), optional
+        The random words themselves, [product, sum], instead of a key; ``steps = unit.steps(K)``.
+    threads : int, optional
+        Default: as many as pay. The result does not depend on it.
+    out : ndarray, optional
+        Where to put the result.
+
+    Returns
+    -------
+    ndarray, shape (..., M, N)
+        float32 if that holds every value of the result's format, else float64, else an Array. K = 0 gives C, or +0.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, an element is no value of its format, a key is missing, or a result has no code.
+
+    Examples
+    --------
+    >>> import numpy as np, softnum as sn
+    >>> unit = sn.MadUnit("e6m3", operand="e5m2")
+    >>> a = np.full((1, 40), 1, np.float32)
+    >>> sn.matmul(a, a.T, unit)  # the sum of forty ones sticks at 16: 16 + 1 rounds back
+    array([[16.]], dtype=float32)
+    """
+    result = unit.outer
+    a, b = _checked(a, unit.operand[0], "a"), _checked(b, unit.operand[1], "b")
+    if a.ndim < 2 or b.ndim < 2:
+        raise ValueError(f"matmul takes (..., M, K) @ (..., K, N), got shapes {a.shape} and {b.shape}; for vectors use dot")
+    if a.shape[-1] != b.shape[-2]:
+        raise ValueError(f"matmul: a has K = {a.shape[-1]} columns, b has {b.shape[-2]} rows")
+    (m, k), n = a.shape[-2:], b.shape[-1]
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    shape = (*lead, m, n)
+    batches = int(np.prod(lead, dtype=np.int64))
+    if max(m, n, batches, unit.steps(k)) >= 2**32:
+        raise ValueError(f"matmul: no dimension may reach 2**32, got {shape} and K = {k}")
+    if c is not None:
+        c = _checked(c, result, "c")
+        c_shape = np.broadcast_shapes(c.shape, shape)
+        if c_shape != shape:
+            raise ValueError(f"matmul: c of shape {c.shape} does not broadcast to {shape}")
+    keys, words = _random(unit, key, random_bits, shape, k)
+    dtype = next((d for d in (np.float32, np.float64) if fits(result, d)), None)
+    if out is not None and (dtype is None or not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype):
+        raise ValueError(f"matmul: out must be an array of shape {shape} and type {np.dtype(dtype) if dtype else 'Array'}")
+
+    gemm = _fast(unit)
+    if gemm is None or words is not None or dtype is None or Array in (type(a), type(b), type(c)):
+        codes = _by_definition(unit, a, b, c, (batches, m, n), lead, k, keys, words, threads)
+        values = Array(codes.reshape(shape), result) if dtype is None else decode(codes.reshape(shape), result, dtype)
+        if out is None:
+            return values
+        out[...] = values
+        return out
+    flat = np.empty((batches, m, n), dtype) if out is None or not out.flags.c_contiguous else out.reshape(batches, m, n)
+    _run_fast(
+        gemm, np.broadcast_to(a, (*lead, m, k)).reshape(batches, m, k), np.broadcast_to(b, (*lead, k, n)).reshape(batches, k, n),
+        None if c is None else np.broadcast_to(c, shape).reshape(batches, m, n), flat, keys, threads, k,
+    )  # fmt: skip
+    if out is None:
+        return flat.reshape(shape)
+    if not out.flags.c_contiguous:
+        out[...] = flat.reshape(shape)
+    return out
+
+
+def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads) -> np.ndarray:
+    batches, m, n = shape
+    a = _codes(a, unit.operand[0], (*lead, m, k)).reshape(batches, m, k)
+    b = _codes(b, unit.operand[1], (*lead, k, n)).reshape(batches, k, n)
+    c = None if c is None else _codes(c, unit.outer, (*lead, m, n)).reshape(batches, m, n)
+    out = np.empty(shape, np.uint64)
+    gemm = _definition(unit)
+    threads, blocks = _blocks(m, n, k, batches, threads)
+
+    def work(block):
+        i, *limits = block
+        w = None if words is None else words[i]
+        return gemm.run(a[i], b[i], None if c is None else c[i], out[i], w, keys, i, *limits)
+
+    flags = _run(threads, blocks, work)
+    for fmt in (unit.product, unit.accumulator, unit.outer):
+        if fmt is not None:
+            raise_if_invalid(flags, fmt, "matmul")
+    return out.astype(unit.outer.storage_dtype)
+
+
+def _random(unit, key, random_bits, shape, k):
+    """(key words of domains 1 and 2, random words or None)"""
+    if not unit.stochastic:
+        return (0, 0, 0, 0), None
+    if random_bits is not None:
+        steps = unit.steps(k)
+        want = (*shape, steps, 2)
+        words = np.asarray(random_bits)
+        if words.dtype != np.uint32 or words.shape != want:
+            raise ValueError(f"matmul: random_bits must be uint32 of shape {want}, got {words.dtype} of shape {words.shape}")
+        return (0, 0, 0, 0), np.ascontiguousarray(words).reshape(-1, *want[-4:])
+    if key is None:
+        raise ValueError("matmul: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
+    seed, stream = seed_and_stream(key)
+    return (*_core.philox_key(seed, stream, 1), *_core.philox_key(seed, stream, 2)), None
+
+
+def dot(a, b, unit, c=None, **options):
+    """The dot product of two vectors under a unit.
+
+    Parameters
+    ----------
+    a, b : array_like of float32 or float64, or Array, shape (K,)
+    unit : MadUnit
+    c : float, optional
+        The initial accumulator.
+    **options
+        As in `matmul`.
+
+    Returns
+    -------
+    numpy scalar, or an Array without dimensions
+
+    Raises
+    ------
+    ValueError
+        As `matmul`.
+
+    Examples
+    --------
+    >>> import numpy as np, softnum as sn
+    >>> x = np.full(40, 1, np.float32)
+    >>> sn.dot(x, x, sn.MadUnit("e6m3", operand="e5m2", chunk=16))
+    np.float32(40.0)
+    """
+    a = a if isinstance(a, Array) else np.asarray(a)
+    b = b if isinstance(b, Array) else np.asarray(b)
+    if a.ndim != 1 or b.ndim != 1:
+        raise ValueError(f"dot takes two vectors, got shapes {a.shape} and {b.shape}; for matrices use matmul")
+    row = Array(a.codes[None, :], a.format) if isinstance(a, Array) else a[None, :]
+    column = Array(b.codes[:, None], b.format) if isinstance(b, Array) else b[:, None]
+    if c is not None and not isinstance(c, Array):
+        c = np.asarray(c, np.float64 if np.asarray(c).dtype != np.float32 else np.float32).reshape(1, 1)
+    return matmul(row, column, unit, c, **options)[0, 0]

@@ -1,0 +1,236 @@
+"""Which path computes a unit's GEMM. The domains are those that csrc/gemm_body.h states; each condition is one of its lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from softnum import _core
+from softnum.custom import CustomFormat
+from softnum.formats import format
+from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
+
+__all__ = ["FastPlan", "fits", "plan_of"]
+
+_NEAREST_EVEN = ROUNDING_MODES["nearest_even"]
+_STOCHASTIC = ROUNDING_MODES["stochastic"]
+_INFINITY, _SATURATE, _SATURATE_FINITE, _WRAP = (
+    OVERFLOW_RULES[k] for k in ("infinity", "saturate", "saturate_finite", "wrap")
+)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a proof needs of a format: all values are integers of at most `precision` bits times a power of two,
+    multiples of 2**last, and below 2**(top + 1) in magnitude."""
+
+    precision: int
+    last: int
+    top: int
+    specials: bool
+
+    def __mul__(self, other: Facts) -> Facts:
+        return Facts(
+            self.precision + other.precision, self.last + other.last, self.top + other.top + 1,
+            self.specials or other.specials,
+        )  # fmt: skip
+
+
+def facts(fmt) -> Facts:
+    """The facts of any format."""
+    if isinstance(fmt, CustomFormat):
+        return Facts(*fmt.carrier_facts, specials=fmt.has_nan)
+    if fmt.kind == "fixed":
+        return Facts(fmt.bits, -fmt.fraction_bits, fmt.integer_bits - (1 if not fmt.signed else 0), False)
+    return Facts(fmt.precision, fmt.emin - fmt.mantissa_bits, fmt.emax, fmt.has_nan or fmt.infinities)
+
+
+def fits(fmt, dtype) -> bool:
+    """Whether every value of the format is exact in float32 (or float64), and -0 and NaN are kept."""
+    precision, last, top = (24, -149, 127) if np.dtype(dtype) == np.float32 else (53, -1074, 1023)
+    f = facts(fmt)
+    return f.precision <= precision and f.last >= last and f.top <= top
+
+
+@dataclass(frozen=True)
+class Round32:
+    """As sn_round32 in csrc/kernels.h."""
+
+    emin: int
+    emax: int
+    to_constant: int
+    sign_of_zero: int
+    limit: tuple[float, float]
+    overflow: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Round64:
+    """As sn_round64 in csrc/kernels.h."""
+
+    mantissa_bits: int
+    biased_emin: int
+    stochastic: bool
+    stochastic_bits: int
+    quantum: int
+    limit: tuple[int, int]
+    overflow: tuple[int, int]
+    sign_of_zero: int
+
+
+@dataclass(frozen=True)
+class FastPlan:
+    """A unit's GEMM on carriers: float32 or, if `wide`, float64."""
+
+    wide: bool
+    product: str
+    native: bool
+    fused_multiply_add: bool
+    chunk: int
+    two_roundings: bool
+    product_rounding: object
+    sum_rounding: object
+    outer_rounding: object
+
+
+def _overflow_values(fmt, env) -> tuple[float, float]:
+    from softnum.values import decode
+
+    codes = np.array([_core.overflow_code(fmt, env, sign) for sign in (0, 1)], fmt.storage_dtype)
+    return tuple(float(v) for v in decode(codes, fmt))
+
+
+def _plain_float(fmt) -> bool:
+    return fmt.kind == "float" and fmt.signed and fmt.lowest_binade == "subnormal" and fmt.mantissa_bits >= 1
+
+
+def _rounds_here(fmt, env, specials: bool) -> bool:
+    """What both fast paths ask of a format to round to: a usual float, or saturating fixed point fed finite values."""
+    rule = env[1]
+    if fmt.kind == "fixed":
+        return rule in (_SATURATE, _SATURATE_FINITE) and not specials
+    if not _plain_float(fmt) or (rule == _SATURATE_FINITE and fmt.infinities):
+        return False
+    return fmt.has_nan or not specials
+
+
+def _round32(fmt, env, addend: Facts, biggest_sum: int) -> Round32 | None:
+    """The magic constant's numbers; None where it does not apply. biggest_sum: |value to round| < 2**(biggest_sum + 1)."""
+    if env[0] != _NEAREST_EVEN or not _rounds_here(fmt, env, addend.specials):
+        return None
+    limit = (float(fmt.max), -float(fmt.min))
+    if fmt.kind == "fixed":
+        # integers of the last place below 2^22: then |v| stays inside the constant's binade, and sums are exact
+        if biggest_sum + 1 + fmt.fraction_bits > 22 or biggest_sum + 1 - min(addend.last, -fmt.fraction_bits) > 24:
+            return None
+        exponent = 23 - fmt.fraction_bits
+        if not -126 <= exponent <= 127:
+            return None
+        return Round32(0, 0, (exponent + 127) << 23 | 0x400000, 0, limit, _overflow_values(fmt, env))
+    m = fmt.mantissa_bits
+    if fmt.emax + 24 - m > 127 or fmt.emin + 23 - m < -126 or not fits(fmt, np.float32):
+        return None
+    return Round32(
+        (fmt.emin + 127) << 23, (fmt.emax + 128) << 23, (23 - m) << 23 | 0x400000,
+        0x80000000 if fmt.negative_zero else 0, limit, _overflow_values(fmt, env),
+    )  # fmt: skip
+
+
+def _bits64(value: float) -> int:
+    return int(np.float64(value).view(np.uint64))
+
+
+def _round64(fmt, env, specials: bool, biggest_sum: int) -> Round64 | None:
+    if env[0] not in (_NEAREST_EVEN, _STOCHASTIC) or not _rounds_here(fmt, env, specials):
+        return None
+    stochastic = env[0] == _STOCHASTIC
+    if fmt.kind == "fixed":
+        # as the subnormals of a float whose normal numbers begin beyond every sum
+        emin = max(biggest_sum + 1, fmt.integer_bits)
+        m = emin + fmt.fraction_bits
+        negative_zero = False
+    else:
+        emin, m, negative_zero = fmt.emin, fmt.mantissa_bits, fmt.negative_zero
+        if fmt.emax > 1000 or not fits(fmt, np.float64):
+            return None
+    if m + 1 + (env[3] if stochastic else 2) > 52 or emin - m < -1022:
+        return None
+    return Round64(
+        m, emin + 1023, stochastic, env[3], _bits64(2.0 ** (emin - m)), (_bits64(float(fmt.max)), _bits64(abs(float(fmt.min)))),
+        tuple(_bits64(v) for v in _overflow_values(fmt, env)), 1 << 63 if negative_zero else 0,
+    )  # fmt: skip
+
+
+
+def _sum_top(*tops: int) -> int:
+    return max(tops) + 1
+
+
+def _narrow(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan | None:
+    acc, outer = unit.accumulator, unit.outer
+    if product.precision > 24 or product.last < -149 or product.top > 127:
+        return None
+    if unit.product is None:
+        kind, addend, rp = "exact", product, None
+    else:
+        kind, addend = "nearest", facts(unit.product)
+        rp = _round32(unit.product, product_env, product, product.top)
+        if rp is None:
+            return None
+    biggest = _sum_top(facts(acc).top, addend.top)
+    rs = _round32(acc, sum_env, addend, biggest)
+    ro = _round32(outer, outer_env, facts(acc), _sum_top(facts(acc).top, facts(outer).top))
+    if rs is None or ro is None:
+        return None
+    for target, term in ((acc, addend), (outer, facts(acc))):
+        if target.kind == "float" and not term.precision <= target.precision <= 11:
+            return None
+    return FastPlan(False, kind, False, False, unit.chunk or 0, False, rp or rs, rs, ro)
+
+
+def _native(unit, product: Facts, product_env, sum_env) -> FastPlan | None:
+    binary32 = format("binary32")
+    if unit.accumulator != binary32 or unit.outer != binary32 or sum_env[:2] != (_NEAREST_EVEN, _INFINITY):
+        return None
+    if not all(fits(f, np.float32) for f in unit.operand):
+        return None
+    exact = product.precision <= 24 and product.last >= -149 and product.top <= 127
+    if unit.product is not None:
+        if unit.product != binary32 or product_env[:2] != (_NEAREST_EVEN, _INFINITY):
+            return None
+        exact = True  # the hardware's multiplication is the product's rounding
+    return FastPlan(False, "exact", True, not exact, unit.chunk or 0, False, None, None, None)
+
+
+def _wide(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan | None:
+    acc, outer = unit.accumulator, unit.outer
+    if product.precision > 53 or product.last < -1074 or product.top > 1000:
+        return None
+    if unit.product is None:
+        kind, addend, rp = "exact", product, None
+    else:
+        addend = facts(unit.product)
+        rp = _round64(unit.product, product_env, product.specials, product.top)
+        if rp is None:
+            return None
+        kind = "stochastic" if rp.stochastic else "nearest"
+    rs = _round64(acc, sum_env, addend.specials, _sum_top(facts(acc).top, addend.top))
+    ro = _round64(outer, outer_env, facts(acc).specials, _sum_top(facts(acc).top, facts(outer).top))
+    if rs is None or ro is None:
+        return None
+    two = kind == "stochastic" and rs.stochastic
+    return FastPlan(True, kind, False, False, unit.chunk or 0, two, rp or rs, rs, ro)
+
+
+@lru_cache(maxsize=256)
+def plan_of(unit) -> FastPlan | None:
+    """The unit's fast path, or None: then the definition computes it."""
+    product = facts(unit.operand[0]) * facts(unit.operand[1])
+    product_env, sum_env, outer_env = unit.environments
+    return (
+        _native(unit, product, product_env, sum_env)
+        or _narrow(unit, product, product_env, sum_env, outer_env)
+        or _wide(unit, product, product_env, sum_env, outer_env)
+    )

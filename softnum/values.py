@@ -1,0 +1,337 @@
+"""Values in and out: quantize, encode, decode, and the random words that stochastic rounding takes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from numbers import Integral, Rational
+
+import numpy as np
+
+from softnum import _core
+from softnum.custom import CustomFormat
+from softnum.formats import FixedFormat, format
+from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, overflow_name, rounding_name
+
+__all__ = ["decode", "encode", "quantize"]
+
+_BINARY = {np.dtype(np.float16): "binary16", np.dtype(np.float32): "binary32", np.dtype(np.float64): "binary64"}
+_NOTHING = (0, 0)
+
+
+def environment(fmt, rounding, overflow, stochastic_bits, tininess="after") -> tuple[int, int, int, int]:
+    """(rounding, overflow, tininess, r) as the core's numbers; ValueError for unknown names and r outside 1..32."""
+    mode = rounding_name(rounding)
+    rule = overflow_name(overflow, fmt)
+    if tininess not in ("after", "before"):
+        raise ValueError(f"tininess must be 'after' or 'before', got {tininess!r}")
+    if isinstance(stochastic_bits, bool) or not isinstance(stochastic_bits, Integral) or not 1 <= stochastic_bits <= 32:
+        raise ValueError(f"stochastic_bits must be an integer from 1 to 32, got {stochastic_bits!r}")
+    r = int(stochastic_bits) if mode.startswith("stochastic") else 32
+    return ROUNDING_MODES[mode], OVERFLOW_RULES[rule], int(tininess == "before"), r
+
+
+def seed_and_stream(key) -> tuple[int, int]:
+    """The (seed, stream) of a key: an int (stream 0) or a pair of ints, each in 0..2**64-1."""
+    pair = key if isinstance(key, tuple) else (key, 0)
+    if len(pair) != 2 or not all(isinstance(v, Integral) and not isinstance(v, bool) and 0 <= v < 2**64 for v in pair):
+        raise ValueError(f"key must be a seed or (seed, stream), integers in 0..2**64-1, got {key!r}")
+    return int(pair[0]), int(pair[1])
+
+
+def random_words(stochastic: bool, key, random_bits, shape) -> np.ndarray | np.uint32:
+    """The uint32 word of each element of an elementwise operation; one 0 for all where nothing is stochastic."""
+    if not stochastic:
+        return np.uint32(0)
+    if random_bits is not None:
+        words = np.asarray(random_bits)
+        if words.dtype.kind not in "iu" or (words.size and (words.min() < 0 or words.max() >= 2**32)):
+            raise ValueError(f"random_bits must be integers in 0..2**32-1, got an array of {words.dtype}")
+        return np.broadcast_to(words.astype(np.uint32), shape)
+    if key is None:
+        raise ValueError("stochastic rounding needs key=seed, key=(seed, stream) or random_bits=array")
+    return _core.elementwise_words(*seed_and_stream(key), int(np.prod(shape, dtype=np.int64))).reshape(shape)
+
+
+def raise_if_invalid(flags: int, fmt, what: str) -> None:
+    """ValueError if INVALID was raised for a format that has no NaN to say so."""
+    if flags & Flags.INVALID and not fmt.has_nan:
+        raise ValueError(f"{what}: the result is NaN or infinite, and {fmt} has no code for it")
+
+
+@lru_cache(maxsize=512)
+def _quantizer(fmt, env) -> _core.Quantizer:
+    return _core.Quantizer(fmt, env)
+
+
+def native(x) -> np.ndarray:
+    """x as an array in this machine's byte order."""
+    x = np.asarray(x)
+    return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
+
+
+def _float_array(x) -> np.ndarray:
+    x = native(x)
+    if x.dtype not in (np.float32, np.float64):
+        if x.dtype.kind == "f" and x.dtype.itemsize > 8:
+            raise TypeError(f"quantize takes float32 or float64 arrays, got {x.dtype}")
+        if x.dtype.kind not in "fiub":
+            raise TypeError(f"quantize takes float32 or float64 arrays, got {x.dtype}")
+        wide = x.astype(np.float64)
+        if x.dtype.kind in "iu" and x.dtype.itemsize == 8 and not np.array_equal(wide.astype(object), x.astype(object)):
+            raise ValueError("an integer beyond 2**53 is not exact in float64; use softnum.encode")
+        x = wide
+    return x
+
+
+def quantize(
+    x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32, out=None
+):
+    """Round values to a format and return values.
+
+    Parameters
+    ----------
+    x : array_like of float32 or float64, any shape
+        The values. Other numbers are taken as float64.
+    fmt : format or str
+        The format to round to.
+    rounding : str
+        A rounding mode (``softnum.modes.ROUNDING_MODES``, or short: rne rna rtz rup rdn rto sr).
+    overflow : {"infinity", "saturate", "saturate_finite", "wrap"}, optional
+        Default "infinity" for floats and "saturate" for fixed point; "wrap" is for fixed point.
+    key : int or (int, int), optional
+        Seed, or (seed, stream), for stochastic rounding: element i in C order takes word ``i mod 4`` of Philox counter
+        ``i div 4``, whatever the thread count or instruction set.
+    random_bits : array_like of uint32, optional
+        The random words themselves, broadcast to x's shape; the low `stochastic_bits` bits count.
+    stochastic_bits : int
+        r, from 1 to 32.
+    out : ndarray, optional
+        Where to put the result: x's shape and dtype. May be x.
+
+    Returns
+    -------
+    ndarray
+        Values of `fmt`, in x's shape and float type. NaNs are canonical (0x7FC00000, 0x7FF8000000000000).
+
+    Raises
+    ------
+    ValueError
+        If a NaN (or, in fixed point, an infinity) has no code, or a result is no value of x's float type.
+
+    Notes
+    -----
+    The result is the correctly rounded one, on every instruction set. Source: IEEE 754-2019 clause 4.3 for the modes it
+    has; `softnum.reference` defines the others.
+
+    Examples
+    --------
+    >>> import numpy as np, softnum as sn
+    >>> sn.quantize(np.float32([1.1, 3.14159, 1e9]), "e5m2")
+    array([1., 3., inf], dtype=float32)
+    >>> sn.quantize(np.float32([0.3]), "q4.4", rounding="sr", key=7, stochastic_bits=8)
+    array([0.3125], dtype=float32)
+    """
+    fmt = format(fmt)
+    x = _float_array(x)
+    env = environment(fmt, rounding, overflow, stochastic_bits)
+    stochastic = rounding_name(rounding).startswith("stochastic")
+    if out is not None and (not isinstance(out, np.ndarray) or out.shape != x.shape or out.dtype != x.dtype):
+        raise ValueError(f"out must be an array of shape {x.shape} and type {x.dtype}")
+    if isinstance(fmt, CustomFormat):
+        words = random_words(stochastic, key, random_bits, x.shape)
+        result = fmt.quantize(x, rounding_name(rounding), overflow, words, env[3])
+        if out is None:
+            return result
+        out[...] = result
+        return out
+    if x.dtype == np.float32 and _quantizer(fmt, env).ok:
+        return _quantize_fast(x, fmt, env, stochastic, key, random_bits, out)
+    codes = encode(
+        x, fmt, rounding=rounding, overflow=overflow, key=key, random_bits=random_bits, stochastic_bits=stochastic_bits
+    )
+    result = decode(codes, fmt, dtype=x.dtype)
+    if out is None:
+        return result
+    out[...] = result
+    return out
+
+
+def _quantize_fast(x, fmt, env, stochastic, key, random_bits, out):
+    source = np.ascontiguousarray(x)
+    target = out if out is not None and out.flags.c_contiguous and out.flags.aligned else np.empty_like(source)
+    if target is out and np.may_share_memory(target, source) and target.ctypes.data != source.ctypes.data:
+        source = source.copy()
+    words, words_key = None, _NOTHING
+    if stochastic:
+        if random_bits is None and key is not None:
+            words_key = _core.philox_key(*seed_and_stream(key), 0)
+        else:
+            words = np.ascontiguousarray(random_words(True, key, random_bits, x.shape))
+    if _quantizer(fmt, env)(source, target, words, words_key):
+        raise ValueError(f"quantize: a value is NaN, and {fmt} has no code for it")
+    target = target.reshape(x.shape)
+    if out is None or target is out:
+        return target if out is None else out
+    out[...] = target
+    return out
+
+
+def encode(x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32):
+    """Round values to a format and return codes.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+        float16, float32, float64, integers, or objects (int, float, Fraction), each taken exactly.
+    fmt, rounding, overflow, key, random_bits, stochastic_bits
+        As in `quantize`.
+
+    Returns
+    -------
+    ndarray of uint8, uint16, uint32 or uint64
+        Codes (``fmt.storage_dtype``), in x's shape.
+
+    Raises
+    ------
+    ValueError
+        If a NaN (or, in fixed point, an infinity) has no code in the format.
+    TypeError
+        If an object is not a real number.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> from fractions import Fraction
+    >>> sn.encode([1.0, -2.0, 0.1], "e4m3fn")
+    array([ 56, 192,  29], dtype=uint8)
+    >>> sn.encode(Fraction(1, 3), "q1.7")
+    array(43, dtype=uint8)
+    """
+    fmt = format(fmt)
+    x = native(x)
+    env = environment(fmt, rounding, overflow, stochastic_bits)
+    stochastic = rounding_name(rounding).startswith("stochastic")
+    words = random_words(stochastic, key, random_bits, x.shape)
+    if isinstance(fmt, CustomFormat):
+        return fmt.encode(x, rounding_name(rounding), overflow, words, env[3])
+    if x.dtype.kind == "O" or (x.dtype.kind == "f" and x.dtype not in _BINARY):
+        return _encode_objects(x, fmt, env, words)
+    if x.dtype.kind == "b":
+        x = x.astype(np.uint8)
+    if x.dtype.kind == "f":
+        source = format(_BINARY[x.dtype])
+    elif x.dtype.kind in "iu":
+        source = FixedFormat(8 * x.dtype.itemsize, 0, signed=x.dtype.kind == "i")
+    else:
+        raise TypeError(f"encode takes numbers, got an array of {x.dtype}")
+    codes = np.ascontiguousarray(x).view(source.storage_dtype).reshape(x.shape)
+    return call_ufunc("convert", (codes,), (source,), fmt, env, words, what="encode")[0]
+
+
+def _as_exact(value, fmt, wrap) -> tuple[int, int, int, int]:
+    """(sign, significand, exponent, sticky) of a finite real number, with at least 126 bits where it is inexact."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        value = Fraction(value)
+    elif not isinstance(value, Rational):
+        raise TypeError(f"encode takes real numbers (int, float, Fraction), got {value!r}")
+    sign, top, bottom = int(value < 0), abs(value.numerator), value.denominator
+    if wrap:  # what lies above the format's width does not count
+        top %= bottom << fmt.bits
+    shift = max(0, 127 + bottom.bit_length() - top.bit_length()) if bottom & (bottom - 1) else bottom.bit_length() - 1
+    significand, rest = divmod(top << shift, bottom)
+    excess = max(0, significand.bit_length() - 128)
+    sticky = int(rest != 0 or significand & ((1 << excess) - 1) != 0)
+    return sign, significand >> excess, excess - shift, sticky
+
+
+def _encode_objects(x, fmt, env, words):
+    wrap = env[1] == OVERFLOW_RULES["wrap"]
+    out = np.empty(x.shape, fmt.storage_dtype)
+    words = np.broadcast_to(words, x.shape)
+    for index, value in np.ndenumerate(x):
+        if isinstance(value, (float, np.floating)) and not np.isfinite(value):
+            out[index] = call_ufunc(
+                "convert", (np.float64(value).view(np.uint64),), (format("binary64"),), fmt, env, words[index], what="encode"
+            )[0]
+            continue
+        code, flags = _core.round_exact(*_as_exact(value, fmt, wrap), fmt, env, int(words[index]))
+        raise_if_invalid(flags, fmt, f"encode({value!r})")
+        out[index] = code
+    return out
+
+
+def check_codes(codes, fmt, what="codes") -> np.ndarray:
+    """The codes as an array of unsigned integers; ValueError if one does not fit the format's bits."""
+    array = native(codes)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{what} of {fmt} are unsigned integers, got an array of {array.dtype}")
+    if array.dtype == fmt.storage_dtype and fmt.bits == 8 * array.dtype.itemsize:
+        return array
+    if array.size and (int(array.max()) >> fmt.bits or int(array.min()) < 0):
+        bad = array.max() if int(array.max()) >> fmt.bits else array.min()
+        raise ValueError(f"{what}: {int(bad)} is no code of {fmt}, which has {fmt.bits} bits")
+    return array.astype(fmt.storage_dtype, copy=False)
+
+
+def decode(codes, fmt, dtype=np.float64):
+    """The values that codes stand for.
+
+    Parameters
+    ----------
+    codes : array_like of unsigned integers, any shape
+    fmt : format or str
+    dtype : float16, float32 or float64
+        What the values are given as.
+
+    Returns
+    -------
+    ndarray of dtype, in the shape of codes
+
+    Raises
+    ------
+    ValueError
+        If a code does not fit the format's bits, or a value is not exact in `dtype`.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> sn.decode([0x3c, 0x7b, 0xfc], "e5m2")
+    array([ 1.0e+00,  5.7344e+04, -inf])
+    """
+    fmt = format(fmt)
+    dtype = np.dtype(dtype)
+    if dtype not in _BINARY:
+        raise TypeError(f"decode gives float16, float32 or float64, not {dtype}")
+    codes = check_codes(codes, fmt)
+    if isinstance(fmt, CustomFormat):
+        return fmt.decode(codes, dtype)
+    target = format(_BINARY[dtype])
+    source = np.ascontiguousarray(codes)
+    out = np.empty(codes.shape, target.storage_dtype)
+    flags = _core.convert_array(source, fmt, target, environment(target, "nearest_even", None, 32), out)
+    if flags & ~Flags.INVALID:  # a signaling NaN is a value too
+        raise ValueError(f"a value of {fmt} is not exact in {dtype} (use a wider type)")
+    return out.view(dtype)
+
+
+def call_ufunc(name, codes, formats, out_fmt, env, words, *, with_flags=False, what=None, invalid="raise", **ufunc_args):
+    """Run an operation's ufunc on code arrays: (codes, flags or None). Raises where a result has no code."""
+    handle = _core.intern_context(name, formats, out_fmt, env)
+    width = np.result_type(out_fmt.storage_dtype, *(f.storage_dtype for f in formats))
+    codes = [np.asarray(c) if c.dtype == width else c.astype(width) for c in codes]
+    need_flags = with_flags or not out_fmt.has_nan
+    if need_flags:
+        result, flags = _core.UFUNCS_FLAGS[name](*codes, words, handle, **ufunc_args)
+        if invalid == "raise" and not out_fmt.has_nan:
+            raise_if_invalid(int(np.bitwise_or.reduce(flags, axis=None)), out_fmt, what or name)
+    else:
+        two_8_bit = len(codes) == 2 and width.itemsize == 1 and env[0] < ROUNDING_MODES["stochastic"]
+        if two_8_bit and max(c.size for c in codes) >= 4096:
+            _core.tabulate(name, handle)
+        result, flags = _core.UFUNCS[name](*codes, words, handle, **ufunc_args), None
+    if width != out_fmt.storage_dtype:
+        result = result.astype(out_fmt.storage_dtype)
+    return np.asarray(result), np.asarray(flags) if with_flags else None
