@@ -1,0 +1,47 @@
+"""Training in an arithmetic of your choice: the emulation phase, which gives iterations to accuracy.
+
+A *design* file says which format and rounding every role of a number has and how the three matrix products of a layer
+are computed (`softnum.train.designs`); the same network trains under any design::
+
+    from softnum.train import Settings, load_design, run
+    record = run(load_design("c-wang-fp8"), Settings(epochs=2), seed=1, out="runs")
+
+What is computed in which precision, nothing silently:
+
+- the three matrix products of a layer (forward, backward-data, backward-weight), the bias (the initial value of the
+  forward unit's accumulator) and its gradient (ones @ errors in the backward-weight unit): in the design's units;
+- every role of `softnum.train.designs`: rounded as the design says, at the place that page names;
+- ReLU and its gradient: exact;
+- softmax, cross-entropy, the division by the batch size and the multiplication by the loss scale: binary64, in a fixed
+  order and with an exponential made of additions and multiplications, so that the bits are the same on every machine;
+- dividing the loss scale out of a weight gradient: one binary64 division, then the rounding to ``weight_gradients``;
+- the optimiser's three multiply-adds: binary64 with constants rounded to binary32 (a product of two carriers of up to
+  24 bits is exact there), then the rounding to ``update.*``;
+- evaluation: the forward pass of the design itself; the largest output wins, the first among equals.
+"""
+
+from softnum.train.designs import Design, design_names, load_design
+from softnum.train.loop import Settings, run
+from softnum.train.nets import make_network
+from softnum.train.numerics import Numerics, design_gemms
+from softnum.train.optimiser import SGD
+from softnum.train.study import DEFAULT_STUDY, TARGET, Case, run_study
+from softnum.train.tensor import Parameter, Tensor
+
+__all__ = [
+    "DEFAULT_STUDY",
+    "SGD",
+    "TARGET",
+    "Case",
+    "Design",
+    "Numerics",
+    "Parameter",
+    "Settings",
+    "Tensor",
+    "design_gemms",
+    "design_names",
+    "load_design",
+    "make_network",
+    "run",
+    "run_study",
+]

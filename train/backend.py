@@ -1,0 +1,178 @@
+"""The one door through which the engine reaches arrays: a backend object.
+
+Layers, gradient rules and the optimiser call these methods and nothing else, so that arrays may live elsewhere (on a
+GPU) behind an object with the same methods. Every method is deterministic: sums have a fixed order, and functions that
+differ between machines' libraries (exp, log) are built here from operations that IEEE 754 determines.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+import softnum as sn
+
+__all__ = ["NumpyBackend"]
+
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH = 0.6931471803691238  # the 32 leading bits of ln 2: its product with an exponent is exact
+_LN2_LOW = 1.9082149292705877e-10
+_EXP_TERMS = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))
+_ATANH_TERMS = tuple(1.0 / n for n in range(25, 0, -2))
+
+
+class NumpyBackend:
+    """Arrays in NumPy, arithmetic of the design in softnum's C core.
+
+    Parameters
+    ----------
+    dtype : numpy dtype
+        The carrier: float32, or float64 where a format needs it.
+    threads : int
+        Threads of a matrix product; results do not depend on it.
+    """
+
+    def __init__(self, dtype=np.float32, *, threads: int = 1) -> None:
+        self.dtype = np.dtype(dtype)
+        if self.dtype not in (np.float32, np.float64):
+            raise ValueError(f"carriers are float32 or float64, got {self.dtype}")
+        self.threads = threads
+        self._own_format = sn.format("binary32" if self.dtype == np.float32 else "binary64")
+
+    # -- the design's arithmetic -------------------------------------------------------------------------------------
+    def quantize(self, x, role, key):
+        """Values of any float array rounded as a role says, as carriers; key is used if the rounding is stochastic."""
+        if role.format != self._own_format or x.dtype != self.dtype:
+            x = sn.quantize(
+                x, role.format, rounding=role.rounding, overflow=role.overflow,
+                key=key if role.stochastic else None, stochastic_bits=role.stochastic_bits,
+            )  # fmt: skip
+        return x.astype(self.dtype, copy=False)
+
+    def matmul(self, a, b, unit, c, key):
+        """(M, K) @ (K, N) in a unit, on carriers; c is None or the accumulator's initial value, broadcast to (M, N)."""
+        if c is not None:
+            c = np.ascontiguousarray(np.broadcast_to(c, (a.shape[0], b.shape[1])))
+        return sn.matmul(a, b, unit, c, key=key, threads=self.threads).astype(self.dtype, copy=False)
+
+    # -- exact, or IEEE-determined, on carriers ------------------------------------------------------------------------
+    def array(self, x):
+        """A new carrier array with the given values, which the carrier must hold exactly."""
+        x = np.asarray(x)
+        carrier = x.astype(self.dtype)
+        if not np.array_equal(carrier.astype(np.float64), x.astype(np.float64), equal_nan=True):
+            raise ValueError(f"values do not fit the {self.dtype} carrier exactly; round them first")
+        return carrier
+
+    def double(self, x):
+        """The values in binary64."""
+        return np.asarray(x, dtype=np.float64)
+
+    def zeros(self, shape):
+        """Carriers of +0."""
+        return np.zeros(shape, self.dtype)
+
+    def ones(self, shape):
+        """Carriers of 1."""
+        return np.ones(shape, self.dtype)
+
+    def transpose(self, x):
+        """A matrix with its axes exchanged."""
+        return np.ascontiguousarray(x.T)
+
+    def reshape(self, x, shape):
+        """The same elements in C order in another shape."""
+        return x.reshape(shape)
+
+    def add(self, a, b):
+        """a + b, rounded to the carrier."""
+        return a + b
+
+    def multiply(self, a, b):
+        """a * b, rounded to the carrier."""
+        return a * b
+
+    def positive_part(self, x):
+        """max(x, 0), and +0 for -0 and for NaN's absence of sign: NaN stays NaN."""
+        return np.where(x > 0, x, np.where(np.isnan(x), x, np.zeros((), x.dtype)))
+
+    def where_positive(self, condition, x):
+        """x where the condition's element is above 0, else +0."""
+        return np.where(condition > 0, x, np.zeros((), x.dtype))
+
+    def axpy(self, alpha: float, x, y):
+        """y + alpha * x in binary64, one rounding of the product and one of the sum."""
+        return self.double(y) + alpha * self.double(x)
+
+    def divide(self, x, divisor: float):
+        """x / divisor in binary64; x itself if the divisor is 1."""
+        return x if divisor == 1.0 else self.double(x) / divisor
+
+    def all_finite(self, x) -> bool:
+        """Whether no element is infinite or NaN."""
+        return bool(np.isfinite(x).all())
+
+    def argmax(self, x):
+        """Per row, the index of the largest element; the first among equals."""
+        return np.argmax(x, axis=1)
+
+    def take(self, x, rows):
+        """The given rows of an array."""
+        return x[rows]
+
+    # -- binary64, the same on every machine ---------------------------------------------------------------------------
+    def softmax_cross_entropy(self, logits, labels):
+        """Mean cross-entropy of a batch and softmax, in binary64.
+
+        Parameters
+        ----------
+        logits : array (B, C)
+        labels : integer array (B,)
+
+        Returns
+        -------
+        loss : float
+            NaN if a logit is not finite.
+        probabilities : float64 array (B, C)
+        """
+        x = self.double(logits)
+        if not self.all_finite(x):
+            return math.nan, np.full_like(x, math.nan)
+        x = x - x.max(axis=1, keepdims=True)
+        powers = self.exp(x)
+        total = self.ordered_sum(powers, axis=1)
+        terms = self.log(total) - x[np.arange(len(labels)), labels]
+        return float(self.ordered_sum(terms, axis=0)) / len(labels), powers / total[:, None]
+
+    def cross_entropy_error(self, probabilities, labels, factor: float):
+        """(softmax - one_hot) / B * factor in binary64, in this order."""
+        error = probabilities.copy()
+        error[np.arange(len(labels)), labels] -= 1.0
+        return error / len(labels) * factor
+
+    def ordered_sum(self, x, axis: int):
+        """The sum from the first element to the last, one after another."""
+        return np.take(np.add.accumulate(x, axis=axis), -1, axis=axis)
+
+    def exp(self, x):
+        """exp of binary64 numbers x <= 0, to about an ulp, from IEEE-determined operations only."""
+        x = np.maximum(x, -746.0)
+        k = np.rint(x * _LOG2_E)
+        r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+        result = np.full_like(r, _EXP_TERMS[0])
+        for term in _EXP_TERMS[1:]:
+            result = result * r + term
+        return np.ldexp(result, k.astype(np.int32))
+
+    def log(self, x):
+        """Natural logarithm of binary64 numbers x >= 1, to about an ulp, from IEEE-determined operations only."""
+        m, e = np.frexp(x)
+        low = m < math.sqrt(0.5)
+        m, e = np.where(low, m * 2.0, m), np.where(low, e - 1, e).astype(np.float64)
+        s = (m - 1.0) / (m + 1.0)
+        square = s * s
+        series = np.full_like(s, _ATANH_TERMS[0])
+        for term in _ATANH_TERMS[1:]:
+            series = series * square + term
+        return e * _LN2_HIGH + (2.0 * s * series + e * _LN2_LOW)

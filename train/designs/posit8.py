@@ -1,0 +1,29 @@
+"""8-bit posits as a table of values: how a design brings a format that softnum does not know.
+
+Values follow the Posit Standard (2022), section 3: two exponent bits (es = 2), code 0 is zero and code 0x80 is NaR,
+here NaN. Rounding is softnum's, to the nearest value; the standard's own rule differs from it only where posits are
+sparse (it rounds on the code, and never to zero).
+"""
+
+import softnum as sn
+
+
+def posit_value(code: int, bits: int = 8, es: int = 2) -> float:
+    """The value of a posit's code, from its sign, regime (a run of equal bits), exponent and fraction."""
+    if code == 0:
+        return 0.0
+    if code == 1 << (bits - 1):
+        return float("nan")
+    if code >> (bits - 1):  # negative posits are the two's complement of positive ones
+        return -posit_value((1 << bits) - code, bits, es)
+    text = f"{code:0{bits}b}"[1:]
+    run = len(text) - len(text.lstrip(text[0]))
+    regime = run - 1 if text[0] == "1" else -run
+    rest = text[run + 1 :]  # after the bit that ends the run
+    exponent = int(rest[:es].ljust(es, "0"), 2)  # bits that were pushed out of the word count as zeros
+    fraction = rest[es:]
+    significand = 1 + int(fraction or "0", 2) / 2 ** len(fraction)
+    return significand * 2.0 ** (regime * 2**es + exponent)
+
+
+posit8 = sn.CustomFormat.from_table([posit_value(code) for code in range(256)], name="posit8")

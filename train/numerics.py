@@ -1,0 +1,202 @@
+"""A design bound to a network: which rounding and which unit each layer uses, and with which random bits.
+
+Random bits. Every rounding of a run has a key ``(seed, stream)`` of `softnum.quantize` and `softnum.matmul`, with
+
+    stream = evaluation * 2**63 + iteration * 2**16 + site
+
+where iteration counts parameter updates from 1 (0: the initial values), evaluation is 1 in an evaluation after that
+iteration, and site numbers the roundings of the iteration from 0 in program order: every rounding to a role and every
+matrix product counts, whether or not it is stochastic and whether or not it changes anything. So a run's random bits
+follow from its seed alone, and making one role stochastic leaves the bits of the others as they were.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softnum.train.backend import NumpyBackend
+from softnum.train.designs import OPERAND_ROLES, PASSES, ROLES, Design, LayerDesign, RoleRounding
+
+__all__ = ["LayerNumerics", "Numerics", "design_gemms", "fits_float32"]
+
+_SITE_BITS = 16
+_ITERATION_BITS = 47
+
+
+def fits_float32(fmt) -> bool:
+    """Whether float32 holds every value of a format (SEMANTICS: Carriers).
+
+    >>> import softnum
+    >>> fits_float32(softnum.format("e6m9")), fits_float32(softnum.format("binary64"))
+    (True, False)
+    """
+    kind = getattr(fmt, "kind", None)
+    if kind == "fixed":
+        return fmt.bits - fmt.signed <= 24
+    if kind == "float":
+        return fmt.precision <= 24 and fmt.emax <= 127 and fmt.emin - fmt.mantissa_bits >= -149
+    import softnum as sn
+
+    values = sn.decode(np.arange(2**fmt.bits, dtype=fmt.storage_dtype), fmt)
+    with np.errstate(over="ignore"):  # a value beyond float32 becomes infinite, which the comparison notices
+        return np.array_equal(values.astype(np.float32).astype(np.float64), values, equal_nan=True)
+
+
+class LayerNumerics:
+    """The arithmetic of one layer in one run.
+
+    Parameters
+    ----------
+    numerics : Numerics
+        The run's numerics, which number the rounding sites.
+    name : str
+        The layer.
+    design : LayerDesign
+        Its roundings and units.
+    first : bool
+        Whether it takes the network's input.
+    """
+
+    def __init__(self, numerics: Numerics, name: str, design: LayerDesign, first: bool) -> None:
+        self.numerics, self.name, self.design, self.first = numerics, name, design, first
+        weights = design.roles["weights"]
+        self.bias_rounding = RoleRounding(
+            design.units["forward"].outer, weights.rounding, None, weights.stochastic_bits
+        )
+        self.operand_role = "input" if first else "activations"
+
+    def round(self, role: str, x):
+        """x rounded as the design says for a role, as carriers."""
+        return self._round(self.design.roles[role], x)
+
+    def round_bias(self, x):
+        """A bias rounded to the forward unit's accumulator, with the rounding mode of the role ``weights``."""
+        return self._round(self.bias_rounding, x)
+
+    def _round(self, rounding: RoleRounding, x):
+        return self.numerics.backend.quantize(x, rounding, self.numerics.next_key())
+
+    def matmul(self, key: str, a, b, c=None):
+        """a @ b in the unit of a pass; c is the accumulator's initial value."""
+        site = self.numerics.next_key()
+        unit = self.design.units[key]
+        return self.numerics.backend.matmul(a, b, unit, c, site if unit.stochastic else None)
+
+    def weight_gradient(self, product):
+        """A scaled gradient with the loss scale divided out (binary64), rounded to ``weight_gradients``."""
+        return self.round("weight_gradients", self.numerics.backend.divide(product, self.numerics.loss_scale))
+
+
+class Numerics:
+    """A design's arithmetic over one run of one network.
+
+    Parameters
+    ----------
+    design : Design
+    names : list of str
+        The network's layers, in the order in which the input passes them.
+    seed : int
+        The run's seed, 0 to 2**64 - 1.
+    threads : int
+        Threads of a matrix product; results do not depend on it.
+
+    Raises
+    ------
+    ValueError
+        If a ``[layers]`` pattern of the design matches no layer, or a unit cannot take its operands.
+    """
+
+    def __init__(self, design: Design, names: list[str], *, seed: int, threads: int = 1) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
+            raise ValueError(f"seed must be an integer in 0..2**64-1, got {seed!r}")
+        design.check_layers(names)
+        layers = {name: design.layer(name, first=position == 0) for position, name in enumerate(names)}
+        self.seed = int(seed)
+        self.loss_scale = design.loss_scale
+        self.backend = NumpyBackend(np.float32 if _all_fit(layers.values()) else np.float64, threads=threads)
+        self._layers = {
+            name: LayerNumerics(self, name, layer, position == 0)
+            for position, (name, layer) in enumerate(layers.items())
+        }
+        self.last = self._layers[names[-1]]
+        self.begin(0)
+
+    def layer(self, name: str) -> LayerNumerics:
+        """The arithmetic of a layer."""
+        return self._layers[name]
+
+    def begin(self, iteration: int, *, evaluation: bool = False) -> None:
+        """Number rounding sites from 0 again, for an iteration or the evaluation after it."""
+        if not 0 <= iteration < 2**_ITERATION_BITS:
+            raise ValueError(f"iteration must lie in 0..2**{_ITERATION_BITS}-1, got {iteration}")
+        self._base = (int(evaluation) << 63) | (iteration << _SITE_BITS)
+        self._site = 0
+
+    def next_key(self) -> tuple[int, int]:
+        """The key of the next rounding site.
+
+        >>> from softnum.train import Numerics, load_design
+        >>> numerics = Numerics(load_design("a-float32"), ["fc1"], seed=7)
+        >>> numerics.begin(1)
+        >>> numerics.next_key(), numerics.next_key()
+        ((7, 65536), (7, 65537))
+        """
+        site = self._site
+        if site >= 1 << _SITE_BITS:
+            raise ValueError(f"one iteration has more than {1 << _SITE_BITS} rounding sites")
+        self._site = site + 1
+        return self.seed, self._base | site
+
+
+def _all_fit(layers) -> bool:
+    formats = {}
+    for layer in layers:
+        formats.update({id(layer.roles[role].format): layer.roles[role].format for role in ROLES})
+        for unit in layer.units.values():
+            formats.update({id(fmt): fmt for fmt in (unit.accumulator, unit.outer)})
+    return all(fits_float32(fmt) for fmt in formats.values())
+
+
+def design_gemms(design: Design, network, batch: int) -> list[dict]:
+    """The matrix products of one training iteration under a design, for a simulator.
+
+    Parameters
+    ----------
+    design : Design
+    network
+        As `make_network` returns it.
+    batch : int
+        Samples per iteration.
+
+    Returns
+    -------
+    list of dict
+        ``layer``, ``pass``, ``M``, ``N``, ``K``; ``bits`` of the wider operand; ``formats`` of both.
+
+    Examples
+    --------
+    >>> from softnum.train import load_design, make_network
+    >>> design_gemms(load_design("c-wang-fp8"), make_network("mlp"), 32)[0]
+    {'layer': 'fc1', 'pass': 'forward', 'M': 32, 'N': 128, 'K': 64, 'bits': 16, 'formats': ['e6m9', 'e5m2']}
+    """
+    names = network.layer_names
+    rows = []
+    for row in network.gemms(batch):
+        first = row["layer"] == names[0]
+        roles = design.layer(row["layer"], first=first).roles
+        pair = ["input" if first and role == "activations" else role for role in OPERAND_ROLES[row["pass"]]]
+        formats = [roles[role].format for role in pair]
+        rows.append(
+            {**row, "bits": max(fmt.bits for fmt in formats), "formats": [_short(roles[role]) for role in pair]}
+        )
+    return rows
+
+
+def _short(rounding: RoleRounding) -> str:
+    """A format's name; of ``file.py:object`` the object."""
+    if getattr(rounding.format, "kind", None) in ("float", "fixed"):
+        return str(rounding.format)
+    return rounding.source.rpartition(":")[2] or str(rounding.format)
+
+
+assert set(PASSES) == set(OPERAND_ROLES)

@@ -1,0 +1,58 @@
+"""Stochastic gradient descent with momentum and weight decay, each of its three operations rounded by its own role."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["SGD"]
+
+
+class SGD:
+    """SGD, with L2 weight decay on every parameter::
+
+        d = update.decay   (gradient + weight_decay * w)
+        v = update.momentum(d + momentum * v)              stored as ``momentum``
+        w = update.weight  (w - learning_rate * v)         stored as ``master``
+
+    Each line is one multiply-add in binary64 (`softnum.train.backend`), rounded to the role named in it. The three
+    constants are first rounded to binary32, so that their products with carriers of up to 24 bits are exact.
+
+    Parameters
+    ----------
+    parameters : list of Parameter
+    learning_rate, momentum, weight_decay : float
+
+    Raises
+    ------
+    ValueError
+        If the learning rate is not positive, momentum not in [0, 1) or weight decay negative.
+
+    References
+    ----------
+    The split into three separately rounded operations is that of N. Wang et al., "Training Deep Neural Networks with
+    8-bit Floating Point Numbers", 2018, section 2.3.
+    """
+
+    def __init__(self, parameters, *, learning_rate: float, momentum: float, weight_decay: float) -> None:
+        if not 0 < learning_rate < float("inf"):
+            raise ValueError(f"learning_rate must be positive, got {learning_rate!r}")
+        if not 0 <= momentum < 1:
+            raise ValueError(f"momentum must lie in [0, 1), got {momentum!r}")
+        if not 0 <= weight_decay < float("inf"):
+            raise ValueError(f"weight_decay must not be negative, got {weight_decay!r}")
+        self.parameters = list(parameters)
+        self.learning_rate, self.momentum, self.weight_decay = (
+            float(np.float32(value)) for value in (learning_rate, momentum, weight_decay)
+        )
+        self.velocities = [parameter.backend.zeros(parameter.value.shape) for parameter in self.parameters]
+
+    def step(self) -> None:
+        """Update every parameter, in the order in which they were given, from its gradient."""
+        for index, parameter in enumerate(self.parameters):
+            layer, axpy, master = parameter.layer, parameter.backend.axpy, parameter.value
+            decayed = layer.round("update.decay", axpy(self.weight_decay, master, parameter.gradient))
+            velocity = layer.round("update.momentum", axpy(self.momentum, self.velocities[index], decayed))
+            velocity = layer.round("momentum", velocity)
+            weight = layer.round("update.weight", axpy(-self.learning_rate, velocity, master))
+            self.velocities[index] = velocity
+            parameter.value = layer.round("master", weight)

@@ -1,0 +1,154 @@
+"""The record of a run: JSON lines, written row by row, resumable to the byte.
+
+``<out>/<design>/seed-<n>.jsonl`` begins with ``{"config", "seed", "versions"}``; then a row per iteration with
+``iteration``, ``epoch`` and ``loss`` (null if it is not finite) and, at evaluations, ``accuracy``; the last row of a
+finished run has ``"finished": true``. No time of day stands in it. Beside it, until the run finishes, lies the latest
+checkpoint, ``seed-<n>.checkpoint.npz``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+__all__ = ["RunFiles", "write_atomic"]
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: to a temporary name in the same folder, then renamed."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _first_difference(old, new, where: str = "") -> str:
+    """The first place, in the order of the new one, where two pieces of plain data differ."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in [*new, *(key for key in old if key not in new)]:
+            if key not in old or key not in new or old[key] != new[key]:
+                path = f"{where}.{key}" if where else key
+                return _first_difference(old.get(key), new.get(key), path)
+    return f"{where} is {json.dumps(new)[:120]} and was {json.dumps(old)[:120]}"
+
+
+class RunFiles:
+    """The record and the checkpoint of one run.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        ``<out>/<design>``.
+    seed : int
+    header : dict
+        The record's first row.
+    """
+
+    def __init__(self, folder: Path, seed: int, header: dict) -> None:
+        self.path = folder / f"seed-{seed}.jsonl"
+        self.checkpoint_path = folder / f"seed-{seed}.checkpoint.npz"
+        self.header = json.loads(json.dumps(header))
+        self._file = None
+
+    # -- what is there -------------------------------------------------------------------------------------------------
+    def finished(self) -> bool:
+        """Whether a finished record of exactly this run is there.
+
+        Raises
+        ------
+        ValueError
+            If a record of another run (design, settings, version) is there.
+        """
+        rows = self._rows()
+        if not rows:
+            return False
+        if rows[0] != self.header:
+            raise ValueError(
+                f"{self.path} is the record of another run: {_first_difference(rows[0], self.header)}. "
+                "Use another --out to keep it, or --force to run again and replace it"
+            )
+        return bool(rows[-1].get("finished"))
+
+    def _rows(self) -> list[dict]:
+        """The header and the last row; nothing if the header was never finished or the rows cannot be read."""
+        try:
+            lines = self.path.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return []
+        if len(lines) < 2:
+            return []
+        try:
+            return [json.loads(line) for line in (lines[0], lines[-2])]
+        except ValueError as error:
+            raise ValueError(
+                f"{self.path} is not a training record ({error}). "
+                "Use another --out to keep it, or --force to replace it"
+            ) from error
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+    def start(self, state: dict | None) -> None:
+        """Open the record: from its header, or cut back to a checkpoint."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if state is None:
+            self.checkpoint_path.unlink(missing_ok=True)
+            write_atomic(self.path, _line(self.header))
+        else:
+            os.truncate(self.path, int(state["record_bytes"]))
+        self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115  (closed by close)
+
+    def row(self, row: dict) -> None:
+        """Append one row; it is in the file when this returns."""
+        self._file.write(_line(row))
+
+    def close(self) -> None:
+        """Close the record."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def save(self, state: dict) -> None:
+        """Replace the checkpoint: arrays and numbers by name, valid for the record as it stands."""
+        os.fsync(self._file.fileno())
+        size = os.fstat(self._file.fileno()).st_size
+        buffer = io.BytesIO()
+        np.savez(buffer, **state, record_bytes=size, header=self._digest(), prefix=self._prefix(size))
+        write_atomic(self.checkpoint_path, buffer.getvalue())
+
+    def load(self) -> dict | None:
+        """The checkpoint, or None if there is none that fits the record."""
+        try:
+            with np.load(self.checkpoint_path) as archive:
+                state = {key: archive[key] for key in archive.files}
+        except (FileNotFoundError, ValueError, zipfile.BadZipFile):
+            return None
+        size = int(state.get("record_bytes", -1))
+        whole = self.path.is_file() and 0 < size <= self.path.stat().st_size
+        if not whole or str(state["header"]) != self._digest() or str(state["prefix"]) != self._prefix(size):
+            return None
+        return state
+
+    def discard_checkpoint(self) -> None:
+        """Remove the checkpoint of a finished run."""
+        self.checkpoint_path.unlink(missing_ok=True)
+
+    def _digest(self) -> str:
+        return hashlib.sha256(_line(self.header)).hexdigest()
+
+    def _prefix(self, size: int) -> str:
+        with open(self.path, "rb") as file:
+            return hashlib.sha256(file.read(size)).hexdigest()
+
+
+def _line(row: dict) -> bytes:
+    return json.dumps(row, allow_nan=False).encode() + b"\n"
