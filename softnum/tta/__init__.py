@@ -13,7 +13,7 @@ trains or imports training code; matplotlib and rich are imported when they are 
 from softnum.tta.combine import DesignResult, Run, Spread, Study, Variant, combine_study
 from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
 from softnum.tta.quantities import bandwidth, frequency
-from softnum.tta.records import Evaluation, Record, RecordSet, read_record, read_records
+from softnum.tta.records import Evaluation, Record, RecordSet, design_points, read_record, read_records
 from softnum.tta.report import plot_studies, print_studies, results_dict, write_results
 from softnum.tta.scalesim import (
     ASSUMPTIONS,
@@ -65,6 +65,7 @@ __all__ = [
     "combine_study",
     "conclude",
     "create_environment",
+    "design_points",
     "equal_area",
     "frequency",
     "load_reports",

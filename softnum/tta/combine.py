@@ -277,6 +277,10 @@ def combine_study(
         *excluded,
         *(f"{design} has no time in the variant {variant.label!r}: {left_out[design]}" for design in missing),
     ]
+    for record in records:
+        if record.diverged:
+            what = f"{record.design}, seed {record.seed}, diverged at iteration {record.iterations}"
+            notes.append(f"{what}: its loss was not finite")
     few = [design for design, runs in by_design.items() if len(runs) < 3]
     if few:
         notes.append(f"fewer than three runs of {', '.join(few)}: their ranges, and ties by them, say little")

@@ -2,7 +2,8 @@
 
 A record is a file of JSON lines, ``<folder>/<design>/seed-<n>.jsonl``: first a row with ``config``, ``seed`` and
 ``versions``, then rows with ``iteration`` (parameter updates done so far), ``epoch``, ``loss`` and, at evaluations, the
-metric; the last row of a finished run carries ``"finished": true``.
+metric; the last row of a finished run carries ``"finished": true``, and ``"diverged": true`` where the loss was not
+finite.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Evaluation", "Record", "RecordSet", "read_record", "read_records"]
+from softnum.tta.hardware import DesignPoint
+
+__all__ = ["Evaluation", "Record", "RecordSet", "design_points", "read_record", "read_records"]
 
 _AGAIN = "remove the file and train that run again"
-_ROW_FIELDS = ("iteration", "epoch", "loss", "finished")
+_ROW_FIELDS = ("iteration", "epoch", "loss", "finished", "diverged")
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class Record:
         As in the first row.
     path : str
         The file.
+    diverged : bool
+        Whether training ended early because the loss was not finite.
     """
 
     design: str
@@ -59,6 +64,7 @@ class Record:
     config: Mapping = field(repr=False)
     versions: Mapping = field(repr=False)
     path: str = ""
+    diverged: bool = False
 
     def first_reaching(self, target: float) -> int | None:
         """Return the iteration of the first evaluation with metric >= `target`, or None.
@@ -160,6 +166,7 @@ def read_record(path: str | os.PathLike, *, metric: str = "accuracy") -> Record 
         config=config,
         versions=first["versions"],
         path=str(path),
+        diverged=rows[-1].get("diverged") is True,
     )
 
 
@@ -242,6 +249,46 @@ def read_records(
             )
         records[key] = record
     return RecordSet(tuple(records[key] for key in sorted(records)), tuple(excluded))
+
+
+def design_points(records: RecordSet | Iterable[Record]) -> list[DesignPoint]:
+    """Return what a simulator needs to know of each design, as its records' ``config`` states it.
+
+    So that records can be combined with times anew without the designs' files, and without training code.
+
+    Parameters
+    ----------
+    records : RecordSet or iterable of Record
+        Runs whose ``config`` holds ``design.hardware`` and ``gemms``.
+
+    Returns
+    -------
+    list of DesignPoint
+        In the order in which designs first appear.
+
+    Raises
+    ------
+    ValueError
+        If a config lacks them, or two runs of a design state different ones.
+    """
+    points: dict[str, DesignPoint] = {}
+    for record in records.records if isinstance(records, RecordSet) else records:
+        design = record.config.get("design")
+        hardware = design.get("hardware") if isinstance(design, dict) else None
+        gemms = record.config.get("gemms")
+        if not hardware or not gemms:
+            raise ValueError(
+                f"{record.path or record.design}: its config states no {'gemms' if hardware else 'hardware'}, so its "
+                "iteration cannot be simulated; give a timing file, or state [hardware] in the design and train again"
+            )
+        table = {"name": record.design, "hardware": hardware, "gemms": gemms}
+        point = DesignPoint.from_table(table, f"{record.path}: design")
+        if points.setdefault(record.design, point) != point:
+            raise ValueError(
+                f"{record.path}: hardware or GEMMs of design {record.design!r} differ between its runs; "
+                "train one of them again"
+            )
+    return list(points.values())
 
 
 def check_target(target: object) -> float:

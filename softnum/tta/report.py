@@ -106,7 +106,7 @@ def print_studies(studies: Sequence[Study], console=None) -> None:
                 console.print(f"  - {line}", style="dim", highlight=False, markup=False)
     for heading, lines in (
         ("Not in the times", [line for study in studies for line in study.not_simulated]),
-        ("Left out", [note for study in studies for note in study.notes]),
+        ("Notes", [note for study in studies for note in study.notes]),
     ):
         if lines:
             console.print(f"[bold]{heading}[/bold]")
@@ -193,7 +193,6 @@ def results_dict(studies: Sequence[Study], inputs: Mapping | None = None) -> dic
             "seed": record.seed,
             "record": record.path,
             "versions": record.versions,
-            "config": record.config,
         }
         for record in first.records
     ]
@@ -224,6 +223,8 @@ def results_dict(studies: Sequence[Study], inputs: Mapping | None = None) -> dic
             "inputs": inputs or {},
             "versions": {"softnum": _version(), "python": platform.python_version()},
             "variants": variants,
+            # the configuration of a design's first run; its other runs differ in the seed only
+            "configs": {record.design: record.config for record in reversed(first.records)},
             "runs": runs,
         }
     )

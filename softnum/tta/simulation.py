@@ -473,6 +473,16 @@ def scalesim_variants(
         first = f"every design on the same hardware: {json.dumps(hardware)[1:-1]}"
     else:
         first = "every design on the hardware that its design file states"
+    waits = [
+        f"{name} {time.detail['stall_cycles'] / time.detail['cycles']:.0%}"
+        for name, time in stated.items()
+        if time.detail["stall_cycles"]
+    ]
+    if waits:
+        common += (
+            f"cycles in which the array waits for operands that outgrow half of their SRAM: {', '.join(waits)} "
+            "(SCALE-Sim fetches such operands again for every pass over them)",
+        )
     by_reason: dict[str, list[str]] = {}
     for point in scaled:
         area = areas[point.name]

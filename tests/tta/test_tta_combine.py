@@ -16,6 +16,7 @@ from softnum.tta import (
     Variant,
     combine_study,
     conclude,
+    design_points,
     load_reports,
     plot_studies,
     print_studies,
@@ -430,3 +431,28 @@ def test_a_timing_file_in_place_of_the_simulator(tmp_path):
         study_variants(
             [point, replace(point, name="other")], baseline=point.name, out=tmp_path, timings=file, clock="1 Hz"
         )
+
+
+def test_design_points_come_from_the_records_themselves():
+    gemm = {"layer": "fc", "pass": "forward", "M": 32, "N": 8, "K": 4, "bits": 8, "formats": ["e5m2", "e5m2"]}
+    sram = {"ifmap": 65536, "filter": 65536, "ofmap": 65536}
+    hardware = {"array": [8, 8], "sram_bytes": sram, "bandwidth": "16 GB/s", "clock": "1 GHz"}
+    config = {"design": {"name": "a", "hardware": hardware}, "gemms": [gemm]}
+    records = [replace(record, config=config) for record in runs("a", 32, 40, 40)]
+    (point,) = design_points(records)
+    assert point.to_table() == {"name": "a", "hardware": hardware, "gemms": [gemm]}
+    changed = {**config, "gemms": [{**gemm, "bits": 16}]}
+    with pytest.raises(ValueError, match="hardware or GEMMs of design 'a' differ between its runs"):
+        design_points([records[0], replace(records[1], config=changed)])
+    with pytest.raises(ValueError, match=r"its config states no gemms.*give a timing file"):
+        design_points([replace(records[0], config={"design": config["design"]})])
+    with pytest.raises(ValueError, match="its config states no hardware"):
+        design_points([replace(records[0], config={"design": "a", "gemms": [gemm]})])
+
+
+def test_a_diverged_run_is_named(tmp_path):
+    rows = [*ROWS[:3], row(3, accuracy=0.1, loss=None, diverged=True, finished=True)]
+    record = read_record(write(tmp_path / "r.jsonl", rows))
+    assert record.diverged
+    study = combine_study([record], times(base=1.0), target=0.9, baseline="base")
+    assert study.notes[0] == "base, seed 3, diverged at iteration 3: its loss was not finite"

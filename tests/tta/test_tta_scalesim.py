@@ -215,6 +215,16 @@ def test_narrower_operands_take_less_time_but_no_less_than_the_array_needs():
     assert by_bits[32, 128, 64][4] == 8192 // 4 + 503 + 4096 // 4 - 1
 
 
+def test_waiting_for_memory_is_told():
+    reports = load_reports()
+    points = list(reports.designs.values())
+    slow = {key: replace(row, stalls=row.cycles // 2) for key, row in reports.cycles.items()}
+    stated, _ = scalesim_variants(points, baseline=reports.baseline, simulations=replace(reports, cycles=slow))
+    assert f"{reports.baseline} 50%" in stated.assumptions[-1]
+    quiet, _ = scalesim_variants(points, baseline=reports.baseline)
+    assert len(quiet.assumptions) == len(stated.assumptions) - 1
+
+
 def test_what_no_report_covers_is_named():
     reports = load_reports()
     point = reports.designs[reports.baseline]
