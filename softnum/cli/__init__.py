@@ -1,0 +1,98 @@
+"""The command line. Each verb lies in a file of its own and is imported when the program is built; what a verb needs is
+imported when it runs, so that ``softnum --help`` answers at once.
+
+Exit codes: 0 done, 1 a check failed, 2 unusable input, 130 interrupted. ``SOFTNUM_DEBUG=1`` shows the traceback behind
+an error message.
+"""
+
+import functools
+import importlib
+import os
+import sys
+
+import typer
+
+__all__ = ["build_app", "exit_codes", "main"]
+
+#: Verbs in the order of --help: softnum.cli.<verb> has a function register(app).
+VERBS = ("tta", "train", "formats")
+
+_HELP = """What a new arithmetic does to neural-network training, before the hardware exists.
+
+A design file (TOML) names a number format and a multiply-add unit for every role of a number. softnum trains a real
+network in exactly that arithmetic, takes a simulator's time per iteration, and combines the two into time-to-accuracy.
+
+\b
+Start here:
+  softnum tta                         compare the shipped designs (two minutes)
+  softnum formats e5m2                every value of an 8-bit format
+  softnum train mlp --design my.toml  train under a design of your own
+  softnum tta --designs a-float32,my.toml --simulate
+                                      compare it with float32
+
+Exit codes: 0 done, 1 a check failed, 2 unusable input, 130 interrupted.
+"""
+
+
+def exit_codes(verb):
+    """Turn what a verb raises into one line on stderr and an exit code.
+
+    Parameters
+    ----------
+    verb : callable
+        A typer command. ValueError, TypeError and OSError mean unusable input: code 2. KeyboardInterrupt: 130.
+
+    Returns
+    -------
+    callable
+        A command with the same signature.
+    """
+
+    @functools.wraps(verb)
+    def wrapped(*args, **kwargs):
+        try:
+            return verb(*args, **kwargs)
+        except (ValueError, TypeError, OSError) as error:
+            if os.environ.get("SOFTNUM_DEBUG"):
+                raise
+            typer.echo(f"softnum: error: {error}", err=True)
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            typer.echo("softnum: interrupted; what is finished is kept, the same command goes on from there", err=True)
+            raise typer.Exit(130) from None
+
+    return wrapped
+
+
+def build_app() -> typer.Typer:
+    """The program, with all its verbs."""
+    app = typer.Typer(
+        help=_HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+    )
+
+    @app.callback(invoke_without_command=False)
+    def version_option(
+        version: bool = typer.Option(False, "--version", is_eager=True, callback=_version, help="Print the version."),
+    ) -> None:
+        pass
+
+    for verb in VERBS:
+        importlib.import_module(f"softnum.cli.{verb}").register(app)
+    return app
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import softnum
+
+        typer.echo(f"softnum {softnum.__version__}")
+        raise typer.Exit(0)
+
+
+def main() -> None:
+    """Run the command line (the ``softnum`` program)."""
+    build_app()(prog_name="softnum")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""``softnum formats``: the formats that softnum knows, or one of them to the last value."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from softnum.cli import exit_codes
+
+__all__ = ["register"]
+
+_FLOAT_FACTS = (
+    "bits", "exponent_bits", "mantissa_bits", "bias", "signed", "emin", "emax", "max", "min", "smallest_normal",
+    "smallest_subnormal", "epsilon", "has_zero", "negative_zero", "infinities", "nan_codes", "lowest_binade",
+)  # fmt: skip
+_FIXED_FACTS = ("bits", "integer_bits", "fraction_bits", "signed", "max", "min", "epsilon")
+_TABLE_BITS = 8
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the program."""
+    app.command("formats", short_help="List the formats, or show one to the last value.")(exit_codes(formats))
+
+
+def formats(
+    name: Annotated[
+        str | None, typer.Argument(help="A name, eXmY, qI.F, uqI.F or binaryKpP{s,u}{e,f}.  [default: list the names]")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write what is shown to this file, as JSON.")] = None,
+) -> None:
+    """List the named formats, or show one: its facts and, up to 8 bits, the value of every code.
+
+    softnum formats e4m3fn
+
+    softnum formats q4.4
+    """
+    import softnum as sn
+
+    shown = _listing(sn) if name is None else _one(sn, sn.format(name))
+    if out is not None:
+        from softnum.tta.quantities import write_atomic
+
+        write_atomic(out, json.dumps(shown, indent=1) + "\n")
+
+
+def _number(value) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, (int, str)):
+        return str(value)
+    # beyond binary64: only its size can be shown
+    exponent = value.numerator.bit_length() - value.denominator.bit_length()
+    return f"{'-' if value < 0 else ''}~2**{exponent}"
+
+
+def _facts(fmt) -> dict:
+    names = _FIXED_FACTS if fmt.kind == "fixed" else _FLOAT_FACTS
+    facts = {"name": fmt.name, "kind": fmt.kind}
+    for key in names:
+        value = getattr(fmt, key)
+        facts[key] = value if isinstance(value, (bool, int, float, str)) else _number(value)
+    return facts
+
+
+def _listing(sn) -> list[dict]:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    rows = [_facts(sn.format(name)) for name in sn.format_names()]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("Name", no_wrap=True)
+    for title in ("Bits", "Exponent", "Mantissa", "Bias", "Largest", "Smallest\nnormal", "Smallest"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("Inf, NaN, -0", no_wrap=True)
+    for row in rows:
+        specials = [
+            "inf" if row["infinities"] else "",
+            "NaN" if row["nan_codes"] != "none" else "",
+            "-0" if row["negative_zero"] else "",
+        ]
+        numbers = ("bits", "exponent_bits", "mantissa_bits", "bias", "max", "smallest_normal", "smallest_subnormal")
+        table.add_row(row["name"], *(_number(row[key]) for key in numbers), " ".join(filter(None, specials)) or "none")
+    console = _console(Console)
+    console.print(table)
+    console.print(
+        "Also: eXmY (IEEE-like), qI.F and uqI.F (fixed point), binaryKpP{s,u}{e,f} (IEEE P3109).", markup=False
+    )
+    console.print("One format in full: softnum formats NAME")
+    return rows
+
+
+def _one(sn, fmt) -> dict:
+    import numpy as np
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    facts = _facts(fmt)
+    console = _console(Console)
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for key, value in facts.items():
+        table.add_row(key.replace("_", " "), _number(value))
+    console.print(table)
+    if fmt.bits > _TABLE_BITS:
+        return facts
+    values = sn.decode(np.arange(2**fmt.bits, dtype=fmt.storage_dtype), fmt).tolist()
+    facts["values"] = [v if np.isfinite(v) else str(v) for v in values]
+    grid = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title="Value of each code", title_justify="left"
+    )
+    grid.add_column("Code", no_wrap=True)
+    for low in range(min(8, len(values))):
+        grid.add_column(f"+{low}", justify="right", no_wrap=True)
+    for start in range(0, len(values), 8):
+        grid.add_row(f"0x{start:02x}", *(_number(v) for v in values[start : start + 8]))
+    console.print("\nValue of each code, to six digits (--out FILE writes them exactly)", markup=False, highlight=False)
+    console.print(grid)
+    return facts
+
+
+def _console(console_class):
+    console = console_class()
+    return console if console.is_terminal else console_class(width=110)

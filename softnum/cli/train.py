@@ -1,0 +1,92 @@
+"""``softnum train``: one network under one design."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from softnum.cli import exit_codes
+
+__all__ = ["progress_bar", "register"]
+
+
+def progress_bar():
+    """A progress bar on stderr, so that stdout holds results only."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    return Progress(*columns, console=Console(stderr=True))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the program."""
+    app.command("train", short_help="Train a network in a design's arithmetic.")(exit_codes(train))
+
+
+def train(
+    network: Annotated[str, typer.Argument(help="Reference network: mlp.")],
+    design: Annotated[str, typer.Option(help="Design file, or the name of a shipped design.")],
+    data: Annotated[str, typer.Option(help="Data set: digits.")] = "digits",
+    epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
+    batch: Annotated[int, typer.Option(help="Samples per iteration.")] = 32,
+    seed: Annotated[int, typer.Option(help="Of initial weights, batches and stochastic rounding.")] = 1,
+    sizes: Annotated[str, typer.Option(help="Layer sizes of the mlp.")] = "64,128,10",
+    learning_rate: Annotated[float, typer.Option("--learning-rate", "--lr", help="Step size of SGD.")] = 0.1,
+    momentum: Annotated[float, typer.Option(help="Momentum of SGD.")] = 0.9,
+    weight_decay: Annotated[float, typer.Option(help="L2 weight decay of SGD.")] = 1e-4,
+    evaluate_every: Annotated[
+        int | None, typer.Option(help="Iterations between evaluations.  [default: every 320 samples]")
+    ] = None,
+    threads: Annotated[int, typer.Option(help="Threads of a matrix product; the record does not depend on it.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder; the record is OUT/<design>/seed-<n>.jsonl.")] = Path("runs/train"),
+    force: Annotated[bool, typer.Option("--force", help="Run again and replace the record.")] = False,
+) -> None:
+    """Train a network in a design's arithmetic and write its record (JSON lines).
+
+    A finished run is not run again; an interrupted one goes on from its last whole epoch.
+
+    \b
+      softnum train mlp --design c-wang-fp8 --epochs 2 --seed 1 --out runs/train
+
+    Shipped designs: a-float32, b-binary16, c-wang-fp8, d-e6m3-long, e-e6m3-chunk, f-q44-nearest, g-q44-stochastic,
+    h-posit8. To make your own, copy one of them from the folder softnum/train/designs and change a format.
+    """
+    from softnum.train import Settings, load_design, run
+    from softnum.train.loop import read_rows
+
+    if network == "mlp":
+        try:
+            options = {"sizes": [int(size) for size in sizes.split(",")]}
+        except ValueError:
+            raise ValueError(
+                f"--sizes must be integers with commas between them, like 64,128,10, got {sizes!r}"
+            ) from None
+    else:
+        options = {}
+    settings = Settings(
+        network=network,
+        network_options=options,
+        data=data,
+        batch=batch,
+        epochs=epochs,
+        learning_rate=learning_rate,
+        momentum=momentum,
+        weight_decay=weight_decay,
+        evaluate_every=evaluate_every,
+    )
+    chosen = load_design(design)
+    with progress_bar() as bar:
+        task = bar.add_task(f"{chosen.name}, seed {seed}", total=None)
+
+        def show(iteration: int, iterations: int, accuracy: float | None) -> None:
+            text = {} if accuracy is None else {"description": f"{chosen.name}, seed {seed}: accuracy {accuracy:.3f}"}
+            bar.update(task, completed=iteration, total=iterations, **text)
+
+        path = run(chosen, settings, seed=seed, out=out, force=force, threads=threads, progress=show)
+    rows = read_rows(path)
+    best = max(row["accuracy"] for row in rows if "accuracy" in row)
+    end = "diverged" if rows[-1].get("diverged") else f"loss {rows[-1]['loss']:.4g}"
+    typer.echo(
+        f"{path}: {rows[-1]['iteration']} iterations, {end}, accuracy {rows[-1]['accuracy']:.4f} (best {best:.4f})"
+    )
