@@ -22,7 +22,10 @@ setup(
                 ["softnum/_core.pyx", *(f"csrc/{name}" for name in CSRC)],
                 include_dirs=["csrc", np.get_include()],
                 depends=[str(p) for p in sorted(Path("csrc").rglob("*.h"))],
-                define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")],
+                define_macros=[
+                    ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
+                    ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
+                ],
                 extra_compile_args=FLAGS,
             )
         ]

@@ -13,39 +13,55 @@
  * gemm64 (each rounding nearest even or stochastic). Domain: product exact in binary64; precision m + 1 + r <= 52.
  *   The sum is rounded to odd in binary64 (from the exact error of the addition, Knuth's TwoSum), which keeps every later
  *   decision right: nearest for m + 1 + 2 <= 53 (Boldo and Melquiond 2008), and floor(t * 2^r) for m + 1 + r <= 52. */
+#ifndef SOFTNUM_GEMM_BODY_H
+#define SOFTNUM_GEMM_BODY_H
+
+#include "isa.h"
 
 enum { SN_TILE32 = 64, SN_TILE64 = 32 };
 
 /* a + b, rounded to odd: the exact sum where it is a binary64 number, else the neighbour with an odd last bit. */
-SN_INLINE double SN_(add_odd)(double a, double b) {
-    double s = a + b, t = s - a;
-    double error = (a - (s - t)) + (b - t);
-    sn_u64 bits, error_bits;
-    memcpy(&bits, &s, 8);
-    memcpy(&error_bits, &error, 8);
-    sn_u64 inexact = (error_bits << 1) != 0 && (bits & 0x7ff0000000000000u) != 0x7ff0000000000000u;
-    sn_u64 beyond = (bits ^ error_bits) >> 63; /* the exact sum is smaller in magnitude: step back to truncate */
-    sn_u64 odd = (bits - beyond) | 1;
-    bits = inexact ? odd : bits;
-    memcpy(&s, &bits, 8);
-    return s;
+SN_INLINE sn_wf SN_(add_odd)(sn_wf a, sn_wf b) {
+    sn_wf s = a + b, t = s - a;
+    sn_wf error = (a - (s - t)) + (b - t);
+    sn_wu bits = (sn_wu)s, error_bits = (sn_wu)error;
+    sn_wi inexact = ((error_bits << 1) != 0) & ((bits & 0x7ff0000000000000u) != 0x7ff0000000000000u);
+    sn_wu beyond = (bits ^ error_bits) >> 63; /* the exact sum is smaller in magnitude: step back to truncate */
+    return (sn_wf)SN_SELECT64(inexact, (bits - beyond) | 1u, bits);
 }
 
-SN_INLINE float SN_(round32)(const sn_round32 *r, float v) {
-    sn_u32 bits, e, c_bits, out_bits;
-    float c, rounded;
-    memcpy(&bits, &v, 4);
-    e = bits & 0x7f800000u;
-    e = e > r->emin ? e : r->emin;
-    e = e < r->emax ? e : r->emax;
-    c_bits = e + r->to_constant;
-    memcpy(&c, &c_bits, 4);
-    rounded = (v + c) - c;
-    memcpy(&out_bits, &rounded, 4);
-    out_bits |= bits & r->sign_of_zero;
-    memcpy(&rounded, &out_bits, 4);
-    rounded = rounded > r->limit[0] ? r->overflow[0] : rounded;
-    return rounded < -r->limit[1] ? r->overflow[1] : rounded;
+/* x in every lane, -0 and NaN bits included. */
+SN_INLINE sn_vf SN_(broadcast)(float x) {
+    sn_u32 bits;
+    memcpy(&bits, &x, 4);
+    return (sn_vf)((sn_vu){0} + bits);
+}
+
+/* The fma of CPUs without one: the exact product, a sum rounded to odd, one rounding to nearest. */
+SN_INLINE sn_vf SN_(fma)(sn_vf x, sn_vf y, sn_vf z) {
+    sn_vf out;
+    for (int i = 0; i < SN_V; i += SN_W) {
+        sn_wf a, b, c;
+        for (int j = 0; j < SN_W; j++) {
+            a[j] = (double)x[i + j];
+            b[j] = (double)y[i + j];
+            c[j] = (double)z[i + j];
+        }
+        a = SN_(add_odd)(a * b, c);
+        for (int j = 0; j < SN_W; j++) out[i + j] = (float)a[j];
+    }
+    return out;
+}
+
+SN_INLINE sn_vf SN_(round32)(const sn_round32 *r, sn_vf v) {
+    sn_vi bits = (sn_vi)v, e = bits & 0x7f800000;
+    e = (sn_vi)SN_SELECT32(e > (sn_i32)r->emin, e, (e ^ e) + (sn_i32)r->emin);
+    e = (sn_vi)SN_SELECT32(e < (sn_i32)r->emax, e, (e ^ e) + (sn_i32)r->emax);
+    sn_vf c = (sn_vf)(e + (sn_i32)r->to_constant);
+    sn_vu rounded = (sn_vu)((v + c) - c) | ((sn_vu)bits & r->sign_of_zero);
+    sn_vu zero = rounded ^ rounded;
+    rounded = SN_SELECT32((sn_vf)rounded > r->limit[0], (sn_vf)zero + r->overflow[0], rounded);
+    return (sn_vf)SN_SELECT32((sn_vf)rounded < -r->limit[1], (sn_vf)zero + r->overflow[1], rounded);
 }
 
 SN_INLINE void SN_(tile32)(const sn_gemm_unit *u, const sn_gemm_args *g, int tile, int product, int native, int fma,
@@ -53,43 +69,43 @@ SN_INLINE void SN_(tile32)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
     const float *a = (const float *)g->a + row * g->lda;
     const float *b = (const float *)g->b + column;
     const sn_round32 rp = u->product32, rs = u->sum32, ro = u->outer32;
+    const int vectors = tile / SN_V;
     ptrdiff_t valid = g->n - column < tile ? g->n - column : tile;
-    float acc[SN_TILE32], outer[SN_TILE32];
-    for (int j = 0; j < tile; j++) acc[j] = outer[j] = 0;
-    if (g->c)
-        for (ptrdiff_t j = 0; j < valid; j++) acc[j] = outer[j] = ((const float *)g->c)[row * g->ldc + column + j];
-    if (chunked)
-        for (int j = 0; j < tile; j++) acc[j] = 0;
+    sn_vf acc[SN_TILE32 / SN_V], outer[SN_TILE32 / SN_V];
+    float edge[SN_TILE32] = {0};
+    if (g->c) memcpy(edge, (const float *)g->c + row * g->ldc + column, (size_t)valid * sizeof(float));
+    for (int v = 0; v < vectors; v++) {
+        outer[v] = sn_load_vf(edge + v * SN_V);
+        acc[v] = chunked ? (sn_vf){0} : outer[v];
+    }
     ptrdiff_t left = u->chunk;
     for (ptrdiff_t k = 0; k < g->k; k++) {
-        const float x = a[k];
+        const sn_vf x = SN_(broadcast)(a[k]);
         const float *y = b + k * g->ldb;
-        for (int j = 0; j < tile; j++) {
+        for (int v = 0; v < vectors; v++) {
+            sn_vf factor = sn_load_vf(y + v * SN_V);
             if (fma) {
-                acc[j] = SN_FMA(x, y[j], acc[j]);
+                acc[v] = SN_FMA(x, factor, acc[v]);
                 continue;
             }
-            float p = x * y[j];
-            if (product == SN_PRODUCT_NEAREST && !native) p = SN_(round32)(&rp, p);
-            float v = acc[j] + p;
-            acc[j] = native ? v : SN_(round32)(&rs, v);
+            sn_vf p = x * factor;
+            if (product == SN_PRODUCT_NEAREST) p = SN_(round32)(&rp, p);
+            acc[v] = native ? acc[v] + p : SN_(round32)(&rs, acc[v] + p);
         }
         if (chunked && (--left == 0 || k == g->k - 1)) {
-            for (int j = 0; j < tile; j++) {
-                float v = outer[j] + acc[j];
-                outer[j] = native ? v : SN_(round32)(&ro, v);
-                acc[j] = 0;
+            for (int v = 0; v < vectors; v++) {
+                outer[v] = native ? outer[v] + acc[v] : SN_(round32)(&ro, outer[v] + acc[v]);
+                acc[v] = (sn_vf){0};
             }
             left = u->chunk;
         }
     }
-    float *out = (float *)g->out + row * g->ldo + column;
-    for (ptrdiff_t j = 0; j < valid; j++) {
-        float v = chunked ? outer[j] : acc[j];
-        const sn_u32 nan = 0x7fc00000u;
-        if (v != v) memcpy(&v, &nan, 4);
-        out[j] = v;
+    for (int v = 0; v < vectors; v++) {
+        sn_vf result = chunked ? outer[v] : acc[v];
+        sn_vu canonical = SN_SELECT32(result != result, (sn_vu){0} + 0x7fc00000u, result);
+        memcpy(edge + v * SN_V, &canonical, sizeof canonical);
     }
+    memcpy((float *)g->out + row * g->ldo + column, edge, (size_t)valid * sizeof(float));
 }
 
 SN_INLINE void SN_(columns32)(const sn_gemm_unit *u, const sn_gemm_args *g, int product, int native, int fma,
@@ -107,54 +123,53 @@ SN_INLINE void SN_(columns32)(const sn_gemm_unit *u, const sn_gemm_args *g, int 
 }
 
 static void SN_(gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) {
-    int nearest = u->product == SN_PRODUCT_NEAREST;
     if (u->native && u->fused_multiply_add)
         u->chunk ? SN_(columns32)(u, g, 0, 1, 1, 1) : SN_(columns32)(u, g, 0, 1, 1, 0);
     else if (u->native)
         u->chunk ? SN_(columns32)(u, g, 0, 1, 0, 1) : SN_(columns32)(u, g, 0, 1, 0, 0);
-    else if (nearest)
+    else if (u->product == SN_PRODUCT_NEAREST)
         u->chunk ? SN_(columns32)(u, g, SN_PRODUCT_NEAREST, 0, 0, 1) : SN_(columns32)(u, g, SN_PRODUCT_NEAREST, 0, 0, 0);
     else
         u->chunk ? SN_(columns32)(u, g, 0, 0, 0, 1) : SN_(columns32)(u, g, 0, 0, 0, 0);
 }
 
 /* v: exact, or rounded to odd. random: the low r bits count. As quantize_bits, in 64 bits. */
-SN_INLINE double SN_(round64)(const sn_round64 *r, int stochastic, double v, sn_u32 random) {
-    sn_u64 bits, result, up;
-    memcpy(&bits, &v, 8);
-    sn_u64 sign = bits & 0x8000000000000000u, u = bits ^ sign;
-    sn_i64 e = (sn_i64)(u >> 52);
-    sn_u64 sig = (u & 0xfffffffffffffu) | (e ? 0x10000000000000u : 0);
-    e = e ? e : 1;
-    sn_i64 below = r->biased_emin - e;
-    sn_i64 s = 52 - r->mantissa_bits + (below > 0 ? below : 0);
-    s = s < 127 ? s : 127; /* s >= 1; further down the fraction is below 2^-64 */
-    sn_u64 fraction = s < 64 ? sig << ((64 - s) & 63) : sig >> ((s - 64) & 63);
-    sn_u64 unit = s < 53 ? (sn_u64)1 << (s < 53 ? s : 52) : r->quantum;
-    sn_u64 base = s < 53 ? u & ~(unit - 1) : 0;
-    sn_u64 odd = s < 53 ? (sig >> (s & 63)) & 1 : 0;
+SN_INLINE sn_wf SN_(round64)(const sn_round64 *r, int stochastic, sn_wf v, sn_wu random) {
+    sn_wu bits = (sn_wu)v, sign = bits & 0x8000000000000000u, u = bits ^ sign, zero = u ^ u;
+    sn_wi negative = (sn_wi)sign < 0, field = (sn_wi)(u >> 52), subnormal = field == 0;
+    sn_wu sig = (u & 0xfffffffffffffu) | (~(sn_wu)subnormal & 0x10000000000000u);
+    sn_wi below = (sn_i64)r->biased_emin - (field - subnormal);
+    sn_wi s = (sn_i64)(52 - r->mantissa_bits) + (below & (below > 0)); /* >= 1 */
+    s = (sn_wi)SN_SELECT64(s > 127, (sn_wi)zero + 127, s);             /* further down the fraction is below 2^-64 */
+    sn_wi left = 64 - s, right = s - 64, near = s < 53, up;
+    sn_wu fraction = sig << (left & (left > 0)) >> (right & (right > 0));
+    sn_wi cut = (sn_wi)SN_SELECT64(near, s, (sn_wi)zero + 52);
+    sn_wu one = (zero + 1u) << cut;
+    sn_wu unit = SN_SELECT64(near, one, zero + r->quantum);
+    sn_wu base = u & (0u - one) & (sn_wu)near;
     if (stochastic) {
         int shift = 64 - r->stochastic_bits;
-        sn_u64 t = fraction >> shift << shift, add = (sn_u64)random << shift;
-        up = (sn_u64)(t + add) < t;
+        sn_wu t = fraction >> shift << shift, sum = t + (random << shift);
+        up = sum < t;
     } else {
-        const sn_u64 half = 0x8000000000000000u;
-        up = (fraction > half) | ((fraction == half) & odd);
+        sn_wi centred = (sn_wi)(fraction ^ 0x8000000000000000u);
+        sn_wi odd = -(sn_wi)((sig >> cut) & 1u) & near;
+        up = (centred > 0) | ((centred == 0) & odd);
     }
-    result = base + (up ? unit : 0);
-    sn_u64 kept_sign = result ? sign : sign & r->sign_of_zero;
-    sn_u64 limit = sign ? r->limit[1] : r->limit[0];
-    sn_u64 out = (sn_i64)result > (sn_i64)limit ? (sign ? r->overflow[1] : r->overflow[0]) : result | kept_sign;
-    out = (sn_i64)u > 0x7ff0000000000000 ? bits : out; /* NaN stays */
-    memcpy(&v, &out, 8);
-    return v;
+    sn_wu result = base + (unit & (sn_wu)up);
+    sn_wu out = result | (sign & ((sn_wu)(result != 0) | r->sign_of_zero));
+    sn_wu limit = SN_SELECT64(negative, zero + r->limit[1], zero + r->limit[0]);
+    sn_wu overflow = SN_SELECT64(negative, zero + r->overflow[1], zero + r->overflow[0]);
+    out = SN_SELECT64((sn_wi)result > (sn_wi)limit, overflow, out);
+    return (sn_wf)SN_SELECT64((sn_wi)u > 0x7ff0000000000000, bits, out); /* NaN stays */
 }
 
 SN_INLINE void SN_(words64)(const sn_gemm_unit *u, const sn_gemm_args *g, int tile, ptrdiff_t row, ptrdiff_t column,
                             sn_u64 step, int second, sn_u32 words[4][SN_TILE64]) {
     const sn_u32 *key = second ? u->key2 : u->key;
+    const sn_u32 c0 = (sn_u32)(step / 4), c1 = (sn_u32)(g->n0 + column), c2 = (sn_u32)row, k0 = key[0], k1 = key[1];
     for (int j = 0; j < tile; j++) {
-        sn_philox_words p = sn_philox((sn_u32)(step / 4), (sn_u32)(g->n0 + column + j), (sn_u32)row, u->batch, key[0], key[1]);
+        sn_philox_words p = sn_philox(c0, c1 + (sn_u32)j, c2, u->batch, k0, k1);
         words[0][j] = p.w[0];
         words[1][j] = p.w[1];
         words[2][j] = p.w[2];
@@ -169,52 +184,54 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
     const sn_round64 rp = u->product64, rs = u->sum64, ro = u->outer64;
     const int chunked = u->chunk != 0, random = product == SN_PRODUCT_STOCHASTIC || sum_stochastic;
     /* with two stochastic roundings the sum takes the upper half of the word, or a word of its own if r > 16 */
-    const int wide = u->two_roundings && (rs.stochastic_bits > 16 || rp.stochastic_bits > 16);
-    const int sum_shift = u->two_roundings && !wide ? 16 : 0;
+    const int second = u->two_roundings && (rs.stochastic_bits > 16 || rp.stochastic_bits > 16);
+    const int sum_shift = u->two_roundings && !second ? 16 : 0;
+    const int vectors = tile / SN_W;
     ptrdiff_t valid = g->n - column < tile ? g->n - column : tile;
-    double acc[SN_TILE64], outer[SN_TILE64];
+    sn_wf acc[SN_TILE64 / SN_W], outer[SN_TILE64 / SN_W];
+    double edge[SN_TILE64] = {0};
     sn_u32 words[4][SN_TILE64], words2[4][SN_TILE64];
-    for (int j = 0; j < tile; j++) acc[j] = outer[j] = 0;
-    if (g->c)
-        for (ptrdiff_t j = 0; j < valid; j++) acc[j] = outer[j] = ((const double *)g->c)[row * g->ldc + column + j];
-    if (chunked)
-        for (int j = 0; j < tile; j++) acc[j] = 0;
+    if (g->c) memcpy(edge, (const double *)g->c + row * g->ldc + column, (size_t)valid * sizeof(double));
+    for (int v = 0; v < vectors; v++) {
+        outer[v] = sn_load_wf(edge + v * SN_W);
+        acc[v] = chunked ? (sn_wf){0} : outer[v];
+    }
     ptrdiff_t left = u->chunk;
     sn_u64 reduction = (sn_u64)g->k;
     for (ptrdiff_t k = 0; k < g->k; k++) {
-        const double x = a[k];
         const double *y = b + k * g->ldb;
         if (random && k % 4 == 0) {
             SN_(words64)(u, g, tile, row, column, (sn_u64)k, 0, words);
-            if (wide) SN_(words64)(u, g, tile, row, column, (sn_u64)k, 1, words2);
+            if (second) SN_(words64)(u, g, tile, row, column, (sn_u64)k, 1, words2);
         }
-        const sn_u32 *w = words[k % 4], *w2 = wide ? words2[k % 4] : words[k % 4];
-        for (int j = 0; j < tile; j++) {
-            double p = x * y[j];
-            if (product == SN_PRODUCT_NEAREST) p = SN_(round64)(&rp, 0, p, 0);
-            if (product == SN_PRODUCT_STOCHASTIC) p = SN_(round64)(&rp, 1, p, w[j]);
-            double v = SN_(add_odd)(acc[j], p);
-            acc[j] = SN_(round64)(&rs, sum_stochastic, v, sum_stochastic ? w2[j] >> sum_shift : 0);
+        const sn_u32 *w = words[k % 4], *w2 = second ? words2[k % 4] : words[k % 4];
+        for (int v = 0; v < vectors; v++) {
+            sn_wf p = sn_load_wf(y + v * SN_W) * a[k];
+            if (product == SN_PRODUCT_NEAREST) p = SN_(round64)(&rp, 0, p, (sn_wu){0});
+            if (product == SN_PRODUCT_STOCHASTIC) p = SN_(round64)(&rp, 1, p, sn_load_words(w + v * SN_W));
+            sn_wu word = {0};
+            if (sum_stochastic) word = sn_load_words(w2 + v * SN_W) >> sum_shift;
+            acc[v] = SN_(round64)(&rs, sum_stochastic, SN_(add_odd)(acc[v], p), word);
         }
         if (chunked && (--left == 0 || k == g->k - 1)) {
-            if (sum_stochastic) SN_(words64)(u, g, tile, row, column, reduction, wide, words2);
-            for (int j = 0; j < tile; j++) {
-                sn_u32 word = sum_stochastic ? words2[reduction % 4][j] >> sum_shift : 0;
-                outer[j] = SN_(round64)(&ro, sum_stochastic, SN_(add_odd)(outer[j], acc[j]), word);
-                acc[j] = 0;
+            if (sum_stochastic) SN_(words64)(u, g, tile, row, column, reduction, second, words2);
+            for (int v = 0; v < vectors; v++) {
+                sn_wu word = {0};
+                if (sum_stochastic) word = sn_load_words(words2[reduction % 4] + v * SN_W) >> sum_shift;
+                outer[v] = SN_(round64)(&ro, sum_stochastic, SN_(add_odd)(outer[v], acc[v]), word);
+                acc[v] = (sn_wf){0};
             }
             reduction++;
             left = u->chunk;
-            if (wide && (k + 1) % 4 != 0) SN_(words64)(u, g, tile, row, column, (sn_u64)(k + 1), 1, words2);
+            if (second && (k + 1) % 4 != 0) SN_(words64)(u, g, tile, row, column, (sn_u64)(k + 1), 1, words2);
         }
     }
-    double *out = (double *)g->out + row * g->ldo + column;
-    for (ptrdiff_t j = 0; j < valid; j++) {
-        double v = chunked ? outer[j] : acc[j];
-        const sn_u64 nan = 0x7ff8000000000000u;
-        if (v != v) memcpy(&v, &nan, 8);
-        out[j] = v;
+    for (int v = 0; v < vectors; v++) {
+        sn_wf result = chunked ? outer[v] : acc[v];
+        sn_wu canonical = SN_SELECT64(result != result, (sn_wu){0} + 0x7ff8000000000000u, result);
+        memcpy(edge + v * SN_W, &canonical, sizeof canonical);
     }
+    memcpy((double *)g->out + row * g->ldo + column, edge, (size_t)valid * sizeof(double));
 }
 
 SN_INLINE void SN_(columns64)(const sn_gemm_unit *u, const sn_gemm_args *g, int product, int sum_stochastic) {
@@ -242,3 +259,5 @@ static void SN_(gemm64)(const sn_gemm_unit *u, const sn_gemm_args *g) {
     default: stochastic ? SN_(columns64)(u, g, SN_PRODUCT_EXACT, 1) : SN_(columns64)(u, g, SN_PRODUCT_EXACT, 0);
     }
 }
+
+#endif

@@ -1,13 +1,45 @@
-/* The vocabulary that the isa_*.c share: one body, compiled per instruction set by target attributes, vectorised by the
- * compiler. SN_(name) gives a function its suffix; SN_FMA(x, y, z) is x * y + z rounded once in binary32. */
+/* The vocabulary that the isa_*.c share: one body, written in the compiler's vector types, compiled per instruction set.
+ * Before including this, an isa_*.c defines SN_(name), which gives a function its suffix, SN_BYTES, the width of a vector,
+ * and SN_FMA(x, y, z), x * y + z in binary32 vectors rounded once. A comparison of vectors is a mask, all ones or 0. */
 #ifndef SOFTNUM_ISA_H
 #define SOFTNUM_ISA_H
+
+#include <string.h>
 
 #include "kernels.h"
 
 #define SN_INLINE static inline __attribute__((always_inline))
-#define SN_WORD_BLOCKS 64
 
-extern const sn_kernels sn_kernels_portable, sn_kernels_avx2, sn_kernels_avx512;
+typedef float sn_vf __attribute__((vector_size(SN_BYTES)));
+typedef sn_u32 sn_vu __attribute__((vector_size(SN_BYTES)));
+typedef sn_i32 sn_vi __attribute__((vector_size(SN_BYTES)));
+typedef double sn_wf __attribute__((vector_size(SN_BYTES)));
+typedef sn_u64 sn_wu __attribute__((vector_size(SN_BYTES)));
+typedef sn_i64 sn_wi __attribute__((vector_size(SN_BYTES)));
+typedef sn_u32 sn_half __attribute__((vector_size(SN_BYTES / 2)));
+
+enum { SN_V = SN_BYTES / 4, SN_W = SN_BYTES / 8 };
+
+#define SN_SELECT32(mask, yes, no) (((sn_vu)(mask) & (sn_vu)(yes)) | (~(sn_vu)(mask) & (sn_vu)(no)))
+#define SN_SELECT64(mask, yes, no) (((sn_wu)(mask) & (sn_wu)(yes)) | (~(sn_wu)(mask) & (sn_wu)(no)))
+
+SN_INLINE sn_vf sn_load_vf(const float *p) {
+    sn_vf v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+SN_INLINE sn_wf sn_load_wf(const double *p) {
+    sn_wf v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* SN_W random words, widened to 64 bits. */
+SN_INLINE sn_wu sn_load_words(const sn_u32 *p) {
+    sn_half v;
+    memcpy(&v, p, sizeof v);
+    return __builtin_convertvector(v, sn_wu);
+}
 
 #endif

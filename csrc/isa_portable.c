@@ -1,10 +1,10 @@
 /* The fast paths for any CPU. */
-#include <string.h>
-
-#include "isa.h"
 #define SN_(name) name##_portable
-#define SN_FMA(x, y, z) (float)SN_(add_odd)((double)(x) * (double)(y), (double)(z))
-#include "quantize_body.h"
+#define SN_BYTES 16
+#define SN_FMA(x, y, z) SN_(fma)(x, y, z)
 #include "gemm_body.h"
+#include "isa.h"
+#include "quantize_body.h"
 
+extern const sn_kernels sn_kernels_portable;
 const sn_kernels sn_kernels_portable = {"portable", SN_(quantize32), SN_(gemm32), SN_(gemm64)};

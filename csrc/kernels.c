@@ -1,4 +1,6 @@
-#include "isa.h"
+#include "kernels.h"
+
+extern const sn_kernels sn_kernels_portable, sn_kernels_avx2, sn_kernels_avx512;
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -3,71 +3,96 @@
  * Bit patterns of binary32 magnitudes are ordered as the values, and the target's grid is a subset of binary32's: so
  * truncation clears the lowest s bits of the pattern, and rounding up adds 2^s, whatever binade that leads to. Below the
  * target's normal numbers s grows by the distance; from s = 24 on, the only grid points are 0 and the quantum. */
+#ifndef SOFTNUM_QUANTIZE_BODY_H
+#define SOFTNUM_QUANTIZE_BODY_H
 
-/* What lies below the cut, as floor(fraction * 2^32), is compared; the patterns are those of sn_rounds_up. */
-SN_INLINE sn_u32 SN_(rounds_up)(int mode, sn_u32 fraction, sn_u32 lost, sn_u32 odd, sn_u32 sign, sn_u32 random, int r) {
-    const sn_u32 half = 0x80000000u;
-    sn_u32 negative = sign >> 31, inexact = (fraction | lost) != 0;
+#include "isa.h"
+
+enum { SN_WORD_BLOCKS = 64 };
+
+/* As sn_rounds_up in round.h, as a mask. fraction: floor(t * 2^32); lost: not 0 if more bits follow; odd: a mask. */
+SN_INLINE sn_vi SN_(rounds_up)(int mode, sn_vu fraction, sn_vu lost, sn_vi odd, sn_vu sign, sn_vu random, int r) {
+    sn_vi centred = (sn_vi)(fraction ^ 0x80000000u); /* against half, as a signed number */
+    sn_vi negative = (sn_vi)sign < 0, above = centred > 0, tie = centred == 0, inexact = (fraction | lost) != 0;
     switch (mode) {
-    case SN_NEAREST_EVEN: return (fraction > half) | ((fraction == half) & odd);
-    case SN_NEAREST_AWAY: return fraction >= half;
-    case SN_NEAREST_ZERO: return fraction > half;
-    case SN_NEAREST_UP: return (fraction > half) | ((fraction == half) & (negative ^ 1));
-    case SN_NEAREST_DOWN: return (fraction > half) | ((fraction == half) & negative);
+    case SN_NEAREST_EVEN: return above | (tie & odd);
+    case SN_NEAREST_AWAY: return above | tie;
+    case SN_NEAREST_ZERO: return above;
+    case SN_NEAREST_UP: return above | (tie & ~negative);
+    case SN_NEAREST_DOWN: return above | (tie & negative);
     case SN_AWAY_FROM_ZERO: return inexact;
-    case SN_UP: return inexact & (negative ^ 1);
+    case SN_UP: return inexact & ~negative;
     case SN_DOWN: return inexact & negative;
-    case SN_TO_ODD: return inexact & (odd ^ 1);
-    case SN_STOCHASTIC: {
-        sn_u32 t = fraction & (0xffffffffu << (32 - r)), add = random << (32 - r);
-        return (sn_u32)(t + add) < t; /* carry out of 2^32 */
-    }
+    case SN_TO_ODD: return inexact & ~odd;
+    case SN_STOCHASTIC:
     case SN_STOCHASTIC_FLOOR: {
-        sn_u32 low = 0xffffffffu >> (r - 1) >> 1, t = fraction & ~low, add = random << (32 - r);
-        sn_u32 sum = t + add, more = negative & (((fraction & low) | lost) != 0);
-        /* a negative magnitude's ceiling: one more unit of 2^-r, which may carry as well */
-        sn_u32 step = more << (32 - r);
-        return (sum < t) | ((sn_u32)(sum + step) < sum);
+        sn_u32 low = 0xffffffffu >> (r - 1) >> 1; /* what r bits do not see */
+        sn_vu t = fraction & ~low, sum = t + (random << (32 - r));
+        sn_vi carry = sum < t;
+        if (mode == SN_STOCHASTIC_FLOOR) {
+            /* a negative magnitude's ceiling: one more unit of 2^-r, which may carry as well */
+            sn_vi more = negative & (((fraction & low) | lost) != 0);
+            sn_vu next = sum + ((sn_vu)more & ((sn_u32)1 << (32 - r)));
+            carry |= next < sum;
+        }
+        return carry;
     }
-    default: return 0;
+    default: return centred ^ centred; /* SN_TOWARD_ZERO */
     }
 }
 
-SN_INLINE sn_u32 SN_(quantize_bits)(const sn_quantize32 *q, int mode, sn_u32 bits, sn_u32 random) {
-    sn_u32 sign = bits & 0x80000000u, u = bits ^ sign;
-    sn_u32 field = u >> 23;
-    sn_u32 sig = (u & 0x7fffffu) | (field ? 0x800000u : 0);
-    sn_i32 e = (sn_i32)(field ? field : 1);
-    sn_i32 below = q->biased_emin - e;
-    sn_i32 s = 23 - q->mantissa_bits + (below > 0 ? below : 0);
-    s = s < 63 ? s : 63;
-    sn_u32 left = s ? sig << ((32 - s) & 31) : 0;
-    sn_u32 fraction = s == 32 ? sig : s < 32 ? left : sig >> ((s - 32) & 31);
-    sn_u32 lost = s > 32 ? sig : 0; /* some bit is */
-    sn_i32 cut = s < 24 ? s : 23;
-    sn_u32 unit = s < 24 ? (sn_u32)1 << cut : q->quantum;
-    sn_u32 base = s < 24 ? u & ~(((sn_u32)1 << cut) - 1) : 0;
-    sn_u32 odd = s < 24 ? (sig >> cut) & 1 : 0;
-    sn_u32 up = SN_(rounds_up)(mode, fraction, lost, odd, sign, random, q->stochastic_bits);
-    sn_u32 result = base + (up ? unit : 0);
-    sn_u32 kept_sign = result ? sign : sign & q->sign_of_zero;
-    sn_u32 out = result > q->max ? (sign ? q->overflow[1] : q->overflow[0]) : result | kept_sign;
-    out = u == 0x7f800000u ? (sign ? q->infinity[1] : q->infinity[0]) : out;
-    return u > 0x7f800000u ? q->nan : out;
+SN_INLINE sn_vu SN_(quantize_bits)(const sn_quantize32 *q, int mode, sn_vu bits, sn_vu random) {
+    sn_vu sign = bits & 0x80000000u, u = bits ^ sign;
+    sn_vi negative = (sn_vi)sign < 0, field = (sn_vi)(u >> 23), subnormal = field == 0;
+    sn_vu sig = (u & 0x7fffffu) | (~(sn_vu)subnormal & 0x800000u);
+    sn_vi below = q->biased_emin - (field - subnormal);
+    sn_vi s = (23 - q->mantissa_bits) + (below & (below > 0));
+    s = (sn_vi)SN_SELECT32(s > 63, s ^ s ^ 63, s);
+    sn_vi left = 32 - s, right = s - 32, near = s < 24;
+    left = left & (left > 0) & (s > 0);
+    right = right & (right > 0);
+    sn_vu fraction = (sig << left >> right) & (sn_vu)(s > 0); /* s = 0: nothing lies below */
+    sn_vu lost = sig & (sn_vu)(s > 32);                       /* some bit of it is */
+    sn_vi cut = (sn_vi)SN_SELECT32(near, s, s ^ s ^ 23);
+    sn_vu one = (sn_vu)((cut ^ cut) + 1) << cut;
+    sn_vu unit = SN_SELECT32(near, one, (one ^ one) + q->quantum);
+    sn_vu base = u & (0u - one) & (sn_vu)near;
+    sn_vi odd = -(sn_vi)((sig >> cut) & 1u) & near;
+    sn_vi up = SN_(rounds_up)(mode, fraction, lost, odd, sign, random, q->stochastic_bits);
+    sn_vu result = base + (unit & (sn_vu)up);
+    sn_vu out = result | (sign & ((sn_vu)(result != 0) | q->sign_of_zero));
+    sn_vu overflow = SN_SELECT32(negative, (sign ^ sign) + q->overflow[1], (sign ^ sign) + q->overflow[0]);
+    sn_vu infinity = SN_SELECT32(negative, (sign ^ sign) + q->infinity[1], (sign ^ sign) + q->infinity[0]);
+    out = SN_SELECT32((sn_vi)result > (sn_i32)q->max, overflow, out);
+    out = SN_SELECT32((sn_vi)u == 0x7f800000, infinity, out);
+    return SN_SELECT32((sn_vi)u > 0x7f800000, (sign ^ sign) + q->nan, out);
 }
 
 SN_INLINE int SN_(quantize_mode)(const sn_quantize32 *q, int mode, const float *x, float *out, size_t n,
                                  const sn_u32 *words) {
-    sn_u32 bad = 0;
+    const int random = mode == SN_STOCHASTIC || mode == SN_STOCHASTIC_FLOOR;
     const sn_quantize32 local = *q; /* out cannot alias it: the loop's invariants stay in registers */
-    for (size_t i = 0; i < n; i++) {
-        sn_u32 bits, result;
-        memcpy(&bits, x + i, 4);
-        result = SN_(quantize_bits)(&local, mode, bits, words ? words[i] : 0);
-        bad |= (bits & 0x7fffffffu) > 0x7f800000u;
-        memcpy(out + i, &result, 4);
+    sn_vi bad = {0};
+    for (size_t i = 0; i < n; i += SN_V) {
+        size_t take = n - i < SN_V ? n - i : SN_V;
+        sn_vu bits = {0}, word = {0};
+        if (take == SN_V) {
+            memcpy(&bits, x + i, sizeof bits);
+            if (random) memcpy(&word, words + i, sizeof word);
+        } else {
+            memcpy(&bits, x + i, 4 * take);
+            if (random) memcpy(&word, words + i, 4 * take);
+        }
+        sn_vu result = SN_(quantize_bits)(&local, mode, bits, word);
+        bad |= (sn_vi)(bits & 0x7fffffffu) > 0x7f800000;
+        if (take == SN_V)
+            memcpy(out + i, &result, sizeof result);
+        else
+            memcpy(out + i, &result, 4 * take);
     }
-    return (bad != 0) & (q->no_nan != 0);
+    sn_i32 any = 0;
+    for (int i = 0; i < SN_V; i++) any |= bad[i];
+    return any != 0 && q->no_nan;
 }
 
 /* words[4 * i + lane] of counters block + i */
@@ -122,3 +147,5 @@ static int SN_(quantize32)(const sn_quantize32 *q, const float *x, float *out, s
     }
 #undef MODE
 }
+
+#endif

@@ -153,7 +153,8 @@ cdef char _types[5][2][4 * 7]
 
 
 cdef object make_ufunc(name, int op, int operands, int flags):
-    cdef int w, t, at, codes[4]
+    cdef int w, t, at
+    cdef int codes[4]
     codes[0], codes[1], codes[2], codes[3] = cnp.NPY_UINT8, cnp.NPY_UINT16, cnp.NPY_UINT32, cnp.NPY_UINT64
     at = 0
     for w in range(4):

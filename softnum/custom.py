@@ -135,7 +135,9 @@ class CustomFormat:
     def encode(self, x, rounding: str, overflow, words, stochastic_bits: int) -> np.ndarray:
         """Codes of the values x (exact in float64) in a nearest or directed mode."""
         if rounding.startswith("stochastic") or rounding == "to_odd":
-            raise ValueError(f"rounding={rounding!r} is not defined for the value table {self}; use a nearest or directed mode")
+            raise ValueError(
+                f"rounding={rounding!r} is not defined for the value table {self}; use a nearest or directed mode"
+            )
         if overflow not in (None, "saturate", "saturate_finite"):
             raise ValueError(f"the value table {self} saturates; overflow={overflow!r} is not defined for it")
         x = np.asarray(x)

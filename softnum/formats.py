@@ -160,7 +160,9 @@ class FloatFormat:
         if lowest_binade not in _LOWEST_BINADES:
             raise ValueError(f"lowest_binade must be one of {', '.join(_LOWEST_BINADES)}, got {lowest_binade!r}")
         if nan_codes == "ieee" and m == 0:
-            raise ValueError("nan_codes='ieee' with mantissa_bits=0 leaves no code for NaN; use specials='fn' or 'none'")
+            raise ValueError(
+                "nan_codes='ieee' with mantissa_bits=0 leaves no code for NaN; use specials='fn' or 'none'"
+            )
         if nan_codes == "ieee" and not infinities:
             raise ValueError("nan_codes='ieee' implies infinities; for NaN without infinity use specials='fn'")
         if nan_codes == "negative_zero" and (negative_zero or not signed):
@@ -479,7 +481,9 @@ def _p3109(name: str, k: int, p: int, sign: str, domain: str) -> FloatFormat:
     signed = sign == "s"
     if not 3 <= k <= MAX_BITS or not 1 <= p <= k - signed:
         raise ValueError(f"{name}: P3109 needs 3 <= K <= {MAX_BITS} and 1 <= P <= K{' - 1' if signed else ''}")
-    return FloatFormat(k - p + (not signed), p - 1, specials="p3109", signed=signed, infinities=domain == "e", name=name)
+    return FloatFormat(
+        k - p + (not signed), p - 1, specials="p3109", signed=signed, infinities=domain == "e", name=name
+    )
 
 
 def format(name: str | Format) -> Format:

@@ -79,7 +79,9 @@ def _padded(b: np.ndarray, dtype) -> np.ndarray:
     return out
 
 
-def _blocks(m: int, n: int, k: int, batches: int, threads: int | None) -> tuple[int, list[tuple[int, int, int, int, int]]]:
+def _blocks(
+    m: int, n: int, k: int, batches: int, threads: int | None
+) -> tuple[int, list[tuple[int, int, int, int, int]]]:
     """(threads, [(batch, m0, m1, n0, n1)]): at least as many blocks as threads, where there are that many."""
     if threads is None:
         threads = min(os.cpu_count() or 1, max(1, batches * m * n * k // _MACS_PER_THREAD))
@@ -175,7 +177,9 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     result = unit.outer
     a, b = _checked(a, unit.operand[0], "a"), _checked(b, unit.operand[1], "b")
     if a.ndim < 2 or b.ndim < 2:
-        raise ValueError(f"matmul takes (..., M, K) @ (..., K, N), got shapes {a.shape} and {b.shape}; for vectors use dot")
+        raise ValueError(
+            f"matmul takes (..., M, K) @ (..., K, N), got shapes {a.shape} and {b.shape}; for vectors use dot"
+        )
     if a.shape[-1] != b.shape[-2]:
         raise ValueError(f"matmul: a has K = {a.shape[-1]} columns, b has {b.shape[-2]} rows")
     (m, k), n = a.shape[-2:], b.shape[-1]
@@ -191,8 +195,12 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
             raise ValueError(f"matmul: c of shape {c.shape} does not broadcast to {shape}")
     keys, words = _random(unit, key, random_bits, shape, k)
     dtype = next((d for d in (np.float32, np.float64) if fits(result, d)), None)
-    if out is not None and (dtype is None or not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype):
-        raise ValueError(f"matmul: out must be an array of shape {shape} and type {np.dtype(dtype) if dtype else 'Array'}")
+    if out is not None and (
+        dtype is None or not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype
+    ):
+        raise ValueError(
+            f"matmul: out must be an array of shape {shape} and type {np.dtype(dtype) if dtype else 'Array'}"
+        )
 
     gemm = _fast(unit)
     if gemm is None or words is not None or dtype is None or Array in (type(a), type(b), type(c)):
@@ -244,7 +252,9 @@ def _random(unit, key, random_bits, shape, k):
         want = (*shape, steps, 2)
         words = np.asarray(random_bits)
         if words.dtype != np.uint32 or words.shape != want:
-            raise ValueError(f"matmul: random_bits must be uint32 of shape {want}, got {words.dtype} of shape {words.shape}")
+            raise ValueError(
+                f"matmul: random_bits must be uint32 of shape {want}, got {words.dtype} of shape {words.shape}"
+            )
         return (0, 0, 0, 0), np.ascontiguousarray(words).reshape(-1, *want[-4:])
     if key is None:
         raise ValueError("matmul: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")

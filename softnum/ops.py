@@ -56,7 +56,9 @@ def _operands(name, operands, fmt):
         codes = [check_codes(x, f, f"operand {i}") for i, (x, f) in enumerate(zip(operands, formats, strict=True))]
     for f in formats:
         if isinstance(f, CustomFormat):
-            raise ValueError(f"{name} is not defined for the value table {f}: it has values, but no arithmetic of its own")
+            raise ValueError(
+                f"{name} is not defined for the value table {f}: it has values, but no arithmetic of its own"
+            )
     return codes, formats, any(arrays)
 
 
@@ -109,9 +111,17 @@ def _binary(name: str, symbol: str, example: str):
     return operation
 
 
-add = _binary("add", "a + b", '>>> sn.add([0x3c], [0x3d], "e5m2", return_flags=True)\n    (array([64], dtype=uint8), array([1], dtype=uint8))')
-subtract = _binary("subtract", "a - b", '>>> sn.subtract(sn.array(1.0, "e4m3fn"), sn.array(0.75, "e4m3fn"))\n    Array(0.25, e4m3fn)')
-multiply = _binary("multiply", "a * b", '>>> sn.multiply([0x18], [0x18], "q4.4")  # 1.5 * 1.5\n    array([36], dtype=uint8)')
+add = _binary(
+    "add",
+    "a + b",
+    '>>> sn.add([0x3c], [0x3d], "e5m2", return_flags=True)\n    (array([64], dtype=uint8), array([1], dtype=uint8))',
+)
+subtract = _binary(
+    "subtract", "a - b", '>>> sn.subtract(sn.array(1.0, "e4m3fn"), sn.array(0.75, "e4m3fn"))\n    Array(0.25, e4m3fn)'
+)
+multiply = _binary(
+    "multiply", "a * b", '>>> sn.multiply([0x18], [0x18], "q4.4")  # 1.5 * 1.5\n    array([36], dtype=uint8)'
+)
 
 
 def fma(
@@ -170,4 +180,10 @@ convert.__doc__ = f"""The value of each code, rounded to another format.
     """
 
 # name -> (function, number of operands): the one list that the ufuncs, the Array operators and the tests go by
-OPERATIONS = {"convert": (convert, 1), "add": (add, 2), "subtract": (subtract, 2), "multiply": (multiply, 2), "fma": (fma, 3)}
+OPERATIONS = {
+    "convert": (convert, 1),
+    "add": (add, 2),
+    "subtract": (subtract, 2),
+    "multiply": (multiply, 2),
+    "fma": (fma, 3),
+}

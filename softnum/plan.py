@@ -163,7 +163,6 @@ def _round64(fmt, env, specials: bool, biggest_sum: int) -> Round64 | None:
     )  # fmt: skip
 
 
-
 def _sum_top(*tops: int) -> int:
     return max(tops) + 1
 

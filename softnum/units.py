@@ -96,7 +96,9 @@ class MadUnit:
         if self.lanes != 1:
             raise ValueError(f"MadUnit: lanes must be 1 (more are not implemented), got {self.lanes!r}")
         if self.reduction != "sequential":
-            raise ValueError(f"MadUnit: reduction must be 'sequential' (others are not implemented), got {self.reduction!r}")
+            raise ValueError(
+                f"MadUnit: reduction must be 'sequential' (others are not implemented), got {self.reduction!r}"
+            )
         if self.chunk is not None:
             if isinstance(self.chunk, bool) or not isinstance(self.chunk, Integral) or self.chunk < 1:
                 raise ValueError(f"MadUnit: chunk must be a positive integer, got {self.chunk!r}")
@@ -109,7 +111,10 @@ class MadUnit:
         if self.overflow not in OVERFLOW_RULES:
             return overflow_name(self.overflow, self.accumulator)  # raises, with the list
         formats = [f for f in (self.accumulator, self.product, self.outer_accumulator) if f is not None]
-        if all((self.overflow == "wrap" and f.kind != "fixed") or (self.overflow == "infinity" and f.kind == "fixed") for f in formats):
+        if all(
+            (self.overflow == "wrap" and f.kind != "fixed") or (self.overflow == "infinity" and f.kind == "fixed")
+            for f in formats
+        ):
             overflow_name(self.overflow, self.accumulator)  # raises: no format of the unit knows the rule
         return self.overflow
 
@@ -152,7 +157,9 @@ class MadUnit:
     def __str__(self) -> str:
         a, b = self.operand
         if self.product is None:
-            text = f"acc = round(acc + a * b): {a} x {b} -> {self.accumulator}, one rounding ({self._mode(self.rounding)})"
+            text = (
+                f"acc = round(acc + a * b): {a} x {b} -> {self.accumulator}, one rounding ({self._mode(self.rounding)})"
+            )
         else:
             text = (
                 f"acc = round(acc + round(a * b)): {a} x {b} -> {self.product} ({self._mode(self.product_mode)}) "

@@ -254,7 +254,13 @@ def _encode_objects(x, fmt, env, words):
     for index, value in np.ndenumerate(x):
         if isinstance(value, (float, np.floating)) and not np.isfinite(value):
             out[index] = call_ufunc(
-                "convert", (np.float64(value).view(np.uint64),), (format("binary64"),), fmt, env, words[index], what="encode"
+                "convert",
+                (np.float64(value).view(np.uint64),),
+                (format("binary64"),),
+                fmt,
+                env,
+                words[index],
+                what="encode",
             )[0]
             continue
         code, flags = _core.round_exact(*_as_exact(value, fmt, wrap), fmt, env, int(words[index]))
@@ -317,7 +323,9 @@ def decode(codes, fmt, dtype=np.float64):
     return out.view(dtype)
 
 
-def call_ufunc(name, codes, formats, out_fmt, env, words, *, with_flags=False, what=None, invalid="raise", **ufunc_args):
+def call_ufunc(
+    name, codes, formats, out_fmt, env, words, *, with_flags=False, what=None, invalid="raise", **ufunc_args
+):
     """Run an operation's ufunc on code arrays: (codes, flags or None). Raises where a result has no code."""
     handle = _core.intern_context(name, formats, out_fmt, env)
     width = np.result_type(out_fmt.storage_dtype, *(f.storage_dtype for f in formats))
