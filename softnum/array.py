@@ -89,14 +89,15 @@ class Array:
         if method != "__call__" or kwargs or ufunc.__name__ not in ("add", "subtract", "multiply"):
             extra = f" with {', '.join(kwargs)}" if kwargs else ""
             raise TypeError(
-                f"numpy.{ufunc.__name__}{'' if method == '__call__' else '.' + method}{extra} is not defined for softnum.Array; "
-                "use softnum's own functions, or np.asarray(a) for float64 values"
+                f"numpy.{ufunc.__name__}{'' if method == '__call__' else '.' + method}{extra} is not defined for "
+                "softnum.Array; use softnum's own functions, or np.asarray(a) for float64 values"
             )
         return OPERATIONS[ufunc.__name__][0](*inputs)
 
     def __array_function__(self, func, types, args, kwargs):
         raise TypeError(
-            f"numpy.{func.__name__} is not defined for softnum.Array; work on .codes, or on np.asarray(a) for float64 values"
+            f"numpy.{func.__name__} is not defined for softnum.Array; work on .codes, or on np.asarray(a) for float64 "
+            "values"
         )
 
     def _operate(self, name, other, swap=False):

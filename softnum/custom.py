@@ -13,9 +13,9 @@ __all__ = ["CustomFormat"]
 class CustomFormat:
     """A format of up to 16 bits that is defined by its values alone: posit, logarithmic, NF4, anything.
 
-    Make one with `from_table`. It works in `quantize`, `encode` and `decode`, and as the operand of a unit. A value rounds
-    to one of its two neighbours in the table; "even" is the lowest bit of the code. Values beyond the largest or
-    lowest one become that one (saturation); a NaN needs a NaN in the table.
+    Make one with `from_table`. It works in `quantize`, `encode` and `decode`, and as the operand of a unit. A value
+    rounds to one of its two neighbours in the table; "even" is the lowest bit of the code. Values beyond the largest
+    or lowest one become that one (saturation); a NaN needs a NaN in the table.
 
     Examples
     --------

@@ -80,7 +80,7 @@ class FloatFormat:
     subnormals : bool
         False is short for ``lowest_binade="zero"``.
     specials : {"ieee", "fn", "fnuz", "p3109", "none"}
-        The usual sets of the four facts below: "ieee" has infinities and NaNs; in "fn" only all-ones is NaN and there is
+        The usual sets of the facts below: "ieee" has infinities and NaNs; in "fn" only all-ones is NaN and there is
         no infinity (OCP E4M3); "fnuz" keeps its one NaN in -0's code, without infinity or -0; "p3109" likewise, with
         the infinities in the largest codes; in "none" every code is finite (OCP FP6/FP4).
     name : str, optional

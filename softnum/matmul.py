@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -95,8 +96,8 @@ def _blocks(
     return threads, [
         (batch, int(m0), int(m1), int(n0), int(n1))
         for batch in range(batches)
-        for m0, m1 in zip(rows, rows[1:], strict=False)
-        for n0, n1 in zip(columns, columns[1:], strict=False)
+        for m0, m1 in pairwise(rows)
+        for n0, n1 in pairwise(columns)
     ]
 
 
@@ -147,8 +148,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     c : optional, shape broadcast to (..., M, N)
         The initial accumulator (of the outer sum under chunk): values of the result's format. Default +0.
     key : int or (int, int), optional
-        Seed, or (seed, stream); needed iff the unit rounds stochastically. Step k of output (m, n) takes word ``k mod 4`` of
-        Philox counter (k div 4, n, m, batch).
+        Seed, or (seed, stream); needed iff the unit rounds stochastically. Step k of output (m, n) takes word
+        ``k mod 4`` of Philox counter (k div 4, n, m, batch).
     random_bits : ndarray of uint32, shape (..., M, N, steps, 2), optional
         The random words themselves, [product, sum], instead of a key; ``steps = unit.steps(K)``.
     threads : int, optional
@@ -211,10 +212,10 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         out[...] = values
         return out
     flat = np.empty((batches, m, n), dtype) if out is None or not out.flags.c_contiguous else out.reshape(batches, m, n)
-    _run_fast(
-        gemm, np.broadcast_to(a, (*lead, m, k)).reshape(batches, m, k), np.broadcast_to(b, (*lead, k, n)).reshape(batches, k, n),
-        None if c is None else np.broadcast_to(c, shape).reshape(batches, m, n), flat, keys, threads, k,
-    )  # fmt: skip
+    a = np.broadcast_to(a, (*lead, m, k)).reshape(batches, m, k)
+    b = np.broadcast_to(b, (*lead, k, n)).reshape(batches, k, n)
+    c = None if c is None else np.broadcast_to(c, shape).reshape(batches, m, n)
+    _run_fast(gemm, a, b, c, flat, keys, threads, k)
     if out is None:
         return flat.reshape(shape)
     if not out.flags.c_contiguous:

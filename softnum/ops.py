@@ -157,8 +157,8 @@ def convert(
 ):  # fmt: skip
     if to_fmt is None:
         raise ValueError("convert: state the target with to_fmt=")
-    return _apply("convert", (a,), from_fmt, to_fmt, rounding, overflow, key, random_bits, stochastic_bits, return_flags,
-                  tininess, invalid)  # fmt: skip
+    return _apply("convert", (a,), from_fmt, to_fmt, rounding, overflow, key, random_bits, stochastic_bits,
+                  return_flags, tininess, invalid)  # fmt: skip
 
 
 convert.__doc__ = f"""The value of each code, rounded to another format.

@@ -1,4 +1,4 @@
-"""Which path computes a unit's GEMM. The domains are those that csrc/gemm_body.h states; each condition is one of its lines."""
+"""Which path computes a unit's GEMM. The domains are those that csrc/gemm_body.h states, a condition for each line."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _rounds_here(fmt, env, specials: bool) -> bool:
 
 
 def _round32(fmt, env, addend: Facts, biggest_sum: int) -> Round32 | None:
-    """The magic constant's numbers; None where it does not apply. biggest_sum: |value to round| < 2**(biggest_sum + 1)."""
+    """The magic constant's numbers, or None. biggest_sum: what is to be rounded lies below 2**(biggest_sum + 1)."""
     if env[0] != _NEAREST_EVEN or not _rounds_here(fmt, env, addend.specials):
         return None
     limit = (float(fmt.max), -float(fmt.min))
@@ -157,8 +157,9 @@ def _round64(fmt, env, specials: bool, biggest_sum: int) -> Round64 | None:
             return None
     if m + 1 + (env[3] if stochastic else 2) > 52 or emin - m < -1022:
         return None
+    limit = (_bits64(float(fmt.max)), _bits64(abs(float(fmt.min))))
     return Round64(
-        m, emin + 1023, stochastic, env[3], _bits64(2.0 ** (emin - m)), (_bits64(float(fmt.max)), _bits64(abs(float(fmt.min)))),
+        m, emin + 1023, stochastic, env[3], _bits64(2.0 ** (emin - m)), limit,
         tuple(_bits64(v) for v in _overflow_values(fmt, env)), 1 << 63 if negative_zero else 0,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Units: how a sum of products is computed. The order of summation and every rounding is part of a unit's definition."""
+"""Units: how a sum of products is computed. The order of summation and every rounding are part of the definition."""
 
 from __future__ import annotations
 

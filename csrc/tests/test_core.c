@@ -1,0 +1,291 @@
+/* The core on its own, without Python: known answers, IEEE arithmetic against this CPU's own, properties of round_pack
+ * over whole small formats. Built plain and under ASan and UBSan: make test-c. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elementwise.h"
+#include "kernels.h"
+
+static int failures, checks;
+
+#define CHECK(condition, ...)                                                                                          \
+    do {                                                                                                               \
+        checks++;                                                                                                      \
+        if (!(condition)) {                                                                                            \
+            if (failures++ < 20) {                                                                                     \
+                printf("%s:%d: ", __FILE__, __LINE__);                                                                 \
+                printf(__VA_ARGS__);                                                                                   \
+                printf("\n");                                                                                          \
+            }                                                                                                          \
+        }                                                                                                              \
+    } while (0)
+
+static sn_format ieee(int e, int m) {
+    sn_format f;
+    memset(&f, 0, sizeof f);
+    f.kind = SN_FLOAT;
+    f.bits = 1 + e + m;
+    f.is_signed = f.has_zero = f.negative_zero = f.has_inf = f.has_nan = 1;
+    f.mantissa_bits = m;
+    f.emax = (1 << (e - 1)) - 1;
+    f.emin = 1 - f.emax;
+    f.sign_mask = (sn_u64)1 << (e + m);
+    f.magnitude_mask = f.sign_mask - 1;
+    f.inf_code = (((sn_u64)1 << e) - 1) << m;
+    f.max_code = f.inf_code - 1;
+    f.nan_first = f.inf_code + 1;
+    f.nan_code = f.inf_code | (sn_u64)1 << (m - 1);
+    f.quiet_bit = m >= 2 ? (sn_u64)1 << (m - 1) : 0;
+    return f;
+}
+
+static sn_format fixed(int integer, int fraction) {
+    sn_format f;
+    memset(&f, 0, sizeof f);
+    f.kind = SN_FIXED;
+    f.bits = integer + fraction;
+    f.is_signed = f.has_zero = 1;
+    f.mantissa_bits = fraction;
+    f.sign_mask = (sn_u64)1 << (f.bits - 1);
+    f.magnitude_mask = f.sign_mask - 1;
+    f.max_code = f.magnitude_mask;
+    return f;
+}
+
+static sn_env mode(int rounding) {
+    sn_env e = {rounding, SN_OVERFLOW_INFINITY, SN_TININESS_AFTER, 8};
+    return e;
+}
+
+static sn_u64 state = 1;
+static sn_u64 next(void) {
+    sn_philox_words w = sn_philox((sn_u32)state, (sn_u32)(state >> 32), 0, 0, 2026, 7);
+    state++;
+    return (sn_u64)w.w[0] << 32 | w.w[1];
+}
+
+/* Patterns where things happen: a random sign, an exponent from an interesting place, a fraction of few or many bits. */
+static sn_u32 edge32(void) {
+    sn_u64 r = next();
+    static const sn_u32 exponents[] = {0, 1, 2, 23, 24, 25, 100, 126, 127, 128, 150, 151, 253, 254, 255};
+    sn_u32 e = (r & 3) ? exponents[(r >> 2) % 15] : (sn_u32)(r >> 8) & 255;
+    sn_u32 m = (sn_u32)(r >> 32) & 0x7fffff;
+    switch ((r >> 20) & 3) {
+    case 0: m = (sn_u32)1 << (m % 23); break;
+    case 1: m = 0x7fffff ^ ((sn_u32)1 << (m % 23)); break;
+    case 2: m = m & 1 ? 0 : 0x7fffff; break;
+    default: break;
+    }
+    return (sn_u32)(r >> 63) << 31 | e << 23 | m;
+}
+
+static float as_float(sn_u32 bits) {
+    float f;
+    memcpy(&f, &bits, 4);
+    return f;
+}
+
+static sn_u32 bits_of(float f) {
+    sn_u32 bits;
+    memcpy(&bits, &f, 4);
+    return bits;
+}
+
+static int same32(sn_u64 got, float want) {
+    sn_u32 w = bits_of(want);
+    return (w & 0x7fffffff) > 0x7f800000 ? got == 0x7fc00000 : got == w;
+}
+
+static void test_philox(void) {
+    sn_philox_words w = sn_philox(0, 0, 0, 0, 0, 0);
+    CHECK(w.w[0] == 0x6627e8d5 && w.w[1] == 0xe169c58d && w.w[2] == 0xbc57ac4c && w.w[3] == 0x9b00dbd8, "Philox of zeros");
+    w = sn_philox(~0u, ~0u, ~0u, ~0u, ~0u, ~0u);
+    CHECK(w.w[0] == 0x408f276d && w.w[1] == 0x41c83b0e && w.w[2] == 0xa20bc7c6 && w.w[3] == 0x6d5451fd, "Philox of ones");
+}
+
+static void test_binary32_against_cpu(void) {
+    const sn_format f = ieee(8, 23);
+    const sn_env rne = mode(SN_NEAREST_EVEN);
+    sn_u64 saved = sn_fp_enter();
+    for (int i = 0; i < 300000; i++) {
+        sn_u32 a = edge32(), b = edge32(), flags = 0;
+        volatile float x = as_float(a), y = as_float(b), sum = x + y, difference = x - y, product = x * y;
+        CHECK(same32(sn_add(&f, a, &f, b, &f, &rne, 0, &flags), sum), "%08x + %08x", a, b);
+        CHECK(same32(sn_subtract(&f, a, &f, b, &f, &rne, 0, &flags), difference), "%08x - %08x", a, b);
+        CHECK(same32(sn_multiply(&f, a, &f, b, &f, &rne, 0, &flags), product), "%08x * %08x", a, b);
+        /* fma(a, 1, b) is a + b, fma(a, b, -0) is a * b */
+        sn_u64 one = 0x3f800000, zero = 0x80000000;
+        CHECK(same32(sn_fma(&f, a, &f, one, &f, b, &f, &rne, 0, &flags), sum), "fma(%08x, 1, %08x)", a, b);
+        CHECK(product != product || product == 0 || same32(sn_fma(&f, a, &f, b, &f, zero, &f, &rne, 0, &flags), product),
+              "fma(%08x, %08x, -0)", a, b);
+    }
+    sn_fp_leave(saved);
+}
+
+static void test_convert_round_trip(void) {
+    const sn_format wide = ieee(11, 52), narrow[] = {ieee(5, 2), ieee(4, 3), ieee(5, 10), ieee(8, 7), ieee(8, 23)};
+    for (size_t k = 0; k < sizeof narrow / sizeof *narrow; k++)
+        for (sn_u64 i = 0; i < 65536; i++) {
+            sn_u64 code = narrow[k].bits > 16 ? next() & 0xffffffff : i & ((1u << narrow[k].bits) - 1);
+            for (int r = 0; r < SN_ROUNDING_MODES; r++) {
+                sn_env env = mode(r);
+                sn_u32 flags = 0;
+                sn_u64 up = sn_convert(&narrow[k], code, &wide, &env, 0xffffffff, &flags);
+                sn_u64 back = sn_convert(&wide, up, &narrow[k], &env, 0xffffffff, &flags);
+                sn_number n = sn_unpack(&narrow[k], code);
+                CHECK(n.kind >= SN_QUIET_NAN ? back == narrow[k].nan_code : back == code && flags == 0,
+                      "format %zu, code %llx came back as %llx", k, (unsigned long long)code, (unsigned long long)back);
+            }
+        }
+}
+
+/* All neighbours of all pairs of a small format: directed modes bracket, nearest chooses one of the two. */
+static void test_modes_bracket(void) {
+    const sn_format f = ieee(4, 3), exact = ieee(11, 52);
+    for (sn_u64 a = 0; a < 256; a++)
+        for (sn_u64 b = 0; b < 256; b++) {
+            sn_u32 flags = 0;
+            sn_env rdn = mode(SN_DOWN), rup = mode(SN_UP), rtz = mode(SN_TOWARD_ZERO), raz = mode(SN_AWAY_FROM_ZERO);
+            sn_u64 p = sn_multiply(&f, a, &f, b, &exact, &rdn, 0, &flags); /* exact in binary64 */
+            if (sn_unpack(&exact, p).kind != SN_FINITE) continue;
+            CHECK(flags == 0, "product of codes not exact in binary64");
+            sn_u64 down = sn_convert(&exact, p, &f, &rdn, 0, &flags), up = sn_convert(&exact, p, &f, &rup, 0, &flags);
+            sn_u64 zero = sn_convert(&exact, p, &f, &rtz, 0, &flags), away = sn_convert(&exact, p, &f, &raz, 0, &flags);
+            int negative = (p >> 63) != 0;
+            CHECK(zero == (negative ? up : down) && away == (negative ? down : up), "%llx * %llx", (unsigned long long)a,
+                  (unsigned long long)b);
+            CHECK(away - zero <= 1, "neighbours differ by more than a code");
+            for (int r = 0; r < SN_ROUNDING_MODES; r++) {
+                sn_env env = mode(r);
+                sn_u64 got = sn_multiply(&f, a, &f, b, &f, &env, (sn_u32)next(), &flags);
+                CHECK(got == zero || got == away, "mode %d gave neither neighbour", r);
+            }
+        }
+}
+
+static void test_stochastic_counts(void) {
+    /* 1 + t/256 of an ulp of e5m2, r = 8: exactly t of the 256 random words round up */
+    const sn_format f = ieee(5, 2);
+    sn_env env = mode(SN_STOCHASTIC);
+    for (sn_u64 t = 0; t < 256; t++) {
+        sn_exact x = sn_exact_make(0, sn_u128_make(0, (4 << 8) + t), -10);
+        sn_u64 ups = 0;
+        for (sn_u32 r = 0; r < 256; r++) {
+            sn_u32 flags = 0;
+            ups += sn_round_pack(&f, &env, &x, r | 0xabc00, &flags) == 0x3d;
+        }
+        CHECK(ups == t, "t = %llu: %llu of 256 rounded up", (unsigned long long)t, (unsigned long long)ups);
+    }
+}
+
+static void test_fixed(void) {
+    const sn_format q44 = fixed(4, 4), q163 = fixed(1, 63), q640 = fixed(64, 0);
+    sn_env env = mode(SN_NEAREST_EVEN);
+    sn_u32 flags = 0;
+    env.overflow = SN_OVERFLOW_SATURATE;
+    CHECK(sn_multiply(&q44, 0x18, &q44, 0x18, &q44, &env, 0, &flags) == 0x24 && flags == 0, "1.5 * 1.5 in q4.4");
+    CHECK(sn_add(&q44, 0x7f, &q44, 0x01, &q44, &env, 0, &flags) == 0x7f && flags == SN_FLAG_OVERFLOW, "saturation");
+    env.overflow = SN_OVERFLOW_WRAP;
+    CHECK(sn_add(&q44, 0x7f, &q44, 0x01, &q44, &env, 0, &flags) == 0x80, "wrap");
+    for (int i = 0; i < 100000; i++) { /* against 64-bit two's complement: a * b + c modulo 2^64 */
+        sn_u64 a = next(), b = next(), c = next();
+        CHECK(sn_fma(&q640, a, &q640, b, &q640, c, &q640, &env, 0, &flags) == a * b + c, "q64.0 fma");
+        /* the integer part is far beyond q1.63: modulo, only the product's bits and c's lowest remain */
+        sn_u64 got = sn_fma(&q163, a, &q163, b, &q640, c, &q163, &env, 0, &flags);
+        sn_u64 product = sn_multiply(&q163, a, &q163, b, &q163, &env, 0, &flags);
+        CHECK(got == product + (c << 63), "q1.63 * q1.63 + q64.0 modulo: %016llx", (unsigned long long)got);
+    }
+}
+
+static void test_signed_zero_and_invalid(void) {
+    const sn_format f = ieee(5, 10);
+    sn_env rne = mode(SN_NEAREST_EVEN), rdn = mode(SN_DOWN);
+    sn_u32 flags = 0;
+    CHECK(sn_add(&f, 0x3c00, &f, 0xbc00, &f, &rne, 0, &flags) == 0, "1 - 1 is +0");
+    CHECK(sn_add(&f, 0x3c00, &f, 0xbc00, &f, &rdn, 0, &flags) == 0x8000, "1 - 1 is -0 rounding down");
+    CHECK(flags == 0, "both exact");
+    CHECK(sn_fma(&f, 0x7c00, &f, 0, &f, 0x7e00, &f, &rne, 0, &flags) == 0x7e00 && flags == SN_INVALID, "inf * 0 + NaN");
+    flags = 0;
+    CHECK(sn_add(&f, 0x7c00, &f, 0xfc00, &f, &rne, 0, &flags) == 0x7e00 && flags == SN_INVALID, "inf - inf");
+    flags = 0;
+    CHECK(sn_add(&f, 0x7c01, &f, 0, &f, &rne, 0, &flags) == 0x7e00 && flags == SN_INVALID, "signaling NaN");
+    flags = 0;
+    CHECK(sn_add(&f, 0x7e01, &f, 0, &f, &rne, 0, &flags) == 0x7e00 && flags == 0, "quiet NaN");
+}
+
+/* Every fast quantiser of this CPU against the definition, in every mode, at every length around a vector's. */
+static void test_quantize_kernels(void) {
+    const sn_format b32 = ieee(8, 23), targets[] = {ieee(5, 2), ieee(8, 7), ieee(5, 10), ieee(6, 9), ieee(2, 1), ieee(8, 23)};
+    enum { N = 4096 };
+    float *x = malloc(N * sizeof *x), *out = malloc(N * sizeof *out);
+    sn_u32 *words = malloc(N * sizeof *words);
+    for (int i = 0; i < N; i++) {
+        x[i] = as_float(edge32());
+        words[i] = (sn_u32)next();
+    }
+    for (int isa = 0; isa <= sn_detect_isa(); isa++)
+        for (size_t k = 0; k < sizeof targets / sizeof *targets; k++)
+            for (int r = 0; r < SN_ROUNDING_MODES; r++) {
+                sn_env env = mode(r), exact = mode(SN_TOWARD_ZERO);
+                sn_quantize32 q;
+                CHECK(sn_quantize32_prepare(&targets[k], &env, &q), "format %zu lies in the domain", k);
+                for (size_t n = 0; n <= N; n += n < 70 ? 1 : N - 70) {
+                    sn_kernels_for(isa)->quantize32(&q, x, out, n, words, NULL, 0);
+                    for (size_t i = 0; i < n; i++) {
+                        sn_u32 flags = 0;
+                        sn_u64 code = sn_convert(&b32, bits_of(x[i]), &targets[k], &env, words[i], &flags);
+                        sn_u64 want = sn_convert(&targets[k], code, &b32, &exact, 0, &flags);
+                        CHECK(bits_of(out[i]) == want, "%s, mode %d, format %zu: %08x -> %08x, not %08llx",
+                              sn_kernels_for(isa)->name, r, k, bits_of(x[i]), bits_of(out[i]), (unsigned long long)want);
+                    }
+                }
+            }
+    free(x);
+    free(out);
+    free(words);
+}
+
+static void test_loops(void) {
+    sn_context context;
+    memset(&context, 0, sizeof context);
+    context.operand[0] = context.operand[1] = context.out = ieee(4, 3);
+    context.env = mode(SN_NEAREST_EVEN);
+    sn_context *contexts[] = {&context};
+    sn_context_table table = {contexts, 1, 0};
+    sn_loop_data plain = {&table, 0}, flagged = {&table, 1};
+    sn_u8 a[300], b[300], out[300], flags[300], lookup[300], *entries = malloc(65536);
+    sn_u32 random = 0;
+    sn_u64 handle = 0, wrong = 7;
+    for (int i = 0; i < 300; i++) {
+        a[i] = (sn_u8)next();
+        b[i] = (sn_u8)next();
+    }
+    char *args[] = {(char *)a, (char *)b, (char *)&random, (char *)&handle, (char *)out, (char *)flags};
+    const ptrdiff_t n = 300, steps[] = {1, 1, 0, 0, 1, 1};
+    sn_loop_for(SN_OP_add, 1)(args, &n, steps, &flagged);
+    sn_fill_table(SN_OP_add, &context, entries);
+    context.table = entries;
+    args[4] = (char *)lookup;
+    sn_loop_for(SN_OP_add, 1)(args, &n, steps, &plain);
+    CHECK(memcmp(out, lookup, 300) == 0, "the table equals the definition");
+    args[3] = (char *)&wrong;
+    sn_loop_for(SN_OP_add, 1)(args, &n, steps, &flagged);
+    CHECK(table.bad_handle && flags[0] == 0xff, "a handle out of range is noticed");
+    CHECK(sn_loop_for(SN_OP_add, 3) == NULL && sn_loop_for(-1, 1) == NULL, "no such loop");
+    free(entries);
+}
+
+int main(void) {
+    test_philox();
+    test_binary32_against_cpu();
+    test_convert_round_trip();
+    test_modes_bracket();
+    test_stochastic_counts();
+    test_fixed();
+    test_signed_zero_and_invalid();
+    test_quantize_kernels();
+    test_loops();
+    printf("%d passed, %d failed\n", checks - failures, failures);
+    return failures != 0;
+}

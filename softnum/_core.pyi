@@ -1,0 +1,82 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LANES: int
+OPERATIONS: dict[str, tuple[int, int]]
+PRODUCT: dict[str, int]
+UFUNCS: dict[str, np.ufunc]
+UFUNCS_FLAGS: dict[str, np.ufunc]
+
+def available_isas() -> list[str]: ...
+def use_isa(name: str) -> None: ...
+def current_isa() -> str: ...
+def intern_context(operation: str, formats: tuple, out: Any, env: tuple[int, int, int, int]) -> np.uint64: ...
+def tabulate(operation: str, handle: np.uint64) -> None: ...
+def check_handles() -> None: ...
+def philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, int, int, int]: ...
+def philox_key(seed: int, stream: int, domain: int) -> tuple[int, int]: ...
+def elementwise_words(seed: int, stream: int, n: int) -> NDArray[np.uint32]: ...
+def round_exact(
+    sign: int, sig: int, exp: int, sticky: int, fmt: Any, env: tuple[int, int, int, int], random: int
+) -> tuple[int, int]: ...
+def convert_array(
+    codes: NDArray[Any], source: Any, target: Any, env: tuple[int, int, int, int], out: NDArray[Any]
+) -> int: ...
+def overflow_code(fmt: Any, env: tuple[int, int, int, int], sign: int) -> int: ...
+
+class Quantizer:
+    ok: bool
+    def __init__(self, fmt: Any, env: tuple[int, int, int, int]) -> None: ...
+    def __call__(
+        self,
+        x: NDArray[np.float32],
+        out: NDArray[np.float32],
+        words: NDArray[np.uint32] | None,
+        key: tuple[int, int],
+    ) -> bool: ...
+
+class FastGemm:
+    wide: bool
+    def __init__(self, plan: Any) -> None: ...
+    def run(
+        self,
+        a: NDArray[Any],
+        b: NDArray[Any],
+        c: NDArray[Any] | None,
+        out: NDArray[Any],
+        keys: tuple[int, int, int, int],
+        batch: int,
+        m0: int,
+        m1: int,
+        n0: int,
+        n1: int,
+    ) -> None: ...
+
+class DefinitionGemm:
+    def __init__(
+        self,
+        operands: tuple[Any, Any],
+        product: Any,
+        accumulator: Any,
+        outer: Any,
+        product_env: tuple[int, int, int, int],
+        sum_env: tuple[int, int, int, int],
+        outer_env: tuple[int, int, int, int],
+        chunk: int,
+    ) -> None: ...
+    def run(
+        self,
+        a: NDArray[np.uint64],
+        b: NDArray[np.uint64],
+        c: NDArray[np.uint64] | None,
+        out: NDArray[np.uint64],
+        words: NDArray[np.uint32] | None,
+        keys: tuple[int, int, int, int],
+        batch: int,
+        m0: int,
+        m1: int,
+        n0: int,
+        n1: int,
+    ) -> int: ...
