@@ -58,6 +58,20 @@ cdef void fill_env(sn_env *env, tuple e) except *:
     env.rounding, env.overflow, env.tininess, env.stochastic_bits = e
 
 
+# For kernels, whose sources state a format as text: the struct's fields in their order (format.h).
+
+
+def format_facts(fmt):
+    """The fields of a format's sn_format, in the order of its declaration."""
+    cdef sn_format f
+    fill_format(&f, fmt)
+    return (
+        f.kind, f.bits, f.is_signed, f.mantissa_bits, f.emin, f.emax, f.lowest, f.has_zero, f.negative_zero, f.has_inf,
+        f.has_nan, f.nan_is_negative_zero, f.quiet_bit, f.max_code, f.inf_code, f.nan_first, f.nan_code,
+        f.magnitude_mask, f.sign_mask,
+    )
+
+
 # ---- instruction set -------------------------------------------------------------------------------------------------
 
 _ISA_NAMES = {"portable": SN_ISA_PORTABLE, "avx2": SN_ISA_AVX2, "avx512": SN_ISA_AVX512}
