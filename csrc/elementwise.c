@@ -44,7 +44,8 @@ static inline void body(int op, int operands, int width, char **args, ptrdiff_t 
             if (!context) d->table->bad_handle = 1;
         }
         sn_u64 in[3] = {0, 0, 0};
-        for (int k = 0; k < operands; k++) in[k] = load(p[k], width);
+        for (int k = 0; k < operands; k++)
+            in[k] = load(p[k], width);
         sn_u32 flags = 0;
         sn_u64 code = 0;
         if (!context)
@@ -58,7 +59,8 @@ static inline void body(int op, int operands, int width, char **args, ptrdiff_t 
             *(sn_u8 *)flags_out = (sn_u8)flags;
             flags_out += steps[operands + 3];
         }
-        for (int k = 0; k < operands; k++) p[k] += steps[k];
+        for (int k = 0; k < operands; k++)
+            p[k] += steps[k];
         random += steps[operands];
         handle += steps[operands + 1];
         out += steps[operands + 2];
@@ -74,9 +76,11 @@ static int table_loop(char **args, ptrdiff_t n, const ptrdiff_t *steps, const sn
     const sn_u8 *a = (const sn_u8 *)args[0], *b = (const sn_u8 *)args[1];
     sn_u8 *out = (sn_u8 *)args[4];
     if (steps[0] == 1 && steps[1] == 1 && steps[4] == 1)
-        for (ptrdiff_t i = 0; i < n; i++) out[i] = table[(sn_u32)a[i] << 8 | b[i]];
+        for (ptrdiff_t i = 0; i < n; i++)
+            out[i] = table[(sn_u32)a[i] << 8 | b[i]];
     else
-        for (ptrdiff_t i = 0; i < n; i++) out[i * steps[4]] = table[(sn_u32)a[i * steps[0]] << 8 | b[i * steps[1]]];
+        for (ptrdiff_t i = 0; i < n; i++)
+            out[i * steps[4]] = table[(sn_u32)a[i * steps[0]] << 8 | b[i * steps[1]]];
     return 1;
 }
 
@@ -85,7 +89,8 @@ static int table_loop(char **args, ptrdiff_t n, const ptrdiff_t *steps, const sn
         if ((operands) == 2 && (width) == 1 && table_loop(args, count[0], steps, data)) return;                        \
         body(SN_OP_##name, operands, width, args, count[0], steps, data);                                              \
     }
-#define LOOPS(name, operands) LOOP(name, operands, 1) LOOP(name, operands, 2) LOOP(name, operands, 4) LOOP(name, operands, 8)
+#define LOOPS(name, operands)                                                                                          \
+    LOOP(name, operands, 1) LOOP(name, operands, 2) LOOP(name, operands, 4) LOOP(name, operands, 8)
 SN_OPERATIONS(LOOPS)
 
 sn_loop *sn_loop_for(int op, int width) {
@@ -118,6 +123,7 @@ void sn_elementwise_words(sn_u64 seed, sn_u64 stream, sn_u64 start, size_t n, sn
     while (i < n) {
         sn_u64 block = (start + i) / 4;
         sn_philox_words w = sn_philox((sn_u32)block, (sn_u32)(block >> 32), 0, 0, key.w[0], key.w[1]);
-        for (sn_u32 lane = (sn_u32)((start + i) % 4); lane < 4 && i < n; lane++) words[i++] = w.w[lane];
+        for (sn_u32 lane = (sn_u32)((start + i) % 4); lane < 4 && i < n; lane++)
+            words[i++] = w.w[lane];
     }
 }

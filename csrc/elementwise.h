@@ -2,7 +2,8 @@
  *
  * Arguments: the operands' codes, then a uint32 random word per element, then a uint64 handle; results: codes, then (if
  * the loop's data say so) a uint8 of flags. Codes of all operands and the result have the loop's width. A handle is an
- * index into a table of contexts; one outside it makes the loop write code 0 and flags 0xff and set table->bad_handle. */
+ * index into a table of contexts; one outside it makes the loop write code 0 and flags 0xff and set table->bad_handle.
+ */
 #ifndef SOFTNUM_ELEMENTWISE_H
 #define SOFTNUM_ELEMENTWISE_H
 
@@ -45,7 +46,8 @@ sn_loop *sn_loop_for(int op, int width);
 /* Fill the 64 KiB table of a two-operand operation whose formats have at most 8 bits. */
 void sn_fill_table(int op, const sn_context *context, sn_u8 *table);
 
-/* words[i] = word (start + i) mod 4 of Philox counter (start + i) div 4, the elementwise rule of stochastic rounding. */
+/* words[i] = word (start + i) mod 4 of Philox counter (start + i) div 4, the elementwise rule of stochastic rounding.
+ */
 void sn_elementwise_words(sn_u64 seed, sn_u64 stream, sn_u64 start, size_t n, sn_u32 *words);
 
 #endif

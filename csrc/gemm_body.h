@@ -11,8 +11,9 @@
  *   - fixed point: products and sums, as integers of their last place, below 2^22.
  *   - native: binary32 accumulator, one hardware rounding; products exact, or rounded to binary32, or fused.
  * gemm64 (each rounding nearest even or stochastic). Domain: product exact in binary64; precision m + 1 + r <= 52.
- *   The sum is rounded to odd in binary64 (from the exact error of the addition, Knuth's TwoSum), which keeps every later
- *   decision right: nearest for m + 1 + 2 <= 53 (Boldo and Melquiond 2008), and floor(t * 2^r) for m + 1 + r <= 52. */
+ *   The sum is rounded to odd in binary64 (from the exact error of the addition, Knuth's TwoSum), which keeps every
+ * later decision right: nearest for m + 1 + 2 <= 53 (Boldo and Melquiond 2008), and floor(t * 2^r) for m + 1 + r <= 52.
+ */
 #ifndef SOFTNUM_GEMM_BODY_H
 #define SOFTNUM_GEMM_BODY_H
 
@@ -48,20 +49,21 @@ SN_INLINE sn_vf SN_(fma)(sn_vf x, sn_vf y, sn_vf z) {
             c[j] = (double)z[i + j];
         }
         a = SN_(add_odd)(a * b, c);
-        for (int j = 0; j < SN_W; j++) out[i + j] = (float)a[j];
+        for (int j = 0; j < SN_W; j++)
+            out[i + j] = (float)a[j];
     }
     return out;
 }
 
 SN_INLINE sn_vf SN_(round32)(const sn_round32 *r, sn_vf v) {
+    const sn_vf zero = {0};
     sn_vi bits = (sn_vi)v, e = bits & 0x7f800000;
-    e = (sn_vi)SN_SELECT32(e > (sn_i32)r->emin, e, (e ^ e) + (sn_i32)r->emin);
-    e = (sn_vi)SN_SELECT32(e < (sn_i32)r->emax, e, (e ^ e) + (sn_i32)r->emax);
+    e = SN_MAX(e, (sn_vi)zero + (sn_i32)r->emin);
+    e = SN_MIN(e, (sn_vi)zero + (sn_i32)r->emax);
     sn_vf c = (sn_vf)(e + (sn_i32)r->to_constant);
-    sn_vu rounded = (sn_vu)((v + c) - c) | ((sn_vu)bits & r->sign_of_zero);
-    sn_vu zero = rounded ^ rounded;
-    rounded = SN_SELECT32((sn_vf)rounded > r->limit[0], (sn_vf)zero + r->overflow[0], rounded);
-    return (sn_vf)SN_SELECT32((sn_vf)rounded < -r->limit[1], (sn_vf)zero + r->overflow[1], rounded);
+    sn_vf rounded = (sn_vf)((sn_vu)((v + c) - c) | ((sn_vu)bits & r->sign_of_zero));
+    rounded = SN_WHERE_GREATER(rounded, zero + r->limit[0], zero + r->overflow[0], rounded);
+    return SN_WHERE_GREATER(zero - r->limit[1], rounded, zero + r->overflow[1], rounded);
 }
 
 SN_INLINE void SN_(tile32)(const sn_gemm_unit *u, const sn_gemm_args *g, int tile, int product, int native, int fma,
@@ -128,7 +130,8 @@ static void SN_(gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) {
     else if (u->native)
         u->chunk ? SN_(columns32)(u, g, 0, 1, 0, 1) : SN_(columns32)(u, g, 0, 1, 0, 0);
     else if (u->product == SN_PRODUCT_NEAREST)
-        u->chunk ? SN_(columns32)(u, g, SN_PRODUCT_NEAREST, 0, 0, 1) : SN_(columns32)(u, g, SN_PRODUCT_NEAREST, 0, 0, 0);
+        u->chunk ? SN_(columns32)(u, g, SN_PRODUCT_NEAREST, 0, 0, 1)
+                 : SN_(columns32)(u, g, SN_PRODUCT_NEAREST, 0, 0, 0);
     else
         u->chunk ? SN_(columns32)(u, g, 0, 0, 0, 1) : SN_(columns32)(u, g, 0, 0, 0, 0);
 }

@@ -1,6 +1,10 @@
-/* The vocabulary that the isa_*.c share: one body, written in the compiler's vector types, compiled per instruction set.
- * Before including this, an isa_*.c defines SN_(name), which gives a function its suffix, SN_BYTES, the width of a vector,
- * and SN_FMA(x, y, z), x * y + z in binary32 vectors rounded once. A comparison of vectors is a mask, all ones or 0. */
+/* The vocabulary that the isa_*.c share: one body, written in the compiler's vector types, compiled per instruction
+ * set. Before including this, an isa_*.c defines SN_(name), which gives a function its suffix, SN_BYTES, the width of a
+ * vector, and the few operations that vector types lack or compile badly:
+ *   SN_FMA(x, y, z)                  x * y + z in binary32, rounded once
+ *   SN_MAX(a, b), SN_MIN(a, b)       of signed 32-bit integers
+ *   SN_WHERE_GREATER(a, b, yes, no)  yes where a > b (false for NaN), else no, in binary32
+ * A comparison of vectors is a mask, all ones or 0. */
 #ifndef SOFTNUM_ISA_H
 #define SOFTNUM_ISA_H
 

@@ -8,7 +8,11 @@
 #endif
 #define SN_(name) name##_avx2
 #define SN_BYTES 32
-#define SN_FMA(x, y, z) (sn_vf)_mm256_fmadd_ps((__m256)(x), (__m256)(y), (__m256)(z))
+#define SN_FMA(x, y, z) (sn_vf) _mm256_fmadd_ps((__m256)(x), (__m256)(y), (__m256)(z))
+#define SN_MAX(a, b) (sn_vi) _mm256_max_epi32((__m256i)(a), (__m256i)(b))
+#define SN_MIN(a, b) (sn_vi) _mm256_min_epi32((__m256i)(a), (__m256i)(b))
+#define SN_WHERE_GREATER(a, b, yes, no)                                                                                \
+    (sn_vf) _mm256_blendv_ps((__m256)(no), (__m256)(yes), _mm256_cmp_ps((__m256)(a), (__m256)(b), _CMP_GT_OQ))
 #include "gemm_body.h"
 #include "isa.h"
 #include "quantize_body.h"

@@ -2,6 +2,9 @@
 #define SN_(name) name##_portable
 #define SN_BYTES 16
 #define SN_FMA(x, y, z) SN_(fma)(x, y, z)
+#define SN_MAX(a, b) (sn_vi) SN_SELECT32((a) > (b), a, b)
+#define SN_MIN(a, b) (sn_vi) SN_SELECT32((a) < (b), a, b)
+#define SN_WHERE_GREATER(a, b, yes, no) (sn_vf) SN_SELECT32((a) > (b), yes, no)
 #include "gemm_body.h"
 #include "isa.h"
 #include "quantize_body.h"

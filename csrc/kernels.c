@@ -136,8 +136,10 @@ static sn_u32 step_word(const sn_mad_unit *u, const sn_gemm_codes *g, ptrdiff_t 
 sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_gemm_codes *g) {
     sn_u32 flags = 0;
     const sn_format *fs = &u->accumulator, *fo = u->chunk ? &u->outer : &u->accumulator;
-    const int random_product = !u->fused && sn_is_stochastic(&u->product_env), random_sum = sn_is_stochastic(&u->sum_env);
-    const ptrdiff_t chunks = u->chunk ? (g->k + (ptrdiff_t)u->chunk - 1) / (ptrdiff_t)u->chunk : 0, steps = g->k + chunks;
+    const int random_product = !u->fused && sn_is_stochastic(&u->product_env),
+              random_sum = sn_is_stochastic(&u->sum_env);
+    const ptrdiff_t chunks = u->chunk ? (g->k + (ptrdiff_t)u->chunk - 1) / (ptrdiff_t)u->chunk : 0,
+                    steps = g->k + chunks;
     for (ptrdiff_t row = g->m0; row < g->m1; row++)
         for (ptrdiff_t j = 0; j < g->n; j++) {
             const ptrdiff_t column = g->n0 + j;
@@ -150,7 +152,8 @@ sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_gemm_codes *g) {
                     acc = sn_fma(&u->operand_a, x, &u->operand_b, y, fs, acc, fs, &u->sum_env, word, &flags);
                 } else {
                     sn_u32 first = random_product ? step_word(u, g, row, column, (sn_u64)k, steps, 0) : 0;
-                    sn_u64 p = sn_multiply(&u->operand_a, x, &u->operand_b, y, &u->product, &u->product_env, first, &flags);
+                    sn_u64 p =
+                        sn_multiply(&u->operand_a, x, &u->operand_b, y, &u->product, &u->product_env, first, &flags);
                     acc = sn_add(fs, acc, &u->product, p, fs, &u->sum_env, word, &flags);
                 }
                 if (u->chunk && (--left == 0 || k == g->k - 1)) {

@@ -7,21 +7,22 @@
 
 #include "softnum/softnum.h"
 
-/* ---- quantize binary32 values ------------------------------------------------------------------------------------- */
+/* ---- quantize binary32 values -------------------------------------------------------------------------------------
+ */
 
 /* Domain: signed float formats with 1 <= m <= 23, subnormals, emax <= 127 and emin - m >= -149. All rounding modes. */
 typedef struct {
     sn_i32 mantissa_bits;
-    sn_i32 biased_emin;          /* emin + 127 */
-    sn_u32 quantum;              /* binary32 bits of 2^(emin - m) */
-    sn_u32 max;                  /* binary32 bits of the largest finite value */
-    sn_u32 overflow[2];          /* what a finite value beyond it becomes: [positive, negative] */
-    sn_u32 infinity[2];          /* what an infinity becomes */
-    sn_u32 nan;                  /* what a NaN becomes */
-    sn_u32 sign_of_zero;         /* 0x80000000 if the format has -0 */
-    sn_i32 rounding;             /* SN_NEAREST_EVEN ... */
+    sn_i32 biased_emin;  /* emin + 127 */
+    sn_u32 quantum;      /* binary32 bits of 2^(emin - m) */
+    sn_u32 max;          /* binary32 bits of the largest finite value */
+    sn_u32 overflow[2];  /* what a finite value beyond it becomes: [positive, negative] */
+    sn_u32 infinity[2];  /* what an infinity becomes */
+    sn_u32 nan;          /* what a NaN becomes */
+    sn_u32 sign_of_zero; /* 0x80000000 if the format has -0 */
+    sn_i32 rounding;     /* SN_NEAREST_EVEN ... */
     sn_i32 stochastic_bits;
-    sn_i32 no_nan;               /* a NaN has no result: reported */
+    sn_i32 no_nan; /* a NaN has no result: reported */
 } sn_quantize32;
 
 /* Prepare; returns 0 if the format lies outside the domain. */
@@ -34,19 +35,19 @@ enum { SN_PRODUCT_EXACT = 0, SN_PRODUCT_NEAREST = 1, SN_PRODUCT_STOCHASTIC = 2 }
 /* Rounding to nearest even in binary32 by the magic constant: with C = 1.5 * 2^(E + 23 - m), (x + C) - C.
  * E = the exponent of x within [emin, emax + 1]. */
 typedef struct {
-    sn_u32 emin, emax;     /* those limits, as exponent fields in place (biased, << 23) */
-    sn_u32 to_constant;    /* what added to the exponent field makes C: (23 - m) << 23 | 0x400000 */
-    sn_u32 sign_of_zero;   /* 0x80000000 if there is -0 */
-    float limit[2];        /* largest, and minus the lowest, value */
-    float overflow[2];     /* what replaces values beyond: [positive, negative] */
+    sn_u32 emin, emax;   /* those limits, as exponent fields in place (biased, << 23) */
+    sn_u32 to_constant;  /* what added to the exponent field makes C: (23 - m) << 23 | 0x400000 */
+    sn_u32 sign_of_zero; /* 0x80000000 if there is -0 */
+    float limit[2];      /* largest, and minus the lowest, value */
+    float overflow[2];   /* what replaces values beyond: [positive, negative] */
 } sn_round32;
 
 /* Rounding of a binary64 value, truncated exactly or rounded to odd, to nearest even or stochastically. */
 typedef struct {
     sn_i32 mantissa_bits, biased_emin; /* emin + 1023 */
     sn_i32 stochastic, stochastic_bits;
-    sn_u64 quantum;                    /* binary64 bits of 2^(emin - m) */
-    sn_u64 limit[2], overflow[2];      /* binary64 bits, magnitudes of the limits; whole results of overflow */
+    sn_u64 quantum;               /* binary64 bits of 2^(emin - m) */
+    sn_u64 limit[2], overflow[2]; /* binary64 bits, magnitudes of the limits; whole results of overflow */
     sn_u64 sign_of_zero;
 } sn_round64;
 
@@ -62,9 +63,9 @@ typedef struct {
     sn_u32 batch;
 } sn_gemm_unit;
 
-/* out[m, n] = the unit's sum over k of a[m, k] * b[k, n], starting from c[m, n] (or +0), for m in [m0, m1), n in [0, n).
- * b has rows of ldb >= n rounded up to SN_GEMM_LANES elements, of which those from n on are 0.
- * n0 is added to the column and nothing to the row index in the Philox counters. Canonical NaNs out. */
+/* out[m, n] = the unit's sum over k of a[m, k] * b[k, n], starting from c[m, n] (or +0), for m in [m0, m1), n in [0,
+ * n). b has rows of ldb >= n rounded up to SN_GEMM_LANES elements, of which those from n on are 0. n0 is added to the
+ * column and nothing to the row index in the Philox counters. Canonical NaNs out. */
 enum { SN_GEMM_LANES = 16 };
 
 typedef struct {
@@ -96,7 +97,8 @@ const sn_kernels *sn_kernels_for(int isa);
 sn_u64 sn_fp_enter(void);
 void sn_fp_leave(sn_u64 saved);
 
-/* ---- the definition, for what no fast path covers ------------------------------------------------------------------ */
+/* ---- the definition, for what no fast path covers ------------------------------------------------------------------
+ */
 
 typedef struct {
     sn_format operand_a, operand_b, product, accumulator, outer;

@@ -1,8 +1,8 @@
 /* Quantising binary32 values in integer arithmetic: included once per instruction set, by isa_*.c.
  *
  * Bit patterns of binary32 magnitudes are ordered as the values, and the target's grid is a subset of binary32's: so
- * truncation clears the lowest s bits of the pattern, and rounding up adds 2^s, whatever binade that leads to. Below the
- * target's normal numbers s grows by the distance; from s = 24 on, the only grid points are 0 and the quantum. */
+ * truncation clears the lowest s bits of the pattern, and rounding up adds 2^s, whatever binade that leads to. Below
+ * the target's normal numbers s grows by the distance; from s = 24 on, the only grid points are 0 and the quantum. */
 #ifndef SOFTNUM_QUANTIZE_BODY_H
 #define SOFTNUM_QUANTIZE_BODY_H
 
@@ -30,10 +30,10 @@ SN_INLINE sn_vi SN_(rounds_up)(int mode, sn_vu fraction, sn_vu lost, sn_vi odd, 
         sn_vu t = fraction & ~low, sum = t + (random << (32 - r));
         sn_vi carry = sum < t;
         if (mode == SN_STOCHASTIC_FLOOR) {
-            /* a negative magnitude's ceiling: one more unit of 2^-r, which may carry as well */
-            sn_vi more = negative & (((fraction & low) | lost) != 0);
-            sn_vu next = sum + ((sn_vu)more & ((sn_u32)1 << (32 - r)));
-            carry |= next < sum;
+            /* a negative number is -ceil(t * 2^r) + R: its magnitude goes up where that stays below zero */
+            sn_vu low_random = random << (32 - r);
+            sn_vi more = ((fraction & low) | lost) != 0, down = (t > low_random) | ((t == low_random) & more);
+            carry = (carry & ~negative) | (down & negative);
         }
         return carry;
     }
@@ -91,7 +91,8 @@ SN_INLINE int SN_(quantize_mode)(const sn_quantize32 *q, int mode, const float *
             memcpy(out + i, &result, 4 * take);
     }
     sn_i32 any = 0;
-    for (int i = 0; i < SN_V; i++) any |= bad[i];
+    for (int i = 0; i < SN_V; i++)
+        any |= bad[i];
     return any != 0 && q->no_nan;
 }
 
@@ -107,7 +108,8 @@ SN_INLINE void SN_(words_block)(sn_u64 block, sn_u32 k0, sn_u32 k1, sn_u32 *word
         w[3][i] = p.w[3];
     }
     for (int i = 0; i < SN_WORD_BLOCKS; i++)
-        for (int lane = 0; lane < 4; lane++) words[4 * i + lane] = w[lane][i];
+        for (int lane = 0; lane < 4; lane++)
+            words[4 * i + lane] = w[lane][i];
 }
 
 static int SN_(quantize32)(const sn_quantize32 *q, const float *x, float *out, size_t n, const sn_u32 *words,

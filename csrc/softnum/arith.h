@@ -29,8 +29,8 @@ SN_FN sn_u128 sn_place(const sn_exact *x, sn_i32 unit, sn_i32 *sticky) {
     return sn_u128_shr(x->sig, unit - x->exp);
 }
 
-/* The exact sum of two exact values (without sticky bits), not both zero, with at least 126 bits kept, or as many as the
- * target f can see. A sum that cancels to zero is +0, and -0 in the mode SN_DOWN (6.3). */
+/* The exact sum of two exact values (without sticky bits), not both zero, with at least 126 bits kept, or as many as
+ * the target f can see. A sum that cancels to zero is +0, and -0 in the mode SN_DOWN (6.3). */
 SN_FN sn_exact sn_sum(const sn_format *f, const sn_env *env, sn_exact x, sn_exact y) {
     if (sn_u128_is_zero(x.sig)) return y;
     if (sn_u128_is_zero(y.sig)) return x;
@@ -143,7 +143,8 @@ SN_FN sn_u64 sn_fma(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_u64 b
     sn_i32 signaling = x.kind == SN_SIGNALING_NAN || y.kind == SN_SIGNALING_NAN || z.kind == SN_SIGNALING_NAN;
     if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN) return sn_propagate_nan(fo, signaling, flags);
     sn_i32 inf = x.kind == SN_INF || y.kind == SN_INF;
-    if (inf && (x.kind == SN_ZERO || y.kind == SN_ZERO)) return sn_invalid_result(fo, flags); /* also for c NaN: 7.2 d */
+    if (inf && (x.kind == SN_ZERO || y.kind == SN_ZERO))
+        return sn_invalid_result(fo, flags); /* also for c NaN: 7.2 d */
     if (z.kind >= SN_QUIET_NAN) return sn_propagate_nan(fo, signaling, flags);
     return sn_add_numbers(sn_product(&x, &y), inf, &z, fo, env, random, flags);
 }

@@ -16,8 +16,8 @@ typedef struct {
     sn_i32 lowest;        /* SN_LOWEST_*: what exponent field 0 means */
     sn_i32 has_zero, negative_zero, has_inf;
     sn_i32 has_nan;
-    sn_i32 nan_is_negative_zero; /* the only NaN is nan_code; else every magnitude >= nan_first is one */
-    sn_u64 quiet_bit;            /* a NaN without this bit signals; 0: all NaNs are quiet */
+    sn_i32 nan_is_negative_zero;          /* the only NaN is nan_code; else every magnitude >= nan_first is one */
+    sn_u64 quiet_bit;                     /* a NaN without this bit signals; 0: all NaNs are quiet */
     sn_u64 max_code, inf_code, nan_first; /* magnitude codes */
     sn_u64 nan_code;                      /* the canonical NaN, a whole code */
     sn_u64 magnitude_mask, sign_mask;     /* of a code; sign_mask 0 if unsigned */

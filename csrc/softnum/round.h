@@ -4,8 +4,8 @@
 
 #include "specialize.h"
 
-/* An exact value: (-1)^sign * (sig + s) * 2^exp with s = 0, or 0 < s < 1 if sticky. Sticky implies a sig of at least 126
- * bits, or modular. If modular, the target is fixed point, the value lies far beyond its range, and sig holds the
+/* An exact value: (-1)^sign * (sig + s) * 2^exp with s = 0, or 0 < s < 1 if sticky. Sticky implies a sig of at least
+ * 126 bits, or modular. If modular, the target is fixed point, the value lies far beyond its range, and sig holds the
  * magnitude modulo 2^128. */
 typedef struct {
     sn_u128 sig;
@@ -38,8 +38,8 @@ SN_FN sn_cut sn_cut_at(const sn_exact *x, sn_i32 q) {
     return c;
 }
 
-/* Where the lowest binade is normal, no value lies between 0 and the smallest, (2^m + 1) * 2^(emin - m). For x below it:
- * x in units of that gap, by long division. */
+/* Where the lowest binade is normal, no value lies between 0 and the smallest, (2^m + 1) * 2^(emin - m). For x below
+ * it: x in units of that gap, by long division. */
 SN_FN sn_cut sn_cut_in_gap(const sn_exact *x, const sn_format *f) {
     sn_cut c;
     sn_u128 gap = sn_u128_make(((sn_u64)1 << f->mantissa_bits) + 1, 0);
@@ -81,8 +81,9 @@ SN_FN sn_i32 sn_rounds_up(const sn_env *env, sn_cut c, sn_i32 sign, sn_i32 odd, 
         sn_u64 one = (sn_u64)1 << env->stochastic_bits;
         sn_u64 t = c.fraction >> (32 - env->stochastic_bits);
         sn_u64 lost = c.fraction & (0xffffffffull >> env->stochastic_bits);
-        /* the adder floors in two's complement, which is a ceiling for a negative number's magnitude */
-        if (env->rounding == SN_STOCHASTIC_FLOOR && sign) t += lost != 0 || c.sticky;
+        /* the adder floors in two's complement: a negative number is -ceil(t * 2^r) + R, which stays below zero or not */
+        if (env->rounding == SN_STOCHASTIC_FLOOR && sign)
+            return t + (lost != 0 || c.sticky) > (random & (one - 1));
         return t + (random & (one - 1)) >= one;
     }
     default: return 0; /* SN_TOWARD_ZERO */
@@ -166,12 +167,11 @@ SN_FN sn_u64 sn_round_fixed(const sn_format *f, const sn_env *env, const sn_exac
     return (x->sign ? 0 - magnitude : magnitude) & mask;
 }
 
-/* Round the exact value once into the format and OR the exceptions into *flags. Cannot fail: overflow follows env, and a
- * value without a code (a negative one in e8m0) is INVALID. random: its low env->stochastic_bits bits are used by the
+/* Round the exact value once into the format and OR the exceptions into *flags. Cannot fail: overflow follows env, and
+ * a value without a code (a negative one in e8m0) is INVALID. random: its low env->stochastic_bits bits are used by the
  * stochastic modes only. The sign of a zero is x->sign where the format has -0. */
 SN_FN sn_u64 sn_round_pack(const sn_format *f, const sn_env *env, const sn_exact *x, sn_u32 random, sn_u32 *flags) {
-    return f->kind == SN_FIXED ? sn_round_fixed(f, env, x, random, flags)
-                               : sn_round_float(f, env, x, random, flags);
+    return f->kind == SN_FIXED ? sn_round_fixed(f, env, x, random, flags) : sn_round_float(f, env, x, random, flags);
 }
 
 #endif

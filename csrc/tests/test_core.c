@@ -65,7 +65,8 @@ static sn_u64 next(void) {
     return (sn_u64)w.w[0] << 32 | w.w[1];
 }
 
-/* Patterns where things happen: a random sign, an exponent from an interesting place, a fraction of few or many bits. */
+/* Patterns where things happen: a random sign, an exponent from an interesting place, a fraction of few or many bits.
+ */
 static sn_u32 edge32(void) {
     sn_u64 r = next();
     static const sn_u32 exponents[] = {0, 1, 2, 23, 24, 25, 100, 126, 127, 128, 150, 151, 253, 254, 255};
@@ -99,9 +100,11 @@ static int same32(sn_u64 got, float want) {
 
 static void test_philox(void) {
     sn_philox_words w = sn_philox(0, 0, 0, 0, 0, 0);
-    CHECK(w.w[0] == 0x6627e8d5 && w.w[1] == 0xe169c58d && w.w[2] == 0xbc57ac4c && w.w[3] == 0x9b00dbd8, "Philox of zeros");
+    CHECK(w.w[0] == 0x6627e8d5 && w.w[1] == 0xe169c58d && w.w[2] == 0xbc57ac4c && w.w[3] == 0x9b00dbd8,
+          "Philox of zeros");
     w = sn_philox(~0u, ~0u, ~0u, ~0u, ~0u, ~0u);
-    CHECK(w.w[0] == 0x408f276d && w.w[1] == 0x41c83b0e && w.w[2] == 0xa20bc7c6 && w.w[3] == 0x6d5451fd, "Philox of ones");
+    CHECK(w.w[0] == 0x408f276d && w.w[1] == 0x41c83b0e && w.w[2] == 0xa20bc7c6 && w.w[3] == 0x6d5451fd,
+          "Philox of ones");
 }
 
 static void test_binary32_against_cpu(void) {
@@ -117,7 +120,8 @@ static void test_binary32_against_cpu(void) {
         /* fma(a, 1, b) is a + b, fma(a, b, -0) is a * b */
         sn_u64 one = 0x3f800000, zero = 0x80000000;
         CHECK(same32(sn_fma(&f, a, &f, one, &f, b, &f, &rne, 0, &flags), sum), "fma(%08x, 1, %08x)", a, b);
-        CHECK(product != product || product == 0 || same32(sn_fma(&f, a, &f, b, &f, zero, &f, &rne, 0, &flags), product),
+        CHECK(product != product || product == 0 ||
+                  same32(sn_fma(&f, a, &f, b, &f, zero, &f, &rne, 0, &flags), product),
               "fma(%08x, %08x, -0)", a, b);
     }
     sn_fp_leave(saved);
@@ -153,8 +157,8 @@ static void test_modes_bracket(void) {
             sn_u64 down = sn_convert(&exact, p, &f, &rdn, 0, &flags), up = sn_convert(&exact, p, &f, &rup, 0, &flags);
             sn_u64 zero = sn_convert(&exact, p, &f, &rtz, 0, &flags), away = sn_convert(&exact, p, &f, &raz, 0, &flags);
             int negative = (p >> 63) != 0;
-            CHECK(zero == (negative ? up : down) && away == (negative ? down : up), "%llx * %llx", (unsigned long long)a,
-                  (unsigned long long)b);
+            CHECK(zero == (negative ? up : down) && away == (negative ? down : up), "%llx * %llx",
+                  (unsigned long long)a, (unsigned long long)b);
             CHECK(away - zero <= 1, "neighbours differ by more than a code");
             for (int r = 0; r < SN_ROUNDING_MODES; r++) {
                 sn_env env = mode(r);
@@ -216,7 +220,8 @@ static void test_signed_zero_and_invalid(void) {
 
 /* Every fast quantiser of this CPU against the definition, in every mode, at every length around a vector's. */
 static void test_quantize_kernels(void) {
-    const sn_format b32 = ieee(8, 23), targets[] = {ieee(5, 2), ieee(8, 7), ieee(5, 10), ieee(6, 9), ieee(2, 1), ieee(8, 23)};
+    const sn_format b32 = ieee(8, 23),
+                    targets[] = {ieee(5, 2), ieee(8, 7), ieee(5, 10), ieee(6, 9), ieee(2, 1), ieee(8, 23)};
     enum { N = 4096 };
     float *x = malloc(N * sizeof *x), *out = malloc(N * sizeof *out);
     sn_u32 *words = malloc(N * sizeof *words);
@@ -237,7 +242,8 @@ static void test_quantize_kernels(void) {
                         sn_u64 code = sn_convert(&b32, bits_of(x[i]), &targets[k], &env, words[i], &flags);
                         sn_u64 want = sn_convert(&targets[k], code, &b32, &exact, 0, &flags);
                         CHECK(bits_of(out[i]) == want, "%s, mode %d, format %zu: %08x -> %08x, not %08llx",
-                              sn_kernels_for(isa)->name, r, k, bits_of(x[i]), bits_of(out[i]), (unsigned long long)want);
+                              sn_kernels_for(isa)->name, r, k, bits_of(x[i]), bits_of(out[i]),
+                              (unsigned long long)want);
                     }
                 }
             }
