@@ -85,7 +85,7 @@ def load_data(name: str) -> DataSet:
     --------
     >>> from softnum.train.data import load_data
     >>> data = load_data("digits")
-    >>> len(data.train_y), len(data.test_y), data.train_x.max()
+    >>> len(data.train_y), len(data.test_y), float(data.train_x.max())
     (1352, 445, 1.0)
     """
     if name not in DATA_SETS:

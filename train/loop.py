@@ -152,12 +152,9 @@ def run(
     """
     network = make_network(settings.network, **settings.network_options)
     data = load_data(settings.data)
+    network.check(data.train_x.shape[1], int(data.train_y.max()) + 1)
     numerics = Numerics(design, network.layer_names, seed=seed, threads=threads)
     per_epoch = len(batches(len(data.train_y), settings.batch, seed, 1))
-    files = RunFiles(Path(out) / design.name, numerics.seed, _header(design, network, data, settings, numerics.seed))
-    if not force and files.finished():
-        return files.path
-
     network.initialise(numerics)
     optimiser = SGD(
         network.parameters,
@@ -165,6 +162,10 @@ def run(
         momentum=settings.momentum,
         weight_decay=settings.weight_decay,
     )
+    files = RunFiles(Path(out) / design.name, numerics.seed, _header(design, network, data, settings, numerics.seed))
+    if not force and files.finished():
+        return files.path
+
     state = None if force else files.load()
     epochs_done = _restore(state, network, optimiser)
     iterations = settings.epochs * per_epoch

@@ -128,9 +128,9 @@ class RunFiles:
     def load(self) -> dict | None:
         """The checkpoint, or None if there is none that fits the record."""
         try:
-            with np.load(self.checkpoint_path) as archive:
+            with np.load(io.BytesIO(self.checkpoint_path.read_bytes())) as archive:
                 state = {key: archive[key] for key in archive.files}
-        except (FileNotFoundError, ValueError, zipfile.BadZipFile):
+        except (FileNotFoundError, EOFError, ValueError, zipfile.BadZipFile):
             return None
         size = int(state.get("record_bytes", -1))
         whole = self.path.is_file() and 0 < size <= self.path.stat().st_size

@@ -8,7 +8,6 @@ an error message.
 import functools
 import importlib
 import os
-import sys
 
 import typer
 
@@ -92,7 +91,3 @@ def _version(wanted: bool) -> None:
 def main() -> None:
     """Run the command line (the ``softnum`` program)."""
     build_app()(prog_name="softnum")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -31,9 +31,9 @@ def formats(
 ) -> None:
     """List the named formats, or show one: its facts and, up to 8 bits, the value of every code.
 
-    softnum formats e4m3fn
-
-    softnum formats q4.4
+    \b
+      softnum formats e4m3fn
+      softnum formats q4.4
     """
     import softnum as sn
 
@@ -107,9 +107,7 @@ def _one(sn, fmt) -> dict:
         return facts
     values = sn.decode(np.arange(2**fmt.bits, dtype=fmt.storage_dtype), fmt).tolist()
     facts["values"] = [v if np.isfinite(v) else str(v) for v in values]
-    grid = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title="Value of each code", title_justify="left"
-    )
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     grid.add_column("Code", no_wrap=True)
     for low in range(min(8, len(values))):
         grid.add_column(f"+{low}", justify="right", no_wrap=True)

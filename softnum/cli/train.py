@@ -1,5 +1,6 @@
 """``softnum train``: one network under one design."""
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
@@ -10,13 +11,28 @@ from softnum.cli import exit_codes
 __all__ = ["progress_bar", "register"]
 
 
+@contextlib.contextmanager
 def progress_bar():
-    """A progress bar on stderr, so that stdout holds results only."""
+    """A progress bar on stderr, so that stdout holds results only; it appears with the first step.
+
+    Yields ``step(done, total, text)``; a text of None leaves the last one.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    return Progress(*columns, console=Console(stderr=True))
+    bar = Progress(*columns, console=Console(stderr=True))
+    task = bar.add_task("", total=None)
+
+    def step(done: int, total: int, text: str | None) -> None:
+        bar.start()  # does nothing if it runs
+        bar.update(task, completed=done, total=total, **({} if text is None else {"description": text}))
+
+    try:
+        yield step
+    finally:
+        if bar.live.is_started:  # else stopping would print an empty line
+            bar.stop()
 
 
 def register(app: typer.Typer) -> None:
@@ -59,9 +75,7 @@ def train(
         try:
             options = {"sizes": [int(size) for size in sizes.split(",")]}
         except ValueError:
-            raise ValueError(
-                f"--sizes must be integers with commas between them, like 64,128,10, got {sizes!r}"
-            ) from None
+            raise ValueError(f"--sizes must be integers and commas, like 64,128,10, got {sizes!r}") from None
     else:
         options = {}
     settings = Settings(
@@ -76,17 +90,15 @@ def train(
         evaluate_every=evaluate_every,
     )
     chosen = load_design(design)
-    with progress_bar() as bar:
-        task = bar.add_task(f"{chosen.name}, seed {seed}", total=None)
+    with progress_bar() as step:
 
         def show(iteration: int, iterations: int, accuracy: float | None) -> None:
-            text = {} if accuracy is None else {"description": f"{chosen.name}, seed {seed}: accuracy {accuracy:.3f}"}
-            bar.update(task, completed=iteration, total=iterations, **text)
+            text = None if accuracy is None else f"{chosen.name}, seed {seed}: accuracy {accuracy:.3f}"
+            step(iteration, iterations, text)
 
         path = run(chosen, settings, seed=seed, out=out, force=force, threads=threads, progress=show)
     rows = read_rows(path)
     best = max(row["accuracy"] for row in rows if "accuracy" in row)
     end = "diverged" if rows[-1].get("diverged") else f"loss {rows[-1]['loss']:.4g}"
-    typer.echo(
-        f"{path}: {rows[-1]['iteration']} iterations, {end}, accuracy {rows[-1]['accuracy']:.4f} (best {best:.4f})"
-    )
+    last = rows[-1]
+    typer.echo(f"{path}: {last['iteration']} iterations, {end}, accuracy {last['accuracy']:.4f} (best {best:.4f})")

@@ -109,17 +109,11 @@ def tta(
         reports=reports or (), run_simulator=simulate, progress=lambda line: typer.echo(line, err=True),
     )  # fmt: skip
     if timings is None and variant != "all":
-        variants = [
-            v for v in variants if v.label == {"stated": "stated hardware", "equal-area": "equal area"}[variant]
-        ]
-    with progress_bar() as bar:
-        task = bar.add_task("training", total=len(cases) * len(chosen))
-
-        def show(done: int, total: int, text: str) -> None:
-            bar.update(task, completed=done, total=total, description=f"trained {text}")
-
+        variants = [v for v in variants if v.label == _VARIANTS[variant]]
+    with progress_bar() as step:
         records = run_study(
-            cases, settings, seeds=chosen, out=out / "records", jobs=jobs, force=force, progress=show
+            cases, settings, seeds=chosen, out=out / "records", jobs=jobs, force=force,
+            progress=lambda done, total, text: step(done, total, f"runs trained; last {text}"),
         )  # fmt: skip
     conclude(
         read_records(records), variants, target=target, baseline=base, out=out,

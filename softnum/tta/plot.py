@@ -144,7 +144,16 @@ def _plain(seconds: float) -> str:
 
 def _points(axes, study: Study, looks: dict, *, names: bool) -> None:
     axes.set_xscale("log")
-    finite = [r.tta.low for r in study.designs if r.tta is not None and math.isfinite(r.tta.low)]
+    ends = [
+        value
+        for r in study.designs
+        if r.tta is not None
+        for value in (r.tta.low, r.tta.median, r.tta.high)
+        if math.isfinite(value)
+    ]
+    if ends:  # before drawing, for a single point has no range to scale to; with room for the words beside the points
+        low, high = (math.inf, 0) if names else axes.get_xlim()  # the axis is shared with the panels before
+        axes.set_xlim(min(min(ends) / 2, low), max(max(ends) * 6, high))
     for row, result in enumerate(study.designs):
         _point(axes, row, result, looks[result.design])
     axes.set_yticks(range(len(study.designs)), [result.design for result in study.designs])
@@ -154,16 +163,6 @@ def _points(axes, study: Study, looks: dict, *, names: bool) -> None:
     axes.set_title(f"TTA, {study.label}")
     axes.set_xlabel(f"time to {study.metric} ≥ {study.target:g} (median, range over seeds)")
     _seconds_axis(axes)
-    if finite:
-        ends = [
-            value
-            for r in study.designs
-            if r.tta is not None
-            for value in (r.tta.low, r.tta.median, r.tta.high)
-            if math.isfinite(value)
-        ]
-        # room for the words beside the points
-        axes.set_xlim(min(min(ends) / 2, axes.get_xlim()[0]), max(max(ends) * 6, axes.get_xlim()[1]))
 
 
 def _point(axes, row: int, result: DesignResult, look: dict) -> None:

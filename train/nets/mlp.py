@@ -36,6 +36,13 @@ class MLP:
         """The network as plain data for a record."""
         return {"name": self.name, "sizes": list(self.sizes)}
 
+    def check(self, features: int, classes: int) -> None:
+        """Raise ValueError if data of so many features and classes do not fit the network."""
+        if features != self.sizes[0]:
+            raise ValueError(f"the network takes {self.sizes[0]} inputs, the data have {features} features a sample")
+        if classes > self.sizes[-1]:
+            raise ValueError(f"the network has {self.sizes[-1]} outputs, the data have {classes} classes")
+
     def gemms(self, batch: int) -> list[dict]:
         """The matrix products of one training iteration, in the order in which they are computed.
 
@@ -89,8 +96,6 @@ class MLP:
         -------
         Tensor (B, outputs)
         """
-        if x.value.ndim != 2 or x.value.shape[1] != self.sizes[0]:
-            raise ValueError(f"the network takes (batch, {self.sizes[0]}) inputs, got {x.value.shape}")
         for index in range(len(self.layer_names)):
             weight, bias = self.parameters[2 * index : 2 * index + 2]
             if index:

@@ -1,0 +1,263 @@
+"""The command line: what it prints, what it writes, its exit codes."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import softnum as sn
+from softnum.cli import VERBS, build_app
+
+DESIGN = """
+description = "as a-float32"
+[hardware]
+array = [32, 32]
+sram_bytes = { ifmap = 65536, filter = 65536, ofmap = 65536 }
+bandwidth = "16 GB/s"
+clock = "1 GHz"
+"""
+
+
+def softnum(*arguments):
+    return CliRunner().invoke(build_app(), [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def test_help_teaches():
+    result = softnum("--help")
+    assert result.exit_code == 0
+    for verb in VERBS:
+        assert f"  {verb} " in result.output
+        assert "--out" in softnum(verb, "--help").output
+    assert "Exit codes: 0 done, 1 a check failed, 2 unusable input" in result.output
+
+
+def test_version_and_no_arguments():
+    assert softnum("--version").output == f"softnum {sn.__version__}\n"
+    assert "Usage:" in softnum().output
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; from softnum.cli import build_app; build_app();"
+        "bad = {'sklearn', 'matplotlib', 'numba', 'joblib', 'softnum.train', 'softnum.tta'} & set(sys.modules);"
+        "sys.exit(bool(bad))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_formats_lists_every_name(tmp_path):
+    out = tmp_path / "formats.json"
+    result = softnum("formats", "--out", out)
+    assert result.exit_code == 0
+    rows = json.loads(out.read_text())
+    assert [row["name"] for row in rows] == sn.format_names()
+    for name in sn.format_names():
+        assert f" {name} " in result.output
+
+
+@pytest.mark.parametrize("name", ["e5m2", "e4m3fn", "q4.4", "e2m1fn", "binary8p3se"])
+def test_formats_shows_every_value(name, tmp_path):
+    out = tmp_path / "format.json"
+    result = softnum("formats", name, "--out", out)
+    assert result.exit_code == 0 and "Value of each code" in result.output
+    fmt = sn.format(name)
+    want = sn.decode(np.arange(2**fmt.bits, dtype=np.uint8), fmt)
+    got = np.array([float(v) for v in json.loads(out.read_text())["values"]])
+    np.testing.assert_array_equal(got, want)
+    assert f"{fmt.max:.6g}" in result.output
+
+
+@pytest.mark.parametrize("name", ["binary64", "e15m40", "uq8.8"])
+def test_formats_shows_the_facts_of_wide_formats(name):
+    result = softnum("formats", name)
+    assert result.exit_code == 0 and "Value of each code" not in result.output
+    assert f"bits                {sn.format(name).bits}" in result.output or "bits" in result.output
+
+
+def test_formats_unknown():
+    result = softnum("formats", "e4m3f")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("softnum: error: unknown format 'e4m3f'; did you mean")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_train_writes_a_record(tmp_path):
+    arguments = (
+        "train",
+        "mlp",
+        "--design",
+        "a-float32",
+        "--data",
+        "digits",
+        "--epochs",
+        2,
+        "--seed",
+        1,
+        "--out",
+        tmp_path,
+    )
+    result = softnum(*arguments)
+    assert result.exit_code == 0
+    record = tmp_path / "a-float32" / "seed-1.jsonl"
+    assert str(record) in result.stdout.replace("\n", "") and "84 iterations" in result.stdout.replace("\n", "")
+    rows = [json.loads(line) for line in record.read_text().splitlines()]
+    assert rows[-1]["finished"] is True and rows[0]["config"]["epochs"] == 2
+    kept = record.read_bytes()
+    assert softnum(*arguments).exit_code == 0 and record.read_bytes() == kept
+    changed = softnum(*arguments, "--batch", 64)
+    assert changed.exit_code == 2 and "config.batch is 64 and was 32" in changed.stderr and "--force" in changed.stderr
+    assert record.read_bytes() == kept
+    assert softnum(*arguments, "--batch", 64, "--force").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("mpl", "--design", "a-float32"), "no network is called 'mpl'; did you mean 'mlp'?"),
+        (("mlp", "--design", "a-float33"), "no design is called 'a-float33'; did you mean 'a-float32'?"),
+        (("mlp", "--design", "gone.toml"), "no design file 'gone.toml'"),
+        (("mlp", "--design", "a-float32", "--data", "mnist"), "no data set is called 'mnist'"),
+        (("mlp", "--design", "a-float32", "--sizes", "64,x"), "--sizes must be integers and commas"),
+        (("mlp", "--design", "a-float32", "--sizes", "9,10"), "the network takes 9 inputs, the data have 64"),
+        (("mlp", "--design", "c-wang-fp8", "--sizes", "64,10"), 'matches no layer of the network'),
+        (("mlp", "--design", "a-float32", "--epochs", "0"), "epochs must be a positive integer, got 0"),
+    ],
+)  # fmt: skip
+def test_train_unusable_input(arguments, message, tmp_path):
+    result = softnum("train", *arguments, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert message in result.stderr and result.stderr.startswith("softnum: error: ")
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
+def test_usage_errors_exit_with_2():
+    assert softnum("train", "mlp").exit_code == 2
+    assert softnum("tta", "--epochs", "many").exit_code == 2
+    assert softnum("nothing").exit_code == 2
+
+
+def test_debug_shows_the_traceback(monkeypatch):
+    monkeypatch.setenv("SOFTNUM_DEBUG", "1")
+    with pytest.raises(ValueError, match="unknown format"):
+        softnum("formats", "nothing")
+
+
+def test_interruption_exits_with_130(monkeypatch, tmp_path):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("softnum.train.run", interrupted)
+    result = softnum("train", "mlp", "--design", "a-float32", "--out", tmp_path)
+    assert result.exit_code == 130 and "interrupted" in result.stderr
+
+
+def test_tta_from_designs_to_results(tmp_path):
+    design = tmp_path / "mine.toml"
+    design.write_text(DESIGN)
+    times = tmp_path / "times.csv"
+    times.write_text("design,iteration,seconds\na-float32,1,2e-3\nmine,1,1e-3\n")
+    out = tmp_path / "out"
+    arguments = (
+        "tta", "--designs", f"a-float32,{design}", "--seeds", "3", "--epochs", "2", "--target", "0.85",
+        "--timings", times, "--out", out, "--jobs", "2",
+    )  # fmt: skip
+    result = softnum(*arguments)
+    assert result.exit_code == 0, result.stderr
+    results = json.loads((out / "results.json").read_text())
+    first, second = results["variants"][0]["designs"]
+    assert (first["design"], second["design"]) == ("a-float32", "mine")
+    # the same arithmetic (the defaults are binary32) on hardware twice as fast
+    assert first["iterations"] == second["iterations"] and second["speedup"] == 2.0
+    assert (out / "tta.png").read_bytes().startswith(b"\x89PNG")
+    records = sorted(path.relative_to(out / "records").as_posix() for path in out.rglob("*.jsonl"))
+    assert records == [f"{name}/seed-{seed}.jsonl" for name in ("a-float32", "mine") for seed in (1, 2, 3)]
+    for seed in (1, 2, 3):
+        rows = [
+            (out / "records" / n / f"seed-{seed}.jsonl").read_text().splitlines()[1:] for n in ("a-float32", "mine")
+        ]
+        assert rows[0] == rows[1]
+    assert "mine" in result.stdout and str(out / "results.json") in result.stdout.replace("\n", "")
+    stamps = [path.stat().st_mtime_ns for path in sorted(out.rglob("*.jsonl"))]
+    assert softnum(*arguments).exit_code == 0
+    assert stamps == [path.stat().st_mtime_ns for path in sorted(out.rglob("*.jsonl"))]
+
+
+@pytest.mark.parametrize(
+    ("variant", "labels"),
+    [("stated", ["stated hardware"]), ("equal-area", ["equal area"]), ("all", ["stated hardware", "equal area"])],
+)
+def test_tta_variants_of_the_hardware(variant, labels, tmp_path):
+    result = softnum(
+        "tta", "--designs", "a-float32,b-binary16", "--seeds", "7,8", "--epochs", "1", "--target", "0.5",
+        "--variant", variant, "--out", tmp_path, "--jobs", "1",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert [v["label"] for v in results["variants"]] == labels
+    assert results["inputs"] == {"designs": ["a-float32", "b-binary16"], "seeds": [7, 8], "epochs": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--designs", "a-float33"), "no design is called 'a-float33'"),
+        (("--seeds", "none"), "--seeds must be a count or a list like 1,2,3, got 'none'"),
+        (("--seeds", "0"), "--seeds must be at least 1, got 0"),
+        (("--target", "95"), "--target must lie in (0, 1], got 95.0"),
+        (("--variant", "both"), "--variant must be one of all, stated, equal-area, got 'both'"),
+        (("--timings", "gone.csv"), "gone.csv"),
+        (("--baseline", "b-binary61"), "did you mean 'b-binary16'?"),
+        (("--designs", "a-float32", "--baseline", "b-binary16"), "b-binary16"),
+    ],
+)
+def test_tta_unusable_input_trains_nothing(arguments, message, tmp_path):
+    result = softnum("tta", *arguments, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert message in result.stderr and result.stderr.startswith("softnum: error: ")
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
+def test_tta_a_malformed_timing_file_costs_no_training(tmp_path):
+    times = tmp_path / "times.csv"
+    times.write_text("design,iteration,seconds\na-float32,1,fast\n")
+    result = softnum("tta", "--designs", "a-float32", "--timings", times, "--out", tmp_path / "out")
+    assert result.exit_code == 2 and "times.csv, line 2" in result.stderr
+    times.write_text("design,iteration,seconds\nb-binary16,1,1e-3\n")
+    result = softnum("tta", "--designs", "a-float32", "--timings", times, "--out", tmp_path / "out")
+    assert result.exit_code == 2 and "'a-float32'" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_tta_a_design_without_hardware_needs_timings(tmp_path):
+    design = tmp_path / "bare.toml"
+    design.write_text('description = "no hardware"\n')
+    arguments = (
+        "tta",
+        "--designs",
+        design,
+        "--seeds",
+        "1",
+        "--epochs",
+        "1",
+        "--target",
+        "0.5",
+        "--out",
+        tmp_path / "out",
+    )
+    result = softnum(*arguments)
+    assert result.exit_code == 2 and "states no [hardware]" in result.stderr
+    times = tmp_path / "times.csv"
+    times.write_text("design,iteration,cycles,clock\nbare,1,1000,1 GHz\n")
+    assert softnum(*arguments, "--timings", times).exit_code == 0
+
+
+def test_tta_a_design_without_a_report_says_what_to_type(tmp_path):
+    design = tmp_path / "big.toml"
+    design.write_text(DESIGN.replace("[32, 32]", "[48, 48]"))
+    result = softnum("tta", "--designs", f"a-float32,{design}", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "no SCALE-Sim report" in result.stderr and "remake" in result.stderr
+    assert not list(tmp_path.rglob("*.jsonl"))
