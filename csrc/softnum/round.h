@@ -81,9 +81,8 @@ SN_FN sn_i32 sn_rounds_up(const sn_env *env, sn_cut c, sn_i32 sign, sn_i32 odd, 
         sn_u64 one = (sn_u64)1 << env->stochastic_bits;
         sn_u64 t = c.fraction >> (32 - env->stochastic_bits);
         sn_u64 lost = c.fraction & (0xffffffffull >> env->stochastic_bits);
-        /* the adder floors in two's complement: a negative number is -ceil(t * 2^r) + R, which stays below zero or not */
-        if (env->rounding == SN_STOCHASTIC_FLOOR && sign)
-            return t + (lost != 0 || c.sticky) > (random & (one - 1));
+        /* the adder floors in two's complement: a negative number is -ceil(t * 2^r) + R, below zero or not */
+        if (env->rounding == SN_STOCHASTIC_FLOOR && sign) return t + (lost != 0 || c.sticky) > (random & (one - 1));
         return t + (random & (one - 1)) >= one;
     }
     default: return 0; /* SN_TOWARD_ZERO */
