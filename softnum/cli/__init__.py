@@ -14,7 +14,7 @@ import typer
 __all__ = ["build_app", "exit_codes", "main"]
 
 #: Verbs in the order of --help: softnum.cli.<verb> has a function register(app).
-VERBS = ("tta", "train", "formats")
+VERBS = ("tta", "train", "formats", "vectors")
 
 _HELP = """What a new arithmetic does to neural-network training, before the hardware exists.
 
@@ -28,6 +28,7 @@ Start here:
   softnum train mlp --design my.toml  train under a design of your own
   softnum tta --designs a-float32,my.toml --simulate
                                       compare it with float32
+  softnum vectors --help              test vectors of an RTL design
 
 Exit codes: 0 done, 1 a check failed, 2 unusable input, 130 interrupted.
 """

@@ -1,0 +1,198 @@
+"""``softnum vectors``: test vectors for a design under test, made or judged."""
+
+import contextlib
+import json
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from softnum.cli import exit_codes
+
+__all__ = ["register"]
+
+#: Fewer vectors than this are done before a progress bar could be read.
+_WORTH_A_BAR = 1 << 21
+
+_HELP = """Make test vectors for a hardware design, or judge what the design made of them.
+
+One vector a line, in Berkeley TestFloat's text: operands (C of an fma last), the random bits of stochastic rounding,
+result, exception flags. Fixed-width hexadecimal: ceil(bits / 4) digits, flags in two (invalid 10, divide by zero 08,
+overflow 04, underflow 02, inexact 01). Lines that begin with # are comments.
+
+\b
+  softnum vectors generate --op multiply --format e5m2 -o mul.txt
+  softnum vectors check mul.txt
+  testfloat_gen f16_mul | softnum vectors check --op multiply --format binary16 --any-nan
+"""
+
+Op = Annotated[str | None, typer.Option(help="Operation: multiply, fma, add, subtract or convert.")]
+Formats = Annotated[
+    str | None, typer.Option("--format", help="The operands' format, or one for each with commas between them.")
+]
+ResultFormat = Annotated[
+    str | None, typer.Option(help="The result's format, where it is another one; convert's target.")
+]
+Rounding = Annotated[
+    str | None,
+    typer.Option(help="Rounding mode, full or short: rne rna rtz rup rdn rto sr.  [default: nearest_even]"),
+]
+Overflow = Annotated[
+    str | None,
+    typer.Option(help="infinity, saturate, saturate_finite or wrap.  [default: infinity; fixed point: saturate]"),
+]
+Tininess = Annotated[
+    str | None, typer.Option(help="When underflow is judged: after or before rounding.  [default: after]")
+]
+StochasticBits = Annotated[int | None, typer.Option(help="r: random bits of a stochastic rounding.  [default: 32]")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the program."""
+    group = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
+    group.command("generate", short_help="Write vectors with softnum's results.")(exit_codes(generate))
+    group.command("check", short_help="Compare results in a file with softnum's.")(exit_codes(check))
+    app.add_typer(group, name="vectors", short_help="Make or check test vectors of a hardware design.")
+
+
+def _formats(text: str | None):
+    """``"e5m2"`` is that name, ``"e5m2,e4m3fn"`` a tuple of two."""
+    names = None if text is None else [part.strip() for part in text.split(",")]
+    return names[0] if names and len(names) == 1 else names and tuple(names)
+
+
+def _given(**options) -> dict:
+    return {key: value for key, value in options.items() if value is not None}
+
+
+@contextlib.contextmanager
+def _bar(text: str, total: int | None):
+    """A callback that shows how many vectors are done, where stderr is a terminal and the work is long."""
+    if not sys.stderr.isatty() or (total is not None and total < _WORTH_A_BAR):
+        yield None
+        return
+    from softnum.cli.train import progress_bar
+
+    with progress_bar() as bar:
+        task = bar.add_task(text, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def generate(
+    op: Op = None,
+    fmt: Formats = None,
+    result_format: ResultFormat = None,
+    rounding: Rounding = None,
+    overflow: Overflow = None,
+    tininess: Tininess = None,
+    stochastic_bits: StochasticBits = None,
+    count: Annotated[
+        int | None,
+        typer.Option("--count", "-n", help="How many.  [default: all, if at most 65536 exist; else 262144]"),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of random operands and random bits. Same options, same file.")] = 0,
+    dialect: Annotated[
+        str, typer.Option(help="softnum (with a header), or testfloat (none: its programs know no comments).")
+    ] = "softnum",
+    header: Annotated[
+        bool | None, typer.Option("--header/--no-header", help="Write the header or not, whatever the dialect.")
+    ] = None,
+    out: Annotated[str, typer.Option("--out", "-o", help="File; - is standard output.")] = "-",
+) -> None:
+    """Write test vectors with correctly rounded results and flags.
+
+    All combinations of operands (and random bits) are written, in order, where --count admits them; without --count,
+    where there are at most 65536. Otherwise half of the vectors are the format's edge cases crossed with each other
+    and the rest is drawn near them: sums that cancel, results at the format's limits, significands that end in long
+    runs.
+
+    \b
+      softnum vectors generate --op multiply --format e5m2 --rounding rne --dialect testfloat -o mul.txt
+      softnum vectors generate --op fma --format binary16 --count 1000000 --seed 7 -o fma.txt
+      softnum vectors generate --op multiply --format e4m3fn,e5m2 --result-format binary16 | ./dut
+      softnum vectors generate --op add --format e6m9 --rounding sr --stochastic-bits 12 -o sr.txt
+
+    Where a result is NaN and its format has no code for it, the result is code 0 with the invalid flag.
+    """
+    from softnum.vectors import VectorSpec, plan, write
+
+    for option, value in (("--op", op), ("--format", fmt)):
+        if value is None:
+            raise ValueError(f"state {option}; for example: softnum vectors generate --op multiply --format e5m2")
+    spec = VectorSpec.make(
+        op, _formats(fmt),
+        **_given(out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess,
+                 stochastic_bits=stochastic_bits),
+    )  # fmt: skip
+    planned = plan(spec, count=count, seed=seed)
+    try:
+        with _bar("vectors", planned.count) as progress:
+            write(planned, out, dialect=dialect, header=header, progress=progress)
+    except BrokenPipeError:
+        # the reader has seen enough (as in `| head`); what Python still holds for it must not fail again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return
+    if out != "-":
+        typer.echo(f"{out}: {planned.count} vectors, {planned.method}", err=True)
+
+
+def check(
+    file: Annotated[
+        str, typer.Argument(help="Vectors with the design's results and flags; - is standard input.")
+    ] = "-",
+    op: Op = None,
+    fmt: Formats = None,
+    result_format: ResultFormat = None,
+    rounding: Rounding = None,
+    overflow: Overflow = None,
+    tininess: Tininess = None,
+    stochastic_bits: StochasticBits = None,
+    any_nan: Annotated[
+        bool, typer.Option("--any-nan", help="Any NaN equals any other; else it must be the canonical one.")
+    ] = False,
+    ignore_flags: Annotated[bool, typer.Option("--ignore-flags", help="Compare results alone.")] = False,
+    ignore_header: Annotated[
+        bool, typer.Option("--ignore-header", help="Take the file's header for a comment.")
+    ] = False,
+    max_failures: Annotated[int, typer.Option(help="How many failures to print; all are counted.")] = 20,
+    out: Annotated[str | None, typer.Option("--out", "-o", help="Also write the report to this file, as JSON.")] = None,
+) -> None:
+    """Compare the results and flags in FILE with softnum's.
+
+    What the options leave out is taken from the file's header; what they state must agree with it. Each failure is
+    printed with its line, operands, what was got and what is right, in hexadecimal and decoded.
+
+    \b
+      softnum vectors check mul.txt
+      softnum vectors check dut.txt --op multiply --format binary16 --rounding rne --ignore-flags
+      ./dut < operands.txt | softnum vectors check --op fma --format e5m2 --any-nan
+
+    Exit codes: 0 all equal, 1 differences, 2 unusable input (the message names file and line).
+    """
+    from softnum.vectors import VectorFileError
+    from softnum.vectors import check as check_vectors
+
+    options = dict(
+        out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess, stochastic_bits=stochastic_bits,
+        any_nan=any_nan, ignore_flags=ignore_flags, ignore_header=ignore_header, max_failures=max_failures,
+    )  # fmt: skip
+    with _bar("vectors", None if file == "-" else os.stat(file).st_size // 10) as progress:
+        try:
+            report = check_vectors(file, op, _formats(fmt), progress=progress, **options)
+        except VectorFileError as error:
+            if error.report is not None:
+                _deliver(error.report, out)
+            raise
+    _deliver(report, out)
+    raise typer.Exit(report.exit_status)
+
+
+def _deliver(report, out: str | None) -> None:
+    if report.failures or report.error is None:
+        typer.echo(str(report))
+    if out is not None:
+        from softnum.vectors.files import atomic_file
+
+        with atomic_file(out) as file:
+            file.write((json.dumps(report.to_dict(), indent=1) + "\n").encode())

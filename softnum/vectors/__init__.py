@@ -1,0 +1,31 @@
+"""Test vectors: operands, results and flags as text, made by softnum or judged by it.
+
+>>> from softnum.vectors import generate
+>>> block = next(generate("multiply", "e4m3fn", rounding="toward_zero"))
+>>> len(block), block.result.dtype
+(65536, dtype('uint8'))
+"""
+
+from softnum.vectors.checker import CheckReport, Failure, check
+from softnum.vectors.files import DIALECTS, header_of, write
+from softnum.vectors.generator import Plan, generate, plan
+from softnum.vectors.spec import Block, Column, VectorSpec
+from softnum.vectors.text import TextLayout, VectorFileError, VectorReader
+
+__all__ = [
+    "DIALECTS",
+    "Block",
+    "CheckReport",
+    "Column",
+    "Failure",
+    "Plan",
+    "TextLayout",
+    "VectorFileError",
+    "VectorReader",
+    "VectorSpec",
+    "check",
+    "generate",
+    "header_of",
+    "plan",
+    "write",
+]

@@ -1,0 +1,109 @@
+"""Vector files out: whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from softnum.vectors.generator import Plan
+from softnum.vectors.text import TextLayout, header_lines
+
+__all__ = ["DIALECTS", "atomic_file", "header_of", "write"]
+
+#: name -> whether a header opens the file by default
+DIALECTS = {"softnum": True, "testfloat": False}
+
+
+@contextlib.contextmanager
+def atomic_file(path) -> Iterator:
+    """A binary file for writing that takes its name only when it is complete; "-" is standard output.
+
+    What is not a regular file (a pipe, /dev/null) is written to directly.
+    """
+    if os.fspath(path) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        with open(target, "wb") as file:
+            yield file
+        return
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{path}: there is no folder {target.parent}")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def header_of(plan: Plan, dialect: str = "softnum") -> dict[str, str]:
+    """What the header of a planned file says."""
+    import softnum
+
+    command = f"softnum vectors generate {plan.spec.options()} --count {plan.count} --seed {plan.seed}"
+    if dialect != "softnum":
+        command += f" --dialect {dialect} --header"
+    return {
+        **plan.spec.facts(),
+        "columns": " ".join(f"{c.name}:{c.bits}" for c in plan.spec.columns),
+        "method": plan.method,
+        "vectors": str(plan.count),
+        "seed": str(plan.seed),
+        "version": softnum.__version__,
+        "command": command,
+    }
+
+
+def write(plan: Plan, path, *, dialect: str = "softnum", header: bool | None = None, progress=None) -> int:
+    """Write the planned vectors as text.
+
+    Parameters
+    ----------
+    plan : Plan
+    path : str or path
+        "-" is standard output. A file appears only when it is complete.
+    dialect : {"softnum", "testfloat"}
+        The vectors read the same in both; TestFloat's own programs know no comments, so its dialect has no header.
+    header : bool, optional
+        Whether to open the file with comment lines that say what it holds; by default as the dialect has it.
+    progress : callable, optional
+        Called with the number of vectors written so far.
+
+    Returns
+    -------
+    int
+        The number of vectors.
+
+    Raises
+    ------
+    ValueError
+        For an unknown dialect.
+    OSError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> from softnum.vectors import VectorSpec, plan, write
+    >>> write(plan(VectorSpec.make("multiply", "e2m1fn"), count=3), "-", dialect="testfloat")  # doctest: +SKIP
+    0 0 0 00
+    """
+    if dialect not in DIALECTS:
+        raise ValueError(f"unknown dialect {dialect!r} (known: {', '.join(DIALECTS)})")
+    layout = TextLayout(plan.spec)
+    done = 0
+    with atomic_file(path) as file:
+        if DIALECTS[dialect] if header is None else header:
+            file.write(header_lines(header_of(plan, dialect)))
+        for block in plan.blocks():
+            file.write(layout.format(block))
+            done += len(block)
+            if progress is not None:
+                progress(done)
+    return done
