@@ -264,7 +264,9 @@ def _encode_objects(x, fmt, env, words):
             )[0]
             continue
         code, flags = _core.round_exact(*_as_exact(value, fmt, wrap), fmt, env, int(words[index]))
-        raise_if_invalid(flags, fmt, f"encode({value!r})")
+        raise_if_invalid(
+            flags, fmt, "encode"
+        )  # without the value: its repr can be long, and is refused past 4300 digits
         out[index] = code
     return out
 
