@@ -39,12 +39,11 @@ def test_every_pair_of_8_bits_stochastic(name, operation, mode):
 @pytest.mark.parametrize("operation", BINARY)
 @pytest.mark.parametrize("name", EIGHT_BITS)
 def test_every_pair_of_8_bits_other_rules_and_tininess(name, operation, mode):
+    """The rules and tininess that the first test leaves out, alternating; the small formats below take all of them."""
     fmt = format_of(name)
-    groups = all_pairs(operation, fmt)
     random = {"stochastic_bits": 2, "random_bits": 3} if mode in STOCHASTIC else {}
-    for rule in overflow_rules(fmt)[1:]:
-        groups.check(fmt, rounding=mode, overflow=rule, **random)
-    groups.check(fmt, rounding=mode, tininess="before", **random)
+    rule = overflow_rules(fmt)[1 + (MODES.index(mode) + BINARY.index(operation)) % 2]
+    all_pairs(operation, fmt).check(fmt, rounding=mode, overflow=rule, tininess="before", **random)
 
 
 SMALL = [
@@ -72,16 +71,15 @@ SMALL_CUSTOM = [
 ]
 
 
-@pytest.mark.parametrize("operation", BINARY)
+@pytest.mark.parametrize("operation", ["add", "multiply"])
 @pytest.mark.parametrize("fmt", [format_of(n) for n in SMALL] + SMALL_CUSTOM, ids=str)
 def test_every_pair_of_few_bits(fmt, operation):
     """All modes, all overflow rules, tininess before and after."""
     groups = all_pairs(operation, fmt)
     for mode in MODES:
         random = {"stochastic_bits": 2, "random_bits": 0xF1} if mode in STOCHASTIC else {}
-        for rule in overflow_rules(fmt):
-            groups.check(fmt, rounding=mode, overflow=rule, **random)
-        groups.check(fmt, rounding=mode, tininess="before", **random)
+        for rule, tininess in zip(overflow_rules(fmt), ("after", "before", "after"), strict=True):
+            groups.check(fmt, rounding=mode, overflow=rule, tininess=tininess, **random)
 
 
 MORE_EIGHT_BITS = [
@@ -94,7 +92,7 @@ MORE_EIGHT_BITS = [
 @pytest.mark.parametrize("name", MORE_EIGHT_BITS)
 def test_every_pair_of_more_8_bit_formats(name, operation):
     fmt = format_of(name)
-    for i, mode in enumerate(DETERMINISTIC):
+    for i, mode in enumerate(DETERMINISTIC[MORE_EIGHT_BITS.index(name) % 2 :: 2]):
         all_pairs(operation, fmt).check(fmt, rounding=mode, overflow=overflow_rules(fmt)[i % 3])
 
 
@@ -128,7 +126,7 @@ def test_every_16_bit_code_converted(source):
 
 def test_the_comparison_catches_a_planted_fault():
     """The library in one mode against the reference in another: each pair of modes must be told apart."""
-    fmt = format_of("e5m2")
+    fmt = format_of("e3m2")
     groups = all_pairs("add", fmt)
 
     class Planted(Groups):
