@@ -22,7 +22,7 @@ from softnum.train.tensor import Tensor, softmax_cross_entropy
 
 __all__ = ["Settings", "run"]
 
-_EVALUATION_SAMPLES = 320
+_EVALUATION_SAMPLES = 160
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Settings:
     learning_rate, momentum, weight_decay : float
         Constants of `SGD`.
     evaluate_every : int, optional
-        Iterations between evaluations on the held-out samples. Default: every 320 samples, at least every iteration.
+        Iterations between evaluations on the held-out samples. Default: every 160 samples, at least every iteration.
         The last iteration is always followed by one.
     """
 

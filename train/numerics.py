@@ -65,16 +65,24 @@ class LayerNumerics:
         )
         self.operand_role = "input" if first else "activations"
 
-    def round(self, role: str, x):
-        """x rounded as the design says for a role, as carriers."""
-        return self._round(self.design.roles[role], x)
+    def round(self, role: str, x, *, of=None):
+        """x rounded as the design says for a role, as carriers.
+
+        of= is a format that all of x are values of: rounding to that same format changes nothing and is left out.
+        """
+        return self._round(self.design.roles[role], x, of)
 
     def round_bias(self, x):
         """A bias rounded to the forward unit's accumulator, with the rounding mode of the role ``weights``."""
-        return self._round(self.bias_rounding, x)
+        return self._round(self.bias_rounding, x, self.format("master"))
 
-    def _round(self, rounding: RoleRounding, x):
-        return self.numerics.backend.quantize(x, rounding, self.numerics.next_key())
+    def format(self, role: str):
+        """The format of a role."""
+        return self.design.roles[role].format
+
+    def _round(self, rounding: RoleRounding, x, of):
+        key = self.numerics.next_key()
+        return x if of == rounding.format else self.numerics.backend.quantize(x, rounding, key)
 
     def matmul(self, key: str, a, b, c=None):
         """a @ b in the unit of a pass; c is the accumulator's initial value."""
@@ -84,7 +92,9 @@ class LayerNumerics:
 
     def weight_gradient(self, product):
         """A scaled gradient with the loss scale divided out (binary64), rounded to ``weight_gradients``."""
-        return self.round("weight_gradients", self.numerics.backend.divide(product, self.numerics.loss_scale))
+        scale = self.numerics.loss_scale
+        of = self.design.units["backward_weight"].outer if scale == 1.0 else None
+        return self.round("weight_gradients", self.numerics.backend.divide(product, scale), of=of)
 
 
 class Numerics:

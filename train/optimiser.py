@@ -52,7 +52,7 @@ class SGD:
             layer, axpy, master = parameter.layer, parameter.backend.axpy, parameter.value
             decayed = layer.round("update.decay", axpy(self.weight_decay, master, parameter.gradient))
             velocity = layer.round("update.momentum", axpy(self.momentum, self.velocities[index], decayed))
-            velocity = layer.round("momentum", velocity)
+            velocity = layer.round("momentum", velocity, of=layer.format("update.momentum"))
             weight = layer.round("update.weight", axpy(-self.learning_rate, velocity, master))
             self.velocities[index] = velocity
-            parameter.value = layer.round("master", weight)
+            parameter.value = layer.round("master", weight, of=layer.format("update.weight"))

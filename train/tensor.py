@@ -146,7 +146,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor, layer) -> Tensor:
     Tensor (B, outputs)
     """
     operand = layer.round(layer.operand_role, x.value)
-    weights = layer.round("weights", weight.value)
+    weights = layer.round("weights", weight.value, of=layer.format("master"))
     start = layer.round_bias(bias.value)
     value = layer.matmul("forward", operand, weights, start)
     return Tensor(value, x.backend, op="linear", parents=(x, weight, bias), saved=(operand, weights, layer))
@@ -157,9 +157,9 @@ def relu(x: Tensor) -> Tensor:
     return Tensor(x.backend.positive_part(x.value), x.backend, op="relu", parents=(x,))
 
 
-def cast(x: Tensor, role: str, layer) -> Tensor:
-    """x rounded to a role of a layer; the gradient passes unchanged ("straight through")."""
-    return Tensor(layer.round(role, x.value), x.backend, op="cast", parents=(x,))
+def cast(x: Tensor, role: str, layer, *, of=None) -> Tensor:
+    """x, values of the format of= if given, rounded to a role of a layer; the gradient passes "straight through"."""
+    return Tensor(layer.round(role, x.value, of=of), x.backend, op="cast", parents=(x,))
 
 
 def add(x: Tensor, y: Tensor) -> Tensor:

@@ -52,7 +52,7 @@ def train(
     momentum: Annotated[float, typer.Option(help="Momentum of SGD.")] = 0.9,
     weight_decay: Annotated[float, typer.Option(help="L2 weight decay of SGD.")] = 1e-4,
     evaluate_every: Annotated[
-        int | None, typer.Option(help="Iterations between evaluations.  [default: every 320 samples]")
+        int | None, typer.Option(help="Iterations between evaluations.  [default: every 160 samples]")
     ] = None,
     threads: Annotated[int, typer.Option(help="Threads of a matrix product; the record does not depend on it.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder; the record is OUT/<design>/seed-<n>.jsonl.")] = Path("runs/train"),
