@@ -17,7 +17,7 @@
 #ifndef SOFTNUM_GEMM_BODY_H
 #define SOFTNUM_GEMM_BODY_H
 
-#include "isa.h"
+#include "quantize_body.h"
 
 enum { SN_TILE32 = 64, SN_TILE64 = 32 };
 
@@ -136,35 +136,9 @@ static void SN_(gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) {
         u->chunk ? SN_(columns32)(u, g, 0, 0, 0, 1) : SN_(columns32)(u, g, 0, 0, 0, 0);
 }
 
-/* v: exact, or rounded to odd. random: the low r bits count. As quantize_bits, in 64 bits. */
-SN_INLINE sn_wf SN_(round64)(const sn_round64 *r, int stochastic, sn_wf v, sn_wu random) {
-    sn_wu bits = (sn_wu)v, sign = bits & 0x8000000000000000u, u = bits ^ sign, zero = u ^ u;
-    sn_wi negative = (sn_wi)sign < 0, field = (sn_wi)(u >> 52), subnormal = field == 0;
-    sn_wu sig = (u & 0xfffffffffffffu) | (~(sn_wu)subnormal & 0x10000000000000u);
-    sn_wi below = (sn_i64)r->biased_emin - (field - subnormal);
-    sn_wi s = (sn_i64)(52 - r->mantissa_bits) + (below & (below > 0)); /* >= 1 */
-    s = (sn_wi)SN_SELECT64(s > 127, (sn_wi)zero + 127, s);             /* further down the fraction is below 2^-64 */
-    sn_wi left = 64 - s, right = s - 64, near = s < 53, up;
-    sn_wu fraction = sig << (left & (left > 0)) >> (right & (right > 0));
-    sn_wi cut = (sn_wi)SN_SELECT64(near, s, (sn_wi)zero + 52);
-    sn_wu one = (zero + 1u) << cut;
-    sn_wu unit = SN_SELECT64(near, one, zero + r->quantum);
-    sn_wu base = u & (0u - one) & (sn_wu)near;
-    if (stochastic) {
-        int shift = 64 - r->stochastic_bits;
-        sn_wu t = fraction >> shift << shift, sum = t + (random << shift);
-        up = sum < t;
-    } else {
-        sn_wi centred = (sn_wi)(fraction ^ 0x8000000000000000u);
-        sn_wi odd = -(sn_wi)((sig >> cut) & 1u) & near;
-        up = (centred > 0) | ((centred == 0) & odd);
-    }
-    sn_wu result = base + (unit & (sn_wu)up);
-    sn_wu out = result | (sign & ((sn_wu)(result != 0) | r->sign_of_zero));
-    sn_wu limit = SN_SELECT64(negative, zero + r->limit[1], zero + r->limit[0]);
-    sn_wu overflow = SN_SELECT64(negative, zero + r->overflow[1], zero + r->overflow[0]);
-    out = SN_SELECT64((sn_wi)result > (sn_wi)limit, overflow, out);
-    return (sn_wf)SN_SELECT64((sn_wi)u > 0x7ff0000000000000, bits, out); /* NaN stays */
+/* v: exact, or rounded to odd. */
+SN_INLINE sn_wf SN_(round64)(const sn_rounding *r, int mode, sn_wf v, sn_wu random) {
+    return (sn_wf)SN_(round_bits64)(r, mode, (sn_wu)v, random);
 }
 
 SN_INLINE void SN_(words64)(const sn_gemm_unit *u, const sn_gemm_args *g, int tile, ptrdiff_t row, ptrdiff_t column,
@@ -184,12 +158,12 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
                            ptrdiff_t row, ptrdiff_t column) {
     const double *a = (const double *)g->a + row * g->lda;
     const double *b = (const double *)g->b + column;
-    const sn_round64 rp = u->product64, rs = u->sum64, ro = u->outer64;
+    const sn_rounding rp = u->product64, rs = u->sum64, ro = u->outer64;
     const int chunked = u->chunk != 0, random = product == SN_PRODUCT_STOCHASTIC || sum_stochastic;
     /* with two stochastic roundings the sum takes the upper half of the word, or a word of its own if r > 16 */
     const int second = u->two_roundings && (rs.stochastic_bits > 16 || rp.stochastic_bits > 16);
     const int sum_shift = u->two_roundings && !second ? 16 : 0;
-    const int vectors = tile / SN_W;
+    const int vectors = tile / SN_W, sum_mode = sum_stochastic ? SN_STOCHASTIC : SN_NEAREST_EVEN;
     ptrdiff_t valid = g->n - column < tile ? g->n - column : tile;
     sn_wf acc[SN_TILE64 / SN_W], outer[SN_TILE64 / SN_W];
     double edge[SN_TILE64] = {0};
@@ -210,18 +184,19 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
         const sn_u32 *w = words[k % 4], *w2 = second ? words2[k % 4] : words[k % 4];
         for (int v = 0; v < vectors; v++) {
             sn_wf p = sn_load_wf(y + v * SN_W) * a[k];
-            if (product == SN_PRODUCT_NEAREST) p = SN_(round64)(&rp, 0, p, (sn_wu){0});
-            if (product == SN_PRODUCT_STOCHASTIC) p = SN_(round64)(&rp, 1, p, sn_load_words(w + v * SN_W));
+            if (product == SN_PRODUCT_NEAREST) p = SN_(round64)(&rp, SN_NEAREST_EVEN, p, (sn_wu){0});
+            if (product == SN_PRODUCT_STOCHASTIC)
+                p = SN_(round64)(&rp, SN_STOCHASTIC, p, sn_load_words64(w + v * SN_W));
             sn_wu word = {0};
-            if (sum_stochastic) word = sn_load_words(w2 + v * SN_W) >> sum_shift;
-            acc[v] = SN_(round64)(&rs, sum_stochastic, SN_(add_odd)(acc[v], p), word);
+            if (sum_stochastic) word = sn_load_words64(w2 + v * SN_W) >> sum_shift;
+            acc[v] = SN_(round64)(&rs, sum_mode, SN_(add_odd)(acc[v], p), word);
         }
         if (chunked && (--left == 0 || k == g->k - 1)) {
             if (sum_stochastic) SN_(words64)(u, g, tile, row, column, reduction, second, words2);
             for (int v = 0; v < vectors; v++) {
                 sn_wu word = {0};
-                if (sum_stochastic) word = sn_load_words(words2[reduction % 4] + v * SN_W) >> sum_shift;
-                outer[v] = SN_(round64)(&ro, sum_stochastic, SN_(add_odd)(outer[v], acc[v]), word);
+                if (sum_stochastic) word = sn_load_words64(words2[reduction % 4] + v * SN_W) >> sum_shift;
+                outer[v] = SN_(round64)(&ro, sum_mode, SN_(add_odd)(outer[v], acc[v]), word);
                 acc[v] = (sn_wf){0};
             }
             reduction++;
@@ -251,7 +226,7 @@ SN_INLINE void SN_(columns64)(const sn_gemm_unit *u, const sn_gemm_args *g, int 
 }
 
 static void SN_(gemm64)(const sn_gemm_unit *u, const sn_gemm_args *g) {
-    int stochastic = u->sum64.stochastic;
+    int stochastic = u->sum64.rounding == SN_STOCHASTIC;
     switch (u->product) {
     case SN_PRODUCT_NEAREST:
         stochastic ? SN_(columns64)(u, g, SN_PRODUCT_NEAREST, 1) : SN_(columns64)(u, g, SN_PRODUCT_NEAREST, 0);

@@ -39,8 +39,14 @@ SN_INLINE sn_wf sn_load_wf(const double *p) {
     return v;
 }
 
+SN_INLINE sn_vu sn_load_words32(const sn_u32 *p) {
+    sn_vu v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
 /* SN_W random words, widened to 64 bits. */
-SN_INLINE sn_wu sn_load_words(const sn_u32 *p) {
+SN_INLINE sn_wu sn_load_words64(const sn_u32 *p) {
     sn_half v;
     memcpy(&v, p, sizeof v);
     return __builtin_convertvector(v, sn_wu);

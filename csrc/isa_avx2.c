@@ -14,11 +14,9 @@
 #define SN_WHERE_GREATER(a, b, yes, no)                                                                                \
     (sn_vf) _mm256_blendv_ps((__m256)(no), (__m256)(yes), _mm256_cmp_ps((__m256)(a), (__m256)(b), _CMP_GT_OQ))
 #include "gemm_body.h"
-#include "isa.h"
-#include "quantize_body.h"
 
 extern const sn_kernels sn_kernels_avx2;
-const sn_kernels sn_kernels_avx2 = {"avx2", SN_(quantize32), SN_(gemm32), SN_(gemm64)};
+const sn_kernels sn_kernels_avx2 = {"avx2", SN_(quantize32), SN_(quantize64), SN_(gemm32), SN_(gemm64)};
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

@@ -15,11 +15,9 @@
 #define SN_WHERE_GREATER(a, b, yes, no)                                                                                \
     (sn_vf) _mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)(a), (__m512)(b), _CMP_GT_OQ), (__m512)(no), (__m512)(yes))
 #include "gemm_body.h"
-#include "isa.h"
-#include "quantize_body.h"
 
 extern const sn_kernels sn_kernels_avx512;
-const sn_kernels sn_kernels_avx512 = {"avx512", SN_(quantize32), SN_(gemm32), SN_(gemm64)};
+const sn_kernels sn_kernels_avx512 = {"avx512", SN_(quantize32), SN_(quantize64), SN_(gemm32), SN_(gemm64)};
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

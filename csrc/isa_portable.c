@@ -6,8 +6,6 @@
 #define SN_MIN(a, b) (sn_vi) SN_SELECT32((a) < (b), a, b)
 #define SN_WHERE_GREATER(a, b, yes, no) (sn_vf) SN_SELECT32((a) > (b), yes, no)
 #include "gemm_body.h"
-#include "isa.h"
-#include "quantize_body.h"
 
 extern const sn_kernels sn_kernels_portable;
-const sn_kernels sn_kernels_portable = {"portable", SN_(quantize32), SN_(gemm32), SN_(gemm64)};
+const sn_kernels sn_kernels_portable = {"portable", SN_(quantize32), SN_(quantize64), SN_(gemm32), SN_(gemm64)};

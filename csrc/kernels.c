@@ -71,31 +71,61 @@ static const sn_format binary32 = {
     .sign_mask = 0x80000000,
 };
 
-/* The binary32 pattern of a code's value; the format's values are binary32 numbers. */
-static sn_u32 binary32_of(const sn_format *f, sn_u64 code) {
+static const sn_format binary64 = {
+    .kind = SN_FLOAT,
+    .bits = 64,
+    .is_signed = 1,
+    .mantissa_bits = 52,
+    .emin = -1022,
+    .emax = 1023,
+    .lowest = SN_LOWEST_SUBNORMAL,
+    .has_zero = 1,
+    .negative_zero = 1,
+    .has_inf = 1,
+    .has_nan = 1,
+    .quiet_bit = 0x8000000000000,
+    .max_code = 0x7fefffffffffffff,
+    .inf_code = 0x7ff0000000000000,
+    .nan_first = 0x7ff0000000000001,
+    .nan_code = 0x7ff8000000000000,
+    .magnitude_mask = 0x7fffffffffffffff,
+    .sign_mask = 0x8000000000000000,
+};
+
+/* The carrier's pattern of a code's value. */
+static sn_u64 pattern(const sn_format *carrier, const sn_format *f, sn_u64 code) {
     const sn_env env = {SN_TOWARD_ZERO, SN_OVERFLOW_INFINITY, SN_TININESS_AFTER, 1};
     sn_u32 flags = 0;
-    return (sn_u32)sn_convert(f, code, &binary32, &env, 0, &flags);
+    return sn_convert(f, code, carrier, &env, 0, &flags);
 }
 
-int sn_quantize32_prepare(const sn_format *f, const sn_env *env, sn_quantize32 *q) {
-    if (f->kind != SN_FLOAT || !f->is_signed || f->lowest != SN_LOWEST_SUBNORMAL || f->mantissa_bits < 1 ||
-        f->mantissa_bits > 23 || f->emax > 127 || f->emin - f->mantissa_bits < -149)
+int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits, sn_rounding *r) {
+    const sn_format *carrier = carrier_bits == 32 ? &binary32 : &binary64;
+    const sn_i32 bias = carrier->emax, fixed = f->kind == SN_FIXED;
+    const sn_i32 emin = fixed ? f->bits - f->mantissa_bits : f->emin, m = fixed ? f->bits : f->mantissa_bits;
+    if (m < 1 || m > carrier->mantissa_bits || emin - m < carrier->emin - carrier->mantissa_bits) return 0;
+    if (fixed) {
+        if (env->overflow == SN_OVERFLOW_WRAP) return 0;
+    } else if (!f->is_signed || f->lowest != SN_LOWEST_SUBNORMAL || f->emax > carrier->emax) {
         return 0;
-    q->mantissa_bits = f->mantissa_bits;
-    q->biased_emin = f->emin + 127;
-    q->quantum = binary32_of(f, 1);
-    q->max = binary32_of(f, f->max_code);
-    q->sign_of_zero = f->negative_zero ? 0x80000000u : 0;
+    }
+    r->mantissa_bits = m;
+    r->biased_emin = emin + bias;
+    r->rounding = env->rounding;
+    r->stochastic_bits = env->stochastic_bits;
+    r->no_nan = !f->has_nan;
+    r->no_infinity = fixed;
+    r->quantum = pattern(carrier, f, 1);
+    r->nan = carrier->nan_code;
+    r->sign_of_zero = f->negative_zero ? carrier->sign_mask : 0;
     for (int sign = 0; sign < 2; sign++) {
         sn_u32 flags = 0;
-        q->overflow[sign] = binary32_of(f, sn_overflowed(f, env, sign, &flags));
-        q->infinity[sign] = binary32_of(f, sn_inf_result(f, env, sign, &flags));
+        sn_u64 lowest = fixed ? f->sign_mask : f->max_code | f->sign_mask; /* unsigned: 0 */
+        r->limit[sign] = pattern(carrier, f, sign ? lowest : f->max_code) & carrier->magnitude_mask;
+        r->overflow[sign] = fixed ? pattern(carrier, f, sign ? lowest : f->max_code)
+                                  : pattern(carrier, f, sn_overflowed(f, env, sign, &flags));
+        r->infinity[sign] = fixed ? r->overflow[sign] : pattern(carrier, f, sn_inf_result(f, env, sign, &flags));
     }
-    q->nan = 0x7fc00000u;
-    q->no_nan = !f->has_nan;
-    q->rounding = env->rounding;
-    q->stochastic_bits = env->stochastic_bits;
     return 1;
 }
 

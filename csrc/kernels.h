@@ -7,26 +7,28 @@
 
 #include "softnum/softnum.h"
 
-/* ---- quantize binary32 values -------------------------------------------------------------------------------------
- */
+/* ---- rounding carriers to a format ------------------------------------------------------------------------------- */
 
-/* Domain: signed float formats with 1 <= m <= 23, subnormals, emax <= 127 and emin - m >= -149. All rounding modes. */
+/* A format and an environment, prepared for rounding binary32 or binary64 patterns in integer arithmetic. Domain:
+ * signed formats whose every value is exact in the carrier, and
+ *   - floats with subnormals and 1 <= m <= 23 (52 in binary64);
+ *   - fixed point that saturates, with integer and fraction bits together at most 23 (52).
+ * All rounding modes. Fixed point is treated as the subnormals of a float whose normal numbers begin at 2^integer bits:
+ * what lies there saturates, however coarsely it is rounded first. */
 typedef struct {
-    sn_i32 mantissa_bits;
-    sn_i32 biased_emin;  /* emin + 127 */
-    sn_u32 quantum;      /* binary32 bits of 2^(emin - m) */
-    sn_u32 max;          /* binary32 bits of the largest finite value */
-    sn_u32 overflow[2];  /* what a finite value beyond it becomes: [positive, negative] */
-    sn_u32 infinity[2];  /* what an infinity becomes */
-    sn_u32 nan;          /* what a NaN becomes */
-    sn_u32 sign_of_zero; /* 0x80000000 if the format has -0 */
-    sn_i32 rounding;     /* SN_NEAREST_EVEN ... */
-    sn_i32 stochastic_bits;
-    sn_i32 no_nan; /* a NaN has no result: reported */
-} sn_quantize32;
+    sn_i32 mantissa_bits, biased_emin;
+    sn_i32 rounding, stochastic_bits;
+    sn_i32 no_nan, no_infinity; /* a NaN, an infinity has no result: reported */
+    sn_u64 quantum;             /* pattern of 2^(emin - m) */
+    sn_u64 limit[2];            /* patterns of the largest, and of minus the lowest value */
+    sn_u64 overflow[2];         /* what a finite value beyond it becomes: [positive, negative] */
+    sn_u64 infinity[2];         /* what an infinity becomes */
+    sn_u64 nan;                 /* what a NaN becomes */
+    sn_u64 sign_of_zero;        /* the pattern of -0 if the format has it */
+} sn_rounding;
 
-/* Prepare; returns 0 if the format lies outside the domain. */
-int sn_quantize32_prepare(const sn_format *f, const sn_env *env, sn_quantize32 *q);
+/* Prepare for carriers of 32 or 64 bits; returns 0 if the format or the overflow rule lies outside the domain. */
+int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits, sn_rounding *r);
 
 /* ---- GEMM -------------------------------------------------------------------------------------------------------- */
 
@@ -42,22 +44,13 @@ typedef struct {
     float overflow[2];   /* what replaces values beyond: [positive, negative] */
 } sn_round32;
 
-/* Rounding of a binary64 value, truncated exactly or rounded to odd, to nearest even or stochastically. */
-typedef struct {
-    sn_i32 mantissa_bits, biased_emin; /* emin + 1023 */
-    sn_i32 stochastic, stochastic_bits;
-    sn_u64 quantum;               /* binary64 bits of 2^(emin - m) */
-    sn_u64 limit[2], overflow[2]; /* binary64 bits, magnitudes of the limits; whole results of overflow */
-    sn_u64 sign_of_zero;
-} sn_round64;
-
 typedef struct {
     sn_i32 product;            /* SN_PRODUCT_* */
     sn_i32 native;             /* sn_gemm32: the accumulator is binary32, rounded by the hardware's own add */
     sn_i32 fused_multiply_add; /* native, and the product needs the hardware's fma */
     sn_i64 chunk;              /* 0: one sum */
     sn_round32 product32, sum32, outer32;
-    sn_round64 product64, sum64, outer64;
+    sn_rounding product64, sum64, outer64;
     sn_u32 key[2], key2[2]; /* Philox keys of domains 1 and 2 */
     sn_i32 two_roundings;   /* both product and sum are stochastic */
     sn_u32 batch;
@@ -77,10 +70,12 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    /* out[i] = x[i] quantised; words: random words or null (then from key, element index start + i); returns 1 if a NaN
-     * had no result. x and out may be the same array. */
-    int (*quantize32)(const sn_quantize32 *q, const float *x, float *out, size_t n, const sn_u32 *words,
-                      const sn_u32 key[2], sn_u64 start);
+    /* out[i] = x[i] rounded to the format; words: random words or null (then from key, element index i); returns 1 if
+     * an element had no result. x and out may be the same array. */
+    int (*quantize32)(const sn_rounding *r, const float *x, float *out, size_t n, const sn_u32 *words,
+                      const sn_u32 key[2]);
+    int (*quantize64)(const sn_rounding *r, const double *x, double *out, size_t n, const sn_u32 *words,
+                      const sn_u32 key[2]);
     void (*gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g);
     void (*gemm64)(const sn_gemm_unit *u, const sn_gemm_args *g);
 } sn_kernels;

@@ -63,28 +63,21 @@ cdef extern from "kernels.h" nogil:
     enum: SN_GEMM_LANES
     enum: SN_ISA_PORTABLE, SN_ISA_AVX2, SN_ISA_AVX512
 
-    ctypedef struct sn_quantize32:
+    ctypedef struct sn_rounding:
         int32_t rounding, stochastic_bits
 
-    int sn_quantize32_prepare(const sn_format *f, const sn_env *env, sn_quantize32 *q) noexcept
+    int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits, sn_rounding *r) noexcept
 
     ctypedef struct sn_round32:
         uint32_t emin, emax, to_constant, sign_of_zero
         float limit[2]
         float overflow[2]
 
-    ctypedef struct sn_round64:
-        int32_t mantissa_bits, biased_emin, stochastic, stochastic_bits
-        uint64_t quantum
-        uint64_t limit[2]
-        uint64_t overflow[2]
-        uint64_t sign_of_zero
-
     ctypedef struct sn_gemm_unit:
         int32_t product, native, fused_multiply_add
         int64_t chunk
         sn_round32 product32, sum32, outer32
-        sn_round64 product64, sum64, outer64
+        sn_rounding product64, sum64, outer64
         uint32_t key[2]
         uint32_t key2[2]
         int32_t two_roundings
@@ -99,8 +92,10 @@ cdef extern from "kernels.h" nogil:
 
     ctypedef struct sn_kernels:
         const char *name
-        int (*quantize32)(const sn_quantize32 *q, const float *x, float *out, size_t n, const uint32_t *words,
-                          const uint32_t *key, uint64_t start) noexcept nogil
+        int (*quantize32)(const sn_rounding *r, const float *x, float *out, size_t n, const uint32_t *words,
+                          const uint32_t *key) noexcept nogil
+        int (*quantize64)(const sn_rounding *r, const double *x, double *out, size_t n, const uint32_t *words,
+                          const uint32_t *key) noexcept nogil
         void (*gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) noexcept nogil
         void (*gemm64)(const sn_gemm_unit *u, const sn_gemm_args *g) noexcept nogil
 

@@ -28,11 +28,11 @@ def overflow_code(fmt: Any, env: tuple[int, int, int, int], sign: int) -> int: .
 
 class Quantizer:
     ok: bool
-    def __init__(self, fmt: Any, env: tuple[int, int, int, int]) -> None: ...
+    def __init__(self, fmt: Any, env: tuple[int, int, int, int], carrier_bits: int) -> None: ...
     def __call__(
         self,
-        x: NDArray[np.float32],
-        out: NDArray[np.float32],
+        x: NDArray[Any],
+        out: NDArray[Any],
         words: NDArray[np.uint32] | None,
         key: tuple[int, int],
     ) -> bool: ...

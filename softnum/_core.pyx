@@ -271,20 +271,22 @@ def convert_array(codes, source, target, tuple env, out):
 
 
 cdef class Quantizer:
-    """binary32 values to a format's values, by the fast path. `ok` is False outside its domain."""
+    """Values to a format's values, by the fast path for carriers of 32 or 64 bits. `ok` is False outside its domain."""
 
-    cdef sn_quantize32 q
+    cdef sn_rounding r
+    cdef int carrier_bits
     cdef readonly bint ok
 
-    def __cinit__(self, fmt, tuple env):
+    def __cinit__(self, fmt, tuple env, int carrier_bits):
         cdef sn_format f
         cdef sn_env e
         fill_format(&f, fmt)
         fill_env(&e, env)
-        self.ok = sn_quantize32_prepare(&f, &e, &self.q)
+        self.carrier_bits = carrier_bits
+        self.ok = sn_rounding_prepare(&f, &e, carrier_bits, &self.r)
 
     def __call__(self, x, out, words, key):
-        """x, out: contiguous float32; words: contiguous uint32 or None, then key words are used. True: a NaN had no code."""
+        """x, out: contiguous carriers; words: contiguous uint32, or None for those of the key. True: one had no result."""
         cdef cnp.ndarray source = x, target = out, bits
         cdef const uint32_t *w = NULL
         cdef uint32_t k[2]
@@ -297,8 +299,12 @@ cdef class Quantizer:
             w = <const uint32_t *>cnp.PyArray_DATA(bits)
         with nogil:
             saved = sn_fp_enter()
-            bad = _kernels.quantize32(&self.q, <const float *>cnp.PyArray_DATA(source),
-                                      <float *>cnp.PyArray_DATA(target), n, w, k, 0)
+            if self.carrier_bits == 32:
+                bad = _kernels.quantize32(&self.r, <const float *>cnp.PyArray_DATA(source),
+                                          <float *>cnp.PyArray_DATA(target), n, w, k)
+            else:
+                bad = _kernels.quantize64(&self.r, <const double *>cnp.PyArray_DATA(source),
+                                          <double *>cnp.PyArray_DATA(target), n, w, k)
             sn_fp_leave(saved)
         return bool(bad)
 
@@ -315,12 +321,13 @@ cdef void fill_round32(sn_round32 *r, spec) except *:
     r.overflow[0], r.overflow[1] = spec.overflow
 
 
-cdef void fill_round64(sn_round64 *r, spec) except *:
-    r.mantissa_bits, r.biased_emin = spec.mantissa_bits, spec.biased_emin
-    r.stochastic, r.stochastic_bits, r.quantum = spec.stochastic, spec.stochastic_bits, spec.quantum
-    r.limit[0], r.limit[1] = spec.limit
-    r.overflow[0], r.overflow[1] = spec.overflow
-    r.sign_of_zero = spec.sign_of_zero
+cdef void prepare(sn_rounding *r, target) except *:
+    cdef sn_format f
+    cdef sn_env e
+    fill_format(&f, target[0])
+    fill_env(&e, target[1])
+    if not sn_rounding_prepare(&f, &e, 64, r):
+        raise ValueError(f"{target[0]} lies outside the domain of rounding in binary64")
 
 
 def overflow_code(fmt, tuple env, sign):
@@ -347,9 +354,9 @@ cdef class FastGemm:
         self.u.chunk = plan.chunk
         self.u.two_roundings = plan.two_roundings
         if plan.wide:
-            fill_round64(&self.u.product64, plan.product_rounding)
-            fill_round64(&self.u.sum64, plan.sum_rounding)
-            fill_round64(&self.u.outer64, plan.outer_rounding)
+            prepare(&self.u.product64, plan.product_rounding)
+            prepare(&self.u.sum64, plan.sum_rounding)
+            prepare(&self.u.outer64, plan.outer_rounding)
         elif not plan.native:
             fill_round32(&self.u.product32, plan.product_rounding)
             fill_round32(&self.u.sum32, plan.sum_rounding)

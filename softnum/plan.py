@@ -67,20 +67,6 @@ class Round32:
 
 
 @dataclass(frozen=True)
-class Round64:
-    """As sn_round64 in csrc/kernels.h."""
-
-    mantissa_bits: int
-    biased_emin: int
-    stochastic: bool
-    stochastic_bits: int
-    quantum: int
-    limit: tuple[int, int]
-    overflow: tuple[int, int]
-    sign_of_zero: int
-
-
-@dataclass(frozen=True)
 class FastPlan:
     """A unit's GEMM on carriers: float32 or, if `wide`, float64."""
 
@@ -90,7 +76,7 @@ class FastPlan:
     fused_multiply_add: bool
     chunk: int
     two_roundings: bool
-    product_rounding: object
+    product_rounding: object  # each a Round32, or, if wide, (format, environment)
     sum_rounding: object
     outer_rounding: object
 
@@ -138,30 +124,16 @@ def _round32(fmt, env, addend: Facts, biggest_sum: int) -> Round32 | None:
     )  # fmt: skip
 
 
-def _bits64(value: float) -> int:
-    return int(np.float64(value).view(np.uint64))
-
-
-def _round64(fmt, env, specials: bool, biggest_sum: int) -> Round64 | None:
+def _round64(fmt, env, specials: bool) -> tuple | None:
+    """The (format, environment) to round to in binary64, or None."""
     if env[0] not in (_NEAREST_EVEN, _STOCHASTIC) or not _rounds_here(fmt, env, specials):
         return None
-    stochastic = env[0] == _STOCHASTIC
-    if fmt.kind == "fixed":
-        # as the subnormals of a float whose normal numbers begin beyond every sum
-        emin = max(biggest_sum + 1, fmt.integer_bits)
-        m = emin + fmt.fraction_bits
-        negative_zero = False
-    else:
-        emin, m, negative_zero = fmt.emin, fmt.mantissa_bits, fmt.negative_zero
-        if fmt.emax > 1000 or not fits(fmt, np.float64):
-            return None
-    if m + 1 + (env[3] if stochastic else 2) > 52 or emin - m < -1022:
+    m = fmt.bits if fmt.kind == "fixed" else fmt.mantissa_bits
+    if m + 1 + (env[3] if env[0] == _STOCHASTIC else 2) > 52 or not fits(fmt, np.float64):
         return None
-    limit = (_bits64(float(fmt.max)), _bits64(abs(float(fmt.min))))
-    return Round64(
-        m, emin + 1023, stochastic, env[3], _bits64(2.0 ** (emin - m)), limit,
-        tuple(_bits64(v) for v in _overflow_values(fmt, env)), 1 << 63 if negative_zero else 0,
-    )  # fmt: skip
+    if fmt.kind == "float" and fmt.emax > 1000:
+        return None
+    return fmt, env
 
 
 def _sum_top(*tops: int) -> int:
@@ -212,15 +184,15 @@ def _wide(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan | N
         kind, addend, rp = "exact", product, None
     else:
         addend = facts(unit.product)
-        rp = _round64(unit.product, product_env, product.specials, product.top)
+        rp = _round64(unit.product, product_env, product.specials)
         if rp is None:
             return None
-        kind = "stochastic" if rp.stochastic else "nearest"
-    rs = _round64(acc, sum_env, addend.specials, _sum_top(facts(acc).top, addend.top))
-    ro = _round64(outer, outer_env, facts(acc).specials, _sum_top(facts(acc).top, facts(outer).top))
+        kind = "stochastic" if product_env[0] == _STOCHASTIC else "nearest"
+    rs = _round64(acc, sum_env, addend.specials)
+    ro = _round64(outer, outer_env, facts(acc).specials)
     if rs is None or ro is None:
         return None
-    two = kind == "stochastic" and rs.stochastic
+    two = kind == "stochastic" and sum_env[0] == _STOCHASTIC
     return FastPlan(True, kind, False, False, unit.chunk or 0, two, rp or rs, rs, ro)
 
 

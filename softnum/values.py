@@ -60,8 +60,8 @@ def raise_if_invalid(flags: int, fmt, what: str) -> None:
 
 
 @lru_cache(maxsize=512)
-def _quantizer(fmt, env) -> _core.Quantizer:
-    return _core.Quantizer(fmt, env)
+def _quantizer(fmt, env, carrier_bits: int) -> _core.Quantizer:
+    return _core.Quantizer(fmt, env, carrier_bits)
 
 
 def native(x) -> np.ndarray:
@@ -145,8 +145,9 @@ def quantize(
             return result
         out[...] = result
         return out
-    if x.dtype == np.float32 and _quantizer(fmt, env).ok:
-        return _quantize_fast(x, fmt, env, stochastic, key, random_bits, out)
+    quantizer = _quantizer(fmt, env, 8 * x.dtype.itemsize)
+    if quantizer.ok:
+        return _quantize_fast(x, fmt, quantizer, stochastic, key, random_bits, out)
     codes = encode(
         x, fmt, rounding=rounding, overflow=overflow, key=key, random_bits=random_bits, stochastic_bits=stochastic_bits
     )
@@ -157,7 +158,7 @@ def quantize(
     return out
 
 
-def _quantize_fast(x, fmt, env, stochastic, key, random_bits, out):
+def _quantize_fast(x, fmt, quantizer, stochastic, key, random_bits, out):
     source = np.ascontiguousarray(x)
     target = out if out is not None and out.flags.c_contiguous and out.flags.aligned else np.empty_like(source)
     if target is out and np.may_share_memory(target, source) and target.ctypes.data != source.ctypes.data:
@@ -168,8 +169,9 @@ def _quantize_fast(x, fmt, env, stochastic, key, random_bits, out):
             words_key = _core.philox_key(*seed_and_stream(key), 0)
         else:
             words = np.ascontiguousarray(random_words(True, key, random_bits, x.shape))
-    if _quantizer(fmt, env)(source, target, words, words_key):
-        raise ValueError(f"quantize: a value is NaN, and {fmt} has no code for it")
+    if quantizer(source, target, words, words_key):
+        what = "NaN or infinite" if fmt.kind == "fixed" else "NaN"
+        raise ValueError(f"quantize: a value is {what}, and {fmt} has no code for it")
     target = target.reshape(x.shape)
     if out is None or target is out:
         return target if out is None else out

@@ -29,6 +29,36 @@ SN_FN sn_u128 sn_place(const sn_exact *x, sn_i32 unit, sn_i32 *sticky) {
     return sn_u128_shr(x->sig, unit - x->exp);
 }
 
+/* x + y in units of 2^exp, where |x| >= |y|; modulo 2^128 if modular, else exp is the exponent of x's top bit less 127.
+ */
+SN_FN sn_exact sn_sum_at(const sn_exact *x, const sn_exact *y, sn_i32 exp, sn_i32 modular) {
+    sn_exact s = sn_exact_make(x->sign, x->sig, exp);
+    s.modular = modular;
+    sn_u128 a = sn_place(x, s.exp, &s.sticky);
+    sn_u128 b = sn_place(y, s.exp, &s.sticky);
+    if (x->sign == y->sign) {
+        s.sig = sn_u128_add(a, b);
+        if (!modular && sn_u128_less(s.sig, a)) { /* carry */
+            s.sticky |= (sn_i32)(s.sig.lo & 1);
+            s.sig = sn_u128_shr(s.sig, 1);
+            s.sig.hi |= (sn_u64)1 << 63;
+            s.exp++;
+        }
+        return s;
+    }
+    s.sig = sn_u128_sub(a, b);
+    if (s.sticky) {
+        s.sig = sn_u128_sub(s.sig, sn_u128_make(0, 1));
+        if (!modular && sn_u128_bit_length(s.sig) < 127) {
+            /* y had 128 bits, lay one place lower and lost one: the difference fits, whatever wraps on the way */
+            s.sticky = 0;
+            s.exp--;
+            s.sig = sn_u128_sub(sn_place(x, s.exp, &s.sticky), sn_place(y, s.exp, &s.sticky));
+        }
+    }
+    return s;
+}
+
 /* The exact sum of two exact values (without sticky bits), not both zero, with at least 126 bits kept, or as many as
  * the target f can see. A sum that cancels to zero is +0, and -0 in the mode SN_DOWN (6.3). */
 SN_FN sn_exact sn_sum(const sn_format *f, const sn_env *env, sn_exact x, sn_exact y) {
@@ -45,34 +75,11 @@ SN_FN sn_exact sn_sum(const sn_format *f, const sn_env *env, sn_exact x, sn_exac
     } else if (top == top_y && x.sign != y.sign && !sn_u128_less(aligned_y, aligned_x)) {
         return sn_exact_make(env->rounding == SN_DOWN, sn_u128_make(0, 0), 0);
     }
-    sn_exact s = sn_exact_make(x.sign, x.sig, top - 128);
-    /* Fixed point sees fixed bits, wherever the highest one is: 2^-60 of its last place and all above, modulo. */
-    if (f->kind == SN_FIXED && top + f->mantissa_bits > 88) {
-        s.exp = -f->mantissa_bits - 60;
-        s.modular = 1;
-    }
-    sn_u128 a = sn_place(&x, s.exp, &s.sticky);
-    sn_u128 b = sn_place(&y, s.exp, &s.sticky);
-    if (x.sign == y.sign) {
-        s.sig = sn_u128_add(a, b);
-        if (!s.modular && sn_u128_less(s.sig, a)) { /* carry */
-            s.sticky |= (sn_i32)(s.sig.lo & 1);
-            s.sig = sn_u128_shr(s.sig, 1);
-            s.sig.hi |= (sn_u64)1 << 63;
-            s.exp++;
-        }
-        return s;
-    }
-    s.sig = sn_u128_sub(a, b);
-    if (s.sticky) {
-        s.sig = sn_u128_sub(s.sig, sn_u128_make(0, 1));
-        if (!s.modular && sn_u128_bit_length(s.sig) < 127) {
-            /* y had 128 bits, lay one place lower and lost one: the difference fits, whatever wraps on the way */
-            s.sticky = 0;
-            s.exp--;
-            s.sig = sn_u128_sub(sn_place(&x, s.exp, &s.sticky), sn_place(&y, s.exp, &s.sticky));
-        }
-    }
+    sn_exact s = sn_sum_at(&x, &y, top - 128, 0);
+    /* Fixed point sees fixed bits, wherever the highest one is: 2^-60 of its last place and all above, modulo. The sum
+     * decides, not its terms: they may lie far beyond the range and cancel. */
+    if (f->kind == SN_FIXED && s.exp + sn_u128_bit_length(s.sig) + f->mantissa_bits > 88)
+        s = sn_sum_at(&x, &y, -f->mantissa_bits - 60, 1);
     return s;
 }
 

@@ -233,10 +233,10 @@ static void test_quantize_kernels(void) {
         for (size_t k = 0; k < sizeof targets / sizeof *targets; k++)
             for (int r = 0; r < SN_ROUNDING_MODES; r++) {
                 sn_env env = mode(r), exact = mode(SN_TOWARD_ZERO);
-                sn_quantize32 q;
-                CHECK(sn_quantize32_prepare(&targets[k], &env, &q), "format %zu lies in the domain", k);
+                sn_rounding q;
+                CHECK(sn_rounding_prepare(&targets[k], &env, 32, &q), "format %zu lies in the domain", k);
                 for (size_t n = 0; n <= N; n += n < 70 ? 1 : N - 70) {
-                    sn_kernels_for(isa)->quantize32(&q, x, out, n, words, NULL, 0);
+                    sn_kernels_for(isa)->quantize32(&q, x, out, n, words, NULL);
                     for (size_t i = 0; i < n; i++) {
                         sn_u32 flags = 0;
                         sn_u64 code = sn_convert(&b32, bits_of(x[i]), &targets[k], &env, words[i], &flags);
