@@ -1,7 +1,7 @@
 """The one module that imports Numba's CUDA target: its simulator, binding of C functions, arrays and launches.
 
-Numba's kernels call a library's entries (entries.py) by name. On a GPU the names are device functions of one C source that
-is linked into the kernel; in the simulator, which cannot link, they are the same C functions of the CPU extension.
+Kernels call a library's entries (entries.py) by name. On a GPU the names are device functions of one C source, which is
+linked into the kernel; in the simulator, which cannot link, they are the same C functions of the CPU extension.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Compile the core and the kernels' entry functions as device code, without a GPU: ``python -m softnum.kernels.check``.
 
 NVRTC comes from PyPI (``nvidia-cuda-nvrtc``) and is called with the options that numba-cuda passes. Warnings count as
-errors, and a floating-point instruction in the result counts as one: the core is integer arithmetic, so that nothing can be
+errors, and so does a floating-point instruction in the result: the core is integer arithmetic, in which nothing can be
 contracted to a fused multiply-add or flushed to zero.
 """
 

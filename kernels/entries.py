@@ -45,7 +45,7 @@ def _plain(fmt) -> tuple[int, int, int, int]:
     return environment(fmt, "nearest_even", None, 32)
 
 
-# ---- random words ------------------------------------------------------------------------------------------------------
+# ---- random words --------------------------------------------------------------------------------------------------
 
 _COUNTER = (
     ("uint64", "block"), ("uint64", "n"), ("uint64", "m"), ("uint64", "batch"), ("uint32", "key0"), ("uint32", "key1"),
@@ -82,7 +82,7 @@ def _word_entry(name: str, shift: int) -> Entry:
     )  # fmt: skip
 
 
-# ---- quantize ----------------------------------------------------------------------------------------------------------
+# ---- quantize ------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=256)
@@ -127,7 +127,7 @@ def _c(kind: str) -> str:
     return {"uint32": "sn_u32", "uint64": "sn_u64"}[kind]
 
 
-# ---- operands and results ----------------------------------------------------------------------------------------------
+# ---- operands and results ------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=256)
@@ -165,7 +165,7 @@ def operand_library(fmt, carrier: str) -> Library:
     return Library(format_text("_carrier", wide) + format_text("_format", fmt), entries)
 
 
-# ---- multiply-add units ------------------------------------------------------------------------------------------------
+# ---- multiply-add units --------------------------------------------------------------------------------------------
 
 
 def two_roundings(unit) -> bool:
@@ -192,17 +192,18 @@ def unit_library(unit, carrier: str) -> Library:
     """A MadUnit's entries, on codes.
 
     ``step(acc, a, b, first, second)`` is one multiply-add with the product's and the sum's random word,
-    ``outer(outer, acc, word)`` adds a chunk to the outer sum, and ``value(code)`` gives the result's bits in the carrier;
-    ``step_invalid`` and ``outer_invalid`` say whether INVALID was raised. ``half0``, ``half1`` and ``first``, ``second``
-    give the random words of a step.
+    ``outer(outer, acc, word)`` adds a chunk to the outer sum, and ``value(code)`` gives the result's bits in the
+    carrier; ``step_invalid`` and ``outer_invalid`` say whether INVALID was raised. ``half0`` and ``half1`` give a Philox
+    block, ``first`` and ``second`` a step's random words from it.
     """
     name, kind = _CARRIERS[carrier]
     wide = format(name)
     a, b = unit.operand
     product_env, sum_env, outer_env = unit.environments
     constants = (
-        format_text("_a", a) + format_text("_b", b) + format_text("_sum", unit.accumulator) + format_text("_out", unit.outer)
-        + format_text("_carrier", wide) + environment_text("_sum_env", sum_env) + environment_text("_out_env", outer_env)
+        format_text("_a", a) + format_text("_b", b) + format_text("_carrier", wide)
+        + format_text("_sum", unit.accumulator) + environment_text("_sum_env", sum_env)
+        + format_text("_out", unit.outer) + environment_text("_out_env", outer_env)
     )  # fmt: skip
     step_body = (
         "const sn_format fa = _a(), fb = _b(), fs = _sum();\nconst sn_env sum = _sum_env();\nsn_u32 flags = 0;\n"

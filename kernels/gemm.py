@@ -26,7 +26,7 @@ _NONE = np.iinfo(np.int64).max
 
 @lru_cache(maxsize=256)
 def operand_kernel(fmt, carrier: str, one_row: bool):
-    """The kernel ``(x, codes, first_bad)``: codes of a matrix of carriers' bits, and the least index of what has none."""
+    """The kernel ``(x, codes, first_bad)``: codes of a matrix of carriers' bits; the least index of what has none."""
     f = _cuda.bind(operand_library(fmt, carrier))
     code, status = f.code, f.status
 
@@ -48,9 +48,9 @@ def operand_kernel(fmt, carrier: str, one_row: bool):
 def gemm_kernel(unit, carrier: str, words: int, has_c: bool, may_fail: bool, tile: int):
     """The kernel of one unit: the sum over k in order, tiles of a and b in shared memory.
 
-    Its arguments: codes a (.., M, K), b (.., K, N), c (.., M, N); index (3, batches), which of a's, b's and c's matrices
-    belong to a batch; random words (batches, M, N, steps, 2) if words is FROM_ARRAY; the Philox keys of domains 1 and 2;
-    out (batches, M, N), bits of the carrier; status (1,), set to 1 where INVALID was raised; and M, N, K.
+    Its arguments: codes a (.., M, K), b (.., K, N), c (.., M, N); index (3, batches), which of a's, b's and c's
+    matrices belong to a batch; random words (batches, M, N, steps, 2) if words is FROM_ARRAY; the Philox keys of domains
+    1 and 2; out (batches, M, N), bits of the carrier; status (1,), set to 1 if INVALID was raised; and M, N, K.
     """
     f = _cuda.bind(unit_library(unit, carrier))
     step, step_invalid, outer_add, outer_invalid, value = f.step, f.step_invalid, f.outer, f.outer_invalid, f.value
@@ -140,7 +140,7 @@ def gemm_kernel(unit, carrier: str, words: int, has_c: bool, may_fail: bool, til
 def _codes(x, fmt, what: str):
     """The operand's codes, contiguous, of shape (matrices, rows, columns), checked to be values of the format."""
     if isinstance(fmt, CustomFormat):
-        raise TypeError(f"matmul: there is no kernel for the value table {fmt}; copy the CUDA arrays to the host first")
+        raise TypeError(f"matmul: no kernel takes the value table {fmt}; copy the CUDA arrays to the host first")
     matrix, one_row = _cuda.rows(x, f"matmul: {what}")
     codes = _cuda.empty(max(x.size, 1), fmt.storage_dtype)
     if x.size:
@@ -203,17 +203,15 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     Raises
     ------
     ValueError, TypeError
-        As `softnum.matmul`; also for operands of a value table (`CustomFormat`), a result that float64 does not hold, and
-        operands of which some lie on the host.
+        As `softnum.matmul`; also for operands of a value table (`CustomFormat`), for a result that float64 does not
+        hold, and if some operands lie on the host.
     """
     if threads is not None:
         raise ValueError(f"matmul: threads={threads!r} is for arrays of the host; CUDA arrays take none")
     a, b = _operand(a, "a"), _operand(b, "b")
     c = None if c is None else _operand(c, "c")
     if a.ndim < 2 or b.ndim < 2:
-        raise ValueError(
-            f"matmul takes (..., M, K) @ (..., K, N), got shapes {tuple(a.shape)} and {tuple(b.shape)}; for vectors use dot"
-        )
+        raise ValueError(f"matmul takes (..., M, K) @ (..., K, N), got shapes {tuple(a.shape)} and {tuple(b.shape)}")
     (m, k), n = tuple(a.shape)[-2:], int(b.shape[b.ndim - 1])
     if int(b.shape[b.ndim - 2]) != k:
         raise ValueError(f"matmul: a has K = {k} columns, b has {int(b.shape[b.ndim - 2])} rows")

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from softnum import _core
+from softnum import _core, backend
 from softnum.array import Array
 from softnum.plan import fits, plan_of
 from softnum.values import decode, encode, quantize, raise_if_invalid, seed_and_stream
@@ -142,6 +142,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     ----------
     a : ndarray of float32 or float64, or Array, shape (..., M, K)
         Values of the unit's first operand format (checked). Leading dimensions broadcast, as in `numpy.matmul`.
+        CUDA arrays (CuPy, PyTorch, Numba; all operands) are multiplied on their device, to the same bits.
     b : the same, shape (..., K, N)
         Values of the second operand format.
     unit : MadUnit
@@ -175,6 +176,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     >>> sn.matmul(a, a.T, unit)  # the sum of forty ones sticks at 16: 16 + 1 rounds back
     array([[16.]], dtype=float32)
     """
+    if any(backend.is_device_array(x) for x in (a, b, c, out)):
+        return backend.matmul(a, b, unit, c, key=key, random_bits=random_bits, threads=threads, out=out)
     result = unit.outer
     a, b = _checked(a, unit.operand[0], "a"), _checked(b, unit.operand[1], "b")
     if a.ndim < 2 or b.ndim < 2:

@@ -8,7 +8,7 @@ from numbers import Integral, Rational
 
 import numpy as np
 
-from softnum import _core
+from softnum import _core, backend
 from softnum.custom import CustomFormat
 from softnum.formats import FixedFormat, format
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, overflow_name, rounding_name
@@ -92,7 +92,8 @@ def quantize(
     Parameters
     ----------
     x : array_like of float32 or float64, any shape
-        The values. Other numbers are taken as float64.
+        The values. Other numbers are taken as float64. A CUDA array (CuPy, PyTorch, Numba) is rounded on its device, to the
+        same bits, and gives a Numba CUDA array.
     fmt : format or str
         The format to round to.
     rounding : str
@@ -132,6 +133,11 @@ def quantize(
     >>> sn.quantize(np.float32([0.3]), "q4.4", rounding="sr", key=7, stochastic_bits=8)
     array([0.3125], dtype=float32)
     """
+    if backend.is_device_array(x):
+        return backend.quantize(
+            x, fmt, rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
+            stochastic_bits=stochastic_bits, out=out,
+        )  # fmt: skip
     fmt = format(fmt)
     x = _float_array(x)
     env = environment(fmt, rounding, overflow, stochastic_bits)
