@@ -6,6 +6,8 @@ before it, and no global state is involved. (Only raw words are used: NumPy prom
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from softnum import ops
@@ -119,15 +121,27 @@ def _mask(bits: int) -> np.uint64:
     return _U(_ONES64 >> (64 - bits)) if bits else _U(0)
 
 
+@lru_cache(maxsize=64)
+def _edges(fmt) -> np.ndarray:
+    table = edge_codes(fmt)
+    table.flags.writeable = False
+    return table
+
+
+def _pick(word, n: int) -> np.ndarray:
+    """A number from 0 to n - 1 (n < 2**31) by the upper half of each word."""
+    return ((word >> _U(32)) * _U(n) >> _U(32)).astype(np.int64)
+
+
 def _float_codes(code, choice, fmt) -> np.ndarray:
     """Codes of a float: half uniform, the rest edge cases, significands that end in long runs, and values near 1."""
     m = fmt.mantissa_bits
-    kind, where = choice & _U(7), choice >> _U(8)
+    kind = choice & _U(7)
     code = code & _mask(fmt.bits)
-    edges = edge_codes(fmt)
-    code = np.where(kind == 4, edges[(where % _U(len(edges))).astype(np.int64)], code)
+    edges = _edges(fmt)
+    code = np.where(kind == 4, edges[_pick(choice, len(edges))], code)
     # a tail of j bits that reads 0...0, 1...1, 10...0 or 10...01: what decides a rounding
-    j = where % _U(m + 1)
+    j = _pick(choice, m + 1).astype(np.uint64)
     low = (_U(1) << j) - _U(1)
     lead = (low + _U(1)) >> _U(1)
     which = choice >> _U(3) & _U(3)
@@ -135,20 +149,20 @@ def _float_codes(code, choice, fmt) -> np.ndarray:
     code = np.where(kind >= 5, code & ~low | tail, code)
     # near 1, so that results neither overflow nor vanish
     top = (1 << fmt.exponent_bits) - 1
-    near = (where >> _U(16)).astype(np.int64) % (2 * m + 5) - (m + 2) + fmt.bias
+    near = _pick(choice << _U(32), 2 * m + 5) - (m + 2) + fmt.bias
     return np.where(kind >= 6, _with_exponent(code, np.clip(near, 0, top), fmt), code)
 
 
 def _fixed_codes(code, choice, fmt) -> np.ndarray:
     """Codes of fixed point: half uniform, the rest edge cases and numbers of every length."""
-    kind, where = choice & _U(7), choice >> _U(8)
-    edges = edge_codes(fmt)
+    kind = choice & _U(7)
+    edges = _edges(fmt)
     left = _U(64 - fmt.bits)
-    shift = where % _U(fmt.bits) + left
+    shift = _pick(choice, fmt.bits).astype(np.uint64) + left
     wide = code << left
     short = (wide.view(np.int64) >> shift.view(np.int64)).view(np.uint64) if fmt.signed else wide >> shift
     code = np.where(kind >= 5, short, code)
-    code = np.where(kind == 4, edges[(where % _U(len(edges))).astype(np.int64)], code)
+    code = np.where(kind == 4, edges[_pick(choice, len(edges))], code)
     return code & _mask(fmt.bits)
 
 
@@ -170,9 +184,9 @@ def _at_exponent(code, exponent, fmt) -> np.ndarray:
 
 def _limit_exponents(word, out) -> np.ndarray:
     """Exponents about the result's limits: from below the smallest value to the lowest normals, or the highest."""
-    low = out.emin - out.mantissa_bits - 2 + (word % _U(out.mantissa_bits + 5)).astype(np.int64)
-    high = out.emax - 2 + (word % _U(4)).astype(np.int64)
-    return np.where(word >> _U(32) & _U(1) == 0, low, high)
+    low = out.emin - out.mantissa_bits - 2 + _pick(word, out.mantissa_bits + 5)
+    high = out.emax - 2 + _pick(word, 4)
+    return np.where(word & _U(8) == 0, low, high)
 
 
 def _negated(code, fmt) -> np.ndarray:
@@ -183,7 +197,7 @@ def _negated(code, fmt) -> np.ndarray:
 
 def _nearby(code, word, fmt) -> np.ndarray:
     """The code moved by -2 to 2."""
-    return (code + word % _U(5) - _U(2)) & _mask(fmt.bits)
+    return (code + _pick(word, 5).astype(np.uint64) - _U(2)) & _mask(fmt.bits)
 
 
 def _as_codes(codes, fmt) -> np.ndarray:
@@ -198,7 +212,7 @@ def _product(codes, spec) -> np.ndarray:
 
 def _related(codes, word, spec: VectorSpec) -> list[np.ndarray]:
     """Half of the rows get operands that meet: sums that cancel or overlap, products and conversions at the limits."""
-    chosen, word = word & _U(3), word >> _U(2)
+    chosen = word & _U(3)
     formats, out = spec.formats, spec.out_fmt
     floats = all(f.kind == "float" for f in (*formats, out))
     codes = list(codes)
@@ -220,16 +234,16 @@ def _related(codes, word, spec: VectorSpec) -> list[np.ndarray]:
         codes[1] = np.where(first, _nearby(like, word, formats[1]), codes[1])
         if floats:
             reach = 2 * max(f.precision for f in formats) + 5
-            gap = (word % _U(reach)).astype(np.int64) - reach // 2
+            gap = _pick(word, reach) - reach // 2
             moved = _at_exponent(codes[1], _exponent(codes[0], formats[0]) + gap, formats[1])
             codes[1] = np.where(second, moved, codes[1])
     elif spec.op == "fma":
         if floats:
-            target = _limit_exponents(word >> _U(1), out) - _exponent(codes[0], formats[0])
-            at_limits = second & (word & _U(1) == 1)
+            target = _limit_exponents(word, out) - _exponent(codes[0], formats[0])
+            at_limits = second & (word & _U(4) == 4)
             codes[1] = np.where(at_limits, _at_exponent(codes[1], target, formats[1]), codes[1])
             reach = 4 * out.precision + 7
-            gap = ((word >> _U(8)) % _U(reach)).astype(np.int64) - reach // 2
+            gap = _pick(word << _U(32), reach) - reach // 2
             exponent = _exponent(codes[0], formats[0]) + _exponent(codes[1], formats[1]) + gap
             codes[2] = np.where(second, _at_exponent(codes[2], exponent, formats[2]), codes[2])
         opposite = _nearby(_negated(_product(codes, spec), formats[2]), word, formats[2])

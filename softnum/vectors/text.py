@@ -25,10 +25,11 @@ _FIRST_HEADER_LINE = "# softnum vectors"
 _BAD = 0xFF
 
 
-def _pair_text() -> np.ndarray:
-    """The two digits of each byte, as one uint16 in memory order."""
-    value = np.arange(256)
-    return np.ascontiguousarray(np.stack([_DIGITS[value >> 4], _DIGITS[value & 15]], 1)).view(np.uint16).ravel()
+def _four_digits() -> np.ndarray:
+    """The four digits of each 16-bit number, as one uint32 in memory order."""
+    value = np.arange(1 << 16)
+    digits = [_DIGITS[value >> shift & 15] for shift in (12, 8, 4, 0)]
+    return np.ascontiguousarray(np.stack(digits, 1)).view(np.uint32).ravel()
 
 
 def _nibbles() -> np.ndarray:
@@ -39,8 +40,16 @@ def _nibbles() -> np.ndarray:
     return table
 
 
-_PAIR_TEXT = _pair_text()
+def _pair_values() -> np.ndarray:
+    """The byte that two digits, read as one uint16 in memory order, stand for; 0xFFFF where one is no digit."""
+    first, second = np.arange(1 << 16, dtype=np.uint16).view(np.uint8).reshape(-1, 2).T
+    high, low = _NIBBLE[first], _NIBBLE[second]
+    return np.where((high == _BAD) | (low == _BAD), 0xFFFF, high.astype(np.uint16) << 4 | low).astype(np.uint16)
+
+
+_FOUR_DIGITS = _four_digits()
 _NIBBLE = _nibbles()
+_PAIR_VALUE = _pair_values()
 
 
 class VectorFileError(ValueError):
@@ -94,11 +103,10 @@ class TextLayout:
         text = np.full((len(block), self.width), _SPACE, np.uint8)
         text[:, -1] = _NEWLINE
         for offset, column, codes in zip(self.offsets, self.columns, block.columns, strict=True):
-            codes = np.ascontiguousarray(codes)
-            size = codes.dtype.itemsize
-            # most significant byte first; then two digits a byte, of which the last `digits` are kept
-            octets = codes.astype(codes.dtype.newbyteorder(">"), copy=False).view(np.uint8)
-            digits = _PAIR_TEXT[octets].view(np.uint8).reshape(len(block), 2 * size)
+            # 16 bits at a time, the most significant first; of all digits the last ones are kept
+            size = max(2, codes.dtype.itemsize)
+            words = codes.astype(f"<u{size}").view("<u2").reshape(len(block), -1)[:, ::-1]
+            digits = _FOUR_DIGITS.take(words, mode="clip").view(np.uint8).reshape(len(block), 2 * size)
             text[:, offset : offset + column.digits] = digits[:, 2 * size - column.digits :]
         return text.tobytes()
 
@@ -115,25 +123,31 @@ class TextLayout:
             return None
         values = []
         for offset, column in zip(self.offsets, self.columns, strict=True):
-            digits = _NIBBLE[text[:, offset : offset + column.digits]]
-            if (digits == _BAD).any():
-                return None
-            codes = self._combine(digits, column)
-            if column.bits % 4 and (codes >> column.bits).any():
+            codes = self._column(text[:, offset : offset + column.digits], column)
+            if codes is None or (column.bits % 4 and (codes >> column.bits).any()):
                 return None
             values.append(codes)
         return self._block(values)
 
     @staticmethod
-    def _combine(digits: np.ndarray, column: Column) -> np.ndarray:
+    def _column(text: np.ndarray, column: Column) -> np.ndarray | None:
+        """The codes that the digits in text, of shape (n, digits), stand for; None if there is another character."""
         dtype = np.dtype(np.uint32 if column.name == "random" else np.uint8)
         if column.format is not None:
             dtype = column.format.storage_dtype
-        octets = np.zeros((len(digits), dtype.itemsize), np.uint8)
-        for place in range(column.digits):  # from the least significant digit
-            octets[:, place // 2] |= digits[:, column.digits - 1 - place] << (4 * (place % 2))
-        codes = octets.view(dtype.newbyteorder("<")).ravel()
-        return codes.astype(dtype, copy=False)
+        odd, pairs = column.digits % 2, column.digits // 2
+        octets = np.zeros((len(text), dtype.itemsize), np.uint8)  # the most significant byte first
+        if odd:
+            first = _NIBBLE[text[:, 0]]
+            if (first == _BAD).any():
+                return None
+            octets[:, dtype.itemsize - pairs - 1] = first
+        if pairs:
+            values = _PAIR_VALUE.take(np.ascontiguousarray(text[:, odd:]).view(np.uint16), mode="clip")
+            if (values > 0xFF).any():
+                return None
+            octets[:, dtype.itemsize - pairs :] = values
+        return octets.view(dtype.newbyteorder(">")).ravel().astype(dtype)
 
     def _block(self, values: list[np.ndarray]) -> Block:
         n = len(self.spec.formats)
