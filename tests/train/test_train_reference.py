@@ -1,0 +1,78 @@
+"""Iterations of training, rounding by rounding and product by product, against softnum.reference."""
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum import reference
+from softnum.train import Numerics, Settings, load_design, run
+
+SAMPLES = 12
+
+
+class Reached(Exception):
+    """Ends a run early."""
+
+
+@pytest.mark.parametrize(
+    ("name", "iteration"),
+    [
+        ("c-wang-fp8", 2),
+        ("d-e6m3-long", 2),
+        ("e-e6m3-chunk", 2),
+        ("f-q44-nearest", 1),
+        ("g-q44-stochastic", 1),
+        ("g-q44-stochastic", 20),  # by then outputs saturate at -8
+    ],
+)
+def test_an_iteration_equals_the_reference(name, iteration, tmp_path, monkeypatch):
+    matmul, quantize, begin = sn.matmul, sn.quantize, Numerics.begin
+    now, checked = [0], {"quantize": 0, "matmul": 0, "saturated": 0}
+    rng = np.random.default_rng(0)
+
+    def watched_begin(self, number, *, evaluation=False):
+        now[0] = 0 if evaluation else number
+        if number > iteration:
+            raise Reached
+        begin(self, number, evaluation=evaluation)
+
+    def watched_quantize(x, fmt, *, rounding, overflow, key, stochastic_bits):
+        y = quantize(x, fmt, rounding=rounding, overflow=overflow, key=key, stochastic_bits=stochastic_bits)
+        if now[0] == iteration:
+            for i in rng.choice(y.size, min(SAMPLES, y.size), replace=False).tolist():
+                bits = {}
+                if rounding == "stochastic":
+                    word = reference.random_word_elementwise(*key, i) & ((1 << stochastic_bits) - 1)
+                    bits = {"stochastic_bits": stochastic_bits, "random_bits": word}
+                code, _ = reference.encode(float(x.flat[i]), fmt, rounding=rounding, overflow=overflow, **bits)
+                assert reference.to_fraction(code, fmt) == float(y.flat[i]), (x.flat[i], fmt, key, i)
+                checked["quantize"] += 1
+        return y
+
+    def watched_matmul(a, b, unit, c=None, *, key, threads):
+        y = matmul(a, b, unit, c, key=key, threads=threads)
+        if now[0] == iteration:
+            codes = [sn.encode(a, unit.operand[0]), sn.encode(b, unit.operand[1])]
+            start = None if c is None else sn.encode(np.broadcast_to(c, y.shape), unit.outer)
+            least = np.argwhere(y == y.min())[:2]  # an element that saturates, where there is one
+            chosen = rng.integers(0, y.shape, (SAMPLES, 2))
+            for m, n in np.concatenate([least, chosen]).tolist():
+                code, flags = reference.mad_dot(
+                    codes[0][m].tolist(), codes[1][:, n].tolist(), operand=unit.operand, accumulator=unit.accumulator,
+                    rounding=unit.rounding, stochastic_bits=unit.stochastic_bits, chunk=unit.chunk,
+                    c=None if start is None else int(start[m, n]), key=key, m=m, n=n,
+                )  # fmt: skip
+                assert reference.to_fraction(code, unit.outer) == float(y[m, n]), (unit, key, m, n)
+                checked["matmul"] += 1
+                checked["saturated"] += bool(flags & sn.Flags.OVERFLOW)
+        return y
+
+    monkeypatch.setattr(sn, "matmul", watched_matmul)
+    monkeypatch.setattr(sn, "quantize", watched_quantize)
+    monkeypatch.setattr(Numerics, "begin", watched_begin)
+    batch = 256 if "e6m3" in name else 32
+    with pytest.raises(Reached):
+        run(load_design(name), Settings(batch=batch), seed=1, out=tmp_path)
+    assert checked["matmul"] >= 7 * (SAMPLES + 1)
+    assert checked["quantize"] > 50
+    assert checked["saturated"] > 0 or iteration < 20
