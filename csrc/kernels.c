@@ -106,8 +106,8 @@ int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits,
     if (m < 1 || m > carrier->mantissa_bits || emin - m < carrier->emin - carrier->mantissa_bits) return 0;
     if (fixed) {
         if (env->overflow == SN_OVERFLOW_WRAP) return 0;
-    } else if (!f->is_signed || f->lowest != SN_LOWEST_SUBNORMAL || f->emax > carrier->emax) {
-        return 0;
+    } else if (!f->is_signed || f->lowest != SN_LOWEST_SUBNORMAL || f->emax > carrier->emax || emin < carrier->emin) {
+        return 0; /* emin: normal numbers that the carrier holds as subnormals have their first bit anywhere */
     }
     r->mantissa_bits = m;
     r->biased_emin = emin + bias;

@@ -11,7 +11,7 @@
 
 /* A format and an environment, prepared for rounding binary32 or binary64 patterns in integer arithmetic. Domain:
  * signed formats whose every value is exact in the carrier, and
- *   - floats with subnormals and 1 <= m <= 23 (52 in binary64);
+ *   - floats with subnormals, 1 <= m <= 23 (52 in binary64), whose normal numbers are normal in the carrier;
  *   - fixed point that saturates, with integer and fraction bits together at most 23 (52).
  * All rounding modes. Fixed point is treated as the subnormals of a float whose normal numbers begin at 2^integer bits:
  * what lies there saturates, however coarsely it is rounded first. */

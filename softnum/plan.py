@@ -116,7 +116,7 @@ def _round32(fmt, env, addend: Facts, biggest_sum: int) -> Round32 | None:
             return None
         return Round32(0, 0, (exponent + 127) << 23 | 0x400000, 0, limit, _overflow_values(fmt, env))
     m = fmt.mantissa_bits
-    if fmt.emax + 24 - m > 127 or fmt.emin + 23 - m < -126 or not fits(fmt, np.float32):
+    if fmt.emax + 24 - m > 127 or fmt.emin < -126 or not fits(fmt, np.float32):
         return None
     return Round32(
         (fmt.emin + 127) << 23, (fmt.emax + 128) << 23, (23 - m) << 23 | 0x400000,
@@ -131,7 +131,7 @@ def _round64(fmt, env, specials: bool) -> tuple | None:
     m = fmt.bits if fmt.kind == "fixed" else fmt.mantissa_bits
     if m + 1 + (env[3] if env[0] == _STOCHASTIC else 2) > 52 or not fits(fmt, np.float64):
         return None
-    if fmt.kind == "float" and fmt.emax > 1000:
+    if fmt.kind == "float" and (fmt.emax > 1000 or fmt.emin < -1022):
         return None
     return fmt, env
 
