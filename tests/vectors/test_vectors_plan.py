@@ -1,0 +1,184 @@
+"""Which vectors are made: the rule, determinism, edge cases, memory."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum.formats import FixedFormat, FloatFormat
+from softnum.ops import OPERATIONS
+from softnum.vectors import TextLayout, VectorSpec, generate, plan, write
+from softnum.vectors.operands import core_codes, edge_codes
+
+FORMATS = [sn.format(n) for n in (*sn.format_names(), "q4.4", "uq0.7", "q1.63", "uq64.0", "e15m40", "binary8p3se")]
+KNOWN = [
+    "0000 0000 0000 A8 0000 00",
+    "9E7F 3C01 8001 57 9B00 01",
+    "3F80 7F7E 007F 8B 7F7E 01",
+    "C380 8080 8080 CC 047F 00",
+    "7F81 BFC0 0081 FF 7FC0 10",
+    "0080 FF81 9E7F FF 7FC0 10",
+    "3D04 7B64 7850 00 7929 01",
+    "CF98 FEB9 FF80 2A FF80 00",
+    "DFAA 7FC1 1E41 FF 7FC0 00",
+    "CBEC 307A CF94 60 CF94 01",
+    "82B4 A1CC BE18 48 BE18 01",
+    "B20F FD4E 71DD 00 71EB 01",
+]
+
+
+def planned(op, fmt, *, count=None, **options):
+    return plan(VectorSpec.make(op, fmt, **options), count=count)
+
+
+@pytest.mark.parametrize(
+    "op, fmt, options, method, count",
+    [
+        ("multiply", "e5m2", {}, "exhaustive", 65536),
+        ("multiply", "e5m2", {"count": 65535}, "edges and random", 65535),
+        ("multiply", "e5m2", {"count": 10**9}, "exhaustive", 65536),
+        ("fma", "e5m2", {}, "edges and random", 2**18),
+        ("fma", "e5m2", {"count": 2**24}, "exhaustive", 2**24),
+        ("multiply", "binary16", {}, "edges and random", 2**18),
+        ("convert", "binary16", {"out_fmt": "e5m2"}, "exhaustive", 65536),
+        ("fma", "e2m2", {}, "exhaustive", 2**15),
+        ("multiply", "e5m2", {"rounding": "sr"}, "exhaustive operands", 65536),
+        ("multiply", "e5m2", {"rounding": "sr", "count": 100_000}, "exhaustive operands", 100_000),
+        ("multiply", "e2m1fn", {"rounding": "sr", "stochastic_bits": 8}, "exhaustive", 65536),
+    ],
+)
+def test_the_rule(op, fmt, options, method, count):
+    p = planned(op, fmt, **options)
+    assert (p.method, p.count) == (method, count)
+    if count <= 2**18:
+        assert sum(len(b) for b in p.blocks()) == count
+
+
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_edges_hold_the_specials_and_each_code_once(fmt):
+    for table in (edge_codes(fmt), core_codes(fmt)):
+        codes = table.tolist()
+        assert len(set(codes)) == len(codes)
+        assert max(codes) < 2**fmt.bits
+        wanted = {0, 1}
+        if fmt.kind == "float":
+            wanted |= {fmt.max_code, fmt.max_code - 1}
+            wanted |= {fmt.inf_code} if fmt.infinities else set()
+            wanted |= {fmt.nan_code} if fmt.has_nan else set()
+            if fmt.signed:
+                wanted |= {code | 1 << (fmt.bits - 1) for code in (0, 1, fmt.max_code)}
+        else:
+            wanted |= {2**fmt.bits - 1, 2 ** (fmt.bits - 1), 2 ** (fmt.bits - 1) - 1}
+        assert wanted <= set(codes)
+    assert len(core_codes(fmt)) <= 56
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_every_operation_of_every_format_makes_vectors(op, fmt):
+    options = {"out_fmt": fmt} if op == "convert" else {}
+    codes = {f"operand {i}": [] for i in range(OPERATIONS[op][1])}
+    for block in generate(op, fmt, count=3000, **options):
+        for seen, column in zip(codes.values(), block.operands, strict=True):
+            assert column.dtype == fmt.storage_dtype
+            seen.append(column)
+    for seen in codes.values():
+        column = np.concatenate(seen)
+        assert int(column.max()) < 2**fmt.bits
+        assert len(np.unique(column)) >= min(2**fmt.bits, 500) * 0.9
+
+
+def test_sums_that_cancel_and_products_at_the_limits_occur():
+    fmt = sn.format("binary32")
+    cancelled = total = 0
+    for block in generate("fma", fmt, count=60000):
+        a, b, c = (sn.decode(v, fmt) for v in block.operands)
+        with np.errstate(all="ignore"):
+            exact = a * b  # exact in binary64
+            near = np.isfinite(exact) & (np.abs(exact + c) <= 2.0**-20 * np.abs(c)) & (c != 0)
+        cancelled += np.count_nonzero(near)
+        total += len(block)
+    assert cancelled > 0.03 * total
+    tiny = sum(np.count_nonzero(b.flags & sn.Flags.UNDERFLOW) for b in generate("multiply", fmt, count=60000))
+    huge = sum(np.count_nonzero(b.flags & sn.Flags.OVERFLOW) for b in generate("multiply", fmt, count=60000))
+    assert tiny > 3000 and huge > 3000
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "stochastic"])
+def test_same_seed_same_bytes(tmp_path, rounding):
+    spec = VectorSpec.make("fma", "binary16", rounding=rounding)
+    files = [tmp_path / name for name in ("one", "two", "other")]
+    for path, seed in zip(files, (5, 5, 6), strict=True):
+        np.random.seed(seed + len(path.name))  # noqa: NPY002  the global state plays no part
+        write(plan(spec, count=150_000, seed=seed), path)
+    one, two, other = (path.read_bytes() for path in files)
+    assert one == two
+    assert one != other
+
+
+def test_known_vectors_never_change():
+    """Frozen, so that a file can be made again by a later version."""
+    spec = VectorSpec.make("fma", "bfloat16", rounding="sr", stochastic_bits=8)
+    text = b"".join(TextLayout(spec).format(b) for b in plan(spec, count=12, seed=123).blocks())
+    assert text.decode().splitlines() == KNOWN
+
+
+def test_a_longer_file_begins_its_random_part_alike():
+    a = list(generate("multiply", "binary32", count=400_000, seed=9))
+    b = list(generate("multiply", "binary32", count=500_000, seed=9))
+    first, second = (np.concatenate([x.operands[1] for x in v]) for v in (a, b))
+    edges = planned("multiply", "binary32", count=400_000).edges
+    assert edges == planned("multiply", "binary32", count=500_000).edges
+    assert np.array_equal(first, second[:400_000])
+
+
+def test_a_million_vectors_in_constant_memory(tmp_path):
+    spec = VectorSpec.make("fma", "binary16")
+
+    def peak(count):
+        planned = plan(spec, count=count)
+        tracemalloc.start()
+        write(planned, tmp_path / "v.txt")
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return used
+
+    small, big = peak(300_000), peak(1_000_000)
+    assert big < 1.1 * small + 1e6
+    assert big < 40e6
+    assert (tmp_path / "v.txt").stat().st_size > 22e6
+
+
+@pytest.mark.parametrize(
+    "arguments, options, message",
+    [
+        (("mutliply", "e5m2"), {}, "unknown operation 'mutliply'; did you mean 'multiply'"),
+        (("multiply", "e5m"), {}, "unknown format 'e5m'"),
+        (("multiply", ("e5m2",)), {}, "2 operand"),
+        (("multiply", ("e5m2", "e4m3")), {}, "formats differ"),
+        (("convert", "e5m2"), {}, "state the target"),
+        (("multiply", "e5m2"), {"rounding": "rnee"}, "unknown rounding mode"),
+        (("multiply", "e5m2"), {"overflow": "wrap"}, "fixed point"),
+        (("multiply", "e5m2"), {"tininess": "never"}, "tininess"),
+        (("multiply", "e5m2"), {"count": 0}, "count must lie in 1"),
+        (("multiply", "e5m2"), {"seed": -1}, "seed must lie in 0"),
+        (("multiply", "e5m2"), {"rounding": "sr", "stochastic_bits": 33}, "stochastic_bits must lie in 1..32, got 33"),
+        (("multiply", sn.CustomFormat.from_table([0.0, 1.0], name="t")), {}, "value table"),
+    ],
+)
+def test_unusable_arguments_are_refused_at_the_call(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        generate(*arguments, **options)
+
+
+@pytest.mark.parametrize("options", [{"count": 2.0}, {"seed": True}, {"rounding": "sr", "stochastic_bits": "8"}])
+def test_numbers_must_be_integers(options):
+    with pytest.raises(TypeError, match="must be an integer"):
+        generate("multiply", "e5m2", **options)
+
+
+def test_unnamed_formats_have_a_header_without_spaces():
+    spec = VectorSpec.make("multiply", FloatFormat(5, 2, bias=20))
+    assert " " not in spec.facts()["format"]
+    assert VectorSpec.make("multiply", FixedFormat(4, 4)).facts()["format"] == "q4.4"
