@@ -100,6 +100,8 @@ class RunFiles:
     def start(self, state: dict | None) -> None:
         """Open the record: from its header, or cut back to a checkpoint."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        for left in self.path.parent.glob(f".{self.path.stem}.*.tmp"):  # of a process that was killed
+            left.unlink(missing_ok=True)
         if state is None:
             self.checkpoint_path.unlink(missing_ok=True)
             write_atomic(self.path, _line(self.header))

@@ -67,6 +67,13 @@ def _run_case(case: Case, settings: Settings, seed: int, out: str, force: bool) 
     return design.name, seed, str(path)
 
 
+def _stop_workers() -> None:
+    """End the worker processes, which would otherwise train on after an interruption, beside whoever resumes."""
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
 def run_study(
     cases: Iterable[Case],
     settings: Settings,
@@ -123,8 +130,12 @@ def run_study(
     results = Parallel(n_jobs=jobs, return_as="generator_unordered")(
         delayed(_run_case)(case, settings, seed, str(out), force) for case, seed in work
     )
-    for done, (name, seed, path) in enumerate(results, start=1):
-        paths[name, seed] = Path(path)
-        if progress is not None:
-            progress(done, len(work), f"{name}, seed {seed}")
+    try:
+        for done, (name, seed, path) in enumerate(results, start=1):
+            paths[name, seed] = Path(path)
+            if progress is not None:
+                progress(done, len(work), f"{name}, seed {seed}")
+    except BaseException:
+        _stop_workers()
+        raise
     return [paths[name, seed] for name in names for seed in seeds]

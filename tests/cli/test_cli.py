@@ -1,8 +1,11 @@
 """The command line: what it prints, what it writes, its exit codes."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -262,3 +265,37 @@ def test_tta_a_design_without_a_report_says_what_to_type(tmp_path):
     assert result.exit_code == 2
     assert "no SCALE-Sim report" in result.stderr and "remake" in result.stderr
     assert not list(tmp_path.rglob("*.jsonl"))
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
+def test_an_interrupted_study_leaves_no_process_behind(tmp_path):
+    command = [sys.executable, "-m", "softnum.cli", "tta", "--designs", "c-wang-fp8,h-posit8", "--epochs", "200"]
+    process = subprocess.Popen(
+        [*command, "--jobs", "2", "--out", str(tmp_path)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    for _ in range(3000):
+        records = list(tmp_path.rglob("*.jsonl"))
+        if len(records) == 2 and all(record.stat().st_size > 10_000 for record in records):
+            break
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)  # what Ctrl-C sends: to the workers too
+    errors = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert errors.rstrip().endswith("interrupted; what is finished is kept, the same command goes on from there")
+    sizes = {record: record.stat().st_size for record in tmp_path.rglob("*.jsonl")}
+    time.sleep(0.5)
+    assert sizes == {record: record.stat().st_size for record in tmp_path.rglob("*.jsonl")}
+    for record in sizes:
+        rows = [json.loads(line) for line in record.read_text().splitlines()]
+        assert len(rows) > 5 and "finished" not in rows[-1]
+
+
+def test_a_study_with_other_settings_is_not_overwritten(tmp_path):
+    arguments = ("tta", "--designs", "a-float32", "--seeds", "1", "--target", "0.5", "--jobs", "1", "--out", tmp_path)
+    assert softnum(*arguments, "--epochs", "1").exit_code == 0
+    kept = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    result = softnum(*arguments, "--epochs", "2")
+    assert result.exit_code == 2 and "config.epochs is 2 and was 1" in result.stderr and "--force" in result.stderr
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == kept
+    assert softnum(*arguments, "--epochs", "2", "--force").exit_code == 0
