@@ -13,8 +13,8 @@ import numpy as np
 try:
     import _numba_cuda_redirector  # noqa: F401  what numba-cuda's .pth file does: absent from a folder on PYTHONPATH
     from numba import cuda
-    from numba.core import config
-    from numba.np.numpy_support import from_dtype
+    from numba.cuda.core import config
+    from numba.cuda.np.numpy_support import from_dtype
 except ImportError as error:
     raise ImportError("softnum needs numba-cuda for CUDA arrays: pip install 'softnum[cuda]'") from error
 

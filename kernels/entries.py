@@ -193,8 +193,8 @@ def unit_library(unit, carrier: str) -> Library:
 
     ``step(acc, a, b, first, second)`` is one multiply-add with the product's and the sum's random word,
     ``outer(outer, acc, word)`` adds a chunk to the outer sum, and ``value(code)`` gives the result's bits in the
-    carrier; ``step_invalid`` and ``outer_invalid`` say whether INVALID was raised. ``half0`` and ``half1`` give a Philox
-    block, ``first`` and ``second`` a step's random words from it.
+    carrier; ``step_invalid`` and ``outer_invalid`` say whether INVALID was raised. ``half0`` and ``half1`` give a
+    Philox block, ``first`` and ``second`` a step's random words from it.
     """
     name, kind = _CARRIERS[carrier]
     wide = format(name)

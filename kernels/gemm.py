@@ -49,8 +49,8 @@ def gemm_kernel(unit, carrier: str, words: int, has_c: bool, may_fail: bool, til
     """The kernel of one unit: the sum over k in order, tiles of a and b in shared memory.
 
     Its arguments: codes a (.., M, K), b (.., K, N), c (.., M, N); index (3, batches), which of a's, b's and c's
-    matrices belong to a batch; random words (batches, M, N, steps, 2) if words is FROM_ARRAY; the Philox keys of domains
-    1 and 2; out (batches, M, N), bits of the carrier; status (1,), set to 1 if INVALID was raised; and M, N, K.
+    matrices belong to a batch; random words (batches, M, N, steps, 2) if words is FROM_ARRAY; the Philox keys of
+    domains 1 and 2; out (batches, M, N), bits of the carrier; status (1,), set to 1 if INVALID was raised; M, N, K.
     """
     f = _cuda.bind(unit_library(unit, carrier))
     step, step_invalid, outer_add, outer_invalid, value = f.step, f.step_invalid, f.outer, f.outer_invalid, f.value
@@ -163,6 +163,10 @@ def _codes(x, fmt, what: str):
     return codes.reshape((-1, *shape[-2:]))
 
 
+def _broadcasts(lead_x, lead) -> bool:
+    return len(lead_x) <= len(lead) and all(x in (1, y) for x, y in zip(lead_x[::-1], lead[::-1], strict=False))
+
+
 def _which(lead_x, lead) -> np.ndarray:
     """For each matrix of the result, which of the operand's matrices belongs to it."""
     count = int(np.prod(lead_x, dtype=np.int64))
@@ -236,10 +240,11 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     which = [_which(lead_a, lead), _which(lead_b, lead), np.zeros(batches, np.int64)]
     codes_c = _cuda.filled((1, 1, 1), unit.outer.storage_dtype, 0)
     if c is not None:
-        if np.broadcast_shapes(tuple(c.shape), shape) != shape or c.ndim < 2 or tuple(c.shape)[-2:] != (m, n):
+        lead_c = tuple(c.shape)[:-2]
+        if c.ndim < 2 or tuple(c.shape)[-2:] != (m, n) or not _broadcasts(lead_c, lead):
             raise ValueError(f"matmul: c of shape {tuple(c.shape)} does not broadcast to {shape} by whole matrices")
         codes_c = _codes(c, unit.outer, "c")
-        which[2] = _which(tuple(c.shape)[:-2], lead)
+        which[2] = _which(lead_c, lead)
     codes_a, codes_b = _codes(a, unit.operand[0], "a"), _codes(b, unit.operand[1], "b")
     if out.size == 0:
         return result

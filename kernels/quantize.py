@@ -88,9 +88,7 @@ def quantize(
     """
     fmt = format(fmt)
     if isinstance(fmt, CustomFormat):
-        raise TypeError(
-            f"quantize: there is no kernel for the value table {fmt}; copy the CUDA array to the host first"
-        )
+        raise TypeError(f"quantize: no kernel takes the value table {fmt}; copy the CUDA array to the host first")
     x = _cuda.device_array(x)
     env = environment(fmt, rounding, overflow, stochastic_bits)
     result = out

@@ -92,8 +92,8 @@ def quantize(
     Parameters
     ----------
     x : array_like of float32 or float64, any shape
-        The values. Other numbers are taken as float64. A CUDA array (CuPy, PyTorch, Numba) is rounded on its device, to the
-        same bits, and gives a Numba CUDA array.
+        The values. Other numbers are taken as float64. A CUDA array (CuPy, PyTorch, Numba) is rounded on its device, to
+        the same bits, and gives a Numba CUDA array.
     fmt : format or str
         The format to round to.
     rounding : str

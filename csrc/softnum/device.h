@@ -1,5 +1,5 @@
-/* What kernels on a GPU call: compositions of the core over values in carriers. A carrier is binary32 or binary64, given
- * by its bits, so that no float register and no contraction of a multiplication and an addition is ever involved.
+/* What kernels on a GPU call: compositions of the core over values in carriers. A carrier is binary32 or binary64,
+ * given by its bits, so that no float register and no contraction of a multiplication and an addition is ever involved.
  *
  * A kernel's source is this text and a few entry functions with scalar arguments (structs and vectors by value do not
  * survive the C calling convention of every caller). Formats are constants there, and fold. */
@@ -30,7 +30,8 @@ SN_FN sn_u64 sn_carrier_of(const sn_format *f, sn_u64 code, const sn_format *car
     return bits;
 }
 
-/* A carrier's value rounded to a format, in the carrier again. *status gets SN_NO_CODE if the format has no code for it. */
+/* A carrier's value rounded to a format, in the carrier again. *status gets SN_NO_CODE if the format has no code for
+ * it. */
 SN_FN sn_u64 sn_carrier_round(const sn_format *carrier, sn_u64 bits, const sn_format *f, const sn_env *env,
                               sn_u32 random, sn_u32 *status) {
     sn_u32 flags = 0;
@@ -39,8 +40,8 @@ SN_FN sn_u64 sn_carrier_round(const sn_format *carrier, sn_u64 bits, const sn_fo
     return sn_carrier_of(f, code, carrier, status);
 }
 
-/* The code of a carrier's value. *status gets SN_NOT_EXACT unless it is a value of the format; -0 may lose its sign, and
- * a NaN its payload. */
+/* The code of a carrier's value. *status gets SN_NOT_EXACT unless it is a value of the format; -0 may lose its sign,
+ * and a NaN its payload. */
 SN_FN sn_u64 sn_carrier_code(const sn_format *carrier, sn_u64 bits, const sn_format *f, sn_u32 *status) {
     const sn_env env = {SN_NEAREST_EVEN, f->kind == SN_FIXED ? SN_OVERFLOW_SATURATE : SN_OVERFLOW_INFINITY,
                         SN_TININESS_AFTER, 32};
@@ -48,8 +49,8 @@ SN_FN sn_u64 sn_carrier_code(const sn_format *carrier, sn_u64 bits, const sn_for
     sn_u64 code = sn_convert(carrier, bits, f, &env, 0, &flags);
     sn_number before = sn_unpack(carrier, bits);
     sn_number after = sn_unpack(carrier, sn_carrier_of(f, code, carrier, &inexact));
-    sn_i32 same = before.kind == after.kind && before.sign == after.sign && before.exp == after.exp &&
-                  before.sig == after.sig;
+    sn_i32 same =
+        before.kind == after.kind && before.sign == after.sign && before.exp == after.exp && before.sig == after.sig;
     if (before.kind == SN_ZERO) same = after.kind == SN_ZERO;
     if (before.kind >= SN_QUIET_NAN) same = after.kind >= SN_QUIET_NAN;
     if (!same || inexact || ((flags & SN_INVALID) && !f->has_nan)) *status |= SN_NOT_EXACT;

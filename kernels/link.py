@@ -1,0 +1,115 @@
+"""Compile and link the kernels to machine code for real chips, without a GPU: ``python -m softnum.kernels.link``.
+
+It needs NVVM, NVRTC and nvJitLink (``pip install 'softnum[cuda]'``), as numba-cuda does on a GPU, but no driver. The C
+functions must be inlined into the kernels: a call left, or a floating-point instruction, is an error.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from softnum.formats import format
+from softnum.kernels import _cuda
+from softnum.kernels.check import ARCHITECTURES, float_instructions
+from softnum.kernels.gemm import gemm_kernel, operand_kernel
+from softnum.kernels.quantize import FROM_KEY, NO_WORDS, quantize_kernel
+from softnum.units import MadUnit
+from softnum.values import environment
+
+__all__ = ["link", "main"]
+
+
+def _kernels():
+    """(name, kernel, types of its arguments) of each kind."""
+    from numba import types
+
+    def array(kind, dimensions):
+        return types.Array(kind, dimensions, "C")
+
+    u8, u16, u32, i64 = types.uint8, types.uint16, types.uint32, types.int64
+    fmt = format("e5m2")
+    for rounding, words in (("nearest_even", NO_WORDS), ("stochastic", FROM_KEY)):
+        kernel = quantize_kernel(fmt, environment(fmt, rounding, None, 16), "float32", words, False, True)
+        yield (
+            f"quantize {fmt} {rounding}",
+            kernel,
+            (array(u32, 2), array(u32, 2), array(u32, 2), u32, u32, array(u32, 1)),
+        )
+    yield f"operand {fmt}", operand_kernel(fmt, "float32", True), (array(u32, 2), array(u8, 1), array(i64, 1))
+    for unit in (
+        MadUnit("e6m9", operand="e5m2", chunk=64),
+        MadUnit("e6m9", operand="e5m2", product="e5m2", rounding="stochastic", stochastic_bits=12),
+    ):
+        words = FROM_KEY if unit.stochastic else NO_WORDS
+        yield (
+            f"matmul {unit}",
+            gemm_kernel(unit, "float32", words, False, False, 16),
+            (
+                array(u8, 3), array(u8, 3), array(u16, 3), array(i64, 2), array(u32, 5), u32, u32, u32, u32,
+                array(u32, 3), array(u32, 1), i64, i64, i64,
+            ),
+        )  # fmt: skip
+
+
+def link(kernel, arguments, architecture: str) -> tuple[bytes, str]:
+    """One kernel's machine code and its PTX after linking.
+
+    Parameters
+    ----------
+    kernel : a ``cuda.jit`` kernel, not yet launched
+    arguments : tuple of Numba types
+    architecture : str
+        For example "sm_90".
+
+    Returns
+    -------
+    (bytes, str)
+    """
+    from cuda.core import Linker, LinkerOptions, ObjectCode
+    from numba import types
+
+    digits = architecture.removeprefix("sm_")
+    parts, _ = _cuda.cuda.compile_all(
+        kernel.py_func,
+        types.void(*arguments),
+        cc=(int(digits[:-1]), int(digits[-1])),
+        device=False,
+        abi="numba",
+        output="ltoir",
+    )
+    objects = [ObjectCode.from_ltoir(part if isinstance(part, bytes) else part.code) for part in parts]
+    machine = Linker(*objects, options=LinkerOptions(arch=architecture, link_time_optimization=True)).link("cubin")
+    options = LinkerOptions(arch=architecture, link_time_optimization=True, ptx=True)
+    return bytes(machine.code), Linker(*objects, options=options).link("ptx").code.decode().rstrip("\0")
+
+
+def main(architectures=ARCHITECTURES) -> int:
+    """Link everything and print one line for each; 0 if all is well, 1 if not, 2 if a library is missing."""
+    if _cuda.SIMULATOR:
+        print("the simulator (NUMBA_ENABLE_CUDASIM) compiles nothing: unset it", file=sys.stderr)
+        return 2
+    from cuda import pathfinder
+
+    for library in ("nvvm", "nvrtc", "nvJitLink"):
+        try:
+            pathfinder.load_nvidia_dynamic_lib(library)
+        except pathfinder.DynamicLibNotFoundError:
+            print(f"{library} is not installed: pip install 'softnum[cuda]'", file=sys.stderr)
+            return 2
+    bad = 0
+    for name, kernel, arguments in _kernels():
+        for architecture in architectures:
+            machine, ptx = link(kernel, arguments, architecture)
+            calls, floats = len(re.findall(r"^\s*call", ptx, re.MULTILINE)), float_instructions(ptx)
+            good = not calls and not floats
+            bad += not good
+            print(
+                f"{'ok' if good else 'BAD'}: {name} for {architecture}: {len(machine)} bytes, "
+                f"{calls} calls, {len(floats)} floating-point instructions"
+            )
+    return int(bad != 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
