@@ -57,12 +57,20 @@ def _range(spread: Spread, show) -> str:
     return f"{median}\n[{low}, {high}]"
 
 
-def _ties(names: Sequence[str], letters: Mapping[str, str]) -> str:
-    return " ".join(letters[name] for name in names) or "-"
+def _tie_lines(study: Study) -> list[str]:
+    """Which designs cannot be told apart, one line for each measure that has ties."""
+    short = _letters(study)
+    lines = []
+    for what, attribute in (("TTA", "ties"), ("samples to the target", "sample_ties")):
+        tied = [(short[r.design], [short[name] for name in getattr(r, attribute)]) for r in study.designs]
+        text = "; ".join(f"{name} with {' '.join(others)}" for name, others in tied if others)
+        if text:
+            lines.append(f"Ties in {what} (ranges overlap): {text}.")
+    return lines
 
 
 def _letters(study: Study) -> dict[str, str]:
-    """Short names for the ties column: what stands before the first dash, where that tells the designs apart."""
+    """Short names for the ties: what stands before the first dash, where that tells the designs apart."""
     short = {result.design: result.design.split("-")[0] for result in study.designs}
     if len(set(short.values())) == len(short):
         return short
@@ -83,19 +91,21 @@ def print_studies(studies: Sequence[Study], console=None) -> None:
 
     if console is None:
         console = Console()
-        if not console.is_terminal:  # a pipe has no width; the table needs about 90 columns
+        if not console.is_terminal:  # a pipe has no width; the table needs about 80 columns
             console = Console(width=100)
     for study in studies:
         console.print(_table(study))
+        for line in _tie_lines(study):
+            console.print(f"  {line}", highlight=False, markup=False)
         console.print()
     first = studies[0]
     console.print("[bold]How to read it[/bold]")
     for line in (
         f"Reached: {first.rule}.",
+        f"Best: the highest {first.metric} of a run, median over the seeds.",
         "TTA = iterations to the target x time per iteration: median and [least, greatest] over the seeds.",
         f"Speed-up over {first.baseline} = throughput (samples per second: the hardware's share) x efficiency "
         "(samples to the target: the arithmetic's share).",
-        "Ties: designs whose TTA ranges overlap; in parentheses, whose samples to the target overlap.",
         f"Nothing is extrapolated; iterations are known to the evaluation interval ({_intervals(first)}).",
     ):
         console.print(f"  - {line}", style="dim", highlight=False, markup=False)
@@ -132,31 +142,30 @@ def _table(study: Study):
     title = f"Time to {study.metric} >= {study.target:g}, {study.label} (baseline {study.baseline})"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("Design", no_wrap=True)
-    for name in ("Reached", "Iterations", "Time per\niteration", "TTA", "Speed-up\n= thr. x eff."):
+    for name in ("Reached\n(best)", "Iterations\nx time each", "TTA", "Speed-up\n= thr. x eff."):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("Ties\n(samples)")
-    letters = _letters(study)
     for result in study.designs:
-        table.add_row(*map(Text, _cells(result, letters)), style="bold" if result.design == study.baseline else None)
+        table.add_row(*map(Text, _cells(result)), style="bold" if result.design == study.baseline else None)
     return table
 
 
-def _cells(result: DesignResult, letters: Mapping[str, str]) -> list[str]:
+def _cells(result: DesignResult) -> list[str]:
     def ratio(value):
         return "-" if value is None else f"{value:.2f}"
 
     longest = max(run.iterations for run in result.runs)
-    iterations = _range(result.iterations, _count)
+    best = Spread.of([run.best for run in result.runs]).median
+    each = "no time" if result.time is None else format_seconds(result.time.seconds)
+    count, *spread = _range(result.iterations, _count).split("\n")
+    iterations = "\n".join([f"{count} x {each}", *spread])
     if result.reached == 0:
-        iterations = f"not reached\nin {longest}"
+        iterations = f"not reached in\n{longest} x {each}"
     return [
         f"{result.design}\n  batch {result.batch}",
-        f"{result.reached} of {len(result.runs)}",
+        f"{result.reached} of {len(result.runs)}\n({best:.3f})",
         iterations,
-        "no time" if result.time is None else format_seconds(result.time.seconds),
         "-" if result.tta is None else _range(result.tta, format_seconds),
         f"{ratio(result.speedup)}\n= {ratio(result.throughput)} x {ratio(result.efficiency)}",
-        f"{_ties(result.ties, letters)}\n({_ties(result.sample_ties, letters)})",
     ]
 
 
