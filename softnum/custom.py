@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -170,7 +171,7 @@ class CustomFormat:
                 return negative
             case "away_from_zero":
                 return ~negative
-        midpoint = self._midpoints[np.minimum(below, len(self._midpoints) - 1)]
+        middle, error = (column[np.minimum(below, len(column) - 1)] for column in self._midpoints)
         tie = {
             "nearest_even": (self._codes[above] & 1) == 0,
             "nearest_away": ~negative,
@@ -178,22 +179,16 @@ class CustomFormat:
             "nearest_up": np.ones_like(negative),
             "nearest_down": np.zeros_like(negative),
         }[rounding]
-        return (x > midpoint) | ((x == midpoint) & tie)
+        return (x > middle) | ((x == middle) & ((error > 0) | ((error == 0) & tie)))
 
     @cached_property
-    def _midpoints(self) -> np.ndarray:
-        """Halfway between neighbours, exactly: else a tie could not be told from its neighbourhood."""
-        values = self._sorted
-        middle = np.empty(max(len(values) - 1, 1))
-        for i in range(len(values) - 1):
-            exact = (Fraction(values[i]) + Fraction(values[i + 1])) / 2
-            middle[i] = float(exact)
-            if Fraction(middle[i]) != exact:
-                raise ValueError(
-                    f"{self}: the midpoint of {values[i]!r} and {values[i + 1]!r} is not exact in binary64; "
-                    "round the table's values to fewer bits"
-                )
-        return middle
+    def _midpoints(self) -> tuple[np.ndarray, np.ndarray]:
+        """Halfway between neighbours in binary64, and the sign of its error: so ties are told from near-ties."""
+        values = [Fraction(v) for v in self._sorted]
+        exact = [(low + high) / 2 for low, high in pairwise(values)] or [Fraction(0)]
+        middle = [float(m) for m in exact]
+        error = [(Fraction(m) > e) - (Fraction(m) < e) for m, e in zip(middle, exact, strict=True)]
+        return np.array(middle), np.array(error)
 
     def decode(self, codes, dtype) -> np.ndarray:
         """The values of codes, exact in dtype."""

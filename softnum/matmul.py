@@ -11,6 +11,8 @@ import numpy as np
 
 from softnum import _core, backend
 from softnum.array import Array
+from softnum.custom import CustomFormat
+from softnum.formats import format
 from softnum.plan import fits, plan_of
 from softnum.values import decode, encode, quantize, raise_if_invalid, seed_and_stream
 
@@ -29,10 +31,16 @@ if hasattr(os, "register_at_fork"):  # a forked child has no threads
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
+def _with_codes(fmt):
+    """The format whose codes the definition multiplies: a value table's values are binary64 numbers."""
+    return format("binary64") if isinstance(fmt, CustomFormat) else fmt
+
+
 @lru_cache(maxsize=256)
 def _definition(unit) -> _core.DefinitionGemm:
+    operands = tuple(_with_codes(f) for f in unit.operand)
     return _core.DefinitionGemm(
-        unit.operand, unit.product, unit.accumulator, unit.outer, *unit.environments, unit.chunk or 0
+        operands, unit.product, unit.accumulator, unit.outer, *unit.environments, unit.chunk or 0
     )
 
 
@@ -88,6 +96,8 @@ def _blocks(
         threads = min(os.cpu_count() or 1, max(1, batches * m * n * k // _MACS_PER_THREAD))
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise ValueError(f"threads must be a positive integer, got {threads!r}")
+    if batches == 0:
+        return threads, []
     row_parts = min(m, -(-threads // batches))
     column_parts = min(-(-n // _COLUMN_BLOCK), -(-threads // (batches * max(row_parts, 1))))
     rows = np.linspace(0, m, row_parts + 1).astype(int)
@@ -228,8 +238,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
 
 def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads) -> np.ndarray:
     batches, m, n = shape
-    a = _codes(a, unit.operand[0], (*lead, m, k)).reshape(batches, m, k)
-    b = _codes(b, unit.operand[1], (*lead, k, n)).reshape(batches, k, n)
+    a = _codes(a, _with_codes(unit.operand[0]), (*lead, m, k)).reshape(batches, m, k)
+    b = _codes(b, _with_codes(unit.operand[1]), (*lead, k, n)).reshape(batches, k, n)
     c = None if c is None else _codes(c, unit.outer, (*lead, m, n)).reshape(batches, m, n)
     out = np.empty(shape, np.uint64)
     gemm = _definition(unit)

@@ -84,6 +84,8 @@ class FastPlan:
 def _overflow_values(fmt, env) -> tuple[float, float]:
     from softnum.values import decode
 
+    if fmt.kind == "fixed":  # saturates
+        return float(fmt.max), float(fmt.min)
     codes = np.array([_core.overflow_code(fmt, env, sign) for sign in (0, 1)], fmt.storage_dtype)
     return tuple(float(v) for v in decode(codes, fmt))
 
@@ -99,14 +101,13 @@ def _rounds_here(fmt, env, specials: bool) -> bool:
         return rule in (_SATURATE, _SATURATE_FINITE) and not specials
     if not _plain_float(fmt) or (rule == _SATURATE_FINITE and fmt.infinities):
         return False
-    return fmt.has_nan or not specials
+    return fmt.has_nan or not (specials or fmt.infinities)  # inf - inf must have a result
 
 
 def _round32(fmt, env, addend: Facts, biggest_sum: int) -> Round32 | None:
     """The magic constant's numbers, or None. biggest_sum: what is to be rounded lies below 2**(biggest_sum + 1)."""
     if env[0] != _NEAREST_EVEN or not _rounds_here(fmt, env, addend.specials):
         return None
-    limit = (float(fmt.max), -float(fmt.min))
     if fmt.kind == "fixed":
         # integers of the last place below 2^22: then |v| stays inside the constant's binade, and sums are exact
         if biggest_sum + 1 + fmt.fraction_bits > 22 or biggest_sum + 1 - min(addend.last, -fmt.fraction_bits) > 24:
@@ -114,10 +115,12 @@ def _round32(fmt, env, addend: Facts, biggest_sum: int) -> Round32 | None:
         exponent = 23 - fmt.fraction_bits
         if not -126 <= exponent <= 127:
             return None
+        limit = (float(fmt.max), -float(fmt.min))
         return Round32(0, 0, (exponent + 127) << 23 | 0x400000, 0, limit, _overflow_values(fmt, env))
     m = fmt.mantissa_bits
     if fmt.emax + 24 - m > 127 or fmt.emin < -126 or not fits(fmt, np.float32):
         return None
+    limit = (float(fmt.max), -float(fmt.min))
     return Round32(
         (fmt.emin + 127) << 23, (fmt.emax + 128) << 23, (23 - m) << 23 | 0x400000,
         0x80000000 if fmt.negative_zero else 0, limit, _overflow_values(fmt, env),
