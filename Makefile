@@ -8,7 +8,7 @@ CSRC = csrc/elementwise.c csrc/kernels.c csrc/isa_portable.c csrc/isa_avx2.c csr
 HEADERS = $(wildcard csrc/*.h csrc/softnum/*.h)
 C_FILES = $(wildcard csrc/*.[ch] csrc/softnum/*.h csrc/tests/*.c)
 
-.PHONY: help build test test-c test-slow gpu bench lint format
+.PHONY: help build test test-c test-slow gpu gpu-wheels bench lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -31,6 +31,12 @@ csrc/tests/test_core: csrc/tests/test_core.c $(CSRC) $(HEADERS)
 
 csrc/tests/test_core_san: csrc/tests/test_core.c $(CSRC) $(HEADERS)
 	$(CC) $(CFLAGS) $(SANITIZE) -o $@ csrc/tests/test_core.c $(CSRC)
+
+gpu: ## Test the kernels on this machine's GPU and print their figures (WHEELS=folder of wheels to install first).
+	tests/kernels/run_gpu.sh $(WHEELS)
+
+gpu-wheels: ## Download the wheels that an offline GPU machine lacks (WHEELS=folder).
+	tests/kernels/run_gpu.sh --download $(WHEELS)
 
 bench: ## Measure the figures of docs/benchmarks.md.
 	$(PYTHON) -m benchmarks

@@ -2,7 +2,7 @@
 
 >>> import softnum as sn
 >>> sn.quantize([0.1, 300.0], "e4m3fn")
-array([1.01562e-01, 2.88000e+02])
+array([1.015625e-01, 2.880000e+02])
 """
 
 from softnum.array import Array, array

@@ -145,7 +145,7 @@ fma.__doc__ = f"""The exactly rounded ``a * b + c`` with one rounding, element b
     >>> import softnum as sn
     >>> one, tiny = sn.array(1.0, "binary16"), sn.array(2.0**-11, "binary16")
     >>> sn.fma(one, one, tiny, rounding="up")
-    Array(1.001, binary16)
+    Array(1.00097656, binary16)
 
     Source: IEEE 754-2019 clauses 5.4.1, 6 and 7; fma(0, inf, quiet NaN) raises INVALID (7.2 d).
     """

@@ -129,7 +129,7 @@ def quantize(
     --------
     >>> import numpy as np, softnum as sn
     >>> sn.quantize(np.float32([1.1, 3.14159, 1e9]), "e5m2")
-    array([1., 3., inf], dtype=float32)
+    array([ 1.,  3., inf], dtype=float32)
     >>> sn.quantize(np.float32([0.3]), "q4.4", rounding="sr", key=7, stochastic_bits=8)
     array([0.3125], dtype=float32)
     """
@@ -315,7 +315,7 @@ def decode(codes, fmt, dtype=np.float64):
     --------
     >>> import softnum as sn
     >>> sn.decode([0x3c, 0x7b, 0xfc], "e5m2")
-    array([ 1.0e+00,  5.7344e+04, -inf])
+    array([1.0000e+00, 5.7344e+04,       -inf])
     """
     fmt = format(fmt)
     dtype = np.dtype(dtype)
