@@ -67,14 +67,16 @@ def _given(**options) -> dict:
 
 
 @contextlib.contextmanager
-def _bar(text: str, total: int | None):
-    """A callback that shows how many vectors are done, where stderr is a terminal and the work is long."""
-    if not sys.stderr.isatty() or (total is not None and total < _WORTH_A_BAR):
+def _bar(text: str, total: int | None, expected: int):
+    """A callback that shows how many vectors are done, where stderr is a terminal and the work is long; else None."""
+    if not sys.stderr.isatty() or expected < _WORTH_A_BAR:
         yield None
         return
-    from softnum.cli.train import progress_bar
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    with progress_bar() as bar:
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(text, total=total)
         yield lambda done: bar.update(task, completed=done)
 
@@ -127,7 +129,7 @@ def generate(
     )  # fmt: skip
     planned = plan(spec, count=count, seed=seed)
     try:
-        with _bar("vectors", planned.count) as progress:
+        with _bar("vectors written", planned.count, planned.count) as progress:
             write(planned, out, dialect=dialect, header=header, progress=progress)
     except BrokenPipeError:
         # the reader has seen enough (as in `| head`); what Python still holds for it must not fail again at exit
@@ -177,7 +179,9 @@ def check(
         out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess, stochastic_bits=stochastic_bits,
         any_nan=any_nan, ignore_flags=ignore_flags, ignore_header=ignore_header, max_failures=max_failures,
     )  # fmt: skip
-    with _bar("vectors", None if file == "-" else os.stat(file).st_size // 10) as progress:
+    # how many vectors a file holds is known at its end; a stream may be long
+    expected = _WORTH_A_BAR if file == "-" else os.stat(file).st_size // 16
+    with _bar("vectors read", None, expected) as progress:
         try:
             report = check_vectors(file, op, _formats(fmt), progress=progress, **options)
         except VectorFileError as error:

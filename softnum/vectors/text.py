@@ -157,7 +157,7 @@ class TextLayout:
     def normal_line(self, line: bytes) -> bytes:
         """The line as `format` would write it, or ValueError with what is wrong with it."""
         for at, byte in enumerate(line):
-            if (byte < _SPACE and byte not in b"\t\f\v") or byte >= 0x7F:
+            if (byte < _SPACE and byte not in b"\t\f\v\r") or byte >= 0x7F:
                 raise ValueError(f"not text: byte 0x{byte:02X} at position {at + 1}")
         entries = line.split()
         if len(entries) != len(self.columns):
@@ -310,14 +310,18 @@ class VectorReader:
 
     def _one_by_one(self, first: int, data: bytes, layout: TextLayout):
         """(line numbers, normal lines, the error that ends them or None)"""
-        numbers, good = [], []
         lines = data.split(b"\n")
         whole = lines[-1] == b""
         if whole:
             lines.pop()
-        for number, line in enumerate(lines, first):
-            if not line.strip() or line.startswith(b"#"):
-                continue
+        found = [(n, line) for n, line in enumerate(lines, first) if line.strip() and not line.startswith(b"#")]
+        numbers = [n for n, _ in found]
+        # comments and other white space are what usually differs: that is no reason to look at every entry
+        good = b"".join([b" ".join(line.split()) + b"\n" for _, line in found])
+        if layout.parse(good) is not None:
+            return numbers, good, None
+        numbers, good = [], []
+        for number, line in found:
             try:
                 good.append(layout.normal_line(line))
             except ValueError as error:

@@ -261,6 +261,32 @@ def run(command, **options):
     return subprocess.run(["sh", "-c", command], capture_output=True, text=True, env=env, timeout=120, **options)
 
 
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
+def test_a_progress_bar_only_on_a_terminal(tmp_path):
+    base = [sys.executable, "-m", "softnum.cli", "vectors", "generate", "--op", "multiply", "--format", "binary16"]
+
+    def on_terminal(*command):
+        ours, theirs = os.openpty()
+        process = subprocess.Popen(command, stderr=theirs, stdout=subprocess.DEVNULL, cwd=tmp_path)
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # Linux says so when the other side is closed
+                break
+            if not part:
+                break
+            seen += part
+        os.close(ours)
+        assert process.wait(timeout=120) == 0
+        return seen.decode()
+
+    assert "/2500000" in on_terminal(*base, "-n", "2500000", "-o", "v.txt")
+    assert "vectors" in on_terminal(*base[:4], "check", "v.txt")
+    assert on_terminal(*base, "-n", "1000", "-o", "v.txt") == "v.txt: 1000 vectors, edges and random\r\n"
+
+
 def test_pipes(tmp_path):
     make = "$SOFTNUM vectors generate --op multiply --format e5m2 --rounding rne"
     done = run(f"{make} --dialect testfloat | $SOFTNUM vectors check --op multiply --format e5m2", cwd=tmp_path)

@@ -9,7 +9,7 @@ import softnum as sn
 from softnum.formats import FixedFormat, FloatFormat
 from softnum.ops import OPERATIONS
 from softnum.vectors import TextLayout, VectorSpec, generate, plan, write
-from softnum.vectors.operands import core_codes, edge_codes
+from softnum.vectors.operands import core_codes, edge_codes, random_bits_block
 
 FORMATS = [sn.format(n) for n in (*sn.format_names(), "q4.4", "uq0.7", "q1.63", "uq64.0", "e15m40", "binary8p3se")]
 KNOWN = [
@@ -122,6 +122,30 @@ def test_known_vectors_never_change():
     spec = VectorSpec.make("fma", "bfloat16", rounding="sr", stochastic_bits=8)
     text = b"".join(TextLayout(spec).format(b) for b in plan(spec, count=12, seed=123).blocks())
     assert text.decode().splitlines() == KNOWN
+
+
+def test_random_bits_go_by_the_number_of_the_vector():
+    spec = VectorSpec.make("fma", "binary16", rounding="sr", stochastic_bits=20)
+    words = np.concatenate([random_bits_block(20, 9, k) for k in range(4)])
+    for count in (100, 70_001, 200_000):  # the edges end elsewhere, so do the blocks
+        got = np.concatenate([b.random_bits for b in plan(spec, count=count, seed=9).blocks()])
+        assert np.array_equal(got, words[:count])
+    assert words.max() == 2**20 - 1 and 0.1 < np.mean(words == 0) < 0.15
+    assert abs(np.mean(words) / 2**19 - 1) < 0.02
+
+
+@pytest.mark.parametrize("fmt", ["binary32", "q8.8", ("binary32", "bfloat16")])
+@pytest.mark.parametrize("op", ["add", "subtract"])
+def test_sums_cancel(op, fmt):
+    near = total = 0
+    for block in generate(op, fmt, out_fmt="binary32", count=60000):
+        formats = fmt if isinstance(fmt, tuple) else (fmt, fmt)
+        a, b = (sn.decode(v, f) for v, f in zip(block.operands, formats, strict=True))
+        with np.errstate(all="ignore"):
+            rest = a + b if op == "add" else a - b
+            near += np.count_nonzero(np.isfinite(rest) & (np.abs(rest) <= 2.0**-6 * np.abs(a)) & (a != 0))
+        total += len(block)
+    assert near > 0.08 * total
 
 
 def test_a_longer_file_begins_its_random_part_alike():
