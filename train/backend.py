@@ -102,8 +102,21 @@ class NumpyBackend:
         return np.where(condition > 0, x, np.zeros((), x.dtype))
 
     def axpy(self, alpha: float, x, y):
-        """y + alpha * x in binary64, one rounding of the product and one of the sum."""
-        return self.double(y) + alpha * self.double(x)
+        """y + alpha * x in binary64, rounded to odd.
+
+        The product is exact (24 bits times a carrier of up to 29), and the sum is either exact or the neighbour with an odd
+        last bit: so rounding the result to a format of precision p (and r random bits) with p + max(r, 2) <= 52 equals
+        rounding the exact value once (Boldo and Melquiond 2008). The error of the sum is Knuth's TwoSum.
+        """
+        y, product = self.double(y), alpha * self.double(x)
+        with np.errstate(invalid="ignore"):  # infinities have no error term
+            total = y + product
+            part = total - y
+            error = (y - (total - part)) + (product - part)
+        bits = total.view(np.int64)
+        beyond = (np.signbit(error) != np.signbit(total)).astype(np.int64)  # step back toward zero
+        odd = (bits - beyond) | 1
+        return np.where((error != 0) & np.isfinite(error), odd, bits).view(np.float64)
 
     def divide(self, x, divisor: float):
         """x / divisor in binary64; x itself if the divisor is 1."""

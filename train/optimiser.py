@@ -14,8 +14,8 @@ class SGD:
         v = update.momentum(d + momentum * v)              stored as ``momentum``
         w = update.weight  (w - learning_rate * v)         stored as ``master``
 
-    Each line is one multiply-add in binary64 (`softnum.train.backend`), rounded to the role named in it. The three
-    constants are first rounded to binary32, so that their products with carriers of up to 24 bits are exact.
+    Each line is one multiply-add, rounded once, to the role named in it. The three constants are first rounded to
+    binary32, so that their products with carriers of up to 24 bits are exact (`NumpyBackend.axpy`).
 
     Parameters
     ----------
