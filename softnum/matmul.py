@@ -14,7 +14,7 @@ from softnum.array import Array
 from softnum.custom import CustomFormat
 from softnum.formats import format
 from softnum.plan import fits, plan_of
-from softnum.values import decode, encode, quantize, raise_if_invalid, seed_and_stream
+from softnum.values import decode, encode, native, quantize, raise_if_invalid, seed_and_stream
 
 __all__ = ["dot", "matmul"]
 
@@ -59,7 +59,7 @@ def _checked(x, fmt, what: str):
             if fits(fmt, dtype):
                 return decode(x.codes, fmt, dtype)
         return x
-    x = np.asarray(x)
+    x = native(x)
     if x.dtype not in (np.float32, np.float64):
         raise TypeError(f"matmul: {what} must be a float32 or float64 array or a softnum.Array, got {x.dtype}")
     try:
@@ -204,8 +204,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         raise ValueError(f"matmul: no dimension may reach 2**32, got {shape} and K = {k}")
     if c is not None:
         c = _checked(c, result, "c")
-        c_shape = np.broadcast_shapes(c.shape, shape)
-        if c_shape != shape:
+        if c.ndim > len(shape) or any(d not in (1, want) for d, want in zip(c.shape[::-1], shape[::-1], strict=False)):
             raise ValueError(f"matmul: c of shape {c.shape} does not broadcast to {shape}")
     keys, words = _random(unit, key, random_bits, shape, k)
     dtype = next((d for d in (np.float32, np.float64) if fits(result, d)), None)

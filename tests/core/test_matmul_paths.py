@@ -1,0 +1,207 @@
+"""matmul's fast paths against the definition: sizes across tiles, threads, and inputs built to break them."""
+
+import numpy as np
+import pytest
+from core_oracles import assert_same_bits
+from matmul_units import ALL, TABLES, carrier, definition, extreme, key_of, matmul_module, middling, unit, values_of
+
+import softnum as sn
+from softnum.formats import format as format_of
+from softnum.plan import fits, plan_of
+
+FAST = [u for u in ALL if plan_of(u) is not None]
+SIZES = [
+    (1, 1, 1),
+    (2, 15, 3),
+    (3, 16, 2),
+    (2, 17, 5),
+    (1, 31, 4),
+    (3, 33, 7),
+    (2, 63, 3),
+    (5, 64, 6),
+    (4, 65, 9),
+    (2, 130, 2),
+]
+
+
+def compare(got, want, u, *context):
+    if isinstance(want, sn.Array):
+        assert np.array_equal(got.codes, want.codes), (str(u), context)
+    else:
+        assert_same_bits(got, want, str(u), *context)
+
+
+def test_every_kind_of_fast_path_is_here():
+    plans = [plan_of(u) for u in FAST]
+    kinds = {(p.wide, p.product, p.native, p.fused_multiply_add, bool(p.chunk), p.two_roundings) for p in plans}
+    assert {k[:4] for k in kinds} >= {
+        (False, "exact", False, False), (False, "nearest", False, False), (False, "exact", True, False),
+        (False, "exact", True, True), (True, "exact", False, False), (True, "nearest", False, False),
+        (True, "stochastic", False, False),
+    }  # fmt: skip
+    assert any(k[5] for k in kinds) and any(k[4] and k[5] for k in kinds) and any(k[2] and k[4] for k in kinds)
+    for u in ALL:  # the units of the default study are fast
+        if u.accumulator == format_of("e6m9") and u.rounding in ("nearest_even", "stochastic") and u not in TABLES:
+            assert plan_of(u) is not None, str(u)
+
+
+@pytest.mark.parametrize("u", FAST, ids=str)
+def test_sizes_across_the_tiles(u, isa):
+    rng = np.random.default_rng(4)
+    for m, n, k in SIZES:
+        a, b = middling(u.operand[0], rng, (m, k)), middling(u.operand[1], rng, (k, n))
+        compare(sn.matmul(a, b, u, **key_of(u)), definition(a, b, u, **key_of(u)), u, m, n, k)
+
+
+@pytest.mark.parametrize("u", ALL[::5], ids=str)
+def test_threads_change_nothing(u, isa):
+    rng = np.random.default_rng(5)
+    for shape, n in (((9, 6), 150), ((2, 3, 5), 70), ((1, 4), 300)):
+        a, b = middling(u.operand[0], rng, shape), middling(u.operand[1], rng, (shape[-1], n))
+        want = sn.matmul(a, b, u, threads=1, **key_of(u))
+        for threads in (2, 3, 7):
+            got = sn.matmul(a, b, u, threads=threads, **key_of(u))
+            compare(got, want, u, shape, threads)
+        compare(definition(a, b, u, threads=3, **key_of(u)), want, u, shape)
+
+
+def specials_have_results(u):
+    return all(f is None or f.has_nan for f in (u.product, u.accumulator, u.outer_accumulator))
+
+
+@pytest.mark.parametrize("u", FAST, ids=str)
+def test_the_whole_range_of_the_operands(u, isa):
+    """Overflow, subnormals, infinities and NaN where the formats have them; finite values where they must be."""
+    rng = np.random.default_rng(6)
+    finite = not specials_have_results(u)
+    for k in (1, 2, 6):
+        a, b = extreme(u.operand[0], rng, (40, k), finite), extreme(u.operand[1], rng, (k, 50), finite)
+        if finite and any(f is not None and f.infinities and not f.has_nan for f in (u.product,)):
+            continue
+        try:
+            want = definition(a, b, u, **key_of(u))
+        except ValueError as error:  # an overflowed product that the accumulator has no code for
+            assert "NaN or infinite" in str(error) and u.product is not None
+            continue
+        compare(sn.matmul(a, b, u, **key_of(u)), want, u, k)
+
+
+def starts_near_ties(u, products, rng):
+    """Accumulators whose half last place lies at, or next to, each product: ties, and what is nearly one."""
+    f = u.outer
+    if f.kind == "fixed":
+        raw = rng.integers(0, 1 << min(f.bits, 40), products.shape, dtype=np.uint64)
+        return np.asarray(sn.Array(raw & np.uint64((1 << f.bits) - 1), f))
+    exponent = np.frexp(products)[1] - 1 + f.precision + rng.integers(-2, 4, products.shape)
+    exponent = np.clip(exponent, max(f.emin - f.mantissa_bits, -1000), min(f.emax, 1000))
+    significand = 1 + rng.integers(0, 1 << min(f.mantissa_bits, 52), products.shape) * 2.0**-f.mantissa_bits
+    c = np.ldexp(significand, exponent) * np.where(rng.random(products.shape) < 0.5, -1, 1)
+    if not f.signed:
+        c = np.abs(c)
+    c = np.where(rng.random(c.shape) < 0.1, -products, c)  # cancellation
+    c = np.where(rng.random(c.shape) < 0.05, float(f.max), c)
+    c = np.where(np.isfinite(c), c, 0)
+    return sn.quantize(c, f, rounding="toward_zero", overflow="saturate")
+
+
+@pytest.mark.parametrize("u", [u for u in FAST if fits(u.outer, np.float64)], ids=str)
+def test_ties_cancellation_and_limits(u, isa):
+    """One product onto accumulators that make it a tie; then a second product, which may be the sticky bit."""
+    rng = np.random.default_rng(7)
+    signs = u.operand[0].signed and u.operand[1].signed
+    for k in (1, 2, 3):
+        a = extreme(u.operand[0], rng, (24, k), finite=True)
+        b = extreme(u.operand[1], rng, (k, 80), finite=True)
+        products = a[:, :1].astype(np.float64) * b[:1].astype(np.float64)
+        c = starts_near_ties(u, products, rng)
+        assert signs or c is not None
+        try:
+            want = definition(a, b, u, c, **key_of(u))
+        except ValueError as error:
+            assert "NaN or infinite" in str(error) and u.product is not None
+            continue
+        compare(sn.matmul(a, b, u, c, **key_of(u)), want, u, k)
+
+
+def test_the_generator_makes_ties():
+    """Enough of the adversarial sums are exact ties, else the test above proves little."""
+    u = unit("e6m9", "e5m2")
+    rng = np.random.default_rng(7)
+    a, b = extreme(u.operand[0], rng, (24, 1), True), extreme(u.operand[1], rng, (1, 80), True)
+    c = starts_near_ties(u, a.astype(np.float64) * b, rng)
+    even, away = (sn.matmul(a, b, unit("e6m9", "e5m2", rounding=r), c) for r in ("nearest_even", "nearest_away"))
+    assert np.count_nonzero(even != away) > 60
+
+
+@pytest.mark.parametrize(
+    "right, wrong",
+    [
+        (unit("e6m9", "e5m2"), unit("e6m9", "e5m2", rounding="nearest_away")),
+        (unit("e6m9", "e5m2"), unit("e6m9", "e5m2", product="e6m9", rounding="nearest_zero")),
+        (unit("binary16", "binary16"), unit("binary16", "binary16", product="binary16")),
+        (unit("binary32", "binary32"), unit("binary32", "binary32", product="binary32")),
+        (unit("e6m9", "e5m2", chunk=2), unit("e6m9", "e5m2")),
+        (unit("q4.4", "q4.4"), unit("q4.4", "q4.4", rounding="nearest_up")),
+    ],
+    ids=str,
+)
+def test_the_comparison_catches_a_planted_fault(right, wrong, isa):
+    rng = np.random.default_rng(8)
+    a, b = extreme(right.operand[0], rng, (24, 3), True), extreme(right.operand[1], rng, (3, 80), True)
+    c = starts_near_ties(right, a[:, :1].astype(np.float64) * b[:1], rng)
+    with pytest.raises(AssertionError, match="differ"):
+        compare(sn.matmul(a, b, right, c), definition(a, b, wrong, c), right)
+    got = definition(a, b, right, c)
+    at = np.argwhere(np.isfinite(got) & (got != 0))[0]
+    got[tuple(at)] = np.nextafter(got[tuple(at)], got.dtype.type(0))
+    with pytest.raises(AssertionError, match="1 of .* differ"):
+        compare(sn.matmul(a, b, right, c), got, right)
+
+
+@pytest.mark.parametrize("bits", ["bfloat16", "tf32", "binary16"])
+def test_fused_sums_that_two_roundings_get_wrong(bits, isa):
+    """32768 + 2**-48 and the like: no single hardware type is wide enough (binary32 and binary64 both round twice)."""
+    fmt = format_of(bits)
+    u = unit(bits, bits)
+    p = fmt.precision
+    big = 2.0 ** min(p + 4, 15)
+    a = np.array([[1 + 2.0 ** -(p - 1)]], carrier(fmt))
+    starts, factors = [], []
+    for odd in (0, 1):
+        for e in range(60):
+            tiny = 2.0**-e
+            if tiny < float(fmt.smallest_subnormal):
+                continue
+            starts.append(big * (1 + odd * 2.0 ** (1 - p)))
+            factors.append(tiny)
+    b = np.array([factors], carrier(fmt))
+    for sign in (1, -1):
+        c = np.array([starts], carrier(fmt))
+        compare(sn.matmul(a * sign, b, u, c), definition(a * sign, b, u, c), u)
+        half = np.array([[big * 2.0**-p]], carrier(fmt))  # half a last place, then a crumb
+        both_a = np.concatenate([half, a * sign], axis=1)
+        both_b = np.concatenate([np.ones_like(b), b])
+        compare(sn.matmul(both_a, both_b, u, c), definition(both_a, both_b, u, c), u)
+
+
+@pytest.mark.parametrize("u", TABLES, ids=str)
+def test_every_pair_of_table_values(u, isa):
+    a = values_of(u.operand[0], finite=True).astype(carrier(u.operand[0]))[:, None]
+    b = values_of(u.operand[1], finite=True).astype(carrier(u.operand[1]))[None, :]
+    compare(sn.matmul(a, b, u, **key_of(u)), definition(a, b, u, **key_of(u)), u)
+
+
+def test_the_definition_is_what_is_compared_with():
+    """`definition` must not take the fast path, nor the fast path the definition."""
+    u = unit("e6m9", "e5m2")
+    a = np.ones((2, 3), np.float32)
+    calls = []
+    real = matmul_module._run_fast
+    matmul_module._run_fast = lambda *args, **kw: calls.append(1) or real(*args, **kw)
+    try:
+        definition(a, a.T, u)
+        assert not calls
+        sn.matmul(a, a.T, u)
+        assert calls
+    finally:
+        matmul_module._run_fast = real
