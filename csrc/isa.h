@@ -4,6 +4,7 @@
  *   SN_FMA(x, y, z)                  x * y + z in binary32, rounded once
  *   SN_MAX(a, b), SN_MIN(a, b)       of signed 32-bit integers
  *   SN_WHERE_GREATER(a, b, yes, no)  yes where a > b (false for NaN), else no, in binary32
+ *   SN_ANY(mask)                     whether a lane of the mask is set
  * A comparison of vectors is a mask, all ones or 0. */
 #ifndef SOFTNUM_ISA_H
 #define SOFTNUM_ISA_H
@@ -26,6 +27,14 @@ enum { SN_V = SN_BYTES / 4, SN_W = SN_BYTES / 8 };
 
 #define SN_SELECT32(mask, yes, no) (((sn_vu)(mask) & (sn_vu)(yes)) | (~(sn_vu)(mask) & (sn_vu)(no)))
 #define SN_SELECT64(mask, yes, no) (((sn_wu)(mask) & (sn_wu)(yes)) | (~(sn_wu)(mask) & (sn_wu)(no)))
+
+/* SN_ANY for CPUs of which no more is known. */
+SN_INLINE int SN_(any)(sn_vi mask) {
+    sn_i32 any = 0;
+    for (int i = 0; i < SN_V; i++)
+        any |= mask[i];
+    return any != 0;
+}
 
 SN_INLINE sn_vf sn_load_vf(const float *p) {
     sn_vf v;

@@ -13,6 +13,7 @@
 #define SN_MIN(a, b) (sn_vi) _mm256_min_epi32((__m256i)(a), (__m256i)(b))
 #define SN_WHERE_GREATER(a, b, yes, no)                                                                                \
     (sn_vf) _mm256_blendv_ps((__m256)(no), (__m256)(yes), _mm256_cmp_ps((__m256)(a), (__m256)(b), _CMP_GT_OQ))
+#define SN_ANY(mask) (_mm256_movemask_epi8((__m256i)(mask)) != 0)
 #include "gemm_body.h"
 
 extern const sn_kernels sn_kernels_avx2;

@@ -14,6 +14,7 @@
 #define SN_MIN(a, b) (sn_vi) _mm512_min_epi32((__m512i)(a), (__m512i)(b))
 #define SN_WHERE_GREATER(a, b, yes, no)                                                                                \
     (sn_vf) _mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)(a), (__m512)(b), _CMP_GT_OQ), (__m512)(no), (__m512)(yes))
+#define SN_ANY(mask) (_mm512_test_epi32_mask((__m512i)(mask), (__m512i)(mask)) != 0)
 #include "gemm_body.h"
 
 extern const sn_kernels sn_kernels_avx512;

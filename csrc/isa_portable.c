@@ -5,6 +5,7 @@
 #define SN_MAX(a, b) (sn_vi) SN_SELECT32((a) > (b), a, b)
 #define SN_MIN(a, b) (sn_vi) SN_SELECT32((a) < (b), a, b)
 #define SN_WHERE_GREATER(a, b, yes, no) (sn_vf) SN_SELECT32((a) > (b), yes, no)
+#define SN_ANY(mask) SN_(any)((sn_vi)(mask))
 #include "gemm_body.h"
 
 extern const sn_kernels sn_kernels_portable;

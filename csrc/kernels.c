@@ -126,6 +126,7 @@ int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits,
                                   : pattern(carrier, f, sn_overflowed(f, env, sign, &flags));
         r->infinity[sign] = fixed ? r->overflow[sign] : pattern(carrier, f, sn_inf_result(f, env, sign, &flags));
     }
+    r->least_limit = r->limit[0] < r->limit[1] ? r->limit[0] : r->limit[1];
     return 1;
 }
 

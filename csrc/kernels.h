@@ -21,6 +21,7 @@ typedef struct {
     sn_i32 no_nan, no_infinity; /* a NaN, an infinity has no result: reported */
     sn_u64 quantum;             /* pattern of 2^(emin - m) */
     sn_u64 limit[2];            /* patterns of the largest, and of minus the lowest value */
+    sn_u64 least_limit;         /* the smaller of the two */
     sn_u64 overflow[2];         /* what a finite value beyond it becomes: [positive, negative] */
     sn_u64 infinity[2];         /* what an infinity becomes */
     sn_u64 nan;                 /* what a NaN becomes */

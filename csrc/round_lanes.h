@@ -90,12 +90,16 @@ SN_INLINE L_U SN_L(round_bits)(const sn_rounding *r, int mode, L_U bits, L_U ran
     L_I up = SN_L(rounds_up)(mode, fraction, lost, odd, sign, random, r->stochastic_bits);
     L_U result = base + (unit & (L_U)up);
     L_U out = result | (sign & ((L_U)(result != 0) | (L_u)r->sign_of_zero));
-    L_U limit = L_SELECT(negative, zero + (L_u)r->limit[1], zero + (L_u)r->limit[0]);
-    L_U overflow = L_SELECT(negative, zero + (L_u)r->overflow[1], zero + (L_u)r->overflow[0]);
-    L_U infinity = L_SELECT(negative, zero + (L_u)r->infinity[1], zero + (L_u)r->infinity[0]);
-    out = L_SELECT((L_I)result > (L_I)limit, overflow, out);
-    out = L_SELECT((L_I)u == L_INFINITY, infinity, out);
-    return L_SELECT((L_I)u > L_INFINITY, zero + (L_u)r->nan, out);
+    /* rare: a lane overflows, or is infinite or NaN */
+    if (SN_ANY(((L_I)result > (L_i)r->least_limit) | ((L_I)u >= L_INFINITY))) {
+        L_U limit = L_SELECT(negative, zero + (L_u)r->limit[1], zero + (L_u)r->limit[0]);
+        L_U overflow = L_SELECT(negative, zero + (L_u)r->overflow[1], zero + (L_u)r->overflow[0]);
+        L_U infinity = L_SELECT(negative, zero + (L_u)r->infinity[1], zero + (L_u)r->infinity[0]);
+        out = L_SELECT((L_I)result > (L_I)limit, overflow, out);
+        out = L_SELECT((L_I)u == L_INFINITY, infinity, out);
+        out = L_SELECT((L_I)u > L_INFINITY, zero + (L_u)r->nan, out);
+    }
+    return out;
 }
 
 SN_INLINE int SN_L(quantize_mode)(const sn_rounding *r, int mode, const L_F *x, L_F *out, size_t n,

@@ -104,7 +104,7 @@ class NumpyBackend:
     def axpy(self, alpha: float, x, y):
         """y + alpha * x in binary64, rounded to odd.
 
-        The product is exact (24 bits times a carrier of up to 29), and the sum is either exact or the neighbour with an odd
+        The product is exact (24 bits times a carrier of up to 29), the sum exact or else the neighbour with an odd
         last bit: so rounding the result to a format of precision p (and r random bits) with p + max(r, 2) <= 52 equals
         rounding the exact value once (Boldo and Melquiond 2008). The error of the sum is Knuth's TwoSum.
         """

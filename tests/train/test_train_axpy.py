@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 import softnum as sn
 from softnum.train.backend import NumpyBackend
 
