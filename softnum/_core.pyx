@@ -231,6 +231,21 @@ def elementwise_words(seed, stream, size_t n):
     return out
 
 
+# ---- the floating-point environment ------------------------------------------------------------------------------------
+
+
+cdef class PlainEnvironment:
+    """Within ``with PlainEnvironment():`` this thread rounds to nearest even and flushes nothing, NumPy's casts included."""
+
+    cdef uint64_t saved
+
+    def __enter__(self):
+        self.saved = sn_fp_enter()
+
+    def __exit__(self, *error):
+        sn_fp_leave(self.saved)
+
+
 # ---- values ------------------------------------------------------------------------------------------------------------
 
 

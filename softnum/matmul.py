@@ -188,6 +188,11 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     """
     if any(backend.is_device_array(x) for x in (a, b, c, out)):
         return backend.matmul(a, b, unit, c, key=key, random_bits=random_bits, threads=threads, out=out)
+    with _core.PlainEnvironment():
+        return _matmul(a, b, unit, c, key, random_bits, threads, out)
+
+
+def _matmul(a, b, unit, c, key, random_bits, threads, out):
     result = unit.outer
     a, b = _checked(a, unit.operand[0], "a"), _checked(b, unit.operand[1], "b")
     if a.ndim < 2 or b.ndim < 2:

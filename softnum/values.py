@@ -138,6 +138,11 @@ def quantize(
             x, fmt, rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
             stochastic_bits=stochastic_bits, out=out,
         )  # fmt: skip
+    with _core.PlainEnvironment():
+        return _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, out)
+
+
+def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, out):
     fmt = format(fmt)
     x = _float_array(x)
     env = environment(fmt, rounding, overflow, stochastic_bits)
@@ -216,6 +221,11 @@ def encode(x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_b
     >>> sn.encode(Fraction(1, 3), "q1.7")
     array(43, dtype=uint8)
     """
+    with _core.PlainEnvironment():
+        return _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits)
+
+
+def _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits):
     fmt = format(fmt)
     x = native(x)
     env = environment(fmt, rounding, overflow, stochastic_bits)
@@ -260,7 +270,7 @@ def _encode_objects(x, fmt, env, words):
     out = np.empty(x.shape, fmt.storage_dtype)
     words = np.broadcast_to(words, x.shape)
     for index, value in np.ndenumerate(x):
-        if isinstance(value, (float, np.floating)) and not np.isfinite(value):
+        if isinstance(value, (float, np.float16, np.float32)):  # -0, infinities and NaN are no fractions
             out[index] = call_ufunc(
                 "convert",
                 (np.float64(value).view(np.uint64),),
@@ -317,6 +327,11 @@ def decode(codes, fmt, dtype=np.float64):
     >>> sn.decode([0x3c, 0x7b, 0xfc], "e5m2")
     array([1.0000e+00, 5.7344e+04,       -inf])
     """
+    with _core.PlainEnvironment():
+        return _decode(codes, fmt, dtype)
+
+
+def _decode(codes, fmt, dtype):
     fmt = format(fmt)
     dtype = np.dtype(dtype)
     if dtype not in _BINARY:

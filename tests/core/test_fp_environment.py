@@ -1,0 +1,134 @@
+"""Results do not depend on the caller's floating-point environment, and the caller gets it back."""
+
+import ctypes
+import platform
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from core_oracles import same_bits
+
+import softnum as sn
+
+SOURCE = """
+#include <immintrin.h>
+unsigned get(void) { return _mm_getcsr(); }
+void set(unsigned value) { _mm_setcsr(value); }
+/* 0x1.8p-127 / 1 in the current environment: 0 where subnormals are flushed */
+float probe(void) { volatile float tiny = 0x1.8p-126f, half = 0.5f; return tiny * half; }
+float third(void) { volatile float one = 1.0f, three = 3.0f; return one / three; }
+"""
+PLAIN, FTZ, DAZ, DOWN, UP, TOWARD_ZERO = 0x1F80, 0x8000, 0x0040, 0x2000, 0x4000, 0x6000
+ENVIRONMENTS = {
+    "ftz and daz": PLAIN | FTZ | DAZ,
+    "toward zero": PLAIN | TOWARD_ZERO,
+    "up": PLAIN | UP,
+    "down, ftz and daz": PLAIN | DOWN | FTZ | DAZ,
+    "toward zero, ftz and daz": PLAIN | TOWARD_ZERO | FTZ | DAZ,
+}
+
+
+@pytest.fixture(scope="module")
+def control(tmp_path_factory):
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("the helper sets MXCSR, which only x86-64 has")
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler to build the helper with")
+    folder = tmp_path_factory.mktemp("mxcsr")
+    (folder / "mxcsr.c").write_text(SOURCE)
+    library = folder / "mxcsr.so"
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, folder / "mxcsr.c"], check=True)
+    helper = ctypes.CDLL(str(library))
+    helper.get.restype = ctypes.c_uint
+    helper.set.argtypes = [ctypes.c_uint]
+    helper.probe.restype = helper.third.restype = ctypes.c_float
+    return helper
+
+
+def everything():
+    """Results of every entry point, on values that subnormals and rounding matter to."""
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 1 << 32, 4000, dtype=np.uint32)
+    x = bits.view(np.float32)
+    x = np.where(np.isnan(x), np.float32(1.5e-45), x)
+    tiny = (bits & np.uint32(0x80FFFFFF)).view(np.float32)
+    a = sn.quantize(tiny[:1200].reshape(30, 40), "bfloat16")
+    b = sn.quantize((x[:1200] % np.float32(3)).reshape(40, 30), "bfloat16")
+    units = [
+        sn.MadUnit("binary32", operand="bfloat16"),
+        sn.MadUnit("binary32", operand="binary32", chunk=5),
+        sn.MadUnit("binary32", operand="binary32", product="binary32"),
+        sn.MadUnit("e8m7", operand="e4m3"),
+        sn.MadUnit("bfloat16", operand="bfloat16"),
+        sn.MadUnit("bfloat16", operand="bfloat16", rounding="stochastic"),
+        sn.MadUnit("binary64", operand="binary32"),
+    ]
+    small = sn.quantize(b, "e4m3", overflow="saturate")
+    results = [
+        sn.matmul(small if u.operand[0].bits == 8 else a, small.T if u.operand[0].bits == 8 else b, u,
+                  key=1 if u.stochastic else None, threads=threads)
+        for u in units for threads in (1, 3)
+    ]  # fmt: skip
+    for fmt in ("bfloat16", "e5m2", "binary32", "e8m3"):
+        for mode in ("nearest_even", "up", "stochastic"):
+            options = {"rounding": mode, "key": 3}
+            results += [sn.quantize(x, fmt, **options), sn.quantize(tiny.astype(np.float64) * 1e-300, fmt, **options)]
+            results += [sn.quantize(tiny, fmt, **options), sn.encode(tiny, fmt, **options)]
+    results.append(sn.decode(np.arange(1 << 16, dtype=np.uint16), "bfloat16", dtype=np.float32))
+    results.append(sn.fma(bits[:500], bits[500:1000], bits[1000:1500], "binary32"))
+    return [np.asarray(r) for r in results]
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_results_do_not_change_and_the_environment_is_restored(control, name, isa):
+    want = everything()
+    flags = 0x3F  # exception flags may be raised; nothing else may differ
+    wanted = ENVIRONMENTS[name]
+    before = control.get()
+    try:
+        control.set(wanted)
+        if wanted & FTZ:
+            assert control.probe() == 0.0  # the helper works
+        got = []
+        # numpy's own arithmetic in everything() would change as well: enter and leave around each call
+        real = {f: getattr(sn, f) for f in ("quantize", "matmul", "encode", "decode", "fma")}
+        after = []
+
+        def inside(function):
+            def call(*args, **options):
+                control.set(wanted)
+                try:
+                    return function(*args, **options)
+                finally:
+                    after.append(control.get())
+                    control.set(before)
+
+            return call
+
+        control.set(before)
+        with pytest.MonkeyPatch.context() as patch:
+            for f, function in real.items():
+                patch.setattr(sn, f, inside(function))
+            got = everything()
+    finally:
+        control.set(before)
+    assert len(after) > 40 and all(value & ~flags == wanted & ~flags for value in after)
+    for i, (mine, theirs) in enumerate(zip(got, want, strict=True)):
+        assert same_bits(mine, theirs), (name, i)
+
+
+def test_the_helper_changes_arithmetic(control):
+    """Without this, the test above could pass in a plain environment."""
+    before = control.get()
+    nearest = control.third()
+    try:
+        control.set(PLAIN | UP)
+        up = control.third()
+        control.set(PLAIN | FTZ | DAZ)
+        flushed = control.probe()
+    finally:
+        control.set(before)
+    assert flushed == 0.0 and control.probe() != 0.0
+    assert up >= nearest and (up > nearest or nearest > 1 / 3)
