@@ -1,0 +1,145 @@
+"""What C and Python state twice must agree; and the examples in the docstrings run."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum import _core, config
+from softnum import reference as ref
+from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, rounding_name
+from softnum.ops import OPERATIONS
+
+HEADERS = Path(sn.get_include())
+ENV = (HEADERS / "softnum" / "env.h").read_text()
+
+
+def constants(text):
+    return {name: int(value) for name, value in re.findall(r"\b(SN_\w+) = (\d+)", text)}
+
+
+def test_rounding_modes_have_the_header_s_numbers():
+    c = constants(ENV)
+    assert len(ROUNDING_MODES) == c["SN_ROUNDING_MODES"] == 12
+    for name, number in ROUNDING_MODES.items():
+        assert c[f"SN_{name.upper()}"] == number
+    assert sorted(ROUNDING_MODES.values()) == list(range(12))
+
+
+def test_overflow_rules_and_flags_have_the_header_s_numbers():
+    c = constants(ENV)
+    for name, number in OVERFLOW_RULES.items():
+        assert c[f"SN_OVERFLOW_{name.upper()}"] == number
+    for flag in Flags:
+        assert c["SN_FLAG_OVERFLOW" if flag.name == "OVERFLOW" else f"SN_{flag.name}"] == flag
+    assert [f.value for f in Flags] == [1, 2, 4, 8, 16]
+    assert c["SN_TININESS_AFTER"] == 0 and c["SN_TININESS_BEFORE"] == 1
+
+
+def test_short_names():
+    want = {
+        "rne": "nearest_even",
+        "rna": "nearest_away",
+        "rtz": "toward_zero",
+        "rup": "up",
+        "rdn": "down",
+        "rto": "to_odd",
+    }
+    assert {short: rounding_name(short) for short in want} == want and rounding_name("sr") == "stochastic"
+    with pytest.raises(ValueError, match="unknown rounding mode 'rnee'; did you mean 'rne'"):
+        rounding_name("rnee")
+    with pytest.raises(ValueError, match="unknown rounding mode 3"):
+        rounding_name(3)
+
+
+def test_the_table_of_operations_is_complete():
+    text = (HEADERS / "elementwise.h").read_text()
+    in_c = {name: int(n) for name, n in re.findall(r"X\((\w+), (\d)\)", text)}
+    assert in_c and in_c == {name: operands for name, (_, operands) in OPERATIONS.items()}
+    assert {name: n for name, (_, n) in _core.OPERATIONS.items()} == in_c
+    assert set(_core.UFUNCS) == set(_core.UFUNCS_FLAGS) == set(OPERATIONS)
+    for name, (function, operands) in OPERATIONS.items():
+        assert getattr(sn, name) is function and name in sn.__all__ and hasattr(ref, name)
+        assert _core.UFUNCS[name].nin == operands + 2 and _core.UFUNCS[name].nout == 1
+        assert _core.UFUNCS_FLAGS[name].nout == 2 and _core.UFUNCS[name].ntypes == 4
+        assert f"sn_{name}(" in (HEADERS / "softnum" / "arith.h").read_text()
+
+
+def test_philox_known_answers():
+    assert " ".join(f"{w:08x}" for w in _core.philox((0,) * 4, (0,) * 2)) == "6627e8d5 e169c58d bc57ac4c 9b00dbd8"
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        words = [int(w) for w in rng.integers(0, 1 << 32, 6)]
+        assert _core.philox(words[:4], words[4:]) == ref.philox4x32_10(words[4:], words[:4])
+    for seed, stream in ((0, 0), (7, 3), (2**64 - 1, 2**63), (1 << 32, 1)):
+        want = [ref.random_word_elementwise(seed, stream, i) for i in range(9)]
+        assert _core.elementwise_words(seed, stream, 9).tolist() == want
+
+
+def test_the_instruction_set_is_chosen_and_named(capsys, monkeypatch):
+    before = _core.current_isa()
+    assert _core.available_isas()[0] == "portable" and before in _core.available_isas()
+    with pytest.raises(ValueError, match="SOFTNUM_CPU must be one of portable, avx2, avx512, got 'sse9'"):
+        _core.use_isa("sse9")
+    try:
+        _core.use_isa("portable")
+        sn.show_config()
+        text = capsys.readouterr().out
+        assert "instruction set: portable" in text and sn.__version__ in text and "available: portable" in text
+    finally:
+        _core.use_isa(before)
+    monkeypatch.setattr(config, "__file__", "/nowhere/softnum/config.py")
+    with pytest.raises(FileNotFoundError, match="reinstall softnum"):
+        sn.get_include()
+
+
+@pytest.mark.parametrize("forced", ["portable", "avx2", "avx512", "mmx"])
+def test_softnum_cpu_forces_the_instruction_set(forced):
+    import os
+    import subprocess
+    import sys
+
+    program = "import softnum; print(softnum._core.current_isa())"
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | {"SOFTNUM_CPU": forced}, capture_output=True, text=True
+    )
+    if forced in _core.available_isas():
+        assert run.stdout.strip() == forced
+    else:
+        assert run.returncode != 0 and "SOFTNUM_CPU" in run.stderr
+
+
+def test_public_names():
+    for name in sn.__all__:
+        assert getattr(sn, name).__doc__, name
+    assert sorted(sn.__all__) == list(sn.__all__)
+
+
+MODULES = ["softnum"] + [
+    f"softnum.{m.name}" for m in pkgutil.iter_modules(sn.__path__) if not m.ispkg and not m.name.startswith("_")
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings_run(name):
+    module = importlib.import_module(name)
+    extra = {} if name != "softnum.ops" else {f.__name__: f.__doc__ for f, _ in OPERATIONS.values()}
+    result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.failed == 0
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    for function, text in extra.items():  # docstrings that are put together, where the finder may not look
+        test = doctest.DocTestParser().get_doctest(text, {}, function, None, 0)
+        assert test.examples, function
+        runner.run(test)
+    assert runner.summarize(verbose=False).failed == 0
+
+
+def test_public_functions_have_examples():
+    for name in sn.__all__:
+        thing = getattr(sn, name)
+        assert ">>>" in thing.__doc__, name
