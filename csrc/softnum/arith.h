@@ -113,21 +113,24 @@ SN_FN sn_u64 sn_add_numbers(sn_exact x, sn_i32 x_is_inf, const sn_number *y, con
     return sn_round_pack(fo, env, &e, random, flags);
 }
 
+SN_FN sn_u64 sn_add_operands(const sn_number *x, const sn_number *y, const sn_format *fo, const sn_env *env,
+                             sn_u32 random, sn_u32 *flags) {
+    if (x->kind >= SN_QUIET_NAN || y->kind >= SN_QUIET_NAN)
+        return sn_propagate_nan(fo, x->kind == SN_SIGNALING_NAN || y->kind == SN_SIGNALING_NAN, flags);
+    return sn_add_numbers(sn_exact_of(x), x->kind == SN_INF, y, fo, env, random, flags);
+}
+
 SN_FN sn_u64 sn_add(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_u64 b, const sn_format *fo,
                     const sn_env *env, sn_u32 random, sn_u32 *flags) {
     sn_number x = sn_unpack(fa, a), y = sn_unpack(fb, b);
-    if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN)
-        return sn_propagate_nan(fo, x.kind == SN_SIGNALING_NAN || y.kind == SN_SIGNALING_NAN, flags);
-    return sn_add_numbers(sn_exact_of(&x), x.kind == SN_INF, &y, fo, env, random, flags);
+    return sn_add_operands(&x, &y, fo, env, random, flags);
 }
 
 SN_FN sn_u64 sn_subtract(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_u64 b, const sn_format *fo,
                          const sn_env *env, sn_u32 random, sn_u32 *flags) {
     sn_number x = sn_unpack(fa, a), y = sn_unpack(fb, b);
-    if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN)
-        return sn_propagate_nan(fo, x.kind == SN_SIGNALING_NAN || y.kind == SN_SIGNALING_NAN, flags);
     y.sign = !y.sign;
-    return sn_add_numbers(sn_exact_of(&x), x.kind == SN_INF, &y, fo, env, random, flags);
+    return sn_add_operands(&x, &y, fo, env, random, flags);
 }
 
 SN_FN sn_u64 sn_multiply(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_u64 b, const sn_format *fo,
