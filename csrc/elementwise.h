@@ -12,7 +12,31 @@
 #include "softnum/softnum.h"
 
 /* name, number of operands */
-#define SN_OPERATIONS(X) X(convert, 1) X(add, 2) X(subtract, 2) X(multiply, 2) X(fma, 3)
+#define SN_OPERATIONS(X)                                                                                               \
+    X(convert, 1)                                                                                                      \
+    X(add, 2)                                                                                                          \
+    X(subtract, 2)                                                                                                     \
+    X(multiply, 2)                                                                                                     \
+    X(fma, 3)                                                                                                          \
+    X(divide, 2)                                                                                                       \
+    X(remainder, 2)                                                                                                    \
+    X(sqrt, 1)                                                                                                         \
+    X(round_to_integral, 1)                                                                                            \
+    X(minimum, 2)                                                                                                      \
+    X(maximum, 2)                                                                                                      \
+    X(minimum_number, 2)                                                                                               \
+    X(maximum_number, 2)                                                                                               \
+    X(scalb, 2)                                                                                                        \
+    X(logb, 1)                                                                                                         \
+    X(next_up, 1)                                                                                                      \
+    X(next_down, 1)                                                                                                    \
+    X(negate, 1)                                                                                                       \
+    X(absolute, 1)                                                                                                     \
+    X(copysign, 2)                                                                                                     \
+    X(compare, 2)                                                                                                      \
+    X(compare_signaling, 2)                                                                                            \
+    X(total_order, 2)                                                                                                  \
+    X(classify, 1)
 
 typedef struct {
     sn_format operand[3], out;
@@ -39,6 +63,10 @@ enum {
 #undef SN_OPERATION_ID
         SN_OPERATION_COUNT
 };
+
+/* Name and number of operands of operation op, 0 <= op < SN_OPERATION_COUNT. */
+const char *sn_operation_name(int op);
+int sn_operation_operands(int op);
 
 /* The loop of operation op for codes of the given width in bytes (1, 2, 4 or 8); null if there is none. */
 sn_loop *sn_loop_for(int op, int width);

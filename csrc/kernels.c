@@ -94,7 +94,7 @@ static const sn_format binary64 = {
 
 /* The carrier's pattern of a code's value. */
 static sn_u64 pattern(const sn_format *carrier, const sn_format *f, sn_u64 code) {
-    const sn_env env = {SN_TOWARD_ZERO, SN_OVERFLOW_INFINITY, SN_TININESS_AFTER, 1};
+    const sn_env env = {SN_TOWARD_ZERO, SN_OVERFLOW_INFINITY, SN_TININESS_AFTER, 1, 0, 0};
     sn_u32 flags = 0;
     return sn_convert(f, code, carrier, &env, 0, &flags);
 }

@@ -13,7 +13,7 @@ cdef extern from "softnum/softnum.h" nogil:
         uint64_t quiet_bit, max_code, inf_code, nan_first, nan_code, magnitude_mask, sign_mask
 
     ctypedef struct sn_env:
-        int32_t rounding, overflow, tininess, stochastic_bits
+        int32_t rounding, overflow, tininess, stochastic_bits, flush_inputs, flush_results
 
     ctypedef struct sn_u128:
         uint64_t hi, lo
@@ -34,7 +34,6 @@ cdef extern from "softnum/softnum.h" nogil:
 
 cdef extern from "elementwise.h" nogil:
     enum: SN_OPERATION_COUNT
-    enum: SN_OP_convert, SN_OP_add, SN_OP_subtract, SN_OP_multiply, SN_OP_fma
 
     ctypedef struct sn_context:
         sn_format operand[3]
@@ -53,6 +52,8 @@ cdef extern from "elementwise.h" nogil:
 
     ctypedef void sn_loop(char **args, const ptrdiff_t *count, const ptrdiff_t *steps, void *data) noexcept
 
+    const char *sn_operation_name(int op) noexcept
+    int sn_operation_operands(int op) noexcept
     sn_loop *sn_loop_for(int op, int width) noexcept
     void sn_fill_table(int op, const sn_context *context, uint8_t *table) noexcept
     void sn_elementwise_words(uint64_t seed, uint64_t stream, uint64_t start, size_t n, uint32_t *words) noexcept

@@ -55,7 +55,7 @@ cdef void fill_format(sn_format *f, fmt) except *:
 
 
 cdef void fill_env(sn_env *env, tuple e) except *:
-    env.rounding, env.overflow, env.tininess, env.stochastic_bits = e
+    env.rounding, env.overflow, env.tininess, env.stochastic_bits, env.flush_inputs, env.flush_results = e
 
 
 # For kernels, whose sources state a format as text: the struct's fields in their order (format.h).
@@ -103,14 +103,10 @@ use_isa(os.environ.get("SOFTNUM_CPU") or available_isas()[-1])
 
 # ---- contexts and ufuncs ----------------------------------------------------------------------------------------------
 
+# name -> (number of the operation, number of operands)
 OPERATIONS = {
-    "convert": (SN_OP_convert, 1),
-    "add": (SN_OP_add, 2),
-    "subtract": (SN_OP_subtract, 2),
-    "multiply": (SN_OP_multiply, 2),
-    "fma": (SN_OP_fma, 3),
+    (<bytes>sn_operation_name(op)).decode(): (op, sn_operation_operands(op)) for op in range(SN_OPERATION_COUNT)
 }
-assert len(OPERATIONS) == SN_OPERATION_COUNT
 
 cdef sn_context_table _table
 _table.contexts = <sn_context **>calloc(MAX_CONTEXTS, sizeof(void *))
@@ -161,9 +157,9 @@ _plain.with_flags = 0
 _with_flags.table = &_table
 _with_flags.with_flags = 1
 
-cdef cnp.PyUFuncGenericFunction _functions[5][4]
+cdef cnp.PyUFuncGenericFunction _functions[SN_OPERATION_COUNT][4]
 cdef void *_data[2][4]
-cdef char _types[5][2][4 * 7]
+cdef char _types[SN_OPERATION_COUNT][2][4 * 7]
 
 
 cdef object make_ufunc(name, int op, int operands, int flags):

@@ -10,6 +10,21 @@ from softnum.values import check_codes, decode, encode
 __all__ = ["Array", "array"]
 
 
+# NumPy's name -> softnum's; minimum and maximum are those of IEEE 754-2019 9.6 (a NaN wins), fmin and fmax the others
+_UFUNCS = {
+    "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "negative": "negate",
+    "absolute": "absolute", "sqrt": "sqrt", "copysign": "copysign", "minimum": "minimum", "maximum": "maximum",
+    "fmin": "minimum_number", "fmax": "maximum_number", "rint": "round_to_integral",
+    "less": "less", "less_equal": "less_equal", "equal": "equal", "not_equal": "not_equal", "greater": "greater",
+    "greater_equal": "greater_equal",
+}  # fmt: skip
+# which results of softnum.compare make the predicate true
+_COMPARISONS = {
+    "less": (-1,), "less_equal": (-1, 0), "equal": (0,), "not_equal": (-1, 1, 2), "greater": (1,),
+    "greater_equal": (0, 1),
+}  # fmt: skip
+
+
 class Array:
     """Codes of one format.
 
@@ -84,15 +99,18 @@ class Array:
         return decode(self.codes, self.format, target)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        from softnum.ops import OPERATIONS
+        from softnum import ops
 
-        if method != "__call__" or kwargs or ufunc.__name__ not in ("add", "subtract", "multiply"):
+        name = _UFUNCS.get(ufunc.__name__)
+        if method != "__call__" or kwargs or name is None:
             extra = f" with {', '.join(kwargs)}" if kwargs else ""
             raise TypeError(
                 f"numpy.{ufunc.__name__}{'' if method == '__call__' else '.' + method}{extra} is not defined for "
                 "softnum.Array; use softnum's own functions, or np.asarray(a) for float64 values"
             )
-        return OPERATIONS[ufunc.__name__][0](*inputs)
+        if name in _COMPARISONS:
+            return inputs[0]._compare(inputs[1], name) if isinstance(inputs[0], Array) else NotImplemented
+        return ops.OPERATIONS[name][0](*inputs)
 
     def __array_function__(self, func, types, args, kwargs):
         raise TypeError(
@@ -125,6 +143,50 @@ class Array:
     def __rmul__(self, other):
         return self._operate("multiply", other, swap=True)
 
+    def __truediv__(self, other):
+        return self._operate("divide", other)
+
+    def __rtruediv__(self, other):
+        return self._operate("divide", other, swap=True)
+
+    def __neg__(self):
+        from softnum.ops import negate
+
+        return negate(self)
+
+    def __pos__(self):
+        return Array(self.codes, self.format)
+
+    def __abs__(self):
+        from softnum.ops import absolute
+
+        return absolute(self)
+
+    def _compare(self, other, name):
+        from softnum.ops import compare
+
+        if not isinstance(other, Array):
+            raise TypeError(f"Array and {type(other).__name__} do not mix; make an Array of it (softnum.array)")
+        return np.isin(compare(self, other), _COMPARISONS[name])
+
+    def __lt__(self, other):
+        return self._compare(other, "less")
+
+    def __le__(self, other):
+        return self._compare(other, "less_equal")
+
+    def __gt__(self, other):
+        return self._compare(other, "greater")
+
+    def __ge__(self, other):
+        return self._compare(other, "greater_equal")
+
+    def __eq__(self, other):
+        return self._compare(other, "equal")
+
+    def __ne__(self, other):
+        return self._compare(other, "not_equal")
+
     def __len__(self) -> int:
         return len(self.codes)
 
@@ -138,12 +200,9 @@ class Array:
         self.codes[index] = value.codes
 
     def __bool__(self) -> bool:
-        raise TypeError("the truth of an Array is not defined; compare np.asarray(a)")
+        raise TypeError("the truth of an Array is not defined; compare it with another (==, <, ...)")
 
     __hash__ = None
-
-    def __eq__(self, other):
-        raise TypeError("comparison of Arrays is not defined yet; compare np.asarray(a), or .codes for the same bits")
 
     def __repr__(self) -> str:
         try:

@@ -1,30 +1,49 @@
-"""Operations on codes and on `Array`: each computes the exact result and rounds it once."""
+"""Operations on codes and on `Array`: each computes the exact result and rounds it once.
+
+One table, `OPERATIONS`, lists them: the ufuncs of the core, the operators of `Array` and the tests go by it.
+"""
 
 from __future__ import annotations
+
+import inspect
 
 import numpy as np
 
 from softnum.array import Array
 from softnum.custom import CustomFormat
-from softnum.formats import format
+from softnum.formats import FixedFormat, format
 from softnum.modes import rounding_name
 from softnum.values import call_ufunc, check_codes, environment, random_words
 
-__all__ = ["OPERATIONS", "add", "convert", "fma", "multiply", "subtract"]
+__all__ = [
+    "OPERATIONS", "absolute", "add", "classify", "compare", "convert", "copysign", "divide", "fma", "logb", "maximum",
+    "maximum_number", "minimum", "minimum_number", "multiply", "negate", "next_down", "next_up", "remainder",
+    "round_to_integral", "scalb", "sqrt", "subtract", "total_order",
+]  # fmt: skip
 
-_SHARED = """
-    out_fmt : format or str, optional
-        The result's format; required where the operands' formats differ.
+#: The classes of IEEE 754-2019 5.7.2, by the numbers that `classify` returns.
+CLASSES = (
+    "signalingNaN", "quietNaN", "negativeInfinity", "negativeNormal", "negativeSubnormal", "negativeZero",
+    "positiveZero", "positiveSubnormal", "positiveNormal", "positiveInfinity",
+)  # fmt: skip
+
+_OPTIONS = """
     rounding, overflow, key, random_bits, stochastic_bits
         As in `softnum.quantize`; with a key, element i of the C-ordered result takes word i.
     return_flags : bool
         Whether to return (result, flags) with flags a uint8 array of `softnum.Flags`.
     tininess : {"after", "before"}
         Whether UNDERFLOW is judged after or before rounding (a stochastic result always before).
+    flush_inputs : bool
+        Whether subnormal operands read as zero, sign kept.
+    flush_results : {None, "before", "after"}
+        Whether results that are tiny before rounding (Arm) or after it (x86) become zero, sign kept, with UNDERFLOW and
+        INEXACT.
     invalid : "raise" or "code0"
         What to do where the result is NaN (or, in fixed point, infinite) and the format has no code for it: raise
         ValueError, or deliver code 0 (and flag INVALID).
-
+"""
+_RETURNS = """
     Returns
     -------
     ndarray of codes, or Array if an operand is one; with `return_flags`, a pair
@@ -34,6 +53,7 @@ _SHARED = """
     ValueError
         If formats are missing or differ without `out_fmt`, or a code does not fit its format, or a result has no code.
 """
+_NAMES = {1: ("a",), 2: ("a", "b"), 3: ("a", "b", "c")}
 
 
 def _operands(name, operands, fmt):
@@ -62,8 +82,12 @@ def _operands(name, operands, fmt):
     return codes, formats, any(arrays)
 
 
-def _apply(name, operands, fmt, out_fmt, rounding, overflow, key, random_bits, stochastic_bits, return_flags, tininess,
-           invalid, **ufunc_args):  # fmt: skip
+def _apply(
+    name, operands, fmt, *, out_fmt=None, rounding="nearest_even", overflow=None, key=None, random_bits=None,
+    stochastic_bits=32, return_flags=False, tininess="after", flush_inputs=False, flush_results=None, invalid="raise",
+    extra=(), codes_out=True,
+):  # fmt: skip
+    """The ufunc `name` over operands in their formats. extra: further (codes, format) that are no users' operands."""
     codes, formats, as_array = _operands(name, operands, fmt)
     if out_fmt is None:
         if any(f != formats[0] for f in formats):
@@ -71,94 +95,211 @@ def _apply(name, operands, fmt, out_fmt, rounding, overflow, key, random_bits, s
             raise ValueError(f"{name}: the operands' formats differ ({names}); state the result's with out_fmt=")
         out_fmt = formats[0]
     out_fmt = format(out_fmt)
+    if isinstance(out_fmt, CustomFormat):
+        raise ValueError(f"{name}: the result cannot be of the value table {out_fmt}; decode and quantize instead")
     if invalid not in ("raise", "code0"):
         raise ValueError(f"invalid must be 'raise' or 'code0', got {invalid!r}")
-    env = environment(out_fmt, rounding, overflow, stochastic_bits, tininess)
+    codes, formats = [*codes, *(c for c, _ in extra)], (*formats, *(f for _, f in extra))
+    env = environment(out_fmt, rounding, overflow, stochastic_bits, tininess, flush_inputs, flush_results)
     stochastic = rounding_name(rounding).startswith("stochastic")
     words = random_words(stochastic, key, random_bits, np.broadcast_shapes(*(c.shape for c in codes)))
     result, flags = call_ufunc(
-        name, codes, formats, out_fmt, env, words, with_flags=return_flags, invalid=invalid, **ufunc_args
+        name, codes, formats, out_fmt, env, words, with_flags=return_flags, invalid=invalid if codes_out else "code0"
     )
-    if as_array:
+    if as_array and codes_out:
         result = Array(result, out_fmt)
     return (result, flags) if return_flags else result
 
 
-def _binary(name: str, symbol: str, example: str):
-    def operation(
-        a, b, fmt=None, *, out_fmt=None, rounding="nearest_even", overflow=None, key=None, random_bits=None,
-        stochastic_bits=32, return_flags=False, tininess="after", invalid="raise",
-    ):  # fmt: skip
-        return _apply(name, (a, b), fmt, out_fmt, rounding, overflow, key, random_bits, stochastic_bits, return_flags,
-                      tininess, invalid)  # fmt: skip
+def _signature(operands: int) -> inspect.Signature:
+    """(a, ..., fmt=None, *, out_fmt=None, ...) with the options of `_apply` that are users'."""
+    plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    own = [inspect.Parameter(name, plain) for name in _NAMES[operands]]
+    options = [
+        p
+        for p in inspect.signature(_apply).parameters.values()
+        if p.kind is inspect.Parameter.KEYWORD_ONLY and p.name not in ("extra", "codes_out")
+    ]
+    return inspect.Signature([*own, inspect.Parameter("fmt", plain, default=None), *options])
+
+
+_SIGNATURES = {operands: _signature(operands) for operands in _NAMES}
+
+
+def _rounded(name: str, operands: int, text: str, source: str, example: str):
+    """An operation whose result is rounded to out_fmt."""
+    names = _NAMES[operands]
+    several = "" if operands == 1 else ", or a tuple with one for each"
+
+    def operation(*args, **options):
+        fmt = options.pop("fmt", None)
+        if len(args) == operands + 1 and fmt is None:
+            *args, fmt = args
+        if len(args) != operands:
+            raise TypeError(f"{name}({', '.join(names)}, fmt=None, *, ...) takes {operands} operands, got {len(args)}")
+        return _apply(name, args, fmt, **options)
 
     operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = f"""The exactly rounded ``{symbol}``, element by element.
+    operation.__signature__ = _SIGNATURES[operands]
+    operation.__doc__ = f"""{text}
 
     Parameters
     ----------
-    a, b : Array, or array_like of codes (then with `fmt`)
+    {", ".join(names)} : Array, or array_like of codes (then with `fmt`)
         Broadcast against each other.
-    fmt : format or str, or a pair of them
-        The operands' format(s), if they are codes.{_SHARED}
+    fmt : format or str{several}
+        The operands' format(s), if they are codes.
+    out_fmt : format or str, optional
+        The result's format; required where the operands' formats differ.{_OPTIONS}{_RETURNS}
     Examples
     --------
     >>> import softnum as sn
     {example}
 
-    Source: IEEE 754-2019 clauses 5.4.1, 6 and 7.
+    Source: IEEE 754-2019 {source}.
     """
     return operation
 
 
-add = _binary(
+add = _rounded(
     "add",
-    "a + b",
+    2,
+    "The exactly rounded ``a + b``.",
+    "clauses 5.4.1, 6 and 7",
     '>>> sn.add([0x3c], [0x3d], "e5m2", return_flags=True)\n    (array([64], dtype=uint8), array([1], dtype=uint8))',
 )
-subtract = _binary(
-    "subtract", "a - b", '>>> sn.subtract(sn.array(1.0, "e4m3fn"), sn.array(0.75, "e4m3fn"))\n    Array(0.25, e4m3fn)'
+subtract = _rounded(
+    "subtract",
+    2,
+    "The exactly rounded ``a - b``.",
+    "clauses 5.4.1, 6 and 7",
+    '>>> sn.subtract(sn.array(1.0, "e4m3fn"), sn.array(0.75, "e4m3fn"))\n    Array(0.25, e4m3fn)',
 )
-multiply = _binary(
-    "multiply", "a * b", '>>> sn.multiply([0x18], [0x18], "q4.4")  # 1.5 * 1.5\n    array([36], dtype=uint8)'
+multiply = _rounded(
+    "multiply",
+    2,
+    "The exactly rounded ``a * b``.",
+    "clauses 5.4.1, 6 and 7",
+    '>>> sn.multiply([0x18], [0x18], "q4.4")  # 1.5 * 1.5\n    array([36], dtype=uint8)',
+)
+divide = _rounded(
+    "divide",
+    2,
+    "The exactly rounded ``a / b``; x / 0 raises DIVIDE_BY_ZERO.",
+    "clauses 5.4.1, 7.2 and 7.3",
+    '>>> sn.divide(sn.array(1.0, "binary16"), sn.array(3.0, "binary16"))\n    Array(0.33325195, binary16)',
+)
+remainder = _rounded(
+    "remainder",
+    2,
+    "``a - b * n`` with n the integer nearest to a / b, the even one of two.",
+    "clause 5.3.1",
+    '>>> sn.remainder(sn.array(5.0, "e4m3fn"), sn.array(3.0, "e4m3fn"))\n    Array(-1., e4m3fn)',
+)
+sqrt = _rounded(
+    "sqrt",
+    1,
+    "The exactly rounded square root; of a negative number, NaN and INVALID.",
+    "clause 5.4.1",
+    '>>> sn.sqrt(sn.array([2.0, 9.0], "bfloat16"))\n    Array([1.4140625, 3.       ], bfloat16)',
+)
+fma = _rounded(
+    "fma",
+    3,
+    "The exactly rounded ``a * b + c``, with one rounding.",
+    "clauses 5.4.1 and 7.2 d",
+    '>>> one, tiny = sn.array(1.0, "binary16"), sn.array(2.0**-11, "binary16")\n    '
+    ""
+    '>>> sn.fma(one, one, tiny, rounding="up")\n    '
+    ""
+    "Array(1.00097656, binary16)",
+)
+round_to_integral = _rounded(
+    "round_to_integral",
+    1,
+    "a rounded to an integer in the given mode; INEXACT if it was none.",
+    "clause 5.9",
+    '>>> sn.round_to_integral(sn.array([2.5, -0.25], "e5m2"))\n    Array([ 2., -0.], e5m2)',
+)
+minimum = _rounded(
+    "minimum",
+    2,
+    "The lesser operand; NaN if either is NaN, and -0 below +0.",
+    "clause 9.6",
+    '>>> sn.minimum(sn.array([1.0, 2.0], "e5m2"), sn.array([3.0, float("nan")], "e5m2"))\n    Array([ 1., nan], e5m2)',
+)
+maximum = _rounded(
+    "maximum",
+    2,
+    "The greater operand; NaN if either is NaN, and -0 below +0.",
+    "clause 9.6",
+    '>>> sn.maximum(sn.array(1.0, "e5m2"), sn.array(3.0, "e5m2"))\n    Array(3., e5m2)',
+)
+minimum_number = _rounded(
+    "minimum_number",
+    2,
+    "The lesser operand; a NaN gives way to a number.",
+    "clause 9.6",
+    '>>> sn.minimum_number(sn.array(2.0, "e5m2"), sn.array(float("nan"), "e5m2"))\n    Array(2., e5m2)',
+)
+maximum_number = _rounded(
+    "maximum_number",
+    2,
+    "The greater operand; a NaN gives way to a number.",
+    "clause 9.6",
+    '>>> sn.maximum_number(sn.array(2.0, "e5m2"), sn.array(float("nan"), "e5m2"))\n    Array(2., e5m2)',
+)
+logb = _rounded(
+    "logb",
+    1,
+    "The exponent of a, floor(log2(abs(a))), as a value; logb(0) is -infinity and raises DIVIDE_BY_ZERO.",
+    "clause 5.3.3",
+    '>>> sn.logb(sn.array([0.75, 6.0], "e4m3fn"))\n    Array([-1.,  2.], e4m3fn)',
+)
+next_up = _rounded(
+    "next_up",
+    1,
+    "The least value above a, in a's own format.",
+    "clause 5.3.1",
+    '>>> sn.next_up(sn.array([1.0, 0.0], "e5m2"))\n    Array([1.25000000e+00, 1.52587891e-05], e5m2)',
+)
+next_down = _rounded(
+    "next_down",
+    1,
+    "The greatest value below a, in a's own format.",
+    "clause 5.3.1",
+    '>>> sn.next_down(sn.array(1.0, "e5m2"))\n    Array(0.875, e5m2)',
+)
+negate = _rounded(
+    "negate",
+    1,
+    "a with the other sign: a matter of the sign bit, without flags; in fixed point, -a.",
+    "clause 5.5.1",
+    '>>> sn.negate([0x80], "q4.4", return_flags=True)  # -(-8) saturates\n    '
+    "(array([127], dtype=uint8), array([4], dtype=uint8))",
+)
+absolute = _rounded(
+    "absolute",
+    1,
+    "a without its sign: a matter of the sign bit, without flags; in fixed point, abs(a).",
+    "clause 5.5.1",
+    '>>> sn.absolute(sn.array([-1.5, 2.0], "e5m2"))\n    Array([1.5, 2. ], e5m2)',
+)
+copysign = _rounded(
+    "copysign",
+    2,
+    "a with the sign of b: a matter of the sign bit, without flags.",
+    "clause 5.5.1",
+    '>>> sn.copysign(sn.array(1.5, "e5m2"), sn.array(-0.0, "e5m2"))\n    Array(-1.5, e5m2)',
 )
 
 
-def fma(
-    a, b, c, fmt=None, *, out_fmt=None, rounding="nearest_even", overflow=None, key=None, random_bits=None,
-    stochastic_bits=32, return_flags=False, tininess="after", invalid="raise",
-):  # fmt: skip
-    return _apply("fma", (a, b, c), fmt, out_fmt, rounding, overflow, key, random_bits, stochastic_bits, return_flags,
-                  tininess, invalid)  # fmt: skip
-
-
-fma.__doc__ = f"""The exactly rounded ``a * b + c`` with one rounding, element by element.
-
-    Parameters
-    ----------
-    a, b, c : Array, or array_like of codes (then with `fmt`)
-        Broadcast against each other.
-    fmt : format or str, or a triple of them
-        The operands' format(s), if they are codes.{_SHARED}
-    Examples
-    --------
-    >>> import softnum as sn
-    >>> one, tiny = sn.array(1.0, "binary16"), sn.array(2.0**-11, "binary16")
-    >>> sn.fma(one, one, tiny, rounding="up")
-    Array(1.00097656, binary16)
-
-    Source: IEEE 754-2019 clauses 5.4.1, 6 and 7; fma(0, inf, quiet NaN) raises INVALID (7.2 d).
-    """
-
-
-def convert(
-    a, from_fmt=None, to_fmt=None, *, rounding="nearest_even", overflow=None, key=None, random_bits=None,
-    stochastic_bits=32, return_flags=False, tininess="after", invalid="raise",
-):  # fmt: skip
+def convert(a, from_fmt=None, to_fmt=None, **options):
     if to_fmt is None:
         raise ValueError("convert: state the target with to_fmt=")
-    return _apply("convert", (a,), from_fmt, to_fmt, rounding, overflow, key, random_bits, stochastic_bits,
-                  return_flags, tininess, invalid)  # fmt: skip
+    if "out_fmt" in options:
+        raise TypeError("convert takes to_fmt=, not out_fmt=")
+    return _apply("convert", (a,), from_fmt, out_fmt=to_fmt, **options)
 
 
 convert.__doc__ = f"""The value of each code, rounded to another format.
@@ -169,7 +310,7 @@ convert.__doc__ = f"""The value of each code, rounded to another format.
     from_fmt : format or str
         The codes' format.
     to_fmt : format or str
-        The result's format.{_SHARED.replace(_SHARED[: _SHARED.index("    rounding")], chr(10))}
+        The result's format.{_OPTIONS}{_RETURNS}
     Examples
     --------
     >>> import softnum as sn
@@ -179,11 +320,157 @@ convert.__doc__ = f"""The value of each code, rounded to another format.
     Source: IEEE 754-2019 clause 5.4.2.
     """
 
-# name -> (function, number of operands): the one list that the ufuncs, the Array operators and the tests go by
+
+def scalb(a, n, fmt=None, **options):
+    n = np.asarray(n)
+    if n.dtype.kind not in "iu":
+        raise TypeError(f"scalb: n must be integers, got an array of {n.dtype}")
+    clamped = np.clip(n, -(2**31), 2**31 - 1).astype(np.int32)  # beyond, every format has overflowed or underflowed
+    return _apply("scalb", (a,), fmt, extra=((clamped.view(np.uint32), FixedFormat(32, 0)),), **options)
+
+
+scalb.__doc__ = f"""The exactly rounded ``a * 2**n``.
+
+    Parameters
+    ----------
+    a : Array, or array_like of codes (then with `fmt`)
+    n : array_like of integers
+        Broadcast against a.
+    fmt : format or str
+        The operand's format, if it is codes.
+    out_fmt : format or str, optional
+        The result's format.{_OPTIONS}{_RETURNS}
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> sn.scalb(sn.array(1.5, "e5m2"), [3, -20])
+    Array([12.,  0.], e5m2)
+
+    Source: IEEE 754-2019 clause 5.3.3.
+    """
+
+
+def compare(a, b, fmt=None, *, signaling=False, return_flags=False, flush_inputs=False):
+    """How a lies to b: -1 below, 0 equal, 1 above, 2 unordered (a NaN).
+
+    Parameters
+    ----------
+    a, b : Array, or array_like of codes (then with `fmt`)
+        Their formats may differ: the exact values are compared.
+    fmt : format or str, or a pair of them
+    signaling : bool
+        Whether every NaN raises INVALID, not only a signaling one.
+    return_flags : bool
+        Whether to return (result, flags).
+    flush_inputs : bool
+        Whether subnormal operands read as zero.
+
+    Returns
+    -------
+    ndarray of int8; with `return_flags`, a pair
+
+    Raises
+    ------
+    ValueError
+        If formats are missing or a code does not fit its format.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> sn.compare(sn.array([1.0, -0.0, float("nan")], "e5m2"), sn.array([2.0, 0.0, 1.0], "e5m2"))
+    array([-1,  0,  2], dtype=int8)
+
+    Source: IEEE 754-2019 clause 5.11.
+    """
+    name = "compare_signaling" if signaling else "compare"
+    codes, flags = _apply(
+        name, (a, b), fmt, out_fmt="binary16", return_flags=True, flush_inputs=flush_inputs, codes_out=False
+    )
+    result = codes.astype(np.int8) - np.int8(1)
+    return (result, flags) if return_flags else result
+
+
+def total_order(a, b, fmt=None):
+    """Whether a comes before b, or is the same, in the total order of all codes of a format.
+
+    -NaN < -infinity < ... < -0 < +0 < ... < +infinity < +NaN; the NaN in -0's code comes last.
+
+    Parameters
+    ----------
+    a, b : Array, or array_like of codes (then with `fmt`)
+    fmt : format or str
+
+    Returns
+    -------
+    ndarray of bool
+
+    Raises
+    ------
+    ValueError
+        If the formats differ.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> sn.total_order(sn.array([-0.0, 0.0], "e5m2"), sn.array([0.0, -0.0], "e5m2"))
+    array([ True, False])
+
+    Source: IEEE 754-2019 clause 5.10.
+    """
+    return _apply("total_order", (a, b), fmt, codes_out=False).astype(bool)
+
+
+def classify(a, fmt=None):
+    """The class of each code: an index into ``softnum.ops.CLASSES``, from 0 signalingNaN to 9 positiveInfinity.
+
+    Parameters
+    ----------
+    a : Array, or array_like of codes (then with `fmt`)
+    fmt : format or str
+
+    Returns
+    -------
+    ndarray of uint8
+
+    Raises
+    ------
+    ValueError
+        If a code does not fit its format.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> [sn.ops.CLASSES[i] for i in sn.classify([0x00, 0x01, 0x3c, 0xfc], "e5m2")]
+    ['positiveZero', 'positiveSubnormal', 'positiveNormal', 'negativeInfinity']
+
+    Source: IEEE 754-2019 clause 5.7.2.
+    """
+    return _apply("classify", (a,), fmt, codes_out=False).astype(np.uint8)
+
+
+#: name of a ufunc of the core -> (the function, number of operands that are codes)
 OPERATIONS = {
     "convert": (convert, 1),
     "add": (add, 2),
     "subtract": (subtract, 2),
     "multiply": (multiply, 2),
     "fma": (fma, 3),
+    "divide": (divide, 2),
+    "remainder": (remainder, 2),
+    "sqrt": (sqrt, 1),
+    "round_to_integral": (round_to_integral, 1),
+    "minimum": (minimum, 2),
+    "maximum": (maximum, 2),
+    "minimum_number": (minimum_number, 2),
+    "maximum_number": (maximum_number, 2),
+    "scalb": (scalb, 1),
+    "logb": (logb, 1),
+    "next_up": (next_up, 1),
+    "next_down": (next_down, 1),
+    "negate": (negate, 1),
+    "absolute": (absolute, 1),
+    "copysign": (copysign, 2),
+    "compare": (compare, 2),
+    "total_order": (total_order, 2),
+    "classify": (classify, 1),
 }

@@ -118,7 +118,7 @@ class MadUnit:
             overflow_name(self.overflow, self.accumulator)  # raises: no format of the unit knows the rule
         return self.overflow
 
-    def _environment(self, fmt, rounding: str) -> tuple[int, int, int, int]:
+    def _environment(self, fmt, rounding: str) -> tuple[int, ...]:
         foreign = {"wrap": "float", "infinity": "fixed"}.get(self.overflow) == fmt.kind
         return environment(fmt, rounding, None if foreign else self.overflow, self.stochastic_bits)
 

@@ -19,8 +19,13 @@ _BINARY = {np.dtype(np.float16): "binary16", np.dtype(np.float32): "binary32", n
 _NOTHING = (0, 0)
 
 
-def environment(fmt, rounding, overflow, stochastic_bits, tininess="after") -> tuple[int, int, int, int]:
-    """(rounding, overflow, tininess, r) as the core's numbers; ValueError for unknown names and r outside 1..32."""
+_FLUSH = {None: 0, "before": 1, "after": 2}
+
+
+def environment(
+    fmt, rounding, overflow, stochastic_bits, tininess="after", flush_inputs=False, flush_results=None
+) -> tuple[int, ...]:
+    """(rounding, overflow, tininess, r, flush inputs, flush results) as the core's numbers; ValueError for others."""
     mode = rounding_name(rounding)
     rule = overflow_name(overflow, fmt)
     if tininess not in ("after", "before"):
@@ -28,7 +33,12 @@ def environment(fmt, rounding, overflow, stochastic_bits, tininess="after") -> t
     if isinstance(stochastic_bits, bool) or not isinstance(stochastic_bits, Integral) or not 1 <= stochastic_bits <= 32:
         raise ValueError(f"stochastic_bits must be an integer from 1 to 32, got {stochastic_bits!r}")
     r = int(stochastic_bits) if mode.startswith("stochastic") else 32
-    return ROUNDING_MODES[mode], OVERFLOW_RULES[rule], int(tininess == "before"), r
+    if flush_results not in _FLUSH:
+        raise ValueError(f"flush_results must be None, 'before' or 'after' rounding, got {flush_results!r}")
+    return (
+        ROUNDING_MODES[mode], OVERFLOW_RULES[rule], int(tininess == "before"), r,
+        int(bool(flush_inputs)), _FLUSH[flush_results],
+    )  # fmt: skip
 
 
 def seed_and_stream(key) -> tuple[int, int]:

@@ -90,7 +90,7 @@ SN_FN sn_exact sn_product(const sn_number *a, const sn_number *b) {
 
 SN_FN sn_u64 sn_convert(const sn_format *fa, sn_u64 a, const sn_format *fo, const sn_env *env, sn_u32 random,
                         sn_u32 *flags) {
-    sn_number x = sn_unpack(fa, a);
+    sn_number x = sn_read(fa, env, a);
     if (x.kind >= SN_QUIET_NAN) return sn_propagate_nan(fo, x.kind == SN_SIGNALING_NAN, flags);
     if (x.kind == SN_INF) return sn_inf_result(fo, env, x.sign, flags);
     sn_exact e = sn_exact_of(&x);
@@ -115,29 +115,27 @@ SN_FN sn_u64 sn_add_numbers(sn_exact x, sn_i32 x_is_inf, const sn_number *y, con
 
 SN_FN sn_u64 sn_add_operands(const sn_number *x, const sn_number *y, const sn_format *fo, const sn_env *env,
                              sn_u32 random, sn_u32 *flags) {
-    if (x->kind >= SN_QUIET_NAN || y->kind >= SN_QUIET_NAN)
-        return sn_propagate_nan(fo, x->kind == SN_SIGNALING_NAN || y->kind == SN_SIGNALING_NAN, flags);
+    if (x->kind >= SN_QUIET_NAN || y->kind >= SN_QUIET_NAN) return sn_propagate_nans(fo, x, y, flags);
     return sn_add_numbers(sn_exact_of(x), x->kind == SN_INF, y, fo, env, random, flags);
 }
 
 SN_FN sn_u64 sn_add(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_u64 b, const sn_format *fo,
                     const sn_env *env, sn_u32 random, sn_u32 *flags) {
-    sn_number x = sn_unpack(fa, a), y = sn_unpack(fb, b);
+    sn_number x = sn_read(fa, env, a), y = sn_read(fb, env, b);
     return sn_add_operands(&x, &y, fo, env, random, flags);
 }
 
 SN_FN sn_u64 sn_subtract(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_u64 b, const sn_format *fo,
                          const sn_env *env, sn_u32 random, sn_u32 *flags) {
-    sn_number x = sn_unpack(fa, a), y = sn_unpack(fb, b);
+    sn_number x = sn_read(fa, env, a), y = sn_read(fb, env, b);
     y.sign = !y.sign;
     return sn_add_operands(&x, &y, fo, env, random, flags);
 }
 
 SN_FN sn_u64 sn_multiply(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_u64 b, const sn_format *fo,
                          const sn_env *env, sn_u32 random, sn_u32 *flags) {
-    sn_number x = sn_unpack(fa, a), y = sn_unpack(fb, b);
-    if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN)
-        return sn_propagate_nan(fo, x.kind == SN_SIGNALING_NAN || y.kind == SN_SIGNALING_NAN, flags);
+    sn_number x = sn_read(fa, env, a), y = sn_read(fb, env, b);
+    if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN) return sn_propagate_nans(fo, &x, &y, flags);
     if (x.kind == SN_INF || y.kind == SN_INF) {
         if (x.kind == SN_ZERO || y.kind == SN_ZERO) return sn_invalid_result(fo, flags);
         return sn_inf_result(fo, env, x.sign ^ y.sign, flags);
@@ -149,7 +147,7 @@ SN_FN sn_u64 sn_multiply(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_
 /* a * b + c */
 SN_FN sn_u64 sn_fma(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_u64 b, const sn_format *fc, sn_u64 c,
                     const sn_format *fo, const sn_env *env, sn_u32 random, sn_u32 *flags) {
-    sn_number x = sn_unpack(fa, a), y = sn_unpack(fb, b), z = sn_unpack(fc, c);
+    sn_number x = sn_read(fa, env, a), y = sn_read(fb, env, b), z = sn_read(fc, env, c);
     sn_i32 signaling = x.kind == SN_SIGNALING_NAN || y.kind == SN_SIGNALING_NAN || z.kind == SN_SIGNALING_NAN;
     if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN) return sn_propagate_nan(fo, signaling, flags);
     sn_i32 inf = x.kind == SN_INF || y.kind == SN_INF;

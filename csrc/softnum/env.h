@@ -25,6 +25,9 @@ enum { SN_OVERFLOW_INFINITY = 0, SN_OVERFLOW_SATURATE = 1, SN_OVERFLOW_SATURATE_
 
 enum { SN_TININESS_AFTER = 0, SN_TININESS_BEFORE = 1 };
 
+/* Tiny before rounding (Arm), or after rounding with unbounded exponent (x86). */
+enum { SN_FLUSH_NONE = 0, SN_FLUSH_BEFORE = 1, SN_FLUSH_AFTER = 2 };
+
 /* IEEE 754-2019 clause 7 */
 enum { SN_INEXACT = 1, SN_UNDERFLOW = 2, SN_FLAG_OVERFLOW = 4, SN_DIVIDE_BY_ZERO = 8, SN_INVALID = 16 };
 
@@ -33,6 +36,8 @@ typedef struct {
     sn_i32 overflow;        /* SN_OVERFLOW_* */
     sn_i32 tininess;        /* SN_TININESS_* */
     sn_i32 stochastic_bits; /* r, 1..32, for the two stochastic modes */
+    sn_i32 flush_inputs;    /* subnormal operands read as zero, sign kept */
+    sn_i32 flush_results;   /* SN_FLUSH_*: results that are tiny become zero, sign kept */
 } sn_env;
 
 #endif

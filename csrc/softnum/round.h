@@ -127,6 +127,14 @@ SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exac
     sn_i32 up = sn_rounds_up(env, c, x->sign, (sn_i32)(code & 1), random);
     sn_u64 step = 1;
 
+    if (env->flush_results && below) {
+        if (env->flush_results == SN_FLUSH_BEFORE || !(up && e == f->emin - 1 && c.floor == 2 * hidden - 1)) {
+            *flags |= SN_INEXACT | SN_UNDERFLOW;
+            return sn_with_sign(f, 0, x->sign);
+        }
+        *flags |= SN_INEXACT; /* up to the smallest normal number */
+        return sn_with_sign(f, code + 1, x->sign);
+    }
     sn_i32 gap = f->lowest == SN_LOWEST_NORMAL && f->has_zero && (below || (e == f->emin && c.floor == hidden));
     sn_i32 tiny = below || gap;
     if (tiny) {
@@ -164,6 +172,19 @@ SN_FN sn_u64 sn_round_fixed(const sn_format *f, const sn_env *env, const sn_exac
         if (env->overflow != SN_OVERFLOW_WRAP) magnitude = limit;
     }
     return (x->sign ? 0 - magnitude : magnitude) & mask;
+}
+
+/* The integer that x rounds to; INEXACT if it is another number. For values below 2^64. */
+SN_FN sn_exact sn_to_integer(const sn_exact *x, const sn_env *env, sn_u32 random, sn_u32 *flags) {
+    sn_cut c = sn_cut_at(x, 0);
+    sn_exact n = *x;
+    if (sn_rounds_up(env, c, x->sign, (sn_i32)(c.floor & 1), random)) c.floor++;
+    if (c.fraction || c.sticky) *flags |= SN_INEXACT;
+    n.sig.hi = 0;
+    n.sig.lo = c.floor;
+    n.exp = 0;
+    n.sticky = 0;
+    return n;
 }
 
 /* Round the exact value once into the format and OR the exceptions into *flags. Cannot fail: overflow follows env, and

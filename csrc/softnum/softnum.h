@@ -4,6 +4,8 @@
 #define SOFTNUM_SOFTNUM_H
 
 #include "arith.h"
+#include "divide.h"
+#include "order.h"
 #include "philox.h"
 
 #endif

@@ -29,6 +29,22 @@ SN_FN sn_u64 sn_propagate_nan(const sn_format *f, sn_i32 any_signaling, sn_u32 *
     return sn_nan_result(f, flags);
 }
 
+SN_FN sn_u64 sn_propagate_nans(const sn_format *f, const sn_number *x, const sn_number *y, sn_u32 *flags) {
+    return sn_propagate_nan(f, x->kind == SN_SIGNALING_NAN || y->kind == SN_SIGNALING_NAN, flags);
+}
+
+/* An operand: its code unpacked, a subnormal one read as zero if the environment says so. */
+SN_FN sn_number sn_read(const sn_format *f, const sn_env *env, sn_u64 code) {
+    sn_number n = sn_unpack(f, code);
+    if (env->flush_inputs && n.kind == SN_FINITE && f->kind == SN_FLOAT && f->lowest == SN_LOWEST_SUBNORMAL &&
+        n.sig >> f->mantissa_bits == 0) {
+        n.kind = SN_ZERO;
+        n.sig = 0;
+        n.sign &= f->negative_zero;
+    }
+    return n;
+}
+
 /* The code of +-magnitude; sign ignored for zero without -0, negative results of unsigned formats become 0. */
 SN_FN sn_u64 sn_with_sign(const sn_format *f, sn_u64 magnitude, sn_i32 sign) {
     if (!sign) return magnitude;

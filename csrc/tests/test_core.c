@@ -54,7 +54,7 @@ static sn_format fixed(int integer, int fraction) {
 }
 
 static sn_env mode(int rounding) {
-    sn_env e = {rounding, SN_OVERFLOW_INFINITY, SN_TININESS_AFTER, 8};
+    sn_env e = {rounding, SN_OVERFLOW_INFINITY, SN_TININESS_AFTER, 8, 0, 0};
     return e;
 }
 
