@@ -448,7 +448,7 @@ def classify(a, fmt=None):
     return _apply("classify", (a,), fmt, codes_out=False).astype(np.uint8)
 
 
-#: name of a ufunc of the core -> (the function, number of operands that are codes)
+#: name of a ufunc of the core -> (the function, number of operands)
 OPERATIONS = {
     "convert": (convert, 1),
     "add": (add, 2),
@@ -463,7 +463,7 @@ OPERATIONS = {
     "maximum": (maximum, 2),
     "minimum_number": (minimum_number, 2),
     "maximum_number": (maximum_number, 2),
-    "scalb": (scalb, 1),
+    "scalb": (scalb, 2),
     "logb": (logb, 1),
     "next_up": (next_up, 1),
     "next_down": (next_down, 1),
@@ -473,4 +473,9 @@ OPERATIONS = {
     "compare": (compare, 2),
     "total_order": (total_order, 2),
     "classify": (classify, 1),
+}
+
+#: those of them that take codes alone and give codes: what test vectors are made of
+CODE_OPERATIONS = {
+    name: entry for name, entry in OPERATIONS.items() if name not in ("scalb", "compare", "total_order", "classify")
 }

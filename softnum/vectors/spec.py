@@ -11,7 +11,7 @@ import numpy as np
 from softnum.custom import CustomFormat
 from softnum.formats import Format, format
 from softnum.modes import overflow_name, rounding_name
-from softnum.ops import OPERATIONS
+from softnum.ops import CODE_OPERATIONS
 
 __all__ = ["Block", "Column", "VectorSpec", "format_name"]
 
@@ -55,10 +55,10 @@ class Block(NamedTuple):
 
 
 def _operation_name(op: str) -> str:
-    if op not in OPERATIONS:
-        near = difflib.get_close_matches(str(op), OPERATIONS, n=1, cutoff=0.4)
+    if op not in CODE_OPERATIONS:
+        near = difflib.get_close_matches(str(op), CODE_OPERATIONS, n=1, cutoff=0.4)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"unknown operation {op!r}{hint} (known: {', '.join(OPERATIONS)})")
+        raise ValueError(f"unknown operation {op!r}{hint} (known: {', '.join(CODE_OPERATIONS)})")
     return op
 
 
@@ -79,7 +79,7 @@ class VectorSpec:
     Parameters
     ----------
     op : str
-        A name of ``softnum.ops.OPERATIONS``: convert, add, subtract, multiply, fma.
+        A name of ``softnum.ops.CODE_OPERATIONS``: add, multiply, fma, divide, sqrt, convert ...
     formats : tuple of formats
         One for each operand.
     out_fmt : format
@@ -128,7 +128,7 @@ class VectorSpec:
         >>> [c.name for c in VectorSpec.make("fma", "e5m2", rounding="sr", stochastic_bits=8).columns]
         ['a', 'b', 'c', 'random', 'result', 'flags']
         """
-        count = OPERATIONS[_operation_name(op)][1]
+        count = CODE_OPERATIONS[_operation_name(op)][1]
         given = tuple(fmt) if isinstance(fmt, (tuple, list)) else (fmt,) * count
         if len(given) != count:
             raise ValueError(f"{op} has {count} operand(s), got {len(given)} formats")
@@ -187,7 +187,7 @@ class VectorSpec:
         )
         if self.stochastic_bits is not None:
             options.update(random_bits=random_bits, stochastic_bits=self.stochastic_bits)
-        function = OPERATIONS[self.op][0]
+        function = CODE_OPERATIONS[self.op][0]
         if self.op == "convert":
             result, flags = function(operands[0], self.formats[0], self.out_fmt, **options)
         else:

@@ -60,14 +60,17 @@ def test_short_names():
 def test_the_table_of_operations_is_complete():
     text = (HEADERS / "elementwise.h").read_text()
     in_c = {name: int(n) for name, n in re.findall(r"X\((\w+), (\d)\)", text)}
-    assert in_c and in_c == {name: operands for name, (_, operands) in OPERATIONS.items()}
     assert {name: n for name, (_, n) in _core.OPERATIONS.items()} == in_c
-    assert set(_core.UFUNCS) == set(_core.UFUNCS_FLAGS) == set(OPERATIONS)
+    assert in_c.pop("compare_signaling") == 2  # softnum.compare(signaling=True)
+    assert in_c and in_c == {name: operands for name, (_, operands) in OPERATIONS.items()}
+    assert set(_core.UFUNCS) == set(_core.UFUNCS_FLAGS) == {*OPERATIONS, "compare_signaling"}
     for name, (function, operands) in OPERATIONS.items():
         assert getattr(sn, name) is function and name in sn.__all__ and hasattr(ref, name)
         assert _core.UFUNCS[name].nin == operands + 2 and _core.UFUNCS[name].nout == 1
         assert _core.UFUNCS_FLAGS[name].nout == 2 and _core.UFUNCS[name].ntypes == 4
-        assert f"sn_{name}(" in (HEADERS / "softnum" / "arith.h").read_text()
+    core = "".join((HEADERS / "softnum" / name).read_text() for name in ("arith.h", "divide.h", "order.h"))
+    loops = (HEADERS / "elementwise.c").read_text()
+    assert all(f"SN_OP_{name}:" in loops or name == "classify" for name in in_c) and "sn_classify(" in core
 
 
 def test_philox_known_answers():
