@@ -15,6 +15,7 @@ from softnum import reference as ref
 from softnum.formats import FixedFormat, FloatFormat
 from softnum.formats import format as format_of
 from softnum.modes import ROUNDING_MODES, Flags
+from softnum.reference import rounding
 
 NONE, INEXACT, UNDERFLOW, OVERFLOW, INVALID = 0, 1, 2, 4, 16
 TINY = INEXACT | UNDERFLOW
@@ -446,12 +447,12 @@ def test_rounding_against_a_search(fmt, mode):
 
 @pytest.mark.parametrize("mode", ["nearest_even", "to_odd", "stochastic_floor"])
 def test_the_search_catches_a_planted_fault(mode, monkeypatch):
-    decide = ref._goes_up
+    decide = rounding.goes_up
 
     def faulty(sign, odd, rest, unit, env):  # wrong in one case: exact halves
         return decide(sign, odd, rest, unit, env) != (2 * rest == unit)
 
-    monkeypatch.setattr(ref, "_goes_up", faulty)
+    monkeypatch.setattr(rounding, "goes_up", faulty)
     with pytest.raises(AssertionError, match="want"):
         compare_with_search(format_of("e4m3fn"), mode)
 
