@@ -13,7 +13,9 @@ from softnum.formats import format as format_of
 from softnum.modes import Flags, overflow_name, rounding_name
 from softnum.reference.values import Value, magnitude_value
 
-INEXACT, UNDERFLOW, OVERFLOW, INVALID = (int(Flags[n]) for n in ("INEXACT", "UNDERFLOW", "OVERFLOW", "INVALID"))
+INEXACT, UNDERFLOW, OVERFLOW, DIVIDE_BY_ZERO, INVALID = (
+    int(Flags[name]) for name in ("INEXACT", "UNDERFLOW", "OVERFLOW", "DIVIDE_BY_ZERO", "INVALID")
+)
 FLAGS = [Flags(bits) for bits in range(32)]  # looking one up is ten times faster than making one
 
 
@@ -23,6 +25,7 @@ class Environment(NamedTuple):
     stochastic_bits: int
     random_bits: int
     tininess: str
+    flush_results: str | None
 
 
 def environment_of(
@@ -32,18 +35,22 @@ def environment_of(
     stochastic_bits: int = 32,
     random_bits: int | None = None,
     tininess: str = "after",
+    flush_results: str | None = None,
 ) -> Environment:
+    """The checked form of the keywords of `round_value`."""
     rounding = rounding_name(rounding)
     overflow = overflow_name(overflow, fmt)
     if tininess not in ("after", "before"):
         raise ValueError(f"tininess must be 'after' or 'before', got {tininess!r}")
+    if flush_results not in (None, "before", "after"):
+        raise ValueError(f"flush_results must be None, 'before' or 'after', got {flush_results!r}")
     if rounding.startswith("stochastic"):
         if not 1 <= stochastic_bits <= 32:
             raise ValueError(f"stochastic_bits must lie in 1..32, got {stochastic_bits}")
         if random_bits is None:
             raise ValueError(f"rounding={rounding!r} needs random_bits")
         random_bits &= (1 << stochastic_bits) - 1
-    return Environment(rounding, overflow, stochastic_bits, random_bits or 0, tininess)
+    return Environment(rounding, overflow, stochastic_bits, random_bits or 0, tininess, flush_results)
 
 
 def round_value(
@@ -56,6 +63,7 @@ def round_value(
     stochastic_bits: int = 32,
     random_bits: int | None = None,
     tininess: str = "after",
+    flush_results: str | None = None,
 ) -> tuple[int, Flags]:
     """Round an exact finite value to a code.
 
@@ -76,6 +84,9 @@ def round_value(
         ``floor((floor(x * 2**r) + R) / 2**r)``, x counted in ulps, in two's complement.
     tininess : {"after", "before"}
         Where UNDERFLOW looks; in a stochastic mode always before rounding.
+    flush_results : {None, "before", "after"}
+        Replace what is tiny, looked at before or after a rounding with unbounded exponent (in a stochastic mode always
+        before), by a zero of its sign, and raise UNDERFLOW and INEXACT. Fixed point has nothing tiny.
 
     Returns
     -------
@@ -104,13 +115,13 @@ def round_value(
     (126, <Flags.INEXACT|OVERFLOW: 5>)
     """
     fmt = format_of(fmt)
-    environment = environment_of(fmt, rounding, overflow, stochastic_bits, random_bits, tininess)
+    environment = environment_of(fmt, rounding, overflow, stochastic_bits, random_bits, tininess, flush_results)
     sign = int(sign_of_zero) if x == 0 else int(x < 0)
     return deliver(Value("finite", sign, abs(x.numerator), x.denominator), fmt, environment)
 
 
-def deliver(x: Value, fmt: Format, env: Environment) -> tuple[int, Flags]:
-    """Bring an exact result to its format."""
+def deliver(x: Value, fmt: Format, env: Environment, raised: int = 0) -> tuple[int, Flags]:
+    """Bring an exact result to its format; ``raised`` are flags that the operation itself has raised."""
     if x.kind == "nan":
         code, flags = nan_result(fmt, x.signaling)
     elif x.kind == "inf":
@@ -119,7 +130,7 @@ def deliver(x: Value, fmt: Format, env: Environment) -> tuple[int, Flags]:
         code, flags = round_fixed(x.sign, x.numerator, x.denominator, fmt, env)
     else:
         code, flags = round_float(x.sign, x.numerator, x.denominator, fmt, env)
-    return code, FLAGS[flags]
+    return code, FLAGS[flags | raised]
 
 
 def nan_result(fmt: Format, invalid: bool) -> tuple[int, int]:
@@ -175,11 +186,18 @@ def round_float(sign: int, numerator: int, denominator: int, fmt: FloatFormat, e
     # As if the exponent had no bounds:
     free = neighbours(numerator, denominator, floor_log2(numerator, denominator), fmt)
     below_normal = free[0] < smallest_normal
+    tiny_before = below_normal
+    tiny_after = below_normal and free[0] + goes_up(sign, free[0] & 1, free[1], free[2], env) < smallest_normal
+    if env.rounding.startswith("stochastic"):
+        tiny_after = tiny_before  # whether a result is tiny does not hang on the random bits
+    flushing = below_normal and env.flush_results and fmt.has_zero
+    if flushing and (tiny_before if env.flush_results == "before" else tiny_after):
+        return with_sign(sign, 0, fmt), INEXACT | UNDERFLOW
 
     # On the format's grid: the neighbour toward zero and how far beyond it the value lies, rest / unit of the gap.
     lower, rest, unit = free
     upper = lower + 1
-    if below_normal:
+    if below_normal and not flushing:  # a value still there when flushing rounds up to the smallest normal, unbounded
         if fmt.lowest_binade == "subnormal":
             lower, rest, unit = neighbours(numerator, denominator, fmt.emin, fmt)
             upper = lower + 1
@@ -195,10 +213,7 @@ def round_float(sign: int, numerator: int, denominator: int, fmt: FloatFormat, e
         code, flags = overflowed(sign, fmt, env), OVERFLOW | INEXACT
     else:
         code, flags = with_sign(sign, rounded, fmt), INEXACT if rest else 0
-        tiny = below_normal
-        if tiny and env.tininess == "after" and not env.rounding.startswith("stochastic"):
-            tiny = free[0] + goes_up(sign, free[0] & 1, free[1], free[2], env) < smallest_normal
-        if tiny and rest:
+        if rest and (tiny_after if env.tininess == "after" else tiny_before):
             flags |= UNDERFLOW
     if sign and not fmt.signed:
         code = 0  # unsigned with a zero: what is below zero becomes zero; the flags are those of the magnitude

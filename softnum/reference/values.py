@@ -120,3 +120,18 @@ def to_fraction(code: int, fmt: Format | str) -> Fraction:
     if value.kind != "finite":
         raise ValueError(f"code {code:#x} of {fmt} is {value.kind}, which has no value; test decode(...).kind first")
     return value.fraction
+
+
+def is_subnormal(code: int, fmt: Format) -> bool:
+    """Whether a code is a subnormal number of its format."""
+    if isinstance(fmt, FixedFormat) or fmt.lowest_binade != "subnormal":
+        return False
+    magnitude = code & ((1 << (fmt.exponent_bits + fmt.mantissa_bits)) - 1)
+    return 0 < magnitude < 1 << fmt.mantissa_bits
+
+
+def flushed(value: Value, code: int, fmt: Format) -> Value:
+    """An operand as ``flush_inputs=True`` reads it: zero for a subnormal, its sign kept where the format has -0."""
+    if not is_subnormal(code, fmt):
+        return value
+    return Value("finite", value.sign if fmt.negative_zero else 0)
