@@ -21,7 +21,7 @@ from softnum.reference.operations import (
     scalb,
     sqrt,
     subtract,
-)  # fmt: skip
+)
 from softnum.reference.order import (
     CLASSES,
     absolute,
@@ -36,7 +36,7 @@ from softnum.reference.order import (
     next_down,
     next_up,
     total_order,
-)  # fmt: skip
+)
 from softnum.reference.random_words import philox4x32_10, random_word_elementwise, random_words_matmul
 from softnum.reference.rounding import round_value
 from softnum.reference.units import mad_dot

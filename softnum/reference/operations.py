@@ -20,7 +20,7 @@ from softnum.reference.rounding import (
     environment_of,
     floor_log2,
     goes_up,
-)  # fmt: skip
+)
 from softnum.reference.values import Value, decode, flushed
 
 
