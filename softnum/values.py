@@ -118,7 +118,7 @@ def check_out(what: str, out, shape, dtype) -> None:
 
 def quantize(
     x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32, out=None
-):
+) -> np.ndarray:
     """Round values to a format and return values.
 
     Parameters
@@ -225,7 +225,9 @@ def _quantize_fast(x, fmt, quantizer, stochastic, key, random_bits, out):
     return out
 
 
-def encode(x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32):
+def encode(
+    x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32
+) -> np.ndarray:
     """Round values to a format and return codes.
 
     Parameters
@@ -339,7 +341,7 @@ def check_codes(codes, fmt, what="codes") -> np.ndarray:
     return array.astype(fmt.storage_dtype, copy=False)
 
 
-def decode(codes, fmt, dtype=np.float64):
+def decode(codes, fmt, dtype=np.float64) -> np.ndarray:
     """The values that codes stand for.
 
     Parameters
