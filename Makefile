@@ -38,7 +38,7 @@ gpu: ## Test the kernels on this machine's GPU and print their figures (WHEELS=f
 gpu-wheels: ## Download the wheels that an offline GPU machine lacks (WHEELS=folder).
 	tests/kernels/run_gpu.sh --download $(WHEELS)
 
-bench: ## Measure the figures of docs/benchmarks.md.
+bench: ## Measure the speed, as ratios to baselines in the same run.
 	$(PYTHON) -m benchmarks
 
 lint: ## Check the style of Python and C.

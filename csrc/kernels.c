@@ -165,12 +165,11 @@ static sn_u32 step_word(const sn_mad_unit *u, const sn_gemm_codes *g, ptrdiff_t 
 }
 
 sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_gemm_codes *g) {
-    sn_u32 flags = 0;
+    sn_u32 product_flags = 0, sum_flags = 0, outer_flags = 0;
     const sn_format *fs = &u->accumulator, *fo = u->chunk ? &u->outer : &u->accumulator;
     const int random_product = !u->fused && sn_is_stochastic(&u->product_env),
               random_sum = sn_is_stochastic(&u->sum_env);
-    const ptrdiff_t chunks = u->chunk ? (g->k + (ptrdiff_t)u->chunk - 1) / (ptrdiff_t)u->chunk : 0,
-                    steps = g->k + chunks;
+    const ptrdiff_t chunks = u->chunk && g->k ? (g->k - 1) / (ptrdiff_t)u->chunk + 1 : 0, steps = g->k + chunks;
     for (ptrdiff_t row = g->m0; row < g->m1; row++)
         for (ptrdiff_t j = 0; j < g->n; j++) {
             const ptrdiff_t column = g->n0 + j;
@@ -180,16 +179,16 @@ sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_gemm_codes *g) {
                 sn_u64 x = g->a[row * g->lda + k], y = g->b[k * g->ldb + j];
                 sn_u32 word = random_sum ? step_word(u, g, row, column, (sn_u64)k, steps, 1) : 0;
                 if (u->fused) {
-                    acc = sn_fma(&u->operand_a, x, &u->operand_b, y, fs, acc, fs, &u->sum_env, word, &flags);
+                    acc = sn_fma(&u->operand_a, x, &u->operand_b, y, fs, acc, fs, &u->sum_env, word, &sum_flags);
                 } else {
                     sn_u32 first = random_product ? step_word(u, g, row, column, (sn_u64)k, steps, 0) : 0;
-                    sn_u64 p =
-                        sn_multiply(&u->operand_a, x, &u->operand_b, y, &u->product, &u->product_env, first, &flags);
-                    acc = sn_add(fs, acc, &u->product, p, fs, &u->sum_env, word, &flags);
+                    sn_u64 p = sn_multiply(&u->operand_a, x, &u->operand_b, y, &u->product, &u->product_env, first,
+                                           &product_flags);
+                    acc = sn_add(fs, acc, &u->product, p, fs, &u->sum_env, word, &sum_flags);
                 }
                 if (u->chunk && (--left == 0 || k == g->k - 1)) {
                     word = random_sum ? step_word(u, g, row, column, reduction, steps, 1) : 0;
-                    outer = sn_add(fo, outer, fs, acc, fo, &u->outer_env, word, &flags);
+                    outer = sn_add(fo, outer, fs, acc, fo, &u->outer_env, word, &outer_flags);
                     acc = 0;
                     reduction++;
                     left = (sn_u64)u->chunk;
@@ -197,5 +196,7 @@ sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_gemm_codes *g) {
             }
             g->out[row * g->ldo + j] = u->chunk ? outer : acc;
         }
-    return flags;
+    return (sn_u32)((product_flags & SN_INVALID) && !u->product.has_nan) << 0 |
+           (sn_u32)((sum_flags & SN_INVALID) && !fs->has_nan) << 1 |
+           (sn_u32)((outer_flags & SN_INVALID) && !fo->has_nan) << 2;
 }

@@ -107,7 +107,8 @@ typedef struct {
 } sn_mad_unit;
 
 /* As sn_gemm_args, on codes of 64 bits; words: null, or uint32 [m, n, steps, 2] for one batch element, with steps
- * = k + number of chunks. Returns the OR of all flags. */
+ * = k + number of chunks. Returns a bit for each rounding
+ * that met a NaN without a code in its format: 1 product, 2 sum, 4 outer sum. */
 typedef struct {
     const sn_u64 *a, *b, *c;
     sn_u64 *out;

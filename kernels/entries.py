@@ -182,8 +182,9 @@ def shares_word(unit) -> bool:
 _FUSED = "sn_u64 code = sn_fma(&fa, a, &fb, b, &fs, acc, &fs, &sum, second, &flags);\n(void)first;\n"
 _ROUNDED = (
     "const sn_format fp = _product();\nconst sn_env product = _product_env();\n"
-    "sn_u64 p = sn_multiply(&fa, a, &fb, b, &fp, &product, first, &flags);\n"
-    "sn_u64 code = sn_add(&fs, acc, &fp, p, &fs, &sum, second, &flags);\n"
+    "sn_u32 product_flags = 0;\n"
+    "sn_u64 p = sn_multiply(&fa, a, &fb, b, &fp, &product, first, &product_flags);\n"
+    "sn_u64 code = sn_add(&fs, acc, &fp, p, &fs, &sum, second, &flags);\n(void)product_flags;\n"
 )
 
 
@@ -193,8 +194,8 @@ def unit_library(unit, carrier: str) -> Library:
 
     ``step(acc, a, b, first, second)`` is one multiply-add with the product's and the sum's random word,
     ``outer(outer, acc, word)`` adds a chunk to the outer sum, and ``value(code)`` gives the result's bits in the
-    carrier; ``step_invalid`` and ``outer_invalid`` say whether INVALID was raised. ``half0`` and ``half1`` give a
-    Philox block, ``first`` and ``second`` a step's random words from it.
+    carrier; ``step_invalid`` and ``outer_invalid`` say whether a NaN met a format that has no code for it. ``half0``
+    and ``half1`` give a Philox block, ``first`` and ``second`` a step's random words from it.
     """
     name, kind = _CARRIERS[carrier]
     wide = format(name)
@@ -213,7 +214,8 @@ def unit_library(unit, carrier: str) -> Library:
         fma = _scalar("fma", (a, b, unit.accumulator), unit.accumulator, sum_env)
 
         def step(acc, x, y, first, second):
-            return fma(x, y, acc, second)
+            code, flags = fma(x, y, acc, second)
+            return code, 0, flags
     else:
         step_body += _ROUNDED
         constants += format_text("_product", unit.product) + environment_text("_product_env", product_env)
@@ -223,10 +225,14 @@ def unit_library(unit, carrier: str) -> Library:
         def step(acc, x, y, first, second):
             p, raised = multiply(x, y, first)
             code, flags = add(acc, p, second)
-            return code, flags | raised
+            return code, raised, flags
 
     add_outer = _scalar("add", (unit.outer, unit.accumulator), unit.outer, outer_env)
     back = _scalar("convert", (unit.outer,), wide, _plain(wide))
+
+    def step_invalid(*x):
+        _, product_flags, flags = step(*x)
+        return int((no_product and product_flags & Flags.INVALID != 0) or (no_sum and flags & Flags.INVALID != 0))
 
     step_arguments = (
         ("uint64", "acc"), ("uint64", "a"), ("uint64", "b"), ("uint32", "first"), ("uint32", "second"),
@@ -236,7 +242,21 @@ def unit_library(unit, carrier: str) -> Library:
         "const sn_format fs = _sum(), fo = _out();\nconst sn_env env = _out_env();\nsn_u32 flags = 0;\n"
         "sn_u64 code = sn_add(&fo, sum, &fs, chunk, &fo, &env, word, &flags);\n"
     )
-    code_only, flags_only = "(void)flags;\nreturn code;", "(void)code;\nreturn (flags & SN_INVALID) != 0;"
+    code_only = "(void)flags;\nreturn code;"
+    # a NaN counts against the format that has no code for it, and no other
+    no_product = unit.product is not None and not unit.product.has_nan
+    no_sum, no_outer = (not f.has_nan for f in (unit.accumulator, unit.outer))
+    step_lost = "(void)code;\nreturn " + (
+        " || ".join(
+            text
+            for text, wanted in (
+                ("(product_flags & SN_INVALID) != 0", no_product),
+                ("(flags & SN_INVALID) != 0", no_sum),
+            )
+            if wanted
+        )
+        or "0 & flags"
+    )
     halves = [
         Entry(
             f"half{i}", "uint64", _COUNTER,
@@ -247,13 +267,13 @@ def unit_library(unit, carrier: str) -> Library:
     entries = (
         Entry("step", "uint64", step_arguments, step_body + code_only, lambda *x: step(*x)[0]),
         Entry(
-            "step_invalid", "uint32", step_arguments, step_body + flags_only,
-            lambda *x: int(step(*x)[1] & Flags.INVALID != 0),
+            "step_invalid", "uint32", step_arguments, step_body + step_lost + ";", step_invalid,
         ),
         Entry("outer", "uint64", outer_arguments, outer_body + code_only, lambda *x: add_outer(*x)[0]),
         Entry(
-            "outer_invalid", "uint32", outer_arguments, outer_body + flags_only,
-            lambda *x: int(add_outer(*x)[1] & Flags.INVALID != 0),
+            "outer_invalid", "uint32", outer_arguments,
+            outer_body + f"(void)code;\nreturn {int(no_outer)} && (flags & SN_INVALID) != 0;",
+            lambda *x: int(no_outer and add_outer(*x)[1] & Flags.INVALID != 0),
         ),
         Entry(
             "value", kind, (("uint64", "code"),),

@@ -8,6 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from softnum import _core
+
 __all__ = ["CustomFormat"]
 
 
@@ -15,8 +17,9 @@ class CustomFormat:
     """A format of up to 16 bits that is defined by its values alone: posit, logarithmic, NF4, anything.
 
     Make one with `from_table`. It works in `quantize`, `encode` and `decode`, and as the operand of a unit. A value
-    rounds to one of its two neighbours in the table; "even" is the lowest bit of the code. Values beyond the largest
-    or lowest one become that one (saturation); a NaN needs a NaN in the table.
+    rounds to one of its two neighbours in the table: a tie in nearest_even goes to the upper one if its code is even,
+    else to the lower one; toward_zero takes the neighbour on zero's side, away_from_zero the other. Values beyond the
+    largest or lowest one become that one (saturation); a NaN needs a NaN in the table.
 
     Examples
     --------
@@ -59,7 +62,12 @@ class CustomFormat:
         >>> sn.CustomFormat.from_table([0.0, 1.0, 2.0, 4.0], name="pow2").bits
         2
         """
-        table = tuple(float(v) + 0.0 for v in values)  # + 0.0: one zero, without sign
+        values = list(values)
+        with _core.PlainEnvironment():
+            table = tuple(float(v) if v != 0 else 0.0 for v in values)  # one zero, without sign
+            for given, value in zip(values, table, strict=True):
+                if given == given and given != value:
+                    raise ValueError(f"from_table: {given!r} is not exact in binary64; round it first")
         n = len(table)
         if n < 2 or n > 65536 or n & (n - 1):
             raise ValueError(f"from_table takes 2**bits values with 1 <= bits <= 16, got {n}")

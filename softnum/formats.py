@@ -184,7 +184,8 @@ class FloatFormat:
         )  # fmt: skip
         for key, value in facts.items():
             object.__setattr__(self, key, value)
-        if self.max_code < (1 if has_zero else 0):
+        least = {"subnormal": 1, "normal": 1 if has_zero else 0, "zero": 1 << m}[lowest_binade]
+        if self.max_code < least:
             raise ValueError(f"exponent_bits={e}, mantissa_bits={m} leaves no finite value but zero")
         object.__setattr__(self, "name", name or self._default_name())
 
@@ -250,9 +251,11 @@ class FloatFormat:
     @cached_property
     def max(self) -> float | Fraction:
         """Largest finite value: a float where binary64 holds it, else a Fraction."""
-        fraction = self.max_code & ((1 << self.mantissa_bits) - 1)
-        scale = Fraction(2) ** (self.emax - self.mantissa_bits)
-        return _exact(((1 << self.mantissa_bits) + fraction) * scale)
+        field, fraction = divmod(self.max_code, 1 << self.mantissa_bits)
+        if field or self.lowest_binade == "normal":
+            fraction += 1 << self.mantissa_bits
+        exponent = max(field, 0 if self.lowest_binade == "normal" else 1) - self.bias
+        return _exact(fraction * Fraction(2) ** (exponent - self.mantissa_bits))
 
     @property
     def min(self) -> float | Fraction:
@@ -479,6 +482,8 @@ def format_names() -> list[str]:
 
 def _p3109(name: str, k: int, p: int, sign: str, domain: str) -> FloatFormat:
     signed = sign == "s"
+    if domain == "f":
+        raise ValueError(f"{name}: P3109's finite formats are not supported yet (they overflow to the largest value)")
     if not 3 <= k <= MAX_BITS or not 1 <= p <= k - signed:
         raise ValueError(f"{name}: P3109 needs 3 <= K <= {MAX_BITS} and 1 <= P <= K{' - 1' if signed else ''}")
     return FloatFormat(

@@ -13,8 +13,19 @@ from softnum import _core, backend
 from softnum.array import Array
 from softnum.custom import CustomFormat
 from softnum.formats import format
+from softnum.modes import Flags
 from softnum.plan import fits, plan_of
-from softnum.values import decode, encode, native, quantize, raise_if_invalid, seed_and_stream
+from softnum.units import MadUnit
+from softnum.values import (
+    check_out,
+    decode,
+    encode,
+    float_array,
+    native,
+    quantize,
+    raise_if_invalid,
+    seed_and_stream,
+)
 
 __all__ = ["dot", "matmul"]
 
@@ -193,6 +204,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
 
 
 def _matmul(a, b, unit, c, key, random_bits, threads, out):
+    if not isinstance(unit, MadUnit):
+        raise TypeError(f"matmul: the unit must be a softnum.MadUnit, got {unit!r}")
     result = unit.outer
     a, b = _checked(a, unit.operand[0], "a"), _checked(b, unit.operand[1], "b")
     if a.ndim < 2 or b.ndim < 2:
@@ -213,12 +226,9 @@ def _matmul(a, b, unit, c, key, random_bits, threads, out):
             raise ValueError(f"matmul: c of shape {c.shape} does not broadcast to {shape}")
     keys, words = _random(unit, key, random_bits, shape, k)
     dtype = next((d for d in (np.float32, np.float64) if fits(result, d)), None)
-    if out is not None and (
-        dtype is None or not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype
-    ):
-        raise ValueError(
-            f"matmul: out must be an array of shape {shape} and type {np.dtype(dtype) if dtype else 'Array'}"
-        )
+    if out is not None and dtype is None:
+        raise ValueError(f"matmul: the result is an Array of {result}; out= is for float32 and float64 results")
+    check_out("matmul", out, shape, dtype)
 
     gemm = _fast(unit)
     if gemm is None or words is not None or dtype is None or Array in (type(a), type(b), type(c)):
@@ -254,10 +264,10 @@ def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads) -> np.nd
         w = None if words is None else words[i]
         return gemm.run(a[i], b[i], None if c is None else c[i], out[i], w, keys, i, *limits)
 
-    flags = _run(threads, blocks, work)
-    for fmt in (unit.product, unit.accumulator, unit.outer):
-        if fmt is not None:
-            raise_if_invalid(flags, fmt, "matmul")
+    lost = _run(threads, blocks, work)
+    for bit, fmt in ((1, unit.product), (2, unit.accumulator), (4, unit.outer)):
+        if lost & bit:
+            raise_if_invalid(Flags.INVALID, fmt, "matmul")
     return out.astype(unit.outer.storage_dtype)
 
 
@@ -273,7 +283,7 @@ def _random(unit, key, random_bits, shape, k):
             raise ValueError(
                 f"matmul: random_bits must be uint32 of shape {want}, got {words.dtype} of shape {words.shape}"
             )
-        return (0, 0, 0, 0), np.ascontiguousarray(words).reshape(-1, *want[-4:])
+        return (0, 0, 0, 0), np.ascontiguousarray(words).reshape(int(np.prod(shape[:-2], dtype=np.int64)), *want[-4:])
     if key is None:
         raise ValueError("matmul: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
     seed, stream = seed_and_stream(key)
@@ -315,5 +325,5 @@ def dot(a, b, unit, c=None, **options):
     row = Array(a.codes[None, :], a.format) if isinstance(a, Array) else a[None, :]
     column = Array(b.codes[:, None], b.format) if isinstance(b, Array) else b[:, None]
     if c is not None and not isinstance(c, Array):
-        c = np.asarray(c, np.float64 if np.asarray(c).dtype != np.float32 else np.float32).reshape(1, 1)
+        c = float_array(c, "dot").reshape(1, 1)
     return matmul(row, column, unit, c, **options)[0, 0]

@@ -145,6 +145,8 @@ def _sum_top(*tops: int) -> int:
 
 def _narrow(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan | None:
     acc, outer = unit.accumulator, unit.outer
+    if not all(fits(f, np.float32) for f in unit.operand):
+        return None
     if product.precision > 24 or product.last < -149 or product.top > 127:
         return None
     if unit.product is None:
@@ -181,6 +183,8 @@ def _native(unit, product: Facts, product_env, sum_env) -> FastPlan | None:
 
 def _wide(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan | None:
     acc, outer = unit.accumulator, unit.outer
+    if not all(fits(f, np.float64) for f in unit.operand):
+        return None
     if product.precision > 53 or product.last < -1074 or product.top > 1000:
         return None
     if unit.product is None:

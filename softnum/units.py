@@ -100,8 +100,8 @@ class MadUnit:
                 f"MadUnit: reduction must be 'sequential' (others are not implemented), got {self.reduction!r}"
             )
         if self.chunk is not None:
-            if isinstance(self.chunk, bool) or not isinstance(self.chunk, Integral) or self.chunk < 1:
-                raise ValueError(f"MadUnit: chunk must be a positive integer, got {self.chunk!r}")
+            if isinstance(self.chunk, bool) or not isinstance(self.chunk, Integral) or not 1 <= self.chunk < 2**62:
+                raise ValueError(f"MadUnit: chunk must be a positive integer below 2**62, got {self.chunk!r}")
             put("chunk", int(self.chunk))
         elif self.outer_accumulator is not None:
             raise ValueError("MadUnit: outer_accumulator needs chunk=, the length of the inner sums")

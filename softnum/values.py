@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Integral, Rational
+from numbers import Integral, Rational, Real
 
 import numpy as np
 
@@ -57,6 +57,10 @@ def random_words(stochastic: bool, key, random_bits, shape) -> np.ndarray | np.u
         words = np.asarray(random_bits)
         if words.dtype.kind not in "iu" or (words.size and (words.min() < 0 or words.max() >= 2**32)):
             raise ValueError(f"random_bits must be integers in 0..2**32-1, got an array of {words.dtype}")
+        if words.ndim > len(shape) or any(
+            d not in (1, w) for d, w in zip(words.shape[::-1], shape[::-1], strict=False)
+        ):
+            raise ValueError(f"random_bits of shape {words.shape} do not broadcast to {shape}")
         return np.broadcast_to(words.astype(np.uint32), shape)
     if key is None:
         raise ValueError("stochastic rounding needs key=seed, key=(seed, stream) or random_bits=array")
@@ -75,28 +79,56 @@ def _quantizer(fmt, env, carrier_bits: int) -> _core.Quantizer:
 
 
 def native(x) -> np.ndarray:
-    """x as an array in this machine's byte order."""
-    x = np.asarray(x)
-    return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
+    """x as an array in this machine's byte order; an array of objects where NumPy would round a Python integer."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError("masked arrays are not supported: fill them first (numpy.ma.filled)")
+    array = np.asarray(x)
+    if array.dtype.kind == "f" and not isinstance(x, (np.ndarray, np.generic, float)):
+        objects = np.asarray(x, object)
+        if any(isinstance(v, Integral) and abs(int(v)) > 2**53 for v in objects.flat):
+            return objects
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def _float_array(x) -> np.ndarray:
+def _same_numbers(x, wide) -> bool:
+    """Whether integers or objects equal their float64 values (NumPy would compare them as float64)."""
+    return all(v == float(w) or v != v for v, w in zip(x.ravel().tolist(), wide.flat, strict=True))
+
+
+def float_array(x, what: str) -> np.ndarray:
+    """x as a float32 or float64 array; ValueError if a number is not exact in float64."""
     x = native(x)
-    if x.dtype not in (np.float32, np.float64):
-        if x.dtype.kind == "f" and x.dtype.itemsize > 8:
-            raise TypeError(f"quantize takes float32 or float64 arrays, got {x.dtype}")
-        if x.dtype.kind not in "fiub":
-            raise TypeError(f"quantize takes float32 or float64 arrays, got {x.dtype}")
+    if x.dtype in (np.float32, np.float64):
+        return x
+    if x.dtype.kind not in "fiubO" or (x.dtype.kind == "f" and x.dtype.itemsize > 8):
+        raise TypeError(f"{what} takes float32 or float64 arrays, got {x.dtype}")
+    if x.dtype.kind == "O" and not all(isinstance(v, Real) for v in x.flat):
+        raise TypeError(f"{what} takes real numbers, got an array of {x.dtype}")
+    try:
         wide = x.astype(np.float64)
-        if x.dtype.kind in "iu" and x.dtype.itemsize == 8 and not np.array_equal(wide.astype(object), x.astype(object)):
-            raise ValueError("an integer beyond 2**53 is not exact in float64; use softnum.encode")
-        x = wide
-    return x
+    except OverflowError:
+        wide = None
+    if (x.dtype.kind == "O" or x.dtype.itemsize == 8) and (wide is None or not _same_numbers(x, wide)):
+        raise ValueError(
+            f"{what}: a number is not exact in float64; softnum.encode takes integers and Fractions exactly"
+        )
+    return wide
+
+
+def check_out(what: str, out, shape, dtype) -> None:
+    """ValueError unless out is None or an array that can take the result."""
+    if out is None:
+        return
+    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:
+        got = f"{out.dtype} of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise ValueError(f"{what}: out must be an array of shape {shape} and type {np.dtype(dtype)}, got {got}")
+    if not out.flags.writeable:
+        raise ValueError(f"{what}: out is read-only")
 
 
 def quantize(
     x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32, out=None
-):
+) -> np.ndarray:
     """Round values to a format and return values.
 
     Parameters
@@ -154,11 +186,10 @@ def quantize(
 
 def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, out):
     fmt = format(fmt)
-    x = _float_array(x)
+    x = float_array(x, "quantize")
     env = environment(fmt, rounding, overflow, stochastic_bits)
     stochastic = rounding_name(rounding).startswith("stochastic")
-    if out is not None and (not isinstance(out, np.ndarray) or out.shape != x.shape or out.dtype != x.dtype):
-        raise ValueError(f"out must be an array of shape {x.shape} and type {x.dtype}")
+    check_out("quantize", out, x.shape, x.dtype)
     if isinstance(fmt, CustomFormat):
         words = random_words(stochastic, key, random_bits, x.shape)
         result = fmt.quantize(x, rounding_name(rounding), overflow, words, env[3])
@@ -181,9 +212,11 @@ def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, out
 
 def _quantize_fast(x, fmt, quantizer, stochastic, key, random_bits, out):
     source = np.ascontiguousarray(x)
-    target = out if out is not None and out.flags.c_contiguous and out.flags.aligned else np.empty_like(source)
-    if target is out and np.may_share_memory(target, source) and target.ctypes.data != source.ctypes.data:
-        source = source.copy()
+    # in place only where no element can fail half-way, and where reading never lags behind writing
+    in_place = out is not None and out.flags.c_contiguous and out.flags.aligned and out.dtype.isnative and fmt.has_nan
+    if in_place and np.may_share_memory(out, source) and out.ctypes.data != source.ctypes.data:
+        in_place = False
+    target = out if in_place else np.empty_like(source)
     words, words_key = None, _NOTHING
     if stochastic:
         if random_bits is None and key is not None:
@@ -193,14 +226,18 @@ def _quantize_fast(x, fmt, quantizer, stochastic, key, random_bits, out):
     if quantizer(source, target, words, words_key):
         what = "NaN or infinite" if fmt.kind == "fixed" else "NaN"
         raise ValueError(f"quantize: a value is {what}, and {fmt} has no code for it")
+    if in_place:
+        return out
     target = target.reshape(x.shape)
-    if out is None or target is out:
-        return target if out is None else out
+    if out is None:
+        return target
     out[...] = target
     return out
 
 
-def encode(x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32):
+def encode(
+    x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32
+) -> np.ndarray:
     """Round values to a format and return codes.
 
     Parameters
@@ -266,8 +303,8 @@ def _as_exact(value, fmt, wrap) -> tuple[int, int, int, int]:
     elif not isinstance(value, Rational):
         raise TypeError(f"encode takes real numbers (int, float, Fraction), got {value!r}")
     sign, top, bottom = int(value < 0), abs(value.numerator), value.denominator
-    if wrap:  # what lies above the format's width does not count
-        top %= bottom << fmt.bits
+    if wrap:  # what lies above the format's integer bits does not count
+        top %= bottom << fmt.integer_bits
     shift = max(0, 127 + bottom.bit_length() - top.bit_length()) if bottom & (bottom - 1) else bottom.bit_length() - 1
     significand, rest = divmod(top << shift, bottom)
     excess = max(0, significand.bit_length() - 128)
@@ -302,6 +339,8 @@ def _encode_objects(x, fmt, env, words):
 def check_codes(codes, fmt, what="codes") -> np.ndarray:
     """The codes as an array of unsigned integers; ValueError if one does not fit the format's bits."""
     array = native(codes)
+    if array.size == 0:
+        return array.astype(fmt.storage_dtype)
     if array.dtype.kind not in "iu":
         raise TypeError(f"{what} of {fmt} are unsigned integers, got an array of {array.dtype}")
     if array.dtype == fmt.storage_dtype and fmt.bits == 8 * array.dtype.itemsize:
@@ -312,7 +351,7 @@ def check_codes(codes, fmt, what="codes") -> np.ndarray:
     return array.astype(fmt.storage_dtype, copy=False)
 
 
-def decode(codes, fmt, dtype=np.float64):
+def decode(codes, fmt, dtype=np.float64) -> np.ndarray:
     """The values that codes stand for.
 
     Parameters

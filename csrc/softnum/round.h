@@ -152,7 +152,8 @@ SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exac
         up = sn_rounds_up(env, c, x->sign, (sn_i32)(code & 1), random);
     }
     if (up) code += step;
-    if (code > f->max_code) return sn_overflowed(f, env, x->sign, flags);
+    if (code > f->max_code || (up && code < step)) /* beyond 64 bits, in an unsigned format of 64 */
+        return sn_overflowed(f, env, x->sign, flags);
     if (c.fraction || c.sticky) *flags |= tiny ? SN_INEXACT | SN_UNDERFLOW : SN_INEXACT;
     return sn_with_sign(f, code, x->sign);
 }

@@ -1,0 +1,50 @@
+"""The executable definition of softnum's arithmetic, in Python integers and Fractions.
+
+Slow, readable, and independent: it shares no code with the C core it judges. Of softnum it uses only the facts of the
+formats and the names of modes and flags. A result is defined in two steps: the exact value of the operation (`Value`:
+a ratio of integers, an infinity or a NaN), then one delivery of it to the result's format, where `round_value` rounds.
+
+Sources: IEEE Std 754-2019 (clause 4: rounding; 5: operations; 6: infinities, NaNs, sign of zero; 7: exceptions; 9.6:
+minimum and maximum); Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3" (Philox).
+"""
+
+from softnum.reference.operations import (
+    add,
+    convert,
+    divide,
+    encode,
+    fma,
+    logb,
+    multiply,
+    remainder,
+    round_to_integral,
+    scalb,
+    sqrt,
+    subtract,
+)
+from softnum.reference.order import (
+    CLASSES,
+    absolute,
+    classify,
+    compare,
+    copysign,
+    maximum,
+    maximum_number,
+    minimum,
+    minimum_number,
+    negate,
+    next_down,
+    next_up,
+    total_order,
+)
+from softnum.reference.random_words import philox4x32_10, random_word_elementwise, random_words_matmul
+from softnum.reference.rounding import round_value
+from softnum.reference.units import mad_dot
+from softnum.reference.values import Value, decode, to_fraction
+
+__all__ = [
+    "CLASSES", "Value", "absolute", "add", "classify", "compare", "convert", "copysign", "decode", "divide", "encode",
+    "fma", "logb", "mad_dot", "maximum", "maximum_number", "minimum", "minimum_number", "multiply", "negate",
+    "next_down", "next_up", "philox4x32_10", "random_word_elementwise", "random_words_matmul", "remainder",
+    "round_to_integral", "round_value", "scalb", "sqrt", "subtract", "to_fraction", "total_order",
+]  # fmt: skip

@@ -1,0 +1,271 @@
+"""One delivery of an exact value to its format: rounding, overflow, underflow, flushing, flags.
+
+Sources: IEEE Std 754-2019, clauses 4.3 (rounding) and 7 (exceptions).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+from softnum.formats import FixedFormat, FloatFormat, Format
+from softnum.formats import format as format_of
+from softnum.modes import Flags, overflow_name, rounding_name
+from softnum.reference.values import Value, magnitude_value
+
+INEXACT, UNDERFLOW, OVERFLOW, DIVIDE_BY_ZERO, INVALID = (
+    int(Flags[name]) for name in ("INEXACT", "UNDERFLOW", "OVERFLOW", "DIVIDE_BY_ZERO", "INVALID")
+)
+FLAGS = [Flags(bits) for bits in range(32)]  # looking one up is ten times faster than making one
+
+
+class Environment(NamedTuple):
+    rounding: str
+    overflow: str
+    stochastic_bits: int
+    random_bits: int
+    tininess: str
+    flush_results: str | None
+
+
+def environment_of(
+    fmt: Format,
+    rounding: str = "nearest_even",
+    overflow: str | None = None,
+    stochastic_bits: int = 32,
+    random_bits: int | None = None,
+    tininess: str = "after",
+    flush_results: str | None = None,
+) -> Environment:
+    """The checked form of the keywords of `round_value`."""
+    rounding = rounding_name(rounding)
+    overflow = overflow_name(overflow, fmt)
+    if tininess not in ("after", "before"):
+        raise ValueError(f"tininess must be 'after' or 'before', got {tininess!r}")
+    if flush_results not in (None, "before", "after"):
+        raise ValueError(f"flush_results must be None, 'before' or 'after', got {flush_results!r}")
+    if rounding.startswith("stochastic"):
+        if not 1 <= stochastic_bits <= 32:
+            raise ValueError(f"stochastic_bits must lie in 1..32, got {stochastic_bits}")
+        if random_bits is None:
+            raise ValueError(f"rounding={rounding!r} needs random_bits")
+        random_bits &= (1 << stochastic_bits) - 1
+    return Environment(rounding, overflow, stochastic_bits, random_bits or 0, tininess, flush_results)
+
+
+def round_value(
+    x: Fraction,
+    sign_of_zero: int,
+    fmt: Format | str,
+    *,
+    rounding: str = "nearest_even",
+    overflow: str | None = None,
+    stochastic_bits: int = 32,
+    random_bits: int | None = None,
+    tininess: str = "after",
+    flush_results: str | None = None,
+) -> tuple[int, Flags]:
+    """Round an exact finite value to a code.
+
+    Parameters
+    ----------
+    x : Fraction
+        The exact value (an int will do).
+    sign_of_zero : int
+        1 if a zero ``x`` is -0; without effect on other values.
+    fmt : FloatFormat, FixedFormat or str
+    rounding : str
+        One of `softnum.modes.ROUNDING_MODES`.
+    overflow : str, optional
+        "infinity" (default for floats), "saturate" (default for fixed point), "saturate_finite" or "wrap".
+    stochastic_bits, random_bits : int
+        The stochastic modes use the low ``stochastic_bits`` bits R of ``random_bits``. With t the discarded fraction of
+        an ulp, "stochastic" takes the larger magnitude iff ``floor(t * 2**r) + R >= 2**r``; "stochastic_floor" returns
+        ``floor((floor(x * 2**r) + R) / 2**r)``, x counted in ulps, in two's complement.
+    tininess : {"after", "before"}
+        Where UNDERFLOW looks; in a stochastic mode always before rounding.
+    flush_results : {None, "before", "after"}
+        Replace what is tiny, looked at before or after a rounding with unbounded exponent (in a stochastic mode always
+        before), by a zero of its sign, and raise UNDERFLOW and INEXACT. Fixed point has nothing tiny.
+
+    Returns
+    -------
+    code : int
+    flags : Flags
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, a rule that does not fit the format, or a stochastic mode without random bits.
+
+    Notes
+    -----
+    IEEE 754-2019 clauses 4.3, 7.4, 7.5 and 7.6. The quantum of ``|x|`` is ``2**(max(floor(log2 |x|), emin) - m)``, and
+    the grid goes on past the largest value; a rounded magnitude beyond that value has overflowed. "Even" and "odd" are
+    the lowest bit of the magnitude code; where a binade is missing (`lowest_binade`), the values below the smallest
+    normal lie between 0 and it, and the lower neighbour, code 0, is the even one.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from softnum import reference as ref
+    >>> ref.round_value(Fraction(1, 3), 0, "e4m3fn")
+    (43, <Flags.INEXACT: 1>)
+    >>> ref.round_value(Fraction(500), 0, "e4m3fn", overflow="saturate")
+    (126, <Flags.INEXACT|OVERFLOW: 5>)
+    """
+    fmt = format_of(fmt)
+    environment = environment_of(fmt, rounding, overflow, stochastic_bits, random_bits, tininess, flush_results)
+    sign = int(sign_of_zero) if x == 0 else int(x < 0)
+    return deliver(Value("finite", sign, abs(x.numerator), x.denominator), fmt, environment)
+
+
+def deliver(x: Value, fmt: Format, env: Environment, raised: int = 0) -> tuple[int, Flags]:
+    """Bring an exact result to its format; ``raised`` are flags that the operation itself has raised."""
+    if x.kind == "nan":
+        code, flags = nan_result(fmt, x.signaling)
+    elif x.kind == "inf":
+        code, flags = infinity_result(x.sign, fmt, env.overflow)
+    elif isinstance(fmt, FixedFormat):
+        code, flags = round_fixed(x.sign, x.numerator, x.denominator, fmt, env)
+    else:
+        code, flags = round_float(x.sign, x.numerator, x.denominator, fmt, env)
+    return code, FLAGS[flags | raised]
+
+
+def nan_result(fmt: Format, invalid: bool) -> tuple[int, int]:
+    if not fmt.has_nan:
+        return 0, INVALID
+    return fmt.nan_code, INVALID if invalid else 0
+
+
+def infinity_result(sign: int, fmt: Format, overflow: str) -> tuple[int, int]:
+    """An infinity that is exact, or that overflow under the rule "infinity" asks for."""
+    if isinstance(fmt, FixedFormat):
+        return 0, INVALID
+    if sign and not fmt.signed:
+        return (0, 0) if fmt.has_zero else nan_result(fmt, invalid=True)
+    if fmt.infinities and overflow != "saturate":
+        return with_sign(sign, fmt.inf_code, fmt), 0
+    if fmt.has_nan and overflow == "infinity":
+        return nan_result(fmt, invalid=False)
+    return with_sign(sign, fmt.max_code, fmt), 0
+
+
+def with_sign(sign: int, magnitude: int, fmt: FloatFormat) -> int:
+    if not fmt.signed or (magnitude == 0 and not fmt.negative_zero):
+        return magnitude
+    return sign << (fmt.bits - 1) | magnitude
+
+
+def round_fixed(sign: int, numerator: int, denominator: int, fmt: FixedFormat, env: Environment) -> tuple[int, int]:
+    integer, rest = divmod(numerator << fmt.fraction_bits, denominator)
+    integer += goes_up(sign, integer & 1, rest, denominator, env)
+    flags = INEXACT if rest else 0
+    if sign:
+        integer = -integer
+    lowest = -(1 << (fmt.bits - 1)) if fmt.signed else 0
+    highest = lowest + (1 << fmt.bits) - 1
+    if not lowest <= integer <= highest:
+        flags |= OVERFLOW
+        if env.overflow != "wrap":
+            integer = lowest if sign else highest
+    return integer & ((1 << fmt.bits) - 1), flags
+
+
+def round_float(sign: int, numerator: int, denominator: int, fmt: FloatFormat, env: Environment) -> tuple[int, int]:
+    if not fmt.has_zero and sign and numerator:
+        return nan_result(fmt, invalid=True)
+    if numerator == 0:
+        return (with_sign(sign, 0, fmt), 0) if fmt.has_zero else (0, INEXACT | UNDERFLOW)
+
+    if fmt.lowest_binade == "normal":
+        smallest_normal = 1 if fmt.has_zero else 0
+    else:
+        smallest_normal = 1 << fmt.mantissa_bits
+    # As if the exponent had no bounds:
+    free = neighbours(numerator, denominator, floor_log2(numerator, denominator), fmt)
+    below_normal = free[0] < smallest_normal
+    tiny_before = below_normal
+    tiny_after = below_normal and free[0] + goes_up(sign, free[0] & 1, free[1], free[2], env) < smallest_normal
+    if env.rounding.startswith("stochastic"):
+        tiny_after = tiny_before  # whether a result is tiny does not hang on the random bits
+    flushing = below_normal and env.flush_results and fmt.has_zero
+    if flushing and (tiny_before if env.flush_results == "before" else tiny_after):
+        return with_sign(sign, 0, fmt), INEXACT | UNDERFLOW
+
+    # On the format's grid: the neighbour toward zero and how far beyond it the value lies, rest / unit of the gap.
+    lower, rest, unit = free
+    upper = lower + 1
+    if below_normal and not flushing:  # a value still there when flushing rounds up to the smallest normal, unbounded
+        if fmt.lowest_binade == "subnormal":
+            lower, rest, unit = neighbours(numerator, denominator, fmt.emin, fmt)
+            upper = lower + 1
+        elif fmt.has_zero:
+            least_numerator, least_denominator = magnitude_value(smallest_normal, fmt)
+            lower, upper = 0, smallest_normal
+            rest, unit = numerator * least_denominator, denominator * least_numerator
+        else:
+            return 0, INEXACT | UNDERFLOW
+    rounded = upper if goes_up(sign, lower & 1, rest, unit, env) else lower
+
+    if rounded > fmt.max_code:
+        code, flags = overflowed(sign, fmt, env), OVERFLOW | INEXACT
+    else:
+        code, flags = with_sign(sign, rounded, fmt), INEXACT if rest else 0
+        if rest and (tiny_after if env.tininess == "after" else tiny_before):
+            flags |= UNDERFLOW
+    if sign and not fmt.signed:
+        code = 0  # unsigned with a zero: what is below zero becomes zero; the flags are those of the magnitude
+    return code, flags
+
+
+def floor_log2(numerator: int, denominator: int) -> int:
+    guess = numerator.bit_length() - denominator.bit_length()  # right, or one too large
+    return guess if numerator << max(-guess, 0) >= denominator << max(guess, 0) else guess - 1
+
+
+def neighbours(numerator: int, denominator: int, exponent: int, fmt: FloatFormat) -> tuple[int, int, int]:
+    """Where a magnitude lies in the grid of quantum ``2**(exponent - mantissa_bits)``: (code, rest, unit).
+
+    The code is that of the neighbour toward zero, counted on beyond both ends of the format's exponents; the value
+    lies rest / unit of a quantum above it.
+    """
+    quantum = exponent - fmt.mantissa_bits
+    if quantum >= 0:
+        denominator <<= quantum
+    else:
+        numerator <<= -quantum
+    significand, rest = divmod(numerator, denominator)
+    code = ((exponent - fmt.emin) << fmt.mantissa_bits) + significand
+    if fmt.lowest_binade == "normal":
+        code -= 1 << fmt.mantissa_bits
+    return code, rest, denominator
+
+
+def goes_up(sign: int, odd: int, rest: int, unit: int, env: Environment) -> bool:
+    """Whether a magnitude that lies rest / unit of the gap above its lower neighbour rounds to the upper one."""
+    if rest == 0:
+        return False
+    mode = env.rounding
+    if mode.startswith("nearest"):
+        if 2 * rest != unit:
+            return 2 * rest > unit
+        tie_goes_up = {
+            "nearest_even": odd, "nearest_away": 1, "nearest_zero": 0, "nearest_up": not sign, "nearest_down": sign,
+        }  # fmt: skip
+        return bool(tie_goes_up[mode])
+    if mode.startswith("stochastic"):
+        r = env.stochastic_bits
+        if mode == "stochastic_floor" and sign:  # floor(-t * 2**r) + R stays below zero
+            return -((rest << r) // -unit) > env.random_bits
+        return (rest << r) // unit + env.random_bits >= 1 << r
+    goes_up = {"toward_zero": 0, "away_from_zero": 1, "up": not sign, "down": sign, "to_odd": not odd}
+    return bool(goes_up[mode])
+
+
+def overflowed(sign: int, fmt: FloatFormat, env: Environment) -> int:
+    toward_zero = env.rounding in ("toward_zero", "to_odd", "down" if sign == 0 else "up")
+    if toward_zero or env.overflow != "infinity":
+        return with_sign(sign, fmt.max_code, fmt)
+    return infinity_result(sign, fmt, "infinity")[0]

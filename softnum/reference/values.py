@@ -1,0 +1,137 @@
+"""What a code stands for: an exact ratio of integers, an infinity or a NaN."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from operator import index
+from typing import NamedTuple
+
+from softnum.formats import FixedFormat, FloatFormat, Format
+from softnum.formats import format as format_of
+
+
+class Value(NamedTuple):
+    """What a code stands for, or the exact result of an operation.
+
+    ``kind`` is "finite", "inf" or "nan"; ``sign`` is 1 for negative (also for -0); a finite magnitude is
+    ``numerator / denominator`` (not reduced). A NaN with ``signaling`` set raises INVALID when it is delivered: such is
+    a signalling NaN operand, and such is the result of an invalid operation.
+
+    >>> from softnum import reference as ref
+    >>> ref.decode(0xC5, "e5m2")
+    Value(kind='finite', sign=1, numerator=5, denominator=1, signaling=False)
+    >>> ref.decode(0xC5, "e5m2").fraction
+    Fraction(-5, 1)
+    """
+
+    kind: str
+    sign: int = 0
+    numerator: int = 0
+    denominator: int = 1
+    signaling: bool = False
+
+    @property
+    def fraction(self) -> Fraction:
+        """The exact value of a finite one, its sign included (-0 is 0)."""
+        return Fraction(-self.numerator if self.sign else self.numerator, self.denominator)
+
+
+@lru_cache(maxsize=1 << 17)
+def decode(code: int, fmt: Format | str) -> Value:
+    """Return what a code means.
+
+    Parameters
+    ----------
+    code : int
+        ``0 <= code < 2**fmt.bits``.
+    fmt : FloatFormat, FixedFormat or str
+
+    Returns
+    -------
+    Value
+
+    Raises
+    ------
+    ValueError
+        If the code has more bits than the format.
+
+    Notes
+    -----
+    IEEE 754-2019 clause 3.4, varied by the facts of `FloatFormat`. Only IEEE-like NaNs with at least two fraction bits
+    can signal. With ``lowest_binade="zero"`` every code of exponent field 0 is a zero. Zeros are positive in formats
+    without -0.
+
+    Examples
+    --------
+    >>> from softnum import reference as ref
+    >>> ref.decode(0x7F, "e4m3fn").kind, ref.decode(0xFC, "e5m2").kind, ref.decode(0x7D, "e5m2").signaling
+    ('nan', 'inf', True)
+    >>> ref.decode(0xF8, "q4.4").fraction
+    Fraction(-1, 2)
+    """
+    fmt, code = format_of(fmt), index(code)
+    if not 0 <= code < 1 << fmt.bits:
+        raise ValueError(f"code {code:#x} is not one of {fmt}, which has {fmt.bits} bits")
+    if isinstance(fmt, FixedFormat):
+        negative = fmt.signed and code >> (fmt.bits - 1)
+        integer = code - (1 << fmt.bits) if negative else code
+        return Value("finite", int(negative), abs(integer), 1 << fmt.fraction_bits)
+
+    sign = code >> (fmt.bits - 1) if fmt.signed else 0
+    magnitude = code & ((1 << (fmt.exponent_bits + fmt.mantissa_bits)) - 1)
+    if fmt.nan_codes == "ieee" and magnitude > fmt.inf_code:
+        quiet_bit = 1 << (fmt.mantissa_bits - 1)
+        return Value("nan", signaling=fmt.mantissa_bits >= 2 and not magnitude & quiet_bit)
+    if (fmt.nan_codes == "all_ones" and magnitude == fmt.nan_code) or (
+        fmt.nan_codes == "negative_zero" and code == fmt.nan_code
+    ):
+        return Value("nan")
+    if magnitude == fmt.inf_code:
+        return Value("inf", sign)
+    numerator, denominator = magnitude_value(magnitude, fmt)
+    return Value("finite", sign if numerator or fmt.negative_zero else 0, numerator, denominator)
+
+
+def magnitude_value(code: int, fmt: FloatFormat) -> tuple[int, int]:
+    """The value of a finite magnitude code as (numerator, denominator)."""
+    field, significand = code >> fmt.mantissa_bits, code & ((1 << fmt.mantissa_bits) - 1)
+    if fmt.lowest_binade == "normal":
+        if code == 0 and fmt.has_zero:
+            return 0, 1
+        significand += 1 << fmt.mantissa_bits
+    elif field:
+        significand += 1 << fmt.mantissa_bits
+        field -= 1
+    elif fmt.lowest_binade == "zero":
+        return 0, 1
+    exponent = fmt.emin + field - fmt.mantissa_bits
+    return (significand << exponent, 1) if exponent >= 0 else (significand, 1 << -exponent)
+
+
+def to_fraction(code: int, fmt: Format | str) -> Fraction:
+    """The exact value of a finite code (-0 is 0); ValueError if the code is an infinity or a NaN.
+
+    >>> from softnum import reference as ref
+    >>> ref.to_fraction(0x01, "e4m3fn")
+    Fraction(1, 512)
+    """
+    value = decode(code, fmt)
+    if value.kind != "finite":
+        raise ValueError(f"code {code:#x} of {fmt} is {value.kind}, which has no value; test decode(...).kind first")
+    return value.fraction
+
+
+def is_subnormal(code: int, fmt: Format) -> bool:
+    """Whether a code is a subnormal number of its format."""
+    if isinstance(fmt, FixedFormat) or fmt.lowest_binade != "subnormal":
+        return False
+    magnitude = code & ((1 << (fmt.exponent_bits + fmt.mantissa_bits)) - 1)
+    return 0 < magnitude < 1 << fmt.mantissa_bits
+
+
+def flushed(value: Value, code: int, fmt: Format) -> Value:
+    """An operand as ``flush_inputs=True`` reads it: zero for a subnormal, its sign kept where the format has -0."""
+    if not is_subnormal(code, fmt):
+        return value
+    return Value("finite", value.sign if fmt.negative_zero else 0)

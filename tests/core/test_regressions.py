@@ -1,0 +1,133 @@
+"""Defects that reviews found, one test each."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum import reference as ref
+from softnum.plan import plan_of
+
+ONE = np.ones((1, 1), np.float32)
+
+
+@pytest.mark.parametrize("fmt", ["e5m2", "q4.4", "e8m0fnu"])
+def test_a_read_only_out_is_refused_and_left_alone(fmt):
+    out = np.zeros(100, np.float32)
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="quantize: out is read-only"):
+        sn.quantize(np.ones(100, np.float32), fmt, out=out)
+    product = np.zeros((1, 1), np.float32)
+    product.flags.writeable = False
+    with pytest.raises(ValueError, match="matmul: out is read-only"):
+        sn.matmul(ONE, ONE, sn.MadUnit("e6m9", operand="e5m2"), out=product)
+    assert not out.any() and not product.any()
+
+
+def test_out_of_another_type_is_named():
+    with pytest.raises(ValueError, match=r"quantize: out must be .*shape \(2,\) and type float32, got float64"):
+        sn.quantize(np.ones(2, np.float32), "e5m2", out=np.zeros(2))
+    with pytest.raises(ValueError, match="matmul: out must be .*got list"):
+        sn.matmul(ONE, ONE, sn.MadUnit("e6m9", operand="e5m2"), out=[1])
+
+
+@pytest.mark.parametrize(("bias_a", "bias_b", "exponent"), [(-140, 154, 145), (200, -180, -190)])
+def test_operands_beyond_binary32_do_not_take_its_path(bias_a, bias_b, exponent):
+    unit = sn.MadUnit("e6m9", operand=(sn.FloatFormat(4, 3, bias=bias_a), sn.FloatFormat(4, 3, bias=bias_b)))
+    assert plan_of(unit) is None or plan_of(unit).wide
+    assert sn.matmul(np.full((1, 1), 2.0**exponent), np.full((1, 1), 2.0**-exponent), unit) == 1
+
+
+@pytest.mark.parametrize("specials", ["none", "fn"])
+@pytest.mark.parametrize("rounding", ["up", "nearest_even", "away_from_zero", "toward_zero"])
+def test_unsigned_formats_of_64_bits_do_not_wrap(specials, rounding):
+    fmt = sn.FloatFormat(3, 61, signed=False, specials=specials)
+    code = np.uint64(fmt.max_code)
+    got, flags = sn.add([code], [code], fmt, rounding=rounding, return_flags=True)
+    want, want_flags = ref.add(int(code), int(code), fmt, rounding=rounding)
+    assert (int(got[0]), int(flags[0])) == (want, int(want_flags))
+    got, flags = sn.add([code], np.uint64([1]), fmt, rounding=rounding, return_flags=True)
+    want, want_flags = ref.add(int(code), 1, fmt, rounding=rounding)
+    assert (int(got[0]), int(flags[0])) == (want, int(want_flags))
+
+
+@pytest.mark.parametrize("fmt", ["uq0.64", "q1.63", "uq4.4"])
+@pytest.mark.parametrize("rounding", ["nearest_even", "up", "down", "nearest_away"])
+def test_wrapping_keeps_the_fraction(fmt, rounding):
+    fmt = sn.format(fmt)
+    for top in (0, 1, 2**63, 2**200):
+        for part in (Fraction(2, 3), Fraction(1, 2), Fraction(1, 3)):
+            value = top + part * Fraction(fmt.epsilon) + Fraction(fmt.epsilon) * 5
+            got = sn.encode(np.array([value], object), fmt, rounding=rounding, overflow="wrap")[0]
+            assert int(got) == ref.encode(value, fmt, rounding=rounding, overflow="wrap")[0]
+
+
+def test_python_integers_are_not_rounded_on_the_way_in():
+    assert sn.encode([2**62 + 1, 2**63], "uq64.0").tolist() == [2**62 + 1, 2**63]
+    assert sn.encode([2**62 + 1, -1], "q64.0").tolist() == [2**62 + 1, 2**64 - 1]
+    assert sn.encode([2**62 + 1, 0.5], "uq63.1").tolist() == [2**63 + 2, 1]
+    with pytest.raises(ValueError, match="quantize: a number is not exact in float64"):
+        sn.quantize([2**53 + 1, 0.5], "binary64")
+    with pytest.raises(ValueError, match="dot: a number is not exact in float64"):
+        sn.dot(np.ones(1), np.ones(1), sn.MadUnit("binary64", operand="binary64"), 2**53 + 1)
+    with pytest.raises(ValueError, match="from_table: 9007199254740993 is not exact"):
+        sn.CustomFormat.from_table([2**53 + 1, 0])
+
+
+def test_one_exponent_bit():
+    for m in (1, 2, 3):
+        fmt = sn.FloatFormat(1, m)
+        values = [ref.decode(code, fmt) for code in range(fmt.max_code + 1)]
+        assert fmt.max == max(v.fraction for v in values)
+    with pytest.raises(ValueError, match="leaves no finite value but zero"):
+        sn.FloatFormat(1, 3, lowest_binade="zero")
+
+
+def test_a_chunk_longer_than_any_sum():
+    rng = np.random.Generator(np.random.Philox(0))
+    a, b = (sn.quantize(rng.normal(size=shape), "e2m1fn") for shape in ((3, 7), (7, 5)))
+    words = rng.integers(0, 2**32, (3, 5, 8, 2), dtype=np.uint32)
+    units = [sn.MadUnit("e5m2", operand="e2m1fn", rounding="sr", chunk=c) for c in (100, 2**62 - 1)]
+    got = [sn.matmul(a, b, unit, random_bits=words) for unit in units]
+    assert np.array_equal(*got)
+    with pytest.raises(ValueError, match=r"chunk must be a positive integer below 2\*\*62, got"):
+        sn.MadUnit("e5m2", operand="e2m1fn", chunk=2**63)
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "nearest_away"])
+def test_a_nan_is_blamed_on_the_format_that_lacks_it(rounding):
+    """inf - inf in an outer sum that has NaN, above a product format that has none, is NaN on every path."""
+    parts = dict(operand="e2m1fn", product="e2m1fn", chunk=2, outer_accumulator="e5m2")
+    unit = sn.MadUnit(sn.FloatFormat(2, 2), rounding=rounding, **parts)
+    assert np.isnan(sn.matmul(np.float32([[6, 6, -6, -6]]), np.ones((4, 1), np.float32), unit))
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(2, 0, 3), (0, 2, 3), (2, 2, 0)])
+def test_random_bits_of_empty_products(m, k, n):
+    unit = sn.MadUnit("e5m2", operand="e2m1fn", rounding="sr")
+    words = np.zeros((m, n, unit.steps(k), 2), np.uint32)
+    got = sn.matmul(np.zeros((m, k), np.float32), np.zeros((k, n), np.float32), unit, random_bits=words)
+    assert got.shape == (m, n) and not got.any()
+
+
+def test_a_refused_quantize_in_place_changes_nothing():
+    x = np.float32([1.1, np.nan, 2.2])
+    before = x.copy()
+    with pytest.raises(ValueError, match="NaN or infinite, and q4.4 has no code"):
+        sn.quantize(x, "q4.4", out=x)
+    assert np.array_equal(x, before, equal_nan=True)
+    y = np.float32([1.1, 2.2])
+    assert sn.quantize(y, "q4.4", out=y) is y and y.tolist() == [1.125, 2.1875]
+
+
+def test_refusals_are_clear():
+    with pytest.raises(ValueError, match="finite formats are not supported yet"):
+        sn.format("binary8p3sf")
+    with pytest.raises(ValueError, match=r"random_bits of shape \(2, 3\) do not broadcast to \(3,\)"):
+        sn.quantize(np.zeros(3), "e5m2", rounding="sr", random_bits=np.zeros((2, 3), np.uint32))
+    with pytest.raises(TypeError, match="the unit must be a softnum.MadUnit, got 'e6m9'"):
+        sn.matmul(ONE, ONE, "e6m9")
+    with pytest.raises(TypeError, match="masked arrays are not supported"):
+        sn.quantize(np.ma.masked_array([1.0], [True]), "e5m2")
+    assert sn.decode([], "e5m2").shape == (0,)
