@@ -138,7 +138,8 @@ def run(
     Raises
     ------
     ValueError
-        If a setting is unusable, a ``[layers]`` pattern matches no layer, or the record of another run is in the way.
+        If a setting is unusable, a ``[layers]`` pattern matches no layer, the record of another run is in the way, a
+        finished record is damaged, or another process is writing the record.
 
     Examples
     --------
@@ -162,15 +163,16 @@ def run(
         momentum=settings.momentum,
         weight_decay=settings.weight_decay,
     )
-    files = RunFiles(Path(out) / design.name, numerics.seed, _header(design, network, data, settings, numerics.seed))
-    if not force and files.finished():
-        return files.path
-
-    state = None if force else files.load()
-    epochs_done = _restore(state, network, optimiser)
+    header = _header(design, network, data, settings, numerics.seed)
     iterations = settings.epochs * per_epoch
-    files.start(state)
+    files = RunFiles(Path(out) / design.name, numerics.seed, header, iterations)
     try:
+        files.open()
+        if not force and files.finished():
+            return files.path
+        state = None if force else files.load()
+        epochs_done = _restore(state, network, optimiser)
+        files.start(state)
         for epoch in range(epochs_done + 1, settings.epochs + 1):
             plan = batches(len(data.train_y), settings.batch, numerics.seed, epoch)
             for position, rows in enumerate(plan):

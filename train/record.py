@@ -3,7 +3,7 @@
 ``<out>/<design>/seed-<n>.jsonl`` begins with ``{"config", "seed", "versions"}``; then a row per iteration with
 ``iteration``, ``epoch`` and ``loss`` (null if it is not finite) and, at evaluations, ``accuracy``; the last row of a
 finished run has ``"finished": true``. No time of day stands in it. Beside it, until the run finishes, lies the latest
-checkpoint, ``seed-<n>.checkpoint.npz``.
+checkpoint, ``seed-<n>.checkpoint.npz``, and while a process works on it a lock, ``.seed-<n>.lock``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+
+from softnum.train.lock import FileLock
 
 __all__ = ["RunFiles", "write_atomic"]
 
@@ -53,54 +55,93 @@ class RunFiles:
     seed : int
     header : dict
         The record's first row.
+    iterations : int
+        Of the whole run.
     """
 
-    def __init__(self, folder: Path, seed: int, header: dict) -> None:
+    def __init__(self, folder: Path, seed: int, header: dict, iterations: int) -> None:
         self.path = folder / f"seed-{seed}.jsonl"
         self.checkpoint_path = folder / f"seed-{seed}.checkpoint.npz"
         self.header = json.loads(json.dumps(header))
+        self.iterations = iterations
+        self._lock = FileLock(folder / f".seed-{seed}.lock", f"{self.path}")
         self._file = None
 
-    # -- what is there -------------------------------------------------------------------------------------------------
-    def finished(self) -> bool:
-        """Whether a finished record of exactly this run is there.
+    def open(self) -> None:
+        """Take hold of the record: until `close`, no other process reads it for going on, or writes it.
 
         Raises
         ------
         ValueError
-            If a record of another run (design, settings, version) is there.
+            If another process holds it.
+        OSError
+            If its folder cannot be made or written.
         """
-        rows = self._rows()
-        if not rows:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock.acquire()
+
+    # -- what is there -------------------------------------------------------------------------------------------------
+    def finished(self) -> bool:
+        """Whether a finished record of exactly this run is there, whole.
+
+        Raises
+        ------
+        ValueError
+            If a record of another run (design, settings, version) is there, or one that says it is finished and is
+            damaged.
+        """
+        try:
+            *lines, cut = self.path.read_bytes().split(b"\n")
+        except FileNotFoundError:
             return False
-        if rows[0] != self.header:
+        if not lines:
+            return False  # not even the header was finished
+        header = self._parse(lines[0], 1)
+        if header != self.header:
             raise ValueError(
-                f"{self.path} is the record of another run: {_first_difference(rows[0], self.header)}. "
+                f"{self.path} is the record of another run: {_first_difference(header, self.header)}. "
                 "Use another --out to keep it, or --force to run again and replace it"
             )
-        return bool(rows[-1].get("finished"))
+        if self._parse(lines[-1], len(lines)).get("finished") is not True:
+            return False
+        for number, line in enumerate(lines[1:], start=2):
+            row, last = self._parse(line, number), number == len(lines)
+            if row.get("iteration") != number - 1:
+                self._damaged(number, f"holds iteration {row.get('iteration')!r} where {number - 1} belongs")
+            if ("finished" in row) != last:
+                self._damaged(number, "says that the run is finished, and rows follow")
+            if last and "accuracy" not in row:
+                self._damaged(number, "lacks the last accuracy")
+            if last and number - 1 != self.iterations and row.get("diverged") is not True:
+                self._damaged(number, f"ends the run after {number - 1} of {self.iterations} iterations")
+        if cut:
+            self._damaged(len(lines) + 1, "follows the row that ends the run")
+        return True
 
-    def _rows(self) -> list[dict]:
-        """The header and the last row; nothing if the header was never finished or the rows cannot be read."""
+    def _parse(self, line: bytes, number: int) -> dict:
         try:
-            lines = self.path.read_bytes().split(b"\n")
-        except FileNotFoundError:
-            return []
-        if len(lines) < 2:
-            return []
-        try:
-            return [json.loads(line) for line in (lines[0], lines[-2])]
+            row = json.loads(line)
         except ValueError as error:
+            if number > 1:
+                self._damaged(number, f"is not JSON ({error})")
+            row = error
+        if not isinstance(row, dict):
             raise ValueError(
-                f"{self.path} is not a training record ({error}). "
+                f"{self.path} is not a training record (line {number}: {row}). "
                 "Use another --out to keep it, or --force to replace it"
-            ) from error
+            )
+        return row
+
+    def _damaged(self, number: int, what: str):
+        raise ValueError(
+            f"{self.path} is damaged: line {number} {what}. Use --force to run again and replace it"
+        ) from None
 
     # -- writing -------------------------------------------------------------------------------------------------------
     def start(self, state: dict | None) -> None:
-        """Open the record: from its header, or cut back to a checkpoint."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        for left in self.path.parent.glob(f".{self.path.stem}.*.tmp"):  # of a process that was killed
+        """Begin to write the record: from its header, or cut back to a checkpoint."""
+        # of a process that was killed: whoever lives holds the lock, and that is this one
+        for left in self.path.parent.glob(f".{self.path.stem}.*.tmp"):
             left.unlink(missing_ok=True)
         if state is None:
             self.checkpoint_path.unlink(missing_ok=True)
@@ -114,10 +155,11 @@ class RunFiles:
         self._file.write(_line(row))
 
     def close(self) -> None:
-        """Close the record."""
+        """Close the record and let others at it."""
         if self._file is not None:
             self._file.close()
             self._file = None
+        self._lock.release()
 
     def save(self, state: dict) -> None:
         """Replace the checkpoint: arrays and numbers by name, valid for the record as it stands."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,9 +62,19 @@ def default_cases(designs: Iterable[str] | None = None) -> list[Case]:
     return [known.get(str(design), Case(str(design))) for design in designs]
 
 
-def _run_case(case: Case, settings: Settings, seed: int, out: str, force: bool) -> tuple[str, int, str]:
+def _run_case(case: Case, settings: Settings, seed: int, out: str, force: bool, study: int) -> tuple[str, int, str]:
+    """One run, in the process that runs the study (its id is given) or in a worker of it."""
+
+    def check_parent(*_) -> None:
+        # A study that was killed cannot end its workers: whose parent is gone ends at once. The record holds whole
+        # rows and the lock goes with the process, so the same command goes on from there.
+        if os.getpid() != study and os.getppid() != study:
+            os._exit(1)
+
+    check_parent()
     design = load_design(case.design)
-    path = run(design, dataclasses.replace(settings, batch=case.batch), seed=seed, out=out, force=force)
+    settings = dataclasses.replace(settings, batch=case.batch)
+    path = run(design, settings, seed=seed, out=out, force=force, progress=check_parent)
     return design.name, seed, str(path)
 
 
@@ -127,8 +138,9 @@ def run_study(
     if jobs < 1:
         raise ValueError(f"jobs must be positive, got {jobs}")
     paths = {}
-    results = Parallel(n_jobs=jobs, return_as="generator_unordered")(
-        delayed(_run_case)(case, settings, seed, str(out), force) for case, seed in work
+    # loky's workers are children of this process, by which they notice its end
+    results = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")(
+        delayed(_run_case)(case, settings, seed, str(out), force, os.getpid()) for case, seed in work
     )
     try:
         for done, (name, seed, path) in enumerate(results, start=1):

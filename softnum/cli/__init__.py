@@ -7,11 +7,12 @@ an error message.
 
 import functools
 import importlib
+import importlib.util
 import os
 
 import typer
 
-__all__ = ["build_app", "exit_codes", "main"]
+__all__ = ["build_app", "exit_codes", "main", "need"]
 
 #: Verbs in the order of --help: softnum.cli.<verb> has a function register(app).
 VERBS = ("tta", "train", "formats", "vectors")
@@ -40,7 +41,8 @@ def exit_codes(verb):
     Parameters
     ----------
     verb : callable
-        A typer command. ValueError, TypeError and OSError mean unusable input: code 2. KeyboardInterrupt: 130.
+        A typer command. ValueError and OSError mean unusable input: code 2. KeyboardInterrupt: 130. Anything else is a
+        defect of softnum and keeps its traceback.
 
     Returns
     -------
@@ -52,7 +54,7 @@ def exit_codes(verb):
     def wrapped(*args, **kwargs):
         try:
             return verb(*args, **kwargs)
-        except (ValueError, TypeError, OSError) as error:
+        except (ValueError, OSError) as error:
             if os.environ.get("SOFTNUM_DEBUG"):
                 raise
             typer.echo(f"softnum: error: {error}", err=True)
@@ -62,6 +64,24 @@ def exit_codes(verb):
             raise typer.Exit(130) from None
 
     return wrapped
+
+
+def need(*modules: str) -> None:
+    """Raise ValueError, with what to type, unless the packages of the extra [train] are there.
+
+    >>> need("json")
+    """
+    missing = []
+    for name in modules:
+        try:
+            found = importlib.util.find_spec(name)
+        except ImportError:
+            found = None
+        if found is None:
+            missing.append({"sklearn": "scikit-learn"}.get(name, name))
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise ValueError(f"{', '.join(missing)} {verb} not installed: pip install 'softnum[train]'")
 
 
 def build_app() -> typer.Typer:

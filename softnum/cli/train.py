@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes
+from softnum.cli import exit_codes, need
 
 __all__ = ["progress_bar", "register"]
 
@@ -68,6 +68,7 @@ def train(
     Shipped designs: a-float32, b-binary16, c-wang-fp8, d-e6m3-long, e-e6m3-chunk, f-q44-nearest, g-q44-stochastic,
     h-posit8. To make your own, copy one of them from the folder softnum/train/designs and change a format.
     """
+    need("sklearn")  # the data
     from softnum.train import Settings, load_design, run
     from softnum.train.loop import read_rows
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes
+from softnum.cli import exit_codes, need
 
 __all__ = ["register"]
 
@@ -89,6 +89,7 @@ def tta(
 
     times.csv has the columns design,iteration,seconds or design,iteration,cycles,clock.
     """
+    need("joblib", "sklearn", "matplotlib")  # before minutes of training that a missing one would throw away
     from softnum.cli.train import progress_bar
     from softnum.train import Settings, load_design, run_study
     from softnum.train.study import default_cases

@@ -222,7 +222,7 @@ def next_down(code: int, fmt: Format | str) -> tuple[int, Flags]:
 
 
 def _next(code: int, fmt: Format | str, step: int) -> tuple[int, Flags]:
-    fmt = format_of(fmt)
+    fmt, code = format_of(fmt), index(code)
     x = decode(code, fmt)
     if isinstance(fmt, FixedFormat):
         lowest = -(1 << (fmt.bits - 1)) if fmt.signed else 0
@@ -315,7 +315,7 @@ def copysign(a: int, b: int, fmt, overflow: str | None = None) -> tuple[int, Fla
 
 
 def _with_sign_of(negative: int, code: int, x: Value, fmt: Format, overflow: str | None) -> tuple[int, Flags]:
-    env = environment_of(fmt, overflow=overflow)
+    env, code = environment_of(fmt, overflow=overflow), index(code)
     if isinstance(fmt, FixedFormat):
         return deliver(Value("finite", negative, x.numerator, x.denominator), fmt, env)
     if not fmt.signed:

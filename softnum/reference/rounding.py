@@ -86,7 +86,8 @@ def round_value(
         Where UNDERFLOW looks; in a stochastic mode always before rounding.
     flush_results : {None, "before", "after"}
         Replace what is tiny, looked at before or after a rounding with unbounded exponent (in a stochastic mode always
-        before), by a zero of its sign, and raise UNDERFLOW and INEXACT. Fixed point has nothing tiny.
+        before), by a zero of its sign, and raise UNDERFLOW and INEXACT, for an exact result too. Fixed point has
+        nothing tiny; a format without zero delivers its smallest value, as it does without flushing.
 
     Returns
     -------

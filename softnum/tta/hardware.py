@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cache
 from importlib import resources
 
-from softnum.tta.quantities import bandwidth, check_keys, frequency, positive_int
+from softnum.tta.quantities import InputTypeError, bandwidth, check_keys, frequency, positive_int
 
 __all__ = [
     "PASSES",
@@ -154,7 +154,7 @@ class Gemm:
             raise ValueError(f"{where} has the unknown pass {table['pass']!r}; passes: {', '.join(PASSES)}")
         formats = table.get("formats", ())
         if isinstance(formats, str) or not all(isinstance(name, str) for name in formats):
-            raise TypeError(f"{where} formats must be a list of format names, got {formats!r}")
+            raise InputTypeError(f"{where} formats must be a list of format names, got {formats!r}")
         m, n, k, bits = (positive_int(table[key], f"{where} {key}") for key in ("M", "N", "K", "bits"))
         return cls(str(table["layer"]), table["pass"], m, n, k, bits, tuple(formats))
 

@@ -15,7 +15,16 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 
-__all__ = ["bandwidth", "check_keys", "frequency", "positive_int", "write_atomic"]
+__all__ = ["InputTypeError", "bandwidth", "check_keys", "frequency", "positive_int", "write_atomic"]
+
+
+class InputTypeError(TypeError, ValueError):
+    """A value of the wrong type in a table that a user wrote: their mistake, not a program's.
+
+    >>> issubclass(InputTypeError, ValueError)
+    True
+    """
+
 
 _NUMBER = r"(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)"
 _FREQUENCY_UNITS = {"Hz": 1, "kHz": 10**3, "MHz": 10**6, "GHz": 10**9}
@@ -25,7 +34,7 @@ _BANDWIDTH_UNITS = {"B/s": 1, "kB/s": 10**3, "MB/s": 10**6, "GB/s": 10**9, "TB/s
 def _quantity(value: object, units: dict[str, int], what: str) -> Fraction:
     accepted = ", ".join(units)
     if not isinstance(value, str):
-        raise TypeError(
+        raise InputTypeError(
             f"{what} must be a string with a unit, got {value!r}; "
             f'write for example "1 {list(units)[-1]}" (accepted units: {accepted}; decimal SI prefixes)'
         )
@@ -113,7 +122,7 @@ def positive_int(value: object, what: str) -> int:
     32
     """
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{what} must be an integer, got {value!r}")
+        raise InputTypeError(f"{what} must be an integer, got {value!r}")
     if value < 1:
         raise ValueError(f"{what} must be at least 1, got {value}")
     return value
@@ -146,7 +155,7 @@ def check_keys(table: Mapping, required: Iterable[str], optional: Iterable[str],
     ValueError: [hardware] has the unknown key 'clok'; did you mean 'clock'? Known keys: clock
     """
     if not isinstance(table, Mapping):
-        raise TypeError(f"{where} must be a table of key = value, got {table!r}")
+        raise InputTypeError(f"{where} must be a table of key = value, got {table!r}")
     required, optional = list(required), list(optional)
     known = required + optional
     for key in table:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from softnum.tta.hardware import DesignPoint
+from softnum.tta.quantities import InputTypeError
 
 __all__ = ["Evaluation", "Record", "RecordSet", "design_points", "read_record", "read_records"]
 
@@ -294,7 +295,7 @@ def design_points(records: RecordSet | Iterable[Record]) -> list[DesignPoint]:
 def check_target(target: object) -> float:
     """Return the target as a float, or raise an error that says what a target is."""
     if isinstance(target, bool) or not isinstance(target, (int, float)):
-        raise TypeError(f"target must be a number such as 0.95, got {target!r}")
+        raise InputTypeError(f"target must be a number such as 0.95, got {target!r}")
     if not math.isfinite(target):
         raise ValueError(f"target must be finite, got {target!r}")
     return float(target)

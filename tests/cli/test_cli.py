@@ -137,6 +137,43 @@ def test_train_unusable_input(arguments, message, tmp_path):
     assert not list(tmp_path.rglob("*.jsonl"))
 
 
+@pytest.mark.parametrize("how", ["finder", "none"])
+@pytest.mark.parametrize(
+    ("arguments", "blocked", "message"),
+    [
+        (("tta",), ("joblib",), "joblib is not installed"),
+        (("tta",), ("matplotlib",), "matplotlib is not installed"),
+        (("tta",), ("joblib", "sklearn", "matplotlib"), "joblib, scikit-learn, matplotlib are not installed"),
+        (("train", "mlp", "--design", "a-float32"), ("sklearn",), "scikit-learn is not installed"),
+    ],
+)
+def test_a_missing_extra_is_told_before_anything_runs(arguments, blocked, message, how, tmp_path):
+    code = f"""
+import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {blocked!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+if {how!r} == "none":
+    sys.modules.update(dict.fromkeys({blocked!r}))
+else:
+    sys.meta_path.insert(0, Blocker())
+from softnum.cli import main
+sys.argv[1:] = {[*arguments, "--out", str(tmp_path / "out")]!r}
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr == f"softnum: error: {message}: pip install 'softnum[train]'\n"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_defect_keeps_its_traceback(monkeypatch):
+    monkeypatch.setattr(sn, "format_names", lambda: [1])  # 1 is no name: a TypeError inside
+    with pytest.raises(TypeError):
+        softnum("formats")
+
+
 def test_usage_errors_exit_with_2():
     assert softnum("train", "mlp").exit_code == 2
     assert softnum("tta", "--epochs", "many").exit_code == 2

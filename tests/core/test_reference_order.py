@@ -3,6 +3,7 @@
 import itertools
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from softnum import reference as ref
@@ -213,6 +214,13 @@ def test_the_enumeration_catches_a_planted_fault(fmt, monkeypatch):
 def test_neighbours_by_hand(fmt, code, up, down):
     assert ref.next_up(code, fmt) == (up, NONE)
     assert ref.next_down(code, fmt) == (down, NONE)
+
+
+def test_numpy_s_integers_are_codes_too():
+    code = np.uint8(0xFE)
+    assert ref.next_up(code, "e8m0fnu") == (0xFE, NONE) and ref.negate(code, "e4m3fn") == (0x7E, NONE)
+    results = ref.next_down(code, "q4.4")[0], ref.absolute(np.uint8(3), UNSIGNED)[0], ref.maximum(code, code, "q4.4")[0]
+    assert results == (0xFD, 3, 0xFE) and all(type(result) is int for result in results)
 
 
 def test_the_neighbours_of_a_signaling_nan():
