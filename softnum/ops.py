@@ -393,7 +393,7 @@ def compare(a, b, fmt=None, *, signaling=False, return_flags=False, flush_inputs
 def total_order(a, b, fmt=None):
     """Whether a comes before b, or is the same, in the total order of all codes of a format.
 
-    -NaN < -infinity < ... < -0 < +0 < ... < +infinity < +NaN; the NaN in -0's code comes last.
+    -NaN < -infinity < ... < -0 < +0 < ... < +infinity < +NaN; the NaN in -0's code comes first.
 
     Parameters
     ----------

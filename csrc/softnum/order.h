@@ -55,21 +55,24 @@ SN_FN sn_u64 sn_extremum(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_
     return sn_round_pack(fo, env, &e, random, flags);
 }
 
-/* IEEE 754-2019 5.10, for codes of one format: whether a comes before b or is the same. -NaN < -inf < ... < +inf <
- * +NaN, -0 < +0; among NaNs of one sign the signaling come nearer to the numbers, then the payload counts. */
+/* IEEE 754-2019 5.10, for codes of one format: whether a comes before b or means the same. -NaN < -inf < ... < +inf <
+ * +NaN, -0 < +0; among NaNs of one sign the signaling lie nearer to the numbers, then the payload counts. The NaN in
+ * -0's code comes first. */
 SN_FN sn_u64 sn_total_order(const sn_format *f, sn_u64 a, sn_u64 b) {
-    sn_u64 mask = f->magnitude_mask | f->sign_mask;
-    a &= mask;
-    b &= mask;
-    if (f->kind == SN_FIXED || (f->has_nan && f->nan_is_negative_zero)) { /* the one NaN comes last */
+    if (f->kind == SN_FIXED || f->nan_is_negative_zero) {
         sn_number x = sn_unpack(f, a), y = sn_unpack(f, b);
-        if (y.kind >= SN_QUIET_NAN) return 1;
-        if (x.kind >= SN_QUIET_NAN) return 0;
+        if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN) return x.kind >= SN_QUIET_NAN;
         return sn_compare_numbers(&x, &y) != SN_GREATER;
     }
     sn_u64 negative_a = a & f->sign_mask, negative_b = b & f->sign_mask;
+    a &= f->magnitude_mask;
+    b &= f->magnitude_mask;
+    if (f->lowest == SN_LOWEST_ZERO) { /* all codes with exponent field 0 are zero */
+        a = a >> f->mantissa_bits ? a : 0;
+        b = b >> f->mantissa_bits ? b : 0;
+    }
     if (negative_a != negative_b) return negative_a != 0;
-    return negative_a ? (a & f->magnitude_mask) >= (b & f->magnitude_mask) : a <= b;
+    return negative_a ? a >= b : a <= b;
 }
 
 /* IEEE 754-2019 5.7.2: signaling NaN 0, quiet NaN 1, then -infinity 2, -normal, -subnormal, -0 5, +0 6, ... +infinity 9

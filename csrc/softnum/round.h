@@ -127,19 +127,20 @@ SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exac
     sn_i32 up = sn_rounds_up(env, c, x->sign, (sn_i32)(code & 1), random);
     sn_u64 step = 1;
 
-    if (env->flush_results && below) {
-        if (env->flush_results == SN_FLUSH_BEFORE || !(up && e == f->emin - 1 && c.floor == 2 * hidden - 1)) {
-            *flags |= SN_INEXACT | SN_UNDERFLOW;
-            return sn_with_sign(f, 0, x->sign);
-        }
-        *flags |= SN_INEXACT; /* up to the smallest normal number */
-        return sn_with_sign(f, code + 1, x->sign);
-    }
     sn_i32 gap = f->lowest == SN_LOWEST_NORMAL && f->has_zero && (below || (e == f->emin && c.floor == hidden));
     sn_i32 tiny = below || gap;
     if (tiny) {
-        if (up && env->tininess == SN_TININESS_AFTER && !sn_is_stochastic(env)) /* 7.5 a */
-            tiny = gap ? below : !(e == f->emin - 1 && c.floor == 2 * hidden - 1);
+        /* rounded with unbounded exponent, up to the smallest normal; a stochastic result is judged before rounding */
+        sn_i32 grown = up && !sn_is_stochastic(env) && (gap ? !below : e == f->emin - 1 && c.floor == 2 * hidden - 1);
+        tiny = env->tininess == SN_TININESS_BEFORE || !grown; /* 7.5 */
+        if (env->flush_results) {
+            if (env->flush_results == SN_FLUSH_BEFORE || !grown) {
+                *flags |= SN_INEXACT | SN_UNDERFLOW;
+                return sn_with_sign(f, 0, x->sign);
+            }
+            *flags |= tiny ? SN_INEXACT | SN_UNDERFLOW : SN_INEXACT;
+            return sn_with_sign(f, code + 1, x->sign);
+        }
         if (gap) {
             c = sn_cut_in_gap(x, f);
         } else if (f->lowest == SN_LOWEST_ZERO) {
