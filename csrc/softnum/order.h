@@ -121,11 +121,8 @@ SN_FN sn_u64 sn_next(const sn_format *f, sn_u64 code, sn_i32 down, sn_u32 *flags
     return code - 1;
 }
 
-/* The sign that copysign copies: the sign bit; of the NaN in -0's code, none. */
-SN_FN sn_i32 sn_sign(const sn_format *f, sn_u64 code) {
-    sn_number x = sn_unpack(f, code);
-    return x.kind >= SN_QUIET_NAN && f->nan_is_negative_zero ? 0 : x.sign;
-}
+/* The sign that copysign copies: of a float the sign bit, whatever the code means. */
+SN_FN sn_i32 sn_sign(const sn_format *f, sn_u64 code) { return sn_unpack(f, code).sign; }
 
 /* IEEE 754-2019 5.5.1: the sign bit alone, no flags, NaNs included. set: the sign to give. The NaN in -0's code, and a
  * zero that has no -0, stay. A negative result in an unsigned float is NaN; fixed point is negated, and may overflow.

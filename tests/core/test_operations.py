@@ -1,4 +1,4 @@
-"""Division, roots, remainders, integers, order, neighbours, signs, exponents and flushing: the core against the reference."""
+"""Division, roots, remainders, order, neighbours, signs, exponents, flushing: the core against the reference."""
 
 import itertools
 
@@ -93,8 +93,10 @@ def test_all_pairs_of_8_bits(name, fmt, mode):
 
 
 @pytest.mark.parametrize(("formats", "out"), [
-    (("e5m2", "q4.4"), "binary16"), (("e4m3fn", "e5m2"), "q4.4"), (("q4.4", "uq2.6"), "e4m3fn"), (("binary16", "e5m2"), "e8m0fnu"),
-    (("q1.63", "uq0.64"), "q16.48"), (("uq64.0", "uq0.64"), "uq0.64"), (("binary64", "binary32"), "tf32"), (("e15m48", "e15m48"), "e15m48"),
+    (("e5m2", "q4.4"), "binary16"), (("e4m3fn", "e5m2"), "q4.4"), (("q4.4", "uq2.6"), "e4m3fn"),
+    (("binary16", "e5m2"), "e8m0fnu"),
+    (("q1.63", "uq0.64"), "q16.48"), (("uq64.0", "uq0.64"), "uq0.64"), (("binary64", "binary32"), "tf32"),
+    (("e15m48", "e15m48"), "e15m48"),
     (("q40.24", "binary64"), "q8.8"), (("dlfloat16", "bfloat16"), "dlfloat16"),
 ])  # fmt: skip
 @pytest.mark.parametrize("name", ["divide", "remainder", "minimum_number"])
@@ -107,11 +109,7 @@ def test_mixed_and_wide_formats(name, formats, out):
         edges = [0, 1, 2, 3, (1 << f.bits) - 1, 1 << (f.bits - 1), (1 << (f.bits - 1)) - 1, 1 << (f.bits // 2)]
         if f.kind == "float":
             edges += [f.max_code, f.max_code - 1, 1 << f.mantissa_bits]
-        drawn = (
-            rng.integers(0, 1 << f.bits, 60, dtype=np.uint64, endpoint=False)
-            if f.bits < 64
-            else rng.integers(0, 2**64, 60, dtype=np.uint64)
-        )
+        drawn = rng.integers(0, 2**64, 60, dtype=np.uint64) >> np.uint64(64 - f.bits)
         codes.append(np.concatenate([np.array(edges, np.uint64), drawn]).astype(f.storage_dtype))
     grid = np.meshgrid(np.arange(len(codes[0]))[::3], np.arange(len(codes[1]))[::2], indexing="ij")
     pairs = [c[i.ravel()] for c, i in zip(codes, grid, strict=True)]
