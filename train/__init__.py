@@ -15,8 +15,7 @@ What is computed in which precision, nothing silently:
 - softmax, cross-entropy, the division by the batch size and the multiplication by the loss scale: binary64, in a fixed
   order and with an exponential made of additions and multiplications, so that the bits are the same on every machine;
 - dividing the loss scale out of a weight gradient: one binary64 division, then the rounding to ``weight_gradients``;
-- the optimiser's three multiply-adds: binary64 with constants rounded to binary32 (a product of two carriers of up to
-  24 bits is exact there), then the rounding to ``update.*``;
+- the optimiser's three multiply-adds, with constants rounded to binary32: exact, then one rounding to ``update.*``;
 - evaluation: the forward pass of the design itself; the largest output wins, the first among equals.
 """
 

@@ -7,6 +7,7 @@ differ between machines' libraries (exp, log) are built here from operations tha
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -20,6 +21,35 @@ _LN2_HIGH = 0.6931471803691238  # the 32 leading bits of ln 2: its product with 
 _LN2_LOW = 1.9082149292705877e-10
 _EXP_TERMS = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))
 _ATANH_TERMS = tuple(1.0 / n for n in range(25, 0, -2))
+
+
+@functools.cache
+def bits_of_precision(fmt) -> int:
+    """The most significant bits that tell two neighbouring values of a format apart.
+
+    >>> bits_of_precision(sn.format("e5m2")), bits_of_precision(sn.format("q4.4"))
+    (3, 8)
+    >>> bits_of_precision(sn.CustomFormat.from_table([0.0, 1.0, 1.25, -4.0]))
+    3
+    """
+    if fmt.kind == "float":
+        return fmt.precision
+    if fmt.kind == "fixed":
+        return fmt.bits
+    values = sn.decode(np.arange(2**fmt.bits, dtype=fmt.storage_dtype), fmt)
+    values = np.unique(values[np.isfinite(values)])
+    integers, exponents = np.frexp(values)
+    integers = np.ldexp(integers, 53).astype(np.int64)
+    lowest = np.where(integers != 0, integers & -integers, np.int64(1) << 53)
+    last = exponents - 53 + np.round(np.log2(lowest)).astype(int)  # exponent of the last bit
+    first = np.where(values != 0, exponents - 1, last)
+    if len(values) == 1:
+        return 1
+    pairs = [np.stack([part[:-1], part[1:]]) for part in (first, last)]
+    zero = np.stack([values[:-1], values[1:]]) == 0
+    top = np.where(zero, np.iinfo(np.int64).min, pairs[0]).max(axis=0)
+    low = np.where(zero, np.iinfo(np.int64).max, pairs[1]).min(axis=0)
+    return int((top - low).max()) + 1
 
 
 class NumpyBackend:
@@ -37,6 +67,8 @@ class NumpyBackend:
         self.dtype = np.dtype(dtype)
         if self.dtype not in (np.float32, np.float64):
             raise ValueError(f"carriers are float32 or float64, got {self.dtype}")
+        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+            raise ValueError(f"threads must be a positive integer, got {threads!r}")
         self.threads = threads
         self._own_format = sn.format("binary32" if self.dtype == np.float32 else "binary64")
 
@@ -101,13 +133,47 @@ class NumpyBackend:
         """x where the condition's element is above 0, else +0."""
         return np.where(condition > 0, x, np.zeros((), x.dtype))
 
-    def axpy(self, alpha: float, x, y):
-        """y + alpha * x in binary64, rounded to odd.
+    def axpy(self, alpha: float, x, y, role, key):
+        """y + alpha * x rounded once, as a role says, as carriers.
 
-        The product is exact (24 bits times a carrier of up to 29), the sum exact or else the neighbour with an odd
-        last bit: so rounding the result to a format of precision p (and r random bits) with p + max(r, 2) <= 52 equals
-        rounding the exact value once (Boldo and Melquiond 2008). The error of the sum is Knuth's TwoSum.
+        Parameters
+        ----------
+        alpha : float
+            A value of binary32.
+        x, y : arrays of carriers
+        role, key
+            As in `quantize`.
         """
+        if not self._odd_is_exact(role):
+            return self._fma(alpha, x, y, role, key)
+        return self.quantize(self.sum_to_odd(alpha, x, y), role, key)
+
+    def _odd_is_exact(self, role) -> bool:
+        """Whether rounding `sum_to_odd` to a role is rounding the exact value: see there."""
+        random = role.stochastic_bits if role.stochastic else 0
+        # wrapped, a value's high bits are dropped and its low ones stay: no precision bounds what is needed
+        narrow = role.overflow != "wrap" and bits_of_precision(role.format) + max(random, 2) <= 52
+        return narrow and (self.dtype == np.float32 or isinstance(role.format, sn.CustomFormat))
+
+    def _fma(self, alpha: float, x, y, role, key):
+        """axpy by softnum's own multiply-add: exact for every format, and slower."""
+        operands = (sn.encode(np.float64(part), "binary64") for part in (alpha, self.double(x), self.double(y)))
+        codes = sn.fma(
+            *operands, ("binary64",) * 3, out_fmt=role.format, rounding=role.rounding, overflow=role.overflow,
+            key=key if role.stochastic else None, stochastic_bits=role.stochastic_bits,
+        )  # fmt: skip
+        return sn.decode(codes, role.format).astype(self.dtype)
+
+    def sum_to_odd(self, alpha: float, x, y):
+        """y + alpha * x in binary64, rounded to odd: exact, or else the neighbour with an odd last bit.
+
+        Rounding that to a format of precision p (and r random bits) with p + max(r, 2) <= 52 equals rounding the exact
+        value once (Boldo and Melquiond 2008). With float32 carriers the product is exact (twice 24 bits), and the
+        error of the sum is Knuth's TwoSum.
+        """
+        if self.dtype != np.float32:
+            operands = (sn.encode(np.float64(part), "binary64") for part in (alpha, self.double(x), self.double(y)))
+            return sn.decode(sn.fma(*operands, "binary64", rounding="to_odd"), "binary64")
         y, product = self.double(y), alpha * self.double(x)
         with np.errstate(invalid="ignore"):  # infinities have no error term
             total = y + product

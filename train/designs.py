@@ -213,6 +213,22 @@ def describe_unit(unit) -> dict:
     return facts
 
 
+_WIDEST = "the limit is 53 significant bits, exponents -1074 to 1023 (q32.32 takes 63; q27.27, 53)"
+
+
+def fits_float64(fmt) -> bool:
+    """Whether binary64 holds every value of a format.
+
+    >>> fits_float64(sn.format("q27.27")), fits_float64(sn.format("q32.32")), fits_float64(sn.format("binary64"))
+    (True, False, True)
+    """
+    if fmt.kind == "fixed":
+        return fmt.bits - fmt.signed <= 53 and fmt.fraction_bits <= 1074 and fmt.integer_bits <= 1024
+    if fmt.kind == "float":
+        return fmt.precision <= 53 and fmt.emax <= 1023 and fmt.emin - fmt.mantissa_bits >= -1074
+    return True  # a table's values are given in binary64
+
+
 # -- resolving ---------------------------------------------------------------------------------------------------------
 
 
@@ -395,6 +411,8 @@ class _Reader:
             self.fail(where, str(error))
         if not hasattr(fmt, "storage_dtype"):
             self.fail(where, f"{text!r} is not a format but {type(fmt).__name__}")
+        if not (where.endswith(".product") or fits_float64(fmt)):  # products stay inside their unit
+            self.fail(where, f"{text!r} has values that binary64, which carries them, cannot hold: {_WIDEST}")
         return fmt
 
     def roles(self, where: str, value) -> dict[str, RoleRounding]:

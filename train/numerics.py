@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.train.backend import NumpyBackend
+from softnum import CustomFormat
+from softnum.train.backend import NumpyBackend, bits_of_precision
 from softnum.train.designs import OPERAND_ROLES, PASSES, ROLES, Design, LayerDesign, RoleRounding
 
 __all__ = ["LayerNumerics", "Numerics", "design_gemms", "fits_float32"]
 
+_TABLE_PRECISION = 50
 _SITE_BITS = 16
 _ITERATION_BITS = 47
 
@@ -72,6 +74,10 @@ class LayerNumerics:
         """
         return self._round(self.design.roles[role], x, of)
 
+    def axpy(self, role: str, alpha: float, x, y):
+        """y + alpha * x of carriers, rounded once as the design says for a role."""
+        return self.numerics.backend.axpy(alpha, x, y, self.design.roles[role], self.numerics.next_key())
+
     def round_bias(self, x):
         """A bias rounded to the forward unit's accumulator, with the rounding mode of the role ``weights``."""
         return self._round(self.bias_rounding, x, self.format("master"))
@@ -121,6 +127,15 @@ class Numerics:
             raise ValueError(f"seed must be an integer in 0..2**64-1, got {seed!r}")
         design.check_layers(names)
         layers = {name: design.layer(name, first=position == 0) for position, name in enumerate(names)}
+        for name, layer in layers.items():
+            for role in ("update.decay", "update.momentum", "update.weight"):
+                fmt = layer.roles[role].format
+                if isinstance(fmt, CustomFormat) and bits_of_precision(fmt) > _TABLE_PRECISION:
+                    raise ValueError(
+                        f"{design.path}: layer {name!r}: role {role!r} would round to the table {fmt}, whose values "
+                        f"take {bits_of_precision(fmt)} bits to tell apart; the update rounds to tables of up to "
+                        f"{_TABLE_PRECISION}: state {role} in another format, like binary32"
+                    )
         self.seed = int(seed)
         self.loss_scale = design.loss_scale
         self.backend = NumpyBackend(np.float32 if _all_fit(layers.values()) else np.float64, threads=threads)

@@ -15,7 +15,7 @@ class SGD:
         w = update.weight  (w - learning_rate * v)         stored as ``master``
 
     Each line is one multiply-add, rounded once, to the role named in it. The three constants are first rounded to
-    binary32, so that their products with carriers of up to 24 bits are exact (`NumpyBackend.axpy`).
+    binary32.
 
     Parameters
     ----------
@@ -25,7 +25,8 @@ class SGD:
     Raises
     ------
     ValueError
-        If the learning rate is not positive, momentum not in [0, 1) or weight decay negative.
+        If the learning rate is not positive, momentum not in [0, 1) or weight decay negative; or binary32 rounds the
+        learning rate to zero or one of them to infinity, or momentum to 1.
 
     References
     ----------
@@ -41,18 +42,25 @@ class SGD:
         if not 0 <= weight_decay < float("inf"):
             raise ValueError(f"weight_decay must not be negative, got {weight_decay!r}")
         self.parameters = list(parameters)
-        self.learning_rate, self.momentum, self.weight_decay = (
-            float(np.float32(value)) for value in (learning_rate, momentum, weight_decay)
-        )
+        with np.errstate(over="ignore", under="ignore"):
+            rate, retained, decay = (float(np.float32(value)) for value in (learning_rate, momentum, weight_decay))
+        for name, value, rounded, fits in (
+            ("learning_rate", learning_rate, rate, 0 < rate < float("inf")),
+            ("momentum", momentum, retained, retained < 1),
+            ("weight_decay", weight_decay, decay, decay < float("inf") and (decay > 0) == (weight_decay > 0)),
+        ):
+            if not fits:
+                raise ValueError(f"{name} is used in binary32, where {value!r} becomes {rounded!r}")
+        self.learning_rate, self.momentum, self.weight_decay = rate, retained, decay
         self.velocities = [parameter.backend.zeros(parameter.value.shape) for parameter in self.parameters]
 
     def step(self) -> None:
         """Update every parameter, in the order in which they were given, from its gradient."""
         for index, parameter in enumerate(self.parameters):
-            layer, axpy, master = parameter.layer, parameter.backend.axpy, parameter.value
-            decayed = layer.round("update.decay", axpy(self.weight_decay, master, parameter.gradient))
-            velocity = layer.round("update.momentum", axpy(self.momentum, self.velocities[index], decayed))
+            layer, master = parameter.layer, parameter.value
+            decayed = layer.axpy("update.decay", self.weight_decay, master, parameter.gradient)
+            velocity = layer.axpy("update.momentum", self.momentum, self.velocities[index], decayed)
             velocity = layer.round("momentum", velocity, of=layer.format("update.momentum"))
-            weight = layer.round("update.weight", axpy(-self.learning_rate, velocity, master))
+            weight = layer.axpy("update.weight", -self.learning_rate, velocity, master)
             self.velocities[index] = velocity
             parameter.value = layer.round("master", weight, of=layer.format("update.weight"))

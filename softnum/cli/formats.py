@@ -15,7 +15,9 @@ _FLOAT_FACTS = (
     "smallest_subnormal", "epsilon", "has_zero", "negative_zero", "infinities", "nan_codes", "lowest_binade",
 )  # fmt: skip
 _FIXED_FACTS = ("bits", "integer_bits", "fraction_bits", "signed", "max", "min", "epsilon")
+_LISTED = ("bits", "exponent_bits", "mantissa_bits", "bias", "max", "smallest_normal", "smallest_subnormal")
 _TABLE_BITS = 8
+_PIPE_WIDTH = 200  # a pipe has no width; nothing that is printed here is wider
 
 
 def register(app: typer.Typer) -> None:
@@ -44,9 +46,9 @@ def formats(
         write_atomic(out, json.dumps(shown, indent=1) + "\n")
 
 
-def _number(value) -> str:
+def _number(value, digits: int = 6) -> str:
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return f"{value:.{digits}g}"
     if isinstance(value, (int, str)):
         return str(value)
     # beyond binary64: only its size can be shown
@@ -69,21 +71,28 @@ def _listing(sn) -> list[dict]:
     from rich.table import Table
 
     rows = [_facts(sn.format(name)) for name in sn.format_names()]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("Name", no_wrap=True)
-    for title in ("Bits", "Exponent", "Mantissa", "Bias", "Largest", "Smallest\nnormal", "Smallest"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("Inf, NaN, -0", no_wrap=True)
-    for row in rows:
-        specials = [
-            "inf" if row["infinities"] else "",
-            "NaN" if row["nan_codes"] != "none" else "",
-            "-0" if row["negative_zero"] else "",
-        ]
-        numbers = ("bits", "exponent_bits", "mantissa_bits", "bias", "max", "smallest_normal", "smallest_subnormal")
-        table.add_row(row["name"], *(_number(row[key]) for key in numbers), " ".join(filter(None, specials)) or "none")
     console = _console(Console)
-    console.print(table)
+
+    def table(titles, digits, padding) -> Table:
+        names, numbers = titles[0], titles[1:-1]
+        grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=padding)
+        grid.add_column(names, no_wrap=True)
+        for title in numbers:
+            grid.add_column(title, justify="right", no_wrap=True)
+        grid.add_column(titles[-1], no_wrap=True)
+        for row in rows:
+            specials = [
+                "inf" if row["infinities"] else "",
+                "NaN" if row["nan_codes"] != "none" else "",
+                "-0" if row["negative_zero"] else "",
+            ]
+            cells = (_number(row[key], digits) for key in _LISTED)
+            grid.add_row(row["name"], *cells, " ".join(filter(None, specials)) or "none")
+        return grid
+
+    full = ("Name", "Bits", "Exponent", "Mantissa", "Bias", "Largest", "Smallest\nnormal", "Smallest", "Inf, NaN, -0")
+    short = ("Name", "Bits", "Exp", "Man", "Bias", "Largest", "Smallest\nnormal", "Smallest", "Specials")
+    console.print(_first_that_fits(console, (table(full, 6, (0, 1)), table(short, 3, (0, 1)), table(short, 3, 0))))
     console.print(
         "Also: eXmY (IEEE-like), qI.F and uqI.F (fixed point), binaryKpP{s,u}{e,f} (IEEE P3109).", markup=False
     )
@@ -107,17 +116,32 @@ def _one(sn, fmt) -> dict:
         return facts
     values = sn.decode(np.arange(2**fmt.bits, dtype=fmt.storage_dtype), fmt).tolist()
     facts["values"] = [v if np.isfinite(v) else str(v) for v in values]
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    grid.add_column("Code", no_wrap=True)
-    for low in range(min(8, len(values))):
-        grid.add_column(f"+{low}", justify="right", no_wrap=True)
-    for start in range(0, len(values), 8):
-        grid.add_row(f"0x{start:02x}", *(_number(v) for v in values[start : start + 8]))
+    grids = []
+    for columns in (8, 4, 2, 1):
+        columns = min(columns, len(values))
+        grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        grid.add_column("Code", no_wrap=True)
+        for low in range(columns):
+            grid.add_column(f"+{low}", justify="right", no_wrap=True)
+        for start in range(0, len(values), columns):
+            grid.add_row(f"0x{start:02x}", *(_number(v) for v in values[start : start + columns]))
+        grids.append(grid)
     console.print("\nValue of each code, to six digits (--out FILE writes them exactly)", markup=False, highlight=False)
-    console.print(grid)
+    console.print(_first_that_fits(console, grids))
     return facts
 
 
 def _console(console_class):
     console = console_class()
-    return console if console.is_terminal else console_class(width=110)
+    return console if console.is_terminal else console_class(width=_PIPE_WIDTH)
+
+
+def _first_that_fits(console, tables):
+    """The first table that the console shows without cutting a cell; the last one if none is."""
+    from rich.measure import Measurement
+
+    wide = console.options.update(width=10 * _PIPE_WIDTH)
+    for table in tables:
+        if Measurement.get(console, wide, table).maximum <= console.width:
+            return table
+    return tables[-1]

@@ -179,6 +179,10 @@ def check(
         out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess, stochastic_bits=stochastic_bits,
         any_nan=any_nan, ignore_flags=ignore_flags, ignore_header=ignore_header, max_failures=max_failures,
     )  # fmt: skip
+    if file != "-" and not os.path.exists(file):
+        raise ValueError(f"no file {file!r}")
+    if os.path.isdir(file):
+        raise ValueError(f"{file!r} is a directory; name a file of vectors")
     # how many vectors a file holds is known at its end; a stream may be long
     expected = _WORTH_A_BAR if file == "-" else os.stat(file).st_size // 16
     with _bar("vectors read", None, expected) as progress:

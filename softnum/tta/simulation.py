@@ -533,4 +533,4 @@ def _difference(point: DesignPoint, gemm: Gemm, stores: list[Simulations]) -> st
                     f"{what} is M, N, K = {ours_gemm.shape} in {ours_gemm.bits}-bit words here and "
                     f"{other.shape} in {other.bits}-bit words in the reports"
                 )
-    return f"{message}: {'; '.join(reasons)}; simulate these designs with {REMAKE} --requests FILE --out FOLDER"
+    return f"{message}: {'; '.join(reasons)}"

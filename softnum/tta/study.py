@@ -7,6 +7,7 @@ missing report or a malformed timing file costs seconds and not the training; `c
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from softnum.tta.combine import Study, Variant, combine_study
 from softnum.tta.hardware import DesignPoint
 from softnum.tta.records import Record, RecordSet
 from softnum.tta.report import plot_studies, print_studies, write_results
-from softnum.tta.simulation import MissingReport, load_reports, scalesim_variants, simulate, write_requests
+from softnum.tta.simulation import REMAKE, MissingReport, load_reports, scalesim_variants, simulate, write_requests
 from softnum.tta.timings import read_timings
 
 __all__ = ["conclude", "study_variants"]
@@ -99,7 +100,8 @@ def study_variants(
             return scalesim_variants(points, baseline=baseline, simulations=load_reports(own))
         requests = write_requests(out / "requests.json", points, baseline)
         raise MissingReport(
-            f"{error}. What is needed is in {requests}: python -m softnum.tta remake --requests {requests} --out {own}"
+            f"add --simulate to run SCALE-Sim (installed on first use), or run {REMAKE} --requests "
+            f"{shlex.quote(str(requests))} --out {shlex.quote(str(own))} and then this command again: {error}"
         ) from None
 
 

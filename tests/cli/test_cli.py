@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -79,6 +80,21 @@ def test_formats_shows_the_facts_of_wide_formats(name):
     result = softnum("formats", name)
     assert result.exit_code == 0 and "Value of each code" not in result.output
     assert f"bits                {sn.format(name).bits}" in result.output or "bits" in result.output
+
+
+@pytest.mark.parametrize("columns", ["80", "100", "200", None])
+def test_formats_cuts_no_cell(columns, monkeypatch):
+    if columns is not None:  # as on a terminal of that width
+        monkeypatch.setenv("COLUMNS", columns)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    for arguments in ((), ("e5m2",), ("q4.4",)):
+        shown = re.sub(r"\x1b\[[0-9;]*m", "", softnum("formats", *arguments).output)
+        assert "…" not in shown
+        assert max(map(len, shown.splitlines())) <= int(columns or 200)
+        if arguments:
+            assert {"0x00", "0xf8"} <= {line.split()[0] for line in shown.splitlines() if line.strip()}
+        else:
+            assert re.search(r"binary64 +64 +11 +52 +1023 ", shown)
 
 
 def test_formats_unknown():
@@ -300,7 +316,9 @@ def test_tta_a_design_without_a_report_says_what_to_type(tmp_path):
     design.write_text(DESIGN.replace("[32, 32]", "[48, 48]"))
     result = softnum("tta", "--designs", f"a-float32,{design}", "--out", tmp_path / "out")
     assert result.exit_code == 2
-    assert "no SCALE-Sim report" in result.stderr and "remake" in result.stderr
+    assert result.stderr.startswith("softnum: error: add --simulate to run SCALE-Sim")
+    assert "no SCALE-Sim report" in result.stderr and result.stderr.count("remake") == 1
+    assert not re.search("FILE|FOLDER", result.stderr)
     assert not list(tmp_path.rglob("*.jsonl"))
 
 

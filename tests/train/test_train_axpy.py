@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.train.backend import NumpyBackend
+from softnum.train import Numerics, load_design
+from softnum.train.backend import NumpyBackend, bits_of_precision
+from softnum.train.designs import RoleRounding
 
 
 def hard_cases(n=400):
@@ -27,7 +29,7 @@ def test_one_rounding_of_the_exact_value(fmt, rounding):
     if rounding == "stochastic":
         words = np.random.Generator(np.random.Philox(6)).integers(0, 2**32, len(x), dtype=np.uint32)
         options.update(random_bits=words, stochastic_bits=16)
-    got = sn.encode(NumpyBackend().axpy(alpha, x, y), fmt, **options)
+    got = sn.encode(NumpyBackend().sum_to_odd(alpha, x, y), fmt, **options)
     exact = np.array([Fraction(float(b)) + Fraction(alpha) * Fraction(float(a)) for a, b in zip(x, y, strict=True)])
     assert np.array_equal(got, sn.encode(exact, fmt, **options))
 
@@ -36,12 +38,68 @@ def test_the_cases_are_hard():
     """Rounding to binary64 first gives other results: the test above can fail."""
     y, x = hard_cases()
     naive = sn.encode(y.astype(np.float64) + 0.9 * x.astype(np.float64), "e6m9")
-    assert not np.array_equal(naive, sn.encode(NumpyBackend().axpy(float(np.float32(0.9)), x, y), "e6m9"))
+    assert not np.array_equal(naive, sn.encode(NumpyBackend().sum_to_odd(float(np.float32(0.9)), x, y), "e6m9"))
 
 
 def test_infinities_and_zeros_pass():
     x = np.float32([np.inf, -np.inf, 0.0, -0.0, 1.0])
     y = np.float32([1.0, np.inf, -0.0, -0.0, -1.0])
-    got = NumpyBackend().axpy(1.0, x, y)
+    got = NumpyBackend().sum_to_odd(1.0, x, y)
     assert np.array_equal(got, np.array([np.inf, np.nan, 0.0, 0.0, 0.0]), equal_nan=True)
     assert list(np.signbit(got[2:])) == [False, True, False]
+
+
+def ulps_of_one(n=300):
+    """(alpha, x, y) in float64: sums within a few units of binary64's and binary32's last places of ties."""
+    rng = np.random.Generator(np.random.Philox(8))
+    y = 1 + rng.integers(0, 2**24, n) * 2.0**-24
+    x = rng.choice([1.0, -1.0], n) * 2.0 ** rng.integers(-80, -20, n) * (1 + rng.integers(0, 2**52, n) * 2.0**-52)
+    y[: n // 2] = rng.standard_normal(n // 2)
+    return float(np.float32(0.1)), x, y
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "toward_zero", "up", "down", "stochastic"])
+@pytest.mark.parametrize(
+    ("fmt", "dtype"),
+    [("binary64", "f8"), ("e8m40", "f8"), ("binary32", "f8"), ("e6m9", "f8"), ("binary32", "f4"), ("e6m9", "f4")],
+)
+def test_every_role_is_rounded_once(fmt, dtype, rounding):
+    alpha, x, y = ulps_of_one()
+    x, y = x.astype(dtype), y.astype(dtype)
+    role = RoleRounding(sn.format(fmt), rounding, None, 32)  # 24 + 32 bits are more than rounding to odd can feed
+    key = (3, 4)
+    got = NumpyBackend(dtype).axpy(alpha, x, y, role, key)
+    exact = np.array([Fraction(float(b)) + Fraction(alpha) * Fraction(float(a)) for a, b in zip(x, y, strict=True)])
+    codes = sn.encode(exact, fmt, rounding=rounding, key=key if rounding == "stochastic" else None)
+    assert got.dtype == dtype
+    assert np.array_equal(got, sn.decode(codes, fmt))
+
+
+def test_both_ways_take_the_same_random_bits():
+    alpha, x, y = ulps_of_one()
+    backend, role = NumpyBackend(), RoleRounding(sn.format("e6m9"), "stochastic", None, 16)
+    x, y = x.astype("f4"), y.astype("f4")
+    assert backend._odd_is_exact(role)
+    assert np.array_equal(backend.axpy(alpha, x, y, role, (5, 6)), backend._fma(alpha, x, y, role, (5, 6)))
+
+
+def test_a_wrapped_sum_keeps_its_low_bits():
+    x, y = np.float32([2.0**-4, 2.0**-4]), np.float32([2.0**60, 2.0**30])
+    role = RoleRounding(sn.format("q4.4"), "nearest_even", "wrap", 32)
+    assert NumpyBackend().axpy(1.0, x, y, role, None).tolist() == [2.0**-4, 2.0**-4]
+
+
+def test_precision_of_tables(tmp_path):
+    posit8 = load_design("h-posit8").roles["weights"].format
+    assert bits_of_precision(posit8) == 5
+    x = np.arange(1, 9) * 0.125 * (1 + 2.0**-52)
+    role = RoleRounding(posit8)
+    got = NumpyBackend(np.float64).axpy(0.5, x, x, role, None)
+    exact = [Fraction(3, 2) * Fraction(v) for v in x]
+    values = sn.decode(np.arange(256, dtype=np.uint8), posit8)
+    for value, want in zip(got, exact, strict=True):
+        assert abs(Fraction(value) - want) == min(abs(Fraction(v) - want) for v in values[np.isfinite(values)])
+    (tmp_path / "t.py").write_text("import softnum as sn\nt = sn.CustomFormat.from_table([0.0, 0.1, -0.1, 0.7])\n")
+    (tmp_path / "t.toml").write_text('[roles]\nupdate.decay = "t.py:t"\n')
+    with pytest.raises(ValueError, match=r"t.toml: layer 'fc1': role 'update.decay' .* state update.decay in another"):
+        Numerics(load_design(tmp_path / "t.toml"), ["fc1"], seed=1)

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 from itertools import product
@@ -246,8 +247,8 @@ def test_random_bits_decide(vectors):
         (("generate", "--op", "multiply", "--format", "e5m2", "--dialect", "csv"), "unknown dialect 'csv'"),
         (("generate", "--op", "convert", "--format", "e5m2"), "--result-format"),
         (("generate", "--op", "multiply", "--format", "e5m2", "-o", "no/such/folder/v.txt"), "there is no folder"),
-        (("check", "no-such-file.txt", "--op", "multiply", "--format", "e5m2"), "no-such-file.txt"),
-        (("check", ".", "--op", "multiply", "--format", "e5m2"), "directory"),
+        (("check", "no-such-file.txt", "--op", "multiply", "--format", "e5m2"), "error: no file 'no-such-file.txt'"),
+        (("check", ".", "--op", "multiply", "--format", "e5m2"), "'.' is a directory"),
     ],
 )
 def test_unusable_options(arguments, message):
@@ -255,9 +256,10 @@ def test_unusable_options(arguments, message):
     assert code == 2 and message in err
 
 
-def run(command, **options):
-    """A shell pipeline, with this Python's softnum as $SOFTNUM."""
-    env = {**os.environ, "SOFTNUM": f"{sys.executable} -m softnum.cli"}
+def run(command, python=sys.executable, **options):
+    """A shell pipeline, with this Python's softnum as softnum."""
+    env = {**os.environ, "PYTHON": str(python)}
+    command = f'softnum() {{ "$PYTHON" -m softnum.cli "$@"; }}\n{command}'  # quoted: the path may hold spaces
     return subprocess.run(["sh", "-c", command], capture_output=True, text=True, env=env, timeout=120, **options)
 
 
@@ -288,15 +290,24 @@ def test_a_progress_bar_only_on_a_terminal(tmp_path):
 
 
 def test_pipes(tmp_path):
-    make = "$SOFTNUM vectors generate --op multiply --format e5m2 --rounding rne"
-    done = run(f"{make} --dialect testfloat | $SOFTNUM vectors check --op multiply --format e5m2", cwd=tmp_path)
+    make = "softnum vectors generate --op multiply --format e5m2 --rounding rne"
+    done = run(f"{make} --dialect testfloat | softnum vectors check --op multiply --format e5m2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "<stdin>: multiply e5m2, nearest_even: 65536 vectors, all results and flags equal\n"
     assert done.stderr == ""  # no progress bar where stderr is no terminal
-    done = run(f"{make} --dialect testfloat -o v.txt && sed -i '777s/..$/1F/' v.txt && $SOFTNUM vectors check v.txt "
+    done = run(f"{make} --dialect testfloat -o v.txt && sed -i '777s/..$/1F/' v.txt && softnum vectors check v.txt "
                "--op multiply --format e5m2", cwd=tmp_path)  # fmt: skip
     assert done.returncode == 1 and "line 777: " in done.stdout
     assert sorted(p.name for p in Path(tmp_path).iterdir()) == ["v.txt"]
     # a reader that stops early is no error
     done = run(f"{make.replace('e5m2', 'binary32')} -n 500000 | head -n 1", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "# softnum vectors 1\n", "")
+
+
+def test_pipes_from_a_folder_with_a_space(tmp_path):
+    python = tmp_path / "a b" / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    python.chmod(0o755)
+    done = run("softnum vectors generate --op multiply --format e2m1fn | softnum vectors check", python, cwd=tmp_path)
+    assert done.returncode == 0 and "256 vectors, all results and flags equal" in done.stdout, done.stderr
