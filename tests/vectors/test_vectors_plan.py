@@ -7,7 +7,7 @@ import pytest
 
 import softnum as sn
 from softnum.formats import FixedFormat, FloatFormat
-from softnum.ops import OPERATIONS
+from softnum.ops import CODE_OPERATIONS as OPERATIONS
 from softnum.vectors import TextLayout, VectorSpec, generate, plan, write
 from softnum.vectors.operands import core_codes, edge_codes, random_bits_block
 
