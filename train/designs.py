@@ -135,6 +135,23 @@ class Design:
     loss_scale: float
     hardware: dict
 
+    @property
+    def files(self) -> list[Path]:
+        """The Python files that the design names, which lie next to it.
+
+        >>> from softnum.train import load_design
+        >>> [file.name for file in load_design("h-posit8").files]
+        ['posit8.py']
+        """
+        found, waiting = set(), [tomllib.loads(self.path.read_text(encoding="utf-8"))]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, (dict, list)):
+                waiting.extend(value.values() if isinstance(value, dict) else value)
+            elif isinstance(value, str) and re.fullmatch(r"[^:\s]+\.py:\w+", value):
+                found.add(self.path.parent / value.partition(":")[0])
+        return sorted(found)
+
     def check_layers(self, names: list[str]) -> None:
         """Raise ValueError if a ``[layers]`` pattern matches none of a network's layers.
 
@@ -478,9 +495,12 @@ class _Reader:
             self.number(f"hardware.sram_bytes.{key}", size, whole=True)
         for key, pattern in _QUANTITY.items():
             text = table.get(key)
-            if text is not None and not (isinstance(text, str) and pattern.fullmatch(text.strip())):
+            right = isinstance(text, str) and pattern.fullmatch(text.strip()) and re.search("[1-9]", text)
+            if text is not None and not right:
                 example = {"bandwidth": "16 GB/s", "clock": "1 GHz"}[key]
-                self.fail(f"hardware.{key}", f"must be a number with its unit like {example!r}, got {text!r}")
+                self.fail(
+                    f"hardware.{key}", f"must be a number above zero with its unit like {example!r}, got {text!r}"
+                )
         return table
 
 

@@ -189,7 +189,7 @@ def run(
                     row["finished"] = True
                 files.row(row)
                 if progress is not None:
-                    progress(iterations if last else iteration, iterations, row.get("accuracy"))
+                    progress(iteration, iterations, row.get("accuracy"))
                 if last:
                     files.discard_checkpoint()
                     return files.path

@@ -73,12 +73,15 @@ class RunFiles:
         Raises
         ------
         ValueError
-            If another process holds it.
-        OSError
-            If its folder cannot be made or written.
+            If another process holds it, or its folder cannot be made or written.
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock.acquire()
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire()
+        except OSError as error:
+            raise ValueError(
+                f"the record {self.path} cannot be written ({error.strerror}); use another --out"
+            ) from error
 
     # -- what is there -------------------------------------------------------------------------------------------------
     def finished(self) -> bool:

@@ -62,10 +62,19 @@ def default_cases(designs: Iterable[str] | None = None) -> list[Case]:
     return [known.get(str(design), Case(str(design))) for design in designs]
 
 
-def _run_case(case: Case, settings: Settings, seed: int, out: str, force: bool, study: int) -> tuple[str, int, str]:
-    """One run, in the process that runs the study (its id is given) or in a worker of it."""
+def _run_case(case: Case, settings: Settings, seed: int, out: str, force: bool, study: int):
+    """One run, in the process that runs the study (its id is given) or in a worker of it.
 
-    def check_parent(*_) -> None:
+    Returns the design's name, the seed, the record and whether anything was trained.
+    """
+    trained = False
+
+    def each_iteration(*_) -> None:
+        nonlocal trained
+        trained = True
+        check_parent()
+
+    def check_parent() -> None:
         # A study that was killed cannot end its workers: whose parent is gone ends at once. The record holds whole
         # rows and the lock goes with the process, so the same command goes on from there.
         if os.getpid() != study and os.getppid() != study:
@@ -74,8 +83,8 @@ def _run_case(case: Case, settings: Settings, seed: int, out: str, force: bool, 
     check_parent()
     design = load_design(case.design)
     settings = dataclasses.replace(settings, batch=case.batch)
-    path = run(design, settings, seed=seed, out=out, force=force, progress=check_parent)
-    return design.name, seed, str(path)
+    path = run(design, settings, seed=seed, out=out, force=force, progress=each_iteration)
+    return design.name, seed, str(path), trained
 
 
 def _stop_workers() -> None:
@@ -93,7 +102,7 @@ def run_study(
     out: str | Path,
     jobs: int | None = None,
     force: bool = False,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Callable[[int, int, str, bool], None] | None = None,
 ) -> list[Path]:
     """Run every case with every seed; finished runs are not run again.
 
@@ -110,7 +119,8 @@ def run_study(
     force : bool
         Run all of them again.
     progress : callable, optional
-        Called as ``progress(done, runs, "design, seed n")`` as each run ends.
+        Called as ``progress(done, runs, "design, seed n", trained)`` as each run ends; trained is False for a run that
+        was found finished.
 
     Returns
     -------
@@ -134,19 +144,19 @@ def run_study(
         if names.count(name) > 1:
             raise ValueError(f"two designs of the study are called {name!r}; their records would mix")
     work = [(case, seed) for case in cases for seed in seeds]
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"jobs must be positive, got {jobs}; leave it out for one process a core")
     jobs = min(jobs or cpu_count(), len(work))
-    if jobs < 1:
-        raise ValueError(f"jobs must be positive, got {jobs}")
     paths = {}
     # loky's workers are children of this process, by which they notice its end
     results = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")(
         delayed(_run_case)(case, settings, seed, str(out), force, os.getpid()) for case, seed in work
     )
     try:
-        for done, (name, seed, path) in enumerate(results, start=1):
+        for done, (name, seed, path, trained) in enumerate(results, start=1):
             paths[name, seed] = Path(path)
             if progress is not None:
-                progress(done, len(work), f"{name}, seed {seed}")
+                progress(done, len(work), f"{name}, seed {seed}", trained)
     except BaseException:
         _stop_workers()
         raise

@@ -12,10 +12,10 @@ import os
 
 import typer
 
-__all__ = ["build_app", "exit_codes", "main", "need"]
+__all__ = ["build_app", "exit_codes", "main", "need", "writable_file", "writable_folder"]
 
 #: Verbs in the order of --help: softnum.cli.<verb> has a function register(app).
-VERBS = ("tta", "train", "formats", "vectors")
+VERBS = ("tta", "train", "designs", "formats", "vectors")
 
 _HELP = """What a new arithmetic does to neural-network training, before the hardware exists.
 
@@ -26,6 +26,7 @@ network in exactly that arithmetic, takes a simulator's time per iteration, and 
 Start here:
   softnum tta                         compare the shipped designs (two minutes)
   softnum formats e5m2                every value of an 8-bit format
+  softnum designs c-wang-fp8 --out .  a shipped design to change
   softnum train mlp --design my.toml  train under a design of your own
   softnum tta --designs a-float32,my.toml --simulate
                                       compare it with float32
@@ -82,6 +83,27 @@ def need(*modules: str) -> None:
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         raise ValueError(f"{', '.join(missing)} {verb} not installed: pip install 'softnum[train]'")
+
+
+def writable_folder(path) -> None:
+    """Raise ValueError, naming ``--out``, unless a folder is or can be made at a path and written."""
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"--out {path} is a file; name a folder")
+    _writable(path, next(part for part in (path, *path.absolute().parents) if part.exists()))
+
+
+def writable_file(path) -> None:
+    """Raise ValueError, naming ``--out``, unless a file can be written at a path."""
+    if path.is_dir():
+        raise ValueError(f"--out {path} is a folder; name a file in it")
+    _writable(path, next(part for part in path.absolute().parents if part.exists()))
+
+
+def _writable(path, folder) -> None:
+    if not folder.is_dir():
+        raise ValueError(f"--out {path} cannot be made: {folder} is a file")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ValueError(f"--out {path} cannot be written: no permission in {folder}; name another place")
 
 
 def build_app() -> typer.Typer:

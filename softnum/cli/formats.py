@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes
+from softnum.cli import exit_codes, writable_file
 
 __all__ = ["register"]
 
@@ -39,6 +39,8 @@ def formats(
     """
     import softnum as sn
 
+    if out is not None:
+        writable_file(out)
     shown = _listing(sn) if name is None else _one(sn, sn.format(name))
     if out is not None:
         from softnum.tta.quantities import write_atomic

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes, need
+from softnum.cli import exit_codes, need, writable_folder
 
 __all__ = ["progress_bar", "register"]
 
@@ -66,9 +66,13 @@ def train(
       softnum train mlp --design c-wang-fp8 --epochs 2 --seed 1 --out runs/train
 
     Shipped designs: a-float32, b-binary16, c-wang-fp8, d-e6m3-long, e-e6m3-chunk, f-q44-nearest, g-q44-stochastic,
-    h-posit8. To make your own, copy one of them from the folder softnum/train/designs and change a format.
+    h-posit8; `softnum designs` says what they are. To make your own, change a copy of one:
+
+    \b
+      softnum designs c-wang-fp8 --out .
     """
     need("sklearn")  # the data
+    writable_folder(out)
     from softnum.train import Settings, load_design, run
     from softnum.train.loop import read_rows
 

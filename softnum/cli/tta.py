@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes, need
+from softnum.cli import exit_codes, need, writable_folder
 
 __all__ = ["register"]
 
@@ -98,6 +98,15 @@ def tta(
 
     if variant not in _VARIANTS:
         raise ValueError(f"--variant must be one of {', '.join(_VARIANTS)}, got {variant!r}")
+    if timings is None and clock is not None:
+        raise ValueError("--clock is for the cycles of a timing file; add --timings, or leave it out")
+    if timings is not None:
+        for option, given in (("--simulate", simulate), ("--reports", reports), ("--variant", variant != "all")):
+            if given:
+                raise ValueError(f"{option} is for SCALE-Sim's times, which --timings replaces; leave one of them out")
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs must be at least 1, got {jobs}; leave it out for one process a core")
+    writable_folder(out)
     if not 0 < target <= 1:
         raise ValueError(f"--target must lie in (0, 1], got {target}")
     cases = default_cases(None if designs is None else [part.strip() for part in designs.split(",")])
@@ -111,13 +120,18 @@ def tta(
     )  # fmt: skip
     if timings is None and variant != "all":
         variants = [v for v in variants if v.label == _VARIANTS[variant]]
+    counts = {True: 0, False: 0}
     with progress_bar() as step:
+
+        def show(done: int, total: int, text: str, trained: bool) -> None:
+            counts[trained] += 1
+            step(done, total, f"runs: {counts[False]} found, {counts[True]} trained; last {text}")
+
         records = run_study(
-            cases, settings, seeds=chosen, out=out / "records", jobs=jobs, force=force,
-            progress=lambda done, total, text: step(done, total, f"runs trained; last {text}"),
+            cases, settings, seeds=chosen, out=out / "records", jobs=jobs, force=force, progress=show
         )  # fmt: skip
     conclude(
         read_records(records), variants, target=target, baseline=base, out=out,
         inputs={"designs": [case.design for case in cases], "seeds": chosen, "epochs": epochs},
     )  # fmt: skip
-    typer.echo(f"\nWritten: {out / 'results.json'}, {out / 'tta.png'}, {out / 'records'}")
+    typer.echo(f"\nWritten: {out / 'results.json'}\n         {out / 'tta.png'}\n         {out / 'records'}")

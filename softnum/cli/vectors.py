@@ -4,11 +4,12 @@ import contextlib
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes
+from softnum.cli import exit_codes, writable_file
 
 __all__ = ["register"]
 
@@ -127,6 +128,8 @@ def generate(
         **_given(out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess,
                  stochastic_bits=stochastic_bits),
     )  # fmt: skip
+    if out != "-" and (os.path.isdir(out) or os.path.isdir(os.path.dirname(out) or ".")):  # else write names the folder
+        writable_file(Path(out))
     planned = plan(spec, count=count, seed=seed)
     try:
         with _bar("vectors written", planned.count, planned.count) as progress:
@@ -175,6 +178,8 @@ def check(
     from softnum.vectors import VectorFileError
     from softnum.vectors import check as check_vectors
 
+    if out is not None:
+        writable_file(Path(out))
     options = dict(
         out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess, stochastic_bits=stochastic_bits,
         any_nan=any_nan, ignore_flags=ignore_flags, ignore_header=ignore_header, max_failures=max_failures,

@@ -51,6 +51,8 @@ class Variant:
         What the times rest on.
     not_simulated : tuple of str
         What an iteration does and the times leave out.
+    notes : tuple of str
+        What else a reader should know of the times.
     """
 
     label: str
@@ -58,6 +60,7 @@ class Variant:
     left_out: Mapping[str, str] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
     not_simulated: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -275,6 +278,7 @@ def combine_study(
     missing = [design for design in by_design if design in left_out]
     notes = [
         *excluded,
+        *variant.notes,
         *(f"{design} has no time in the variant {variant.label!r}: {left_out[design]}" for design in missing),
     ]
     for record in records:

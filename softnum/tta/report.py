@@ -223,6 +223,8 @@ def results_dict(studies: Sequence[Study], inputs: Mapping | None = None) -> dic
                 "designs": designs,
             }
         )
+    configs = {result.design: None for result in first.designs}
+    configs.update((record.design, record.config) for record in reversed(first.records))
     return _json(
         {
             "schema": RESULTS_SCHEMA,
@@ -233,7 +235,7 @@ def results_dict(studies: Sequence[Study], inputs: Mapping | None = None) -> dic
             "versions": {"softnum": _version(), "python": platform.python_version()},
             "variants": variants,
             # the configuration of a design's first run; its other runs differ in the seed only
-            "configs": {record.design: record.config for record in reversed(first.records)},
+            "configs": configs,
             "runs": runs,
         }
     )

@@ -65,7 +65,11 @@ sim.run_scale(top_path="out")
 
 
 class MissingReport(ValueError):
-    """A GEMM that no report covers; the message says what differs and how to simulate it."""
+    """A GEMM that no report covers; `reason` says what differs, the message also how to simulate it."""
+
+    def __init__(self, reason: str, message: str | None = None) -> None:
+        self.reason = reason
+        super().__init__(message or f"{reason}; simulate it with softnum.tta.simulate or {REMAKE}")
 
 
 def default_environment() -> Path:

@@ -87,8 +87,10 @@ def study_variants(
                 "Add rows for every design of the study"
             )
         order = {point.name: times[point.name] for point in points}
+        unused = [name for name in times if name not in order]
         note = f"times per iteration as given in {timings} (mean over its iterations)"
-        return [Variant("given times", order, {}, (note,), (f"whatever {timings} does not cover",))]
+        notes = (f"{timings} also has rows of {', '.join(unused)}, which the study leaves out",) if unused else ()
+        return [Variant("given times", order, {}, (note,), (f"whatever {timings} does not cover",), notes)]
     own = out / "scalesim"
     folders = [*map(Path, reports), *([own] if (own / "manifest.json").is_file() else [])]
     stores = [*map(load_reports, folders), load_reports()]
@@ -100,8 +102,9 @@ def study_variants(
             return scalesim_variants(points, baseline=baseline, simulations=load_reports(own))
         requests = write_requests(out / "requests.json", points, baseline)
         raise MissingReport(
+            error.reason,
             f"add --simulate to run SCALE-Sim (installed on first use), or run {REMAKE} --requests "
-            f"{shlex.quote(str(requests))} --out {shlex.quote(str(own))} and then this command again: {error}"
+            f"{shlex.quote(str(requests))} --out {shlex.quote(str(own))} and then this command again: {error.reason}",
         ) from None
 
 

@@ -106,7 +106,7 @@ def read_timings(path: str | os.PathLike, *, clock: str | None = None) -> dict[s
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not UTF-8 text ({error}); save it as UTF-8") from None
-    default_clock = None if clock is None else frequency(clock, "the clock argument")
+    default_clock = None if clock is None else frequency(clock, "--clock")
     times: dict[str, dict[int, Fraction]] = {}
     kinds: dict[str, str] = {}
     for where, row in readers[path.suffix.lower()](path, text):
@@ -216,7 +216,9 @@ def _row(where: str, row: Mapping, default_clock: Fraction | None) -> tuple[str,
     elif default_clock is not None:
         clock = default_clock
     else:
-        raise ValueError(f'{where}: cycles without a clock; add a clock column (e.g. 1 GHz) or pass clock="1 GHz"')
+        raise ValueError(
+            f'{where}: cycles without a clock; add a clock column (1 GHz), or state one for all: --clock "1 GHz"'
+        )
     return row["design"], int(iteration), amount / clock, kind
 
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import softnum as sn
 from softnum.cli import VERBS, build_app
+from softnum.train import design_names, load_design
 
 DESIGN = """
 description = "as a-float32"
@@ -190,6 +191,60 @@ def test_a_defect_keeps_its_traceback(monkeypatch):
         softnum("formats")
 
 
+def test_designs_are_listed_shown_and_copied(tmp_path):
+    listed = softnum("designs").output
+    for name in design_names():
+        assert name in listed.splitlines()
+        assert softnum("designs", name).output == load_design(name).path.read_text()
+        out = tmp_path / name
+        assert softnum("designs", name, "--out", out).exit_code == 0
+        copy, shipped = load_design(out / f"{name}.toml"), load_design(name)
+        assert copy.describe(["fc1", "fc2"]) == shipped.describe(["fc1", "fc2"])
+    assert max(map(len, listed.splitlines())) <= 100
+    assert sorted(p.name for p in (tmp_path / "h-posit8").iterdir()) == ["h-posit8.toml", "posit8.py"]
+    kept = (tmp_path / "a-float32" / "a-float32.toml").write_text("mine")
+    again = ("designs", "a-float32", "--out", tmp_path / "a-float32")
+    result = softnum(*again)
+    assert result.exit_code == 2 and "exists" in result.stderr and "--force" in result.stderr
+    assert (tmp_path / "a-float32" / "a-float32.toml").stat().st_size == kept
+    assert softnum(*again, "--force").exit_code == 0
+    assert "did you mean 'a-float32'?" in softnum("designs", "a-float33").stderr
+    assert softnum("designs", "--out", tmp_path).exit_code == 2
+
+
+def test_the_package_is_the_program():
+    done = subprocess.run([sys.executable, "-m", "softnum", "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"softnum {sn.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("verb", "name", "message"),
+    [
+        (("tta",), "file", "is a file; name a folder"),
+        (("tta",), "file/below", "cannot be made: .*file is a file"),
+        (("train", "mlp", "--design", "a-float32"), "file", "is a file; name a folder"),
+        (("train", "mlp", "--design", "a-float32"), "shut", "cannot be written: no permission in .*shut; name another"),
+        (("designs", "a-float32"), "file", "is a file; name a folder"),
+        (("formats",), ".", "is a folder; name a file in it"),
+        (("formats",), "shut/f.json", "cannot be written: no permission"),
+        (("vectors", "generate", "--op", "multiply", "--format", "e5m2"), ".", "is a folder; name a file in it"),
+        (("vectors", "generate", "--op", "multiply", "--format", "e5m2"), "shut/v", "cannot be written: no permission"),
+    ],
+)  # fmt: skip
+def test_an_out_that_cannot_be_written_is_named_as_given(verb, name, message, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    (tmp_path / "shut").mkdir()
+    access = os.access  # root may write everywhere
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: not ("shut" in str(path) and mode & os.W_OK) and access(path, mode)
+    )
+    out = tmp_path / name
+    result = softnum(*verb, "--out", out)
+    assert result.exit_code == 2 and len(result.stderr.splitlines()) == 1
+    assert re.fullmatch(f"softnum: error: --out {re.escape(str(out))} {message}.*\\n", result.stderr)
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["file", "shut"]
+
+
 def test_usage_errors_exit_with_2():
     assert softnum("train", "mlp").exit_code == 2
     assert softnum("tta", "--epochs", "many").exit_code == 2
@@ -215,7 +270,7 @@ def test_tta_from_designs_to_results(tmp_path):
     design = tmp_path / "mine.toml"
     design.write_text(DESIGN)
     times = tmp_path / "times.csv"
-    times.write_text("design,iteration,seconds\na-float32,1,2e-3\nmine,1,1e-3\n")
+    times.write_text("design,iteration,seconds\na-float32,1,2e-3\nother,1,1\nmine,1,1e-3\n")
     out = tmp_path / "out"
     arguments = (
         "tta", "--designs", f"a-float32,{design}", "--seeds", "3", "--epochs", "2", "--target", "0.85",
@@ -225,6 +280,11 @@ def test_tta_from_designs_to_results(tmp_path):
     assert result.exit_code == 0, result.stderr
     results = json.loads((out / "results.json").read_text())
     first, second = results["variants"][0]["designs"]
+    assert list(results["configs"]) == ["a-float32", "mine"]
+    assert any("times.csv also has rows of other" in note for note in results["variants"][0]["notes"])
+    assert "6/6" in result.stderr and "runs: 0 found, 6 trained" in result.stderr
+    table = result.stdout[: result.stdout.index("How to read it")]
+    assert max(map(len, table.splitlines())) <= 100
     assert (first["design"], second["design"]) == ("a-float32", "mine")
     # the same arithmetic (the defaults are binary32) on hardware twice as fast
     assert first["iterations"] == second["iterations"] and second["speedup"] == 2.0
@@ -238,7 +298,8 @@ def test_tta_from_designs_to_results(tmp_path):
         assert rows[0] == rows[1]
     assert "mine" in result.stdout and str(out / "results.json") in result.stdout.replace("\n", "")
     stamps = [path.stat().st_mtime_ns for path in sorted(out.rglob("*.jsonl"))]
-    assert softnum(*arguments).exit_code == 0
+    again = softnum(*arguments)
+    assert again.exit_code == 0 and "runs: 6 found, 0 trained" in again.stderr
     assert stamps == [path.stat().st_mtime_ns for path in sorted(out.rglob("*.jsonl"))]
 
 
@@ -266,6 +327,11 @@ def test_tta_variants_of_the_hardware(variant, labels, tmp_path):
         (("--target", "95"), "--target must lie in (0, 1], got 95.0"),
         (("--variant", "both"), "--variant must be one of all, stated, equal-area, got 'both'"),
         (("--timings", "gone.csv"), "gone.csv"),
+        (("--jobs", "0"), "--jobs must be at least 1, got 0"),
+        (("--clock", "1 GHz"), "--clock is for the cycles of a timing file; add --timings"),
+        (("--timings", "t.csv", "--simulate"), "--simulate is for SCALE-Sim's times, which --timings replaces"),
+        (("--timings", "t.csv", "--reports", "r"), "--reports is for SCALE-Sim's times"),
+        (("--timings", "t.csv", "--variant", "stated"), "--variant is for SCALE-Sim's times"),
         (("--baseline", "b-binary61"), "did you mean 'b-binary16'?"),
         (("--designs", "a-float32", "--baseline", "b-binary16"), "b-binary16"),
     ],

@@ -171,8 +171,9 @@ def test_a_unit_may_take_wider_operands_than_its_roles(tmp_path):
         ("[hardware]\narray = [32]", r"hardware.array: must be \[rows, columns\]"),
         ("[hardware]\narray = [32, 0]", "hardware.array: must be a positive integer, got 0"),
         ("[hardware]\nsram_bytes = { ifmaps = 1 }", "hardware.sram_bytes: unknown key 'ifmaps'; did you mean 'ifmap'"),
-        ('[hardware]\nbandwidth = "16"', "hardware.bandwidth: must be a number with its unit like '16 GB/s', got '16'"),
-        ("[hardware]\nclock = 1", "hardware.clock: must be a number with its unit like '1 GHz'"),
+        ('[hardware]\nbandwidth = "16"', "hardware.bandwidth: must be .* with its unit like '16 GB/s', got '16'"),
+        ('[hardware]\nclock = "0.0 GHz"', "hardware.clock: must be a number above zero .*, got '0.0 GHz'"),
+        ("[hardware]\nclock = 1", "hardware.clock: must be a number above zero with its unit like '1 GHz'"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_with_file_and_key(tmp_path, text, message):

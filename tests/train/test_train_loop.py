@@ -255,8 +255,10 @@ def test_a_run_that_diverges_says_so_and_finishes(tmp_path):
     file = tmp_path / "narrow.toml"  # e3m2 sums overflow to infinity above 14
     file.write_text('[roles]\ndefault = "binary32"\n[units]\nforward = { accumulator = "e3m2" }\n')
     settings = Settings(network_options={"sizes": (64, 16, 10)}, epochs=2, batch=128, learning_rate=1000.0)
-    path = run(load_design(file), settings, seed=1, out=tmp_path)
+    steps = []
+    path = run(load_design(file), settings, seed=1, out=tmp_path, progress=lambda *step: steps.append(step))
     last = read_rows(path)[-1]
+    assert steps[-1][:2] == (last["iteration"], 20) and last["iteration"] < 20
     assert last["loss"] is None and last["diverged"] is True and last["finished"] is True
     assert 0 <= last["accuracy"] < 0.5
     kept = path.read_bytes()
@@ -277,6 +279,10 @@ def test_formats_beyond_float32_are_carried_in_float64(tmp_path):
         ({"epochs": 1.5}, "epochs must be a positive integer, got 1.5"),
         ({"evaluate_every": 0}, "evaluate_every must be a positive integer, got 0"),
         ({"batch": 5000}, "batch must lie in 1..1352"),
+        ({"learning_rate": 1e39}, "learning_rate is used in binary32, where 1e[+]39 becomes inf"),
+        ({"learning_rate": 1e-60}, "learning_rate is used in binary32, where 1e-60 becomes 0.0"),
+        ({"momentum": 0.9999999999}, "momentum is used in binary32, where 0.9999999999 becomes 1.0"),
+        ({"weight_decay": 1e39}, "weight_decay is used in binary32"),
         ({"learning_rate": 0.0}, "learning_rate must be positive, got 0.0"),
         ({"momentum": 1.0}, r"momentum must lie in \[0, 1\), got 1.0"),
         ({"weight_decay": -1.0}, "weight_decay must not be negative"),
@@ -290,6 +296,13 @@ def test_formats_beyond_float32_are_carried_in_float64(tmp_path):
 def test_unusable_settings_are_named(change, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         run(load_design("a-float32"), Settings(**change), seed=1, out=tmp_path)
+
+
+@pytest.mark.parametrize("threads", [0, -1, True, 1.5])
+def test_unusable_threads_leave_no_file(threads, tmp_path):
+    with pytest.raises(ValueError, match="threads must be a positive integer"):
+        run(load_design("a-float32"), SHORT, seed=1, out=tmp_path, threads=threads)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_design_for_layers_that_are_not_there(tmp_path):

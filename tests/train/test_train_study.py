@@ -18,7 +18,9 @@ def test_records_do_not_depend_on_the_processes(tmp_path):
     assert [path.name for path in one] == ["seed-4.jsonl", "seed-2.jsonl"] * 2
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
     assert [step[:2] for step in steps] == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    assert steps[0][2] == "a-float32, seed 4"
+    assert steps[0][2:] == ("a-float32, seed 4", True)
+    run_study(cases, SHORT, seeds=(4, 2), out=tmp_path / "two", jobs=2, progress=lambda *step: steps.append(step))
+    assert [step[3] for step in steps] == [True] * 4 + [False] * 4
     assert [read_rows(path)[0]["config"]["batch"] for path in one] == [128, 128, 256, 256]
 
 
@@ -55,8 +57,9 @@ def test_unusable_studies_train_nothing(cases, seeds, message, tmp_path):
 
 
 def test_jobs_must_be_positive(tmp_path):
-    with pytest.raises(ValueError, match="jobs must be positive, got -1"):
-        run_study([Case("a-float32")], SHORT, seeds=(1,), out=tmp_path, jobs=-1)
+    for jobs in (-1, 0):
+        with pytest.raises(ValueError, match=f"jobs must be positive, got {jobs}"):
+            run_study([Case("a-float32")], SHORT, seeds=(1,), out=tmp_path, jobs=jobs)
 
 
 @pytest.fixture(scope="module")

@@ -124,3 +124,9 @@ def test_what_follows_the_end_is_refused(tmp_path):
     with pytest.raises(ValueError, match="line 22 follows the row that ends the run"):
         run(load_design("a-float32"), SHORT, seed=1, out=tmp_path)
     assert json.loads(path.read_text().splitlines()[-2])["finished"] is True
+
+
+def test_a_record_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "a-float32").touch()
+    with pytest.raises(ValueError, match=r"the record .*seed-1.jsonl cannot be written \(.*\); use another --out"):
+        run(load_design("a-float32"), SHORT, seed=1, out=tmp_path)
