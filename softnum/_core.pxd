@@ -11,6 +11,7 @@ cdef extern from "softnum/softnum.h" nogil:
         int32_t kind, bits, is_signed, mantissa_bits, emin, emax, lowest, has_zero, negative_zero, has_inf, has_nan
         int32_t nan_is_negative_zero
         uint64_t quiet_bit, max_code, inf_code, nan_first, nan_code, magnitude_mask, sign_mask
+        int32_t saturating
 
     ctypedef struct sn_env:
         int32_t rounding, overflow, tininess, stochastic_bits, flush_inputs, flush_results
@@ -25,6 +26,13 @@ cdef extern from "softnum/softnum.h" nogil:
     ctypedef struct sn_philox_words:
         uint32_t w[4]
 
+    enum: SN_ZERO, SN_FINITE, SN_INF, SN_QUIET_NAN, SN_SIGNALING_NAN
+
+    ctypedef struct sn_number:
+        int32_t kind, sign, exp
+        uint64_t sig
+
+    sn_number sn_unpack(const sn_format *f, uint64_t code) noexcept
     uint64_t sn_round_pack(const sn_format *f, const sn_env *env, const sn_exact *x, uint32_t random,
                            uint32_t *flags) noexcept
     uint64_t sn_overflowed(const sn_format *f, const sn_env *env, int32_t sign, uint32_t *flags) noexcept

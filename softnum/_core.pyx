@@ -42,6 +42,7 @@ cdef void fill_format(sn_format *f, fmt) except *:
     f.lowest = _LOWEST[fmt.lowest_binade]
     f.negative_zero = fmt.negative_zero
     f.max_code = fmt.max_code
+    f.saturating = fmt.saturating
     f.has_inf = fmt.infinities
     if f.has_inf:
         f.inf_code = fmt.inf_code
@@ -68,7 +69,7 @@ def format_facts(fmt):
     return (
         f.kind, f.bits, f.is_signed, f.mantissa_bits, f.emin, f.emax, f.lowest, f.has_zero, f.negative_zero, f.has_inf,
         f.has_nan, f.nan_is_negative_zero, f.quiet_bit, f.max_code, f.inf_code, f.nan_first, f.nan_code,
-        f.magnitude_mask, f.sign_mask,
+        f.magnitude_mask, f.sign_mask, f.saturating,
     )
 
 
@@ -261,6 +262,16 @@ def round_exact(sign, sig, exp, sticky, fmt, tuple env, random):
     x.sticky = sticky
     code = sn_round_pack(&f, &e, &x, random, &flags)
     return code, flags
+
+
+def unpack(code, fmt):
+    """("finite", "infinite" or "nan", sign, significand, exponent): the value is (-1)^sign * significand * 2^exponent."""
+    cdef sn_format f
+    cdef sn_number n
+    fill_format(&f, fmt)
+    n = sn_unpack(&f, code)
+    kind = "nan" if n.kind >= SN_QUIET_NAN else "infinite" if n.kind == SN_INF else "finite"
+    return kind, n.sign, 0 if n.kind != SN_FINITE else n.sig, n.exp
 
 
 def convert_array(codes, source, target, tuple env, out):

@@ -88,14 +88,9 @@ class Array:
     def __array__(self, dtype=None, copy=None):
         if copy is False:
             raise ValueError("the values of an Array are computed: they cannot be had without a copy")
-        values = decode(self.codes, self.format, np.float64)
-        if dtype is None or np.dtype(dtype) == np.float64:
-            return values
-        target = np.dtype(dtype)
-        if target.kind == "O":
-            return values.astype(object)
-        if target.kind != "f":
-            raise TypeError(f"an Array becomes an array of floats, not of {target}")
+        target = np.dtype(np.float64 if dtype is None else dtype)
+        if target.kind not in "fO":
+            raise TypeError(f"an Array becomes an array of floats or objects, not of {target}")
         return decode(self.codes, self.format, target)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):

@@ -96,6 +96,9 @@ class FloatFormat:
     lowest_binade : {"subnormal", "normal", "zero"}, optional
         What exponent field 0 means: subnormal numbers; normal ones (with code 0 the zero, if ``has_zero``: dlfloat16);
         or nothing but zero, so that results round among 0 and the smallest normal.
+    saturating : bool
+        Whether what is too large becomes the largest value under every overflow rule, where "infinity" would give NaN
+        (P3109's finite formats).
 
     Raises
     ------
@@ -119,6 +122,7 @@ class FloatFormat:
     negative_zero: bool
     has_zero: bool
     lowest_binade: str
+    saturating: bool
     name: str = field(compare=False)
 
     kind = "float"
@@ -138,6 +142,7 @@ class FloatFormat:
         negative_zero: bool | None = None,
         has_zero: bool = True,
         lowest_binade: str | None = None,
+        saturating: bool = False,
     ) -> None:
         e = _check_int("exponent_bits", exponent_bits, 1, MAX_EXPONENT_BITS)
         m = _check_int("mantissa_bits", mantissa_bits, 0, MAX_PRECISION - 1)
@@ -175,12 +180,15 @@ class FloatFormat:
             raise ValueError("has_zero=False needs lowest_binade='normal'")
         if not has_zero and signed:
             raise ValueError("has_zero=False needs signed=False")
+        if saturating and infinities:
+            raise ValueError("saturating=True needs a format without infinities")
         if bias is None:
             bias = 2 ** (e - 1) - (0 if specials in ("fnuz", "p3109") else 1)
         bias = _check_int("bias", bias, -(2**16), 2**16)
         facts = dict(
             exponent_bits=e, mantissa_bits=m, bias=bias, signed=bool(signed), nan_codes=nan_codes,
             infinities=infinities, negative_zero=negative_zero, has_zero=bool(has_zero), lowest_binade=lowest_binade,
+            saturating=bool(saturating),
         )  # fmt: skip
         for key, value in facts.items():
             object.__setattr__(self, key, value)
@@ -319,6 +327,8 @@ class FloatFormat:
             parts.append("has_zero=False")
         if self.lowest_binade != "subnormal":
             parts.append(f"lowest_binade={self.lowest_binade!r}")
+        if self.saturating:
+            parts.append("saturating=True")
         parts.append(f"name={self.name!r}")
         return f"FloatFormat({', '.join(parts)})"
 
@@ -339,6 +349,7 @@ def _ieee_facts(exponent_bits: int, mantissa_bits: int) -> dict:
     return dict(
         exponent_bits=exponent_bits, mantissa_bits=mantissa_bits, bias=2 ** (exponent_bits - 1) - 1, signed=True,
         nan_codes="ieee", infinities=True, negative_zero=True, has_zero=True, lowest_binade="subnormal",
+        saturating=False,
     )  # fmt: skip
 
 
@@ -377,6 +388,7 @@ class FixedFormat:
     infinities = False
     negative_zero = False
     has_zero = True
+    saturating = False
 
     def __init__(self, integer_bits: int, fraction_bits: int, *, signed: bool = True) -> None:
         i = _check_int("integer_bits", integer_bits, 0, MAX_BITS)
@@ -482,12 +494,16 @@ def format_names() -> list[str]:
 
 def _p3109(name: str, k: int, p: int, sign: str, domain: str) -> FloatFormat:
     signed = sign == "s"
-    if domain == "f":
-        raise ValueError(f"{name}: P3109's finite formats are not supported yet (they overflow to the largest value)")
     if not 3 <= k <= MAX_BITS or not 1 <= p <= k - signed:
         raise ValueError(f"{name}: P3109 needs 3 <= K <= {MAX_BITS} and 1 <= P <= K{' - 1' if signed else ''}")
     return FloatFormat(
-        k - p + (not signed), p - 1, specials="p3109", signed=signed, infinities=domain == "e", name=name
+        k - p + (not signed),
+        p - 1,
+        specials="p3109",
+        signed=signed,
+        infinities=domain == "e",
+        saturating=domain == "f",
+        name=name,
     )
 
 

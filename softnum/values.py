@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Integral, Rational, Real
@@ -243,7 +244,8 @@ def encode(
     Parameters
     ----------
     x : array_like, any shape
-        float16, float32, float64, integers, or objects (int, float, Fraction), each taken exactly.
+        float16, float32, float64, integers, objects (int, float, Fraction), or text: decimal ("0.1"), a ratio ("1/3"),
+        hexadecimal ("0x1.8p3"), "inf", "nan". Each is taken exactly.
     fmt, rounding, overflow, key, random_bits, stochastic_bits
         As in `quantize`.
 
@@ -280,6 +282,8 @@ def _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits):
     words = random_words(stochastic, key, random_bits, x.shape)
     if isinstance(fmt, CustomFormat):
         return fmt.encode(x, rounding_name(rounding), overflow, words, env[3])
+    if x.dtype.kind == "U":
+        x = _numbers_of(x)
     if x.dtype.kind == "O" or (x.dtype.kind == "f" and x.dtype not in _BINARY):
         return _encode_objects(x, fmt, env, words)
     if x.dtype.kind == "b":
@@ -292,6 +296,38 @@ def _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits):
         raise TypeError(f"encode takes numbers, got an array of {x.dtype}")
     codes = np.ascontiguousarray(x).view(source.storage_dtype).reshape(x.shape)
     return call_ufunc("convert", (codes,), (source,), fmt, env, words, what="encode")[0]
+
+
+_HEXADECIMAL = re.compile(r"([+-]?)0x([0-9a-f]*)(?:\.([0-9a-f]*))?(?:p([+-]?[0-9]+))?", re.IGNORECASE)
+
+
+def _number_of(text: str) -> Fraction | float:
+    """What a text says, exactly; a float for infinities, NaN and -0."""
+    stripped = text.strip()
+    match = _HEXADECIMAL.fullmatch(stripped)
+    if match and (match[2] or match[3]):
+        sign, whole, part, exponent = match[1], match[2], match[3] or "", int(match[4] or 0)
+        if abs(exponent) > 10**6:
+            raise ValueError(f"encode: the exponent of {text!r} lies beyond +-1000000")
+        number = Fraction(int(whole + part, 16)) * Fraction(2) ** (exponent - 4 * len(part))
+        return -number if sign == "-" and number else -0.0 if sign == "-" else number
+    try:
+        number = Fraction(stripped)
+    except (ValueError, ZeroDivisionError):
+        try:
+            return float(stripped)  # inf, nan and their kind
+        except ValueError:
+            raise ValueError(
+                f"encode: {text!r} is no number (decimal, ratio, hexadecimal like 0x1.8p3, inf or nan)"
+            ) from None
+    return -0.0 if not number and stripped.startswith("-") else number
+
+
+def _numbers_of(x: np.ndarray) -> np.ndarray:
+    out = np.empty(x.shape, object)
+    for index, text in np.ndenumerate(x):
+        out[index] = _number_of(str(text))
+    return out
 
 
 def _as_exact(value, fmt, wrap) -> tuple[int, int, int, int]:
@@ -351,6 +387,24 @@ def check_codes(codes, fmt, what="codes") -> np.ndarray:
     return array.astype(fmt.storage_dtype, copy=False)
 
 
+def _decode_objects(codes, fmt) -> np.ndarray:
+    def value(code: int) -> Fraction | float:
+        if isinstance(fmt, CustomFormat):
+            number = float(fmt.decode(np.array(code, fmt.storage_dtype), np.float64))
+            return number if number != number else Fraction(number)
+        kind, sign, significand, exponent = _core.unpack(code, fmt)
+        if kind == "nan":
+            return float("nan")
+        if kind == "infinite" or (significand == 0 and sign):
+            return (-1) ** sign * (float("inf") if kind == "infinite" else 0.0)
+        return (-1) ** sign * significand * Fraction(2) ** exponent
+
+    distinct, where = np.unique(codes, return_inverse=True)
+    values = np.empty(distinct.shape, object)
+    values[...] = [value(code) for code in distinct.tolist()]
+    return values[where].reshape(codes.shape)
+
+
 def decode(codes, fmt, dtype=np.float64) -> np.ndarray:
     """The values that codes stand for.
 
@@ -358,8 +412,8 @@ def decode(codes, fmt, dtype=np.float64) -> np.ndarray:
     ----------
     codes : array_like of unsigned integers, any shape
     fmt : format or str
-    dtype : float16, float32 or float64
-        What the values are given as.
+    dtype : float16, float32, float64 or object
+        What the values are given as. object: exact Fractions (and floats for infinities, NaN and -0), for any format.
 
     Returns
     -------
@@ -383,9 +437,11 @@ def decode(codes, fmt, dtype=np.float64) -> np.ndarray:
 def _decode(codes, fmt, dtype):
     fmt = format(fmt)
     dtype = np.dtype(dtype)
-    if dtype not in _BINARY:
-        raise TypeError(f"decode gives float16, float32 or float64, not {dtype}")
+    if dtype not in _BINARY and dtype.kind != "O":
+        raise TypeError(f"decode gives float16, float32, float64 or objects, not {dtype}")
     codes = check_codes(codes, fmt)
+    if dtype.kind == "O":
+        return _decode_objects(codes, fmt)
     if isinstance(fmt, CustomFormat):
         return fmt.decode(codes, dtype)
     target = format(_BINARY[dtype])

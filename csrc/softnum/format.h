@@ -21,6 +21,7 @@ typedef struct {
     sn_u64 max_code, inf_code, nan_first; /* magnitude codes */
     sn_u64 nan_code;                      /* the canonical NaN, a whole code */
     sn_u64 magnitude_mask, sign_mask;     /* of a code; sign_mask 0 if unsigned */
+    sn_i32 saturating;                    /* what is too large becomes the largest value, never NaN */
 } sn_format;
 
 enum { SN_ZERO = 0, SN_FINITE = 1, SN_INF = 2, SN_QUIET_NAN = 3, SN_SIGNALING_NAN = 4 };

@@ -102,7 +102,7 @@ SN_FN sn_u64 sn_overflowed(const sn_format *f, const sn_env *env, sn_i32 sign, s
         env->overflow != SN_OVERFLOW_INFINITY)
         return sn_with_sign(f, f->max_code, sign);
     if (f->has_inf) return sn_with_sign(f, f->inf_code, sign);
-    return f->has_nan ? f->nan_code : sn_with_sign(f, f->max_code, sign);
+    return f->has_nan && !f->saturating ? f->nan_code : sn_with_sign(f, f->max_code, sign);
 }
 
 SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exact *x, sn_u32 random, sn_u32 *flags) {

@@ -62,7 +62,7 @@ SN_FN sn_u64 sn_inf_result(const sn_format *f, const sn_env *env, sn_i32 sign, s
     if (sign && !f->has_zero) return sn_invalid_result(f, flags);
     if (sign && !f->is_signed) return 0;
     if (env->overflow != SN_OVERFLOW_SATURATE && f->has_inf) return sn_with_sign(f, f->inf_code, sign);
-    if (env->overflow == SN_OVERFLOW_INFINITY && f->has_nan) return f->nan_code;
+    if (env->overflow == SN_OVERFLOW_INFINITY && f->has_nan && !f->saturating) return f->nan_code;
     return sn_with_sign(f, f->max_code, sign);
 }
 

@@ -148,7 +148,7 @@ def infinity_result(sign: int, fmt: Format, overflow: str) -> tuple[int, int]:
         return (0, 0) if fmt.has_zero else nan_result(fmt, invalid=True)
     if fmt.infinities and overflow != "saturate":
         return with_sign(sign, fmt.inf_code, fmt), 0
-    if fmt.has_nan and overflow == "infinity":
+    if fmt.has_nan and not fmt.saturating and overflow == "infinity":
         return nan_result(fmt, invalid=False)
     return with_sign(sign, fmt.max_code, fmt), 0
 

@@ -122,8 +122,6 @@ def test_a_refused_quantize_in_place_changes_nothing():
 
 
 def test_refusals_are_clear():
-    with pytest.raises(ValueError, match="finite formats are not supported yet"):
-        sn.format("binary8p3sf")
     with pytest.raises(ValueError, match=r"random_bits of shape \(2, 3\) do not broadcast to \(3,\)"):
         sn.quantize(np.zeros(3), "e5m2", rounding="sr", random_bits=np.zeros((2, 3), np.uint32))
     with pytest.raises(TypeError, match="the unit must be a softnum.MadUnit, got 'e6m9'"):
@@ -131,3 +129,26 @@ def test_refusals_are_clear():
     with pytest.raises(TypeError, match="masked arrays are not supported"):
         sn.quantize(np.ma.masked_array([1.0], [True]), "e5m2")
     assert sn.decode([], "e5m2").shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["binary8p3sf", "binary8p4uf", "binary6p3sf"])
+def test_p3109_finite_formats_overflow_to_the_largest_value(name):
+    """Under every rule; an infinity is the largest value too, and a NaN stays one."""
+    fmt = sn.format(name)
+    assert fmt != sn.FloatFormat(
+        fmt.exponent_bits, fmt.mantissa_bits, bias=fmt.bias, specials="fnuz", signed=fmt.signed
+    )
+    assert eval(repr(fmt), {"FloatFormat": sn.FloatFormat}) == fmt
+    for overflow in ("infinity", "saturate", "saturate_finite"):
+        for x in (1e300, np.inf):
+            assert sn.quantize(x, fmt, overflow=overflow) == fmt.max
+            assert sn.quantize(-x, fmt, overflow=overflow) == fmt.min
+        assert np.isnan(sn.quantize(np.nan, fmt, overflow=overflow))
+    codes = np.arange(1 << fmt.bits, dtype=np.uint8)
+    a, b = (c.ravel() for c in np.meshgrid(codes[::7], codes[::5]))
+    for mode in ("nearest_even", "up", "down", "to_odd"):
+        got, flags = sn.multiply(a, b, fmt, rounding=mode, return_flags=True)
+        want = [ref.multiply(x, y, fmt, rounding=mode) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+        assert [(int(g), int(f)) for g, f in zip(got, flags, strict=True)] == [(c, int(f)) for c, f in want]
+    with pytest.raises(ValueError, match="saturating=True needs a format without infinities"):
+        sn.FloatFormat(4, 3, saturating=True)
