@@ -95,12 +95,16 @@ def use_isa(name):
     _kernels = sn_kernels_for(_ISA_NAMES[name])
 
 
+cdef const sn_kernels *kernels() except NULL:
+    """The kernels in use: chosen once, when first asked for, so that a wrong SOFTNUM_CPU is an error that can be caught."""
+    if _kernels == NULL:
+        use_isa(os.environ.get("SOFTNUM_CPU") or available_isas()[-1])
+    return _kernels
+
+
 def current_isa():
     """The instruction set in use."""
-    return (<bytes>_kernels.name).decode()
-
-
-use_isa(os.environ.get("SOFTNUM_CPU") or available_isas()[-1])
+    return (<bytes>kernels().name).decode()
 
 # ---- contexts and ufuncs ----------------------------------------------------------------------------------------------
 
@@ -315,6 +319,7 @@ cdef class Quantizer:
         cdef size_t n = x.size
         cdef int bad
         cdef uint64_t saved
+        cdef const sn_kernels *run = kernels()
         k[0], k[1] = key
         if words is not None:
             bits = words
@@ -322,10 +327,10 @@ cdef class Quantizer:
         with nogil:
             saved = sn_fp_enter()
             if self.carrier_bits == 32:
-                bad = _kernels.quantize32(&self.r, <const float *>cnp.PyArray_DATA(source),
+                bad = run.quantize32(&self.r, <const float *>cnp.PyArray_DATA(source),
                                           <float *>cnp.PyArray_DATA(target), n, w, k)
             else:
-                bad = _kernels.quantize64(&self.r, <const double *>cnp.PyArray_DATA(source),
+                bad = run.quantize64(&self.r, <const double *>cnp.PyArray_DATA(source),
                                           <double *>cnp.PyArray_DATA(target), n, w, k)
             sn_fp_leave(saved)
         return bool(bad)
@@ -391,6 +396,7 @@ cdef class FastGemm:
         cdef Py_ssize_t size = 8 if self.wide else 4
         cdef cnp.ndarray x = a, y = b, z = out, w
         cdef uint64_t saved
+        cdef const sn_kernels *fast = kernels()
         u.key[0], u.key[1], u.key2[0], u.key2[1] = keys
         u.batch = batch
         g.lda, g.ldb, g.ldo = x.strides[0] // size, y.strides[0] // size, z.strides[0] // size
@@ -407,9 +413,9 @@ cdef class FastGemm:
         with nogil:
             saved = sn_fp_enter()
             if self.wide:
-                _kernels.gemm64(&u, &g)
+                fast.gemm64(&u, &g)
             else:
-                _kernels.gemm32(&u, &g)
+                fast.gemm32(&u, &g)
             sn_fp_leave(saved)
 
 

@@ -420,3 +420,12 @@ def test_a_study_with_other_settings_is_not_overwritten(tmp_path):
     assert result.exit_code == 2 and "config.epochs is 2 and was 1" in result.stderr and "--force" in result.stderr
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == kept
     assert softnum(*arguments, "--epochs", "2", "--force").exit_code == 0
+
+
+def test_a_wrong_instruction_set_is_unusable_input(tmp_path):
+    command = [sys.executable, "-m", "softnum", "vectors", "check", str(tmp_path / "none")]
+    assert subprocess.run(command, env=os.environ | {"SOFTNUM_CPU": "sse9"}, capture_output=True).returncode == 2
+    command = [sys.executable, "-m", "softnum", "train", "mlp", "--design", "a-float32", "--out", str(tmp_path)]
+    run = subprocess.run(command, env=os.environ | {"SOFTNUM_CPU": "sse9"}, capture_output=True, text=True)
+    assert run.returncode == 2 and "Traceback" not in run.stderr
+    assert "SOFTNUM_CPU must be one of portable, avx2, avx512, got 'sse9'" in run.stderr
