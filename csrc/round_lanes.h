@@ -106,28 +106,29 @@ SN_INLINE int SN_L(quantize_mode)(const sn_rounding *r, int mode, const L_F *x, 
                                   const sn_u32 *words) {
     const int random = mode == SN_STOCHASTIC || mode == SN_STOCHASTIC_FLOOR;
     const sn_rounding local = *r; /* out cannot alias it: the loop's invariants stay in registers */
+    const size_t whole = n - n % L_N;
     L_I nan = {0}, infinity = {0};
-    for (size_t i = 0; i < n; i += L_N) {
-        const size_t take = n - i < L_N ? n - i : L_N;
-        L_U bits = {0}, word = {0};
-        L_F edge[L_N] = {0};
-        sn_u32 edge_words[L_N] = {0};
-        const L_F *from = x + i;
-        const sn_u32 *word_from = words + i;
-        if (take < L_N) {
-            memcpy(edge, from, take * sizeof *x);
-            from = edge;
-            if (random) {
-                memcpy(edge_words, word_from, take * sizeof *words);
-                word_from = edge_words;
-            }
-        }
-        memcpy(&bits, from, sizeof bits);
-        if (random) word = L_WORDS(word_from);
-        L_U result = SN_L(round_bits)(&local, mode, bits, word);
+    L_U bits, word = {0}, result;
+    for (size_t i = 0; i < whole; i += L_N) {
+        __builtin_prefetch(x + i + 1024 / sizeof *x); /* a kilobyte ahead: more than the window of execution reaches */
+        memcpy(&bits, x + i, sizeof bits);
+        if (random) word = L_WORDS(words + i);
+        result = SN_L(round_bits)(&local, mode, bits, word);
         nan |= (L_I)(bits & ~L_SIGN) > L_INFINITY;
         infinity |= (L_I)(bits & ~L_SIGN) == L_INFINITY;
-        memcpy(out + i, &result, take == L_N ? sizeof result : take * sizeof *out);
+        memcpy(out + i, &result, sizeof result);
+    }
+    if (whole < n) {
+        L_F edge[L_N] = {0};
+        sn_u32 edge_words[L_N] = {0};
+        memcpy(edge, x + whole, (n - whole) * sizeof *x);
+        if (random) memcpy(edge_words, words + whole, (n - whole) * sizeof *words);
+        memcpy(&bits, edge, sizeof bits);
+        if (random) word = L_WORDS(edge_words);
+        result = SN_L(round_bits)(&local, mode, bits, word);
+        nan |= (L_I)(bits & ~L_SIGN) > L_INFINITY;
+        infinity |= (L_I)(bits & ~L_SIGN) == L_INFINITY;
+        memcpy(out + whole, &result, (n - whole) * sizeof *out);
     }
     L_i any_nan = 0, any_infinity = 0;
     for (int i = 0; i < L_N; i++) {
