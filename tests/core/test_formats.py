@@ -45,9 +45,10 @@ SPECIFIED = [
     ("e6m9", 16, (2 - two(-9)) * two(31), two(-30), two(-39), 0x7E00, 2 * 511),
     # Agrawal et al. 2019: no subnormals, the lowest binade is normal, one code for NaN and infinity
     ("dlfloat16", 16, (2 - two(-8)) * two(32), F(513, 512) * two(-31), F(513, 512) * two(-31), None, {0x7FFF, 0xFFFF}),
-    # IEEE P3109: binary8p3 and p4, signed and extended (with infinities); unsigned
+    # IEEE P3109: binary8p3 and p4, signed and extended (with infinities); finite; unsigned
     ("binary8p3se", 8, F(49152), two(-15), two(-17), 0x7F, {0x80}),
     ("binary8p4se", 8, F(224), two(-7), two(-10), 0x7F, {0x80}),
+    ("binary8p4sf", 8, F(240), two(-7), two(-10), None, {0x80}),
     ("binary8p4ue", 8, F(13, 8) * two(15), two(-15), two(-18), 0xFE, {0xFF}),
     ("binary8p1se", 8, two(62), two(-63), two(-63), 0x7F, {0x80}),
 ]

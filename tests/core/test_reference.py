@@ -42,7 +42,7 @@ def stochastic(r, bits):
         ("e2m1fn", 0x7, F(6)), ("e2m1fn", 0x9, F(-1, 2)), ("e3m2fn", 0x1F, F(28)), ("e2m3fn", 0x3F, F(-15, 2)),
         ("dlfloat16", 0x0000, F(0)), ("dlfloat16", 0x0001, F(513, 512) * two(-31)),
         ("dlfloat16", 0x7FFE, F(1022, 512) * two(32)),
-        ("binary8p4se", 0x40, F(1)), ("binary8p4ue", 0xFD, F(13, 8) * two(15)), ("binary8p1ue", 0x80, F(1)),
+        ("binary8p4se", 0x40, F(1)), ("binary8p4uf", 0xFE, F(14, 8) * two(15)), ("binary8p1ue", 0x80, F(1)),
         ("bfloat16", 0x3F80, F(1)), ("binary64", 1, two(-1074)),
         ("q4.4", 0x80, F(-8)), ("q4.4", 0x7F, F(127, 16)), ("uq4.4", 0xFF, F(255, 16)), ("q1.63", 1 << 63, F(-1)),
         (FLUSHING, 0x03, F(0)), (FLUSHING, 0x04, two(-14)),
@@ -62,7 +62,7 @@ def test_decode_finite(fmt, code, want):
         ("e3m1", 0b11111, "nan", 0, False), ("binary32", 0x7F800001, "nan", 0, True),
         ("binary8p3se", 0x80, "nan", 0, False), ("binary8p3se", 0x7F, "inf", 0, False),
         ("binary8p3se", 0xFF, "inf", 1, False), ("binary8p3ue", 0xFE, "inf", 0, False),
-        ("binary8p3ue", 0xFF, "nan", 0, False), ("binary8p3se", 0x80, "nan", 0, False),
+        ("binary8p3ue", 0xFF, "nan", 0, False), ("binary8p3sf", 0x80, "nan", 0, False),
         ("e5m2", 0x80, "finite", 1, False), ("q4.4", 0x80, "finite", 1, False), (FLUSHING, 0x81, "finite", 1, False),
     ],
 )  # fmt: skip
