@@ -48,7 +48,7 @@ def test_every_pair_of_8_bits_other_rules_and_tininess(name, operation, mode):
 
 SMALL = [
     "e2m1fn", "e2m3fn", "e3m2fn", "e3m2", "e3m1", "q2.3", "uq2.3", "uq0.5", "q0.4", "q5.0", "binary6p3se",
-    "binary6p3se", "binary6p4ue", "binary5p2ue", "binary5p1se", "binary6p1ue", "binary4p4ue",
+    "binary6p3sf", "binary6p4ue", "binary5p2uf", "binary5p1se", "binary6p1ue", "binary4p4uf",
 ]  # fmt: skip
 SMALL_CUSTOM = [
     FloatFormat(3, 2, specials="fnuz", name="e3m2fnuz"),
@@ -83,7 +83,7 @@ def test_every_pair_of_few_bits(fmt, operation):
 
 
 MORE_EIGHT_BITS = [
-    "e4m3fnuz", "e5m2fnuz", "e4m3b11fnuz", "e3m4", "e4m3", "e8m0fnu", "binary8p3se", "binary8p4se", "binary8p5ue",
+    "e4m3fnuz", "e5m2fnuz", "e4m3b11fnuz", "e3m4", "e4m3", "e8m0fnu", "binary8p3se", "binary8p4sf", "binary8p5ue",
     "uq4.4",
 ]  # fmt: skip
 

@@ -14,7 +14,7 @@ from softnum.plan import fits
 
 NAMED = [
     "e5m2", "e4m3", "e4m3fn", "e4m3fnuz", "e5m2fnuz", "e4m3b11fnuz", "e3m4", "e3m2fn", "e2m3fn", "e2m1fn", "binary16",
-    "bfloat16", "tf32", "e6m9", "dlfloat16", "e8m0fnu", "binary32", "binary8p3se", "binary8p4se", "binary8p1se",
+    "bfloat16", "tf32", "e6m9", "dlfloat16", "e8m0fnu", "binary32", "binary8p3se", "binary8p4sf", "binary8p1se",
     "binary8p4ue", "q4.4", "uq4.4", "q8.8", "q1.15", "q12.12", "q0.5", "q23.0", "q1.22", "q1.23",
 ]  # fmt: skip
 MADE = [

@@ -21,7 +21,7 @@ def test_examples(name):
     assert result.failed == 0 and result.attempted > 0
 
 
-@pytest.mark.parametrize("name", [*sn.format_names(), "q4.4", "uq2.6", "binary8p3se", "binary8p4ue", "binary6p1se"])
+@pytest.mark.parametrize("name", [*sn.format_names(), "q4.4", "uq2.6", "binary8p3se", "binary8p4uf", "binary6p1se"])
 def test_nan_and_value_of_every_code(name):
     fmt = sn.format(name)
     codes = np.arange(min(2**fmt.bits, 2**16), dtype=np.uint64)
