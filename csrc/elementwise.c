@@ -35,6 +35,7 @@ static inline sn_u64 apply(int op, const sn_context *x, const sn_u64 *in, sn_u32
     case SN_OP_remainder: return sn_remainder(f, a, g, b, o, e, random, flags);
     case SN_OP_sqrt: return sn_sqrt(f, a, o, e, random, flags);
     case SN_OP_round_to_integral: return sn_round_to_integral(f, a, o, e, random, flags);
+    case SN_OP_to_integer: return sn_convert_to_integer(f, a, o, e, random, flags);
     case SN_OP_minimum: return sn_extremum(f, a, g, b, o, e, 0, 0, random, flags);
     case SN_OP_maximum: return sn_extremum(f, a, g, b, o, e, 1, 0, random, flags);
     case SN_OP_minimum_number: return sn_extremum(f, a, g, b, o, e, 0, 1, random, flags);
@@ -45,8 +46,8 @@ static inline sn_u64 apply(int op, const sn_context *x, const sn_u64 *in, sn_u32
         return sn_scalb(f, a, n.sign ? -size : size, o, e, random, flags);
     }
     case SN_OP_logb: return sn_logb(f, a, o, e, random, flags);
-    case SN_OP_next_up: return sn_next(f, a, 0, flags);
-    case SN_OP_next_down: return sn_next(f, a, 1, flags);
+    case SN_OP_next_up: return sn_next(f, a, 0, e, flags);
+    case SN_OP_next_down: return sn_next(f, a, 1, e, flags);
     case SN_OP_negate: return sn_set_sign(f, a, !sn_sign(f, a), e, random, flags);
     case SN_OP_absolute: return sn_set_sign(f, a, 0, e, random, flags);
     case SN_OP_copysign: return sn_set_sign(f, a, sn_sign(g, b), e, random, flags);

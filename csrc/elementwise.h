@@ -22,6 +22,7 @@
     X(remainder, 2)                                                                                                    \
     X(sqrt, 1)                                                                                                         \
     X(round_to_integral, 1)                                                                                            \
+    X(to_integer, 1)                                                                                                   \
     X(minimum, 2)                                                                                                      \
     X(maximum, 2)                                                                                                      \
     X(minimum_number, 2)                                                                                               \

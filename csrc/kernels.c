@@ -94,7 +94,7 @@ static const sn_format binary64 = {
 
 /* The carrier's pattern of a code's value. */
 static sn_u64 pattern(const sn_format *carrier, const sn_format *f, sn_u64 code) {
-    const sn_env env = {SN_TOWARD_ZERO, SN_OVERFLOW_INFINITY, SN_TININESS_AFTER, 1, 0, 0};
+    const sn_env env = {SN_TOWARD_ZERO, SN_OVERFLOW_INFINITY, SN_TININESS_AFTER, 1, 0, 0, SN_NAN_CANONICAL, 0};
     sn_u32 flags = 0;
     return sn_convert(f, code, carrier, &env, 0, &flags);
 }
@@ -102,6 +102,7 @@ static sn_u64 pattern(const sn_format *carrier, const sn_format *f, sn_u64 code)
 int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits, sn_rounding *r) {
     const sn_format *carrier = carrier_bits == 32 ? &binary32 : &binary64;
     const sn_i32 bias = carrier->emax, fixed = f->kind == SN_FIXED;
+    if (env->rounding > SN_STOCHASTIC_FLOOR) return 0;
     const sn_i32 emin = fixed ? f->bits - f->mantissa_bits : f->emin, m = fixed ? f->bits : f->mantissa_bits;
     if (m < 1 || m > carrier->mantissa_bits || emin - m < carrier->emin - carrier->mantissa_bits) return 0;
     if (fixed) {
@@ -116,7 +117,7 @@ int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits,
     r->no_nan = !f->has_nan;
     r->no_infinity = fixed;
     r->quantum = pattern(carrier, f, 1);
-    r->nan = carrier->nan_code;
+    r->nan = f->has_nan ? carrier->nan_code : pattern(carrier, f, env->invalid_code);
     r->sign_of_zero = f->negative_zero ? carrier->sign_mask : 0;
     for (int sign = 0; sign < 2; sign++) {
         sn_u32 flags = 0;
@@ -124,7 +125,7 @@ int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits,
         r->limit[sign] = pattern(carrier, f, sign ? lowest : f->max_code) & carrier->magnitude_mask;
         r->overflow[sign] = fixed ? pattern(carrier, f, sign ? lowest : f->max_code)
                                   : pattern(carrier, f, sn_overflowed(f, env, sign, &flags));
-        r->infinity[sign] = fixed ? r->overflow[sign] : pattern(carrier, f, sn_inf_result(f, env, sign, &flags));
+        r->infinity[sign] = pattern(carrier, f, sn_inf_result(f, env, sign, &flags));
     }
     r->least_limit = r->limit[0] < r->limit[1] ? r->limit[0] : r->limit[1];
     return 1;

@@ -14,7 +14,7 @@ from softnum.kernels._cuda import cuda
 from softnum.kernels.entries import NO_CODE, NOT_EXACT, quantize_library
 from softnum.modes import rounding_name
 from softnum.plan import fits
-from softnum.values import environment, seed_and_stream
+from softnum.values import environment, invalid_code, seed_and_stream
 
 __all__ = ["quantize"]
 
@@ -61,8 +61,9 @@ def quantize_kernel(fmt, env, carrier: str, words: int, may_fail: bool, one_row:
 
 
 def quantize(
-    x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32, out=None
-):
+    x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32, invalid="raise",
+    out=None,
+):  # fmt: skip
     """Round the values of a CUDA array to a format, on the device; the bits are those of `softnum.quantize` on the CPU.
 
     Parameters
@@ -73,7 +74,7 @@ def quantize(
         x's shape and dtype; may be x, but must not overlap it otherwise.
     random_bits : array of uint32, optional
         Of the host (broadcast to x's shape), or a CUDA array of x's shape.
-    fmt, rounding, overflow, key, stochastic_bits
+    fmt, rounding, overflow, key, stochastic_bits, invalid
         As in `softnum.quantize`.
 
     Returns
@@ -90,7 +91,7 @@ def quantize(
     if isinstance(fmt, CustomFormat):
         raise TypeError(f"quantize: no kernel takes the value table {fmt}; copy the CUDA array to the host first")
     x = _cuda.device_array(x)
-    env = environment(fmt, rounding, overflow, stochastic_bits)
+    env = environment(fmt, rounding, overflow, stochastic_bits, invalid_code=invalid_code(invalid, fmt))
     result = out
     if out is None:
         result = out = _cuda.empty(x.shape, x.dtype)
@@ -114,7 +115,8 @@ def quantize(
         matrices = [m.reshape((1, x.size)) for m in matrices]
     elif x.ndim != 2:
         raise ValueError(f"quantize: CUDA arrays of {x.ndim} dimensions must be contiguous (copy them first)")
-    may_fail = not fmt.has_nan or not fits(fmt, x.dtype)
+    raises = isinstance(invalid, str) and not fmt.has_nan
+    may_fail = raises or not fits(fmt, x.dtype)
     status = _cuda.filled(3, np.uint32, 0)
     kernel = quantize_kernel(fmt, env, x.dtype.name, words, may_fail, one_row)
     groups = -(-x.size // _GROUP)
@@ -124,9 +126,9 @@ def quantize(
     )  # fmt: skip
     if may_fail:
         seen = status.copy_to_host()
-        if seen[NO_CODE - 1] or seen[(NO_CODE | NOT_EXACT) - 1]:
+        if raises and (seen[NO_CODE - 1] or seen[(NO_CODE | NOT_EXACT) - 1]):
             raise ValueError(f"quantize: a value is NaN or infinite, and {fmt} has no code for it")
-        if seen[NOT_EXACT - 1]:
+        if seen[NOT_EXACT - 1] or seen[(NO_CODE | NOT_EXACT) - 1]:
             raise ValueError(f"quantize: a value of {fmt} is not exact in {x.dtype} (use a wider type)")
     return result
 

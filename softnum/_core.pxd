@@ -11,10 +11,11 @@ cdef extern from "softnum/softnum.h" nogil:
         int32_t kind, bits, is_signed, mantissa_bits, emin, emax, lowest, has_zero, negative_zero, has_inf, has_nan
         int32_t nan_is_negative_zero
         uint64_t quiet_bit, max_code, inf_code, nan_first, nan_code, magnitude_mask, sign_mask
-        int32_t saturating
+        int32_t saturating, p3109
 
     ctypedef struct sn_env:
-        int32_t rounding, overflow, tininess, stochastic_bits, flush_inputs, flush_results
+        int32_t rounding, overflow, tininess, stochastic_bits, flush_inputs, flush_results, nan
+        uint64_t invalid_code
 
     ctypedef struct sn_u128:
         uint64_t hi, lo

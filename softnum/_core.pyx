@@ -43,6 +43,7 @@ cdef void fill_format(sn_format *f, fmt) except *:
     f.negative_zero = fmt.negative_zero
     f.max_code = fmt.max_code
     f.saturating = fmt.saturating
+    f.p3109 = fmt.p3109
     f.has_inf = fmt.infinities
     if f.has_inf:
         f.inf_code = fmt.inf_code
@@ -56,7 +57,10 @@ cdef void fill_format(sn_format *f, fmt) except *:
 
 
 cdef void fill_env(sn_env *env, tuple e) except *:
-    env.rounding, env.overflow, env.tininess, env.stochastic_bits, env.flush_inputs, env.flush_results = e
+    (
+        env.rounding, env.overflow, env.tininess, env.stochastic_bits, env.flush_inputs, env.flush_results, env.nan,
+        env.invalid_code,
+    ) = e
 
 
 # For kernels, whose sources state a format as text: the struct's fields in their order (format.h).
@@ -69,7 +73,7 @@ def format_facts(fmt):
     return (
         f.kind, f.bits, f.is_signed, f.mantissa_bits, f.emin, f.emax, f.lowest, f.has_zero, f.negative_zero, f.has_inf,
         f.has_nan, f.nan_is_negative_zero, f.quiet_bit, f.max_code, f.inf_code, f.nan_first, f.nan_code,
-        f.magnitude_mask, f.sign_mask, f.saturating,
+        f.magnitude_mask, f.sign_mask, f.saturating, f.p3109,
     )
 
 
@@ -435,8 +439,7 @@ cdef class DefinitionGemm:
         fill_env(&self.u.product_env, product_env)
         fill_env(&self.u.sum_env, sum_env)
         fill_env(&self.u.outer_env, outer_env)
-        stochastic = (SN_STOCHASTIC, SN_STOCHASTIC_FLOOR)
-        self.u.two_roundings = product is not None and product_env[0] in stochastic and sum_env[0] in stochastic
+        self.u.two_roundings = product is not None and min(product_env[0], sum_env[0]) >= SN_STOCHASTIC
         self.u.chunk = chunk
 
     def run(self, const uint64_t[:, ::1] a, const uint64_t[:, ::1] b, c, uint64_t[:, ::1] out, words, keys, batch, m0, m1, n0, n1):

@@ -301,6 +301,12 @@ class FloatFormat:
         """Whether some code is NaN."""
         return self.nan_codes != "none"
 
+    @property
+    def p3109(self) -> bool:
+        """Whether it is a format of IEEE P3109: results raise no flags, x / 0 is NaN, NaN comes first in order."""
+        single = "negative_zero" if self.signed else "all_ones"
+        return self.nan_codes == single and (self.infinities or self.saturating)
+
     def __repr__(self) -> str:
         parts = [str(self.exponent_bits), str(self.mantissa_bits)]
         specials = next(
@@ -389,6 +395,7 @@ class FixedFormat:
     negative_zero = False
     has_zero = True
     saturating = False
+    p3109 = False
 
     def __init__(self, integer_bits: int, fraction_bits: int, *, signed: bool = True) -> None:
         i = _check_int("integer_bits", integer_bits, 0, MAX_BITS)

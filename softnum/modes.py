@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from enum import IntFlag
 
-__all__ = ["OVERFLOW_RULES", "ROUNDING_MODES", "Flags", "overflow_name", "rounding_name"]
+__all__ = ["NAN_PROFILES", "OVERFLOW_RULES", "ROUNDING_MODES", "Flags", "nan_profile", "overflow_name", "rounding_name"]
 
 ROUNDING_MODES: dict[str, int] = {
     "nearest_even": 0,
@@ -23,6 +23,9 @@ ROUNDING_MODES: dict[str, int] = {
     "to_odd": 9,
     "stochastic": 10,
     "stochastic_floor": 11,
+    "stochastic_fast": 12,
+    "stochastic_even": 13,
+    "stochastic_odd": 14,
 }
 _ROUNDING_SHORT = {
     "rne": "nearest_even",
@@ -32,7 +35,11 @@ _ROUNDING_SHORT = {
     "rdn": "down",
     "rto": "to_odd",
     "sr": "stochastic",
+    "stochastic_fastest": "stochastic",
 }
+
+#: Which NaN an operation delivers; the names of one number are names for one rule.
+NAN_PROFILES: dict[str, int] = {"canonical": 0, "riscv": 0, "arm_default": 0, "x86": 1, "arm": 2}
 
 OVERFLOW_RULES: dict[str, int] = {"infinity": 0, "saturate": 1, "saturate_finite": 2, "wrap": 3}
 
@@ -64,6 +71,11 @@ def _lookup(what: str, name: object, table: dict[str, int], short: dict[str, str
 def rounding_name(name: str) -> str:
     """The full name of a rounding mode given by its full or short name; ValueError if there is none."""
     return _lookup("rounding mode", name, ROUNDING_MODES, _ROUNDING_SHORT)
+
+
+def nan_profile(name: str) -> int:
+    """The number of a NaN profile; ValueError if there is none of that name."""
+    return NAN_PROFILES[_lookup("NaN profile", name, NAN_PROFILES, {})]
 
 
 def overflow_name(name: str | None, fmt) -> str:

@@ -13,7 +13,7 @@ from softnum.array import Array
 from softnum.custom import CustomFormat
 from softnum.formats import FixedFormat, format
 from softnum.modes import rounding_name
-from softnum.values import call_ufunc, check_codes, environment, random_words
+from softnum.values import call_ufunc, check_codes, environment, invalid_code, random_words
 
 __all__ = [
     "OPERATIONS", "absolute", "add", "classify", "compare", "convert", "copysign", "divide", "fma", "logb", "maximum",
@@ -39,9 +39,14 @@ _OPTIONS = """
     flush_results : {None, "before", "after"}
         Whether results that are tiny before rounding (Arm) or after it (x86) become zero, sign kept, with UNDERFLOW and
         INEXACT.
-    invalid : "raise" or "code0"
-        What to do where the result is NaN (or, in fixed point, infinite) and the format has no code for it: raise
-        ValueError, or deliver code 0 (and flag INVALID).
+    nan : {"canonical", "riscv", "arm_default", "x86", "arm"}
+        Which NaN is delivered. The first three are one rule: the format's canonical NaN. "x86": the first operand that
+        is NaN, made quiet, else the canonical one with its sign bit set; fma(inf, 0, quiet NaN) raises no flag. "arm":
+        the first signaling NaN, else the first NaN, fma's addend before its factors. A NaN keeps its sign and leading
+        fraction bits from one format to another.
+    invalid : "raise" or a number
+        What becomes of a result that is NaN (or, in fixed point, infinite) where the format has no code for it: a
+        ValueError, or this value of the format, with INVALID.
 """
 _RETURNS = """
     Returns
@@ -84,8 +89,8 @@ def _operands(name, operands, fmt):
 
 def _apply(
     name, operands, fmt, *, out_fmt=None, rounding="nearest_even", overflow=None, key=None, random_bits=None,
-    stochastic_bits=32, return_flags=False, tininess="after", flush_inputs=False, flush_results=None, invalid="raise",
-    extra=(), codes_out=True,
+    stochastic_bits=32, return_flags=False, tininess="after", flush_inputs=False, flush_results=None, nan="canonical",
+    invalid="raise", extra=(), codes_out=True,
 ):  # fmt: skip
     """The ufunc `name` over operands in their formats. extra: further (codes, format) that are no users' operands."""
     codes, formats, as_array = _operands(name, operands, fmt)
@@ -97,14 +102,15 @@ def _apply(
     out_fmt = format(out_fmt)
     if isinstance(out_fmt, CustomFormat):
         raise ValueError(f"{name}: the result cannot be of the value table {out_fmt}; decode and quantize instead")
-    if invalid not in ("raise", "code0"):
-        raise ValueError(f"invalid must be 'raise' or 'code0', got {invalid!r}")
     codes, formats = [*codes, *(c for c, _ in extra)], (*formats, *(f for _, f in extra))
-    env = environment(out_fmt, rounding, overflow, stochastic_bits, tininess, flush_inputs, flush_results)
+    env = environment(
+        out_fmt, rounding, overflow, stochastic_bits, tininess, flush_inputs, flush_results, nan,
+        invalid_code(invalid, out_fmt),
+    )  # fmt: skip
     stochastic = rounding_name(rounding).startswith("stochastic")
     words = random_words(stochastic, key, random_bits, np.broadcast_shapes(*(c.shape for c in codes)))
     result, flags = call_ufunc(
-        name, codes, formats, out_fmt, env, words, with_flags=return_flags, invalid=invalid if codes_out else "code0"
+        name, codes, formats, out_fmt, env, words, with_flags=return_flags, invalid=invalid if codes_out else 0
     )
     if as_array and codes_out:
         result = Array(result, out_fmt)

@@ -12,7 +12,7 @@ import numpy as np
 from softnum import _core, backend
 from softnum.custom import CustomFormat
 from softnum.formats import FixedFormat, format
-from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, overflow_name, rounding_name
+from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, nan_profile, overflow_name, rounding_name
 
 __all__ = ["decode", "encode", "quantize"]
 
@@ -24,9 +24,17 @@ _FLUSH = {None: 0, "before": 1, "after": 2}
 
 
 def environment(
-    fmt, rounding, overflow, stochastic_bits, tininess="after", flush_inputs=False, flush_results=None
+    fmt,
+    rounding,
+    overflow,
+    stochastic_bits,
+    tininess="after",
+    flush_inputs=False,
+    flush_results=None,
+    nan="canonical",
+    invalid_code=0,
 ) -> tuple[int, ...]:
-    """(rounding, overflow, tininess, r, flush inputs, flush results) as the core's numbers; ValueError for others."""
+    """The fields of sn_env (csrc/softnum/env.h), in their order, as the core's numbers; ValueError for others."""
     mode = rounding_name(rounding)
     rule = overflow_name(overflow, fmt)
     if tininess not in ("after", "before"):
@@ -38,7 +46,7 @@ def environment(
         raise ValueError(f"flush_results must be None, 'before' or 'after' rounding, got {flush_results!r}")
     return (
         ROUNDING_MODES[mode], OVERFLOW_RULES[rule], int(tininess == "before"), r,
-        int(bool(flush_inputs)), _FLUSH[flush_results],
+        int(bool(flush_inputs)), _FLUSH[flush_results], nan_profile(nan), invalid_code,
     )  # fmt: skip
 
 
@@ -72,6 +80,29 @@ def raise_if_invalid(flags: int, fmt, what: str) -> None:
     """ValueError if INVALID was raised for a format that has no NaN to say so."""
     if flags & Flags.INVALID and not fmt.has_nan:
         raise ValueError(f"{what}: the result is NaN or infinite, and {fmt} has no code for it")
+
+
+def invalid_code(invalid, fmt) -> int:
+    """The code that ``invalid=`` states, for a format without NaN; ValueError if it is no value of the format."""
+    if isinstance(invalid, str) and invalid == "raise":
+        return 0
+    if isinstance(invalid, str) or not isinstance(invalid, Real):
+        raise ValueError(f"invalid must be 'raise' or a number, got {invalid!r}")
+    return 0 if fmt.has_nan else exact_code(invalid, fmt, "invalid")
+
+
+def exact_code(value, fmt, what: str) -> int:
+    """The code of a number that must be a value of the format; ValueError if it is none."""
+    rule = "saturate" if fmt.kind == "fixed" else "infinity"
+    try:
+        code = _encode(value, fmt, "nearest_even", rule, None, None, 32)
+    except ValueError:
+        code = None
+    given = Fraction(value) if np.isfinite(value) else float(value)
+    found = None if code is None else _decode_objects(np.asarray(code), fmt).item()
+    if found is None or (found != given and not (given != given and found != found)):
+        raise ValueError(f"{what}={value!r} is no value of {fmt}")
+    return int(code)
 
 
 @lru_cache(maxsize=512)
@@ -128,7 +159,16 @@ def check_out(what: str, out, shape, dtype) -> None:
 
 
 def quantize(
-    x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32, out=None
+    x,
+    fmt,
+    *,
+    rounding="nearest_even",
+    overflow=None,
+    key=None,
+    random_bits=None,
+    stochastic_bits=32,
+    invalid="raise",
+    out=None,
 ) -> np.ndarray:
     """Round values to a format and return values.
 
@@ -150,6 +190,8 @@ def quantize(
         The random words themselves, broadcast to x's shape; the low `stochastic_bits` bits count.
     stochastic_bits : int
         r, from 1 to 32.
+    invalid : "raise" or a number
+        What a NaN (in fixed point, an infinity too) becomes where the format has no code for it: an error, or this value.
     out : ndarray, optional
         Where to put the result: x's shape and dtype. May be x.
 
@@ -161,7 +203,8 @@ def quantize(
     Raises
     ------
     ValueError
-        If a NaN (or, in fixed point, an infinity) has no code, or a result is no value of x's float type.
+        If a NaN (or, in fixed point, an infinity) has no code and no value is stated for it, or a result is no value of
+        x's float type.
 
     Notes
     -----
@@ -179,16 +222,16 @@ def quantize(
     if backend.is_device_array(x):
         return backend.quantize(
             x, fmt, rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
-            stochastic_bits=stochastic_bits, out=out,
+            stochastic_bits=stochastic_bits, invalid=invalid, out=out,
         )  # fmt: skip
     with _core.PlainEnvironment():
-        return _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, out)
+        return _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, out)
 
 
-def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, out):
+def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, out):
     fmt = format(fmt)
     x = float_array(x, "quantize")
-    env = environment(fmt, rounding, overflow, stochastic_bits)
+    env = environment(fmt, rounding, overflow, stochastic_bits, invalid_code=invalid_code(invalid, fmt))
     stochastic = rounding_name(rounding).startswith("stochastic")
     check_out("quantize", out, x.shape, x.dtype)
     if isinstance(fmt, CustomFormat):
@@ -199,11 +242,10 @@ def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, out
         out[...] = result
         return out
     quantizer = _quantizer(fmt, env, 8 * x.dtype.itemsize)
+    may_fail = not fmt.has_nan and isinstance(invalid, str)
     if quantizer.ok:
-        return _quantize_fast(x, fmt, quantizer, stochastic, key, random_bits, out)
-    codes = encode(
-        x, fmt, rounding=rounding, overflow=overflow, key=key, random_bits=random_bits, stochastic_bits=stochastic_bits
-    )
+        return _quantize_fast(x, fmt, quantizer, stochastic, key, random_bits, may_fail, out)
+    codes = _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid)
     result = decode(codes, fmt, dtype=x.dtype)
     if out is None:
         return result
@@ -211,10 +253,10 @@ def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, out
     return out
 
 
-def _quantize_fast(x, fmt, quantizer, stochastic, key, random_bits, out):
+def _quantize_fast(x, fmt, quantizer, stochastic, key, random_bits, may_fail, out):
     source = np.ascontiguousarray(x)
     # in place only where no element can fail half-way, and where reading never lags behind writing
-    in_place = out is not None and out.flags.c_contiguous and out.flags.aligned and out.dtype.isnative and fmt.has_nan
+    in_place = out is not None and out.flags.c_contiguous and out.flags.aligned and out.dtype.isnative and not may_fail
     if in_place and np.may_share_memory(out, source) and out.ctypes.data != source.ctypes.data:
         in_place = False
     target = out if in_place else np.empty_like(source)
@@ -224,7 +266,7 @@ def _quantize_fast(x, fmt, quantizer, stochastic, key, random_bits, out):
             words_key = _core.philox_key(*seed_and_stream(key), 0)
         else:
             words = np.ascontiguousarray(random_words(True, key, random_bits, x.shape))
-    if quantizer(source, target, words, words_key):
+    if quantizer(source, target, words, words_key) and may_fail:
         what = "NaN or infinite" if fmt.kind == "fixed" else "NaN"
         raise ValueError(f"quantize: a value is {what}, and {fmt} has no code for it")
     if in_place:
@@ -237,7 +279,7 @@ def _quantize_fast(x, fmt, quantizer, stochastic, key, random_bits, out):
 
 
 def encode(
-    x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32
+    x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32, invalid="raise"
 ) -> np.ndarray:
     """Round values to a format and return codes.
 
@@ -246,7 +288,7 @@ def encode(
     x : array_like, any shape
         float16, float32, float64, integers, objects (int, float, Fraction), or text: decimal ("0.1"), a ratio ("1/3"),
         hexadecimal ("0x1.8p3"), "inf", "nan". Each is taken exactly.
-    fmt, rounding, overflow, key, random_bits, stochastic_bits
+    fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid
         As in `quantize`.
 
     Returns
@@ -257,7 +299,7 @@ def encode(
     Raises
     ------
     ValueError
-        If a NaN (or, in fixed point, an infinity) has no code in the format.
+        If a NaN (or, in fixed point, an infinity) has no code in the format and no value is stated for it.
     TypeError
         If an object is not a real number.
 
@@ -271,13 +313,13 @@ def encode(
     array(43, dtype=uint8)
     """
     with _core.PlainEnvironment():
-        return _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits)
+        return _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid)
 
 
-def _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits):
+def _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid="raise"):
     fmt = format(fmt)
     x = native(x)
-    env = environment(fmt, rounding, overflow, stochastic_bits)
+    env = environment(fmt, rounding, overflow, stochastic_bits, invalid_code=invalid_code(invalid, fmt))
     stochastic = rounding_name(rounding).startswith("stochastic")
     words = random_words(stochastic, key, random_bits, x.shape)
     if isinstance(fmt, CustomFormat):
@@ -285,7 +327,7 @@ def _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits):
     if x.dtype.kind == "U":
         x = _numbers_of(x)
     if x.dtype.kind == "O" or (x.dtype.kind == "f" and x.dtype not in _BINARY):
-        return _encode_objects(x, fmt, env, words)
+        return _encode_objects(x, fmt, env, words, invalid)
     if x.dtype.kind == "b":
         x = x.astype(np.uint8)
     if x.dtype.kind == "f":
@@ -295,7 +337,7 @@ def _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits):
     else:
         raise TypeError(f"encode takes numbers, got an array of {x.dtype}")
     codes = np.ascontiguousarray(x).view(source.storage_dtype).reshape(x.shape)
-    return call_ufunc("convert", (codes,), (source,), fmt, env, words, what="encode")[0]
+    return call_ufunc("convert", (codes,), (source,), fmt, env, words, what="encode", invalid=invalid)[0]
 
 
 _HEXADECIMAL = re.compile(r"([+-]?)0x([0-9a-f]*)(?:\.([0-9a-f]*))?(?:p([+-]?[0-9]+))?", re.IGNORECASE)
@@ -348,7 +390,7 @@ def _as_exact(value, fmt, wrap) -> tuple[int, int, int, int]:
     return sign, significand >> excess, excess - shift, sticky
 
 
-def _encode_objects(x, fmt, env, words):
+def _encode_objects(x, fmt, env, words, invalid):
     wrap = env[1] == OVERFLOW_RULES["wrap"]
     out = np.empty(x.shape, fmt.storage_dtype)
     words = np.broadcast_to(words, x.shape)
@@ -362,12 +404,12 @@ def _encode_objects(x, fmt, env, words):
                 env,
                 words[index],
                 what="encode",
+                invalid=invalid,
             )[0]
             continue
         code, flags = _core.round_exact(*_as_exact(value, fmt, wrap), fmt, env, int(words[index]))
-        raise_if_invalid(
-            flags, fmt, "encode"
-        )  # without the value: its repr can be long, and is refused past 4300 digits
+        if isinstance(invalid, str):  # the value is not named: its repr can be long, and is refused past 4300 digits
+            raise_if_invalid(flags, fmt, "encode")
         out[index] = code
     return out
 
@@ -402,7 +444,7 @@ def _decode_objects(codes, fmt) -> np.ndarray:
     distinct, where = np.unique(codes, return_inverse=True)
     values = np.empty(distinct.shape, object)
     values[...] = [value(code) for code in distinct.tolist()]
-    return values[where].reshape(codes.shape)
+    return values[where.ravel()].reshape(codes.shape)
 
 
 def decode(codes, fmt, dtype=np.float64) -> np.ndarray:
@@ -456,14 +498,17 @@ def _decode(codes, fmt, dtype):
 def call_ufunc(
     name, codes, formats, out_fmt, env, words, *, with_flags=False, what=None, invalid="raise", **ufunc_args
 ):
-    """Run an operation's ufunc on code arrays: (codes, flags or None). Raises where a result has no code."""
+    """Run an operation's ufunc on code arrays: (codes, flags or None).
+
+    Raises where a result has no code, if invalid is "raise"; else env states the code.
+    """
     handle = _core.intern_context(name, formats, out_fmt, env)
     width = np.result_type(out_fmt.storage_dtype, *(f.storage_dtype for f in formats))
     codes = [np.asarray(c) if c.dtype == width else c.astype(width) for c in codes]
     need_flags = with_flags or not out_fmt.has_nan
     if need_flags:
         result, flags = _core.UFUNCS_FLAGS[name](*codes, words, handle, **ufunc_args)
-        if invalid == "raise" and not out_fmt.has_nan:
+        if isinstance(invalid, str) and not out_fmt.has_nan:
             raise_if_invalid(int(np.bitwise_or.reduce(flags, axis=None)), out_fmt, what or name)
     else:
         two_8_bit = len(codes) == 2 and width.itemsize == 1 and env[0] < ROUNDING_MODES["stochastic"]

@@ -2,7 +2,7 @@
  *
  * Contract of all: a code is read modulo 2^bits of its format; the result is the code of the exactly rounded result in
  * fo; exceptions are OR-ed into *flags; random feeds the stochastic modes. Nothing can fail: an operation without a
- * meaningful result delivers fo's NaN and INVALID (code 0 and INVALID where fo has no NaN). */
+ * meaningful result delivers fo's NaN and INVALID (specialize.h). */
 #ifndef SOFTNUM_ARITH_H
 #define SOFTNUM_ARITH_H
 
@@ -91,7 +91,7 @@ SN_FN sn_exact sn_product(const sn_number *a, const sn_number *b) {
 SN_FN sn_u64 sn_convert(const sn_format *fa, sn_u64 a, const sn_format *fo, const sn_env *env, sn_u32 random,
                         sn_u32 *flags) {
     sn_number x = sn_read(fa, env, a);
-    if (x.kind >= SN_QUIET_NAN) return sn_propagate_nan(fo, x.kind == SN_SIGNALING_NAN, flags);
+    if (x.kind >= SN_QUIET_NAN) return sn_propagate_nan(fo, env, &x, flags);
     if (x.kind == SN_INF) return sn_inf_result(fo, env, x.sign, flags);
     sn_exact e = sn_exact_of(&x);
     return sn_round_pack(fo, env, &e, random, flags);
@@ -101,7 +101,7 @@ SN_FN sn_u64 sn_convert(const sn_format *fa, sn_u64 a, const sn_format *fo, cons
 SN_FN sn_u64 sn_add_numbers(sn_exact x, sn_i32 x_is_inf, const sn_number *y, const sn_format *fo, const sn_env *env,
                             sn_u32 random, sn_u32 *flags) {
     if (x_is_inf) {
-        if (y->kind == SN_INF && x.sign != y->sign) return sn_invalid_result(fo, flags);
+        if (y->kind == SN_INF && x.sign != y->sign) return sn_invalid_result(fo, env, flags);
         return sn_inf_result(fo, env, x.sign, flags);
     }
     if (y->kind == SN_INF) return sn_inf_result(fo, env, y->sign, flags);
@@ -115,7 +115,7 @@ SN_FN sn_u64 sn_add_numbers(sn_exact x, sn_i32 x_is_inf, const sn_number *y, con
 
 SN_FN sn_u64 sn_add_operands(const sn_number *x, const sn_number *y, const sn_format *fo, const sn_env *env,
                              sn_u32 random, sn_u32 *flags) {
-    if (x->kind >= SN_QUIET_NAN || y->kind >= SN_QUIET_NAN) return sn_propagate_nans(fo, x, y, flags);
+    if (x->kind >= SN_QUIET_NAN || y->kind >= SN_QUIET_NAN) return sn_propagate_nans(fo, env, x, y, flags);
     return sn_add_numbers(sn_exact_of(x), x->kind == SN_INF, y, fo, env, random, flags);
 }
 
@@ -135,9 +135,9 @@ SN_FN sn_u64 sn_subtract(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_
 SN_FN sn_u64 sn_multiply(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_u64 b, const sn_format *fo,
                          const sn_env *env, sn_u32 random, sn_u32 *flags) {
     sn_number x = sn_read(fa, env, a), y = sn_read(fb, env, b);
-    if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN) return sn_propagate_nans(fo, &x, &y, flags);
+    if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN) return sn_propagate_nans(fo, env, &x, &y, flags);
     if (x.kind == SN_INF || y.kind == SN_INF) {
-        if (x.kind == SN_ZERO || y.kind == SN_ZERO) return sn_invalid_result(fo, flags);
+        if (x.kind == SN_ZERO || y.kind == SN_ZERO) return sn_invalid_result(fo, env, flags);
         return sn_inf_result(fo, env, x.sign ^ y.sign, flags);
     }
     sn_exact e = sn_product(&x, &y);
@@ -148,12 +148,16 @@ SN_FN sn_u64 sn_multiply(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_
 SN_FN sn_u64 sn_fma(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_u64 b, const sn_format *fc, sn_u64 c,
                     const sn_format *fo, const sn_env *env, sn_u32 random, sn_u32 *flags) {
     sn_number x = sn_read(fa, env, a), y = sn_read(fb, env, b), z = sn_read(fc, env, c);
-    sn_i32 signaling = x.kind == SN_SIGNALING_NAN || y.kind == SN_SIGNALING_NAN || z.kind == SN_SIGNALING_NAN;
-    if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN) return sn_propagate_nan(fo, signaling, flags);
     sn_i32 inf = x.kind == SN_INF || y.kind == SN_INF;
-    if (inf && (x.kind == SN_ZERO || y.kind == SN_ZERO))
-        return sn_invalid_result(fo, flags); /* also for c NaN: 7.2 d */
-    if (z.kind >= SN_QUIET_NAN) return sn_propagate_nan(fo, signaling, flags);
+    sn_i32 invalid = inf && (x.kind == SN_ZERO || y.kind == SN_ZERO);
+    if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN || z.kind >= SN_QUIET_NAN) {
+        if (invalid && z.kind == SN_QUIET_NAN && env->nan != SN_NAN_X86) return sn_invalid_result(fo, env, flags);
+        if (x.kind == SN_SIGNALING_NAN || y.kind == SN_SIGNALING_NAN || z.kind == SN_SIGNALING_NAN)
+            sn_raise(fo, SN_INVALID, flags);
+        if (env->nan == SN_NAN_ARM) return sn_quiet(fo, env, sn_chosen_nan(env, &z, sn_chosen_nan(env, &x, &y)), flags);
+        return sn_quiet(fo, env, sn_chosen_nan(env, sn_chosen_nan(env, &x, &y), &z), flags);
+    }
+    if (invalid) return sn_invalid_result(fo, env, flags);
     return sn_add_numbers(sn_product(&x, &y), inf, &z, fo, env, random, flags);
 }
 

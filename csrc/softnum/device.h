@@ -23,7 +23,7 @@ enum { SN_NO_CODE = 1, SN_NOT_EXACT = 2 };
 
 /* The bits in a carrier of what a code stands for. *status gets SN_NOT_EXACT if the carrier lacks the value. */
 SN_FN sn_u64 sn_carrier_of(const sn_format *f, sn_u64 code, const sn_format *carrier, sn_u32 *status) {
-    const sn_env env = {SN_NEAREST_EVEN, SN_OVERFLOW_INFINITY, SN_TININESS_AFTER, 32, 0, 0};
+    const sn_env env = {SN_NEAREST_EVEN, SN_OVERFLOW_INFINITY, SN_TININESS_AFTER, 32, 0, 0, SN_NAN_CANONICAL, 0};
     sn_u32 flags = 0;
     sn_u64 bits = sn_convert(f, code, carrier, &env, 0, &flags);
     if (flags & ~(sn_u32)SN_INVALID) *status |= SN_NOT_EXACT; /* a signaling NaN is a value too */
@@ -48,6 +48,8 @@ SN_FN sn_u64 sn_carrier_code(const sn_format *carrier, sn_u64 bits, const sn_for
                         SN_TININESS_AFTER,
                         32,
                         0,
+                        0,
+                        SN_NAN_CANONICAL,
                         0};
     sn_u32 flags = 0, inexact = 0;
     sn_u64 code = sn_convert(carrier, bits, f, &env, 0, &flags);

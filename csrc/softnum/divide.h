@@ -61,7 +61,7 @@ SN_FN sn_exact sn_root(const sn_format *f, const sn_env *env, const sn_number *x
     sn_u64 top = x->sig << (64 - length);
     sn_u128 radicand = exp & 1 ? sn_u128_make(top >> 1, top << 63) : sn_u128_make(top, 0);
     exp = (exp & 1 ? exp + 1 : exp) - 64; /* even: the root of radicand * 2^exp, of 64 bits before the point */
-    sn_i32 digits = f->mantissa_bits + 3 + (sn_is_stochastic(env) ? 32 : 0);
+    sn_i32 digits = f->mantissa_bits + 3 + (sn_is_stochastic(env) ? 33 : 0);
     if (f->kind == SN_FIXED) digits += exp / 2 + 64;
     digits = digits < 2 ? 2 : digits > 126 ? 126 : digits;
     sn_exact root = sn_exact_make(0, sn_u128_make(0, 0), exp / 2 + 64 - digits);
@@ -95,9 +95,10 @@ SN_FN sn_exact sn_root(const sn_format *f, const sn_env *env, const sn_number *x
 SN_FN sn_u64 sn_divide(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_u64 b, const sn_format *fo,
                        const sn_env *env, sn_u32 random, sn_u32 *flags) {
     sn_number x = sn_read(fa, env, a), y = sn_read(fb, env, b);
-    if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN) return sn_propagate_nans(fo, &x, &y, flags);
-    if (x.kind == y.kind && x.kind != SN_FINITE) return sn_invalid_result(fo, flags); /* 0/0, inf/inf: 7.2 e */
-    if (y.kind == SN_ZERO && x.kind == SN_FINITE) *flags |= SN_DIVIDE_BY_ZERO;        /* 7.3 */
+    if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN) return sn_propagate_nans(fo, env, &x, &y, flags);
+    if (fo->p3109 && y.kind == SN_ZERO) return sn_invalid_result(fo, env, flags);
+    if (x.kind == y.kind && x.kind != SN_FINITE) return sn_invalid_result(fo, env, flags); /* 0/0, inf/inf: 7.2 e */
+    if (y.kind == SN_ZERO && x.kind == SN_FINITE) sn_raise(fo, SN_DIVIDE_BY_ZERO, flags);  /* 7.3 */
     if (x.kind == SN_INF || y.kind == SN_ZERO) return sn_inf_result(fo, env, x.sign ^ y.sign, flags);
     sn_exact q = sn_exact_make(x.sign ^ y.sign, sn_u128_make(0, 0), 0);
     if (x.kind == SN_FINITE && y.kind == SN_FINITE) q = sn_quotient(fo, &x, &y);
@@ -107,8 +108,8 @@ SN_FN sn_u64 sn_divide(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_u6
 SN_FN sn_u64 sn_sqrt(const sn_format *fa, sn_u64 a, const sn_format *fo, const sn_env *env, sn_u32 random,
                      sn_u32 *flags) {
     sn_number x = sn_read(fa, env, a);
-    if (x.kind >= SN_QUIET_NAN) return sn_propagate_nan(fo, x.kind == SN_SIGNALING_NAN, flags);
-    if (x.sign && x.kind != SN_ZERO) return sn_invalid_result(fo, flags);
+    if (x.kind >= SN_QUIET_NAN) return sn_propagate_nan(fo, env, &x, flags);
+    if (x.sign && x.kind != SN_ZERO) return sn_invalid_result(fo, env, flags);
     if (x.kind == SN_INF) return sn_inf_result(fo, env, 0, flags);
     sn_exact r = x.kind == SN_ZERO ? sn_exact_of(&x) : sn_root(fo, env, &x);
     return sn_round_pack(fo, env, &r, random, flags);
@@ -119,8 +120,8 @@ SN_FN sn_u64 sn_sqrt(const sn_format *fa, sn_u64 a, const sn_format *fo, const s
 SN_FN sn_u64 sn_remainder(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_u64 b, const sn_format *fo,
                           const sn_env *env, sn_u32 random, sn_u32 *flags) {
     sn_number x = sn_read(fa, env, a), y = sn_read(fb, env, b);
-    if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN) return sn_propagate_nans(fo, &x, &y, flags);
-    if (x.kind == SN_INF || y.kind == SN_ZERO) return sn_invalid_result(fo, flags);
+    if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN) return sn_propagate_nans(fo, env, &x, &y, flags);
+    if (x.kind == SN_INF || y.kind == SN_ZERO) return sn_invalid_result(fo, env, flags);
     sn_exact r = sn_exact_of(&x);
     if (x.kind == SN_FINITE && y.kind == SN_FINITE &&
         x.exp + sn_bit_length(x.sig) + 1 >= y.exp + sn_bit_length(y.sig)) { /* else |x| < |y| / 2 */

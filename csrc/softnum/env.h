@@ -18,7 +18,10 @@ enum {
     SN_TO_ODD = 9,
     SN_STOCHASTIC = 10,
     SN_STOCHASTIC_FLOOR = 11,
-    SN_ROUNDING_MODES = 12
+    SN_STOCHASTIC_FAST = 12,
+    SN_STOCHASTIC_EVEN = 13,
+    SN_STOCHASTIC_ODD = 14,
+    SN_ROUNDING_MODES = 15
 };
 
 enum { SN_OVERFLOW_INFINITY = 0, SN_OVERFLOW_SATURATE = 1, SN_OVERFLOW_SATURATE_FINITE = 2, SN_OVERFLOW_WRAP = 3 };
@@ -28,6 +31,9 @@ enum { SN_TININESS_AFTER = 0, SN_TININESS_BEFORE = 1 };
 /* Tiny before rounding (Arm), or after rounding with unbounded exponent (x86). */
 enum { SN_FLUSH_NONE = 0, SN_FLUSH_BEFORE = 1, SN_FLUSH_AFTER = 2 };
 
+/* Which NaN an operation delivers: specialize.h. */
+enum { SN_NAN_CANONICAL = 0, SN_NAN_X86 = 1, SN_NAN_ARM = 2, SN_NAN_PROFILES = 3 };
+
 /* IEEE 754-2019 clause 7 */
 enum { SN_INEXACT = 1, SN_UNDERFLOW = 2, SN_FLAG_OVERFLOW = 4, SN_DIVIDE_BY_ZERO = 8, SN_INVALID = 16 };
 
@@ -35,9 +41,11 @@ typedef struct {
     sn_i32 rounding;        /* SN_NEAREST_EVEN ... */
     sn_i32 overflow;        /* SN_OVERFLOW_* */
     sn_i32 tininess;        /* SN_TININESS_* */
-    sn_i32 stochastic_bits; /* r, 1..32, for the two stochastic modes */
+    sn_i32 stochastic_bits; /* r, 1..32, for the stochastic modes */
     sn_i32 flush_inputs;    /* subnormal operands read as zero, sign kept */
     sn_i32 flush_results;   /* SN_FLUSH_*: results that are tiny become zero, sign kept */
+    sn_i32 nan;             /* SN_NAN_* */
+    sn_u64 invalid_code;    /* what stands for a NaN where the format has none, with INVALID */
 } sn_env;
 
 #endif

@@ -22,15 +22,20 @@ typedef struct {
     sn_u64 nan_code;                      /* the canonical NaN, a whole code */
     sn_u64 magnitude_mask, sign_mask;     /* of a code; sign_mask 0 if unsigned */
     sn_i32 saturating;                    /* what is too large becomes the largest value, never NaN */
+    sn_i32 p3109;                         /* an IEEE P3109 format: its results raise no flags, and x / 0 is NaN */
 } sn_format;
 
 enum { SN_ZERO = 0, SN_FINITE = 1, SN_INF = 2, SN_QUIET_NAN = 3, SN_SIGNALING_NAN = 4 };
 
-/* A decoded code: (-1)^sign * sig * 2^exp where kind is SN_FINITE (sig not 0). */
+/* A decoded code: (-1)^sign * sig * 2^exp where kind is SN_FINITE (sig not 0). Of a NaN, sig is the fraction, its quiet
+ * bit at the top; the quiet bit alone where a format has one NaN for each sign, or one. */
 typedef struct {
     sn_i32 kind, sign, exp;
     sn_u64 sig;
 } sn_number;
+
+/* Whether the NaNs of the format have one magnitude: no payload. */
+SN_FN sn_i32 sn_one_nan(const sn_format *f) { return f->nan_is_negative_zero || f->nan_first == f->magnitude_mask; }
 
 /* What a code of the format stands for. Bits of the code above the format's width are ignored. */
 SN_FN sn_number sn_unpack(const sn_format *f, sn_u64 code) {
@@ -49,6 +54,8 @@ SN_FN sn_number sn_unpack(const sn_format *f, sn_u64 code) {
     n.sig = 0;
     if (f->has_nan && (f->nan_is_negative_zero ? (magnitude == 0 && n.sign) : magnitude >= f->nan_first)) {
         n.kind = (f->quiet_bit && !(code & f->quiet_bit)) ? SN_SIGNALING_NAN : SN_QUIET_NAN;
+        n.sig = sn_one_nan(f) ? (sn_u64)1 << 63 : magnitude << (64 - f->mantissa_bits);
+        if (f->nan_is_negative_zero) n.sign = 0;
         return n;
     }
     if (f->has_inf && magnitude == f->inf_code) {

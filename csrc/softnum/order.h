@@ -30,7 +30,8 @@ SN_FN sn_u64 sn_compare(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_u
                         sn_i32 signaling, sn_u32 *flags) {
     sn_number x = sn_read(fa, env, a), y = sn_read(fb, env, b);
     if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN) {
-        if (signaling || x.kind == SN_SIGNALING_NAN || y.kind == SN_SIGNALING_NAN) *flags |= SN_INVALID;
+        if (signaling || x.kind == SN_SIGNALING_NAN || y.kind == SN_SIGNALING_NAN)
+            sn_raise(fa->p3109 ? fb : fa, SN_INVALID, flags);
         return SN_UNORDERED;
     }
     return (sn_u64)sn_compare_numbers(&x, &y);
@@ -41,8 +42,8 @@ SN_FN sn_u64 sn_extremum(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_
                          const sn_env *env, sn_i32 maximum, sn_i32 number, sn_u32 random, sn_u32 *flags) {
     sn_number x = sn_read(fa, env, a), y = sn_read(fb, env, b);
     sn_i32 nan_x = x.kind >= SN_QUIET_NAN, nan_y = y.kind >= SN_QUIET_NAN;
-    if ((nan_x || nan_y) && (!number || (nan_x && nan_y))) return sn_propagate_nans(fo, &x, &y, flags);
-    if (x.kind == SN_SIGNALING_NAN || y.kind == SN_SIGNALING_NAN) *flags |= SN_INVALID;
+    if ((nan_x || nan_y) && (!number || (nan_x && nan_y))) return sn_propagate_nans(fo, env, &x, &y, flags);
+    if (x.kind == SN_SIGNALING_NAN || y.kind == SN_SIGNALING_NAN) sn_raise(fo, SN_INVALID, flags);
     sn_i32 first = nan_y;
     if (!nan_x && !nan_y) {
         sn_i32 order = sn_compare_numbers(&x, &y);
@@ -57,9 +58,9 @@ SN_FN sn_u64 sn_extremum(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_
 
 /* IEEE 754-2019 5.10, for codes of one format: whether a comes before b or means the same. -NaN < -inf < ... < +inf <
  * +NaN, -0 < +0; among NaNs of one sign the signaling lie nearer to the numbers, then the payload counts. The NaN in
- * -0's code comes first. */
+ * -0's code, and P3109's, come first. */
 SN_FN sn_u64 sn_total_order(const sn_format *f, sn_u64 a, sn_u64 b) {
-    if (f->kind == SN_FIXED || f->nan_is_negative_zero) {
+    if (f->kind == SN_FIXED || f->nan_is_negative_zero || f->p3109) {
         sn_number x = sn_unpack(f, a), y = sn_unpack(f, b);
         if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN) return x.kind >= SN_QUIET_NAN;
         return sn_compare_numbers(&x, &y) != SN_GREATER;
@@ -98,9 +99,9 @@ SN_FN sn_u64 sn_least_magnitude(const sn_format *f) {
 
 /* IEEE 754-2019 5.3.1, in the operand's own format: the neighbour above (down: below). The largest value of a format
  * without infinities, and every bound of fixed point, is its own neighbour. */
-SN_FN sn_u64 sn_next(const sn_format *f, sn_u64 code, sn_i32 down, sn_u32 *flags) {
+SN_FN sn_u64 sn_next(const sn_format *f, sn_u64 code, sn_i32 down, const sn_env *env, sn_u32 *flags) {
     sn_number x = sn_unpack(f, code);
-    if (x.kind >= SN_QUIET_NAN) return sn_propagate_nan(f, x.kind == SN_SIGNALING_NAN, flags);
+    if (x.kind >= SN_QUIET_NAN) return sn_propagate_nan(f, env, &x, flags);
     code &= f->magnitude_mask | f->sign_mask;
     if (f->kind == SN_FIXED) {
         sn_u64 mask = f->magnitude_mask | f->sign_mask, bound = down ? f->sign_mask : f->max_code;
@@ -125,8 +126,8 @@ SN_FN sn_u64 sn_next(const sn_format *f, sn_u64 code, sn_i32 down, sn_u32 *flags
 SN_FN sn_i32 sn_sign(const sn_format *f, sn_u64 code) { return sn_unpack(f, code).sign; }
 
 /* IEEE 754-2019 5.5.1: the sign bit alone, no flags, NaNs included. set: the sign to give. The NaN in -0's code, and a
- * zero that has no -0, stay. A negative result in an unsigned float is NaN; fixed point is negated, and may overflow.
- */
+ * zero that has no -0, stay. A negative result in an unsigned float is 0, or NaN where there is none; fixed point is
+ * negated, and may overflow. */
 SN_FN sn_u64 sn_set_sign(const sn_format *f, sn_u64 code, sn_i32 set, const sn_env *env, sn_u32 random, sn_u32 *flags) {
     sn_number x = sn_unpack(f, code);
     code &= f->magnitude_mask | f->sign_mask;
@@ -139,7 +140,7 @@ SN_FN sn_u64 sn_set_sign(const sn_format *f, sn_u64 code, sn_i32 set, const sn_e
         if (f->nan_is_negative_zero || !f->is_signed) return code;
         return (code & f->magnitude_mask) | (set ? f->sign_mask : 0);
     }
-    if (!f->is_signed) return set && x.kind != SN_ZERO ? sn_invalid_result(f, flags) : code;
+    if (set && !f->has_zero) return sn_invalid_result(f, env, flags);
     return sn_with_sign(f, code & f->magnitude_mask, set);
 }
 
@@ -148,7 +149,7 @@ SN_FN sn_u64 sn_scalb(const sn_format *fa, sn_u64 a, sn_i64 n, const sn_format *
                       sn_u32 *flags) {
     const sn_i64 far = (sn_i64)1 << 20;
     sn_number x = sn_read(fa, env, a);
-    if (x.kind >= SN_QUIET_NAN) return sn_propagate_nan(fo, x.kind == SN_SIGNALING_NAN, flags);
+    if (x.kind >= SN_QUIET_NAN) return sn_propagate_nan(fo, env, &x, flags);
     if (x.kind == SN_INF) return sn_inf_result(fo, env, x.sign, flags);
     sn_exact e = sn_exact_of(&x);
     e.exp += (sn_i32)(n < -far ? -far : n > far ? far : n);
@@ -159,8 +160,8 @@ SN_FN sn_u64 sn_scalb(const sn_format *fa, sn_u64 a, sn_i64 n, const sn_format *
 SN_FN sn_u64 sn_logb(const sn_format *fa, sn_u64 a, const sn_format *fo, const sn_env *env, sn_u32 random,
                      sn_u32 *flags) {
     sn_number x = sn_read(fa, env, a);
-    if (x.kind >= SN_QUIET_NAN) return sn_propagate_nan(fo, x.kind == SN_SIGNALING_NAN, flags);
-    if (x.kind == SN_ZERO) *flags |= SN_DIVIDE_BY_ZERO;
+    if (x.kind >= SN_QUIET_NAN) return sn_propagate_nan(fo, env, &x, flags);
+    if (x.kind == SN_ZERO) sn_raise(fo, SN_DIVIDE_BY_ZERO, flags);
     if (x.kind != SN_FINITE) return sn_inf_result(fo, env, x.kind == SN_ZERO, flags);
     sn_i32 e = x.exp + sn_bit_length(x.sig) - 1;
     sn_exact value = sn_exact_make(e < 0, sn_u128_make(0, (sn_u64)(e < 0 ? -e : e)), 0);
@@ -171,11 +172,32 @@ SN_FN sn_u64 sn_logb(const sn_format *fa, sn_u64 a, const sn_format *fo, const s
 SN_FN sn_u64 sn_round_to_integral(const sn_format *fa, sn_u64 a, const sn_format *fo, const sn_env *env, sn_u32 random,
                                   sn_u32 *flags) {
     sn_number x = sn_read(fa, env, a);
-    if (x.kind >= SN_QUIET_NAN) return sn_propagate_nan(fo, x.kind == SN_SIGNALING_NAN, flags);
+    if (x.kind >= SN_QUIET_NAN) return sn_propagate_nan(fo, env, &x, flags);
     if (x.kind == SN_INF) return sn_inf_result(fo, env, x.sign, flags);
     sn_exact e = sn_exact_of(&x);
-    if (x.exp < 0) e = sn_to_integer(&e, env, random, flags);
+    if (x.exp < 0) e = sn_to_integer(fo, &e, env, random, flags);
     return sn_round_pack(fo, env, &e, random, flags);
+}
+
+/* IEEE 754-2019 5.8: x as an integer, fo being a fixed-point format without fraction. What has no integer there raises
+ * INVALID alone: a NaN becomes env->invalid_code, and so does what is out of range, unless env->overflow saturates. */
+SN_FN sn_u64 sn_convert_to_integer(const sn_format *fa, sn_u64 a, const sn_format *fo, const sn_env *env, sn_u32 random,
+                                   sn_u32 *flags) {
+    sn_number x = sn_read(fa, env, a);
+    if (x.kind >= SN_QUIET_NAN) return sn_invalid_result(fo, env, flags);
+    sn_exact e = sn_exact_of(&x);
+    sn_u32 inexact = 0;
+    if (x.exp < 0) e = sn_to_integer(fo, &e, env, random, &inexact);
+    sn_u64 limit = x.sign ? fo->sign_mask : fo->max_code;
+    if (x.kind != SN_INF && e.exp + sn_u128_bit_length(e.sig) <= 64) {
+        sn_u64 magnitude = sn_u128_shl(e.sig, e.exp).lo;
+        if (magnitude <= limit) {
+            sn_raise(fo, inexact, flags);
+            return (x.sign ? 0 - magnitude : magnitude) & (fo->magnitude_mask | fo->sign_mask);
+        }
+    }
+    sn_raise(fo, SN_INVALID, flags);
+    return env->overflow == SN_OVERFLOW_SATURATE ? limit : env->invalid_code;
 }
 
 #endif

@@ -12,10 +12,9 @@ typedef struct {
     sn_i32 exp, sign, sticky, modular;
 } sn_exact;
 
-/* A magnitude in units of 2^q: its floor modulo 2^64, the first 32 bits of its fraction, and whether more follow. */
+/* A magnitude in units of 2^q: its floor modulo 2^64, the first 64 bits of its fraction, and whether more follow. */
 typedef struct {
-    sn_u64 floor;
-    sn_u32 fraction;
+    sn_u64 floor, fraction;
     sn_i32 sticky;
 } sn_cut;
 
@@ -29,11 +28,11 @@ SN_FN sn_cut sn_cut_at(const sn_exact *x, sn_i32 q) {
         return c;
     }
     c.floor = sn_u128_shr(x->sig, shift).lo;
-    if (shift >= 32) {
-        c.fraction = (sn_u32)sn_u128_shr(x->sig, shift - 32).lo;
-        c.sticky |= sn_u128_low_bits(x->sig, shift - 32);
+    if (shift >= 64) {
+        c.fraction = sn_u128_shr(x->sig, shift - 64).lo;
+        c.sticky |= sn_u128_low_bits(x->sig, shift - 64);
     } else {
-        c.fraction = (sn_u32)(x->sig.lo << (32 - shift));
+        c.fraction = x->sig.lo << (64 - shift);
     }
     return c;
 }
@@ -48,7 +47,7 @@ SN_FN sn_cut sn_cut_in_gap(const sn_exact *x, const sn_format *f) {
     c.floor = 0;
     c.fraction = 0;
     c.sticky = x->sticky | sn_u128_low_bits(x->sig, -shift);
-    for (sn_i32 i = 0; i < 32; i++) {
+    for (sn_i32 i = 0; i < 64; i++) {
         rest = sn_u128_shl(rest, 1);
         c.fraction <<= 1;
         if (!sn_u128_less(rest, gap)) {
@@ -60,9 +59,29 @@ SN_FN sn_cut sn_cut_in_gap(const sn_exact *x, const sn_format *f) {
     return c;
 }
 
+SN_FN sn_i32 sn_is_stochastic(const sn_env *env) { return env->rounding >= SN_STOCHASTIC; }
+
+/* Stochastic rounding: whether r random bits, added to r bits t of the fraction, carry. The modes differ in what
+ * becomes of the bits below t: cut off, or (gfloat's kinds) rounded into t with ties up, to even, or to odd. */
+SN_FN sn_i32 sn_carries(const sn_env *env, sn_cut c, sn_i32 sign, sn_u32 random) {
+    const sn_u64 half = (sn_u64)1 << 63, one = (sn_u64)1 << env->stochastic_bits;
+    sn_u64 t = c.fraction >> (64 - env->stochastic_bits), rest = c.fraction << env->stochastic_bits;
+    random &= (sn_u32)(one - 1);
+    switch (env->rounding) {
+    case SN_STOCHASTIC_FLOOR: /* floors in two's complement: a negative number is -ceil(t) + R, below zero or not */
+        if (sign) return t + (rest != 0 || c.sticky) > random;
+        break;
+    case SN_STOCHASTIC_FAST: t += rest >= half; break;
+    case SN_STOCHASTIC_EVEN: t += rest > half || (rest == half && (c.sticky || (t & 1))); break;
+    case SN_STOCHASTIC_ODD: t += rest > half || (rest == half && (c.sticky || !(t & 1))); break;
+    default: break;
+    }
+    return t + random >= one;
+}
+
 /* Whether the magnitude rounds up. odd: the lowest bit of the code that truncation gives. */
 SN_FN sn_i32 sn_rounds_up(const sn_env *env, sn_cut c, sn_i32 sign, sn_i32 odd, sn_u32 random) {
-    const sn_u32 half = 0x80000000u;
+    const sn_u64 half = (sn_u64)1 << 63;
     sn_i32 inexact = c.fraction != 0 || c.sticky;
     sn_i32 above = c.fraction > half || (c.fraction == half && c.sticky);
     sn_i32 tie = c.fraction == half && !c.sticky;
@@ -76,27 +95,14 @@ SN_FN sn_i32 sn_rounds_up(const sn_env *env, sn_cut c, sn_i32 sign, sn_i32 odd, 
     case SN_UP: return inexact && !sign;
     case SN_DOWN: return inexact && sign;
     case SN_TO_ODD: return inexact && !odd;
-    case SN_STOCHASTIC:
-    case SN_STOCHASTIC_FLOOR: {
-        sn_u64 one = (sn_u64)1 << env->stochastic_bits;
-        sn_u64 t = c.fraction >> (32 - env->stochastic_bits);
-        sn_u64 lost = c.fraction & (0xffffffffull >> env->stochastic_bits);
-        /* the adder floors in two's complement: a negative number is -ceil(t * 2^r) + R, below zero or not */
-        if (env->rounding == SN_STOCHASTIC_FLOOR && sign) return t + (lost != 0 || c.sticky) > (random & (one - 1));
-        return t + (random & (one - 1)) >= one;
+    default: return sn_is_stochastic(env) && sn_carries(env, c, sign, random); /* SN_TOWARD_ZERO */
     }
-    default: return 0; /* SN_TOWARD_ZERO */
-    }
-}
-
-SN_FN sn_i32 sn_is_stochastic(const sn_env *env) {
-    return env->rounding == SN_STOCHASTIC || env->rounding == SN_STOCHASTIC_FLOOR;
 }
 
 /* IEEE 754-2019 7.4, and the overflow rules of formats and modes that it does not know. */
 SN_FN sn_u64 sn_overflowed(const sn_format *f, const sn_env *env, sn_i32 sign, sn_u32 *flags) {
     sn_i32 mode = env->rounding;
-    *flags |= SN_FLAG_OVERFLOW | SN_INEXACT;
+    sn_raise(f, SN_FLAG_OVERFLOW | SN_INEXACT, flags);
     if (sign && !f->is_signed) return 0;
     if (mode == SN_TOWARD_ZERO || mode == SN_TO_ODD || (mode == SN_UP && sign) || (mode == SN_DOWN && !sign) ||
         env->overflow != SN_OVERFLOW_INFINITY)
@@ -109,15 +115,15 @@ SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exac
     const sn_i32 m = f->mantissa_bits;
     const sn_u64 hidden = (sn_u64)1 << m;
     if (sn_u128_is_zero(x->sig)) {
-        if (!f->has_zero) *flags |= SN_INEXACT | SN_UNDERFLOW;
+        if (!f->has_zero) sn_raise(f, SN_INEXACT | SN_UNDERFLOW, flags);
         return sn_with_sign(f, 0, x->sign);
     }
-    if (x->sign && !f->has_zero) return sn_invalid_result(f, flags);
+    if (x->sign && !f->has_zero) return sn_invalid_result(f, env, flags);
     sn_i32 e = x->exp + sn_u128_bit_length(x->sig) - 1;
     if (e > f->emax) return sn_overflowed(f, env, x->sign, flags);
     sn_i32 below = e < f->emin;
     if (below && !f->has_zero) { /* nothing lies below the smallest normal, code 0 */
-        *flags |= SN_INEXACT | SN_UNDERFLOW;
+        sn_raise(f, SN_INEXACT | SN_UNDERFLOW, flags);
         return 0;
     }
 
@@ -135,10 +141,10 @@ SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exac
         tiny = env->tininess == SN_TININESS_BEFORE || !grown; /* 7.5 */
         if (env->flush_results) {
             if (env->flush_results == SN_FLUSH_BEFORE || !grown) {
-                *flags |= SN_INEXACT | SN_UNDERFLOW;
+                sn_raise(f, SN_INEXACT | SN_UNDERFLOW, flags);
                 return sn_with_sign(f, 0, x->sign);
             }
-            *flags |= tiny ? SN_INEXACT | SN_UNDERFLOW : SN_INEXACT;
+            sn_raise(f, tiny ? SN_INEXACT | SN_UNDERFLOW : SN_INEXACT, flags);
             return sn_with_sign(f, code + 1, x->sign);
         }
         if (gap) {
@@ -155,7 +161,7 @@ SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exac
     if (up) code += step;
     if (code > f->max_code || (up && code < step)) /* beyond 64 bits, in an unsigned format of 64 */
         return sn_overflowed(f, env, x->sign, flags);
-    if (c.fraction || c.sticky) *flags |= tiny ? SN_INEXACT | SN_UNDERFLOW : SN_INEXACT;
+    if (c.fraction || c.sticky) sn_raise(f, tiny ? SN_INEXACT | SN_UNDERFLOW : SN_INEXACT, flags);
     return sn_with_sign(f, code, x->sign);
 }
 
@@ -166,22 +172,22 @@ SN_FN sn_u64 sn_round_fixed(const sn_format *f, const sn_env *env, const sn_exac
     sn_cut c = sn_cut_at(x, q);
     sn_u64 magnitude = c.floor;
     if (sn_rounds_up(env, c, x->sign, (sn_i32)(magnitude & 1), random) && ++magnitude == 0) out = 1;
-    if (c.fraction || c.sticky) *flags |= SN_INEXACT;
+    if (c.fraction || c.sticky) sn_raise(f, SN_INEXACT, flags);
     sn_u64 limit = x->sign ? f->sign_mask : f->max_code;
     sn_u64 mask = f->magnitude_mask | f->sign_mask;
     if (out || magnitude > limit) {
-        *flags |= SN_FLAG_OVERFLOW;
+        sn_raise(f, SN_FLAG_OVERFLOW, flags);
         if (env->overflow != SN_OVERFLOW_WRAP) magnitude = limit;
     }
     return (x->sign ? 0 - magnitude : magnitude) & mask;
 }
 
-/* The integer that x rounds to; INEXACT if it is another number. For values below 2^64. */
-SN_FN sn_exact sn_to_integer(const sn_exact *x, const sn_env *env, sn_u32 random, sn_u32 *flags) {
+/* The integer that x rounds to; INEXACT (for a result in format f) if it is another number. For values below 2^64. */
+SN_FN sn_exact sn_to_integer(const sn_format *f, const sn_exact *x, const sn_env *env, sn_u32 random, sn_u32 *flags) {
     sn_cut c = sn_cut_at(x, 0);
     sn_exact n = *x;
     if (sn_rounds_up(env, c, x->sign, (sn_i32)(c.floor & 1), random)) c.floor++;
-    if (c.fraction || c.sticky) *flags |= SN_INEXACT;
+    if (c.fraction || c.sticky) sn_raise(f, SN_INEXACT, flags);
     n.sig.hi = 0;
     n.sig.lo = c.floor;
     n.exp = 0;

@@ -207,7 +207,7 @@ def _as_codes(codes, fmt) -> np.ndarray:
 def _product(codes, spec) -> np.ndarray:
     """a * b in c's format."""
     a, b = (_as_codes(v, f) for v, f in zip(codes[:2], spec.formats[:2], strict=True))
-    return ops.multiply(a, b, spec.formats[:2], out_fmt=spec.formats[2], invalid="code0").astype(np.uint64)
+    return ops.multiply(a, b, spec.formats[:2], out_fmt=spec.formats[2], invalid=0).astype(np.uint64)
 
 
 def _related(codes, word, spec: VectorSpec) -> list[np.ndarray]:
@@ -229,7 +229,7 @@ def _related(codes, word, spec: VectorSpec) -> list[np.ndarray]:
         like = codes[0]
         if formats[0] != formats[1]:
             narrow = _as_codes(codes[0], formats[0])
-            like = ops.convert(narrow, formats[0], formats[1], invalid="code0").astype(np.uint64)
+            like = ops.convert(narrow, formats[0], formats[1], invalid=0).astype(np.uint64)
         like = _negated(like, formats[1]) if spec.op == "add" else like
         codes[1] = np.where(first, _nearby(like, word, formats[1]), codes[1])
         if floats:

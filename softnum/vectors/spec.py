@@ -183,7 +183,7 @@ class VectorSpec:
         Where the result is NaN and the format has no code for it, the result is code 0 and INVALID is raised.
         """
         options = dict(
-            rounding=self.rounding, overflow=self.overflow, tininess=self.tininess, return_flags=True, invalid="code0"
+            rounding=self.rounding, overflow=self.overflow, tininess=self.tininess, return_flags=True, invalid=0
         )
         if self.stochastic_bits is not None:
             options.update(random_bits=random_bits, stochastic_bits=self.stochastic_bits)

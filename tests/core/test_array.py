@@ -126,7 +126,7 @@ def test_values_and_their_types():
         (ValueError, "unknown format 'e5m3x'", lambda a: sn.add([1], [2], "e5m3x")),
         (ValueError, "convert: state the target with to_fmt=", lambda a: sn.convert([1], "e5m2")),
         (ValueError, "value table pow2", lambda a: sn.add([1], [2], TABLE)),
-        (ValueError, "invalid must be 'raise' or 'code0', got 'nan'", lambda a: sn.add(a, a, invalid="nan")),
+        (ValueError, "invalid must be 'raise' or a number, got 'nan'", lambda a: sn.add(a, a, invalid="nan")),
         (ValueError, "tininess must be 'after' or 'before', got 'never'", lambda a: sn.add(a, a, tininess="never")),
         (ValueError, "stochastic_bits must be an integer from 1 to 32, got 33",
          lambda a: sn.add(a, a, stochastic_bits=33)),
@@ -155,9 +155,9 @@ def test_refusals(error, message, call):
 
 
 def test_invalid_results_where_no_code_says_so():
-    codes, flags = sn.convert([0x7E, 0x7C, 0x3C], "e5m2", "q4.4", invalid="code0", return_flags=True)
+    codes, flags = sn.convert([0x7E, 0x7C, 0x3C], "e5m2", "q4.4", invalid=0, return_flags=True)
     assert codes.tolist() == [0, 0, 16] and flags.tolist() == [16, 16, 0]
-    assert sn.convert([0x7E], "e5m2", "e2m1fn", invalid="code0").tolist() == [0]
+    assert sn.convert([0x7E], "e5m2", "e2m1fn", invalid=0).tolist() == [0]
 
 
 def test_encode_takes_every_kind_of_number_exactly():

@@ -144,7 +144,7 @@ def test_conversions_between_all_formats(source):
             environment = {"rounding": mode, "overflow": rng.choice(overflow_rules(target))}
             if mode in STOCHASTIC:
                 environment |= {"random_bits": rng.getrandbits(32), "stochastic_bits": rng.randrange(1, 33)}
-            got, flags = sn.convert(codes, source, target, return_flags=True, invalid="code0", **environment)
+            got, flags = sn.convert(codes, source, target, return_flags=True, invalid=0, **environment)
             for c, mine, raised in zip(codes.tolist(), got.tolist(), flags.tolist(), strict=True):
                 want = ref.convert(c, source, target, **environment)
                 assert (mine, raised) == want, f"{show(c, source)} {source} -> {target} {environment}: {want}"

@@ -35,8 +35,8 @@ integers = st.integers(0, 2**64 - 1)
 def test_addition_and_multiplication_commute(fmt, a, b, mode):
     a, b = codes_of(fmt, a, b)
     for operation in (sn.add, sn.multiply):
-        x = operation(a, b, fmt, rounding=mode, return_flags=True, invalid="code0")
-        y = operation(b, a, fmt, rounding=mode, return_flags=True, invalid="code0")
+        x = operation(a, b, fmt, rounding=mode, return_flags=True, invalid=0)
+        y = operation(b, a, fmt, rounding=mode, return_flags=True, invalid=0)
         assert x[0] == y[0] and x[1] == y[1]
 
 
@@ -44,9 +44,9 @@ def test_addition_and_multiplication_commute(fmt, a, b, mode):
 def test_operations_equal_the_reference(fmt, a, b, mode):
     a, b = codes_of(fmt, a, b)
     for name in ("add", "subtract", "multiply"):
-        got, flags = getattr(sn, name)(a, b, fmt, rounding=mode, return_flags=True, invalid="code0")
+        got, flags = getattr(sn, name)(a, b, fmt, rounding=mode, return_flags=True, invalid=0)
         assert (int(got), int(flags)) == getattr(ref, name)(int(a), int(b), fmt, rounding=mode)
-    got, flags = sn.fma(a, b, a, fmt, rounding=mode, return_flags=True, invalid="code0")
+    got, flags = sn.fma(a, b, a, fmt, rounding=mode, return_flags=True, invalid=0)
     assert (int(got), int(flags)) == ref.fma(int(a), int(b), int(a), fmt, rounding=mode)
 
 
@@ -119,8 +119,8 @@ def test_fma_with_one_is_an_addition(fmt, a, b, mode):
     if float(fmt.max) >= 1 and fmt.smallest_normal <= 1:
         unit = sn.encode(1.0, fmt)
         if ref.to_fraction(int(unit), fmt) == 1:
-            x = sn.fma(a, unit, b, fmt, rounding=mode, return_flags=True, invalid="code0")
-            y = sn.add(a, b, fmt, rounding=mode, return_flags=True, invalid="code0")
+            x = sn.fma(a, unit, b, fmt, rounding=mode, return_flags=True, invalid=0)
+            y = sn.add(a, b, fmt, rounding=mode, return_flags=True, invalid=0)
             assert x[0] == y[0] and x[1] == y[1]
 
 
