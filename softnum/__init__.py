@@ -5,10 +5,12 @@
 array([1.015625e-01, 2.880000e+02])
 """
 
+from softnum.accuracy import ulp, ulp_error
 from softnum.array import Array, array
 from softnum.config import get_include, show_config
 from softnum.custom import CustomFormat
 from softnum.formats import FixedFormat, FloatFormat, format, format_names
+from softnum.integers import from_integer, shift, to_integer
 from softnum.matmul import dot, matmul
 from softnum.modes import Flags
 from softnum.ops import (
@@ -62,6 +64,7 @@ __all__ = [
     "fma",
     "format",
     "format_names",
+    "from_integer",
     "get_include",
     "logb",
     "matmul",
@@ -77,8 +80,12 @@ __all__ = [
     "remainder",
     "round_to_integral",
     "scalb",
+    "shift",
     "show_config",
     "sqrt",
     "subtract",
+    "to_integer",
     "total_order",
+    "ulp",
+    "ulp_error",
 ]

@@ -87,7 +87,7 @@ def _operands(name, operands, fmt):
     return codes, formats, any(arrays)
 
 
-def _apply(
+def apply(
     name, operands, fmt, *, out_fmt=None, rounding="nearest_even", overflow=None, key=None, random_bits=None,
     stochastic_bits=32, return_flags=False, tininess="after", flush_inputs=False, flush_results=None, nan="canonical",
     invalid="raise", extra=(), codes_out=True,
@@ -118,12 +118,12 @@ def _apply(
 
 
 def _signature(operands: int) -> inspect.Signature:
-    """(a, ..., fmt=None, *, out_fmt=None, ...) with the options of `_apply` that are users'."""
+    """(a, ..., fmt=None, *, out_fmt=None, ...) with the options of `apply` that are users'."""
     plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
     own = [inspect.Parameter(name, plain) for name in _NAMES[operands]]
     options = [
         p
-        for p in inspect.signature(_apply).parameters.values()
+        for p in inspect.signature(apply).parameters.values()
         if p.kind is inspect.Parameter.KEYWORD_ONLY and p.name not in ("extra", "codes_out")
     ]
     return inspect.Signature([*own, inspect.Parameter("fmt", plain, default=None), *options])
@@ -143,7 +143,7 @@ def _rounded(name: str, operands: int, text: str, source: str, example: str):
             *args, fmt = args
         if len(args) != operands:
             raise TypeError(f"{name}({', '.join(names)}, fmt=None, *, ...) takes {operands} operands, got {len(args)}")
-        return _apply(name, args, fmt, **options)
+        return apply(name, args, fmt, **options)
 
     operation.__name__ = operation.__qualname__ = name
     operation.__signature__ = _SIGNATURES[operands]
@@ -305,7 +305,7 @@ def convert(a, from_fmt=None, to_fmt=None, **options):
         raise ValueError("convert: state the target with to_fmt=")
     if "out_fmt" in options:
         raise TypeError("convert takes to_fmt=, not out_fmt=")
-    return _apply("convert", (a,), from_fmt, out_fmt=to_fmt, **options)
+    return apply("convert", (a,), from_fmt, out_fmt=to_fmt, **options)
 
 
 convert.__doc__ = f"""The value of each code, rounded to another format.
@@ -332,7 +332,7 @@ def scalb(a, n, fmt=None, **options):
     if n.dtype.kind not in "iu":
         raise TypeError(f"scalb: n must be integers, got an array of {n.dtype}")
     clamped = np.clip(n, -(2**31), 2**31 - 1).astype(np.int32)  # beyond, every format has overflowed or underflowed
-    return _apply("scalb", (a,), fmt, extra=((clamped.view(np.uint32), FixedFormat(32, 0)),), **options)
+    return apply("scalb", (a,), fmt, extra=((clamped.view(np.uint32), FixedFormat(32, 0)),), **options)
 
 
 scalb.__doc__ = f"""The exactly rounded ``a * 2**n``.
@@ -389,7 +389,7 @@ def compare(a, b, fmt=None, *, signaling=False, return_flags=False, flush_inputs
     Source: IEEE 754-2019 clause 5.11.
     """
     name = "compare_signaling" if signaling else "compare"
-    codes, flags = _apply(
+    codes, flags = apply(
         name, (a, b), fmt, out_fmt="binary16", return_flags=True, flush_inputs=flush_inputs, codes_out=False
     )
     result = codes.astype(np.int8) - np.int8(1)
@@ -423,7 +423,7 @@ def total_order(a, b, fmt=None):
 
     Source: IEEE 754-2019 clause 5.10.
     """
-    return _apply("total_order", (a, b), fmt, codes_out=False).astype(bool)
+    return apply("total_order", (a, b), fmt, codes_out=False).astype(bool)
 
 
 def classify(a, fmt=None):
@@ -451,7 +451,7 @@ def classify(a, fmt=None):
 
     Source: IEEE 754-2019 clause 5.7.2.
     """
-    return _apply("classify", (a,), fmt, codes_out=False).astype(np.uint8)
+    return apply("classify", (a,), fmt, codes_out=False).astype(np.uint8)
 
 
 #: name of a ufunc of the core -> (the function, number of operands)

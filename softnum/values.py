@@ -191,7 +191,8 @@ def quantize(
     stochastic_bits : int
         r, from 1 to 32.
     invalid : "raise" or a number
-        What a NaN (in fixed point, an infinity too) becomes where the format has no code for it: an error, or this value.
+        What a NaN (in fixed point, an infinity too) becomes where the format has no code for it: a ValueError, or this
+        value of the format.
     out : ndarray, optional
         Where to put the result: x's shape and dtype. May be x.
 

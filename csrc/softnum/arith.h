@@ -128,7 +128,7 @@ SN_FN sn_u64 sn_add(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_u64 b
 SN_FN sn_u64 sn_subtract(const sn_format *fa, sn_u64 a, const sn_format *fb, sn_u64 b, const sn_format *fo,
                          const sn_env *env, sn_u32 random, sn_u32 *flags) {
     sn_number x = sn_read(fa, env, a), y = sn_read(fb, env, b);
-    y.sign = !y.sign;
+    if (y.kind < SN_QUIET_NAN) y.sign = !y.sign;
     return sn_add_operands(&x, &y, fo, env, random, flags);
 }
 
