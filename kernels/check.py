@@ -13,9 +13,9 @@ import re
 import sys
 from pathlib import Path
 
-from softnum.formats import format
 from softnum.kernels.entries import operand_library, quantize_library, unit_library
 from softnum.kernels.source import Library, core_text
+from softnum.names import format
 from softnum.units import MadUnit
 from softnum.values import environment
 

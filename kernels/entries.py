@@ -7,9 +7,9 @@ from functools import lru_cache
 import numpy as np
 
 from softnum import _core
-from softnum.formats import format
 from softnum.kernels.source import Entry, Library, environment_text, format_text
 from softnum.modes import Flags
+from softnum.names import format
 from softnum.values import environment
 
 __all__ = [

@@ -8,11 +8,11 @@ import numpy as np
 
 from softnum import _core
 from softnum.custom import CustomFormat
-from softnum.formats import format
 from softnum.kernels import _cuda
 from softnum.kernels._cuda import cuda
 from softnum.kernels.entries import NO_CODE, NOT_EXACT, quantize_library
 from softnum.modes import rounding_name
+from softnum.names import format
 from softnum.plan import fits
 from softnum.values import environment, invalid_code, seed_and_stream
 

@@ -9,10 +9,11 @@ from softnum.accuracy import ulp, ulp_error
 from softnum.array import Array, array
 from softnum.config import get_include, show_config
 from softnum.custom import CustomFormat
-from softnum.formats import FixedFormat, FloatFormat, format, format_names
+from softnum.formats import FixedFormat, FloatFormat
 from softnum.integers import from_integer, shift, to_integer
 from softnum.matmul import dot, matmul
 from softnum.modes import Flags
+from softnum.names import format, format_names
 from softnum.ops import (
     absolute,
     add,

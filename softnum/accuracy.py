@@ -9,7 +9,7 @@ import numpy as np
 
 from softnum.array import Array
 from softnum.custom import CustomFormat
-from softnum.formats import format
+from softnum.names import format
 from softnum.values import check_codes, decode, native
 
 __all__ = ["ulp", "ulp_error"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.formats import format
+from softnum.names import format
 from softnum.values import check_codes, decode, encode
 
 __all__ = ["Array", "array"]

@@ -12,8 +12,8 @@ import numpy as np
 from softnum import _core, backend
 from softnum.array import Array
 from softnum.custom import CustomFormat
-from softnum.formats import format
 from softnum.modes import Flags
+from softnum.names import format
 from softnum.plan import fits, plan_of
 from softnum.units import MadUnit
 from softnum.values import (

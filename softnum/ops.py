@@ -11,8 +11,9 @@ import numpy as np
 
 from softnum.array import Array
 from softnum.custom import CustomFormat
-from softnum.formats import FixedFormat, format
+from softnum.formats import FixedFormat
 from softnum.modes import rounding_name
+from softnum.names import format
 from softnum.values import call_ufunc, check_codes, environment, invalid_code, random_words
 
 __all__ = [

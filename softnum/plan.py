@@ -9,8 +9,8 @@ import numpy as np
 
 from softnum import _core
 from softnum.custom import CustomFormat
-from softnum.formats import format
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
+from softnum.names import format
 
 __all__ = ["FastPlan", "fits", "plan_of"]
 

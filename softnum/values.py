@@ -11,8 +11,9 @@ import numpy as np
 
 from softnum import _core, backend
 from softnum.custom import CustomFormat
-from softnum.formats import FixedFormat, format
+from softnum.formats import FixedFormat
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, nan_profile, overflow_name, rounding_name
+from softnum.names import format
 
 __all__ = ["decode", "encode", "quantize"]
 

@@ -10,8 +10,8 @@ from numbers import Rational, Real
 from operator import index
 
 from softnum.formats import FixedFormat, Format
-from softnum.formats import format as format_of
 from softnum.modes import Flags
+from softnum.names import format as format_of
 from softnum.reference.rounding import (
     DIVIDE_BY_ZERO,
     INEXACT,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from operator import index
 
 from softnum.formats import FixedFormat, FloatFormat, Format
-from softnum.formats import format as format_of
 from softnum.modes import Flags
+from softnum.names import format as format_of
 from softnum.reference.operations import is_zero, prepare
 from softnum.reference.rounding import FLAGS, INVALID, deliver, environment_of, nan_result, with_sign
 from softnum.reference.values import Value, decode, is_subnormal

@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from softnum.formats import FixedFormat, FloatFormat, Format
-from softnum.formats import format as format_of
 from softnum.modes import Flags, overflow_name, rounding_name
+from softnum.names import format as format_of
 from softnum.reference.values import Value, magnitude_value
 
 INEXACT, UNDERFLOW, OVERFLOW, DIVIDE_BY_ZERO, INVALID = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from softnum.formats import Format
-from softnum.formats import format as format_of
 from softnum.modes import Flags, rounding_name
+from softnum.names import format as format_of
 from softnum.reference.operations import add, fma, multiply
 from softnum.reference.random_words import random_words_matmul
 

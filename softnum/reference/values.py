@@ -8,7 +8,7 @@ from operator import index
 from typing import NamedTuple
 
 from softnum.formats import FixedFormat, FloatFormat, Format
-from softnum.formats import format as format_of
+from softnum.names import format as format_of
 
 
 class Value(NamedTuple):

@@ -11,8 +11,8 @@ from fractions import Fraction
 import numpy as np
 
 from softnum import reference
-from softnum.formats import format
 from softnum.modes import Flags
+from softnum.names import format
 from softnum.vectors.spec import Block, VectorSpec
 from softnum.vectors.text import TextLayout, VectorFileError, VectorReader
 

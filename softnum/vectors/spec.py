@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from softnum.custom import CustomFormat
-from softnum.formats import Format, format
+from softnum.formats import Format
 from softnum.modes import overflow_name, rounding_name
+from softnum.names import format
 from softnum.ops import CODE_OPERATIONS
 
 __all__ = ["Block", "Column", "VectorSpec", "format_name"]

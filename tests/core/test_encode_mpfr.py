@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.formats import format as format_of
+from softnum.names import format as format_of
 
 MPFR_MODES = {
     "nearest_even": gmpy2.RoundToNearest,

@@ -7,7 +7,7 @@ from core_oracles import DETERMINISTIC, MODES, OPERATIONS, STOCHASTIC, Groups, a
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FixedFormat, FloatFormat
-from softnum.formats import format as format_of
+from softnum.names import format as format_of
 
 EIGHT_BITS = ["e4m3fn", "e5m2", "q4.4"]
 BINARY = ["add", "subtract", "multiply"]

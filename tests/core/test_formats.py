@@ -9,8 +9,9 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.formats import FixedFormat, FloatFormat, format_names
-from softnum.formats import format as format_of
+from softnum.formats import FixedFormat, FloatFormat
+from softnum.names import format as format_of
+from softnum.names import format_names
 
 F = Fraction
 

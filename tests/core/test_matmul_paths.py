@@ -6,7 +6,7 @@ from core_oracles import assert_same_bits
 from matmul_units import ALL, TABLES, carrier, definition, extreme, key_of, matmul_module, middling, unit, values_of
 
 import softnum as sn
-from softnum.formats import format as format_of
+from softnum.names import format as format_of
 from softnum.plan import fits, plan_of
 
 FAST = [u for u in ALL if plan_of(u) is not None]

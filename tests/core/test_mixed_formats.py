@@ -9,8 +9,9 @@ from core_oracles import MODES, STOCHASTIC, Groups, edge_codes, overflow_rules, 
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.formats import FloatFormat, format_names
-from softnum.formats import format as format_of
+from softnum.formats import FloatFormat
+from softnum.names import format as format_of
+from softnum.names import format_names
 
 
 def columns_of(formats, rng, count, edges):

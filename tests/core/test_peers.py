@@ -8,7 +8,7 @@ from matmul_units import definition
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.formats import format as format_of
+from softnum.names import format as format_of
 
 
 def test_cpfloat_directed_and_odd_arithmetic():

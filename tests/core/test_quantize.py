@@ -9,7 +9,7 @@ from core_oracles import MODES, STOCHASTIC, assert_same_bits, edge_codes, overfl
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.formats import format as format_of
+from softnum.names import format as format_of
 from softnum.plan import fits
 
 NAMED = [

@@ -11,7 +11,7 @@ import pytest
 import softfloatpy
 
 from softnum import reference as ref
-from softnum.formats import format as format_of
+from softnum.names import format as format_of
 from softnum.reference import Value, operations, rounding
 
 INEXACT = 1

@@ -9,7 +9,7 @@ import softfloatpy
 from core_oracles import edge_codes, random_codes, show
 
 import softnum as sn
-from softnum.formats import format as format_of
+from softnum.names import format as format_of
 
 MODES = {
     "nearest_even": softfloatpy.RoundingMode.NEAR_EVEN,
