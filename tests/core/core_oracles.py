@@ -18,7 +18,7 @@ from softnum.formats import FixedFormat
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
 
 MODES = list(ROUNDING_MODES)
-STOCHASTIC = ["stochastic", "stochastic_floor"]
+STOCHASTIC = [mode for mode in MODES if mode.startswith("stochastic")]
 DETERMINISTIC = [mode for mode in MODES if mode not in STOCHASTIC]
 OPERATIONS = {
     "add": (sn.add, ref.add),
