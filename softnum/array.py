@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 
-from softnum.names import format
-from softnum.values import check_codes, decode, encode
+from softnum.custom import CustomFormat
+from softnum.names import dtype_of_format, format, format_of_dtype
+from softnum.values import check_codes, decode, encode, find_code, native
 
 __all__ = ["Array", "array"]
 
@@ -15,27 +18,135 @@ _UFUNCS = {
     "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "negative": "negate",
     "absolute": "absolute", "sqrt": "sqrt", "copysign": "copysign", "minimum": "minimum", "maximum": "maximum",
     "fmin": "minimum_number", "fmax": "maximum_number", "rint": "round_to_integral",
-    "less": "less", "less_equal": "less_equal", "equal": "equal", "not_equal": "not_equal", "greater": "greater",
-    "greater_equal": "greater_equal",
 }  # fmt: skip
-# which results of softnum.compare make the predicate true
+# which results of softnum.compare (-1 below, 0 equal, 1 above, 2 unordered) make the predicate true, in that order
 _COMPARISONS = {
-    "less": (-1,), "less_equal": (-1, 0), "equal": (0,), "not_equal": (-1, 1, 2), "greater": (1,),
-    "greater_equal": (0, 1),
+    "less": (True, False, False, False), "less_equal": (True, True, False, False), "equal": (False, True, False, False),
+    "not_equal": (True, False, True, True), "greater": (False, False, True, False),
+    "greater_equal": (False, True, True, False),
 }  # fmt: skip
+_PREDICATES = ("isfinite", "isinf", "isnan", "signbit")
+
+_REMAINDER = "Python's % rounds the quotient down, IEEE's remainder to nearest: softnum.remainder is IEEE's"
+_SUM = "the order and the accumulator of a sum are yours to state: softnum.matmul or softnum.dot with a unit"
+_HINTS = {
+    **dict.fromkeys(("remainder", "fmod", "divmod", "floor_divide"), _REMAINDER),
+    **dict.fromkeys(
+        (
+            "average", "convolve", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "dot", "einsum", "inner",
+            "linalg.norm", "matmul", "matvec", "mean", "nanmean", "nansum", "outer", "prod", "std", "sum", "tensordot",
+            "trace", "var", "vdot", "vecdot", "vecmat",
+        ),
+        _SUM,
+    ),
+    **dict.fromkeys(("save", "savez", "savez_compressed"), "it would lose the format: softnum.save keeps it"),
+    "power": "multiply, or use the values (np.asarray(a))",
+}  # fmt: skip
+
+
+def _refuse(what: str) -> TypeError:
+    """The error for what is not defined; it names the way out."""
+    hint = _HINTS.get(what.removeprefix("numpy.").split(".reduce")[0], "work on .codes, or on np.asarray(a) for values")
+    if what.endswith("add.reduce"):
+        hint = _SUM
+    return TypeError(f"{what} is not defined for softnum.Array; {hint}")
+
+
+def as_operand(x, fmt) -> Array:
+    """x as an Array: itself, or an int, float or Fraction that is exact in fmt; TypeError or ValueError for others."""
+    if isinstance(x, Array):
+        return x
+    if isinstance(x, (bool, np.bool_)) or not isinstance(x, Real):
+        raise TypeError(f"Array and {type(x).__name__} do not mix; make an Array of it (softnum.array)")
+    if isinstance(x, np.generic):
+        x = x.item()
+    code = find_code(x, x == 0 and str(x).startswith("-"), fmt)
+    if code is None:
+        shown = f"{x!r}" if isinstance(x, float) or (abs(x) < 2**64 and x.denominator < 2**64) else "the number"
+        raise ValueError(f"{shown} is not exact in {fmt}; softnum.array(x, {str(fmt)!r}) rounds")
+    return Array._of(np.array(code, fmt.storage_dtype), fmt)
+
+
+def _operator(name: str, swap: bool = False):
+    def method(self, other):
+        from softnum.ops import OPERATIONS
+
+        other = as_operand(other, self.format)
+        return OPERATIONS[name][0](*((other, self) if swap else (self, other)))
+
+    return method
+
+
+def _in_place(name: str):
+    def method(self, other):
+        from softnum.ops import OPERATIONS
+
+        self._put(OPERATIONS[name][0](self, as_operand(other, self.format)))
+        return self
+
+    return method
+
+
+def _comparison(name: str):
+    def method(self, other):
+        from softnum.ops import compare
+
+        other = as_operand(other, self.format)
+        if isinstance(self.format, CustomFormat) or isinstance(other.format, CustomFormat):
+            return getattr(np, name)(np.asarray(self), np.asarray(other))
+        order = compare(self, other).astype(np.intp)
+        return np.array(_COMPARISONS[name])[order + 1]
+
+    return method
+
+
+def _undefined(what: str):
+    def method(self, *others):
+        raise _refuse(what)
+
+    return method
+
+
+def _moved(name: str):
+    """ndarray's method of this name, applied to the codes: it only moves elements."""
+
+    def method(self, *args, **kwargs):
+        return Array._of(getattr(self.codes, name)(*args, **kwargs), self.format)
+
+    method.__name__, method.__qualname__ = name, f"Array.{name}"
+    method.__doc__ = f"As `numpy.ndarray.{name}`."
+    return method
+
+
+def _by_function(name: str):
+    """NumPy's function of this name as a method; softnum.array_functions has it."""
+
+    def method(self, *args, **kwargs):
+        return getattr(np, name)(self, *args, **kwargs)
+
+    method.__name__, method.__qualname__ = name, f"Array.{name}"
+    method.__doc__ = f"As ``np.{name}`` of an Array: see `softnum.array_functions`."
+    return method
 
 
 class Array:
     """Codes of one format.
 
     Arithmetic rounds to nearest even into the operands' common format; for another mode or result format use
-    `softnum.add` and its like. Operands of different formats raise. ``np.asarray(a)`` gives float64.
+    `softnum.add` and its like. Operands of different formats raise; comparisons of them are exact. A Python or NumPy
+    number beside an Array must be exact in its format, else it raises: ``sn.array(0.1, fmt)`` rounds it. ``a += b``
+    writes into a's codes, as NumPy does, so that views see it. ``np.asarray(a)`` gives float64.
+
+    Indexing, iteration and the NumPy functions that `softnum.array_functions` lists work as on an ndarray; all others
+    raise TypeError, sums among them: their order and accumulator are the user's to state (`softnum.matmul`).
 
     Parameters
     ----------
     codes : array_like of unsigned integers, any shape
-        Kept, not copied, where the type is already the format's `storage_dtype`.
+        Kept, not copied, where the type is already the format's `storage_dtype`. Or an array of NumPy's or ml_dtypes'
+        floats: its bits, not copied.
     fmt : format or str
+        May be left out where the array's dtype says it.
 
     Raises
     ------
@@ -48,17 +159,42 @@ class Array:
     >>> a = sn.array([1.0, 2.5], "e5m2")
     >>> a + a
     Array([2., 5.], e5m2)
+    >>> 2 * a - 1
+    Array([1., 4.], e5m2)
+    >>> a[a > 1]
+    Array([2.5], e5m2)
     >>> a.codes
     array([60, 65], dtype=uint8)
+    >>> import numpy as np
+    >>> sn.Array(np.float16([0.1]))
+    Array([0.09997559], binary16)
     """
 
     __slots__ = ("codes", "format")
     __array_priority__ = 1000
+    __hash__ = None
 
-    def __init__(self, codes, fmt) -> None:
-        self.format = format(fmt)
+    def __init__(self, codes, fmt=None) -> None:
+        known = None
+        if isinstance(codes, Array):
+            known, codes = codes.format, codes.codes
+        elif isinstance(codes, (np.ndarray, np.generic)):
+            known = format_of_dtype(codes.dtype)
+        if fmt is None and known is None:
+            raise TypeError("Array: state the codes' format; only arrays of NumPy's and ml_dtypes' floats know theirs")
+        self.format = known if fmt is None else format(fmt)
+        if known is not None and known == self.format:
+            codes = native(codes).view(self.format.storage_dtype)
         self.codes = check_codes(codes, self.format)
 
+    @classmethod
+    def _of(cls, codes, fmt) -> Array:
+        """An Array of codes that are known to be the format's."""
+        new = cls.__new__(cls)
+        new.codes, new.format = np.asarray(codes), fmt
+        return new
+
+    # -- facts ---------------------------------------------------------------------------------------------------------
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the array of codes."""
@@ -74,6 +210,22 @@ class Array:
         """Number of elements."""
         return self.codes.size
 
+    @property
+    def itemsize(self) -> int:
+        """Bytes that a code takes in `codes` (`softnum.pack` packs narrow ones)."""
+        return self.codes.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that `codes` takes."""
+        return self.codes.nbytes
+
+    @property
+    def T(self) -> Array:
+        """The transposed array, a view."""
+        return self.transpose()
+
+    # -- values in and out ---------------------------------------------------------------------------------------------
     def astype(self, fmt, **options) -> Array:
         """Convert to another format (options as in `softnum.convert`).
 
@@ -85,6 +237,40 @@ class Array:
 
         return convert(self, None, fmt, **options)
 
+    def to_numpy(self) -> np.ndarray:
+        """The array as NumPy's own type, or ml_dtypes', that is this format: the same bits, not copied.
+
+        Raises
+        ------
+        ValueError
+            If there is no such type, or ml_dtypes has it and is not installed.
+
+        >>> import softnum as sn
+        >>> sn.array([1.5, 0.1], "binary16").to_numpy()
+        array([1.5, 0.1], dtype=float16)
+        """
+        return self.codes.view(dtype_of_format(self.format))
+
+    def tolist(self):
+        """The values as Python numbers, in nested lists: floats, or Fractions if one of them is beyond binary64."""
+        try:
+            return decode(self.codes, self.format).tolist()
+        except ValueError:
+            return decode(self.codes, self.format, object).tolist()
+
+    def item(self, *index):
+        """One value as a Python number (as `numpy.ndarray.item`): a float, or a Fraction beyond binary64."""
+        return Array(self.codes.item(*index), self.format).tolist()
+
+    def fill(self, value) -> None:
+        """Set all elements to an exact number or an Array of one element."""
+        self[...] = value
+
+    def __float__(self) -> float:
+        if self.size != 1:
+            raise TypeError("only an Array of one element becomes a float")
+        return float(decode(self.codes, self.format).item())
+
     def __array__(self, dtype=None, copy=None):
         if copy is False:
             raise ValueError("the values of an Array are computed: they cannot be had without a copy")
@@ -93,56 +279,72 @@ class Array:
             raise TypeError(f"an Array becomes an array of floats or objects, not of {target}")
         return decode(self.codes, self.format, target)
 
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        from softnum import ops
+    # -- elements ------------------------------------------------------------------------------------------------------
+    def __len__(self) -> int:
+        return len(self.codes)
 
-        name = _UFUNCS.get(ufunc.__name__)
-        if method != "__call__" or kwargs or name is None:
-            extra = f" with {', '.join(kwargs)}" if kwargs else ""
-            raise TypeError(
-                f"numpy.{ufunc.__name__}{'' if method == '__call__' else '.' + method}{extra} is not defined for "
-                "softnum.Array; use softnum's own functions, or np.asarray(a) for float64 values"
+    def __iter__(self):
+        if not self.ndim:
+            raise TypeError("iteration over an Array without dimensions")
+        return (Array._of(codes, self.format) for codes in self.codes)
+
+    def __contains__(self, value) -> bool:
+        return bool((self == value).any())
+
+    def __getitem__(self, index) -> Array:
+        return Array._of(self.codes[index], self.format)
+
+    def __setitem__(self, index, value) -> None:
+        if not isinstance(value, Array):
+            value = as_operand(value, self.format)
+        if value.format != self.format:
+            raise TypeError(f"only an Array of {self.format} can be put into one, got an Array of {value.format}")
+        self.codes[index] = value.codes
+
+    def _put(self, result: Array) -> None:
+        """Write the result of an operation here."""
+        if result.shape != self.shape or result.format != self.format:
+            raise ValueError(
+                f"a result of shape {result.shape} in {result.format} cannot be written into an Array of shape "
+                f"{self.shape} in {self.format}"
             )
-        if name in _COMPARISONS:
-            return inputs[0]._compare(inputs[1], name) if isinstance(inputs[0], Array) else NotImplemented
-        return ops.OPERATIONS[name][0](*inputs)
+        self.codes[...] = result.codes
 
-    def __array_function__(self, func, types, args, kwargs):
-        raise TypeError(
-            f"numpy.{func.__name__} is not defined for softnum.Array; work on .codes, or on np.asarray(a) for float64 "
-            "values"
-        )
+    reshape, ravel, flatten, transpose, squeeze, swapaxes, take, repeat = (
+        _moved(name) for name in ("reshape", "ravel", "flatten", "transpose", "squeeze", "swapaxes", "take", "repeat")
+    )
+    min, max, argmin, argmax, argsort, searchsorted, clip = (
+        _by_function(name) for name in ("min", "max", "argmin", "argmax", "argsort", "searchsorted", "clip")
+    )
 
-    def _operate(self, name, other, swap=False):
-        from softnum.ops import OPERATIONS
+    def sort(self, axis: int = -1) -> None:
+        """Sort in place, in the total order of the format (`softnum.total_order`)."""
+        self[...] = np.sort(self, axis)
 
-        if not isinstance(other, Array):
-            raise TypeError(f"Array and {type(other).__name__} do not mix; make an Array of it (softnum.array)")
-        return OPERATIONS[name][0](*((other, self) if swap else (self, other)))
+    def copy(self) -> Array:
+        """An Array with codes of its own."""
+        return Array._of(self.codes.copy(), self.format)
 
-    def __add__(self, other):
-        return self._operate("add", other)
+    __copy__ = copy
 
-    def __sub__(self, other):
-        return self._operate("subtract", other)
+    def __deepcopy__(self, memo) -> Array:
+        return self.copy()
 
-    def __mul__(self, other):
-        return self._operate("multiply", other)
+    def __reduce__(self):
+        return Array, (self.codes, self.format)
 
-    def __radd__(self, other):
-        return self._operate("add", other, swap=True)
-
-    def __rsub__(self, other):
-        return self._operate("subtract", other, swap=True)
-
-    def __rmul__(self, other):
-        return self._operate("multiply", other, swap=True)
-
-    def __truediv__(self, other):
-        return self._operate("divide", other)
-
-    def __rtruediv__(self, other):
-        return self._operate("divide", other, swap=True)
+    # -- operators -----------------------------------------------------------------------------------------------------
+    __add__, __radd__, __iadd__ = _operator("add"), _operator("add", swap=True), _in_place("add")
+    __sub__, __rsub__, __isub__ = _operator("subtract"), _operator("subtract", swap=True), _in_place("subtract")
+    __mul__, __rmul__, __imul__ = _operator("multiply"), _operator("multiply", swap=True), _in_place("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = _operator("divide"), _operator("divide", swap=True), _in_place("divide")
+    __mod__ = __rmod__ = _undefined("remainder")
+    __divmod__ = __rdivmod__ = _undefined("divmod")
+    __floordiv__ = __rfloordiv__ = _undefined("floor_divide")
+    __pow__ = __rpow__ = _undefined("power")
+    __matmul__ = __rmatmul__ = _undefined("matmul")
+    __lt__, __le__, __gt__ = _comparison("less"), _comparison("less_equal"), _comparison("greater")
+    __ge__, __eq__, __ne__ = _comparison("greater_equal"), _comparison("equal"), _comparison("not_equal")
 
     def __neg__(self):
         from softnum.ops import negate
@@ -150,69 +352,112 @@ class Array:
         return negate(self)
 
     def __pos__(self):
-        return Array(self.codes, self.format)
+        return self.copy()
 
     def __abs__(self):
         from softnum.ops import absolute
 
         return absolute(self)
 
-    def _compare(self, other, name):
-        from softnum.ops import compare
-
-        if not isinstance(other, Array):
-            raise TypeError(f"Array and {type(other).__name__} do not mix; make an Array of it (softnum.array)")
-        return np.isin(compare(self, other), _COMPARISONS[name])
-
-    def __lt__(self, other):
-        return self._compare(other, "less")
-
-    def __le__(self, other):
-        return self._compare(other, "less_equal")
-
-    def __gt__(self, other):
-        return self._compare(other, "greater")
-
-    def __ge__(self, other):
-        return self._compare(other, "greater_equal")
-
-    def __eq__(self, other):
-        return self._compare(other, "equal")
-
-    def __ne__(self, other):
-        return self._compare(other, "not_equal")
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __getitem__(self, index) -> Array:
-        return Array(self.codes[index], self.format)
-
-    def __setitem__(self, index, value) -> None:
-        if not isinstance(value, Array) or value.format != self.format:
-            kind = f"an Array of {value.format}" if isinstance(value, Array) else type(value).__name__
-            raise TypeError(f"only an Array of {self.format} can be put into one, got {kind}")
-        self.codes[index] = value.codes
-
     def __bool__(self) -> bool:
         raise TypeError("the truth of an Array is not defined; compare it with another (==, <, ...)")
 
-    __hash__ = None
+    def __getattr__(self, name):
+        hint = f"; {_SUM}" if _HINTS.get(name) == _SUM else ""
+        raise AttributeError(f"softnum.Array has no {name!r}{hint}")
 
+    # -- NumPy's protocols ---------------------------------------------------------------------------------------------
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
+        from softnum import array_functions, ops
+
+        name = ufunc.__name__
+        if method != "__call__" or kwargs or not (name in _UFUNCS or name in _COMPARISONS or name in _PREDICATES):
+            extra = f" with {', '.join(kwargs)}" if kwargs else ""
+            raise _refuse(f"numpy.{name}{'' if method == '__call__' else '.' + method}{extra}")
+        arrays = [x for x in inputs if isinstance(x, Array)]
+        if not arrays:
+            raise _refuse(f"numpy.{name} with out")
+        operands = [as_operand(x, arrays[0].format) for x in inputs]
+        if name in _COMPARISONS:
+            result = _comparison(name)(*operands)
+        elif name in _PREDICATES:
+            result = getattr(array_functions, name)(*operands)
+        else:
+            result = ops.OPERATIONS[_UFUNCS[name]][0](*operands)
+        if out is None:
+            return result
+        if isinstance(result, Array):
+            if not isinstance(out[0], Array):
+                raise _refuse(f"numpy.{name} with out of {type(out[0]).__name__}")
+            out[0]._put(result)
+        else:
+            np.copyto(out[0], result)
+        return out[0]
+
+    def __array_function__(self, func, types, args, kwargs):
+        from softnum.array_functions import FUNCTIONS
+
+        if func not in FUNCTIONS:
+            module = func.__module__.removeprefix("numpy").removeprefix(".")
+            raise _refuse(f"numpy.{f'{module}.' if module else ''}{func.__name__}")
+        return FUNCTIONS[func](*args, **kwargs)
+
+    # -- text ----------------------------------------------------------------------------------------------------------
     def __repr__(self) -> str:
-        try:
-            values = np.asarray(self)
-        except ValueError:  # beyond binary64: show the codes
-            return f"Array(codes={self.codes!r}, {self.format})"
-        text = np.array2string(values, separator=", ", prefix="Array(")
+        texts = self._texts()
+        text = np.array2string(
+            self.codes, separator=", ", prefix="Array(", formatter={"int": lambda code: texts[int(code)]}
+        )
         return f"Array({text}, {self.format})"
 
+    def _texts(self) -> dict[int, str]:
+        """The text of each code that repr shows: NumPy's, or exact hexadecimal where a value is beyond binary64."""
+        options = np.get_printoptions()
+        shown = self.codes
+        if shown.size > options["threshold"]:
+            edge = options["edgeitems"]
+            for axis, length in enumerate(shown.shape):
+                if length > 2 * edge:
+                    ends = np.r_[:edge, length - edge : length]
+                    shown = shown.take(ends, axis)
+        shown = shown.ravel()
+        try:
+            text = np.array2string(decode(shown, self.format), separator=", ", threshold=2**62, max_line_width=2**31)
+            texts = text[1:-1].split(", ")
+        except ValueError:
+            exact = [_hexadecimal(v) for v in decode(shown, self.format, object)]
+            texts = [t.rjust(max(map(len, exact))) for t in exact]
+        if self.ndim == 0:
+            texts = [t.strip() for t in texts]
+        return dict(zip(shown.tolist(), texts, strict=True)) if shown.size else {}
 
-def array(x, fmt, **options) -> Array:
+
+def _hexadecimal(value) -> str:
+    """A value as softnum.encode reads it back: 0x1.8p-20000."""
+    if isinstance(value, float):  # infinities, NaN and -0
+        return f"{value:g}"
+    sign, top, bottom = "-" * (value < 0), abs(value.numerator), value.denominator
+    if not top:
+        return "0"
+    exponent = top.bit_length() - bottom.bit_length()  # of the leading bit: bottom is a power of two
+    below = top.bit_length() - 1  # bits of the fraction
+    digits = f"{(top - (1 << below)) << -below % 4:0{(below + 3) // 4}x}".rstrip("0")
+    return f"{sign}0x1{'.' + digits if digits else ''}p{exponent:+d}"
+
+
+def array(x, fmt=None, **options) -> Array:
     """Round values to a format and return an `Array` (options as in `softnum.encode`).
+
+    Without `fmt`, an array of NumPy's or ml_dtypes' floats keeps its bits, and is not copied.
 
     >>> import softnum as sn
     >>> sn.array([0.1, 100.0], "q4.4")
     Array([0.125 , 7.9375], q4.4)
     """
+    if fmt is None:
+        if options:
+            raise TypeError("array: state the format to round to")
+        return Array(x)
+    if isinstance(x, Array):
+        return x.astype(fmt, **options)
     return Array(encode(x, fmt, **options), fmt)

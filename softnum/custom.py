@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from numbers import Rational, Real
 
 import numpy as np
 
@@ -150,6 +152,8 @@ class CustomFormat:
         if overflow not in (None, "saturate", "saturate_finite"):
             raise ValueError(f"the value table {self} saturates; overflow={overflow!r} is not defined for it")
         x = np.asarray(x)
+        if x.dtype.kind == "O":
+            return self._encode_exactly(x, rounding)
         if x.dtype.kind not in "fiub" or x.dtype.itemsize > 8:
             raise TypeError(f"{self} encodes arrays of float or integer values, got {x.dtype}")
         wide = x.astype(np.float64)
@@ -162,14 +166,35 @@ class CustomFormat:
         above = np.clip(np.searchsorted(table, wide, side="left"), 0, len(table) - 1)
         exact = (table[above] == wide) | (wide > table[-1]) | (wide < table[0])
         below = np.where(exact, above, above - 1)
-        code = self._codes[np.where(self._upper(wide, below, above, rounding) & ~exact, above, below)]
+        middle, error = (column[np.minimum(below, len(column) - 1)] for column in self._midpoints)
+        side = np.where(wide == middle, error, np.where(wide > middle, 1, -1))
+        code = np.asarray(self._codes[np.where(self._upper(wide < 0, side, above, rounding) & ~exact, above, below)])
         if nan.any():
             code[nan] = np.flatnonzero(np.isnan(self._table))[0]
         return code.astype(self.storage_dtype)
 
-    def _upper(self, x, below, above, rounding: str) -> np.ndarray:
-        """Whether x rounds to the upper of its neighbours."""
-        negative = x < 0
+    def _encode_exactly(self, x, rounding: str) -> np.ndarray:
+        """Codes of Python numbers, the Fractions among them too long for binary64."""
+        code = np.empty(x.shape, self.storage_dtype)
+        table = [Fraction(v) for v in self._sorted]
+        for index, value in np.ndenumerate(x):
+            if not isinstance(value, Real):
+                raise TypeError(f"encode takes real numbers (int, float, Fraction), got {value!r}")
+            if not isinstance(value, Rational):  # NaN and infinities are floats
+                code[index] = self.encode(np.float64(value), rounding, None, None, 0)
+                continue
+            above = min(bisect_left(table, value), len(table) - 1)
+            upper = above == 0 or value >= table[above]
+            if not upper:
+                double = 2 * Fraction(value)
+                ends = table[above - 1] + table[above]
+                side = (double > ends) - (double < ends)
+                upper = self._upper(np.array(value < 0), np.array(side), np.array(above), rounding)
+            code[index] = self._codes[above if upper else above - 1]
+        return code
+
+    def _upper(self, negative, side, above, rounding: str) -> np.ndarray:
+        """Whether a number rounds to the upper of its neighbours; side: the sign of its distance to their middle."""
         match rounding:
             case "up":
                 return np.ones_like(negative)
@@ -179,7 +204,6 @@ class CustomFormat:
                 return negative
             case "away_from_zero":
                 return ~negative
-        middle, error = (column[np.minimum(below, len(column) - 1)] for column in self._midpoints)
         tie = {
             "nearest_even": (self._codes[above] & 1) == 0,
             "nearest_away": ~negative,
@@ -187,7 +211,7 @@ class CustomFormat:
             "nearest_up": np.ones_like(negative),
             "nearest_down": np.zeros_like(negative),
         }[rounding]
-        return (x > middle) | ((x == middle) & ((error > 0) | ((error == 0) & tie)))
+        return (side > 0) | ((side == 0) & tie)
 
     @cached_property
     def _midpoints(self) -> tuple[np.ndarray, np.ndarray]:
@@ -200,8 +224,9 @@ class CustomFormat:
 
     def decode(self, codes, dtype) -> np.ndarray:
         """The values of codes, exact in dtype."""
-        values = self._table[codes]
-        narrow = values.astype(dtype)
+        values = np.asarray(self._table[codes])
+        with np.errstate(over="ignore"):
+            narrow = values.astype(dtype)
         if not np.array_equal(narrow.astype(np.float64), values, equal_nan=True):
             raise ValueError(f"a value of {self} is not exact in {np.dtype(dtype)} (use a wider type)")
         return narrow

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import difflib
 import re
+from functools import lru_cache
+
+import numpy as np
 
 from softnum.formats import MAX_BITS, FixedFormat, FloatFormat, Format
 
-__all__ = ["format", "format_names"]
+__all__ = ["dtype_of_format", "format", "format_names", "format_of_dtype"]
 
 
 def _named(name: str, e: int, m: int, **facts) -> tuple[str, FloatFormat]:
@@ -76,9 +79,10 @@ def format(name: str | Format) -> Format:
 
     Parameters
     ----------
-    name : str
+    name : str, format or dtype
         A registered name (`format_names`), ``eXmY`` (IEEE-like), ``qI.F`` or ``uqI.F`` (fixed point), or IEEE P3109's
-        ``binaryKpP{s,u}{e,f}``. A format object is returned as it is.
+        ``binaryKpP{s,u}{e,f}``. NumPy's float16, float32 and float64 and the float types of ml_dtypes stand for the
+        formats that they are. A format object is returned as it is.
 
     Returns
     -------
@@ -96,10 +100,15 @@ def format(name: str | Format) -> Format:
     57344.0
     >>> softnum.format("q4.4").min
     -8.0
+    >>> import numpy as np
+    >>> softnum.format(np.float16).name
+    'binary16'
     """
     if not isinstance(name, str):
         if hasattr(name, "storage_dtype"):
             return name
+        if isinstance(name, (np.dtype, type)) and (known := format_of_dtype(np.dtype(name))) is not None:
+            return known
         raise TypeError(f"a format or the name of one is needed, got {name!r}")
     key = name.strip().lower()
     if key in _REGISTRY:
@@ -116,3 +125,42 @@ def format(name: str | Format) -> Format:
         f"unknown format {name!r}{hint} (registered names: {', '.join(_REGISTRY)}; "
         "or eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f})"
     )
+
+
+_NUMPY_NAME = {"float16": "binary16", "float32": "binary32", "float64": "binary64", "bfloat16": "bfloat16"}
+_ML_DTYPES_NAME = re.compile(r"float[468]_(e\dm\d(?:fn|fnuz|b11fnuz|fnu)?)")
+
+
+def format_of_dtype(dtype: np.dtype) -> Format | None:
+    """The format whose codes an array of this dtype holds: NumPy's floats and those of ml_dtypes; None for others.
+
+    >>> import numpy as np
+    >>> format_of_dtype(np.dtype("float32")).name, format_of_dtype(np.dtype("int8"))
+    ('binary32', None)
+    """
+    if dtype.type.__module__ == "ml_dtypes":  # known by its name: the package is not imported for it
+        match = _ML_DTYPES_NAME.fullmatch(dtype.name)
+        return _REGISTRY.get(match[1] if match else _NUMPY_NAME.get(dtype.name))
+    return _REGISTRY[_NUMPY_NAME[dtype.name]] if dtype.kind == "f" and dtype.name in _NUMPY_NAME else None
+
+
+@lru_cache(maxsize=256)
+def dtype_of_format(fmt: Format) -> np.dtype:
+    """The NumPy dtype, one of ml_dtypes where NumPy has none, whose arrays hold the codes of this format.
+
+    >>> dtype_of_format(format("binary16"))
+    dtype('float16')
+    """
+    for dtype in (np.float16, np.float32, np.float64):
+        if format(dtype) == fmt:
+            return np.dtype(dtype)
+    name = next((name for name, known in _REGISTRY.items() if known == fmt), None)
+    if name is not None:
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise ValueError(f"NumPy has no type that is {fmt}, and ml_dtypes is not installed; use .codes") from None
+        found = getattr(ml_dtypes, name if name == "bfloat16" else f"float{fmt.bits}_{name}", None)
+        if found is not None:
+            return np.dtype(found)
+    raise ValueError(f"neither NumPy nor ml_dtypes has a type that is {fmt}; use .codes")

@@ -94,16 +94,22 @@ def invalid_code(invalid, fmt) -> int:
 
 def exact_code(value, fmt, what: str) -> int:
     """The code of a number that must be a value of the format; ValueError if it is none."""
-    rule = "saturate" if fmt.kind == "fixed" else "infinity"
-    try:
-        code = _encode(value, fmt, "nearest_even", rule, None, None, 32)
-    except ValueError:
-        code = None
-    given = Fraction(value) if np.isfinite(value) else float(value)
-    found = None if code is None else _decode_objects(np.asarray(code), fmt).item()
-    if found is None or (found != given and not (given != given and found != found)):
+    code = find_code(value, value == 0 and str(value).startswith("-"), fmt)
+    if code is None:
         raise ValueError(f"{what}={value!r} is no value of {fmt}")
-    return int(code)
+    return code
+
+
+@lru_cache(maxsize=4096)
+def find_code(value, minus_zero: bool, fmt) -> int | None:
+    """The code of exactly this number, or None. minus_zero tells -0.0 from 0.0, which are the same key."""
+    try:
+        code = encode(np.array(value, object), fmt)
+    except ValueError:  # NaN or infinite, and no code says so
+        return None
+    back = decode(code, fmt, object).item()
+    same = back == value and str(back).startswith("-0.0") == minus_zero
+    return int(code) if same or (back != back and value != value) else None
 
 
 @lru_cache(maxsize=512)
@@ -324,10 +330,10 @@ def _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, inval
     env = environment(fmt, rounding, overflow, stochastic_bits, invalid_code=invalid_code(invalid, fmt))
     stochastic = rounding_name(rounding).startswith("stochastic")
     words = random_words(stochastic, key, random_bits, x.shape)
-    if isinstance(fmt, CustomFormat):
-        return fmt.encode(x, rounding_name(rounding), overflow, words, env[3])
     if x.dtype.kind == "U":
         x = _numbers_of(x)
+    if isinstance(fmt, CustomFormat):
+        return fmt.encode(x, rounding_name(rounding), overflow, words, env[3])
     if x.dtype.kind == "O" or (x.dtype.kind == "f" and x.dtype not in _BINARY):
         return _encode_objects(x, fmt, env, words, invalid)
     if x.dtype.kind == "b":
