@@ -9,6 +9,7 @@ from softnum.accuracy import ulp, ulp_error
 from softnum.array import Array, array
 from softnum.config import get_include, show_config
 from softnum.custom import CustomFormat
+from softnum.files import load, save
 from softnum.formats import FixedFormat, FloatFormat
 from softnum.integers import from_integer, shift, to_integer
 from softnum.matmul import dot, matmul
@@ -67,6 +68,7 @@ __all__ = [
     "format_names",
     "from_integer",
     "get_include",
+    "load",
     "logb",
     "matmul",
     "maximum",
@@ -80,6 +82,7 @@ __all__ = [
     "quantize",
     "remainder",
     "round_to_integral",
+    "save",
     "scalb",
     "shift",
     "show_config",

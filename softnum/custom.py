@@ -85,6 +85,11 @@ class CustomFormat:
 
     # -- facts ---------------------------------------------------------------------------------------------------------
     @property
+    def values(self) -> tuple[float, ...]:
+        """The table: code i stands for ``values[i]``."""
+        return self._values
+
+    @property
     def bits(self) -> int:
         """Width of a code in bits."""
         return (len(self._values) - 1).bit_length()

@@ -205,7 +205,7 @@ def _deliver(report, out: str | None) -> None:
     if report.failures or report.error is None:
         typer.echo(str(report))
     if out is not None:
-        from softnum.vectors.files import atomic_file
+        from softnum.files import atomic_file
 
         with atomic_file(out) as file:
             file.write((json.dumps(report.to_dict(), indent=1) + "\n").encode())

@@ -1,0 +1,168 @@
+"""Arrays in files: NumPy's .npz with the codes, and what their format is. Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import json
+import os
+import secrets
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from softnum.array import Array
+from softnum.custom import CustomFormat
+from softnum.formats import FixedFormat, FloatFormat
+
+__all__ = ["atomic_file", "load", "save"]
+
+_VERSION = 1
+_DESCRIPTION = "softnum"
+_BROKEN = (
+    zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, RuntimeError, NotImplementedError,
+    MemoryError, OverflowError, IndexError, AttributeError, SyntaxError, OSError,
+)  # fmt: skip
+
+
+@contextlib.contextmanager
+def atomic_file(path) -> Iterator:
+    """A binary file for writing that takes its name only when it is complete; "-" is standard output.
+
+    What is not a regular file (a pipe, /dev/null) is written to directly.
+    """
+    if os.fspath(path) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        with open(target, "wb") as file:
+            yield file
+        return
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{path}: there is no folder {target.parent}")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _facts_of(fmt) -> dict:
+    """A format as plain data."""
+    if isinstance(fmt, CustomFormat):
+        return {"kind": fmt.kind, "name": fmt.name, "values": [v.hex() for v in fmt.values]}
+    if not isinstance(fmt, (FloatFormat, FixedFormat)):
+        raise TypeError(f"save: {fmt} is a {type(fmt).__name__}, which files do not hold")
+    return {"kind": fmt.kind, **dataclasses.asdict(fmt)}
+
+
+def _format_of(facts: dict):
+    kind = facts.pop("kind")
+    if kind == CustomFormat.kind:
+        return CustomFormat.from_table([float.fromhex(v) for v in facts["values"]], name=facts["name"])
+    return {FloatFormat.kind: FloatFormat, FixedFormat.kind: FixedFormat}[kind](**facts)
+
+
+def save(path, array) -> None:
+    """Write an Array, or named ones, to a file: NumPy's .npz, with the format's facts beside the codes.
+
+    The file appears whole or not at all. It holds no pickle; ``np.load`` reads its codes. The same arrays give the same
+    bytes.
+
+    Parameters
+    ----------
+    path : path-like
+        Taken as it is: no ending is added.
+    array : Array, or dict of str to Array
+
+    Raises
+    ------
+    TypeError
+        If it is something else: an ndarray goes into a file by ``np.save``.
+
+    Examples
+    --------
+    >>> import softnum as sn, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "weights.npz")
+    >>> sn.save(path, {"w": sn.array([0.5, 3.0], "e4m3fn"), "b": sn.array(0.25, "q4.4")})
+    >>> sn.load(path)
+    {'w': Array([0.5, 3. ], e4m3fn), 'b': Array(0.25, q4.4)}
+    """
+    named = array if isinstance(array, Mapping) else {None: array}
+    for name, value in named.items():
+        if not isinstance(value, Array) or not (isinstance(name, str) or value is array):
+            what = f"a dict with {name!r}: {type(value).__name__}" if value is not array else f"{type(value).__name__}"
+            raise TypeError(f"save takes an Array, or a dict of str to Array, got {what}")
+    arrays = [{"name": name, "format": _facts_of(value.format)} for name, value in named.items()]
+    text = json.dumps({"version": _VERSION, "arrays": arrays}, indent=1)
+    members = {f"codes{i}": value.codes for i, value in enumerate(named.values())}
+    with atomic_file(os.path.abspath(path)) as file:
+        np.savez(file, **{_DESCRIPTION: np.frombuffer(text.encode(), np.uint8)}, **members)
+
+
+def load(path) -> Array | dict[str, Array]:
+    """Read what `save` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    Array, or dict of str to Array, as it was saved
+
+    Raises
+    ------
+    ValueError
+        If the file is none of `save`'s, was written by a later version, or is damaged.
+
+    Examples
+    --------
+    >>> import softnum as sn, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.npz")
+    >>> sn.save(path, sn.array([1.0, 2.5], "e5m2"))
+    >>> sn.load(path)
+    Array([1. , 2.5], e5m2)
+    """
+    path = os.fspath(path)
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return _arrays_in(archive)
+        except _Unusable as error:
+            raise ValueError(f"{path}: {error}") from None
+        except _BROKEN as error:
+            raise ValueError(f"{path}: no whole file of softnum.save ({error})") from error
+
+
+class _Unusable(Exception):
+    """A file that is whole, but not for `load`."""
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    content = io.BytesIO(archive.read(name + ".npy"))  # read whole, so that its checksum is looked at
+    return np.lib.format.read_array(content, allow_pickle=False)
+
+
+def _arrays_in(archive: zipfile.ZipFile) -> Array | dict[str, Array]:
+    if f"{_DESCRIPTION}.npy" not in archive.namelist():
+        raise _Unusable("not written by softnum.save")
+    description = json.loads(_member(archive, _DESCRIPTION).tobytes())
+    if description["version"] != _VERSION:
+        raise _Unusable(f"of version {description['version']}, and this softnum reads version {_VERSION}")
+    named = {}
+    for i, entry in enumerate(description["arrays"]):
+        fmt, codes = _format_of(entry["format"]), _member(archive, f"codes{i}")
+        if codes.dtype.newbyteorder("=") != fmt.storage_dtype:
+            raise ValueError(f"codes of {fmt} are {fmt.storage_dtype}, not {codes.dtype}")
+        named[entry["name"]] = Array(codes, fmt)
+    return named.get(None, named)
