@@ -40,6 +40,7 @@ from softnum.ops import (
     subtract,
     total_order,
 )
+from softnum.packing import pack, unpack
 from softnum.units import MadUnit
 from softnum.values import decode, encode, quantize
 
@@ -79,6 +80,7 @@ __all__ = [
     "negate",
     "next_down",
     "next_up",
+    "pack",
     "quantize",
     "remainder",
     "round_to_integral",
@@ -92,4 +94,5 @@ __all__ = [
     "total_order",
     "ulp",
     "ulp_error",
+    "unpack",
 ]

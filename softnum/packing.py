@@ -1,0 +1,152 @@
+"""Codes of any width packed into bytes, and back: 4- and 6-bit formats take half and three quarters of a byte.
+
+Along the last axis, element 0 lies in the least significant bits of byte 0, each element follows the one before, bit 0
+first, and runs over into the next byte where it must; the bits that are left in the last byte of a row are zero. Two
+4-bit codes make a byte with the even one low (as in PyTorch's float4_e2m1fn_x2), four 6-bit codes make three bytes, and
+an OCP MX block, whose size is a multiple of 8, always ends on a byte. ml_dtypes does not pack: `Array.to_numpy` gives
+its layout of one element a byte.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+import numpy as np
+
+from softnum.array import Array
+from softnum.names import format
+from softnum.values import check_codes
+
+__all__ = ["pack", "unpack"]
+
+
+def _pieces(bits: int):
+    """How the codes of a group lie in its bytes: (code, byte, shift): the byte takes the code >> shift."""
+    for code in range(_codes_of_group(bits)):
+        first, last = code * bits // 8, ((code + 1) * bits - 1) // 8
+        for byte in range(first, last + 1):
+            yield code, byte, 8 * byte - code * bits
+
+
+def _codes_of_group(bits: int) -> int:
+    """The fewest codes that fill whole bytes."""
+    return 8 // gcd(bits, 8)
+
+
+def _padded(array: np.ndarray, multiple: int) -> np.ndarray:
+    """The array in groups of `multiple` along its last axis, the last one filled with zeros: shape (..., groups, n)."""
+    groups = -(-array.shape[-1] // multiple)
+    if groups * multiple != array.shape[-1]:
+        filled = np.zeros((*array.shape[:-1], groups * multiple), array.dtype)
+        filled[..., : array.shape[-1]] = array
+        array = filled
+    return array.reshape(*array.shape[:-1], groups, multiple)
+
+
+def pack(codes, fmt=None) -> np.ndarray:
+    """Pack codes into bytes along the last axis.
+
+    Parameters
+    ----------
+    codes : Array, or array_like of codes (then with `fmt`), shape (..., n)
+    fmt : format or str
+
+    Returns
+    -------
+    ndarray of uint8, shape (..., ceil(n * bits / 8))
+        Each row starts on a byte; its last byte's unused high bits are zero.
+
+    Raises
+    ------
+    ValueError
+        If a code does not fit the format's bits, or there is no axis.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> sn.pack([0x1, 0x2, 0xf], "e2m1fn")
+    array([33, 15], dtype=uint8)
+    >>> sn.pack(sn.array([1.0, -1.0, 2.0, 0.0], "e3m2fn")).shape
+    (3,)
+    """
+    if isinstance(codes, Array):
+        if fmt is not None:
+            raise ValueError("pack: an Array knows its format; leave fmt out")
+        codes, fmt = codes.codes, codes.format
+    elif fmt is None:
+        raise ValueError("pack: codes say nothing of their format; give fmt, or an Array")
+    fmt = format(fmt)
+    codes = check_codes(codes, fmt)
+    if codes.ndim == 0:
+        raise ValueError("pack: one code has no axis to pack along; reshape it to (1,)")
+    if fmt.bits == 8 * codes.itemsize:
+        return codes.astype(codes.dtype.newbyteorder("<"), order="C").view(np.uint8)
+    groups = _padded(codes, _codes_of_group(fmt.bits))
+    out = np.zeros((*groups.shape[:-1], groups.shape[-1] * fmt.bits // 8), np.uint8)
+    for code, byte, shift in _pieces(fmt.bits):
+        part = groups[..., code]
+        out[..., byte] |= (part >> shift).astype(np.uint8) if shift >= 0 else part.astype(np.uint8) << -shift
+    out = out.reshape(*codes.shape[:-1], out.shape[-2] * out.shape[-1])
+    return out[..., : _bytes_of_row(codes.shape[-1], fmt.bits)]
+
+
+def _bytes_of_row(n: int, bits: int) -> int:
+    return -(-n * bits // 8)
+
+
+def unpack(packed, fmt, count: int) -> np.ndarray:
+    """Unpack what `pack` packed.
+
+    Parameters
+    ----------
+    packed : array_like of uint8, shape (..., bytes), or bytes
+    fmt : format or str
+    count : int
+        n, the length of the last axis: bytes = ceil(n * bits / 8).
+
+    Returns
+    -------
+    ndarray of codes, shape (..., n)
+
+    Raises
+    ------
+    ValueError
+        If the rows have another length than `count` codes take, or a bit behind the last code is not zero.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> sn.unpack([33, 15], "e2m1fn", 3)
+    array([ 1,  2, 15], dtype=uint8)
+    >>> sn.Array(sn.unpack(b"\\x21\\x0f", "e2m1fn", 3), "e2m1fn")
+    Array([ 0.5,  1. , -6. ], e2m1fn)
+    """
+    fmt = format(fmt)
+    if isinstance(packed, (bytes, bytearray, memoryview)):
+        packed = np.frombuffer(packed, np.uint8)
+    packed = np.asarray(packed)
+    if packed.dtype != np.uint8:
+        if packed.dtype.kind not in "iu" or (packed.size and not 0 <= packed.min() <= packed.max() <= 255):
+            raise TypeError(f"unpack takes bytes (uint8), got an array of {packed.dtype}")
+        packed = packed.astype(np.uint8)
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
+        raise ValueError(f"unpack: count must be the number of codes in a row, got {count!r}")
+    expected = _bytes_of_row(count, fmt.bits)
+    if packed.ndim == 0 or packed.shape[-1] != expected:
+        raise ValueError(
+            f"unpack: rows of {count} codes of {fmt} take {expected} bytes, got an array of shape {packed.shape}"
+        )
+    used = count * fmt.bits % 8
+    if used and packed.size and int(packed[..., -1].max()) >> used:
+        raise ValueError(f"unpack: bits behind the last of {count} codes are not zero")
+    dtype = fmt.storage_dtype
+    if fmt.bits == 8 * dtype.itemsize:
+        return np.ascontiguousarray(packed).view(dtype.newbyteorder("<")).astype(dtype)
+    group = _codes_of_group(fmt.bits)
+    groups = _padded(packed, group * fmt.bits // 8)
+    out = np.zeros((*groups.shape[:-1], group), dtype)
+    for code, byte, shift in _pieces(fmt.bits):
+        part = groups[..., byte].astype(dtype)
+        out[..., code] |= part << shift if shift >= 0 else part >> -shift
+    out = out.reshape(*packed.shape[:-1], out.shape[-2] * group)[..., :count]
+    return out & dtype.type((1 << fmt.bits) - 1)
