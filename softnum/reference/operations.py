@@ -158,7 +158,7 @@ def divide(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **enviro
 
     A finite value other than zero over zero is an exact infinity and DIVIDE_BY_ZERO; a format of the result that holds
     no infinity meets it as it meets others: fixed point adds INVALID. Zero over zero and infinity over infinity are
-    INVALID.
+    INVALID. Where the result is of a P3109 format, anything over zero is NaN.
 
     >>> from softnum import reference as ref
     >>> ref.divide(0x3C, 0x80, "e5m2")  # 1 / -0
@@ -171,6 +171,8 @@ def divide(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **enviro
     if x.kind == "nan" or y.kind == "nan":
         return deliver(_nan_of(x, y), out_fmt, env)
     if (x.kind == "inf" and y.kind == "inf") or (is_zero(x) and is_zero(y)):
+        return deliver(INVALID_RESULT, out_fmt, env)
+    if is_zero(y) and out_fmt.p3109:
         return deliver(INVALID_RESULT, out_fmt, env)
     if is_zero(y):
         return deliver(Value("inf", sign), out_fmt, env, 0 if x.kind == "inf" else DIVIDE_BY_ZERO)
@@ -229,17 +231,17 @@ def _root(x: Value, fmt: Format, env: Environment) -> Value:
     """A rational number that rounds to ``fmt`` exactly as the square root s of a positive ``x``; s itself if dyadic.
 
     A rounding asks of a magnitude only how it compares with certain points: powers of two up to itself, points of the
-    grid, the middles between those, and 2**r-ths of a gap for r random bits. All are multiples of the step 2**-k that
-    is 2**-max(r, 1) of the quantum: of fixed point's, or of the unbounded grid's, 2**(floor(log2 s) - m). The gaps of a
-    float below its normals, where floor(log2 s) <= emin, are integer multiples of 2**(emin - m), so of that quantum.
-    With t = floor(s * 2**k), either s is t steps, or s lies between t and t + 1 steps. None of those points lies
-    inside this interval, so its middle compares with all of them as s does.
+    grid, the middles between those, and, for r random bits, 2**r-ths of a gap and the middles between these. All are
+    multiples of the step 2**-k that is 2**-(r + 1) of the quantum: of fixed point's, or of the unbounded grid's,
+    2**(floor(log2 s) - m). The gaps of a float below its normals, where floor(log2 s) <= emin, are integer multiples of
+    2**(emin - m), so of that quantum. With t = floor(s * 2**k), either s is t steps, or s lies between t and t + 1
+    steps. None of those points lies inside this interval, so its middle compares with all of them as s does.
     """
     if isinstance(fmt, FixedFormat):
         quantum = -fmt.fraction_bits
     else:
         quantum = floor_log2(x.numerator, x.denominator) // 2 - fmt.mantissa_bits
-    k = max(0, max(1, env.stochastic_bits) - quantum)
+    k = max(0, env.stochastic_bits + 1 - quantum)
     scaled = x.numerator << 2 * k
     steps = math.isqrt(scaled // x.denominator)  # an integer t is at most sqrt(y) iff it is at most sqrt(floor(y))
     if steps * steps * x.denominator == scaled:

@@ -93,6 +93,7 @@ def compare(a: int, b: int, fmt, kind: str = "quiet") -> tuple[int, Flags]:
     order : int
         -1, 0 or 1 for less, equal or greater; 2 for unordered: an operand is NaN. -0 equals +0.
     flags : Flags
+        None between two formats of P3109.
 
     Raises
     ------
@@ -112,7 +113,8 @@ def compare(a: int, b: int, fmt, kind: str = "quiet") -> tuple[int, Flags]:
         raise ValueError(f"2 operands need one format or 2, got {len(formats)}")
     x, y = decode(a, formats[0]), decode(b, formats[1])
     if x.kind == "nan" or y.kind == "nan":
-        return 2, FLAGS[INVALID if kind == "signaling" or x.signaling or y.signaling else 0]
+        invalid = kind == "signaling" or x.signaling or y.signaling
+        return 2, FLAGS[INVALID if invalid and not (formats[0].p3109 and formats[1].p3109) else 0]
     return _compare(x, y), FLAGS[0]
 
 
@@ -121,8 +123,8 @@ def total_order(a: int, b: int, fmt: Format | str) -> bool:
 
     The order is that of values with -0 below +0. NaNs lie outside: with the sign bit set below -infinity, else above
     +infinity; and among themselves, signaling ones nearer to the numbers, then smaller payloads (IEEE 754-2019 clause
-    5.10). A NaN in the place of -0 has the sign bit set. Codes of one value, which only a format without subnormals or
-    without -0 has, come with each other. No flags.
+    5.10). A NaN in the place of -0 has the sign bit set, and the NaN of a P3109 format comes first of all. Codes of one
+    value, which only a format without subnormals or without -0 has, come with each other. No flags.
 
     >>> from softnum import reference as ref
     >>> ref.total_order(0x80, 0x00, "e5m2"), ref.total_order(0x00, 0x80, "e5m2"), ref.total_order(0xFF, 0xFC, "e5m2")
@@ -144,7 +146,7 @@ def _nan_rank(code: int, x: Value, fmt: Format) -> int:
     if x.kind != "nan":
         return 0
     rank = 1 + _magnitude_code(code, fmt)
-    return -rank if _sign_bit(code, fmt) else rank
+    return -rank if fmt.p3109 or _sign_bit(code, fmt) else rank
 
 
 # -- classes -----------------------------------------------------------------------------------------------------------
@@ -262,7 +264,7 @@ def negate(code: int, fmt: Format | str, overflow: str | None = None) -> tuple[i
     code : int
         Signed floats: only the sign bit changes, in a NaN too, and no flag is raised; where there is no -0, a zero is
         code 0, and a NaN in the place of -0 stays. Unsigned floats: a NaN and zero stay; other values have no negative,
-        which is INVALID. Fixed point: the exact negative, under ``overflow``.
+        which is INVALID, but in formats of P3109 becomes 0. Fixed point: the exact negative, under ``overflow``.
     flags : Flags
 
     Raises
@@ -321,6 +323,8 @@ def _with_sign_of(negative: int, code: int, x: Value, fmt: Format, overflow: str
     if not fmt.signed:
         if not negative or x.kind == "nan" or is_zero(x):
             return code, FLAGS[0]
+        if fmt.p3109:
+            return 0, FLAGS[0]
         nan, flags = nan_result(fmt, invalid=True)
         return nan, FLAGS[flags]
     if not fmt.negative_zero and (is_zero(x) or code == fmt.nan_code == 1 << (fmt.bits - 1)):

@@ -79,9 +79,16 @@ def round_value(
     overflow : str, optional
         "infinity" (default for floats), "saturate" (default for fixed point), "saturate_finite" or "wrap".
     stochastic_bits, random_bits : int
-        The stochastic modes use the low ``stochastic_bits`` bits R of ``random_bits``. With t the discarded fraction of
-        an ulp, "stochastic" takes the larger magnitude iff ``floor(t * 2**r) + R >= 2**r``; "stochastic_floor" returns
-        ``floor((floor(x * 2**r) + R) / 2**r)``, x counted in ulps, in two's complement.
+        The stochastic modes use the low r = ``stochastic_bits`` bits R of ``random_bits``. With t the exact discarded
+        fraction of an ulp and N = 2**r, a magnitude rounds up iff
+
+        - "stochastic" (also "stochastic_fastest"): ``floor(t * N) + R >= N``;
+        - "stochastic_fast": ``t * N + R + 1/2 >= N``;
+        - "stochastic_even", "stochastic_odd": ``nearest(t * N) + R >= N``, ties of this nearest integer to the even or
+          the odd one.
+
+        "stochastic_floor" returns ``floor((floor(x * N) + R) / N)``, x counted in ulps, in two's complement. What is
+        exact stays in all of them.
     tininess : {"after", "before"}
         Where UNDERFLOW looks; in a stochastic mode always before rounding.
     flush_results : {None, "before", "after"}
@@ -101,7 +108,9 @@ def round_value(
 
     Notes
     -----
-    IEEE 754-2019 clauses 4.3, 7.4, 7.5 and 7.6. The quantum of ``|x|`` is ``2**(max(floor(log2 |x|), emin) - m)``, and
+    IEEE 754-2019 clauses 4.3, 7.4, 7.5 and 7.6; formats of P3109 raise no flags. gfloat (0.5.2)
+    calls "stochastic" StochasticFastest, "stochastic_fast" StochasticFast, "stochastic_even" Stochastic and
+    "stochastic_odd" StochasticOdd. The quantum of ``|x|`` is ``2**(max(floor(log2 |x|), emin) - m)``, and
     the grid goes on past the largest value; a rounded magnitude beyond that value has overflowed. "Even" and "odd" are
     the lowest bit of the magnitude code; where a binade is missing (`lowest_binade`), the values below the smallest
     normal lie between 0 and it, and the lower neighbour, code 0, is the even one.
@@ -131,7 +140,7 @@ def deliver(x: Value, fmt: Format, env: Environment, raised: int = 0) -> tuple[i
         code, flags = round_fixed(x.sign, x.numerator, x.denominator, fmt, env)
     else:
         code, flags = round_float(x.sign, x.numerator, x.denominator, fmt, env)
-    return code, FLAGS[flags | raised]
+    return code, FLAGS[0 if fmt.p3109 else flags | raised]
 
 
 def nan_result(fmt: Format, invalid: bool) -> tuple[int, int]:
@@ -257,12 +266,23 @@ def goes_up(sign: int, odd: int, rest: int, unit: int, env: Environment) -> bool
         }  # fmt: skip
         return bool(tie_goes_up[mode])
     if mode.startswith("stochastic"):
-        r = env.stochastic_bits
-        if mode == "stochastic_floor" and sign:  # floor(-t * 2**r) + R stays below zero
-            return -((rest << r) // -unit) > env.random_bits
-        return (rest << r) // unit + env.random_bits >= 1 << r
+        return stochastic_goes_up(sign, rest, unit, env)
     goes_up = {"toward_zero": 0, "away_from_zero": 1, "up": not sign, "down": sign, "to_odd": not odd}
     return bool(goes_up[mode])
+
+
+def stochastic_goes_up(sign: int, rest: int, unit: int, env: Environment) -> bool:
+    """`goes_up` in the stochastic modes: what of t * N is added to R, and whether that carries, N = 2**r."""
+    mode, n = env.rounding, 1 << env.stochastic_bits
+    steps, part = divmod(rest * n, unit)  # t * N = steps + part / unit
+    if mode == "stochastic_floor" and sign:  # floor(-t * N) + R stays below zero
+        return steps + (part > 0) > env.random_bits
+    if mode == "stochastic_fast":  # t * N + R + 1/2 >= N, of whole numbers: twice unit times both sides
+        return 2 * rest * n + (2 * env.random_bits + 1) * unit >= 2 * n * unit
+    if mode in ("stochastic_even", "stochastic_odd"):
+        tie_goes_up = steps & 1 if mode == "stochastic_even" else not steps & 1
+        steps += tie_goes_up if 2 * part == unit else 2 * part > unit
+    return steps + env.random_bits >= n
 
 
 def overflowed(sign: int, fmt: FloatFormat, env: Environment) -> int:

@@ -3,6 +3,7 @@ among a format's values."""
 
 import bisect
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +18,8 @@ from softnum.reference import rounding
 NONE, INEXACT, UNDERFLOW, OVERFLOW, INVALID = 0, 1, 2, 4, 16
 TINY = INEXACT | UNDERFLOW
 BIG = INEXACT | OVERFLOW
-DETERMINISTIC = [mode for mode in ROUNDING_MODES if not mode.startswith("stochastic")]
+STOCHASTIC = [mode for mode in ROUNDING_MODES if mode.startswith("stochastic")]
+DETERMINISTIC = [mode for mode in ROUNDING_MODES if mode not in STOCHASTIC]
 FLUSHING = FloatFormat(5, 2, subnormals=False)
 UNSIGNED = FloatFormat(4, 3, signed=False, specials="p3109")
 F = Fraction
@@ -121,6 +123,20 @@ def test_ties_by_hand(mode):
         ("stochastic", F(135, 128), 3, 0x3C), ("stochastic_floor", F(-135, 128), 0, 0xBD),
         ("stochastic_floor", F(-135, 128), 1, 0xBC),
         ("stochastic", F(9, 8), 0xFFFFFFFE, 0x3D),  # only the low two bits count
+        # 4.375 ulps, t * 4 = 1.5: a tie of the nearest integer, between 1 and 2
+        ("stochastic_fast", F(35, 32), 1, 0x3C), ("stochastic_fast", F(35, 32), 2, 0x3D),
+        ("stochastic_even", F(35, 32), 1, 0x3C), ("stochastic_even", F(35, 32), 2, 0x3D),
+        ("stochastic_odd", F(35, 32), 2, 0x3C), ("stochastic_odd", F(-35, 32), 3, 0xBD),
+        # 4.125 ulps, t * 4 = 0.5: a tie between 0 and 1, where "fast" rounds up for the largest R
+        ("stochastic", F(33, 32), 3, 0x3C), ("stochastic_fast", F(-33, 32), 3, 0xBD),
+        ("stochastic_even", F(33, 32), 3, 0x3C), ("stochastic_odd", F(33, 32), 3, 0x3D),
+        # 4.875 ulps, t * 4 = 3.5: a tie between 3 and 4, which rounds up without any help
+        ("stochastic", F(39, 32), 0, 0x3C), ("stochastic_fast", F(39, 32), 0, 0x3D),
+        ("stochastic_even", F(39, 32), 0, 0x3D), ("stochastic_odd", F(39, 32), 0, 0x3C),
+        # a little off these ties all agree again
+        ("stochastic_fast", F(33, 32) - two(-90), 3, 0x3C), ("stochastic_odd", F(33, 32) - two(-90), 3, 0x3C),
+        ("stochastic_even", F(33, 32) + two(-90), 3, 0x3D), ("stochastic_odd", F(39, 32) + two(-90), 0, 0x3D),
+        ("stochastic_fast", F(39, 32) - two(-90), 0, 0x3C), ("stochastic_even", F(39, 32) - two(-90), 0, 0x3C),
     ],
 )  # fmt: skip
 def test_stochastic_by_hand(mode, x, bits, want):
@@ -170,9 +186,9 @@ def test_stochastic_by_hand(mode, x, bits, want):
         # formats without -0
         ("e4m3fnuz", -two(-30), {}, (0, TINY)), ("e4m3fnuz", -two(-30), {"rounding": "down"}, (0x81, TINY)),
         # unsigned with a zero
-        (UNSIGNED, F(-1), {}, (0, NONE)), (UNSIGNED, F(-9, 8) * two(-30), {}, (0, TINY)),
+        (UNSIGNED, F(-1), {}, (0, NONE)), (UNSIGNED, F(-9, 8) * two(-30), {}, (0, NONE)),
         (UNSIGNED, F(1), {}, (0x40, NONE)),
-        (UNSIGNED, two(9), {}, (0x7E, BIG)), (UNSIGNED, two(9), {"overflow": "saturate"}, (0x7D, BIG)),
+        (UNSIGNED, two(9), {}, (0x7E, NONE)), (UNSIGNED, two(9), {"overflow": "saturate"}, (0x7D, NONE)),
     ],
 )  # fmt: skip
 def test_floats_by_hand(fmt, x, environment, want):
@@ -391,6 +407,12 @@ def by_search(x, points, mode, r, bits):
     nearest = low if t < F(1, 2) else high if t > F(1, 2) else None
     if mode == "stochastic":
         return high if (t * 2**r).__floor__() + bits >= 2**r else low
+    if mode == "stochastic_fast":
+        return high if t * 2**r + bits + F(1, 2) >= 2**r else low
+    if mode in ("stochastic_even", "stochastic_odd"):
+        doubled = t * 2**r * 2  # an odd whole number is a tie
+        steps = round(t * 2**r) if mode == "stochastic_even" or doubled % 2 != 1 else (doubled - 1) / 2 // 2 * 2 + 1
+        return high if steps + bits >= 2**r else low
     if mode == "stochastic_floor":
         in_ulps = t if sign > 0 else 1 - t  # above the lower neighbour
         return upper if (in_ulps * 2**r).__floor__() + bits >= 2**r else lower
@@ -410,7 +432,7 @@ def by_search(x, points, mode, r, bits):
 
 def samples(points):
     for (low, _), (high, _) in itertools.pairwise(points):
-        for t in (F(0), F(1, 64), F(1, 3), F(63, 128), F(1, 2), F(65, 128), F(3, 4), F(255, 256)):
+        for t in (F(0), F(1, 256), F(1, 64), F(1, 3), F(63, 128), F(1, 2), F(65, 128), F(3, 4), F(255, 256)):
             yield low + t * (high - low)
 
 
@@ -442,7 +464,7 @@ def test_rounding_against_a_search(fmt, mode):
     compare_with_search(fmt, mode)
 
 
-@pytest.mark.parametrize("mode", ["nearest_even", "to_odd", "stochastic_floor"])
+@pytest.mark.parametrize("mode", ["nearest_even", "to_odd", "stochastic_floor", "stochastic_odd"])
 def test_the_search_catches_a_planted_fault(mode, monkeypatch):
     decide = rounding.goes_up
 
@@ -465,6 +487,19 @@ def test_rounding_is_monotonic(fmt, mode):
         assert results == sorted(results)
 
 
+def times_up(steps, mode, sign):
+    """How many of N = 2**r random words round a magnitude up that lies ``steps`` N-ths of an ulp above a code."""
+    if mode == "stochastic_floor" and sign < 0:
+        return math.ceil(steps)
+    if mode in ("stochastic", "stochastic_floor"):
+        return math.floor(steps)
+    if mode == "stochastic_fast":
+        return math.floor(steps + F(1, 2))
+    even = round(steps)
+    tied = abs(steps - even) == F(1, 2)
+    return even if mode == "stochastic_even" or not tied else int(2 * steps - even)  # the other of the two
+
+
 @pytest.mark.parametrize("r", [1, 3, 8])
 def test_stochastic_rounds_up_as_often_as_it_should(r):
     cases = [
@@ -473,8 +508,8 @@ def test_stochastic_rounds_up_as_often_as_it_should(r):
         ("e4m3fn", F(416), F(448)),
     ]  # fmt: skip
     for fmt, low, high in cases:
-        for t in (F(1, 1000), F(1, 8), F(1, 3), F(1, 2), F(5, 8), F(999, 1000)):
-            for mode in ("stochastic", "stochastic_floor"):
+        for t in (F(1, 1000), F(1, 8), F(1, 3), F(1, 2), F(5, 8), F(9, 16), F(999, 1000)):
+            for mode in STOCHASTIC:
                 for sign in (1, -1):
                     ups = 0
                     for bits in range(1 << r):
@@ -482,6 +517,4 @@ def test_stochastic_rounds_up_as_often_as_it_should(r):
                             sign * (low + t * (high - low)), 0, fmt, rounding=mode, stochastic_bits=r, random_bits=bits
                         )
                         ups += abs(ref.to_fraction(code, fmt)) == high
-                    floor = (t * 2**r).__floor__()
-                    ceiling = -((-t * 2**r).__floor__())
-                    assert ups == (ceiling if mode == "stochastic_floor" and sign < 0 else floor), (fmt, t, mode, sign)
+                    assert ups == times_up(t * 2**r, mode, sign), (fmt, t, mode, sign)
