@@ -2,7 +2,7 @@
 PYTHON ?= python3
 CC ?= cc
 WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Werror
-CFLAGS = -std=c11 -O2 -g -ffp-contract=off $(WARNINGS) -Icsrc
+CFLAGS = -std=c11 -O2 -g -ffp-contract=off -fno-math-errno $(WARNINGS) -Icsrc
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all
 CSRC = csrc/elementwise.c csrc/kernels.c csrc/isa_portable.c csrc/isa_avx2.c csrc/isa_avx512.c
 HEADERS = $(wildcard csrc/*.h csrc/softnum/*.h)

@@ -1,4 +1,4 @@
-#include "elementwise.h"
+#include "normals.h"
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ static inline void store(char *p, int width, sn_u64 code) {
     }
 }
 
-static inline sn_u64 apply(int op, const sn_context *x, const sn_u64 *in, sn_u32 random, sn_u32 *flags) {
+SN_ALWAYS sn_u64 apply(int op, const sn_context *x, const sn_u64 *in, sn_u32 random, sn_u32 *flags) {
     const sn_format *f = x->operand;
     const sn_format *g = f + 1, *o = &x->out;
     const sn_env *e = &x->env;
@@ -58,39 +58,45 @@ static inline sn_u64 apply(int op, const sn_context *x, const sn_u64 *in, sn_u32
     }
 }
 
-static inline void body(int op, int operands, int width, char **args, ptrdiff_t n, const ptrdiff_t *steps,
-                        const sn_loop_data *d) {
+/* The definition of each operation, apart from the loops, which are one for each width. */
+typedef sn_u64 definition(const sn_context *context, const sn_u64 *in, sn_u32 random, sn_u32 *flags);
+#define DEFINITION(name, operands)                                                                                     \
+    static SN_NOINLINE sn_u64 define_##name(const sn_context *x, const sn_u64 *in, sn_u32 random, sn_u32 *flags) {     \
+        return apply(SN_OP_##name, x, in, random, flags);                                                              \
+    }
+SN_OPERATIONS(DEFINITION)
+
+SN_ALWAYS void body(int op, int operands, definition *define, int width, char **args, ptrdiff_t n,
+                    const ptrdiff_t *steps, const sn_loop_data *d) {
     char *random = args[operands], *handle = args[operands + 1], *out = args[operands + 2];
     char *flags_out = d->with_flags ? args[operands + 3] : NULL;
+    const ptrdiff_t flags_step = d->with_flags ? steps[operands + 3] : 0, random_step = steps[operands],
+                    out_step = steps[operands + 2];
     const char *p[3] = {args[0], operands > 1 ? args[1] : NULL, operands > 2 ? args[2] : NULL};
     const sn_context *context = NULL;
+    sn_normals normals;
+    int short_way = 0;
+    memset(&normals, 0, sizeof normals);
     for (ptrdiff_t i = 0; i < n; i++) {
         if (i == 0 || steps[operands + 1] != 0) {
             sn_u64 h = load(handle, 8);
             context = h < d->table->count ? d->table->contexts[h] : NULL;
             if (!context) d->table->bad_handle = 1;
+            short_way = context && context->short_way;
+            if (short_way) normals = context->normals; /* a copy, which out cannot alias */
+            handle += steps[operands + 1];
         }
-        sn_u64 in[3] = {0, 0, 0};
-        for (int k = 0; k < operands; k++)
-            in[k] = load(p[k], width);
+        sn_u64 in[3] = {0, 0, 0}, code = 0;
         sn_u32 flags = 0;
-        sn_u64 code = 0;
-        if (!context)
-            flags = 0xff;
-        else if (operands == 2 && width == 1 && context->table && !flags_out)
-            code = context->table[in[0] << 8 | in[1]];
-        else
-            code = apply(op, context, in, (sn_u32)load(random, 4), &flags);
-        store(out, width, code);
-        if (flags_out) {
-            *(sn_u8 *)flags_out = (sn_u8)flags;
-            flags_out += steps[operands + 3];
-        }
         for (int k = 0; k < operands; k++)
-            p[k] += steps[k];
-        random += steps[operands];
-        handle += steps[operands + 1];
-        out += steps[operands + 2];
+            in[k] = load(p[k] + i * steps[k], width);
+        const sn_u32 word = (sn_u32)load(random + i * random_step, 4);
+        if (!short_way || !sn_short_way(op, &normals, in, word, &code, &flags)) {
+            flags = context ? 0 : 0xff;
+            if (context) code = define(context, in, word, &flags);
+        }
+        store(out + i * out_step, width, code);
+        if (flags_out) *(sn_u8 *)(flags_out + i * flags_step) = (sn_u8)flags;
     }
 }
 
@@ -114,7 +120,7 @@ static int table_loop(char **args, ptrdiff_t n, const ptrdiff_t *steps, const sn
 #define LOOP(name, operands, width)                                                                                    \
     static void loop_##name##_##width(char **args, const ptrdiff_t *count, const ptrdiff_t *steps, void *data) {       \
         if ((operands) == 2 && (width) == 1 && table_loop(args, count[0], steps, data)) return;                        \
-        body(SN_OP_##name, operands, width, args, count[0], steps, data);                                              \
+        body(SN_OP_##name, operands, define_##name, width, args, count[0], steps, data);                               \
     }
 #define LOOPS(name, operands)                                                                                          \
     LOOP(name, operands, 1) LOOP(name, operands, 2) LOOP(name, operands, 4) LOOP(name, operands, 8)
@@ -152,6 +158,10 @@ int sn_operation_operands(int op) {
 #undef ENTRY
     };
     return counts[op];
+}
+
+void sn_prepare_context(int op, sn_context *context) {
+    context->short_way = sn_normals_prepare(op, context->operand, &context->out, &context->env, &context->normals);
 }
 
 void sn_fill_table(int op, const sn_context *context, sn_u8 *table) {

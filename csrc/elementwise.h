@@ -39,9 +39,25 @@
     X(total_order, 2)                                                                                                  \
     X(classify, 1)
 
+/* What normals.h goes by: of an operand, the codes of its normal numbers, first .. first + span. */
+typedef struct {
+    sn_u64 magnitude_mask, sign_mask, first, span;
+    sn_i32 shift, base; /* exponent of a code = field + base */
+} sn_normal_operand;
+
+typedef struct {
+    sn_normal_operand operand[3];
+    const sn_env *env;
+    sn_u64 max_code, sign_mask;
+    sn_i32 mantissa_bits, exp_of_zero, exp_first, is_unsigned;
+    sn_u32 exp_span, inexact;
+} sn_normals;
+
 typedef struct {
     sn_format operand[3], out;
     sn_env env;
+    sn_normals normals; /* set, as the next, by sn_prepare_context */
+    int short_way;      /* whether normals.h has its domain here */
     const sn_u8 *table; /* 64 KiB, table[a << 8 | b], for a two-operand operation on 8-bit codes; or null */
 } sn_context;
 
@@ -68,6 +84,9 @@ enum {
 /* Name and number of operands of operation op, 0 <= op < SN_OPERATION_COUNT. */
 const char *sn_operation_name(int op);
 int sn_operation_operands(int op);
+
+/* Complete a context of operation op, whose formats and environment are set. */
+void sn_prepare_context(int op, sn_context *context);
 
 /* The loop of operation op for codes of the given width in bytes (1, 2, 4 or 8); null if there is none. */
 sn_loop *sn_loop_for(int op, int width);

@@ -50,6 +50,8 @@ cdef extern from "elementwise.h" nogil:
         sn_env env
         const uint8_t *table
 
+    void sn_prepare_context(int op, sn_context *context) noexcept
+
     ctypedef struct sn_context_table:
         sn_context **contexts
         size_t count

@@ -139,6 +139,7 @@ def intern_context(operation, formats, out, tuple env):
         fill_format(&context.operand[i], fmt)
     fill_format(&context.out, out)
     fill_env(&context.env, env)
+    sn_prepare_context(OPERATIONS[operation][0], context)
     _table.contexts[_table.count] = context
     handle = np.uint64(_table.count)
     _table.count += 1

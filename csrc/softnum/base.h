@@ -30,6 +30,15 @@ typedef int64_t sn_i64;
 #endif
 #endif
 
+/* For loops whose constants must fold, and for what must stay out of them. */
+#if defined(__GNUC__)
+#define SN_ALWAYS static inline __attribute__((always_inline))
+#define SN_NOINLINE __attribute__((noinline))
+#else
+#define SN_ALWAYS static inline
+#define SN_NOINLINE
+#endif
+
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__) && defined(__SIZEOF_INT128__)
 #define SN_NATIVE_128 1
 #else

@@ -9,8 +9,9 @@ SN_FN sn_u64 sn_u128_divide(sn_u128 n, sn_u64 d, sn_u64 *rest) {
 #if SN_NATIVE_128
     __extension__ typedef unsigned __int128 native;
     native whole = (native)n.hi << 64 | n.lo;
-    *rest = (sn_u64)(whole % d);
-    return (sn_u64)(whole / d);
+    sn_u64 q = (sn_u64)(whole / d);
+    *rest = n.lo - q * d;
+    return q;
 #else
     sn_u64 q = 0, r = n.hi;
     for (sn_i32 i = 63; i >= 0; i--) {

@@ -282,6 +282,94 @@ static void test_loops(void) {
     free(entries);
 }
 
+/* A code whose exponent lies near the middle, or near an end, or anywhere, and whose fraction is special or random. */
+static sn_u64 edge_code(const sn_format *f) {
+    sn_u64 r = next(), ones = ((sn_u64)1 << f->mantissa_bits) - 1, fraction = next() & ones;
+    sn_i32 fields = f->emax - f->emin + 1, field = fields / 2;
+    switch (r & 7) {
+    case 0: field = (sn_i32)((r >> 8) % (sn_u64)(fields + 2)); break;
+    case 1: field = (sn_i32)((r >> 8) % 5); break;
+    case 2: field = fields - (sn_i32)((r >> 8) % 5); break;
+    default: field += (sn_i32)((r >> 8) % 9) - 4 + (r & 8 ? f->mantissa_bits : 0); break;
+    }
+    switch (r >> 4 & 3) {
+    case 0: fraction = ones & ~((sn_u64)0xff >> (r >> 40 & 7)); break;
+    case 1: fraction &= 7; break;
+    default: break;
+    }
+    sn_u64 magnitude = (sn_u64)(field < 0 ? 0 : field) << f->mantissa_bits | fraction;
+    return (magnitude & f->magnitude_mask) | (r >> 63 ? f->sign_mask : 0);
+}
+
+/* normals.h against the definition: the same loop, with the short way allowed and not. */
+static void test_short_way(void) {
+    const sn_format formats[] = {ieee(8, 23), ieee(11, 52), ieee(5, 10), ieee(8, 7),  ieee(4, 3), ieee(15, 48),
+                                 ieee(8, 30), ieee(5, 58),  ieee(3, 60), ieee(2, 61), ieee(5, 1)};
+    enum { COUNT = sizeof formats / sizeof *formats, N = 64 };
+    const int operations[] = {SN_OP_convert, SN_OP_add, SN_OP_subtract, SN_OP_multiply,
+                              SN_OP_divide,  SN_OP_fma, SN_OP_sqrt};
+    sn_context context;
+    sn_context *contexts[] = {&context};
+    sn_context_table table = {contexts, 1, 0};
+    sn_loop_data data = {&table, 1};
+    sn_u64 handle = 0, in[3][N], got[N], want[N];
+    sn_u8 got_flags[N], want_flags[N];
+    sn_u32 words[N];
+    int taken = 0;
+    for (int round = 0; round < 12000; round++) {
+        const int op = operations[round % 7], operands = sn_operation_operands(op);
+        sn_u64 r = next();
+        memset(&context, 0, sizeof context);
+        for (int k = 0; k < operands; k++)
+            context.operand[k] = formats[(r >> 6 & 3) ? (r >> 8) % COUNT : (r >> (12 + 4 * k)) % COUNT];
+        context.out = formats[(r >> 30 & 1) ? (r >> 8) % COUNT : (r >> 32) % COUNT];
+        context.env = mode((int)((r >> 40) % SN_ROUNDING_MODES));
+        context.env.stochastic_bits = 1 + (sn_i32)((r >> 48) & 31);
+        context.env.tininess = (sn_i32)(r >> 60 & 1);
+        context.env.overflow = (sn_i32)((r >> 56) % 3);
+        if (r >> 61 & 1) { /* an unsigned result, a lowest binade of its own */
+            context.out.is_signed = 0;
+            context.out.sign_mask = 0;
+            context.out.lowest = SN_LOWEST_NORMAL;
+        }
+        for (int i = 0; i < N; i++) {
+            for (int k = 0; k < operands; k++)
+                in[k][i] = edge_code(&context.operand[k]);
+            words[i] = (sn_u32)next();
+        }
+        char *args[7];
+        ptrdiff_t steps[7], n = N;
+        int j = 0;
+        for (; j < operands; j++) {
+            args[j] = (char *)in[j];
+            steps[j] = 8;
+        }
+        args[j] = (char *)words;
+        steps[j++] = 4;
+        args[j] = (char *)&handle;
+        steps[j++] = 0;
+        args[j] = (char *)got;
+        steps[j] = 8;
+        args[j + 1] = (char *)got_flags;
+        steps[j + 1] = 1;
+        sn_prepare_context(op, &context);
+        taken += context.short_way;
+        sn_loop_for(op, 8)(args, &n, steps, &data);
+        context.short_way = 0;
+        args[j] = (char *)want;
+        args[j + 1] = (char *)want_flags;
+        sn_loop_for(op, 8)(args, &n, steps, &data);
+        for (int i = 0; i < N; i++)
+            CHECK(got[i] == want[i] && got_flags[i] == want_flags[i],
+                  "%s, mode %d, r = %d, %d and %d -> %d bits of fraction: %llx, %llx gives %llx (%d), not %llx (%d)",
+                  sn_operation_name(op), context.env.rounding, context.env.stochastic_bits,
+                  context.operand[0].mantissa_bits, context.operand[1].mantissa_bits, context.out.mantissa_bits,
+                  (unsigned long long)in[0][i], (unsigned long long)in[1][i], (unsigned long long)got[i], got_flags[i],
+                  (unsigned long long)want[i], want_flags[i]);
+    }
+    CHECK(taken > 6000, "the short way was taken in %d rounds", taken);
+}
+
 int main(void) {
     test_philox();
     test_binary32_against_cpu();
@@ -292,6 +380,7 @@ int main(void) {
     test_signed_zero_and_invalid();
     test_quantize_kernels();
     test_loops();
+    test_short_way();
     printf("%d passed, %d failed\n", checks - failures, failures);
     return failures != 0;
 }
