@@ -13,7 +13,7 @@ from softnum import _core, backend
 from softnum.custom import CustomFormat
 from softnum.formats import FixedFormat
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, nan_profile, overflow_name, rounding_name
-from softnum.names import format
+from softnum.names import format, format_of_dtype
 
 __all__ = ["decode", "encode", "quantize"]
 
@@ -139,8 +139,9 @@ def float_array(x, what: str) -> np.ndarray:
     x = native(x)
     if x.dtype in (np.float32, np.float64):
         return x
-    if x.dtype.kind not in "fiubO" or (x.dtype.kind == "f" and x.dtype.itemsize > 8):
-        raise TypeError(f"{what} takes float32 or float64 arrays, got {x.dtype}")
+    if x.dtype.kind not in "fiubO" or (x.dtype.kind == "f" and x.dtype not in _BINARY):
+        hint = " (softnum.Array takes it as it is)" if format_of_dtype(x.dtype) else ""
+        raise TypeError(f"{what} takes float32 or float64 arrays, got {x.dtype}{hint}")
     if x.dtype.kind == "O" and not all(isinstance(v, Real) for v in x.flat):
         raise TypeError(f"{what} takes real numbers, got an array of {x.dtype}")
     try:
@@ -181,7 +182,7 @@ def quantize(
 
     Parameters
     ----------
-    x : array_like of float32 or float64, any shape
+    x : array_like of float16, float32 or float64, any shape
         The values. Other numbers are taken as float64. A CUDA array (CuPy, PyTorch, Numba) is rounded on its device, to
         the same bits, and gives a Numba CUDA array.
     fmt : format or str
@@ -238,6 +239,13 @@ def quantize(
 
 def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, out):
     fmt = format(fmt)
+    x = native(x)
+    if x.dtype == np.float16:
+        check_out("quantize", out, x.shape, x.dtype)
+        wide = _quantize(
+            x.astype(np.float32), fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, None
+        )
+        return _narrowed(wide, fmt, out)
     x = float_array(x, "quantize")
     env = environment(fmt, rounding, overflow, stochastic_bits, invalid_code=invalid_code(invalid, fmt))
     stochastic = rounding_name(rounding).startswith("stochastic")
@@ -258,6 +266,18 @@ def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, inv
     if out is None:
         return result
     out[...] = result
+    return out
+
+
+def _narrowed(wide, fmt, out):
+    """float32 values as float16, exactly; into out if there is one."""
+    with np.errstate(over="ignore", under="ignore"):
+        narrow = wide.astype(np.float16)
+    if not np.array_equal(narrow.astype(np.float32), wide, equal_nan=True):
+        raise ValueError(f"quantize: a result in {fmt} is not exact in float16 (give float32)")
+    if out is None:
+        return narrow
+    out[...] = narrow
     return out
 
 
@@ -294,8 +314,8 @@ def encode(
     Parameters
     ----------
     x : array_like, any shape
-        float16, float32, float64, integers, objects (int, float, Fraction), or text: decimal ("0.1"), a ratio ("1/3"),
-        hexadecimal ("0x1.8p3"), "inf", "nan". Each is taken exactly.
+        float16, float32, float64, ml_dtypes' floats, integers, objects (int, float, Fraction), or text: decimal
+        ("0.1"), a ratio ("1/3"), hexadecimal ("0x1.8p3"), "inf", "nan". Each is taken exactly.
     fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid
         As in `quantize`.
 
@@ -332,19 +352,19 @@ def _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, inval
     words = random_words(stochastic, key, random_bits, x.shape)
     if x.dtype.kind == "U":
         x = _numbers_of(x)
+    source = format_of_dtype(x.dtype)
     if isinstance(fmt, CustomFormat):
+        x = x if source is None else decode(x.view(source.storage_dtype), source)
         return fmt.encode(x, rounding_name(rounding), overflow, words, env[3])
-    if x.dtype.kind == "O" or (x.dtype.kind == "f" and x.dtype not in _BINARY):
+    if x.dtype.kind == "O" or (x.dtype.kind == "f" and source is None):
         return _encode_objects(x, fmt, env, words, invalid)
     if x.dtype.kind == "b":
         x = x.astype(np.uint8)
-    if x.dtype.kind == "f":
-        source = format(_BINARY[x.dtype])
-    elif x.dtype.kind in "iu":
+    if x.dtype.kind in "iub":
         source = FixedFormat(8 * x.dtype.itemsize, 0, signed=x.dtype.kind == "i")
-    else:
+    if source is None:
         raise TypeError(f"encode takes numbers, got an array of {x.dtype}")
-    codes = np.ascontiguousarray(x).view(source.storage_dtype).reshape(x.shape)
+    codes = check_codes(np.ascontiguousarray(x).view(source.storage_dtype).reshape(x.shape), source)
     return call_ufunc("convert", (codes,), (source,), fmt, env, words, what="encode", invalid=invalid)[0]
 
 
