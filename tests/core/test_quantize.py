@@ -212,7 +212,7 @@ def test_scalars_0d_empty_and_other_types(isa):
     assert sn.quantize(np.array(3.3, np.float32), "e5m2").dtype == np.float32
     assert sn.quantize(np.zeros((0, 3), np.float32), "e5m2", rounding="sr", key=1).shape == (0, 3)
     assert sn.quantize([1, 3, 9], "e5m2").tolist() == [1.0, 3.0, 8.0]
-    assert sn.quantize(np.float16([1.1]), "e5m2").dtype == np.float64
+    assert sn.quantize(np.float16([1.1]), "e5m2").dtype == np.float16
     assert sn.quantize(np.array([True, False]), "e5m2").tolist() == [1.0, 0.0]
     with pytest.raises(TypeError, match="quantize takes float32 or float64 arrays, got complex128"):
         sn.quantize(np.zeros(2, complex), "e5m2")
