@@ -59,6 +59,7 @@ _RETURNS = """
     ValueError
         If formats are missing or differ without `out_fmt`, or a code does not fit its format, or a result has no code.
 """
+_OWN_FORMAT = ("absolute", "copysign", "negate", "next_down", "next_up")
 _NAMES = {1: ("a",), 2: ("a", "b"), 3: ("a", "b", "c")}
 
 
@@ -95,6 +96,10 @@ def apply(
 ):  # fmt: skip
     """The ufunc `name` over operands in their formats. extra: further (codes, format) that are no users' operands."""
     codes, formats, as_array = _operands(name, operands, fmt)
+    if name in _OWN_FORMAT:
+        if out_fmt is not None and format(out_fmt) != formats[0]:
+            raise ValueError(f"{name}: the result is in the format of a, {formats[0]}, not {out_fmt}; convert it")
+        out_fmt = formats[0]
     if out_fmt is None:
         if any(f != formats[0] for f in formats):
             names = ", ".join(str(f) for f in formats)

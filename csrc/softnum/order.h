@@ -72,6 +72,10 @@ SN_FN sn_u64 sn_total_order(const sn_format *f, sn_u64 a, sn_u64 b) {
         a = a >> f->mantissa_bits ? a : 0;
         b = b >> f->mantissa_bits ? b : 0;
     }
+    if (!f->negative_zero) { /* both codes of zero mean +0 */
+        negative_a = a ? negative_a : 0;
+        negative_b = b ? negative_b : 0;
+    }
     if (negative_a != negative_b) return negative_a != 0;
     return negative_a ? a >= b : a <= b;
 }
@@ -123,11 +127,11 @@ SN_FN sn_u64 sn_next(const sn_format *f, sn_u64 code, sn_i32 down, const sn_env 
 }
 
 /* The sign that copysign copies: of a float the sign bit, whatever the code means. */
-SN_FN sn_i32 sn_sign(const sn_format *f, sn_u64 code) { return sn_unpack(f, code).sign; }
+SN_FN sn_i32 sn_sign(const sn_format *f, sn_u64 code) { return (code & f->sign_mask) != 0; }
 
-/* IEEE 754-2019 5.5.1: the sign bit alone, no flags, NaNs included. set: the sign to give. The NaN in -0's code, and a
- * zero that has no -0, stay. A negative result in an unsigned float is 0, or NaN where there is none; fixed point is
- * negated, and may overflow. */
+/* IEEE 754-2019 5.5.1: the sign bit alone, no flags, NaNs included. set: the sign to give. The NaN in -0's code stays;
+ * a zero that has no -0 is code 0. A negative result in an unsigned float is NaN, 0 in P3109's; fixed point is negated,
+ * and may overflow. */
 SN_FN sn_u64 sn_set_sign(const sn_format *f, sn_u64 code, sn_i32 set, const sn_env *env, sn_u32 random, sn_u32 *flags) {
     sn_number x = sn_unpack(f, code);
     code &= f->magnitude_mask | f->sign_mask;
@@ -140,7 +144,8 @@ SN_FN sn_u64 sn_set_sign(const sn_format *f, sn_u64 code, sn_i32 set, const sn_e
         if (f->nan_is_negative_zero || !f->is_signed) return code;
         return (code & f->magnitude_mask) | (set ? f->sign_mask : 0);
     }
-    if (set && !f->has_zero) return sn_invalid_result(f, env, flags);
+    if (!f->is_signed && set && x.kind != SN_ZERO) return f->p3109 ? 0 : sn_invalid_result(f, env, flags);
+    if (f->is_signed && !f->negative_zero && x.kind == SN_ZERO) return 0;
     return sn_with_sign(f, code & f->magnitude_mask, set);
 }
 
@@ -187,6 +192,7 @@ SN_FN sn_u64 sn_convert_to_integer(const sn_format *fa, sn_u64 a, const sn_forma
     if (x.kind >= SN_QUIET_NAN) return sn_invalid_result(fo, env, flags);
     sn_exact e = sn_exact_of(&x);
     sn_u32 inexact = 0;
+    if (x.kind == SN_ZERO) return 0;
     if (x.exp < 0) e = sn_to_integer(fo, &e, env, random, &inexact);
     sn_u64 limit = x.sign ? fo->sign_mask : fo->max_code;
     if (x.kind != SN_INF && e.exp + sn_u128_bit_length(e.sig) <= 64) {
