@@ -6,12 +6,13 @@ Source: IEEE Std 754-2019, clauses 5.3 and 5.4 (operations), 6 (infinities, NaNs
 from __future__ import annotations
 
 import math
-from numbers import Rational, Real
+from numbers import Rational
 from operator import index
 
 from softnum.formats import FixedFormat, Format
 from softnum.modes import Flags
 from softnum.names import format as format_of
+from softnum.reference.nans import INVALID_RESULT, nan_of, nan_of_fma
 from softnum.reference.rounding import (
     DIVIDE_BY_ZERO,
     INEXACT,
@@ -21,7 +22,7 @@ from softnum.reference.rounding import (
     floor_log2,
     goes_up,
 )
-from softnum.reference.values import Value, decode, flushed
+from softnum.reference.values import Value, decode, flushed, value_of
 
 
 def encode(x: float | Rational, fmt: Format | str, **environment) -> tuple[int, Flags]:
@@ -44,6 +45,8 @@ def encode(x: float | Rational, fmt: Format | str, **environment) -> tuple[int, 
     ------
     TypeError
         If ``x`` is no number.
+    ValueError
+        As in `round_value`.
 
     Examples
     --------
@@ -54,18 +57,7 @@ def encode(x: float | Rational, fmt: Format | str, **environment) -> tuple[int, 
     (0, <Flags.INVALID: 16>)
     """
     fmt = format_of(fmt)
-    if isinstance(x, bool) or not isinstance(x, Real):
-        raise TypeError(f"encode needs an int, float or Fraction, got {x!r}")
-    if isinstance(x, Rational):
-        value = Value("finite", int(x < 0), abs(int(x.numerator)), int(x.denominator))
-    else:
-        x = float(x)
-        if math.isnan(x):
-            value = Value("nan")
-        else:
-            sign = int(math.copysign(1.0, x) < 0)
-            value = Value("inf", sign) if math.isinf(x) else Value("finite", sign, *abs(x).as_integer_ratio())
-    return deliver(value, fmt, environment_of(fmt, **environment))
+    return deliver(value_of(x), fmt, environment_of(fmt, **environment))
 
 
 def convert(code: int, from_fmt: Format | str, to_fmt: Format | str, **environment) -> tuple[int, Flags]:
@@ -114,19 +106,21 @@ def add(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environme
     (128, <Flags: 0>)
     """
     (x, y), out_fmt, env = prepare((a, b), fmt, out_fmt, environment)
-    return deliver(_sum(x, y, env.rounding), out_fmt, env)
+    return deliver(_sum(x, y, env), out_fmt, env)
 
 
 def subtract(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
     """Subtract two codes: ``a + (-b)`` exactly, rounded once. Parameters, result and errors as in `add`.
+
+    A NaN is not negated: ``a - NaN`` keeps the NaN's sign, where a profile keeps signs.
 
     >>> from softnum import reference as ref
     >>> ref.subtract(0x3C, 0x3C, "e5m2")
     (0, <Flags: 0>)
     """
     (x, y), out_fmt, env = prepare((a, b), fmt, out_fmt, environment)
-    minus_y = Value(y.kind, 1 - y.sign, y.numerator, y.denominator, y.signaling)
-    return deliver(_sum(x, minus_y, env.rounding), out_fmt, env)
+    minus_y = y if y.kind == "nan" else y._replace(sign=1 - y.sign)
+    return deliver(_sum(x, minus_y, env), out_fmt, env)
 
 
 def multiply(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
@@ -137,20 +131,24 @@ def multiply(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **envi
     (126, <Flags.INVALID: 16>)
     """
     (x, y), out_fmt, env = prepare((a, b), fmt, out_fmt, environment)
-    return deliver(_product(x, y), out_fmt, env)
+    return deliver(_product(x, y, env), out_fmt, env)
 
 
 def fma(a: int, b: int, c: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
     """Return ``a * b + c`` with one rounding; ``fmt`` is one format or three. The rest as in `add`.
 
-    Infinity times zero is INVALID whatever ``c`` is, a quiet NaN included (IEEE 754-2019 clause 7.2 leaves that open).
+    Infinity times zero is INVALID whatever ``c`` is, a quiet NaN included, but on x86, where that NaN is the result
+    and no flag is raised (IEEE 754-2019 clause 7.2 leaves that open).
 
     >>> from softnum import reference as ref
     >>> ref.fma(0x3C, 0x40, 0xC0, "e5m2")  # 1 * 2 - 2
     (0, <Flags: 0>)
     """
     (x, y, z), out_fmt, env = prepare((a, b, c), fmt, out_fmt, environment)
-    return deliver(_sum(_product(x, y), z, env.rounding), out_fmt, env)
+    product = _product(x, y, env)
+    if "nan" in (x.kind, y.kind, z.kind):
+        return deliver(nan_of_fma(env.nan, x, y, z, product is INVALID_RESULT), out_fmt, env)
+    return deliver(_sum(product, z, env), out_fmt, env)
 
 
 def divide(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
@@ -169,7 +167,7 @@ def divide(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **enviro
     (x, y), out_fmt, env = prepare((a, b), fmt, out_fmt, environment)
     sign = x.sign ^ y.sign
     if x.kind == "nan" or y.kind == "nan":
-        return deliver(_nan_of(x, y), out_fmt, env)
+        return deliver(nan_of(env.nan, x, y), out_fmt, env)
     if (x.kind == "inf" and y.kind == "inf") or (is_zero(x) and is_zero(y)):
         return deliver(INVALID_RESULT, out_fmt, env)
     if is_zero(y) and out_fmt.p3109:
@@ -197,7 +195,7 @@ def remainder(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **env
     """
     (x, y), out_fmt, env = prepare((a, b), fmt, out_fmt, environment)
     if x.kind == "nan" or y.kind == "nan":
-        return deliver(_nan_of(x, y), out_fmt, env)
+        return deliver(nan_of(env.nan, x, y), out_fmt, env)
     if x.kind == "inf" or is_zero(y):
         return deliver(INVALID_RESULT, out_fmt, env)
     if y.kind == "inf":
@@ -313,14 +311,6 @@ def is_zero(x: Value) -> bool:
     return x.kind == "finite" and x.numerator == 0
 
 
-def _nan_of(*operands: Value) -> Value:
-    """The NaN that an operation with a NaN operand returns."""
-    return Value("nan", signaling=any(x.signaling for x in operands))
-
-
-INVALID_RESULT = Value("nan", signaling=True)
-
-
 def prepare(codes: tuple, fmt, out_fmt, environment: dict) -> tuple[list[Value], Format, Environment]:
     """The operands' values, the format of the result, and the environment."""
     formats = tuple(map(format_of, fmt)) if isinstance(fmt, (tuple, list)) else (format_of(fmt),) * len(codes)
@@ -337,18 +327,20 @@ def prepare(codes: tuple, fmt, out_fmt, environment: dict) -> tuple[list[Value],
     return values, out_fmt, environment_of(out_fmt, **environment)
 
 
-def _product(x: Value, y: Value) -> Value:
+def _product(x: Value, y: Value, env: Environment) -> Value:
     if x.kind == "nan" or y.kind == "nan":
-        return _nan_of(x, y)
+        return nan_of(env.nan, x, y)
     sign = x.sign ^ y.sign
     if x.kind == "finite" and y.kind == "finite":
         return Value("finite", sign, x.numerator * y.numerator, x.denominator * y.denominator)
     return INVALID_RESULT if is_zero(x) or is_zero(y) else Value("inf", sign)
 
 
-def _sum(x: Value, y: Value, rounding: str) -> Value:
+def _sum(x: Value, y: Value, env: Environment) -> Value:
+    if x.kind == "invalid":
+        return x
     if x.kind == "nan" or y.kind == "nan":
-        return _nan_of(x, y)
+        return nan_of(env.nan, x, y)
     if x.kind == "inf":
         return INVALID_RESULT if y.kind == "inf" and x.sign != y.sign else x
     if y.kind == "inf":
@@ -357,4 +349,4 @@ def _sum(x: Value, y: Value, rounding: str) -> Value:
     total = (-left if x.sign else left) + (-right if y.sign else right)
     if total:
         return Value("finite", int(total < 0), abs(total), x.denominator * y.denominator)
-    return Value("finite", x.sign if x.sign == y.sign else int(rounding == "down"))
+    return Value("finite", x.sign if x.sign == y.sign else int(env.rounding == "down"))

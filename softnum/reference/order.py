@@ -11,8 +11,9 @@ from operator import index
 from softnum.formats import FixedFormat, FloatFormat, Format
 from softnum.modes import Flags
 from softnum.names import format as format_of
+from softnum.reference.nans import INVALID_RESULT, nan_of
 from softnum.reference.operations import is_zero, prepare
-from softnum.reference.rounding import FLAGS, INVALID, deliver, environment_of, nan_result, with_sign
+from softnum.reference.rounding import FLAGS, INVALID, Environment, deliver, environment_of, with_sign
 from softnum.reference.values import Value, decode, is_subnormal
 
 
@@ -59,10 +60,10 @@ def maximum_number(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, 
 
 def _choose(a: int, b: int, fmt, out_fmt, environment: dict, *, wanted: int, number: bool) -> tuple[int, Flags]:
     (x, y), out_fmt, env = prepare((a, b), fmt, out_fmt, environment)
-    raised = INVALID if x.signaling or y.signaling else 0
     if x.kind == "nan" or y.kind == "nan":
+        nan = nan_of(env.nan, x, y)
         numbers = [v for v in (x, y) if v.kind != "nan"] if number else []
-        return deliver(numbers[0] if numbers else Value("nan"), out_fmt, env, raised)
+        return deliver(numbers[0] if numbers else nan, out_fmt, env, INVALID if nan.signaling else 0)
     order = _compare(x, y) or (y.sign - x.sign)  # equal ones differ at most in the sign of zero
     return deliver(x if order == wanted else y, out_fmt, env)
 
@@ -179,19 +180,21 @@ def classify(code: int, fmt: Format | str) -> int:
 
 
 # -- neighbours --------------------------------------------------------------------------------------------------------
-def next_up(code: int, fmt: Format | str) -> tuple[int, Flags]:
+def next_up(code: int, fmt: Format | str, *, nan: str = "canonical") -> tuple[int, Flags]:
     """The least value of a format that is greater than a code's value.
 
     Parameters
     ----------
     code : int
     fmt : FloatFormat, FixedFormat or str
+    nan : str
+        As in `round_value`.
 
     Returns
     -------
     code : int
         Above the negative number nearest to zero it is -0 where there is one, else +0. The greatest value stays: an
-        infinity, or the largest number where there is none. A NaN becomes the canonical one.
+        infinity, or the largest number where there is none. A NaN becomes the profile's.
     flags : Flags
         INVALID for a signaling NaN.
 
@@ -210,20 +213,20 @@ def next_up(code: int, fmt: Format | str) -> tuple[int, Flags]:
     >>> ref.next_up(0x00, "e5m2"), ref.next_up(0x81, "e5m2"), ref.next_up(0x7B, "e5m2")
     ((1, <Flags: 0>), (128, <Flags: 0>), (124, <Flags: 0>))
     """
-    return _next(code, fmt, 1)
+    return _next(code, fmt, 1, nan)
 
 
-def next_down(code: int, fmt: Format | str) -> tuple[int, Flags]:
+def next_down(code: int, fmt: Format | str, *, nan: str = "canonical") -> tuple[int, Flags]:
     """The greatest value of a format that is less than a code's value: ``-next_up(-x)``. The rest as in `next_up`.
 
     >>> from softnum import reference as ref
     >>> ref.next_down(0x00, "e5m2"), ref.next_down(0x01, "e5m2"), ref.next_down(0x00, "e8m0fnu")
     ((129, <Flags: 0>), (0, <Flags: 0>), (0, <Flags: 0>))
     """
-    return _next(code, fmt, -1)
+    return _next(code, fmt, -1, nan)
 
 
-def _next(code: int, fmt: Format | str, step: int) -> tuple[int, Flags]:
+def _next(code: int, fmt: Format | str, step: int, nan: str) -> tuple[int, Flags]:
     fmt, code = format_of(fmt), index(code)
     x = decode(code, fmt)
     if isinstance(fmt, FixedFormat):
@@ -232,8 +235,7 @@ def _next(code: int, fmt: Format | str, step: int) -> tuple[int, Flags]:
         integer = max(lowest, min(integer + step, lowest + (1 << fmt.bits) - 1))
         return integer & ((1 << fmt.bits) - 1), FLAGS[0]
     if x.kind == "nan":
-        nan, flags = nan_result(fmt, x.signaling)
-        return nan, FLAGS[flags]
+        return deliver(x, fmt, environment_of(fmt, nan=nan))
 
     # Count the values: 0 for zero, 1 for the smallest above it, ...; the codes of magnitudes are in this order.
     top = fmt.inf_code if fmt.infinities else fmt.max_code
@@ -249,7 +251,7 @@ def _next(code: int, fmt: Format | str, step: int) -> tuple[int, Flags]:
 
 
 # -- signs -------------------------------------------------------------------------------------------------------------
-def negate(code: int, fmt: Format | str, overflow: str | None = None) -> tuple[int, Flags]:
+def negate(code: int, fmt: Format | str, overflow: str | None = None, *, invalid=None) -> tuple[int, Flags]:
     """Reverse a code's sign.
 
     Parameters
@@ -258,6 +260,8 @@ def negate(code: int, fmt: Format | str, overflow: str | None = None) -> tuple[i
     fmt : FloatFormat, FixedFormat or str
     overflow : str, optional
         For fixed point: what becomes of ``-(-2**(integer_bits - 1))``, and of what an unsigned format lacks.
+    invalid : int, float or Fraction, optional
+        As in `round_value`.
 
     Returns
     -------
@@ -285,10 +289,10 @@ def negate(code: int, fmt: Format | str, overflow: str | None = None) -> tuple[i
     fmt = format_of(fmt)
     x = decode(code, fmt)
     negative = x.sign if isinstance(fmt, FixedFormat) else _sign_bit(code, fmt)
-    return _with_sign_of(1 - negative, code, x, fmt, overflow)
+    return _with_sign_of(1 - negative, code, x, fmt, environment_of(fmt, overflow=overflow, invalid=invalid))
 
 
-def absolute(code: int, fmt: Format | str, overflow: str | None = None) -> tuple[int, Flags]:
+def absolute(code: int, fmt: Format | str, overflow: str | None = None, *, invalid=None) -> tuple[int, Flags]:
     """Clear a code's sign. Parameters, result and errors as in `negate`.
 
     >>> from softnum import reference as ref
@@ -296,10 +300,11 @@ def absolute(code: int, fmt: Format | str, overflow: str | None = None) -> tuple
     ((125, <Flags: 0>), (8, <Flags: 0>))
     """
     fmt = format_of(fmt)
-    return _with_sign_of(0, code, decode(code, fmt), fmt, overflow)
+    env = environment_of(fmt, overflow=overflow, invalid=invalid)
+    return _with_sign_of(0, code, decode(code, fmt), fmt, env)
 
 
-def copysign(a: int, b: int, fmt, overflow: str | None = None) -> tuple[int, Flags]:
+def copysign(a: int, b: int, fmt, overflow: str | None = None, *, invalid=None) -> tuple[int, Flags]:
     """Give code ``a`` the sign of code ``b``; the result is in ``a``'s format. The rest as in `negate`.
 
     The sign of a signed float, even of a NaN, is its sign bit. ``fmt`` may be a pair of formats.
@@ -313,11 +318,12 @@ def copysign(a: int, b: int, fmt, overflow: str | None = None) -> tuple[int, Fla
         raise ValueError(f"2 operands need one format or 2, got {len(formats)}")
     x, y = decode(a, formats[0]), decode(b, formats[1])
     negative = y.sign if isinstance(formats[1], FixedFormat) else _sign_bit(b, formats[1])
-    return _with_sign_of(negative, a, x, formats[0], overflow)
+    env = environment_of(formats[0], overflow=overflow, invalid=invalid)
+    return _with_sign_of(negative, a, x, formats[0], env)
 
 
-def _with_sign_of(negative: int, code: int, x: Value, fmt: Format, overflow: str | None) -> tuple[int, Flags]:
-    env, code = environment_of(fmt, overflow=overflow), index(code)
+def _with_sign_of(negative: int, code: int, x: Value, fmt: Format, env: Environment) -> tuple[int, Flags]:
+    code = index(code)
     if isinstance(fmt, FixedFormat):
         return deliver(Value("finite", negative, x.numerator, x.denominator), fmt, env)
     if not fmt.signed:
@@ -325,8 +331,7 @@ def _with_sign_of(negative: int, code: int, x: Value, fmt: Format, overflow: str
             return code, FLAGS[0]
         if fmt.p3109:
             return 0, FLAGS[0]
-        nan, flags = nan_result(fmt, invalid=True)
-        return nan, FLAGS[flags]
+        return deliver(INVALID_RESULT, fmt, env)
     if not fmt.negative_zero and (is_zero(x) or code == fmt.nan_code == 1 << (fmt.bits - 1)):
         return (0 if is_zero(x) else code), FLAGS[0]
     return _magnitude_code(code, fmt) | negative << (fmt.bits - 1), FLAGS[0]

@@ -6,12 +6,14 @@ Sources: IEEE Std 754-2019, clauses 4.3 (rounding) and 7 (exceptions).
 from __future__ import annotations
 
 from fractions import Fraction
+from numbers import Rational
 from typing import NamedTuple
 
 from softnum.formats import FixedFormat, FloatFormat, Format
 from softnum.modes import Flags, overflow_name, rounding_name
 from softnum.names import format as format_of
-from softnum.reference.values import Value, magnitude_value
+from softnum.reference.nans import default_nan, profile_name, quieted
+from softnum.reference.values import Value, decode, magnitude_value, value_of
 
 INEXACT, UNDERFLOW, OVERFLOW, DIVIDE_BY_ZERO, INVALID = (
     int(Flags[name]) for name in ("INEXACT", "UNDERFLOW", "OVERFLOW", "DIVIDE_BY_ZERO", "INVALID")
@@ -26,6 +28,8 @@ class Environment(NamedTuple):
     random_bits: int
     tininess: str
     flush_results: str | None
+    nan: str
+    invalid: int  # a code
 
 
 def environment_of(
@@ -36,6 +40,8 @@ def environment_of(
     random_bits: int | None = None,
     tininess: str = "after",
     flush_results: str | None = None,
+    nan: str = "canonical",
+    invalid: float | Rational | None = None,
 ) -> Environment:
     """The checked form of the keywords of `round_value`."""
     rounding = rounding_name(rounding)
@@ -50,7 +56,20 @@ def environment_of(
         if random_bits is None:
             raise ValueError(f"rounding={rounding!r} needs random_bits")
         random_bits &= (1 << stochastic_bits) - 1
-    return Environment(rounding, overflow, stochastic_bits, random_bits or 0, tininess, flush_results)
+    profile, invalid = profile_name(nan), 0 if invalid is None else code_of_invalid(invalid, fmt)
+    return Environment(rounding, overflow, stochastic_bits, random_bits or 0, tininess, flush_results, profile, invalid)
+
+
+def code_of_invalid(number: float | Rational, fmt: Format) -> int:
+    """The code of ``invalid=``, which a format with a NaN has no use for."""
+    if fmt.has_nan:
+        return 0
+    x = value_of(number)
+    if x.kind == "finite":
+        code, _ = deliver(x, fmt, environment_of(fmt))
+        if decode(code, fmt).fraction == x.fraction:
+            return code
+    raise ValueError(f"invalid={number} is not a value of {fmt}")
 
 
 def round_value(
@@ -64,6 +83,8 @@ def round_value(
     random_bits: int | None = None,
     tininess: str = "after",
     flush_results: str | None = None,
+    nan: str = "canonical",
+    invalid: float | Rational | None = None,
 ) -> tuple[int, Flags]:
     """Round an exact finite value to a code.
 
@@ -95,6 +116,14 @@ def round_value(
         Replace what is tiny, looked at before or after a rounding with unbounded exponent (in a stochastic mode always
         before), by a zero of its sign, and raise UNDERFLOW and INEXACT, for an exact result too. Fixed point has
         nothing tiny; a format without zero delivers its smallest value, as it does without flushing.
+    nan : str
+        One of `softnum.modes.NAN_PROFILES`: which NaN comes of NaN operands and of invalid operations. "canonical",
+        "riscv" and "arm_default" are one rule: the format's canonical NaN. "x86": the first operand that is NaN, made
+        quiet; else the canonical one, its sign bit set where NaNs have a sign. "arm": the first signaling operand, else
+        the first NaN, the addend of an fma before its factors; else the canonical one. An operand keeps its sign and
+        the leading bits of its fraction. What overflows to NaN is the canonical one in all of them.
+    invalid : int, float or Fraction, optional
+        The value delivered with INVALID where a result has no code; by default that of code 0.
 
     Returns
     -------
@@ -104,7 +133,8 @@ def round_value(
     Raises
     ------
     ValueError
-        For an unknown name, a rule that does not fit the format, or a stochastic mode without random bits.
+        For an unknown name, a rule that does not fit the format, a stochastic mode without random bits, or a value of
+        ``invalid`` that the format does not have.
 
     Notes
     -----
@@ -125,17 +155,21 @@ def round_value(
     (126, <Flags.INEXACT|OVERFLOW: 5>)
     """
     fmt = format_of(fmt)
-    environment = environment_of(fmt, rounding, overflow, stochastic_bits, random_bits, tininess, flush_results)
+    environment = environment_of(
+        fmt, rounding, overflow, stochastic_bits, random_bits, tininess, flush_results, nan, invalid
+    )
     sign = int(sign_of_zero) if x == 0 else int(x < 0)
     return deliver(Value("finite", sign, abs(x.numerator), x.denominator), fmt, environment)
 
 
 def deliver(x: Value, fmt: Format, env: Environment, raised: int = 0) -> tuple[int, Flags]:
     """Bring an exact result to its format; ``raised`` are flags that the operation itself has raised."""
-    if x.kind == "nan":
-        code, flags = nan_result(fmt, x.signaling)
+    if x.kind == "nan" and fmt.has_nan:
+        code, flags = quieted(x, fmt, env.nan), INVALID if x.signaling else 0
+    elif x.kind in ("nan", "invalid"):
+        code, flags = invalid_result(fmt, env)
     elif x.kind == "inf":
-        code, flags = infinity_result(x.sign, fmt, env.overflow)
+        code, flags = infinity_result(x.sign, fmt, env)
     elif isinstance(fmt, FixedFormat):
         code, flags = round_fixed(x.sign, x.numerator, x.denominator, fmt, env)
     else:
@@ -143,22 +177,21 @@ def deliver(x: Value, fmt: Format, env: Environment, raised: int = 0) -> tuple[i
     return code, FLAGS[0 if fmt.p3109 else flags | raised]
 
 
-def nan_result(fmt: Format, invalid: bool) -> tuple[int, int]:
-    if not fmt.has_nan:
-        return 0, INVALID
-    return fmt.nan_code, INVALID if invalid else 0
+def invalid_result(fmt: Format, env: Environment) -> tuple[int, int]:
+    """What has no value: the profile's default NaN, or ``invalid=`` where there is no NaN."""
+    return default_nan(fmt, env.nan) if fmt.has_nan else env.invalid, INVALID
 
 
-def infinity_result(sign: int, fmt: Format, overflow: str) -> tuple[int, int]:
+def infinity_result(sign: int, fmt: Format, env: Environment) -> tuple[int, int]:
     """An infinity that is exact, or that overflow under the rule "infinity" asks for."""
     if isinstance(fmt, FixedFormat):
-        return 0, INVALID
+        return invalid_result(fmt, env)
     if sign and not fmt.signed:
-        return (0, 0) if fmt.has_zero else nan_result(fmt, invalid=True)
-    if fmt.infinities and overflow != "saturate":
+        return (0, 0) if fmt.has_zero else invalid_result(fmt, env)
+    if fmt.infinities and env.overflow != "saturate":
         return with_sign(sign, fmt.inf_code, fmt), 0
-    if fmt.has_nan and not fmt.saturating and overflow == "infinity":
-        return nan_result(fmt, invalid=False)
+    if fmt.has_nan and not fmt.saturating and env.overflow == "infinity":
+        return fmt.nan_code, 0
     return with_sign(sign, fmt.max_code, fmt), 0
 
 
@@ -185,7 +218,7 @@ def round_fixed(sign: int, numerator: int, denominator: int, fmt: FixedFormat, e
 
 def round_float(sign: int, numerator: int, denominator: int, fmt: FloatFormat, env: Environment) -> tuple[int, int]:
     if not fmt.has_zero and sign and numerator:
-        return nan_result(fmt, invalid=True)
+        return invalid_result(fmt, env)
     if numerator == 0:
         return (with_sign(sign, 0, fmt), 0) if fmt.has_zero else (0, INEXACT | UNDERFLOW)
 
@@ -289,4 +322,4 @@ def overflowed(sign: int, fmt: FloatFormat, env: Environment) -> int:
     toward_zero = env.rounding in ("toward_zero", "to_odd", "down" if sign == 0 else "up")
     if toward_zero or env.overflow != "infinity":
         return with_sign(sign, fmt.max_code, fmt)
-    return infinity_result(sign, fmt, "infinity")[0]
+    return infinity_result(sign, fmt, env)[0]

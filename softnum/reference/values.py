@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from fractions import Fraction
 from functools import lru_cache
+from numbers import Rational, Real
 from operator import index
 from typing import NamedTuple
 
@@ -15,8 +17,9 @@ class Value(NamedTuple):
     """What a code stands for, or the exact result of an operation.
 
     ``kind`` is "finite", "inf" or "nan"; ``sign`` is 1 for negative (also for -0); a finite magnitude is
-    ``numerator / denominator`` (not reduced). A NaN with ``signaling`` set raises INVALID when it is delivered: such is
-    a signalling NaN operand, and such is the result of an invalid operation.
+    ``numerator / denominator`` (not reduced). Of a NaN this ratio is the stored fraction, the quiet bit worth 1/2; that
+    bit alone in formats whose NaNs store none. A NaN with ``signaling`` set raises INVALID when it is delivered. The
+    exact result of an invalid operation is of a fourth kind, "invalid"; no code decodes to it.
 
     >>> from softnum import reference as ref
     >>> ref.decode(0xC5, "e5m2")
@@ -59,8 +62,8 @@ def decode(code: int, fmt: Format | str) -> Value:
     Notes
     -----
     IEEE 754-2019 clause 3.4, varied by the facts of `FloatFormat`. Only IEEE-like NaNs with at least two fraction bits
-    can signal. With ``lowest_binade="zero"`` every code of exponent field 0 is a zero. Zeros are positive in formats
-    without -0.
+    can signal; a NaN in the place of -0 has no sign. With ``lowest_binade="zero"`` every code of exponent field 0 is a
+    zero. Zeros are positive in formats without -0.
 
     Examples
     --------
@@ -81,16 +84,27 @@ def decode(code: int, fmt: Format | str) -> Value:
     sign = code >> (fmt.bits - 1) if fmt.signed else 0
     magnitude = code & ((1 << (fmt.exponent_bits + fmt.mantissa_bits)) - 1)
     if fmt.nan_codes == "ieee" and magnitude > fmt.inf_code:
-        quiet_bit = 1 << (fmt.mantissa_bits - 1)
-        return Value("nan", signaling=fmt.mantissa_bits >= 2 and not magnitude & quiet_bit)
-    if (fmt.nan_codes == "all_ones" and magnitude == fmt.nan_code) or (
-        fmt.nan_codes == "negative_zero" and code == fmt.nan_code
-    ):
-        return Value("nan")
+        fraction, quiet_bit = magnitude - fmt.inf_code, 1 << (fmt.mantissa_bits - 1)
+        signaling = fmt.mantissa_bits >= 2 and not fraction & quiet_bit
+        return Value("nan", sign, fraction, 1 << fmt.mantissa_bits, signaling)
+    if fmt.nan_codes == "all_ones" and magnitude == fmt.nan_code:
+        return Value("nan", sign, 1, 2)
+    if fmt.nan_codes == "negative_zero" and code == fmt.nan_code:
+        return Value("nan", 0, 1, 2)
     if magnitude == fmt.inf_code:
         return Value("inf", sign)
     numerator, denominator = magnitude_value(magnitude, fmt)
     return Value("finite", sign if numerator or fmt.negative_zero else 0, numerator, denominator)
+
+
+def value_of(x: float | Rational) -> Value:
+    """The exact value of an int, float or Fraction; a NaN is quiet, and keeps its sign and fraction."""
+    if isinstance(x, bool) or not isinstance(x, Real):
+        raise TypeError(f"a value is an int, float or Fraction, got {x!r}")
+    if isinstance(x, Rational):
+        return Value("finite", int(x < 0), abs(int(x.numerator)), int(x.denominator))
+    (bits,) = struct.unpack("<Q", struct.pack("<d", x))
+    return decode(bits, "binary64")._replace(signaling=False)
 
 
 def magnitude_value(code: int, fmt: FloatFormat) -> tuple[int, int]:

@@ -31,7 +31,7 @@ def stochastic(r, bits, mode="stochastic"):
     return {"rounding": mode, "stochastic_bits": r, "random_bits": bits}
 
 
-@pytest.mark.parametrize("name", ["values", "rounding", "operations", "order", "random_words", "units"])
+@pytest.mark.parametrize("name", ["values", "rounding", "operations", "order", "integers", "random_words", "units"])
 def test_docstrings_run(name):
     module = importlib.import_module(f"softnum.reference.{name}")
     result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
