@@ -89,17 +89,17 @@ class CustomFormat:
         """The table: code i stands for ``values[i]``."""
         return self._values
 
-    @property
+    @cached_property
     def bits(self) -> int:
         """Width of a code in bits."""
         return (len(self._values) - 1).bit_length()
 
-    @property
+    @cached_property
     def storage_dtype(self) -> np.dtype:
         """The NumPy type of an array of codes."""
         return np.dtype(np.uint8 if self.bits <= 8 else np.uint16)
 
-    @property
+    @cached_property
     def has_nan(self) -> bool:
         """Whether some code is NaN."""
         return bool(np.isnan(self._table).any())

@@ -203,7 +203,7 @@ class FloatFormat:
         return stem if self == plain else stem + "_custom"
 
     # -- where the codes lie ------------------------------------------------------------------------------------------
-    @property
+    @cached_property
     def bits(self) -> int:
         """Width of a code in bits."""
         return self.exponent_bits + self.mantissa_bits + self.signed
@@ -289,7 +289,7 @@ class FloatFormat:
         """Distance from 1 to the next larger value of this precision: ``2**-mantissa_bits``."""
         return _exact(Fraction(2) ** -self.mantissa_bits)
 
-    @property
+    @cached_property
     def storage_dtype(self) -> np.dtype:
         """The NumPy type of an array of codes: the smallest unsigned integer that holds one."""
         return _storage_dtype(self.bits)
@@ -411,7 +411,7 @@ class FixedFormat:
         """``qI.F``, or ``uqI.F`` if unsigned."""
         return f"{'' if self.signed else 'u'}q{self.integer_bits}.{self.fraction_bits}"
 
-    @property
+    @cached_property
     def bits(self) -> int:
         """Width of a code in bits."""
         return self.integer_bits + self.fraction_bits
@@ -434,7 +434,7 @@ class FixedFormat:
     smallest_normal = epsilon
     smallest_subnormal = epsilon
 
-    @property
+    @cached_property
     def storage_dtype(self) -> np.dtype:
         """The NumPy type of an array of codes: the smallest unsigned integer that holds one."""
         return _storage_dtype(self.bits)

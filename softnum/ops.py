@@ -114,12 +114,13 @@ def apply(
         invalid_code(invalid, out_fmt),
     )  # fmt: skip
     stochastic = rounding_name(rounding).startswith("stochastic")
-    words = random_words(stochastic, key, random_bits, np.broadcast_shapes(*(c.shape for c in codes)))
+    shape = np.broadcast_shapes(*(c.shape for c in codes)) if stochastic else ()
+    words = random_words(stochastic, key, random_bits, shape)
     result, flags = call_ufunc(
         name, codes, formats, out_fmt, env, words, with_flags=return_flags, invalid=invalid if codes_out else 0
     )
     if as_array and codes_out:
-        result = Array(result, out_fmt)
+        result = Array._of(result, out_fmt)
     return (result, flags) if return_flags else result
 
 

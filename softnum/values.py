@@ -24,6 +24,7 @@ _NOTHING = (0, 0)
 _FLUSH = {None: 0, "before": 1, "after": 2}
 
 
+@lru_cache(maxsize=1024, typed=True)
 def environment(
     fmt,
     rounding,
