@@ -1,3 +1,4 @@
+#include "fixed_way.h"
 #include "normals.h"
 
 #include <string.h>
@@ -75,15 +76,20 @@ SN_ALWAYS void body(int op, int operands, definition *define, int width, char **
     const char *p[3] = {args[0], operands > 1 ? args[1] : NULL, operands > 2 ? args[2] : NULL};
     const sn_context *context = NULL;
     sn_normals normals;
+    sn_fixed_plan fixed;
     int short_way = 0;
     memset(&normals, 0, sizeof normals);
+    memset(&fixed, 0, sizeof fixed);
     for (ptrdiff_t i = 0; i < n; i++) {
         if (i == 0 || steps[operands + 1] != 0) {
             sn_u64 h = load(handle, 8);
             context = h < d->table->count ? d->table->contexts[h] : NULL;
             if (!context) d->table->bad_handle = 1;
-            short_way = context && context->short_way;
-            if (short_way) normals = context->normals; /* a copy, which out cannot alias */
+            short_way = context ? context->short_way : SN_NO_SHORT_WAY;
+            if (short_way) { /* copies, which out cannot alias */
+                normals = context->normals;
+                fixed = context->fixed;
+            }
             handle += steps[operands + 1];
         }
         sn_u64 in[3] = {0, 0, 0}, code = 0;
@@ -91,7 +97,9 @@ SN_ALWAYS void body(int op, int operands, definition *define, int width, char **
         for (int k = 0; k < operands; k++)
             in[k] = load(p[k] + i * steps[k], width);
         const sn_u32 word = (sn_u32)load(random + i * random_step, 4);
-        if (!short_way || !sn_short_way(op, &normals, in, word, &code, &flags)) {
+        if (!(short_way == SN_NORMALS && sn_has_short_way(op) && sn_short_way(op, &normals, in, word, &code, &flags)) &&
+            !(short_way == SN_FIXED_POINT && sn_fixed_has_one(op) &&
+              sn_fixed_way(op, &fixed, in, word, &code, &flags))) {
             flags = context ? 0 : 0xff;
             if (context) code = define(context, in, word, &flags);
         }
@@ -161,7 +169,10 @@ int sn_operation_operands(int op) {
 }
 
 void sn_prepare_context(int op, sn_context *context) {
-    context->short_way = sn_normals_prepare(op, context->operand, &context->out, &context->env, &context->normals);
+    const sn_format *operands = context->operand, *out = &context->out;
+    context->short_way = sn_normals_prepare(op, operands, out, &context->env, &context->normals) ? SN_NORMALS
+                         : sn_fixed_prepare(op, operands, out, &context->env, &context->fixed)   ? SN_FIXED_POINT
+                                                                                                 : SN_NO_SHORT_WAY;
 }
 
 void sn_fill_table(int op, const sn_context *context, sn_u8 *table) {

@@ -53,11 +53,27 @@ typedef struct {
     sn_u32 exp_span, inexact;
 } sn_normals;
 
+/* The same of fixed_way.h: the shift to the common last place; from the exact result's last place to the result's. */
+typedef struct {
+    sn_u64 mask, sign_mask;
+    sn_i32 align;
+} sn_fixed_operand;
+
+typedef struct {
+    sn_fixed_operand operand[2];
+    const sn_env *env;
+    sn_u64 mask, highest, lowest;
+    sn_i32 right, left;
+} sn_fixed_plan;
+
+enum { SN_NO_SHORT_WAY = 0, SN_NORMALS = 1, SN_FIXED_POINT = 2 };
+
 typedef struct {
     sn_format operand[3], out;
     sn_env env;
-    sn_normals normals; /* set, as the next, by sn_prepare_context */
-    int short_way;      /* whether normals.h has its domain here */
+    int short_way; /* SN_NORMALS where normals.h has its domain, and so on; with the next, set by sn_prepare_context */
+    sn_normals normals;
+    sn_fixed_plan fixed;
     const sn_u8 *table; /* 64 KiB, table[a << 8 | b], for a two-operand operation on 8-bit codes; or null */
 } sn_context;
 

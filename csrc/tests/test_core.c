@@ -284,6 +284,14 @@ static void test_loops(void) {
 
 /* A code whose exponent lies near the middle, or near an end, or anywhere, and whose fraction is special or random. */
 static sn_u64 edge_code(const sn_format *f) {
+    if (f->kind == SN_FIXED) {
+        sn_u64 r = next(), any = next() >> (64 - f->bits);
+        sn_u64 edge = (r & 8    ? f->max_code
+                       : r & 16 ? f->sign_mask
+                                : (sn_u64)1 << (f->mantissa_bits % f->bits)) +
+                      (r >> 8 & 3) - 2;
+        return (r & 3 ? any : r & 4 ? any & 0xff : edge) & (f->magnitude_mask | f->sign_mask);
+    }
     sn_u64 r = next(), ones = ((sn_u64)1 << f->mantissa_bits) - 1, fraction = next() & ones;
     sn_i32 fields = f->emax - f->emin + 1, field = fields / 2;
     switch (r & 7) {
@@ -303,9 +311,10 @@ static sn_u64 edge_code(const sn_format *f) {
 
 /* normals.h against the definition: the same loop, with the short way allowed and not. */
 static void test_short_way(void) {
-    const sn_format formats[] = {ieee(8, 23), ieee(11, 52), ieee(5, 10), ieee(8, 7),  ieee(4, 3), ieee(15, 48),
-                                 ieee(8, 30), ieee(5, 58),  ieee(3, 60), ieee(2, 61), ieee(5, 1)};
-    enum { COUNT = sizeof formats / sizeof *formats, N = 64 };
+    const sn_format formats[] = {fixed(4, 4), fixed(16, 16), fixed(1, 63), fixed(62, 0), fixed(2, 60), fixed(31, 30),
+                                 ieee(8, 23), ieee(11, 52),  ieee(5, 10),  ieee(8, 7),   ieee(4, 3),   ieee(15, 48),
+                                 ieee(8, 30), ieee(5, 58),   ieee(3, 60),  ieee(2, 61),  ieee(5, 1)};
+    enum { COUNT = sizeof formats / sizeof *formats, FIXED = 6, N = 64 };
     const int operations[] = {SN_OP_convert, SN_OP_add, SN_OP_subtract, SN_OP_multiply,
                               SN_OP_divide,  SN_OP_fma, SN_OP_sqrt};
     sn_context context;
@@ -315,19 +324,25 @@ static void test_short_way(void) {
     sn_u64 handle = 0, in[3][N], got[N], want[N];
     sn_u8 got_flags[N], want_flags[N];
     sn_u32 words[N];
-    int taken = 0;
-    for (int round = 0; round < 12000; round++) {
+    int taken[3] = {0, 0, 0};
+    for (int round = 0; round < 16000; round++) {
         const int op = operations[round % 7], operands = sn_operation_operands(op);
         sn_u64 r = next();
         memset(&context, 0, sizeof context);
+        const int fixed_only = r >> 7 & 1, first = fixed_only ? 0 : FIXED, count = fixed_only ? FIXED : COUNT - FIXED;
         for (int k = 0; k < operands; k++)
-            context.operand[k] = formats[(r >> 6 & 3) ? (r >> 8) % COUNT : (r >> (12 + 4 * k)) % COUNT];
-        context.out = formats[(r >> 30 & 1) ? (r >> 8) % COUNT : (r >> 32) % COUNT];
+            context.operand[k] = formats[first + (int)((r >> (r >> 6 & 1 ? 8 : 12 + 5 * k)) % (sn_u64)count)];
+        context.out = formats[first + (int)((r >> (r >> 30 & 1 ? 8 : 32)) % (sn_u64)count)];
         context.env = mode((int)((r >> 40) % SN_ROUNDING_MODES));
         context.env.stochastic_bits = 1 + (sn_i32)((r >> 48) & 31);
         context.env.tininess = (sn_i32)(r >> 60 & 1);
-        context.env.overflow = (sn_i32)((r >> 56) % 3);
-        if (r >> 61 & 1) { /* an unsigned result, a lowest binade of its own */
+        context.env.overflow = (sn_i32)((r >> 56) % 3) + fixed_only;
+        if (fixed_only && r >> 61 & 1) { /* an unsigned result */
+            context.out.magnitude_mask |= context.out.sign_mask;
+            context.out.max_code = context.out.magnitude_mask;
+            context.out.is_signed = 0;
+            context.out.sign_mask = 0;
+        } else if (r >> 61 & 1) { /* an unsigned result, a lowest binade of its own */
             context.out.is_signed = 0;
             context.out.sign_mask = 0;
             context.out.lowest = SN_LOWEST_NORMAL;
@@ -353,9 +368,9 @@ static void test_short_way(void) {
         args[j + 1] = (char *)got_flags;
         steps[j + 1] = 1;
         sn_prepare_context(op, &context);
-        taken += context.short_way;
+        taken[context.short_way]++;
         sn_loop_for(op, 8)(args, &n, steps, &data);
-        context.short_way = 0;
+        context.short_way = SN_NO_SHORT_WAY;
         args[j] = (char *)want;
         args[j + 1] = (char *)want_flags;
         sn_loop_for(op, 8)(args, &n, steps, &data);
@@ -367,7 +382,8 @@ static void test_short_way(void) {
                   (unsigned long long)in[0][i], (unsigned long long)in[1][i], (unsigned long long)got[i], got_flags[i],
                   (unsigned long long)want[i], want_flags[i]);
     }
-    CHECK(taken > 6000, "the short way was taken in %d rounds", taken);
+    CHECK(taken[SN_NORMALS] > 3000 && taken[SN_FIXED_POINT] > 1000, "the short ways were taken in %d and %d rounds",
+          taken[SN_NORMALS], taken[SN_FIXED_POINT]);
 }
 
 int main(void) {
