@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 cdef extern from "softnum/softnum.h" nogil:
     enum: SN_FLOAT, SN_FIXED
     enum: SN_LOWEST_SUBNORMAL, SN_LOWEST_NORMAL, SN_LOWEST_ZERO
+    enum: SN_NO_CODE
     enum: SN_STOCHASTIC, SN_STOCHASTIC_FLOOR, SN_ROUNDING_MODES
 
     ctypedef struct sn_format:

@@ -110,6 +110,9 @@ def current_isa():
     """The instruction set in use."""
     return (<bytes>kernels().name).decode()
 
+#: In the flags of a ufunc: the result is what stands for a NaN that the format lacks.
+NO_CODE = SN_NO_CODE
+
 # ---- contexts and ufuncs ----------------------------------------------------------------------------------------------
 
 # name -> (number of the operation, number of operands)

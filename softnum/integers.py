@@ -76,7 +76,7 @@ def to_integer(
     >>> sn.to_integer(sn.array([300.0, float("nan")], "binary16"), dtype="int8", invalid="riscv", return_flags=True)
     (array([127, 127], dtype=int8), array([16, 16], dtype=uint8))
 
-    Source: IEEE 754-2019 clauses 5.8 and 7.2 j; the rules are those of RISC-V's FCVT, Arm's FCVT and x86's CVTSS2SI.
+    Source: IEEE 754-2019 clauses 5.8 and 7.2 i; the rules are those of RISC-V's FCVT, Arm's FCVT and x86's CVTSS2SI.
     """
     dtype = np.dtype(dtype)
     if dtype.kind not in "iu":

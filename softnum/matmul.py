@@ -12,7 +12,6 @@ import numpy as np
 from softnum import _core, backend
 from softnum.array import Array
 from softnum.custom import CustomFormat
-from softnum.modes import Flags
 from softnum.names import format
 from softnum.plan import fits, plan_of
 from softnum.units import MadUnit
@@ -23,7 +22,7 @@ from softnum.values import (
     float_array,
     native,
     quantize,
-    raise_if_invalid,
+    raise_no_code,
     seed_and_stream,
 )
 
@@ -267,7 +266,7 @@ def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads) -> np.nd
     lost = _run(threads, blocks, work)
     for bit, fmt in ((1, unit.product), (2, unit.accumulator), (4, unit.outer)):
         if lost & bit:
-            raise_if_invalid(Flags.INVALID, fmt, "matmul")
+            raise_no_code(fmt, "matmul")
     return out.astype(unit.outer.storage_dtype)
 
 

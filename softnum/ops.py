@@ -220,7 +220,7 @@ fma = _rounded(
     "fma",
     3,
     "The exactly rounded ``a * b + c``, with one rounding.",
-    "clauses 5.4.1 and 7.2 d",
+    "clauses 5.4.1 and 7.2 c",
     '>>> one, tiny = sn.array(1.0, "binary16"), sn.array(2.0**-11, "binary16")\n    '
     ""
     '>>> sn.fma(one, one, tiny, rounding="up")\n    '

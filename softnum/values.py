@@ -78,10 +78,9 @@ def random_words(stochastic: bool, key, random_bits, shape) -> np.ndarray | np.u
     return _core.elementwise_words(*seed_and_stream(key), int(np.prod(shape, dtype=np.int64))).reshape(shape)
 
 
-def raise_if_invalid(flags: int, fmt, what: str) -> None:
-    """ValueError if INVALID was raised for a format that has no NaN to say so."""
-    if flags & Flags.INVALID and not fmt.has_nan:
-        raise ValueError(f"{what}: the result is NaN or infinite, and {fmt} has no code for it")
+def raise_no_code(fmt, what: str) -> None:
+    """ValueError for a result that the format has no code for."""
+    raise ValueError(f"{what}: the result is NaN or infinite, and {fmt} has no code for it")
 
 
 def invalid_code(invalid, fmt) -> int:
@@ -437,8 +436,9 @@ def _encode_objects(x, fmt, env, words, invalid):
             )[0]
             continue
         code, flags = _core.round_exact(*_as_exact(value, fmt, wrap), fmt, env, int(words[index]))
-        if isinstance(invalid, str):  # the value is not named: its repr can be long, and is refused past 4300 digits
-            raise_if_invalid(flags, fmt, "encode")
+        if flags & _core.NO_CODE and isinstance(invalid, str):
+            # the value is not named: its repr can be long, and is refused past 4300 digits
+            raise_no_code(fmt, "encode")
         out[index] = code
     return out
 
@@ -537,8 +537,10 @@ def call_ufunc(
     need_flags = with_flags or not out_fmt.has_nan
     if need_flags:
         result, flags = _core.UFUNCS_FLAGS[name](*codes, words, handle, **ufunc_args)
-        if isinstance(invalid, str) and not out_fmt.has_nan:
-            raise_if_invalid(int(np.bitwise_or.reduce(flags, axis=None)), out_fmt, what or name)
+        if not out_fmt.has_nan and int(np.bitwise_or.reduce(flags, axis=None)) & _core.NO_CODE:
+            if isinstance(invalid, str):
+                raise_no_code(out_fmt, what or name)
+            flags = flags & np.uint8(_core.NO_CODE - 1)
     else:
         two_8_bit = len(codes) == 2 and width.itemsize == 1 and env[0] < ROUNDING_MODES["stochastic"]
         if two_8_bit and max(c.size for c in codes) >= 4096:

@@ -19,29 +19,29 @@
 #endif
 
 /* Why a value could not be delivered; OR-ed. */
-enum { SN_NO_CODE = 1, SN_NOT_EXACT = 2 };
+enum { SN_STATUS_NO_CODE = 1, SN_STATUS_NOT_EXACT = 2 };
 
-/* The bits in a carrier of what a code stands for. *status gets SN_NOT_EXACT if the carrier lacks the value. */
+/* The bits in a carrier of what a code stands for. *status gets SN_STATUS_NOT_EXACT if the carrier lacks the value. */
 SN_FN sn_u64 sn_carrier_of(const sn_format *f, sn_u64 code, const sn_format *carrier, sn_u32 *status) {
     const sn_env env = {SN_NEAREST_EVEN, SN_OVERFLOW_INFINITY, SN_TININESS_AFTER, 32, 0, 0, SN_NAN_CANONICAL, 0};
     sn_u32 flags = 0;
     sn_u64 bits = sn_convert(f, code, carrier, &env, 0, &flags);
-    if (flags & ~(sn_u32)SN_INVALID) *status |= SN_NOT_EXACT; /* a signaling NaN is a value too */
+    if (flags & ~(sn_u32)SN_INVALID) *status |= SN_STATUS_NOT_EXACT; /* a signaling NaN is a value too */
     return bits;
 }
 
-/* A carrier's value rounded to a format, in the carrier again. *status gets SN_NO_CODE if the format has no code for
- * it. */
+/* A carrier's value rounded to a format, in the carrier again. *status gets SN_STATUS_NO_CODE if the format has no code
+ * for it. */
 SN_FN sn_u64 sn_carrier_round(const sn_format *carrier, sn_u64 bits, const sn_format *f, const sn_env *env,
                               sn_u32 random, sn_u32 *status) {
     sn_u32 flags = 0;
     sn_u64 code = sn_convert(carrier, bits, f, env, random, &flags);
-    if ((flags & SN_INVALID) && !f->has_nan) *status |= SN_NO_CODE;
+    if (flags & SN_NO_CODE) *status |= SN_STATUS_NO_CODE;
     return sn_carrier_of(f, code, carrier, status);
 }
 
-/* The code of a carrier's value. *status gets SN_NOT_EXACT unless it is a value of the format; -0 may lose its sign,
- * and a NaN its payload. */
+/* The code of a carrier's value. *status gets SN_STATUS_NOT_EXACT unless it is a value of the format; -0 may lose its
+ * sign, and a NaN its payload. */
 SN_FN sn_u64 sn_carrier_code(const sn_format *carrier, sn_u64 bits, const sn_format *f, sn_u32 *status) {
     const sn_env env = {SN_NEAREST_EVEN,
                         f->kind == SN_FIXED ? SN_OVERFLOW_SATURATE : SN_OVERFLOW_INFINITY,
@@ -59,7 +59,7 @@ SN_FN sn_u64 sn_carrier_code(const sn_format *carrier, sn_u64 bits, const sn_for
         before.kind == after.kind && before.sign == after.sign && before.exp == after.exp && before.sig == after.sig;
     if (before.kind == SN_ZERO) same = after.kind == SN_ZERO;
     if (before.kind >= SN_QUIET_NAN) same = after.kind >= SN_QUIET_NAN;
-    if (!same || inexact || ((flags & SN_INVALID) && !f->has_nan)) *status |= SN_NOT_EXACT;
+    if (!same || inexact || (flags & SN_NO_CODE)) *status |= SN_STATUS_NOT_EXACT;
     return code;
 }
 

@@ -113,7 +113,7 @@ SN_FN sn_u64 sn_next(const sn_format *f, sn_u64 code, sn_i32 down, const sn_env 
     }
     sn_u64 magnitude = code & f->magnitude_mask, least = sn_least_magnitude(f);
     if (x.kind == SN_ZERO) {
-        if (down && !f->is_signed) return code;
+        if (down && !f->is_signed) return 0;
         return sn_with_sign(f, least, down);
     }
     if (x.sign == down) { /* away from zero */

@@ -8,7 +8,7 @@
  *   SN_NAN_ARM: the first operand that is a signaling NaN, else the first that is a NaN, made quiet; the addend of fma
  *   goes first (Arm ARM, FPProcessNaNs and FPProcessNaNs3); where no operand is one, the canonical NaN.
  *   A NaN keeps its sign and the leading bits of its fraction in another format.
- * - fma(0, inf, quiet NaN) (7.2 d): INVALID and the NaN of no operand; SN_NAN_X86: the quiet NaN, no flag.
+ * - fma(0, inf, quiet NaN) (7.2 c): INVALID and the NaN of no operand; SN_NAN_X86: the quiet NaN, no flag.
  * - Tininess (7.5): an argument, sn_env.tininess; tests and Python default to after rounding.
  * - A NaN in a target without one, and an infinity in fixed point: INVALID and sn_env.invalid_code.
  * - IEEE P3109 formats (sn_format.p3109) raise no flags. */
@@ -26,7 +26,10 @@ SN_FN void sn_raise(const sn_format *f, sn_u32 exceptions, sn_u32 *flags) {
 /* INVALID, and the NaN that stands for it. */
 SN_FN sn_u64 sn_invalid_result(const sn_format *f, const sn_env *env, sn_u32 *flags) {
     sn_raise(f, SN_INVALID, flags);
-    if (!f->has_nan) return env->invalid_code;
+    if (!f->has_nan) {
+        *flags |= SN_NO_CODE;
+        return env->invalid_code;
+    }
     return env->nan == SN_NAN_X86 && !f->nan_is_negative_zero ? f->nan_code | f->sign_mask : f->nan_code;
 }
 

@@ -90,7 +90,10 @@ class Groups:
     def check(self, out_fmt, **environment) -> None:
         """Compare the library with the reference, codes and flags."""
         function = OPERATIONS[self.operation][0]
-        got, flags = function(*self.codes, self.formats, out_fmt=out_fmt, return_flags=True, invalid=0, **environment)
+        invalid = 0 if out_fmt.has_zero else out_fmt.min  # the value of code 0
+        got, flags = function(
+            *self.codes, self.formats, out_fmt=out_fmt, return_flags=True, invalid=invalid, **environment
+        )
         want, want_flags = self.expected(out_fmt, **environment)
         bad = (got.astype(np.uint64) != want) | (flags != want_flags)
         if bad.any():
