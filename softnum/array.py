@@ -17,13 +17,14 @@ __all__ = ["Array", "array"]
 _UFUNCS = {
     "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "negative": "negate",
     "absolute": "absolute", "sqrt": "sqrt", "copysign": "copysign", "minimum": "minimum", "maximum": "maximum",
-    "fmin": "minimum_number", "fmax": "maximum_number", "rint": "round_to_integral",
+    "fmin": "minimum_number", "fmax": "maximum_number",
 }  # fmt: skip
-# which results of softnum.compare (-1 below, 0 equal, 1 above, 2 unordered) make the predicate true, in that order
+_TO_INTEGRAL = {"rint": "nearest_even", "floor": "down", "ceil": "up", "trunc": "toward_zero"}
+# what softnum.compare returns (-1 below, 0 equal, 1 above, 2 unordered) where the predicate is true
 _COMPARISONS = {
-    "less": (True, False, False, False), "less_equal": (True, True, False, False), "equal": (False, True, False, False),
-    "not_equal": (True, False, True, True), "greater": (False, False, True, False),
-    "greater_equal": (False, True, True, False),
+    "less": lambda order: order == -1, "less_equal": lambda order: order <= 0, "equal": lambda order: order == 0,
+    "not_equal": lambda order: order != 0, "greater": lambda order: order == 1,
+    "greater_equal": lambda order: (order == 0) | (order == 1),
 }  # fmt: skip
 _PREDICATES = ("isfinite", "isinf", "isnan", "signbit")
 
@@ -94,8 +95,7 @@ def _comparison(name: str):
         other = as_operand(other, self.format)
         if isinstance(self.format, CustomFormat) or isinstance(other.format, CustomFormat):
             return getattr(np, name)(np.asarray(self), np.asarray(other))
-        order = compare(self, other).astype(np.intp)
-        return np.array(_COMPARISONS[name])[order + 1]
+        return _COMPARISONS[name](compare(self, other))
 
     return method
 
@@ -371,7 +371,8 @@ class Array:
         from softnum import array_functions, ops
 
         name = ufunc.__name__
-        if method != "__call__" or kwargs or not (name in _UFUNCS or name in _COMPARISONS or name in _PREDICATES):
+        known = (_UFUNCS, _TO_INTEGRAL, _COMPARISONS, _PREDICATES)
+        if method != "__call__" or kwargs or not any(name in table for table in known):
             extra = f" with {', '.join(kwargs)}" if kwargs else ""
             raise _refuse(f"numpy.{name}{'' if method == '__call__' else '.' + method}{extra}")
         arrays = [x for x in inputs if isinstance(x, Array)]
@@ -382,6 +383,8 @@ class Array:
             result = _comparison(name)(*operands)
         elif name in _PREDICATES:
             result = getattr(array_functions, name)(*operands)
+        elif name in _TO_INTEGRAL:
+            result = ops.round_to_integral(*operands, rounding=_TO_INTEGRAL[name])
         else:
             result = ops.OPERATIONS[_UFUNCS[name]][0](*operands)
         if out is None:

@@ -7,10 +7,7 @@ import dataclasses
 import io
 import json
 import os
-import secrets
 import sys
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -25,7 +22,7 @@ __all__ = ["atomic_file", "load", "save"]
 _VERSION = 1
 _DESCRIPTION = "softnum"
 _BROKEN = (
-    zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, RuntimeError, NotImplementedError,
+    KeyError, ValueError, TypeError, EOFError, RuntimeError, NotImplementedError,
     MemoryError, OverflowError, IndexError, AttributeError, SyntaxError, OSError,
 )  # fmt: skip
 
@@ -47,7 +44,7 @@ def atomic_file(path) -> Iterator:
         return
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{path}: there is no folder {target.parent}")
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    temporary = target.with_name(f".{target.name}.{os.urandom(4).hex()}.tmp")
     try:
         with open(temporary, "xb") as file:
             yield file
@@ -133,6 +130,9 @@ def load(path) -> Array | dict[str, Array]:
     >>> sn.load(path)
     Array([1. , 2.5], e5m2)
     """
+    import zipfile  # takes milliseconds of `import softnum` otherwise
+    import zlib
+
     path = os.fspath(path)
     with open(path, "rb") as file:
         try:
@@ -140,7 +140,7 @@ def load(path) -> Array | dict[str, Array]:
                 return _arrays_in(archive)
         except _Unusable as error:
             raise ValueError(f"{path}: {error}") from None
-        except _BROKEN as error:
+        except (zipfile.BadZipFile, zlib.error, *_BROKEN) as error:
             raise ValueError(f"{path}: no whole file of softnum.save ({error})") from error
 
 
@@ -148,12 +148,12 @@ class _Unusable(Exception):
     """A file that is whole, but not for `load`."""
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+def _member(archive, name: str) -> np.ndarray:
     content = io.BytesIO(archive.read(name + ".npy"))  # read whole, so that its checksum is looked at
     return np.lib.format.read_array(content, allow_pickle=False)
 
 
-def _arrays_in(archive: zipfile.ZipFile) -> Array | dict[str, Array]:
+def _arrays_in(archive) -> Array | dict[str, Array]:
     if f"{_DESCRIPTION}.npy" not in archive.namelist():
         raise _Unusable("not written by softnum.save")
     description = json.loads(_member(archive, _DESCRIPTION).tobytes())

@@ -396,9 +396,10 @@ def compare(a, b, fmt=None, *, signaling=False, return_flags=False, flush_inputs
     Source: IEEE 754-2019 clause 5.11.
     """
     name = "compare_signaling" if signaling else "compare"
-    codes, flags = apply(
-        name, (a, b), fmt, out_fmt="binary16", return_flags=True, flush_inputs=flush_inputs, codes_out=False
+    result = apply(  # of 8 bits, so that operands of 8 bits are looked up in a table
+        name, (a, b), fmt, out_fmt="e5m2", return_flags=return_flags, flush_inputs=flush_inputs, codes_out=False
     )
+    codes, flags = result if return_flags else (result, None)
     result = codes.astype(np.int8) - np.int8(1)
     return (result, flags) if return_flags else result
 

@@ -165,7 +165,7 @@ def test_damaged_files_are_refused(tmp_path):
         data_at = whole.index(archive.read("codes0.npy")) + 128
     refused = 0
     for at in range(len(whole)):
-        for content in (whole[:at], whole[:at] + bytes([whole[at] ^ 0x41]) + whole[at + 1 :]):
+        for content in ([] if at % 4 else [whole[:at]]) + [whole[:at] + bytes([whole[at] ^ 0x41]) + whole[at + 1 :]]:
             damaged.write_bytes(content)
             try:
                 assert same(sn.load(damaged), a), at
@@ -174,4 +174,4 @@ def test_damaged_files_are_refused(tmp_path):
                 refused += 1
                 continue
             assert not data_at <= at < data_at + a.size
-    assert refused > 1.5 * len(whole)
+    assert refused > 0.9 * len(whole)

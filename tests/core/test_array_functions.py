@@ -85,6 +85,9 @@ def test_numbers_in_arithmetic_and_comparison():
         (np.maximum(a, 0.5), sn.maximum(a, half)), (np.copysign(0.5, a), sn.copysign(half, a)),
     ]:  # fmt: skip
         assert isinstance(got, sn.Array) and np.array_equal(got.codes, want.codes) and got.format == a.format
+    b = sn.array([-1.5, 0.5, 1.75, 2.5], "e5m2")
+    for function in (np.floor, np.ceil, np.trunc, np.rint):
+        assert np.array_equal(np.asarray(function(b)), function(np.asarray(b)))
     assert (a < 1).tolist() == (1 > a).tolist() == np.less(a, 1).tolist() == np.greater(1, a).tolist()
     assert (a < 1).tolist() == [False, False, True] and (a >= 2.5).tolist() == [False, True, False]
     assert (a == 1).tolist() == [True, False, False] and (1 != a).tolist() == [False, True, True]
@@ -104,6 +107,19 @@ def test_comparisons_are_those_of_the_values(x, y):
         for got, want in [(a < b, u < v), (a <= b, u <= v), (a == b, u == v), (a != b, u != v), (a > b, u > v),
                           (a >= b, u >= v)]:  # fmt: skip
             assert got.dtype == bool and got.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("fmt", ["e5m2", "e4m3fnuz", "q4.4", "e2m1fn", "binary8p3ue", "e8m0fnu"])
+def test_comparison_by_table_is_comparison(fmt):
+    """Without flags, operands of 8 bits are looked up in a table."""
+    codes = np.sort(some_codes(fmt))
+    a, b = np.repeat(codes, codes.size), np.tile(codes, codes.size)
+    a, b = np.resize(a, 2**16), np.resize(b, 2**16)
+    values, others = sn.decode(a, fmt), sn.decode(b, fmt)
+    want = np.where(np.isnan(values) | np.isnan(others), 2, np.sign((values > others) * 1 - (values < others)))
+    for signaling in (False, True):
+        assert np.array_equal(sn.compare(a, b, fmt, signaling=signaling), want)
+        assert np.array_equal(sn.compare(a, b, fmt, signaling=signaling, return_flags=True)[0], want)
 
 
 @pytest.mark.parametrize(
