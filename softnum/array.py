@@ -177,6 +177,8 @@ class Array:
     def __init__(self, codes, fmt=None) -> None:
         known = None
         if isinstance(codes, Array):
+            if fmt is not None and format(fmt) != codes.format:
+                raise ValueError(f"an Array of {codes.format} is none of {format(fmt)}; convert it with .astype")
             known, codes = codes.format, codes.codes
         elif isinstance(codes, (np.ndarray, np.generic)):
             known = format_of_dtype(codes.dtype)

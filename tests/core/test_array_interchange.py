@@ -101,6 +101,8 @@ def test_arrays_and_other_byte_orders():
     a = sn.Array(np.float32([1.5]))
     for same in (sn.Array(a), sn.Array(a, "binary32"), sn.array(a)):
         assert np.shares_memory(same.codes, a.codes) and same.format == a.format
+    with pytest.raises(ValueError, match="an Array of binary32 is none of q16.16; convert it with .astype"):
+        sn.Array(a, "q16.16")
     assert sn.array(a, "e5m2").format == sn.format("e5m2") and sn.array(a, "e5m2", rounding="up").tolist() == [1.5]
     third = sn.array([Fraction(1, 3)], "q1.63")  # not by way of binary64
     assert sn.array(third, "e4m59").codes == sn.encode(Fraction(round(Fraction(2**63, 3)), 2**63), "e4m59")
