@@ -289,6 +289,10 @@ def test_sorting_is_by_total_order(fmt):
     again = a.copy()
     again.sort()
     assert np.array_equal(again.codes, low.codes)
+    if a.format.bits <= 8:  # longer than the format has codes: another way
+        long = np.tile(a, (2, 3))
+        assert np.array_equal(np.sort(long).codes[:, ::3], np.sort(a[None]).codes.repeat(2, 0))
+        assert np.array_equal(np.sort(long, 0).codes, long.codes)
     table = a[:60].reshape(6, 10) if a.size >= 60 else a.reshape(2, -1)
     assert np.array_equal(np.sort(table, 0).T.codes, np.sort(table.T).codes)
     assert np.sort(table, None).shape == (table.size,)
