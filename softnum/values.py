@@ -369,6 +369,19 @@ def _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, inval
 
 
 _HEXADECIMAL = re.compile(r"([+-]?)0x([0-9a-f]*)(?:\.([0-9a-f]*))?(?:p([+-]?[0-9]+))?", re.IGNORECASE)
+_EXPONENT = re.compile(r"e([+-]?[\d_]+)$", re.IGNORECASE)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def _exponent(digits: str, text: str) -> int:
+    """The number that the digits say; ValueError where it makes a number of more than some megabits."""
+    size = digits.lstrip("+-").replace("_", "").lstrip("0")
+    if len(size) > 7 or int(size or 0) > 10**6:
+        raise ValueError(f"encode: the exponent of {_shown(text)} lies beyond +-1000000")
+    return -int(size or 0) if digits.startswith("-") else int(size or 0)
 
 
 def _number_of(text: str) -> Fraction | float:
@@ -376,20 +389,20 @@ def _number_of(text: str) -> Fraction | float:
     stripped = text.strip()
     match = _HEXADECIMAL.fullmatch(stripped)
     if match and (match[2] or match[3]):
-        sign, whole, part, exponent = match[1], match[2], match[3] or "", int(match[4] or 0)
-        if abs(exponent) > 10**6:
-            raise ValueError(f"encode: the exponent of {text!r} lies beyond +-1000000")
+        sign, whole, part, exponent = match[1], match[2], match[3] or "", _exponent(match[4] or "", text)
         number = Fraction(int(whole + part, 16)) * Fraction(2) ** (exponent - 4 * len(part))
         return -number if sign == "-" and number else -0.0 if sign == "-" else number
+    if stripped.lower().lstrip("+-") in ("inf", "infinity", "nan") and stripped[1] not in "+-":
+        return float(stripped)
+    if match := _EXPONENT.search(stripped):
+        _exponent(match[1], text)
     try:
         number = Fraction(stripped)
-    except (ValueError, ZeroDivisionError):
-        try:
-            return float(stripped)  # inf, nan and their kind
-        except ValueError:
-            raise ValueError(
-                f"encode: {text!r} is no number (decimal, ratio, hexadecimal like 0x1.8p3, inf or nan)"
-            ) from None
+    except (ValueError, ZeroDivisionError):  # also Python's, of more than 4300 digits
+        raise ValueError(
+            f"encode: {_shown(text)} is no number (decimal, ratio, hexadecimal like 0x1.8p3, inf or nan; "
+            "decimal up to 4300 digits)"
+        ) from None
     return -0.0 if not number and stripped.startswith("-") else number
 
 
