@@ -26,6 +26,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
+import sys
 import tomllib
 from dataclasses import dataclass, field
 from importlib import resources
@@ -355,7 +356,7 @@ def load_design(path: str | Path) -> Design:
             )
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, numbers too long, brackets too deep
         raise ValueError(f"{file}: not valid TOML: {error}") from error
     return _Reader(file).design(table)
 
@@ -384,7 +385,7 @@ class _Reader:
 
     def number(self, where: str, value, *, whole: bool = False):
         right = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-        if not right or not 0 < value < float("inf"):
+        if not right or not 0 < value <= sys.float_info.max:
             self.fail(where, f"must be a positive {'integer' if whole else 'number'}, got {value!r}")
         return value
 
@@ -401,7 +402,7 @@ class _Reader:
             where = f'layers."{pattern}"'
             try:
                 re.compile(pattern)
-            except re.error as error:
+            except (re.error, RecursionError, OverflowError) as error:
                 self.fail(where, f"not a regular expression: {error}")
             self.table(where, entry, ("roles", "units"))
             roles = self.roles(f"{where}.roles", entry.get("roles", {}))
@@ -470,7 +471,7 @@ class _Reader:
         if not isinstance(entry, dict):
             self.fail(where, f"must be a table, got {entry!r}")
         kind = entry.get("kind", "mad")
-        if kind not in _UNIT_KINDS:
+        if str(kind) not in _UNIT_KINDS:
             self.fail(where, f"unknown kind {kind!r}{_near(str(kind), _UNIT_KINDS)} (known: {', '.join(_UNIT_KINDS)})")
         self.table(where, entry, _UNIT_KINDS[kind])
         if "accumulator" not in entry:

@@ -8,6 +8,7 @@ prefixes (KiB, GiB) and bits per second are refused rather than guessed at. Valu
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import re
 import tempfile
@@ -47,7 +48,10 @@ def _quantity(value: object, units: dict[str, int], what: str) -> Fraction:
             f"{what} {value!r} is not a number followed by a unit; accepted units: {accepted} "
             f"(decimal SI prefixes: 1 GB/s = 10**9 bytes per second){hint}"
         )
-    result = Fraction(match["number"]) * units[match["unit"]]
+    if not math.isfinite(float(match["number"])):  # 1e999999999 is a number of a gigabit
+        raise ValueError(f"{what} {value!r} is too large; the limit is that of binary64, 1.7e308")
+    # what binary64 takes for zero counts as zero, because 1e-999999999 has no fraction of sensible size
+    result = Fraction(match["number"]) * units[match["unit"]] if float(match["number"]) else Fraction(0)
     if result <= 0:
         raise ValueError(f"{what} must be above zero, got {value!r}")
     return result

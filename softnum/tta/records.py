@@ -145,9 +145,13 @@ def read_record(path: str | os.PathLike, *, metric: str = "accuracy") -> Record 
         iteration = value
         seen.update(dict.fromkeys(key for key in row if key not in _ROW_FIELDS))
         if metric in row:
-            if isinstance(row[metric], bool) or not isinstance(row[metric], (int, float)):
+            try:
+                number = None if isinstance(row[metric], bool) else 1.0 * row[metric]
+            except (TypeError, OverflowError):
+                number = None
+            if not isinstance(number, float):
                 raise ValueError(f"{where}: {metric} must be a number, got {row[metric]!r}; {_AGAIN}")
-            evaluations.append(Evaluation(iteration, float(row[metric])))
+            evaluations.append(Evaluation(iteration, number))
     if cut or rows[-1].get("finished") is not True:
         return None
     if not evaluations:
@@ -178,7 +182,7 @@ def _is_int(value: object) -> bool:
 def _row(where: str, line: bytes) -> dict:
     try:
         row = json.loads(line)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, numbers too long, brackets too deep
         raise ValueError(f"{where}: not a row of JSON ({error}); {_AGAIN}") from None
     if not isinstance(row, dict):
         raise ValueError(f"{where}: expected an object, got {row!r}; {_AGAIN}")

@@ -122,9 +122,16 @@ def read_timings(path: str | os.PathLike, *, clock: str | None = None) -> dict[s
     if not times:
         raise ValueError(f"{path}: holds no rows; expected {_FORMS}, one row for each iteration")
     return {
-        design: IterationTime(design, float(sum(values.values()) / len(values)), len(values), str(path))
+        design: IterationTime(design, _mean(path, design, list(values.values())), len(values), str(path))
         for design, values in times.items()
     }
+
+
+def _mean(path: Path, design: str, seconds: list[Fraction]) -> float:
+    try:
+        return float(sum(seconds) / len(seconds))
+    except OverflowError:
+        raise ValueError(f"{path}: the iterations of {design!r} take more than 1.7e308 seconds") from None
 
 
 def _csv_rows(path: Path, text: str):
@@ -169,6 +176,8 @@ def _json_rows(path: Path, text: str):
         raise ValueError(
             f"{path}, line {error.lineno}: not JSON ({error.msg}); expected a list of objects with {_FORMS}"
         ) from None
+    except (ValueError, RecursionError) as error:  # numbers too long, brackets too deep
+        raise ValueError(f"{path}: not readable as JSON ({error}); expected a list of objects with {_FORMS}") from None
     if not isinstance(rows, list):
         raise ValueError(f"{path}, line 1: expected a list of objects with {_FORMS}, got a {type(rows).__name__}")
     lines = _entry_lines(text, len(rows))
