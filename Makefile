@@ -1,14 +1,19 @@
 # make help lists what there is.
 PYTHON ?= python3
 CC ?= cc
+CLANG ?= clang
+TIME ?= 60
 WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Werror
 CFLAGS = -std=c11 -O2 -g -ffp-contract=off -fno-math-errno $(WARNINGS) -Icsrc
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all
 CSRC = csrc/elementwise.c csrc/kernels.c csrc/isa_portable.c csrc/isa_avx2.c csrc/isa_avx512.c
 HEADERS = $(wildcard csrc/*.h csrc/softnum/*.h)
-C_FILES = $(wildcard csrc/*.[ch] csrc/softnum/*.h csrc/tests/*.c)
+C_FILES = $(wildcard csrc/*.[ch] csrc/softnum/*.h csrc/tests/*.c fuzz/*.[ch])
+FUZZ = fuzz/core.c fuzz/operation.c fuzz/arrays.c fuzz/quantize.c fuzz/gemm.c
+SAN_OBJECTS = $(CSRC:%.c=build/san/%.o)
+FUZZ_OBJECTS = $(CSRC:%.c=build/fuzz/%.o)
 
-.PHONY: help build test test-c test-slow gpu gpu-wheels bench lint format
+.PHONY: help build test test-c test-slow fuzz-core fuzz-formats gpu gpu-wheels bench lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -22,15 +27,38 @@ test: ## Run the tests (fast tier).
 test-slow: ## Run the slow tier as well.
 	$(PYTHON) -m pytest -m 'not gpu'
 
-test-c: csrc/tests/test_core csrc/tests/test_core_san ## Build and run the C tests, plain and under ASan and UBSan.
+test-c: csrc/tests/test_core csrc/tests/test_core_san fuzz/driver ## Build and run the C tests, plain and under ASan and UBSan, and a little fuzzing.
 	csrc/tests/test_core
 	csrc/tests/test_core_san
+	fuzz/driver -n 400000
 
 csrc/tests/test_core: csrc/tests/test_core.c $(CSRC) $(HEADERS)
 	$(CC) $(CFLAGS) -o $@ csrc/tests/test_core.c $(CSRC)
 
-csrc/tests/test_core_san: csrc/tests/test_core.c $(CSRC) $(HEADERS)
-	$(CC) $(CFLAGS) $(SANITIZE) -o $@ csrc/tests/test_core.c $(CSRC)
+build/san/%.o: %.c $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(SANITIZE) -c -o $@ $<
+
+csrc/tests/test_core_san: csrc/tests/test_core.c $(SAN_OBJECTS)
+	$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^
+
+fuzz/driver: fuzz/driver.c $(FUZZ) fuzz/fuzz.h $(SAN_OBJECTS)
+	$(CC) $(CFLAGS) -Ifuzz $(SANITIZE) -o $@ $(filter-out %.h,$^)
+
+build/fuzz/%.o: %.c $(HEADERS)
+	@mkdir -p $(@D)
+	$(CLANG) $(CFLAGS) $(SANITIZE) -fsanitize=fuzzer-no-link -c -o $@ $<
+
+fuzz/core: $(FUZZ) fuzz/fuzz.h $(FUZZ_OBJECTS)
+	$(CLANG) $(CFLAGS) -Ifuzz $(SANITIZE) -fsanitize=fuzzer -o $@ $(filter-out %.h,$^)
+
+fuzz-core: fuzz/core ## Fuzz the C core with libFuzzer (needs clang; TIME=seconds).
+	@mkdir -p build/fuzz/corpus build/fuzz/finds
+	fuzz/core -max_total_time=$(TIME) -max_len=768 -artifact_prefix=build/fuzz/finds/ build/fuzz/corpus
+
+fuzz-formats: ## Fuzz what reads text: format names, numbers, vector files, designs (needs atheris; TIME=seconds).
+	@mkdir -p build/fuzz/corpus-formats build/fuzz/finds
+	$(PYTHON) fuzz/formats.py -max_total_time=$(TIME) -artifact_prefix=build/fuzz/finds/ build/fuzz/corpus-formats
 
 gpu: ## Test the kernels on this machine's GPU and print their figures (WHEELS=folder of wheels to install first).
 	tests/kernels/run_gpu.sh $(WHEELS)

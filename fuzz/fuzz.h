@@ -1,0 +1,75 @@
+/* What the parts of the fuzz target share: bytes read as formats, environments and codes, and the way a find is
+ * reported. Every input means something: what is not valid is bent until it is, what is missing reads as 0. */
+#ifndef SOFTNUM_FUZZ_H
+#define SOFTNUM_FUZZ_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elementwise.h"
+#include "kernels.h"
+
+typedef struct {
+    const sn_u8 *data;
+    size_t size;
+} fuzz_input;
+
+/* One operation on one set of codes, with all that its result depends on. */
+typedef struct {
+    int op;
+    sn_context context;
+    sn_u64 code[3];
+    sn_u32 word;
+} fuzz_trial;
+
+typedef struct {
+    sn_u64 code;
+    sn_u32 flags;
+} fuzz_result;
+
+/* ---- reading the input ------------------------------------------------------------------------------------------- */
+
+sn_u64 fuzz_take(fuzz_input *in, int bytes);
+int fuzz_choose(fuzz_input *in, int n); /* 0..n-1, n <= 65536 */
+
+/* A format that softnum.formats would make, of at most max_bits (2 to 64). */
+sn_format fuzz_take_format(fuzz_input *in, int max_bits);
+sn_format fuzz_float(int exponent_bits, int mantissa_bits, int bias); /* as IEEE 754's, with another bias */
+sn_format fuzz_fixed(int integer_bits, int fraction_bits, int is_signed);
+sn_env fuzz_take_env(fuzz_input *in, const sn_format *out);
+sn_env fuzz_plain_env(int rounding); /* for exact results, and for rounding to odd */
+
+/* A code, often one where something happens; now and then with bits set above the format's. */
+sn_u64 fuzz_take_code(fuzz_input *in, const sn_format *f);
+
+/* count elements of size bytes in a buffer with not one byte more, so that a sanitizer sees what runs over. */
+void *fuzz_buffer(size_t count, size_t size);
+
+/* ---- judging ----------------------------------------------------------------------------------------------------- */
+
+/* Through the loop for 64-bit codes, with flags: by the definition; by the short way, where there is one. */
+fuzz_result fuzz_evaluate(const fuzz_trial *t);
+fuzz_result fuzz_evaluate_short(const fuzz_trial *t);
+
+sn_u64 fuzz_mask(const sn_format *f); /* the bits of a code */
+int fuzz_is_nan(const sn_format *f, sn_u64 code);
+int fuzz_order(const sn_format *f, sn_u64 a, const sn_format *g, sn_u64 b); /* SN_LESS ... */
+
+/* Print the trial (or null) and what is wrong, and abort. */
+_Noreturn void fuzz_fail(const char *where, int line, const fuzz_trial *t, const char *condition);
+
+#define FUZZ_EXPECT(t, condition) ((condition) ? (void)0 : fuzz_fail(__FILE__, __LINE__, t, #condition))
+
+/* ---- the checks ---------------------------------------------------------------------------------------------------
+ */
+
+void fuzz_operation(fuzz_input *in); /* one result: its range, its rounding, its relation to other operations */
+void fuzz_loops(fuzz_input *in);     /* arrays of codes: widths, strides, tables, handles */
+void fuzz_arrays(fuzz_input *in);    /* convert arrays and random words */
+void fuzz_quantize(fuzz_input *in);  /* quantize32 and quantize64 of every instruction set against sn_convert */
+void fuzz_gemm(fuzz_input *in);      /* gemm32 and gemm64 of every instruction set against sn_gemm_definition */
+
+int LLVMFuzzerTestOneInput(const sn_u8 *data, size_t size);
+
+#endif

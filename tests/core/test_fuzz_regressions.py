@@ -1,0 +1,139 @@
+"""What fuzzing found, a test each, and the seeds of fuzz/formats.py (fuzz/README.md)."""
+
+import importlib.util
+import time
+from pathlib import Path
+
+import pytest
+
+import softnum as sn
+from softnum import train
+from softnum.tta.quantities import bandwidth, frequency
+from softnum.tta.records import read_record
+from softnum.tta.timings import read_timings
+
+FORMATS = Path(__file__).parents[2] / "fuzz" / "formats.py"
+
+
+@pytest.fixture(scope="module")
+def formats():
+    spec = importlib.util.spec_from_file_location("fuzz_formats", FORMATS)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(autouse=True)
+def in_time():
+    start = time.process_time()
+    yield
+    assert time.process_time() - start < 30, "some megabits of number are too many"
+
+
+def test_the_seeds_of_the_formats_target_hold(formats):
+    seeds = formats.seeds()
+    assert set(seeds) == set(formats.CHECKS)
+    for check, inputs in seeds.items():
+        check(inputs[0])  # without the exceptions that `run` lets pass
+        for data in inputs:
+            formats.run(bytes([formats.CHECKS.index(check)]) + data)
+
+
+def test_the_formats_target_sees_a_fault(formats, monkeypatch):
+    seed = bytes([formats.CHECKS.index(formats.number)]) + b"e5m2\nrne\n\n1/3"
+    formats.run(seed)
+    monkeypatch.setattr(formats.sn, "encode", lambda x, fmt, **options: 7 if isinstance(x, str) else 8)
+    with pytest.raises(AssertionError):
+        formats.run(seed)
+
+
+@pytest.mark.parametrize(
+    "text", ["1e999999999", "-1e-999999999", "1e" + "9" * 5000, "1e" + "٣" * 20, "0x1p" + "9" * 5000]
+)
+def test_numbers_with_an_enormous_exponent_are_refused_at_once(text):
+    with pytest.raises(ValueError, match=r"encode: the exponent of .* lies beyond \+-1000000"):
+        sn.encode(text, "e5m2")
+
+
+def test_exponents_up_to_the_limit_and_leading_zeros():
+    largest = sn.encode(sn.format("e5m2").max, "e5m2")
+    assert (
+        sn.encode("1e1000000", "e5m2", rounding="rtz") == sn.encode("1e0000000009", "e5m2", rounding="rtz") == largest
+    )
+    assert sn.encode("1e-1000000", "e5m2", rounding="up") == 1
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "0." + "0" * 5000 + "1", "1." + "0" * 5000 + "1"])
+def test_numbers_beyond_python_s_digits_are_not_rounded_by_float(text):
+    # these went through float(): an infinity, a zero and a one, in modes where the result is another
+    with pytest.raises(ValueError, match="is no number .*decimal up to 4300 digits"):
+        sn.encode(text, "e5m2", rounding="up")
+
+
+def test_infinities_and_nans_in_text():
+    assert sn.encode(["inf", "+Infinity", "-INF"], "e5m2").tolist() == [0x7C, 0x7C, 0xFC]
+    assert sn.encode(["nan", "-NaN"], "e5m2").tolist() == [0x7E, 0x7E]
+    for text in ("--inf", "+-nan", "infin", "", "-"):
+        with pytest.raises(ValueError, match="is no number"):
+            sn.encode(text, "e5m2")
+
+
+@pytest.mark.parametrize("read", [frequency, bandwidth])
+def test_quantities_that_binary64_does_not_hold(read):
+    unit = {frequency: "GHz", bandwidth: "GB/s"}[read]
+    with pytest.raises(ValueError, match=r"is too large; the limit is that of binary64"):
+        read(f"1e999999999 {unit}")
+    with pytest.raises(ValueError, match="must be above zero"):
+        read(f"1e-999999999 {unit}")
+    assert read(f"1e300 {unit}") == 10**309
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = " + "[" * 3000, "not valid TOML"),
+        (f'[layers."{"(" * 2000}{")" * 2000}"]', "not a regular expression"),
+        ('[layers."a{99999999999}"]', "not a regular expression"),
+        ("loss.scale = 1" + "0" * 400, "must be a positive number"),
+        ('[units]\nforward = { kind = ["mad"], accumulator = "e5m2" }', "unknown kind"),
+    ],
+)
+def test_designs_that_python_chokes_on(tmp_path, text, message):
+    file = tmp_path / "design.toml"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        train.load_design(file)
+
+
+FIRST = '{"config": {"design": {"name": "d"}, "batch": 4}, "seed": 0, "versions": {}}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 100000 + "\n", "not a row of JSON"),
+        (FIRST + '{"iteration": 1, "accuracy": 1' + "0" * 400 + "}\n", "accuracy must be a number"),
+        (FIRST + '{"iteration": 1, "accuracy": "0.5"}\n', "accuracy must be a number"),
+        (FIRST + '{"iteration": 1, "accuracy": true}\n', "accuracy must be a number"),
+    ],
+)
+def test_records_that_python_chokes_on(tmp_path, text, message):
+    file = tmp_path / "seed-0.jsonl"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_record(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 100000, "not readable as JSON"),
+        ('[{"design": "d", "iteration": 1, "cycles": 1e308, "clock": "1e-300 Hz"}]', "more than 1.7e308 seconds"),
+        ('[{"design": "d", "iteration": 1, "cycles": 1, "clock": "1e99999999 GHz"}]', "is too large"),
+    ],
+)
+def test_timings_that_python_chokes_on(tmp_path, text, message):
+    file = tmp_path / "times.json"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_timings(file)
