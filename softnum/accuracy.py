@@ -120,9 +120,10 @@ def ulp_error(a, exact, fmt=None) -> np.ndarray:
 
 def _float_errors(values: np.ndarray, exact: np.ndarray, fmt) -> np.ndarray:
     with np.errstate(invalid="ignore", over="ignore"):
-        difference = values - exact
         # the difference is rounded once, the scaling by a power of two is exact
-        errors = np.ldexp(difference, -_exponents(exact, fmt))
+        half = np.isinf(values - exact)  # it may be too large, its half is not
+        difference = np.where(half, values / 2 - exact / 2, values - exact)
+        errors = np.ldexp(difference, half - _exponents(exact, fmt))
     return np.where(np.isinf(values) & (values == exact), 0.0, errors)
 
 
@@ -140,4 +141,8 @@ def _error(value, exact, fmt) -> float:
             binade = size.numerator.bit_length() - size.denominator.bit_length()
             binade -= size < Fraction(2) ** binade
         exponent = max(binade, fmt.emin) - fmt.mantissa_bits
-    return float((value - exact) / Fraction(2) ** exponent)
+    error = (value - exact) / Fraction(2) ** exponent
+    try:
+        return float(error)
+    except OverflowError:
+        return inf if error > 0 else -inf
