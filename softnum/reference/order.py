@@ -14,7 +14,7 @@ from softnum.names import format as format_of
 from softnum.reference.nans import INVALID_RESULT, nan_of
 from softnum.reference.operations import is_zero, prepare
 from softnum.reference.rounding import FLAGS, INVALID, Environment, deliver, environment_of, with_sign
-from softnum.reference.values import Value, decode, is_subnormal
+from softnum.reference.values import Value, decode, flushed, is_subnormal
 
 
 # -- minimum and maximum: they choose a value, which is then delivered -------------------------------------------------
@@ -78,7 +78,7 @@ def _compare(x: Value, y: Value) -> int:
 
 
 # -- comparison --------------------------------------------------------------------------------------------------------
-def compare(a: int, b: int, fmt, kind: str = "quiet") -> tuple[int, Flags]:
+def compare(a: int, b: int, fmt, kind: str = "quiet", *, flush_inputs: bool = False) -> tuple[int, Flags]:
     """Compare the values of two codes, whose formats may differ.
 
     Parameters
@@ -88,6 +88,8 @@ def compare(a: int, b: int, fmt, kind: str = "quiet") -> tuple[int, Flags]:
     fmt : format, or a pair of formats
     kind : {"quiet", "signaling"}
         Whether any NaN raises INVALID ("signaling"), or only a signaling one.
+    flush_inputs : bool
+        As in `add`.
 
     Returns
     -------
@@ -113,6 +115,8 @@ def compare(a: int, b: int, fmt, kind: str = "quiet") -> tuple[int, Flags]:
     if len(formats) != 2:
         raise ValueError(f"2 operands need one format or 2, got {len(formats)}")
     x, y = decode(a, formats[0]), decode(b, formats[1])
+    if flush_inputs:
+        x, y = flushed(x, a, formats[0]), flushed(y, b, formats[1])
     if x.kind == "nan" or y.kind == "nan":
         invalid = kind == "signaling" or x.signaling or y.signaling
         return 2, FLAGS[INVALID if invalid and not (formats[0].p3109 and formats[1].p3109) else 0]
