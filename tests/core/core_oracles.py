@@ -38,7 +38,11 @@ def show(code: int, fmt) -> str:
     """A code in hex with what it means."""
     value = ref.decode(int(code), fmt)
     if value.kind == "finite":
-        return f"{int(code):#x} ({'-' if value.sign else '+'}{float(abs(value.fraction)):g})"
+        magnitude = abs(value.fraction)
+        scale = magnitude.numerator.bit_length() - magnitude.denominator.bit_length() if magnitude else 0
+        wide = abs(scale) > 1000  # beyond binary64
+        shown = f"{float(magnitude / Fraction(2) ** scale * wide or magnitude):g}" + f" * 2**{scale}" * wide
+        return f"{int(code):#x} ({'-' if value.sign else '+'}{shown})"
     return f"{int(code):#x} ({'-' if value.sign else '+'}{value.kind})"
 
 
