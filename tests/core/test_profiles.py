@@ -244,6 +244,35 @@ def test_order(fmt):
             assert sn.total_order(a, b, fmt).tolist() == [ref.total_order(*row, fmt) for row in rows]
 
 
+# -- other ways to the same results: tables for long arrays of 8-bit codes, each instruction set ----------------------
+@pytest.mark.parametrize("name", BINARY)
+def test_tables_of_8_bits(name, isa):
+    rng = random.Random(name)
+    for fmt, other, target in [
+        (WITH_NAN[0], WITH_NAN[0], WITH_NAN[0]), (WITH_NAN[1], WITH_NAN[3], WITH_NAN[0]),
+        (WITH_NAN[1], WITH_NAN[1], WITHOUT_NAN[0]), (P3109[5], P3109[5], P3109[5]), (P3109[4], P3109[4], P3109[7]),
+    ]:  # fmt: skip
+        a, b = (c.ravel().astype(np.uint8) for c in np.meshgrid(np.arange(256), np.arange(256)))
+        deterministic = [mode for mode in MODES if mode not in STOCHASTIC]
+        for _ in range(3):
+            env = environment(target, rng, deterministic)
+            for flags in (False, True):
+                at_once = getattr(sn, name)(a, b, (fmt, other), out_fmt=target, return_flags=flags, **env)
+                parts = [
+                    getattr(sn, name)(x, y, (fmt, other), out_fmt=target, return_flags=flags, **env)
+                    for x, y in zip(np.split(a, 32), np.split(b, 32), strict=True)
+                ]
+                in_parts = np.concatenate(parts, axis=-1)
+                assert np.array_equal(at_once, in_parts), (name, fmt, other, target, env)
+
+
+@pytest.mark.parametrize("name", OPERANDS)
+def test_every_instruction_set(name, isa):
+    rng = random.Random(name)
+    for _ in range(4):
+        judge_drawn(name, rng, 40)
+
+
 # -- invalid results ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("fmt", WITHOUT_NAN, ids=str)
 @pytest.mark.parametrize("name", [name for name in OPERANDS if name not in ("next_up", "next_down")])

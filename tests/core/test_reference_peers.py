@@ -1,5 +1,6 @@
 """The reference against MPFR and Berkeley SoftFloat, which share nothing with it."""
 
+import itertools
 import math
 import random
 from contextlib import contextmanager
@@ -265,6 +266,47 @@ def compare_with_softfloat(operation, name, mode, tininess):
 @pytest.mark.parametrize("operation", SOFTFLOAT_OPERATIONS)
 def test_operations_against_softfloat(operation, name, mode, tininess):
     compare_with_softfloat(operation, name, mode, tininess)
+
+
+INTEGERS = {
+    "i32": (softfloatpy.Int32, 32, True), "i64": (softfloatpy.Int64, 64, True),
+    "ui32": (softfloatpy.UInt32, 32, False), "ui64": (softfloatpy.UInt64, 64, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", SOFTFLOAT_MODES)
+@pytest.mark.parametrize("name", SOFTFLOAT)
+def test_integers_out_against_softfloat(name, mode):
+    """Invalid ones become what RISC-V makes of them."""
+    fmt, rng = format_of(name), random.Random(f"integers {name} {mode}")
+    kind, prefix = SOFTFLOAT[name]
+    draw, steps = drawer(fmt, rng), (-1, F(-3, 4), F(-1, 2), 0, F(1, 2))
+    near = [sign * (two(e) + step) for sign in (1, -1) for e in (0, 3, 31, 32, 63, 64) for step in steps]
+    codes = edge_codes(fmt) + [draw() for _ in range(200)]
+    codes += [ref.encode(x, fmt, rounding=way, overflow="saturate")[0] for x in near for way in ("up", "down")]
+    with softfloat(mode):
+        for (to, (_, bits, signed)), code, exact in itertools.product(INTEGERS.items(), codes, (True, False)):
+            operand = kind.from_bytes(code.to_bytes(fmt.bits // 8, "big"))
+            softfloatpy.set_exception_flags(0)
+            integer = getattr(softfloatpy, f"{prefix}_to_{to}")(operand, SOFTFLOAT_MODES[mode], exact).to_int()
+            want = integer, int(softfloatpy.get_exception_flags())
+            assert ref.to_integer(code, fmt, bits, signed, rounding=mode, exact=exact) == want, (hex(code), to)
+
+
+@pytest.mark.parametrize("mode", SOFTFLOAT_MODES)
+@pytest.mark.parametrize("name", SOFTFLOAT)
+def test_integers_in_against_softfloat(name, mode):
+    fmt, rng = format_of(name), random.Random(f"integers {name} {mode}")
+    prefix = SOFTFLOAT[name][1]
+    with softfloat(mode):
+        for start, (kind, bits, signed) in INTEGERS.items():
+            low = -(1 << bits - 1) if signed else 0
+            drawn = [low + rng.randrange(1 << rng.randrange(1, bits)) for _ in range(50)]
+            for x in (0, low, low + 1, low + (1 << bits) - 1, *drawn):
+                softfloatpy.set_exception_flags(0)
+                result = getattr(softfloatpy, f"{start}_to_{prefix}")(kind.from_int(x)).to_bytes()
+                want = int.from_bytes(result, "big"), int(softfloatpy.get_exception_flags())
+                assert ref.from_integer(x, fmt, rounding=mode) == want, (x, start)
 
 
 @pytest.mark.parametrize("name", SOFTFLOAT)
