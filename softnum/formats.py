@@ -272,7 +272,7 @@ class FloatFormat:
 
     @property
     def smallest_normal(self) -> float | Fraction:
-        """Smallest positive normal value."""
+        """Smallest positive normal value; with subnormals alone (one exponent bit), the power of two where they end."""
         first = 1 if self.lowest_binade == "normal" and self.has_zero and self.mantissa_bits else 0
         extra = 1 if self.lowest_binade == "normal" and self.has_zero and not self.mantissa_bits else 0
         return _exact(((1 << self.mantissa_bits) + first) * Fraction(2) ** (self.emin + extra - self.mantissa_bits))

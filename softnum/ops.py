@@ -89,6 +89,15 @@ def _operands(name, operands, fmt):
     return codes, formats, any(arrays)
 
 
+def _check_root_bits(fmt, out_fmt):
+    """The core keeps 126 bits of a root: to wrap it, all down to the result's last place must be among them."""
+    if fmt.kind == "float" and out_fmt.kind == "fixed" and fmt.emax // 2 + out_fmt.fraction_bits > 123:
+        raise ValueError(
+            f"sqrt: roots of {fmt} have up to {fmt.emax // 2 + 1 + out_fmt.fraction_bits} bits in {out_fmt}, more than "
+            "the 124 that can be wrapped exactly; saturate, or go through a narrower format"
+        )
+
+
 def apply(
     name, operands, fmt, *, out_fmt=None, rounding="nearest_even", overflow=None, key=None, random_bits=None,
     stochastic_bits=32, return_flags=False, tininess="after", flush_inputs=False, flush_results=None, nan="canonical",
@@ -106,6 +115,8 @@ def apply(
             raise ValueError(f"{name}: the operands' formats differ ({names}); state the result's with out_fmt=")
         out_fmt = formats[0]
     out_fmt = format(out_fmt)
+    if name == "sqrt" and overflow == "wrap":
+        _check_root_bits(formats[0], out_fmt)
     if isinstance(out_fmt, CustomFormat):
         raise ValueError(f"{name}: the result cannot be of the value table {out_fmt}; decode and quantize instead")
     codes, formats = [*codes, *(c for c, _ in extra)], (*formats, *(f for _, f in extra))
