@@ -183,13 +183,6 @@ void sn_fill_table(int op, const sn_context *context, sn_u8 *table) {
     }
 }
 
-void sn_elementwise_words(sn_u64 seed, sn_u64 stream, sn_u64 start, size_t n, sn_u32 *words) {
-    sn_philox_words key = sn_philox_key(seed, stream, SN_DOMAIN_ELEMENTWISE);
-    size_t i = 0;
-    while (i < n) {
-        sn_u64 block = (start + i) / 4;
-        sn_philox_words w = sn_philox((sn_u32)block, (sn_u32)(block >> 32), 0, 0, key.w[0], key.w[1]);
-        for (sn_u32 lane = (sn_u32)((start + i) % 4); lane < 4 && i < n; lane++)
-            words[i++] = w.w[lane];
-    }
+sn_u64 sn_define(int op, const sn_context *context, const sn_u64 *in, sn_u32 random, sn_u32 *flags) {
+    return apply(op, context, in, random, flags);
 }

@@ -107,11 +107,10 @@ void sn_prepare_context(int op, sn_context *context);
 /* The loop of operation op for codes of the given width in bytes (1, 2, 4 or 8); null if there is none. */
 sn_loop *sn_loop_for(int op, int width);
 
+/* One element by the definition, which every other way must equal. in: as many codes as operands, at least two. */
+sn_u64 sn_define(int op, const sn_context *context, const sn_u64 *in, sn_u32 random, sn_u32 *flags);
+
 /* Fill the 64 KiB table of a two-operand operation whose formats have at most 8 bits. */
 void sn_fill_table(int op, const sn_context *context, sn_u8 *table);
-
-/* words[i] = word (start + i) mod 4 of Philox counter (start + i) div 4, the elementwise rule of stochastic rounding.
- */
-void sn_elementwise_words(sn_u64 seed, sn_u64 stream, sn_u64 start, size_t n, sn_u32 *words);
 
 #endif

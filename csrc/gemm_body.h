@@ -138,7 +138,8 @@ static void SN_(gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) {
 
 /* v: exact, or rounded to odd. */
 SN_INLINE sn_wf SN_(round64)(const sn_rounding *r, int mode, sn_wf v, sn_wu random) {
-    return (sn_wf)SN_(round_bits64)(r, mode, (sn_wu)v, random);
+    const int family = mode == SN_NEAREST_EVEN ? SN_FAMILY_EVEN : SN_FAMILY_STOCHASTIC;
+    return (sn_wf)SN_(round_to_value64)(r, family, 0, (sn_wu)v, random);
 }
 
 SN_INLINE void SN_(words64)(const sn_gemm_unit *u, const sn_gemm_args *g, int tile, ptrdiff_t row, ptrdiff_t column,

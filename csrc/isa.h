@@ -4,8 +4,12 @@
  *   SN_FMA(x, y, z)                  x * y + z in binary32, rounded once
  *   SN_MAX(a, b), SN_MIN(a, b)       of signed 32-bit integers
  *   SN_WHERE_GREATER(a, b, yes, no)  yes where a > b (false for NaN), else no, in binary32
- *   SN_ANY(mask)                     whether a lane of the mask is set
- * A comparison of vectors is a mask, all ones or 0. */
+ *   SN_LEFT32(a, n), SN_RIGHT32, SN_LEFT64, SN_RIGHT64
+ *                                    a shifted by n lane by lane; 0 where n, as an unsigned number, is the width or
+ * more SN_ANY_GREATER32(a, b), SN_ANY_GREATER64(a, b) whether a > b in a lane, as signed integers SN_MULTIPLY32(a, b)
+ * the product of the low halves of 64-bit lanes SN_HIGH32(a)                     the high halves of 64-bit lanes in the
+ * low ones' place, anything above SN_EVEN_LANES(a, b), SN_ODD_LANES(a, b) a0 b0 a2 b2 ..., a1 b1 a3 b3 ... of 64-bit
+ * lanes SN_SQRT64(a)                     the root in binary64 A comparison of vectors is a mask, all ones or 0. */
 #ifndef SOFTNUM_ISA_H
 #define SOFTNUM_ISA_H
 
@@ -27,14 +31,7 @@ enum { SN_V = SN_BYTES / 4, SN_W = SN_BYTES / 8 };
 
 #define SN_SELECT32(mask, yes, no) (((sn_vu)(mask) & (sn_vu)(yes)) | (~(sn_vu)(mask) & (sn_vu)(no)))
 #define SN_SELECT64(mask, yes, no) (((sn_wu)(mask) & (sn_wu)(yes)) | (~(sn_wu)(mask) & (sn_wu)(no)))
-
-/* SN_ANY for CPUs of which no more is known. */
-SN_INLINE int SN_(any)(sn_vi mask) {
-    sn_i32 any = 0;
-    for (int i = 0; i < SN_V; i++)
-        any |= mask[i];
-    return any != 0;
-}
+#define SN_MAX64(a, b) (sn_wi) SN_SELECT64((a) > (b), a, b)
 
 SN_INLINE sn_vf sn_load_vf(const float *p) {
     sn_vf v;
@@ -53,6 +50,20 @@ SN_INLINE sn_vu sn_load_words32(const sn_u32 *p) {
     memcpy(&v, p, sizeof v);
     return v;
 }
+
+#define SN_LOAD32_32(p) sn_load_words32((const sn_u32 *)(const void *)(p))
+#define SN_STORE32_32(p, v) memcpy(p, &(v), sizeof(v))
+#define SN_STORE64_64 SN_STORE32_32
+/* codes of 64 bits never meet lanes of 32 */
+#define SN_LOAD64_32 SN_LOAD32_32
+#define SN_STORE64_32 SN_STORE32_32
+
+SN_INLINE sn_wu sn_load_wu(const void *p) {
+    sn_wu v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+#define SN_LOAD64_64 sn_load_wu
 
 /* SN_W random words, widened to 64 bits. */
 SN_INLINE sn_wu sn_load_words64(const sn_u32 *p) {

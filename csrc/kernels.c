@@ -99,35 +99,105 @@ static sn_u64 pattern(const sn_format *carrier, const sn_format *f, sn_u64 code)
     return sn_convert(f, code, carrier, &env, 0, &flags);
 }
 
+/* Whether the format's values are values of the carrier, as the domains in kernels.h say; then *emin and *m are the
+ * lowest binade's exponent and the fraction bits of the float that fixed point is treated as. */
+static int fits(const sn_format *f, const sn_format *carrier, sn_i32 *emin, sn_i32 *m) {
+    const sn_i32 fixed = f->kind == SN_FIXED;
+    *emin = fixed ? f->bits - f->mantissa_bits : f->emin;
+    *m = fixed ? f->bits : f->mantissa_bits;
+    if (f->bits > carrier->bits || *m > carrier->mantissa_bits) return 0;
+    return *emin >= carrier->emin && (fixed ? *emin : f->emax) <= carrier->emax;
+}
+
+/* The family of a mode and the bit that decides. */
+static void set_mode(sn_rounding *r) {
+    static const struct {
+        sn_i32 family, odd, negative, constant;
+    } modes[] = {
+        [SN_NEAREST_EVEN] = {SN_FAMILY_EVEN, 1, 0, 0},       [SN_NEAREST_AWAY] = {SN_FAMILY_NEAREST, 0, 0, 1},
+        [SN_NEAREST_ZERO] = {SN_FAMILY_NEAREST, 0, 0, 0},    [SN_NEAREST_UP] = {SN_FAMILY_NEAREST, 0, 1, 1},
+        [SN_NEAREST_DOWN] = {SN_FAMILY_NEAREST, 0, 1, 0},    [SN_TOWARD_ZERO] = {SN_FAMILY_DIRECTED, 0, 0, 0},
+        [SN_AWAY_FROM_ZERO] = {SN_FAMILY_DIRECTED, 0, 0, 1}, [SN_UP] = {SN_FAMILY_DIRECTED, 0, 1, 1},
+        [SN_DOWN] = {SN_FAMILY_DIRECTED, 0, 1, 0},           [SN_TO_ODD] = {SN_FAMILY_DIRECTED, 1, 0, 1},
+        [SN_STOCHASTIC] = {SN_FAMILY_STOCHASTIC, 0, 0, 0},   [SN_STOCHASTIC_FLOOR] = {SN_FAMILY_RANDOM, 0, 0, 0},
+        [SN_STOCHASTIC_FAST] = {SN_FAMILY_RANDOM, 0, 0, 0},  [SN_STOCHASTIC_EVEN] = {SN_FAMILY_RANDOM, 0, 0, 0},
+        [SN_STOCHASTIC_ODD] = {SN_FAMILY_RANDOM, 0, 0, 0},
+    };
+    r->family = modes[r->rounding].family;
+    r->odd = modes[r->rounding].odd;
+    r->negative = modes[r->rounding].negative;
+    r->constant = modes[r->rounding].constant;
+}
+
 int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits, sn_rounding *r) {
     const sn_format *carrier = carrier_bits == 32 ? &binary32 : &binary64;
-    const sn_i32 bias = carrier->emax, fixed = f->kind == SN_FIXED;
-    if (env->rounding > SN_STOCHASTIC_FLOOR) return 0;
-    const sn_i32 emin = fixed ? f->bits - f->mantissa_bits : f->emin, m = fixed ? f->bits : f->mantissa_bits;
-    if (m < 1 || m > carrier->mantissa_bits || emin - m < carrier->emin - carrier->mantissa_bits) return 0;
-    if (fixed) {
-        if (env->overflow == SN_OVERFLOW_WRAP) return 0;
-    } else if (!f->is_signed || f->lowest != SN_LOWEST_SUBNORMAL || f->emax > carrier->emax || emin < carrier->emin) {
-        return 0; /* emin: normal numbers that the carrier holds as subnormals have their first bit anywhere */
-    }
+    const sn_i32 fixed = f->kind == SN_FIXED, stochastic = sn_is_stochastic(env);
+    sn_i32 emin, m;
+    if (env->nan != SN_NAN_CANONICAL || env->flush_results || !fits(f, carrier, &emin, &m)) return 0;
+    if (fixed && env->overflow == SN_OVERFLOW_WRAP) return 0;
+    if (env->rounding > SN_STOCHASTIC_FLOOR && env->stochastic_bits == carrier_bits) return 0;
+    if (!fixed && f->lowest == SN_LOWEST_NORMAL && (f->has_zero ? stochastic || emin < carrier->emin + 1 : !f->has_nan))
+        return 0;
     r->mantissa_bits = m;
-    r->biased_emin = emin + bias;
+    r->biased_emin = emin + carrier->emax;
     r->rounding = env->rounding;
     r->stochastic_bits = env->stochastic_bits;
+    set_mode(r);
+    r->lowest = fixed ? SN_LOWEST_SUBNORMAL : f->lowest;
+    r->unusual = r->lowest != SN_LOWEST_SUBNORMAL;
+    r->has_zero = fixed || f->has_zero;
+    r->fixed = fixed;
     r->no_nan = !f->has_nan;
     r->no_infinity = fixed;
-    r->quantum = pattern(carrier, f, 1);
-    r->nan = f->has_nan ? carrier->nan_code : pattern(carrier, f, env->invalid_code);
+    const sn_u64 least = !r->has_zero ? 0 : r->lowest == SN_LOWEST_ZERO ? (sn_u64)1 << m : 1;
+    r->quantum = pattern(carrier, f, least);
+    r->half_gap = r->quantum - ((sn_u64)1 << carrier->mantissa_bits);
     r->sign_of_zero = f->negative_zero ? carrier->sign_mask : 0;
+    r->sign_mask = f->sign_mask;
+    r->code_mask = f->magnitude_mask | f->sign_mask;
+    r->bits = f->bits;
+    r->negative_zero = f->negative_zero;
+    r->codes.nan = f->has_nan ? f->nan_code : env->invalid_code;
+    r->values.nan = pattern(carrier, f, r->codes.nan);
     for (int sign = 0; sign < 2; sign++) {
         sn_u32 flags = 0;
-        sn_u64 lowest = fixed ? f->sign_mask : f->max_code | f->sign_mask; /* unsigned: 0 */
-        r->limit[sign] = pattern(carrier, f, sign ? lowest : f->max_code) & carrier->magnitude_mask;
-        r->overflow[sign] = fixed ? pattern(carrier, f, sign ? lowest : f->max_code)
-                                  : pattern(carrier, f, sn_overflowed(f, env, sign, &flags));
-        r->infinity[sign] = pattern(carrier, f, sn_inf_result(f, env, sign, &flags));
+        const int nothing = sign && !f->is_signed; /* no number there but 0 */
+        const sn_u64 most = nothing ? 0 : fixed ? (sign ? f->sign_mask : f->max_code) : f->max_code;
+        const sn_u64 limit = sign ? fixed ? most : most | f->sign_mask : most; /* as a code */
+        const sn_u64 overflow = !r->has_zero && sign ? f->nan_code
+                                : fixed              ? limit
+                                                     : sn_overflowed(f, env, sign, &flags);
+        const sn_u64 infinity = sn_inf_result(f, env, sign, &flags);
+        r->limit[sign] = !r->has_zero && sign ? -1 : (sn_i64)most;
+        r->codes.overflow[sign] = overflow;
+        r->codes.infinity[sign] = infinity;
+        r->values.overflow[sign] = pattern(carrier, f, overflow);
+        r->values.infinity[sign] = pattern(carrier, f, infinity);
     }
     r->least_limit = r->limit[0] < r->limit[1] ? r->limit[0] : r->limit[1];
+    return 1;
+}
+
+int sn_decoding_prepare(const sn_format *f, int carrier_bits, sn_decoding *d) {
+    const sn_format *carrier = carrier_bits == 32 ? &binary32 : &binary64;
+    const sn_i32 fixed = f->kind == SN_FIXED, above = !fixed && f->lowest == SN_LOWEST_NORMAL;
+    sn_i32 emin, m;
+    if (!fits(f, carrier, &emin, &m)) return 0;
+    d->bits = f->bits;
+    d->fixed = fixed;
+    d->negative_zero = f->negative_zero;
+    d->nan_is_negative_zero = f->nan_is_negative_zero;
+    d->subnormals = fixed || f->lowest == SN_LOWEST_SUBNORMAL;
+    d->shift = carrier->mantissa_bits - m;
+    d->low = above ? f->has_zero : (sn_i64)1 << m;
+    d->max_code = (sn_i64)(fixed ? f->magnitude_mask | f->sign_mask : f->max_code);
+    d->inf_code = f->has_inf ? (sn_i64)f->inf_code : -1;
+    d->sign_mask = f->sign_mask;
+    d->magnitude_mask = fixed ? f->magnitude_mask | f->sign_mask : f->magnitude_mask;
+    const sn_u64 biased = (sn_u64)(emin + carrier->emax);
+    d->rebias = (biased - !above) << carrier->mantissa_bits;
+    d->first = biased << carrier->mantissa_bits;
+    d->nan = carrier->nan_code;
     return 1;
 }
 
@@ -138,6 +208,15 @@ static sn_u64 load(const void *p, int width, size_t i) {
     case 4: return ((const sn_u32 *)p)[i];
     default: return ((const sn_u64 *)p)[i];
     }
+}
+
+void sn_look_up(const void *table, int entry, const void *codes, int width, void *out, size_t n) {
+    if (entry == 4)
+        for (size_t i = 0; i < n; i++)
+            ((sn_u32 *)out)[i] = ((const sn_u32 *)table)[load(codes, width, i)];
+    else
+        for (size_t i = 0; i < n; i++)
+            ((sn_u64 *)out)[i] = ((const sn_u64 *)table)[load(codes, width, i)];
 }
 
 sn_u32 sn_convert_array(const sn_format *from, const void *in, int in_width, const sn_format *to, const sn_env *env,

@@ -7,29 +7,69 @@
 
 #include "softnum/softnum.h"
 
-/* ---- rounding carriers to a format ------------------------------------------------------------------------------- */
+/* ---- carriers and codes ------------------------------------------------------------------------------------------ */
 
-/* A format and an environment, prepared for rounding binary32 or binary64 patterns in integer arithmetic. Domain:
- * signed formats whose every value is exact in the carrier, and
- *   - floats with subnormals, 1 <= m <= 23 (52 in binary64), whose normal numbers are normal in the carrier;
+/* What a finite value beyond the largest, an infinity and a NaN become; [positive, negative]. */
+typedef struct {
+    sn_u64 overflow[2], infinity[2], nan;
+} sn_outcomes;
+
+/* How the lanes decide; each is a loop of its own. */
+enum { SN_FAMILY_EVEN, SN_FAMILY_NEAREST, SN_FAMILY_DIRECTED, SN_FAMILY_STOCHASTIC, SN_FAMILY_RANDOM };
+
+/* A format and an environment, prepared for rounding binary32 or binary64 patterns in integer arithmetic, to patterns
+ * or to codes. Domain:
+ *   - floats of at most 23 (52) fraction bits whose binades, the lowest one too, are normal in the carrier: signed or
+ *     not, with or without zero, whatever the lowest binade holds. Where it is normal and there is a zero, not the
+ *     stochastic modes; where there is no zero, formats with a NaN.
  *   - fixed point that saturates, with integer and fraction bits together at most 23 (52).
- * All rounding modes. Fixed point is treated as the subnormals of a float whose normal numbers begin at 2^integer bits:
- * what lies there saturates, however coarsely it is rounded first. */
+ * Fixed point is treated as the subnormals of a float whose normal numbers begin at 2^integer bits: what lies there
+ * saturates, however coarsely it is rounded first.
+ * The modes that round the fraction to r bits (SN_STOCHASTIC_FAST and later) look at bit r + 1: r <= 31 in binary32. */
 typedef struct {
     sn_i32 mantissa_bits, biased_emin;
     sn_i32 rounding, stochastic_bits;
-    sn_i32 no_nan, no_infinity; /* a NaN, an infinity has no result: reported */
-    sn_u64 quantum;             /* pattern of 2^(emin - m) */
-    sn_u64 limit[2];            /* patterns of the largest, and of minus the lowest value */
-    sn_u64 least_limit;         /* the smaller of the two */
-    sn_u64 overflow[2];         /* what a finite value beyond it becomes: [positive, negative] */
-    sn_u64 infinity[2];         /* what an infinity becomes */
-    sn_u64 nan;                 /* what a NaN becomes */
-    sn_u64 sign_of_zero;        /* the pattern of -0 if the format has it */
+    sn_i32 family;                  /* SN_FAMILY_* */
+    sn_i32 odd, negative, constant; /* 0 or 1: the bit that decides is (odd & lowest bit) ^ (negative & sign) ^
+                                       constant: up from a tie (nearest) or from anything inexact (directed) */
+    sn_i32 unusual;                 /* the lowest binade holds no subnormals */
+    sn_i32 no_nan, no_infinity;     /* a NaN, an infinity has no result: reported */
+    sn_i32 lowest, has_zero, fixed;
+    sn_u64 quantum;              /* pattern of the smallest value above 0 */
+    sn_u64 half_gap;             /* pattern of its half, where the lowest binade is normal */
+    sn_u64 sign_of_zero;         /* the pattern of -0 if the format has it */
+    sn_u64 sign_mask, code_mask; /* of a code */
+    sn_i32 bits, negative_zero;
+    sn_i64 limit[2];           /* the largest magnitude code of each sign; -1: not even 0 */
+    sn_i64 least_limit;        /* the smaller of the two */
+    sn_outcomes values, codes; /* as patterns, as codes */
 } sn_rounding;
 
-/* Prepare for carriers of 32 or 64 bits; returns 0 if the format or the overflow rule lies outside the domain. */
+/* Prepare for carriers of 32 or 64 bits; returns 0 if the format or the environment lies outside the domain. */
 int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits, sn_rounding *r);
+
+/* A format prepared for decoding to binary32 or binary64 patterns. Domain: as sn_rounding's, in any environment. */
+typedef struct {
+    sn_i32 bits, fixed, negative_zero, nan_is_negative_zero, subnormals;
+    sn_i32 shift;                     /* from a code's fraction to the carrier's */
+    sn_i64 low;                       /* magnitudes below it are subnormal, or zero */
+    sn_i64 max_code, inf_code;        /* inf_code: -1 if there is none */
+    sn_u64 sign_mask, magnitude_mask; /* of a code; magnitude_mask with the sign in fixed point */
+    sn_u64 rebias;                    /* added to an exponent in place */
+    sn_u64 first;                     /* pattern of 2^emin */
+    sn_u64 nan;                       /* the carrier's */
+} sn_decoding;
+
+int sn_decoding_prepare(const sn_format *f, int carrier_bits, sn_decoding *d);
+
+/* The random words of elements 0, 1 ... of an array: words[i], or if that is null word first + i of the key; first is a
+ * multiple of 4 * SN_WORD_BLOCKS. */
+enum { SN_WORD_BLOCKS = 64 };
+typedef struct {
+    const sn_u32 *words;
+    sn_u32 key[2];
+    sn_u64 first;
+} sn_random_source;
 
 /* ---- GEMM -------------------------------------------------------------------------------------------------------- */
 
@@ -71,12 +111,22 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    /* out[i] = x[i] rounded to the format; words: random words or null (then from key, element index i); returns 1 if
-     * an element had no result. x and out may be the same array. */
-    int (*quantize32)(const sn_rounding *r, const float *x, float *out, size_t n, const sn_u32 *words,
-                      const sn_u32 key[2]);
-    int (*quantize64)(const sn_rounding *r, const double *x, double *out, size_t n, const sn_u32 *words,
-                      const sn_u32 key[2]);
+    /* out[i] = x[i] rounded to the format; returns 1 if an element had no result. x and out may be the same array. */
+    int (*quantize32)(const sn_rounding *r, const float *x, float *out, size_t n, const sn_random_source *random);
+    int (*quantize64)(const sn_rounding *r, const double *x, double *out, size_t n, const sn_random_source *random);
+    /* The same to codes of 1, 2, 4 or 8 bytes, at least as wide as the format. widened: floats, for an r prepared for
+     * binary64, in which they are exact. */
+    int (*encode32)(const sn_rounding *r, const float *x, void *codes, int width, size_t n,
+                    const sn_random_source *random);
+    int (*encode64)(const sn_rounding *r, const double *x, void *codes, int width, size_t n,
+                    const sn_random_source *random);
+    int (*encode_widened)(const sn_rounding *r, const float *x, void *codes, int width, size_t n,
+                          const sn_random_source *random);
+    /* Codes to values; bits of a code above the format's are ignored. */
+    void (*decode32)(const sn_decoding *d, const void *codes, int width, float *out, size_t n);
+    void (*decode64)(const sn_decoding *d, const void *codes, int width, double *out, size_t n);
+    /* words[i] = word i of the key */
+    void (*words)(const sn_random_source *random, sn_u32 *words, size_t n);
     void (*gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g);
     void (*gemm64)(const sn_gemm_unit *u, const sn_gemm_args *g);
 } sn_kernels;
@@ -118,6 +168,9 @@ typedef struct {
 } sn_gemm_codes;
 
 sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_gemm_codes *g);
+
+/* out[i] = table[codes[i]]; entries of 4 or 8 bytes, codes of 1 or 2. */
+void sn_look_up(const void *table, int entry, const void *codes, int width, void *out, size_t n);
 
 /* Convert n codes (widths in bytes: 1, 2, 4, 8) from one format to another; returns the OR of all flags. */
 sn_u32 sn_convert_array(const sn_format *from, const void *in, int in_width, const sn_format *to, const sn_env *env,

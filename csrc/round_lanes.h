@@ -1,173 +1,316 @@
-/* Rounding carriers to a format, and quantising arrays of them: included by quantize_body.h once for binary32 (L_BITS
- * 32) and once for binary64 (L_BITS 64), for each instruction set.
+/* Rounding carriers to a format, to its values and to its codes, and decoding: included by quantize_body.h once for
+ * binary32 (L_BITS 32) and once for binary64 (L_BITS 64), for each instruction set.
  *
- * Integer arithmetic on bit patterns: patterns of magnitudes are ordered as the values, and the target's grid is a
- * subset of the carrier's, so truncation clears the lowest s bits of the pattern, and rounding up adds 2^s, whatever
- * binade that leads to. Below the target's normal numbers s grows by the distance; beyond the carrier's fraction, the
- * only grid points left are 0 and the quantum. */
+ * Integer arithmetic on bit patterns. Let u be a magnitude's pattern, M the carrier's fraction bits, m the format's,
+ * and e the exponent field, but at least 1 and at most the one that the format's lowest binade has. Then w = u - ((e -
+ * 1) << M)    s = M - m + (lowest field - e)    code = w / 2^s, rounded is the format's magnitude code in all its
+ * binades: above the lowest e is constant, w is u with the format's bias, and s drops M - m bits; below, w is the
+ * significand as an integer (the carrier's subnormals included), and s grows with the distance. A carry into the next
+ * binade is the next code. Above 2^M the last places of u and of w are the same, so (code << s) + (u - w) is the
+ * pattern again wherever s <= M; further down, codes are 0 and 1. Deterministic modes add 2^s - 1, its half, or half of
+ * 2^s - to w and cut; a w below 2^(M + 1) has no bit in common with any s > M + 1, so s need not exceed M + 2.
+ * Stochastic ones compare the fraction with the random word. */
 
 #if L_BITS == 32
 #define L_F float
+#define L_V sn_vf
+#define L_MAX SN_MAX
 #define L_U sn_vu
 #define L_I sn_vi
 #define L_u sn_u32
 #define L_i sn_i32
 #define L_M 23
-#define L_FAR 63
 #define L_N SN_V
 #define L_SIGN 0x80000000u
 #define L_HIDDEN 0x800000u
+#define L_LEFT SN_LEFT32
+#define L_RIGHT SN_RIGHT32
+#define L_ANY_GREATER SN_ANY_GREATER32
 #define L_INFINITY 0x7f800000
 #define L_SELECT SN_SELECT32
 #define L_WORDS sn_load_words32
+#define L_LOAD(bits) SN_LOAD##bits##_32
+#define L_STORE(bits) SN_STORE##bits##_32
 #define SN_L(name) SN_(name##32)
 #else
 #define L_F double
+#define L_V sn_wf
+#define L_MAX SN_MAX64
 #define L_U sn_wu
 #define L_I sn_wi
 #define L_u sn_u64
 #define L_i sn_i64
 #define L_M 52
-#define L_FAR 127
 #define L_N SN_W
 #define L_SIGN 0x8000000000000000u
 #define L_HIDDEN 0x10000000000000u
+#define L_LEFT SN_LEFT64
+#define L_RIGHT SN_RIGHT64
+#define L_ANY_GREATER SN_ANY_GREATER64
 #define L_INFINITY 0x7ff0000000000000
 #define L_SELECT SN_SELECT64
 #define L_WORDS sn_load_words64
+#define L_LOAD(bits) SN_LOAD##bits##_64
+#define L_STORE(bits) SN_STORE##bits##_64
 #define SN_L(name) SN_(name##64)
 #endif
 
-/* As sn_rounds_up in round.h, as a mask. fraction: floor(t * 2^L_BITS); lost: not 0 if more bits follow; odd: a mask.
- */
-SN_INLINE L_I SN_L(rounds_up)(int mode, L_U fraction, L_U lost, L_I odd, L_U sign, L_U random, int r) {
-    L_I centred = (L_I)(fraction ^ L_SIGN); /* against half, as a signed number */
-    L_I negative = (L_I)sign < 0, above = centred > 0, tie = centred == 0, inexact = (fraction | lost) != 0;
-    switch (mode) {
-    case SN_NEAREST_EVEN: return above | (tie & odd);
-    case SN_NEAREST_AWAY: return above | tie;
-    case SN_NEAREST_ZERO: return above;
-    case SN_NEAREST_UP: return above | (tie & ~negative);
-    case SN_NEAREST_DOWN: return above | (tie & negative);
-    case SN_AWAY_FROM_ZERO: return inexact;
-    case SN_UP: return inexact & ~negative;
-    case SN_DOWN: return inexact & negative;
-    case SN_TO_ODD: return inexact & ~odd;
-    case SN_STOCHASTIC:
-    case SN_STOCHASTIC_FLOOR: {
-        L_u low = (L_u) ~(L_u)0 >> (r - 1) >> 1; /* what r bits do not see */
-        L_U t = fraction & ~low, word = random << (L_BITS - r);
-        L_I carry = t + word < t;
-        if (mode == SN_STOCHASTIC_FLOOR) { /* a negative magnitude -t rounds up if word < ceil(t) */
-            L_I more = ((fraction & low) | lost) != 0;
-            carry = (L_I)L_SELECT(negative, (word < t) | ((word == t) & more), carry);
-        }
-        return carry;
-    }
-    default: return centred ^ centred; /* SN_TOWARD_ZERO */
+/* A vector's codes, the low bytes of its lanes. */
+SN_INLINE void SN_L(store)(char *codes, int width, L_U v) {
+    switch (width) {
+    case 1: L_STORE(8)(codes, v); break;
+    case 2: L_STORE(16)(codes, v); break;
+    case 4: L_STORE(32)(codes, v); break;
+    default: L_STORE(64)(codes, v);
     }
 }
 
-/* The pattern of the rounded value. mode is r->rounding, known to the compiler. random: the low r bits count. */
-SN_INLINE L_U SN_L(round_bits)(const sn_rounding *r, int mode, L_U bits, L_U random) {
+SN_INLINE L_U SN_L(load)(const char *codes, int width) {
+    switch (width) {
+    case 1: return L_LOAD(8)(codes);
+    case 2: return L_LOAD(16)(codes);
+    case 4: return L_LOAD(32)(codes);
+    default: return L_LOAD(64)(codes);
+    }
+}
+
+typedef struct {
+    L_U u, w, sign, code; /* magnitude; w; 1 if negative; magnitude code */
+    L_I s, gap;           /* s; a mask: between 0 and the smallest value, where the lowest binade is normal */
+} SN_L(rounded);
+
+/* Whether the random word carries the fraction of w / 2^s over, as a mask: sn_carries in round.h. */
+SN_INLINE L_I SN_L(carries)(const sn_rounding *r, int family, L_U w, L_I s, L_U sign, L_U random) {
+    const L_I past = s - L_BITS;
+    L_U t = L_LEFT(w, 0 - past) | L_RIGHT(w, past), word = random << (L_BITS - r->stochastic_bits);
+    if (family == SN_FAMILY_STOCHASTIC) return (L_I)(t + word < t);
+    L_U lost = (w ^ L_LEFT(t, past)) & (L_U)(past > 0);
+    if (r->rounding == SN_STOCHASTIC_FLOOR) {
+        L_I more = (word < t) | ((word == t) & (lost != 0));
+        return (L_I)L_SELECT(sign != 0, more, t + word < t);
+    }
+    L_U half = word | (L_u)1 << (L_BITS - r->stochastic_bits - 1), sum = t + half;
+    L_I carry = (L_I)(sum < t), beyond = (L_I)((sum | lost) != 0), odd = (L_I)((random & 1u) != 0);
+    if (r->rounding == SN_STOCHASTIC_FAST) return carry;
+    return carry & (beyond | (r->rounding == SN_STOCHASTIC_ODD ? odd : ~odd));
+}
+
+/* family and unusual are r's, known to the compiler. random: the low r bits count. */
+SN_INLINE SN_L(rounded) SN_L(to_grid)(const sn_rounding *r, int family, int unusual, L_U bits, L_U random) {
     const L_U zero = {0};
-    L_U sign = bits & L_SIGN, u = bits ^ sign;
-    L_I negative = (L_I)sign < 0, field = (L_I)(u >> L_M), subnormal = field == 0;
-    L_U sig = (u & (L_HIDDEN - 1)) | (~(L_U)subnormal & L_HIDDEN);
-    L_I below = (L_i)r->biased_emin - (field - subnormal);
-    L_I s = (L_i)(L_M - r->mantissa_bits) + (below & (below > 0));
-    s = (L_I)L_SELECT(s > L_FAR, zero + L_FAR, s); /* further down the fraction is below 2^-L_BITS and not seen */
-    L_I left = L_BITS - s, right = s - L_BITS, near = s <= L_M, some = s > 0;
-    left = left & (left > 0) & some;
-    right = right & (right > 0);
-    L_U fraction = (sig << left >> right) & (L_U)some;
-    L_U lost = sig & (L_U)(s > L_BITS); /* some bit of it is */
-    L_I cut = (L_I)L_SELECT(near, s, zero + L_M);
-    L_U one = (zero + 1u) << cut;
-    L_U unit = L_SELECT(near, one, zero + (L_u)r->quantum);
-    L_U base = u & (0u - one) & (L_U)near;
-    L_I odd = -(L_I)((sig >> cut) & 1u) & near;
-    L_I up = SN_L(rounds_up)(mode, fraction, lost, odd, sign, random, r->stochastic_bits);
-    L_U result = base + (unit & (L_U)up);
-    L_U out = result | (sign & ((L_U)(result != 0) | (L_u)r->sign_of_zero));
-    /* rare: a lane overflows, or is infinite or NaN */
-    if (SN_ANY(((L_I)result > (L_i)r->least_limit) | ((L_I)u >= L_INFINITY))) {
+    SN_L(rounded) x;
+    const int normal = unusual && r->lowest == SN_LOWEST_NORMAL;
+    x.u = bits & ~L_SIGN;
+    x.sign = bits >> (L_BITS - 1);
+    if (normal && !r->has_zero) { /* all that lies below the smallest value becomes it; -0 too */
+        x.sign &= (L_U)(x.u != 0);
+        x.u = L_SELECT(x.u < (L_u)r->quantum, zero + (L_u)r->quantum, x.u);
+    }
+    const L_I first = (L_I)zero + r->biased_emin;
+    L_I e = (L_I)SN_MIN(SN_MAX((sn_vi)(x.u >> L_M), (sn_vi)(zero + 1u)), (sn_vi)first);
+    x.w = x.u - ((L_U)(e - 1) << L_M);
+    x.s = first - e + (L_i)(L_M - r->mantissa_bits);
+    if (normal) x.w -= L_HIDDEN;
+    if (unusual && r->lowest == SN_LOWEST_ZERO) x.s += (e < first) & (L_i)r->mantissa_bits;
+    x.gap = (L_I)zero;
+    if (family == SN_FAMILY_STOCHASTIC || family == SN_FAMILY_RANDOM) {
+        x.code = L_RIGHT(x.w, x.s) - (L_U)SN_L(carries)(r, family, x.w, x.s, x.sign, random);
+    } else {
+        x.s = (L_I)SN_MIN((sn_vi)x.s, (sn_vi)(zero + (L_u)(L_M + 2)));
+        L_U below_one = L_LEFT(zero + 1u, x.s) - 1u, odd = L_RIGHT(x.w, x.s) & 1u, bit = odd;
+        if (normal) {
+            x.gap = x.u < (L_u)r->quantum;
+            odd &= ~(L_U)x.gap; /* 0 is even */
+        }
+        if (family != SN_FAMILY_EVEN) bit = (odd & (L_u)r->odd) ^ (x.sign & (L_u)r->negative) ^ (L_u)r->constant;
+        L_U add = family == SN_FAMILY_DIRECTED ? below_one & (0u - bit) : (below_one + bit) >> 1;
+        x.code = L_RIGHT(x.w + add, x.s);
+        if (normal && r->has_zero) {
+            L_I above = x.u > (L_u)r->half_gap, tie = x.u == (L_u)r->half_gap, up = -(L_I)bit;
+            up = family == SN_FAMILY_DIRECTED ? up & (x.u != 0)
+                                              : above | (tie & (family == SN_FAMILY_EVEN ? above : up));
+            x.code = L_SELECT(x.gap, (L_U)up & 1u, x.code);
+        }
+    }
+    return x;
+}
+
+/* out, but for the rare lane that overflows, or is infinite or NaN. */
+SN_INLINE L_U SN_L(outcome)(const sn_rounding *r, const sn_outcomes *o, const SN_L(rounded) * x, L_U out) {
+    const L_U zero = {0};
+    if (L_ANY_GREATER((L_I)x->code, (L_I)zero + (L_i)r->least_limit)) {
+        L_I negative = x->sign != 0;
         L_U limit = L_SELECT(negative, zero + (L_u)r->limit[1], zero + (L_u)r->limit[0]);
-        L_U overflow = L_SELECT(negative, zero + (L_u)r->overflow[1], zero + (L_u)r->overflow[0]);
-        L_U infinity = L_SELECT(negative, zero + (L_u)r->infinity[1], zero + (L_u)r->infinity[0]);
-        out = L_SELECT((L_I)result > (L_I)limit, overflow, out);
-        out = L_SELECT((L_I)u == L_INFINITY, infinity, out);
-        out = L_SELECT((L_I)u > L_INFINITY, zero + (L_u)r->nan, out);
+        L_U overflow = L_SELECT(negative, zero + (L_u)o->overflow[1], zero + (L_u)o->overflow[0]);
+        L_U infinity = L_SELECT(negative, zero + (L_u)o->infinity[1], zero + (L_u)o->infinity[0]);
+        out = L_SELECT((L_I)x->code > (L_I)limit, overflow, out);
+        out = L_SELECT((L_I)x->u == L_INFINITY, infinity, out);
+        out = L_SELECT((L_I)x->u > L_INFINITY, zero + (L_u)o->nan, out);
     }
     return out;
 }
 
-SN_INLINE int SN_L(quantize_mode)(const sn_rounding *r, int mode, const L_F *x, L_F *out, size_t n,
-                                  const sn_u32 *words) {
-    const int random = mode == SN_STOCHASTIC || mode == SN_STOCHASTIC_FLOOR;
-    const sn_rounding local = *r; /* out cannot alias it: the loop's invariants stay in registers */
-    const size_t whole = n - n % L_N;
-    L_I nan = {0}, infinity = {0};
+/* The pattern of the rounded value. */
+SN_INLINE L_U SN_L(round_to_value)(const sn_rounding *r, int family, int unusual, L_U bits, L_U random) {
+    const L_U zero = {0};
+    const SN_L(rounded) x = SN_L(to_grid)(r, family, unusual, bits, random);
+    L_U result = L_LEFT(x.code, x.s) + (x.u - x.w), sign = x.sign << (L_BITS - 1);
+    if (unusual || L_ANY_GREATER(x.s, (L_I)zero + L_M)) {
+        L_I far = (x.s > L_M) | x.gap;
+        result = L_SELECT(far, (zero + (L_u)r->quantum) & (L_U)(x.code != 0), result);
+    }
+    L_U out = result | sign;
+    if (!r->sign_of_zero) out = result | (sign & (L_U)(result != 0));
+    return SN_L(outcome)(r, &r->values, &x, out);
+}
+
+/* Its code. */
+SN_INLINE L_U SN_L(round_to_code)(const sn_rounding *r, int family, int unusual, L_U bits, L_U random) {
+    const SN_L(rounded) x = SN_L(to_grid)(r, family, unusual, bits, random);
+    L_U code = x.code, out;
+    if (unusual && r->lowest == SN_LOWEST_ZERO)
+        code = L_SELECT(x.s > (L_i)(L_M - r->mantissa_bits), code << r->mantissa_bits, code);
+    if (r->fixed)
+        out = ((code ^ (0u - x.sign)) + x.sign) & (L_u)r->code_mask;
+    else if (r->negative_zero)
+        out = code | x.sign << (r->bits - 1);
+    else
+        out = code | ((L_U)((x.sign != 0) & (code != 0)) & (L_u)r->sign_mask);
+    return SN_L(outcome)(r, &r->codes, &x, out);
+}
+
+/* What was rounded without a result, from the largest magnitude seen. */
+SN_INLINE int SN_L(lacks_result)(const sn_rounding *r, L_I top) {
+    L_i most = 0;
+    for (int i = 0; i < L_N; i++)
+        most = top[i] > most ? top[i] : most;
+    return (r->no_nan && most > L_INFINITY) || (r->no_infinity && most >= L_INFINITY);
+}
+
+/* One vector. width: of the codes; or to_codes is 0. */
+SN_INLINE L_I SN_L(step)(const sn_rounding *r, int family, int unusual, int to_codes, const L_F *x, char *out,
+                         int width, const sn_u32 *words) {
     L_U bits, word = {0}, result;
+    memcpy(&bits, x, sizeof bits);
+    if (family >= SN_FAMILY_STOCHASTIC) word = L_WORDS(words);
+    if (to_codes) {
+        SN_L(store)(out, width, SN_L(round_to_code)(r, family, unusual, bits, word));
+    } else {
+        result = SN_L(round_to_value)(r, family, unusual, bits, word);
+        memcpy(out, &result, sizeof result);
+    }
+    return (L_I)(bits & ~L_SIGN);
+}
+
+SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int unusual, int to_codes, const L_F *x, char *out, int width,
+                        size_t n, const sn_u32 *words) {
+    const sn_rounding local = *r; /* out cannot alias it: the loop's invariants stay in registers */
+    const size_t whole = n - n % L_N, bytes = to_codes ? (size_t)width : sizeof *x;
+    L_I top = {0};
     for (size_t i = 0; i < whole; i += L_N) {
         __builtin_prefetch(x + i + 1024 / sizeof *x); /* a kilobyte ahead: more than the window of execution reaches */
-        memcpy(&bits, x + i, sizeof bits);
-        if (random) word = L_WORDS(words + i);
-        result = SN_L(round_bits)(&local, mode, bits, word);
-        nan |= (L_I)(bits & ~L_SIGN) > L_INFINITY;
-        infinity |= (L_I)(bits & ~L_SIGN) == L_INFINITY;
-        memcpy(out + i, &result, sizeof result);
+        top = L_MAX(top, SN_L(step)(&local, family, unusual, to_codes, x + i, out + i * bytes, width, words + i));
     }
     if (whole < n) {
         L_F edge[L_N] = {0};
         sn_u32 edge_words[L_N] = {0};
+        char edge_out[L_N * 8];
         memcpy(edge, x + whole, (n - whole) * sizeof *x);
-        if (random) memcpy(edge_words, words + whole, (n - whole) * sizeof *words);
-        memcpy(&bits, edge, sizeof bits);
-        if (random) word = L_WORDS(edge_words);
-        result = SN_L(round_bits)(&local, mode, bits, word);
-        nan |= (L_I)(bits & ~L_SIGN) > L_INFINITY;
-        infinity |= (L_I)(bits & ~L_SIGN) == L_INFINITY;
-        memcpy(out + whole, &result, (n - whole) * sizeof *out);
+        if (family >= SN_FAMILY_STOCHASTIC) memcpy(edge_words, words + whole, (n - whole) * sizeof *words);
+        top = L_MAX(top, SN_L(step)(&local, family, unusual, to_codes, edge, edge_out, width, edge_words));
+        memcpy(out + whole * bytes, edge_out, (n - whole) * bytes);
     }
-    L_i any_nan = 0, any_infinity = 0;
-    for (int i = 0; i < L_N; i++) {
-        any_nan |= nan[i];
-        any_infinity |= infinity[i];
-    }
-    return (any_nan != 0 && r->no_nan) || (any_infinity != 0 && r->no_infinity);
+    return SN_L(lacks_result)(r, top);
 }
 
-static int SN_L(quantize)(const sn_rounding *r, const L_F *x, L_F *out, size_t n, const sn_u32 *words,
-                          const sn_u32 key[2]) {
-#define MODE(m)                                                                                                        \
-    case m: return SN_L(quantize_mode)(r, m, x, out, n, words)
-    switch (r->rounding) {
-        MODE(SN_NEAREST_EVEN);
-        MODE(SN_NEAREST_AWAY);
-        MODE(SN_NEAREST_ZERO);
-        MODE(SN_NEAREST_UP);
-        MODE(SN_NEAREST_DOWN);
-        MODE(SN_AWAY_FROM_ZERO);
-        MODE(SN_UP);
-        MODE(SN_DOWN);
-        MODE(SN_TO_ODD);
-    case SN_STOCHASTIC:
-    case SN_STOCHASTIC_FLOOR: {
-        int bad = 0;
-        sn_u32 buffer[4 * SN_WORD_BLOCKS];
-        for (size_t i = 0; i < n; i += 4 * SN_WORD_BLOCKS) {
-            const size_t take = n - i < 4 * SN_WORD_BLOCKS ? n - i : 4 * SN_WORD_BLOCKS;
-            const sn_u32 *w = words ? words + i : buffer;
-            if (!words) SN_(words_block)(i / 4, key[0], key[1], buffer);
-            bad |= r->rounding == SN_STOCHASTIC ? SN_L(quantize_mode)(r, SN_STOCHASTIC, x + i, out + i, take, w)
-                                                : SN_L(quantize_mode)(r, SN_STOCHASTIC_FLOOR, x + i, out + i, take, w);
-        }
-        return bad;
+typedef int SN_L(loop)(const sn_rounding *r, const L_F *x, char *out, int width, size_t n, const sn_u32 *words);
+
+#define L_LOOP(family, unusual, to_codes)                                                                              \
+    static int SN_L(loop_##family##_##unusual##_##to_codes)(const sn_rounding *r, const L_F *x, char *out, int width,  \
+                                                            size_t n, const sn_u32 *words) {                           \
+        return SN_L(run)(r, SN_FAMILY_##family, unusual, to_codes, x, out, width, n, words);                           \
     }
-    default: return SN_L(quantize_mode)(r, SN_TOWARD_ZERO, x, out, n, words);
+#define L_LOOPS(family) L_LOOP(family, 0, 0) L_LOOP(family, 0, 1) L_LOOP(family, 1, 0) L_LOOP(family, 1, 1)
+L_LOOPS(EVEN)
+L_LOOPS(NEAREST)
+L_LOOPS(DIRECTED)
+L_LOOPS(STOCHASTIC)
+L_LOOPS(RANDOM)
+
+SN_INLINE SN_L(loop) * SN_L(loop_for)(const sn_rounding *r, int to_codes) {
+#define L_ENTRY(family)                                                                                                \
+    {                                                                                                                  \
+        {SN_L(loop_##family##_0_0), SN_L(loop_##family##_0_1)}, {                                                      \
+            SN_L(loop_##family##_1_0), SN_L(loop_##family##_1_1)                                                       \
+        }                                                                                                              \
     }
-#undef MODE
+    static SN_L(loop) *const loops[5][2][2] = {L_ENTRY(EVEN), L_ENTRY(NEAREST), L_ENTRY(DIRECTED), L_ENTRY(STOCHASTIC),
+                                               L_ENTRY(RANDOM)};
+    return loops[r->family][r->unusual][to_codes];
+}
+
+/* The loop over the whole array; block by block where random words are needed. */
+SN_INLINE int SN_L(all)(SN_L(loop) * loop, const sn_rounding *r, const L_F *x, char *out, int width, size_t bytes,
+                        size_t n, const sn_random_source *random) {
+    if (r->family < SN_FAMILY_STOCHASTIC) return loop(r, x, out, width, n, NULL);
+    int bad = 0;
+    sn_u32 words[SN_BLOCK];
+    for (size_t i = 0; i < n; i += SN_BLOCK) {
+        const size_t take = n - i < SN_BLOCK ? n - i : SN_BLOCK;
+        bad |= loop(r, x + i, out + i * bytes, width, take, SN_(block_words)(random, i, words));
+    }
+    return bad;
+}
+
+static int SN_L(quantize)(const sn_rounding *r, const L_F *x, L_F *out, size_t n, const sn_random_source *random) {
+    return SN_L(all)(SN_L(loop_for)(r, 0), r, x, (char *)out, 0, sizeof *x, n, random);
+}
+
+static int SN_L(encode)(const sn_rounding *r, const L_F *x, void *codes, int width, size_t n,
+                        const sn_random_source *random) {
+    return SN_L(all)(SN_L(loop_for)(r, 1), r, x, (char *)codes, width, (size_t)width, n, random);
+}
+
+/* ---- decoding -----------------------------------------------------------------------------------------------------
+ */
+
+SN_INLINE L_U SN_L(decode_lanes)(const sn_decoding *d, L_U code) {
+    const L_U zero = {0};
+    L_U magnitude = code & (L_u)d->magnitude_mask, sign = (code & (L_u)d->sign_mask) << (L_BITS - d->bits);
+    if (d->fixed) {
+        L_U negative = 0u - (sign >> (L_BITS - 1));
+        magnitude = ((magnitude ^ negative) - negative) & (L_u)d->magnitude_mask;
+    }
+    L_U u = (magnitude << d->shift) + (L_u)d->rebias, low = zero;
+    /* a subnormal number as the fraction of a number in the binade above, less that binade's first */
+    if (d->subnormals) low = (L_U)((L_V)(u + L_HIDDEN) - (L_V)(zero + (L_u)d->first));
+    u = L_SELECT((L_I)magnitude < (L_i)d->low, low, u);
+    if (!d->negative_zero) sign &= (L_U)(u != 0);
+    L_U out = u | sign;
+    if (L_ANY_GREATER((L_I)magnitude, (L_I)zero + (L_i)d->max_code)) {
+        L_I above = (L_I)magnitude > (L_i)d->max_code, infinite = (L_I)magnitude == (L_i)d->inf_code;
+        out = L_SELECT(above, L_SELECT(infinite, sign | (L_u)L_INFINITY, zero + (L_u)d->nan), out);
+    }
+    if (d->nan_is_negative_zero) out = L_SELECT(code == (L_u)d->sign_mask, zero + (L_u)d->nan, out);
+    return out;
+}
+
+static void SN_L(decode)(const sn_decoding *d, const void *codes, int width, L_F *out, size_t n) {
+    const sn_decoding local = *d;
+    const char *p = (const char *)codes;
+    size_t i = 0;
+    L_U bits;
+    for (; i + L_N <= n; i += L_N) {
+        __builtin_prefetch(p + i * (size_t)width + 1024);
+        bits = SN_L(decode_lanes)(&local, SN_L(load)(p + i * (size_t)width, width));
+        memcpy(out + i, &bits, sizeof bits);
+    }
+    if (i < n) {
+        char edge[L_N * 8] = {0};
+        memcpy(edge, p + i * (size_t)width, (n - i) * (size_t)width);
+        bits = SN_L(decode_lanes)(&local, SN_L(load)(edge, width));
+        memcpy(out + i, &bits, (n - i) * sizeof *out);
+    }
 }
 
 #undef L_F
@@ -176,12 +319,21 @@ static int SN_L(quantize)(const sn_rounding *r, const L_F *x, L_F *out, size_t n
 #undef L_u
 #undef L_i
 #undef L_M
-#undef L_FAR
+#undef L_LEFT
+#undef L_RIGHT
+#undef L_ANY_GREATER
+#undef L_V
+#undef L_MAX
+#undef L_LOOP
+#undef L_LOOPS
+#undef L_ENTRY
 #undef L_N
 #undef L_SIGN
 #undef L_HIDDEN
 #undef L_INFINITY
 #undef L_SELECT
 #undef L_WORDS
+#undef L_LOAD
+#undef L_STORE
 #undef SN_L
 #undef L_BITS

@@ -67,8 +67,9 @@ cdef extern from "elementwise.h" nogil:
     const char *sn_operation_name(int op) noexcept
     int sn_operation_operands(int op) noexcept
     sn_loop *sn_loop_for(int op, int width) noexcept
+    uint64_t sn_define(int op, const sn_context *context, const uint64_t *operands, uint32_t random,
+                       uint32_t *flags) noexcept
     void sn_fill_table(int op, const sn_context *context, uint8_t *table) noexcept
-    void sn_elementwise_words(uint64_t seed, uint64_t stream, uint64_t start, size_t n, uint32_t *words) noexcept
 
 
 cdef extern from "kernels.h" nogil:
@@ -76,10 +77,22 @@ cdef extern from "kernels.h" nogil:
     enum: SN_GEMM_LANES
     enum: SN_ISA_PORTABLE, SN_ISA_AVX2, SN_ISA_AVX512
 
+    enum: SN_WORD_BLOCKS
+
     ctypedef struct sn_rounding:
         int32_t rounding, stochastic_bits
 
     int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits, sn_rounding *r) noexcept
+
+    ctypedef struct sn_decoding:
+        int32_t bits
+
+    int sn_decoding_prepare(const sn_format *f, int carrier_bits, sn_decoding *d) noexcept
+
+    ctypedef struct sn_random_source:
+        const uint32_t *words
+        uint32_t key[2]
+        uint64_t first
 
     ctypedef struct sn_round32:
         uint32_t emin, emax, to_constant, sign_of_zero
@@ -105,10 +118,19 @@ cdef extern from "kernels.h" nogil:
 
     ctypedef struct sn_kernels:
         const char *name
-        int (*quantize32)(const sn_rounding *r, const float *x, float *out, size_t n, const uint32_t *words,
-                          const uint32_t *key) noexcept nogil
-        int (*quantize64)(const sn_rounding *r, const double *x, double *out, size_t n, const uint32_t *words,
-                          const uint32_t *key) noexcept nogil
+        int (*quantize32)(const sn_rounding *r, const float *x, float *out, size_t n,
+                          const sn_random_source *random) noexcept nogil
+        int (*quantize64)(const sn_rounding *r, const double *x, double *out, size_t n,
+                          const sn_random_source *random) noexcept nogil
+        int (*encode32)(const sn_rounding *r, const float *x, void *codes, int width, size_t n,
+                        const sn_random_source *random) noexcept nogil
+        int (*encode64)(const sn_rounding *r, const double *x, void *codes, int width, size_t n,
+                        const sn_random_source *random) noexcept nogil
+        int (*encode_widened)(const sn_rounding *r, const float *x, void *codes, int width, size_t n,
+                              const sn_random_source *random) noexcept nogil
+        void (*decode32)(const sn_decoding *d, const void *codes, int width, float *out, size_t n) noexcept nogil
+        void (*decode64)(const sn_decoding *d, const void *codes, int width, double *out, size_t n) noexcept nogil
+        void (*words)(const sn_random_source *random, uint32_t *words, size_t n) noexcept nogil
         void (*gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) noexcept nogil
         void (*gemm64)(const sn_gemm_unit *u, const sn_gemm_args *g) noexcept nogil
 
@@ -135,5 +157,6 @@ cdef extern from "kernels.h" nogil:
         ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k, n_total, n0
 
     uint32_t sn_gemm_definition(const sn_mad_unit *u, const sn_gemm_codes *g) noexcept
+    void sn_look_up(const void *table, int entry, const void *codes, int width, void *out, size_t n) noexcept
     uint32_t sn_convert_array(const sn_format *source, const void *x, int x_width, const sn_format *target,
                               const sn_env *env, void *out, int out_width, size_t n) noexcept

@@ -150,6 +150,27 @@ def intern_context(operation, formats, out, tuple env):
     return handle
 
 
+def define(operation, handle, operands, words):
+    """(codes, flags) of an operation by its definition alone: operands and words are 1-d arrays of one length."""
+    cdef sn_context *context = _table.contexts[<size_t>int(handle)]
+    cdef uint64_t inputs[3]
+    cdef uint32_t flags
+    cdef int op = OPERATIONS[operation][0]
+    cdef Py_ssize_t i, n = len(words)
+    cdef const uint32_t[::1] w = np.ascontiguousarray(words, np.uint32)
+    cdef const uint64_t[:, ::1] a = np.ascontiguousarray(operands, np.uint64).reshape(len(operands), n)
+    codes, all_flags = np.empty(n, np.uint64), np.empty(n, np.uint8)
+    cdef uint64_t[::1] c = codes
+    cdef uint8_t[::1] f = all_flags
+    for i in range(n):
+        for k in range(a.shape[0]):
+            inputs[k] = a[k, i]
+        flags = 0
+        c[i] = sn_define(op, context, inputs, w[i], &flags)
+        f[i] = <uint8_t>flags
+    return codes, all_flags
+
+
 def tabulate(operation, handle):
     """Give a two-operand context of 8-bit formats its look-up table, unless it has one."""
     cdef sn_context *context = _table.contexts[<size_t>int(handle)]
@@ -229,15 +250,31 @@ def philox_key(seed, stream, domain):
     return w.w[0], w.w[1]
 
 
-def elementwise_words(seed, stream, size_t n):
-    """The random words of elements 0..n-1 of an elementwise operation."""
-    out = np.empty(n, np.uint32)
+cdef void fill_source(sn_random_source *source, words, key, size_t start) except *:
+    """words: contiguous uint32, or None for those of the key; both from element `start` on."""
+    cdef cnp.ndarray bits
+    source.words = NULL
+    source.key[0], source.key[1] = key
+    source.first = start
+    if words is not None:
+        bits = words
+        source.words = <const uint32_t *>cnp.PyArray_DATA(bits) + start
+
+
+WORD_BLOCK = 4 * SN_WORD_BLOCKS
+
+
+def elementwise_words(key, out, size_t start, size_t stop):
+    """The random words of elements start..stop-1 of an elementwise operation, into those of out."""
     cdef uint32_t[::1] view = out
-    cdef uint64_t s = seed, t = stream
-    if n:
+    cdef sn_random_source source
+    cdef const sn_kernels *run = kernels()
+    if start % WORD_BLOCK or stop > <size_t>view.shape[0]:
+        raise ValueError(f"elementwise_words: no range of words, {start}..{stop}")
+    fill_source(&source, None, key, start)
+    if stop > start:
         with nogil:
-            sn_elementwise_words(s, t, 0, n, &view[0])
-    return out
+            run.words(&source, &view[start], stop - start)
 
 
 # ---- the floating-point environment ------------------------------------------------------------------------------------
@@ -304,12 +341,23 @@ def convert_array(codes, source, target, tuple env, out):
     return flags
 
 
-cdef class Quantizer:
-    """Values to a format's values, by the fast path for carriers of 32 or 64 bits. `ok` is False outside its domain."""
+def look_up(table, codes, out, size_t start, size_t stop):
+    """out[i] = table[codes[i]] for start <= i < stop; all contiguous, out of the table's type."""
+    cdef cnp.ndarray t = table, x = codes, y = out
+    cdef int entry = table.dtype.itemsize, width = codes.dtype.itemsize
+    cdef const char *source = <const char *>cnp.PyArray_DATA(x) + start * width
+    cdef char *target = <char *>cnp.PyArray_DATA(y) + start * entry
+    with nogil:
+        sn_look_up(cnp.PyArray_DATA(t), entry, source, width, target, stop - start)
+
+
+cdef class Rounder:
+    """Values of float32 or float64 to a format's values or codes. `ok` is 0 outside the fast path's domain, else the
+    width of the lanes: 64 also for float32 where binary32 does not hold the format, and then only codes are given."""
 
     cdef sn_rounding r
     cdef int carrier_bits
-    cdef readonly bint ok
+    cdef readonly int ok
 
     def __cinit__(self, fmt, tuple env, int carrier_bits):
         cdef sn_format f
@@ -317,31 +365,84 @@ cdef class Quantizer:
         fill_format(&f, fmt)
         fill_env(&e, env)
         self.carrier_bits = carrier_bits
-        self.ok = sn_rounding_prepare(&f, &e, carrier_bits, &self.r)
+        for bits in (carrier_bits, 64):
+            if sn_rounding_prepare(&f, &e, bits, &self.r):
+                self.ok = bits
+                return
 
-    def __call__(self, x, out, words, key):
-        """x, out: contiguous carriers; words: contiguous uint32, or None for those of the key. True: one had no result."""
-        cdef cnp.ndarray source = x, target = out, bits
-        cdef const uint32_t *w = NULL
-        cdef uint32_t k[2]
-        cdef size_t n = x.size
+    def quantize(self, x, out, words, key, size_t start, size_t stop):
+        """Elements start..stop-1 of x to those of out, contiguous carriers; True: one had no result.
+
+        words: contiguous uint32, or None for those of the key; then start is a multiple of WORD_BLOCK.
+        """
+        cdef cnp.ndarray source = x, target = out
+        cdef sn_random_source random
+        cdef size_t n = stop - start
         cdef int bad
         cdef uint64_t saved
         cdef const sn_kernels *run = kernels()
-        k[0], k[1] = key
-        if words is not None:
-            bits = words
-            w = <const uint32_t *>cnp.PyArray_DATA(bits)
+        fill_source(&random, words, key, start)
         with nogil:
             saved = sn_fp_enter()
             if self.carrier_bits == 32:
-                bad = run.quantize32(&self.r, <const float *>cnp.PyArray_DATA(source),
-                                          <float *>cnp.PyArray_DATA(target), n, w, k)
+                bad = run.quantize32(&self.r, <const float *>cnp.PyArray_DATA(source) + start,
+                                     <float *>cnp.PyArray_DATA(target) + start, n, &random)
             else:
-                bad = run.quantize64(&self.r, <const double *>cnp.PyArray_DATA(source),
-                                          <double *>cnp.PyArray_DATA(target), n, w, k)
+                bad = run.quantize64(&self.r, <const double *>cnp.PyArray_DATA(source) + start,
+                                     <double *>cnp.PyArray_DATA(target) + start, n, &random)
             sn_fp_leave(saved)
         return bool(bad)
+
+    def encode(self, x, codes, words, key, size_t start, size_t stop):
+        """As quantize, to codes."""
+        cdef cnp.ndarray source = x, target = codes
+        cdef sn_random_source random
+        cdef size_t n = stop - start
+        cdef int bad, width = codes.dtype.itemsize
+        cdef uint64_t saved
+        cdef const sn_kernels *run = kernels()
+        cdef char *out = <char *>cnp.PyArray_DATA(target) + start * width
+        fill_source(&random, words, key, start)
+        with nogil:
+            saved = sn_fp_enter()
+            if self.carrier_bits == 64:
+                bad = run.encode64(&self.r, <const double *>cnp.PyArray_DATA(source) + start, out, width, n, &random)
+            elif self.ok == 32:
+                bad = run.encode32(&self.r, <const float *>cnp.PyArray_DATA(source) + start, out, width, n, &random)
+            else:
+                bad = run.encode_widened(&self.r, <const float *>cnp.PyArray_DATA(source) + start, out, width, n,
+                                         &random)
+            sn_fp_leave(saved)
+        return bool(bad)
+
+
+cdef class Decoder:
+    """A format's codes to float32 or float64. `ok` is False outside the fast path's domain."""
+
+    cdef sn_decoding d
+    cdef int carrier_bits
+    cdef readonly bint ok
+
+    def __cinit__(self, fmt, int carrier_bits):
+        cdef sn_format f
+        fill_format(&f, fmt)
+        self.carrier_bits = carrier_bits
+        self.ok = sn_decoding_prepare(&f, carrier_bits, &self.d)
+
+    def decode(self, codes, out, size_t start, size_t stop):
+        """Codes start..stop-1 to those elements of out, both contiguous."""
+        cdef cnp.ndarray source = codes, target = out
+        cdef int width = codes.dtype.itemsize
+        cdef const char *p = <const char *>cnp.PyArray_DATA(source) + start * width
+        cdef uint64_t saved
+        cdef const sn_kernels *run = kernels()
+        with nogil:
+            saved = sn_fp_enter()
+            if self.carrier_bits == 32:
+                run.decode32(&self.d, p, width, <float *>cnp.PyArray_DATA(target) + start, stop - start)
+            else:
+                run.decode64(&self.d, p, width, <double *>cnp.PyArray_DATA(target) + start, stop - start)
+            sn_fp_leave(saved)
 
 
 # ---- GEMM --------------------------------------------------------------------------------------------------------------

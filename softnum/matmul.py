@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
 
@@ -14,6 +12,7 @@ from softnum.array import Array
 from softnum.custom import CustomFormat
 from softnum.names import format
 from softnum.plan import fits, plan_of
+from softnum.threads import pool, thread_count
 from softnum.units import MadUnit
 from softnum.values import (
     check_out,
@@ -30,15 +29,6 @@ __all__ = ["dot", "matmul"]
 
 _COLUMN_BLOCK = 64  # a multiple of the widest tile, so that tiles do not straddle threads
 _MACS_PER_THREAD = 1 << 18  # below this a thread costs more than it brings
-
-
-@lru_cache(maxsize=8)
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="softnum")
-
-
-if hasattr(os, "register_at_fork"):  # a forked child has no threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def _with_codes(fmt):
@@ -102,10 +92,7 @@ def _blocks(
     m: int, n: int, k: int, batches: int, threads: int | None
 ) -> tuple[int, list[tuple[int, int, int, int, int]]]:
     """(threads, [(batch, m0, m1, n0, n1)]): at least as many blocks as threads, where there are that many."""
-    if threads is None:
-        threads = min(os.cpu_count() or 1, max(1, batches * m * n * k // _MACS_PER_THREAD))
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise ValueError(f"threads must be a positive integer, got {threads!r}")
+    threads = thread_count(threads, batches * m * n * k // _MACS_PER_THREAD)
     if batches == 0:
         return threads, []
     row_parts = min(m, -(-threads // batches))
@@ -126,7 +113,7 @@ def _run(threads: int, blocks, work) -> int:
     if threads == 1 or len(blocks) == 1:
         results = [work(block) for block in blocks]
     else:
-        results = list(_pool(threads).map(work, blocks))
+        results = list(pool(threads).map(work, blocks))
     flags = 0
     for value in results:
         flags |= value or 0

@@ -9,7 +9,7 @@ from numbers import Integral, Rational, Real
 
 import numpy as np
 
-from softnum import _core, backend
+from softnum import _core, backend, lanes
 from softnum.custom import CustomFormat
 from softnum.formats import FixedFormat
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, nan_profile, overflow_name, rounding_name
@@ -75,7 +75,20 @@ def random_words(stochastic: bool, key, random_bits, shape) -> np.ndarray | np.u
         return np.broadcast_to(words.astype(np.uint32), shape)
     if key is None:
         raise ValueError("stochastic rounding needs key=seed, key=(seed, stream) or random_bits=array")
-    return _core.elementwise_words(*seed_and_stream(key), int(np.prod(shape, dtype=np.int64))).reshape(shape)
+    return lanes.words_of_key(_key_words(key), int(np.prod(shape, dtype=np.int64))).reshape(shape)
+
+
+def _key_words(key) -> tuple[int, int]:
+    return _core.philox_key(*seed_and_stream(key), 0)
+
+
+def _words_or_key(stochastic: bool, key, random_bits, shape):
+    """(contiguous words or None, key words), as the kernels take them."""
+    if not stochastic:
+        return None, _NOTHING
+    if random_bits is None and key is not None:
+        return None, _key_words(key)
+    return np.ascontiguousarray(random_words(True, key, random_bits, shape)), _NOTHING
 
 
 def raise_no_code(fmt, what: str) -> None:
@@ -110,11 +123,6 @@ def find_code(value, minus_zero: bool, fmt) -> int | None:
     back = decode(code, fmt, object).item()
     same = back == value and str(back).startswith("-0.0") == minus_zero
     return int(code) if same or (back != back and value != value) else None
-
-
-@lru_cache(maxsize=512)
-def _quantizer(fmt, env, carrier_bits: int) -> _core.Quantizer:
-    return _core.Quantizer(fmt, env, carrier_bits)
 
 
 def native(x) -> np.ndarray:
@@ -177,6 +185,7 @@ def quantize(
     stochastic_bits=32,
     invalid="raise",
     out=None,
+    threads=None,
 ) -> np.ndarray:
     """Round values to a format and return values.
 
@@ -203,6 +212,9 @@ def quantize(
         value of the format.
     out : ndarray, optional
         Where to put the result: x's shape and dtype. May be x.
+    threads : int, optional
+        Default: as many as pay, at most the environment variable SOFTNUM_THREADS or the CPUs there are. The result does
+        not depend on it.
 
     Returns
     -------
@@ -229,21 +241,23 @@ def quantize(
     array([0.3125], dtype=float32)
     """
     if backend.is_device_array(x):
+        if threads is not None:
+            raise ValueError(f"quantize: threads={threads!r} is for arrays of the host; CUDA arrays take none")
         return backend.quantize(
             x, fmt, rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
             stochastic_bits=stochastic_bits, invalid=invalid, out=out,
         )  # fmt: skip
     with _core.PlainEnvironment():
-        return _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, out)
+        return _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, out, threads)
 
 
-def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, out):
+def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, out, threads):
     fmt = format(fmt)
     x = native(x)
     if x.dtype == np.float16:
         check_out("quantize", out, x.shape, x.dtype)
         wide = _quantize(
-            x.astype(np.float32), fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, None
+            x.astype(np.float32), fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, None, threads
         )
         return _narrowed(wide, fmt, out)
     x = float_array(x, "quantize")
@@ -252,17 +266,32 @@ def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, inv
     check_out("quantize", out, x.shape, x.dtype)
     if isinstance(fmt, CustomFormat):
         words = random_words(stochastic, key, random_bits, x.shape)
-        result = fmt.quantize(x, rounding_name(rounding), overflow, words, env[3])
-        if out is None:
-            return result
-        out[...] = result
-        return out
-    quantizer = _quantizer(fmt, env, 8 * x.dtype.itemsize)
+        return _delivered(fmt.quantize(x, rounding_name(rounding), overflow, words, env[3]), out)
+    kernel = lanes.rounder(fmt, env, 8 * x.dtype.itemsize)
+    if kernel.ok != 8 * x.dtype.itemsize:
+        codes = _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, None, threads)
+        return _delivered(_decode(codes, fmt, x.dtype, None, threads), out)
     may_fail = not fmt.has_nan and isinstance(invalid, str)
-    if quantizer.ok:
-        return _quantize_fast(x, fmt, quantizer, stochastic, key, random_bits, may_fail, out)
-    codes = _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid)
-    result = decode(codes, fmt, dtype=x.dtype)
+    source = np.ascontiguousarray(x)
+    # in place only where no element can fail half-way, and where reading never lags behind writing
+    in_place = _can_hold(out, source) and not may_fail
+    target = out if in_place else np.empty_like(source)
+    words, words_key = _words_or_key(stochastic, key, random_bits, x.shape)
+    if lanes.round_values(kernel, source, target, words, words_key, threads) and may_fail:
+        what = "NaN or infinite" if fmt.kind == "fixed" else "NaN"
+        raise ValueError(f"quantize: a value is {what}, and {fmt} has no code for it")
+    return out if in_place else _delivered(target.reshape(x.shape), out)
+
+
+def _can_hold(out, source) -> bool:
+    """Whether a kernel may write its results for the contiguous source straight into out."""
+    if out is None or not (out.flags.c_contiguous and out.flags.aligned and out.dtype.isnative):
+        return False
+    same = out.dtype == source.dtype and out.ctypes.data == source.ctypes.data
+    return same or not np.may_share_memory(out, source)
+
+
+def _delivered(result, out):
     if out is None:
         return result
     out[...] = result
@@ -281,33 +310,18 @@ def _narrowed(wide, fmt, out):
     return out
 
 
-def _quantize_fast(x, fmt, quantizer, stochastic, key, random_bits, may_fail, out):
-    source = np.ascontiguousarray(x)
-    # in place only where no element can fail half-way, and where reading never lags behind writing
-    in_place = out is not None and out.flags.c_contiguous and out.flags.aligned and out.dtype.isnative and not may_fail
-    if in_place and np.may_share_memory(out, source) and out.ctypes.data != source.ctypes.data:
-        in_place = False
-    target = out if in_place else np.empty_like(source)
-    words, words_key = None, _NOTHING
-    if stochastic:
-        if random_bits is None and key is not None:
-            words_key = _core.philox_key(*seed_and_stream(key), 0)
-        else:
-            words = np.ascontiguousarray(random_words(True, key, random_bits, x.shape))
-    if quantizer(source, target, words, words_key) and may_fail:
-        what = "NaN or infinite" if fmt.kind == "fixed" else "NaN"
-        raise ValueError(f"quantize: a value is {what}, and {fmt} has no code for it")
-    if in_place:
-        return out
-    target = target.reshape(x.shape)
-    if out is None:
-        return target
-    out[...] = target
-    return out
-
-
 def encode(
-    x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32, invalid="raise"
+    x,
+    fmt,
+    *,
+    rounding="nearest_even",
+    overflow=None,
+    key=None,
+    random_bits=None,
+    stochastic_bits=32,
+    invalid="raise",
+    out=None,
+    threads=None,
 ) -> np.ndarray:
     """Round values to a format and return codes.
 
@@ -316,8 +330,10 @@ def encode(
     x : array_like, any shape
         float16, float32, float64, ml_dtypes' floats, integers, objects (int, float, Fraction), or text: decimal
         ("0.1"), a ratio ("1/3"), hexadecimal ("0x1.8p3"), "inf", "nan". Each is taken exactly.
-    fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid
+    fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, threads
         As in `quantize`.
+    out : ndarray, optional
+        Where to put the codes: x's shape, of type ``fmt.storage_dtype``.
 
     Returns
     -------
@@ -341,23 +357,35 @@ def encode(
     array(43, dtype=uint8)
     """
     with _core.PlainEnvironment():
-        return _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid)
+        return _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, out, threads)
 
 
-def _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid="raise"):
+def _encode(
+    x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid="raise", out=None, threads=None
+):  # fmt: skip
     fmt = format(fmt)
     x = native(x)
     env = environment(fmt, rounding, overflow, stochastic_bits, invalid_code=invalid_code(invalid, fmt))
     stochastic = rounding_name(rounding).startswith("stochastic")
+    check_out("encode", out, x.shape, fmt.storage_dtype)
+    if not isinstance(fmt, CustomFormat) and (x.dtype in _BINARY or (x.dtype.kind in "biu" and x.dtype.itemsize <= 4)):
+        # binary16 is exact in binary32, integers of up to 32 bits in binary64
+        wide = x if x.dtype.kind == "f" and x.dtype.itemsize > 2 else x.astype("f4" if x.dtype.kind == "f" else "f8")
+        kernel = lanes.rounder(fmt, env, 8 * wide.dtype.itemsize)
+        if kernel.ok:
+            may_fail = not fmt.has_nan and isinstance(invalid, str)
+            return _encode_fast(
+                wide, fmt, kernel, _words_or_key(stochastic, key, random_bits, x.shape), may_fail, out, threads
+            )
     words = random_words(stochastic, key, random_bits, x.shape)
     if x.dtype.kind == "U":
         x = _numbers_of(x)
     source = format_of_dtype(x.dtype)
     if isinstance(fmt, CustomFormat):
         x = x if source is None else decode(x.view(source.storage_dtype), source)
-        return fmt.encode(x, rounding_name(rounding), overflow, words, env[3])
+        return _delivered(fmt.encode(x, rounding_name(rounding), overflow, words, env[3]), out)
     if x.dtype.kind == "O" or (x.dtype.kind == "f" and source is None):
-        return _encode_objects(x, fmt, env, words, invalid)
+        return _delivered(_encode_objects(x, fmt, env, words, invalid), out)
     if x.dtype.kind == "b":
         x = x.astype(np.uint8)
     if x.dtype.kind in "iub":
@@ -365,7 +393,17 @@ def _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, inval
     if source is None:
         raise TypeError(f"encode takes numbers, got an array of {x.dtype}")
     codes = check_codes(np.ascontiguousarray(x).view(source.storage_dtype).reshape(x.shape), source)
-    return call_ufunc("convert", (codes,), (source,), fmt, env, words, what="encode", invalid=invalid)[0]
+    result, _ = call_ufunc("convert", (codes,), (source,), fmt, env, words, what="encode", invalid=invalid)
+    return _delivered(result, out)
+
+
+def _encode_fast(x, fmt, kernel, random, may_fail, out, threads):
+    source = np.ascontiguousarray(x)
+    straight = _can_hold(out, source) and not may_fail
+    codes = out if straight else np.empty(x.shape, fmt.storage_dtype)
+    if lanes.encode_values(kernel, source, codes, *random, threads) and may_fail:
+        raise_if_invalid(Flags.INVALID, fmt, "encode")
+    return out if straight else _delivered(codes, out)
 
 
 _HEXADECIMAL = re.compile(r"([+-]?)0x([0-9a-f]*)(?:\.([0-9a-f]*))?(?:p([+-]?[0-9]+))?", re.IGNORECASE)
@@ -489,7 +527,7 @@ def _decode_objects(codes, fmt) -> np.ndarray:
     return values[where.ravel()].reshape(codes.shape)
 
 
-def decode(codes, fmt, dtype=np.float64) -> np.ndarray:
+def decode(codes, fmt, dtype=np.float64, *, out=None, threads=None) -> np.ndarray:
     """The values that codes stand for.
 
     Parameters
@@ -498,6 +536,10 @@ def decode(codes, fmt, dtype=np.float64) -> np.ndarray:
     fmt : format or str
     dtype : float16, float32, float64 or object
         What the values are given as. object: exact Fractions (and floats for infinities, NaN and -0), for any format.
+    out : ndarray of dtype, optional
+        Where to put the values, in the shape of codes.
+    threads : int, optional
+        As in `quantize`.
 
     Returns
     -------
@@ -515,23 +557,33 @@ def decode(codes, fmt, dtype=np.float64) -> np.ndarray:
     array([1.0000e+00, 5.7344e+04,       -inf])
     """
     with _core.PlainEnvironment():
-        return _decode(codes, fmt, dtype)
+        return _decode(codes, fmt, dtype, out, threads)
 
 
-def _decode(codes, fmt, dtype):
+def _decode(codes, fmt, dtype, out=None, threads=None):
     fmt = format(fmt)
     dtype = np.dtype(dtype)
     if dtype not in _BINARY and dtype.kind != "O":
         raise TypeError(f"decode gives float16, float32, float64 or objects, not {dtype}")
     codes = check_codes(codes, fmt)
+    check_out("decode", out, codes.shape, dtype)
     if dtype.kind == "O":
-        return _decode_objects(codes, fmt)
+        return _delivered(_decode_objects(codes, fmt), out)
     if isinstance(fmt, CustomFormat):
-        return fmt.decode(codes, dtype)
-    target = format(_BINARY[dtype])
-    source = np.ascontiguousarray(codes)
+        return _delivered(fmt.decode(codes, dtype), out)
+    source = np.ascontiguousarray(codes).reshape(codes.shape)  # which NumPy gives one dimension at least
+    if dtype.itemsize > 2:
+        straight = _can_hold(out, source)
+        values = out if straight else np.empty(codes.shape, dtype)
+        if lanes.decode_lanes(source, fmt, values, threads, _decode_by_definition):
+            return out if straight else _delivered(values, out)
+    return _delivered(_decode_by_definition(source, fmt, dtype), out)
+
+
+def _decode_by_definition(codes, fmt, dtype):
+    target = format(_BINARY[np.dtype(dtype)])
     out = np.empty(codes.shape, target.storage_dtype)
-    flags = _core.convert_array(source, fmt, target, environment(target, "nearest_even", None, 32), out)
+    flags = _core.convert_array(codes, fmt, target, environment(target, "nearest_even", None, 32), out)
     if flags & ~Flags.INVALID:  # a signaling NaN is a value too
         raise ValueError(f"a value of {fmt} is not exact in {dtype} (use a wider type)")
     return out.view(dtype)

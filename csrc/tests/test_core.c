@@ -218,25 +218,31 @@ static void test_signed_zero_and_invalid(void) {
     CHECK(sn_add(&f, 0x7e01, &f, 0, &f, &rne, 0, &flags) == 0x7e00 && flags == 0, "quiet NaN");
 }
 
-/* Every fast quantiser of this CPU against the definition, in every mode, at every length around a vector's. */
+/* Every fast quantiser, encoder and decoder of this CPU against the definition, in every mode, at every length around a
+ * vector's. */
 static void test_quantize_kernels(void) {
     const sn_format b32 = ieee(8, 23),
                     targets[] = {ieee(5, 2), ieee(8, 7), ieee(5, 10), ieee(6, 9), ieee(2, 1), ieee(8, 23)};
     enum { N = 4096 };
-    float *x = malloc(N * sizeof *x), *out = malloc(N * sizeof *out);
-    sn_u32 *words = malloc(N * sizeof *words);
+    float *x = malloc(N * sizeof *x), *out = malloc(N * sizeof *out), *back = malloc(N * sizeof *back);
+    sn_u32 *words = malloc(N * sizeof *words), *codes = malloc(N * sizeof *codes);
     for (int i = 0; i < N; i++) {
         x[i] = as_float(edge32());
         words[i] = (sn_u32)next();
     }
     for (int isa = 0; isa <= sn_detect_isa(); isa++)
         for (size_t k = 0; k < sizeof targets / sizeof *targets; k++)
-            for (int r = 0; r <= SN_STOCHASTIC_FLOOR; r++) {
+            for (int r = 0; r < SN_ROUNDING_MODES; r++) {
+                const sn_random_source random = {words, {0, 0}, 0};
                 sn_env env = mode(r), exact = mode(SN_TOWARD_ZERO);
                 sn_rounding q;
+                sn_decoding d;
                 CHECK(sn_rounding_prepare(&targets[k], &env, 32, &q), "format %zu lies in the domain", k);
+                CHECK(sn_decoding_prepare(&targets[k], 32, &d), "format %zu lies in the domain", k);
                 for (size_t n = 0; n <= N; n += n < 70 ? 1 : N - 70) {
-                    sn_kernels_for(isa)->quantize32(&q, x, out, n, words, NULL);
+                    sn_kernels_for(isa)->quantize32(&q, x, out, n, &random);
+                    sn_kernels_for(isa)->encode32(&q, x, codes, 4, n, &random);
+                    sn_kernels_for(isa)->decode32(&d, codes, 4, back, n);
                     for (size_t i = 0; i < n; i++) {
                         sn_u32 flags = 0;
                         sn_u64 code = sn_convert(&b32, bits_of(x[i]), &targets[k], &env, words[i], &flags);
@@ -244,12 +250,17 @@ static void test_quantize_kernels(void) {
                         CHECK(bits_of(out[i]) == want, "%s, mode %d, format %zu: %08x -> %08x, not %08llx",
                               sn_kernels_for(isa)->name, r, k, bits_of(x[i]), bits_of(out[i]),
                               (unsigned long long)want);
+                        CHECK(codes[i] == code && bits_of(back[i]) == want,
+                              "%s, mode %d, format %zu: code %08x of %08x", sn_kernels_for(isa)->name, r, k, codes[i],
+                              bits_of(x[i]));
                     }
                 }
             }
     free(x);
     free(out);
+    free(back);
     free(words);
+    free(codes);
 }
 
 static void test_loops(void) {

@@ -13,9 +13,11 @@ from functools import lru_cache
 import numpy as np
 
 import softnum as sn
+from softnum import _core, values
 from softnum import reference as ref
 from softnum.formats import FixedFormat
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
+from softnum.names import format as format_of
 
 MODES = list(ROUNDING_MODES)
 STOCHASTIC = [mode for mode in MODES if mode.startswith("stochastic")]
@@ -169,6 +171,28 @@ def random_codes(fmt, rng: random.Random, count: int) -> np.ndarray:
 def code_of(x: Fraction | float, fmt, **environment) -> int:
     """The reference's code of a value."""
     return ref.encode(x, fmt, **environment)[0]
+
+
+def by_definition(name, codes, formats, out_fmt, words=0, **environment) -> tuple[np.ndarray, np.ndarray]:
+    """(codes, flags) of an operation on 1-d arrays of codes through the scalar functions of the core alone."""
+    environment = {"rounding": "nearest_even", "overflow": None, "stochastic_bits": 32, **environment}
+    env = values.environment(out_fmt, **environment)
+    handle = _core.intern_context(name, tuple(formats), out_fmt, env)
+    got, flags = _core.define(name, handle, list(codes), np.broadcast_to(np.uint32(words), len(codes[0])))
+    return got.astype(out_fmt.storage_dtype), flags
+
+
+def encode_by_definition(x: np.ndarray, fmt, words=0, **environment) -> np.ndarray:
+    """Codes of float32 or float64 values through the scalar functions of the core alone."""
+    source = format_of("binary32" if x.dtype == np.float32 else "binary64")
+    bits = np.ascontiguousarray(x).view(source.storage_dtype).ravel()
+    words = np.broadcast_to(np.uint32(words), x.shape).ravel()
+    return by_definition("convert", (bits,), (source,), fmt, words, **environment)[0].reshape(x.shape)
+
+
+def decode_by_definition(codes: np.ndarray, fmt, dtype) -> np.ndarray:
+    """Values of codes through the scalar functions of the core."""
+    return values._decode_by_definition(np.ascontiguousarray(codes), fmt, np.dtype(dtype))
 
 
 def same_bits(x: np.ndarray, y: np.ndarray) -> bool:

@@ -1,0 +1,75 @@
+"""Values to values and codes, and codes to values, through the vector kernels (csrc/round_lanes.h states their domain).
+
+Every function returns None, or says so by `ok`, where the kernels do not apply; the definition computes the rest.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from softnum import _core
+from softnum.threads import for_ranges
+
+__all__ = ["decode_lanes", "decoder", "rounder", "words_of_key"]
+
+_GRAIN = 1 << 18  # elements: a quarter of a millisecond or so; below, another thread costs more than it brings
+_TABLE_BITS = 16
+
+
+@lru_cache(maxsize=512)
+def rounder(fmt, env, carrier_bits: int) -> _core.Rounder:
+    """The kernel that rounds float32 or float64 to the format in an environment."""
+    return _core.Rounder(fmt, env, carrier_bits)
+
+
+@lru_cache(maxsize=256)
+def decoder(fmt, carrier_bits: int) -> _core.Decoder:
+    """The kernel that decodes the format to float32 or float64."""
+    return _core.Decoder(fmt, carrier_bits)
+
+
+def words_of_key(key: tuple[int, int], n: int, threads: int | None = None) -> np.ndarray:
+    """The random words of elements 0..n-1 of an elementwise operation; key: the two words of (seed, stream)."""
+    out = np.empty(n, np.uint32)
+    for_ranges(n, lambda start, stop: _core.elementwise_words(key, out, start, stop), threads, _GRAIN)
+    return out
+
+
+def round_values(kernel, x, target, words, key, threads) -> bool:
+    """Contiguous x into target, of its type; whether an element had no result."""
+    return bool(
+        for_ranges(x.size, lambda i, j: kernel.quantize(x, target, words, key, i, j), threads, _GRAIN)
+    )  # fmt: skip
+
+
+def encode_values(kernel, x, codes, words, key, threads) -> bool:
+    """Contiguous x into codes; whether an element had no code."""
+    return bool(for_ranges(x.size, lambda i, j: kernel.encode(x, codes, words, key, i, j), threads, _GRAIN))
+
+
+@lru_cache(maxsize=64)
+def _values_of_all_codes(fmt, dtype, define) -> np.ndarray | None:
+    try:
+        return define(np.arange(1 << fmt.bits).astype(fmt.storage_dtype), fmt, dtype)
+    except ValueError:  # a value is not exact in dtype; perhaps not one of those asked for
+        return None
+
+
+def decode_lanes(codes, fmt, out, threads, define) -> bool:
+    """Contiguous codes into out, float32 or float64; False where neither kernel nor a table of all codes applies.
+
+    define(codes, fmt, dtype) is the definition.
+    """
+    kernel = decoder(fmt, 8 * out.dtype.itemsize)
+    if kernel.ok:
+        for_ranges(codes.size, lambda i, j: kernel.decode(codes, out, i, j), threads, _GRAIN)
+        return True
+    if fmt.bits > _TABLE_BITS or codes.size < 1 << fmt.bits:
+        return False
+    table = _values_of_all_codes(fmt, out.dtype, define)
+    if table is None:
+        return False
+    for_ranges(codes.size, lambda i, j: _core.look_up(table, codes, out, i, j), threads, _GRAIN)
+    return True
