@@ -7,7 +7,7 @@ import numpy as np
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-CSRC = ["elementwise.c", "kernels.c", "isa_portable.c", "isa_avx2.c", "isa_avx512.c"]
+CSRC = ["elementwise.c", "fast_loop.c", "kernels.c", "isa_portable.c", "isa_avx2.c", "isa_avx512.c"]
 
 # No -march: the instruction set is chosen when the package is imported. Contraction and fast-math would change bits.
 FLAGS = ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"]

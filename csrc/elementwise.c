@@ -108,26 +108,9 @@ SN_ALWAYS void body(int op, int operands, definition *define, int width, char **
     }
 }
 
-/* The look-up alone, for one handle: the loop that 8-bit arithmetic lives in. */
-static int table_loop(char **args, ptrdiff_t n, const ptrdiff_t *steps, const sn_loop_data *d) {
-    if (d->with_flags || steps[3] != 0 || n == 0) return 0;
-    sn_u64 h = load(args[3], 8);
-    if (h >= d->table->count || !d->table->contexts[h]->table) return 0;
-    const sn_u8 *table = d->table->contexts[h]->table;
-    const sn_u8 *a = (const sn_u8 *)args[0], *b = (const sn_u8 *)args[1];
-    sn_u8 *out = (sn_u8 *)args[4];
-    if (steps[0] == 1 && steps[1] == 1 && steps[4] == 1)
-        for (ptrdiff_t i = 0; i < n; i++)
-            out[i] = table[(sn_u32)a[i] << 8 | b[i]];
-    else
-        for (ptrdiff_t i = 0; i < n; i++)
-            out[i * steps[4]] = table[(sn_u32)a[i * steps[0]] << 8 | b[i * steps[1]]];
-    return 1;
-}
-
 #define LOOP(name, operands, width)                                                                                    \
     static void loop_##name##_##width(char **args, const ptrdiff_t *count, const ptrdiff_t *steps, void *data) {       \
-        if ((operands) == 2 && (width) == 1 && table_loop(args, count[0], steps, data)) return;                        \
+        if (sn_fast_loop(operands, width, args, count[0], steps, data)) return;                                        \
         body(SN_OP_##name, operands, define_##name, width, args, count[0], steps, data);                               \
     }
 #define LOOPS(name, operands)                                                                                          \
@@ -173,14 +156,6 @@ void sn_prepare_context(int op, sn_context *context) {
     context->short_way = sn_normals_prepare(op, operands, out, &context->env, &context->normals) ? SN_NORMALS
                          : sn_fixed_prepare(op, operands, out, &context->env, &context->fixed)   ? SN_FIXED_POINT
                                                                                                  : SN_NO_SHORT_WAY;
-}
-
-void sn_fill_table(int op, const sn_context *context, sn_u8 *table) {
-    for (sn_u32 i = 0; i < 65536; i++) {
-        sn_u64 in[3] = {i >> 8, i & 0xff, 0};
-        sn_u32 flags = 0;
-        table[i] = (sn_u8)apply(op, context, in, 0, &flags);
-    }
 }
 
 sn_u64 sn_define(int op, const sn_context *context, const sn_u64 *in, sn_u32 random, sn_u32 *flags) {

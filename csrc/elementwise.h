@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "softnum/softnum.h"
+#include "kernels.h"
 
 /* name, number of operands */
 #define SN_OPERATIONS(X)                                                                                               \
@@ -74,13 +74,17 @@ typedef struct {
     int short_way; /* SN_NORMALS where normals.h has its domain, and so on; with the next, set by sn_prepare_context */
     sn_normals normals;
     sn_fixed_plan fixed;
-    const sn_u8 *table; /* 64 KiB, table[a << 8 | b], for a two-operand operation on 8-bit codes; or null */
+    const void *table;        /* results of all codes, or of all pairs (a << 8 | b) of 8 bits; or null */
+    const sn_u8 *table_flags; /* their flags */
+    int table_width;          /* bytes of a code in it */
+    const sn_lanes *lanes;    /* the vector kernels' way, or null */
 } sn_context;
 
 typedef struct {
     sn_context **contexts;
     size_t count;
     int bad_handle;
+    const sn_kernels *kernels; /* what lanes run on */
 } sn_context_table;
 
 typedef struct {
@@ -110,7 +114,16 @@ sn_loop *sn_loop_for(int op, int width);
 /* One element by the definition, which every other way must equal. in: as many codes as operands, at least two. */
 sn_u64 sn_define(int op, const sn_context *context, const sn_u64 *in, sn_u32 random, sn_u32 *flags);
 
-/* Fill the 64 KiB table of a two-operand operation whose formats have at most 8 bits. */
-void sn_fill_table(int op, const sn_context *context, sn_u8 *table);
+/* The number of entries of an operation's table: of one operand of up to 16 bits, or two of up to 8; else 0. */
+size_t sn_table_size(int op, const sn_context *context);
+
+/* Fill a table of results of `width` bytes each and their flags, by the definition; returns the OR of the flags. */
+sn_u32 sn_fill_table(int op, const sn_context *context, int width, void *table, sn_u8 *flags);
+
+/* Prepare the vector kernels for operation op; 0 if they do not cover it. */
+int sn_operation_lanes(int op, const sn_context *context, sn_lanes *p);
+
+/* The loop by table or by vectors; returns 0 where neither applies. As an sn_loop, for `operands` codes of `width`. */
+int sn_fast_loop(int operands, int width, char **args, ptrdiff_t n, const ptrdiff_t *steps, const sn_loop_data *d);
 
 #endif

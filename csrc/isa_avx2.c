@@ -47,12 +47,12 @@ static const signed char sn_pick_1_4[16] = {0, 4, 8, 12, -1, -1, -1, -1, -1, -1,
 static const signed char sn_pick_2_4[16] = {0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1};
 static const signed char sn_pick_1_8[16] = {0, 8, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 static const signed char sn_pick_2_8[16] = {0, 1, 8, 9, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
-#include "gemm_body.h"
+#include "operate_body.h"
 
 extern const sn_kernels sn_kernels_avx2;
 const sn_kernels sn_kernels_avx2 = {"avx2",        SN_(quantize32),     SN_(quantize64), SN_(encode32),
                                     SN_(encode64), SN_(encode_widened), SN_(decode32),   SN_(decode64),
-                                    SN_(words),    SN_(gemm32),         SN_(gemm64)};
+                                    SN_(operate),  SN_(words),          SN_(gemm32),     SN_(gemm64)};
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

@@ -37,12 +37,12 @@
 #define SN_STORE8_64(p, v) _mm_storel_epi64((__m128i *)(void *)(p), _mm512_cvtepi64_epi8((__m512i)(v)))
 #define SN_STORE16_64(p, v) _mm_storeu_si128((__m128i *)(void *)(p), _mm512_cvtepi64_epi16((__m512i)(v)))
 #define SN_STORE32_64(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), _mm512_cvtepi64_epi32((__m512i)(v)))
-#include "gemm_body.h"
+#include "operate_body.h"
 
 extern const sn_kernels sn_kernels_avx512;
 const sn_kernels sn_kernels_avx512 = {"avx512",      SN_(quantize32),     SN_(quantize64), SN_(encode32),
                                       SN_(encode64), SN_(encode_widened), SN_(decode32),   SN_(decode64),
-                                      SN_(words),    SN_(gemm32),         SN_(gemm64)};
+                                      SN_(operate),  SN_(words),          SN_(gemm32),     SN_(gemm64)};
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

@@ -52,9 +52,9 @@ SN_NARROW(32, 64, sn_wu, SN_W)
 
 SN_INLINE int SN_(any)(sn_wi mask) { return (mask[0] | mask[1]) != 0; }
 
-#include "gemm_body.h"
+#include "operate_body.h"
 
 extern const sn_kernels sn_kernels_portable;
 const sn_kernels sn_kernels_portable = {"portable",    SN_(quantize32),     SN_(quantize64), SN_(encode32),
                                         SN_(encode64), SN_(encode_widened), SN_(decode32),   SN_(decode64),
-                                        SN_(words),    SN_(gemm32),         SN_(gemm64)};
+                                        SN_(operate),  SN_(words),          SN_(gemm32),     SN_(gemm64)};

@@ -1,5 +1,7 @@
 #include "kernels.h"
 
+#include <string.h>
+
 extern const sn_kernels sn_kernels_portable, sn_kernels_avx2, sn_kernels_avx512;
 
 #if defined(__x86_64__)
@@ -199,6 +201,49 @@ int sn_decoding_prepare(const sn_format *f, int carrier_bits, sn_decoding *d) {
     d->first = biased << carrier->mantissa_bits;
     d->nan = carrier->nan_code;
     return 1;
+}
+
+/* What the proofs in operate_body.h need of a format: all values are multiples of 2^last of at most `precision` bits,
+ * below 2^(top + 1). */
+typedef struct {
+    sn_i32 precision, last, top;
+} facts;
+
+static facts facts_of(const sn_format *f) {
+    const sn_i32 fixed = f->kind == SN_FIXED;
+    facts x = {fixed ? f->bits : f->mantissa_bits + 1, fixed ? -f->mantissa_bits : f->emin - f->mantissa_bits,
+               fixed ? f->bits - f->mantissa_bits : f->emax};
+    return x;
+}
+
+int sn_lanes_prepare(int operation, const sn_format *in, const sn_format *out, const sn_env *env, sn_lanes *p) {
+    static const sn_i32 operands[] = {1, 2, 2, 2, 3, 2, 1};
+    const int product = operation == SN_LANES_MULTIPLY || operation == SN_LANES_FMA,
+              rational = operation == SN_LANES_DIVIDE || operation == SN_LANES_SQRT;
+    const sn_i32 seen = facts_of(out).precision + 2 + (sn_is_stochastic(env) ? env->stochastic_bits : 0);
+    memset(p, 0, sizeof *p);
+    p->operation = operation;
+    p->operands = operands[operation];
+    p->down = env->rounding == SN_DOWN;
+    p->stochastic = sn_is_stochastic(env);
+    if (env->flush_inputs || !sn_rounding_prepare(out, env, 64, &p->out)) return 0;
+    sn_i32 specials = rational; /* 0 / 0, the root of -1 */
+    for (int k = 0; k < p->operands; k++) {
+        if (!sn_decoding_prepare(&in[k], 64, &p->in[k])) return 0;
+        const facts x = facts_of(&in[k]);
+        specials |= in[k].has_nan | in[k].has_inf;
+        if (operation != SN_LANES_CONVERT && x.top > 1000) return 0;
+        if (rational && (x.last < -400 || x.top > 400)) return 0;
+    }
+    if (specials && !out->has_nan) return 0;
+    if (operation == SN_LANES_DIVIDE && (out->p3109 || facts_of(&in[1]).precision > 26))
+        return 0; /* there x / 0 is NaN */
+    if (operation == SN_LANES_SQRT && (facts_of(&in[0]).precision > 50 || seen > 50)) return 0;
+    if (product) {
+        const facts x = facts_of(&in[0]), y = facts_of(&in[1]);
+        if (x.precision + y.precision > 53 || x.last + y.last < -1074 || x.top + y.top + 2 > 1000) return 0;
+    }
+    return operation == SN_LANES_CONVERT || operation == SN_LANES_MULTIPLY || seen <= 53;
 }
 
 static sn_u64 load(const void *p, int width, size_t i) {

@@ -71,6 +71,31 @@ typedef struct {
     sn_u64 first;
 } sn_random_source;
 
+/* ---- operations on codes ------------------------------------------------------------------------------------------
+ */
+
+enum {
+    SN_LANES_CONVERT,
+    SN_LANES_ADD,
+    SN_LANES_SUBTRACT,
+    SN_LANES_MULTIPLY,
+    SN_LANES_FMA,
+    SN_LANES_DIVIDE,
+    SN_LANES_SQRT
+};
+
+/* An operation prepared for binary64 lanes; the domain and its proof: operate_body.h. */
+typedef struct {
+    sn_i32 operation, operands; /* SN_LANES_* */
+    sn_i32 down;                /* x - x is -0 */
+    sn_i32 stochastic;          /* words are needed */
+    sn_decoding in[3];
+    sn_rounding out;
+} sn_lanes;
+
+/* Returns 0 if formats or environment lie outside the domain. in: as many formats as the operation has operands. */
+int sn_lanes_prepare(int operation, const sn_format *in, const sn_format *out, const sn_env *env, sn_lanes *p);
+
 /* ---- GEMM -------------------------------------------------------------------------------------------------------- */
 
 enum { SN_PRODUCT_EXACT = 0, SN_PRODUCT_NEAREST = 1, SN_PRODUCT_STOCHASTIC = 2 };
@@ -125,6 +150,9 @@ typedef struct {
     /* Codes to values; bits of a code above the format's are ignored. */
     void (*decode32)(const sn_decoding *d, const void *codes, int width, float *out, size_t n);
     void (*decode64)(const sn_decoding *d, const void *codes, int width, double *out, size_t n);
+    /* out[i] = the operation on in[0][i] ...; all codes are of `width` bytes; words: one for each element, or null. out
+     * may be one of the operands. */
+    void (*operate)(const sn_lanes *p, const void *const in[3], int width, void *out, size_t n, const sn_u32 *words);
     /* words[i] = word i of the key */
     void (*words)(const sn_random_source *random, sn_u32 *words, size_t n);
     void (*gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g);

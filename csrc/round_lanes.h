@@ -107,7 +107,8 @@ SN_INLINE SN_L(rounded) SN_L(to_grid)(const sn_rounding *r, int family, int unus
         x.u = L_SELECT(x.u < (L_u)r->quantum, zero + (L_u)r->quantum, x.u);
     }
     const L_I first = (L_I)zero + r->biased_emin;
-    L_I e = (L_I)SN_MIN(SN_MAX((sn_vi)(x.u >> L_M), (sn_vi)(zero + 1u)), (sn_vi)first);
+    const sn_vi one = (sn_vi)(zero + 1u), field = (sn_vi)(x.u >> L_M), at_least_one = SN_MAX(field, one);
+    const L_I e = (L_I)SN_MIN(at_least_one, (sn_vi)first);
     x.w = x.u - ((L_U)(e - 1) << L_M);
     x.s = first - e + (L_i)(L_M - r->mantissa_bits);
     if (normal) x.w -= L_HIDDEN;
@@ -209,7 +210,8 @@ SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int unusual, int to_co
     L_I top = {0};
     for (size_t i = 0; i < whole; i += L_N) {
         __builtin_prefetch(x + i + 1024 / sizeof *x); /* a kilobyte ahead: more than the window of execution reaches */
-        top = L_MAX(top, SN_L(step)(&local, family, unusual, to_codes, x + i, out + i * bytes, width, words + i));
+        const L_I seen = SN_L(step)(&local, family, unusual, to_codes, x + i, out + i * bytes, width, words + i);
+        top = L_MAX(top, seen);
     }
     if (whole < n) {
         L_F edge[L_N] = {0};
@@ -217,7 +219,8 @@ SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int unusual, int to_co
         char edge_out[L_N * 8];
         memcpy(edge, x + whole, (n - whole) * sizeof *x);
         if (family >= SN_FAMILY_STOCHASTIC) memcpy(edge_words, words + whole, (n - whole) * sizeof *words);
-        top = L_MAX(top, SN_L(step)(&local, family, unusual, to_codes, edge, edge_out, width, edge_words));
+        const L_I seen = SN_L(step)(&local, family, unusual, to_codes, edge, edge_out, width, edge_words);
+        top = L_MAX(top, seen);
         memcpy(out + whole * bytes, edge_out, (n - whole) * bytes);
     }
     return SN_L(lacks_result)(r, top);
@@ -291,7 +294,10 @@ SN_INLINE L_U SN_L(decode_lanes)(const sn_decoding *d, L_U code) {
         L_I above = (L_I)magnitude > (L_i)d->max_code, infinite = (L_I)magnitude == (L_i)d->inf_code;
         out = L_SELECT(above, L_SELECT(infinite, sign | (L_u)L_INFINITY, zero + (L_u)d->nan), out);
     }
-    if (d->nan_is_negative_zero) out = L_SELECT(code == (L_u)d->sign_mask, zero + (L_u)d->nan, out);
+    if (d->nan_is_negative_zero) {
+        L_U all = code & (L_u)(d->sign_mask | d->magnitude_mask);
+        out = L_SELECT(all == (L_u)d->sign_mask, zero + (L_u)d->nan, out);
+    }
     return out;
 }
 

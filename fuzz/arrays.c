@@ -37,10 +37,11 @@ void fuzz_loops(fuzz_input *in) {
     const int op = fuzz_choose(in, SN_OPERATION_COUNT), operands = sn_operation_operands(op);
     const int width = 1 << fuzz_choose(in, 4), with_flags = fuzz_choose(in, 2);
     const size_t count = (size_t)fuzz_choose(in, LONGEST + 1);
-    static sn_u8 lookup[65536];
+    static sn_u32 lookup[65536];
+    static sn_u8 lookup_flags[65536];
     fuzz_trial trials[CONTEXTS];
     sn_context *contexts[CONTEXTS];
-    const int tabulated = width == 1 && operands == 2 && op != SN_OP_scalb && fuzz_choose(in, 16) == 15;
+    int tabulated = width <= 4 && fuzz_choose(in, 16) == 15;
     for (int c = 0; c < CONTEXTS; c++) {
         fuzz_trial *t = &trials[c];
         memset(t, 0, sizeof *t);
@@ -56,9 +57,13 @@ void fuzz_loops(fuzz_input *in) {
         contexts[c] = &t->context;
         if (fuzz_choose(in, 4)) sn_prepare_context(op, contexts[c]);
     }
+    const size_t size = sn_table_size(op, contexts[0]);
+    tabulated &= size > 0 && size <= 65536;
     if (tabulated) {
-        sn_fill_table(op, contexts[0], lookup);
+        sn_fill_table(op, contexts[0], width, lookup, lookup_flags);
         trials[0].context.table = lookup;
+        trials[0].context.table_flags = lookup_flags;
+        trials[0].context.table_width = width;
     }
 
     strided args[7];
@@ -106,7 +111,12 @@ void fuzz_loops(fuzz_input *in) {
         t.context.table = NULL;
         want[i] = fuzz_evaluate(&t);
     }
-    sn_context_table table = {contexts, CONTEXTS, 0};
+    /* vectors for the contexts that they cover, half of the time */
+    sn_lanes *lanes = fuzz_buffer(CONTEXTS, sizeof *lanes);
+    const int vectors = fuzz_choose(in, 2);
+    for (int k = 0; k < CONTEXTS && vectors; k++)
+        if (sn_operation_lanes(op, contexts[k], &lanes[k])) contexts[k]->lanes = &lanes[k];
+    sn_context_table table = {contexts, CONTEXTS, 0, sn_kernels_for(fuzz_choose(in, sn_detect_isa() + 1))};
     sn_loop_data data = {&table, with_flags};
     const ptrdiff_t length = (ptrdiff_t)count;
     sn_loop_for(op, width)(pointers, &length, steps, &data);
@@ -121,6 +131,7 @@ void fuzz_loops(fuzz_input *in) {
     }
     for (int k = 0; k < n; k++)
         if (!(k == out && in_place)) free(args[k].buffer);
+    free(lanes);
 }
 
 static void check_convert_array(fuzz_input *in) {
@@ -151,11 +162,12 @@ static void check_convert_array(fuzz_input *in) {
 
 static void check_words(fuzz_input *in) {
     const sn_u64 seed = fuzz_take(in, 8), stream = fuzz_take(in, 8);
-    const sn_u64 start = fuzz_take(in, 8) >> fuzz_choose(in, 64);
+    const sn_u64 start = fuzz_take(in, 8) >> fuzz_choose(in, 64) >> 8 << 8; /* of a whole block */
     const size_t n = (size_t)fuzz_choose(in, LONGEST + 1);
     sn_u32 *words = fuzz_buffer(n, sizeof *words);
-    sn_elementwise_words(seed, stream, start, n, words);
     const sn_philox_words key = sn_philox_key(seed, stream, SN_DOMAIN_ELEMENTWISE);
+    const sn_random_source source = {NULL, {key.w[0], key.w[1]}, start};
+    sn_kernels_for(fuzz_choose(in, sn_detect_isa() + 1))->words(&source, words, n);
     for (size_t i = 0; i < n && start + i >= start; i++) {
         const sn_u64 block = (start + i) / 4;
         const sn_philox_words w = sn_philox((sn_u32)block, (sn_u32)(block >> 32), 0, 0, key.w[0], key.w[1]);

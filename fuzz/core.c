@@ -165,7 +165,7 @@ static fuzz_result evaluate(const fuzz_trial *t, int short_way) {
     sn_context context = t->context, *contexts[] = {&context};
     context.short_way = SN_NO_SHORT_WAY;
     if (short_way) sn_prepare_context(t->op, &context);
-    sn_context_table table = {contexts, 1, 0};
+    sn_context_table table = {contexts, 1, 0, NULL};
     sn_loop_data data = {&table, 1};
     sn_u64 code[3] = {t->code[0], t->code[1], t->code[2]}, handle = 0;
     sn_u32 word = t->word;

@@ -1,4 +1,5 @@
-/* Rounding carriers to a format: every instruction set of this CPU against sn_convert, bit for bit. */
+/* Rounding carriers to a format's values and codes, and decoding: every instruction set of this CPU against sn_convert,
+ * bit for bit. */
 #include "fuzz.h"
 
 enum { LONGEST = 600 }; /* beyond two blocks of random words */
@@ -48,9 +49,16 @@ void fuzz_quantize(fuzz_input *in) {
     const int keyed = sn_is_stochastic(&t.context.env) && fuzz_choose(in, 2);
     char *x = (char *)fuzz_buffer(n * (size_t)size + shift, 1) + shift;
     sn_u32 *words = fuzz_buffer(n, sizeof *words);
-    sn_u64 *want = fuzz_buffer(n, sizeof *want);
+    sn_u64 *want = fuzz_buffer(n, sizeof *want), *want_code = fuzz_buffer(n, sizeof *want_code);
+    const int width = f->bits <= 8 ? 1 : f->bits <= 16 ? 2 : f->bits <= 32 ? 4 : 8;
+    char *codes = fuzz_buffer(n, (size_t)width), *back = fuzz_buffer(n, (size_t)size);
+    sn_decoding d;
+    FUZZ_EXPECT(NULL, sn_decoding_prepare(f, bits_of_carrier, &d));
     int any_lost = 0;
-    sn_elementwise_words(seed, stream, 0, n, words);
+    const sn_philox_words key = sn_philox_key(seed, stream, SN_DOMAIN_ELEMENTWISE);
+    const sn_random_source from_key = {NULL, {key.w[0], key.w[1]}, 0}, from_words = {words, {0, 0}, 0};
+    const sn_random_source *const random = keyed ? &from_key : &from_words;
+    sn_kernels_for(SN_ISA_PORTABLE)->words(&from_key, words, n);
     for (size_t i = 0; i < n; i++) {
         if (!keyed && i < 32) words[i] = (sn_u32)fuzz_take(in, 4);
         t.code[0] = take_pattern(in, &carrier, f);
@@ -58,11 +66,11 @@ void fuzz_quantize(fuzz_input *in) {
         memcpy(x + i * (size_t)size, &t.code[0], (size_t)size);
         const fuzz_result result = fuzz_evaluate(&t);
         sn_u32 flags = 0;
+        want_code[i] = result.code;
         want[i] = sn_convert(f, result.code, &carrier, &exact, 0, &flags);
         FUZZ_EXPECT(&t, !(flags & SN_INEXACT)); /* the domain: values are exact in the carrier */
         any_lost |= (result.flags & SN_INVALID) && !f->has_nan;
     }
-    const sn_philox_words key = sn_philox_key(seed, stream, SN_DOMAIN_ELEMENTWISE);
     for (int isa = 0; isa <= sn_detect_isa(); isa++) {
         const sn_kernels *k = sn_kernels_for(isa);
         char *source = x, *out = (char *)fuzz_buffer(n * (size_t)size + shift, 1) + shift;
@@ -71,15 +79,24 @@ void fuzz_quantize(fuzz_input *in) {
             source = out;
         }
         const sn_u64 saved = sn_fp_enter();
-        const int bad = wide ? k->quantize64(&r, (const double *)(const void *)source, (double *)(void *)out, n,
-                                             keyed ? NULL : words, key.w)
-                             : k->quantize32(&r, (const float *)(const void *)source, (float *)(void *)out, n,
-                                             keyed ? NULL : words, key.w);
+        const double *x64 = (const double *)(const void *)source;
+        const float *x32 = (const float *)(const void *)source;
+        const int bad_code =
+            wide ? k->encode64(&r, x64, codes, width, n, random) : k->encode32(&r, x32, codes, width, n, random);
+        const int bad = wide ? k->quantize64(&r, x64, (double *)(void *)out, n, random)
+                             : k->quantize32(&r, x32, (float *)(void *)out, n, random);
+        if (wide)
+            k->decode64(&d, codes, width, (double *)(void *)back, n);
+        else
+            k->decode32(&d, codes, width, (float *)(void *)back, n);
         sn_fp_leave(saved);
-        FUZZ_EXPECT(&t, bad == any_lost);
+        FUZZ_EXPECT(&t, bad == any_lost && bad_code == any_lost);
         for (size_t i = 0; i < n; i++) {
             t.code[0] = get(x, i);
             t.word = words[i];
+            sn_u64 code = 0;
+            memcpy(&code, codes + i * (size_t)width, (size_t)width);
+            FUZZ_EXPECT(&t, code == want_code[i] && get(back, i) == want[i]);
             if (get(out, i) == want[i]) continue;
             fprintf(stderr, "%s, element %zu of %zu: %llx became %llx, not %llx\n", k->name, i, n,
                     (unsigned long long)t.code[0], (unsigned long long)get(out, i), (unsigned long long)want[i]);
@@ -90,4 +107,7 @@ void fuzz_quantize(fuzz_input *in) {
     free(x - shift);
     free(words);
     free(want);
+    free(want_code);
+    free(codes);
+    free(back);
 }

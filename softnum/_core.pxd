@@ -42,36 +42,6 @@ cdef extern from "softnum/softnum.h" nogil:
     sn_philox_words sn_philox_key(uint64_t seed, uint64_t stream, uint32_t domain) noexcept
 
 
-cdef extern from "elementwise.h" nogil:
-    enum: SN_OPERATION_COUNT
-
-    ctypedef struct sn_context:
-        sn_format operand[3]
-        sn_format out
-        sn_env env
-        const uint8_t *table
-
-    void sn_prepare_context(int op, sn_context *context) noexcept
-
-    ctypedef struct sn_context_table:
-        sn_context **contexts
-        size_t count
-        int bad_handle
-
-    ctypedef struct sn_loop_data:
-        sn_context_table *table
-        int with_flags
-
-    ctypedef void sn_loop(char **args, const ptrdiff_t *count, const ptrdiff_t *steps, void *data) noexcept
-
-    const char *sn_operation_name(int op) noexcept
-    int sn_operation_operands(int op) noexcept
-    sn_loop *sn_loop_for(int op, int width) noexcept
-    uint64_t sn_define(int op, const sn_context *context, const uint64_t *operands, uint32_t random,
-                       uint32_t *flags) noexcept
-    void sn_fill_table(int op, const sn_context *context, uint8_t *table) noexcept
-
-
 cdef extern from "kernels.h" nogil:
     enum: SN_PRODUCT_EXACT, SN_PRODUCT_NEAREST, SN_PRODUCT_STOCHASTIC
     enum: SN_GEMM_LANES
@@ -88,6 +58,9 @@ cdef extern from "kernels.h" nogil:
         int32_t bits
 
     int sn_decoding_prepare(const sn_format *f, int carrier_bits, sn_decoding *d) noexcept
+
+    ctypedef struct sn_lanes:
+        int32_t operation
 
     ctypedef struct sn_random_source:
         const uint32_t *words
@@ -160,3 +133,39 @@ cdef extern from "kernels.h" nogil:
     void sn_look_up(const void *table, int entry, const void *codes, int width, void *out, size_t n) noexcept
     uint32_t sn_convert_array(const sn_format *source, const void *x, int x_width, const sn_format *target,
                               const sn_env *env, void *out, int out_width, size_t n) noexcept
+
+
+cdef extern from "elementwise.h" nogil:
+    enum: SN_OPERATION_COUNT
+
+    ctypedef struct sn_context:
+        sn_format operand[3]
+        sn_format out
+        sn_env env
+        const void *table
+        const uint8_t *table_flags
+        int table_width
+        const sn_lanes *lanes
+
+    void sn_prepare_context(int op, sn_context *context) noexcept
+
+    ctypedef struct sn_context_table:
+        sn_context **contexts
+        size_t count
+        int bad_handle
+        const sn_kernels *kernels
+
+    ctypedef struct sn_loop_data:
+        sn_context_table *table
+        int with_flags
+
+    ctypedef void sn_loop(char **args, const ptrdiff_t *count, const ptrdiff_t *steps, void *data) noexcept
+
+    const char *sn_operation_name(int op) noexcept
+    int sn_operation_operands(int op) noexcept
+    sn_loop *sn_loop_for(int op, int width) noexcept
+    uint64_t sn_define(int op, const sn_context *context, const uint64_t *operands, uint32_t random,
+                       uint32_t *flags) noexcept
+    size_t sn_table_size(int op, const sn_context *context) noexcept
+    uint32_t sn_fill_table(int op, const sn_context *context, int width, void *table, uint8_t *flags) noexcept
+    int sn_operation_lanes(int op, const sn_context *context, sn_lanes *p) noexcept

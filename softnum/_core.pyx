@@ -4,7 +4,7 @@
 import os
 
 cimport numpy as cnp
-from libc.stdlib cimport calloc, malloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 import numpy as np
@@ -97,6 +97,7 @@ def use_isa(name):
     if name not in available_isas():
         raise ValueError(f"SOFTNUM_CPU={name}: this CPU or build runs only {', '.join(available_isas())}")
     _kernels = sn_kernels_for(_ISA_NAMES[name])
+    _table.kernels = _kernels
 
 
 cdef const sn_kernels *kernels() except NULL:
@@ -129,6 +130,8 @@ cdef dict _handles = {}
 def intern_context(operation, formats, out, tuple env):
     """The handle of (operation, operand formats, result format, (rounding, overflow, tininess, r)). Never freed."""
     cdef sn_context *context
+    cdef sn_lanes *lanes
+    cdef int op = OPERATIONS[operation][0]
     key = (operation, formats, out, env)
     handle = _handles.get(key)
     if handle is not None:
@@ -142,12 +145,25 @@ def intern_context(operation, formats, out, tuple env):
         fill_format(&context.operand[i], fmt)
     fill_format(&context.out, out)
     fill_env(&context.env, env)
-    sn_prepare_context(OPERATIONS[operation][0], context)
+    sn_prepare_context(op, context)
+    kernels()
+    lanes = <sn_lanes *>malloc(sizeof(sn_lanes))
+    if lanes == NULL:
+        raise MemoryError("no memory for an operation's context")
+    if sn_operation_lanes(op, context, lanes):
+        context.lanes = lanes
+    else:
+        free(lanes)
     _table.contexts[_table.count] = context
     handle = np.uint64(_table.count)
     _table.count += 1
     _handles[key] = handle
     return handle
+
+
+def has_lanes(operation, handle):
+    """Whether the vector kernels cover the context."""
+    return _table.contexts[<size_t>int(handle)].lanes != NULL
 
 
 def define(operation, handle, operands, words):
@@ -171,19 +187,36 @@ def define(operation, handle, operands, words):
     return codes, all_flags
 
 
-def tabulate(operation, handle):
-    """Give a two-operand context of 8-bit formats its look-up table, unless it has one."""
-    cdef sn_context *context = _table.contexts[<size_t>int(handle)]
-    cdef uint8_t *table
-    cdef int op = OPERATIONS[operation][0]
-    if context.table != NULL:
-        return
-    table = <uint8_t *>malloc(65536)
-    if table == NULL:
-        raise MemoryError("no memory for a 64 KiB table")
-    sn_fill_table(op, context, table)
-    context.table = table
+def tabulate(operation, handle, int width, Py_ssize_t n):
+    """Give a context of a deterministic mode its table of results, codes of `width` bytes, if n elements are worth it.
 
+    Returns the OR of the flags of all results, or None without a table.
+    """
+    cdef sn_context *context = _table.contexts[<size_t>int(handle)]
+    cdef int op = OPERATIONS[operation][0]
+    cdef size_t size = sn_table_size(op, context)
+    cdef void *table
+    cdef uint8_t *flags
+    if context.table == NULL:
+        if size == 0 or width > 4 or n < <Py_ssize_t>min(size, <size_t>4096 if operation_is_binary(op) else size):
+            return None
+        table, flags = malloc(size * width), <uint8_t *>malloc(size)
+        if table == NULL or flags == NULL:
+            free(table)
+            free(flags)
+            raise MemoryError(f"no memory for a table of {size} results")
+        _flags_of_tables[int(handle)] = sn_fill_table(op, context, width, table, flags)
+        context.table_flags = flags
+        context.table_width = width
+        context.table = table
+    return _flags_of_tables[int(handle)]
+
+
+cdef bint operation_is_binary(int op):
+    return sn_operation_operands(op) == 2
+
+
+cdef dict _flags_of_tables = {}
 
 cdef sn_loop_data _plain, _with_flags
 _plain.table = &_table

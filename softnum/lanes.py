@@ -17,6 +17,9 @@ __all__ = ["decode_lanes", "decoder", "rounder", "words_of_key"]
 _GRAIN = 1 << 18  # elements: a quarter of a millisecond or so; below, another thread costs more than it brings
 _TABLE_BITS = 16
 
+LEAST_TABLE = 256  # elements, from which a look-up table may be worth its making
+LEAST_THREADED = 2 * _GRAIN
+
 
 @lru_cache(maxsize=512)
 def rounder(fmt, env, carrier_bits: int) -> _core.Rounder:
@@ -73,3 +76,20 @@ def decode_lanes(codes, fmt, out, threads, define) -> bool:
         return False
     for_ranges(codes.size, lambda i, j: _core.look_up(table, codes, out, i, j), threads, _GRAIN)
     return True
+
+
+def run_ufunc(ufunc, codes, words, handle):
+    """The core's ufunc over long arrays, in ranges where all operands are single numbers or contiguous arrays."""
+    shape = np.broadcast_shapes(*(c.shape for c in codes))
+    inputs = [*codes, words]
+    if not all(x.size == 1 or (x.shape == shape and x.flags.c_contiguous) for x in inputs):
+        return ufunc(*inputs, handle)
+    flat = [x.reshape(-1) for x in inputs]
+    outs = [np.empty(shape, codes[0].dtype), np.empty(shape, np.uint8)][: ufunc.nout]
+
+    def work(start, stop):
+        pieces = [x if x.size == 1 else x[start:stop] for x in flat]
+        ufunc(*pieces, handle, out=tuple(out.reshape(-1)[start:stop] for out in outs))
+
+    for_ranges(outs[0].size, work, None, _GRAIN)
+    return outs[0] if ufunc.nout == 1 else tuple(outs)

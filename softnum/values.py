@@ -402,7 +402,7 @@ def _encode_fast(x, fmt, kernel, random, may_fail, out, threads):
     straight = _can_hold(out, source) and not may_fail
     codes = out if straight else np.empty(x.shape, fmt.storage_dtype)
     if lanes.encode_values(kernel, source, codes, *random, threads) and may_fail:
-        raise_if_invalid(Flags.INVALID, fmt, "encode")
+        raise_no_code(fmt, "encode")
     return out if straight else _delivered(codes, out)
 
 
@@ -589,6 +589,15 @@ def _decode_by_definition(codes, fmt, dtype):
     return out.view(dtype)
 
 
+def _cannot_be_invalid(name, formats, out_fmt) -> bool:
+    """Whether finite operands alone rule INVALID out."""
+    return (
+        name in ("convert", "add", "subtract", "multiply", "fma")
+        and out_fmt.has_zero
+        and not any(f.has_nan or (f.kind == "float" and f.infinities) for f in formats)
+    )
+
+
 def call_ufunc(
     name, codes, formats, out_fmt, env, words, *, with_flags=False, what=None, invalid="raise", **ufunc_args
 ):
@@ -599,18 +608,23 @@ def call_ufunc(
     handle = _core.intern_context(name, formats, out_fmt, env)
     width = np.result_type(out_fmt.storage_dtype, *(f.storage_dtype for f in formats))
     codes = [np.asarray(c) if c.dtype == width else c.astype(width) for c in codes]
-    need_flags = with_flags or not out_fmt.has_nan
-    if need_flags:
-        result, flags = _core.UFUNCS_FLAGS[name](*codes, words, handle, **ufunc_args)
-        if not out_fmt.has_nan and int(np.bitwise_or.reduce(flags, axis=None)) & _core.NO_CODE:
-            if isinstance(invalid, str):
-                raise_no_code(out_fmt, what or name)
-            flags = flags & np.uint8(_core.NO_CODE - 1)
+    size = max(c.size for c in codes)
+    possible = None  # the flags of all results, where a table knows them
+    if size >= lanes.LEAST_TABLE and env[0] < ROUNDING_MODES["stochastic"]:
+        possible = _core.tabulate(name, handle, width.itemsize, size)
+    need_flags = with_flags
+    if not out_fmt.has_nan and not with_flags:
+        need_flags = not _cannot_be_invalid(name, formats, out_fmt) if possible is None else possible & _core.NO_CODE
+    ufuncs = _core.UFUNCS_FLAGS if need_flags else _core.UFUNCS
+    if ufunc_args or size < lanes.LEAST_THREADED:
+        results = ufuncs[name](*codes, words, handle, **ufunc_args)
     else:
-        two_8_bit = len(codes) == 2 and width.itemsize == 1 and env[0] < ROUNDING_MODES["stochastic"]
-        if two_8_bit and max(c.size for c in codes) >= 4096:
-            _core.tabulate(name, handle)
-        result, flags = _core.UFUNCS[name](*codes, words, handle, **ufunc_args), None
+        results = lanes.run_ufunc(ufuncs[name], codes, words, handle)
+    result, flags = results if need_flags else (results, None)
+    if need_flags and not out_fmt.has_nan and int(np.bitwise_or.reduce(flags, axis=None)) & _core.NO_CODE:
+        if isinstance(invalid, str):
+            raise_no_code(out_fmt, what or name)
+        flags = flags & np.uint8(_core.NO_CODE - 1)
     if width != out_fmt.storage_dtype:
         result = result.astype(out_fmt.storage_dtype)
     return np.asarray(result), np.asarray(flags) if with_flags else None

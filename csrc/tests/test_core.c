@@ -269,9 +269,9 @@ static void test_loops(void) {
     context.operand[0] = context.operand[1] = context.out = ieee(4, 3);
     context.env = mode(SN_NEAREST_EVEN);
     sn_context *contexts[] = {&context};
-    sn_context_table table = {contexts, 1, 0};
+    sn_context_table table = {contexts, 1, 0, NULL};
     sn_loop_data plain = {&table, 0}, flagged = {&table, 1};
-    sn_u8 a[300], b[300], out[300], flags[300], lookup[300], *entries = malloc(65536);
+    sn_u8 a[300], b[300], out[300], flags[300], lookup[300], looked_up[300], *entries = malloc(2 * 65536);
     sn_u32 random = 0;
     sn_u64 handle = 0, wrong = 7;
     for (int i = 0; i < 300; i++) {
@@ -281,11 +281,19 @@ static void test_loops(void) {
     char *args[] = {(char *)a, (char *)b, (char *)&random, (char *)&handle, (char *)out, (char *)flags};
     const ptrdiff_t n = 300, steps[] = {1, 1, 0, 0, 1, 1};
     sn_loop_for(SN_OP_add, 1)(args, &n, steps, &flagged);
-    sn_fill_table(SN_OP_add, &context, entries);
+    CHECK(sn_table_size(SN_OP_add, &context) == 65536, "a table of all pairs");
+    sn_fill_table(SN_OP_add, &context, 1, entries, entries + 65536);
     context.table = entries;
+    context.table_flags = entries + 65536;
+    context.table_width = 1;
     args[4] = (char *)lookup;
+    args[5] = (char *)looked_up;
+    sn_loop_for(SN_OP_add, 1)(args, &n, steps, &flagged);
+    CHECK(memcmp(out, lookup, 300) == 0 && memcmp(flags, looked_up, 300) == 0, "the table equals the definition");
+    memset(lookup, 0, 300);
     sn_loop_for(SN_OP_add, 1)(args, &n, steps, &plain);
-    CHECK(memcmp(out, lookup, 300) == 0, "the table equals the definition");
+    CHECK(memcmp(out, lookup, 300) == 0, "without flags too");
+    args[5] = (char *)flags;
     args[3] = (char *)&wrong;
     sn_loop_for(SN_OP_add, 1)(args, &n, steps, &flagged);
     CHECK(table.bad_handle && flags[0] == 0xff, "a handle out of range is noticed");
@@ -330,7 +338,7 @@ static void test_short_way(void) {
                               SN_OP_divide,  SN_OP_fma, SN_OP_sqrt};
     sn_context context;
     sn_context *contexts[] = {&context};
-    sn_context_table table = {contexts, 1, 0};
+    sn_context_table table = {contexts, 1, 0, NULL};
     sn_loop_data data = {&table, 1};
     sn_u64 handle = 0, in[3][N], got[N], want[N];
     sn_u8 got_flags[N], want_flags[N];

@@ -179,7 +179,7 @@ def by_definition(name, codes, formats, out_fmt, words=0, **environment) -> tupl
     env = values.environment(out_fmt, **environment)
     handle = _core.intern_context(name, tuple(formats), out_fmt, env)
     got, flags = _core.define(name, handle, list(codes), np.broadcast_to(np.uint32(words), len(codes[0])))
-    return got.astype(out_fmt.storage_dtype), flags
+    return got.astype(out_fmt.storage_dtype), flags & np.uint8(_core.NO_CODE - 1)
 
 
 def encode_by_definition(x: np.ndarray, fmt, words=0, **environment) -> np.ndarray:
