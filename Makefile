@@ -13,7 +13,7 @@ FUZZ = fuzz/core.c fuzz/operation.c fuzz/arrays.c fuzz/quantize.c fuzz/gemm.c
 SAN_OBJECTS = $(CSRC:%.c=build/san/%.o)
 FUZZ_OBJECTS = $(CSRC:%.c=build/fuzz/%.o)
 
-.PHONY: help build test test-c test-slow fuzz-core fuzz-formats gpu gpu-wheels bench lint format
+.PHONY: help build test test-c test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -24,8 +24,11 @@ build: ## Install in the current environment, editable, with what the tests need
 test: ## Run the tests (fast tier).
 	$(PYTHON) -m pytest
 
-test-slow: ## Run the slow tier as well.
-	$(PYTHON) -m pytest -m 'not gpu'
+test-slow: ## Run the slow tier as well (minutes).
+	$(PYTHON) -m pytest -m 'not exhaustive and not gpu'
+
+test-exhaustive: ## Run the exhaustive tier (about an hour).
+	$(PYTHON) -m pytest -m exhaustive tests/core
 
 test-c: csrc/tests/test_core csrc/tests/test_core_san fuzz/driver ## Build and run the C tests, plain and under ASan and UBSan, and a little fuzzing.
 	csrc/tests/test_core

@@ -1,0 +1,253 @@
+"""Expected results of many operand tuples at once, for formats of few bits: a fast oracle made of `softnum.reference`.
+
+Rounding is constant between certain points: the grid, what lies k / 2**(r + 1) of a gap beyond it, and where a result
+stops being tiny. So the exact result of a tuple is first told by its place among those points; this does not depend on
+mode, rule or tininess. Then the reference rounds one representative of each place that occurs. Tuples with a zero, an
+infinity or a NaN, or whose exact result is zero, go by the classes of their operands, one question for each combination.
+
+Exact places in binary64. Operands have few bits, so products are exact and stay far from the ends of the range. Of a
+sum, a quotient or a root the correctly rounded binary64 h and the sign d of its error are enough: rounding is monotonic,
+and all points are binary64 numbers, so that h < p means below p, h > p above p, and h = p leaves it to d. d comes from
+TwoSum for sums; for quotients and roots from a - h * b and a - h * h, which are exact where h is a point, since points
+have few bits, and unimportant elsewhere.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from core_oracles import show
+
+import softnum as sn
+from softnum import reference as ref
+from softnum.modes import Flags
+
+FINITE = {"add": 2, "subtract": 2, "multiply": 2, "divide": 2, "remainder": 2, "fma": 3, "sqrt": 1, "convert": 1}
+ROUNDED_PAIRS = [name for name, operands in FINITE.items() if operands == 2]
+POSITIVE, NEGATIVE, ZERO, MINUS_ZERO, INFINITE, MINUS_INFINITE, QUIET, SIGNALING, FIRST_NAN = range(9)
+
+
+# -- operands ----------------------------------------------------------------------------------------------------------
+@lru_cache(maxsize=256)
+def facts(fmt, flush_inputs: bool = False, each_nan: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """(value in binary64 or 0, class) of each code. each_nan: every NaN is a class of its own."""
+    values, classes = np.zeros(1 << fmt.bits), np.zeros(1 << fmt.bits, np.int64)
+    for code in range(1 << fmt.bits):
+        x = ref.decode(code, fmt)
+        if x.kind == "nan":
+            classes[code] = FIRST_NAN + code if each_nan else SIGNALING if x.signaling else QUIET
+        elif x.kind == "inf":
+            classes[code] = MINUS_INFINITE if x.sign else INFINITE
+        else:
+            value = float(x.fraction)
+            assert Fraction(value) == x.fraction, (code, fmt)
+            if flush_inputs and fmt.kind == "float" and fmt.lowest_binade == "subnormal":
+                value = 0.0 if abs(value) < fmt.smallest_normal else value
+            if value:
+                values[code], classes[code] = value, NEGATIVE if value < 0 else POSITIVE
+            else:
+                classes[code] = MINUS_ZERO if x.sign and (fmt.kind == "fixed" or fmt.negative_zero) else ZERO
+                if fmt.kind == "fixed":
+                    classes[code] = ZERO
+    return values, classes
+
+
+def _two_sum(a, b):
+    h = a + b
+    t = h - a
+    return h, (a - (h - t)) + (b - t)
+
+
+def _remainder(a, b):
+    """IEEE's remainder, by exact steps: fmod is exact, and fmod by 2 |b| tells whether the quotient is odd."""
+    x, y = np.abs(a), np.abs(b)
+    rest, odd = np.fmod(x, y), np.fmod(x, 2 * y) >= y
+    other = rest - y  # taken where rest >= y / 2: exact
+    rest = np.where((2 * rest > y) | ((2 * rest == y) & odd), other, rest)
+    return np.where(a < 0, -rest, rest)
+
+
+def exact(operation: str, x: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """(h, d): the exact result rounded to binary64, and the sign of what it lacks where h is a short number."""
+    with np.errstate(all="ignore"):
+        if operation in ("add", "subtract"):
+            return _two_sum(x[0], -x[1] if operation == "subtract" else x[1])
+        if operation == "fma":
+            return _two_sum(x[0] * x[1], x[2])
+        if operation == "divide":
+            h = x[0] / x[1]
+            return h, (x[0] - h * x[1]) * np.sign(x[1])
+        if operation == "sqrt":
+            h = np.sqrt(np.abs(x[0]))
+            return h, np.abs(x[0]) - h * h
+        if operation == "remainder":
+            return _remainder(x[0], x[1]), np.zeros_like(x[0])
+        return (x[0] * x[1] if operation == "multiply" else x[0]), np.zeros_like(x[0])
+
+
+class Tuples:
+    """Operand tuples of one operation, with the exact result of each.
+
+    operation : a key of `FINITE`; codes : one array per operand; formats : one per operand.
+    """
+
+    def __init__(self, operation: str, codes: tuple[np.ndarray, ...], formats: tuple, *, flush_inputs=False) -> None:
+        assert len(codes) == len(formats) == FINITE[operation]
+        self.operation, self.codes, self.formats, self.flush_inputs = operation, codes, formats, flush_inputs
+        every = [facts(fmt, flush_inputs) for fmt in formats]
+        x = [values[c] for (values, _), c in zip(every, codes, strict=True)]
+        classes = [kinds[c] for (_, kinds), c in zip(every, codes, strict=True)]
+        self.h, self.d = exact(operation, x)
+        plain = np.all([k <= MINUS_ZERO for k in classes], axis=0)
+        if operation in ("divide", "remainder"):
+            plain &= classes[1] <= NEGATIVE
+            if operation == "remainder":  # an infinite divisor leaves the dividend
+                leaves = (classes[0] <= NEGATIVE) & ((classes[1] == INFINITE) | (classes[1] == MINUS_INFINITE))
+                self.h, plain = np.where(leaves, x[0], self.h), plain | leaves
+        if operation == "sqrt":
+            plain &= classes[0] != NEGATIVE
+        self.special = np.flatnonzero(~plain | (self.h == 0))
+        self.plain = np.flatnonzero(plain & (self.h != 0))
+        self.h, self.d = self.h[self.plain], self.d[self.plain]
+        self._places: dict = {}
+        self._asked: dict = {}
+
+    def _representatives(self, each_nan: bool):
+        """(a tuple of codes for each combination of classes among the special ones, which of them each one is)"""
+        if each_nan not in self._asked:
+            key = np.zeros(len(self.special), np.int64)
+            size = 1
+            for codes, fmt in zip(self.codes, self.formats, strict=True):
+                classes = facts(fmt, self.flush_inputs, each_nan)[1]
+                key = key * (int(classes.max()) + 1) + classes[codes[self.special]]
+                size *= int(classes.max()) + 1
+            assert size < 2**62
+            _, first, which = np.unique(key, return_index=True, return_inverse=True)
+            tuples = list(zip(*(c[self.special[first]].tolist() for c in self.codes), strict=True))
+            self._asked[each_nan] = tuples, which
+        return self._asked[each_nan]
+
+    def expected(self, out_fmt, **environment) -> tuple[np.ndarray, np.ndarray]:
+        """(codes, flags) of every tuple."""
+        codes = np.zeros(len(self.codes[0]), np.uint64)
+        flags = np.zeros(len(codes), np.uint8)
+        function = getattr(ref, self.operation)
+        options = dict(environment, flush_inputs=True) if self.flush_inputs else environment
+        where = {"out_fmt": out_fmt} if self.operation != "convert" else {"to_fmt": out_fmt}
+        fmt = self.formats if self.operation != "convert" else self.formats[0]
+        each_nan = environment.get("nan", "canonical") != "canonical"
+        tuples, which = self._representatives(each_nan)
+        answers = [function(*operands, fmt, **where, **options) for operands in tuples]
+        if answers:
+            codes[self.special] = np.array([code for code, _ in answers], np.uint64)[which]
+            flags[self.special] = np.array([int(f) for _, f in answers], np.uint8)[which]
+        if len(self.plain):
+            stochastic = environment.get("rounding", "").startswith("stochastic")
+            r = environment["stochastic_bits"] if stochastic else 0
+            ladder = ladder_of(out_fmt, r)
+            key = out_fmt, r
+            if key not in self._places:
+                self._places = {key: ladder.places(self.h, self.d)}
+            places, distinct = self._places[key]
+            codes[self.plain], flags[self.plain] = ladder.rounded(places, distinct, environment)
+        return codes, flags
+
+    def check(self, out_fmt, *, with_table=False, **environment) -> None:
+        """Compare the library's codes and flags with the reference's; with_table: also the codes it gives without."""
+        function = getattr(sn, self.operation)
+        want, want_flags = self.expected(out_fmt, **environment)
+        options = dict(environment, invalid=0) if not out_fmt.has_nan else dict(environment)
+        if self.flush_inputs:
+            options["flush_inputs"] = True
+        where = {"out_fmt": out_fmt} if self.operation != "convert" else {"to_fmt": out_fmt}
+        fmt = self.formats if self.operation != "convert" else self.formats[0]
+        got, flags = function(*self.codes, fmt, return_flags=True, **where, **options)
+        bad = (got != want) | (flags != want_flags)
+        if with_table and not bad.any():
+            got = function(*self.codes, fmt, **where, **options)
+            bad = got != want
+        if bad.any():
+            i = int(np.flatnonzero(bad)[0])
+            operands = ", ".join(show(c[i], f) for c, f in zip(self.codes, self.formats, strict=True))
+            raise AssertionError(
+                f"{self.operation}({operands}) {'x'.join(map(str, self.formats))} -> {out_fmt}, {options}: "
+                f"got {show(got[i], out_fmt)} {Flags(int(flags[i]))!r}, want {show(want[i], out_fmt)} "
+                f"{Flags(int(want_flags[i]))!r}; {np.count_nonzero(bad)} of {bad.size} differ"
+            )
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+class Ladder:
+    """The points of a format between which every rounding is constant, r random bits at most."""
+
+    def __init__(self, fmt, r: int) -> None:
+        self.fmt = fmt
+        part = 2.0 ** -(r + 1)
+        steps = np.arange(2 ** (r + 1)) * part
+        if fmt.kind == "fixed":
+            self.period = 2.0**fmt.integer_bits
+            grid = np.arange(4 * 2**fmt.bits + 1) * 2.0**-fmt.fraction_bits
+        else:
+            finite = {abs(ref.decode(c, fmt).fraction) for c in range(fmt.max_code + 1)}
+            grid = np.array(sorted(float(x) for x in finite | {Fraction(0)}))
+            quantum = 2.0 ** (np.frexp(grid[-1])[1] - 1 - fmt.mantissa_bits)
+            beyond = grid[-1] + quantum * np.arange(1, 4)
+            normal, below = float(fmt.smallest_normal), 2.0 ** (fmt.emin - 1 - fmt.mantissa_bits)
+            grid = np.unique(np.concatenate([grid, beyond]))
+        gaps = np.diff(grid)
+        points = [(grid[:-1, None] + gaps[:, None] * steps).ravel(), grid[-1:]]
+        if fmt.kind == "float":  # the grid as it would go on below the normals
+            points.append(normal - below * part * np.arange(1, 2 * 2 ** (r + 1) + 1))
+        points = np.unique(np.concatenate(points))
+        points = points[points >= 0]
+        self.points = np.unique(np.concatenate([points, -points]))
+        self._tables: dict = {}
+
+    def places(self, h, d):
+        """(the place of each exact result, the distinct places): 2 i + 1 on point i, 2 i below it, 2 i + 2 above it."""
+        if self.fmt.kind == "fixed":  # farther out: brought nearer by whole periods, which changes no code and no flag
+            far = np.abs(h) >= 3 * self.period
+            near, error = _two_sum(np.fmod(h, self.period), np.copysign(2 * self.period, h))
+            h, d = np.where(far, near, h), np.where(far & (error != 0), error, d)
+        i = np.searchsorted(self.points, h)
+        on = self.points[np.minimum(i, len(self.points) - 1)] == h
+        places = 2 * i + np.where(on, 1 + np.sign(d).astype(np.int64), 0)
+        return places, np.unique(places)
+
+    def representative(self, place: int) -> Fraction:
+        i, on = divmod(place, 2)
+        if on:
+            return Fraction(self.points[i])
+        if i == 0 or i == len(self.points):
+            return 4 * Fraction(self.points[0 if i == 0 else -1])
+        return (Fraction(self.points[i - 1]) + Fraction(self.points[i])) / 2
+
+    def rounded(self, places, distinct, environment) -> tuple[np.ndarray, np.ndarray]:
+        """(codes, flags) of results in these places."""
+        key = tuple(sorted((k, v) for k, v in environment.items() if k not in ("nan", "flush_inputs")))
+        if key not in self._tables:
+            size = 2 * len(self.points) + 2
+            if len(self._tables) * size > 1 << 21:
+                self._tables.clear()
+            self._tables[key] = np.zeros(size, np.uint64), np.zeros(size, np.uint8), np.zeros(size, bool)
+        codes, flags, known = self._tables[key]
+        options = dict(key)
+        for place in distinct[~known[distinct]].tolist():
+            codes[place], flags[place] = ref.round_value(self.representative(place), 0, self.fmt, **options)
+        known[distinct] = True
+        return codes[places], flags[places]
+
+
+@lru_cache(maxsize=8)
+def ladder_of(fmt, r: int) -> Ladder:
+    return Ladder(fmt, r)
+
+
+@lru_cache(maxsize=16)
+def every_tuple(operation: str, fmt, flush_inputs: bool = False) -> Tuples:
+    """All pairs of codes of a format (all codes, all triples)."""
+    operands = FINITE[operation]
+    columns = np.indices((1 << fmt.bits,) * operands).reshape(operands, -1).astype(fmt.storage_dtype)
+    return Tuples(operation, tuple(columns), (fmt,) * operands, flush_inputs=flush_inputs)
