@@ -3,13 +3,13 @@
 Rounding is constant between certain points: the grid, what lies k / 2**(r + 1) of a gap beyond it, and where a result
 stops being tiny. So the exact result of a tuple is first told by its place among those points; this does not depend on
 mode, rule or tininess. Then the reference rounds one representative of each place that occurs. Tuples with a zero, an
-infinity or a NaN, or whose exact result is zero, go by the classes of their operands, one question for each combination.
+infinity or a NaN, or whose exact result is zero, go by the classes of their operands, one question a combination.
 
 Exact places in binary64. Operands have few bits, so products are exact and stay far from the ends of the range. Of a
-sum, a quotient or a root the correctly rounded binary64 h and the sign d of its error are enough: rounding is monotonic,
-and all points are binary64 numbers, so that h < p means below p, h > p above p, and h = p leaves it to d. d comes from
-TwoSum for sums; for quotients and roots from a - h * b and a - h * h, which are exact where h is a point, since points
-have few bits, and unimportant elsewhere.
+sum, a quotient or a root the correctly rounded binary64 h and the sign d of its error are enough: rounding is
+monotonic, and all points are binary64 numbers, so that h < p means below p, h > p above p, and h = p leaves it to d.
+d comes from TwoSum for sums; for quotients and roots from a - h * b and a - h * h, which are exact where h is a point,
+since points have few bits, and unimportant elsewhere.
 """
 
 from __future__ import annotations
