@@ -158,7 +158,7 @@ class Tuples:
         """Compare the library's codes and flags with the reference's; with_table: also the codes it gives without."""
         function = getattr(sn, self.operation)
         want, want_flags = self.expected(out_fmt, **environment)
-        options = dict(environment, invalid=0) if not out_fmt.has_nan else dict(environment)
+        options = dict(environment) if out_fmt.has_nan else {"invalid": 0} | environment
         if self.flush_inputs:
             options["flush_inputs"] = True
         where = {"out_fmt": out_fmt} if self.operation != "convert" else {"to_fmt": out_fmt}
