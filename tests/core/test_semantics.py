@@ -189,7 +189,7 @@ def test_lowest_binade_zero_rounds_among_its_values():
 
 
 def test_even_is_the_code_s_lowest_bit():
-    """A tie in e8m0, whose values are all powers of two, goes to the even code: 3.0 lies between 2 (128) and 4 (129)."""
+    """A tie in e8m0, whose values are powers of two, goes to the even code: 3.0 lies between 2 (128) and 4 (129)."""
     assert sn.encode([3.0, 6.0, 1.5], "e8m0fnu").tolist() == [128, 130, 128]
     assert (
         sn.encode([2.5, 5.0], FloatFormat(4, 0, specials="none")).tolist()
@@ -259,7 +259,7 @@ def test_values_beyond_binary64():
 
 
 def test_fixed_point_flags():
-    """Out of range OVERFLOW, a lost fraction INEXACT; x / 0 DIVIDE_BY_ZERO and an invalid result; inf and NaN invalid."""
+    """Out of range OVERFLOW, a lost fraction INEXACT; x / 0 DIVIDE_BY_ZERO and invalid; inf and NaN invalid."""
     fmt = format_of("q4.4")
     add = sn.add([0x70, 0x10], [0x70, 0x10], fmt, return_flags=True)
     assert [a.tolist() for a in add] == [[0x7F, 0x20], [OVERFLOW, NONE]]
