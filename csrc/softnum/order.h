@@ -145,7 +145,7 @@ SN_FN sn_u64 sn_set_sign(const sn_format *f, sn_u64 code, sn_i32 set, const sn_e
         return (code & f->magnitude_mask) | (set ? f->sign_mask : 0);
     }
     if (!f->is_signed && set && x.kind != SN_ZERO) return f->p3109 ? 0 : sn_invalid_result(f, env, flags);
-    if (f->is_signed && !f->negative_zero && x.kind == SN_ZERO) return 0;
+    if (!f->negative_zero && x.kind == SN_ZERO) return 0;
     return sn_with_sign(f, code & f->magnitude_mask, set);
 }
 

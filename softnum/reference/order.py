@@ -331,7 +331,9 @@ def _with_sign_of(negative: int, code: int, x: Value, fmt: Format, env: Environm
     if isinstance(fmt, FixedFormat):
         return deliver(Value("finite", negative, x.numerator, x.denominator), fmt, env)
     if not fmt.signed:
-        if not negative or x.kind == "nan" or is_zero(x):
+        if is_zero(x):
+            return 0, FLAGS[0]
+        if not negative or x.kind == "nan":
             return code, FLAGS[0]
         if fmt.p3109:
             return 0, FLAGS[0]
