@@ -1,6 +1,6 @@
-"""What softnum's speed is, as ratios to a baseline measured in the same run: ``python -m benchmarks``.
+"""What softnum's speed is, with its limits and its peers, measured in one run: ``python -m benchmarks``.
 
-Times of a busy or slow machine mean little, so each line is a ratio: to copying the array, or to NumPy's sgemm on as
+Times of a busy or slow machine mean little, so most lines are ratios: to copying the array, or to NumPy's sgemm on as
 many threads. OPENBLAS_NUM_THREADS=1 is set before NumPy is imported, so that sgemm runs on one.
 """
 
@@ -14,69 +14,15 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 import argparse
 import platform
 import subprocess
-import time
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 import softnum as sn
+from benchmarks import arithmetic, gemm, values
+from benchmarks.measure import Row
 from softnum import _core
-
-
-def best(work, repeats: int = 7) -> float:
-    """Seconds of the fastest of several runs, after one to warm up."""
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def quantize_rows(n: int):
-    """Quantising float32 to e5m2 against copying the array."""
-    rng = np.random.Generator(np.random.Philox(1))
-    normal = rng.standard_normal(n, dtype=np.float32)
-    data = {"normal": normal, "subnormal in e5m2": (normal * np.float32(2.0**-15)).astype(np.float32)}
-    out = np.empty_like(normal)
-    for kind, x in data.items():
-        copy = best(lambda: np.copyto(out, x))  # noqa: B023
-        for mode, options in (("nearest_even", {}), ("toward_zero", {}), ("stochastic", {"key": 1})):
-            mine = best(lambda: sn.quantize(x, "e5m2", rounding=mode, out=out, **options))  # noqa: B023
-            yield f"quantize {n:.0e} float32 to e5m2, {mode}, {kind}", mine / n * 1e9, "ns", mine / copy, "copies"
-
-
-GEMMS = {
-    "product e5m2, accumulate e6m9": sn.MadUnit("e6m9", operand="e5m2", product="e5m2"),
-    "exact product, accumulate e6m9": sn.MadUnit("e6m9", operand="e5m2"),
-    "exact product, e6m9, chunk 64": sn.MadUnit("e6m9", operand="e5m2", chunk=64),
-    "exact product, accumulate e6m3": sn.MadUnit("e6m3", operand="e5m2"),
-    "exact product, accumulate binary32": sn.MadUnit("binary32", operand="e5m2"),
-    "stochastic product and sum, e6m9, r = 12": sn.MadUnit(
-        "e6m9", operand="e5m2", product="e5m2", rounding="stochastic", stochastic_bits=12
-    ),
-    "q4.4, nearest": sn.MadUnit("q4.4", operand="q4.4"),
-    "definition: e5m2 to e6m9, rounding up": sn.MadUnit("e6m9", operand="e5m2", rounding="up"),
-}
-
-
-def gemm_rows(n: int):
-    """GEMM n^3 on one thread against sgemm."""
-    rng = np.random.Generator(np.random.Philox(2))
-    plain = [rng.standard_normal((n, n), dtype=np.float32) for _ in range(2)]
-    sgemm = best(lambda: plain[0] @ plain[1])
-    yield f"numpy sgemm {n}^3", n**3 / sgemm / 1e9, "GMAC/s", 1.0, "sgemms"
-    for name, unit in GEMMS.items():
-        a, b = (sn.quantize(x, unit.operand[0]) for x in plain)
-        key = 1 if unit.stochastic else None
-        slow = name.startswith("definition")
-        if slow:
-            a = a[:16]
-        mine = best(lambda: sn.matmul(a, b, unit, key=key, threads=1), 1 if slow else 3) * (n / len(a))  # noqa: B023
-        yield f"GEMM {n}^3, {name}", n**3 / mine / 1e9, "GMAC/s", mine / sgemm, "sgemms"
 
 
 def commit() -> str:
@@ -91,18 +37,38 @@ def commit() -> str:
     return run.stdout.strip()
 
 
+def verdict(row: Row) -> tuple[str, str]:
+    """(the limit, whether it is met); a negative limit is one from below."""
+    if row.limit is None or row.ratio is None:
+        return "", ""
+    if row.limit < 0:
+        return f">= {-row.limit:g}", "yes" if row.ratio >= -row.limit else "NO"
+    return f"<= {row.limit:g}", "yes" if row.ratio <= row.limit else "NO"
+
+
+SECTIONS = {
+    "values": lambda options: values.rows(options.elements),
+    "threads": lambda options: values.thread_rows(),
+    "arithmetic": lambda options: arithmetic.rows(),
+    "gemm": lambda options: gemm.rows(options.gemm),
+}
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
-    parser.add_argument("--elements", type=int, default=10**7, help="array length of the quantize rows")
+    parser.add_argument("--elements", type=int, default=10**7, help="array length of the values' rows")
     parser.add_argument("--gemm", type=int, default=512, help="side of the square GEMMs")
+    parser.add_argument("--only", choices=SECTIONS, action="append", help="sections to run (default: all)")
     options = parser.parse_args()
-    table = Table(title=f"softnum {sn.__version__} ({commit()}), {_core.current_isa()}, {platform.machine()}, 1 thread")
-    for column in ("work", "speed", "", "time in", ""):
-        table.add_column(column, justify="left" if column == "work" else "right")
-    for rows in (quantize_rows(options.elements), gemm_rows(options.gemm)):
-        for name, speed, speed_unit, ratio, ratio_unit in rows:
-            table.add_row(name, f"{speed:.3g}", speed_unit, f"{ratio:.3g}", ratio_unit)
+    title = f"softnum {sn.__version__} ({commit()}), {_core.current_isa()}, {platform.machine()}; 1 thread unless said"
+    table = Table(title=f"{title}; a float32 copy takes {values.peak():.2f} ns an element")
+    for column in ("work", "speed", "", "measured", "in", "limit", "met"):
+        table.add_column(column, justify="right" if column in ("speed", "measured", "limit") else "left")
+    for name in options.only or SECTIONS:
+        for row in SECTIONS[name](options):
+            ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
+            table.add_row(row.name, f"{row.speed:.3g}", row.speed_unit, ratio, row.ratio_unit, *verdict(row))
         table.add_section()
     Console(width=120).print(table)
 

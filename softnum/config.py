@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from softnum import _core
+from softnum.threads import default_threads
 
 __all__ = ["get_include", "show_config"]
 
@@ -30,7 +31,7 @@ def get_include() -> str:
 
 
 def show_config() -> None:
-    """Print the version, the instruction set in use and those available (choose one with SOFTNUM_CPU).
+    """Print the version, the instruction set in use and those available (choose one with SOFTNUM_CPU), and the threads.
 
     >>> import softnum
     >>> softnum.show_config()  # doctest: +ELLIPSIS
@@ -42,4 +43,5 @@ def show_config() -> None:
     print(f"softnum {__version__}, Python {platform.python_version()}, NumPy {np.__version__}")
     print(f"instruction set: {_core.current_isa()} ({'SOFTNUM_CPU' if forced else 'best of this CPU'})")
     print(f"available: {', '.join(_core.available_isas())}")
+    print(f"threads: {default_threads()} at most (SOFTNUM_THREADS, or the CPUs that this process may use)")
     print(f"headers: {get_include()}")

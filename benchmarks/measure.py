@@ -1,0 +1,40 @@
+"""Times of a work and of its baseline, taken in turn, so that a busy moment of the machine meets both."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+__all__ = ["Row", "against", "best"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: `ratio` and `limit` in `ratio_unit`; no limit where the line is a peer or a baseline."""
+
+    name: str
+    speed: float
+    speed_unit: str
+    ratio: float | None = None
+    ratio_unit: str = ""
+    limit: float | None = None
+
+
+def _seconds(work) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def best(work, repeats: int = 7) -> float:
+    """Seconds of the fastest of several runs, after one to warm up."""
+    work()
+    return min(_seconds(work) for _ in range(repeats))
+
+
+def against(work, baseline, repeats: int = 15) -> tuple[float, float]:
+    """Seconds of the fastest runs of a work and of its baseline."""
+    work()
+    baseline()
+    pairs = [(_seconds(work), _seconds(baseline)) for _ in range(repeats)]
+    return min(w for w, _ in pairs), min(b for _, b in pairs)
