@@ -89,12 +89,13 @@ def _operands(name, operands, fmt):
     return codes, formats, any(arrays)
 
 
-def _check_root_bits(fmt, out_fmt):
-    """The core keeps 126 bits of a root: to wrap it, all down to the result's last place must be among them."""
-    if fmt.kind == "float" and out_fmt.kind == "fixed" and fmt.emax // 2 + out_fmt.fraction_bits > 123:
+def _check_root_bits(fmt, out_fmt, deciding):
+    """The core keeps 126 bits of a root: to wrap it, all down to those that decide its rounding must be among them."""
+    whole = fmt.emax // 2 + 1 if fmt.kind == "float" else (fmt.integer_bits - fmt.signed + 1) // 2
+    if out_fmt.kind == "fixed" and whole + out_fmt.fraction_bits + deciding > 126:
         raise ValueError(
-            f"sqrt: roots of {fmt} have up to {fmt.emax // 2 + 1 + out_fmt.fraction_bits} bits in {out_fmt}, more than "
-            "the 124 that can be wrapped exactly; saturate, or go through a narrower format"
+            f"sqrt: roots of {fmt} have up to {whole + out_fmt.fraction_bits} bits in {out_fmt}, more than the "
+            f"{126 - deciding} that can be wrapped exactly; saturate, or go through a narrower format"
         )
 
 
@@ -116,7 +117,8 @@ def apply(
         out_fmt = formats[0]
     out_fmt = format(out_fmt)
     if name == "sqrt" and overflow == "wrap":
-        _check_root_bits(formats[0], out_fmt)
+        stochastic = rounding_name(rounding).startswith("stochastic")
+        _check_root_bits(formats[0], out_fmt, stochastic_bits + 1 if stochastic else 2)
     if isinstance(out_fmt, CustomFormat):
         raise ValueError(f"{name}: the result cannot be of the value table {out_fmt}; decode and quantize instead")
     codes, formats = [*codes, *(c for c, _ in extra)], (*formats, *(f for _, f in extra))
