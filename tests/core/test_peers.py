@@ -1,4 +1,15 @@
-"""Defects found in other packages: each is a test here, so that softnum does not share one."""
+"""Defects found in other packages: each is a test here, so that softnum does not share one.
+
+Not testable as a result, or not yet there:
+- Berkeley SoftFloat "fixed formats only", gfloat "no arithmetic", ApproxTrain "only the multiplier", MMA-Sim "nothing
+  trains with it": something that is missing there; that it is here, other tests show.
+- gfloat "50-75 ns per element", MMA-Sim "one value at a time": speed, which the benchmarks measure.
+- QPyTorch "GEMM in plain fp32", microxcaling "accumulation undefined", mptorch "CPU and GPU sum in different orders":
+  the matmul tests compare each unit with its definition, and the kernels' tests compare the GPU with the CPU.
+- QPyTorch "compiles at import": the package's own build test imports the wheel where there is no compiler.
+- microxcaling "scale never encoded": block formats are not there yet.
+- ml_dtypes ".npy loses the type": `test_array_files.py` saves and loads Arrays with their formats.
+"""
 
 from fractions import Fraction
 
@@ -203,3 +214,25 @@ def test_softfloat_has_no_global_rounding_mode_here():
     """Berkeley SoftFloat: the rounding mode is global. Here one call's mode does not reach the next."""
     sn.quantize(1.1, "e5m2", rounding="up")
     assert sn.quantize(1.1, "e5m2") == 1.0 and int(sn.add(0x3C, 0x20, "e5m2")) == 0x3C
+
+
+def test_apytypes_fma_and_sqrt_are_there():
+    """apytypes (#98): no fma, no sqrt."""
+    assert int(sn.sqrt(sn.encode(2.25, "q4.4"), "q4.4")) == 0x18
+    assert int(sn.fma(0x18, 0x18, 0x04, "q4.4")) == 0x28  # 1.5 * 1.5 + 0.25
+
+
+def test_universal_posits_apart_every_mode_of_a_half_fma():
+    """universal: half fma rounds twice. Here in every directed mode too, by the exact value."""
+    a, b, c = (int(sn.encode(v, "binary16")) for v in (1 + 2.0**-10, 1 + 2.0**-10, 2.0**-24))
+    exact = sum((Fraction((1 + 2.0**-10) ** 2), Fraction(2.0**-24)))
+    for mode in ("nearest_even", "up", "down", "toward_zero", "away_from_zero", "to_odd"):
+        assert int(sn.fma(a, b, c, "binary16", rounding=mode)) == ref.encode(exact, "binary16", rounding=mode)[0]
+
+
+def test_ml_dtypes_signs_of_zero_and_saturation_switch():
+    """ml_dtypes (#147, #260, #400): there is no switch for saturation."""
+    x = np.float32([1e6, -1e6, np.inf, np.nan])
+    assert sn.encode(x, "e4m3fn", overflow="saturate").tolist() == [0x7E, 0xFE, 0x7E, 0x7F]
+    assert sn.encode(x, "e4m3fn").tolist() == [0x7F, 0x7F, 0x7F, 0x7F]
+    assert sn.encode(x, "e5m2", overflow="saturate_finite").tolist() == [0x7B, 0xFB, 0x7C, 0x7E]

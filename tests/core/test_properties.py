@@ -130,3 +130,97 @@ def test_more_random_bits_never_round_lower(fmt, x, r, word, other):
     options = {"rounding": "stochastic", "stochastic_bits": r, "overflow": "saturate"}
     a, b = (abs(sn.quantize(x, fmt, random_bits=w, **options)) for w in (low, high))
     assert a <= b
+
+
+finite = st.one_of(
+    st.builds(lambda e, m: FloatFormat(e, m), st.integers(3, 8), st.integers(1, 20)),
+    st.builds(lambda e, m: FloatFormat(e, m, specials="fn"), st.integers(3, 8), st.integers(1, 20)),
+)
+
+
+@given(finite, integers, integers, integers, modes, st.sampled_from(["add", "subtract", "multiply", "divide"]))
+def test_every_operation_is_monotonic(fmt, a, b, c, mode, name):
+    """In its first operand, the second being positive; saturating, so that nothing is NaN."""
+    assume(all(ref.decode(int(x), fmt).kind == "finite" for x in codes_of(fmt, a, b, c)))
+    a, b, c = codes_of(fmt, a, b, c)
+    c = sn.absolute(c, fmt)
+    assume(ref.to_fraction(int(c), fmt) != 0)
+    if ref.to_fraction(int(a), fmt) > ref.to_fraction(int(b), fmt):
+        a, b = b, a
+    low, high = (getattr(sn, name)(x, c, fmt, rounding=mode, overflow="saturate") for x in (a, b))
+    assert ref.to_fraction(int(low), fmt) <= ref.to_fraction(int(high), fmt)
+
+
+@given(finite, integers, integers, modes, st.sampled_from(["add", "multiply", "divide", "subtract"]))
+def test_negation_mirrors_the_modes(fmt, a, b, mode, name):
+    """op(-a, -b) or op(-a, b) in the mirrored mode is -op(a, b), flags alike."""
+    a, b = codes_of(fmt, a, b)
+    assume(all(ref.decode(int(x), fmt).kind == "finite" for x in (a, b)))
+    minus_b = sn.negate(b, fmt) if name in ("add", "subtract") else b
+    got, flags = getattr(sn, name)(sn.negate(a, fmt), minus_b, fmt, rounding=MIRROR.get(mode, mode), return_flags=True)
+    want, others = getattr(sn, name)(a, b, fmt, rounding=mode, return_flags=True)
+    assert flags == others
+    x, y = ref.decode(int(got), fmt), ref.decode(int(want), fmt)
+    assert (x.kind, x.numerator * y.denominator) == (y.kind, y.numerator * x.denominator)
+    if x.kind != "nan" and (x.numerator or x.kind == "inf"):  # the sign of an exact zero sum goes by the mode
+        assert x.sign != y.sign
+
+
+@given(finite, integers, integers, st.sampled_from(["add", "multiply", "divide", "subtract"]))
+def test_up_and_down_bracket_the_exact_result(fmt, a, b, name):
+    a, b = codes_of(fmt, a, b)
+    x, y = ref.decode(int(a), fmt), ref.decode(int(b), fmt)
+    assume(x.kind == y.kind == "finite" and (name != "divide" or y.numerator))
+    p, q = x.fraction, y.fraction
+    exact = p + q if name == "add" else p - q if name == "subtract" else p * q if name == "multiply" else p / q
+    down, up = (getattr(sn, name)(a, b, fmt, rounding=m, overflow="saturate") for m in ("down", "up"))
+    low, high = ref.to_fraction(int(down), fmt), ref.to_fraction(int(up), fmt)
+    assume(abs(exact) <= fmt.max)
+    assert low <= exact <= high
+    assert (
+        low == high or int(sn.next_up(down, fmt)) == int(up) or ref.to_fraction(int(sn.next_up(down, fmt)), fmt) == high
+    )
+
+
+@given(finite, integers, modes)
+def test_widening_and_back_is_the_same_code(fmt, a, mode):
+    (a,) = codes_of(fmt, a)
+    assume(ref.decode(int(a), fmt).kind == "finite")
+    wide = FloatFormat(fmt.exponent_bits + 2, fmt.mantissa_bits + 3)
+    there, flags = sn.convert(a, fmt, wide, rounding=mode, return_flags=True)
+    assert flags == 0 and sn.convert(there, wide, fmt, rounding=mode) == a
+
+
+@given(finite, integers)
+def test_the_root_of_a_square(fmt, a):
+    """sqrt(x * x) is the magnitude of x, as long as the square neither overflows nor is tiny."""
+    (a,) = codes_of(fmt, a)
+    x = ref.decode(int(a), fmt)
+    assume(x.kind == "finite" and x.numerator)
+    assume(fmt.smallest_normal <= x.fraction**2 <= fmt.max)
+    assert sn.sqrt(sn.multiply(a, a, fmt), fmt) == sn.absolute(a, fmt)
+
+
+@given(finite, integers, integers, modes)
+def test_fma_with_zero_is_a_multiplication(fmt, a, b, mode):
+    """With the zero of the product's sign, so that an exact zero keeps it."""
+    a, b = codes_of(fmt, a, b)
+    x, y = ref.decode(int(a), fmt), ref.decode(int(b), fmt)
+    assume(x.kind == y.kind == "finite")
+    zero = sn.copysign(codes_of(fmt, 0)[0], sn.multiply(a, b, fmt), fmt)
+    got = sn.fma(a, b, zero, fmt, rounding=mode, return_flags=True)
+    want = sn.multiply(a, b, fmt, rounding=mode, return_flags=True)
+    assert got[0] == want[0] and got[1] == want[1]
+
+
+@given(finite, integers, integers, st.integers(-3, 3), modes)
+def test_operations_scale_with_powers_of_two(fmt, a, b, n, mode):
+    """a * 2**n times b is (a * b) * 2**n while all stay normal."""
+    a, b = codes_of(fmt, a, b)
+    x, y = ref.decode(int(a), fmt), ref.decode(int(b), fmt)
+    assume(x.kind == y.kind == "finite")
+    normal, top = Fraction(fmt.smallest_normal) * 2, Fraction(fmt.max) / 2
+    scaled = x.fraction * Fraction(2) ** n
+    assume(all(normal <= abs(v) <= top for v in (x.fraction, scaled, x.fraction * y.fraction, scaled * y.fraction)))
+    left = sn.multiply(sn.scalb(a, n, fmt), b, fmt, rounding=mode)
+    assert left == sn.scalb(sn.multiply(a, b, fmt, rounding=mode), n, fmt)

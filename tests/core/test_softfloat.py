@@ -24,7 +24,15 @@ TYPES = {
     "binary32": (softfloatpy.Float32, "f32"),
     "binary64": (softfloatpy.Float64, "f64"),
 }
-OPERATIONS = {"add": "add", "subtract": "sub", "multiply": "mul", "fma": "mul_add"}
+OPERATIONS = {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "fma": "mul_add",
+    "divide": "div",
+    "remainder": "rem",
+    "sqrt": "sqrt",
+}
 
 
 @contextmanager
@@ -77,8 +85,9 @@ def cross(*tables):
 def test_edges_crossed(name, mode, tininess):
     fmt = format_of(name)
     edges = edge_codes(fmt)[:: 3 if tininess == "before" else 2]
-    for operation in ("add", "subtract", "multiply"):
+    for operation in ("add", "subtract", "multiply", "divide", "remainder"):
         compare(operation, cross(edges, edges), fmt, mode, tininess)
+    compare("sqrt", [edge_codes(fmt)], fmt, mode, tininess)
     few = edge_codes(fmt)[3::13]
     compare("fma", cross(few, few, few), fmt, mode, tininess)
 
@@ -93,6 +102,9 @@ def test_random(name, mode):
     close = a ^ (np.array([rng.randrange(4) | rng.randrange(2) << (fmt.bits - 1) for _ in a], np.uint64)).astype(
         a.dtype
     )
+    compare("sqrt", (a,), fmt, mode, tininess)
+    for operation in ("divide", "remainder"):
+        compare(operation, (a, b), fmt, mode, tininess)
     for operation in ("add", "subtract", "multiply"):
         compare(operation, (a, b), fmt, mode, tininess)
         compare(operation, (a, close), fmt, mode, tininess)  # cancellation
