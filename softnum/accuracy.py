@@ -104,6 +104,8 @@ def ulp_error(a, exact, fmt=None) -> np.ndarray:
     fmt = _format_of(a, fmt, "ulp_error")
     codes = a.codes if isinstance(a, Array) else check_codes(a, fmt)
     exact = decode(exact.codes, exact.format, object) if isinstance(exact, Array) else native(exact)
+    if exact.dtype.kind not in "fiuO" or exact.dtype.itemsize > 8:
+        raise TypeError(f"ulp_error: exact must be floats of up to 64 bits, integers or Fractions, got {exact.dtype}")
     if exact.dtype.kind == "f":
         try:
             values = decode(codes, fmt)
