@@ -138,6 +138,8 @@ int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits,
     if (env->nan != SN_NAN_CANONICAL || env->flush_results || !fits(f, carrier, &emin, &m)) return 0;
     if (fixed && env->overflow == SN_OVERFLOW_WRAP) return 0;
     if (env->rounding > SN_STOCHASTIC_FLOOR && env->stochastic_bits == carrier_bits) return 0;
+    if (!fixed && f->lowest == SN_LOWEST_ZERO && emin == carrier->emin)
+        return 0; /* the carrier's subnormals round too */
     if (!fixed && f->lowest == SN_LOWEST_NORMAL && (f->has_zero ? stochastic || emin < carrier->emin + 1 : !f->has_nan))
         return 0;
     r->mantissa_bits = m;

@@ -21,7 +21,7 @@ enum { SN_FAMILY_EVEN, SN_FAMILY_NEAREST, SN_FAMILY_DIRECTED, SN_FAMILY_STOCHAST
  * or to codes. Domain:
  *   - floats of at most 23 (52) fraction bits whose binades, the lowest one too, are normal in the carrier: signed or
  *     not, with or without zero, whatever the lowest binade holds. Where it is normal and there is a zero, not the
- *     stochastic modes; where there is no zero, formats with a NaN.
+ *     stochastic modes; where there is no zero, formats with a NaN; where it holds 0 alone, above the carrier's lowest.
  *   - fixed point that saturates, with integer and fraction bits together at most 23 (52).
  * Fixed point is treated as the subnormals of a float whose normal numbers begin at 2^integer bits: what lies there
  * saturates, however coarsely it is rounded first.

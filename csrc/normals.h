@@ -172,8 +172,9 @@ static inline int sn_normals_prepare(int op, const sn_format *operands, const sn
     if (sn_is_stochastic(env) && env->stochastic_bits + 4 > 63 - out->mantissa_bits) return 0;
     for (int i = 0; i < sn_operation_operands(op); i++) {
         const sn_format *f = &operands[i];
+        if (f->kind != SN_FLOAT || f->mantissa_bits > 60) return 0;
         const sn_u64 first = (sn_u64)1 << f->mantissa_bits;
-        if (f->kind != SN_FLOAT || f->mantissa_bits > 60 || f->max_code < first) return 0;
+        if (f->max_code < first) return 0;
         const sn_normal_operand o = {
             f->magnitude_mask,   f->sign_mask,          first,
             f->max_code - first, 63 - f->mantissa_bits, f->emin - (f->lowest != SN_LOWEST_NORMAL)};

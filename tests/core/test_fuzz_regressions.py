@@ -2,12 +2,14 @@
 
 import importlib.util
 import time
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import train
+from softnum import reference, train
 from softnum.tta.quantities import bandwidth, frequency
 from softnum.tta.records import read_record
 from softnum.tta.timings import read_timings
@@ -103,6 +105,18 @@ def test_designs_that_python_chokes_on(tmp_path, text, message):
     file.write_text(text)
     with pytest.raises(ValueError, match=message):
         train.load_design(file)
+
+
+@pytest.mark.parametrize("mode", ["away_from_zero", "up", "nearest_even", "toward_zero"])
+@pytest.mark.parametrize(("e", "m", "dtype"), [(8, 14, np.float32), (8, 1, np.float32), (11, 20, np.float64)])
+def test_the_carrier_s_subnormals_where_the_lowest_binade_holds_zero_alone(isa, e, m, dtype, mode):
+    # they were rounded as if the format had subnormals: 2**-148 away from zero to code 1
+    fmt = sn.FloatFormat(e, m, subnormals=False)
+    tiny = np.finfo(dtype).tiny
+    x = np.array([np.finfo(dtype).smallest_subnormal, tiny / 4, tiny / 2, tiny * 0.75, tiny, -tiny / 2] * 3, dtype)
+    want = [reference.encode(Fraction(float(v)), fmt, rounding=mode)[0] for v in x]
+    assert sn.encode(x, fmt, rounding=mode).tolist() == want
+    assert (sn.encode(sn.quantize(x, fmt, rounding=mode), fmt) == sn.encode(x, fmt, rounding=mode)).all()
 
 
 FIRST = '{"config": {"design": {"name": "d"}, "batch": 4}, "seed": 0, "versions": {}}\n'
