@@ -2,7 +2,7 @@
  * whatever the width, the strides, the handles and the table; and nothing beyond the arrays touched. */
 #include "fuzz.h"
 
-enum { LONGEST = 40, CONTEXTS = 3 };
+enum { LONGEST = 300, FRESH = 32, CONTEXTS = 3 };
 
 /* A ufunc's operand or result: count elements of size bytes, stride bytes apart, in a buffer of just that span. */
 typedef struct {
@@ -36,12 +36,13 @@ static int width_of(int bits) { return bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 
 void fuzz_loops(fuzz_input *in) {
     const int op = fuzz_choose(in, SN_OPERATION_COUNT), operands = sn_operation_operands(op);
     const int width = 1 << fuzz_choose(in, 4), with_flags = fuzz_choose(in, 2);
-    const size_t count = (size_t)fuzz_choose(in, LONGEST + 1);
+    const size_t count = (size_t)fuzz_choose(in, fuzz_choose(in, 4) ? 41 : LONGEST + 1);
     static sn_u32 lookup[65536];
     static sn_u8 lookup_flags[65536];
+    static sn_lanes lanes[CONTEXTS];
     fuzz_trial trials[CONTEXTS];
     sn_context *contexts[CONTEXTS];
-    int tabulated = width <= 4 && fuzz_choose(in, 16) == 15;
+    const int table_wanted = width < 8 && fuzz_choose(in, 16) == 15;
     for (int c = 0; c < CONTEXTS; c++) {
         fuzz_trial *t = &trials[c];
         memset(t, 0, sizeof *t);
@@ -53,12 +54,13 @@ void fuzz_loops(fuzz_input *in) {
         t->context.out = fuzz_choose(in, 2) ? t->context.operand[0] : fuzz_take_format(in, 8 * width);
         if (op == SN_OP_to_integer) t->context.out = fuzz_fixed(8 * width, 0, fuzz_choose(in, 2));
         t->context.env = fuzz_take_env(in, &t->context.out);
-        if (tabulated && sn_is_stochastic(&t->context.env)) t->context.env.rounding = SN_NEAREST_EVEN;
+        if (table_wanted && sn_is_stochastic(&t->context.env)) t->context.env.rounding = SN_NEAREST_EVEN;
         contexts[c] = &t->context;
-        if (fuzz_choose(in, 4)) sn_prepare_context(op, contexts[c]);
+        const int ways = fuzz_choose(in, 4);
+        if (ways & 1) sn_prepare_context(op, contexts[c]);
+        if (ways & 2 && sn_operation_lanes(op, contexts[c], &lanes[c])) t->context.lanes = &lanes[c];
     }
-    const size_t size = sn_table_size(op, contexts[0]);
-    tabulated &= size > 0 && size <= 65536;
+    const int tabulated = table_wanted && sn_table_size(op, contexts[0]);
     if (tabulated) {
         sn_fill_table(op, contexts[0], width, lookup, lookup_flags);
         trials[0].context.table = lookup;
@@ -90,9 +92,14 @@ void fuzz_loops(fuzz_input *in) {
     int strange = 0;
     fuzz_result want[LONGEST];
     for (size_t i = 0; i < count; i++) {
-        for (int k = 0; k < operands; k++)
-            if (i == 0 || steps[k]) put(at(&args[k], i), width, fuzz_take_code(in, &trials[0].context.operand[k]));
-        if (i == 0 || steps[operands]) put(at(&args[operands], i), 4, fuzz_take(in, 4));
+        if (i >= FRESH) { /* long arrays say what they said, in another order */
+            for (int k = 0; k <= operands; k++)
+                memmove(at(&args[k], i), at(&args[k], (i * 7 + (size_t)k * 5) % FRESH), (size_t)sizes[k]);
+        } else {
+            for (int k = 0; k < operands; k++)
+                if (i == 0 || steps[k]) put(at(&args[k], i), width, fuzz_take_code(in, &trials[0].context.operand[k]));
+            if (i == 0 || steps[operands]) put(at(&args[operands], i), 4, fuzz_take(in, 4));
+        }
         if (i == 0 || steps[operands + 1]) {
             const int handle = tabulated ? 0 : fuzz_choose(in, 64) % (CONTEXTS + (i % 8 == 7)); /* rarely a wrong one */
             put(at(&args[operands + 1], i), 8, handle == CONTEXTS ? fuzz_take(in, 8) | CONTEXTS : (sn_u64)handle);
@@ -108,14 +115,8 @@ void fuzz_loops(fuzz_input *in) {
         for (int k = 0; k < operands; k++)
             t.code[k] = get(at(&args[k], i), width);
         t.word = (sn_u32)get(at(&args[operands], i), 4);
-        t.context.table = NULL;
         want[i] = fuzz_evaluate(&t);
     }
-    /* vectors for the contexts that they cover, half of the time */
-    sn_lanes *lanes = fuzz_buffer(CONTEXTS, sizeof *lanes);
-    const int vectors = fuzz_choose(in, 2);
-    for (int k = 0; k < CONTEXTS && vectors; k++)
-        if (sn_operation_lanes(op, contexts[k], &lanes[k])) contexts[k]->lanes = &lanes[k];
     sn_context_table table = {contexts, CONTEXTS, 0, sn_kernels_for(fuzz_choose(in, sn_detect_isa() + 1))};
     sn_loop_data data = {&table, with_flags};
     const ptrdiff_t length = (ptrdiff_t)count;
@@ -131,7 +132,6 @@ void fuzz_loops(fuzz_input *in) {
     }
     for (int k = 0; k < n; k++)
         if (!(k == out && in_place)) free(args[k].buffer);
-    free(lanes);
 }
 
 static void check_convert_array(fuzz_input *in) {
@@ -161,19 +161,21 @@ static void check_convert_array(fuzz_input *in) {
 }
 
 static void check_words(fuzz_input *in) {
-    const sn_u64 seed = fuzz_take(in, 8), stream = fuzz_take(in, 8);
-    const sn_u64 start = fuzz_take(in, 8) >> fuzz_choose(in, 64) >> 8 << 8; /* of a whole block */
-    const size_t n = (size_t)fuzz_choose(in, LONGEST + 1);
-    sn_u32 *words = fuzz_buffer(n, sizeof *words);
+    const sn_u64 seed = fuzz_take(in, 8), stream = fuzz_take(in, 8), block = 4 * SN_WORD_BLOCKS;
     const sn_philox_words key = sn_philox_key(seed, stream, SN_DOMAIN_ELEMENTWISE);
-    const sn_random_source source = {NULL, {key.w[0], key.w[1]}, start};
-    sn_kernels_for(fuzz_choose(in, sn_detect_isa() + 1))->words(&source, words, n);
-    for (size_t i = 0; i < n && start + i >= start; i++) {
-        const sn_u64 block = (start + i) / 4;
-        const sn_philox_words w = sn_philox((sn_u32)block, (sn_u32)(block >> 32), 0, 0, key.w[0], key.w[1]);
-        FUZZ_EXPECT(NULL, words[i] == w.w[(start + i) % 4]);
+    const sn_random_source source = {
+        NULL, {key.w[0], key.w[1]}, (fuzz_take(in, 8) >> fuzz_choose(in, 64)) / block * block};
+    const size_t n = (size_t)fuzz_choose(in, 3 * (int)block);
+    for (int isa = 0; isa <= sn_detect_isa(); isa++) {
+        sn_u32 *words = fuzz_buffer(n, sizeof *words);
+        sn_kernels_for(isa)->words(&source, words, n);
+        for (size_t i = 0; i < n && source.first + i >= source.first; i++) {
+            const sn_u64 at = source.first + i, counter = at / 4;
+            const sn_philox_words w = sn_philox((sn_u32)counter, (sn_u32)(counter >> 32), 0, 0, key.w[0], key.w[1]);
+            FUZZ_EXPECT(NULL, words[i] == w.w[at % 4]);
+        }
+        free(words);
     }
-    free(words);
 }
 
 void fuzz_arrays(fuzz_input *in) {

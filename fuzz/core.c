@@ -164,6 +164,8 @@ static fuzz_result evaluate(const fuzz_trial *t, int short_way) {
     fuzz_result r = {0, 0};
     sn_context context = t->context, *contexts[] = {&context};
     context.short_way = SN_NO_SHORT_WAY;
+    context.table = NULL;
+    context.lanes = NULL;
     if (short_way) sn_prepare_context(t->op, &context);
     sn_context_table table = {contexts, 1, 0, NULL};
     sn_loop_data data = {&table, 1};
@@ -187,6 +189,16 @@ static fuzz_result evaluate(const fuzz_trial *t, int short_way) {
 fuzz_result fuzz_evaluate(const fuzz_trial *t) { return evaluate(t, 0); }
 
 fuzz_result fuzz_evaluate_short(const fuzz_trial *t) { return evaluate(t, 1); }
+
+int fuzz_evaluate_lanes(const fuzz_trial *t, int isa, sn_u64 *code) {
+    sn_lanes lanes;
+    if (!sn_operation_lanes(t->op, &t->context, &lanes)) return 0;
+    const void *const in[3] = {&t->code[0], &t->code[1], &t->code[2]};
+    const sn_u64 saved = sn_fp_enter();
+    sn_kernels_for(isa)->operate(&lanes, in, 8, code, 1, &t->word);
+    sn_fp_leave(saved);
+    return 1;
+}
 
 sn_u64 fuzz_mask(const sn_format *f) { return f->magnitude_mask | f->sign_mask; }
 

@@ -52,6 +52,9 @@ void *fuzz_buffer(size_t count, size_t size);
 fuzz_result fuzz_evaluate(const fuzz_trial *t);
 fuzz_result fuzz_evaluate_short(const fuzz_trial *t);
 
+/* The code by an instruction set's vectors; 0 where they have no domain. */
+int fuzz_evaluate_lanes(const fuzz_trial *t, int isa, sn_u64 *code);
+
 sn_u64 fuzz_mask(const sn_format *f); /* the bits of a code */
 int fuzz_is_nan(const sn_format *f, sn_u64 code);
 int fuzz_order(const sn_format *f, sn_u64 a, const sn_format *g, sn_u64 b); /* SN_LESS ... */
