@@ -114,19 +114,18 @@ static int fits(const sn_format *f, const sn_format *carrier, sn_i32 *emin, sn_i
 /* The family of a mode and the bit that decides. */
 static void set_mode(sn_rounding *r) {
     static const struct {
-        sn_i32 family, odd, negative, constant;
-    } modes[] = {
-        [SN_NEAREST_EVEN] = {SN_FAMILY_EVEN, 1, 0, 0},       [SN_NEAREST_AWAY] = {SN_FAMILY_NEAREST, 0, 0, 1},
-        [SN_NEAREST_ZERO] = {SN_FAMILY_NEAREST, 0, 0, 0},    [SN_NEAREST_UP] = {SN_FAMILY_NEAREST, 0, 1, 1},
-        [SN_NEAREST_DOWN] = {SN_FAMILY_NEAREST, 0, 1, 0},    [SN_TOWARD_ZERO] = {SN_FAMILY_DIRECTED, 0, 0, 0},
-        [SN_AWAY_FROM_ZERO] = {SN_FAMILY_DIRECTED, 0, 0, 1}, [SN_UP] = {SN_FAMILY_DIRECTED, 0, 1, 1},
-        [SN_DOWN] = {SN_FAMILY_DIRECTED, 0, 1, 0},           [SN_TO_ODD] = {SN_FAMILY_DIRECTED, 1, 0, 1},
-        [SN_STOCHASTIC] = {SN_FAMILY_STOCHASTIC, 0, 0, 0},   [SN_STOCHASTIC_FLOOR] = {SN_FAMILY_RANDOM, 0, 0, 0},
-        [SN_STOCHASTIC_FAST] = {SN_FAMILY_RANDOM, 0, 0, 0},  [SN_STOCHASTIC_EVEN] = {SN_FAMILY_RANDOM, 0, 0, 0},
-        [SN_STOCHASTIC_ODD] = {SN_FAMILY_RANDOM, 0, 0, 0},
+        sn_i32 family, negative, constant;
+    } modes[SN_ROUNDING_MODES] = {
+        [SN_NEAREST_EVEN] = {SN_FAMILY_EVEN, 0, 0},       [SN_NEAREST_AWAY] = {SN_FAMILY_NEAREST, 0, 1},
+        [SN_NEAREST_ZERO] = {SN_FAMILY_NEAREST, 0, 0},    [SN_NEAREST_UP] = {SN_FAMILY_NEAREST, 1, 1},
+        [SN_NEAREST_DOWN] = {SN_FAMILY_NEAREST, 1, 0},    [SN_TOWARD_ZERO] = {SN_FAMILY_DIRECTED, 0, 0},
+        [SN_AWAY_FROM_ZERO] = {SN_FAMILY_DIRECTED, 0, 1}, [SN_UP] = {SN_FAMILY_DIRECTED, 1, 1},
+        [SN_DOWN] = {SN_FAMILY_DIRECTED, 1, 0},           [SN_TO_ODD] = {SN_FAMILY_ODD, 0, 0},
+        [SN_STOCHASTIC] = {SN_FAMILY_STOCHASTIC, 0, 0},   [SN_STOCHASTIC_FLOOR] = {SN_FAMILY_RANDOM, 0, 0},
+        [SN_STOCHASTIC_FAST] = {SN_FAMILY_RANDOM, 0, 0},  [SN_STOCHASTIC_EVEN] = {SN_FAMILY_RANDOM, 0, 0},
+        [SN_STOCHASTIC_ODD] = {SN_FAMILY_RANDOM, 0, 0},
     };
     r->family = modes[r->rounding].family;
-    r->odd = modes[r->rounding].odd;
     r->negative = modes[r->rounding].negative;
     r->constant = modes[r->rounding].constant;
 }

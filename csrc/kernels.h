@@ -15,7 +15,7 @@ typedef struct {
 } sn_outcomes;
 
 /* How the lanes decide; each is a loop of its own. */
-enum { SN_FAMILY_EVEN, SN_FAMILY_NEAREST, SN_FAMILY_DIRECTED, SN_FAMILY_STOCHASTIC, SN_FAMILY_RANDOM };
+enum { SN_FAMILY_EVEN, SN_FAMILY_NEAREST, SN_FAMILY_DIRECTED, SN_FAMILY_ODD, SN_FAMILY_STOCHASTIC, SN_FAMILY_RANDOM };
 
 /* A format and an environment, prepared for rounding binary32 or binary64 patterns in integer arithmetic, to patterns
  * or to codes. Domain:
@@ -29,11 +29,11 @@ enum { SN_FAMILY_EVEN, SN_FAMILY_NEAREST, SN_FAMILY_DIRECTED, SN_FAMILY_STOCHAST
 typedef struct {
     sn_i32 mantissa_bits, biased_emin;
     sn_i32 rounding, stochastic_bits;
-    sn_i32 family;                  /* SN_FAMILY_* */
-    sn_i32 odd, negative, constant; /* 0 or 1: the bit that decides is (odd & lowest bit) ^ (negative & sign) ^
-                                       constant: up from a tie (nearest) or from anything inexact (directed) */
-    sn_i32 unusual;                 /* the lowest binade holds no subnormals */
-    sn_i32 no_nan, no_infinity;     /* a NaN, an infinity has no result: reported */
+    sn_i32 family;              /* SN_FAMILY_* */
+    sn_i32 negative, constant;  /* 0 or 1: (negative & sign) ^ constant decides, of a tie (nearest) or of anything
+                                   inexact (directed), whether it goes up */
+    sn_i32 unusual;             /* the lowest binade holds no subnormals */
+    sn_i32 no_nan, no_infinity; /* a NaN, an infinity has no result: reported */
     sn_i32 lowest, has_zero, fixed;
     sn_u64 quantum;              /* pattern of the smallest value above 0 */
     sn_u64 half_gap;             /* pattern of its half, where the lowest binade is normal */

@@ -118,18 +118,20 @@ SN_INLINE SN_L(rounded) SN_L(to_grid)(const sn_rounding *r, int family, int unus
         x.code = L_RIGHT(x.w, x.s) - (L_U)SN_L(carries)(r, family, x.w, x.s, x.sign, random);
     } else {
         x.s = (L_I)SN_MIN((sn_vi)x.s, (sn_vi)(zero + (L_u)(L_M + 2)));
-        L_U below_one = L_LEFT(zero + 1u, x.s) - 1u, odd = L_RIGHT(x.w, x.s) & 1u, bit = odd;
+        const int directed = family == SN_FAMILY_DIRECTED || family == SN_FAMILY_ODD;
+        L_U below_one = L_LEFT(zero + 1u, x.s) - 1u, odd = L_RIGHT(x.w, x.s) & 1u;
         if (normal) {
             x.gap = x.u < (L_u)r->quantum;
             odd &= ~(L_U)x.gap; /* 0 is even */
         }
-        if (family != SN_FAMILY_EVEN) bit = (odd & (L_u)r->odd) ^ (x.sign & (L_u)r->negative) ^ (L_u)r->constant;
-        L_U add = family == SN_FAMILY_DIRECTED ? below_one & (0u - bit) : (below_one + bit) >> 1;
+        L_U bit = family == SN_FAMILY_EVEN  ? odd
+                  : family == SN_FAMILY_ODD ? odd ^ 1u
+                                            : (x.sign & (L_u)r->negative) ^ (L_u)r->constant;
+        L_U add = directed ? below_one & (0u - bit) : (below_one + bit) >> 1;
         x.code = L_RIGHT(x.w + add, x.s);
         if (normal && r->has_zero) {
             L_I above = x.u > (L_u)r->half_gap, tie = x.u == (L_u)r->half_gap, up = -(L_I)bit;
-            up = family == SN_FAMILY_DIRECTED ? up & (x.u != 0)
-                                              : above | (tie & (family == SN_FAMILY_EVEN ? above : up));
+            up = directed ? up & (x.u != 0) : above | (tie & up);
             x.code = L_SELECT(x.gap, (L_U)up & 1u, x.code);
         }
     }
@@ -237,6 +239,7 @@ typedef int SN_L(loop)(const sn_rounding *r, const L_F *x, char *out, int width,
 L_LOOPS(EVEN)
 L_LOOPS(NEAREST)
 L_LOOPS(DIRECTED)
+L_LOOPS(ODD)
 L_LOOPS(STOCHASTIC)
 L_LOOPS(RANDOM)
 
@@ -247,8 +250,8 @@ SN_INLINE SN_L(loop) * SN_L(loop_for)(const sn_rounding *r, int to_codes) {
             SN_L(loop_##family##_1_0), SN_L(loop_##family##_1_1)                                                       \
         }                                                                                                              \
     }
-    static SN_L(loop) *const loops[5][2][2] = {L_ENTRY(EVEN), L_ENTRY(NEAREST), L_ENTRY(DIRECTED), L_ENTRY(STOCHASTIC),
-                                               L_ENTRY(RANDOM)};
+    static SN_L(loop) *const loops[6][2][2] = {L_ENTRY(EVEN), L_ENTRY(NEAREST),    L_ENTRY(DIRECTED),
+                                               L_ENTRY(ODD),  L_ENTRY(STOCHASTIC), L_ENTRY(RANDOM)};
     return loops[r->family][r->unusual][to_codes];
 }
 
