@@ -61,8 +61,11 @@ static int SN_(encode_widened)(const sn_rounding *r, const float *x, void *codes
     sn_random_source source = *random;
     for (size_t i = 0; i < n; i += SN_BLOCK) {
         const size_t take = n - i < SN_BLOCK ? n - i : SN_BLOCK;
-        for (size_t k = 0; k < take; k++)
-            wide[k] = (double)x[i + k];
+        for (size_t k = 0; k < take; k++) {
+            float narrow; /* x need not be aligned */
+            memcpy(&narrow, x + i + k, sizeof narrow);
+            wide[k] = (double)narrow;
+        }
         if (random->words) source.words = random->words + i;
         source.first = random->first + i;
         bad |= SN_(encode64)(r, wide, (char *)codes + i * (size_t)width, width, take, &source);
