@@ -394,14 +394,19 @@ def test_an_interrupted_study_leaves_no_process_behind(tmp_path):
     process = subprocess.Popen(
         [*command, "--jobs", "2", "--out", str(tmp_path)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     )  # fmt: skip
-    for _ in range(3000):
-        records = list(tmp_path.rglob("*.jsonl"))
-        if len(records) == 2 and all(record.stat().st_size > 10_000 for record in records):
-            break
-        time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGINT)  # what Ctrl-C sends: to the workers too
-    errors = process.communicate(timeout=60)[1]
+    try:
+        for _ in range(3000):
+            records = list(tmp_path.rglob("*.jsonl"))
+            if len(records) == 2 and all(record.stat().st_size > 10_000 for record in records):
+                break
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)  # what Ctrl-C sends: to the workers too
+        errors = process.communicate(timeout=60)[1]
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130
     assert errors.rstrip().endswith("interrupted; what is finished is kept, the same command goes on from there")
     sizes = {record: record.stat().st_size for record in tmp_path.rglob("*.jsonl")}
