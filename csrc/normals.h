@@ -46,15 +46,17 @@ SN_ALWAYS int sn_normal_round(const sn_normals *t, sn_u64 sig, sn_i32 exp, sn_i3
         magnitude += (sn_u64)sn_rounds_up(t->env, cut, sign, (sn_i32)(magnitude & 1), random);
     }
     *code = magnitude | ((0 - (sn_u64)sign) & t->sign_mask);
-    *flags = fraction ? t->inexact : 0;
+    *flags = (0 - (sn_u32)(fraction != 0)) & t->inexact;
     return (sn_u32)(exp - t->exp_first) <= t->exp_span && magnitude <= t->max_code && !(sign & t->is_unsigned);
 }
 
 SN_ALWAYS int sn_normal_add(const sn_normals *t, sn_normal x, sn_normal y, sn_u32 random, sn_u64 *code, sn_u32 *flags) {
-    int swap = x.exp < y.exp || (x.exp == y.exp && x.sig < y.sig);
-    sn_normal big = swap ? y : x, small = swap ? x : y;
-    sn_i32 distance = big.exp - small.exp;
-    sn_u64 a = big.sig >> 1, b = small.sig >> 1, lost = 1;
+    /* by masks: which is larger, and whether the signs differ, no CPU can foresee */
+    sn_i32 swap = 0 - ((x.exp < y.exp) | ((x.exp == y.exp) & (x.sig < y.sig)));
+    sn_u64 other = (x.sig ^ y.sig) & (sn_u64)(sn_i64)swap;
+    sn_i32 exp = x.exp ^ ((x.exp ^ y.exp) & swap), sign = x.sign ^ ((x.sign ^ y.sign) & swap);
+    sn_i32 distance = 2 * exp - x.exp - y.exp;
+    sn_u64 a = (x.sig ^ other) >> 1, b = (y.sig ^ other) >> 1, lost = 1;
     if (distance < 63) {
         lost = (b & (((sn_u64)1 << distance) - 1)) != 0;
         b >>= distance;
@@ -62,19 +64,19 @@ SN_ALWAYS int sn_normal_add(const sn_normals *t, sn_normal x, sn_normal y, sn_u3
         b = 0;
     }
     b |= lost;
-    sn_u64 minus = 0 - (sn_u64)(big.sign ^ small.sign);
+    sn_u64 minus = 0 - (sn_u64)(x.sign ^ y.sign);
     sn_u64 sum = a + ((b ^ minus) - minus);
     if (!sum) return 0;
     sn_i32 zeros = 64 - sn_bit_length(sum);
-    return sn_normal_round(t, sum << zeros, big.exp + 1 - zeros, big.sign, random, code, flags);
+    return sn_normal_round(t, sum << zeros, exp + 1 - zeros, sign, random, code, flags);
 }
 
 /* The product's 128 bits, the top one set; its exponent to *exp. */
 SN_ALWAYS sn_u128 sn_normal_product(sn_normal x, sn_normal y, sn_i32 *exp) {
     sn_u128 p = sn_u128_mul(x.sig, y.sig);
-    sn_i32 carry = (sn_i32)(p.hi >> 63);
-    *exp = x.exp + y.exp + carry;
-    return carry ? p : sn_u128_make(p.hi << 1 | p.lo >> 63, p.lo << 1);
+    const sn_u64 left = ~p.hi >> 63; /* no carry: by one place */
+    *exp = x.exp + y.exp + 1 - (sn_i32)left;
+    return sn_u128_make(p.hi << left | (p.lo >> 63 & left), p.lo << left);
 }
 
 SN_ALWAYS int sn_normal_multiply(const sn_normals *t, sn_normal x, sn_normal y, sn_u32 random, sn_u64 *code,
@@ -88,38 +90,36 @@ SN_ALWAYS int sn_normal_fma(const sn_normals *t, sn_normal x, sn_normal y, sn_no
                             sn_u32 *flags) {
     sn_i32 exp, sign = x.sign ^ y.sign;
     sn_u128 a = sn_u128_shr(sn_normal_product(x, y, &exp), 2), b = sn_u128_make(z.sig >> 2, z.sig << 62);
-    sn_i32 distance = exp - z.exp, minus = sign ^ z.sign;
-    if (distance < 0 || (distance == 0 && sn_u128_less(a, b))) {
-        sn_u128 other = a;
-        a = b;
-        b = other;
-        exp = z.exp;
-        sign = z.sign;
-        distance = -distance;
-    }
+    const sn_u64 minus = 0 - (sn_u64)(sign ^ z.sign);
+    sn_i32 swap = 0 - ((exp < z.exp) | ((exp == z.exp) & sn_u128_less(a, b))), top = exp ^ ((exp ^ z.exp) & swap);
+    sn_u64 high = (a.hi ^ b.hi) & (sn_u64)(sn_i64)swap, low = (a.lo ^ b.lo) & (sn_u64)(sn_i64)swap;
+    a = sn_u128_make(a.hi ^ high, a.lo ^ low);
+    b = sn_u128_make(b.hi ^ high, b.lo ^ low);
+    sign ^= (sign ^ z.sign) & swap;
+    sn_i32 distance = 2 * top - exp - z.exp;
     sn_u64 lost = (sn_u64)sn_u128_low_bits(b, distance);
     b = sn_u128_shr(b, distance);
     b.lo |= lost;
-    a = minus ? sn_u128_sub(a, b) : sn_u128_add(a, b);
+    a = sn_u128_add(a, sn_u128_sub(sn_u128_make(b.hi ^ minus, b.lo ^ minus), sn_u128_make(minus, minus)));
     sn_i32 length = sn_u128_bit_length(a);
     if (!length) return 0;
     a = sn_u128_shl(a, 128 - length);
-    return sn_normal_round(t, a.hi | (a.lo != 0), exp + length - 126, sign, random, code, flags);
+    return sn_normal_round(t, a.hi | (a.lo != 0), top + length - 126, sign, random, code, flags);
 }
 
 SN_ALWAYS int sn_normal_divide(const sn_normals *t, sn_normal x, sn_normal y, sn_u32 random, sn_u64 *code,
                                sn_u32 *flags) {
     sn_u64 rest, less = x.sig < y.sig;
-    sn_u64 q = sn_u128_divide(less ? sn_u128_make(x.sig, 0) : sn_u128_make(x.sig >> 1, x.sig << 63), y.sig, &rest);
+    sn_u64 q = sn_u128_divide(sn_u128_make(x.sig >> (1 - less), x.sig << 63 & (less - 1)), y.sig, &rest);
     return sn_normal_round(t, q | (rest != 0), x.exp - y.exp - (sn_i32)less, x.sign ^ y.sign, random, code, flags);
 }
 
 #if defined(__GNUC__) && SN_NATIVE_128
 /* floor(sqrt(n)) for n >= 2^126, and whether there is a rest: an approximation in binary64, corrected in integers. */
 SN_ALWAYS sn_u64 sn_normal_isqrt(sn_u128 n, sn_u64 *rest) {
-    __extension__ typedef unsigned __int128 u128;
+    typedef sn_native_128 u128;
     __extension__ typedef __int128 i128;
-    const u128 whole = (u128)n.hi << 64 | n.lo;
+    const u128 whole = sn_u128_native(n);
     /* times 2^31.5 * (1 - 2^-50): below 2^63, as casts of more raise the invalid flag, which callers may look at */
     sn_u64 root = (sn_u64)(sn_i64)(__builtin_sqrt((double)(n.hi >> 1)) * 3037000499.976047) << 1;
     i128 left = (i128)(whole - (u128)root * root); /* less than 2^80 in size */
@@ -135,7 +135,16 @@ SN_ALWAYS sn_u64 sn_normal_isqrt(sn_u128 n, sn_u64 *rest) {
 
 SN_ALWAYS int sn_normal_sqrt(const sn_normals *t, sn_normal x, sn_u32 random, sn_u64 *code, sn_u32 *flags) {
     sn_u64 rest, odd = (sn_u64)x.exp & 1;
-    sn_u64 root = sn_normal_isqrt(odd ? sn_u128_make(x.sig, 0) : sn_u128_make(x.sig >> 1, x.sig << 63), &rest);
+    if (t->narrow_root) { /* 32 bits of root tell all: five more than are kept */
+        const sn_u64 n = x.sig >> (1 - odd);
+        sn_u64 r = (sn_u64)(sn_i64)__builtin_sqrt(2.0 * (double)(sn_i64)(n >> 1));
+        r -= r >> 32;
+        r -= r * r > n;
+        r += n - r * r > 2 * r;
+        rest = (n != r * r) | (x.sig & 1 & (odd ^ 1));
+        return !x.sign && sn_normal_round(t, r << 32 | rest, (x.exp - (sn_i32)odd) / 2, 0, random, code, flags);
+    }
+    sn_u64 root = sn_normal_isqrt(sn_u128_make(x.sig >> (1 - odd), x.sig << 63 & (odd - 1)), &rest);
     return !x.sign && sn_normal_round(t, root | rest, (x.exp - (sn_i32)odd) / 2, 0, random, code, flags);
 }
 #else
@@ -188,6 +197,7 @@ static inline int sn_normals_prepare(int op, const sn_format *operands, const sn
     t->exp_first = out->emin + 1;
     t->exp_span = (sn_u32)(out->emax - out->emin - 1);
     t->is_unsigned = !out->is_signed;
+    t->narrow_root = out->mantissa_bits <= 26 && !sn_is_stochastic(env);
     t->inexact = out->p3109 ? 0 : SN_INEXACT;
     return out->emax > out->emin;
 }

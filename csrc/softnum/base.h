@@ -86,20 +86,36 @@ SN_FN sn_u128 sn_u128_add(sn_u128 a, sn_u128 b) {
 /* a - b modulo 2^128. */
 SN_FN sn_u128 sn_u128_sub(sn_u128 a, sn_u128 b) { return sn_u128_make(a.hi - b.hi - (a.lo < b.lo), a.lo - b.lo); }
 
+#if SN_NATIVE_128
+__extension__ typedef unsigned __int128 sn_native_128;
+
+SN_FN sn_native_128 sn_u128_native(sn_u128 a) { return (sn_native_128)a.hi << 64 | a.lo; }
+
+SN_FN sn_u128 sn_u128_of_native(sn_native_128 a) { return sn_u128_make((sn_u64)(a >> 64), (sn_u64)a); }
+#endif
+
 /* a * 2^n modulo 2^128, any n >= 0. */
 SN_FN sn_u128 sn_u128_shl(sn_u128 a, sn_i32 n) {
     if (n >= 128) return sn_u128_make(0, 0);
+#if SN_NATIVE_128
+    return sn_u128_of_native(sn_u128_native(a) << n);
+#else
     if (n >= 64) return sn_u128_make(a.lo << (n - 64), 0);
     if (n == 0) return a;
     return sn_u128_make((a.hi << n) | (a.lo >> (64 - n)), a.lo << n);
+#endif
 }
 
 /* floor(a / 2^n), any n >= 0. */
 SN_FN sn_u128 sn_u128_shr(sn_u128 a, sn_i32 n) {
     if (n >= 128) return sn_u128_make(0, 0);
+#if SN_NATIVE_128
+    return sn_u128_of_native(sn_u128_native(a) >> n);
+#else
     if (n >= 64) return sn_u128_make(0, a.hi >> (n - 64));
     if (n == 0) return a;
     return sn_u128_make(a.hi >> n, (a.lo >> n) | (a.hi << (64 - n)));
+#endif
 }
 
 /* Whether any of the low n bits of a is set, any n. */
@@ -112,9 +128,7 @@ SN_FN sn_i32 sn_u128_low_bits(sn_u128 a, sn_i32 n) {
 /* The full product of two 64-bit integers. */
 SN_FN sn_u128 sn_u128_mul(sn_u64 a, sn_u64 b) {
 #if SN_NATIVE_128
-    __extension__ typedef unsigned __int128 native;
-    native p = (native)a * b;
-    return sn_u128_make((sn_u64)(p >> 64), (sn_u64)p);
+    return sn_u128_of_native((sn_native_128)a * b);
 #else
     sn_u64 a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
     sn_u64 low = a0 * b0, mid = a1 * b0 + (low >> 32), mid2 = a0 * b1 + (mid & 0xffffffffu);

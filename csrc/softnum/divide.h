@@ -6,10 +6,12 @@
 
 /* floor(n / d) and the rest, for n.hi < d. */
 SN_FN sn_u64 sn_u128_divide(sn_u128 n, sn_u64 d, sn_u64 *rest) {
-#if SN_NATIVE_128
-    __extension__ typedef unsigned __int128 native;
-    native whole = (native)n.hi << 64 | n.lo;
-    sn_u64 q = (sn_u64)(whole / d);
+#if SN_NATIVE_128 && defined(__x86_64__)
+    sn_u64 q;
+    __asm__("divq %[d]" : "=a"(q), "=d"(*rest) : "a"(n.lo), "d"(n.hi), [d] "r"(d) : "cc");
+    return q;
+#elif SN_NATIVE_128
+    sn_u64 q = (sn_u64)(sn_u128_native(n) / d);
     *rest = n.lo - q * d;
     return q;
 #else

@@ -211,7 +211,8 @@ def test_sigint_leaves_a_record_that_the_same_command_finishes(tmp_path):
     subprocess.run([*command, "--out", str(whole)], check=True, capture_output=True)
     record = cut / "c-wang-fp8" / "seed-1.jsonl"
     process = subprocess.Popen(
-        [*command, "--out", str(cut)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, "--out", str(cut)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     )  # fmt: skip
     for _ in range(2000):
         if record.exists() and record.read_bytes().count(b"\n") > 60:
