@@ -1,5 +1,5 @@
-#include "fixed_way.h"
-#include "normals.h"
+#include "short_fixed.h"
+#include "short_floats.h"
 
 #include <string.h>
 
@@ -97,9 +97,10 @@ SN_ALWAYS void body(int op, int operands, definition *define, int width, char **
         for (int k = 0; k < operands; k++)
             in[k] = load(p[k] + i * steps[k], width);
         const sn_u32 word = (sn_u32)load(random + i * random_step, 4);
-        if (!(short_way == SN_NORMALS && sn_has_short_way(op) && sn_short_way(op, &normals, in, word, &code, &flags)) &&
-            !(short_way == SN_FIXED_POINT && sn_fixed_has_one(op) &&
-              sn_fixed_way(op, &fixed, in, word, &code, &flags))) {
+        if (!(short_way == SN_NORMALS && sn_short_float_exists(op) &&
+              sn_short_float(op, &normals, in, word, &code, &flags)) &&
+            !(short_way == SN_FIXED_POINT && sn_short_fixed_exists(op) &&
+              sn_short_fixed(op, &fixed, in, word, &code, &flags))) {
             flags = context ? 0 : 0xff;
             if (context) code = define(context, in, word, &flags);
         }

@@ -39,7 +39,7 @@
     X(total_order, 2)                                                                                                  \
     X(classify, 1)
 
-/* What normals.h goes by: of an operand, the codes of its normal numbers, first .. first + span. */
+/* What short_floats.h goes by: of an operand, the codes of its normal numbers, first .. first + span. */
 typedef struct {
     sn_u64 magnitude_mask, sign_mask, first, span;
     sn_i32 shift, base; /* exponent of a code = field + base */
@@ -53,7 +53,7 @@ typedef struct {
     sn_u32 exp_span, inexact;
 } sn_normals;
 
-/* The same of fixed_way.h: the shift to the common last place; from the exact result's last place to the result's. */
+/* The same of short_fixed.h: the shift to the common last place; from the exact result's last place to the result's. */
 typedef struct {
     sn_u64 mask, sign_mask;
     sn_i32 align;
@@ -71,7 +71,8 @@ enum { SN_NO_SHORT_WAY = 0, SN_NORMALS = 1, SN_FIXED_POINT = 2 };
 typedef struct {
     sn_format operand[3], out;
     sn_env env;
-    int short_way; /* SN_NORMALS where normals.h has its domain, and so on; with the next, set by sn_prepare_context */
+    int short_way; /* SN_NORMALS where short_floats.h has its domain, and so on; with the next, set by
+                      sn_prepare_context */
     sn_normals normals;
     sn_fixed_plan fixed;
     const void *table;        /* results of all codes, or of all pairs (a << 8 | b) of 8 bits; or null */
@@ -107,6 +108,14 @@ int sn_operation_operands(int op);
 
 /* Complete a context of operation op, whose formats and environment are set. */
 void sn_prepare_context(int op, sn_context *context);
+
+/* Whether the short ways round up: sn_rounds_up, the usual mode without a branch that data decide. The whole fraction
+ * is known; odd: 0 or 1. */
+SN_ALWAYS sn_u64 sn_short_rounds_up(const sn_env *env, sn_u64 fraction, sn_i32 sign, sn_u64 odd, sn_u32 random) {
+    if (env->rounding == SN_NEAREST_EVEN) return fraction + (((sn_u64)1 << 63) - 1 + odd) < fraction;
+    const sn_cut cut = {0, fraction, 0};
+    return (sn_u64)sn_rounds_up(env, cut, sign, (sn_i32)odd, random);
+}
 
 /* The loop of operation op for codes of the given width in bytes (1, 2, 4 or 8); null if there is none. */
 sn_loop *sn_loop_for(int op, int width);

@@ -5,11 +5,18 @@
  *   SN_MAX(a, b), SN_MIN(a, b)       of signed 32-bit integers
  *   SN_WHERE_GREATER(a, b, yes, no)  yes where a > b (false for NaN), else no, in binary32
  *   SN_LEFT32(a, n), SN_RIGHT32, SN_LEFT64, SN_RIGHT64
- *                                    a shifted by n lane by lane; 0 where n, as an unsigned number, is the width or
- * more SN_ANY_GREATER32(a, b), SN_ANY_GREATER64(a, b) whether a > b in a lane, as signed integers SN_MULTIPLY32(a, b)
- * the product of the low halves of 64-bit lanes SN_HIGH32(a)                     the high halves of 64-bit lanes in the
- * low ones' place, anything above SN_EVEN_LANES(a, b), SN_ODD_LANES(a, b) a0 b0 a2 b2 ..., a1 b1 a3 b3 ... of 64-bit
- * lanes SN_SQRT64(a)                     the root in binary64 A comparison of vectors is a mask, all ones or 0. */
+ *                                    a shifted by n, lane by lane; 0 where n, as an unsigned number, is too large
+ *   SN_ANY_GREATER32(a, b), SN_ANY_GREATER64(a, b)
+ *                                    whether a > b in a lane, as signed integers
+ *   SN_MULTIPLY32(a, b)              the product of the low halves of 64-bit lanes
+ *   SN_HIGH32(a)                     the high halves of 64-bit lanes in the low ones' place, anything above
+ *   SN_EVEN_LANES(a, b), SN_ODD_LANES(a, b)
+ *                                    a0 b0 a2 b2 ..., a1 b1 a3 b3 ... of 64-bit lanes
+ *   SN_SQRT64(a)                     the root in binary64
+ *   SN_LOAD8_32(p) ..., SN_STORE8_32(p, v) ...
+ *                                    codes of 8, 16, 32 or 64 bits in lanes of 32 or 64
+ *
+ * A comparison of vectors is a mask, all ones or 0. */
 #ifndef SOFTNUM_ISA_H
 #define SOFTNUM_ISA_H
 

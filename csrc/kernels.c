@@ -40,6 +40,7 @@ sn_u64 sn_fp_enter(void) {
     return saved;
 }
 void sn_fp_leave(sn_u64 saved) { _mm_setcsr((sn_u32)saved); }
+void sn_fp_round(int direction) { _mm_setcsr(0x1f80 | (sn_u32)direction << 13); }
 #elif defined(__aarch64__)
 sn_u64 sn_fp_enter(void) {
     sn_u64 saved, plain = 0;
@@ -48,6 +49,10 @@ sn_u64 sn_fp_enter(void) {
     return saved;
 }
 void sn_fp_leave(sn_u64 saved) { __asm__ volatile("msr fpcr, %0" : : "r"(saved)); }
+void sn_fp_round(int direction) {
+    static const sn_u64 modes[] = {[SN_FP_NEAREST] = 0, [SN_FP_DOWN] = 2, [SN_FP_UP] = 1, [SN_FP_ZERO] = 3};
+    __asm__ volatile("msr fpcr, %0" : : "r"(modes[direction] << 22));
+}
 #else
 #error "softnum: say here how this CPU's floating-point environment is saved, set to nearest even and restored"
 #endif
@@ -130,6 +135,52 @@ static void set_mode(sn_rounding *r) {
     r->constant = modes[r->rounding].constant;
 }
 
+/* What the short ways of round_lanes.h need; the rest of r is set. */
+static void set_short_way(sn_rounding *r, const sn_format *f, const sn_format *carrier) {
+    static const struct {
+        sn_i32 direction, by_sign, bump;
+    } ways[SN_ROUNDING_MODES] = {
+        [SN_NEAREST_EVEN] = {SN_FP_NEAREST, 0, 0},
+        [SN_NEAREST_AWAY] = {SN_FP_ZERO, 0, 1},
+        [SN_NEAREST_ZERO] = {SN_FP_UP, 0, 0},
+        [SN_NEAREST_UP] = {SN_FP_DOWN, 1, 1},
+        [SN_NEAREST_DOWN] = {SN_FP_UP, 1, 0},
+        [SN_TOWARD_ZERO] = {SN_FP_ZERO, 0, 0},
+        [SN_AWAY_FROM_ZERO] = {SN_FP_UP, 0, 0},
+        [SN_UP] = {SN_FP_UP, 1, 0},
+        [SN_DOWN] = {SN_FP_DOWN, 1, 0},
+        [SN_TO_ODD] = {SN_FP_ZERO, 0, 0},
+    };
+    const sn_i32 M = carrier->mantissa_bits, bias = carrier->emax;
+    const sn_i32 up = M - r->mantissa_bits - (r->family == SN_FAMILY_NEAREST); /* from E to the exponent of C */
+    const sn_i64 last = ((sn_i64)(2 * bias - up + 1) << M) - 1;                /* C is finite up to there */
+    const sn_i64 largest = (sn_i64)pattern(carrier, f, f->max_code);
+    r->easy = -1;
+    r->below_one = 0;
+    r->direction = SN_FP_NEAREST;
+    if (r->family >= SN_FAMILY_STOCHASTIC || !f->is_signed || !r->has_zero || r->lowest == SN_LOWEST_ZERO) return;
+    if (r->biased_emin == 1 && r->mantissa_bits < M && !r->unusual) {
+        r->below_one = ((sn_u64)1 << (M - r->mantissa_bits)) - 1;
+        r->easy = largest;
+        return;
+    }
+    if (up < 2 || r->biased_emin + up > 2 * bias || r->quantum >> M == 0) return;
+    if (r->mantissa_bits == 0 && (r->family == SN_FAMILY_EVEN || r->family == SN_FAMILY_ODD))
+        return; /* the last bit of the code is the exponent's */
+    r->easy = largest < last ? largest : last;
+    r->least = (sn_u64)r->biased_emin << M;
+    r->to_constant = (sn_u64)up << M | (sn_u64)1 << (M - 1);
+    r->direction = ways[r->rounding].direction;
+    r->bump = ways[r->rounding].bump;
+    r->summed = ways[r->rounding].by_sign ? ~(sn_u64)0 : ~carrier->sign_mask;
+    for (int sign = 0; sign < 2; sign++) {
+        const int goes_up = (r->negative & sign) ^ r->constant; /* a tie (nearest), anything inexact (directed) */
+        r->gap_threshold[sign] = r->family == SN_FAMILY_DIRECTED ? goes_up ? 1 : r->quantum
+                                 : r->family == SN_FAMILY_ODD    ? 1
+                                                                 : r->half_gap + !goes_up;
+    }
+}
+
 int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits, sn_rounding *r) {
     const sn_format *carrier = carrier_bits == 32 ? &binary32 : &binary64;
     const sn_i32 fixed = f->kind == SN_FIXED, stochastic = sn_is_stochastic(env);
@@ -178,6 +229,7 @@ int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits,
         r->values.infinity[sign] = pattern(carrier, f, infinity);
     }
     r->least_limit = r->limit[0] < r->limit[1] ? r->limit[0] : r->limit[1];
+    set_short_way(r, f, carrier);
     return 1;
 }
 
@@ -322,7 +374,6 @@ sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_gemm_codes *g) {
             }
             g->out[row * g->ldo + j] = u->chunk ? outer : acc;
         }
-    return (sn_u32)((product_flags & SN_INVALID) && !u->product.has_nan) << 0 |
-           (sn_u32)((sum_flags & SN_INVALID) && !fs->has_nan) << 1 |
-           (sn_u32)((outer_flags & SN_INVALID) && !fo->has_nan) << 2;
+    return (sn_u32)((product_flags & SN_NO_CODE) != 0) | (sn_u32)((sum_flags & SN_NO_CODE) != 0) << 1 |
+           (sn_u32)((outer_flags & SN_NO_CODE) != 0) << 2;
 }

@@ -16,6 +16,7 @@ typedef struct {
 
 /* How the lanes decide; each is a loop of its own. */
 enum { SN_FAMILY_EVEN, SN_FAMILY_NEAREST, SN_FAMILY_DIRECTED, SN_FAMILY_ODD, SN_FAMILY_STOCHASTIC, SN_FAMILY_RANDOM };
+#define SN_BY_SIGN(family) ((family) == SN_FAMILY_NEAREST || (family) == SN_FAMILY_DIRECTED) /* may ask for it */
 
 /* A format and an environment, prepared for rounding binary32 or binary64 patterns in integer arithmetic, to patterns
  * or to codes. Domain:
@@ -37,6 +38,12 @@ typedef struct {
     sn_i32 lowest, has_zero, fixed;
     sn_u64 quantum;              /* pattern of the smallest value above 0 */
     sn_u64 half_gap;             /* pattern of its half, where the lowest binade is normal */
+    sn_u64 gap_threshold[2];     /* there: the least pattern that is not rounded to 0, of each sign */
+    sn_i64 easy;                 /* the largest pattern in the domain of either short way, or -1 */
+    sn_u64 below_one;            /* round_in_place: mask of the places cut off; or 0, and magic_lanes.h it is */
+    sn_u64 least, to_constant;   /* of its E, in place; from E to C */
+    sn_u64 summed;               /* mask of x: without the sign where magnitudes are added */
+    sn_i32 direction, bump;      /* SN_FP_*; added to halves of a last place before the cut */
     sn_u64 sign_of_zero;         /* the pattern of -0 if the format has it */
     sn_u64 sign_mask, code_mask; /* of a code */
     sn_i32 bits, negative_zero;
@@ -170,6 +177,10 @@ const sn_kernels *sn_kernels_for(int isa);
 /* The floating-point environment: save, set to nearest even without flush-to-zero and denormals-are-zero; restore. */
 sn_u64 sn_fp_enter(void);
 void sn_fp_leave(sn_u64 saved);
+
+/* Between the two: how the CPU rounds. */
+enum { SN_FP_NEAREST, SN_FP_DOWN, SN_FP_UP, SN_FP_ZERO };
+void sn_fp_round(int direction);
 
 /* ---- the definition, for what no fast path covers ------------------------------------------------------------------
  */

@@ -2,14 +2,20 @@
  * binary32 (L_BITS 32) and once for binary64 (L_BITS 64), for each instruction set.
  *
  * Integer arithmetic on bit patterns. Let u be a magnitude's pattern, M the carrier's fraction bits, m the format's,
- * and e the exponent field, but at least 1 and at most the one that the format's lowest binade has. Then w = u - ((e -
- * 1) << M)    s = M - m + (lowest field - e)    code = w / 2^s, rounded is the format's magnitude code in all its
- * binades: above the lowest e is constant, w is u with the format's bias, and s drops M - m bits; below, w is the
- * significand as an integer (the carrier's subnormals included), and s grows with the distance. A carry into the next
- * binade is the next code. Above 2^M the last places of u and of w are the same, so (code << s) + (u - w) is the
- * pattern again wherever s <= M; further down, codes are 0 and 1. Deterministic modes add 2^s - 1, its half, or half of
- * 2^s - to w and cut; a w below 2^(M + 1) has no bit in common with any s > M + 1, so s need not exceed M + 2.
- * Stochastic ones compare the fraction with the random word. */
+ * and e the exponent field, but at least 1 and at most the one that the format's lowest binade has. Then
+ *
+ *     w = u - ((e - 1) << M)    s = M - m + (lowest field - e)    code = w / 2^s, rounded
+ *
+ * is the format's magnitude code in all its binades: above the lowest e is constant, w is u with the format's bias, and
+ * s drops M - m bits; below, w is the significand as an integer (the carrier's subnormals included), and s grows with
+ * the distance. A carry into the next binade is the next code. Above 2^M the last places of u and of w are the same, so
+ * (code << s) + (u - w) is the pattern again wherever s <= M; further down, codes are 0 and 1. Deterministic modes add
+ * 2^s - 1, its half, or half of 2^s - to w and cut; a w below 2^(M + 1) has no bit in common with any s > M + 1, so s
+ * need not exceed M + 2. Stochastic ones add the random bits to the fraction, aligned to its places, or, where s is
+ * larger, to its first L_BITS places.
+ *
+ * That is for every x. For most there is a shorter way in deterministic modes: where the binades are the carrier's own
+ * s is constant and w is u, and elsewhere the carrier's addition can round (magic_lanes.h). */
 
 #if L_BITS == 32
 #define L_F float
@@ -95,6 +101,19 @@ SN_INLINE L_I SN_L(carries)(const sn_rounding *r, int family, L_U w, L_I s, L_U 
     return carry & (beyond | (r->rounding == SN_STOCHASTIC_ODD ? odd : ~odd));
 }
 
+/* The bit that decides. odd: 1 if the last bit kept is; sign: 1 if negative. */
+SN_INLINE L_U SN_L(deciding_bit)(const sn_rounding *r, int family, L_U odd, L_U sign) {
+    if (family == SN_FAMILY_EVEN) return odd;
+    if (family == SN_FAMILY_ODD) return odd ^ 1u;
+    return (sign & (L_u)r->negative) ^ (L_u)r->constant;
+}
+
+/* What is added before the last places are cut, whose mask is below_one. */
+SN_INLINE L_U SN_L(addend)(int family, L_U bit, L_U below_one) {
+    const int directed = family == SN_FAMILY_DIRECTED || family == SN_FAMILY_ODD;
+    return directed ? below_one & (0u - bit) : (below_one + bit) >> 1;
+}
+
 /* family and unusual are r's, known to the compiler. random: the low r bits count. */
 SN_INLINE SN_L(rounded) SN_L(to_grid)(const sn_rounding *r, int family, int unusual, L_U bits, L_U random) {
     const L_U zero = {0};
@@ -114,7 +133,10 @@ SN_INLINE SN_L(rounded) SN_L(to_grid)(const sn_rounding *r, int family, int unus
     if (normal) x.w -= L_HIDDEN;
     if (unusual && r->lowest == SN_LOWEST_ZERO) x.s += (e < first) & (L_i)r->mantissa_bits;
     x.gap = (L_I)zero;
-    if (family == SN_FAMILY_STOCHASTIC || family == SN_FAMILY_RANDOM) {
+    if (family == SN_FAMILY_STOCHASTIC && !L_ANY_GREATER(x.s, (L_I)zero + (L_BITS - 1))) {
+        const L_U aligned = L_RIGHT(random << (L_BITS - r->stochastic_bits), L_BITS - x.s);
+        x.code = L_RIGHT(x.w + aligned, x.s);
+    } else if (family == SN_FAMILY_STOCHASTIC || family == SN_FAMILY_RANDOM) {
         x.code = L_RIGHT(x.w, x.s) - (L_U)SN_L(carries)(r, family, x.w, x.s, x.sign, random);
     } else {
         x.s = (L_I)SN_MIN((sn_vi)x.s, (sn_vi)(zero + (L_u)(L_M + 2)));
@@ -124,11 +146,8 @@ SN_INLINE SN_L(rounded) SN_L(to_grid)(const sn_rounding *r, int family, int unus
             x.gap = x.u < (L_u)r->quantum;
             odd &= ~(L_U)x.gap; /* 0 is even */
         }
-        L_U bit = family == SN_FAMILY_EVEN  ? odd
-                  : family == SN_FAMILY_ODD ? odd ^ 1u
-                                            : (x.sign & (L_u)r->negative) ^ (L_u)r->constant;
-        L_U add = directed ? below_one & (0u - bit) : (below_one + bit) >> 1;
-        x.code = L_RIGHT(x.w + add, x.s);
+        const L_U bit = SN_L(deciding_bit)(r, family, odd, x.sign);
+        x.code = L_RIGHT(x.w + SN_L(addend)(family, bit, below_one), x.s);
         if (normal && r->has_zero) {
             L_I above = x.u > (L_u)r->half_gap, tie = x.u == (L_u)r->half_gap, up = -(L_I)bit;
             up = directed ? up & (x.u != 0) : above | (tie & up);
@@ -153,33 +172,48 @@ SN_INLINE L_U SN_L(outcome)(const sn_rounding *r, const sn_outcomes *o, const SN
     return out;
 }
 
+/* Where the format's binades are the carrier's, s is the same everywhere and w is u: u rounded, not cut yet. */
+SN_INLINE L_U SN_L(round_in_place)(const sn_rounding *r, int family, L_U bits) {
+    const L_U u = bits & ~L_SIGN, below_one = (L_U){0} + (L_u)r->below_one;
+    const L_U odd = (u >> (L_M - r->mantissa_bits)) & 1u;
+    return u + SN_L(addend)(family, SN_L(deciding_bit)(r, family, odd, bits >> (L_BITS - 1)), below_one);
+}
+
+#include "magic_lanes.h"
+
+/* The pattern of a magnitude's pattern and the sign of another. */
+SN_INLINE L_U SN_L(value_with_sign)(const sn_rounding *r, L_U magnitude, L_U bits) {
+    const L_U sign = bits & L_SIGN;
+    return magnitude | (r->sign_of_zero ? sign : sign & (L_U)(magnitude != 0));
+}
+
 /* The pattern of the rounded value. */
 SN_INLINE L_U SN_L(round_to_value)(const sn_rounding *r, int family, int unusual, L_U bits, L_U random) {
     const L_U zero = {0};
     const SN_L(rounded) x = SN_L(to_grid)(r, family, unusual, bits, random);
-    L_U result = L_LEFT(x.code, x.s) + (x.u - x.w), sign = x.sign << (L_BITS - 1);
+    L_U result = L_LEFT(x.code, x.s) + (x.u - x.w);
     if (unusual || L_ANY_GREATER(x.s, (L_I)zero + L_M)) {
         L_I far = (x.s > L_M) | x.gap;
         result = L_SELECT(far, (zero + (L_u)r->quantum) & (L_U)(x.code != 0), result);
     }
-    L_U out = result | sign;
-    if (!r->sign_of_zero) out = result | (sign & (L_U)(result != 0));
-    return SN_L(outcome)(r, &r->values, &x, out);
+    return SN_L(outcome)(r, &r->values, &x, SN_L(value_with_sign)(r, result, x.sign << (L_BITS - 1)));
+}
+
+/* The code of a magnitude code and the sign of a pattern. */
+SN_INLINE L_U SN_L(code_with_sign)(const sn_rounding *r, L_U code, L_U bits) {
+    const L_U sign = (bits >> (L_BITS - r->bits)) & (L_u)r->sign_mask;
+    if (!r->fixed) return code | (r->negative_zero ? sign : sign & (L_U)(code != 0));
+    const L_I negative = (L_I)bits >> (L_BITS - 1);
+    return ((code ^ (L_U)negative) - (L_U)negative) & (L_u)r->code_mask;
 }
 
 /* Its code. */
 SN_INLINE L_U SN_L(round_to_code)(const sn_rounding *r, int family, int unusual, L_U bits, L_U random) {
     const SN_L(rounded) x = SN_L(to_grid)(r, family, unusual, bits, random);
-    L_U code = x.code, out;
+    L_U code = x.code;
     if (unusual && r->lowest == SN_LOWEST_ZERO)
         code = L_SELECT(x.s > (L_i)(L_M - r->mantissa_bits), code << r->mantissa_bits, code);
-    if (r->fixed)
-        out = ((code ^ (0u - x.sign)) + x.sign) & (L_u)r->code_mask;
-    else if (r->negative_zero)
-        out = code | x.sign << (r->bits - 1);
-    else
-        out = code | ((L_U)((x.sign != 0) & (code != 0)) & (L_u)r->sign_mask);
-    return SN_L(outcome)(r, &r->codes, &x, out);
+    return SN_L(outcome)(r, &r->codes, &x, SN_L(code_with_sign)(r, code, x.sign << (L_BITS - 1)));
 }
 
 /* What was rounded without a result, from the largest magnitude seen. */
@@ -190,19 +224,30 @@ SN_INLINE int SN_L(lacks_result)(const sn_rounding *r, L_I top) {
     return (r->no_nan && most > L_INFINITY) || (r->no_infinity && most >= L_INFINITY);
 }
 
-/* One vector. width: of the codes; or to_codes is 0. */
-SN_INLINE L_I SN_L(step)(const sn_rounding *r, int family, int unusual, int to_codes, const L_F *x, char *out,
-                         int width, const sn_u32 *words) {
+/* One vector. width: of the codes; or to_codes is 0. top: the largest magnitude seen of those that may lack a result.
+ */
+SN_INLINE void SN_L(step)(const sn_rounding *r, int family, int unusual, int to_codes, const L_F *x, char *out,
+                          int width, const sn_u32 *words, L_I *top) {
     L_U bits, word = {0}, result;
     memcpy(&bits, x, sizeof bits);
+    const L_I u = (L_I)(bits & ~L_SIGN), easy = (L_I)word + (L_i)r->easy;
     if (family >= SN_FAMILY_STOCHASTIC) word = L_WORDS(words);
-    if (to_codes) {
-        SN_L(store)(out, width, SN_L(round_to_code)(r, family, unusual, bits, word));
+    if (family >= SN_FAMILY_STOCHASTIC || L_ANY_GREATER(u, easy)) {
+        result = to_codes ? SN_L(round_to_code)(r, family, unusual, bits, word)
+                          : SN_L(round_to_value)(r, family, unusual, bits, word);
+        *top = L_MAX(*top, u);
+    } else if (r->below_one) {
+        const L_U rounded = SN_L(round_in_place)(r, family, bits);
+        result = to_codes ? SN_L(code_with_sign)(r, rounded >> (L_M - r->mantissa_bits), bits)
+                          : SN_L(value_with_sign)(r, rounded & ~(L_u)r->below_one, bits);
     } else {
-        result = SN_L(round_to_value)(r, family, unusual, bits, word);
-        memcpy(out, &result, sizeof result);
+        result = to_codes ? SN_L(code_with_sign)(r, SN_L(magic_code)(r, family, unusual, bits), bits)
+                          : SN_L(value_with_sign)(r, SN_L(magic_value)(r, family, unusual, bits), bits);
     }
-    return (L_I)(bits & ~L_SIGN);
+    if (to_codes)
+        SN_L(store)(out, width, result);
+    else
+        memcpy(out, &result, sizeof result);
 }
 
 SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int unusual, int to_codes, const L_F *x, char *out, int width,
@@ -212,8 +257,7 @@ SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int unusual, int to_co
     L_I top = {0};
     for (size_t i = 0; i < whole; i += L_N) {
         __builtin_prefetch(x + i + 1024 / sizeof *x); /* a kilobyte ahead: more than the window of execution reaches */
-        const L_I seen = SN_L(step)(&local, family, unusual, to_codes, x + i, out + i * bytes, width, words + i);
-        top = L_MAX(top, seen);
+        SN_L(step)(&local, family, unusual, to_codes, x + i, out + i * bytes, width, words + i, &top);
     }
     if (whole < n) {
         L_F edge[L_N] = {0};
@@ -221,8 +265,7 @@ SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int unusual, int to_co
         char edge_out[L_N * 8];
         memcpy(edge, x + whole, (n - whole) * sizeof *x);
         if (family >= SN_FAMILY_STOCHASTIC) memcpy(edge_words, words + whole, (n - whole) * sizeof *words);
-        const L_I seen = SN_L(step)(&local, family, unusual, to_codes, edge, edge_out, width, edge_words);
-        top = L_MAX(top, seen);
+        SN_L(step)(&local, family, unusual, to_codes, edge, edge_out, width, edge_words, &top);
         memcpy(out + whole * bytes, edge_out, (n - whole) * bytes);
     }
     return SN_L(lacks_result)(r, top);
@@ -258,8 +301,13 @@ SN_INLINE SN_L(loop) * SN_L(loop_for)(const sn_rounding *r, int to_codes) {
 /* The loop over the whole array; block by block where random words are needed. */
 SN_INLINE int SN_L(all)(SN_L(loop) * loop, const sn_rounding *r, const L_F *x, char *out, int width, size_t bytes,
                         size_t n, const sn_random_source *random) {
-    if (r->family < SN_FAMILY_STOCHASTIC) return loop(r, x, out, width, n, NULL);
     int bad = 0;
+    if (r->family < SN_FAMILY_STOCHASTIC) {
+        if (r->direction) sn_fp_round(r->direction);
+        bad = loop(r, x, out, width, n, NULL);
+        if (r->direction) sn_fp_round(SN_FP_NEAREST);
+        return bad;
+    }
     sn_u32 words[SN_BLOCK];
     for (size_t i = 0; i < n; i += SN_BLOCK) {
         const size_t take = n - i < SN_BLOCK ? n - i : SN_BLOCK;

@@ -14,11 +14,13 @@ from softnum.threads import for_ranges
 
 __all__ = ["decode_lanes", "decoder", "rounder", "words_of_key"]
 
-_GRAIN = 1 << 18  # elements: a quarter of a millisecond or so; below, another thread costs more than it brings
+# elements for each thread: a quarter of a millisecond or so; below, to wake another costs more than it brings
+_GRAIN = 1 << 20
+_OPERATION_GRAIN = 1 << 18
 _TABLE_BITS = 16
 
 LEAST_TABLE = 256  # elements, from which a look-up table may be worth its making
-LEAST_THREADED = 2 * _GRAIN
+LEAST_THREADED = 2 * _OPERATION_GRAIN
 
 
 @lru_cache(maxsize=512)
@@ -36,7 +38,7 @@ def decoder(fmt, carrier_bits: int) -> _core.Decoder:
 def words_of_key(key: tuple[int, int], n: int, threads: int | None = None) -> np.ndarray:
     """The random words of elements 0..n-1 of an elementwise operation; key: the two words of (seed, stream)."""
     out = np.empty(n, np.uint32)
-    for_ranges(n, lambda start, stop: _core.elementwise_words(key, out, start, stop), threads, _GRAIN)
+    for_ranges(n, lambda start, stop: _core.elementwise_words(key, out, start, stop), threads, _OPERATION_GRAIN)
     return out
 
 
@@ -91,5 +93,5 @@ def run_ufunc(ufunc, codes, words, handle):
         pieces = [x if x.size == 1 else x[start:stop] for x in flat]
         ufunc(*pieces, handle, out=tuple(out.reshape(-1)[start:stop] for out in outs))
 
-    for_ranges(outs[0].size, work, None, _GRAIN)
+    for_ranges(outs[0].size, work, None, _OPERATION_GRAIN)
     return outs[0] if ufunc.nout == 1 else tuple(outs)

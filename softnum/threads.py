@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import pairwise
 
 __all__ = ["default_threads", "for_ranges", "pool"]
 
 _BLOCK = 4096  # elements; a multiple of the kernels' blocks of random words
+_PIECES = 8  # ranges for each thread
 
 
 @lru_cache(maxsize=8)
@@ -48,20 +51,35 @@ def thread_count(threads: int | None, most: int) -> int:
 
 
 def for_ranges(n: int, work, threads: int | None, grain: int) -> int:
-    """work(start, stop) over ranges that cover 0..n, each of `grain` elements or more; the OR of what it returns.
+    """work(start, stop) over ranges that cover 0..n; the OR of what it returns.
 
-    With `threads` given there are as many ranges, if n has as many blocks. This thread takes the first.
+    At most one thread for each `grain` elements, or `threads`, if n has as many blocks. Whoever is free takes the next
+    range, this thread among them: it does not wait for the others to wake up.
     """
     count = min(thread_count(threads, n // grain), -(-n // _BLOCK))
     if count <= 1:
         return work(0, n) or 0
     blocks = -(-n // _BLOCK)
-    edges = [min(n, i * blocks // count * _BLOCK) for i in range(count + 1)]
-    others = [pool(count - 1).submit(work, edges[i], edges[i + 1]) for i in range(1, count)]
+    pieces = min(blocks, _PIECES * count)
+    edges = [min(n, i * blocks // pieces * _BLOCK) for i in range(pieces + 1)]
+    left = deque(pairwise(edges))
+
+    def take() -> int:
+        result = 0
+        while left:
+            try:
+                start, stop = left.popleft()
+            except IndexError:  # another thread was faster
+                break
+            result |= work(start, stop) or 0
+        return result
+
+    others = [pool(count - 1).submit(take) for _ in range(count - 1)]
     try:
-        result = work(edges[0], edges[1]) or 0
+        result = take()
     finally:  # whatever happens here, nobody writes into the caller's array once it returns
-        results = [other.result() for other in others]
+        left.clear()
+        results = [other.result() for other in others if not other.cancel()]
     for value in results:
-        result |= value or 0
+        result |= value
     return result

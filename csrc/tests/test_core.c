@@ -328,7 +328,7 @@ static sn_u64 edge_code(const sn_format *f) {
     return (magnitude & f->magnitude_mask) | (r >> 63 ? f->sign_mask : 0);
 }
 
-/* normals.h against the definition: the same loop, with the short way allowed and not. */
+/* short_floats.h against the definition: the same loop, with the short way allowed and not. */
 static void test_short_way(void) {
     const sn_format formats[] = {fixed(4, 4), fixed(16, 16), fixed(1, 63), fixed(62, 0), fixed(2, 60), fixed(31, 30),
                                  ieee(8, 23), ieee(11, 52),  ieee(5, 10),  ieee(8, 7),   ieee(4, 3),   ieee(15, 48),

@@ -3,6 +3,10 @@
 test_quantize.py has the bits of encode in every mode and format.
 """
 
+import threading
+import time
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from core_oracles import assert_same_bits, decode_by_definition, encode_by_definition
@@ -152,7 +156,8 @@ def test_how_many_threads(monkeypatch):
     assert default_threads() == 3
     seen = []
     for_ranges(10 * 4096 + 1, lambda i, j: seen.append((i, j)), None, 4096)
-    assert [i for i, _ in sorted(seen)] == [0, 3 * 4096, 7 * 4096] and sorted(seen)[-1][1] == 10 * 4096 + 1
+    edges = [*range(0, 10 * 4096 + 1, 4096), 10 * 4096 + 1]
+    assert sorted(seen) == list(pairwise(edges))
     seen.clear()
     for_ranges(4095, lambda i, j: seen.append((i, j)), None, 4096)
     assert seen == [(0, 4095)]
@@ -163,12 +168,34 @@ def test_how_many_threads(monkeypatch):
 
 
 def test_an_error_in_one_thread_is_raised():
+    here, others, begun = threading.get_ident(), [], threading.Event()
+
     def work(start, stop):
-        if start:
+        if threading.get_ident() == here:
+            assert begun.wait(60)
+        else:
+            others.append(start)
+            begun.set()
             raise RuntimeError("in another thread")
 
     with pytest.raises(RuntimeError, match="in another thread"):
         for_ranges(4 * 4096, work, 3, 1)
+    assert others
+
+
+def test_an_error_here_stops_the_other_threads():
+    here, done = threading.get_ident(), []
+
+    def work(start, stop):
+        if threading.get_ident() == here:
+            raise RuntimeError("in this thread")
+        done.append(start)
+
+    with pytest.raises(RuntimeError, match="in this thread"):
+        for_ranges(100 * 4096, work, 2, 1)
+    left = len(done)
+    time.sleep(0.05)
+    assert len(done) == left
 
 
 def test_the_comparison_catches_a_planted_fault(isa):

@@ -4,14 +4,14 @@
  * bits, that lie at most 63 places below the result's last place, or above it by so little that the result has at most
  * 62 bits. Then nothing is lost before the one rounding: the bits below the result's last place are the whole fraction.
  * Values: a product whose integer part exceeds 64 bits is left to the definition. */
-#ifndef SOFTNUM_FIXED_WAY_H
-#define SOFTNUM_FIXED_WAY_H
+#ifndef SOFTNUM_SHORT_FIXED_H
+#define SOFTNUM_SHORT_FIXED_H
 
 #include <string.h>
 
 #include "elementwise.h"
 
-SN_ALWAYS int sn_fixed_has_one(int op) {
+SN_ALWAYS int sn_short_fixed_exists(int op) {
     return op == SN_OP_convert || op == SN_OP_add || op == SN_OP_subtract || op == SN_OP_multiply;
 }
 
@@ -21,8 +21,8 @@ SN_ALWAYS sn_i64 sn_fixed_of(const sn_fixed_operand *f, sn_u64 code) {
     return (sn_i64)((bits ^ f->sign_mask) - f->sign_mask);
 }
 
-SN_ALWAYS int sn_fixed_way(int op, const sn_fixed_plan *t, const sn_u64 *in, sn_u32 random, sn_u64 *code,
-                           sn_u32 *flags) {
+SN_ALWAYS int sn_short_fixed(int op, const sn_fixed_plan *t, const sn_u64 *in, sn_u32 random, sn_u64 *code,
+                             sn_u32 *flags) {
     sn_i64 x = sn_fixed_of(&t->operand[0], in[0]), y = 0;
     sn_u128 size = {0, 0};
     sn_i32 sign;
@@ -37,36 +37,30 @@ SN_ALWAYS int sn_fixed_way(int op, const sn_fixed_plan *t, const sn_u64 *in, sn_
         sign = x < 0;
         size.lo = (sn_u64)(x < 0 ? -x : x);
     }
-    sn_cut cut = {size.lo, 0, 0};
+    sn_u64 floor = size.lo << t->left, fraction = 0;
     if (t->right) {
-        cut.fraction = size.lo << (64 - t->right);
-        cut.floor = size.lo >> t->right | size.hi << (64 - t->right);
+        fraction = size.lo << (64 - t->right);
+        floor = size.lo >> t->right | size.hi << (64 - t->right);
         size.hi >>= t->right;
-    } else {
-        cut.floor <<= t->left;
     }
     if (size.hi) return 0;
-    sn_u64 up = 0;
-    if (t->env->rounding == SN_NEAREST_EVEN)
-        up = cut.fraction + (((sn_u64)1 << 63) - 1 + (cut.floor & 1)) < cut.fraction;
-    else
-        up = (sn_u64)sn_rounds_up(t->env, cut, sign, (sn_i32)(cut.floor & 1), random);
-    cut.floor += up;
-    if (up && !cut.floor) return 0;
-    *flags = cut.fraction ? SN_INEXACT : 0;
+    const sn_u64 up = sn_short_rounds_up(t->env, fraction, sign, floor & 1, random);
+    floor += up;
+    if (up && !floor) return 0;
+    *flags = fraction ? SN_INEXACT : 0;
     const sn_u64 limit = sign ? t->lowest : t->highest;
-    if (cut.floor > limit) {
+    if (floor > limit) {
         *flags |= SN_FLAG_OVERFLOW;
-        if (t->env->overflow != SN_OVERFLOW_WRAP) cut.floor = limit;
+        if (t->env->overflow != SN_OVERFLOW_WRAP) floor = limit;
     }
-    *code = (sign ? 0 - cut.floor : cut.floor) & t->mask;
+    *code = (sign ? 0 - floor : floor) & t->mask;
     return 1;
 }
 
 /* The numbers of the short way, if the operation has one and its formats lie in the domain. */
 static inline int sn_fixed_prepare(int op, const sn_format *operands, const sn_format *out, const sn_env *env,
                                    sn_fixed_plan *t) {
-    if (!sn_fixed_has_one(op)) return 0;
+    if (!sn_short_fixed_exists(op)) return 0;
     const int count = sn_operation_operands(op);
     sn_i32 last = 0, length = 0; /* of the exact result: its last place, as bits after the point, and its bits */
     if (out->kind != SN_FIXED) return 0;

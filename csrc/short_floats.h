@@ -12,8 +12,8 @@
  * and asks whether any below is set. Stochastic rounding looks at the r bits from there, at the next (gfloat's kinds),
  * and at whether any below is set: r + 4 <= 63 - m.
  */
-#ifndef SOFTNUM_NORMALS_H
-#define SOFTNUM_NORMALS_H
+#ifndef SOFTNUM_SHORT_FLOATS_H
+#define SOFTNUM_SHORT_FLOATS_H
 
 #include "elementwise.h"
 
@@ -38,13 +38,7 @@ SN_ALWAYS int sn_normal_round(const sn_normals *t, sn_u64 sig, sn_i32 exp, sn_i3
     const sn_i32 m = t->mantissa_bits;
     const sn_u64 fraction = sig << m << 1;
     sn_u64 magnitude = (sig >> (63 - m)) + ((sn_u64)(sn_i64)(exp - t->exp_of_zero) << m);
-    if (t->env->rounding == SN_NEAREST_EVEN) {
-        const sn_u64 below_half = ((sn_u64)1 << 63) - 1 + (magnitude & 1);
-        magnitude += fraction + below_half < fraction; /* the carry */
-    } else {
-        const sn_cut cut = {0, fraction, 0};
-        magnitude += (sn_u64)sn_rounds_up(t->env, cut, sign, (sn_i32)(magnitude & 1), random);
-    }
+    magnitude += sn_short_rounds_up(t->env, fraction, sign, magnitude & 1, random);
     *code = magnitude | ((0 - (sn_u64)sign) & t->sign_mask);
     *flags = (0 - (sn_u32)(fraction != 0)) & t->inexact;
     return (sn_u32)(exp - t->exp_first) <= t->exp_span && magnitude <= t->max_code && !(sign & t->is_unsigned);
@@ -154,15 +148,16 @@ SN_ALWAYS int sn_normal_sqrt(const sn_normals *t, sn_normal x, sn_u32 random, sn
 }
 #endif
 
-SN_ALWAYS int sn_has_short_way(int op) {
+SN_ALWAYS int sn_short_float_exists(int op) {
     return op == SN_OP_convert || op == SN_OP_add || op == SN_OP_subtract || op == SN_OP_multiply ||
            op == SN_OP_divide || op == SN_OP_fma || op == SN_OP_sqrt;
 }
 
 /* An operation by the short way; returns 0, and nothing else, if its operands or its result lie outside the domain. */
-SN_ALWAYS int sn_short_way(int op, const sn_normals *t, const sn_u64 *in, sn_u32 random, sn_u64 *code, sn_u32 *flags) {
+SN_ALWAYS int sn_short_float(int op, const sn_normals *t, const sn_u64 *in, sn_u32 random, sn_u64 *code,
+                             sn_u32 *flags) {
     sn_normal x, y, z;
-    if (!sn_has_short_way(op) || !sn_normal_of(&t->operand[0], in[0], &x)) return 0;
+    if (!sn_short_float_exists(op) || !sn_normal_of(&t->operand[0], in[0], &x)) return 0;
     if (op == SN_OP_convert) return sn_normal_round(t, x.sig, x.exp, x.sign, random, code, flags);
     if (op == SN_OP_sqrt) return sn_normal_sqrt(t, x, random, code, flags);
     if (!sn_normal_of(&t->operand[1], in[1], &y)) return 0;
@@ -177,7 +172,7 @@ SN_ALWAYS int sn_short_way(int op, const sn_normals *t, const sn_u64 *in, sn_u32
 /* The numbers of the short way, if the operation has one and its formats and environment lie in the domain. */
 static inline int sn_normals_prepare(int op, const sn_format *operands, const sn_format *out, const sn_env *env,
                                      sn_normals *t) {
-    if (!sn_has_short_way(op) || out->kind != SN_FLOAT || out->mantissa_bits > 59) return 0;
+    if (!sn_short_float_exists(op) || out->kind != SN_FLOAT || out->mantissa_bits > 59) return 0;
     if (sn_is_stochastic(env) && env->stochastic_bits + 4 > 63 - out->mantissa_bits) return 0;
     for (int i = 0; i < sn_operation_operands(op); i++) {
         const sn_format *f = &operands[i];
