@@ -6,7 +6,7 @@ TIME ?= 60
 WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Werror
 CFLAGS = -std=c11 -O2 -g -ffp-contract=off -fno-math-errno $(WARNINGS) -Icsrc
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all
-CSRC = csrc/elementwise.c csrc/fast_loop.c csrc/kernels.c csrc/isa_portable.c csrc/isa_avx2.c csrc/isa_avx512.c
+CSRC = $(wildcard csrc/*.c)
 HEADERS = $(wildcard csrc/*.h csrc/softnum/*.h)
 C_FILES = $(wildcard csrc/*.[ch] csrc/softnum/*.h csrc/tests/*.c fuzz/*.[ch])
 FUZZ = fuzz/core.c fuzz/operation.c fuzz/arrays.c fuzz/quantize.c fuzz/gemm.c

@@ -17,19 +17,10 @@
 #ifndef SOFTNUM_GEMM_BODY_H
 #define SOFTNUM_GEMM_BODY_H
 
-#include "quantize_body.h"
+#include "gemm.h"
+#include "lanes.h"
 
 enum { SN_TILE32 = 64, SN_TILE64 = 32 };
-
-/* a + b, rounded to odd: the exact sum where it is a binary64 number, else the neighbour with an odd last bit. */
-SN_INLINE sn_wf SN_(add_odd)(sn_wf a, sn_wf b) {
-    sn_wf s = a + b, t = s - a;
-    sn_wf error = (a - (s - t)) + (b - t);
-    sn_wu bits = (sn_wu)s, error_bits = (sn_wu)error;
-    sn_wi inexact = ((error_bits << 1) != 0) & ((bits & 0x7ff0000000000000u) != 0x7ff0000000000000u);
-    sn_wu beyond = (bits ^ error_bits) >> 63; /* the exact sum is smaller in magnitude: step back to truncate */
-    return (sn_wf)SN_SELECT64(inexact, (bits - beyond) | 1u, bits);
-}
 
 /* x in every lane, -0 and NaN bits included. */
 SN_INLINE sn_vf SN_(broadcast)(float x) {

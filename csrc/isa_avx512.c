@@ -1,48 +1,13 @@
 /* The fast paths for CPUs with AVX-512 F, BW, DQ and VL. */
 #if defined(__x86_64__)
-#include <immintrin.h>
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma,bmi,bmi2,lzcnt,avx512f,avx512bw,avx512dq,avx512vl"))),    \
-                             apply_to = function)
-#else
-#pragma GCC target("avx2,fma,bmi,bmi2,lzcnt,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
-#endif
-#define SN_(name) name##_avx512
-#define SN_BYTES 64
-#define SN_FMA(x, y, z) (sn_vf) _mm512_fmadd_ps((__m512)(x), (__m512)(y), (__m512)(z))
-#define SN_MAX(a, b) (sn_vi) _mm512_max_epi32((__m512i)(a), (__m512i)(b))
-#define SN_MIN(a, b) (sn_vi) _mm512_min_epi32((__m512i)(a), (__m512i)(b))
-#define SN_WHERE_GREATER(a, b, yes, no)                                                                                \
-    (sn_vf) _mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)(a), (__m512)(b), _CMP_GT_OQ), (__m512)(no), (__m512)(yes))
-#define SN_LEFT32(a, n) (sn_vu) _mm512_sllv_epi32((__m512i)(a), (__m512i)(n))
-#define SN_RIGHT32(a, n) (sn_vu) _mm512_srlv_epi32((__m512i)(a), (__m512i)(n))
-#define SN_LEFT64(a, n) (sn_wu) _mm512_sllv_epi64((__m512i)(a), (__m512i)(n))
-#define SN_RIGHT64(a, n) (sn_wu) _mm512_srlv_epi64((__m512i)(a), (__m512i)(n))
-#define SN_ANY_GREATER32(a, b) (_mm512_cmpgt_epi32_mask((__m512i)(a), (__m512i)(b)) != 0)
-#define SN_ANY_GREATER64(a, b) (_mm512_cmpgt_epi64_mask((__m512i)(a), (__m512i)(b)) != 0)
-#define SN_MULTIPLY32(a, b) (sn_wu) _mm512_mul_epu32((__m512i)(a), (__m512i)(b))
-#define SN_HIGH32(a) (sn_wu) _mm512_shuffle_epi32((__m512i)(a), 0xf5)
-#define SN_EVEN_LANES(a, b) (sn_wu) _mm512_unpacklo_epi64((__m512i)(a), (__m512i)(b))
-#define SN_ODD_LANES(a, b) (sn_wu) _mm512_unpackhi_epi64((__m512i)(a), (__m512i)(b))
-#define SN_SQRT64(a) (sn_wf) _mm512_sqrt_pd((__m512d)(a))
-#define SN_128(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
-#define SN_256(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
-#define SN_LOAD8_32(p) (sn_vu) _mm512_cvtepu8_epi32(SN_128(p))
-#define SN_LOAD16_32(p) (sn_vu) _mm512_cvtepu16_epi32(SN_256(p))
-#define SN_LOAD8_64(p) (sn_wu) _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(const void *)(p)))
-#define SN_LOAD16_64(p) (sn_wu) _mm512_cvtepu16_epi64(SN_128(p))
-#define SN_LOAD32_64(p) (sn_wu) _mm512_cvtepu32_epi64(SN_256(p))
-#define SN_STORE8_32(p, v) _mm_storeu_si128((__m128i *)(void *)(p), _mm512_cvtepi32_epi8((__m512i)(v)))
-#define SN_STORE16_32(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), _mm512_cvtepi32_epi16((__m512i)(v)))
-#define SN_STORE8_64(p, v) _mm_storel_epi64((__m128i *)(void *)(p), _mm512_cvtepi64_epi8((__m512i)(v)))
-#define SN_STORE16_64(p, v) _mm_storeu_si128((__m128i *)(void *)(p), _mm512_cvtepi64_epi16((__m512i)(v)))
-#define SN_STORE32_64(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), _mm512_cvtepi64_epi32((__m512i)(v)))
+#include "isa_avx512.h"
+
 #include "operate_body.h"
 
 extern const sn_kernels sn_kernels_avx512;
 const sn_kernels sn_kernels_avx512 = {"avx512",      SN_(quantize32),     SN_(quantize64), SN_(encode32),
                                       SN_(encode64), SN_(encode_widened), SN_(decode32),   SN_(decode64),
-                                      SN_(operate),  SN_(words),          SN_(gemm32),     SN_(gemm64)};
+                                      SN_(operate),  SN_(words)};
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

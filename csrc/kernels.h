@@ -103,44 +103,6 @@ typedef struct {
 /* Returns 0 if formats or environment lie outside the domain. in: as many formats as the operation has operands. */
 int sn_lanes_prepare(int operation, const sn_format *in, const sn_format *out, const sn_env *env, sn_lanes *p);
 
-/* ---- GEMM -------------------------------------------------------------------------------------------------------- */
-
-enum { SN_PRODUCT_EXACT = 0, SN_PRODUCT_NEAREST = 1, SN_PRODUCT_STOCHASTIC = 2 };
-
-/* Rounding to nearest even in binary32 by the magic constant: with C = 1.5 * 2^(E + 23 - m), (x + C) - C.
- * E = the exponent of x within [emin, emax + 1]. */
-typedef struct {
-    sn_u32 emin, emax;   /* those limits, as exponent fields in place (biased, << 23) */
-    sn_u32 to_constant;  /* what added to the exponent field makes C: (23 - m) << 23 | 0x400000 */
-    sn_u32 sign_of_zero; /* 0x80000000 if there is -0 */
-    float limit[2];      /* largest, and minus the lowest, value */
-    float overflow[2];   /* what replaces values beyond: [positive, negative] */
-} sn_round32;
-
-typedef struct {
-    sn_i32 product;            /* SN_PRODUCT_* */
-    sn_i32 native;             /* sn_gemm32: the accumulator is binary32, rounded by the hardware's own add */
-    sn_i32 fused_multiply_add; /* native, and the product needs the hardware's fma */
-    sn_i64 chunk;              /* 0: one sum */
-    sn_round32 product32, sum32, outer32;
-    sn_rounding product64, sum64, outer64;
-    sn_u32 key[2], key2[2]; /* Philox keys of domains 1 and 2 */
-    sn_i32 two_roundings;   /* both product and sum are stochastic */
-    sn_u32 batch;
-} sn_gemm_unit;
-
-/* out[m, n] = the unit's sum over k of a[m, k] * b[k, n], starting from c[m, n] (or +0), for m in [m0, m1), n in [0,
- * n). b has rows of ldb >= n rounded up to SN_GEMM_LANES elements, of which those from n on are 0. n0 is added to the
- * column and nothing to the row index in the Philox counters. Canonical NaNs out. */
-enum { SN_GEMM_LANES = 16 };
-
-typedef struct {
-    const void *a, *b, *c; /* float (sn_gemm32) or double (sn_gemm64) */
-    void *out;
-    ptrdiff_t lda, ldb, ldc, ldo; /* in elements */
-    ptrdiff_t m0, m1, n, k, n0;
-} sn_gemm_args;
-
 typedef struct {
     const char *name;
     /* out[i] = x[i] rounded to the format; returns 1 if an element had no result. x and out may be the same array. */
@@ -162,8 +124,6 @@ typedef struct {
     void (*operate)(const sn_lanes *p, const void *const in[3], int width, void *out, size_t n, const sn_u32 *words);
     /* words[i] = word i of the key */
     void (*words)(const sn_random_source *random, sn_u32 *words, size_t n);
-    void (*gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g);
-    void (*gemm64)(const sn_gemm_unit *u, const sn_gemm_args *g);
 } sn_kernels;
 
 enum { SN_ISA_PORTABLE = 0, SN_ISA_AVX2 = 1, SN_ISA_AVX512 = 2 };
@@ -181,32 +141,6 @@ void sn_fp_leave(sn_u64 saved);
 /* Between the two: how the CPU rounds. */
 enum { SN_FP_NEAREST, SN_FP_DOWN, SN_FP_UP, SN_FP_ZERO };
 void sn_fp_round(int direction);
-
-/* ---- the definition, for what no fast path covers ------------------------------------------------------------------
- */
-
-typedef struct {
-    sn_format operand_a, operand_b, product, accumulator, outer;
-    sn_env product_env, sum_env, outer_env;
-    sn_i32 fused;         /* one rounding a step: no product format */
-    sn_i32 two_roundings; /* both product and sum are stochastic */
-    sn_i64 chunk;
-    sn_u32 key[2], key2[2];
-    sn_u32 batch;
-} sn_mad_unit;
-
-/* As sn_gemm_args, on codes of 64 bits; words: null, or uint32 [m, n, steps, 2] for one batch element, with steps
- * = k + number of chunks. Returns a bit for each rounding
- * that met a NaN without a code in its format: 1 product, 2 sum, 4 outer sum. */
-typedef struct {
-    const sn_u64 *a, *b, *c;
-    sn_u64 *out;
-    const sn_u32 *words;
-    ptrdiff_t lda, ldb, ldc, ldo;
-    ptrdiff_t m0, m1, n, k, n_total, n0;
-} sn_gemm_codes;
-
-sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_gemm_codes *g);
 
 /* out[i] = table[codes[i]]; entries of 4 or 8 bytes, codes of 1 or 2. */
 void sn_look_up(const void *table, int entry, const void *codes, int width, void *out, size_t n);

@@ -49,10 +49,8 @@ static void SN_(words)(const sn_random_source *random, sn_u32 *words, size_t n) 
     }
 }
 
-#define L_BITS 32
-#include "round_lanes.h"
-#define L_BITS 64
-#include "round_lanes.h"
+#define SN_WITH_LOOPS
+#include "lanes.h"
 
 static int SN_(encode_widened)(const sn_rounding *r, const float *x, void *codes, int width, size_t n,
                                const sn_random_source *random) {

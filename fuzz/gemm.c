@@ -1,5 +1,6 @@
 /* GEMM on carriers, on every instruction set, against the definition on codes. The units are those that softnum.plan
  * sends to the fast paths: what follows says their domains a second time, condition by condition. */
+#include "gemm.h"
 #include "fuzz.h"
 
 enum { LARGEST = 70, DEEPEST = 20 };
@@ -253,7 +254,7 @@ void fuzz_gemm(fuzz_input *in) {
             g.k = (ptrdiff_t)k;
             g.n0 = (ptrdiff_t)n0;
             const sn_u64 saved = sn_fp_enter();
-            (bits == 32 ? sn_kernels_for(isa)->gemm32 : sn_kernels_for(isa)->gemm64)(&u, &g);
+            (bits == 32 ? sn_gemm_kernels_for(isa)->gemm32 : sn_gemm_kernels_for(isa)->gemm64)(&u, &g);
             sn_fp_leave(saved);
         }
         for (size_t i = 0; i < m * n; i++) {

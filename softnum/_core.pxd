@@ -43,8 +43,6 @@ cdef extern from "softnum/softnum.h" nogil:
 
 
 cdef extern from "kernels.h" nogil:
-    enum: SN_PRODUCT_EXACT, SN_PRODUCT_NEAREST, SN_PRODUCT_STOCHASTIC
-    enum: SN_GEMM_LANES
     enum: SN_ISA_PORTABLE, SN_ISA_AVX2, SN_ISA_AVX512
 
     enum: SN_WORD_BLOCKS
@@ -67,28 +65,6 @@ cdef extern from "kernels.h" nogil:
         uint32_t key[2]
         uint64_t first
 
-    ctypedef struct sn_round32:
-        uint32_t emin, emax, to_constant, sign_of_zero
-        float limit[2]
-        float overflow[2]
-
-    ctypedef struct sn_gemm_unit:
-        int32_t product, native, fused_multiply_add
-        int64_t chunk
-        sn_round32 product32, sum32, outer32
-        sn_rounding product64, sum64, outer64
-        uint32_t key[2]
-        uint32_t key2[2]
-        int32_t two_roundings
-        uint32_t batch
-
-    ctypedef struct sn_gemm_args:
-        const void *a
-        const void *b
-        const void *c
-        void *out
-        ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k, n0
-
     ctypedef struct sn_kernels:
         const char *name
         int (*quantize32)(const sn_rounding *r, const float *x, float *out, size_t n,
@@ -104,32 +80,12 @@ cdef extern from "kernels.h" nogil:
         void (*decode32)(const sn_decoding *d, const void *codes, int width, float *out, size_t n) noexcept nogil
         void (*decode64)(const sn_decoding *d, const void *codes, int width, double *out, size_t n) noexcept nogil
         void (*words)(const sn_random_source *random, uint32_t *words, size_t n) noexcept nogil
-        void (*gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) noexcept nogil
-        void (*gemm64)(const sn_gemm_unit *u, const sn_gemm_args *g) noexcept nogil
 
     int sn_detect_isa() noexcept
     const sn_kernels *sn_kernels_for(int isa) noexcept
     uint64_t sn_fp_enter() noexcept
     void sn_fp_leave(uint64_t saved) noexcept
 
-    ctypedef struct sn_mad_unit:
-        sn_format operand_a, operand_b, product, accumulator, outer
-        sn_env product_env, sum_env, outer_env
-        int32_t fused, two_roundings
-        int64_t chunk
-        uint32_t key[2]
-        uint32_t key2[2]
-        uint32_t batch
-
-    ctypedef struct sn_gemm_codes:
-        const uint64_t *a
-        const uint64_t *b
-        const uint64_t *c
-        uint64_t *out
-        const uint32_t *words
-        ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k, n_total, n0
-
-    uint32_t sn_gemm_definition(const sn_mad_unit *u, const sn_gemm_codes *g) noexcept
     void sn_look_up(const void *table, int entry, const void *codes, int width, void *out, size_t n) noexcept
     uint32_t sn_convert_array(const sn_format *source, const void *x, int x_width, const sn_format *target,
                               const sn_env *env, void *out, int out_width, size_t n) noexcept
@@ -169,3 +125,7 @@ cdef extern from "elementwise.h" nogil:
     size_t sn_table_size(int op, const sn_context *context) noexcept
     uint32_t sn_fill_table(int op, const sn_context *context, int width, void *table, uint8_t *flags) noexcept
     int sn_operation_lanes(int op, const sn_context *context, sn_lanes *p) noexcept
+
+
+cdef void fill_format(sn_format *f, fmt) except *
+cdef void fill_env(sn_env *env, tuple e) except *

@@ -3,14 +3,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LANES: int
 OPERATIONS: dict[str, tuple[int, int]]
-PRODUCT: dict[str, int]
 UFUNCS: dict[str, np.ufunc]
 UFUNCS_FLAGS: dict[str, np.ufunc]
 
 def available_isas() -> list[str]: ...
 def use_isa(name: str) -> None: ...
+def isa_number() -> int: ...
 def current_isa() -> str: ...
 def intern_context(operation: str, formats: tuple, out: Any, env: tuple[int, ...]) -> np.uint64: ...
 def has_lanes(operation: str, handle: np.uint64) -> bool: ...
@@ -64,47 +63,3 @@ class Decoder:
     ok: bool
     def __init__(self, fmt: Any, carrier_bits: int) -> None: ...
     def decode(self, codes: NDArray[Any], out: NDArray[Any], start: int, stop: int) -> None: ...
-
-class FastGemm:
-    wide: bool
-    def __init__(self, plan: Any) -> None: ...
-    def run(
-        self,
-        a: NDArray[Any],
-        b: NDArray[Any],
-        c: NDArray[Any] | None,
-        out: NDArray[Any],
-        keys: tuple[int, int, int, int],
-        batch: int,
-        m0: int,
-        m1: int,
-        n0: int,
-        n1: int,
-    ) -> None: ...
-
-class DefinitionGemm:
-    def __init__(
-        self,
-        operands: tuple[Any, Any],
-        product: Any,
-        accumulator: Any,
-        outer: Any,
-        product_env: tuple[int, ...],
-        sum_env: tuple[int, ...],
-        outer_env: tuple[int, ...],
-        chunk: int,
-    ) -> None: ...
-    def run(
-        self,
-        a: NDArray[np.uint64],
-        b: NDArray[np.uint64],
-        c: NDArray[np.uint64] | None,
-        out: NDArray[np.uint64],
-        words: NDArray[np.uint32] | None,
-        keys: tuple[int, int, int, int],
-        batch: int,
-        m0: int,
-        m1: int,
-        n0: int,
-        n1: int,
-    ) -> int: ...

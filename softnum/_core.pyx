@@ -107,6 +107,11 @@ cdef const sn_kernels *kernels() except NULL:
     return _kernels
 
 
+def isa_number():
+    """The instruction set in use, as csrc numbers it."""
+    return _ISA_NAMES[current_isa()]
+
+
 def current_isa():
     """The instruction set in use."""
     return (<bytes>kernels().name).decode()
@@ -478,27 +483,6 @@ cdef class Decoder:
             sn_fp_leave(saved)
 
 
-# ---- GEMM --------------------------------------------------------------------------------------------------------------
-
-LANES = SN_GEMM_LANES
-PRODUCT = {"exact": SN_PRODUCT_EXACT, "nearest": SN_PRODUCT_NEAREST, "stochastic": SN_PRODUCT_STOCHASTIC}
-
-
-cdef void fill_round32(sn_round32 *r, spec) except *:
-    r.emin, r.emax, r.to_constant, r.sign_of_zero = spec.emin, spec.emax, spec.to_constant, spec.sign_of_zero
-    r.limit[0], r.limit[1] = spec.limit
-    r.overflow[0], r.overflow[1] = spec.overflow
-
-
-cdef void prepare(sn_rounding *r, target) except *:
-    cdef sn_format f
-    cdef sn_env e
-    fill_format(&f, target[0])
-    fill_env(&e, target[1])
-    if not sn_rounding_prepare(&f, &e, 64, r):
-        raise ValueError(f"{target[0]} lies outside the domain of rounding in binary64")
-
-
 def overflow_code(fmt, tuple env, sign):
     """The code that a finite value beyond the format's range becomes."""
     cdef sn_format f
@@ -507,104 +491,3 @@ def overflow_code(fmt, tuple env, sign):
     fill_format(&f, fmt)
     fill_env(&e, env)
     return sn_overflowed(&f, &e, sign, &flags)
-
-
-cdef class FastGemm:
-    """One unit's GEMM on float32 (``wide=False``) or float64 carriers."""
-
-    cdef sn_gemm_unit u
-    cdef readonly bint wide
-
-    def __cinit__(self, plan):
-        self.wide = plan.wide
-        self.u.product = PRODUCT[plan.product]
-        self.u.native = plan.native
-        self.u.fused_multiply_add = plan.fused_multiply_add
-        self.u.chunk = plan.chunk
-        self.u.two_roundings = plan.two_roundings
-        if plan.wide:
-            prepare(&self.u.product64, plan.product_rounding)
-            prepare(&self.u.sum64, plan.sum_rounding)
-            prepare(&self.u.outer64, plan.outer_rounding)
-        elif not plan.native:
-            fill_round32(&self.u.product32, plan.product_rounding)
-            fill_round32(&self.u.sum32, plan.sum_rounding)
-            fill_round32(&self.u.outer32, plan.outer_rounding)
-
-    def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1):
-        """Rows m0..m1 and columns n0..n1 of one product; b's rows are padded with zeros to a multiple of LANES."""
-        cdef sn_gemm_unit u = self.u
-        cdef sn_gemm_args g
-        cdef Py_ssize_t size = 8 if self.wide else 4
-        cdef cnp.ndarray x = a, y = b, z = out, w
-        cdef uint64_t saved
-        cdef const sn_kernels *fast = kernels()
-        u.key[0], u.key[1], u.key2[0], u.key2[1] = keys
-        u.batch = batch
-        g.lda, g.ldb, g.ldo = x.strides[0] // size, y.strides[0] // size, z.strides[0] // size
-        g.m0, g.m1, g.n, g.k, g.n0 = m0, m1, n1 - n0, a.shape[1], n0
-        g.a = cnp.PyArray_DATA(x)
-        g.b = <const char *>cnp.PyArray_DATA(y) + <Py_ssize_t>n0 * size
-        g.out = <char *>cnp.PyArray_DATA(z) + <Py_ssize_t>n0 * size
-        g.c = NULL
-        g.ldc = 0
-        if c is not None:
-            w = c
-            g.c = <const char *>cnp.PyArray_DATA(w) + <Py_ssize_t>n0 * size
-            g.ldc = w.strides[0] // size
-        with nogil:
-            saved = sn_fp_enter()
-            if self.wide:
-                fast.gemm64(&u, &g)
-            else:
-                fast.gemm32(&u, &g)
-            sn_fp_leave(saved)
-
-
-cdef class DefinitionGemm:
-    """Any unit's GEMM on 64-bit codes, through the scalar functions of the core."""
-
-    cdef sn_mad_unit u
-
-    def __cinit__(self, operands, product, accumulator, outer, tuple product_env, tuple sum_env, tuple outer_env, chunk):
-        fill_format(&self.u.operand_a, operands[0])
-        fill_format(&self.u.operand_b, operands[1])
-        self.u.fused = product is None
-        if product is not None:
-            fill_format(&self.u.product, product)
-        fill_format(&self.u.accumulator, accumulator)
-        fill_format(&self.u.outer, outer)
-        fill_env(&self.u.product_env, product_env)
-        fill_env(&self.u.sum_env, sum_env)
-        fill_env(&self.u.outer_env, outer_env)
-        self.u.two_roundings = product is not None and min(product_env[0], sum_env[0]) >= SN_STOCHASTIC
-        self.u.chunk = chunk
-
-    def run(self, const uint64_t[:, ::1] a, const uint64_t[:, ::1] b, c, uint64_t[:, ::1] out, words, keys, batch, m0, m1, n0, n1):
-        """Rows m0..m1, columns n0..n1 of one product of codes; words: None or contiguous uint32 (M, N, steps, 2)."""
-        cdef sn_mad_unit u = self.u
-        cdef sn_gemm_codes g
-        cdef uint32_t flags
-        cdef const uint64_t[:, ::1] start
-        cdef const uint32_t[:, :, :, ::1] w
-        if out.shape[0] == 0 or out.shape[1] == 0:
-            return 0
-        u.key[0], u.key[1], u.key2[0], u.key2[1] = keys
-        u.batch = batch
-        g.k = a.shape[1]
-        g.lda, g.ldb, g.ldo, g.ldc = a.shape[1], b.shape[1], out.shape[1], out.shape[1]
-        g.m0, g.m1, g.n, g.n0, g.n_total = m0, m1, n1 - n0, n0, out.shape[1]
-        g.a = &a[0, 0] if g.k else NULL
-        g.b = &b[0, <Py_ssize_t>n0] if g.k else NULL
-        g.out = &out[0, <Py_ssize_t>n0]
-        g.c = NULL
-        g.words = NULL
-        if c is not None:
-            start = c
-            g.c = &start[0, <Py_ssize_t>n0]
-        if words is not None and words.size:
-            w = words
-            g.words = &w[0, 0, 0, 0]
-        with nogil:
-            flags = sn_gemm_definition(&u, &g)
-        return flags

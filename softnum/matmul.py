@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 
-from softnum import _core, backend
+from softnum import _core, _gemm, backend
 from softnum.array import Array
-from softnum.custom import CustomFormat
-from softnum.names import format
-from softnum.plan import fits, plan_of
+from softnum.engines import coded, definition_of, fast_of
+from softnum.plan import fits
 from softnum.threads import pool, thread_count
-from softnum.units import MadUnit
+from softnum.units import Unit
 from softnum.values import (
     check_out,
     decode,
@@ -29,25 +27,6 @@ __all__ = ["dot", "matmul"]
 
 _COLUMN_BLOCK = 64  # a multiple of the widest tile, so that tiles do not straddle threads
 _MACS_PER_THREAD = 1 << 18  # below this a thread costs more than it brings
-
-
-def _with_codes(fmt):
-    """The format whose codes the definition multiplies: a value table's values are binary64 numbers."""
-    return format("binary64") if isinstance(fmt, CustomFormat) else fmt
-
-
-@lru_cache(maxsize=256)
-def _definition(unit) -> _core.DefinitionGemm:
-    operands = tuple(_with_codes(f) for f in unit.operand)
-    return _core.DefinitionGemm(
-        operands, unit.product, unit.accumulator, unit.outer, *unit.environments, unit.chunk or 0
-    )
-
-
-@lru_cache(maxsize=256)
-def _fast(unit) -> _core.FastGemm | None:
-    plan = plan_of(unit)
-    return None if plan is None else _core.FastGemm(plan)
 
 
 def _checked(x, fmt, what: str):
@@ -80,7 +59,7 @@ def _checked(x, fmt, what: str):
 def _padded(b: np.ndarray, dtype) -> np.ndarray:
     """b with rows padded by zeros to a multiple of the kernels' lanes."""
     k, n = b.shape
-    width = -(-n // _core.LANES) * _core.LANES
+    width = -(-n // _gemm.LANES) * _gemm.LANES
     if width == n:
         return np.ascontiguousarray(b, dtype)
     out = np.zeros((k, width), dtype)
@@ -190,9 +169,9 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
 
 
 def _matmul(a, b, unit, c, key, random_bits, threads, out):
-    if not isinstance(unit, MadUnit):
-        raise TypeError(f"matmul: the unit must be a softnum.MadUnit, got {unit!r}")
-    result = unit.outer
+    if not isinstance(unit, Unit):
+        raise TypeError(f"matmul: the unit must be one of softnum's (MadUnit ...), got {unit!r}")
+    result = unit.result
     a, b = _checked(a, unit.operand[0], "a"), _checked(b, unit.operand[1], "b")
     if a.ndim < 2 or b.ndim < 2:
         raise ValueError(
@@ -207,7 +186,7 @@ def _matmul(a, b, unit, c, key, random_bits, threads, out):
     if max(m, n, batches, unit.steps(k)) >= 2**32:
         raise ValueError(f"matmul: no dimension may reach 2**32, got {shape} and K = {k}")
     if c is not None:
-        c = _checked(c, result, "c")
+        c = _checked(c, unit.c_format, "c")
         if c.ndim > len(shape) or any(d not in (1, want) for d, want in zip(c.shape[::-1], shape[::-1], strict=False)):
             raise ValueError(f"matmul: c of shape {c.shape} does not broadcast to {shape}")
     keys, words = _random(unit, key, random_bits, shape, k)
@@ -216,7 +195,7 @@ def _matmul(a, b, unit, c, key, random_bits, threads, out):
         raise ValueError(f"matmul: the result is an Array of {result}; out= is for float32 and float64 results")
     check_out("matmul", out, shape, dtype)
 
-    gemm = _fast(unit)
+    gemm = fast_of(unit)
     if gemm is None or words is not None or dtype is None or Array in (type(a), type(b), type(c)):
         codes = _by_definition(unit, a, b, c, (batches, m, n), lead, k, keys, words, threads)
         values = Array(codes.reshape(shape), result) if dtype is None else decode(codes.reshape(shape), result, dtype)
@@ -238,11 +217,11 @@ def _matmul(a, b, unit, c, key, random_bits, threads, out):
 
 def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads) -> np.ndarray:
     batches, m, n = shape
-    a = _codes(a, _with_codes(unit.operand[0]), (*lead, m, k)).reshape(batches, m, k)
-    b = _codes(b, _with_codes(unit.operand[1]), (*lead, k, n)).reshape(batches, k, n)
-    c = None if c is None else _codes(c, unit.outer, (*lead, m, n)).reshape(batches, m, n)
+    a = _codes(a, coded(unit.operand[0]), (*lead, m, k)).reshape(batches, m, k)
+    b = _codes(b, coded(unit.operand[1]), (*lead, k, n)).reshape(batches, k, n)
+    c = None if c is None else _codes(c, unit.c_format, (*lead, m, n)).reshape(batches, m, n)
     out = np.empty(shape, np.uint64)
-    gemm = _definition(unit)
+    gemm = definition_of(unit)
     threads, blocks = _blocks(m, n, k, batches, threads)
 
     def work(block):
@@ -251,10 +230,10 @@ def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads) -> np.nd
         return gemm.run(a[i], b[i], None if c is None else c[i], out[i], w, keys, i, *limits)
 
     lost = _run(threads, blocks, work)
-    for bit, fmt in ((1, unit.product), (2, unit.accumulator), (4, unit.outer)):
-        if lost & bit:
+    for i, fmt in enumerate(unit.rounded_to):
+        if lost & 1 << i:
             raise_no_code(fmt, "matmul")
-    return out.astype(unit.outer.storage_dtype)
+    return out.astype(unit.result.storage_dtype)
 
 
 def _random(unit, key, random_bits, shape, k):

@@ -11,11 +11,32 @@ from softnum.modes import OVERFLOW_RULES, overflow_name, rounding_name
 from softnum.names import format
 from softnum.values import environment
 
-__all__ = ["MadUnit"]
+__all__ = ["MadUnit", "Unit"]
+
+
+class Unit:
+    """What every unit has; its engines (`softnum.engines`) compute it.
+
+    ``operand``: the formats of a and b. ``result``: that of the sum. ``c_format``: that of C, the sum's start.
+    ``stochastic``: whether a random key is needed. ``steps(k)``: how many pairs of random words a sum of length k
+    takes. ``rounded_to``: the formats that a NaN may be missing in, a bit of the definition's answer each.
+    """
+
+    operand: tuple
+    stochastic: bool = False
+
+    @property
+    def c_format(self):
+        """The format of C."""
+        return self.result
+
+    def steps(self, k: int) -> int:
+        """Number of random words of a sum of length k."""
+        return k
 
 
 @dataclass(frozen=True)
-class MadUnit:
+class MadUnit(Unit):
     """A multiply-add unit: ``acc = R(acc + R_product(a * b))`` for k = 0, 1, ..., K-1, from +0 or C.
 
     Parameters
@@ -126,6 +147,16 @@ class MadUnit:
     def outer(self):
         """The format of the result: the outer sum's under chunk, else the accumulator."""
         return self.outer_accumulator or self.accumulator
+
+    @property
+    def result(self):
+        """The format of the sum."""
+        return self.outer
+
+    @property
+    def rounded_to(self) -> tuple:
+        """The formats that products, sums and the outer sum are rounded to."""
+        return self.product, self.accumulator, self.outer
 
     @property
     def product_mode(self) -> str:

@@ -1,0 +1,156 @@
+/* The loops over arrays: quantize, encode, decode. Included by round_lanes.h, for each carrier and each instruction
+ * set. */
+
+/* What was rounded without a result, from the largest magnitude seen. */
+SN_INLINE int SN_L(lacks_result)(const sn_rounding *r, L_I top) {
+    L_i most = 0;
+    for (int i = 0; i < L_N; i++)
+        most = top[i] > most ? top[i] : most;
+    return (r->no_nan && most > L_INFINITY) || (r->no_infinity && most >= L_INFINITY);
+}
+
+/* One vector. width: of the codes; or to_codes is 0. top: the largest magnitude seen of those that may lack a result.
+ */
+SN_INLINE void SN_L(step)(const sn_rounding *r, int family, int unusual, int to_codes, const L_F *x, char *out,
+                          int width, const sn_u32 *words, L_I *top) {
+    L_U bits, word = {0}, result;
+    memcpy(&bits, x, sizeof bits);
+    const L_I u = (L_I)(bits & ~L_SIGN), easy = (L_I)word + (L_i)r->easy;
+    if (family >= SN_FAMILY_STOCHASTIC) word = L_WORDS(words);
+    if (family >= SN_FAMILY_STOCHASTIC || L_ANY_GREATER(u, easy)) {
+        result = to_codes ? SN_L(round_to_code)(r, family, unusual, bits, word)
+                          : SN_L(round_to_value)(r, family, unusual, bits, word);
+        *top = L_MAX(*top, u);
+    } else if (r->below_one) {
+        const L_U rounded = SN_L(round_in_place)(r, family, bits);
+        result = to_codes ? SN_L(code_with_sign)(r, rounded >> (L_M - r->mantissa_bits), bits)
+                          : SN_L(value_with_sign)(r, rounded & ~(L_u)r->below_one, bits);
+    } else {
+        result = to_codes ? SN_L(code_with_sign)(r, SN_L(magic_code)(r, family, unusual, bits), bits)
+                          : SN_L(value_with_sign)(r, SN_L(magic_value)(r, family, unusual, bits), bits);
+    }
+    if (to_codes)
+        SN_L(store)(out, width, result);
+    else
+        memcpy(out, &result, sizeof result);
+}
+
+SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int unusual, int to_codes, const L_F *x, char *out, int width,
+                        size_t n, const sn_u32 *words) {
+    const sn_rounding local = *r; /* out cannot alias it: the loop's invariants stay in registers */
+    const size_t whole = n - n % L_N, bytes = to_codes ? (size_t)width : sizeof *x;
+    L_I top = {0};
+    for (size_t i = 0; i < whole; i += L_N) {
+        __builtin_prefetch(x + i + 1024 / sizeof *x); /* a kilobyte ahead: more than the window of execution reaches */
+        SN_L(step)(&local, family, unusual, to_codes, x + i, out + i * bytes, width, words + i, &top);
+    }
+    if (whole < n) {
+        L_F edge[L_N] = {0};
+        sn_u32 edge_words[L_N] = {0};
+        char edge_out[L_N * 8];
+        memcpy(edge, x + whole, (n - whole) * sizeof *x);
+        if (family >= SN_FAMILY_STOCHASTIC) memcpy(edge_words, words + whole, (n - whole) * sizeof *words);
+        SN_L(step)(&local, family, unusual, to_codes, edge, edge_out, width, edge_words, &top);
+        memcpy(out + whole * bytes, edge_out, (n - whole) * bytes);
+    }
+    return SN_L(lacks_result)(r, top);
+}
+
+typedef int SN_L(loop)(const sn_rounding *r, const L_F *x, char *out, int width, size_t n, const sn_u32 *words);
+
+#define L_LOOP(family, unusual, to_codes)                                                                              \
+    static int SN_L(loop_##family##_##unusual##_##to_codes)(const sn_rounding *r, const L_F *x, char *out, int width,  \
+                                                            size_t n, const sn_u32 *words) {                           \
+        return SN_L(run)(r, SN_FAMILY_##family, unusual, to_codes, x, out, width, n, words);                           \
+    }
+#define L_LOOPS(family) L_LOOP(family, 0, 0) L_LOOP(family, 0, 1) L_LOOP(family, 1, 0) L_LOOP(family, 1, 1)
+L_LOOPS(EVEN)
+L_LOOPS(NEAREST)
+L_LOOPS(DIRECTED)
+L_LOOPS(ODD)
+L_LOOPS(STOCHASTIC)
+L_LOOPS(RANDOM)
+
+SN_INLINE SN_L(loop) * SN_L(loop_for)(const sn_rounding *r, int to_codes) {
+#define L_ENTRY(family)                                                                                                \
+    {                                                                                                                  \
+        {SN_L(loop_##family##_0_0), SN_L(loop_##family##_0_1)}, {                                                      \
+            SN_L(loop_##family##_1_0), SN_L(loop_##family##_1_1)                                                       \
+        }                                                                                                              \
+    }
+    static SN_L(loop) *const loops[6][2][2] = {L_ENTRY(EVEN), L_ENTRY(NEAREST),    L_ENTRY(DIRECTED),
+                                               L_ENTRY(ODD),  L_ENTRY(STOCHASTIC), L_ENTRY(RANDOM)};
+    return loops[r->family][r->unusual][to_codes];
+}
+
+/* The loop over the whole array; block by block where random words are needed. */
+SN_INLINE int SN_L(all)(SN_L(loop) * loop, const sn_rounding *r, const L_F *x, char *out, int width, size_t bytes,
+                        size_t n, const sn_random_source *random) {
+    int bad = 0;
+    if (r->family < SN_FAMILY_STOCHASTIC) {
+        if (r->direction) sn_fp_round(r->direction);
+        bad = loop(r, x, out, width, n, NULL);
+        if (r->direction) sn_fp_round(SN_FP_NEAREST);
+        return bad;
+    }
+    sn_u32 words[SN_BLOCK];
+    for (size_t i = 0; i < n; i += SN_BLOCK) {
+        const size_t take = n - i < SN_BLOCK ? n - i : SN_BLOCK;
+        bad |= loop(r, x + i, out + i * bytes, width, take, SN_(block_words)(random, i, words));
+    }
+    return bad;
+}
+
+static int SN_L(quantize)(const sn_rounding *r, const L_F *x, L_F *out, size_t n, const sn_random_source *random) {
+    return SN_L(all)(SN_L(loop_for)(r, 0), r, x, (char *)out, 0, sizeof *x, n, random);
+}
+
+static int SN_L(encode)(const sn_rounding *r, const L_F *x, void *codes, int width, size_t n,
+                        const sn_random_source *random) {
+    return SN_L(all)(SN_L(loop_for)(r, 1), r, x, (char *)codes, width, (size_t)width, n, random);
+}
+
+/* ---- decoding -----------------------------------------------------------------------------------------------------
+ */
+
+SN_INLINE L_U SN_L(decode_lanes)(const sn_decoding *d, L_U code) {
+    const L_U zero = {0};
+    L_U magnitude = code & (L_u)d->magnitude_mask, sign = (code & (L_u)d->sign_mask) << (L_BITS - d->bits);
+    if (d->fixed) {
+        L_U negative = 0u - (sign >> (L_BITS - 1));
+        magnitude = ((magnitude ^ negative) - negative) & (L_u)d->magnitude_mask;
+    }
+    L_U u = (magnitude << d->shift) + (L_u)d->rebias, low = zero;
+    /* a subnormal number as the fraction of a number in the binade above, less that binade's first */
+    if (d->subnormals) low = (L_U)((L_V)(u + L_HIDDEN) - (L_V)(zero + (L_u)d->first));
+    u = L_SELECT((L_I)magnitude < (L_i)d->low, low, u);
+    if (!d->negative_zero) sign &= (L_U)(u != 0);
+    L_U out = u | sign;
+    if (L_ANY_GREATER((L_I)magnitude, (L_I)zero + (L_i)d->max_code)) {
+        L_I above = (L_I)magnitude > (L_i)d->max_code, infinite = (L_I)magnitude == (L_i)d->inf_code;
+        out = L_SELECT(above, L_SELECT(infinite, sign | (L_u)L_INFINITY, zero + (L_u)d->nan), out);
+    }
+    if (d->nan_is_negative_zero) {
+        L_U all = code & (L_u)(d->sign_mask | d->magnitude_mask);
+        out = L_SELECT(all == (L_u)d->sign_mask, zero + (L_u)d->nan, out);
+    }
+    return out;
+}
+
+static void SN_L(decode)(const sn_decoding *d, const void *codes, int width, L_F *out, size_t n) {
+    const sn_decoding local = *d;
+    const char *p = (const char *)codes;
+    size_t i = 0;
+    L_U bits;
+    for (; i + L_N <= n; i += L_N) {
+        __builtin_prefetch(p + i * (size_t)width + 1024);
+        bits = SN_L(decode_lanes)(&local, SN_L(load)(p + i * (size_t)width, width));
+        memcpy(out + i, &bits, sizeof bits);
+    }
+    if (i < n) {
+        char edge[L_N * 8] = {0};
+        memcpy(edge, p + i * (size_t)width, (n - i) * (size_t)width);
+        bits = SN_L(decode_lanes)(&local, SN_L(load)(edge, width));
+        memcpy(out + i, &bits, (n - i) * sizeof *out);
+    }
+}

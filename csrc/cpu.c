@@ -1,0 +1,43 @@
+#include "kernels.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+int sn_detect_isa(void) {
+#if defined(__x86_64__)
+    __builtin_cpu_init(); /* asks cpuid, and the operating system by xgetbv */
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2"))
+        return SN_ISA_PORTABLE;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        return SN_ISA_AVX512;
+    return SN_ISA_AVX2;
+#else
+    return SN_ISA_PORTABLE;
+#endif
+}
+
+#if defined(__x86_64__)
+sn_u64 sn_fp_enter(void) {
+    sn_u32 saved = _mm_getcsr();
+    _mm_setcsr(0x1f80); /* all exceptions masked, nearest even, neither FTZ nor DAZ */
+    return saved;
+}
+void sn_fp_leave(sn_u64 saved) { _mm_setcsr((sn_u32)saved); }
+void sn_fp_round(int direction) { _mm_setcsr(0x1f80 | (sn_u32)direction << 13); }
+#elif defined(__aarch64__)
+sn_u64 sn_fp_enter(void) {
+    sn_u64 saved, plain = 0;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
+    __asm__ volatile("msr fpcr, %0" : : "r"(plain));
+    return saved;
+}
+void sn_fp_leave(sn_u64 saved) { __asm__ volatile("msr fpcr, %0" : : "r"(saved)); }
+void sn_fp_round(int direction) {
+    static const sn_u64 modes[] = {[SN_FP_NEAREST] = 0, [SN_FP_DOWN] = 2, [SN_FP_UP] = 1, [SN_FP_ZERO] = 3};
+    __asm__ volatile("msr fpcr, %0" : : "r"(modes[direction] << 22));
+}
+#else
+#error "softnum: say here how this CPU's floating-point environment is saved, set to nearest even and restored"
+#endif

@@ -1,0 +1,57 @@
+"""What computes a unit: an engine on codes, which is the definition, and where there is one a fast engine on carriers.
+
+An engine's ``run(a, b, c, out, ..., batch, m0, m1, n0, n1)`` computes rows m0..m1 and columns n0..n1 of one product.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, singledispatch
+
+from softnum import _gemm
+from softnum.custom import CustomFormat
+from softnum.names import format
+from softnum.plan import plan_of
+from softnum.units import MadUnit
+
+__all__ = ["coded", "definition_of", "fast_of"]
+
+
+def coded(fmt):
+    """The format whose codes the definition multiplies: a value table's values are binary64 numbers."""
+    return format("binary64") if isinstance(fmt, CustomFormat) else fmt
+
+
+@singledispatch
+def _define(unit):
+    raise TypeError(f"{type(unit).__name__} has no definition")
+
+
+@singledispatch
+def _speed_up(unit):
+    return None
+
+
+@lru_cache(maxsize=256)
+def definition_of(unit):
+    """The engine of any unit on 64-bit codes; ``run`` returns a bit for each of `Unit.rounded_to` that lacks a NaN."""
+    return _define(unit)
+
+
+@lru_cache(maxsize=256)
+def fast_of(unit):
+    """The engine on float32 or, if ``wide``, float64 carriers; None outside the domains of the fast paths."""
+    return _speed_up(unit)
+
+
+@_define.register
+def _(unit: MadUnit):
+    operands = tuple(coded(f) for f in unit.operand)
+    return _gemm.DefinitionGemm(
+        operands, unit.product, unit.accumulator, unit.outer, *unit.environments, unit.chunk or 0
+    )  # fmt: skip
+
+
+@_speed_up.register
+def _(unit: MadUnit):
+    plan = plan_of(unit)
+    return None if plan is None else _gemm.FastGemm(plan)
