@@ -13,11 +13,11 @@ import re
 import sys
 from pathlib import Path
 
+from softnum.environment import environment
 from softnum.kernels.entries import operand_library, quantize_library, unit_library
 from softnum.kernels.source import Library, core_text
 from softnum.names import format
 from softnum.units import MadUnit
-from softnum.values import environment
 
 __all__ = ["ARCHITECTURES", "compile_device", "libraries", "main"]
 

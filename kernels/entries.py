@@ -7,10 +7,10 @@ from functools import lru_cache
 import numpy as np
 
 from softnum import _core
+from softnum.environment import environment
 from softnum.kernels.source import Entry, Library, environment_text, format_text
 from softnum.modes import Flags
 from softnum.names import format
-from softnum.values import environment
 
 __all__ = [
     "NOT_EXACT",

@@ -9,12 +9,12 @@ import numpy as np
 from softnum import _core
 from softnum.array import Array
 from softnum.custom import CustomFormat
+from softnum.environment import seed_and_stream
 from softnum.kernels import _cuda
 from softnum.kernels._cuda import cuda
 from softnum.kernels.entries import operand_library, shares_word, two_roundings, unit_library
 from softnum.kernels.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
 from softnum.plan import fits
-from softnum.values import seed_and_stream
 
 __all__ = ["gemm_kernel", "matmul", "operand_kernel"]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import sys
 
+from softnum.environment import environment
 from softnum.kernels import _cuda
 from softnum.kernels.check import ARCHITECTURES, float_instructions
 from softnum.kernels.gemm import gemm_kernel, operand_kernel
 from softnum.kernels.quantize import FROM_KEY, NO_WORDS, quantize_kernel
 from softnum.names import format
 from softnum.units import MadUnit
-from softnum.values import environment
 
 __all__ = ["link", "main"]
 

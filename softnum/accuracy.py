@@ -8,9 +8,10 @@ from math import inf, nan
 import numpy as np
 
 from softnum.array import Array
+from softnum.checks import check_codes, native
 from softnum.custom import CustomFormat
 from softnum.names import format
-from softnum.values import check_codes, decode, native
+from softnum.values import decode
 
 __all__ = ["ulp", "ulp_error"]
 

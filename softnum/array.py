@@ -6,9 +6,10 @@ from numbers import Real
 
 import numpy as np
 
+from softnum.checks import check_codes, native
 from softnum.custom import CustomFormat
 from softnum.names import dtype_of_format, format, format_of_dtype
-from softnum.values import check_codes, decode, encode, find_code, native
+from softnum.values import decode, encode, find_code
 
 __all__ = ["Array", "array"]
 

@@ -8,20 +8,13 @@ import numpy as np
 
 from softnum import _core, _gemm, backend
 from softnum.array import Array
+from softnum.checks import check_out, float_array, native
 from softnum.engines import coded, definition_of, fast_of
+from softnum.environment import seed_and_stream
 from softnum.plan import fits
 from softnum.threads import pool, thread_count
 from softnum.units import Unit
-from softnum.values import (
-    check_out,
-    decode,
-    encode,
-    float_array,
-    native,
-    quantize,
-    raise_no_code,
-    seed_and_stream,
-)
+from softnum.values import decode, encode, quantize, raise_no_code
 
 __all__ = ["dot", "matmul"]
 

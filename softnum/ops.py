@@ -10,11 +10,13 @@ import inspect
 import numpy as np
 
 from softnum.array import Array
+from softnum.checks import check_codes
 from softnum.custom import CustomFormat
+from softnum.environment import environment, random_words
 from softnum.formats import FixedFormat
 from softnum.modes import rounding_name
 from softnum.names import format
-from softnum.values import call_ufunc, check_codes, environment, invalid_code, random_words
+from softnum.values import call_ufunc, invalid_code
 
 __all__ = [
     "OPERATIONS", "absolute", "add", "classify", "compare", "convert", "copysign", "divide", "fma", "logb", "maximum",

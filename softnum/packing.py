@@ -14,8 +14,8 @@ from math import gcd
 import numpy as np
 
 from softnum.array import Array
+from softnum.checks import check_codes
 from softnum.names import format
-from softnum.values import check_codes
 
 __all__ = ["pack", "unpack"]
 

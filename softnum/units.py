@@ -7,9 +7,9 @@ from functools import cached_property
 from numbers import Integral
 
 from softnum.custom import CustomFormat
+from softnum.environment import environment
 from softnum.modes import OVERFLOW_RULES, overflow_name, rounding_name
 from softnum.names import format
-from softnum.values import environment
 
 __all__ = ["MadUnit", "Unit"]
 

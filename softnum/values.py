@@ -1,94 +1,25 @@
-"""Values in and out: quantize, encode, decode, and the random words that stochastic rounding takes."""
+"""Values in and out: quantize, encode, decode."""
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Integral, Rational, Real
+from numbers import Real
 
 import numpy as np
 
 from softnum import _core, backend, lanes
+from softnum.checks import can_hold, check_codes, check_out, delivered, float_array, native
 from softnum.custom import CustomFormat
+from softnum.environment import environment, random_words, words_or_key
+from softnum.exact_numbers import as_exact, numbers_of
 from softnum.formats import FixedFormat
-from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, nan_profile, overflow_name, rounding_name
+from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, rounding_name
 from softnum.names import format, format_of_dtype
 
 __all__ = ["decode", "encode", "quantize"]
 
 _BINARY = {np.dtype(np.float16): "binary16", np.dtype(np.float32): "binary32", np.dtype(np.float64): "binary64"}
-_NOTHING = (0, 0)
-
-
-_FLUSH = {None: 0, "before": 1, "after": 2}
-
-
-@lru_cache(maxsize=1024, typed=True)
-def environment(
-    fmt,
-    rounding,
-    overflow,
-    stochastic_bits,
-    tininess="after",
-    flush_inputs=False,
-    flush_results=None,
-    nan="canonical",
-    invalid_code=0,
-) -> tuple[int, ...]:
-    """The fields of sn_env (csrc/softnum/env.h), in their order, as the core's numbers; ValueError for others."""
-    mode = rounding_name(rounding)
-    rule = overflow_name(overflow, fmt)
-    if tininess not in ("after", "before"):
-        raise ValueError(f"tininess must be 'after' or 'before', got {tininess!r}")
-    if isinstance(stochastic_bits, bool) or not isinstance(stochastic_bits, Integral) or not 1 <= stochastic_bits <= 32:
-        raise ValueError(f"stochastic_bits must be an integer from 1 to 32, got {stochastic_bits!r}")
-    r = int(stochastic_bits) if mode.startswith("stochastic") else 32
-    if flush_results not in _FLUSH:
-        raise ValueError(f"flush_results must be None, 'before' or 'after' rounding, got {flush_results!r}")
-    return (
-        ROUNDING_MODES[mode], OVERFLOW_RULES[rule], int(tininess == "before"), r,
-        int(bool(flush_inputs)), _FLUSH[flush_results], nan_profile(nan), invalid_code,
-    )  # fmt: skip
-
-
-def seed_and_stream(key) -> tuple[int, int]:
-    """The (seed, stream) of a key: an int (stream 0) or a pair of ints, each in 0..2**64-1."""
-    pair = key if isinstance(key, tuple) else (key, 0)
-    if len(pair) != 2 or not all(isinstance(v, Integral) and not isinstance(v, bool) and 0 <= v < 2**64 for v in pair):
-        raise ValueError(f"key must be a seed or (seed, stream), integers in 0..2**64-1, got {key!r}")
-    return int(pair[0]), int(pair[1])
-
-
-def random_words(stochastic: bool, key, random_bits, shape) -> np.ndarray | np.uint32:
-    """The uint32 word of each element of an elementwise operation; one 0 for all where nothing is stochastic."""
-    if not stochastic:
-        return np.uint32(0)
-    if random_bits is not None:
-        words = np.asarray(random_bits)
-        if words.dtype.kind not in "iu" or (words.size and (words.min() < 0 or words.max() >= 2**32)):
-            raise ValueError(f"random_bits must be integers in 0..2**32-1, got an array of {words.dtype}")
-        if words.ndim > len(shape) or any(
-            d not in (1, w) for d, w in zip(words.shape[::-1], shape[::-1], strict=False)
-        ):
-            raise ValueError(f"random_bits of shape {words.shape} do not broadcast to {shape}")
-        return np.broadcast_to(words.astype(np.uint32), shape)
-    if key is None:
-        raise ValueError("stochastic rounding needs key=seed, key=(seed, stream) or random_bits=array")
-    return lanes.words_of_key(_key_words(key), int(np.prod(shape, dtype=np.int64))).reshape(shape)
-
-
-def _key_words(key) -> tuple[int, int]:
-    return _core.philox_key(*seed_and_stream(key), 0)
-
-
-def _words_or_key(stochastic: bool, key, random_bits, shape):
-    """(contiguous words or None, key words), as the kernels take them."""
-    if not stochastic:
-        return None, _NOTHING
-    if random_bits is None and key is not None:
-        return None, _key_words(key)
-    return np.ascontiguousarray(random_words(True, key, random_bits, shape)), _NOTHING
 
 
 def raise_no_code(fmt, what: str) -> None:
@@ -123,55 +54,6 @@ def find_code(value, minus_zero: bool, fmt) -> int | None:
     back = decode(code, fmt, object).item()
     same = back == value and str(back).startswith("-0.0") == minus_zero
     return int(code) if same or (back != back and value != value) else None
-
-
-def native(x) -> np.ndarray:
-    """x as an array in this machine's byte order; an array of objects where NumPy would round a Python integer."""
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError("masked arrays are not supported: fill them first (numpy.ma.filled)")
-    array = np.asarray(x)
-    if array.dtype.kind == "f" and not isinstance(x, (np.ndarray, np.generic, float)):
-        objects = np.asarray(x, object)
-        if any(isinstance(v, Integral) and abs(int(v)) > 2**53 for v in objects.flat):
-            return objects
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-
-
-def _same_numbers(x, wide) -> bool:
-    """Whether integers or objects equal their float64 values (NumPy would compare them as float64)."""
-    return all(v == float(w) or v != v for v, w in zip(x.ravel().tolist(), wide.flat, strict=True))
-
-
-def float_array(x, what: str) -> np.ndarray:
-    """x as a float32 or float64 array; ValueError if a number is not exact in float64."""
-    x = native(x)
-    if x.dtype in (np.float32, np.float64):
-        return x
-    if x.dtype.kind not in "fiubO" or (x.dtype.kind == "f" and x.dtype not in _BINARY):
-        hint = " (softnum.Array takes it as it is)" if format_of_dtype(x.dtype) else ""
-        raise TypeError(f"{what} takes float32 or float64 arrays, got {x.dtype}{hint}")
-    if x.dtype.kind == "O" and not all(isinstance(v, Real) for v in x.flat):
-        raise TypeError(f"{what} takes real numbers, got an array of {x.dtype}")
-    try:
-        wide = x.astype(np.float64)
-    except OverflowError:
-        wide = None
-    if (x.dtype.kind == "O" or x.dtype.itemsize == 8) and (wide is None or not _same_numbers(x, wide)):
-        raise ValueError(
-            f"{what}: a number is not exact in float64; softnum.encode takes integers and Fractions exactly"
-        )
-    return wide
-
-
-def check_out(what: str, out, shape, dtype) -> None:
-    """ValueError unless out is None or an array that can take the result."""
-    if out is None:
-        return
-    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:
-        got = f"{out.dtype} of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-        raise ValueError(f"{what}: out must be an array of shape {shape} and type {np.dtype(dtype)}, got {got}")
-    if not out.flags.writeable:
-        raise ValueError(f"{what}: out is read-only")
 
 
 def quantize(
@@ -266,36 +148,21 @@ def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, inv
     check_out("quantize", out, x.shape, x.dtype)
     if isinstance(fmt, CustomFormat):
         words = random_words(stochastic, key, random_bits, x.shape)
-        return _delivered(fmt.quantize(x, rounding_name(rounding), overflow, words, env[3]), out)
+        return delivered(fmt.quantize(x, rounding_name(rounding), overflow, words, env[3]), out)
     kernel = lanes.rounder(fmt, env, 8 * x.dtype.itemsize)
     if kernel.ok != 8 * x.dtype.itemsize:
         codes = _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, None, threads)
-        return _delivered(_decode(codes, fmt, x.dtype, None, threads), out)
+        return delivered(_decode(codes, fmt, x.dtype, None, threads), out)
     may_fail = not fmt.has_nan and isinstance(invalid, str)
     source = np.ascontiguousarray(x)
     # in place only where no element can fail half-way, and where reading never lags behind writing
-    in_place = _can_hold(out, source) and not may_fail
+    in_place = can_hold(out, source) and not may_fail
     target = out if in_place else np.empty_like(source)
-    words, words_key = _words_or_key(stochastic, key, random_bits, x.shape)
+    words, words_key = words_or_key(stochastic, key, random_bits, x.shape)
     if lanes.round_values(kernel, source, target, words, words_key, threads) and may_fail:
         what = "NaN or infinite" if fmt.kind == "fixed" else "NaN"
         raise ValueError(f"quantize: a value is {what}, and {fmt} has no code for it")
-    return out if in_place else _delivered(target.reshape(x.shape), out)
-
-
-def _can_hold(out, source) -> bool:
-    """Whether a kernel may write its results for the contiguous source straight into out."""
-    if out is None or not (out.flags.c_contiguous and out.flags.aligned and out.dtype.isnative):
-        return False
-    same = out.dtype == source.dtype and out.ctypes.data == source.ctypes.data
-    return same or not np.may_share_memory(out, source)
-
-
-def _delivered(result, out):
-    if out is None:
-        return result
-    out[...] = result
-    return out
+    return out if in_place else delivered(target.reshape(x.shape), out)
 
 
 def _narrowed(wide, fmt, out):
@@ -375,17 +242,17 @@ def _encode(
         if kernel.ok:
             may_fail = not fmt.has_nan and isinstance(invalid, str)
             return _encode_fast(
-                wide, fmt, kernel, _words_or_key(stochastic, key, random_bits, x.shape), may_fail, out, threads
+                wide, fmt, kernel, words_or_key(stochastic, key, random_bits, x.shape), may_fail, out, threads
             )
     words = random_words(stochastic, key, random_bits, x.shape)
     if x.dtype.kind == "U":
-        x = _numbers_of(x)
+        x = numbers_of(x)
     source = format_of_dtype(x.dtype)
     if isinstance(fmt, CustomFormat):
         x = x if source is None else decode(x.view(source.storage_dtype), source)
-        return _delivered(fmt.encode(x, rounding_name(rounding), overflow, words, env[3]), out)
+        return delivered(fmt.encode(x, rounding_name(rounding), overflow, words, env[3]), out)
     if x.dtype.kind == "O" or (x.dtype.kind == "f" and source is None):
-        return _delivered(_encode_objects(x, fmt, env, words, invalid), out)
+        return delivered(_encode_objects(x, fmt, env, words, invalid), out)
     if x.dtype.kind == "b":
         x = x.astype(np.uint8)
     if x.dtype.kind in "iub":
@@ -394,79 +261,16 @@ def _encode(
         raise TypeError(f"encode takes numbers, got an array of {x.dtype}")
     codes = check_codes(np.ascontiguousarray(x).view(source.storage_dtype).reshape(x.shape), source)
     result, _ = call_ufunc("convert", (codes,), (source,), fmt, env, words, what="encode", invalid=invalid)
-    return _delivered(result, out)
+    return delivered(result, out)
 
 
 def _encode_fast(x, fmt, kernel, random, may_fail, out, threads):
     source = np.ascontiguousarray(x)
-    straight = _can_hold(out, source) and not may_fail
+    straight = can_hold(out, source) and not may_fail
     codes = out if straight else np.empty(x.shape, fmt.storage_dtype)
     if lanes.encode_values(kernel, source, codes, *random, threads) and may_fail:
         raise_no_code(fmt, "encode")
-    return out if straight else _delivered(codes, out)
-
-
-_HEXADECIMAL = re.compile(r"([+-]?)0x([0-9a-f]*)(?:\.([0-9a-f]*))?(?:p([+-]?[0-9]+))?", re.IGNORECASE)
-_EXPONENT = re.compile(r"e([+-]?[\d_]+)$", re.IGNORECASE)
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")
-
-
-def _exponent(digits: str, text: str) -> int:
-    """The number that the digits say; ValueError where it makes a number of more than some megabits."""
-    size = digits.lstrip("+-").replace("_", "").lstrip("0")
-    if len(size) > 7 or int(size or 0) > 10**6:
-        raise ValueError(f"encode: the exponent of {_shown(text)} lies beyond +-1000000")
-    return -int(size or 0) if digits.startswith("-") else int(size or 0)
-
-
-def _number_of(text: str) -> Fraction | float:
-    """What a text says, exactly; a float for infinities, NaN and -0."""
-    stripped = text.strip()
-    match = _HEXADECIMAL.fullmatch(stripped)
-    if match and (match[2] or match[3]):
-        sign, whole, part, exponent = match[1], match[2], match[3] or "", _exponent(match[4] or "", text)
-        number = Fraction(int(whole + part, 16)) * Fraction(2) ** (exponent - 4 * len(part))
-        return -number if sign == "-" and number else -0.0 if sign == "-" else number
-    if stripped.lower().lstrip("+-") in ("inf", "infinity", "nan") and stripped[1] not in "+-":
-        return float(stripped)
-    if match := _EXPONENT.search(stripped):
-        _exponent(match[1], text)
-    try:
-        number = Fraction(stripped)
-    except (ValueError, ZeroDivisionError):  # also Python's, of more than 4300 digits
-        raise ValueError(
-            f"encode: {_shown(text)} is no number (decimal, ratio, hexadecimal like 0x1.8p3, inf or nan; "
-            "decimal up to 4300 digits)"
-        ) from None
-    return -0.0 if not number and stripped.startswith("-") else number
-
-
-def _numbers_of(x: np.ndarray) -> np.ndarray:
-    out = np.empty(x.shape, object)
-    for index, text in np.ndenumerate(x):
-        out[index] = _number_of(str(text))
-    return out
-
-
-def _as_exact(value, fmt, wrap) -> tuple[int, int, int, int]:
-    """(sign, significand, exponent, sticky) of a finite real number, with at least 126 bits where it is inexact."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        value = Fraction(value)
-    elif not isinstance(value, Rational):
-        raise TypeError(f"encode takes real numbers (int, float, Fraction), got {value!r}")
-    sign, top, bottom = int(value < 0), abs(value.numerator), value.denominator
-    if wrap:  # what lies above the format's integer bits does not count
-        top %= bottom << fmt.integer_bits
-    shift = max(0, 127 + bottom.bit_length() - top.bit_length()) if bottom & (bottom - 1) else bottom.bit_length() - 1
-    significand, rest = divmod(top << shift, bottom)
-    excess = max(0, significand.bit_length() - 128)
-    sticky = int(rest != 0 or significand & ((1 << excess) - 1) != 0)
-    return sign, significand >> excess, excess - shift, sticky
+    return out if straight else delivered(codes, out)
 
 
 def _encode_objects(x, fmt, env, words, invalid):
@@ -486,27 +290,12 @@ def _encode_objects(x, fmt, env, words, invalid):
                 invalid=invalid,
             )[0]
             continue
-        code, flags = _core.round_exact(*_as_exact(value, fmt, wrap), fmt, env, int(words[index]))
+        code, flags = _core.round_exact(*as_exact(value, fmt, wrap), fmt, env, int(words[index]))
         if flags & _core.NO_CODE and isinstance(invalid, str):
             # the value is not named: its repr can be long, and is refused past 4300 digits
             raise_no_code(fmt, "encode")
         out[index] = code
     return out
-
-
-def check_codes(codes, fmt, what="codes") -> np.ndarray:
-    """The codes as an array of unsigned integers; ValueError if one does not fit the format's bits."""
-    array = native(codes)
-    if array.size == 0:
-        return array.astype(fmt.storage_dtype)
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"{what} of {fmt} are unsigned integers, got an array of {array.dtype}")
-    if array.dtype == fmt.storage_dtype and fmt.bits == 8 * array.dtype.itemsize:
-        return array
-    if array.size and (int(array.max()) >> fmt.bits or int(array.min()) < 0):
-        bad = array.max() if int(array.max()) >> fmt.bits else array.min()
-        raise ValueError(f"{what}: {int(bad)} is no code of {fmt}, which has {fmt.bits} bits")
-    return array.astype(fmt.storage_dtype, copy=False)
 
 
 def _decode_objects(codes, fmt) -> np.ndarray:
@@ -568,16 +357,16 @@ def _decode(codes, fmt, dtype, out=None, threads=None):
     codes = check_codes(codes, fmt)
     check_out("decode", out, codes.shape, dtype)
     if dtype.kind == "O":
-        return _delivered(_decode_objects(codes, fmt), out)
+        return delivered(_decode_objects(codes, fmt), out)
     if isinstance(fmt, CustomFormat):
-        return _delivered(fmt.decode(codes, dtype), out)
+        return delivered(fmt.decode(codes, dtype), out)
     source = np.ascontiguousarray(codes).reshape(codes.shape)  # which NumPy gives one dimension at least
     if dtype.itemsize > 2:
-        straight = _can_hold(out, source)
+        straight = can_hold(out, source)
         values = out if straight else np.empty(codes.shape, dtype)
         if lanes.decode_lanes(source, fmt, values, threads, _decode_by_definition):
-            return out if straight else _delivered(values, out)
-    return _delivered(_decode_by_definition(source, fmt, dtype), out)
+            return out if straight else delivered(values, out)
+    return delivered(_decode_by_definition(source, fmt, dtype), out)
 
 
 def _decode_by_definition(codes, fmt, dtype):

@@ -184,11 +184,13 @@ def test_an_error_in_one_thread_is_raised():
 
 
 def test_an_error_here_stops_the_other_threads():
-    here, done = threading.get_ident(), []
+    here, begun, done = threading.get_ident(), threading.Event(), []
 
     def work(start, stop):
         if threading.get_ident() == here:
+            begun.set()
             raise RuntimeError("in this thread")
+        assert begun.wait(60)
         done.append(start)
 
     with pytest.raises(RuntimeError, match="in this thread"):

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from softnum.environment import environment
 from softnum.kernels import check
 from softnum.kernels.entries import operand_library, quantize_library, unit_library
 from softnum.kernels.source import core_text
-from softnum.values import environment
 
 
 def test_one_text():

@@ -1,0 +1,86 @@
+"""What arrays a function takes and gives: checked here, with one wording."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+
+from softnum.exact_numbers import same_numbers
+from softnum.names import format_of_dtype
+
+__all__ = ["can_hold", "check_codes", "check_out", "delivered", "float_array", "native"]
+
+
+def native(x) -> np.ndarray:
+    """x as an array in this machine's byte order; an array of objects where NumPy would round a Python integer."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError("masked arrays are not supported: fill them first (numpy.ma.filled)")
+    array = np.asarray(x)
+    if array.dtype.kind == "f" and not isinstance(x, (np.ndarray, np.generic, float)):
+        objects = np.asarray(x, object)
+        if any(isinstance(v, Integral) and abs(int(v)) > 2**53 for v in objects.flat):
+            return objects
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def float_array(x, what: str) -> np.ndarray:
+    """x as a float32 or float64 array; ValueError if a number is not exact in float64."""
+    x = native(x)
+    if x.dtype in (np.float32, np.float64):
+        return x
+    if x.dtype.kind not in "fiubO" or (x.dtype.kind == "f" and x.dtype.itemsize > 8):
+        hint = " (softnum.Array takes it as it is)" if format_of_dtype(x.dtype) else ""
+        raise TypeError(f"{what} takes float32 or float64 arrays, got {x.dtype}{hint}")
+    if x.dtype.kind == "O" and not all(isinstance(v, Real) for v in x.flat):
+        raise TypeError(f"{what} takes real numbers, got an array of {x.dtype}")
+    try:
+        wide = x.astype(np.float64)
+    except OverflowError:
+        wide = None
+    if (x.dtype.kind == "O" or x.dtype.itemsize == 8) and (wide is None or not same_numbers(x, wide)):
+        raise ValueError(
+            f"{what}: a number is not exact in float64; softnum.encode takes integers and Fractions exactly"
+        )
+    return wide
+
+
+def check_codes(codes, fmt, what="codes") -> np.ndarray:
+    """The codes as an array of unsigned integers; ValueError if one does not fit the format's bits."""
+    array = native(codes)
+    if array.size == 0:
+        return array.astype(fmt.storage_dtype)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{what} of {fmt} are unsigned integers, got an array of {array.dtype}")
+    if array.dtype == fmt.storage_dtype and fmt.bits == 8 * array.dtype.itemsize:
+        return array
+    if array.size and (int(array.max()) >> fmt.bits or int(array.min()) < 0):
+        bad = array.max() if int(array.max()) >> fmt.bits else array.min()
+        raise ValueError(f"{what}: {int(bad)} is no code of {fmt}, which has {fmt.bits} bits")
+    return array.astype(fmt.storage_dtype, copy=False)
+
+
+def check_out(what: str, out, shape, dtype) -> None:
+    """ValueError unless out is None or an array that can take the result."""
+    if out is None:
+        return
+    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:
+        got = f"{out.dtype} of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise ValueError(f"{what}: out must be an array of shape {shape} and type {np.dtype(dtype)}, got {got}")
+    if not out.flags.writeable:
+        raise ValueError(f"{what}: out is read-only")
+
+
+def can_hold(out, source) -> bool:
+    """Whether a kernel may write its results for the contiguous source straight into out."""
+    if out is None or not (out.flags.c_contiguous and out.flags.aligned and out.dtype.isnative):
+        return False
+    same = out.dtype == source.dtype and out.ctypes.data == source.ctypes.data
+    return same or not np.may_share_memory(out, source)
+
+
+def delivered(result, out):
+    if out is None:
+        return result
+    out[...] = result
+    return out
