@@ -21,6 +21,7 @@ class FastGemm:
         m1: int,
         n0: int,
         n1: int,
+        first: tuple[int, int] = (0, 0),
     ) -> None: ...
 
 class DefinitionGemm:
@@ -48,4 +49,5 @@ class DefinitionGemm:
         m1: int,
         n0: int,
         n1: int,
+        first: tuple[int, int] = (0, 0),
     ) -> int: ...

@@ -3,7 +3,7 @@
 
 cimport numpy as cnp
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
 
 from softnum._core cimport *
 from softnum import _core
@@ -68,6 +68,11 @@ LANES = SN_GEMM_LANES
 PRODUCT = {"exact": SN_PRODUCT_EXACT, "nearest": SN_PRODUCT_NEAREST, "stochastic": SN_PRODUCT_STOCHASTIC}
 
 
+cdef void *before(const void *array, Py_ssize_t elements, Py_ssize_t size) noexcept:
+    """Where an array would begin that had so many more elements in front: only its own are ever read or written."""
+    return <void *>(<uintptr_t>array - <uintptr_t>(elements * size))
+
+
 cdef void fill_round32(sn_round32 *r, spec) except *:
     r.emin, r.emax, r.to_constant, r.sign_of_zero = spec.emin, spec.emax, spec.to_constant, spec.sign_of_zero
     r.limit[0], r.limit[1] = spec.limit
@@ -105,8 +110,11 @@ cdef class FastGemm:
             fill_round32(&self.u.sum32, plan.sum_rounding)
             fill_round32(&self.u.outer32, plan.outer_rounding)
 
-    def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1):
-        """Rows m0..m1 and columns n0..n1 of one product; b's rows are padded with zeros to a multiple of LANES."""
+    def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0)):
+        """Rows m0..m1 and columns n0..n1 of one product; b's rows are padded with zeros to a multiple of LANES.
+
+        first: the row and the column of the whole product that the arrays begin with.
+        """
         cdef sn_gemm_unit u = self.u
         cdef sn_gemm_args g
         cdef Py_ssize_t size = 8 if self.wide else 4
@@ -117,15 +125,16 @@ cdef class FastGemm:
         u.batch = batch
         g.lda, g.ldb, g.ldo = x.strides[0] // size, y.strides[0] // size, z.strides[0] // size
         g.m0, g.m1, g.n, g.k, g.n0 = m0, m1, n1 - n0, a.shape[1], n0
-        g.a = cnp.PyArray_DATA(x)
-        g.b = <const char *>cnp.PyArray_DATA(y) + <Py_ssize_t>n0 * size
-        g.out = <char *>cnp.PyArray_DATA(z) + <Py_ssize_t>n0 * size
+        cdef Py_ssize_t row = first[0], column = <Py_ssize_t>n0 - <Py_ssize_t>first[1]
+        g.a = before(cnp.PyArray_DATA(x), row * g.lda, size)
+        g.b = <const char *>cnp.PyArray_DATA(y) + column * size
+        g.out = before(cnp.PyArray_DATA(z), row * g.ldo - column, size)
         g.c = NULL
         g.ldc = 0
         if c is not None:
             w = c
-            g.c = <const char *>cnp.PyArray_DATA(w) + <Py_ssize_t>n0 * size
             g.ldc = w.strides[0] // size
+            g.c = before(cnp.PyArray_DATA(w), row * g.ldc - column, size)
         with nogil:
             saved = sn_fp_enter()
             if self.wide:
@@ -154,13 +163,17 @@ cdef class DefinitionGemm:
         self.u.two_roundings = product is not None and min(product_env[0], sum_env[0]) >= SN_STOCHASTIC
         self.u.chunk = chunk
 
-    def run(self, const uint64_t[:, ::1] a, const uint64_t[:, ::1] b, c, uint64_t[:, ::1] out, words, keys, batch, m0, m1, n0, n1):
-        """Rows m0..m1, columns n0..n1 of one product of codes; words: None or contiguous uint32 (M, N, steps, 2)."""
+    def run(self, const uint64_t[:, ::1] a, const uint64_t[:, ::1] b, c, uint64_t[:, ::1] out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)):
+        """Rows m0..m1, columns n0..n1 of one product of codes; words: None or contiguous uint32 (M, N, steps, 2).
+
+        first: the row and the column of the whole product that the arrays begin with.
+        """
         cdef sn_mad_unit u = self.u
         cdef sn_gemm_codes g
         cdef uint32_t flags
         cdef const uint64_t[:, ::1] start
         cdef const uint32_t[:, :, :, ::1] w
+        cdef Py_ssize_t row = first[0], column = <Py_ssize_t>n0 - <Py_ssize_t>first[1]
         if out.shape[0] == 0 or out.shape[1] == 0:
             return 0
         u.key[0], u.key[1], u.key2[0], u.key2[1] = keys
@@ -168,17 +181,19 @@ cdef class DefinitionGemm:
         g.k = a.shape[1]
         g.lda, g.ldb, g.ldo, g.ldc = a.shape[1], b.shape[1], out.shape[1], out.shape[1]
         g.m0, g.m1, g.n, g.n0, g.n_total = m0, m1, n1 - n0, n0, out.shape[1]
-        g.a = &a[0, 0] if g.k else NULL
-        g.b = &b[0, <Py_ssize_t>n0] if g.k else NULL
-        g.out = &out[0, <Py_ssize_t>n0]
+        g.a = <const uint64_t *>before(&a[0, 0], row * g.lda, 8) if g.k else NULL
+        g.b = &b[0, column] if g.k else NULL
+        g.out = <uint64_t *>before(&out[0, 0], row * g.ldo - column, 8)
         g.c = NULL
         g.words = NULL
         if c is not None:
             start = c
-            g.c = &start[0, <Py_ssize_t>n0]
+            g.c = <const uint64_t *>before(&start[0, 0], row * g.ldc - column, 8)
         if words is not None and words.size:
             w = words
-            g.words = &w[0, 0, 0, 0]
+            g.words = <const uint32_t *>before(
+                &w[0, 0, 0, 0], (row * g.n_total + <Py_ssize_t>n0 - column) * w.shape[2] * 2, 4
+            )
         with nogil:
             flags = sn_gemm_definition(&u, &g)
         return flags

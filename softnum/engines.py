@@ -1,6 +1,8 @@
 """What computes a unit: an engine on codes, which is the definition, and where there is one a fast engine on carriers.
 
-An engine's ``run(a, b, c, out, ..., batch, m0, m1, n0, n1)`` computes rows m0..m1 and columns n0..n1 of one product.
+An engine's ``run(a, b, c, out, ..., batch, m0, m1, n0, n1, first=(0, 0))`` computes rows m0..m1 and columns n0..n1 of
+one product. The arrays may be a part of it: `first` is the row and the column that their first elements have in the
+whole, which the random words are numbered by.
 """
 
 from __future__ import annotations
