@@ -13,7 +13,7 @@ FUZZ = fuzz/core.c fuzz/operation.c fuzz/arrays.c fuzz/quantize.c fuzz/gemm.c
 SAN_OBJECTS = $(CSRC:%.c=build/san/%.o)
 FUZZ_OBJECTS = $(CSRC:%.c=build/fuzz/%.o)
 
-.PHONY: help build test test-c test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench lint format
+.PHONY: help build test test-c test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -29,6 +29,9 @@ test-slow: ## Run the slow tier as well (minutes).
 
 test-exhaustive: ## Run the exhaustive tier (about an hour).
 	$(PYTHON) -m pytest -m exhaustive tests/core
+
+test-mutants: ## Plant faults in csrc and see that tests fail (an hour).
+	$(PYTHON) tests/mutants.py
 
 test-c: csrc/tests/test_core csrc/tests/test_core_san fuzz/driver ## Build and run the C tests, plain and under ASan and UBSan, and a little fuzzing.
 	csrc/tests/test_core

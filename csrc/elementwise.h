@@ -49,7 +49,7 @@ typedef struct {
     sn_normal_operand operand[3];
     const sn_env *env;
     sn_u64 max_code, sign_mask;
-    sn_i32 mantissa_bits, exp_of_zero, exp_first, is_unsigned, narrow_root;
+    sn_i32 mantissa_bits, exp_of_zero, exp_first, is_unsigned, narrow_root, narrow_product;
     sn_u32 exp_span, inexact;
 } sn_normals;
 

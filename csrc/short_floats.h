@@ -83,7 +83,12 @@ SN_ALWAYS int sn_normal_multiply(const sn_normals *t, sn_normal x, sn_normal y, 
 SN_ALWAYS int sn_normal_fma(const sn_normals *t, sn_normal x, sn_normal y, sn_normal z, sn_u32 random, sn_u64 *code,
                             sn_u32 *flags) {
     sn_i32 exp, sign = x.sign ^ y.sign;
-    sn_u128 a = sn_u128_shr(sn_normal_product(x, y, &exp), 2), b = sn_u128_make(z.sig >> 2, z.sig << 62);
+    const sn_u128 product = sn_normal_product(x, y, &exp);
+    if (t->narrow_product) { /* an operand of a sum like any other */
+        const sn_normal whole = {product.hi, exp, sign};
+        return sn_normal_add(t, whole, z, random, code, flags);
+    }
+    sn_u128 a = sn_u128_shr(product, 2), b = sn_u128_make(z.sig >> 2, z.sig << 62);
     const sn_u64 minus = 0 - (sn_u64)(sign ^ z.sign);
     sn_i32 swap = 0 - ((exp < z.exp) | ((exp == z.exp) & sn_u128_less(a, b))), top = exp ^ ((exp ^ z.exp) & swap);
     sn_u64 high = (a.hi ^ b.hi) & (sn_u64)(sn_i64)swap, low = (a.lo ^ b.lo) & (sn_u64)(sn_i64)swap;
@@ -192,6 +197,7 @@ static inline int sn_normals_prepare(int op, const sn_format *operands, const sn
     t->exp_first = out->emin + 1;
     t->exp_span = (sn_u32)(out->emax - out->emin - 1);
     t->is_unsigned = !out->is_signed;
+    t->narrow_product = op == SN_OP_fma && operands[0].mantissa_bits + operands[1].mantissa_bits + 2 <= 61;
     t->narrow_root = out->mantissa_bits <= 26 && !sn_is_stochastic(env);
     t->inexact = out->p3109 ? 0 : SN_INEXACT;
     return out->emax > out->emin;

@@ -1,0 +1,17 @@
+"""The planted faults still have their places (tests/mutants.py plants them)."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from mutants import FAULTS  # noqa: E402
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_the_fault_has_its_place_and_its_tests(fault):
+    assert (ROOT / "csrc" / fault.file).read_text().count(fault.old) >= 1
+    for word in fault.tests.split(" -k ")[0].split():
+        assert (ROOT / word).is_file()
