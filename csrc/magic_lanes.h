@@ -61,9 +61,9 @@ SN_INLINE L_U SN_L(magic_code)(const sn_rounding *r, int family, int unusual, L_
     if (SN_BY_SIGN(family)) code = (L_U)L_MAX(places, -places);
     if (family == SN_FAMILY_NEAREST) code >>= 1;
     code += L_RIGHT(x.exponent - (L_u)r->least, zero + (L_u)(L_M - r->mantissa_bits));
-    if (unusual) {
-        const L_I gap = (L_I)(bits & ~L_SIGN) < (L_I)zero + (L_i)r->quantum;
-        code = L_SELECT(gap, (L_U)SN_L(leaves_gap)(r, family, bits) & 1u, code - (L_u)((L_u)1 << r->mantissa_bits));
+    if (unusual) { /* in the gap the first is at most 1, and 0 where the second is */
+        const L_I left = (L_I)SN_L(leaves_gap)(r, family, bits) & 1;
+        code = (L_U)L_MAX((L_I)(code - ((L_u)1 << r->mantissa_bits)), left);
     }
     return code;
 }
