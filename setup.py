@@ -10,6 +10,7 @@ from setuptools import Extension, setup
 COMMON = ["cpu.c", "prepare.c"]
 ELEMENTWISE = ["elementwise.c", "fast_loop.c", "kernels.c", "isa_portable.c", "isa_avx2.c", "isa_avx512.c"]
 GEMM = ["gemm.c", "gemm_portable.c", "gemm_avx2.c", "gemm_avx512.c"]
+EXACT = ["exact.c"]
 
 # No -march: the instruction set is chosen when the package is imported. Contraction and fast-math would change bits.
 FLAGS = ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"]
@@ -31,4 +32,4 @@ def extension(name, sources):
     )
 
 
-setup(ext_modules=cythonize([extension("_core", ELEMENTWISE), extension("_gemm", GEMM)]))
+setup(ext_modules=cythonize([extension("_core", ELEMENTWISE), extension("_gemm", GEMM), extension("_exact", EXACT)]))

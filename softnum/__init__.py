@@ -9,6 +9,7 @@ from softnum.accuracy import ulp, ulp_error
 from softnum.array import Array, array
 from softnum.config import get_include, show_config
 from softnum.custom import CustomFormat
+from softnum.exact import ExactDotUnit
 from softnum.files import load, save
 from softnum.formats import FixedFormat, FloatFormat
 from softnum.integers import from_integer, shift, to_integer
@@ -49,6 +50,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Array",
     "CustomFormat",
+    "ExactDotUnit",
     "FixedFormat",
     "Flags",
     "FloatFormat",

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from functools import lru_cache, singledispatch
 
-from softnum import _gemm
+from softnum import _exact, _gemm
 from softnum.custom import CustomFormat
+from softnum.exact import ExactDotUnit
 from softnum.names import format
 from softnum.plan import plan_of
 from softnum.units import MadUnit
@@ -57,3 +58,9 @@ def _(unit: MadUnit):
 def _(unit: MadUnit):
     plan = plan_of(unit)
     return None if plan is None else _gemm.FastGemm(plan)
+
+
+@_define.register
+def _(unit: ExactDotUnit):
+    operands = tuple(coded(f) for f in unit.operand)
+    return _exact.DefinitionExact(operands, unit.accumulator, unit.environment, unit.bottom, unit.words)

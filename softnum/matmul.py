@@ -176,7 +176,7 @@ def _matmul(a, b, unit, c, key, random_bits, threads, out):
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     shape = (*lead, m, n)
     batches = int(np.prod(lead, dtype=np.int64))
-    if max(m, n, batches, unit.steps(k)) >= 2**32:
+    if max(m, n, k, batches, unit.steps(k)) >= 2**32:
         raise ValueError(f"matmul: no dimension may reach 2**32, got {shape} and K = {k}")
     if c is not None:
         c = _checked(c, unit.c_format, "c")

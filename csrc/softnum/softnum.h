@@ -5,6 +5,7 @@
 
 #include "arith.h"
 #include "divide.h"
+#include "kulisch.h"
 #include "order.h"
 #include "philox.h"
 

@@ -1,0 +1,26 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_WORDS: int
+
+class DefinitionExact:
+    def __init__(
+        self, operands: tuple[Any, Any], accumulator: Any, env: tuple[int, ...], bottom: int, words: int
+    ) -> None: ...
+    def run(
+        self,
+        a: NDArray[np.uint64],
+        b: NDArray[np.uint64],
+        c: NDArray[np.uint64] | None,
+        out: NDArray[np.uint64],
+        words: NDArray[np.uint32] | None,
+        keys: tuple[int, int, int, int],
+        batch: int,
+        m0: int,
+        m1: int,
+        n0: int,
+        n1: int,
+        first: tuple[int, int] = (0, 0),
+    ) -> int: ...

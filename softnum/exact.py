@@ -1,0 +1,165 @@
+"""ExactDotUnit: the exact sum of products, rounded once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from softnum import _exact
+from softnum.custom import CustomFormat
+from softnum.environment import environment
+from softnum.modes import rounding_name
+from softnum.names import format
+from softnum.units import Unit
+
+__all__ = ["ExactDotUnit"]
+
+_EXPONENT_BITS = 11
+_TERMS = 32  # matmul takes sums of fewer than 2**32 products, and C
+
+
+def _span(fmt) -> tuple[int, int]:
+    """(last, top): all values are multiples of 2**last, at most 2**top in magnitude, and a float's or table's below."""
+    if isinstance(fmt, CustomFormat):
+        _, last, highest = fmt.carrier_facts
+        return last, highest + 1
+    if fmt.kind == "fixed":
+        return -fmt.fraction_bits, fmt.integer_bits - int(fmt.signed)
+    return fmt.emin - fmt.mantissa_bits, fmt.emax + 1
+
+
+@dataclass(frozen=True)
+class ExactDotUnit(Unit):
+    """A unit with an exact accumulator: ``round(c + a[0] * b[0] + ... + a[K-1] * b[K-1])``, rounded once.
+
+    Nothing is lost before the end, so the order of summation does not matter. The accumulator is a fixed-point register
+    as wide as the formats ask for (`width`); it is what such a unit costs in hardware.
+
+    Parameters
+    ----------
+    accumulator : format or str
+        The format of C and of the result.
+    operand : format or str, or a pair of them
+        The format of a and b: floats of up to 11 exponent bits, fixed point, value tables.
+    rounding : str
+        The mode of the one rounding. A stochastic one takes the word of step 0 of its output: word 0 of Philox counter
+        (0, n, m, batch), of ``random_bits`` the sum's.
+    overflow : str, optional
+        The overflow rule; by default the format's own.
+    stochastic_bits : int
+        r of the stochastic modes, 1 to 32.
+
+    Raises
+    ------
+    ValueError
+        If a name or number is out of range, a format has more than 11 exponent bits, or the accumulator is a value
+        table or has no zero.
+
+    Notes
+    -----
+    Special values are those of a chain of fused multiply-adds that never rounds: a NaN among the operands, infinity
+    times zero, and infinities of both signs give NaN; an infinity else gives itself (as the format and its overflow
+    rule deliver it). A zero sum has the sign that all its terms have, if they are zeros of one sign, and else is +0, or
+    -0 in the mode "down" (IEEE 754-2019 clause 6.3). Without C, the sum starts from +0, which is a term. K = 0 returns
+    C.
+
+    Source of the idea: Kulisch and Miranker 1981, "Computer Arithmetic in Theory and Practice".
+
+    Examples
+    --------
+    >>> import numpy as np, softnum as sn
+    >>> unit = sn.ExactDotUnit("e6m3", operand="e5m2")
+    >>> print(unit)
+    round(c + sum of a * b): e5m2 x e5m2 -> e6m3, one rounding of the exact sum (nearest_even), 98-bit accumulator
+    >>> a = np.full((1, 40), 1, np.float32)
+    >>> sn.matmul(a, a.T, unit)
+    array([[40.]], dtype=float32)
+    """
+
+    accumulator: object
+    operand: object = None
+    rounding: str = "nearest_even"
+    overflow: str | None = None
+    stochastic_bits: int = 32
+
+    def __post_init__(self) -> None:
+        if self.operand is None:
+            raise ValueError("ExactDotUnit: state operand=, the format (or pair of formats) of the factors")
+        pair = self.operand if isinstance(self.operand, tuple) else (self.operand, self.operand)
+        if len(pair) != 2:
+            raise ValueError(f"ExactDotUnit: operand is one format or a pair, got {len(pair)}")
+        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        put("operand", tuple(format(f) for f in pair))
+        put("accumulator", format(self.accumulator))
+        if isinstance(self.accumulator, CustomFormat):
+            raise ValueError(
+                f"ExactDotUnit: accumulator must be a float or fixed-point format; {self.accumulator} is a value table"
+            )
+        if not self.accumulator.has_zero:
+            raise ValueError(f"ExactDotUnit: accumulator={self.accumulator} has no zero to start a sum from")
+        for what, fmt in (
+            ("operand", self.operand[0]),
+            ("operand", self.operand[1]),
+            ("accumulator", self.accumulator),
+        ):
+            if fmt.kind == "float" and fmt.exponent_bits > _EXPONENT_BITS:
+                raise ValueError(
+                    f"ExactDotUnit: {what}={fmt} has {fmt.exponent_bits} exponent bits; an exact accumulator takes at "
+                    f"most {_EXPONENT_BITS}: use a MadUnit, or a narrower format"
+                )
+        put("rounding", rounding_name(self.rounding))
+        self.environment  # noqa: B018 - checks the rule and r
+        if self.words > _exact.MOST_WORDS:
+            raise ValueError(
+                f"ExactDotUnit: {self} would be wider than {64 * _exact.MOST_WORDS} bits; choose biases closer together"
+            )
+
+    @cached_property
+    def environment(self) -> tuple[int, ...]:
+        """The one rounding, in the core's numbers."""
+        return environment(self.accumulator, self.rounding, self.overflow, self.stochastic_bits)
+
+    @cached_property
+    def bottom(self) -> int:
+        """Exponent of the accumulator's last bit."""
+        (last_a, _), (last_b, _), (last_c, _) = map(_span, (*self.operand, self.accumulator))
+        return min(last_a + last_b, last_c)
+
+    @cached_property
+    def width(self) -> int:
+        """Bits of the accumulator, sign included: holds C and any 2**32 - 1 products exactly."""
+        (_, top_a), (_, top_b), (_, top_c) = map(_span, (*self.operand, self.accumulator))
+        return max(top_a + top_b, top_c) + _TERMS - self.bottom + 1
+
+    @property
+    def words(self) -> int:
+        """The same in words of 64 bits."""
+        return -(-self.width // 64)
+
+    @property
+    def result(self):
+        """The format of the sum."""
+        return self.accumulator
+
+    @property
+    def rounded_to(self) -> tuple:
+        """The one format that is rounded to."""
+        return (self.accumulator,)
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether a random key is needed."""
+        return self.rounding.startswith("stochastic")
+
+    def steps(self, k: int) -> int:
+        """Number of random words of a sum: 1, for there is one rounding."""
+        return 1
+
+    def __str__(self) -> str:
+        a, b = self.operand
+        mode = f"{self.rounding}, r = {self.stochastic_bits}" if self.stochastic else self.rounding
+        return (
+            f"round(c + sum of a * b): {a} x {b} -> {self.accumulator}, one rounding of the exact sum ({mode})"
+            + (f", overflow {self.overflow}" if self.overflow else "")
+            + f", {self.width}-bit accumulator"
+        )
