@@ -346,3 +346,11 @@ def test_layouts_and_types():
     wide = sn.matmul(a, a.T, unit("q8.56", "binary32"))
     assert isinstance(wide, sn.Array)
     assert_same_bits(sn.encode(want, "q8.56") >> np.uint64(8), wide.codes >> np.uint64(8))
+
+
+def test_cuda_arrays_are_refused():
+    class OnDevice:
+        __cuda_array_interface__ = {}  # noqa: RUF012
+
+    with pytest.raises(TypeError, match="CUDA arrays take a MadUnit; ExactDotUnit runs on arrays of the host"):
+        sn.matmul(OnDevice(), OnDevice(), unit("e5m2", "e5m2"))
