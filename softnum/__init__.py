@@ -42,6 +42,7 @@ from softnum.ops import (
     total_order,
 )
 from softnum.packing import pack, unpack
+from softnum.sums import sum
 from softnum.units import MadUnit
 from softnum.values import decode, encode, quantize
 
@@ -92,6 +93,7 @@ __all__ = [
     "show_config",
     "sqrt",
     "subtract",
+    "sum",
     "to_integer",
     "total_order",
     "ulp",

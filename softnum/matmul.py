@@ -22,28 +22,28 @@ _COLUMN_BLOCK = 64  # a multiple of the widest tile, so that tiles do not stradd
 _MACS_PER_THREAD = 1 << 18  # below this a thread costs more than it brings
 
 
-def _checked(x, fmt, what: str):
+def _checked(x, fmt, what: str, caller: str = "matmul"):
     """The operand as values of its format: float32 or float64, or an Array where neither holds the format."""
     if isinstance(x, Array):
         if x.format != fmt:
-            raise ValueError(f"matmul: {what} is an Array of {x.format}, but the unit's operand is {fmt}")
+            raise ValueError(f"{caller}: {what} is an Array of {x.format}, but the unit's operand is {fmt}")
         for dtype in (np.float32, np.float64):
             if fits(fmt, dtype):
                 return decode(x.codes, fmt, dtype)
         return x
     x = native(x)
     if x.dtype not in (np.float32, np.float64):
-        raise TypeError(f"matmul: {what} must be a float32 or float64 array or a softnum.Array, got {x.dtype}")
+        raise TypeError(f"{caller}: {what} must be a float32 or float64 array or a softnum.Array, got {x.dtype}")
     try:
         values = quantize(x, fmt)
     except ValueError as error:
-        raise ValueError(f"matmul: {what} holds what {fmt} cannot: {error}") from None
+        raise ValueError(f"{caller}: {what} holds what {fmt} cannot: {error}") from None
     if not np.array_equal(values, x):
         bad = (values != x) & ~(np.isnan(values) & np.isnan(x))
         if bad.any():
             where = tuple(int(i) for i in np.argwhere(bad)[0])
             raise ValueError(
-                f"matmul: {what}{list(where)} = {x[where]!r} is no value of {fmt} (nearest: {values[where]!r}); "
+                f"{caller}: {what}{list(where)} = {x[where]!r} is no value of {fmt} (nearest: {values[where]!r}); "
                 f"round it first: softnum.quantize({what}, {str(fmt)!r})"
             )
     return values
@@ -161,7 +161,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         return _matmul(a, b, unit, c, key, random_bits, threads, out)
 
 
-def _matmul(a, b, unit, c, key, random_bits, threads, out):
+def _matmul(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)):
     if not isinstance(unit, Unit):
         raise TypeError(f"matmul: the unit must be one of softnum's (MadUnit ...), got {unit!r}")
     result = unit.result
@@ -182,7 +182,7 @@ def _matmul(a, b, unit, c, key, random_bits, threads, out):
         c = _checked(c, unit.c_format, "c")
         if c.ndim > len(shape) or any(d not in (1, want) for d, want in zip(c.shape[::-1], shape[::-1], strict=False)):
             raise ValueError(f"matmul: c of shape {c.shape} does not broadcast to {shape}")
-    keys, words = _random(unit, key, random_bits, shape, k)
+    keys, words = _random(unit, key, random_bits, shape, k, domains)
     dtype = next((d for d in (np.float32, np.float64) if fits(result, d)), None)
     if out is not None and dtype is None:
         raise ValueError(f"matmul: the result is an Array of {result}; out= is for float32 and float64 results")
@@ -229,8 +229,8 @@ def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads) -> np.nd
     return out.astype(unit.result.storage_dtype)
 
 
-def _random(unit, key, random_bits, shape, k):
-    """(key words of domains 1 and 2, random words or None)"""
+def _random(unit, key, random_bits, shape, k, domains=(1, 2), caller="matmul"):
+    """(key words of both domains, random words or None)"""
     if not unit.stochastic:
         return (0, 0, 0, 0), None
     if random_bits is not None:
@@ -239,13 +239,14 @@ def _random(unit, key, random_bits, shape, k):
         words = np.asarray(random_bits)
         if words.dtype != np.uint32 or words.shape != want:
             raise ValueError(
-                f"matmul: random_bits must be uint32 of shape {want}, got {words.dtype} of shape {words.shape}"
+                f"{caller}: random_bits must be uint32 of shape {want}, got {words.dtype} of shape {words.shape}"
             )
         return (0, 0, 0, 0), np.ascontiguousarray(words).reshape(int(np.prod(shape[:-2], dtype=np.int64)), *want[-4:])
     if key is None:
-        raise ValueError("matmul: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
+        raise ValueError(f"{caller}: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
     seed, stream = seed_and_stream(key)
-    return (*_core.philox_key(seed, stream, 1), *_core.philox_key(seed, stream, 2)), None
+    first, second = (_core.philox_key(seed, stream, domain) for domain in domains)
+    return (*first, *second), None
 
 
 def dot(a, b, unit, c=None, **options):

@@ -350,7 +350,7 @@ def test_layouts_and_types():
 
 def test_cuda_arrays_are_refused():
     class OnDevice:
-        __cuda_array_interface__ = {}  # noqa: RUF012
+        __cuda_array_interface__ = {}
 
     with pytest.raises(TypeError, match="CUDA arrays take a MadUnit; ExactDotUnit runs on arrays of the host"):
         sn.matmul(OnDevice(), OnDevice(), unit("e5m2", "e5m2"))

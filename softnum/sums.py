@@ -1,0 +1,172 @@
+"""sum under a unit: its adder alone, in a stated order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import singledispatch
+from operator import index
+
+import numpy as np
+
+from softnum import _core, backend
+from softnum.array import Array
+from softnum.checks import float_array
+from softnum.exact import ExactDotUnit
+from softnum.formats import FixedFormat
+from softnum.matmul import _checked, _matmul, _random
+from softnum.modes import overflow_name
+from softnum.units import MadUnit, Unit
+
+__all__ = ["sum"]
+
+_ONE = FixedFormat(1, 0, signed=False)  # the values 0 and 1: a product with 1 is exact, and what it was
+_DOMAIN = 3
+
+
+@singledispatch
+def _adder(unit, fmt):
+    """The unit whose dot product with ones is the sum of values of fmt under the unit."""
+    raise TypeError(f"sum: {type(unit).__name__} has no adder of its own")
+
+
+@_adder.register
+def _(unit: MadUnit, fmt):
+    overflow = unit.overflow
+    if overflow is not None and unit.product is not None:
+        try:  # a rule that the product's format alone knows goes with it
+            overflow_name(overflow, unit.accumulator)
+        except ValueError:
+            overflow = None
+    return replace(unit, operand=(_ONE, fmt), product=None, product_rounding=None, overflow=overflow)
+
+
+@_adder.register
+def _(unit: ExactDotUnit, fmt):
+    return replace(unit, operand=(_ONE, fmt))
+
+
+def _formats(unit) -> list:
+    """What the addends may be values of: the accumulator's format, the result's, the operands'."""
+    formats = []
+    for fmt in (getattr(unit, "accumulator", None), unit.result, *unit.operand):
+        if fmt is not None and fmt not in formats:
+            formats.append(fmt)
+    return formats
+
+
+def _addends(x, unit):
+    """(values, format): x as values of the first of the formats that has them all."""
+    formats = _formats(unit)
+    names = ", ".join(str(fmt) for fmt in formats)
+    if isinstance(x, Array):
+        if x.format not in formats:
+            raise ValueError(f"sum: x is an Array of {x.format}, but the unit adds values of {names}")
+        return _checked(x, x.format, "x", "sum"), x.format
+    x = float_array(x, "sum")
+    reason = None
+    for fmt in formats:
+        try:
+            return _checked(x, fmt, "x", "sum"), fmt
+        except ValueError as error:
+            reason = reason or error
+    if len(formats) == 1:
+        raise reason
+    raise ValueError(f"{reason}; no other format of the unit ({names}) has all the values either") from None
+
+
+def _axes(axis, ndim: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, tuple) else (axis,)
+    axes = []
+    for a in given:
+        a = index(a)
+        if not -ndim <= a < ndim:
+            raise ValueError(f"sum: axis {a} is none of an array of {ndim} dimensions")
+        axes.append(a % ndim)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"sum: an axis occurs twice in {axis}")
+    return tuple(sorted(axes))
+
+
+def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threads=None):
+    """The sum of values with every addition and rounding done as the unit's adder does it.
+
+    Parameters
+    ----------
+    x : array_like of float32 or float64, or Array, any shape
+        Values of the accumulator's format, or all of them of one of the operands' formats (checked). What is added is
+        the value, so that it does not matter which format it is read in.
+    unit : MadUnit or ExactDotUnit
+        MadUnit: ``acc = R(acc + x)`` from +0; the product and its rounding are left out, chunks and lanes are not.
+        ExactDotUnit: the exact sum, rounded once.
+    axis : int or tuple of ints, optional
+        The axes summed over; None: all. The order of summation is the C order of these axes, the last one fastest,
+        whatever the order in the tuple and the layout in memory.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+    key : int or (int, int), optional
+        Seed, or (seed, stream); needed iff the unit rounds its sum stochastically. Addition k of the output with
+        C-order index n takes word ``k mod 4`` of Philox counter (k div 4, n, 0, 0), of domain 3.
+    random_bits : ndarray of uint32, shape (output's shape, steps), optional
+        The random words themselves instead of a key; ``steps = unit.steps(K)`` for sums of K values.
+    threads : int, optional
+        Default: as many as pay. The result does not depend on it.
+
+    Returns
+    -------
+    numpy scalar or ndarray, or an Array
+        float32 if that holds every value of the result's format, else float64, else an Array. A sum of nothing is +0.
+
+    Raises
+    ------
+    ValueError
+        If an element is no value of the formats, an axis is wrong, a key is missing, or a result has no code.
+    TypeError
+        If x is no array of numbers or lies on a GPU, or the unit has no adder.
+
+    Examples
+    --------
+    >>> import numpy as np, softnum as sn
+    >>> x = np.full((2, 40), 1, np.float32)
+    >>> sn.sum(x, sn.MadUnit("e6m3", operand="e5m2"), axis=1)  # 16 + 1 rounds back
+    array([16., 16.], dtype=float32)
+    >>> sn.sum(x, sn.ExactDotUnit("e6m3", operand="e5m2"))
+    np.float32(80.0)
+    """
+    if backend.is_device_array(x):
+        raise TypeError("sum: CUDA arrays are not supported; copy x to the host first")
+    if not isinstance(unit, Unit):
+        raise TypeError(f"sum: the unit must be one of softnum's (MadUnit ...), got {unit!r}")
+    with _core.PlainEnvironment():
+        return _sum(x, unit, axis, keepdims, key, random_bits, threads)
+
+
+def _sum(x, unit, axis, keepdims, key, random_bits, threads):
+    values, fmt = _addends(x, unit)
+    data = values.codes if isinstance(values, Array) else values
+    axes = _axes(axis, data.ndim)
+    kept = tuple(a for a in range(data.ndim) if a not in axes)
+    shape = tuple(data.shape[a] for a in kept)
+    k = int(np.prod([data.shape[a] for a in axes], dtype=np.int64))
+    outputs = int(np.prod(shape, dtype=np.int64))
+    columns = data.transpose(*axes, *kept).reshape(k, outputs)
+
+    adder = _adder(unit, fmt)
+    words = None
+    if adder.stochastic and random_bits is not None:
+        words = np.asarray(random_bits)
+        want = (*shape, adder.steps(k))
+        if words.dtype != np.uint32 or words.shape != want:
+            raise ValueError(
+                f"sum: random_bits must be uint32 of shape {want}, got {words.dtype} of shape {words.shape}"
+            )
+        words = np.repeat(words.reshape(1, outputs, -1, 1), 2, axis=3)
+    elif adder.stochastic:
+        _random(adder, key, None, (1, outputs), k, caller="sum")  # says what is missing
+    operand = Array(columns, fmt) if isinstance(values, Array) else columns
+    result = _matmul(np.ones((1, k), np.float32), operand, adder, None, key, words, threads, None, (_DOMAIN, _DOMAIN))
+    final = tuple(1 if a in axes else data.shape[a] for a in range(data.ndim)) if keepdims else shape
+    if isinstance(result, Array):
+        return Array(result.codes.reshape(final), result.format)
+    return result.reshape(final)[()]
