@@ -1,5 +1,7 @@
 #include "gemm.h"
 
+#include <string.h>
+
 extern const sn_gemm_kernels sn_gemm_kernels_portable, sn_gemm_kernels_avx2, sn_gemm_kernels_avx512;
 
 const sn_gemm_kernels *sn_gemm_kernels_for(int isa) {
@@ -13,48 +15,238 @@ const sn_gemm_kernels *sn_gemm_kernels_for(int isa) {
     }
 }
 
-/* The random word of step k of one rounding; which 0: product, 1: sum. */
-static sn_u32 step_word(const sn_mad_unit *u, const sn_gemm_codes *g, ptrdiff_t row, ptrdiff_t column, sn_u64 k,
-                        ptrdiff_t steps, int which) {
-    if (g->words) return g->words[(((row * g->n_total + column) * steps) + (ptrdiff_t)k) * 2 + which];
-    int wide = u->two_roundings && (u->sum_env.stochastic_bits > 16 || u->product_env.stochastic_bits > 16);
-    const sn_u32 *key = which && wide ? u->key2 : u->key;
-    sn_philox_words p = sn_philox((sn_u32)(k / 4), (sn_u32)column, (sn_u32)row, u->batch, key[0], key[1]);
-    return which && u->two_roundings && !wide ? p.w[k % 4] >> 16 : p.w[k % 4];
+/* ---- the definition ----------------------------------------------------------------------------------------------
+ * Outputs are computed by blocks of rows and columns, step by step: each operand is decoded once for all of a block,
+ * and the sums of a block, which do not wait for each other, overlap in the processor. A block's size changes no bit: a
+ * step of an output reads nothing but its own sums, its operands and its random words. */
+
+enum {
+    BLOCK_COLUMNS = 16,
+    BLOCK_OUTPUTS = 128,
+    BLOCK_SUMS = 4 * SN_MAX_LANES /* of all lanes of all outputs of a block */
+};
+
+/* A term of a sum: a product that was not rounded, or a number. NaNs, and inf * 0, are of kind SN_QUIET_NAN. */
+typedef struct {
+    sn_exact exact;
+    sn_i32 kind;
+} term;
+
+typedef struct {
+    const sn_mad_unit *u;
+    const sn_gemm_codes *g;
+    ptrdiff_t row, column, rows, columns; /* of the block; column counts from g->n0 on */
+    ptrdiff_t outputs, steps;
+    ptrdiff_t step;      /* the next addition of lanes or chunks */
+    ptrdiff_t drawn;     /* the Philox counter's first word + 1, of which `words` holds the words */
+    sn_i32 random, wide; /* whether there are random words; whether the sum's are of a second key */
+    sn_u32 product_flags, sum_flags, outer_flags;
+    sn_u32 words[2][BLOCK_OUTPUTS][4];
+    /* codes, [slot][output]: slot 0 is for C in the reduction of lanes, lane i is slot i + 1 */
+    sn_u64 sums[BLOCK_SUMS + BLOCK_OUTPUTS], errors[BLOCK_SUMS + BLOCK_OUTPUTS];
+    sn_u64 outer[BLOCK_OUTPUTS], outer_errors[BLOCK_OUTPUTS];
+} block;
+
+/* Have the keyed words of a step ready; four steps share a draw. */
+static void draw(block *b, ptrdiff_t step) {
+    if (!b->random || b->g->words || b->drawn == step / 4 + 1) return;
+    b->drawn = step / 4 + 1;
+    for (ptrdiff_t o = 0; o < b->outputs; o++) {
+        const sn_u32 row = (sn_u32)(b->row + o / b->columns);
+        const sn_u32 column = (sn_u32)(b->g->n0 + b->column + o % b->columns);
+        const sn_mad_unit *u = b->u;
+        sn_philox_words p = sn_philox((sn_u32)(step / 4), column, row, u->batch, u->key[0], u->key[1]);
+        sn_philox_words q = p;
+        if (b->wide) q = sn_philox((sn_u32)(step / 4), column, row, u->batch, u->key2[0], u->key2[1]);
+        for (int i = 0; i < 4; i++) {
+            b->words[0][o][i] = p.w[i];
+            b->words[1][o][i] = u->two_roundings && !b->wide ? q.w[i] >> 16 : q.w[i];
+        }
+    }
+}
+
+/* The random word of one rounding of output o; which 0: product, 1: sum. */
+static sn_u32 word_of(const block *b, ptrdiff_t o, ptrdiff_t step, int which) {
+    if (!b->random) return 0;
+    if (!b->g->words) return b->words[which][o][step % 4];
+    const ptrdiff_t row = b->row + o / b->columns, column = b->g->n0 + b->column + o % b->columns;
+    return b->g->words[((row * b->g->n_total + column) * b->steps + step) * 2 + which];
+}
+
+static term term_of(const sn_number *x) {
+    term t;
+    t.exact = sn_exact_of(x);
+    t.kind = x->kind;
+    return t;
+}
+
+static term product_of(const sn_number *x, const sn_number *y) {
+    term t;
+    t.exact = sn_product(x, y);
+    t.kind = x->kind > y->kind ? x->kind : y->kind;
+    if (t.kind == SN_INF && (x->kind == SN_ZERO || y->kind == SN_ZERO)) t.kind = SN_QUIET_NAN;
+    return t;
+}
+
+/* p + x, or p - x, rounded once. Units deliver canonical NaNs, so that it does not matter whose NaN it is. */
+static sn_u64 add(const term *p, const sn_number *x, const sn_format *f, const sn_env *env, sn_u32 word,
+                  sn_u32 *flags) {
+    if (p->kind >= SN_QUIET_NAN || x->kind >= SN_QUIET_NAN) return sn_quiet(f, env, x, flags);
+    return sn_add_numbers(p->exact, p->kind == SN_INF, x, f, env, word, flags);
+}
+
+static sn_u64 subtract(const term *p, sn_number x, const sn_format *f, const sn_env *env, sn_u32 *flags) {
+    x.sign = !x.sign;
+    return add(p, &x, f, env, 0, flags);
+}
+
+/* One term into a running sum, and into its compensation if it has one:
+ * y = R(p - e), t = R(sum + y), e = R(R(t - sum) - y). */
+static void accumulate(const sn_mad_unit *u, const term *p, const sn_format *f, const sn_env *env, sn_u64 *sum,
+                       sn_u64 *error, sn_u32 word, sn_u32 *flags) {
+    const sn_number old = sn_read(f, env, *sum);
+    if (!u->compensated) {
+        *sum = add(p, &old, f, env, word, flags);
+        return;
+    }
+    const sn_number y = sn_read(f, env, subtract(p, sn_read(f, env, *error), f, env, flags));
+    const term y_term = term_of(&y);
+    *sum = add(&y_term, &old, f, env, 0, flags);
+    const sn_number t = sn_read(f, env, *sum);
+    const term t_term = term_of(&t);
+    const sn_number moved = sn_read(f, env, subtract(&t_term, old, f, env, flags));
+    const term moved_term = term_of(&moved);
+    *error = subtract(&moved_term, y, f, env, flags);
+}
+
+/* Step k of all outputs of the block, into the sums of one lane. */
+static void multiply_add(block *b, ptrdiff_t k, ptrdiff_t lane) {
+    const sn_mad_unit *u = b->u;
+    const sn_env *env = u->fused ? &u->sum_env : &u->product_env;
+    sn_u64 *sums = b->sums + (lane + 1) * b->outputs, *errors = b->errors + (lane + 1) * b->outputs;
+    sn_number y[BLOCK_COLUMNS];
+    for (ptrdiff_t j = 0; j < b->columns; j++)
+        y[j] = sn_read(&u->operand_b, env, b->g->b[k * b->g->ldb + b->column + j]);
+    draw(b, k);
+    for (ptrdiff_t i = 0, o = 0; i < b->rows; i++) {
+        const sn_number x = sn_read(&u->operand_a, env, b->g->a[(b->row + i) * b->g->lda + k]);
+        for (ptrdiff_t j = 0; j < b->columns; j++, o++) {
+            term p = product_of(&x, &y[j]);
+            if (!u->fused) {
+                sn_u64 code;
+                if (p.kind >= SN_QUIET_NAN)
+                    code = sn_quiet(&u->product, env, &x, &b->product_flags);
+                else if (p.kind == SN_INF)
+                    code = sn_inf_result(&u->product, env, p.exact.sign, &b->product_flags);
+                else
+                    code = sn_round_pack(&u->product, env, &p.exact, word_of(b, o, k, 0), &b->product_flags);
+                const sn_number rounded = sn_read(&u->product, &u->sum_env, code);
+                p = term_of(&rounded);
+            }
+            accumulate(u, &p, &u->accumulator, &u->sum_env, &sums[o], &errors[o], word_of(b, o, k, 1), &b->sum_flags);
+        }
+    }
+}
+
+/* Slot i becomes slot i + slot j. */
+static void join(block *b, ptrdiff_t i, ptrdiff_t j) {
+    const sn_format *f = &b->u->accumulator;
+    const sn_env *env = &b->u->sum_env;
+    draw(b, b->step);
+    for (ptrdiff_t o = 0; o < b->outputs; o++) {
+        sn_u64 *sum = &b->sums[i * b->outputs + o];
+        const sn_number x = sn_read(f, env, *sum), y = sn_read(f, env, b->sums[j * b->outputs + o]);
+        const term left = term_of(&x);
+        *sum = add(&left, &y, f, env, word_of(b, o, b->step, 1), &b->sum_flags);
+    }
+    b->step++;
+}
+
+/* The sum of both halves of n slots, the first half being the larger one of an odd count. */
+static void join_halves(block *b, ptrdiff_t first, ptrdiff_t n) { /* NOLINT(misc-no-recursion): ten levels at most */
+    if (n < 2) return;
+    const ptrdiff_t half = (n + 1) / 2;
+    join_halves(b, first, half);
+    join_halves(b, first + half, n - half);
+    join(b, first, first + half);
+}
+
+/* n slots from the first on become one number, in the first. */
+static void reduce(block *b, ptrdiff_t first, ptrdiff_t n) {
+    switch (b->u->reduction) {
+    case SN_REDUCTION_TREE:
+        for (ptrdiff_t stride = 1; stride < n; stride *= 2)
+            for (ptrdiff_t i = 0; i + stride < n; i += 2 * stride)
+                join(b, first + i, first + i + stride);
+        return;
+    case SN_REDUCTION_PAIRWISE: join_halves(b, first, n); return;
+    default:
+        for (ptrdiff_t i = 1; i < n; i++)
+            join(b, first, first + i);
+    }
+}
+
+/* The block's outputs, into b->outer. */
+static void compute(block *b) {
+    const sn_mad_unit *u = b->u;
+    const ptrdiff_t lanes = (ptrdiff_t)u->lanes, chunk = u->chunk ? (ptrdiff_t)u->chunk : b->g->k;
+    const ptrdiff_t outputs = b->outputs;
+    const int with_c = !u->chunk && lanes > 1 && b->g->c; /* C takes part in the reduction of lanes */
+    b->step = b->g->k;
+    b->drawn = 0;
+    memset(b->outer_errors, 0, sizeof b->outer_errors);
+    for (ptrdiff_t o = 0; o < outputs; o++)
+        b->outer[o] = b->g->c ? b->g->c[(b->row + o / b->columns) * b->g->ldc + b->column + o % b->columns] : 0;
+    for (ptrdiff_t start = 0; start < b->g->k; start += chunk) {
+        const ptrdiff_t length = b->g->k - start < chunk ? b->g->k - start : chunk;
+        memset(b->sums + outputs, 0, (size_t)(lanes * outputs) * sizeof *b->sums);
+        memset(b->errors + outputs, 0, (size_t)(lanes * outputs) * sizeof *b->errors);
+        if (!u->chunk) memcpy(b->sums + (with_c ? 0 : outputs), b->outer, (size_t)outputs * sizeof *b->sums);
+        for (ptrdiff_t k = 0, lane = 0; k < length; k++) {
+            multiply_add(b, start + k, lane);
+            lane = lane + 1 < lanes ? lane + 1 : 0;
+        }
+        reduce(b, with_c ? 0 : 1, lanes + with_c);
+        const sn_u64 *sums = b->sums + (with_c ? 0 : outputs);
+        if (!u->chunk) {
+            memcpy(b->outer, sums, (size_t)outputs * sizeof *sums);
+            return;
+        }
+        draw(b, b->step);
+        for (ptrdiff_t o = 0; o < outputs; o++) {
+            const sn_number x = sn_read(&u->accumulator, &u->outer_env, sums[o]);
+            const term part = term_of(&x);
+            accumulate(u, &part, &u->outer, &u->outer_env, &b->outer[o], &b->outer_errors[o], word_of(b, o, b->step, 1),
+                       &b->outer_flags);
+        }
+        b->step++;
+    }
 }
 
 sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_gemm_codes *g) {
-    sn_u32 product_flags = 0, sum_flags = 0, outer_flags = 0;
-    const sn_format *fs = &u->accumulator, *fo = u->chunk ? &u->outer : &u->accumulator;
-    const int random_product = !u->fused && sn_is_stochastic(&u->product_env),
-              random_sum = sn_is_stochastic(&u->sum_env);
-    const ptrdiff_t chunks = u->chunk && g->k ? (g->k - 1) / (ptrdiff_t)u->chunk + 1 : 0, steps = g->k + chunks;
-    for (ptrdiff_t row = g->m0; row < g->m1; row++)
-        for (ptrdiff_t j = 0; j < g->n; j++) {
-            const ptrdiff_t column = g->n0 + j;
-            sn_u64 outer = g->c ? g->c[row * g->ldc + j] : 0, acc = u->chunk ? 0 : outer;
-            sn_u64 left = (sn_u64)u->chunk, reduction = (sn_u64)g->k;
-            for (ptrdiff_t k = 0; k < g->k; k++) {
-                sn_u64 x = g->a[row * g->lda + k], y = g->b[k * g->ldb + j];
-                sn_u32 word = random_sum ? step_word(u, g, row, column, (sn_u64)k, steps, 1) : 0;
-                if (u->fused) {
-                    acc = sn_fma(&u->operand_a, x, &u->operand_b, y, fs, acc, fs, &u->sum_env, word, &sum_flags);
-                } else {
-                    sn_u32 first = random_product ? step_word(u, g, row, column, (sn_u64)k, steps, 0) : 0;
-                    sn_u64 p = sn_multiply(&u->operand_a, x, &u->operand_b, y, &u->product, &u->product_env, first,
-                                           &product_flags);
-                    acc = sn_add(fs, acc, &u->product, p, fs, &u->sum_env, word, &sum_flags);
-                }
-                if (u->chunk && (--left == 0 || k == g->k - 1)) {
-                    word = random_sum ? step_word(u, g, row, column, reduction, steps, 1) : 0;
-                    outer = sn_add(fo, outer, fs, acc, fo, &u->outer_env, word, &outer_flags);
-                    acc = 0;
-                    reduction++;
-                    left = (sn_u64)u->chunk;
-                }
-            }
-            g->out[row * g->ldo + j] = u->chunk ? outer : acc;
+    block b;
+    const ptrdiff_t lanes = (ptrdiff_t)u->lanes;
+    const ptrdiff_t most = BLOCK_SUMS / lanes < BLOCK_OUTPUTS ? BLOCK_SUMS / lanes : BLOCK_OUTPUTS;
+    const ptrdiff_t columns = most < BLOCK_COLUMNS ? most : BLOCK_COLUMNS, rows = most / columns;
+    b.u = u;
+    b.g = g;
+    b.product_flags = b.sum_flags = b.outer_flags = 0;
+    b.random = sn_is_stochastic(&u->sum_env) || (!u->fused && sn_is_stochastic(&u->product_env));
+    b.wide = u->two_roundings && (u->sum_env.stochastic_bits > 16 || u->product_env.stochastic_bits > 16);
+    b.steps = g->k;
+    if (u->chunk && g->k)
+        b.steps += ((g->k - 1) / (ptrdiff_t)u->chunk + 1) * lanes;
+    else if (g->k)
+        b.steps += lanes - 1 + (lanes > 1 && g->c);
+    for (b.row = g->m0; b.row < g->m1; b.row += rows)
+        for (b.column = 0; b.column < g->n; b.column += columns) {
+            b.rows = g->m1 - b.row < rows ? g->m1 - b.row : rows;
+            b.columns = g->n - b.column < columns ? g->n - b.column : columns;
+            b.outputs = b.rows * b.columns;
+            compute(&b);
+            for (ptrdiff_t o = 0; o < b.outputs; o++)
+                g->out[(b.row + o / b.columns) * g->ldo + b.column + o % b.columns] = b.outer[o];
         }
-    return (sn_u32)((product_flags & SN_NO_CODE) != 0) | (sn_u32)((sum_flags & SN_NO_CODE) != 0) << 1 |
-           (sn_u32)((outer_flags & SN_NO_CODE) != 0) << 2;
+    return (sn_u32)((b.product_flags & SN_NO_CODE) != 0) | (sn_u32)((b.sum_flags & SN_NO_CODE) != 0) << 1 |
+           (sn_u32)((b.outer_flags & SN_NO_CODE) != 0) << 2;
 }

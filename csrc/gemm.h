@@ -54,19 +54,29 @@ const sn_gemm_kernels *sn_gemm_kernels_for(int isa);
 /* ---- the definition, for what no fast path covers ------------------------------------------------------------------
  */
 
+enum { SN_MAX_LANES = 1024 };
+
+/* How lanes are added: ((l0 + l1) + l2) ...; neighbours, level by level; the sums of two halves. softnum/units.py says
+ * it in full, and holds the same names in this order. */
+enum { SN_REDUCTION_SEQUENTIAL = 0, SN_REDUCTION_TREE = 1, SN_REDUCTION_PAIRWISE = 2 };
+
+/* NaNs are canonical, whatever the environments' profiles. */
 typedef struct {
     sn_format operand_a, operand_b, product, accumulator, outer;
     sn_env product_env, sum_env, outer_env;
     sn_i32 fused;         /* one rounding a step: no product format */
     sn_i32 two_roundings; /* both product and sum are stochastic */
-    sn_i64 chunk;
+    sn_i64 chunk;         /* 0: one sum */
+    sn_i32 lanes;         /* 1 to SN_MAX_LANES */
+    sn_i32 reduction;     /* SN_REDUCTION_* */
+    sn_i32 compensated;   /* running sums carry a compensation (Kahan); their rounding is not stochastic */
     sn_u32 key[2], key2[2];
     sn_u32 batch;
 } sn_mad_unit;
 
-/* As sn_gemm_args, on codes of 64 bits; words: null, or uint32 [m, n, steps, 2] for one batch element, with steps
- * = k + number of chunks. Returns a bit for each rounding
- * that met a NaN without a code in its format: 1 product, 2 sum, 4 outer sum. */
+/* As sn_gemm_args, on codes of 64 bits; words: null, or uint32 [m, n, steps, 2] for one batch element, with a step for
+ * each k and then for each addition of lanes and chunks, in the order of their execution. Returns a bit for each
+ * rounding that met a NaN without a code in its format: 1 product, 2 sum, 4 outer sum. */
 typedef struct {
     const sn_u64 *a, *b, *c;
     sn_u64 *out;

@@ -156,6 +156,7 @@ static sn_mad_unit take_unit(fuzz_input *in) {
     d.operand_b = shape & 2 ? d.operand_a : fuzz_take_format(in, 16);
     d.accumulator = take_sum_format(in);
     d.fused = !(shape & 4);
+    d.lanes = 1;
     d.product = shape & 8 ? d.accumulator : take_sum_format(in);
     d.chunk = shape & 16 ? 1 + fuzz_choose(in, 9) : 0;
     d.outer = d.chunk && (shape & 32) ? take_sum_format(in) : d.accumulator;

@@ -208,8 +208,13 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     ------
     ValueError, TypeError
         As `softnum.matmul`; also for operands of a value table (`CustomFormat`), for a result that float64 does not
-        hold, and if some operands lie on the host.
+        hold, for units of several lanes or with compensation, and if some operands lie on the host.
     """
+    if unit.lanes > 1 or unit.compensated:
+        raise ValueError(
+            f"matmul: no CUDA kernel computes lanes={unit.lanes}, compensated={unit.compensated!r}; copy the arrays to "
+            f"the host first, where every MadUnit is computed"
+        )
     if threads is not None:
         raise ValueError(f"matmul: threads={threads!r} is for arrays of the host; CUDA arrays take none")
     a, b = _operand(a, "a"), _operand(b, "b")

@@ -4,6 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 LANES: int
+MAX_LANES: int
+REDUCTION: dict[str, int]
 PRODUCT: dict[str, int]
 
 class FastGemm:
@@ -35,6 +37,9 @@ class DefinitionGemm:
         sum_env: tuple[int, ...],
         outer_env: tuple[int, ...],
         chunk: int,
+        lanes: int,
+        reduction: str,
+        compensated: bool,
     ) -> None: ...
     def run(
         self,

@@ -42,11 +42,15 @@ cdef extern from "gemm.h" nogil:
 
     const sn_gemm_kernels *sn_gemm_kernels_for(int isa) noexcept
 
+    enum: SN_REDUCTION_SEQUENTIAL, SN_REDUCTION_TREE, SN_REDUCTION_PAIRWISE
+    enum: SN_MAX_LANES
+
     ctypedef struct sn_mad_unit:
         sn_format operand_a, operand_b, product, accumulator, outer
         sn_env product_env, sum_env, outer_env
         int32_t fused, two_roundings
         int64_t chunk
+        int32_t lanes, reduction, compensated
         uint32_t key[2]
         uint32_t key2[2]
         uint32_t batch
@@ -65,6 +69,8 @@ cdef const sn_gemm_kernels *kernels():
     return sn_gemm_kernels_for(_core.isa_number())
 
 LANES = SN_GEMM_LANES
+MAX_LANES = SN_MAX_LANES
+REDUCTION = {"sequential": SN_REDUCTION_SEQUENTIAL, "tree": SN_REDUCTION_TREE, "pairwise": SN_REDUCTION_PAIRWISE}
 PRODUCT = {"exact": SN_PRODUCT_EXACT, "nearest": SN_PRODUCT_NEAREST, "stochastic": SN_PRODUCT_STOCHASTIC}
 
 
@@ -149,7 +155,10 @@ cdef class DefinitionGemm:
 
     cdef sn_mad_unit u
 
-    def __cinit__(self, operands, product, accumulator, outer, tuple product_env, tuple sum_env, tuple outer_env, chunk):
+    def __cinit__(self, operands, product, accumulator, outer, tuple product_env, tuple sum_env, tuple outer_env, chunk,
+                  lanes, reduction, bint compensated):
+        if not 1 <= lanes <= SN_MAX_LANES:
+            raise ValueError(f"lanes must lie in 1..{SN_MAX_LANES}, got {lanes}")
         fill_format(&self.u.operand_a, operands[0])
         fill_format(&self.u.operand_b, operands[1])
         self.u.fused = product is None
@@ -162,6 +171,9 @@ cdef class DefinitionGemm:
         fill_env(&self.u.outer_env, outer_env)
         self.u.two_roundings = product is not None and min(product_env[0], sum_env[0]) >= SN_STOCHASTIC
         self.u.chunk = chunk
+        self.u.lanes = lanes
+        self.u.reduction = REDUCTION[reduction]
+        self.u.compensated = compensated
 
     def run(self, const uint64_t[:, ::1] a, const uint64_t[:, ::1] b, c, uint64_t[:, ::1] out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)):
         """Rows m0..m1, columns n0..n1 of one product of codes; words: None or contiguous uint32 (M, N, steps, 2).

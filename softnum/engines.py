@@ -50,7 +50,8 @@ def fast_of(unit):
 def _(unit: MadUnit):
     operands = tuple(coded(f) for f in unit.operand)
     return _gemm.DefinitionGemm(
-        operands, unit.product, unit.accumulator, unit.outer, *unit.environments, unit.chunk or 0
+        operands, unit.product, unit.accumulator, unit.outer, *unit.environments, unit.chunk or 0, unit.lanes,
+        unit.reduction, unit.compensated is not None,
     )  # fmt: skip
 
 

@@ -131,7 +131,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         Seed, or (seed, stream); needed iff the unit rounds stochastically. Step k of output (m, n) takes word
         ``k mod 4`` of Philox counter (k div 4, n, m, batch).
     random_bits : ndarray of uint32, shape (..., M, N, steps, 2), optional
-        The random words themselves, [product, sum], instead of a key; ``steps = unit.steps(K)``.
+        The random words themselves, [product, sum], instead of a key; ``steps = unit.steps(K)``, with C
+        ``unit.steps_with_c(K)``.
     threads : int, optional
         Default: as many as pay. The result does not depend on it.
     out : ndarray, optional
@@ -176,13 +177,13 @@ def _matmul(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)):
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     shape = (*lead, m, n)
     batches = int(np.prod(lead, dtype=np.int64))
-    if max(m, n, k, batches, unit.steps(k)) >= 2**32:
+    if max(m, n, k, batches, unit.steps_with_c(k)) >= 2**32:
         raise ValueError(f"matmul: no dimension may reach 2**32, got {shape} and K = {k}")
     if c is not None:
         c = _checked(c, unit.c_format, "c")
         if c.ndim > len(shape) or any(d not in (1, want) for d, want in zip(c.shape[::-1], shape[::-1], strict=False)):
             raise ValueError(f"matmul: c of shape {c.shape} does not broadcast to {shape}")
-    keys, words = _random(unit, key, random_bits, shape, k, domains)
+    keys, words = _random(unit, key, random_bits, shape, k, domains, with_c=c is not None)
     dtype = next((d for d in (np.float32, np.float64) if fits(result, d)), None)
     if out is not None and dtype is None:
         raise ValueError(f"matmul: the result is an Array of {result}; out= is for float32 and float64 results")
@@ -229,12 +230,12 @@ def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads) -> np.nd
     return out.astype(unit.result.storage_dtype)
 
 
-def _random(unit, key, random_bits, shape, k, domains=(1, 2), caller="matmul"):
+def _random(unit, key, random_bits, shape, k, domains=(1, 2), caller="matmul", with_c=False):
     """(key words of both domains, random words or None)"""
     if not unit.stochastic:
         return (0, 0, 0, 0), None
     if random_bits is not None:
-        steps = unit.steps(k)
+        steps = unit.steps_with_c(k) if with_c else unit.steps(k)
         want = (*shape, steps, 2)
         words = np.asarray(random_bits)
         if words.dtype != np.uint32 or words.shape != want:

@@ -206,6 +206,8 @@ def _wide(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan | N
 @lru_cache(maxsize=256)
 def plan_of(unit) -> FastPlan | None:
     """The unit's fast path, or None: then the definition computes it."""
+    if unit.lanes > 1 or unit.compensated:
+        return None
     product = facts(unit.operand[0]) * facts(unit.operand[1])
     product_env, sum_env, outer_env = unit.environments
     return (

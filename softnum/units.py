@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from numbers import Integral
 
@@ -11,19 +11,26 @@ from softnum.environment import environment
 from softnum.modes import OVERFLOW_RULES, overflow_name, rounding_name
 from softnum.names import format
 
-__all__ = ["MadUnit", "Unit"]
+__all__ = ["MAX_LANES", "MadUnit", "Unit"]
+
+#: The most lanes a unit has: their sums stand side by side while a chunk lasts.
+MAX_LANES = 1024
+_REDUCTIONS = ("sequential", "tree", "pairwise")
+_COMPENSATIONS = ("kahan",)
 
 
 class Unit:
     """What every unit has; its engines (`softnum.engines`) compute it.
 
     ``operand``: the formats of a and b. ``result``: that of the sum. ``c_format``: that of C, the sum's start.
-    ``stochastic``: whether a random key is needed. ``steps(k)``: how many pairs of random words a sum of length k
-    takes. ``rounded_to``: the formats that a NaN may be missing in, a bit of the definition's answer each.
+    ``stochastic``: whether a random key is needed. ``two_roundings``: whether a step has two stochastic roundings.
+    ``steps(k)``, ``steps_with_c(k)``: how many pairs of random words a sum of length k takes, without C and with it.
+    ``rounded_to``: the formats that a NaN may be missing in, a bit of the definition's answer each.
     """
 
     operand: tuple
     stochastic: bool = False
+    two_roundings: bool = False
 
     @property
     def c_format(self):
@@ -33,6 +40,70 @@ class Unit:
     def steps(self, k: int) -> int:
         """Number of random words of a sum of length k."""
         return k
+
+    def steps_with_c(self, k: int) -> int:
+        """Number of random words of a sum of length k that starts from C."""
+        return self.steps(k)
+
+    def trace(self, a, b, c=None, *, key=None, random_bits=None):
+        """Every step of one dot product: what is exact, what each rounding keeps and loses, and the flags.
+
+        Parameters
+        ----------
+        a, b : array_like of float32 or float64, or Array, shape (K,)
+            Values of the unit's operand formats (checked).
+        c : float or Array, optional
+            Where the sum starts: a value of the result's format. Default +0.
+        key : int or (int, int), optional
+            As in `softnum.dot`, whose random words (those of output 0, 0) the trace takes.
+        random_bits : ndarray of uint32, shape (steps, 2), optional
+            The random words themselves, [product, sum] for each step.
+
+        Returns
+        -------
+        Trace
+            ``.steps``, ``.code``, ``.result`` (what `softnum.dot` returns), ``.flags``, ``.to_dicts()``; printed, a
+            table. It is computed by `softnum.reference`, in Python integers, and shares no code with `softnum.dot`.
+
+        Raises
+        ------
+        TypeError
+            If no trace of this kind of unit is known.
+        ValueError
+            As `softnum.dot`.
+
+        Examples
+        --------
+        >>> import softnum as sn
+        >>> t = sn.MadUnit("e5m2", operand="e5m2").trace([1.25, 8], [1.25, 1])
+        >>> print(t)
+        acc = round(acc + a * b): e5m2 x e5m2 -> e5m2, one rounding (nearest_even)
+        #  k  step           computes     exact   kept  lost    GRS  rounds  result  code  flags
+        0  0  exact product  a * b        1.5625
+        1  0  sum            acc + a * b  1.5625  1.5   0.25    010  down    1.5     0x3e  INEXACT
+        2  1  exact product  a * b        8
+        3  1  sum            acc + a * b  9.5     8     0.75    110  up      10      0x49  INEXACT
+        result: 10 = 0x49 in e5m2; flags: INEXACT
+        >>> t.result, t.steps[3].exact, t.steps[3].lost
+        (np.float32(10.0), Fraction(19, 2), Fraction(3, 4))
+        """
+        from softnum.trace import trace
+
+        return trace(self, a, b, c, key=key, random_bits=random_bits)
+
+
+def _shown(value) -> str:
+    """A field's value as an expression: formats by name if the name says all."""
+    if isinstance(value, tuple):
+        same = all(part == value[0] for part in value[1:])
+        return _shown(value[0]) if same else f"({', '.join(map(_shown, value))})"
+    if not hasattr(value, "storage_dtype"):
+        return repr(value)
+    try:
+        known = format(str(value)) == value
+    except ValueError:
+        known = False
+    return repr(str(value)) if known else repr(value)
 
 
 @dataclass(frozen=True)
@@ -56,14 +127,33 @@ class MadUnit(Unit):
         "infinity" in fixed point) leaves that one its default.
     stochastic_bits : int
         r of the stochastic modes, 1 to 32.
+    lanes : int
+        L sums that take turns, 1 to 1024: product k of a chunk goes to lane (k - the chunk's first k) mod L. Each lane
+        starts from +0, and all L are added at the end of the chunk, those without a product too.
     chunk : int, optional
         Sum n products at a time, each chunk from +0, then add the chunks' sums in order to an outer sum (from +0 or C).
+    reduction : {"sequential", "tree", "pairwise"}
+        The order in which lanes are added, in the accumulator's format. "sequential": ``((l0 + l1) + l2) + ...``.
+        "tree": neighbours, an odd last one passing unrounded, and so on with the results, level by level. "pairwise":
+        the sum of the first half plus that of the second, the first half being the larger one of an odd count, and each
+        made in this way. Of a power of two of numbers, tree and pairwise make the same sums; in another order, which
+        matters to random words.
     outer_accumulator : format or str, optional
         The format of the outer sum; None means `accumulator`.
-    lanes : int
-        Must be 1 today.
-    reduction : str
-        Must be "sequential" today.
+    compensated : {None, "kahan"}
+        "kahan": a running sum, that of each lane and that of the chunks, carries a compensation e, from +0. To add p is
+        ``y = R(p - e)``, ``t = R(acc + y)``, ``e = R(R(t - acc) - y)``, ``acc = t``, all in the sum's format; p is the
+        rounded product, or the exact one, so that ``R(a * b - e)`` is one rounding. What a sum's e holds at its end is
+        dropped, and the additions of lanes are plain ones. An infinite sum turns to NaN at the next step.
+
+    Notes
+    -----
+    C is the start of the outer sum under ``chunk``; without it, of the only lane, or, with several, the first operand
+    of their reduction, which then has L + 1. A sum of nothing (K = 0) is C or +0.
+
+    A stochastic rounding takes the random words of its step. Step k is product k and its addition; the additions of
+    lanes and chunks are steps K, K + 1, ... in the order of their execution: chunk 0's lanes, its addition to the outer
+    sum, chunk 1's lanes, ...; those of "tree" level by level, of "pairwise" the first half's before the second's.
 
     Raises
     ------
@@ -89,6 +179,7 @@ class MadUnit(Unit):
     chunk: int | None = None
     reduction: str = "sequential"
     outer_accumulator: object = None
+    compensated: str | None = None
 
     def __post_init__(self) -> None:
         if self.operand is None:
@@ -114,12 +205,19 @@ class MadUnit(Unit):
             put("product_rounding", rounding_name(self.product_rounding))
         if self.overflow is not None:
             put("overflow", self._known_overflow())
-        if self.lanes != 1:
-            raise ValueError(f"MadUnit: lanes must be 1 (more are not implemented), got {self.lanes!r}")
-        if self.reduction != "sequential":
-            raise ValueError(
-                f"MadUnit: reduction must be 'sequential' (others are not implemented), got {self.reduction!r}"
-            )
+        if isinstance(self.lanes, bool) or not isinstance(self.lanes, Integral) or not 1 <= self.lanes <= MAX_LANES:
+            raise ValueError(f"MadUnit: lanes must be an integer from 1 to {MAX_LANES}, got {self.lanes!r}")
+        put("lanes", int(self.lanes))
+        if self.reduction not in _REDUCTIONS:
+            raise ValueError(f"MadUnit: reduction must be one of {', '.join(_REDUCTIONS)}, got {self.reduction!r}")
+        if self.compensated is not None:
+            if self.compensated not in _COMPENSATIONS:
+                raise ValueError(f"MadUnit: compensated must be None or 'kahan', got {self.compensated!r}")
+            if self.rounding.startswith("stochastic"):
+                raise ValueError(
+                    f"MadUnit: compensated={self.compensated!r} rounds four times a step, and a step has no random "
+                    f"words for them; take a rounding other than {self.rounding!r} (product_rounding may be stochastic)"
+                )
         if self.chunk is not None:
             if isinstance(self.chunk, bool) or not isinstance(self.chunk, Integral) or not 1 <= self.chunk < 2**62:
                 raise ValueError(f"MadUnit: chunk must be a positive integer below 2**62, got {self.chunk!r}")
@@ -175,27 +273,69 @@ class MadUnit(Unit):
     @property
     def stochastic(self) -> bool:
         """Whether a random key is needed."""
-        product = self.product is not None and self.product_mode.startswith("stochastic")
-        return product or self.rounding.startswith("stochastic")
+        return self._product_is_stochastic or self.rounding.startswith("stochastic")
+
+    @property
+    def two_roundings(self) -> bool:
+        """Whether both the product and the sum of a step round stochastically."""
+        return self._product_is_stochastic and self.rounding.startswith("stochastic")
+
+    @property
+    def _product_is_stochastic(self) -> bool:
+        return self.product is not None and self.product_mode.startswith("stochastic")
 
     def steps(self, k: int) -> int:
-        """Number of rounded additions of a sum of length k: K, and one for each chunk."""
-        return k + (-(-k // self.chunk) if self.chunk else 0)
+        """Number of steps of a sum of length k from +0: K, and one for each addition of lanes and of chunks."""
+        if self.chunk is None:
+            return k + (self.lanes - 1 if k else 0)
+        return k + -(-k // self.chunk) * self.lanes
+
+    def steps_with_c(self, k: int) -> int:
+        """Number of steps of a sum of length k from C: one more if C meets the lanes in their reduction."""
+        return self.steps(k) + (1 if k and self.chunk is None and self.lanes > 1 else 0)
 
     def _mode(self, rounding: str) -> str:
         return f"{rounding}, r = {self.stochastic_bits}" if rounding.startswith("stochastic") else rounding
 
+    def __repr__(self) -> str:
+        parts = [_shown(self.accumulator), f"operand={_shown(self.operand)}"]
+        parts += [
+            f"{f.name}={_shown(getattr(self, f.name))}"
+            for f in fields(self)
+            if f.name not in ("accumulator", "operand") and getattr(self, f.name) != f.default
+        ]
+        return f"MadUnit({', '.join(parts)})"
+
     def __str__(self) -> str:
         a, b = self.operand
+        p = "a * b" if self.product is None else "round(a * b)"
+        step = f"acc = round(acc + {p})"
+        if self.compensated:
+            step = f"y = round({p} - e), t = round(acc + y), e = round(round(t - acc) - y), acc = t"
         if self.product is None:
-            text = (
-                f"acc = round(acc + a * b): {a} x {b} -> {self.accumulator}, one rounding ({self._mode(self.rounding)})"
-            )
+            once = "" if self.compensated else ", one rounding"
+            text = f"{step}: {a} x {b} -> {self.accumulator}{once} ({self._mode(self.rounding)})"
         else:
             text = (
-                f"acc = round(acc + round(a * b)): {a} x {b} -> {self.product} ({self._mode(self.product_mode)}) "
+                f"{step}: {a} x {b} -> {self.product} ({self._mode(self.product_mode)}) "
                 f"-> {self.accumulator} ({self._mode(self.rounding)})"
             )
+        if self.compensated:
+            text += ", compensated (Kahan)"
         if self.overflow:
             text += f", overflow {self.overflow}"
+        if self.lanes > 1:
+            text += f", in {self.lanes} lanes reduced {self._reduction_in_words()}"
         return text + (f", in chunks of {self.chunk} summed in {self.outer}" if self.chunk else "")
+
+    def _reduction_in_words(self) -> str:
+        """How the lanes are added, and the formula for up to eight of them."""
+        how = {"sequential": "in order", "tree": "as a tree", "pairwise": "by halves"}[self.reduction]
+        if self.lanes > 8:
+            return how
+        from softnum.reference.units import reduction_order
+
+        sums = [f"l{i}" for i in range(self.lanes)]
+        for i, j in reduction_order(self.lanes, self.reduction):
+            sums[i] = f"({sums[i]} + {sums[j]})"
+        return f"{how}: {sums[0][1:-1]}"

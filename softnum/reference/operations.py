@@ -106,7 +106,7 @@ def add(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environme
     (128, <Flags: 0>)
     """
     (x, y), out_fmt, env = prepare((a, b), fmt, out_fmt, environment)
-    return deliver(_sum(x, y, env), out_fmt, env)
+    return deliver(exact_sum(x, y, env), out_fmt, env)
 
 
 def subtract(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
@@ -119,8 +119,7 @@ def subtract(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **envi
     (0, <Flags: 0>)
     """
     (x, y), out_fmt, env = prepare((a, b), fmt, out_fmt, environment)
-    minus_y = y if y.kind == "nan" else y._replace(sign=1 - y.sign)
-    return deliver(_sum(x, minus_y, env), out_fmt, env)
+    return deliver(exact_sum(x, negated(y), env), out_fmt, env)
 
 
 def multiply(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
@@ -131,7 +130,7 @@ def multiply(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **envi
     (126, <Flags.INVALID: 16>)
     """
     (x, y), out_fmt, env = prepare((a, b), fmt, out_fmt, environment)
-    return deliver(_product(x, y, env), out_fmt, env)
+    return deliver(exact_product(x, y, env), out_fmt, env)
 
 
 def fma(a: int, b: int, c: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
@@ -145,10 +144,7 @@ def fma(a: int, b: int, c: int, fmt, *, out_fmt: Format | str | None = None, **e
     (0, <Flags: 0>)
     """
     (x, y, z), out_fmt, env = prepare((a, b, c), fmt, out_fmt, environment)
-    product = _product(x, y, env)
-    if "nan" in (x.kind, y.kind, z.kind):
-        return deliver(nan_of_fma(env.nan, x, y, z, product is INVALID_RESULT), out_fmt, env)
-    return deliver(_sum(product, z, env), out_fmt, env)
+    return deliver(exact_fma(x, y, z, env), out_fmt, env)
 
 
 def divide(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
@@ -327,7 +323,16 @@ def prepare(codes: tuple, fmt, out_fmt, environment: dict) -> tuple[list[Value],
     return values, out_fmt, environment_of(out_fmt, **environment)
 
 
-def _product(x: Value, y: Value, env: Environment) -> Value:
+def exact_fma(x: Value, y: Value, z: Value, env: Environment) -> Value:
+    """``x * y + z``, or what stands for it."""
+    product = exact_product(x, y, env)
+    if "nan" in (x.kind, y.kind, z.kind):
+        return nan_of_fma(env.nan, x, y, z, product is INVALID_RESULT)
+    return exact_sum(product, z, env)
+
+
+def exact_product(x: Value, y: Value, env: Environment) -> Value:
+    """``x * y``, or what stands for it."""
     if x.kind == "nan" or y.kind == "nan":
         return nan_of(env.nan, x, y)
     sign = x.sign ^ y.sign
@@ -336,7 +341,13 @@ def _product(x: Value, y: Value, env: Environment) -> Value:
     return INVALID_RESULT if is_zero(x) or is_zero(y) else Value("inf", sign)
 
 
-def _sum(x: Value, y: Value, env: Environment) -> Value:
+def negated(x: Value) -> Value:
+    """``-x``; a NaN is not negated."""
+    return x if x.kind == "nan" else x._replace(sign=1 - x.sign)
+
+
+def exact_sum(x: Value, y: Value, env: Environment) -> Value:
+    """``x + y``, or what stands for it; an exact zero of opposite signs is +0, or -0 when rounding down."""
     if x.kind == "invalid":
         return x
     if x.kind == "nan" or y.kind == "nan":

@@ -239,6 +239,7 @@ def reference(a, b, u, c=None, *, key=None, random_bits=None, batch=0):
         out[m, n], _ = ref.mad_dot(
             a_codes[m].tolist(), b_codes[:, n].tolist(), operand=formats, accumulator=u.accumulator, product=u.product,
             rounding=u.rounding, product_rounding=u.product_rounding, overflow=u.overflow, chunk=u.chunk,
+            lanes=u.lanes, reduction=u.reduction, compensated=u.compensated,
             stochastic_bits=u.stochastic_bits, outer_accumulator=u.outer_accumulator, key=key, batch=batch, m=m, n=n,
             c=None if c_codes is None else int(c_codes[m, n]),
             random_bits=None if random_bits is None else [tuple(map(int, w)) for w in random_bits[m, n]],
