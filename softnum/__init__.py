@@ -8,6 +8,7 @@ array([1.015625e-01, 2.880000e+02])
 from softnum.accuracy import ulp, ulp_error
 from softnum.array import Array, array
 from softnum.config import get_include, show_config
+from softnum.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
 from softnum.custom import CustomFormat
 from softnum.exact import ExactDotUnit
 from softnum.files import load, save
@@ -61,6 +62,9 @@ __all__ = [
     "array",
     "classify",
     "compare",
+    "conv2d",
+    "conv2d_backward_data",
+    "conv2d_backward_weight",
     "convert",
     "copysign",
     "decode",

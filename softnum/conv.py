@@ -1,0 +1,510 @@
+"""Two-dimensional convolutions and their gradients under a unit, by blocks of unfolded operands.
+
+Each is one matrix product: of a matrix that is never there as a whole, whose rows are laid out a block at a time, with
+the weights (or the gradient of the output). What a block is never changes a bit: the sum over k runs in one go for
+each result, and random words are numbered by the result's own indices.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from operator import index
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from softnum import _core, backend
+from softnum.array import Array
+from softnum.custom import CustomFormat
+from softnum.engines import coded, definition_of, fast_of
+from softnum.matmul import _blocks, _checked, _codes, _padded, _random, _run
+from softnum.plan import fits
+from softnum.units import Unit
+from softnum.values import decode, raise_no_code
+
+__all__ = ["conv2d", "conv2d_backward_data", "conv2d_backward_weight"]
+
+WORKSPACE = 1 << 25  # bytes
+
+
+class _Shape(NamedTuple):
+    """A convolution: (rows, columns) of the image, the result, the kernel and so on."""
+
+    images: int
+    channels: int  # of the input
+    filters: int
+    groups: int
+    size: tuple[int, int]
+    result: tuple[int, int]
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+
+
+def _pair(value, what: str, caller: str, least: int) -> tuple[int, int]:
+    given = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    try:
+        pair = tuple(index(v) for v in given)
+    except TypeError:
+        pair = ()
+    if len(pair) != 2 or min(pair) < least or any(isinstance(v, bool) for v in given):
+        raise ValueError(f"{caller}: {what} must be an integer of at least {least}, or a pair of them, got {value!r}")
+    return pair
+
+
+def _shape(caller, images, channels, filters, size, kernel, stride, padding, dilation, groups) -> _Shape:
+    stride, dilation = _pair(stride, "stride", caller, 1), _pair(dilation, "dilation", caller, 1)
+    padding = _pair(padding, "padding", caller, 0)
+    if isinstance(groups, bool) or index(groups) < 1 or channels % groups or filters % groups:
+        raise ValueError(
+            f"{caller}: groups={groups!r} must be positive and divide the {channels} input channels and the "
+            f"{filters} output channels"
+        )
+    spread = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
+    padded = [n + 2 * p for n, p in zip(size, padding, strict=True)]
+    if min(kernel) < 1 or any(s > n for s, n in zip(spread, padded, strict=True)):
+        raise ValueError(
+            f"{caller}: a kernel of {tuple(kernel)} with dilation {dilation} does not fit an image of {tuple(size)} "
+            f"with padding {padding}"
+        )
+    result = tuple((n - s) // t + 1 for n, s, t in zip(padded, spread, stride, strict=True))
+    return _Shape(
+        images, channels, filters, index(groups), tuple(size), result, tuple(kernel), stride, padding, dilation
+    )
+
+
+def _four(x, what: str, caller: str):
+    """x, of four dimensions."""
+    if not isinstance(x, (Array, np.ndarray)):
+        x = np.asarray(x)
+    if x.ndim != 4:
+        raise ValueError(f"{caller}: {what} has four dimensions, got shape {x.shape}")
+    return x
+
+
+# -- the matrices that the products are of -----------------------------------------------------------------------------
+def _spread_out(x, before, step, length) -> np.ndarray:
+    """Zeros of the given length in the last two axes, with x's elements `step` apart from `before` on."""
+    if tuple(before) == (0, 0) and tuple(step) == (1, 1) and tuple(length) == x.shape[2:]:
+        return np.ascontiguousarray(x)
+    out = np.zeros((*x.shape[:2], *length), x.dtype)
+    (y, z), (dy, dz), (h, w) = before, step, x.shape[2:]
+    if h and w:
+        out[:, :, y : y + dy * (h - 1) + 1 : dy, z : z + dz * (w - 1) + 1 : dz] = x
+    return out
+
+
+def _patches(s: _Shape, x: np.ndarray) -> np.ndarray:
+    """View [image, y, x, channel, ky, kx] of the padded input: what each element of the result is made of."""
+    length = [n + 2 * p for n, p in zip(s.size, s.padding, strict=True)]
+    padded = _spread_out(x, s.padding, (1, 1), length)
+    n, c, y, z = padded.strides
+    strides = (n, y * s.stride[0], z * s.stride[1], c, y * s.dilation[0], z * s.dilation[1])
+    return as_strided(padded, (s.images, *s.result, s.channels, *s.kernel), strides, writeable=False)
+
+
+def _sources(s: _Shape, dy: np.ndarray) -> np.ndarray:
+    """View [image, y, x, filter, ky, kx] of the gradient of the result: where each element of the input went.
+
+    Element (y, x) met kernel element (ky, kx) in the result at (y + padding - ky * dilation) / stride; zeros stand
+    where that is no integer, or outside.
+    """
+    start = [max(0, d * (k - 1) - p) for d, k, p in zip(s.dilation, s.kernel, s.padding, strict=True)]
+    ends = [
+        b + max((m - 1) * t + 1, n + p)
+        for b, m, t, n, p in zip(start, s.result, s.stride, s.size, s.padding, strict=True)
+    ]
+    spread = _spread_out(dy, start, s.stride, ends)
+    n, c, y, z = spread.strides
+    first = spread[:, :, start[0] + s.padding[0] :, start[1] + s.padding[1] :]
+    strides = (n, y, z, c, -y * s.dilation[0], -z * s.dilation[1])
+    return as_strided(first, (s.images, *s.size, s.filters, *s.kernel), strides, writeable=False)
+
+
+def _lay_out(view: np.ndarray, dims: int, first: int, last: int, out: np.ndarray) -> None:
+    """Rows first..last, counted in C order over the first `dims` axes of the view, into the rows of out."""
+    inner = prod(view.shape[1:dims])
+    while first < last:
+        i, rest = divmod(first, inner)
+        if rest == 0 and last - first >= inner:
+            whole = (last - first) // inner
+            out[: whole * inner].reshape(whole, *view.shape[1:])[...] = view[i : i + whole]
+            done = whole * inner
+        else:
+            done = min(inner - rest, last - first)
+            _lay_out(view[i], dims - 1, rest, rest + done, out[:done])
+        first, out = first + done, out[done:]
+
+
+# -- products of them --------------------------------------------------------------------------------------------------
+class _Work:
+    """How a unit's engine takes its operands, and what it makes of them."""
+
+    def __init__(self, caller, unit, operands, c, key, random_bits, shape, k, threads, workspace):
+        self.caller, self.unit, self.threads, self.k = caller, unit, threads, k
+        if isinstance(workspace, bool) or index(workspace) < 1:
+            raise ValueError(f"{caller}: workspace must be a positive number of bytes, got {workspace!r}")
+        self.workspace = index(workspace)
+        self.shape = shape  # of the result as a matrix, (M, N)
+        if max(*shape, k, unit.steps(k)) >= 2**32:
+            raise ValueError(f"{caller}: no dimension of the product may reach 2**32, got {shape} and K = {k}")
+        self.result = next((d for d in (np.float32, np.float64) if fits(unit.result, d)), None)
+        self.keys, self.words = _random(unit, key, random_bits, shape, k, caller=caller)
+        fast = fast_of(unit)
+        if self.words is not None or self.result is None or any(isinstance(x, Array) for x in (*operands, c)):
+            fast = None
+        self.fast = fast is not None
+        self.engine = fast or definition_of(unit)
+        self.dtype = np.dtype(np.uint64) if not self.fast else np.dtype(np.float64 if fast.wide else np.float32)
+        self.lost = 0
+
+    def taken(self, x, fmt) -> np.ndarray:
+        """x as carriers of the fast engine, or as codes."""
+        return x.astype(self.dtype, copy=False) if self.fast else _codes(x, coded(fmt), x.shape)
+
+    def run(self, view, dims, b, c, out, columns) -> None:
+        """out[:, columns] = the unit's product of the rows of a view with b [K, its columns], from c [M, N] or +0."""
+        rows, width = self.shape[0], columns.stop - columns.start
+        line = self.k * self.dtype.itemsize
+        most = rows if line == 0 else min(rows, self.workspace // line)
+        if rows and most == 0:
+            raise ValueError(
+                f"{self.caller}: a sum of K = {self.k} terms takes {line} bytes unfolded, and workspace is "
+                f"{self.workspace}; give workspace={line} or more"
+            )
+        b = _padded(b, self.dtype) if self.fast else np.ascontiguousarray(b)
+        block = np.empty((most, self.k), self.dtype)
+        for first in range(0, rows if width else 0, max(most, 1)):
+            last = min(first + most, rows)
+            part = slice(first, last)
+            if self.k:
+                _lay_out(view, dims, first, last, block)
+            target = np.empty((last - first, width), self.dtype)
+            start = None if c is None else np.ascontiguousarray(c[part, columns])
+            words = None if self.words is None else np.ascontiguousarray(self.words[0, part, columns])
+            self._run_block(block[: last - first], b, start, target, words, first, columns.start)
+            out[part, columns] = target
+
+    def _run_block(self, a, b, c, out, words, row, column) -> None:
+        # the numbers of the whole product are for the random words: without any, the block's own do
+        options = {"first": (row, column)} if self.unit.stochastic else {}
+        if not self.unit.stochastic:
+            row = column = 0
+        threads, blocks = _blocks(*out.shape, self.k, 1, self.threads)
+
+        def work(limits):
+            _, m0, m1, n0, n1 = limits
+            limits = (m0 + row, m1 + row, n0 + column, n1 + column)
+            given = (a, b, c, out) if self.fast else (a, b, c, out, words)
+            return self.engine.run(*given, self.keys, 0, *limits, **options)
+
+        self.lost |= _run(threads, blocks, work)
+
+    def delivered(self, out: np.ndarray, shape, axes):
+        """The result, given as a matrix: values or an Array, in the given shape, its axes then permuted."""
+        for i, fmt in enumerate(self.unit.rounded_to):
+            if self.lost & 1 << i:
+                raise_no_code(fmt, self.caller)
+        out = np.ascontiguousarray(out.reshape(shape).transpose(axes))
+        if self.fast:
+            return out
+        codes = out.astype(self.unit.result.storage_dtype)
+        return Array(codes, self.unit.result) if self.result is None else decode(codes, self.unit.result, self.result)
+
+    def empty(self) -> np.ndarray:
+        return np.empty(self.shape, self.result if self.fast else np.uint64)
+
+
+def _as_matrix(x, shape, axes, what, caller):
+    """x, broadcast to the shape of the result, its axes permuted, those of k (if any) last, as a matrix."""
+    if x is None:
+        return None
+    data = x.codes if isinstance(x, Array) else x
+    if data.ndim > len(shape) or any(d not in (1, n) for d, n in zip(data.shape[::-1], shape[::-1], strict=False)):
+        raise ValueError(f"{caller}: {what} of shape {data.shape} does not broadcast to {tuple(shape)}")
+    data = np.broadcast_to(data, shape).transpose(axes)
+    return Array(data, x.format) if isinstance(x, Array) else data
+
+
+def _start(caller, c, unit, shape, axes):
+    """C, checked, with its axes in the order of the matrix."""
+    return None if c is None else _as_matrix(_checked(c, unit.c_format, "c", caller), shape, axes, "c", caller)
+
+
+def _words(caller, unit, random_bits, shape, axes, k):
+    """random_bits, whose leading axes are the result's, in the order of the matrix."""
+    if random_bits is None or not unit.stochastic:
+        return None
+    words, want = np.asarray(random_bits), (*shape, unit.steps(k), 2)
+    if words.dtype != np.uint32 or words.shape != want:
+        raise ValueError(
+            f"{caller}: random_bits must be uint32 of shape {want}, got {words.dtype} of shape {words.shape}"
+        )
+    return words.transpose(*axes, 4, 5)
+
+
+def _check_zero(caller, fmt, what: str) -> None:
+    """ValueError where zeros are multiplied and the format has none."""
+    if not (0.0 in fmt.values if isinstance(fmt, CustomFormat) else fmt.has_zero):
+        raise ValueError(f"{caller}: {what} is filled up with zeros, and {fmt} has none; use padding=0 and stride=1")
+
+
+def _product(caller, unit, shape, k, operands, c, key, random_bits, order, threads, workspace, view, b_of, dims):
+    """The result of a convolution. order: its shape, its axes in the matrix's order, how many of them are rows'."""
+    full, axes, row_axes = order
+    rows, columns = prod(full[i] for i in axes[:row_axes]), prod(full[i] for i in axes[row_axes:])
+    start = _start(caller, c, unit, full, axes)
+    words = _words(caller, unit, random_bits, full, axes, k)
+    if words is not None:
+        words = words.reshape(rows, columns, *words.shape[-2:])
+    work = _Work(caller, unit, operands, start, key, words, (rows, columns), k, threads, workspace)
+    if start is not None:
+        start = work.taken(start, unit.c_format).reshape(rows, columns)
+    first, second = (work.taken(x, fmt) for x, fmt in zip(operands, unit.operand, strict=True))
+    out, whole, per_group = work.empty(), view(first), columns // shape.groups
+    for g in range(shape.groups):
+        part = slice(g * per_group, (g + 1) * per_group)
+        work.run(dims(whole, g), 3, b_of(second, g), start, out, part)
+    matrix = [full[i] for i in axes]
+    return work.delivered(out, matrix, np.argsort(axes))
+
+
+def _ready(caller, unit, arrays) -> None:
+    if any(backend.is_device_array(x) for x in arrays):
+        raise TypeError(f"{caller}: CUDA arrays are not supported; copy them to the host first")
+    if not isinstance(unit, Unit):
+        raise TypeError(f"{caller}: the unit must be one of softnum's (MadUnit ...), got {unit!r}")
+
+
+def conv2d(
+    x, w, unit, c=None, *, stride=1, padding=0, dilation=1, groups=1, key=None, random_bits=None, threads=None,
+    workspace=WORKSPACE,
+):  # fmt: skip
+    """A two-dimensional convolution (cross-correlation) with every product, sum and rounding done as the unit says.
+
+    ``out[i, f, y, x] = c + sum over (ch, ky, kx) of x[i, ch, y * stride + ky * dilation - padding, ...] * w[f, ch, ky,
+    kx]``: the matrix product of the unfolded input with the weights, in which row m is the flat (image, y, x), column n
+    the output channel, and k, the order of summation, the flat (channel, ky, kx) within the output channel's group.
+
+    Parameters
+    ----------
+    x : ndarray of float32 or float64, or Array, shape (images, channels, height, width)
+        Values of the unit's first operand format (checked).
+    w : the same, shape (output channels, channels / groups, kernel height, kernel width)
+        Values of the second operand format.
+    unit : Unit
+    c : optional, shape broadcast to the result's
+        The initial accumulator, values of the result's format: a bias is ``bias[:, None, None]``. Default +0.
+    stride, padding, dilation : int or (int, int)
+        Rows, columns. Padding goes on both sides. Padded zeros are ordinary operands: they are multiplied and added,
+        and numbered among the k.
+    groups : int
+        Output channels f of group f // (output channels / groups) see that group's input channels only.
+    key : int or (int, int), optional
+        Seed, or (seed, stream); needed iff the unit rounds stochastically. The words are those of `matmul` with the m,
+        n and k above, and batch 0.
+    random_bits : ndarray of uint32, shape (the result's, steps, 2), optional
+        The random words themselves, [product, sum], instead of a key; ``steps = unit.steps(K)``.
+    threads : int, optional
+        Default: as many as pay. The result does not depend on it.
+    workspace : int
+        The most bytes of unfolded input there are at a time (default 32 MiB); at least one sum's. Copies of the
+        operands as the engine takes them, padded, come on top. The result does not depend on it.
+
+    Returns
+    -------
+    ndarray, shape (images, output channels, rows, columns)
+        float32 if that holds every value of the result's format, else float64, else an Array.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, an element is no value of its format, a key is missing, a result has no code, the format
+        padded with zeros has none, or one sum does not fit the workspace.
+    TypeError
+        If an operand is no float array, or lies on a GPU.
+
+    Examples
+    --------
+    >>> import numpy as np, softnum as sn
+    >>> image = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    >>> sn.conv2d(image, np.ones((1, 1, 3, 3), np.float32), sn.MadUnit("e6m9", operand="e5m10"))
+    array([[[[45., 54.],
+             [81., 90.]]]], dtype=float32)
+    """
+    _ready("conv2d", unit, (x, w, c))
+    with _core.PlainEnvironment():
+        return _forward(x, w, unit, c, stride, padding, dilation, groups, key, random_bits, threads, workspace)
+
+
+def _forward(x, w, unit, c, stride, padding, dilation, groups, key, random_bits, threads, workspace):
+    me = "conv2d"
+    x, w = _four(x, "x", me), _four(w, "w", me)
+    x, w = _checked(x, unit.operand[0], "x", me), _checked(w, unit.operand[1], "w", me)
+    s = _shape(me, *x.shape[:2], w.shape[0], x.shape[2:], w.shape[2:], stride, padding, dilation, groups)
+    if w.shape[1] * s.groups != s.channels:
+        raise ValueError(
+            f"{me}: w of shape {w.shape} takes {w.shape[1]} channels in each of {s.groups} groups, x has {s.channels}"
+        )
+    if s.padding != (0, 0):
+        _check_zero(me, unit.operand[0], "x")
+    per_group, filters = s.channels // s.groups, s.filters // s.groups
+    k = per_group * prod(s.kernel)
+    return _product(
+        me, unit, s, k, (x, w), c, key, random_bits, ((s.images, s.filters, *s.result), (0, 2, 3, 1), 3), threads,
+        workspace, lambda x: _patches(s, x),
+        lambda w, g: w[g * filters : (g + 1) * filters].reshape(filters, k).T,
+        lambda view, g: view[:, :, :, g * per_group : (g + 1) * per_group],
+    )  # fmt: skip
+
+
+def conv2d_backward_data(
+    dy, w, unit, size, c=None, *, stride=1, padding=0, dilation=1, groups=1, key=None, random_bits=None, threads=None,
+    workspace=WORKSPACE,
+):  # fmt: skip
+    """The gradient of `conv2d` by its input: which elements of dy each input element went into, times the weights.
+
+    Row m of the product is the flat (image, y, x) of the input, column n the input channel, and k, the order of
+    summation, the flat (output channel, ky, kx) within the input channel's group. Where input element (y, x) met kernel
+    element (ky, kx) in no element of the result (outside it, or between two strides) stands a zero, an ordinary
+    operand.
+
+    Parameters
+    ----------
+    dy : ndarray of float32 or float64, or Array, shape (images, output channels, rows, columns)
+        The gradient of the result: values of the unit's first operand format.
+    w : the same, shape (output channels, channels / groups, kernel height, kernel width)
+        Values of the second operand format.
+    unit : Unit
+    size : (int, int)
+        Height and width of the input, which strides leave open.
+    c, stride, padding, dilation, groups, key, random_bits, threads, workspace
+        As in `conv2d`.
+
+    Returns
+    -------
+    ndarray, shape (images, channels, height, width), or an Array
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `conv2d`; also if dy is no result of such a convolution.
+
+    Examples
+    --------
+    >>> import numpy as np, softnum as sn
+    >>> ones = np.ones((1, 1, 2, 2), np.float32)
+    >>> sn.conv2d_backward_data(ones, ones, sn.MadUnit("e6m9", operand="e5m2"), (3, 3))
+    array([[[[1., 2., 1.],
+             [2., 4., 2.],
+             [1., 2., 1.]]]], dtype=float32)
+    """
+    _ready("conv2d_backward_data", unit, (dy, w, c))
+    with _core.PlainEnvironment():
+        return _backward_data(
+            dy, w, unit, size, c, stride, padding, dilation, groups, key, random_bits, threads, workspace
+        )
+
+
+def _backward_data(dy, w, unit, size, c, stride, padding, dilation, groups, key, random_bits, threads, workspace):
+    me = "conv2d_backward_data"
+    dy, w = _four(dy, "dy", me), _four(w, "w", me)
+    dy, w = _checked(dy, unit.operand[0], "dy", me), _checked(w, unit.operand[1], "w", me)
+    size = _pair(size, "size", me, 0)
+    s = _shape(
+        me, dy.shape[0], w.shape[1] * index(groups), w.shape[0], size, w.shape[2:], stride, padding, dilation, groups
+    )
+    _check_gradient(me, s, dy)
+    if s.kernel != (1, 1) or s.stride != (1, 1):
+        _check_zero(me, unit.operand[0], "dy")
+    per_group, filters = s.channels // s.groups, s.filters // s.groups
+    k = filters * prod(s.kernel)
+
+    def weights(w, g):
+        part = w[g * filters : (g + 1) * filters].transpose(0, 2, 3, 1)
+        return part.reshape(k, per_group)
+
+    return _product(
+        me, unit, s, k, (dy, w), c, key, random_bits, ((s.images, s.channels, *s.size), (0, 2, 3, 1), 3), threads,
+        workspace, lambda dy: _sources(s, dy), weights,
+        lambda view, g: view[:, :, :, g * filters : (g + 1) * filters],
+    )  # fmt: skip
+
+
+def _check_gradient(caller, s: _Shape, dy) -> None:
+    if dy.shape != (s.images, s.filters, *s.result):
+        raise ValueError(
+            f"{caller}: dy of shape {dy.shape} is no gradient of a result of shape "
+            f"{(s.images, s.filters, *s.result)}, which {s.size} images and a kernel of {s.kernel} have"
+        )
+
+
+def conv2d_backward_weight(
+    x, dy, unit, kernel, c=None, *, stride=1, padding=0, dilation=1, groups=1, key=None, random_bits=None,
+    threads=None, workspace=WORKSPACE,
+):  # fmt: skip
+    """The gradient of `conv2d` by its weights: the input, moved by each kernel element, times that of the result.
+
+    Row m of the product is the flat (channel, ky, kx) within the group, column n the output channel, and k, the order
+    of summation, the flat (image, y, x) of the result. Padded zeros are ordinary operands.
+
+    Parameters
+    ----------
+    x : ndarray of float32 or float64, or Array, shape (images, channels, height, width)
+        The input: values of the unit's first operand format.
+    dy : the same, shape (images, output channels, rows, columns)
+        The gradient of the result: values of the second operand format.
+    unit : Unit
+    kernel : (int, int)
+        Height and width of the kernel.
+    c, stride, padding, dilation, groups, key, random_bits, threads, workspace
+        As in `conv2d`. One sum has images * rows * columns terms here.
+
+    Returns
+    -------
+    ndarray, shape (output channels, channels / groups, kernel height, kernel width), or an Array
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `conv2d`; also if dy is no result of such a convolution.
+
+    Examples
+    --------
+    >>> import numpy as np, softnum as sn
+    >>> image = np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3)
+    >>> ones = np.ones((1, 1, 2, 2), np.float32)
+    >>> sn.conv2d_backward_weight(image, ones, sn.MadUnit("e6m9", operand="e4m3"), (2, 2))
+    array([[[[ 8., 12.],
+             [20., 24.]]]], dtype=float32)
+    """
+    _ready("conv2d_backward_weight", unit, (x, dy, c))
+    with _core.PlainEnvironment():
+        return _backward_weight(
+            x, dy, unit, kernel, c, stride, padding, dilation, groups, key, random_bits, threads, workspace
+        )
+
+
+def _backward_weight(x, dy, unit, kernel, c, stride, padding, dilation, groups, key, random_bits, threads, workspace):
+    me = "conv2d_backward_weight"
+    x, dy = _four(x, "x", me), _four(dy, "dy", me)
+    x, dy = _checked(x, unit.operand[0], "x", me), _checked(dy, unit.operand[1], "dy", me)
+    kernel = _pair(kernel, "kernel", me, 1)
+    s = _shape(me, *x.shape[:2], dy.shape[1], x.shape[2:], kernel, stride, padding, dilation, groups)
+    _check_gradient(me, s, dy)
+    if s.padding != (0, 0):
+        _check_zero(me, unit.operand[0], "x")
+    per_group, filters = s.channels // s.groups, s.filters // s.groups
+    k = s.images * prod(s.result)
+
+    def rows(view, g):
+        part = view[:, :, :, g * per_group : (g + 1) * per_group]
+        return part.transpose(3, 4, 5, 0, 1, 2)
+
+    return _product(
+        me, unit, s, k, (x, dy), c, key, random_bits, ((s.filters, per_group, *s.kernel), (1, 2, 3, 0), 3), threads,
+        workspace, lambda x: _patches(s, x),
+        lambda dy, g: dy[:, g * filters : (g + 1) * filters].transpose(0, 2, 3, 1).reshape(k, filters), rows,
+    )  # fmt: skip
