@@ -8,7 +8,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 COMMON = ["cpu.c", "prepare.c"]
-ELEMENTWISE = ["elementwise.c", "fast_loop.c", "kernels.c", "isa_portable.c", "isa_avx2.c", "isa_avx512.c"]
+ELEMENTWISE = ["elementwise.c", "fast_loop.c", "gate.c", "kernels.c", "isa_portable.c", "isa_avx2.c", "isa_avx512.c"]
 GEMM = ["gemm.c", "gemm_portable.c", "gemm_avx2.c", "gemm_avx512.c"]
 EXACT = ["exact.c"]
 
@@ -29,6 +29,7 @@ def extension(name, sources):
             ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
         ],
         extra_compile_args=FLAGS,
+        extra_link_args=[] if sys.platform == "win32" else ["-pthread"],
     )
 
 

@@ -91,6 +91,16 @@ cdef extern from "kernels.h" nogil:
                               const sn_env *env, void *out, int out_width, size_t n) noexcept
 
 
+cdef extern from "gate.h" nogil:
+    ctypedef struct sn_gate:
+        pass
+
+    sn_gate *sn_gate_new() noexcept
+    uint64_t sn_gate_count(const sn_gate *gate) noexcept
+    void sn_gate_raise(sn_gate *gate) noexcept
+    uint64_t sn_gate_wait(sn_gate *gate, uint64_t seen, uint64_t spin, uint64_t sleep) noexcept
+
+
 cdef extern from "elementwise.h" nogil:
     enum: SN_OPERATION_COUNT
 

@@ -119,6 +119,36 @@ def current_isa():
 #: In the flags of a ufunc: the result is what stands for a NaN that the format lacks.
 NO_CODE = SN_NO_CODE
 
+# ---- threads -----------------------------------------------------------------------------------------------------------
+
+
+cdef class Gate:
+    """A count that threads wait for (csrc/gate.h)."""
+
+    cdef sn_gate *gate
+
+    def __cinit__(self):
+        self.gate = sn_gate_new()
+        if self.gate == NULL:
+            raise MemoryError("no memory for a gate")
+
+    @property
+    def count(self):
+        """How often it was raised."""
+        return sn_gate_count(self.gate)
+
+    def raise_(self):
+        """Add one; who waits goes on."""
+        with nogil:
+            sn_gate_raise(self.gate)
+
+    def wait(self, uint64_t seen, uint64_t spin, uint64_t sleep):
+        """Wait until the count is not `seen`, so many nanoseconds awake and then asleep at most; returns the count."""
+        with nogil:
+            seen = sn_gate_wait(self.gate, seen, spin, sleep)
+        return seen
+
+
 # ---- contexts and ufuncs ----------------------------------------------------------------------------------------------
 
 # name -> (number of the operation, number of operands)

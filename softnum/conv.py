@@ -18,8 +18,9 @@ from softnum import _core, backend
 from softnum.array import Array
 from softnum.custom import CustomFormat
 from softnum.engines import coded, definition_of, fast_of
-from softnum.matmul import _blocks, _checked, _codes, _padded, _random, _run
+from softnum.matmul import _blocks, _checked, _codes, _padded, _random
 from softnum.plan import fits
+from softnum.threads import for_each
 from softnum.units import Unit
 from softnum.values import decode, raise_no_code
 
@@ -194,13 +195,12 @@ class _Work:
             row = column = 0
         threads, blocks = _blocks(*out.shape, self.k, 1, self.threads)
 
-        def work(limits):
-            _, m0, m1, n0, n1 = limits
+        def work(_, m0, m1, n0, n1):
             limits = (m0 + row, m1 + row, n0 + column, n1 + column)
             given = (a, b, c, out) if self.fast else (a, b, c, out, words)
             return self.engine.run(*given, self.keys, 0, *limits, **options)
 
-        self.lost |= _run(threads, blocks, work)
+        self.lost |= for_each(blocks, work, threads)
 
     def delivered(self, out: np.ndarray, shape, axes):
         """The result, given as a matrix: values or an Array, in the given shape, its axes then permuted."""

@@ -12,7 +12,7 @@ from softnum.checks import check_out, float_array, native
 from softnum.engines import coded, definition_of, fast_of
 from softnum.environment import seed_and_stream
 from softnum.plan import fits
-from softnum.threads import pool, thread_count
+from softnum.threads import for_each, thread_count
 from softnum.units import Unit
 from softnum.values import decode, encode, quantize, raise_no_code
 
@@ -80,18 +80,6 @@ def _blocks(
     ]
 
 
-def _run(threads: int, blocks, work) -> int:
-    """work(block) for every block; the OR of what they return."""
-    if threads == 1 or len(blocks) == 1:
-        results = [work(block) for block in blocks]
-    else:
-        results = list(pool(threads).map(work, blocks))
-    flags = 0
-    for value in results:
-        flags |= value or 0
-    return flags
-
-
 def _run_fast(gemm, a, b, c, out, keys, threads, k) -> None:
     dtype = np.float64 if gemm.wide else np.float32
     a = np.ascontiguousarray(a, dtype)
@@ -100,11 +88,10 @@ def _run_fast(gemm, a, b, c, out, keys, threads, k) -> None:
     target = out if out.dtype == dtype and out.flags.c_contiguous else np.empty(out.shape, dtype)
     threads, blocks = _blocks(out.shape[1], out.shape[2], k, out.shape[0], threads)
 
-    def work(block):
-        i, *limits = block
+    def work(i, *limits):
         gemm.run(a[i], b[i], None if c is None else c[i], target[i], keys, i, *limits)
 
-    _run(threads, blocks, work)
+    for_each(blocks, work, threads)
     if target is not out:
         out[...] = target
 
@@ -218,12 +205,11 @@ def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads) -> np.nd
     gemm = definition_of(unit)
     threads, blocks = _blocks(m, n, k, batches, threads)
 
-    def work(block):
-        i, *limits = block
+    def work(i, *limits):
         w = None if words is None else words[i]
         return gemm.run(a[i], b[i], None if c is None else c[i], out[i], w, keys, i, *limits)
 
-    lost = _run(threads, blocks, work)
+    lost = for_each(blocks, work, threads)
     for i, fmt in enumerate(unit.rounded_to):
         if lost & 1 << i:
             raise_no_code(fmt, "matmul")

@@ -3,25 +3,109 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from itertools import pairwise
 
-__all__ = ["default_threads", "for_ranges", "pool"]
+from softnum._core import Gate
+
+__all__ = ["default_threads", "for_each", "for_ranges", "thread_count"]
 
 _BLOCK = 4096  # elements; a multiple of the kernels' blocks of random words
 _PIECES = 8  # ranges for each thread
+_SPIN = 200_000  # nanoseconds that a thread waits awake for the next job: to wake one from sleep takes half as long
+_WINK = 50_000_000  # nanoseconds, after which this thread looks whether the user interrupts
+_NIGHT = 3_600_000_000_000  # nanoseconds that another one sleeps at a time
 
 
-@lru_cache(maxsize=8)
-def pool(threads: int) -> ThreadPoolExecutor:
-    """A pool of that many threads, made once."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="softnum")
+class _Job:
+    """Pieces of work, of which whoever is free takes the next."""
+
+    def __init__(self, pieces, work, helpers: int) -> None:
+        self.left, self.work, self.helpers = deque(pieces), work, helpers
+        self.results: list[int] = []
+        self.errors: list[BaseException] = []
+        self.entered: list[None] = []  # a list's append is atomic
+        self.gone: list[None] = []
+
+    def take(self) -> None:
+        while self.left:
+            try:
+                piece = self.left.popleft()
+            except IndexError:  # another thread was faster
+                return
+            self.results.append(self.work(*piece) or 0)
+
+
+class _Team:
+    """Threads that wait for jobs, and the one that gives them."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.begin, self.end = Gate(), Gate()
+        self.job: _Job | None = None
+        self.members = 0
+        self.spin = 0
+
+    def _serve(self, index: int, seen: int) -> None:
+        while True:
+            seen = self.begin.wait(seen, self.spin, _NIGHT)
+            job = self.job
+            if job is None or index > job.helpers:
+                continue
+            job.entered.append(None)
+            try:
+                job.take()
+            except BaseException as error:  # raised again where the job was given
+                job.errors.append(error)
+                job.left.clear()
+            job.gone.append(None)
+            self.end.raise_()
+
+    def run(self, job: _Job) -> None:
+        """Do the job with its helpers. Returns, or raises, when nobody works on it any more."""
+        while self.members < job.helpers:
+            self.members += 1
+            arguments = (self.members, self.begin.count)
+            threading.Thread(target=self._serve, args=arguments, name="softnum", daemon=True).start()
+        self.spin = _SPIN if self.members < _cpus() else 0
+        self.job = job
+        self.begin.raise_()
+        try:
+            job.take()
+        finally:  # whatever happens here, nobody writes into the caller's array once it returns
+            job.left.clear()
+            self.job = None
+            interrupted = self._wait_for(job)
+        if interrupted or job.errors:
+            raise interrupted or job.errors[0]
+
+    def _wait_for(self, job: _Job) -> BaseException | None:
+        interrupted = None
+        while True:
+            try:
+                seen = self.end.count
+                if len(job.gone) == len(job.entered):
+                    return interrupted
+                self.end.wait(seen, _SPIN, _WINK)
+            except BaseException as error:  # Ctrl-C, most likely: first the others must end
+                interrupted = error
+
+
+_team = _Team()
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _renew() -> None:
+    global _team
+    _team = _Team()
 
 
 if hasattr(os, "register_at_fork"):  # a forked child has no threads
-    os.register_at_fork(after_in_child=pool.cache_clear)
+    os.register_at_fork(after_in_child=_renew)
 
 
 def default_threads() -> int:
@@ -38,7 +122,7 @@ def default_threads() -> int:
         if not (text.isascii() and text.isdecimal() and int(text) > 0):
             raise ValueError(f"SOFTNUM_THREADS must be a positive integer, got {text!r}")
         return int(text)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return _cpus()
 
 
 def thread_count(threads: int | None, most: int) -> int:
@@ -50,36 +134,33 @@ def thread_count(threads: int | None, most: int) -> int:
     return threads
 
 
+def for_each(pieces: list[tuple], work, threads: int) -> int:
+    """work(*piece) for every piece, by so many threads, this one among them; the OR of what it returns."""
+    team = _team
+    job = _Job(pieces, work, min(threads, len(pieces)) - 1)
+    if job.helpers < 1 or not team.lock.acquire(blocking=False):  # another thread's job has the team: do this one here
+        job.take()
+    else:
+        try:
+            team.run(job)
+        finally:
+            team.lock.release()
+    result = 0
+    for value in job.results:
+        result |= value
+    return result
+
+
 def for_ranges(n: int, work, threads: int | None, grain: int) -> int:
     """work(start, stop) over ranges that cover 0..n; the OR of what it returns.
 
     At most one thread for each `grain` elements, or `threads`, if n has as many blocks. Whoever is free takes the next
     range, this thread among them: it does not wait for the others to wake up.
     """
-    count = min(thread_count(threads, n // grain), -(-n // _BLOCK))
+    blocks = -(-n // _BLOCK)
+    count = min(thread_count(threads, n // grain), blocks)
     if count <= 1:
         return work(0, n) or 0
-    blocks = -(-n // _BLOCK)
     pieces = min(blocks, _PIECES * count)
     edges = [min(n, i * blocks // pieces * _BLOCK) for i in range(pieces + 1)]
-    left = deque(pairwise(edges))
-
-    def take() -> int:
-        result = 0
-        while left:
-            try:
-                start, stop = left.popleft()
-            except IndexError:  # another thread was faster
-                break
-            result |= work(start, stop) or 0
-        return result
-
-    others = [pool(count - 1).submit(take) for _ in range(count - 1)]
-    try:
-        result = take()
-    finally:  # whatever happens here, nobody writes into the caller's array once it returns
-        left.clear()
-        results = [other.result() for other in others if not other.cancel()]
-    for value in results:
-        result |= value
-    return result
+    return for_each(list(pairwise(edges)), work, count)

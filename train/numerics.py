@@ -63,7 +63,7 @@ class LayerNumerics:
         self.numerics, self.name, self.design, self.first = numerics, name, design, first
         weights = design.roles["weights"]
         self.bias_rounding = RoleRounding(
-            design.units["forward"].outer, weights.rounding, None, weights.stochastic_bits
+            design.units["forward"].c_format, weights.rounding, None, weights.stochastic_bits
         )
         self.operand_role = "input" if first else "activations"
 
@@ -79,7 +79,7 @@ class LayerNumerics:
         return self.numerics.backend.axpy(alpha, x, y, self.design.roles[role], self.numerics.next_key())
 
     def round_bias(self, x):
-        """A bias rounded to the forward unit's accumulator, with the rounding mode of the role ``weights``."""
+        """A bias rounded to what the forward unit starts from, with the rounding mode of the role ``weights``."""
         return self._round(self.bias_rounding, x, self.format("master"))
 
     def format(self, role: str):
@@ -99,7 +99,7 @@ class LayerNumerics:
     def weight_gradient(self, product):
         """A scaled gradient with the loss scale divided out (binary64), rounded to ``weight_gradients``."""
         scale = self.numerics.loss_scale
-        of = self.design.units["backward_weight"].outer if scale == 1.0 else None
+        of = self.design.units["backward_weight"].result if scale == 1.0 else None
         return self.round("weight_gradients", self.numerics.backend.divide(product, scale), of=of)
 
 
@@ -178,7 +178,7 @@ def _all_fit(layers) -> bool:
     for layer in layers:
         formats.update({id(layer.roles[role].format): layer.roles[role].format for role in ROLES})
         for unit in layer.units.values():
-            formats.update({id(fmt): fmt for fmt in (unit.accumulator, unit.outer)})
+            formats.update({id(fmt): fmt for fmt in (unit.c_format, unit.result)})
     return all(fits_float32(fmt) for fmt in formats.values())
 
 
