@@ -149,10 +149,10 @@ class _Work:
             raise ValueError(f"{caller}: workspace must be a positive number of bytes, got {workspace!r}")
         self.workspace = index(workspace)
         self.shape = shape  # of the result as a matrix, (M, N)
-        if max(*shape, k, unit.steps(k)) >= 2**32:
+        if max(*shape, k, unit.steps_with_c(k)) >= 2**32:
             raise ValueError(f"{caller}: no dimension of the product may reach 2**32, got {shape} and K = {k}")
         self.result = next((d for d in (np.float32, np.float64) if fits(unit.result, d)), None)
-        self.keys, self.words = _random(unit, key, random_bits, shape, k, caller=caller)
+        self.keys, self.words = _random(unit, key, random_bits, shape, k, caller=caller, with_c=c is not None)
         fast = fast_of(unit)
         if self.words is not None or self.result is None or any(isinstance(x, Array) for x in (*operands, c)):
             fast = None
@@ -233,11 +233,11 @@ def _start(caller, c, unit, shape, axes):
     return None if c is None else _as_matrix(_checked(c, unit.c_format, "c", caller), shape, axes, "c", caller)
 
 
-def _words(caller, unit, random_bits, shape, axes, k):
+def _words(caller, unit, random_bits, shape, axes, k, with_c):
     """random_bits, whose leading axes are the result's, in the order of the matrix."""
     if random_bits is None or not unit.stochastic:
         return None
-    words, want = np.asarray(random_bits), (*shape, unit.steps(k), 2)
+    words, want = np.asarray(random_bits), (*shape, unit.steps_with_c(k) if with_c else unit.steps(k), 2)
     if words.dtype != np.uint32 or words.shape != want:
         raise ValueError(
             f"{caller}: random_bits must be uint32 of shape {want}, got {words.dtype} of shape {words.shape}"
@@ -256,7 +256,7 @@ def _product(caller, unit, shape, k, operands, c, key, random_bits, order, threa
     full, axes, row_axes = order
     rows, columns = prod(full[i] for i in axes[:row_axes]), prod(full[i] for i in axes[row_axes:])
     start = _start(caller, c, unit, full, axes)
-    words = _words(caller, unit, random_bits, full, axes, k)
+    words = _words(caller, unit, random_bits, full, axes, k, c is not None)
     if words is not None:
         words = words.reshape(rows, columns, *words.shape[-2:])
     work = _Work(caller, unit, operands, start, key, words, (rows, columns), k, threads, workspace)
@@ -306,7 +306,8 @@ def conv2d(
         Seed, or (seed, stream); needed iff the unit rounds stochastically. The words are those of `matmul` with the m,
         n and k above, and batch 0.
     random_bits : ndarray of uint32, shape (the result's, steps, 2), optional
-        The random words themselves, [product, sum], instead of a key; ``steps = unit.steps(K)``.
+        The random words themselves, [product, sum], instead of a key; ``steps = unit.steps(K)``, with C
+        ``unit.steps_with_c(K)``.
     threads : int, optional
         Default: as many as pay. The result does not depend on it.
     workspace : int

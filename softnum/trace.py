@@ -23,12 +23,14 @@ import numpy as np
 from softnum.array import Array
 from softnum.engines import coded
 from softnum.environment import seed_and_stream
+from softnum.exact import ExactDotUnit
 from softnum.formats import FixedFormat
 from softnum.modes import Flags
 from softnum.plan import fits
 from softnum.reference import random_words_matmul
+from softnum.reference.exact import exact_terms
 from softnum.reference.operations import encode
-from softnum.reference.rounding import Environment, deliver, floor_log2
+from softnum.reference.rounding import Environment, deliver, environment_of, floor_log2
 from softnum.reference.units import mad_dot
 from softnum.reference.values import Value, decode
 from softnum.units import MadUnit, Unit
@@ -190,6 +192,25 @@ def _(unit: MadUnit, a, b, c, words):
         else:
             steps.append(rounding_step(r.name, r.formula, r.exact, r.format, r.environment, **rest))
     return steps, code
+
+
+@steps_of.register
+def _(unit: ExactDotUnit, a, b, c, words):
+    operands = tuple(coded(f) for f in unit.operand)
+    terms, sums = exact_terms(a, b, operands, unit.accumulator, c, unit.rounding)
+    steps = [exact_step("start", "c", terms[0])]
+    for k, (x, y) in enumerate(zip(a, b, strict=True)):
+        factors = (("a", decode(x, operands[0])), ("b", decode(y, operands[1])))
+        product = ("a * b", terms[k + 1])
+        steps.append(exact_step("exact product", "a * b", terms[k + 1], where={"k": k}, terms=factors))
+        both = (("sum", sums[k]), product)
+        steps.append(exact_step("exact sum", "sum + a * b", sums[k + 1], where={"k": k}, terms=both))
+    if not len(a):
+        return steps, 0 if c is None else c
+    word = None if words is None else words(0)[1]
+    env = environment_of(unit.accumulator, unit.rounding, unit.overflow, unit.stochastic_bits, word)
+    steps.append(rounding_step("rounding", "sum", sums[-1], unit.accumulator, env))
+    return steps, steps[-1].code
 
 
 class _Words:

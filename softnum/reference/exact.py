@@ -79,11 +79,21 @@ def exact_dot(
     env = environment_of(accumulator, rounding, overflow, stochastic_bits, random_bits)
     if not a_codes:
         return (0 if c is None else c), Flags(0)
+    _, sums = exact_terms(a_codes, b_codes, operands, accumulator, c, env.rounding)
+    return deliver(sums[-1], accumulator, env)
+
+
+def exact_terms(
+    a_codes: Sequence[int], b_codes: Sequence[int], operands, accumulator: Format, c: int | None, rounding: str
+) -> tuple[list[Value], list[Value]]:
+    """The terms of a sum, C (or +0) and the exact products, and its exact value after each of them.
+
+    A term or sum of the kind "invalid" is infinity times zero, infinities of both signs, or a signaling NaN.
+    """
     pairs = [(decode(x, operands[0]), decode(y, operands[1])) for x, y in zip(a_codes, b_codes, strict=True)]
-    start = decode(0 if c is None else c, accumulator)
-    terms = [start, *(_product(x, y) for x, y in pairs)]
-    nans = [v for group in (*pairs, (start,)) for v in group if v.kind == "nan"]
-    return deliver(_sum(terms, nans, env.rounding == "down"), accumulator, env)
+    terms = [decode(0 if c is None else c, accumulator), *(_product(x, y) for x, y in pairs)]
+    total = _Total()
+    return terms, [total.and_then(term, rounding == "down") for term in terms]
 
 
 def _product(x: Value, y: Value) -> Value:
@@ -97,20 +107,32 @@ def _product(x: Value, y: Value) -> Value:
     return Value("invalid") if any(v.numerator == 0 for v in finite) else Value("inf", sign)
 
 
-def _sum(terms: list[Value], nans: list[Value], down: bool) -> Value:
-    """The exact sum of the terms; nans: the operands that are NaN."""
-    kinds = {t.kind for t in terms}
-    if "invalid" in kinds or any(v.signaling for v in nans):
-        return Value("invalid")
-    if nans:
-        return Value("nan", 0, 1, 2)
-    signs = {t.sign for t in terms if t.kind == "inf"}
-    if signs:
-        return Value("invalid") if len(signs) == 2 else Value("inf", signs.pop())
-    total = sum((t.fraction for t in terms), Fraction(0))
-    if total:
-        return Value("finite", int(total < 0), abs(total.numerator), total.denominator)
-    signs = {t.sign for t in terms}
-    if all(t.numerator == 0 for t in terms) and len(signs) == 1:
-        return Value("finite", signs.pop())
-    return Value("finite", int(down))
+class _Total:
+    """A sum of terms; what it is depends on what they are, never on their order."""
+
+    def __init__(self) -> None:
+        self.kinds, self.signs_of_infinities, self.signs = set(), set(), set()
+        self.signals, self.all_zeros, self.number = False, True, Fraction(0)
+
+    def and_then(self, term: Value, down: bool) -> Value:
+        """The sum with one more term."""
+        self.kinds.add(term.kind)
+        self.signals |= term.kind == "nan" and term.signaling
+        self.signs.add(term.sign)
+        if term.kind == "inf":
+            self.signs_of_infinities.add(term.sign)
+        if term.kind == "finite":
+            self.number += term.fraction
+        self.all_zeros &= term.kind == "finite" and term.numerator == 0
+        if "invalid" in self.kinds or self.signals:
+            return Value("invalid")
+        if "nan" in self.kinds:
+            return Value("nan", 0, 1, 2)
+        if self.signs_of_infinities:
+            both = len(self.signs_of_infinities) == 2
+            return Value("invalid") if both else Value("inf", *self.signs_of_infinities)
+        if self.number:
+            return Value("finite", int(self.number < 0), abs(self.number.numerator), self.number.denominator)
+        if self.all_zeros and len(self.signs) == 1:
+            return Value("finite", *self.signs)
+        return Value("finite", int(down))

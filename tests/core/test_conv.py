@@ -27,6 +27,8 @@ UNITS = [
     sn.MadUnit("q4.4", operand="q4.4", overflow="wrap"),
     sn.MadUnit("binary32", operand=("bfloat16", TERNARY)),
     sn.MadUnit("e15m48", operand="e5m2"),
+    sn.MadUnit("e6m9", operand="e5m2", lanes=3, reduction="tree", rounding="stochastic", stochastic_bits=9, chunk=7),
+    sn.MadUnit("e6m9", operand="e5m2", compensated="kahan"),
     sn.ExactDotUnit("e6m9", operand="e5m2"),
     sn.ExactDotUnit("e5m2", operand="e5m2", rounding="stochastic", stochastic_bits=7),
 ]
@@ -132,7 +134,8 @@ def reference(which, a, b, u, shape, c=None, key=None):
     dot = ref.exact_dot
     if isinstance(u, sn.MadUnit):
         same |= {"product": u.product, "product_rounding": u.product_rounding, "chunk": u.chunk}
-        same |= {"outer_accumulator": u.outer_accumulator}
+        same |= {"outer_accumulator": u.outer_accumulator, "lanes": u.lanes, "reduction": u.reduction}
+        same |= {"compensated": u.compensated}
         dot = ref.mad_dot
     for index, m, n, pairs in found:
         first, second = ([int(p[i]) for p in pairs] for i in (0, 1))
@@ -178,8 +181,10 @@ def test_blocks_and_threads_change_nothing(u, which, isa):
 
 @pytest.mark.parametrize("which", ["forward", "data", "weight"])
 def test_random_bits_equal_the_key(which):
-    for u in (NOISY, UNITS[4], UNITS[-1]):
-        both = isinstance(u, sn.MadUnit)
+    for u in (NOISY, UNITS[4], *UNITS[-4:]):
+        if not u.stochastic:
+            continue
+        both = u.two_roundings
         for shape in SMALL:
             a, b = operands(u, shape, which, seed=4)
             want = call(which, a, b, u, shape, key=(7, 1))

@@ -354,3 +354,33 @@ def test_cuda_arrays_are_refused():
 
     with pytest.raises(TypeError, match="CUDA arrays take a MadUnit; ExactDotUnit runs on arrays of the host"):
         sn.matmul(OnDevice(), OnDevice(), unit("e5m2", "e5m2"))
+
+
+@pytest.mark.parametrize("u", UNITS, ids=str)
+def test_the_trace_ends_in_the_result(u):
+    if not all(f.kind == "table" or fits(f, np.float64) for f in (*u.operand, u.accumulator)):
+        pytest.skip("dot takes Arrays here")
+    rng = np.random.default_rng(10)
+    for mode in ("nearest_even", "down", "stochastic"):
+        v = sn.ExactDotUnit(u.accumulator, operand=u.operand, rounding=mode, overflow=u.overflow, stochastic_bits=11)
+        a, b = middling(u.operand[0], rng, 5), middling(u.operand[1], rng, 5)
+        options = {"key": 3} if v.stochastic else {}
+        for c in ((), (sn.quantize(np.float64(0.5), u.accumulator, overflow="saturate")[()],)):
+            trace = v.trace(a, b, *c, **options)
+            assert trace.result == sn.dot(a, b, v, *c, **options)
+            assert len(trace.steps) == 12 and trace.steps[-1].name == "rounding"
+            products = [Fraction(float(x)) * Fraction(float(y)) for x, y in zip(a, b, strict=True)]
+            assert [s.exact for s in trace.steps[1:-1:2]] == [
+                p if p else s.exact for p, s in zip(products, trace.steps[1:-1:2], strict=True)
+            ]
+            assert Fraction(trace.steps[-1].exact or 0) == sum(products) + Fraction(sum(c, 0.0))
+
+
+def test_a_trace_by_hand():
+    u = unit("e5m2", "e5m2")
+    text = str(u.trace([8.0, 1.0, 1.0], [1.0, 1.0, 0.25]))
+    assert (
+        "sum + a * b  9" in text and "exact sum" in text and text.endswith("result: 10 = 0x49 in e5m2; flags: INEXACT")
+    )
+    assert u.trace(np.zeros(0), np.zeros(0), 2.0).result == 2 and u.trace(np.zeros(0), np.zeros(0)).result == 0
+    assert u.trace([np.inf, 0.0], [1.0, 1.0]).steps[-1].decision == "special"

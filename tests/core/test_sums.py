@@ -35,6 +35,10 @@ MADS = [
     mad("e6m9", "e5m2", rounding="nearest_even", product="e5m2", product_rounding="stochastic"),
     mad("e6m9", "e5m2", rounding="stochastic_floor", stochastic_bits=5, chunk=4),
     mad("e6m9", TERNARY),
+    mad("e6m9", "e5m2", lanes=3),
+    mad("e6m9", "e5m2", lanes=4, reduction="tree", chunk=6, product="e5m2"),
+    mad("e6m9", "e5m2", lanes=5, reduction="pairwise", rounding="stochastic", stochastic_bits=9),
+    mad("e6m9", "e5m2", compensated="kahan"),
 ]
 EXACT = [
     sn.ExactDotUnit("e6m9", operand="e5m2"),
@@ -65,6 +69,14 @@ def by_loop(u, codes, fmt, words):
         return ref.exact_dot(
             codes, [one] * len(codes), operand=(fmt, "e5m2"), accumulator=u.accumulator, rounding=u.rounding,
             overflow=u.overflow, stochastic_bits=u.stochastic_bits, random_bits=words[0],
+        )[0]  # fmt: skip
+
+    if u.lanes > 1 or u.compensated:  # the dot product with ones, whose products are exact
+        one = ref.encode(1, "e5m2")[0]
+        return ref.mad_dot(
+            [one] * len(codes), codes, operand=("e5m2", fmt), accumulator=u.accumulator, rounding=u.rounding,
+            overflow=u.overflow, stochastic_bits=u.stochastic_bits, lanes=u.lanes, reduction=u.reduction,
+            chunk=u.chunk, compensated=u.compensated, random_bits=[(None, w) for w in words],
         )[0]  # fmt: skip
 
     def step(total, target, code, source, word):
