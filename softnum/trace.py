@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from softnum.array import Array
+from softnum.checks import float_array
 from softnum.engines import coded
 from softnum.environment import seed_and_stream
 from softnum.exact import ExactDotUnit
@@ -314,18 +315,17 @@ def trace(unit: Unit, a, b, c=None, *, key=None, random_bits=None) -> Trace:
 
     vectors = []
     for x, fmt, what in ((a, unit.operand[0], "a"), (b, unit.operand[1], "b")):
-        x = x if isinstance(x, Array) else np.asarray(x)
+        x = x if isinstance(x, Array) else float_array(x, "trace")
         if x.ndim != 1:
             raise ValueError(f"trace takes two vectors, got {what} of shape {x.shape}; give one row and one column")
-        vectors.append(_codes(_checked(x, fmt, what), coded(fmt)))
+        vectors.append(_codes(_checked(x, fmt, what, "trace"), coded(fmt)))
     if len(vectors[0]) != len(vectors[1]):
         raise ValueError(f"trace: a has {len(vectors[0])} elements, b has {len(vectors[1])}")
     if c is not None:
-        c = c if isinstance(c, Array) else np.asarray(c)
+        c = c if isinstance(c, Array) else float_array(c, "trace")
         if c.size != 1:
             raise ValueError(f"trace: c is one number, got an array of shape {c.shape}")
-        c = c if isinstance(c, Array) or c.dtype == np.float32 else c.astype(np.float64)
-        (c,) = _codes(_checked(c.reshape(1), unit.c_format, "c"), unit.c_format)
+        (c,) = _codes(_checked(c.reshape(1), unit.c_format, "c", "trace"), unit.c_format)
     k = len(vectors[0])
     words = _words(unit, k, c is not None, key, random_bits)
     steps, code = steps_of(unit, *vectors, c, words)

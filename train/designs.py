@@ -51,7 +51,9 @@ OPERAND_ROLES = {
 }
 _ROLE_KEYS = ("format", "rounding", "overflow", "stochastic_bits")
 _UNIT_FORMATS = ("accumulator", "product", "outer_accumulator")
-_UNIT_OPTIONS = ("rounding", "product_rounding", "overflow", "stochastic_bits", "lanes", "chunk", "reduction")
+_UNIT_OPTIONS = (
+    "rounding", "product_rounding", "overflow", "stochastic_bits", "lanes", "chunk", "reduction", "compensated",
+)  # fmt: skip
 _UNIT_KINDS = {"mad": ("kind", "operand", *_UNIT_FORMATS, *_UNIT_OPTIONS)}
 _TOP_KEYS = ("name", "description", "roles", "units", "layers", "loss", "hardware")
 _SRAM_KEYS = ("ifmap", "filter", "ofmap")
