@@ -144,6 +144,7 @@ SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exac
                 sn_raise(f, SN_INEXACT | SN_UNDERFLOW, flags);
                 return sn_with_sign(f, 0, x->sign);
             }
+            if (code + 1 > f->max_code) return sn_overflowed(f, env, x->sign, flags); /* all numbers are subnormal */
             sn_raise(f, tiny ? SN_INEXACT | SN_UNDERFLOW : SN_INEXACT, flags);
             return sn_with_sign(f, code + 1, x->sign);
         }

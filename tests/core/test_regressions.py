@@ -152,3 +152,14 @@ def test_p3109_finite_formats_overflow_to_the_largest_value(name):
         assert [(int(g), int(f)) for g, f in zip(got, flags, strict=True)] == [(c, int(f)) for c, f in want]
     with pytest.raises(ValueError, match="saturating=True needs a format without infinities"):
         sn.FloatFormat(4, 3, saturating=True)
+
+
+@pytest.mark.parametrize("overflow", ["infinity", "saturate"])
+def test_what_flushing_after_rounding_keeps_may_overflow(overflow):
+    """In a format of subnormal numbers alone, what rounds up to the smallest normal number lies above the largest."""
+    fmt = sn.FloatFormat(1, 3, signed=False)
+    operands = [np.array([code], np.uint8) for code in (1, 3, 7)]  # 0.25 * 0.75 + 1.75 rounds to 2
+    got, flags = sn.fma(*operands, fmt, flush_results="after", overflow=overflow, return_flags=True)
+    want, want_flags = ref.fma(1, 3, 7, fmt, flush_results="after", overflow=overflow)
+    assert (got.item(), flags.item()) == (want, int(want_flags))
+    assert want_flags == sn.Flags.INEXACT | sn.Flags.OVERFLOW and want == (8 if overflow == "infinity" else 7)
