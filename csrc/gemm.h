@@ -7,23 +7,28 @@
 
 /* ---- fast paths -------------------------------------------------------------------------------------------------- */
 
-enum { SN_PRODUCT_EXACT = 0, SN_PRODUCT_NEAREST = 1, SN_PRODUCT_STOCHASTIC = 2 };
+/* How gemm32 computes; the domains: gemm_micro.h. */
+enum { SN_PATH_MAGIC = 0, SN_PATH_MIXED = 1, SN_PATH_FIXED = 2, SN_PATH_NATIVE = 3 };
 
-/* Rounding to nearest even in binary32 by the magic constant: with C = 1.5 * 2^(E + 23 - m), (x + C) - C.
- * E = the exponent of x within [emin, emax + 1]. */
+/* SN_PRODUCT_FUSED: native, and the product is not exact in binary32: one rounding by the hardware's fma. */
+enum { SN_PRODUCT_EXACT = 0, SN_PRODUCT_NEAREST = 1, SN_PRODUCT_STOCHASTIC = 2, SN_PRODUCT_FUSED = 3 };
+
+/* Rounding to nearest even in binary32 by the magic constant. */
 typedef struct {
-    sn_u32 emin, emax;   /* those limits, as exponent fields in place (biased, << 23) */
-    sn_u32 to_constant;  /* what added to the exponent field makes C: (23 - m) << 23 | 0x400000 */
-    sn_u32 sign_of_zero; /* 0x80000000 if there is -0 */
-    float limit[2];      /* largest, and minus the lowest, value */
-    float overflow[2];   /* what replaces values beyond: [positive, negative] */
+    sn_u32 emin, emax;    /* limits of the exponent E, as patterns of 2^E */
+    sn_u32 sign_of_zero;  /* 0x80000000 if there is -0 */
+    sn_i32 mantissa_bits; /* m */
+    float scale;          /* C / 2^E: 1.5 * 2^(23 - m); in fixed point C itself */
+    float bound;          /* what no sum of a tile may exceed for the rounding to do without tests: gemm_bounds.h */
+    float limit[2];       /* largest, and minus the lowest, value */
+    float overflow[2];    /* what replaces values beyond: [positive, negative] */
 } sn_round32;
 
 typedef struct {
-    sn_i32 product;            /* SN_PRODUCT_* */
-    sn_i32 native;             /* sn_gemm32: the accumulator is binary32, rounded by the hardware's own add */
-    sn_i32 fused_multiply_add; /* native, and the product needs the hardware's fma */
-    sn_i64 chunk;              /* 0: one sum */
+    sn_i32 path;        /* SN_PATH_*, for sn_gemm32 */
+    sn_i32 product;     /* SN_PRODUCT_* */
+    sn_i32 exact_below; /* addends are multiples of the sum's last place, chunks' sums of the outer sum's */
+    sn_i64 chunk;       /* 0: one sum */
     sn_round32 product32, sum32, outer32;
     sn_rounding product64, sum64, outer64;
     sn_u32 key[2], key2[2]; /* Philox keys of domains 1 and 2 */
@@ -33,12 +38,15 @@ typedef struct {
 
 /* out[m, n] = the unit's sum over k of a[m, k] * b[k, n], starting from c[m, n] (or +0), for m in [m0, m1), n in [0,
  * n). b has rows of ldb >= n rounded up to SN_GEMM_LANES elements, of which those from n on are 0. n0 is added to the
- * column and nothing to the row index in the Philox counters. Canonical NaNs out. */
-enum { SN_GEMM_LANES = 16 };
+ * column and nothing to the row index in the Philox counters. Canonical NaNs out.
+ * panel: room for k rows of SN_PANEL floats, in which a part of b is laid out for gemm32; 64-byte alignment is fastest.
+ */
+enum { SN_GEMM_LANES = 16, SN_PANEL = 32 };
 
 typedef struct {
     const void *a, *b, *c; /* float (sn_gemm32) or double (sn_gemm64) */
     void *out;
+    float *panel;
     ptrdiff_t lda, ldb, ldc, ldo; /* in elements */
     ptrdiff_t m0, m1, n, k, n0;
 } sn_gemm_args;

@@ -2,6 +2,11 @@
  * set. Before including this, an isa_*.c defines SN_(name), which gives a function its suffix, SN_BYTES, the width of a
  * vector, and the few operations that vector types lack or compile badly:
  *   SN_FMA(x, y, z)                  x * y + z in binary32, rounded once
+ *   SN_MULTIPLY_ADD(x, y, z), SN_SUBTRACT_PRODUCT(x, y, z)
+ *                                    z + x * y, z - x * y in binary32, where x * y is exact or z + x * y not rounded
+ *   SN_OR_MASKED(a, b, mask)         a | (b & mask)
+ *   SN_LARGER_MAGNITUDE(a, b)        the larger magnitude, with the sign of a; only where the CPU has it
+ *   SN_CLAMP(v, least, most)         v, a number, within these limits
  *   SN_MAX(a, b), SN_MIN(a, b)       of signed 32-bit integers
  *   SN_WHERE_GREATER(a, b, yes, no)  yes where a > b (false for NaN), else no, in binary32
  *   SN_LEFT32(a, n), SN_RIGHT32, SN_LEFT64, SN_RIGHT64

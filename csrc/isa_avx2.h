@@ -11,6 +11,10 @@
 #define SN_(name) name##_avx2
 #define SN_BYTES 32
 #define SN_FMA(x, y, z) (sn_vf) _mm256_fmadd_ps((__m256)(x), (__m256)(y), (__m256)(z))
+#define SN_MULTIPLY_ADD SN_FMA
+#define SN_SUBTRACT_PRODUCT(x, y, z) (sn_vf) _mm256_fnmadd_ps((__m256)(x), (__m256)(y), (__m256)(z))
+#define SN_OR_MASKED(a, b, mask) (sn_vf)((sn_vu)(a) | ((sn_vu)(b) & (sn_vu)(mask)))
+#define SN_CLAMP(v, least, most) (sn_vf) _mm256_max_ps(_mm256_min_ps((__m256)(v), (__m256)(most)), (__m256)(least))
 #define SN_MAX(a, b) (sn_vi) _mm256_max_epi32((__m256i)(a), (__m256i)(b))
 #define SN_MIN(a, b) (sn_vi) _mm256_min_epi32((__m256i)(a), (__m256i)(b))
 #define SN_WHERE_GREATER(a, b, yes, no)                                                                                \

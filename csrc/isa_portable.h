@@ -5,6 +5,10 @@
 #define SN_(name) name##_portable
 #define SN_BYTES 16
 #define SN_FMA(x, y, z) SN_(fma)(x, y, z)
+#define SN_MULTIPLY_ADD(x, y, z) ((z) + (x) * (y))
+#define SN_SUBTRACT_PRODUCT(x, y, z) ((z) - (x) * (y))
+#define SN_OR_MASKED(a, b, mask) (sn_vf)((sn_vu)(a) | ((sn_vu)(b) & (sn_vu)(mask)))
+#define SN_CLAMP(v, least, most) SN_(clamp)(v, least, most)
 #define SN_MAX(a, b) (sn_vi) SN_SELECT32((a) > (b), a, b)
 #define SN_MIN(a, b) (sn_vi) SN_SELECT32((a) < (b), a, b)
 #define SN_WHERE_GREATER(a, b, yes, no) (sn_vf) SN_SELECT32((a) > (b), yes, no)
@@ -20,6 +24,11 @@
 #define SN_ODD_LANES(a, b) ((sn_wu){(a)[1], (b)[1]})
 #define SN_SQRT64(a) ((sn_wf){__builtin_sqrt((a)[0]), __builtin_sqrt((a)[1])})
 #include "isa.h"
+
+SN_INLINE sn_vf SN_(clamp)(sn_vf v, sn_vf least, sn_vf most) {
+    v = SN_WHERE_GREATER(v, most, most, v);
+    return SN_WHERE_GREATER(least, v, least, v);
+}
 
 /* Loads and stores of codes in lanes, one by one. */
 #define SN_NARROW(bits, lane, vector, count)                                                                           \

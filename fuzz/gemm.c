@@ -55,6 +55,13 @@ static int rounds_here(const sn_format *f, const sn_env *env, int specials) {
     return f->has_nan || !(specials || f->has_inf);
 }
 
+static float power_of_two(int e) {
+    const sn_u32 bits = (sn_u32)(e + 127) << 23;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 static int round32_of(const sn_format *f, const sn_env *env, facts addend, int biggest_sum, sn_round32 *r) {
     if (env->rounding != SN_NEAREST_EVEN || !rounds_here(f, env, addend.specials)) return 0;
     memset(r, 0, sizeof *r);
@@ -62,12 +69,15 @@ static int round32_of(const sn_format *f, const sn_env *env, facts addend, int b
     if (is_fixed(f)) {
         if (biggest_sum + 1 + m > 22 || biggest_sum + 1 - smaller(addend.last, -m) > 24) return 0;
         if (23 - m < -126 || 23 - m > 127) return 0;
-        r->to_constant = (sn_u32)(23 - m + 127) << 23 | 0x400000;
+        r->emin = r->emax = 127u << 23;
+        r->scale = 1.5f * power_of_two(23 - m);
     } else {
         if (f->emax + 24 - m > 127 || f->emin < -126 || !fits(f, 32)) return 0;
         r->emin = (sn_u32)(f->emin + 127) << 23;
         r->emax = (sn_u32)(f->emax + 128) << 23;
-        r->to_constant = (sn_u32)(23 - m) << 23 | 0x400000;
+        r->mantissa_bits = m;
+        r->scale = 1.5f * power_of_two(23 - m);
+        r->bound = as_float(f, f->max_code);
         r->sign_of_zero = f->negative_zero ? 0x80000000u : 0;
     }
     for (int sign = 0; sign < 2; sign++) {
@@ -106,8 +116,8 @@ static int plan(const sn_mad_unit *d, sn_gemm_unit *u) {
     const int exact32 = product.precision <= 24 && product.last >= -149 && product.top <= 127;
     if (narrow && is_binary32(&d->accumulator, &d->sum_env) && is_binary32(&d->outer, &d->outer_env) &&
         (d->fused || is_binary32(&d->product, &d->product_env))) {
-        u->native = 1;
-        u->fused_multiply_add = d->fused && !exact32;
+        u->path = SN_PATH_NATIVE;
+        u->product = !d->fused ? SN_PRODUCT_NEAREST : exact32 ? SN_PRODUCT_EXACT : SN_PRODUCT_FUSED;
         return 32;
     }
     const int outer_top = larger(sum.top, facts_of(&d->outer).top) + 1;
@@ -117,7 +127,11 @@ static int plan(const sn_mad_unit *d, sn_gemm_unit *u) {
         round32_of(&d->outer, &d->outer_env, sum, outer_top, &u->outer32) &&
         (is_fixed(&d->accumulator) || (addend.precision <= sum.precision && sum.precision <= 11)) &&
         (is_fixed(&d->outer) || (sum.precision <= d->outer.mantissa_bits + 1 && d->outer.mantissa_bits + 1 <= 11))) {
+        const int fixed = is_fixed(&d->accumulator) + is_fixed(&d->outer) + (d->fused ? 0 : is_fixed(&d->product));
         u->product = d->fused ? SN_PRODUCT_EXACT : SN_PRODUCT_NEAREST;
+        u->path = fixed == 2 && d->fused ? SN_PATH_FIXED : fixed ? SN_PATH_MIXED : SN_PATH_MAGIC;
+        u->exact_below = !fixed && addend.last >= sum.last && sum.last >= facts_of(&d->outer).last &&
+                         (d->fused || product.precision + d->product.mantissa_bits <= 22);
         return 32;
     }
     if (!fits(&d->operand_a, 64) || !fits(&d->operand_b, 64)) return 0;
@@ -227,6 +241,7 @@ void fuzz_gemm(fuzz_input *in) {
     const matrix a = take_matrix(in, &d.operand_a, m, k, k, bits), b = take_matrix(in, &d.operand_b, k, n, ldb, bits);
     const matrix c = take_matrix(in, &d.outer, m, n, n, bits);
     sn_u64 *want = fuzz_buffer(m * n, sizeof *want);
+    float *panel = fuzz_buffer(k * SN_PANEL, sizeof *panel);
     sn_gemm_codes codes;
     memset(&codes, 0, sizeof codes);
     codes.a = a.codes;
@@ -247,6 +262,7 @@ void fuzz_gemm(fuzz_input *in) {
             g.b = b.carriers + n0 * size;
             g.c = with_c ? c.carriers + n0 * size : NULL;
             g.out = out + n0 * size;
+            g.panel = panel;
             g.lda = (ptrdiff_t)k;
             g.ldb = (ptrdiff_t)ldb;
             g.ldc = g.ldo = (ptrdiff_t)n;
@@ -269,4 +285,5 @@ void fuzz_gemm(fuzz_input *in) {
     free_matrix(b);
     free_matrix(c);
     free(want);
+    free(panel);
 }

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 LANES: int
 MAX_LANES: int
 REDUCTION: dict[str, int]
+PATH: dict[str, int]
 PRODUCT: dict[str, int]
 
 class FastGemm:

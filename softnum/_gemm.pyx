@@ -5,22 +5,27 @@ cimport numpy as cnp
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
 
+import numpy as np
+
 from softnum._core cimport *
 from softnum import _core
 
 cnp.import_array()
 
 cdef extern from "gemm.h" nogil:
-    enum: SN_PRODUCT_EXACT, SN_PRODUCT_NEAREST, SN_PRODUCT_STOCHASTIC
-    enum: SN_GEMM_LANES
+    enum: SN_PATH_MAGIC, SN_PATH_MIXED, SN_PATH_FIXED, SN_PATH_NATIVE
+    enum: SN_PRODUCT_EXACT, SN_PRODUCT_NEAREST, SN_PRODUCT_STOCHASTIC, SN_PRODUCT_FUSED
+    enum: SN_GEMM_LANES, SN_PANEL
 
     ctypedef struct sn_round32:
-        uint32_t emin, emax, to_constant, sign_of_zero
+        uint32_t emin, emax, sign_of_zero
+        int32_t mantissa_bits
+        float scale, bound
         float limit[2]
         float overflow[2]
 
     ctypedef struct sn_gemm_unit:
-        int32_t product, native, fused_multiply_add
+        int32_t path, product, exact_below
         int64_t chunk
         sn_round32 product32, sum32, outer32
         sn_rounding product64, sum64, outer64
@@ -34,6 +39,7 @@ cdef extern from "gemm.h" nogil:
         const void *b
         const void *c
         void *out
+        float *panel
         ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k, n0
 
     ctypedef struct sn_gemm_kernels:
@@ -71,7 +77,11 @@ cdef const sn_gemm_kernels *kernels():
 LANES = SN_GEMM_LANES
 MAX_LANES = SN_MAX_LANES
 REDUCTION = {"sequential": SN_REDUCTION_SEQUENTIAL, "tree": SN_REDUCTION_TREE, "pairwise": SN_REDUCTION_PAIRWISE}
-PRODUCT = {"exact": SN_PRODUCT_EXACT, "nearest": SN_PRODUCT_NEAREST, "stochastic": SN_PRODUCT_STOCHASTIC}
+PATH = {"magic": SN_PATH_MAGIC, "mixed": SN_PATH_MIXED, "fixed": SN_PATH_FIXED, "native": SN_PATH_NATIVE, "wide": 0}
+PRODUCT = {
+    "exact": SN_PRODUCT_EXACT, "nearest": SN_PRODUCT_NEAREST, "stochastic": SN_PRODUCT_STOCHASTIC,
+    "fused": SN_PRODUCT_FUSED,
+}
 
 
 cdef void *before(const void *array, Py_ssize_t elements, Py_ssize_t size) noexcept:
@@ -80,7 +90,8 @@ cdef void *before(const void *array, Py_ssize_t elements, Py_ssize_t size) noexc
 
 
 cdef void fill_round32(sn_round32 *r, spec) except *:
-    r.emin, r.emax, r.to_constant, r.sign_of_zero = spec.emin, spec.emax, spec.to_constant, spec.sign_of_zero
+    r.emin, r.emax, r.sign_of_zero, r.mantissa_bits = spec.emin, spec.emax, spec.sign_of_zero, spec.mantissa_bits
+    r.scale, r.bound = spec.scale, spec.bound
     r.limit[0], r.limit[1] = spec.limit
     r.overflow[0], r.overflow[1] = spec.overflow
 
@@ -102,16 +113,16 @@ cdef class FastGemm:
 
     def __cinit__(self, plan):
         self.wide = plan.wide
+        self.u.path = PATH[plan.path]
         self.u.product = PRODUCT[plan.product]
-        self.u.native = plan.native
-        self.u.fused_multiply_add = plan.fused_multiply_add
+        self.u.exact_below = plan.exact_below
         self.u.chunk = plan.chunk
         self.u.two_roundings = plan.two_roundings
         if plan.wide:
             prepare(&self.u.product64, plan.product_rounding)
             prepare(&self.u.sum64, plan.sum_rounding)
             prepare(&self.u.outer64, plan.outer_rounding)
-        elif not plan.native:
+        elif plan.path != "native":
             fill_round32(&self.u.product32, plan.product_rounding)
             fill_round32(&self.u.sum32, plan.sum_rounding)
             fill_round32(&self.u.outer32, plan.outer_rounding)
@@ -127,6 +138,7 @@ cdef class FastGemm:
         cdef cnp.ndarray x = a, y = b, z = out, w
         cdef uint64_t saved
         cdef const sn_gemm_kernels *fast = kernels()
+        cdef cnp.ndarray panel
         u.key[0], u.key[1], u.key2[0], u.key2[1] = keys
         u.batch = batch
         g.lda, g.ldb, g.ldo = x.strides[0] // size, y.strides[0] // size, z.strides[0] // size
@@ -135,6 +147,8 @@ cdef class FastGemm:
         g.a = before(cnp.PyArray_DATA(x), row * g.lda, size)
         g.b = <const char *>cnp.PyArray_DATA(y) + column * size
         g.out = before(cnp.PyArray_DATA(z), row * g.ldo - column, size)
+        panel = np.empty((a.shape[1] + 1) * SN_PANEL, np.float32)  # a row more, to begin at a cache line
+        g.panel = <float *>((<uintptr_t>cnp.PyArray_DATA(panel) + 63) & ~<uintptr_t>63)
         g.c = NULL
         g.ldc = 0
         if c is not None:

@@ -60,20 +60,22 @@ class Round32:
 
     emin: int
     emax: int
-    to_constant: int
     sign_of_zero: int
+    mantissa_bits: int
+    scale: float
+    bound: float
     limit: tuple[float, float]
     overflow: tuple[float, float]
 
 
 @dataclass(frozen=True)
 class FastPlan:
-    """A unit's GEMM on carriers: float32 or, if `wide`, float64."""
+    """A unit's GEMM on carriers: float32 or, if `wide`, float64; `path` and `product` as in csrc/gemm.h."""
 
     wide: bool
+    path: str
     product: str
-    native: bool
-    fused_multiply_add: bool
+    exact_below: bool
     chunk: int
     two_roundings: bool
     product_rounding: object  # each a Round32, or, if wide, (format, environment)
@@ -116,14 +118,15 @@ def _round32(fmt, env, addend: Facts, biggest_sum: int) -> Round32 | None:
         if not -126 <= exponent <= 127:
             return None
         limit = (float(fmt.max), -float(fmt.min))
-        return Round32(0, 0, (exponent + 127) << 23 | 0x400000, 0, limit, _overflow_values(fmt, env))
+        one = 127 << 23  # of a clamped exponent: 2^0
+        return Round32(one, one, 0, 0, 1.5 * 2.0**exponent, 0.0, limit, _overflow_values(fmt, env))
     m = fmt.mantissa_bits
     if fmt.emax + 24 - m > 127 or fmt.emin < -126 or not fits(fmt, np.float32):
         return None
     limit = (float(fmt.max), -float(fmt.min))
     return Round32(
-        (fmt.emin + 127) << 23, (fmt.emax + 128) << 23, (23 - m) << 23 | 0x400000,
-        0x80000000 if fmt.negative_zero else 0, limit, _overflow_values(fmt, env),
+        (fmt.emin + 127) << 23, (fmt.emax + 128) << 23, 0x80000000 if fmt.negative_zero else 0, m,
+        1.5 * 2.0 ** (23 - m), float(fmt.max), limit, _overflow_values(fmt, env),
     )  # fmt: skip
 
 
@@ -164,7 +167,17 @@ def _narrow(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan |
     for target, term in ((acc, addend), (outer, facts(acc))):
         if target.kind == "float" and not term.precision <= target.precision <= 11:
             return None
-    return FastPlan(False, kind, False, False, unit.chunk or 0, False, rp or rs, rs, ro)
+    kinds = {f.kind for f in (acc, outer, unit.product or acc)}
+    if kinds == {"fixed"} and unit.product is None:
+        path = "fixed"
+    elif kinds == {"float"}:
+        path = "magic"
+    else:
+        path = "mixed"
+    below = addend.last >= facts(acc).last >= facts(outer).last
+    if unit.product is not None and path == "magic":
+        below = below and product.precision + unit.product.mantissa_bits <= 22
+    return FastPlan(False, path, kind, path == "magic" and below, unit.chunk or 0, False, rp or rs, rs, ro)
 
 
 def _native(unit, product: Facts, product_env, sum_env) -> FastPlan | None:
@@ -173,12 +186,12 @@ def _native(unit, product: Facts, product_env, sum_env) -> FastPlan | None:
         return None
     if not all(fits(f, np.float32) for f in unit.operand):
         return None
-    exact = product.precision <= 24 and product.last >= -149 and product.top <= 127
+    kind = "exact" if product.precision <= 24 and product.last >= -149 and product.top <= 127 else "fused"
     if unit.product is not None:
         if unit.product != binary32 or product_env[:2] != (_NEAREST_EVEN, _INFINITY):
             return None
-        exact = True  # the hardware's multiplication is the product's rounding
-    return FastPlan(False, "exact", True, not exact, unit.chunk or 0, False, None, None, None)
+        kind = "nearest"  # the hardware's multiplication is the product's rounding
+    return FastPlan(False, "native", kind, False, unit.chunk or 0, False, None, None, None)
 
 
 def _wide(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan | None:
@@ -200,7 +213,7 @@ def _wide(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan | N
     if rs is None or ro is None:
         return None
     two = kind == "stochastic" and sum_env[0] == _STOCHASTIC
-    return FastPlan(True, kind, False, False, unit.chunk or 0, two, rp or rs, rs, ro)
+    return FastPlan(True, "wide", kind, False, unit.chunk or 0, two, rp or rs, rs, ro)
 
 
 @lru_cache(maxsize=256)

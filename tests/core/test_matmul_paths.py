@@ -33,13 +33,16 @@ def compare(got, want, u, *context):
 
 def test_every_kind_of_fast_path_is_here():
     plans = [plan_of(u) for u in FAST]
-    kinds = {(p.wide, p.product, p.native, p.fused_multiply_add, bool(p.chunk), p.two_roundings) for p in plans}
-    assert {k[:4] for k in kinds} >= {
-        (False, "exact", False, False), (False, "nearest", False, False), (False, "exact", True, False),
-        (False, "exact", True, True), (True, "exact", False, False), (True, "nearest", False, False),
-        (True, "stochastic", False, False),
-    }  # fmt: skip
-    assert any(k[5] for k in kinds) and any(k[4] and k[5] for k in kinds) and any(k[2] and k[4] for k in kinds)
+    kinds = {(p.path, p.product, p.exact_below) for p in plans}
+    assert kinds >= {
+        ("magic", "exact", True), ("magic", "exact", False), ("magic", "nearest", True), ("magic", "nearest", False),
+        ("mixed", "nearest", False), ("fixed", "exact", False),
+        ("native", "exact", False), ("native", "nearest", False), ("native", "fused", False),
+        ("wide", "exact", False), ("wide", "nearest", False), ("wide", "stochastic", False),
+    }, kinds  # fmt: skip
+    for path in {k[0] for k in kinds} - {"mixed"}:
+        assert {bool(p.chunk) for p in plans if p.path == path} == {False, True}, path
+    assert any(p.two_roundings for p in plans) and any(p.chunk and p.two_roundings for p in plans)
     for u in ALL:  # the units of the default study are fast
         if u.accumulator == format_of("e6m9") and u.rounding in ("nearest_even", "stochastic") and u not in TABLES:
             assert plan_of(u) is not None, str(u)

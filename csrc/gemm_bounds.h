@@ -1,0 +1,87 @@
+/* How large sums can get: what lets a tile go without a test for overflow. Scalar, the same on every instruction set.
+ *
+ * Rounding is monotone and, in the nearest modes, symmetric about 0. So if no product of a tile exceeds P, and no start
+ * exceeds S, the sums of the tile stay within S_0 = S, S_(k+1) = R(S_k + P). sn_sum_bound follows that recurrence in
+ * binary64 with every step rounded up: the addition by a factor that covers its own rounding, R as ties away from zero,
+ * which no nearest mode exceeds. Below the smallest normal, where last places are of another size, the bound starts at
+ * the smallest normal. The recurrence ends early where S + P rounds to S. */
+#ifndef SOFTNUM_GEMM_BOUNDS_H
+#define SOFTNUM_GEMM_BOUNDS_H
+
+#include <string.h>
+
+#include "gemm.h"
+
+static inline sn_u64 sn_bits_of(double x) {
+    sn_u64 u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static inline double sn_of_bits(sn_u64 u) {
+    double x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+static inline double sn_of_pattern32(sn_u32 u) {
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return (double)x;
+}
+
+/* x > 0 to m fraction bits, ties up. */
+static inline double sn_round_up_ties(double x, int m) {
+    const sn_u64 half = (sn_u64)1 << (51 - m);
+    return sn_of_bits((sn_bits_of(x) + half) & ~(2 * half - 1));
+}
+
+static inline double sn_larger(double x, double y) { return x > y ? x : y; }
+
+/* No sum of n addends of at most `addend` from a start of at most `start` exceeds the result, if that is finite. */
+static inline double sn_sum_bound(const sn_round32 *r, double start, double addend, ptrdiff_t n) {
+    double sum = sn_larger(start, sn_of_pattern32(r->emin));
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const double next = sn_round_up_ties((sum + addend) * (1 + 0x1p-50), r->mantissa_bits);
+        if (next == sum || next > (double)r->bound) return next;
+        sum = next;
+    }
+    return sum;
+}
+
+/* What is known of a call's products: below `good` no sum overflows, from `bad` on one might. */
+typedef struct {
+    const sn_gemm_unit *u;
+    double start;
+    ptrdiff_t k;
+    double good, bad;
+} sn_safety;
+
+/* Whether no rounding of a tile can overflow whose operands are at most x and y (patterns; NaN and inf are large). */
+static inline int sn_is_safe(sn_safety *s, sn_u32 x, sn_u32 y) {
+    if (x >= 0x7f800000 || y >= 0x7f800000) return 0;
+    const sn_gemm_unit *u = s->u;
+    const double exact = sn_of_pattern32(x) * sn_of_pattern32(y);
+    double product = exact;
+    if (product <= s->good) return 1;
+    if (product >= s->bad) return 0;
+    int safe = 1;
+    if (u->product == SN_PRODUCT_NEAREST) {
+        product = sn_round_up_ties(sn_larger(exact, sn_of_pattern32(u->product32.emin)), u->product32.mantissa_bits);
+        safe = product <= (double)u->product32.bound;
+    }
+    const ptrdiff_t length = u->chunk && u->chunk < s->k ? (ptrdiff_t)u->chunk : s->k;
+    double sum = safe ? sn_sum_bound(&u->sum32, u->chunk ? 0 : s->start, product, length) : 0;
+    safe = safe && sum <= (double)u->sum32.bound;
+    if (safe && u->chunk) {
+        const ptrdiff_t chunks = s->k ? (s->k - 1) / (ptrdiff_t)u->chunk + 1 : 0;
+        safe = sn_sum_bound(&u->outer32, s->start, sum, chunks) <= (double)u->outer32.bound;
+    }
+    if (safe)
+        s->good = exact;
+    else
+        s->bad = exact;
+    return safe;
+}
+
+#endif

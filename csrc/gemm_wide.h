@@ -1,0 +1,111 @@
+/* GEMM in binary64, one row x a tile of columns at a time: included by gemm_body.h, once per instruction set.
+ *
+ * Each rounding nearest even or stochastic. Domain: product exact in binary64; precision m + 1 + r <= 52.
+ *   The sum is rounded to odd in binary64 (from the exact error of the addition, Knuth's TwoSum), which keeps every
+ * later decision right: nearest for m + 1 + 2 <= 53 (Boldo and Melquiond 2008), and floor(t * 2^r) for m + 1 + r <= 52.
+ */
+
+enum { SN_TILE64 = 32 };
+
+/* v: exact, or rounded to odd. */
+SN_INLINE sn_wf SN_(round64)(const sn_rounding *r, int mode, sn_wf v, sn_wu random) {
+    const int family = mode == SN_NEAREST_EVEN ? SN_FAMILY_EVEN : SN_FAMILY_STOCHASTIC;
+    return (sn_wf)SN_(round_to_value64)(r, family, 0, (sn_wu)v, random);
+}
+
+SN_INLINE void SN_(words64)(const sn_gemm_unit *u, const sn_gemm_args *g, int tile, ptrdiff_t row, ptrdiff_t column,
+                            sn_u64 step, int second, sn_u32 words[4][SN_TILE64]) {
+    const sn_u32 *key = second ? u->key2 : u->key;
+    const sn_u32 c0 = (sn_u32)(step / 4), c1 = (sn_u32)(g->n0 + column), c2 = (sn_u32)row, k0 = key[0], k1 = key[1];
+    for (int j = 0; j < tile; j++) {
+        sn_philox_words p = sn_philox(c0, c1 + (sn_u32)j, c2, u->batch, k0, k1);
+        words[0][j] = p.w[0];
+        words[1][j] = p.w[1];
+        words[2][j] = p.w[2];
+        words[3][j] = p.w[3];
+    }
+}
+
+SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int tile, int product, int sum_stochastic,
+                           ptrdiff_t row, ptrdiff_t column) {
+    const double *a = (const double *)g->a + row * g->lda;
+    const double *b = (const double *)g->b + column;
+    const sn_rounding rp = u->product64, rs = u->sum64, ro = u->outer64;
+    const int chunked = u->chunk != 0, random = product == SN_PRODUCT_STOCHASTIC || sum_stochastic;
+    /* with two stochastic roundings the sum takes the upper half of the word, or a word of its own if r > 16 */
+    const int second = u->two_roundings && (rs.stochastic_bits > 16 || rp.stochastic_bits > 16);
+    const int sum_shift = u->two_roundings && !second ? 16 : 0;
+    const int vectors = tile / SN_W, sum_mode = sum_stochastic ? SN_STOCHASTIC : SN_NEAREST_EVEN;
+    ptrdiff_t valid = g->n - column < tile ? g->n - column : tile;
+    sn_wf acc[SN_TILE64 / SN_W], outer[SN_TILE64 / SN_W];
+    double edge[SN_TILE64] = {0};
+    sn_u32 words[4][SN_TILE64], words2[4][SN_TILE64];
+    if (g->c) memcpy(edge, (const double *)g->c + row * g->ldc + column, (size_t)valid * sizeof(double));
+    for (int v = 0; v < vectors; v++) {
+        outer[v] = sn_load_wf(edge + v * SN_W);
+        acc[v] = chunked ? (sn_wf){0} : outer[v];
+    }
+    ptrdiff_t left = u->chunk;
+    sn_u64 reduction = (sn_u64)g->k;
+    for (ptrdiff_t k = 0; k < g->k; k++) {
+        const double *y = b + k * g->ldb;
+        if (random && k % 4 == 0) {
+            SN_(words64)(u, g, tile, row, column, (sn_u64)k, 0, words);
+            if (second) SN_(words64)(u, g, tile, row, column, (sn_u64)k, 1, words2);
+        }
+        const sn_u32 *w = words[k % 4], *w2 = second ? words2[k % 4] : words[k % 4];
+        for (int v = 0; v < vectors; v++) {
+            sn_wf p = sn_load_wf(y + v * SN_W) * a[k];
+            if (product == SN_PRODUCT_NEAREST) p = SN_(round64)(&rp, SN_NEAREST_EVEN, p, (sn_wu){0});
+            if (product == SN_PRODUCT_STOCHASTIC)
+                p = SN_(round64)(&rp, SN_STOCHASTIC, p, sn_load_words64(w + v * SN_W));
+            sn_wu word = {0};
+            if (sum_stochastic) word = sn_load_words64(w2 + v * SN_W) >> sum_shift;
+            acc[v] = SN_(round64)(&rs, sum_mode, SN_(add_odd)(acc[v], p), word);
+        }
+        if (chunked && (--left == 0 || k == g->k - 1)) {
+            if (sum_stochastic) SN_(words64)(u, g, tile, row, column, reduction, second, words2);
+            for (int v = 0; v < vectors; v++) {
+                sn_wu word = {0};
+                if (sum_stochastic) word = sn_load_words64(words2[reduction % 4] + v * SN_W) >> sum_shift;
+                outer[v] = SN_(round64)(&ro, sum_mode, SN_(add_odd)(outer[v], acc[v]), word);
+                acc[v] = (sn_wf){0};
+            }
+            reduction++;
+            left = u->chunk;
+            if (second && (k + 1) % 4 != 0) SN_(words64)(u, g, tile, row, column, (sn_u64)(k + 1), 1, words2);
+        }
+    }
+    for (int v = 0; v < vectors; v++) {
+        sn_wf result = chunked ? outer[v] : acc[v];
+        sn_wu canonical = SN_SELECT64(result != result, (sn_wu){0} + 0x7ff8000000000000u, result);
+        memcpy(edge + v * SN_W, &canonical, sizeof canonical);
+    }
+    memcpy((double *)g->out + row * g->ldo + column, edge, (size_t)valid * sizeof(double));
+}
+
+SN_INLINE void SN_(columns64)(const sn_gemm_unit *u, const sn_gemm_args *g, int product, int sum_stochastic) {
+    for (ptrdiff_t column = 0; column < g->n;) {
+        int wide = g->n - column > SN_GEMM_LANES;
+        for (ptrdiff_t row = g->m0; row < g->m1; row++) {
+            if (wide)
+                SN_(tile64)(u, g, SN_TILE64, product, sum_stochastic, row, column);
+            else
+                SN_(tile64)(u, g, SN_GEMM_LANES, product, sum_stochastic, row, column);
+        }
+        column += wide ? SN_TILE64 : SN_GEMM_LANES;
+    }
+}
+
+static void SN_(gemm64)(const sn_gemm_unit *u, const sn_gemm_args *g) {
+    int stochastic = u->sum64.rounding == SN_STOCHASTIC;
+    switch (u->product) {
+    case SN_PRODUCT_NEAREST:
+        stochastic ? SN_(columns64)(u, g, SN_PRODUCT_NEAREST, 1) : SN_(columns64)(u, g, SN_PRODUCT_NEAREST, 0);
+        break;
+    case SN_PRODUCT_STOCHASTIC:
+        stochastic ? SN_(columns64)(u, g, SN_PRODUCT_STOCHASTIC, 1) : SN_(columns64)(u, g, SN_PRODUCT_STOCHASTIC, 0);
+        break;
+    default: stochastic ? SN_(columns64)(u, g, SN_PRODUCT_EXACT, 1) : SN_(columns64)(u, g, SN_PRODUCT_EXACT, 0);
+    }
+}
