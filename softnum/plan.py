@@ -1,4 +1,4 @@
-"""Which path computes a unit's GEMM. The domains are those that csrc/gemm_body.h states, a condition for each line."""
+"""Which path computes a unit's GEMM. The domains are those that csrc/gemm_*.h state, a condition for each line."""
 
 from __future__ import annotations
 
