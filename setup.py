@@ -11,6 +11,7 @@ COMMON = ["cpu.c", "prepare.c"]
 ELEMENTWISE = ["elementwise.c", "fast_loop.c", "gate.c", "kernels.c", "isa_portable.c", "isa_avx2.c", "isa_avx512.c"]
 GEMM = ["gemm.c", "gemm_portable.c", "gemm_avx2.c", "gemm_avx512.c"]
 EXACT = ["exact.c"]
+FUSED = ["fused.c", "fused_portable.c", "fused_avx2.c", "fused_avx512.c"]
 
 # No -march: the instruction set is chosen when the package is imported. Contraction and fast-math would change bits.
 FLAGS = ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"]
@@ -33,4 +34,5 @@ def extension(name, sources):
     )
 
 
-setup(ext_modules=cythonize([extension("_core", ELEMENTWISE), extension("_gemm", GEMM), extension("_exact", EXACT)]))
+EXTENSIONS = {"_core": ELEMENTWISE, "_gemm": GEMM, "_exact": EXACT, "_fused": FUSED}
+setup(ext_modules=cythonize([extension(name, sources) for name, sources in EXTENSIONS.items()]))

@@ -13,6 +13,7 @@ from softnum.custom import CustomFormat
 from softnum.exact import ExactDotUnit
 from softnum.files import load, save
 from softnum.formats import FixedFormat, FloatFormat
+from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.integers import from_integer, shift, to_integer
 from softnum.matmul import dot, matmul
 from softnum.modes import Flags
@@ -43,6 +44,7 @@ from softnum.ops import (
     total_order,
 )
 from softnum.packing import pack, unpack
+from softnum.presets import unit, units  # which hides the module of that name: softnum.units is the function
 from softnum.sums import sum
 from softnum.units import MadUnit
 from softnum.values import decode, encode, quantize
@@ -56,6 +58,8 @@ __all__ = [
     "FixedFormat",
     "Flags",
     "FloatFormat",
+    "FmaChainUnit",
+    "FusedDotUnit",
     "MadUnit",
     "absolute",
     "add",
@@ -102,5 +106,7 @@ __all__ = [
     "total_order",
     "ulp",
     "ulp_error",
+    "unit",
+    "units",
     "unpack",
 ]

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from functools import lru_cache, singledispatch
 
-from softnum import _exact, _gemm
+from softnum import _exact, _fused, _gemm
 from softnum.custom import CustomFormat
 from softnum.exact import ExactDotUnit
+from softnum.fused import FmaChainUnit, FusedDotUnit, fused_plan
 from softnum.names import format
 from softnum.plan import plan_of
 from softnum.units import MadUnit
@@ -65,3 +66,19 @@ def _(unit: MadUnit):
 def _(unit: ExactDotUnit):
     operands = tuple(coded(f) for f in unit.operand)
     return _exact.DefinitionExact(operands, unit.accumulator, unit.environment, unit.bottom, unit.words)
+
+
+@_define.register
+def _(unit: FusedDotUnit):
+    return _fused.DefinitionFused(unit)
+
+
+@_speed_up.register
+def _(unit: FusedDotUnit):
+    plan = fused_plan(unit)
+    return None if plan is None else _fused.FastFused(unit, plan, format("binary32"))
+
+
+@_define.register
+def _(unit: FmaChainUnit):
+    return _fused.DefinitionChain(unit)

@@ -31,6 +31,7 @@ class Unit:
     operand: tuple
     stochastic: bool = False
     two_roundings: bool = False
+    evidence: dict = {}  # of a preset: what each property rests on (softnum.presets.Evidence)
 
     @property
     def c_format(self):

@@ -9,6 +9,7 @@ minimum and maximum); Salmon et al. 2011, "Parallel random numbers: as easy as 1
 """
 
 from softnum.reference.exact import exact_dot
+from softnum.reference.fused import fma_chain_dot, fused_dot
 from softnum.reference.integers import from_integer, shift, to_integer, ulp_error
 from softnum.reference.operations import (
     add,
@@ -46,7 +47,8 @@ from softnum.reference.values import Value, decode, to_fraction
 
 __all__ = [
     "CLASSES", "Value", "absolute", "add", "classify", "compare", "convert", "copysign", "decode", "divide", "encode",
-    "exact_dot", "fma", "from_integer", "logb", "mad_dot", "maximum", "maximum_number", "minimum", "minimum_number",
+    "exact_dot", "fma", "fma_chain_dot", "from_integer", "fused_dot", "logb", "mad_dot", "maximum", "maximum_number",
+    "minimum", "minimum_number",
     "multiply", "negate", "next_down", "next_up", "philox4x32_10", "random_word_elementwise", "random_words_matmul",
     "remainder", "round_to_integral", "round_value", "scalb", "shift", "sqrt", "subtract", "to_fraction", "to_integer",
     "total_order", "ulp_error",

@@ -1,0 +1,72 @@
+#include "fused.h"
+
+#include <string.h>
+
+sn_u32 sn_fused_definition(const sn_fused_unit *u, const sn_fused_codes *g) {
+    sn_u32 sum_flags = 0, output_flags = 0;
+    for (ptrdiff_t row = g->m0; row < g->m1; row++)
+        for (ptrdiff_t j = 0; j < g->n; j++) {
+            sn_u64 c = g->c ? g->c[row * g->ldc + j] : 0;
+            g->out[row * g->ldo + j] =
+                sn_fused_dot(u, g->a + row * g->lda, 1, g->b + j, g->ldb, g->k, c, &sum_flags, &output_flags);
+        }
+    return (sn_u32)((sum_flags & SN_NO_CODE) != 0) | (sn_u32)((output_flags & SN_NO_CODE) != 0) << 1;
+}
+
+sn_u32 sn_chain_definition(const sn_chain_unit *u, const sn_fused_codes *g) {
+    sn_u32 flags = 0;
+    for (ptrdiff_t row = g->m0; row < g->m1; row++)
+        for (ptrdiff_t j = 0; j < g->n; j++) {
+            sn_u64 c = g->c ? g->c[row * g->ldc + j] : 0;
+            g->out[row * g->ldo + j] = sn_chain_dot(u, g->a + row * g->lda, 1, g->b + j, g->ldb, g->k, c, &flags);
+        }
+    return (flags & SN_NO_CODE) != 0;
+}
+
+extern void sn_fused_portable(const sn_fused_plan *p, const sn_fused_values *g);
+extern void sn_fused_avx2(const sn_fused_plan *p, const sn_fused_values *g);
+extern void sn_fused_avx512(const sn_fused_plan *p, const sn_fused_values *g);
+
+sn_fused_kernel sn_fused_kernel_for(int isa) {
+    switch (isa) {
+    case SN_ISA_PORTABLE: return sn_fused_portable;
+#if defined(__x86_64__)
+    case SN_ISA_AVX2: return sn_fused_avx2;
+    case SN_ISA_AVX512: return sn_fused_avx512;
+#endif
+    default: return NULL;
+    }
+}
+
+static sn_u64 code_of(const sn_fused_plan *p, const sn_format *f, float x) {
+    sn_env env = {0};
+    sn_u32 bits, flags = 0;
+    memcpy(&bits, &x, sizeof bits);
+    return sn_convert(&p->carrier, bits, f, &env, 0, &flags); /* exact: the operands were checked */
+}
+
+enum { SN_FUSED_PIECE = 128 };
+
+float sn_fused_value(const sn_fused_plan *p, const sn_fused_values *g, ptrdiff_t row, ptrdiff_t column) {
+    const sn_fused_unit *u = &p->unit;
+    const float *a = g->a + row * g->lda, *b = g->b + column;
+    const ptrdiff_t piece = SN_FUSED_PIECE / u->period * u->period; /* whole periods: the plan has them this short */
+    sn_u64 x[SN_FUSED_PIECE], y[SN_FUSED_PIECE];
+    sn_u32 flags = 0, bits;
+    sn_u64 c = g->c ? code_of(p, &u->accumulator, g->c[row * g->ldc + column]) : 0, sum = u->c_after ? 0 : c;
+    for (ptrdiff_t k0 = 0; k0 < g->k; k0 += piece) {
+        ptrdiff_t length = g->k - k0 < piece ? g->k - k0 : piece;
+        for (ptrdiff_t k = 0; k < length; k++) {
+            x[k] = code_of(p, &u->a, a[k0 + k]);
+            y[k] = code_of(p, &u->b, b[(k0 + k) * g->ldb]);
+        }
+        for (sn_i64 step = 0; step < sn_fused_steps(u, length); step++)
+            sum = sn_fused_step(u, x, 1, y, 1, length, step * u->terms, sum, &u->accumulator, &u->sum_env, &flags);
+    }
+    if (u->c_after) sum = g->k ? sn_add(&u->accumulator, sum, &u->output, c, &u->output, &u->after_env, 0, &flags) : c;
+    sn_env env = {0};
+    bits = (sn_u32)sn_convert(&u->accumulator, sum, &p->carrier, &env, 0, &flags);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}

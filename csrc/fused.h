@@ -1,0 +1,59 @@
+/* Products of matrices under a fused dot-product unit: the definition over codes (softnum/fused.h), and fast paths over
+ * binary32 carriers, one for each instruction set (fused_body.h states their domain). */
+#ifndef SOFTNUM_FUSED_ENGINE_H
+#define SOFTNUM_FUSED_ENGINE_H
+
+#include <stddef.h>
+
+#include "kernels.h"
+#include "softnum/chain.h"
+#include "softnum/fused.h"
+
+/* out[m, n] = the unit's dot product of row m of a and column n of b, from c[m, n] (or +0), for m in [m0, m1) and n in
+ * [0, n). Leading dimensions in elements. */
+typedef struct {
+    const sn_u64 *a, *b, *c;
+    sn_u64 *out;
+    ptrdiff_t lda, ldb, ldc, ldo;
+    ptrdiff_t m0, m1, n, k;
+} sn_fused_codes;
+
+/* Returns a bit for each rounding that met a NaN without a code in its format: 1 accumulator, 2 output. */
+sn_u32 sn_fused_definition(const sn_fused_unit *u, const sn_fused_codes *g);
+
+/* The same for a chain of fused multiply-adds; 1 if a NaN had no code. */
+sn_u32 sn_chain_definition(const sn_chain_unit *u, const sn_fused_codes *g);
+
+/* What the fast path knows of a unit whose accumulator is its output. Exponents are biased by 127. */
+typedef struct {
+    sn_fused_unit unit;
+    sn_format carrier;                /* binary32 */
+    sn_i32 least_a, least_b, least_c; /* exponents that subnormals have */
+    sn_i32 floor;                     /* of M */
+    sn_i32 low, high;                 /* what products' exponents must keep within, not biased */
+    sn_i32 nearest;                   /* sums are rounded to nearest even; else toward zero, to binary32 */
+    sn_i32 may_carry;                 /* products and C may add up to 2^31 */
+    sn_i32 group;                     /* then: as many products as cannot */
+    sn_u32 keep;                      /* toward zero: the bits of a binary32 that are kept */
+    sn_u32 to_constant;               /* nearest: what added to the exponent field of x makes 1.5 * 2^(E + 23 - m) */
+    float limit;                      /* the accumulator's largest value */
+    float least_start;                /* C must be zero or no smaller, in magnitude */
+} sn_fused_plan;
+
+/* As sn_fused_codes, on float32 carriers; NaNs out are canonical. */
+typedef struct {
+    const float *a, *b, *c;
+    float *out;
+    ptrdiff_t lda, ldb, ldc, ldo;
+    ptrdiff_t m0, m1, n, k;
+} sn_fused_values;
+
+typedef void (*sn_fused_kernel)(const sn_fused_plan *p, const sn_fused_values *g);
+
+/* That of an instruction set (SN_ISA_*); null if this build has none for it. */
+sn_fused_kernel sn_fused_kernel_for(int isa);
+
+/* One element by the definition: what the fast paths leave. */
+float sn_fused_value(const sn_fused_plan *p, const sn_fused_values *g, ptrdiff_t row, ptrdiff_t column);
+
+#endif

@@ -1,0 +1,343 @@
+/* The fused dot-product-add over binary32 carriers: included once per instruction set, by fused_*.c.
+ *
+ * A step, for SN_V columns at once: p = a * b in binary32; M by the maximum of int16 exponents; each p times 2^(F - M),
+ * converted to int32, which cuts it off toward zero; an int32 sum; one rounding; times 2^(M - F).
+ *
+ * Domain, checked by the caller (softnum/fused.py):
+ *   - p(a) + p(b) <= 24, exponents of operands as binary32's or narrower, products below 4 in significand;
+ *   - group * 2^(F + 2) <= 2^31: the sum of so many products is an int32 (strictly below: a significand is below 2).
+ *     With C and the other groups it may pass 2^31 if may_carry: such lanes are left to the definition;
+ *   - accumulator and output are one format: binary32 rounded toward zero (after the cut to fewer bits, if any), or a
+ *     float of at most 22 bits, with subnormals, rounded to nearest even.
+ *   - the accumulator has a NaN, or nothing can come to one.
+ * Domain, checked here, block by block; what lies outside goes to the definition, an element at a time:
+ *   - operands, C and sums are finite; sums within the accumulator's range;
+ *   - exponents of products, zeros aside, within [F - 124, high]. Then all that is aligned is a multiple of
+ *     2^(M - F) >= 2^-124 once M is kept at F - 124 or above. That floor changes nothing: below it only C is not zero,
+ * a multiple of 2^-124 that then has no bits to lose; so C must start as one (least_start). Hence products are exact in
+ * binary32 (last bits above 2^-149), scales are normal numbers, and so are sums other than zero: multiplying by 2^(M -
+ * F) is exact, or overflows, which the next step's M or the end shows.
+ *   - nearest: the int32 becomes a binary32 rounded to odd, of 24 >= p + 2 bits, and only that is rounded to p bits
+ *     (Boldo and Melquiond 2008), by the magic constant of gemm_body.h.
+ * A lane that left the domain holds a NaN until the end. */
+#ifndef SOFTNUM_FUSED_BODY_H
+#define SOFTNUM_FUSED_BODY_H
+
+#include "fused.h"
+#include "isa.h"
+
+typedef short sn_vh __attribute__((vector_size(SN_BYTES)));
+typedef short sn_hh __attribute__((vector_size(SN_BYTES / 2)));
+
+enum {
+    SN_STRIP = 2 * SN_V,     /* columns at a time: a vector of int16 */
+    SN_DEPTH = 128,          /* k at a time: what is packed stays in the first cache */
+    SN_ROWS = SN_FUSED_ROWS, /* rows at a time */
+    SN_BLOCK = 128,          /* rows that share packed columns */
+    SN_NO_EXPONENT = -4096   /* of a zero: never the largest */
+};
+
+typedef struct {
+    float value[SN_DEPTH][SN_STRIP];
+    short exponent[SN_DEPTH][SN_STRIP];
+    sn_u32 bad[SN_STRIP]; /* all ones: an infinity or NaN in the column */
+    sn_i32 least, most;   /* exponents that occur */
+} sn_fused_columns;
+
+typedef struct {
+    float value[SN_ROWS][SN_DEPTH];
+    sn_u32 exponent[SN_ROWS][SN_DEPTH]; /* biased; twice, for two lanes of int16 */
+    sn_i32 bad[SN_ROWS], least[SN_ROWS], most[SN_ROWS];
+} sn_fused_rows;
+
+/* Exponents, not biased, of carriers; SN_NO_EXPONENT for zeros. */
+SN_INLINE sn_vi SN_(exponents)(sn_vu bits, sn_i32 least_biased) {
+    const sn_vi zero = {0};
+    sn_vi e = (sn_vi)((bits << 1) >> 24);
+    e = SN_MAX(e, zero + least_biased) - 127;
+    return (sn_vi)SN_SELECT32((bits << 1) == 0, zero + SN_NO_EXPONENT, e);
+}
+
+SN_INLINE sn_i32 SN_(least)(sn_vi v) {
+    sn_i32 r = v[0];
+    for (int i = 1; i < SN_V; i++)
+        r = v[i] < r ? v[i] : r;
+    return r;
+}
+
+SN_INLINE sn_i32 SN_(most)(sn_vi v) {
+    sn_i32 r = v[0];
+    for (int i = 1; i < SN_V; i++)
+        r = v[i] > r ? v[i] : r;
+    return r;
+}
+
+/* where[j]: the k of position j; -1 past the end. */
+SN_INLINE void SN_(pack_columns)(const sn_fused_plan *p, const sn_fused_values *g, const ptrdiff_t *where, int depth,
+                                 ptrdiff_t column, sn_fused_columns *pack) {
+    const sn_vi zero = {0};
+    const ptrdiff_t valid = g->n - column < SN_STRIP ? g->n - column : SN_STRIP;
+    sn_vi least = zero + 4096, most = zero + SN_NO_EXPONENT;
+    sn_vu bad[2] = {{0}, {0}};
+    for (int j = 0; j < depth; j++) {
+        float *row = pack->value[j];
+        if (where[j] < 0 || valid < SN_STRIP) memset(row, 0, SN_STRIP * sizeof(float));
+        if (where[j] >= 0) memcpy(row, g->b + where[j] * g->ldb + column, (size_t)valid * sizeof(float));
+        for (int v = 0; v < 2; v++) {
+            sn_vu bits = sn_load_words32((const sn_u32 *)(const void *)(row + v * SN_V));
+            sn_vi e = SN_(exponents)(bits, p->least_b);
+            bad[v] |= (sn_vu)(e == 128);
+            least = SN_MIN(least, (sn_vi)SN_SELECT32(e == SN_NO_EXPONENT, zero + 4096, e));
+            most = SN_MAX(most, e);
+            SN_STORE16_32((char *)(pack->exponent[j] + v * SN_V), (sn_vu)e);
+        }
+    }
+    memcpy(pack->bad, bad, sizeof bad);
+    pack->least = SN_(least)(least);
+    pack->most = SN_(most)(most);
+}
+
+SN_INLINE void SN_(pack_rows)(const sn_fused_plan *p, const sn_fused_values *g, const ptrdiff_t *where, int depth,
+                              ptrdiff_t row, ptrdiff_t rows, sn_fused_rows *pack) {
+    const sn_vi zero = {0};
+    for (int r = 0; r < SN_ROWS; r++) {
+        float *to = pack->value[r];
+        if (r >= rows) {
+            memset(to, 0, sizeof pack->value[r]);
+        } else if (!p->unit.order && where[depth - 1] >= 0) {
+            memcpy(to, g->a + (row + r) * g->lda + where[0], (size_t)depth * sizeof(float));
+        } else {
+            for (int j = 0; j < depth; j++)
+                to[j] = where[j] < 0 ? 0 : g->a[(row + r) * g->lda + where[j]];
+        }
+        for (int j = depth; j < SN_DEPTH; j++)
+            to[j] = 0;
+        sn_vi least = zero + 4096, most = zero + SN_NO_EXPONENT;
+        for (int j = 0; j < SN_DEPTH; j += SN_V) {
+            sn_vu bits = sn_load_words32((const sn_u32 *)(const void *)(to + j));
+            sn_vi e = SN_(exponents)(bits, p->least_a);
+            least = SN_MIN(least, (sn_vi)SN_SELECT32(e == SN_NO_EXPONENT, zero + 4096, e));
+            most = SN_MAX(most, e);
+            sn_vu biased = (sn_vu)(e + 127);
+            biased = (biased & 0xffffu) | biased << 16;
+            memcpy(pack->exponent[r] + j, &biased, sizeof biased);
+        }
+        pack->least[r] = SN_(least)(least);
+        pack->most[r] = SN_(most)(most);
+        pack->bad[r] = pack->most[r] == 128;
+        if (pack->bad[r]) memset(to, 0, sizeof pack->value[r]); /* its results are the definition's */
+    }
+}
+
+SN_INLINE sn_vf SN_(all)(float x) {
+    sn_u32 bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (sn_vf)((sn_vu){0} + bits);
+}
+
+SN_INLINE sn_vi SN_(to_int)(sn_vf x) { return __builtin_convertvector(x, sn_vi); }
+
+#ifndef SN_TO_FLOAT
+/* x in binary32, rounded toward zero: to nearest, and a step back where that went away from zero. */
+SN_INLINE sn_vf SN_(to_float)(sn_vi x) {
+    sn_vf f = __builtin_convertvector(x, sn_vf);
+    sn_vi sign = x >> 31, beyond = (sn_vi)((sn_vu)SN_(to_int)(f) - (sn_vu)x); /* 2^31 becomes -2^31: right, modulo */
+    return (sn_vf)((sn_vi)f + ((beyond ^ sign) > sign));
+}
+#define SN_TO_FLOAT(x) SN_(to_float)(x)
+#endif
+
+/* One rounding of sums in units of 2^(M - F); scale = 2^(M - F). */
+SN_INLINE sn_vf SN_(round_sum)(const sn_fused_plan *p, int nearest, sn_vi sum, sn_vf scale) {
+    sn_vf f = SN_TO_FLOAT(sum);
+    if (!nearest) return (sn_vf)((sn_vu)f & p->keep) * scale;
+    f = (sn_vf)((sn_vu)f | ((sn_vu)(SN_(to_int)(f) != sum) & 1u));
+    sn_vf x = f * scale;
+    sn_vi e = (sn_vi)((sn_vu)x & 0x7f800000u);
+    e = SN_MAX(e, (sn_vi){0} + (p->least_c << 23));
+    sn_vf c = (sn_vf)((sn_vu)e + p->to_constant);
+    return (sn_vf)((sn_vu)((x + c) - c) | ((sn_vu)x & 0x80000000u));
+}
+
+/* The steps of a packed block for SN_ROWS rows; sums: what was summed before, and after. */
+SN_INLINE void SN_(steps)(const sn_fused_plan *p, int nearest, int may_carry, int depth, const sn_fused_rows *rows,
+                          const sn_fused_columns *columns, float sums[SN_ROWS][SN_STRIP]) {
+    const sn_u32 up = (sn_u32)(254 + p->unit.fraction_bits);
+    const int terms = p->unit.terms, group = may_carry ? p->group : terms;
+    sn_vf acc[SN_ROWS][2];
+    sn_vi worst[SN_ROWS][2]; /* toward zero: the largest M; nearest: the largest magnitude, as bits */
+    sn_vu carried[SN_ROWS][2];
+    for (int r = 0; r < SN_ROWS; r++)
+        for (int v = 0; v < 2; v++) {
+            acc[r][v] = sn_load_vf(sums[r] + v * SN_V);
+            worst[r][v] = nearest ? (sn_vi)((sn_vu)acc[r][v] & 0x7fffffffu) : (sn_vi){0};
+            carried[r][v] = (sn_vu){0};
+        }
+    for (int k = 0; k < depth; k += terms) {
+        sn_vh largest[SN_ROWS];
+        sn_vf scale[SN_ROWS][2];
+        sn_vu total[SN_ROWS][2];
+        for (int r = 0; r < SN_ROWS; r++)
+            largest[r] = (sn_vh){0} + (short)p->floor;
+        for (int t = k; t < k + terms; t++) {
+            sn_vh e;
+            memcpy(&e, columns->exponent[t], sizeof e);
+            for (int r = 0; r < SN_ROWS; r++)
+                largest[r] = SN_MAX16(largest[r], e + (sn_vh)((sn_vu){0} + rows->exponent[r][t]));
+        }
+        for (int r = 0; r < SN_ROWS; r++) {
+            sn_hh halves[2];
+            memcpy(halves, &largest[r], sizeof halves);
+            for (int v = 0; v < 2; v++) {
+                const sn_vu twice = (sn_vu)acc[r][v] << 1;
+                sn_vi own = (sn_vi)(twice >> 24);
+                if (nearest) own = SN_MAX(own, (sn_vi){0} + p->least_c) & (sn_vi)(twice != 0);
+                sn_vi m = SN_MAX(__builtin_convertvector(halves[v], sn_vi), own);
+                if (!nearest) worst[r][v] = SN_MAX(worst[r][v], m);
+                sn_vu to_units = (up - (sn_vu)m) << 23;
+                scale[r][v] = (sn_vf)to_units;
+                total[r][v] = (sn_vu)SN_(to_int)(acc[r][v] * scale[r][v]);
+            }
+        }
+        for (int first = k; first < k + terms; first += group) {
+            const int end = may_carry && first + group < k + terms ? first + group : k + terms;
+            sn_vu sum[SN_ROWS][2];
+            for (int r = 0; r < SN_ROWS; r++)
+                for (int v = 0; v < 2; v++)
+                    sum[r][v] = may_carry ? (sn_vu){0} : total[r][v];
+            for (int t = first; t < end; t++) {
+                const sn_vf y0 = sn_load_vf(columns->value[t]), y1 = sn_load_vf(columns->value[t] + SN_V);
+                for (int r = 0; r < SN_ROWS; r++) {
+                    const sn_vf x = SN_(all)(rows->value[r][t]);
+                    sum[r][0] += (sn_vu)SN_(to_int)(x * y0 * scale[r][0]);
+                    sum[r][1] += (sn_vu)SN_(to_int)(x * y1 * scale[r][1]);
+                }
+            }
+            for (int r = 0; r < SN_ROWS; r++)
+                for (int v = 0; v < 2; v++) {
+                    if (may_carry) {
+                        const sn_vu before = total[r][v];
+                        total[r][v] += sum[r][v];
+                        carried[r][v] |= (total[r][v] ^ before) & (total[r][v] ^ sum[r][v]);
+                    } else {
+                        total[r][v] = sum[r][v];
+                    }
+                }
+        }
+        for (int r = 0; r < SN_ROWS; r++)
+            for (int v = 0; v < 2; v++) {
+                /* the exponent of 2^(M - F) from that of 2^(F - M) */
+                sn_vf back = (sn_vf)((254u << 23) - (sn_vu)scale[r][v]);
+                acc[r][v] = SN_(round_sum)(p, nearest, (sn_vi)total[r][v], back);
+                if (nearest) worst[r][v] = SN_MAX(worst[r][v], (sn_vi)((sn_vu)acc[r][v] & 0x7fffffffu));
+            }
+    }
+    sn_u32 limit;
+    memcpy(&limit, &p->limit, sizeof limit);
+    for (int r = 0; r < SN_ROWS; r++)
+        for (int v = 0; v < 2; v++) {
+            sn_vi bad = (sn_vi)((sn_vu)acc[r][v] & 0x7fffffffu) > (sn_i32)limit;
+            bad |= nearest ? worst[r][v] > (sn_i32)limit : worst[r][v] > 126 + 127;
+            if (may_carry) bad |= (sn_vi)carried[r][v] < 0;
+            sn_vu marked = SN_SELECT32(bad, (sn_vu){0} + 0x7fc00000u, acc[r][v]);
+            memcpy(sums[r] + v * SN_V, &marked, sizeof marked);
+        }
+}
+
+SN_INLINE void SN_(mark)(const sn_fused_plan *p, const sn_fused_rows *rows, const sn_fused_columns *columns,
+                         float sums[SN_ROWS][SN_STRIP]) {
+    for (int r = 0; r < SN_ROWS; r++) {
+        const int out = rows->bad[r] || rows->least[r] + columns->least < p->low ||
+                        (rows->most[r] > SN_NO_EXPONENT && columns->most > SN_NO_EXPONENT &&
+                         rows->most[r] + columns->most > p->high);
+        for (int i = 0; i < SN_STRIP; i++)
+            if (out || columns->bad[i]) sums[r][i] = __builtin_nanf("");
+    }
+}
+
+/* What a sum starts from; a NaN where C lies outside the domain. */
+SN_INLINE void SN_(start)(const sn_fused_plan *p, const sn_fused_values *g, ptrdiff_t row, ptrdiff_t column,
+                          float sums[SN_STRIP]) {
+    const ptrdiff_t valid = g->n - column < SN_STRIP ? g->n - column : SN_STRIP;
+    memset(sums, 0, SN_STRIP * sizeof(float));
+    if (!g->c || p->unit.c_after) return;
+    memcpy(sums, g->c + row * g->ldc + column, (size_t)valid * sizeof(float));
+    for (int i = 0; i < SN_STRIP; i++) {
+        float size = __builtin_fabsf(sums[i]);
+        if (!(size <= p->limit) || (size < p->least_start && size != 0)) sums[i] = __builtin_nanf("");
+    }
+}
+
+/* C added after, in the accumulator's format: exact in binary32, or rounded there as p(accumulator) <= 11 allows. */
+SN_INLINE float SN_(with_c)(const sn_fused_plan *p, float sum, float c) {
+    float x = sum + c;
+    if (!p->nearest) return x;
+    sn_u32 bits, e, r;
+    memcpy(&bits, &x, sizeof bits);
+    e = bits & 0x7f800000u;
+    if (e < (sn_u32)p->least_c << 23) e = (sn_u32)p->least_c << 23;
+    e += p->to_constant;
+    float constant, rounded;
+    memcpy(&constant, &e, sizeof constant);
+    rounded = (x + constant) - constant;
+    memcpy(&r, &rounded, sizeof r);
+    r |= bits & 0x80000000u;
+    memcpy(&rounded, &r, sizeof rounded);
+    return rounded;
+}
+
+SN_INLINE void SN_(finish)(const sn_fused_plan *p, const sn_fused_values *g, ptrdiff_t row, ptrdiff_t column,
+                           const float sums[SN_STRIP]) {
+    const ptrdiff_t valid = g->n - column < SN_STRIP ? g->n - column : SN_STRIP;
+    float *out = g->out + row * g->ldo + column;
+    for (ptrdiff_t i = 0; i < valid; i++) {
+        float x = sums[i];
+        if (p->unit.c_after && g->k == 0) x = __builtin_nanf(""); /* C itself, -0 too */
+        if (p->unit.c_after && x == x) {
+            x = SN_(with_c)(p, x, g->c ? g->c[row * g->ldc + column + i] : 0);
+            if (!(__builtin_fabsf(x) <= p->limit)) x = __builtin_nanf("");
+        }
+        out[i] = x == x ? x : sn_fused_value(p, g, row, column + i);
+    }
+}
+
+SN_INLINE void SN_(strips)(const sn_fused_plan *p, const sn_fused_values *g, int nearest, int may_carry) {
+    const ptrdiff_t step = SN_DEPTH / p->unit.period * p->unit.period;
+    const ptrdiff_t length = (g->k + p->unit.period - 1) / p->unit.period * p->unit.period;
+    float sums[SN_BLOCK][SN_STRIP] __attribute__((aligned(64)));
+    sn_fused_columns columns __attribute__((aligned(64)));
+    sn_fused_rows rows __attribute__((aligned(64)));
+    ptrdiff_t where[SN_DEPTH];
+    for (ptrdiff_t column = 0; column < g->n; column += SN_STRIP)
+        for (ptrdiff_t block = g->m0; block < g->m1; block += SN_BLOCK) {
+            const ptrdiff_t height = g->m1 - block < SN_BLOCK ? g->m1 - block : SN_BLOCK;
+            memset(sums, 0, sizeof sums);
+            for (ptrdiff_t r = 0; r < height; r++)
+                SN_(start)(p, g, block + r, column, sums[r]);
+            for (ptrdiff_t k = 0; k < length; k += step) {
+                const int depth = (int)(length - k < step ? length - k : step);
+                for (int j = 0; j < depth; j++) {
+                    where[j] = sn_fused_k(&p->unit, k + j);
+                    if (where[j] >= g->k) where[j] = -1;
+                }
+                SN_(pack_columns)(p, g, where, depth, column, &columns);
+                for (ptrdiff_t r = 0; r < height; r += SN_ROWS) {
+                    const ptrdiff_t count = height - r < SN_ROWS ? height - r : SN_ROWS;
+                    SN_(pack_rows)(p, g, where, depth, block + r, count, &rows);
+                    SN_(steps)(p, nearest, may_carry, depth, &rows, &columns, sums + r);
+                    SN_(mark)(p, &rows, &columns, sums + r);
+                }
+            }
+            for (ptrdiff_t r = 0; r < height; r++)
+                SN_(finish)(p, g, block + r, column, sums[r]);
+        }
+}
+
+static void SN_(fused_kernel)(const sn_fused_plan *p, const sn_fused_values *g) {
+    if (p->nearest)
+        p->may_carry ? SN_(strips)(p, g, 1, 1) : SN_(strips)(p, g, 1, 0);
+    else
+        p->may_carry ? SN_(strips)(p, g, 0, 1) : SN_(strips)(p, g, 0, 0);
+}
+
+#endif

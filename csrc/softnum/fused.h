@@ -1,0 +1,201 @@
+/* The fused dot-product-add of tensor cores, on codes. One step takes `terms` products and the accumulator C:
+ *   - a product is exact: significands multiplied, not normalised, exponents added; a subnormal operand has its
+ * format's lowest exponent and a significand below 1, and so has C;
+ *   - M is the largest exponent among the terms that are not zero, C included, and at least min_exponent;
+ *   - each term is cut off, toward zero, at fraction_bits bits below M; what is left is added exactly;
+ *   - a sum of zero is +0; any other may be cut to truncate_fraction bits of its own exponent, and is rounded once.
+ * Longer sums chain steps: the result of one is the C of the next. Parameters of real hardware: softnum/presets.py.
+ * Sources: Khattak and Mikaitis (arXiv 2512.07004); MMA-Sim (arXiv 2511.10909). */
+#ifndef SOFTNUM_FUSED_H
+#define SOFTNUM_FUSED_H
+
+#include "arith.h"
+
+/* Limits that keep sums below 2^126: fraction bits + 2, and a bit for each doubling of the terms. */
+enum { SN_FUSED_FRACTION_BITS = 100, SN_FUSED_TERMS = 1 << 20, SN_FUSED_NO_FLOOR = -(1 << 30) };
+
+typedef struct {
+    sn_format a, b, accumulator, output;
+    sn_env sum_env, output_env, after_env; /* into the accumulator; into the output by the last step; C added after */
+    sn_i32 terms, fraction_bits;
+    sn_i32 min_exponent;      /* of M, or SN_FUSED_NO_FLOOR */
+    sn_i32 truncate_fraction; /* fraction bits a sum is cut to before it is rounded; -1: all stay */
+    sn_i32 always_infinity;   /* sums that are too large become infinite in every mode */
+    sn_i32 c_after;           /* C is no term: it is added to the last step's result, in the output format */
+    sn_i32 period;            /* a multiple of terms: the steps take each period's k in the order below */
+    const sn_i32 *order;      /* null: as they come */
+} sn_fused_unit;
+
+/* A term of a sum: (-1)^sign * sig * 2^exp, its leading bit or, unnormalised, the one before or after it, worth
+ * 2^exponent. */
+typedef struct {
+    sn_u128 sig;
+    sn_i32 exp, exponent, sign;
+} sn_fused_term;
+
+/* What the special values among the terms come to, and the largest exponent of the others. */
+typedef struct {
+    sn_i32 nan, signaling, invalid, infinite[2]; /* infinite: of each sign */
+    sn_i32 any, largest;
+} sn_fused_kinds;
+
+SN_FN void sn_fused_note_infinity(sn_fused_kinds *kinds, sn_i32 sign) {
+    if (sign)
+        kinds->infinite[1] = 1;
+    else
+        kinds->infinite[0] = 1;
+}
+
+SN_FN void sn_fused_note_exponent(sn_fused_kinds *kinds, sn_i32 exponent) {
+    if (!kinds->any || exponent > kinds->largest) kinds->largest = exponent;
+    kinds->any = 1;
+}
+
+SN_FN void sn_fused_note_nan(sn_fused_kinds *kinds, const sn_number *x) {
+    kinds->nan |= x->kind >= SN_QUIET_NAN;
+    kinds->signaling |= x->kind == SN_SIGNALING_NAN;
+}
+
+/* Whether x * y is a term that counts; notes what it is. */
+SN_FN sn_i32 sn_fused_product(const sn_fused_unit *u, const sn_number *x, const sn_number *y, sn_fused_kinds *kinds,
+                              sn_fused_term *term) {
+    if (x->kind >= SN_INF || y->kind >= SN_INF) {
+        sn_fused_note_nan(kinds, x);
+        sn_fused_note_nan(kinds, y);
+        if (x->kind >= SN_QUIET_NAN || y->kind >= SN_QUIET_NAN) return 0;
+        if (x->kind == SN_ZERO || y->kind == SN_ZERO)
+            kinds->invalid = 1;
+        else
+            sn_fused_note_infinity(kinds, x->sign ^ y->sign);
+        return 0;
+    }
+    if (x->kind == SN_ZERO || y->kind == SN_ZERO) return 0;
+    term->sig = sn_u128_mul(x->sig, y->sig);
+    term->exp = x->exp + y->exp;
+    term->exponent = term->exp + u->a.mantissa_bits + u->b.mantissa_bits;
+    term->sign = x->sign ^ y->sign;
+    sn_fused_note_exponent(kinds, term->exponent);
+    return 1;
+}
+
+/* The same for C. */
+SN_FN sn_i32 sn_fused_addend(const sn_format *f, const sn_number *c, sn_fused_kinds *kinds, sn_fused_term *term) {
+    if (c->kind >= SN_INF) {
+        sn_fused_note_nan(kinds, c);
+        if (c->kind == SN_INF) sn_fused_note_infinity(kinds, c->sign);
+        return 0;
+    }
+    if (c->kind == SN_ZERO) return 0;
+    term->sig = sn_u128_make(0, c->sig);
+    term->exp = c->exp;
+    term->exponent = c->exp + f->mantissa_bits;
+    term->sign = c->sign;
+    sn_fused_note_exponent(kinds, term->exponent);
+    return 1;
+}
+
+/* The term in units of 2^unit, cut off; INEXACT if bits were lost. */
+SN_FN sn_u128 sn_fused_align(const sn_fused_term *term, sn_i32 unit, const sn_format *fo, sn_u32 *flags) {
+    if (term->exp >= unit) return sn_u128_shl(term->sig, term->exp - unit);
+    if (sn_u128_low_bits(term->sig, unit - term->exp)) sn_raise(fo, SN_INEXACT, flags);
+    return sn_u128_shr(term->sig, unit - term->exp);
+}
+
+/* The sum, in units of 2^unit, cut and rounded into fo. */
+SN_FN sn_u64 sn_fused_round(const sn_fused_unit *u, sn_u128 positive, sn_u128 negative, sn_i32 unit,
+                            const sn_format *fo, const sn_env *env, sn_u32 *flags) {
+    sn_i32 sign = sn_u128_less(positive, negative);
+    sn_u128 sum = sign ? sn_u128_sub(negative, positive) : sn_u128_sub(positive, negative);
+    if (sn_u128_is_zero(sum)) return 0;
+    sn_i32 excess = u->truncate_fraction < 0 ? 0 : sn_u128_bit_length(sum) - 1 - u->truncate_fraction;
+    if (excess > 0) {
+        if (sn_u128_low_bits(sum, excess)) sn_raise(fo, SN_INEXACT, flags);
+        sum = sn_u128_shl(sn_u128_shr(sum, excess), excess);
+    }
+    sn_exact x = sn_exact_make(sign, sum, unit);
+    sn_u32 raised = 0;
+    sn_u64 code = sn_round_pack(fo, env, &x, 0, &raised);
+    *flags |= raised;
+    if (u->always_infinity && (raised & SN_FLAG_OVERFLOW) && fo->has_inf) return sn_with_sign(fo, fo->inf_code, sign);
+    return code;
+}
+
+/* The k of a position in the order of summation. */
+SN_FN sn_i64 sn_fused_k(const sn_fused_unit *u, sn_i64 position) {
+    return u->order ? position / u->period * u->period + u->order[position % u->period] : position;
+}
+
+/* One step: the terms at positions first, first + 1, ... and c, a code of the accumulator, rounded into fo. Elements
+ * from k = length on count as zero. a and b: codes, the strides apart. */
+SN_FN sn_u64 sn_fused_step(const sn_fused_unit *u, const sn_u64 *a, sn_i64 stride_a, const sn_u64 *b, sn_i64 stride_b,
+                           sn_i64 length, sn_i64 first, sn_u64 c, const sn_format *fo, const sn_env *env,
+                           sn_u32 *flags) {
+    sn_fused_kinds kinds;
+    sn_fused_term term, addend;
+    kinds.nan = kinds.signaling = kinds.invalid = kinds.infinite[0] = kinds.infinite[1] = kinds.any = kinds.largest = 0;
+    addend.sig = sn_u128_make(0, 0);
+    addend.exp = addend.exponent = addend.sign = 0;
+    sn_number z = sn_unpack(&u->accumulator, c);
+    sn_i32 with_c = sn_fused_addend(&u->accumulator, &z, &kinds, &addend);
+    for (sn_i32 t = 0; t < u->terms; t++) {
+        sn_i64 k = sn_fused_k(u, first + t);
+        if (k >= length) continue;
+        sn_number x = sn_unpack(&u->a, a[k * stride_a]), y = sn_unpack(&u->b, b[k * stride_b]);
+        sn_fused_product(u, &x, &y, &kinds, &term);
+    }
+    if (kinds.signaling) sn_raise(fo, SN_INVALID, flags);
+    if (kinds.invalid || (!kinds.nan && kinds.infinite[0] && kinds.infinite[1]))
+        return sn_invalid_result(fo, env, flags);
+    if (kinds.nan) return fo->has_nan ? fo->nan_code : sn_invalid_result(fo, env, flags);
+    if (kinds.infinite[0] || kinds.infinite[1]) return sn_inf_result(fo, env, kinds.infinite[1], flags);
+    if (!kinds.any) return 0;
+
+    sn_i32 unit = (kinds.largest > u->min_exponent ? kinds.largest : u->min_exponent) - u->fraction_bits;
+    sn_u128 positive = sn_u128_make(0, 0), negative = positive;
+    if (with_c) {
+        sn_u128 aligned = sn_fused_align(&addend, unit, fo, flags);
+        if (addend.sign)
+            negative = aligned;
+        else
+            positive = aligned;
+    }
+    for (sn_i32 t = 0; t < u->terms; t++) {
+        sn_i64 k = sn_fused_k(u, first + t);
+        if (k >= length) continue;
+        sn_number x = sn_unpack(&u->a, a[k * stride_a]), y = sn_unpack(&u->b, b[k * stride_b]);
+        if (!sn_fused_product(u, &x, &y, &kinds, &term)) continue;
+        sn_u128 aligned = sn_fused_align(&term, unit, fo, flags);
+        if (term.sign)
+            negative = sn_u128_add(negative, aligned);
+        else
+            positive = sn_u128_add(positive, aligned);
+    }
+    return sn_fused_round(u, positive, negative, unit, fo, env, flags);
+}
+
+/* Number of steps of a sum of length products: whole periods. */
+SN_FN sn_i64 sn_fused_steps(const sn_fused_unit *u, sn_i64 length) {
+    return (length + u->period - 1) / u->period * (u->period / u->terms);
+}
+
+/* The dot product of a and b, from c: a code of the accumulator, or of the output if C is added after. The result is a
+ * code of the output. sum_flags: of roundings into the accumulator; output_flags: into the output. */
+SN_FN sn_u64 sn_fused_dot(const sn_fused_unit *u, const sn_u64 *a, sn_i64 stride_a, const sn_u64 *b, sn_i64 stride_b,
+                          sn_i64 length, sn_u64 c, sn_u32 *sum_flags, sn_u32 *output_flags) {
+    const sn_i64 steps = sn_fused_steps(u, length);
+    sn_u64 sum = u->c_after ? 0 : c;
+    if (steps == 0) {
+        if (u->c_after) return c;
+        return sn_convert(&u->accumulator, c, &u->output, &u->output_env, 0, output_flags);
+    }
+    for (sn_i64 step = 0; step < steps; step++) {
+        sn_i32 last = step == steps - 1 && !u->c_after;
+        sum = sn_fused_step(u, a, stride_a, b, stride_b, length, step * u->terms, sum,
+                            last ? &u->output : &u->accumulator, last ? &u->output_env : &u->sum_env,
+                            last ? output_flags : sum_flags);
+    }
+    if (!u->c_after) return sum;
+    return sn_add(&u->accumulator, sum, &u->output, c, &u->output, &u->after_env, 0, output_flags);
+}
+
+#endif

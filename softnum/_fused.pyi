@@ -1,0 +1,61 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_FRACTION_BITS: int
+MOST_TERMS: int
+
+class DefinitionFused:
+    def __init__(self, unit: Any) -> None: ...
+    def run(
+        self,
+        a: NDArray[np.uint64],
+        b: NDArray[np.uint64],
+        c: NDArray[np.uint64] | None,
+        out: NDArray[np.uint64],
+        words: NDArray[np.uint32] | None,
+        keys: tuple[int, int, int, int],
+        batch: int,
+        m0: int,
+        m1: int,
+        n0: int,
+        n1: int,
+        first: tuple[int, int] = (0, 0),
+    ) -> int: ...
+
+class DefinitionChain:
+    def __init__(self, unit: Any) -> None: ...
+    def run(
+        self,
+        a: NDArray[np.uint64],
+        b: NDArray[np.uint64],
+        c: NDArray[np.uint64] | None,
+        out: NDArray[np.uint64],
+        words: NDArray[np.uint32] | None,
+        keys: tuple[int, int, int, int],
+        batch: int,
+        m0: int,
+        m1: int,
+        n0: int,
+        n1: int,
+        first: tuple[int, int] = (0, 0),
+    ) -> int: ...
+
+class FastFused:
+    wide: bool
+    def __init__(self, unit: Any, plan: Any, carrier: Any) -> None: ...
+    def run(
+        self,
+        a: NDArray[Any],
+        b: NDArray[Any],
+        c: NDArray[Any] | None,
+        out: NDArray[Any],
+        keys: tuple[int, int, int, int],
+        batch: int,
+        m0: int,
+        m1: int,
+        n0: int,
+        n1: int,
+        first: tuple[int, int] = (0, 0),
+    ) -> None: ...

@@ -1,0 +1,213 @@
+# cython: language_level=3
+"""Bindings to csrc/fused.h: argument structs filled, GIL released, C called. No arithmetic here."""
+
+cimport numpy as cnp
+from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, malloc
+
+from softnum._core cimport *
+from softnum import _core
+
+cnp.import_array()
+
+cdef extern from "fused.h" nogil:
+    enum: SN_FUSED_NO_FLOOR, SN_FUSED_FRACTION_BITS, SN_FUSED_TERMS
+
+    ctypedef struct sn_fused_unit:
+        sn_format a, b, accumulator, output
+        sn_env sum_env, output_env, after_env
+        int32_t terms, fraction_bits, min_exponent, truncate_fraction, always_infinity, c_after, period
+        const int32_t *order
+
+    ctypedef struct sn_fused_codes:
+        const uint64_t *a
+        const uint64_t *b
+        const uint64_t *c
+        uint64_t *out
+        ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k
+
+    uint32_t sn_fused_definition(const sn_fused_unit *u, const sn_fused_codes *g) noexcept
+
+    ctypedef struct sn_fused_plan:
+        sn_fused_unit unit
+        sn_format carrier
+        int32_t least_a, least_b, least_c, floor, low, high, nearest, may_carry, group
+        uint32_t keep, to_constant
+        float limit, least_start
+
+    ctypedef struct sn_fused_values:
+        const float *a
+        const float *b
+        const float *c
+        float *out
+        ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k
+
+    ctypedef void (*sn_fused_kernel)(const sn_fused_plan *p, const sn_fused_values *g) noexcept nogil
+    sn_fused_kernel sn_fused_kernel_for(int isa) noexcept
+
+    ctypedef struct sn_chain_unit:
+        sn_format a, b, accumulator
+        sn_env env
+        int32_t period
+        const int32_t *order
+
+    uint32_t sn_chain_definition(const sn_chain_unit *u, const sn_fused_codes *g) noexcept
+
+MOST_FRACTION_BITS = SN_FUSED_FRACTION_BITS
+MOST_TERMS = SN_FUSED_TERMS
+
+
+cdef void *before(const void *array, Py_ssize_t elements, Py_ssize_t size) noexcept:
+    """Where an array would begin that had so many more elements in front: only its own are ever read or written."""
+    return <void *>(<uintptr_t>array - <uintptr_t>(elements * size))
+
+
+cdef int32_t *order_of(unit) except? NULL:
+    """The unit's order of summation, in memory that the caller frees; NULL: as the products come."""
+    cdef int32_t *order
+    if unit.k_order is None:
+        return NULL
+    order = <int32_t *>malloc(len(unit.k_order) * sizeof(int32_t))
+    if order == NULL:
+        raise MemoryError("no memory for a unit's order of summation")
+    for i, k in enumerate(unit.k_order):
+        order[i] = k
+    return order
+
+
+cdef int32_t *fill_unit(sn_fused_unit *u, unit) except? NULL:
+    """Fills *u; returns the memory of its order."""
+    cdef int32_t *order
+    fill_format(&u.a, unit.operand[0])
+    fill_format(&u.b, unit.operand[1])
+    fill_format(&u.accumulator, unit.accumulator)
+    fill_format(&u.output, unit.result)
+    fill_env(&u.sum_env, unit.environments[0])
+    fill_env(&u.output_env, unit.environments[1])
+    fill_env(&u.after_env, unit.environments[2])
+    u.terms, u.fraction_bits = unit.terms, unit.fraction_bits
+    u.min_exponent = SN_FUSED_NO_FLOOR if unit.min_exponent is None else unit.min_exponent
+    u.truncate_fraction = -1 if unit.truncate_fraction is None else unit.truncate_fraction
+    u.always_infinity = unit.overflow == "always_infinity"
+    u.c_after = unit.c == "after"
+    u.period = unit.period
+    order = order_of(unit)
+    u.order = order
+    return order
+
+
+cdef void fill_codes(sn_fused_codes *g, a, b, c, out, m0, m1, n0, n1, first) except *:
+    """The arrays of a part of a product, as those of the whole."""
+    cdef const uint64_t[:, ::1] x = a, y = b, start
+    cdef uint64_t[:, ::1] z = out
+    cdef Py_ssize_t row = first[0], column = <Py_ssize_t>n0 - <Py_ssize_t>first[1]
+    g.k = x.shape[1]
+    g.lda, g.ldb, g.ldo, g.ldc = x.shape[1], y.shape[1], z.shape[1], z.shape[1]
+    g.m0, g.m1, g.n = m0, m1, n1 - n0
+    g.a = <const uint64_t *>before(&x[0, 0], row * g.lda, 8) if g.k else NULL
+    g.b = &y[0, column] if g.k else NULL
+    g.out = <uint64_t *>before(&z[0, 0], row * g.ldo - column, 8)
+    g.c = NULL
+    if c is not None:
+        start = c
+        g.c = <const uint64_t *>before(&start[0, 0], row * g.ldc - column, 8)
+
+
+cdef class DefinitionFused:
+    """A fused unit's GEMM on 64-bit codes, through the scalar functions of the core."""
+
+    cdef sn_fused_unit u
+    cdef int32_t *order
+
+    def __cinit__(self, unit):
+        self.order = fill_unit(&self.u, unit)
+
+    def __dealloc__(self):
+        free(self.order)
+
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)):
+        """Rows m0..m1, columns n0..n1 of one product of codes; nothing here is random: words, keys, batch are unused."""
+        cdef sn_fused_codes g
+        cdef uint32_t flags
+        if out.shape[0] == 0 or out.shape[1] == 0:
+            return 0
+        fill_codes(&g, a, b, c, out, m0, m1, n0, n1, first)
+        with nogil:
+            flags = sn_fused_definition(&self.u, &g)
+        return flags
+
+
+cdef class DefinitionChain:
+    """The GEMM of a chain of fused multiply-adds on 64-bit codes."""
+
+    cdef sn_chain_unit u
+    cdef int32_t *order
+
+    def __cinit__(self, unit):
+        fill_format(&self.u.a, unit.operand[0])
+        fill_format(&self.u.b, unit.operand[1])
+        fill_format(&self.u.accumulator, unit.accumulator)
+        fill_env(&self.u.env, unit.environment)
+        self.order = order_of(unit)
+        self.u.order = self.order
+        self.u.period = unit.period
+
+    def __dealloc__(self):
+        free(self.order)
+
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)):
+        """As DefinitionFused.run."""
+        cdef sn_fused_codes g
+        cdef uint32_t flags
+        if out.shape[0] == 0 or out.shape[1] == 0:
+            return 0
+        fill_codes(&g, a, b, c, out, m0, m1, n0, n1, first)
+        with nogil:
+            flags = sn_chain_definition(&self.u, &g)
+        return flags
+
+
+cdef class FastFused:
+    """A fused unit's GEMM on float32 carriers; plan: softnum.fused.FusedPlan."""
+
+    cdef sn_fused_plan p
+    cdef int32_t *order
+    cdef readonly bint wide
+
+    def __cinit__(self, unit, plan, carrier):
+        self.order = fill_unit(&self.p.unit, unit)
+        self.wide = False
+        fill_format(&self.p.carrier, carrier)
+        self.p.least_a, self.p.least_b, self.p.least_c = plan.least_a, plan.least_b, plan.least_c
+        self.p.floor, self.p.low, self.p.high = plan.floor, plan.low, plan.high
+        self.p.nearest, self.p.may_carry = plan.nearest, plan.may_carry
+        self.p.group = plan.group
+        self.p.keep, self.p.to_constant = plan.keep, plan.to_constant
+        self.p.limit, self.p.least_start = plan.limit, plan.least_start
+
+    def __dealloc__(self):
+        free(self.order)
+
+    def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0)):
+        """Rows m0..m1 and columns n0..n1 of one product of contiguous float32 arrays; b's rows may be padded."""
+        cdef Py_ssize_t row = first[0], column = <Py_ssize_t>n0 - <Py_ssize_t>first[1]
+        cdef sn_fused_values g
+        cdef cnp.ndarray x = a, y = b, z = out, w
+        cdef uint64_t saved
+        cdef sn_fused_kernel kernel = sn_fused_kernel_for(_core.isa_number())
+        g.lda, g.ldb, g.ldo = x.strides[0] // 4, y.strides[0] // 4, z.strides[0] // 4
+        g.m0, g.m1, g.n, g.k = m0, m1, n1 - n0, a.shape[1]
+        g.a = <const float *>before(cnp.PyArray_DATA(x), row * g.lda, 4)
+        g.b = <const float *>cnp.PyArray_DATA(y) + column
+        g.out = <float *>before(cnp.PyArray_DATA(z), row * g.ldo - column, 4)
+        g.c = NULL
+        g.ldc = 0
+        if c is not None:
+            w = c
+            g.ldc = w.strides[0] // 4
+            g.c = <const float *>before(cnp.PyArray_DATA(w), row * g.ldc - column, 4)
+        with nogil:
+            saved = sn_fp_enter()
+            kernel(&self.p, &g)
+            sn_fp_leave(saved)

@@ -1,0 +1,382 @@
+"""Fused dot-product units: tensor cores, and chains of fused multiply-adds. Parameters of hardware: softnum.presets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral
+
+from softnum import _fused
+from softnum.environment import environment
+from softnum.formats import FloatFormat
+from softnum.modes import overflow_name, rounding_name
+from softnum.names import format
+from softnum.plan import facts, fits
+from softnum.units import Unit
+
+__all__ = ["FmaChainUnit", "FusedDotUnit", "FusedPlan", "fused_plan"]
+
+_MOST_EXPONENT = 1 << 16
+_MOST_PERIOD = 1 << 16
+
+
+def _integer(unit: str, what: str, value, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= high:
+        raise ValueError(f"{unit}: {what} must be an integer in {low}..{high}, got {value!r}")
+    return int(value)
+
+
+def _float_format(unit: str, what: str, fmt) -> FloatFormat:
+    fmt = format(fmt)
+    if not isinstance(fmt, FloatFormat):
+        raise ValueError(f"{unit}: {what} must be a float format, got {fmt}")
+    if not fmt.has_zero:
+        raise ValueError(f"{unit}: {what}={fmt} has no zero, which sums are filled up with and start from")
+    return fmt
+
+
+def _pair(unit: str, operand) -> tuple:
+    if operand is None:
+        raise ValueError(f"{unit}: state operand=, the format (or pair of formats) of the factors")
+    pair = operand if isinstance(operand, tuple) else (operand, operand)
+    if len(pair) != 2:
+        raise ValueError(f"{unit}: operand is one format or a pair, got {len(pair)}")
+    return tuple(_float_format(unit, "operand", f) for f in pair)
+
+
+def _order(unit: str, k_order, terms: int) -> tuple | None:
+    if k_order is None:
+        return None
+    order = tuple(int(k) for k in k_order)
+    if not order or len(order) > _MOST_PERIOD or len(order) % terms or sorted(order) != list(range(len(order))):
+        raise ValueError(
+            f"{unit}: k_order must hold each of 0..P-1 once, P a multiple of terms = {terms} up to {_MOST_PERIOD}, "
+            f"got {k_order!r}"
+        )
+    return order
+
+
+def _deterministic(unit: str, what: str, rounding: str) -> str:
+    name = rounding_name(rounding)
+    if name.startswith("stochastic"):
+        raise ValueError(f"{unit}: {what}={rounding!r} is not defined for this unit; use a deterministic mode")
+    return name
+
+
+def _shown_order(order: tuple) -> str:
+    if len(order) <= 8:
+        return ", ".join(map(str, order))
+    return ", ".join(map(str, order[:6])) + f", ..., {order[-1]}"
+
+
+@dataclass(frozen=True)
+class FusedDotUnit(Unit):
+    """A fused dot-product-add, as tensor cores do it: several products and C, aligned, cut off, added, rounded once.
+
+    One step takes `terms` products and the running sum C. Products are exact and not normalised; M is the largest
+    exponent among the terms that are not zero, C included; each term is cut off, toward zero, at `fraction_bits` bits
+    below M; what is left is added exactly and rounded once. Longer sums chain steps: a step's result is the next one's
+    C. The last step is filled up with zeros.
+
+    Parameters
+    ----------
+    terms : int
+        Products of a step.
+    fraction_bits : int
+        F: bits kept below M, 0 to 100.
+    accumulator : format or str
+        The format of C and of what passes from step to step.
+    operand : format or str, or a pair of them
+        The format of a and b, floats.
+    min_exponent : int, optional
+        M is at least this. None: no such floor.
+    output : format or str, optional
+        The format that the last step rounds to; None means `accumulator`.
+    output_rounding : str
+        The mode of each step's rounding.
+    truncate_fraction : int, optional
+        Cut a sum to so many fraction bits of its own exponent before it is rounded ("e8m13": 13).
+    k_order : sequence of int, optional
+        A permutation of 0..P-1, P a multiple of `terms`: the steps take each P consecutive k in this order, the last P
+        filled up with zeros.
+    c : {"fused", "after"}
+        "fused": C is a term of the first step. "after": the steps start from +0, and C, of the output's format, is
+        added to their result with one rounding to nearest even.
+    overflow : str, optional
+        As of `MadUnit`, by default "infinity", under which a rounding toward zero ends at the largest value; or
+        "always_infinity": sums that are too large become infinite whatever the mode.
+
+    Notes
+    -----
+    A sum that is zero is +0; one that rounds to zero keeps its sign. A NaN operand, inf * 0 and inf - inf give NaN, any
+    other infinity wins. K = 0 gives C. Sources: Khattak and Mikaitis, arXiv 2512.07004; MMA-Sim, arXiv 2511.10909.
+
+    Raises
+    ------
+    ValueError
+        If a name or number is out of range, or the parts do not fit together.
+
+    Examples
+    --------
+    >>> import numpy as np, softnum as sn
+    >>> v100 = sn.FusedDotUnit(4, 23, "binary32", operand="binary16")
+    >>> print(v100)
+    acc = toward_zero(acc + a0*b0 + ... + a3*b3): binary16 x binary16 -> binary32, exact products and acc cut to 23
+    fraction bits below the largest exponent, then added
+    >>> a = np.array([1, 2.0**-12, 2.0**-12, 2.0**-12], np.float32)
+    >>> b = np.array([1, 2.0**-12, 2.0**-12, 2.0**-12], np.float32)
+    >>> sn.dot(a, b, v100)  # 2**-24 lies below the bits kept, three times
+    np.float32(1.0)
+    """
+
+    terms: int
+    fraction_bits: int
+    accumulator: object
+    operand: object = None
+    min_exponent: int | None = None
+    output: object = None
+    output_rounding: str = "toward_zero"
+    truncate_fraction: int | None = None
+    k_order: tuple | None = None
+    c: str = "fused"
+    overflow: str | None = None
+
+    def __post_init__(self) -> None:
+        name = "FusedDotUnit"
+        put = lambda field, value: object.__setattr__(self, field, value)  # noqa: E731
+        put("terms", _integer(name, "terms", self.terms, 1, _fused.MOST_TERMS))
+        put("fraction_bits", _integer(name, "fraction_bits", self.fraction_bits, 0, _fused.MOST_FRACTION_BITS))
+        put("operand", _pair(name, self.operand))
+        put("accumulator", _float_format(name, "accumulator", self.accumulator))
+        put("output", None if self.output is None else _float_format(name, "output", self.output))
+        if self.min_exponent is not None:
+            put("min_exponent", _integer(name, "min_exponent", self.min_exponent, -_MOST_EXPONENT, _MOST_EXPONENT))
+        if self.truncate_fraction is not None:
+            put("truncate_fraction", _integer(name, "truncate_fraction", self.truncate_fraction, 0, 127))
+        put("output_rounding", _deterministic(name, "output_rounding", self.output_rounding))
+        put("k_order", _order(name, self.k_order, self.terms))
+        if self.c not in ("fused", "after"):
+            raise ValueError(f"FusedDotUnit: c must be 'fused' or 'after', got {self.c!r}")
+        if self.overflow not in (None, "always_infinity"):
+            overflow_name(self.overflow, self.accumulator)
+
+    @property
+    def result(self):
+        """The format of the result."""
+        return self.output or self.accumulator
+
+    @property
+    def c_format(self):
+        """The format of C: the accumulator's, or the output's where it is added after."""
+        return self.result if self.c == "after" else self.accumulator
+
+    @property
+    def period(self) -> int:
+        """Number of products after which the order of summation repeats."""
+        return len(self.k_order) if self.k_order else self.terms
+
+    @property
+    def rounded_to(self) -> tuple:
+        """The formats of the steps' results and of the last one."""
+        return self.accumulator, self.result
+
+    @cached_property
+    def environments(self) -> tuple[tuple, tuple, tuple]:
+        """(accumulator, output, C added after): the core's numbers of each rounding."""
+        rule = None if self.overflow == "always_infinity" else self.overflow
+        return (
+            environment(self.accumulator, self.output_rounding, rule, 32),
+            environment(self.result, self.output_rounding, rule, 32),
+            environment(self.result, "nearest_even", rule, 32),
+        )
+
+    def steps(self, k: int) -> int:
+        """Number of steps of a sum of length k."""
+        return -(-k // self.period) * (self.period // self.terms)
+
+    def __str__(self) -> str:
+        a, b = self.operand
+        products = "a0*b0" if self.terms == 1 else "a0*b0 + a1*b1"
+        if self.terms > 2:
+            products = f"a0*b0 + ... + a{self.terms - 1}*b{self.terms - 1}"
+        text = f"acc = {self.output_rounding}(acc + {products}): {a} x {b} -> {self.accumulator}"
+        if self.output is not None and self.output != self.accumulator:
+            text += f" -> {self.output}"
+        text += (
+            f", exact products and acc cut to {self.fraction_bits} fraction bits below the largest exponent"
+            + ("" if self.min_exponent is None else f" (at least {self.min_exponent})")
+            + ", then added"
+        )
+        if self.truncate_fraction is not None:
+            text += f", sums cut to {self.truncate_fraction} fraction bits"
+        if self.k_order is not None:
+            text += f", k in the order {_shown_order(self.k_order)} of each {self.period}"
+        if self.c == "after":
+            text += ", C added after (nearest_even)"
+        return text + (f", overflow {self.overflow}" if self.overflow else "")
+
+
+@dataclass(frozen=True)
+class FmaChainUnit(Unit):
+    """A chain of fused multiply-adds, ``acc = R(acc + a * b)``, in an order of its own, with flushing as CPUs have it.
+
+    Parameters
+    ----------
+    accumulator : format or str
+        The format of the running sum, of C and of the result.
+    operand : format or str, or a pair of them
+        The format of a and b, floats.
+    rounding : str
+        The mode of each step.
+    overflow : str, optional
+        As of `MadUnit`.
+    k_order : sequence of int, optional
+        A permutation of 0..P-1: each P consecutive products are taken in this order, the last P filled up with +0.
+    flush_inputs : bool
+        Read subnormal operands and sums as zeros, their sign kept.
+    flush_results : {None, "before", "after"}
+        Replace a step's result by a zero of its sign where it is tiny before, or after, a rounding with unbounded
+        exponent.
+
+    Raises
+    ------
+    ValueError
+        If a name or number is out of range, or the parts do not fit together.
+
+    Examples
+    --------
+    >>> import numpy as np, softnum as sn
+    >>> unit = sn.FmaChainUnit("binary32", operand="bfloat16", k_order=(1, 0))
+    >>> print(unit)
+    acc = nearest_even(acc + a*b): bfloat16 x bfloat16 -> binary32, k in the order 1, 0 of each 2
+    >>> a = np.array([1, 2.0**60], np.float32)
+    >>> sn.dot(a, np.array([1, 2.0**60], np.float32), unit, -(2.0**120))  # the second product goes first
+    np.float32(1.0)
+    """
+
+    accumulator: object
+    operand: object = None
+    rounding: str = "nearest_even"
+    overflow: str | None = None
+    k_order: tuple | None = None
+    flush_inputs: bool = False
+    flush_results: str | None = None
+
+    def __post_init__(self) -> None:
+        name = "FmaChainUnit"
+        put = lambda field, value: object.__setattr__(self, field, value)  # noqa: E731
+        put("operand", _pair(name, self.operand))
+        put("accumulator", _float_format(name, "accumulator", self.accumulator))
+        put("rounding", _deterministic(name, "rounding", self.rounding))
+        put("k_order", _order(name, self.k_order, 1))
+        put("flush_inputs", bool(self.flush_inputs))
+        if self.overflow is not None:
+            put("overflow", overflow_name(self.overflow, self.accumulator))
+        self.environment  # noqa: B018  checks flush_results
+
+    @property
+    def result(self):
+        """The format of the result."""
+        return self.accumulator
+
+    @property
+    def period(self) -> int:
+        """Number of products after which the order of summation repeats."""
+        return len(self.k_order) if self.k_order else 1
+
+    @property
+    def rounded_to(self) -> tuple:
+        """The one format that sums are rounded to."""
+        return (self.accumulator,)
+
+    @cached_property
+    def environment(self) -> tuple:
+        """The core's numbers of each rounding."""
+        return environment(
+            self.accumulator, self.rounding, self.overflow, 32,
+            flush_inputs=self.flush_inputs, flush_results=self.flush_results,
+        )  # fmt: skip
+
+    def steps(self, k: int) -> int:
+        """Number of fused multiply-adds of a sum of length k."""
+        return -(-k // self.period) * self.period
+
+    def __str__(self) -> str:
+        a, b = self.operand
+        text = f"acc = {self.rounding}(acc + a*b): {a} x {b} -> {self.accumulator}"
+        if self.k_order is not None:
+            text += f", k in the order {_shown_order(self.k_order)} of each {self.period}"
+        if self.flush_inputs:
+            text += ", subnormal inputs read as zero"
+        if self.flush_results:
+            text += f", results tiny {self.flush_results} rounding become zero"
+        return text + (f", overflow {self.overflow}" if self.overflow else "")
+
+
+@dataclass(frozen=True)
+class FusedPlan:
+    """As sn_fused_plan in csrc/fused.h."""
+
+    least_a: int
+    least_b: int
+    least_c: int
+    floor: int
+    low: int
+    high: int
+    nearest: bool
+    may_carry: bool
+    group: int
+    keep: int
+    to_constant: int
+    limit: float
+    least_start: float
+
+
+_DEPTH = 128  # the longest period that csrc/fused_body.h packs
+
+
+def _usual(fmt: FloatFormat) -> bool:
+    return fmt.lowest_binade == "subnormal" and fits(fmt, "float32") and fmt.emin >= -126
+
+
+def fused_plan(unit: FusedDotUnit) -> FusedPlan | None:
+    """The unit's fast path, or None: the domain that csrc/fused_body.h states, a condition for each line."""
+    a, b = unit.operand
+    acc, f = unit.accumulator, unit.fraction_bits
+    if unit.result != acc or unit.period > _DEPTH or not (_usual(a) and _usual(b) and _usual(acc)):
+        return None
+    if facts(a).precision + facts(b).precision > 24 or f > 29:
+        return None
+    if not acc.has_nan and any(fmt.has_nan or fmt.infinities for fmt in (a, b, acc)):
+        return None  # a result without a code is an error, which only the definition tells
+    truncated = unit.truncate_fraction
+    nearest = unit.output_rounding == "nearest_even"
+    if nearest:
+        m = acc.mantissa_bits
+        if truncated is not None or not (1 <= m <= 21 and acc.signed and acc.negative_zero and acc.emax <= 90):
+            return None
+        if unit.c == "after" and m > 10:
+            return None
+    elif unit.output_rounding != "toward_zero" or acc != format("binary32"):
+        return None
+    if unit.c == "after" and unit.overflow is not None and unit.overflow != "always_infinity":
+        return None
+    high = 90 if nearest else 125
+    floor = max(f - 124, f - 124 if unit.min_exponent is None else unit.min_exponent)
+    if floor > high:
+        return None
+    return FusedPlan(
+        least_a=a.emin + 127,
+        least_b=b.emin + 127,
+        least_c=acc.emin + 127,
+        floor=floor + 127,
+        low=f - 124,
+        high=high,
+        nearest=nearest,
+        may_carry=(unit.terms << (f + 2)) + (1 << (f + 1)) > 1 << 31,
+        group=1 << (29 - f),
+        keep=0xFFFFFFFF << max(0, 23 - (23 if truncated is None else truncated)) & 0xFFFFFFFF,
+        to_constant=(23 - acc.mantissa_bits) << 23 | 0x400000,
+        limit=float(acc.max),
+        least_start=2.0**-101,
+    )

@@ -1,0 +1,292 @@
+"""Units of real hardware, by name, and what each of their properties rests on.
+
+Without a step-by-step source there is no preset: TPUs, for one, have none, as how they round and in which order they
+add is not published in enough detail.
+
+Sources: recorded rows of eight GPUs (north-numerical-computing/MATLAB-tensor-core, model_validation; Khattak and
+Mikaitis, arXiv 2512.07004); MMA-Sim (arXiv 2511.10909); Wang et al. 2018, "Training Deep Neural Networks with 8-bit
+Floating Point Numbers"; Intel 64 and IA-32 Software Developer's Manual, volume 2 (VDPBF16PS, VPDPBUSD); PTX ISA (mma).
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from functools import lru_cache
+
+from softnum.fused import FmaChainUnit, FusedDotUnit
+from softnum.names import format
+from softnum.units import MadUnit, Unit
+
+__all__ = ["Evidence", "KINDS", "unit", "units"]
+
+#: What a property of a unit can rest on, the strongest first.
+KINDS = ("recorded", "measured", "published", "modelled")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one property of a unit rests on.
+
+    ``kind``: "recorded" (results that the hardware computed are reproduced bit for bit, and a unit without the property
+    would fail them), "measured" (compared with the instruction itself by a test), "published" (stated by the source
+    only) or "modelled" (chosen here, as nothing states it). ``source``: where from, in words.
+    """
+
+    kind: str
+    source: str
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"evidence is one of {', '.join(KINDS)}, got {self.kind!r}")
+
+
+_ROWS = "recorded rows, MATLAB-tensor-core, model_validation (arXiv 2512.07004)"
+_KHATTAK = "Khattak and Mikaitis (arXiv 2512.07004)"
+_MMA_SIM = "MMA-Sim (arXiv 2511.10909)"
+_OPERANDS = {"fp16": "binary16", "bf16": "bfloat16", "tf32": "tf32", "e4m3": "e4m3fn", "e5m2": "e5m2"}
+_BYTES = {"fp16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1}
+# (bytes of a row of a step's products, F)
+_GENERATIONS = {"volta": (8, 23), "ampere": (16, 24), "ada": (16, 24), "hopper": (32, 25), "blackwell": (32, 25)}
+_GPUS = {
+    "v100": ("volta", ("fp16",)),
+    "a100": ("ampere", ("fp16", "bf16", "tf32")),
+    "a2": ("ampere", ("fp16", "bf16", "tf32")),
+    "ada": ("ada", tuple(_OPERANDS)),
+    "l40s": ("ada", tuple(_OPERANDS)),
+    "h100": ("hopper", tuple(_OPERANDS)),
+    "h200": ("hopper", tuple(_OPERANDS)),
+    "b200": ("blackwell", tuple(_OPERANDS)),
+}
+_FLOOR = {"binary32": -133, "binary16": -21}
+_INTERLEAVED = tuple(k for half in (0, 2) for first in range(0, 32, 4) for k in (first + half, first + half + 1))
+
+
+def _common(rows: str, nearest: bool) -> dict[str, Evidence]:
+    return {
+        "products": Evidence("recorded", f"exact, not normalised: {rows}"),
+        "alignment": Evidence("recorded", f"cut off toward zero, by sign and magnitude: {rows}"),
+        "min_exponent": Evidence(
+            "published",
+            f"{_KHATTAK}; the rows do not reach it. {_MMA_SIM} gives zeros the exponent -126 and states no other floor",
+        ),
+        "overflow": Evidence(
+            "published",
+            f"infinite, {'as nearest even has it' if nearest else 'though sums are cut off'}: {_MMA_SIM}; not in the "
+            "rows",
+        ),
+        "chaining": Evidence("published", f"more products than a step's: step after step, {_MMA_SIM}; not in the rows"),
+        "special_values": Evidence(
+            "published", f"{_MMA_SIM}; not in the rows. The hardware's NaN is 0x7FFFFFFF (0x7FFF), softnum's canonical"
+        ),
+        "zero": Evidence("published", f"a zero sum is +0: {_MMA_SIM}; not in the rows"),
+        "underflow": Evidence("modelled", "a sum that rounds to zero keeps its sign, as IEEE 754 has it"),
+    }
+
+
+def _volta_evidence(evidence: dict) -> dict:
+    evidence["min_exponent"] = Evidence("published", f"none: {_KHATTAK}; {_MMA_SIM} gives zeros the exponent -126")
+    return evidence
+
+
+def _usual(gpu: str, operand: str, output: str) -> tuple[Unit, dict]:
+    """One fused sum a step, C among the terms."""
+    generation = _GPUS[gpu][0]
+    width, bits = _GENERATIONS[generation]
+    eight = _BYTES[operand] == 1
+    nearest = output == "binary16"
+    terms = width // _BYTES[operand]
+    cut = eight and generation in ("ada", "hopper")
+    made = FusedDotUnit(
+        terms, 13 if cut else bits, output, operand=_OPERANDS[operand],
+        min_exponent=None if generation == "volta" else _FLOOR[output],
+        output_rounding="nearest_even" if nearest else "toward_zero",
+        truncate_fraction=13 if cut and not nearest else None, overflow="always_infinity",
+    )  # fmt: skip
+    rows = f"{gpu.upper() if gpu != 'ada' else 'Ada'}, {_ROWS}"
+    evidence = _common(rows, nearest)
+    in_rows = not (nearest and (gpu, eight) in (("l40s", True), ("h100", True), ("h200", True)))
+    if not in_rows:  # FP8 into binary16 by these instructions
+        evidence = {
+            name: Evidence("published", f"{_MMA_SIM}; no recorded rows of this output") if e.kind == "recorded" else e
+            for name, e in evidence.items()
+        }
+    kind = "recorded" if in_rows else "published"
+    source = rows if in_rows else _MMA_SIM
+    evidence["fraction_bits"] = Evidence(kind, source)
+    evidence["output_rounding"] = Evidence(kind, source)
+    if made.truncate_fraction is not None:
+        evidence["truncate_fraction"] = Evidence(kind, source)
+    evidence["terms"] = Evidence(kind, source)
+    if operand == "tf32" and terms == 8:
+        evidence["terms"] = Evidence("published", f"{_MMA_SIM}; the rows have K = 4")
+    elif eight and generation == "hopper":
+        evidence["terms"] = Evidence("published", f"{_MMA_SIM}; the rows have K = 32, which tells 32 from fewer only")
+    evidence["c"] = Evidence(kind, f"a term like the products: {source}")
+    if eight and generation == "hopper":
+        evidence["c"] = Evidence("published", f"WGMMA, a term like the products: {_MMA_SIM}; the rows have C = 0")
+    return made, _volta_evidence(evidence) if generation == "volta" else evidence
+
+
+def _separate(gpu: str, operand: str, output: str) -> tuple[Unit, dict]:
+    """FP8 by mma on Hopper and Blackwell, where C is added to the sum afterwards."""
+    rows = f"{gpu.upper()}, {_ROWS}"
+    nearest = output == "binary16"
+    made = FusedDotUnit(
+        16 if nearest else 32, 25, output, operand=_OPERANDS[operand], min_exponent=_FLOOR[output],
+        output_rounding="nearest_even" if nearest else "toward_zero", k_order=_INTERLEAVED if nearest else None,
+        c="after", overflow="always_infinity",
+    )  # fmt: skip
+    evidence = _common(rows, nearest)
+    evidence |= {
+        "output_rounding": Evidence("recorded", rows),
+        "c": Evidence(
+            "recorded",
+            f"the instruction's own C, added to the sum with one rounding to nearest even: {rows}. {_MMA_SIM} has C "
+            "among the terms, which the rows contradict",
+        ),
+    }
+    if nearest:
+        evidence["k_order"] = Evidence(
+            "recorded", f"two steps, k = 0, 1, 4, 5, ... then 2, 3, 6, 7, ...: {rows}. {_MMA_SIM} has one step of 32"
+        )
+        evidence["terms"] = Evidence("recorded", rows)
+        evidence["fraction_bits"] = Evidence("recorded", rows)
+    else:
+        evidence["terms"] = Evidence("published", f"{_MMA_SIM}; the rows do not tell 16 from 32")
+        evidence["fraction_bits"] = Evidence("published", f"{_MMA_SIM}; the rows ask for 23 or more")
+    return made, evidence
+
+
+def _nvidia(name: str, output: str | None) -> tuple[Unit, dict]:
+    gpu, operand, *route = name.removeprefix("nvidia_").split("_")
+    eight, generation = _BYTES[operand] == 1, _GPUS[gpu][0]
+    output = output or ("binary16" if route else "binary32")
+    known = ["binary32"] if operand in ("bf16", "tf32") else ["binary16"] if route else ["binary32", "binary16"]
+    if output not in known:
+        raise ValueError(f"unit {name!r} has the output {' or '.join(known)}, not {output}")
+    if eight and (route or generation == "blackwell"):
+        return _separate(gpu, operand, output)
+    return _usual(gpu, operand, output)
+
+
+_X86 = "compared with the instruction on an Intel Xeon (AVX512_BF16, AVX512_VNNI) by tests/core/test_x86_dot.py"
+
+
+def _avx512_bf16() -> tuple[Unit, dict]:
+    made = FmaChainUnit(
+        "binary32", operand="bfloat16", k_order=(1, 0), flush_inputs=True, flush_results="after"
+    )  # fmt: skip
+    return made, {
+        "k_order": Evidence("measured", f"the odd element of a pair first: {_X86}; the same on an AMD Zen 5"),
+        "rounding": Evidence("measured", f"two fused multiply-adds, each to nearest even, MXCSR not looked at: {_X86}"),
+        "flush_inputs": Evidence("measured", f"subnormal factors and sums are zeros of their sign: {_X86}"),
+        "flush_results": Evidence("measured", f"after each step, tiny after rounding, sign kept: {_X86}"),
+        "special_values": Evidence(
+            "measured", f"infinities and NaN as in IEEE 754: {_X86}; NaN payloads not compared, softnum's is canonical"
+        ),
+        "chaining": Evidence("published", "instruction after instruction, each on its own pair: Intel SDM, VDPBF16PS"),
+    }
+
+
+def _vnni_int8() -> tuple[Unit, dict]:
+    made = MadUnit("q32.0", operand=("uq8.0", "q8.0"), overflow="wrap")
+    return made, {
+        "operand": Evidence("measured", f"VPDPBUSD: a unsigned, b signed, four products at a time: {_X86}"),
+        "overflow": Evidence("measured", f"modulo 2**32, so the order does not matter: {_X86} (VPDPBUSDS saturates)"),
+    }
+
+
+def _int8_int32() -> tuple[Unit, dict]:
+    source = "PTX ISA, mma with s8 operands and s32 accumulator without .satfinite: wraps around"
+    return MadUnit("q32.0", operand="q8.0", overflow="wrap"), {
+        "products": Evidence("published", f"exact: {source}"),
+        "overflow": Evidence("published", f"modulo 2**32, so the order does not matter: {source}"),
+    }
+
+
+def _ibm_fp8_2018() -> tuple[Unit, dict]:
+    source = "Wang et al. 2018"
+    return MadUnit("e6m9", operand="e5m2", chunk=64), {
+        "operand": Evidence("published", f"FP8 (1, 5, 2): {source}"),
+        "accumulator": Evidence("published", f"FP16 (1, 6, 9), within chunks and between them: {source}"),
+        "chunk": Evidence("published", f"64, then the chunks' sums in turn: {source}"),
+        "rounding": Evidence("published", f"to nearest in products of matrices: {source}; ties to even are modelled"),
+        "products": Evidence("modelled", "exact before they are added: the source has one rounding in view, the sum's"),
+        "special_values": Evidence("modelled", "biases, subnormals, infinities and NaN as in IEEE 754"),
+    }
+
+
+_OTHERS = {
+    "x86_avx512_bf16": _avx512_bf16,
+    "x86_vnni_int8": _vnni_int8,
+    "ibm_fp8_2018": _ibm_fp8_2018,
+    "int8_int32": _int8_int32,
+}
+_NVIDIA = [
+    *(f"nvidia_{gpu}_{operand}" for gpu, (_, operands) in _GPUS.items() for operand in operands),
+    *(f"nvidia_{gpu}_{operand}_mma" for gpu in ("h100", "h200", "b200") for operand in ("e4m3", "e5m2")),
+]
+
+
+def units() -> tuple[str, ...]:
+    """The names that `unit` knows.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> [name for name in sn.units() if "a100" in name]
+    ['nvidia_a100_fp16', 'nvidia_a100_bf16', 'nvidia_a100_tf32']
+    """
+    return (*_NVIDIA, *_OTHERS)
+
+
+@lru_cache(maxsize=256)
+def _made(name: str, output: str | None) -> Unit:
+    if name in _OTHERS:
+        if output is not None:
+            raise ValueError(f"unit {name!r} has one output; leave out output={output!r}")
+        made, evidence = _OTHERS[name]()
+    else:
+        made, evidence = _nvidia(name, output)
+    vars(made)["evidence"] = evidence  # no field: units that compute the same are equal, whatever that rests on
+    return made
+
+
+def unit(name: str, output=None) -> Unit:
+    """A unit of real hardware.
+
+    Parameters
+    ----------
+    name : str
+        One of `units`. ``nvidia_GPU_OPERAND``: tensor cores; FP8 on H100 and H200 is WGMMA there, and ``..._mma`` the
+        other instruction, into binary16. ``x86_avx512_bf16``: VDPBF16PS. ``x86_vnni_int8``: VPDPBUSD, a unsigned, b
+        signed. ``ibm_fp8_2018``: Wang et al. 2018. ``int8_int32``: signed bytes into 32 bits that wrap around.
+    output : {"binary32", "binary16"}, optional
+        The other output of a tensor core, where it has one: then C is of that format too.
+
+    Returns
+    -------
+    Unit
+        With ``evidence``, a dict: for each property what it rests on (`Evidence`). C is the instruction's own.
+
+    Raises
+    ------
+    ValueError
+        If there is no such unit, or it has no such output.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> v100 = sn.unit("nvidia_v100_fp16")
+    >>> v100.terms, v100.fraction_bits, v100.evidence["fraction_bits"].kind
+    (4, 23, 'recorded')
+    >>> print(sn.unit("nvidia_v100_fp16", output="binary16"))
+    acc = nearest_even(acc + a0*b0 + ... + a3*b3): binary16 x binary16 -> binary16, exact products and acc cut to 23
+    fraction bits below the largest exponent, then added, overflow always_infinity
+    """
+    if name not in units():
+        near = difflib.get_close_matches(str(name), units(), n=1, cutoff=0.5)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"unknown unit {name!r}{hint} (known: softnum.units(), or `softnum units`)")
+    return _made(name, None if output is None else str(format(output)))

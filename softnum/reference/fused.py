@@ -1,0 +1,232 @@
+"""Fused dot-product units, as a plain loop over Python integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from softnum.formats import Format
+from softnum.modes import Flags
+from softnum.names import format as format_of
+from softnum.reference.nans import INVALID_RESULT
+from softnum.reference.operations import add, convert, fma
+from softnum.reference.rounding import INEXACT, OVERFLOW, deliver, environment_of, floor_log2
+from softnum.reference.values import Value, decode
+
+
+def exponent_of(x: Value, fmt: Format) -> int:
+    """The exponent that hardware gives a number: at least the format's lowest."""
+    return max(floor_log2(x.numerator, x.denominator), fmt.emin)
+
+
+def cut(x: Fraction, unit: Fraction) -> int:
+    """How often a unit fits into a number: toward zero."""
+    quotient = abs(x) // unit
+    return -quotient if x < 0 else quotient
+
+
+def fused_step(
+    products: Sequence[tuple[Value, int]],
+    c: tuple[Value, int],
+    out_fmt: Format,
+    *,
+    fraction_bits: int,
+    min_exponent: int | None,
+    rounding: str,
+    truncate_fraction: int | None,
+    overflow: str | None,
+) -> tuple[int, Flags]:
+    """One step: (value, exponent) of each product and of C; the exponents of zeros and specials are not looked at."""
+    always_infinity = overflow == "always_infinity"
+    env = environment_of(out_fmt, rounding, None if always_infinity else overflow)
+    terms = [*products, c]
+    kinds = [x.kind for x, _ in terms]
+    infinite = {x.sign for x, _ in terms if x.kind == "inf"}
+    if "invalid" in kinds or ("nan" not in kinds and len(infinite) == 2):
+        return deliver(INVALID_RESULT, out_fmt, env)
+    if "nan" in kinds:
+        return deliver(Value("nan", 0, 1, 2, any(x.signaling for x, _ in terms)), out_fmt, env)
+    if infinite:
+        return deliver(Value("inf", infinite.pop()), out_fmt, env)
+    terms = [(x, e) for x, e in terms if x.numerator]
+    if not terms:
+        return 0, Flags(0)
+    largest = max(e for _, e in terms)
+    if min_exponent is not None:
+        largest = max(largest, min_exponent)
+    unit = Fraction(2) ** (largest - fraction_bits)
+    aligned = [cut(x.fraction, unit) for x, _ in terms]
+    total = sum(aligned)
+    lost = INEXACT if any(n * unit != x.fraction for n, (x, _) in zip(aligned, terms, strict=True)) else 0
+    if total == 0:
+        return 0, Flags(lost)
+    if truncate_fraction is not None:
+        last = 1 << max(0, abs(total).bit_length() - 1 - truncate_fraction)
+        lost |= INEXACT if total % last else 0
+        total = cut(Fraction(total), Fraction(last)) * last
+    size = abs(total) * unit
+    code, flags = deliver(Value("finite", int(total < 0), size.numerator, size.denominator), out_fmt, env)
+    if always_infinity and flags & OVERFLOW and out_fmt.infinities:
+        code = deliver(Value("inf", int(total < 0)), out_fmt, env)[0]
+    return code, flags | Flags(lost)
+
+
+def fused_dot(
+    a_codes: Sequence[int],
+    b_codes: Sequence[int],
+    *,
+    terms: int,
+    fraction_bits: int,
+    accumulator: Format | str,
+    operand,
+    min_exponent: int | None = None,
+    output: Format | str | None = None,
+    output_rounding: str = "toward_zero",
+    truncate_fraction: int | None = None,
+    k_order: Sequence[int] | None = None,
+    c_mode: str = "fused",
+    overflow: str | None = None,
+    c: int | None = None,
+) -> tuple[int, Flags]:
+    """One dot product as `softnum.FusedDotUnit` computes it.
+
+    Parameters
+    ----------
+    a_codes, b_codes : sequences of K ints
+        Codes of the operands.
+    terms, fraction_bits, accumulator, operand, min_exponent, output, output_rounding, truncate_fraction, k_order
+        As in `softnum.FusedDotUnit`.
+    c_mode : {"fused", "after"}
+        The unit's ``c``.
+    overflow : str, optional
+    c : int, optional
+        The code of C, in the accumulator (or, added after, in the output); +0 if missing.
+
+    Returns
+    -------
+    code : int
+        In the output format.
+    flags : Flags
+        Of all steps together.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
+
+    Examples
+    --------
+    >>> from softnum import reference as ref
+    >>> one, small = 0x3C00, 0x0C00  # 1 and 2**-12 in binary16
+    >>> v100 = {"terms": 4, "fraction_bits": 23, "accumulator": "binary32", "operand": "binary16"}
+    >>> code, flags = ref.fused_dot([one, small, small, small], [one, small, small, small], **v100)
+    >>> ref.to_fraction(code, "binary32"), flags
+    (Fraction(1, 1), <Flags.INEXACT: 1>)
+    """
+    fa, fb = (format_of(f) for f in (operand if isinstance(operand, (tuple, list)) else (operand, operand)))
+    accumulator = format_of(accumulator)
+    output = accumulator if output is None else format_of(output)
+    length = len(a_codes)
+    if len(b_codes) != length:
+        raise ValueError(f"a dot product needs equally long operands, got {length} and {len(b_codes)}")
+    c = 0 if c is None else c
+    rule = None if overflow == "always_infinity" else overflow
+    if length == 0:
+        if c_mode == "after":
+            return c, Flags(0)
+        return convert(c, accumulator, output, rounding=output_rounding, overflow=rule)
+
+    order = list(range(terms)) if k_order is None else list(k_order)
+    positions = [first + k for first in range(0, length, len(order)) for k in order]
+    total, flags = 0 if c_mode == "after" else c, Flags(0)
+    for first in range(0, len(positions), terms):
+        products = []
+        for k in positions[first : first + terms]:
+            if k < length:
+                x, y = decode(a_codes[k], fa), decode(b_codes[k], fb)
+                products.append((product_of(x, y), exponent_sum(x, fa, y, fb)))
+        start = decode(total, accumulator)
+        last = first + terms >= len(positions) and c_mode == "fused"
+        total, raised = fused_step(
+            products, (start, exponent_of(start, accumulator) if is_number(start) else 0),
+            output if last else accumulator, fraction_bits=fraction_bits, min_exponent=min_exponent,
+            rounding=output_rounding, truncate_fraction=truncate_fraction, overflow=overflow,
+        )  # fmt: skip
+        flags |= raised
+    if c_mode == "after":
+        total, raised = add(total, c, (accumulator, output), out_fmt=output, overflow=rule)
+        flags |= raised
+    return total, flags
+
+
+def is_number(x: Value) -> bool:
+    """Whether a value is finite and not zero."""
+    return x.kind == "finite" and x.numerator != 0
+
+
+def product_of(x: Value, y: Value) -> Value:
+    """The exact product; "invalid" for infinity times zero."""
+    if x.kind == "nan" or y.kind == "nan":
+        return Value("nan", 0, 1, 2, x.signaling or y.signaling)
+    if x.kind == "inf" or y.kind == "inf":
+        zero = any(v.kind == "finite" and v.numerator == 0 for v in (x, y))
+        return INVALID_RESULT if zero else Value("inf", x.sign ^ y.sign)
+    return Value("finite", x.sign ^ y.sign, x.numerator * y.numerator, x.denominator * y.denominator)
+
+
+def exponent_sum(x: Value, fx: Format, y: Value, fy: Format) -> int:
+    """The exponent of a product that is not normalised."""
+    return exponent_of(x, fx) + exponent_of(y, fy) if is_number(x) and is_number(y) else 0
+
+
+def fma_chain_dot(
+    a_codes: Sequence[int],
+    b_codes: Sequence[int],
+    *,
+    accumulator: Format | str,
+    operand,
+    k_order: Sequence[int] | None = None,
+    c: int | None = None,
+    **environment,
+) -> tuple[int, Flags]:
+    """One dot product as `softnum.FmaChainUnit` computes it.
+
+    Parameters
+    ----------
+    a_codes, b_codes : sequences of K ints
+        Codes of the operands.
+    accumulator, operand, k_order
+        As in `softnum.FmaChainUnit`.
+    c : int, optional
+        The code that the sum starts from; +0 if missing.
+    **environment
+        rounding, overflow, flush_inputs and flush_results, as in `fma`.
+
+    Returns
+    -------
+    code : int
+    flags : Flags
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
+
+    Examples
+    --------
+    >>> from softnum import reference as ref
+    >>> one = 0x3F80
+    >>> ref.fma_chain_dot([one] * 3, [one] * 3, accumulator="binary32", operand="bfloat16", k_order=(1, 0))[0]
+    1077936128
+    """
+    formats = operand if isinstance(operand, (tuple, list)) else (operand, operand)
+    length = len(a_codes)
+    if len(b_codes) != length:
+        raise ValueError(f"a dot product needs equally long operands, got {length} and {len(b_codes)}")
+    order = [0] if k_order is None else list(k_order)
+    total, flags = 0 if c is None else c, Flags(0)
+    for k in (first + k for first in range(0, length, len(order)) for k in order):
+        x, y = (a_codes[k], b_codes[k]) if k < length else (0, 0)
+        total, raised = fma(x, y, total, (*formats, accumulator), out_fmt=accumulator, **environment)
+        flags |= raised
+    return total, flags

@@ -1,0 +1,114 @@
+"""The presets: their names, their evidence, and that each computes something."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum.engines import fast_of
+from softnum.presets import KINDS, Evidence
+
+GPUS = ("v100", "a100", "a2", "ada", "l40s", "h100", "h200", "b200")
+
+
+def outputs(name):
+    if not name.startswith("nvidia_"):
+        return (None,)
+    if name.endswith("_mma"):
+        return (None, "binary16")
+    return (None, "binary32", "binary16") if name.split("_")[2] not in ("bf16", "tf32") else (None, "binary32")
+
+
+ALL = [(name, output) for name in sn.units() for output in outputs(name)]
+
+
+def test_the_list():
+    names = sn.units()
+    assert len(set(names)) == len(names) and all(isinstance(n, str) for n in names)
+    for gpu in GPUS:
+        formats = [n.split("_")[2] for n in names if n.startswith(f"nvidia_{gpu}_") and not n.endswith("mma")]
+        want = {"v100": ["fp16"], "a100": ["fp16", "bf16", "tf32"], "a2": ["fp16", "bf16", "tf32"]}
+        assert formats == want.get(gpu, ["fp16", "bf16", "tf32", "e4m3", "e5m2"])
+    assert {n for n in names if n.endswith("_mma")} == {
+        f"nvidia_{g}_{f}_mma" for g in ("h100", "h200", "b200") for f in ("e4m3", "e5m2")
+    }
+    assert set(names) - {n for n in names if n.startswith("nvidia")} == {
+        "x86_avx512_bf16", "x86_vnni_int8", "ibm_fp8_2018", "int8_int32",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name, output", ALL)
+def test_every_preset(name, output):
+    unit = sn.unit(name, output)
+    assert sn.unit(name, output) is unit and pickle.loads(pickle.dumps(unit)) == unit
+    assert pickle.loads(pickle.dumps(unit)).evidence == unit.evidence
+    assert eval(repr(unit), vars(sn)) == unit
+    assert unit.evidence and all(e.kind in KINDS and e.source for e in unit.evidence.values())
+    rng = np.random.default_rng(1)
+    a = sn.quantize(rng.integers(0, 4, (3, 70)), unit.operand[0]).astype(np.float32)
+    b = sn.quantize(rng.integers(-3, 4, (70, 5)), unit.operand[1]).astype(np.float32)
+    assert np.array_equal(sn.matmul(a, b, unit), a @ b)  # small integers: every unit is exact
+    if output == "binary16" or (name.endswith("_mma") and output is None):
+        assert str(unit.result) == str(unit.c_format) == "binary16"
+    elif name.startswith("nvidia"):
+        assert str(unit.result) == "binary32"
+
+
+@pytest.mark.parametrize("name", [n for n in sn.units() if n.startswith("nvidia")])
+def test_tensor_cores_have_fast_paths(name):
+    for output in outputs(name):
+        assert fast_of(sn.unit(name, output)) is not None
+
+
+def test_parameters():
+    got = {n: sn.unit(n) for n in sn.units() if n.startswith("nvidia")}
+    assert [(got[f"nvidia_{g}_fp16"].terms, got[f"nvidia_{g}_fp16"].fraction_bits) for g in GPUS] == [
+        (4, 23), (8, 24), (8, 24), (8, 24), (8, 24), (16, 25), (16, 25), (16, 25),
+    ]  # fmt: skip
+    assert [got[f"nvidia_{g}_tf32"].terms for g in GPUS[1:]] == [4, 4, 4, 4, 8, 8, 8]
+    assert [
+        (u.terms, u.fraction_bits, u.truncate_fraction, u.c)
+        for u in (got[f"nvidia_{g}_e4m3"] for g in ("ada", "l40s", "h100", "h200", "b200"))
+    ] == [(16, 13, 13, "fused")] * 2 + [(32, 13, 13, "fused")] * 2 + [(32, 25, None, "after")]
+    mma = got["nvidia_h100_e5m2_mma"]
+    assert mma.terms == 16 and mma.k_order[:16] == (0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29)
+    assert sn.unit("nvidia_b200_e5m2", output="binary16") == sn.unit("nvidia_b200_e5m2_mma") == mma
+
+
+def test_evidence_belongs_to_the_preset():
+    h100, h200 = sn.unit("nvidia_h100_fp16"), sn.unit("nvidia_h200_fp16")
+    assert h100 == h200 and h100.evidence != h200.evidence
+    assert "H100" in h100.evidence["terms"].source and h100.evidence["terms"].kind == "recorded"
+    assert replace(h100, terms=8).evidence == {} and sn.MadUnit("e6m9", operand="e5m2").evidence == {}
+    assert sn.unit("nvidia_h100_tf32").evidence["terms"].kind == "published"
+    assert sn.unit("nvidia_h100_e4m3").evidence["c"].kind == "published"
+    assert sn.unit("nvidia_b200_e4m3").evidence["fraction_bits"].kind == "published"
+    assert sn.unit("nvidia_h100_e4m3_mma").evidence["c"].kind == "recorded"
+    assert sn.unit("nvidia_l40s_e4m3", output="binary16").evidence["products"].kind == "published"
+    assert sn.unit("x86_avx512_bf16").evidence["k_order"].kind == "measured"
+
+
+def test_signed_and_unsigned_bytes():
+    unit = sn.unit("x86_vnni_int8")
+    assert sn.dot([255.0, 1], [-128.0, 127], unit) == -255 * 128 + 127
+    with pytest.raises(ValueError, match="no value of uq8.0"):
+        sn.dot([-1.0], [1.0], unit)
+    a, b = np.full(70000, -128.0), np.full(70000, -128.0)
+    assert sn.dot(a, b, sn.unit("int8_int32")) == 70000 * 2**14 % 2**32 - (70000 * 2**14 >> 31) % 2 * 2**32
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="did you mean 'nvidia_h100_fp16'"):
+        sn.unit("nvidia_h100_f16")
+    with pytest.raises(ValueError, match="unknown unit 7"):
+        sn.unit(7)
+    with pytest.raises(ValueError, match="has the output binary32, not binary16"):
+        sn.unit("nvidia_a100_bf16", output="binary16")
+    with pytest.raises(ValueError, match="has the output binary16, not binary32"):
+        sn.unit("nvidia_h100_e4m3_mma", output="binary32")
+    with pytest.raises(ValueError, match="has one output"):
+        sn.unit("ibm_fp8_2018", output="binary16")
+    with pytest.raises(ValueError, match="evidence is one of"):
+        Evidence("guessed", "nobody")
