@@ -4,7 +4,9 @@
 #define SOFTNUM_SOFTNUM_H
 
 #include "arith.h"
+#include "chain.h"
 #include "divide.h"
+#include "fused.h"
 #include "kulisch.h"
 #include "order.h"
 #include "philox.h"

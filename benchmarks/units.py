@@ -1,0 +1,73 @@
+"""Matrix products under the units of real hardware against NumPy's sgemm, on one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+import softnum as sn
+from benchmarks.measure import Row, against, best
+from softnum import _core
+
+#: Goals, in sgemms.
+LIMITS = {"nvidia_v100_fp16": 10.0, "nvidia_a100_fp16": 15.0, "nvidia_h100_fp16": 15.0, "nvidia_h100_e4m3": 15.0}
+UNITS = [
+    *((name, None) for name in LIMITS),
+    ("nvidia_v100_fp16", "binary16"),
+    ("nvidia_h100_fp16", "binary16"),
+    ("nvidia_a100_bf16", None),
+    ("nvidia_h100_tf32", None),
+    ("nvidia_b200_e4m3", None),
+    ("nvidia_h100_e4m3_mma", None),
+    ("x86_vnni_int8", None),
+    ("ibm_fp8_2018", None),
+]
+_NARROWER = 3.0  # AVX2 against AVX-512
+
+
+def _operands(unit, n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.Generator(np.random.Philox(3))
+    scale = 40 if unit.operand[0].kind == "fixed" else 1
+    return tuple(
+        sn.quantize(np.abs(x) if f.kind == "fixed" else x, f)
+        for x, f in ((rng.standard_normal((n, n), dtype=np.float32) * scale, f) for f in unit.operand)
+    )
+
+
+def rows(n: int) -> Iterator[Row]:
+    """GEMM n^3 on one thread against sgemm; and the widest instruction set against AVX2."""
+    rng = np.random.Generator(np.random.Philox(2))
+    plain = [rng.standard_normal((n, n), dtype=np.float32) for _ in range(2)]
+    sgemm = best(lambda: plain[0] @ plain[1])
+    yield Row(f"numpy sgemm {n}^3", n**3 / sgemm / 1e9, "GMAC/s", 1.0, "sgemms")
+    for name, output in UNITS:
+        unit = sn.unit(name, output)
+        a, b = _operands(unit, n)
+        mine, theirs = against(
+            lambda: sn.matmul(a, b, unit, threads=1),  # noqa: B023
+            lambda: plain[0] @ plain[1],
+            5,
+        )
+        title = f"GEMM {n}^3, {name}" + (f" to {output}" if output else "")
+        limit = None if output else LIMITS.get(name)
+        yield Row(title, n**3 / mine / 1e9, "GMAC/s", mine / theirs, "sgemms", limit)
+    if _core.current_isa() == "avx512":
+        unit = sn.unit("nvidia_v100_fp16")
+        a, b = _operands(unit, n)
+
+        def on(isa):
+            _core.use_isa(isa)
+            try:
+                sn.matmul(a, b, unit, threads=1)
+            finally:
+                _core.use_isa("avx512")
+
+        narrow, wide = against(lambda: on("avx2"), lambda: on("avx512"), 5)
+        yield Row(
+            f"GEMM {n}^3, nvidia_v100_fp16, AVX2", n**3 / narrow / 1e9, "GMAC/s", narrow / wide, "AVX-512s", _NARROWER
+        )
+    unit = sn.unit("x86_avx512_bf16")
+    a, b = (x[:16] if i == 0 else x for i, x in enumerate(_operands(unit, n)))
+    mine = best(lambda: sn.matmul(a, b, unit, threads=1), 1) * n / len(a)
+    yield Row(f"GEMM {n}^3, x86_avx512_bf16, by definition", n**3 / mine / 1e9, "GMAC/s", mine / sgemm, "sgemms")
