@@ -124,7 +124,7 @@ def test_a_refused_quantize_in_place_changes_nothing():
 def test_refusals_are_clear():
     with pytest.raises(ValueError, match=r"random_bits of shape \(2, 3\) do not broadcast to \(3,\)"):
         sn.quantize(np.zeros(3), "e5m2", rounding="sr", random_bits=np.zeros((2, 3), np.uint32))
-    with pytest.raises(TypeError, match="the unit must be a softnum.MadUnit, got 'e6m9'"):
+    with pytest.raises(TypeError, match="the unit must be one of softnum's .*, got 'e6m9'"):
         sn.matmul(ONE, ONE, "e6m9")
     with pytest.raises(TypeError, match="masked arrays are not supported"):
         sn.quantize(np.ma.masked_array([1.0], [True]), "e5m2")
