@@ -98,7 +98,6 @@ static void set_short_way(sn_rounding *r, const sn_format *f, const sn_format *c
     };
     const sn_i32 M = carrier->mantissa_bits, bias = carrier->emax;
     const sn_i32 up = M - r->mantissa_bits - (r->family == SN_FAMILY_NEAREST); /* from E to the exponent of C */
-    const sn_i64 last = ((sn_i64)(2 * bias - up + 1) << M) - 1;                /* C is finite up to there */
     const sn_i64 largest = (sn_i64)pattern(carrier, f, f->max_code);
     r->easy = -1;
     r->below_one = 0;
@@ -111,7 +110,8 @@ static void set_short_way(sn_rounding *r, const sn_format *f, const sn_format *c
     }
     if (up < 2 || r->biased_emin + up > 2 * bias || r->quantum >> M == 0) return;
     if (r->mantissa_bits == 0 && (r->family == SN_FAMILY_EVEN || r->family == SN_FAMILY_ODD))
-        return; /* the last bit of the code is the exponent's */
+        return;                                                 /* the last bit of the code is the exponent's */
+    const sn_i64 last = ((sn_i64)(2 * bias - up + 1) << M) - 1; /* C is finite up to there */
     r->easy = largest < last ? largest : last;
     r->least = (sn_u64)r->biased_emin << M;
     r->to_constant = (sn_u64)up << M | (sn_u64)1 << (M - 1);

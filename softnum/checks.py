@@ -29,7 +29,7 @@ def float_array(x, what: str) -> np.ndarray:
     x = native(x)
     if x.dtype in (np.float32, np.float64):
         return x
-    if x.dtype.kind not in "fiubO" or (x.dtype.kind == "f" and x.dtype.itemsize > 8):
+    if x.dtype.kind not in "fiubO" or (x.dtype.kind == "f" and x.dtype not in (np.float16, np.float32, np.float64)):
         hint = " (softnum.Array takes it as it is)" if format_of_dtype(x.dtype) else ""
         raise TypeError(f"{what} takes float32 or float64 arrays, got {x.dtype}{hint}")
     if x.dtype.kind == "O" and not all(isinstance(v, Real) for v in x.flat):
