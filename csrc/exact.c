@@ -1,5 +1,24 @@
 #include "exact.h"
 
+#include <string.h>
+
+extern const sn_exact_kernels sn_exact_kernels_portable, sn_exact_kernels_avx2, sn_exact_kernels_avx512;
+
+const sn_exact_kernels *sn_exact_kernels_for(int isa) {
+    switch (isa) {
+    case SN_ISA_PORTABLE: return &sn_exact_kernels_portable;
+#if defined(__x86_64__)
+    case SN_ISA_AVX2: return &sn_exact_kernels_avx2;
+    case SN_ISA_AVX512: return &sn_exact_kernels_avx512;
+#endif
+    default: return NULL;
+    }
+}
+
+sn_u32 sn_exact_word(const sn_exact_unit *u, ptrdiff_t row, ptrdiff_t column) {
+    return sn_philox(0, (sn_u32)column, (sn_u32)row, u->batch, u->key[0], u->key[1]).w[0];
+}
+
 sn_u32 sn_exact_definition(const sn_exact_unit *u, const sn_exact_codes *g) {
     const int random = sn_is_stochastic(&u->env);
     sn_u32 flags = 0;
@@ -22,11 +41,117 @@ sn_u32 sn_exact_definition(const sn_exact_unit *u, const sn_exact_codes *g) {
                 sn_kulisch_add_product(&sum, &x, &y);
             }
             sn_u32 word = 0;
-            if (random && g->words)
-                word = g->words[(row * g->n_total + column) * 2 + 1];
-            else if (random)
-                word = sn_philox(0, (sn_u32)column, (sn_u32)row, u->batch, u->key[0], u->key[1]).w[0];
+            if (random) word = g->words ? g->words[(row * g->n_total + column) * 2 + 1] : sn_exact_word(u, row, column);
             *out = sn_kulisch_round(&sum, &u->accumulator, &u->env, word, &flags);
         }
     return (flags & SN_NO_CODE) != 0;
+}
+
+/* ---- what the fast path leaves to scalars -------------------------------------------------------------------------
+ */
+
+static double power_of_two(sn_i32 exponent) {
+    const sn_u64 bits = (sn_u64)(exponent + 1023) << 52;
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Bounds for a pattern's magnitude: 2^least_exponent <= x < 2^bound_exponent. */
+static sn_i32 least_exponent(sn_u64 pattern) { return pattern >> 52 ? (sn_i32)(pattern >> 52) - 1023 : -1074; }
+static sn_i32 bound_exponent(sn_u64 pattern) { return (sn_i32)(pattern >> 52) - 1022; }
+
+/* From all values being multiples of 2^last and below 2^top: see exact_body.h. */
+static int split_into(sn_exact_split *s, sn_i32 last, sn_i32 top, ptrdiff_t terms) {
+    static const sn_i32 room[4] = {0, 51, 103, 155};
+    const sn_i32 enough = 9, least = 5, most = 19;
+    if (last < -1000 || top > 900) return 0;
+    for (sn_i32 pieces = 1; pieces <= 3; pieces++) {
+        sn_i32 log = (room[pieces] - (top - last)) / pieces;
+        if (top - last > room[pieces]) continue;
+        log = log > most ? most : log;
+        if (log < (pieces < 3 ? enough : least) && (ptrdiff_t)1 << log < terms) continue;
+        s->pieces = pieces;
+        s->block = (ptrdiff_t)1 << log;
+        sn_i32 below = top;
+        for (sn_i32 i = 0; i < pieces - 1; i++) {
+            s->grid[i] = below + log - 51;
+            s->magic[i] = 1.5 * power_of_two(52 + s->grid[i]);
+            below = s->grid[i] - 1;
+        }
+        s->grid[pieces - 1] = last;
+        /* 2^11 blocks of counts below 2^51 stay below 2^62 */
+        return terms <= s->block << 11;
+    }
+    return 0;
+}
+
+sn_exact_split sn_exact_split_for(const sn_exact_fast *u, const sn_exact_range range[3], ptrdiff_t k, int has_c) {
+    sn_exact_split s = {0, {0, 0, 0}, {0, 0}, 0, 0};
+    sn_i32 last[3], top[3];
+    for (int i = 0; i < 3; i++) {
+        last[i] = top[i] = 0;
+        if (range[i].least > range[i].largest) continue;
+        last[i] = least_exponent(range[i].least) - u->facts[i].precision + 1;
+        if (last[i] < u->facts[i].last) last[i] = u->facts[i].last;
+        top[i] = bound_exponent(range[i].largest);
+    }
+    sn_i32 low = last[0] + last[1], high = top[0] + top[1];
+    if (range[0].least > range[0].largest || range[1].least > range[1].largest) low = high = 0;
+    if (has_c) {
+        const int none = range[2].least > range[2].largest;
+        s.with_c = split_into(&s, none || low < last[2] ? low : last[2], none || high > top[2] ? high : top[2], k + 1);
+        if (s.with_c) return s;
+    }
+    s.with_c = 0;
+    if (!split_into(&s, low, high, k)) s.pieces = 0;
+    return s;
+}
+
+static sn_number number_of(const sn_exact_fast *u, double x) {
+    sn_u64 bits;
+    memcpy(&bits, &x, sizeof bits);
+    return sn_unpack(&u->binary64, bits);
+}
+
+static double delivered(const sn_exact_fast *u, const sn_exact_args *g, sn_kulisch *sum, ptrdiff_t row, ptrdiff_t j) {
+    const sn_env exactly = {SN_NEAREST_EVEN, SN_OVERFLOW_INFINITY, SN_TININESS_AFTER, 32, 0, 0, SN_NAN_CANONICAL, 0};
+    const sn_u32 word = sn_is_stochastic(&u->unit.env) ? sn_exact_word(&u->unit, row, g->n0 + j) : 0;
+    sn_u32 flags = 0;
+    const sn_u64 code = sn_kulisch_round(sum, &u->unit.accumulator, &u->unit.env, word, &flags);
+    const sn_u64 bits = sn_convert(&u->unit.accumulator, code, &u->binary64, &exactly, 0, &flags);
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+double sn_exact_slow(const sn_exact_fast *u, const sn_exact_args *g, ptrdiff_t row, ptrdiff_t j) {
+    sn_kulisch sum;
+    sn_kulisch_clear(&sum, u->unit.bottom, u->unit.words);
+    const sn_number c = number_of(u, g->c ? g->c[row * g->ldc + j] : 0);
+    sn_kulisch_add(&sum, &c);
+    for (ptrdiff_t k = 0; k < g->k; k++) {
+        const sn_number x = number_of(u, g->a[row * g->lda + k]), y = number_of(u, g->b[k * g->ldb + j]);
+        sn_kulisch_add_product(&sum, &x, &y);
+    }
+    return delivered(u, g, &sum, row, j);
+}
+
+double sn_exact_of_counts(const sn_exact_fast *u, const sn_exact_args *g, const sn_exact_split *s,
+                          const sn_i64 *const count[3], ptrdiff_t at, ptrdiff_t row, ptrdiff_t j) {
+    sn_kulisch sum;
+    sn_kulisch_clear(&sum, u->unit.bottom, u->unit.words);
+    for (sn_i32 i = 0; i < s->pieces; i++) {
+        const sn_i64 n = count[i][at];
+        if (n == 0) continue;
+        sum.met |= SN_MET_NUMBER;
+        sn_kulisch_add_exact(&sum, sn_u128_make(0, n < 0 ? 0 - (sn_u64)n : (sn_u64)n), s->grid[i], n < 0);
+    }
+    if (g->c && !s->with_c) {
+        const sn_number c = number_of(u, g->c[row * g->ldc + j]);
+        sn_kulisch_add(&sum, &c);
+    }
+    /* the sign of a zero, and infinities, are asked of the operands */
+    if (sum.met != SN_MET_NUMBER || !sn_kulisch_low_bits(&sum, 64 * sum.words)) return sn_exact_slow(u, g, row, j);
+    return delivered(u, g, &sum, row, j);
 }

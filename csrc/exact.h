@@ -29,4 +29,63 @@ typedef struct {
 
 sn_u32 sn_exact_definition(const sn_exact_unit *u, const sn_exact_codes *g);
 
+/* ---- the fast path, on binary64 carriers --------------------------------------------------------------------------
+ */
+
+/* All values of a format are integers of at most `precision` bits times a power of two, and multiples of 2^last. */
+typedef struct {
+    sn_i32 precision, last;
+} sn_exact_facts;
+
+typedef struct {
+    sn_exact_unit unit;
+    sn_format binary64;
+    sn_rounding rounding;    /* of the accumulator's format, from binary64 */
+    sn_exact_facts facts[3]; /* of the formats of a, b and c */
+} sn_exact_fast;
+
+/* As sn_exact_codes, on values; b need not be padded. packed: room for k * (n rounded up to SN_EXACT_ROOM) values. */
+enum { SN_EXACT_ROOM = 16 };
+
+typedef struct {
+    const double *a, *b, *c;
+    double *out, *packed;
+    ptrdiff_t lda, ldb, ldc, ldo;
+    ptrdiff_t m0, m1, n, k, n0;
+} sn_exact_args;
+
+typedef struct {
+    void (*gemm)(const sn_exact_fast *u, const sn_exact_args *g);
+} sn_exact_kernels;
+
+/* That of an instruction set (SN_ISA_*); null if this build has none for it. */
+const sn_exact_kernels *sn_exact_kernels_for(int isa);
+
+/* The least and the largest pattern of finite magnitudes other than 0; least > largest if there is none. */
+typedef struct {
+    sn_u64 least, largest;
+} sn_exact_range;
+
+/* How products are split (exact_body.h): into `pieces` sums of up to `block` terms each; 0 pieces: not at all. */
+typedef struct {
+    sn_i32 pieces;
+    sn_i32 grid[3];  /* exponents of the pieces' last places, the coarsest first */
+    double magic[2]; /* 1.5 * 2^(52 + grid) of all but the last */
+    ptrdiff_t block;
+    sn_i32 with_c; /* C is a term like the products */
+} sn_exact_split;
+
+/* The split for operands in these ranges. c: its range, or null. */
+sn_exact_split sn_exact_split_for(const sn_exact_fast *u, const sn_exact_range range[3], ptrdiff_t k, int has_c);
+
+/* Element (row, column j of the block) by the wide accumulator, from the operands. */
+double sn_exact_slow(const sn_exact_fast *u, const sn_exact_args *g, ptrdiff_t row, ptrdiff_t j);
+
+/* The same from the sum of count[i] * 2^(grid[i]), and C unless it is a term among them. */
+double sn_exact_of_counts(const sn_exact_fast *u, const sn_exact_args *g, const sn_exact_split *s,
+                          const sn_i64 *const count[3], ptrdiff_t at, ptrdiff_t row, ptrdiff_t j);
+
+/* The random word of an output. */
+sn_u32 sn_exact_word(const sn_exact_unit *u, ptrdiff_t row, ptrdiff_t column);
+
 #endif

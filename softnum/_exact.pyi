@@ -24,3 +24,35 @@ class DefinitionExact:
         n1: int,
         first: tuple[int, int] = (0, 0),
     ) -> int: ...
+
+def rounds_in_lanes(accumulator: Any, env: tuple[int, ...]) -> bool: ...
+
+class FastExact:
+    wide: bool
+    def __init__(
+        self,
+        operands: tuple[Any, Any],
+        accumulator: Any,
+        env: tuple[int, ...],
+        bottom: int,
+        words: int,
+        binary64: Any,
+        facts: Any,
+    ) -> None: ...
+    def split(
+        self, a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64] | None = None
+    ) -> tuple[int, int, bool]: ...
+    def run(
+        self,
+        a: NDArray[np.float64],
+        b: NDArray[np.float64],
+        c: NDArray[np.float64] | None,
+        out: NDArray[np.float64],
+        keys: tuple[int, int, int, int],
+        batch: int,
+        m0: int,
+        m1: int,
+        n0: int,
+        n1: int,
+        first: tuple[int, int] = (0, 0),
+    ) -> None: ...

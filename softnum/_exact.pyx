@@ -2,10 +2,12 @@
 """Bindings to csrc/exact.h: argument structs filled, GIL released, C called. No arithmetic here."""
 
 cimport numpy as cnp
+import numpy as np
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, uint32_t, uint64_t, uintptr_t
 
 from softnum._core cimport *
+from softnum import _core
 
 cnp.import_array()
 
@@ -28,6 +30,39 @@ cdef extern from "exact.h" nogil:
         ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k, n_total, n0
 
     uint32_t sn_exact_definition(const sn_exact_unit *u, const sn_exact_codes *g) noexcept
+
+    enum: SN_EXACT_ROOM
+
+    ctypedef struct sn_exact_facts:
+        int32_t precision, last
+
+    ctypedef struct sn_exact_fast:
+        sn_exact_unit unit
+        sn_format binary64
+        sn_rounding rounding
+        sn_exact_facts facts[3]
+
+    ctypedef struct sn_exact_args:
+        const double *a
+        const double *b
+        const double *c
+        double *out
+        double *packed
+        ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k, n0
+
+    ctypedef struct sn_exact_kernels:
+        void (*gemm)(const sn_exact_fast *u, const sn_exact_args *g) noexcept nogil
+
+    const sn_exact_kernels *sn_exact_kernels_for(int isa) noexcept
+
+    ctypedef struct sn_exact_range:
+        uint64_t least, largest
+
+    ctypedef struct sn_exact_split:
+        int32_t pieces, with_c
+        ptrdiff_t block
+
+    sn_exact_split sn_exact_split_for(const sn_exact_fast *u, const sn_exact_range range[3], ptrdiff_t k, int has_c) noexcept
 
 MOST_WORDS = SN_KULISCH_WORDS
 
@@ -85,3 +120,75 @@ cdef class DefinitionExact:
         with nogil:
             flags = sn_exact_definition(&u, &g)
         return flags
+
+
+def rounds_in_lanes(accumulator, tuple env):
+    """Whether the kernels round binary64 carriers to this format in this environment."""
+    cdef sn_format f
+    cdef sn_env e
+    cdef sn_rounding r
+    fill_format(&f, accumulator)
+    fill_env(&e, env)
+    return bool(sn_rounding_prepare(&f, &e, 64, &r))
+
+
+cdef class FastExact:
+    """The exact unit's GEMM on float64 carriers; facts: (precision, last) of the formats of a, b and c."""
+
+    cdef sn_exact_fast u
+
+    wide = True
+
+    def __cinit__(self, operands, accumulator, tuple env, bottom, words, binary64, facts):
+        fill_unit(&self.u.unit, operands, accumulator, env, bottom, words)
+        fill_format(&self.u.binary64, binary64)
+        if not sn_rounding_prepare(&self.u.unit.accumulator, &self.u.unit.env, 64, &self.u.rounding):
+            raise ValueError(f"{accumulator} lies outside the domain of rounding in binary64")
+        for i in range(3):
+            self.u.facts[i].precision, self.u.facts[i].last = facts[i]
+
+    def split(self, a, b, c=None):
+        """(pieces, terms a block, whether C is a term) for float64 arrays: what the kernels do with these operands."""
+        cdef sn_exact_range ranges[3]
+        for i, x in enumerate((a, b, c)):
+            size = np.zeros(0) if x is None else np.abs(x)[(x != 0) & np.isfinite(x)]
+            ranges[i].least = size.min().view(np.uint64) if size.size else 0x7ff0000000000000
+            ranges[i].largest = size.max().view(np.uint64) if size.size else 0
+        s = sn_exact_split_for(&self.u, ranges, a.shape[1], c is not None)
+        return s.pieces, s.block, bool(s.with_c)
+
+    def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0)):
+        """Rows m0..m1 and columns n0..n1 of one product of float64 arrays.
+
+        first: the row and the column of the whole product that the arrays begin with.
+        """
+        cdef sn_exact_fast u = self.u
+        cdef sn_exact_args g
+        cdef cnp.ndarray x = a, y = b, z = out, w, room
+        cdef uint64_t saved
+        cdef const sn_exact_kernels *fast = sn_exact_kernels_for(_core.isa_number())
+        cdef Py_ssize_t row = first[0], column = <Py_ssize_t>n0 - <Py_ssize_t>first[1]
+        u.unit.key[0], u.unit.key[1] = keys[0], keys[1]
+        u.unit.batch = batch
+        g.lda, g.ldb, g.ldo = x.strides[0] // 8, y.strides[0] // 8, z.strides[0] // 8
+        g.m0, g.m1, g.n, g.k, g.n0 = m0, m1, n1 - n0, a.shape[1], n0
+        if g.k == 0:  # C as it is
+            rows, columns = slice(m0 - row, m1 - row), slice(column, column + g.n)
+            out[rows, columns] = 0 if c is None else c[rows, columns]
+            out[out != out] = np.nan
+            return
+        room = np.empty(g.k * (-(-g.n // SN_EXACT_ROOM) * SN_EXACT_ROOM))
+        g.a = <const double *>before(cnp.PyArray_DATA(x), row * g.lda, 8)
+        g.b = <const double *>cnp.PyArray_DATA(y) + column
+        g.out = <double *>before(cnp.PyArray_DATA(z), row * g.ldo - column, 8)
+        g.packed = <double *>cnp.PyArray_DATA(room)
+        g.c = NULL
+        g.ldc = 0
+        if c is not None:
+            w = c
+            g.ldc = w.strides[0] // 8
+            g.c = <const double *>before(cnp.PyArray_DATA(w), row * g.ldc - column, 8)
+        with nogil:
+            saved = sn_fp_enter()
+            fast.gemm(&u, &g)
+            sn_fp_leave(saved)

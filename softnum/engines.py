@@ -14,7 +14,7 @@ from softnum.custom import CustomFormat
 from softnum.exact import ExactDotUnit
 from softnum.fused import FmaChainUnit, FusedDotUnit, fused_plan
 from softnum.names import format
-from softnum.plan import plan_of
+from softnum.plan import facts, fits, plan_of
 from softnum.units import MadUnit
 
 __all__ = ["coded", "definition_of", "fast_of"]
@@ -66,6 +66,28 @@ def _(unit: MadUnit):
 def _(unit: ExactDotUnit):
     operands = tuple(coded(f) for f in unit.operand)
     return _exact.DefinitionExact(operands, unit.accumulator, unit.environment, unit.bottom, unit.words)
+
+
+@_speed_up.register
+def _(unit: ExactDotUnit):
+    """On the domain that csrc/exact_body.h states."""
+    operands = tuple(coded(f) for f in unit.operand)
+    formats, acc, env = (*unit.operand, unit.accumulator), unit.accumulator, unit.environment
+    a, b, c = map(facts, formats)
+    specials = a.specials or b.specials or c.specials
+    digits = acc.bits if acc.kind == "fixed" else acc.precision
+    seen = env[3] + 1 if unit.stochastic else 2
+    if (
+        not all(fits(f, "float64") for f in formats)
+        or a.precision + b.precision > 53
+        or (specials and not acc.has_nan)
+        or digits + seen > 52
+        or not _exact.rounds_in_lanes(acc, env)
+    ):
+        return None
+    return _exact.FastExact(
+        operands, acc, env, unit.bottom, unit.words, format("binary64"), [(f.precision, f.last) for f in (a, b, c)]
+    )
 
 
 @_define.register
