@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "short_sum.h"
+
 extern const sn_gemm_kernels sn_gemm_kernels_portable, sn_gemm_kernels_avx2, sn_gemm_kernels_avx512;
 
 const sn_gemm_kernels *sn_gemm_kernels_for(int isa) {
@@ -80,11 +82,17 @@ static term term_of(const sn_number *x) {
     return t;
 }
 
-static term product_of(const sn_number *x, const sn_number *y) {
+SN_ALWAYS term product_of(const sn_number *x, const sn_number *y) {
     term t;
+    if (x->kind == SN_FINITE && y->kind == SN_FINITE) {
+        t.exact = sn_exact_make(x->sign ^ y->sign, sn_u128_mul(x->sig, y->sig), x->exp + y->exp);
+        t.kind = SN_FINITE;
+        return t;
+    }
+    const int zero = x->kind == SN_ZERO || y->kind == SN_ZERO;
     t.exact = sn_product(x, y);
     t.kind = x->kind > y->kind ? x->kind : y->kind;
-    if (t.kind == SN_INF && (x->kind == SN_ZERO || y->kind == SN_ZERO)) t.kind = SN_QUIET_NAN;
+    if (zero) t.kind = t.kind <= SN_FINITE ? SN_ZERO : SN_QUIET_NAN;
     return t;
 }
 
@@ -119,10 +127,24 @@ static void accumulate(const sn_mad_unit *u, const term *p, const sn_format *f, 
     *error = subtract(&moved_term, y, f, env, flags);
 }
 
+/* The code of a product in its own format. */
+static sn_u64 round_product(block *b, const term *p, ptrdiff_t o, ptrdiff_t k) {
+    const sn_format *f = &b->u->product;
+    const sn_env *env = &b->u->product_env;
+    const sn_u32 word = word_of(b, o, k, 0);
+    sn_u64 code;
+    if (p->kind == SN_FINITE && sn_short_round(&p->exact, f, env, word, &code)) return code;
+    if (p->kind == SN_INF) return sn_inf_result(f, env, p->exact.sign, &b->product_flags);
+    if (p->kind >= SN_QUIET_NAN) return f->has_nan ? f->nan_code : sn_invalid_result(f, env, &b->product_flags);
+    return sn_round_pack(f, env, &p->exact, word, &b->product_flags);
+}
+
 /* Step k of all outputs of the block, into the sums of one lane. */
 static void multiply_add(block *b, ptrdiff_t k, ptrdiff_t lane) {
     const sn_mad_unit *u = b->u;
     const sn_env *env = u->fused ? &u->sum_env : &u->product_env;
+    const sn_format *f = &u->accumulator;
+    const int short_way = !u->compensated, random = b->random;
     sn_u64 *sums = b->sums + (lane + 1) * b->outputs, *errors = b->errors + (lane + 1) * b->outputs;
     sn_number y[BLOCK_COLUMNS];
     for (ptrdiff_t j = 0; j < b->columns; j++)
@@ -133,17 +155,12 @@ static void multiply_add(block *b, ptrdiff_t k, ptrdiff_t lane) {
         for (ptrdiff_t j = 0; j < b->columns; j++, o++) {
             term p = product_of(&x, &y[j]);
             if (!u->fused) {
-                sn_u64 code;
-                if (p.kind >= SN_QUIET_NAN)
-                    code = sn_quiet(&u->product, env, &x, &b->product_flags);
-                else if (p.kind == SN_INF)
-                    code = sn_inf_result(&u->product, env, p.exact.sign, &b->product_flags);
-                else
-                    code = sn_round_pack(&u->product, env, &p.exact, word_of(b, o, k, 0), &b->product_flags);
-                const sn_number rounded = sn_read(&u->product, &u->sum_env, code);
+                const sn_number rounded = sn_read(&u->product, &u->sum_env, round_product(b, &p, o, k));
                 p = term_of(&rounded);
             }
-            accumulate(u, &p, &u->accumulator, &u->sum_env, &sums[o], &errors[o], word_of(b, o, k, 1), &b->sum_flags);
+            const sn_u32 word = random ? word_of(b, o, k, 1) : 0;
+            if (short_way && p.kind == SN_FINITE && sn_short_add(&p.exact, f, &u->sum_env, word, &sums[o])) continue;
+            accumulate(u, &p, f, &u->sum_env, &sums[o], &errors[o], word, &b->sum_flags);
         }
     }
 }

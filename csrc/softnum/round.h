@@ -83,10 +83,10 @@ SN_FN sn_i32 sn_carries(const sn_env *env, sn_cut c, sn_i32 sign, sn_u32 random)
 SN_FN sn_i32 sn_rounds_up(const sn_env *env, sn_cut c, sn_i32 sign, sn_i32 odd, sn_u32 random) {
     const sn_u64 half = (sn_u64)1 << 63;
     sn_i32 inexact = c.fraction != 0 || c.sticky;
-    sn_i32 above = c.fraction > half || (c.fraction == half && c.sticky);
-    sn_i32 tie = c.fraction == half && !c.sticky;
+    sn_i32 above = (c.fraction > half) | ((c.fraction == half) & (c.sticky != 0)); /* no branches that data decide */
+    sn_i32 tie = (c.fraction == half) & (c.sticky == 0);
     switch (env->rounding) {
-    case SN_NEAREST_EVEN: return above || (tie && odd);
+    case SN_NEAREST_EVEN: return above | (tie & odd);
     case SN_NEAREST_AWAY: return above || tie;
     case SN_NEAREST_ZERO: return above;
     case SN_NEAREST_UP: return above || (tie && !sign);
