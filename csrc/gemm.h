@@ -7,8 +7,15 @@
 
 /* ---- fast paths -------------------------------------------------------------------------------------------------- */
 
-/* How gemm32 computes; the domains: gemm_micro.h. */
-enum { SN_PATH_MAGIC = 0, SN_PATH_MIXED = 1, SN_PATH_FIXED = 2, SN_PATH_NATIVE = 3 };
+/* How gemm32 computes; the domains: gemm_micro.h, gemm_odd.h, gemm_stochastic.h. */
+enum {
+    SN_PATH_MAGIC = 0,
+    SN_PATH_MIXED = 1,
+    SN_PATH_FIXED = 2,
+    SN_PATH_NATIVE = 3,
+    SN_PATH_ODD = 4,
+    SN_PATH_STOCHASTIC = 5
+};
 
 /* SN_PRODUCT_FUSED: native, and the product is not exact in binary32: one rounding by the hardware's fma. */
 enum { SN_PRODUCT_EXACT = 0, SN_PRODUCT_NEAREST = 1, SN_PRODUCT_STOCHASTIC = 2, SN_PRODUCT_FUSED = 3 };
@@ -18,8 +25,8 @@ typedef struct {
     sn_u32 emin, emax;    /* limits of the exponent E, as patterns of 2^E */
     sn_u32 sign_of_zero;  /* 0x80000000 if there is -0 */
     sn_i32 mantissa_bits; /* m */
-    float scale;          /* C / 2^E: 1.5 * 2^(23 - m); in fixed point C itself */
-    float bound;          /* what no sum of a tile may exceed for the rounding to do without tests: gemm_bounds.h */
+    float scale;          /* C / 2^E: 1.5 * 2^(23 - m); in fixed point C itself; stochastic: 1.5 * 2^(23 - m - r) */
+    float bound;          /* what no sum of a tile may exceed for the rounding to do without tests (gemm_bounds.h); 0 */
     float limit[2];       /* largest, and minus the lowest, value */
     float overflow[2];    /* what replaces values beyond: [positive, negative] */
 } sn_round32;
@@ -30,9 +37,9 @@ typedef struct {
     sn_i32 exact_below; /* addends are multiples of the sum's last place, chunks' sums of the outer sum's */
     sn_i64 chunk;       /* 0: one sum */
     sn_round32 product32, sum32, outer32;
-    sn_rounding product64, sum64, outer64;
-    sn_u32 key[2], key2[2]; /* Philox keys of domains 1 and 2 */
-    sn_i32 two_roundings;   /* both product and sum are stochastic */
+    sn_rounding product64, sum64, outer64; /* gemm64; prepared for 32 bits: SN_PATH_ODD, SN_PATH_STOCHASTIC */
+    sn_u32 key[2], key2[2];                /* Philox keys of domains 1 and 2 */
+    sn_i32 two_roundings;                  /* both product and sum are stochastic */
     sn_u32 batch;
 } sn_gemm_unit;
 

@@ -27,6 +27,9 @@ SN_INLINE sn_vf SN_(fma)(sn_vf x, sn_vf y, sn_vf z) {
 }
 
 #include "gemm_micro.h"
+#include "gemm_odd.h"
+#include "gemm_random.h"
+#include "gemm_stochastic.h"
 
 SN_INLINE sn_u32 SN_(largest_lane)(sn_vi v) {
     sn_u32 most = 0;
@@ -88,6 +91,16 @@ static void SN_(choose32)(const sn_gemm_unit *u, const sn_gemm_args *g, const SN
                : u->product == SN_PRODUCT_NEAREST ? &SN_(sum_rounded)
                                                   : &SN_(sum_fma);
         *safe = NULL;
+    } else if (u->path == SN_PATH_ODD) {
+        *any = &SN_(odd_any);
+        *safe = NULL;
+#ifdef SN_FMA_ODD
+        if (u->sum32.bound > 0) *safe = &SN_(odd_signed);
+#endif
+    } else if (u->path == SN_PATH_STOCHASTIC) {
+        const int bare = u->exact_below && !SN_(has_negative_zero)(g), product = u->product == SN_PRODUCT_STOCHASTIC;
+        *any = product ? &SN_(stochastic_product_any) : &SN_(stochastic_any);
+        *safe = !bare ? NULL : product ? &SN_(stochastic_product_bare) : &SN_(stochastic_bare);
     } else if (u->path == SN_PATH_FIXED) {
         *any = &SN_(fixed);
         *safe = NULL;

@@ -3,8 +3,9 @@
  * Rounding is monotone and, in the nearest modes, symmetric about 0. So if no product of a tile exceeds P, and no start
  * exceeds S, the sums of the tile stay within S_0 = S, S_(k+1) = R(S_k + P). sn_sum_bound follows that recurrence in
  * binary64 with every step rounded up: the addition by a factor that covers its own rounding, R as ties away from zero,
- * which no nearest mode exceeds. Below the smallest normal, where last places are of another size, the bound starts at
- * the smallest normal. The recurrence ends early where S + P rounds to S. */
+ * which no nearest mode exceeds, or away from zero for the stochastic ones. Below the smallest normal, where last
+ * places are of another size, the bound starts at the smallest normal. The recurrence ends early where S + P rounds to
+ * S. */
 #ifndef SOFTNUM_GEMM_BOUNDS_H
 #define SOFTNUM_GEMM_BOUNDS_H
 
@@ -30,19 +31,19 @@ static inline double sn_of_pattern32(sn_u32 u) {
     return (double)x;
 }
 
-/* x > 0 to m fraction bits, ties up. */
-static inline double sn_round_up_ties(double x, int m) {
+/* x > 0 to m fraction bits, ties, or anything (`up`), up. */
+static inline double sn_round_up_ties(double x, int m, int up) {
     const sn_u64 half = (sn_u64)1 << (51 - m);
-    return sn_of_bits((sn_bits_of(x) + half) & ~(2 * half - 1));
+    return sn_of_bits((sn_bits_of(x) + (up ? 2 * half - 1 : half)) & ~(2 * half - 1));
 }
 
 static inline double sn_larger(double x, double y) { return x > y ? x : y; }
 
 /* No sum of n addends of at most `addend` from a start of at most `start` exceeds the result, if that is finite. */
-static inline double sn_sum_bound(const sn_round32 *r, double start, double addend, ptrdiff_t n) {
+static inline double sn_sum_bound(const sn_round32 *r, double start, double addend, ptrdiff_t n, int up) {
     double sum = sn_larger(start, sn_of_pattern32(r->emin));
     for (ptrdiff_t k = 0; k < n; k++) {
-        const double next = sn_round_up_ties((sum + addend) * (1 + 0x1p-50), r->mantissa_bits);
+        const double next = sn_round_up_ties((sum + addend) * (1 + 0x1p-50), r->mantissa_bits, up);
         if (next == sum || next > (double)r->bound) return next;
         sum = next;
     }
@@ -65,17 +66,19 @@ static inline int sn_is_safe(sn_safety *s, sn_u32 x, sn_u32 y) {
     double product = exact;
     if (product <= s->good) return 1;
     if (product >= s->bad) return 0;
+    const int up = u->path == SN_PATH_STOCHASTIC;
     int safe = 1;
-    if (u->product == SN_PRODUCT_NEAREST) {
-        product = sn_round_up_ties(sn_larger(exact, sn_of_pattern32(u->product32.emin)), u->product32.mantissa_bits);
+    if (u->product != SN_PRODUCT_EXACT) {
+        product =
+            sn_round_up_ties(sn_larger(exact, sn_of_pattern32(u->product32.emin)), u->product32.mantissa_bits, up);
         safe = product <= (double)u->product32.bound;
     }
     const ptrdiff_t length = u->chunk && u->chunk < s->k ? (ptrdiff_t)u->chunk : s->k;
-    double sum = safe ? sn_sum_bound(&u->sum32, u->chunk ? 0 : s->start, product, length) : 0;
+    double sum = safe ? sn_sum_bound(&u->sum32, u->chunk ? 0 : s->start, product, length, up) : 0;
     safe = safe && sum <= (double)u->sum32.bound;
     if (safe && u->chunk) {
         const ptrdiff_t chunks = s->k ? (s->k - 1) / (ptrdiff_t)u->chunk + 1 : 0;
-        safe = sn_sum_bound(&u->outer32, s->start, sum, chunks) <= (double)u->outer32.bound;
+        safe = sn_sum_bound(&u->outer32, s->start, sum, chunks, up) <= (double)u->outer32.bound;
     }
     if (safe)
         s->good = exact;

@@ -54,6 +54,8 @@ enum {
 #define SN_UNROLL _Pragma("GCC unroll 8")
 #endif
 
+SN_INLINE sn_vf SN_(fma_odd)(sn_vf x, sn_vf y, sn_vf z, int down); /* gemm_odd.h */
+
 /* x in every lane, -0 and NaN bits included. */
 SN_INLINE sn_vf SN_(broadcast)(float x) {
     sn_u32 bits;
@@ -101,6 +103,9 @@ SN_INLINE sn_vf SN_(step32)(const sn_gemm_unit *u, int step, int level, sn_vf x,
     case SN_STEP_MAGIC_PRODUCT:
         return SN_(round32)(&u->sum32, level, acc + SN_(round_product32)(&u->product32, level, x * y));
     case SN_STEP_FIXED: return SN_(round_fixed)(&u->sum32, SN_MULTIPLY_ADD(x, y, acc));
+#ifdef SN_FMA_ODD
+    case SN_STEP_ODD: return SN_(round32)(&u->sum32, level, SN_(fma_odd)(x, y, acc, 0));
+#endif
     case SN_STEP_SUM: return SN_MULTIPLY_ADD(x, y, acc);
     case SN_STEP_SUM_ROUNDED: return acc + x * y;
     default: return SN_FMA(x, y, acc);
@@ -111,6 +116,9 @@ SN_INLINE sn_vf SN_(step32)(const sn_gemm_unit *u, int step, int level, sn_vf x,
 SN_INLINE sn_vf SN_(outer32)(const sn_gemm_unit *u, int step, int level, sn_vf outer, sn_vf acc) {
     if (step >= SN_STEP_SUM) return outer + acc;
     if (step == SN_STEP_FIXED) return SN_(round_fixed)(&u->outer32, outer + acc);
+#ifdef SN_FMA_ODD
+    if (step == SN_STEP_ODD) return SN_(round32)(&u->outer32, level, SN_(fma_odd)(acc, SN_(broadcast)(1), outer, 0));
+#endif
     return SN_(round32)(&u->outer32, level, outer + acc);
 }
 

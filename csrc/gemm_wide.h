@@ -5,25 +5,12 @@
  * later decision right: nearest for m + 1 + 2 <= 53 (Boldo and Melquiond 2008), and floor(t * 2^r) for m + 1 + r <= 52.
  */
 
-enum { SN_TILE64 = 32 };
+enum { SN_TILE64 = SN_PANEL };
 
 /* v: exact, or rounded to odd. */
 SN_INLINE sn_wf SN_(round64)(const sn_rounding *r, int mode, sn_wf v, sn_wu random) {
     const int family = mode == SN_NEAREST_EVEN ? SN_FAMILY_EVEN : SN_FAMILY_STOCHASTIC;
     return (sn_wf)SN_(round_to_value64)(r, family, 0, (sn_wu)v, random);
-}
-
-SN_INLINE void SN_(words64)(const sn_gemm_unit *u, const sn_gemm_args *g, int tile, ptrdiff_t row, ptrdiff_t column,
-                            sn_u64 step, int second, sn_u32 words[4][SN_TILE64]) {
-    const sn_u32 *key = second ? u->key2 : u->key;
-    const sn_u32 c0 = (sn_u32)(step / 4), c1 = (sn_u32)(g->n0 + column), c2 = (sn_u32)row, k0 = key[0], k1 = key[1];
-    for (int j = 0; j < tile; j++) {
-        sn_philox_words p = sn_philox(c0, c1 + (sn_u32)j, c2, u->batch, k0, k1);
-        words[0][j] = p.w[0];
-        words[1][j] = p.w[1];
-        words[2][j] = p.w[2];
-        words[3][j] = p.w[3];
-    }
 }
 
 SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int tile, int product, int sum_stochastic,
@@ -39,7 +26,10 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
     ptrdiff_t valid = g->n - column < tile ? g->n - column : tile;
     sn_wf acc[SN_TILE64 / SN_W], outer[SN_TILE64 / SN_W];
     double edge[SN_TILE64] = {0};
-    sn_u32 words[4][SN_TILE64], words2[4][SN_TILE64];
+    SN_(keys) keys[2];
+    SN_(widen_key)(u->key, &keys[0]);
+    SN_(widen_key)(u->key2, &keys[1]);
+    sn_u32 words[4][SN_PANEL], words2[4][SN_PANEL];
     if (g->c) memcpy(edge, (const double *)g->c + row * g->ldc + column, (size_t)valid * sizeof(double));
     for (int v = 0; v < vectors; v++) {
         outer[v] = sn_load_wf(edge + v * SN_W);
@@ -50,8 +40,8 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
     for (ptrdiff_t k = 0; k < g->k; k++) {
         const double *y = b + k * g->ldb;
         if (random && k % 4 == 0) {
-            SN_(words64)(u, g, tile, row, column, (sn_u64)k, 0, words);
-            if (second) SN_(words64)(u, g, tile, row, column, (sn_u64)k, 1, words2);
+            SN_(gemm_words)(u, g, tile, row, column, (sn_u64)k, &keys[0], words);
+            if (second) SN_(gemm_words)(u, g, tile, row, column, (sn_u64)k, &keys[1], words2);
         }
         const sn_u32 *w = words[k % 4], *w2 = second ? words2[k % 4] : words[k % 4];
         for (int v = 0; v < vectors; v++) {
@@ -64,7 +54,7 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
             acc[v] = SN_(round64)(&rs, sum_mode, SN_(add_odd)(acc[v], p), word);
         }
         if (chunked && (--left == 0 || k == g->k - 1)) {
-            if (sum_stochastic) SN_(words64)(u, g, tile, row, column, reduction, second, words2);
+            if (sum_stochastic) SN_(gemm_words)(u, g, tile, row, column, reduction, &keys[second], words2);
             for (int v = 0; v < vectors; v++) {
                 sn_wu word = {0};
                 if (sum_stochastic) word = sn_load_words64(words2[reduction % 4] + v * SN_W) >> sum_shift;
@@ -73,7 +63,7 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
             }
             reduction++;
             left = u->chunk;
-            if (second && (k + 1) % 4 != 0) SN_(words64)(u, g, tile, row, column, (sn_u64)(k + 1), 1, words2);
+            if (second && (k + 1) % 4 != 0) SN_(gemm_words)(u, g, tile, row, column, (sn_u64)(k + 1), &keys[1], words2);
         }
     }
     for (int v = 0; v < vectors; v++) {

@@ -14,6 +14,14 @@
 #define SN_MULTIPLY_ADD SN_FMA
 #define SN_SUBTRACT_PRODUCT(x, y, z) (sn_vf) _mm256_fnmadd_ps((__m256)(x), (__m256)(y), (__m256)(z))
 #define SN_OR_MASKED(a, b, mask) (sn_vf)((sn_vu)(a) | ((sn_vu)(b) & (sn_vu)(mask)))
+#define SN_ODD_ENTER() sn_fp_round(SN_FP_DOWN)
+#define SN_ODD_LEAVE() sn_fp_round(SN_FP_NEAREST)
+#define SN_FMA_BOTH(x, y, z, lower, upper)                                                                             \
+    do {                                                                                                               \
+        *(lower) = (sn_vf)_mm256_fmadd_ps((__m256)(x), (__m256)(y), (__m256)(z));                                      \
+        *(upper) = (sn_vf)((sn_vu)_mm256_fnmsub_ps((__m256)(x), (__m256)(y), (__m256)(z)) ^ 0x80000000u);              \
+    } while (0)
+#define SN_WHERE_ODD(v, yes, no) (sn_vf) _mm256_blendv_ps((__m256)(no), (__m256)(yes), (__m256)((sn_vu)(v) << 31))
 #define SN_CLAMP(v, least, most) (sn_vf) _mm256_max_ps(_mm256_min_ps((__m256)(v), (__m256)(most)), (__m256)(least))
 #define SN_MAX(a, b) (sn_vi) _mm256_max_epi32((__m256i)(a), (__m256i)(b))
 #define SN_MIN(a, b) (sn_vi) _mm256_min_epi32((__m256i)(a), (__m256i)(b))
@@ -29,6 +37,8 @@
 #define SN_HIGH32(a) (sn_wu) _mm256_shuffle_epi32((__m256i)(a), 0xf5)
 #define SN_EVEN_LANES(a, b) (sn_wu) _mm256_unpacklo_epi64((__m256i)(a), (__m256i)(b))
 #define SN_ODD_LANES(a, b) (sn_wu) _mm256_unpackhi_epi64((__m256i)(a), (__m256i)(b))
+#define SN_XOR3(a, b, c) ((a) ^ (b) ^ (c))
+#define SN_JOIN32(low, high) (sn_wu) _mm256_blend_epi32((__m256i)(low), (__m256i)(high), 0xaa)
 #define SN_SQRT64(a) (sn_wf) _mm256_sqrt_pd((__m256d)(a))
 #define SN_128(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
 #define SN_64(p) _mm_loadl_epi64((const __m128i *)(const void *)(p))

@@ -16,6 +16,17 @@
 #define SN_SUBTRACT_PRODUCT(x, y, z) (sn_vf) _mm512_fnmadd_ps((__m512)(x), (__m512)(y), (__m512)(z))
 #define SN_OR_MASKED(a, b, mask) (sn_vf) _mm512_ternarylogic_epi32((__m512i)(a), (__m512i)(b), (__m512i)(mask), 0xf8)
 #define SN_LARGER_MAGNITUDE(a, b) (sn_vf) _mm512_range_ps((__m512)(a), (__m512)(b), 3) /* 3: of magnitudes, max */
+#define SN_FMA_ODD /* each instruction says how it rounds */
+#define SN_FMA_BOTH(x, y, z, lower, upper)                                                                             \
+    do {                                                                                                               \
+        *(lower) = (sn_vf)_mm512_fmadd_round_ps((__m512)(x), (__m512)(y), (__m512)(z),                                 \
+                                                _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);                            \
+        *(upper) = (sn_vf)_mm512_fmadd_round_ps((__m512)(x), (__m512)(y), (__m512)(z),                                 \
+                                                _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);                            \
+    } while (0)
+#define SN_WHERE_ODD(v, yes, no)                                                                                       \
+    (sn_vf)                                                                                                            \
+        _mm512_mask_blend_ps(_mm512_test_epi32_mask((__m512i)(v), _mm512_set1_epi32(1)), (__m512)(no), (__m512)(yes))
 #define SN_CLAMP(v, least, most) (sn_vf) _mm512_max_ps(_mm512_min_ps((__m512)(v), (__m512)(most)), (__m512)(least))
 #define SN_MAX(a, b) (sn_vi) _mm512_max_epi32((__m512i)(a), (__m512i)(b))
 #define SN_MIN(a, b) (sn_vi) _mm512_min_epi32((__m512i)(a), (__m512i)(b))
@@ -31,6 +42,8 @@
 #define SN_HIGH32(a) (sn_wu) _mm512_shuffle_epi32((__m512i)(a), 0xf5)
 #define SN_EVEN_LANES(a, b) (sn_wu) _mm512_unpacklo_epi64((__m512i)(a), (__m512i)(b))
 #define SN_ODD_LANES(a, b) (sn_wu) _mm512_unpackhi_epi64((__m512i)(a), (__m512i)(b))
+#define SN_XOR3(a, b, c) (sn_wu) _mm512_ternarylogic_epi64((__m512i)(a), (__m512i)(b), (__m512i)(c), 0x96)
+#define SN_JOIN32(low, high) (sn_wu) _mm512_mask_blend_epi32(0xaaaa, (__m512i)(low), (__m512i)(high))
 #define SN_SQRT64(a) (sn_wf) _mm512_sqrt_pd((__m512d)(a))
 #define SN_128(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
 #define SN_256(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))

@@ -22,6 +22,8 @@
 #define SN_HIGH32(a) ((a) >> 32)
 #define SN_EVEN_LANES(a, b) ((sn_wu){(a)[0], (b)[0]})
 #define SN_ODD_LANES(a, b) ((sn_wu){(a)[1], (b)[1]})
+#define SN_XOR3(a, b, c) ((a) ^ (b) ^ (c))
+#define SN_JOIN32(low, high) (((low) & 0xffffffffu) | (high))
 #define SN_SQRT64(a) ((sn_wf){__builtin_sqrt((a)[0]), __builtin_sqrt((a)[1])})
 #include "isa.h"
 

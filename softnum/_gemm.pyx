@@ -13,7 +13,7 @@ from softnum import _core
 cnp.import_array()
 
 cdef extern from "gemm.h" nogil:
-    enum: SN_PATH_MAGIC, SN_PATH_MIXED, SN_PATH_FIXED, SN_PATH_NATIVE
+    enum: SN_PATH_MAGIC, SN_PATH_MIXED, SN_PATH_FIXED, SN_PATH_NATIVE, SN_PATH_ODD, SN_PATH_STOCHASTIC
     enum: SN_PRODUCT_EXACT, SN_PRODUCT_NEAREST, SN_PRODUCT_STOCHASTIC, SN_PRODUCT_FUSED
     enum: SN_GEMM_LANES, SN_PANEL
 
@@ -77,7 +77,8 @@ cdef const sn_gemm_kernels *kernels():
 LANES = SN_GEMM_LANES
 MAX_LANES = SN_MAX_LANES
 REDUCTION = {"sequential": SN_REDUCTION_SEQUENTIAL, "tree": SN_REDUCTION_TREE, "pairwise": SN_REDUCTION_PAIRWISE}
-PATH = {"magic": SN_PATH_MAGIC, "mixed": SN_PATH_MIXED, "fixed": SN_PATH_FIXED, "native": SN_PATH_NATIVE, "wide": 0}
+PATH = {"magic": SN_PATH_MAGIC, "mixed": SN_PATH_MIXED, "fixed": SN_PATH_FIXED, "native": SN_PATH_NATIVE, "wide": 0,
+        "odd": SN_PATH_ODD, "stochastic": SN_PATH_STOCHASTIC}
 PRODUCT = {
     "exact": SN_PRODUCT_EXACT, "nearest": SN_PRODUCT_NEAREST, "stochastic": SN_PRODUCT_STOCHASTIC,
     "fused": SN_PRODUCT_FUSED,
@@ -96,13 +97,13 @@ cdef void fill_round32(sn_round32 *r, spec) except *:
     r.overflow[0], r.overflow[1] = spec.overflow
 
 
-cdef void prepare(sn_rounding *r, target) except *:
+cdef void prepare(sn_rounding *r, target, int bits) except *:
     cdef sn_format f
     cdef sn_env e
     fill_format(&f, target[0])
     fill_env(&e, target[1])
-    if not sn_rounding_prepare(&f, &e, 64, r):
-        raise ValueError(f"{target[0]} lies outside the domain of rounding in binary64")
+    if not sn_rounding_prepare(&f, &e, bits, r):
+        raise ValueError(f"{target[0]} lies outside the domain of rounding in binary{bits}")
 
 
 cdef class FastGemm:
@@ -118,14 +119,14 @@ cdef class FastGemm:
         self.u.exact_below = plan.exact_below
         self.u.chunk = plan.chunk
         self.u.two_roundings = plan.two_roundings
-        if plan.wide:
-            prepare(&self.u.product64, plan.product_rounding)
-            prepare(&self.u.sum64, plan.sum_rounding)
-            prepare(&self.u.outer64, plan.outer_rounding)
-        elif plan.path != "native":
-            fill_round32(&self.u.product32, plan.product_rounding)
-            fill_round32(&self.u.sum32, plan.sum_rounding)
-            fill_round32(&self.u.outer32, plan.outer_rounding)
+        if plan.targets is not None:
+            prepare(&self.u.product64, plan.targets[0], 64 if plan.wide else 32)
+            prepare(&self.u.sum64, plan.targets[1], 64 if plan.wide else 32)
+            prepare(&self.u.outer64, plan.targets[2], 64 if plan.wide else 32)
+        if plan.magic is not None:
+            fill_round32(&self.u.product32, plan.magic[0])
+            fill_round32(&self.u.sum32, plan.magic[1])
+            fill_round32(&self.u.outer32, plan.magic[2])
 
     def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0)):
         """Rows m0..m1 and columns n0..n1 of one product; b's rows are padded with zeros to a multiple of LANES.

@@ -78,9 +78,8 @@ class FastPlan:
     exact_below: bool
     chunk: int
     two_roundings: bool
-    product_rounding: object  # each a Round32, or, if wide, (format, environment)
-    sum_rounding: object
-    outer_rounding: object
+    magic: tuple | None  # a Round32 each for product, sum and outer sum
+    targets: tuple | None  # (format, environment) of each, where patterns are rounded by integer arithmetic
 
 
 def _overflow_values(fmt, env) -> tuple[float, float]:
@@ -177,7 +176,7 @@ def _narrow(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan |
     below = addend.last >= facts(acc).last >= facts(outer).last
     if unit.product is not None and path == "magic":
         below = below and product.precision + unit.product.mantissa_bits <= 22
-    return FastPlan(False, path, kind, path == "magic" and below, unit.chunk or 0, False, rp or rs, rs, ro)
+    return FastPlan(False, path, kind, path == "magic" and below, unit.chunk or 0, False, (rp or rs, rs, ro), None)
 
 
 def _native(unit, product: Facts, product_env, sum_env) -> FastPlan | None:
@@ -191,7 +190,78 @@ def _native(unit, product: Facts, product_env, sum_env) -> FastPlan | None:
         if unit.product != binary32 or product_env[:2] != (_NEAREST_EVEN, _INFINITY):
             return None
         kind = "nearest"  # the hardware's multiplication is the product's rounding
-    return FastPlan(False, "native", kind, False, unit.chunk or 0, False, None, None, None)
+    return FastPlan(False, "native", kind, False, unit.chunk or 0, False, None, None)
+
+
+def _bound32(fmt, places: int) -> Round32:
+    """The magic constant's numbers for sums that gemm_bounds.h keeps in range; C in steps of 2**-places of an ulp."""
+    m = fmt.mantissa_bits
+    bound = min(float(fmt.max), 2.0 ** (103 + m))  # C is finite up to there
+    return Round32(
+        (fmt.emin + 127) << 23, 0, 0x80000000 if fmt.negative_zero else 0, m, 1.5 * 2.0 ** (23 - m - places), bound,
+        (0.0, 0.0), (0.0, 0.0),
+    )  # fmt: skip
+
+
+_UNBOUNDED = Round32(0, 0, 0, 0, 0.0, 0.0, (0.0, 0.0), (0.0, 0.0))
+
+
+def _patterns32(fmt, env, specials: bool, extra: int) -> bool:
+    """Whether binary32 patterns that hold `extra` bits more than the format are rounded to it by round_lanes.h."""
+    if not _rounds_here(fmt, env, specials) or not fits(fmt, np.float32):
+        return False
+    if fmt.kind == "fixed":
+        return fmt.bits + 1 + extra <= 24 and fmt.fraction_bits <= 147 - extra and fmt.bits - fmt.fraction_bits <= 127
+    return fmt.precision + extra <= 24 and fmt.emin >= -126 and fmt.emin - fmt.mantissa_bits >= -149 + extra
+
+
+def _odd(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan | None:
+    acc, outer = unit.accumulator, unit.outer
+    if not all(fits(f, np.float32) for f in unit.operand):
+        return None
+    if any(env[0] >= _STOCHASTIC for env in (product_env, sum_env, outer_env)):
+        return None
+    addend = product if unit.product is None else facts(unit.product)
+    if unit.product is not None and not _patterns32(unit.product, product_env, product.specials, 2):
+        return None
+    if not _patterns32(acc, sum_env, addend.specials, 2) or not _patterns32(outer, outer_env, facts(acc).specials, 2):
+        return None
+    floats = acc.kind == outer.kind == "float"
+    bounded = floats and unit.product is None and sum_env[0] == _NEAREST_EVEN
+    sums = (_bound32(acc, 0), _bound32(outer, 0)) if bounded else (_UNBOUNDED, _UNBOUNDED)
+    first = (acc, sum_env) if unit.product is None else (unit.product, product_env)
+    return FastPlan(
+        False, "odd", "exact" if unit.product is None else "nearest", False, unit.chunk or 0, False,
+        (_UNBOUNDED, *sums), (first, (acc, sum_env), (outer, outer_env)),
+    )  # fmt: skip
+
+
+def _stochastic(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan | None:
+    acc, outer = unit.accumulator, unit.outer
+    if not all(fits(f, np.float32) for f in unit.operand):
+        return None
+    if product.precision > 24 or product.last < -149 or product.top > 126:
+        return None
+    addend, r, two = product, sum_env[3], unit.product is not None
+    if sum_env[0] != _STOCHASTIC or any(f.kind != "float" for f in (acc, outer, unit.product or acc)):
+        return None
+    if two:
+        addend = facts(unit.product)
+        if product_env[0] != _STOCHASTIC or r > 16 or unit.product.mantissa_bits + r > 20:
+            return None
+        if not _patterns32(unit.product, product_env, product.specials, r):
+            return None
+    if not _patterns32(acc, sum_env, addend.specials, r) or not _patterns32(outer, outer_env, facts(acc).specials, r):
+        return None
+    if _sum_top(facts(acc).top, facts(outer).top, addend.top) > 126:
+        return None
+    below = addend.last >= facts(acc).last >= facts(outer).last
+    magic = (_bound32(unit.product, r) if two else _UNBOUNDED, _bound32(acc, 0), _bound32(outer, 0))
+    first = (unit.product, product_env) if two else (acc, sum_env)
+    return FastPlan(
+        False, "stochastic", "stochastic" if two else "exact", below, unit.chunk or 0, two, magic,
+        (first, (acc, sum_env), (outer, outer_env)),
+    )  # fmt: skip
 
 
 def _wide(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan | None:
@@ -213,7 +283,7 @@ def _wide(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan | N
     if rs is None or ro is None:
         return None
     two = kind == "stochastic" and sum_env[0] == _STOCHASTIC
-    return FastPlan(True, "wide", kind, False, unit.chunk or 0, two, rp or rs, rs, ro)
+    return FastPlan(True, "wide", kind, False, unit.chunk or 0, two, None, (rp or rs, rs, ro))
 
 
 @lru_cache(maxsize=256)
@@ -226,5 +296,7 @@ def plan_of(unit) -> FastPlan | None:
     return (
         _native(unit, product, product_env, sum_env)
         or _narrow(unit, product, product_env, sum_env, outer_env)
+        or _odd(unit, product, product_env, sum_env, outer_env)
+        or _stochastic(unit, product, product_env, sum_env, outer_env)
         or _wide(unit, product, product_env, sum_env, outer_env)
     )

@@ -116,6 +116,8 @@ STOCHASTIC = [
     sr("q16.30", "q8.8", 5),
     sr("binary32", "bfloat16", 24),
     sr("e4m3", "e2m1fn", 3, overflow="saturate"),
+    sr("e5m2", "e5m2", 7, product="e4m3"),
+    sr("e4m3fn", "e4m3fn", 6, product="e5m2"),
 ]
 CHUNKED = [
     unit("e6m9", "e5m2", chunk=4),

@@ -38,6 +38,8 @@ def test_every_kind_of_fast_path_is_here():
         ("magic", "exact", True), ("magic", "exact", False), ("magic", "nearest", True), ("magic", "nearest", False),
         ("mixed", "nearest", False), ("fixed", "exact", False),
         ("native", "exact", False), ("native", "nearest", False), ("native", "fused", False),
+        ("odd", "exact", False), ("odd", "nearest", False), ("stochastic", "exact", True),
+        ("stochastic", "exact", False), ("stochastic", "stochastic", True), ("stochastic", "stochastic", False),
         ("wide", "exact", False), ("wide", "nearest", False), ("wide", "stochastic", False),
     }, kinds  # fmt: skip
     for path in {k[0] for k in kinds} - {"mixed"}:

@@ -1,0 +1,134 @@
+/* GEMM in binary32, sums rounded stochastically: included by gemm_body.h, once per instruction set. The CPU rounds
+ * toward zero meanwhile (sn_fp_round).
+ *
+ * Domain: products exact in binary32, or rounded stochastically too; m + 1 + r <= 24 for the sums, m + r <= 20 for
+ * products; with two roundings r <= 16, so that one word serves both; no sum reaches 2^128; 2^(emin - m - r) >= 2^-149.
+ * The decision is floor(t * 2^r) + R >= 2^r, t the fraction beyond m bits: it needs the exact sum's first m + 1 + r
+ * bits, and truncated to 24 bits a sum has them.
+ *
+ * Anywhere: round_to_value32 (round_lanes.h), about 20 instructions. Where nothing overflows (gemm_bounds.h, rounding
+ * away from zero) and addends are multiples of the sum's last place, no start being -0 (SN_BARE in gemm_micro.h: sums
+ * below 2^emin are then values of the format, with no fraction at all, and no zero is -0):
+ *   - sums: the pattern, R added at the first r of the 23 - m places to be cut, cut. A carry is the next binade. 6
+ *     instructions (fma or add, 3 for R, add, and).
+ *   - products: with E at least emin, |p| + C for C = 1.5 * 2^(E + 23 - m - r) has |p| in units of 2^(E - m - r) in its
+ *     low bits, truncated; there R is added and r bits are cut; subtracting C is exact. 10 instructions (mul, and, and,
+ *     max, fma, and, add, and, fma, and the sign). It stays in C's binade for m + r <= 20.
+ * With the words (gemm_random.h, 27) that makes 43 instructions for a vector of 16 products, AVX-512, two of which
+ * begin per cycle; sgemm needs 1. */
+
+typedef struct {
+    sn_u32 take, low_bits; /* how far R's place in the word is shifted left, then right; r bits */
+    sn_u32 right;
+    sn_u32 cut; /* mask of the places that go */
+} SN_(random_places);
+
+/* Where R goes in a pattern cut to m bits. */
+SN_INLINE SN_(random_places) SN_(places)(const sn_rounding *r, int from) {
+    const sn_u32 bits = (sn_u32)r->stochastic_bits, drop = 23 - (sn_u32)r->mantissa_bits;
+    const SN_(random_places) p = {drop - bits, (1u << bits) - 1, (sn_u32)from, (1u << drop) - 1};
+    return p;
+}
+
+SN_INLINE sn_vf SN_(stochastic_sum)(const SN_(random_places) * p, sn_vf v, sn_vu word) {
+    const sn_vu zero = {0};
+    const sn_vu random = SN_LEFT32(SN_RIGHT32(word, zero + p->right) & p->low_bits, zero + p->take);
+    return (sn_vf)(((sn_vu)v + random) & ~(zero + p->cut));
+}
+
+SN_INLINE sn_vf SN_(stochastic_product)(const sn_round32 *r, sn_u32 low_bits, sn_vf v, sn_vu word) {
+    const sn_vu zero = {0}, magnitude = (sn_vu)v & 0x7fffffff;
+    const sn_vf scale = (sn_vf)zero + r->scale;
+    const sn_vf e = (sn_vf)SN_MAX((sn_vi)(magnitude & 0x7f800000), (sn_vi)zero + (sn_i32)r->emin);
+    const sn_vu whole = (sn_vu)SN_MULTIPLY_ADD(e, scale, (sn_vf)magnitude) + (word & low_bits);
+    const sn_vf rounded = SN_SUBTRACT_PRODUCT(e, scale, (sn_vf)(whole & ~(zero + low_bits)));
+    return SN_OR_MASKED(rounded, v, zero + 0x80000000u);
+}
+
+SN_INLINE sn_vf SN_(stochastic_anywhere)(const sn_rounding *r, sn_vf v, sn_vu word) {
+    return (sn_vf)SN_(round_to_value32)(r, SN_FAMILY_STOCHASTIC, 0, (sn_vu)v, word);
+}
+
+/* One row of a panel; bare and product are known to the compiler. */
+SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g, int vectors, int bare, int product,
+                                   const SN_(keys) * keys, ptrdiff_t row, ptrdiff_t column) {
+    const float *a = (const float *)g->a + row * g->lda, *panel = g->panel;
+    const ptrdiff_t left = g->n - column, valid = left < SN_PANEL ? left : SN_PANEL;
+    const int from = u->two_roundings ? 16 : 0;
+    const SN_(random_places) places = SN_(places)(&u->sum64, from);
+    const sn_u32 low_bits = (1u << u->sum64.stochastic_bits) - 1;
+    float edge[SN_PANEL] = {0};
+    sn_u32 words[4][SN_PANEL], reductions[4][SN_PANEL];
+    sn_vf acc[SN_PANEL / SN_V];
+    if (g->c) memcpy(edge, (const float *)g->c + row * g->ldc + column, (size_t)valid * sizeof(float));
+    for (int v = 0; v < vectors; v++)
+        acc[v] = u->chunk ? (sn_vf){0} : sn_load_vf(edge + v * SN_V);
+    ptrdiff_t rest = (ptrdiff_t)u->chunk;
+    sn_u64 reduction = (sn_u64)g->k;
+    for (ptrdiff_t k = 0; k < g->k; k++) {
+        if (k % 4 == 0) SN_(gemm_words)(u, g, vectors * SN_V, row, column, (sn_u64)k, keys, words);
+        const sn_vf x = SN_(broadcast)(a[k]);
+        SN_UNROLL
+        for (int v = 0; v < vectors; v++) {
+            const sn_vf y = sn_load_vf(panel + k * SN_PANEL + v * SN_V);
+            const sn_vu word = sn_load_words32(words[k % 4] + v * SN_V);
+            sn_vf sum;
+            if (!product)
+                sum = SN_MULTIPLY_ADD(x, y, acc[v]);
+            else if (bare)
+                sum = acc[v] + SN_(stochastic_product)(&u->product32, low_bits, x * y, word);
+            else
+                sum = acc[v] + SN_(stochastic_anywhere)(&u->product64, x * y, word);
+            acc[v] = bare ? SN_(stochastic_sum)(&places, sum, word)
+                          : SN_(stochastic_anywhere)(&u->sum64, sum, word >> (sn_u32)from);
+        }
+        if (u->chunk && (--rest == 0 || k == g->k - 1)) {
+            SN_(gemm_words)(u, g, vectors * SN_V, row, column, reduction, keys, reductions);
+            for (int v = 0; v < vectors; v++) {
+                const sn_vu word = sn_load_words32(reductions[reduction % 4] + v * SN_V) >> (sn_u32)from;
+                const sn_vf outer = SN_(stochastic_anywhere)(&u->outer64, sn_load_vf(edge + v * SN_V) + acc[v], word);
+                memcpy(edge + v * SN_V, &outer, sizeof outer);
+                acc[v] = (sn_vf){0};
+            }
+            reduction++;
+            rest = (ptrdiff_t)u->chunk;
+        }
+    }
+    for (int v = 0; v < vectors && !u->chunk; v++)
+        memcpy(edge + v * SN_V, &acc[v], sizeof acc[v]);
+    for (int v = 0; v < vectors; v++) {
+        const sn_vf result = sn_load_vf(edge + v * SN_V);
+        const sn_vu canonical = SN_SELECT32(result != result, (sn_vu){0} + 0x7fc00000u, result);
+        memcpy(edge + v * SN_V, &canonical, sizeof canonical);
+    }
+    memcpy((float *)g->out + row * g->ldo + column, edge, (size_t)valid * sizeof(float));
+}
+
+SN_INLINE void SN_(stochastic_rows)(const sn_gemm_unit *u, const sn_gemm_args *g, int rows, int bare, int product,
+                                    ptrdiff_t row, ptrdiff_t column) {
+    const int wide = g->n - column > SN_GEMM_LANES;
+    SN_(keys) keys;
+    SN_(widen_key)(u->key, &keys);
+    sn_fp_round(SN_FP_ZERO);
+    for (ptrdiff_t i = row; i < row + rows; i++) {
+        if (wide)
+            SN_(stochastic_row)(u, g, SN_PANEL / SN_V, bare, product, &keys, i, column);
+        else
+            SN_(stochastic_row)(u, g, SN_GEMM_LANES / SN_V, bare, product, &keys, i, column);
+    }
+    sn_fp_round(SN_FP_NEAREST);
+}
+
+#define SN_STOCHASTIC32(name, bare, product)                                                                           \
+    static void SN_(name##_block)(const sn_gemm_unit *u, const sn_gemm_args *g, ptrdiff_t row, ptrdiff_t column) {     \
+        SN_(stochastic_rows)(u, g, SN_BLOCK_ROWS, bare, product, row, column);                                         \
+    }                                                                                                                  \
+    static void SN_(name##_single)(const sn_gemm_unit *u, const sn_gemm_args *g, ptrdiff_t row, ptrdiff_t column) {    \
+        SN_(stochastic_rows)(u, g, 1, bare, product, row, column);                                                     \
+    }                                                                                                                  \
+    static const SN_(rows32) SN_(name) = {SN_(name##_block), SN_(name##_single)};
+
+SN_STOCHASTIC32(stochastic_bare, 1, 0)
+SN_STOCHASTIC32(stochastic_any, 0, 0)
+SN_STOCHASTIC32(stochastic_product_bare, 1, 1)
+SN_STOCHASTIC32(stochastic_product_any, 0, 1)
