@@ -36,6 +36,7 @@ from typing import Any
 import softnum as sn
 from softnum.modes import overflow_name, rounding_name
 from softnum.train.objects import describe_format, load_object
+from softnum.train.unit_specs import KINDS, PRESET_KEYS, build_unit, describe_unit
 
 __all__ = ["PASSES", "ROLES", "Design", "LayerDesign", "RoleRounding", "design_names", "load_design"]
 
@@ -50,11 +51,6 @@ OPERAND_ROLES = {
     "backward_weight": ("activations", "errors"),
 }
 _ROLE_KEYS = ("format", "rounding", "overflow", "stochastic_bits")
-_UNIT_FORMATS = ("accumulator", "product", "outer_accumulator")
-_UNIT_OPTIONS = (
-    "rounding", "product_rounding", "overflow", "stochastic_bits", "lanes", "chunk", "reduction", "compensated",
-)  # fmt: skip
-_UNIT_KINDS = {"mad": ("kind", "operand", *_UNIT_FORMATS, *_UNIT_OPTIONS)}
 _TOP_KEYS = ("name", "description", "roles", "units", "layers", "loss", "hardware")
 _SRAM_KEYS = ("ifmap", "filter", "ofmap")
 _HARDWARE_KEYS = ("array", "sram_bytes", "bandwidth", "clock")
@@ -220,19 +216,6 @@ class Design:
         }
 
 
-def describe_unit(unit) -> dict:
-    """A MadUnit as plain data: every field, formats by name."""
-    facts: dict[str, Any] = {"kind": "mad"}
-    for item in dataclasses.fields(unit):
-        value = getattr(unit, item.name)
-        if hasattr(value, "storage_dtype"):
-            value = describe_format(value, "")["format"]
-        elif isinstance(value, tuple):
-            value = [describe_format(part, "")["format"] for part in value]
-        facts[item.name] = value
-    return facts
-
-
 _WIDEST = "the limit is 53 significant bits, exponents -1074 to 1023 (q32.32 takes 63; q27.27, 53)"
 
 
@@ -283,7 +266,7 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
         spec = dict(units.get(key, {"accumulator": sn.format("binary32")}))
         feeding = [first_role if role == "activations" else role for role in OPERAND_ROLES[key]]
         formats = tuple(roles[role].format for role in feeding)
-        operand = spec.pop("operand", formats)
+        operand = spec.get("operand", formats)
         for role, have, need in zip(feeding, formats, operand, strict=True):
             if contains(need, have) is False:
                 raise ValueError(
@@ -291,7 +274,7 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
                     f"({have}); leave the unit's operand out to take it from the roles"
                 )
         try:
-            built[key] = sn.MadUnit(spec.pop("accumulator"), operand=operand, **spec)
+            built[key] = build_unit(spec, operand)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: units.{key}: {error}") from error
     return LayerDesign(roles, built)
@@ -470,22 +453,36 @@ class _Reader:
         }  # fmt: skip
 
     def unit(self, where: str, entry) -> dict:
+        entry = {"kind": "preset", "name": entry} if isinstance(entry, str) else entry
         if not isinstance(entry, dict):
-            self.fail(where, f"must be a table, got {entry!r}")
-        kind = entry.get("kind", "mad")
-        if str(kind) not in _UNIT_KINDS:
-            self.fail(where, f"unknown kind {kind!r}{_near(str(kind), _UNIT_KINDS)} (known: {', '.join(_UNIT_KINDS)})")
-        self.table(where, entry, _UNIT_KINDS[kind])
+            self.fail(where, f"must be a table or a preset's name, got {entry!r}")
+        kind, kinds = entry.get("kind", "mad"), (*KINDS, "preset")
+        if str(kind) not in kinds:
+            self.fail(where, f"unknown kind {kind!r}{_near(str(kind), kinds)} (known: {', '.join(kinds)})")
+        if kind == "preset":
+            return self.preset(where, self.table(where, entry, PRESET_KEYS))
+        _, formats, options = KINDS[kind]
+        self.table(where, entry, ("kind", "operand", *formats, *options))
         if "accumulator" not in entry:
             self.fail(where, "has no accumulator")
-        spec = {key: self.format(f"{where}.{key}", entry[key]) for key in _UNIT_FORMATS if key in entry}
-        spec.update({key: entry[key] for key in _UNIT_OPTIONS if key in entry})
+        spec = {key: self.format(f"{where}.{key}", entry[key]) for key in formats if key in entry}
+        spec.update({key: entry[key] for key in options if key in entry}, kind=kind)
         if "operand" in entry:
             pair = entry["operand"] if isinstance(entry["operand"], list) else [entry["operand"]] * 2
             if len(pair) != 2:
                 self.fail(f"{where}.operand", f"must be one format or a pair, got {entry['operand']!r}")
             spec["operand"] = tuple(self.format(f"{where}.operand", text) for text in pair)
         return spec
+
+    def preset(self, where: str, entry: dict) -> dict:
+        name, output = entry.get("name"), entry.get("output")
+        if not isinstance(name, str) or not (output is None or isinstance(output, str)):
+            self.fail(where, f"name, and output if there is one, must be texts, got {entry!r}")
+        try:
+            unit = sn.unit(name, output)
+        except ValueError as error:
+            self.fail(where, str(error))
+        return {"preset": unit, "operand": unit.operand}
 
     def hardware(self, value) -> dict:
         table = self.table("hardware", value, _HARDWARE_KEYS)

@@ -9,6 +9,7 @@ import softnum as sn
 from softnum.train import DEFAULT_STUDY, design_gemms, design_names, load_design, make_network
 from softnum.train.designs import PASSES, ROLES, contains
 from softnum.train.objects import load_object
+from softnum.train.unit_specs import describe_unit
 
 LAYERS = ["fc1", "fc2"]
 
@@ -155,7 +156,7 @@ def test_a_unit_may_take_wider_operands_than_its_roles(tmp_path):
         ('[roles]\nweights = "softnum:Flags"', "is not a format but EnumType|is not a format but EnumMeta"),
         ('[roles]\nweights = "fp.c:new_fp"', "formats written in C are not read yet"),
         ('[units]\nforwards = {}', r"units: unknown key 'forwards'; did you mean 'forward'\?"),
-        ("[units]\nforward = 3", "units.forward: must be a table, got 3"),
+        ("[units]\nforward = 3", "units.forward: must be a table or a preset's name, got 3"),
         ('[units]\nforward = { kind = "made" }', r"units.forward: unknown kind 'made'; did you mean 'mad'\?"),
         ('[units]\nforward = { kind = "mad" }', "units.forward: has no accumulator"),
         ('[units]\nforward = { accumulater = "e6m9" }', r"unknown key 'accumulater'; did you mean 'accumulator'\?"),
@@ -264,3 +265,51 @@ def test_gemms_carry_the_operands_words():
         ("fc1", "backward_weight", 64, 128, 32, 16),
     ]
     assert {r["formats"][0] for r in design_gemms(load_design("h-posit8"), make_network("mlp"), 32)} == {"posit8"}
+
+
+HARDWARE = """
+[units]
+forward = "nvidia_h100_fp16"
+backward_data = { kind = "preset", name = "nvidia_h100_fp16" }
+backward_weight = { kind = "exact", accumulator = "binary32" }
+"""
+
+
+def test_units_of_hardware_and_of_other_kinds(tmp_path):
+    layer = load_design(write(tmp_path, HARDWARE)).layer("fc1")
+    assert layer.units["forward"] == sn.unit("nvidia_h100_fp16") == layer.units["backward_data"]
+    # what a preset takes, the roles that feed it hold
+    half = sn.format("binary16")
+    assert [layer.roles[role].format for role in ("weights", "activations", "errors")] == [half] * 3
+    assert layer.units["backward_weight"] == sn.ExactDotUnit("binary32", operand="binary16")
+    text = '[units]\nforward = {kind="fused", accumulator="binary32", operand="bfloat16", terms=8, fraction_bits=24}'
+    unit = load_design(write(tmp_path, text)).layer("fc1").units["forward"]
+    assert unit == sn.FusedDotUnit(8, 24, "binary32", operand="bfloat16")
+    facts = describe_unit(unit)
+    assert (facts["kind"], facts["terms"], facts["operand"]) == ("fused", 8, ["bfloat16", "bfloat16"])
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ('"nvidia_h100_fp61"', r"units.forward: .*nvidia_h100_fp16"),
+        ('{kind="preset"}', "units.forward: name, and output if there is one, must be texts"),
+        ('{kind="preset", name="nvidia_v100_fp16", output="e5m2"}', "units.forward: .*output"),
+        ('{kind="exact"}', "units.forward: has no accumulator"),
+        ('{kind="exact", accumulator="binary32", chunk=4}', "chunk"),
+        ('{kind="fused", accumulator="binary32"}', "units.forward: .*terms"),
+    ],
+)
+def test_a_wrong_unit_is_named(tmp_path, entry, message):
+    with pytest.raises(ValueError, match=message):
+        load_design(write(tmp_path, f"[units]\nforward = {entry}")).layer("fc1")
+
+
+def test_a_network_trains_on_a_tensor_core(tmp_path):
+    from softnum.train import Settings, run
+    from softnum.train.loop import read_rows
+
+    settings = Settings(network_options={"sizes": (64, 16, 10)}, epochs=3, batch=128)
+    rows = read_rows(run(load_design(write(tmp_path, HARDWARE)), settings, seed=1, out=tmp_path))
+    assert rows[-1]["accuracy"] > 0.7
+    assert rows[0]["config"]["design"]["layers"]["fc1"]["units"]["forward"]["terms"] == 16

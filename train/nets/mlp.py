@@ -101,4 +101,4 @@ class MLP:
             if index:
                 x = relu(x)
             x = linear(x, weight, bias, weight.layer)
-        return cast(x, "output", weight.layer, of=weight.layer.design.units["forward"].outer)
+        return cast(x, "output", weight.layer, of=weight.layer.design.units["forward"].result)
