@@ -38,10 +38,11 @@ SN_ALWAYS sn_i32 sn_short_round(const sn_exact *p, const sn_format *f, const sn_
 
 /* The term (exact, not zero) + the number of a code, both of f's kind of sum; *code becomes the rounded sum. */
 SN_ALWAYS sn_i32 sn_short_add(const sn_exact *p, const sn_format *f, const sn_env *env, sn_u32 random, sn_u64 *code) {
+    if (f->kind != SN_FLOAT) return 0;
     const sn_i32 m = f->mantissa_bits;
     const sn_u64 hidden = (sn_u64)1 << m, magnitude = *code & f->magnitude_mask;
     const sn_i32 length = sn_u128_bit_length(p->sig);
-    if (f->kind != SN_FLOAT || length == 0 || length > 124 || magnitude - hidden > f->max_code - hidden) return 0;
+    if (length == 0 || length > 124 || magnitude - hidden > f->max_code - hidden) return 0;
 
     /* both with their top bits at bit 125; top: the exponent of the top bit + 1 */
     sn_u128 x = sn_u128_make(((magnitude & (hidden - 1)) | hidden) << (61 - m), 0);

@@ -6,6 +6,7 @@
 
 #include "elementwise.h"
 #include "kernels.h"
+#include "short_sum.h"
 
 static int failures, checks;
 
@@ -405,6 +406,63 @@ static void test_short_way(void) {
           taken[SN_NORMALS], taken[SN_FIXED_POINT]);
 }
 
+/* A term of up to 124 bits for a sum with x: far from it, near it, or next to what cancels it. */
+static sn_exact edge_term(const sn_number *x) {
+    const sn_u64 r = next();
+    const sn_i32 length = 1 + (sn_i32)((r >> 8) % 124), high = length > 64 ? length - 64 : 0;
+    sn_u128 sig = sn_u128_make(high ? next() >> (64 - high) : 0, next() >> (length < 64 ? 64 - length : 0));
+    if (r & 1) sig.lo &= ~(sn_u64)0 << (r >> 16 & 63);                                                   /* few bits */
+    if (r & 2) sig = sn_u128_sub(sn_u128_shl(sn_u128_make(0, 1), length), sn_u128_make(0, r >> 24 & 1)); /* 2^n (- 1) */
+    const sn_i32 range = r & 4 ? 3 : r & 8 ? 70 : 300;
+    sn_i32 exp =
+        x->exp + sn_bit_length(x->sig) - sn_u128_bit_length(sig) + (sn_i32)((r >> 32) % (sn_u64)range) - range / 2;
+    if ((r >> 60) == 0) { /* -x, or nearly */
+        sig = sn_u128_shl(sn_u128_make(0, x->sig), 60);
+        if (r & 16) sig = sn_u128_sub(sig, sn_u128_make(0, (r >> 24 & 3) - 1));
+        exp = x->exp - 60;
+    }
+    return sn_exact_make((sn_i32)(r >> 5 & 1), sig, exp);
+}
+
+/* short_sum.h against the core, in all modes. */
+static void test_short_sum(void) {
+    const sn_format formats[] = {ieee(8, 23), ieee(11, 52), ieee(5, 10), ieee(8, 7),  ieee(4, 3), ieee(15, 48),
+                                 ieee(8, 30), ieee(5, 58),  ieee(3, 60), ieee(2, 61), ieee(5, 1), ieee(6, 9)};
+    enum { COUNT = sizeof formats / sizeof *formats };
+    int sums = 0, products = 0;
+    for (int i = 0; i < 600000; i++) {
+        const sn_u64 r = next();
+        sn_format f = formats[r % COUNT];
+        if ((r >> 8 & 15) == 0) f.lowest = SN_LOWEST_NORMAL;
+        if ((r >> 12 & 15) == 0) f.is_signed = f.negative_zero = 0, f.sign_mask = 0;
+        sn_env env = mode((int)(r >> 16 & 0xff) % SN_ROUNDING_MODES);
+        env.stochastic_bits = 1 + (sn_i32)(r >> 24 & 31);
+        const sn_u64 code = edge_code(&f);
+        const sn_number x = sn_unpack(&f, code);
+        if (x.kind >= SN_QUIET_NAN || x.kind == SN_ZERO || x.kind == SN_INF) continue;
+        const sn_exact p = edge_term(&x);
+        const sn_u32 word = (sn_u32)next();
+        sn_u32 flags = 0;
+        sn_u64 got = code;
+        if (sn_short_add(&p, &f, &env, word, &got)) {
+            const sn_u64 want = sn_add_numbers(p, 0, &x, &f, &env, word, &flags);
+            sums++;
+            CHECK(got == want, "mode %d, r = %d, %d bits of fraction: %llx + %s%llx%016llx * 2^%d gives %llx, not %llx",
+                  env.rounding, env.stochastic_bits, f.mantissa_bits, (unsigned long long)code, p.sign ? "-" : "",
+                  (unsigned long long)p.sig.hi, (unsigned long long)p.sig.lo, p.exp, (unsigned long long)got,
+                  (unsigned long long)want);
+        }
+        if (sn_short_round(&p, &f, &env, word, &got)) {
+            const sn_u64 want = sn_round_pack(&f, &env, &p, word, &flags);
+            products++;
+            CHECK(got == want, "mode %d, r = %d, %d bits of fraction: %s%llx%016llx * 2^%d becomes %llx, not %llx",
+                  env.rounding, env.stochastic_bits, f.mantissa_bits, p.sign ? "-" : "", (unsigned long long)p.sig.hi,
+                  (unsigned long long)p.sig.lo, p.exp, (unsigned long long)got, (unsigned long long)want);
+        }
+    }
+    CHECK(sums > 300000 && products > 100000, "the short way was taken for %d sums and %d products", sums, products);
+}
+
 int main(void) {
     test_philox();
     test_binary32_against_cpu();
@@ -416,6 +474,7 @@ int main(void) {
     test_quantize_kernels();
     test_loops();
     test_short_way();
+    test_short_sum();
     printf("%d passed, %d failed\n", checks - failures, failures);
     return failures != 0;
 }
