@@ -111,6 +111,22 @@ def test_an_operand_role_follows_the_unit_that_states_it(tmp_path):
     assert layer.units["backward_weight"].accumulator == sn.format("binary32")
 
 
+def test_every_field_of_a_mad_unit_reaches_it_and_the_record(tmp_path):
+    file = write(
+        tmp_path,
+        '[units]\nforward = { operand = "e5m2", accumulator = "e6m9", product = "e4m3", rounding = "toward_zero", '
+        'product_rounding = "stochastic", stochastic_bits = 9, overflow = "saturate", lanes = 4, chunk = 16, '
+        'reduction = "pairwise", outer_accumulator = "binary16", compensated = "kahan" }\n',
+    )
+    unit = load_design(file).layer("fc1").units["forward"]
+    assert unit == sn.MadUnit(
+        "e6m9", operand="e5m2", product="e4m3", rounding="toward_zero", product_rounding="stochastic", stochastic_bits=9,
+        overflow="saturate", lanes=4, chunk=16, reduction="pairwise", outer_accumulator="binary16", compensated="kahan",
+    )  # fmt: skip
+    facts = describe_unit(unit)
+    assert (facts["lanes"], facts["reduction"], facts["compensated"]) == (4, "pairwise", "kahan")
+
+
 def test_layers_override_entry_by_entry_and_later_patterns_win(tmp_path):
     file = write(
         tmp_path,
