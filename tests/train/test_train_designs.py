@@ -120,8 +120,9 @@ def test_every_field_of_a_mad_unit_reaches_it_and_the_record(tmp_path):
     )
     unit = load_design(file).layer("fc1").units["forward"]
     assert unit == sn.MadUnit(
-        "e6m9", operand="e5m2", product="e4m3", rounding="toward_zero", product_rounding="stochastic", stochastic_bits=9,
-        overflow="saturate", lanes=4, chunk=16, reduction="pairwise", outer_accumulator="binary16", compensated="kahan",
+        "e6m9", operand="e5m2", product="e4m3", rounding="toward_zero", product_rounding="stochastic",
+        stochastic_bits=9, overflow="saturate", lanes=4, chunk=16, reduction="pairwise", outer_accumulator="binary16",
+        compensated="kahan",
     )  # fmt: skip
     facts = describe_unit(unit)
     assert (facts["lanes"], facts["reduction"], facts["compensated"]) == (4, "pairwise", "kahan")
