@@ -58,9 +58,26 @@ typedef struct {
     ptrdiff_t m0, m1, n, k, n0;
 } sn_gemm_args;
 
+typedef short sn_i16;
+
+/* Fixed point without rounding: gemm_integer.h. a, b: integers of the operands' last places; k is even, the last row of
+ * b 0 where K is odd; panel: k / 2 rows of SN_PANEL integers. c and out: values. */
+typedef struct {
+    const sn_i16 *a, *b;
+    const double *c;
+    double *out;
+    sn_i32 *panel;
+    ptrdiff_t lda, ldb, ldc, ldo, m, n, k;
+    sn_i32 shift, bits, is_signed; /* from products to the accumulator; of the accumulator */
+    sn_i32 careful;                /* saturate after each step */
+    sn_i64 least, most;
+    double scale; /* the accumulator's last place */
+} sn_gemm_integers;
+
 typedef struct {
     void (*gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g);
     void (*gemm64)(const sn_gemm_unit *u, const sn_gemm_args *g);
+    void (*integers)(const sn_gemm_integers *g);
 } sn_gemm_kernels;
 
 /* Those of an instruction set (SN_ISA_*); null if this build has none for it. */

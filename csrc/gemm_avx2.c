@@ -5,7 +5,7 @@
 #include "gemm_body.h"
 
 extern const sn_gemm_kernels sn_gemm_kernels_avx2;
-const sn_gemm_kernels sn_gemm_kernels_avx2 = {SN_(gemm32), SN_(gemm64)};
+const sn_gemm_kernels sn_gemm_kernels_avx2 = {SN_(gemm32), SN_(gemm64), SN_(integers)};
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

@@ -145,6 +145,7 @@ static void SN_(gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) {
     }
 }
 
+#include "gemm_integer.h"
 #include "gemm_wide.h"
 
 #endif

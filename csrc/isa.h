@@ -3,20 +3,26 @@
  * vector, and the few operations that vector types lack or compile badly:
  *   SN_FMA(x, y, z)                  x * y + z in binary32, rounded once
  *   SN_MULTIPLY_ADD(x, y, z), SN_SUBTRACT_PRODUCT(x, y, z)
- *                                    z + x * y, z - x * y in binary32, where x * y is exact or z + x * y not rounded
- *   SN_OR_MASKED(a, b, mask)         a | (b & mask)
- *   SN_LARGER_MAGNITUDE(a, b)        the larger magnitude, with the sign of a; only where the CPU has it
+ *                                    z + x * y, z - x * y in binary32, where x * y is exact
  *   SN_FMA_BOTH(x, y, z, lower, upper), SN_ODD_ENTER(), SN_ODD_LEAVE()
- *                                    x * y + z rounded down and up, between the two others; only where the CPU has an
- * fma SN_WHERE_ODD(v, yes, no)         yes where the last bit of v is set; there too SN_CLAMP(v, least, most) v, a
- * number, within these limits SN_MAX(a, b), SN_MIN(a, b)       of signed 32-bit integers SN_WHERE_GREATER(a, b, yes,
- * no)  yes where a > b (false for NaN), else no, in binary32 SN_LEFT32(a, n), SN_RIGHT32, SN_LEFT64, SN_RIGHT64 a
- * shifted by n, lane by lane; 0 where n, as an unsigned number, is too large SN_ANY_GREATER32(a, b),
- * SN_ANY_GREATER64(a, b) whether a > b in a lane, as signed integers SN_MULTIPLY32(a, b)              the product of
- * the low halves of 64-bit lanes SN_HIGH32(a)                     the high halves of 64-bit lanes in the low ones'
- * place, anything above SN_EVEN_LANES(a, b), SN_ODD_LANES(a, b) a0 b0 a2 b2 ..., a1 b1 a3 b3 ... of 64-bit lanes
- *   SN_XOR3(a, b, c), SN_JOIN32(low, high)
- *                                    a ^ b ^ c; the low halves of one, the high ones of the other
+ *                                    x * y + z rounded down and up, between the other two; where there is an fma
+ *   SN_WHERE_ODD(v, yes, no)         yes where the last bit of v is set; there too
+ *   SN_LARGER_MAGNITUDE(a, b)        the larger magnitude, with the sign of a; only where the CPU has it
+ *   SN_OR_MASKED(a, b, mask)         a | (b & mask)
+ *   SN_CLAMP(v, least, most)         v, a number, within these limits
+ *   SN_MULTIPLY_PAIRS(a, b)          in 32-bit lanes, the sum of the products of their signed 16-bit halves
+ *   SN_XOR3(a, b, c)                 a ^ b ^ c
+ *   SN_JOIN32(low, high)             the low halves of one, the high halves of the other
+ *   SN_MAX(a, b), SN_MIN(a, b)       of signed 32-bit integers
+ *   SN_WHERE_GREATER(a, b, yes, no)  yes where a > b (false for NaN), else no, in binary32
+ *   SN_LEFT32(a, n), SN_RIGHT32, SN_LEFT64, SN_RIGHT64
+ *                                    a shifted by n, lane by lane; 0 where n, as an unsigned number, is too large
+ *   SN_ANY_GREATER32(a, b), SN_ANY_GREATER64(a, b)
+ *                                    whether a > b in a lane, as signed integers
+ *   SN_MULTIPLY32(a, b)              the product of the low halves of 64-bit lanes
+ *   SN_HIGH32(a)                     the high halves of 64-bit lanes in the low ones' place, anything above
+ *   SN_EVEN_LANES(a, b), SN_ODD_LANES(a, b)
+ *                                    a0 b0 a2 b2 ..., a1 b1 a3 b3 ... of 64-bit lanes
  *   SN_SQRT64(a)                     the root in binary64
  *   SN_LOAD8_32(p) ..., SN_STORE8_32(p, v) ...
  *                                    codes of 8, 16, 32 or 64 bits in lanes of 32 or 64

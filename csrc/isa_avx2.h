@@ -22,6 +22,7 @@
         *(upper) = (sn_vf)((sn_vu)_mm256_fnmsub_ps((__m256)(x), (__m256)(y), (__m256)(z)) ^ 0x80000000u);              \
     } while (0)
 #define SN_WHERE_ODD(v, yes, no) (sn_vf) _mm256_blendv_ps((__m256)(no), (__m256)(yes), (__m256)((sn_vu)(v) << 31))
+#define SN_MULTIPLY_PAIRS(a, b) (sn_vi) _mm256_madd_epi16((__m256i)(a), (__m256i)(b))
 #define SN_CLAMP(v, least, most) (sn_vf) _mm256_max_ps(_mm256_min_ps((__m256)(v), (__m256)(most)), (__m256)(least))
 #define SN_MAX(a, b) (sn_vi) _mm256_max_epi32((__m256i)(a), (__m256i)(b))
 #define SN_MIN(a, b) (sn_vi) _mm256_min_epi32((__m256i)(a), (__m256i)(b))

@@ -27,6 +27,7 @@
 #define SN_WHERE_ODD(v, yes, no)                                                                                       \
     (sn_vf)                                                                                                            \
         _mm512_mask_blend_ps(_mm512_test_epi32_mask((__m512i)(v), _mm512_set1_epi32(1)), (__m512)(no), (__m512)(yes))
+#define SN_MULTIPLY_PAIRS(a, b) (sn_vi) _mm512_madd_epi16((__m512i)(a), (__m512i)(b))
 #define SN_CLAMP(v, least, most) (sn_vf) _mm512_max_ps(_mm512_min_ps((__m512)(v), (__m512)(most)), (__m512)(least))
 #define SN_MAX(a, b) (sn_vi) _mm512_max_epi32((__m512i)(a), (__m512i)(b))
 #define SN_MIN(a, b) (sn_vi) _mm512_min_epi32((__m512i)(a), (__m512i)(b))

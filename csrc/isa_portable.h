@@ -8,6 +8,9 @@
 #define SN_MULTIPLY_ADD(x, y, z) ((z) + (x) * (y))
 #define SN_SUBTRACT_PRODUCT(x, y, z) ((z) - (x) * (y))
 #define SN_OR_MASKED(a, b, mask) (sn_vf)((sn_vu)(a) | ((sn_vu)(b) & (sn_vu)(mask)))
+#define SN_LOW16(a) ((sn_vi)((sn_vu)(a) << 16) >> 16)
+#define SN_MULTIPLY_PAIRS(a, b)                                                                                        \
+    (sn_vi)((sn_vu)SN_LOW16(a) * (sn_vu)SN_LOW16(b) + (sn_vu)((sn_vi)(a) >> 16) * (sn_vu)((sn_vi)(b) >> 16))
 #define SN_CLAMP(v, least, most) SN_(clamp)(v, least, most)
 #define SN_MAX(a, b) (sn_vi) SN_SELECT32((a) > (b), a, b)
 #define SN_MIN(a, b) (sn_vi) SN_SELECT32((a) < (b), a, b)

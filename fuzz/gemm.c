@@ -100,6 +100,66 @@ static int round64_of(const sn_format *f, const sn_env *env, int specials, sn_ro
     return 1;
 }
 
+/* Patterns that hold `extra` bits more than the format, rounded by integer arithmetic. */
+static int patterns32_of(const sn_format *f, const sn_env *env, int specials, int extra, sn_rounding *r) {
+    if (!rounds_here(f, env, specials) || !fits(f, 32)) return 0;
+    if (is_fixed(f)) {
+        if (f->bits + 1 + extra > 24 || f->mantissa_bits > 147 - extra || f->bits - f->mantissa_bits > 127) return 0;
+    } else if (f->mantissa_bits + 1 + extra > 24 || f->emin < -126 || f->emin - f->mantissa_bits < -149 + extra) {
+        return 0;
+    }
+    FUZZ_EXPECT(NULL, sn_rounding_prepare(f, env, 32, r));
+    return 1;
+}
+
+static void bound32_of(const sn_format *f, int places, sn_round32 *r) {
+    memset(r, 0, sizeof *r);
+    const float most = as_float(f, f->max_code);
+    r->emin = (sn_u32)(f->emin + 127) << 23;
+    r->sign_of_zero = f->negative_zero ? 0x80000000u : 0;
+    r->mantissa_bits = f->mantissa_bits;
+    r->scale = 1.5f * power_of_two(23 - f->mantissa_bits - places);
+    r->bound = most < power_of_two(103 + f->mantissa_bits) ? most : power_of_two(103 + f->mantissa_bits);
+}
+
+static int odd_of(const sn_mad_unit *d, facts product, facts addend, sn_gemm_unit *u) {
+    if (!fits(&d->operand_a, 32) || !fits(&d->operand_b, 32)) return 0;
+    if (sn_is_stochastic(&d->sum_env) || (!d->fused && sn_is_stochastic(&d->product_env))) return 0;
+    if (!d->fused && !patterns32_of(&d->product, &d->product_env, product.specials, 2, &u->product64)) return 0;
+    const facts sum = facts_of(&d->accumulator);
+    if (!patterns32_of(&d->accumulator, &d->sum_env, addend.specials, 2, &u->sum64)) return 0;
+    if (!patterns32_of(&d->outer, &d->outer_env, sum.specials, 2, &u->outer64)) return 0;
+    u->path = SN_PATH_ODD;
+    u->product = d->fused ? SN_PRODUCT_EXACT : SN_PRODUCT_NEAREST;
+    if (d->fused && d->sum_env.rounding == SN_NEAREST_EVEN && !is_fixed(&d->accumulator) && !is_fixed(&d->outer)) {
+        bound32_of(&d->accumulator, 0, &u->sum32);
+        bound32_of(&d->outer, 0, &u->outer32);
+    }
+    return 1;
+}
+
+static int stochastic_of(const sn_mad_unit *d, facts product, facts addend, sn_gemm_unit *u) {
+    const facts sum = facts_of(&d->accumulator), outer = facts_of(&d->outer);
+    const int r = d->sum_env.stochastic_bits;
+    if (!fits(&d->operand_a, 32) || !fits(&d->operand_b, 32) || d->sum_env.rounding != SN_STOCHASTIC) return 0;
+    if (product.precision > 24 || product.last < -149 || product.top > 126) return 0;
+    if (is_fixed(&d->accumulator) || is_fixed(&d->outer) || (!d->fused && is_fixed(&d->product))) return 0;
+    if (!d->fused && (d->product_env.rounding != SN_STOCHASTIC || r > 16 || d->product.mantissa_bits + r > 20))
+        return 0;
+    if (!d->fused && !patterns32_of(&d->product, &d->product_env, product.specials, r, &u->product64)) return 0;
+    if (!patterns32_of(&d->accumulator, &d->sum_env, addend.specials, r, &u->sum64)) return 0;
+    if (!patterns32_of(&d->outer, &d->outer_env, sum.specials, r, &u->outer64)) return 0;
+    if (larger(larger(sum.top, outer.top), addend.top) + 1 > 126) return 0;
+    u->path = SN_PATH_STOCHASTIC;
+    u->product = d->fused ? SN_PRODUCT_EXACT : SN_PRODUCT_STOCHASTIC;
+    u->two_roundings = !d->fused;
+    u->exact_below = addend.last >= sum.last && sum.last >= outer.last;
+    if (!d->fused) bound32_of(&d->product, r, &u->product32);
+    bound32_of(&d->accumulator, 0, &u->sum32);
+    bound32_of(&d->outer, 0, &u->outer32);
+    return 1;
+}
+
 static int is_binary32(const sn_format *f, const sn_env *env) {
     const sn_format b = carrier_of(32);
     return memcmp(f, &b, sizeof b) == 0 && env->rounding == SN_NEAREST_EVEN && env->overflow == SN_OVERFLOW_INFINITY;
@@ -134,6 +194,10 @@ static int plan(const sn_mad_unit *d, sn_gemm_unit *u) {
                          (d->fused || product.precision + d->product.mantissa_bits <= 22);
         return 32;
     }
+    memset(&u->product32, 0, sizeof u->product32); /* what the conditions above left */
+    memset(&u->sum32, 0, sizeof u->sum32);
+    memset(&u->outer32, 0, sizeof u->outer32);
+    if (odd_of(d, product, addend, u) || stochastic_of(d, product, addend, u)) return 32;
     if (!fits(&d->operand_a, 64) || !fits(&d->operand_b, 64)) return 0;
     if (product.precision > 53 || product.last < -1074 || product.top > 1000) return 0;
     if (!d->fused && !round64_of(&d->product, &d->product_env, product.specials, &u->product64)) return 0;
@@ -175,7 +239,11 @@ static sn_mad_unit take_unit(fuzz_input *in) {
     d.chunk = shape & 16 ? 1 + fuzz_choose(in, 9) : 0;
     d.outer = d.chunk && (shape & 32) ? take_sum_format(in) : d.accumulator;
     const int more = fuzz_choose(in, 256), r = 1 + fuzz_choose(in, 32), overflow = more >> 2 & 3;
-    const int sum_mode = more & 1 ? SN_STOCHASTIC : SN_NEAREST_EVEN, product_mode = more & 2 ? SN_STOCHASTIC : sum_mode;
+    const int plain = more & 16 ? (more >> 5) + 3 * (more & 4) / 4 : SN_NEAREST_EVEN; /* any of the first ten */
+    const int sum_mode = more & 1            ? SN_STOCHASTIC
+                         : plain > SN_TO_ODD ? SN_NEAREST_EVEN
+                                             : plain,
+              product_mode = more & 2 ? SN_STOCHASTIC : sum_mode;
     d.product_env = env_for(&d.product, product_mode, overflow, r);
     d.sum_env = env_for(&d.accumulator, sum_mode, overflow, r);
     d.outer_env = env_for(&d.outer, sum_mode, overflow, r);

@@ -27,6 +27,8 @@ class FastGemm:
         first: tuple[int, int] = (0, 0),
     ) -> None: ...
 
+class IntegerGemm(FastGemm): ...
+
 class DefinitionGemm:
     def __init__(
         self,

@@ -3,7 +3,7 @@
 
 cimport numpy as cnp
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t, uint64_t, uintptr_t
 
 import numpy as np
 
@@ -42,9 +42,21 @@ cdef extern from "gemm.h" nogil:
         float *panel
         ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k, n0
 
+    ctypedef struct sn_gemm_integers:
+        const int16_t *a
+        const int16_t *b
+        const double *c
+        double *out
+        int32_t *panel
+        ptrdiff_t lda, ldb, ldc, ldo, m, n, k
+        int32_t shift, bits, is_signed, careful
+        int64_t least, most
+        double scale
+
     ctypedef struct sn_gemm_kernels:
         void (*gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) noexcept nogil
         void (*gemm64)(const sn_gemm_unit *u, const sn_gemm_args *g) noexcept nogil
+        void (*integers)(const sn_gemm_integers *g) noexcept nogil
 
     const sn_gemm_kernels *sn_gemm_kernels_for(int isa) noexcept
 
@@ -163,6 +175,54 @@ cdef class FastGemm:
             else:
                 fast.gemm32(&u, &g)
             sn_fp_leave(saved)
+
+
+cdef class IntegerGemm:
+    """Products and sums of fixed point that need no rounding, in integers; on float64 carriers."""
+
+    cdef object plan
+    cdef readonly bint wide
+
+    def __cinit__(self, plan):
+        self.plan = plan
+        self.wide = True
+
+    def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0)):
+        """As `FastGemm.run`."""
+        plan = self.plan
+        cdef sn_gemm_integers g
+        cdef const sn_gemm_kernels *fast = kernels()
+        cdef cnp.ndarray x, y, z, w, panel
+        k, rows, columns = a.shape[1], slice(m0 - first[0], m1 - first[0]), slice(n0 - first[1], n1 - first[1])
+        even = k + k % 2
+        if m1 <= m0 or n1 <= n0:
+            return
+        x = np.zeros((m1 - m0, even), np.int16)
+        y = np.zeros((even, n1 - n0), np.int16)
+        np.multiply(a[rows], 2.0**plan.fractions[0], out=x[:, :k], casting="unsafe")
+        np.multiply(b[:, columns], 2.0**plan.fractions[1], out=y[:k], casting="unsafe")
+        panel = np.empty((max(even // 2, 1), SN_PANEL), np.int32)
+        z = out[rows, columns]
+        largest = [max(int(v.max(initial=0)), -int(v.min(initial=0))) for v in (x, y)]
+        products = k * largest[0] * largest[1]
+        total = products << plan.shift
+        g.c = NULL
+        g.ldc = 0
+        if c is not None:
+            w = c[rows, columns]
+            total += int(np.abs(w).max() / plan.scale)
+            g.c = <const double *>cnp.PyArray_DATA(w)
+            g.ldc = w.strides[0] // 8
+        g.careful = not plan.wrap and (products >= 2**31 or total > plan.most or total > -plan.least)
+        g.a, g.b = <const int16_t *>cnp.PyArray_DATA(x), <const int16_t *>cnp.PyArray_DATA(y)
+        g.out = <double *>cnp.PyArray_DATA(z)
+        g.panel = <int32_t *>cnp.PyArray_DATA(panel)
+        g.lda, g.ldb, g.ldo = even, n1 - n0, z.strides[0] // 8
+        g.m, g.n, g.k = m1 - m0, n1 - n0, even
+        g.shift, g.bits, g.is_signed = plan.shift, plan.bits, plan.signed
+        g.least, g.most, g.scale = plan.least, plan.most, plan.scale
+        with nogil:
+            fast.integers(&g)
 
 
 cdef class DefinitionGemm:

@@ -14,7 +14,7 @@ from softnum.custom import CustomFormat
 from softnum.exact import ExactDotUnit
 from softnum.fused import FmaChainUnit, FusedDotUnit, fused_plan
 from softnum.names import format
-from softnum.plan import facts, fits, plan_of
+from softnum.plan import facts, fits, integer_plan_of, plan_of
 from softnum.units import MadUnit
 
 __all__ = ["coded", "definition_of", "fast_of"]
@@ -58,6 +58,9 @@ def _(unit: MadUnit):
 
 @_speed_up.register
 def _(unit: MadUnit):
+    integers = integer_plan_of(unit)
+    if integers is not None:
+        return _gemm.IntegerGemm(integers)
     plan = plan_of(unit)
     return None if plan is None else _gemm.FastGemm(plan)
 

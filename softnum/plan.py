@@ -12,7 +12,7 @@ from softnum.custom import CustomFormat
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.names import format
 
-__all__ = ["FastPlan", "fits", "plan_of"]
+__all__ = ["FastPlan", "IntegerPlan", "fits", "integer_plan_of", "plan_of"]
 
 _NEAREST_EVEN = ROUNDING_MODES["nearest_even"]
 _STOCHASTIC = ROUNDING_MODES["stochastic"]
@@ -80,6 +80,20 @@ class FastPlan:
     two_roundings: bool
     magic: tuple | None  # a Round32 each for product, sum and outer sum
     targets: tuple | None  # (format, environment) of each, where patterns are rounded by integer arithmetic
+
+
+@dataclass(frozen=True)
+class IntegerPlan:
+    """A unit's GEMM in integers, as sn_gemm_integers in csrc/gemm.h."""
+
+    fractions: tuple[int, int]
+    shift: int
+    bits: int
+    signed: bool
+    wrap: bool
+    least: int
+    most: int
+    scale: float
 
 
 def _overflow_values(fmt, env) -> tuple[float, float]:
@@ -284,6 +298,28 @@ def _wide(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan | N
         return None
     two = kind == "stochastic" and sum_env[0] == _STOCHASTIC
     return FastPlan(True, "wide", kind, False, unit.chunk or 0, two, None, (rp or rs, rs, ro))
+
+
+@lru_cache(maxsize=256)
+def integer_plan_of(unit) -> IntegerPlan | None:
+    """The unit's path in integers (csrc/gemm_integer.h), or None."""
+    acc, formats = unit.accumulator, (*unit.operand, unit.accumulator)
+    if unit.lanes > 1 or unit.compensated or unit.chunk or unit.product is not None or unit.stochastic:
+        return None
+    if any(isinstance(f, CustomFormat) or f.kind != "fixed" for f in formats):
+        return None
+    if any(f.bits > 16 or (not f.signed and f.bits > 15) for f in unit.operand) or acc.bits > 32:
+        return None
+    fractions = tuple(f.fraction_bits for f in unit.operand)
+    shift = acc.fraction_bits - sum(fractions)
+    if not 0 <= shift <= 16 or any(abs(f) > 64 for f in (*fractions, acc.fraction_bits)):
+        return None
+    if not (acc.signed or all(not f.signed for f in unit.operand)) and unit.environments[1][1] != _WRAP:
+        return None
+    least = -(1 << (acc.bits - 1)) if acc.signed else 0
+    most = (1 << (acc.bits - acc.signed)) - 1
+    wrap = unit.environments[1][1] == _WRAP
+    return IntegerPlan(fractions, shift, acc.bits, acc.signed, wrap, least, most, 2.0**-acc.fraction_bits)
 
 
 @lru_cache(maxsize=256)

@@ -82,6 +82,14 @@ FIXED = [
     unit("q12.12", "e3m2fn", product="e5m2"),
     unit("uq4.4", "q4.4"),
     unit("q16.48", "q1.31"),
+    unit("q32.0", "q8.0"),
+    unit("q32.0", "q8.0", overflow="wrap"),
+    unit("q16.0", "q8.0"),
+    unit("q16.0", ("q8.0", "uq8.0"), overflow="wrap"),
+    unit("q20.12", ("q4.4", "q2.6")),
+    unit("q10.12", ("q4.4", "q2.6"), overflow="wrap"),
+    unit("uq16.8", "uq4.4"),
+    unit("q16.16", "q8.8", overflow="saturate"),
 ]
 ROUNDED_PRODUCTS = [
     unit("e6m9", "e5m2", product="e5m2"),

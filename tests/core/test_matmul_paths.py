@@ -6,10 +6,11 @@ from core_oracles import assert_same_bits
 from matmul_units import ALL, TABLES, carrier, definition, extreme, key_of, matmul_module, middling, unit, values_of
 
 import softnum as sn
+from softnum.engines import fast_of
 from softnum.names import format as format_of
-from softnum.plan import fits, plan_of
+from softnum.plan import fits, integer_plan_of, plan_of
 
-FAST = [u for u in ALL if plan_of(u) is not None]
+FAST = [u for u in ALL if fast_of(u) is not None]
 SIZES = [
     (1, 1, 1),
     (2, 15, 3),
@@ -32,7 +33,10 @@ def compare(got, want, u, *context):
 
 
 def test_every_kind_of_fast_path_is_here():
-    plans = [plan_of(u) for u in FAST]
+    plans = [plan_of(u) for u in FAST if integer_plan_of(u) is None]
+    assert {(p.wrap, p.signed, p.shift > 0) for u in FAST if (p := integer_plan_of(u))} >= {
+        (False, True, False), (True, True, False), (False, True, True), (False, False, False),
+    }  # fmt: skip
     kinds = {(p.path, p.product, p.exact_below) for p in plans}
     assert kinds >= {
         ("magic", "exact", True), ("magic", "exact", False), ("magic", "nearest", True), ("magic", "nearest", False),
@@ -126,6 +130,31 @@ def test_ties_cancellation_and_limits(u, isa):
             assert "NaN or infinite" in str(error) and u.product is not None
             continue
         compare(sn.matmul(a, b, u, c, **key_of(u)), want, u, k)
+
+
+REACHING = [
+    unit("e4m6", "e4m3"), unit("e4m6", "e4m3", product="e4m3"), unit("e5m10", "e5m2"), unit("e4m3fn", "e4m3fn"),
+    unit("binary16", "binary16"), unit("bfloat16", "bfloat16"), unit("e4m3", "e4m3", chunk=3), unit("q16.0", "q8.0"),
+    unit("e4m6", "e4m3", rounding="stochastic", stochastic_bits=9, product="e4m3"),
+    unit("e4m6", "e4m3", rounding="stochastic", stochastic_bits=12), unit("e4m6", "e4m3", overflow="saturate"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("u", REACHING, ids=str)
+def test_sums_that_just_reach_the_largest_value(u, isa):
+    """Where the bound on a tile's sums begins to fail, and where they overflow; -0 and large numbers in C."""
+    rng = np.random.default_rng(9)
+    top = float(u.outer.max)
+    for k in (1, 2, 3, 5, 8, 13):
+        for steps in (k - 0.5, k, k + 0.1, 2 * k, 40 * k):
+            x = min(np.sqrt(top / steps), float(u.operand[0].max))
+            a = sn.quantize(np.full((6, k), x, np.float32), u.operand[0], rounding="toward_zero", overflow="saturate")
+            b = a[:1].T * np.where(rng.random((k, 40)) < 0.1, -1, 1).astype(np.float32)
+            a[0, 0] = -a[0, 0]
+            zero = -0.0 if u.outer.kind == "float" else 0.0
+            start = sn.quantize(rng.choice([zero, 0.0, top, -top, top / 2], (6, 40)).astype(np.float32), u.outer)
+            for c in (None, start, np.full((6, 40), zero, np.float32)):
+                compare(sn.matmul(a, b, u, c, **key_of(u)), definition(a, b, u, c, **key_of(u)), u, k, steps)
 
 
 def test_the_generator_makes_ties():
