@@ -36,7 +36,9 @@ typedef struct {
     sn_i32 group;                     /* then: as many products as cannot */
     sn_u32 keep;                      /* toward zero: the bits of a binary32 that are kept */
     sn_u32 to_constant;               /* nearest: what added to the exponent field of x makes 1.5 * 2^(E + 23 - m) */
+    sn_i32 bounded;                   /* sums cannot overflow */
     float limit;                      /* the accumulator's largest value */
+    float most_start;                 /* C must be no larger, in magnitude */
     float least_start;                /* C must be zero or no smaller, in magnitude */
 } sn_fused_plan;
 

@@ -1,7 +1,7 @@
 /* The fused dot-product-add over binary32 carriers: included once per instruction set, by fused_*.c.
  *
- * A step, for SN_V columns at once: p = a * b in binary32; M by the maximum of int16 exponents; each p times 2^(F - M),
- * converted to int32, which cuts it off toward zero; an int32 sum; one rounding; times 2^(M - F).
+ * A step, for SN_V columns at once: p = a * b in binary32; M by the maximum of exponents in int16; each p times 2^(F -
+ * M), converted to int32, which cuts it off toward zero; an int32 sum; one rounding; times 2^(M - F).
  *
  * Domain, checked by the caller (softnum/fused.py):
  *   - p(a) + p(b) <= 24, exponents of operands as binary32's or narrower, products below 4 in significand;
@@ -27,7 +27,16 @@
 #include "isa.h"
 
 typedef short sn_vh __attribute__((vector_size(SN_BYTES)));
-typedef short sn_hh __attribute__((vector_size(SN_BYTES / 2)));
+typedef unsigned short sn_vuh __attribute__((vector_size(SN_BYTES)));
+
+#ifndef SN_ADD16
+/* a + b; -2^15 where that is lower. */
+SN_INLINE sn_vh SN_(add16)(sn_vh a, sn_vh b) {
+    sn_vh sum = (sn_vh)((sn_vuh)a + (sn_vuh)b), below = (a & b & ~sum) < 0;
+    return (sum & ~below) | (below & (short)-32768);
+}
+#define SN_ADD16(a, b) SN_(add16)(a, b)
+#endif
 
 enum {
     SN_STRIP = 2 * SN_V,     /* columns at a time: a vector of int16 */
@@ -39,14 +48,14 @@ enum {
 
 typedef struct {
     float value[SN_DEPTH][SN_STRIP];
-    short exponent[SN_DEPTH][SN_STRIP];
-    sn_u32 bad[SN_STRIP]; /* all ones: an infinity or NaN in the column */
-    sn_i32 least, most;   /* exponents that occur */
+    sn_u32 exponent[SN_DEPTH][SN_V]; /* of columns i (low half) and SN_V + i, as SN_(packed_exponents) has them */
+    sn_u32 bad[SN_STRIP];            /* all ones: an infinity or NaN in the column */
+    sn_i32 least, most;              /* exponents that occur */
 } sn_fused_columns;
 
 typedef struct {
     float value[SN_ROWS][SN_DEPTH];
-    sn_u32 exponent[SN_ROWS][SN_DEPTH]; /* biased; twice, for two lanes of int16 */
+    sn_u32 exponent[SN_ROWS][SN_DEPTH]; /* biased by 127, in both halves */
     sn_i32 bad[SN_ROWS], least[SN_ROWS], most[SN_ROWS];
 } sn_fused_rows;
 
@@ -56,6 +65,12 @@ SN_INLINE sn_vi SN_(exponents)(sn_vu bits, sn_i32 least_biased) {
     sn_vi e = (sn_vi)((bits << 1) >> 24);
     e = SN_MAX(e, zero + least_biased) - 127;
     return (sn_vi)SN_SELECT32((bits << 1) == 0, zero + SN_NO_EXPONENT, e);
+}
+
+/* Exponents as int16: 128 times the exponent, so that what is above the low half of a word is a binary32's exponent
+ * field; -2^15 for zeros, which stays below everything when another one is added with saturation. */
+SN_INLINE sn_vu SN_(packed_exponents)(sn_vi e, sn_i32 bias) {
+    return SN_SELECT32(e == SN_NO_EXPONENT, (sn_vu){0} + 0x8000u, (sn_vu)(e + bias) << 7) & 0xffffu;
 }
 
 SN_INLINE sn_i32 SN_(least)(sn_vi v) {
@@ -83,14 +98,17 @@ SN_INLINE void SN_(pack_columns)(const sn_fused_plan *p, const sn_fused_values *
         float *row = pack->value[j];
         if (where[j] < 0 || valid < SN_STRIP) memset(row, 0, SN_STRIP * sizeof(float));
         if (where[j] >= 0) memcpy(row, g->b + where[j] * g->ldb + column, (size_t)valid * sizeof(float));
+        sn_vu halves[2];
         for (int v = 0; v < 2; v++) {
             sn_vu bits = sn_load_words32((const sn_u32 *)(const void *)(row + v * SN_V));
             sn_vi e = SN_(exponents)(bits, p->least_b);
             bad[v] |= (sn_vu)(e == 128);
             least = SN_MIN(least, (sn_vi)SN_SELECT32(e == SN_NO_EXPONENT, zero + 4096, e));
             most = SN_MAX(most, e);
-            SN_STORE16_32((char *)(pack->exponent[j] + v * SN_V), (sn_vu)e);
+            halves[v] = SN_(packed_exponents)(e, 0);
         }
+        halves[0] |= halves[1] << 16;
+        memcpy(pack->exponent[j], &halves[0], sizeof halves[0]);
     }
     memcpy(pack->bad, bad, sizeof bad);
     pack->least = SN_(least)(least);
@@ -118,8 +136,8 @@ SN_INLINE void SN_(pack_rows)(const sn_fused_plan *p, const sn_fused_values *g, 
             sn_vi e = SN_(exponents)(bits, p->least_a);
             least = SN_MIN(least, (sn_vi)SN_SELECT32(e == SN_NO_EXPONENT, zero + 4096, e));
             most = SN_MAX(most, e);
-            sn_vu biased = (sn_vu)(e + 127);
-            biased = (biased & 0xffffu) | biased << 16;
+            sn_vu biased = SN_(packed_exponents)(e, 127);
+            biased |= biased << 16;
             memcpy(pack->exponent[r] + j, &biased, sizeof biased);
         }
         pack->least[r] = SN_(least)(least);
@@ -148,9 +166,9 @@ SN_INLINE sn_vf SN_(to_float)(sn_vi x) {
 #endif
 
 /* One rounding of sums in units of 2^(M - F); scale = 2^(M - F). */
-SN_INLINE sn_vf SN_(round_sum)(const sn_fused_plan *p, int nearest, sn_vi sum, sn_vf scale) {
+SN_INLINE sn_vf SN_(round_sum)(const sn_fused_plan *p, int nearest, int cut, sn_vi sum, sn_vf scale) {
     sn_vf f = SN_TO_FLOAT(sum);
-    if (!nearest) return (sn_vf)((sn_vu)f & p->keep) * scale;
+    if (!nearest) return (cut ? (sn_vf)((sn_vu)f & p->keep) : f) * scale;
     f = (sn_vf)((sn_vu)f | ((sn_vu)(SN_(to_int)(f) != sum) & 1u));
     sn_vf x = f * scale;
     sn_vi e = (sn_vi)((sn_vu)x & 0x7f800000u);
@@ -159,18 +177,22 @@ SN_INLINE sn_vf SN_(round_sum)(const sn_fused_plan *p, int nearest, sn_vi sum, s
     return (sn_vf)((sn_vu)((x + c) - c) | ((sn_vu)x & 0x80000000u));
 }
 
-/* The steps of a packed block for SN_ROWS rows; sums: what was summed before, and after. */
-SN_INLINE void SN_(steps)(const sn_fused_plan *p, int nearest, int may_carry, int depth, const sn_fused_rows *rows,
-                          const sn_fused_columns *columns, float sums[SN_ROWS][SN_STRIP]) {
-    const sn_u32 up = (sn_u32)(254 + p->unit.fraction_bits);
-    const int terms = p->unit.terms, group = may_carry ? p->group : terms;
+/* The steps of a packed block for SN_ROWS rows; sums: what was summed before, and after. Of the kinds of units, bounded
+ * are those whose sums cannot overflow. */
+SN_INLINE void SN_(steps)(const sn_fused_plan *p, int nearest, int may_carry, int cut, int bounded, int depth,
+                          const sn_fused_rows *rows, const sn_fused_columns *columns, float sums[SN_ROWS][SN_STRIP]) {
+    const sn_vi zero = {0}, least_c = zero + (p->least_c << 23);
+    const sn_u32 bits = (sn_u32)p->unit.fraction_bits << 23;
+    const int terms = p->unit.terms, group = may_carry && p->may_carry ? p->group : terms;
+    sn_i32 limit;
+    memcpy(&limit, &p->limit, sizeof limit);
     sn_vf acc[SN_ROWS][2];
-    sn_vi worst[SN_ROWS][2]; /* toward zero: the largest M; nearest: the largest magnitude, as bits */
+    sn_vi worst[SN_ROWS][2]; /* the largest M, as a binary32's exponent field; nearest: the largest magnitude */
     sn_vu carried[SN_ROWS][2];
     for (int r = 0; r < SN_ROWS; r++)
         for (int v = 0; v < 2; v++) {
             acc[r][v] = sn_load_vf(sums[r] + v * SN_V);
-            worst[r][v] = nearest ? (sn_vi)((sn_vu)acc[r][v] & 0x7fffffffu) : (sn_vi){0};
+            worst[r][v] = (sn_vi)((sn_vu)acc[r][v] & 0x7fffffffu);
             carried[r][v] = (sn_vu){0};
         }
     for (int k = 0; k < depth; k += terms) {
@@ -178,27 +200,23 @@ SN_INLINE void SN_(steps)(const sn_fused_plan *p, int nearest, int may_carry, in
         sn_vf scale[SN_ROWS][2];
         sn_vu total[SN_ROWS][2];
         for (int r = 0; r < SN_ROWS; r++)
-            largest[r] = (sn_vh){0} + (short)p->floor;
+            largest[r] = (sn_vh){0} + (short)(p->floor << 7);
         for (int t = k; t < k + terms; t++) {
             sn_vh e;
             memcpy(&e, columns->exponent[t], sizeof e);
             for (int r = 0; r < SN_ROWS; r++)
-                largest[r] = SN_MAX16(largest[r], e + (sn_vh)((sn_vu){0} + rows->exponent[r][t]));
+                largest[r] = SN_MAX16(largest[r], SN_ADD16(e, (sn_vh)((sn_vu){0} + rows->exponent[r][t])));
         }
-        for (int r = 0; r < SN_ROWS; r++) {
-            sn_hh halves[2];
-            memcpy(halves, &largest[r], sizeof halves);
+        for (int r = 0; r < SN_ROWS; r++)
             for (int v = 0; v < 2; v++) {
-                const sn_vu twice = (sn_vu)acc[r][v] << 1;
-                sn_vi own = (sn_vi)(twice >> 24);
-                if (nearest) own = SN_MAX(own, (sn_vi){0} + p->least_c) & (sn_vi)(twice != 0);
-                sn_vi m = SN_MAX(__builtin_convertvector(halves[v], sn_vi), own);
-                if (!nearest) worst[r][v] = SN_MAX(worst[r][v], m);
-                sn_vu to_units = (up - (sn_vu)m) << 23;
-                scale[r][v] = (sn_vf)to_units;
+                sn_vi m = (sn_vi)(v ? (sn_vu)largest[r] & 0xffff0000u : (sn_vu)largest[r] << 16);
+                sn_vi own = (sn_vi)((sn_vu)acc[r][v] & 0x7f800000u);
+                if (nearest) own = SN_MAX(own, least_c) & (((sn_vi)acc[r][v] & 0x7fffffff) != 0);
+                m = SN_MAX(m, own);
+                if (!nearest && !bounded) worst[r][v] = SN_MAX(worst[r][v], m);
+                scale[r][v] = (sn_vf)((254u << 23) + bits - (sn_vu)m);
                 total[r][v] = (sn_vu)SN_(to_int)(acc[r][v] * scale[r][v]);
             }
-        }
         for (int first = k; first < k + terms; first += group) {
             const int end = may_carry && first + group < k + terms ? first + group : k + terms;
             sn_vu sum[SN_ROWS][2];
@@ -227,17 +245,15 @@ SN_INLINE void SN_(steps)(const sn_fused_plan *p, int nearest, int may_carry, in
         for (int r = 0; r < SN_ROWS; r++)
             for (int v = 0; v < 2; v++) {
                 /* the exponent of 2^(M - F) from that of 2^(F - M) */
-                sn_vf back = (sn_vf)((254u << 23) - (sn_vu)scale[r][v]);
-                acc[r][v] = SN_(round_sum)(p, nearest, (sn_vi)total[r][v], back);
+                const sn_vf back = (sn_vf)((254u << 23) - (sn_vu)scale[r][v]);
+                acc[r][v] = SN_(round_sum)(p, nearest, cut, (sn_vi)total[r][v], back);
                 if (nearest) worst[r][v] = SN_MAX(worst[r][v], (sn_vi)((sn_vu)acc[r][v] & 0x7fffffffu));
             }
     }
-    sn_u32 limit;
-    memcpy(&limit, &p->limit, sizeof limit);
     for (int r = 0; r < SN_ROWS; r++)
         for (int v = 0; v < 2; v++) {
-            sn_vi bad = (sn_vi)((sn_vu)acc[r][v] & 0x7fffffffu) > (sn_i32)limit;
-            bad |= nearest ? worst[r][v] > (sn_i32)limit : worst[r][v] > 126 + 127;
+            sn_vi bad = (sn_vi)((sn_vu)acc[r][v] & 0x7fffffffu) > limit;
+            bad |= worst[r][v] > (nearest || bounded ? limit : (254 << 23) - 1);
             if (may_carry) bad |= (sn_vi)carried[r][v] < 0;
             sn_vu marked = SN_SELECT32(bad, (sn_vu){0} + 0x7fc00000u, acc[r][v]);
             memcpy(sums[r] + v * SN_V, &marked, sizeof marked);
@@ -264,7 +280,7 @@ SN_INLINE void SN_(start)(const sn_fused_plan *p, const sn_fused_values *g, ptrd
     memcpy(sums, g->c + row * g->ldc + column, (size_t)valid * sizeof(float));
     for (int i = 0; i < SN_STRIP; i++) {
         float size = __builtin_fabsf(sums[i]);
-        if (!(size <= p->limit) || (size < p->least_start && size != 0)) sums[i] = __builtin_nanf("");
+        if (!(size <= p->most_start) || (size < p->least_start && size != 0)) sums[i] = __builtin_nanf("");
     }
 }
 
@@ -301,7 +317,8 @@ SN_INLINE void SN_(finish)(const sn_fused_plan *p, const sn_fused_values *g, ptr
     }
 }
 
-SN_INLINE void SN_(strips)(const sn_fused_plan *p, const sn_fused_values *g, int nearest, int may_carry) {
+SN_INLINE void SN_(strips)(const sn_fused_plan *p, const sn_fused_values *g, int nearest, int may_carry, int cut,
+                           int bounded) {
     const ptrdiff_t step = SN_DEPTH / p->unit.period * p->unit.period;
     const ptrdiff_t length = (g->k + p->unit.period - 1) / p->unit.period * p->unit.period;
     float sums[SN_BLOCK][SN_STRIP] __attribute__((aligned(64)));
@@ -324,7 +341,7 @@ SN_INLINE void SN_(strips)(const sn_fused_plan *p, const sn_fused_values *g, int
                 for (ptrdiff_t r = 0; r < height; r += SN_ROWS) {
                     const ptrdiff_t count = height - r < SN_ROWS ? height - r : SN_ROWS;
                     SN_(pack_rows)(p, g, where, depth, block + r, count, &rows);
-                    SN_(steps)(p, nearest, may_carry, depth, &rows, &columns, sums + r);
+                    SN_(steps)(p, nearest, may_carry, cut, bounded, depth, &rows, &columns, sums + r);
                     SN_(mark)(p, &rows, &columns, sums + r);
                 }
             }
@@ -334,10 +351,17 @@ SN_INLINE void SN_(strips)(const sn_fused_plan *p, const sn_fused_values *g, int
 }
 
 static void SN_(fused_kernel)(const sn_fused_plan *p, const sn_fused_values *g) {
+    const int cut = p->keep != 0xffffffffu;
     if (p->nearest)
-        p->may_carry ? SN_(strips)(p, g, 1, 1) : SN_(strips)(p, g, 1, 0);
+        p->may_carry ? SN_(strips)(p, g, 1, 1, 0, 0) : SN_(strips)(p, g, 1, 0, 0, 0);
+    else if (p->bounded && !p->may_carry)
+        cut ? SN_(strips)(p, g, 0, 0, 1, 1) : SN_(strips)(p, g, 0, 0, 0, 1);
+    else if (p->bounded && !cut)
+        SN_(strips)(p, g, 0, 1, 0, 1);
+    else if (!p->may_carry && !cut)
+        SN_(strips)(p, g, 0, 0, 0, 0);
     else
-        p->may_carry ? SN_(strips)(p, g, 0, 1) : SN_(strips)(p, g, 0, 0);
+        SN_(strips)(p, g, 0, 1, 1, 0); /* any */
 }
 
 #endif

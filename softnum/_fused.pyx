@@ -32,9 +32,9 @@ cdef extern from "fused.h" nogil:
     ctypedef struct sn_fused_plan:
         sn_fused_unit unit
         sn_format carrier
-        int32_t least_a, least_b, least_c, floor, low, high, nearest, may_carry, group
+        int32_t least_a, least_b, least_c, floor, low, high, nearest, may_carry, group, bounded
         uint32_t keep, to_constant
-        float limit, least_start
+        float limit, least_start, most_start
 
     ctypedef struct sn_fused_values:
         const float *a
@@ -182,7 +182,7 @@ cdef class FastFused:
         self.p.least_a, self.p.least_b, self.p.least_c = plan.least_a, plan.least_b, plan.least_c
         self.p.floor, self.p.low, self.p.high = plan.floor, plan.low, plan.high
         self.p.nearest, self.p.may_carry = plan.nearest, plan.may_carry
-        self.p.group = plan.group
+        self.p.group, self.p.bounded, self.p.most_start = plan.group, plan.bounded, plan.most_start
         self.p.keep, self.p.to_constant = plan.keep, plan.to_constant
         self.p.limit, self.p.least_start = plan.limit, plan.least_start
 

@@ -330,6 +330,8 @@ class FusedPlan:
     to_constant: int
     limit: float
     least_start: float
+    most_start: float
+    bounded: bool
 
 
 _DEPTH = 128  # the longest period that csrc/fused_body.h packs
@@ -365,6 +367,7 @@ def fused_plan(unit: FusedDotUnit) -> FusedPlan | None:
     floor = max(f - 124, f - 124 if unit.min_exponent is None else unit.min_exponent)
     if floor > high:
         return None
+    bounded = not nearest and a.emax + b.emax <= 64  # products below 2**67 with their unnormalised digit
     return FusedPlan(
         least_a=a.emin + 127,
         least_b=b.emin + 127,
@@ -379,4 +382,6 @@ def fused_plan(unit: FusedDotUnit) -> FusedPlan | None:
         to_constant=(23 - acc.mantissa_bits) << 23 | 0x400000,
         limit=float(acc.max),
         least_start=2.0**-101,
+        most_start=2.0**100 if bounded else float(acc.max),
+        bounded=bounded,
     )
