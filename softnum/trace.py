@@ -359,3 +359,6 @@ def _words(unit, k: int, with_c: bool, key, random_bits) -> Callable[[int], tupl
         raise ValueError("trace: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
     seed, stream = seed_and_stream(key)
     return lambda step: random_words_matmul(seed, stream, 0, 0, 0, step, unit.stochastic_bits, unit.two_roundings)
+
+
+import softnum.fused_steps  # noqa: E402, F401  registers the steps of its units

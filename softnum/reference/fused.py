@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 from softnum.formats import Format
 from softnum.modes import Flags
 from softnum.names import format as format_of
 from softnum.reference.nans import INVALID_RESULT
 from softnum.reference.operations import add, convert, fma
-from softnum.reference.rounding import INEXACT, OVERFLOW, deliver, environment_of, floor_log2
+from softnum.reference.rounding import INEXACT, OVERFLOW, Environment, deliver, environment_of, floor_log2
 from softnum.reference.values import Value, decode
 
 
@@ -25,6 +26,27 @@ def cut(x: Fraction, unit: Fraction) -> int:
     return -quotient if x < 0 else quotient
 
 
+class FusedStep(NamedTuple):
+    """What a step came to, for whoever watches `fused_dot`: values before they are aligned, and after."""
+
+    ks: list[int]
+    products: list[Value]
+    c: Value
+    unit: Fraction | None  # what terms are cut to multiples of; None: nothing was aligned
+    aligned: list[int]  # of the products and, last, C
+    total: Value  # their sum
+    cut: Value  # the sum cut to its own fraction bits
+    format: Format
+    environment: Environment
+    code: int
+    flags: Flags
+
+
+def signed(x: Fraction) -> Value:
+    """A number as a value; zero is +0."""
+    return Value("finite", int(x < 0), abs(x.numerator), x.denominator)
+
+
 def fused_step(
     products: Sequence[tuple[Value, int]],
     c: tuple[Value, int],
@@ -35,6 +57,7 @@ def fused_step(
     rounding: str,
     truncate_fraction: int | None,
     overflow: str | None,
+    observe: Callable[..., None],
 ) -> tuple[int, Flags]:
     """One step: (value, exponent) of each product and of C; the exponents of zeros and specials are not looked at."""
     always_infinity = overflow == "always_infinity"
@@ -42,33 +65,39 @@ def fused_step(
     terms = [*products, c]
     kinds = [x.kind for x, _ in terms]
     infinite = {x.sign for x, _ in terms if x.kind == "inf"}
+    special = None
     if "invalid" in kinds or ("nan" not in kinds and len(infinite) == 2):
-        return deliver(INVALID_RESULT, out_fmt, env)
-    if "nan" in kinds:
-        return deliver(Value("nan", 0, 1, 2, any(x.signaling for x, _ in terms)), out_fmt, env)
-    if infinite:
-        return deliver(Value("inf", infinite.pop()), out_fmt, env)
-    terms = [(x, e) for x, e in terms if x.numerator]
-    if not terms:
-        return 0, Flags(0)
-    largest = max(e for _, e in terms)
+        special = INVALID_RESULT
+    elif "nan" in kinds:
+        special = Value("nan", 0, 1, 2, any(x.signaling for x, _ in terms))
+    elif infinite:
+        special = Value("inf", infinite.pop())
+    exponents = [e for x, e in terms if x.numerator]
+    if special or not exponents:
+        exact = special or Value("finite")
+        code, flags = deliver(exact, out_fmt, env)
+        observe(None, [], exact, exact, out_fmt, env, code, flags)
+        return code, flags
+
+    largest = max(exponents)
     if min_exponent is not None:
         largest = max(largest, min_exponent)
     unit = Fraction(2) ** (largest - fraction_bits)
     aligned = [cut(x.fraction, unit) for x, _ in terms]
     total = sum(aligned)
     lost = INEXACT if any(n * unit != x.fraction for n, (x, _) in zip(aligned, terms, strict=True)) else 0
-    if total == 0:
-        return 0, Flags(lost)
+    kept = total
     if truncate_fraction is not None:
         last = 1 << max(0, abs(total).bit_length() - 1 - truncate_fraction)
         lost |= INEXACT if total % last else 0
-        total = cut(Fraction(total), Fraction(last)) * last
-    size = abs(total) * unit
-    code, flags = deliver(Value("finite", int(total < 0), size.numerator, size.denominator), out_fmt, env)
+        kept = cut(Fraction(total), Fraction(last)) * last
+    rounded = signed(kept * unit)
+    code, flags = deliver(rounded, out_fmt, env)
     if always_infinity and flags & OVERFLOW and out_fmt.infinities:
-        code = deliver(Value("inf", int(total < 0)), out_fmt, env)[0]
-    return code, flags | Flags(lost)
+        code = deliver(Value("inf", rounded.sign), out_fmt, env)[0]
+    flags |= Flags(lost)
+    observe(unit, aligned, signed(total * unit), rounded, out_fmt, env, code, flags)
+    return code, flags
 
 
 def fused_dot(
@@ -87,6 +116,7 @@ def fused_dot(
     c_mode: str = "fused",
     overflow: str | None = None,
     c: int | None = None,
+    observe: Callable[[FusedStep], None] | None = None,
 ) -> tuple[int, Flags]:
     """One dot product as `softnum.FusedDotUnit` computes it.
 
@@ -101,6 +131,8 @@ def fused_dot(
     overflow : str, optional
     c : int, optional
         The code of C, in the accumulator (or, added after, in the output); +0 if missing.
+    observe : callable, optional
+        Called with each step, a `FusedStep`.
 
     Returns
     -------
@@ -140,17 +172,22 @@ def fused_dot(
     positions = [first + k for first in range(0, length, len(order)) for k in order]
     total, flags = 0 if c_mode == "after" else c, Flags(0)
     for first in range(0, len(positions), terms):
+        ks = [k for k in positions[first : first + terms] if k < length]
         products = []
-        for k in positions[first : first + terms]:
-            if k < length:
-                x, y = decode(a_codes[k], fa), decode(b_codes[k], fb)
-                products.append((product_of(x, y), exponent_sum(x, fa, y, fb)))
+        for k in ks:
+            x, y = decode(a_codes[k], fa), decode(b_codes[k], fb)
+            products.append((product_of(x, y), exponent_sum(x, fa, y, fb)))
         start = decode(total, accumulator)
+
+        def watch(*step, ks=ks, products=products, start=start):
+            if observe is not None:
+                observe(FusedStep(ks, [x for x, _ in products], start, *step))
+
         last = first + terms >= len(positions) and c_mode == "fused"
         total, raised = fused_step(
             products, (start, exponent_of(start, accumulator) if is_number(start) else 0),
             output if last else accumulator, fraction_bits=fraction_bits, min_exponent=min_exponent,
-            rounding=output_rounding, truncate_fraction=truncate_fraction, overflow=overflow,
+            rounding=output_rounding, truncate_fraction=truncate_fraction, overflow=overflow, observe=watch,
         )  # fmt: skip
         flags |= raised
     if c_mode == "after":
