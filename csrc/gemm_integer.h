@@ -8,7 +8,7 @@
  *   - saturate, where K * largest a * largest b, with C, lies within the accumulator and 32 bits: nothing saturates.
  *   - saturate elsewhere (`careful`): step by step, in 64 bits.
  * Instructions for a vector of 16 products, AVX-512, of which two begin per cycle: 1 (multiply-add of 32 16-bit pairs,
- * add); sgemm needs 1. */
+ * add); sgemm needs 1. Measured for 512^3: 1.0 sgemm, 1.4 with the operands' conversion. */
 
 /* b's rows 2k and 2k + 1 side by side, 32 columns. */
 SN_INLINE void SN_(pack_integers)(const sn_gemm_integers *g, ptrdiff_t column) {

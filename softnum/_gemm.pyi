@@ -27,7 +27,8 @@ class FastGemm:
         first: tuple[int, int] = (0, 0),
     ) -> None: ...
 
-class IntegerGemm(FastGemm): ...
+class IntegerGemm(FastGemm):
+    converts: bool
 
 class DefinitionGemm:
     def __init__(

@@ -181,11 +181,11 @@ cdef class IntegerGemm:
     """Products and sums of fixed point that need no rounding, in integers; on float64 carriers."""
 
     cdef object plan
-    cdef readonly bint wide
+    cdef readonly bint wide, converts
 
     def __cinit__(self, plan):
         self.plan = plan
-        self.wide = True
+        self.wide = self.converts = True
 
     def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0)):
         """As `FastGemm.run`."""
@@ -197,10 +197,11 @@ cdef class IntegerGemm:
         even = k + k % 2
         if m1 <= m0 or n1 <= n0:
             return
-        x = np.zeros((m1 - m0, even), np.int16)
-        y = np.zeros((even, n1 - n0), np.int16)
-        np.multiply(a[rows], 2.0**plan.fractions[0], out=x[:, :k], casting="unsafe")
-        np.multiply(b[:, columns], 2.0**plan.fractions[1], out=y[:k], casting="unsafe")
+        x = np.empty((m1 - m0, even), np.int16)
+        y = np.empty((even, n1 - n0), np.int16)
+        x[:, k:] = y[k:] = 0
+        for raw, values, fraction in ((x[:, :k], a[rows], plan.fractions[0]), (y[:k], b[:, columns], plan.fractions[1])):
+            raw[...] = values if fraction == 0 else values * 2.0**fraction
         panel = np.empty((max(even // 2, 1), SN_PANEL), np.int32)
         z = out[rows, columns]
         largest = [max(int(v.max(initial=0)), -int(v.min(initial=0))) for v in (x, y)]

@@ -82,8 +82,9 @@ def _blocks(
 
 def _run_fast(gemm, a, b, c, out, keys, threads, k) -> None:
     dtype = np.float64 if gemm.wide else np.float32
-    a = np.ascontiguousarray(a, dtype)
-    b = [_padded(x, dtype) for x in b]
+    if not getattr(gemm, "converts", False):  # those that do take floats of either width, in any layout
+        a = np.ascontiguousarray(a, dtype)
+        b = [_padded(x, dtype) for x in b]
     c = None if c is None else np.ascontiguousarray(c, dtype)
     target = out if out.dtype == dtype and out.flags.c_contiguous else np.empty(out.shape, dtype)
     threads, blocks = _blocks(out.shape[1], out.shape[2], k, out.shape[0], threads)
