@@ -8,7 +8,7 @@ int has_vnni(void) { return __builtin_cpu_supports("avx512vnni") && __builtin_cp
 
 /* out[i] = c[i] + a[2i] * b[2i] + a[2i + 1] * b[2i + 1] as VDPBF16PS has it; n a multiple of 16. mxcsr: in force. */
 __attribute__((target("avx512f,avx512bf16"))) void dot_bf16(long n, unsigned mxcsr, const uint16_t *a,
-                                                             const uint16_t *b, const float *c, float *out) {
+                                                            const uint16_t *b, const float *c, float *out) {
     unsigned saved = _mm_getcsr();
     _mm_setcsr(mxcsr);
     for (long i = 0; i < n; i += 16) {
@@ -22,8 +22,8 @@ __attribute__((target("avx512f,avx512bf16"))) void dot_bf16(long n, unsigned mxc
 }
 
 /* out[i] = c[i] + the four products a[4i + j] * b[4i + j], a unsigned, b signed: VPDPBUSD. */
-__attribute__((target("avx512f,avx512vnni"))) void dot_int8(long n, const uint8_t *a, const int8_t *b,
-                                                             const int32_t *c, int32_t *out) {
+__attribute__((target("avx512f,avx512vnni"))) void dot_int8(long n, const uint8_t *a, const int8_t *b, const int32_t *c,
+                                                            int32_t *out) {
     for (long i = 0; i < n; i += 16) {
         __m512i x = _mm512_loadu_si512(a + 4 * i), y = _mm512_loadu_si512(b + 4 * i);
         _mm512_storeu_si512(out + i, _mm512_dpbusd_epi32(_mm512_loadu_si512(c + i), x, y));
