@@ -27,7 +27,8 @@
 #include "exact.h"
 #include "lanes.h"
 
-enum { SN_EXACT_TILE = 2 * SN_W, SN_EXACT_ROWS = SN_BYTES == 64 ? 4 : 2 };
+/* As many sums as fit the registers: 16 vectors of 32, 8 of 16. */
+enum { SN_EXACT_VECTORS = 2, SN_EXACT_TILE = SN_EXACT_VECTORS * SN_W, SN_EXACT_ROWS = SN_BYTES == 64 ? 4 : 2 };
 
 typedef struct {
     double part[3][SN_EXACT_ROWS][SN_EXACT_TILE]; /* the pieces' sums, the last in part[pieces - 1] */
@@ -78,29 +79,29 @@ SN_INLINE void SN_(exact_step)(sn_wf *acc, int stride, int pieces, int product, 
 /* rows x SN_EXACT_TILE sums over k of a[row, k] * b[k], b packed; c: rows of SN_EXACT_TILE, or null. */
 SN_INLINE void SN_(exact_tile)(const sn_exact_split *s, int pieces, int rows, const double *a, ptrdiff_t lda,
                                const double *b, ptrdiff_t k, const double *c, SN_(exact_sums) * sums) {
-    sn_wf acc[3][SN_EXACT_ROWS][2];
+    sn_wf acc[3][SN_EXACT_ROWS][SN_EXACT_VECTORS];
     for (int i = 0; i < pieces; i++)
         for (int r = 0; r < rows; r++)
-            for (int v = 0; v < 2; v++)
+            for (int v = 0; v < SN_EXACT_VECTORS; v++)
                 acc[i][r][v] = (sn_wf){0} + (i < pieces - 1 ? s->magic[i] : 0);
-    enum { STRIDE = SN_EXACT_ROWS * 2 };
+    enum { STRIDE = SN_EXACT_ROWS * SN_EXACT_VECTORS };
     if (c)
         for (int r = 0; r < rows; r++)
-            for (int v = 0; v < 2; v++) {
+            for (int v = 0; v < SN_EXACT_VECTORS; v++) {
                 const sn_wf x = sn_load_wf(c + r * SN_EXACT_TILE + v * SN_W);
                 SN_(exact_step)(&acc[0][r][v], STRIDE, pieces, 0, x, x);
             }
     for (ptrdiff_t i = 0; i < k; i++) {
-        const sn_wf y0 = sn_load_wf(b + i * SN_EXACT_TILE), y1 = sn_load_wf(b + i * SN_EXACT_TILE + SN_W);
-        for (int r = 0; r < rows; r++) {
-            const sn_wf x = (sn_wf){0} + a[r * lda + i];
-            SN_(exact_step)(&acc[0][r][0], STRIDE, pieces, 1, x, y0);
-            SN_(exact_step)(&acc[0][r][1], STRIDE, pieces, 1, x, y1);
-        }
+        sn_wf y[SN_EXACT_VECTORS];
+        for (int v = 0; v < SN_EXACT_VECTORS; v++)
+            y[v] = sn_load_wf(b + i * SN_EXACT_TILE + v * SN_W);
+        for (int r = 0; r < rows; r++)
+            for (int v = 0; v < SN_EXACT_VECTORS; v++)
+                SN_(exact_step)(&acc[0][r][v], STRIDE, pieces, 1, (sn_wf){0} + a[r * lda + i], y[v]);
     }
     for (int i = 0; i < pieces; i++)
         for (int r = 0; r < rows; r++)
-            for (int v = 0; v < 2; v++) {
+            for (int v = 0; v < SN_EXACT_VECTORS; v++) {
                 const sn_wf x = i < pieces - 1 ? acc[i][r][v] - s->magic[i] : acc[i][r][v];
                 memcpy(&sums->part[i][r][v * SN_W], &x, sizeof x);
             }
@@ -140,7 +141,7 @@ SN_INLINE sn_wf SN_(exact_total)(int pieces, const SN_(exact_sums) * sums, int r
 
 SN_INLINE void SN_(exact_round_as)(const sn_rounding *r, int family, int unusual, const double *x, const sn_u32 *words,
                                    double *out) {
-    for (int v = 0; v < 2; v++) {
+    for (int v = 0; v < SN_EXACT_VECTORS; v++) {
         const sn_wu random = family >= SN_FAMILY_STOCHASTIC ? sn_load_words64(words + v * SN_W) : (sn_wu){0};
         const sn_wu y = SN_(round_to_value64)(r, family, unusual, sn_load_wu(x + v * SN_W), random);
         memcpy(out + v * SN_W, &y, sizeof y);
@@ -177,7 +178,7 @@ static void SN_(exact_finish)(const sn_exact_fast *u, const sn_exact_args *g, co
     for (int r = 0; r < rows; r++) {
         double x[SN_EXACT_TILE], y[SN_EXACT_TILE];
         sn_u32 words[SN_EXACT_TILE] = {0};
-        for (int v = 0; v < 2; v++) {
+        for (int v = 0; v < SN_EXACT_VECTORS; v++) {
             const sn_wf total = SN_(exact_total)(s->pieces, sums, r, v);
             memcpy(x + v * SN_W, &total, sizeof total);
         }
