@@ -13,8 +13,10 @@ from softnum.array import Array
 from softnum.checks import float_array
 from softnum.exact import ExactDotUnit
 from softnum.formats import FixedFormat
+from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.matmul import _checked, _matmul, _random
 from softnum.modes import overflow_name
+from softnum.names import format
 from softnum.units import MadUnit, Unit
 
 __all__ = ["sum"]
@@ -45,10 +47,18 @@ def _(unit: ExactDotUnit, fmt):
     return replace(unit, operand=(_ONE, fmt))
 
 
+@_adder.register(FusedDotUnit)
+@_adder.register(FmaChainUnit)
+def _(unit, fmt):
+    return replace(unit, operand=(format("e2m1fn"), fmt))
+
+
 def _formats(unit) -> list:
-    """What the addends may be values of: the accumulator's format, the result's, the operands'."""
+    """What the addends may be values of: the accumulator's format, the result's, the operands'; of a unit that has no
+    adder but its dot product, the operands'."""
     formats = []
-    for fmt in (getattr(unit, "accumulator", None), unit.result, *unit.operand):
+    sums = () if isinstance(unit, (FusedDotUnit, FmaChainUnit)) else (getattr(unit, "accumulator", None), unit.result)
+    for fmt in (*sums, *unit.operand):
         if fmt is not None and fmt not in formats:
             formats.append(fmt)
     return formats
@@ -95,11 +105,12 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threa
     Parameters
     ----------
     x : array_like of float32 or float64, or Array, any shape
-        Values of the accumulator's format, or all of them of one of the operands' formats (checked). What is added is
-        the value, so that it does not matter which format it is read in.
-    unit : MadUnit or ExactDotUnit
+        Values of the accumulator's format, or all of them of one of the operands' formats (checked; of a FusedDotUnit
+        or FmaChainUnit the operands' alone). What is added is the value, so that it does not matter which format it is
+        read in.
+    unit : Unit
         MadUnit: ``acc = R(acc + x)`` from +0; the product and its rounding are left out, chunks and lanes are not.
-        ExactDotUnit: the exact sum, rounded once.
+        ExactDotUnit: the exact sum, rounded once. FusedDotUnit, FmaChainUnit: the dot product of ones with x.
     axis : int or tuple of ints, optional
         The axes summed over; None: all. The order of summation is the C order of these axes, the last one fastest,
         whatever the order in the tuple and the layout in memory.

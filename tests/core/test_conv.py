@@ -256,6 +256,18 @@ def test_the_gradients_are_the_adjoints(shape):
     assert forward == inner(x, call("data", dy, w, u, shape)) == inner(w, call("weight", x, dy, u, shape))
 
 
+@pytest.mark.parametrize("which", ["forward", "data", "weight"])
+def test_a_tensor_core_convolves(which, isa):
+    """Each result is the unit's dot product of its terms, in their order."""
+    u = sn.FusedDotUnit(4, 23, "binary32", operand="binary16")
+    shape = SMALL[1]
+    a, b = operands(u, shape, which, seed=9)
+    got = call(which, a, b, u, shape, workspace=5000)
+    for index, _, _, pairs in terms(which, a, b, shape):
+        first, second = (np.array([float(p[i]) for p in pairs]) for i in (0, 1))
+        assert got[index] == sn.dot(first, second, u)
+
+
 def test_padded_zeros_are_operands():
     """They are counted in chunks; -0 + 0 is +0; infinity times a padded zero is NaN."""
     x, w = np.full((1, 1, 1, 1), 1.0), np.zeros((1, 1, 1, 3))

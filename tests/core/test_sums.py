@@ -140,6 +140,17 @@ def test_axes_and_order(u, isa):
     assert sn.sum(x, u, (), **options).shape == x.shape
 
 
+def test_fused_units_sum_by_their_dot_product(isa):
+    rng = np.random.default_rng(6)
+    for u in (sn.FusedDotUnit(4, 23, "binary32", operand="binary16"), sn.FmaChainUnit("binary32", operand="bfloat16")):
+        x = values(u.operand[1], (3, 37))
+        x *= 2.0 ** rng.integers(-6, 6, x.shape)
+        got = sn.sum(x, u, 1)
+        assert np.array_equal(got, [sn.dot(np.ones(37), row, u) for row in x])
+        with pytest.raises(ValueError, match=f"no value of {u.operand[0]}"):
+            sn.sum([1 + 2.0**-20], u)
+
+
 def test_the_order_matters_and_is_c_order():
     u = mad("e6m3", "e5m2")
     x = np.float32([[16, 1, 1], [1, 1, 1]])
