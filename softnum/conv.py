@@ -18,7 +18,7 @@ from softnum import _core, backend
 from softnum.array import Array
 from softnum.custom import CustomFormat
 from softnum.engines import coded, definition_of, fast_of
-from softnum.matmul import _blocks, _checked, _codes, _padded, _random
+from softnum.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
 from softnum.plan import fits
 from softnum.threads import for_each
 from softnum.units import Unit
@@ -152,7 +152,7 @@ class _Work:
         if max(*shape, k, unit.steps_with_c(k)) >= 2**32:
             raise ValueError(f"{caller}: no dimension of the product may reach 2**32, got {shape} and K = {k}")
         self.result = next((d for d in (np.float32, np.float64) if fits(unit.result, d)), None)
-        self.keys, self.words = _random(unit, key, random_bits, shape, k, caller=caller, with_c=c is not None)
+        self.keys, self.words = random_words_of(unit, key, random_bits, shape, k, caller=caller, with_c=c is not None)
         fast = fast_of(unit)
         if self.words is not None or self.result is None or any(isinstance(x, Array) for x in (*operands, c)):
             fast = None
@@ -163,7 +163,7 @@ class _Work:
 
     def taken(self, x, fmt) -> np.ndarray:
         """x as carriers of the fast engine, or as codes."""
-        return x.astype(self.dtype, copy=False) if self.fast else _codes(x, coded(fmt), x.shape)
+        return x.astype(self.dtype, copy=False) if self.fast else codes_of(x, coded(fmt), x.shape)
 
     def run(self, view, dims, b, c, out, columns) -> None:
         """out[:, columns] = the unit's product of the rows of a view with b [K, its columns], from c [M, N] or +0."""
@@ -175,7 +175,7 @@ class _Work:
                 f"{self.caller}: a sum of K = {self.k} terms takes {line} bytes unfolded, and workspace is "
                 f"{self.workspace}; give workspace={line} or more"
             )
-        b = _padded(b, self.dtype) if self.fast else np.ascontiguousarray(b)
+        b = padded(b, self.dtype) if self.fast else np.ascontiguousarray(b)
         block = np.empty((most, self.k), self.dtype)
         for first in range(0, rows if width else 0, max(most, 1)):
             last = min(first + most, rows)
@@ -193,7 +193,7 @@ class _Work:
         options = {"first": (row, column)} if self.unit.stochastic else {}
         if not self.unit.stochastic:
             row = column = 0
-        threads, blocks = _blocks(*out.shape, self.k, 1, self.threads)
+        threads, blocks = blocks_of(*out.shape, self.k, 1, self.threads)
 
         def work(_, m0, m1, n0, n1):
             limits = (m0 + row, m1 + row, n0 + column, n1 + column)
@@ -230,7 +230,7 @@ def _as_matrix(x, shape, axes, what, caller):
 
 def _start(caller, c, unit, shape, axes):
     """C, checked, with its axes in the order of the matrix."""
-    return None if c is None else _as_matrix(_checked(c, unit.c_format, "c", caller), shape, axes, "c", caller)
+    return None if c is None else _as_matrix(checked_operand(c, unit.c_format, "c", caller), shape, axes, "c", caller)
 
 
 def _words(caller, unit, random_bits, shape, axes, k, with_c):
@@ -343,7 +343,7 @@ def conv2d(
 def _forward(x, w, unit, c, stride, padding, dilation, groups, key, random_bits, threads, workspace):
     me = "conv2d"
     x, w = _four(x, "x", me), _four(w, "w", me)
-    x, w = _checked(x, unit.operand[0], "x", me), _checked(w, unit.operand[1], "w", me)
+    x, w = checked_operand(x, unit.operand[0], "x", me), checked_operand(w, unit.operand[1], "w", me)
     s = _shape(me, *x.shape[:2], w.shape[0], x.shape[2:], w.shape[2:], stride, padding, dilation, groups)
     if w.shape[1] * s.groups != s.channels:
         raise ValueError(
@@ -412,7 +412,7 @@ def conv2d_backward_data(
 def _backward_data(dy, w, unit, size, c, stride, padding, dilation, groups, key, random_bits, threads, workspace):
     me = "conv2d_backward_data"
     dy, w = _four(dy, "dy", me), _four(w, "w", me)
-    dy, w = _checked(dy, unit.operand[0], "dy", me), _checked(w, unit.operand[1], "w", me)
+    dy, w = checked_operand(dy, unit.operand[0], "dy", me), checked_operand(w, unit.operand[1], "w", me)
     size = _pair(size, "size", me, 0)
     s = _shape(
         me, dy.shape[0], w.shape[1] * index(groups), w.shape[0], size, w.shape[2:], stride, padding, dilation, groups
@@ -491,7 +491,7 @@ def conv2d_backward_weight(
 def _backward_weight(x, dy, unit, kernel, c, stride, padding, dilation, groups, key, random_bits, threads, workspace):
     me = "conv2d_backward_weight"
     x, dy = _four(x, "x", me), _four(dy, "dy", me)
-    x, dy = _checked(x, unit.operand[0], "x", me), _checked(dy, unit.operand[1], "dy", me)
+    x, dy = checked_operand(x, unit.operand[0], "x", me), checked_operand(dy, unit.operand[1], "dy", me)
     kernel = _pair(kernel, "kernel", me, 1)
     s = _shape(me, *x.shape[:2], dy.shape[1], x.shape[2:], kernel, stride, padding, dilation, groups)
     _check_gradient(me, s, dy)

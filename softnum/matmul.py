@@ -2,92 +2,29 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
-from softnum import _core, _gemm, backend
+from softnum import _core, backend
 from softnum.array import Array
-from softnum.checks import check_out, float_array, native
+from softnum.checks import check_out, float_array
 from softnum.engines import coded, definition_of, fast_of
-from softnum.environment import seed_and_stream
+from softnum.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
 from softnum.plan import fits
-from softnum.threads import for_each, thread_count
+from softnum.threads import for_each
 from softnum.units import Unit
-from softnum.values import decode, encode, quantize, raise_no_code
+from softnum.values import decode, raise_no_code
 
-__all__ = ["dot", "matmul"]
-
-_COLUMN_BLOCK = 64  # a multiple of the widest tile, so that tiles do not straddle threads
-_MACS_PER_THREAD = 1 << 18  # below this a thread costs more than it brings
-
-
-def _checked(x, fmt, what: str, caller: str = "matmul"):
-    """The operand as values of its format: float32 or float64, or an Array where neither holds the format."""
-    if isinstance(x, Array):
-        if x.format != fmt:
-            raise ValueError(f"{caller}: {what} is an Array of {x.format}, but the unit's operand is {fmt}")
-        for dtype in (np.float32, np.float64):
-            if fits(fmt, dtype):
-                return decode(x.codes, fmt, dtype)
-        return x
-    x = native(x)
-    if x.dtype not in (np.float32, np.float64):
-        raise TypeError(f"{caller}: {what} must be a float32 or float64 array or a softnum.Array, got {x.dtype}")
-    try:
-        values = quantize(x, fmt)
-    except ValueError as error:
-        raise ValueError(f"{caller}: {what} holds what {fmt} cannot: {error}") from None
-    if not np.array_equal(values, x):
-        bad = (values != x) & ~(np.isnan(values) & np.isnan(x))
-        if bad.any():
-            where = tuple(int(i) for i in np.argwhere(bad)[0])
-            raise ValueError(
-                f"{caller}: {what}{list(where)} = {x[where]!r} is no value of {fmt} (nearest: {values[where]!r}); "
-                f"round it first: softnum.quantize({what}, {str(fmt)!r})"
-            )
-    return values
-
-
-def _padded(b: np.ndarray, dtype) -> np.ndarray:
-    """b with rows padded by zeros to a multiple of the kernels' lanes."""
-    k, n = b.shape
-    width = -(-n // _gemm.LANES) * _gemm.LANES
-    if width == n:
-        return np.ascontiguousarray(b, dtype)
-    out = np.zeros((k, width), dtype)
-    out[:, :n] = b
-    return out
-
-
-def _blocks(
-    m: int, n: int, k: int, batches: int, threads: int | None
-) -> tuple[int, list[tuple[int, int, int, int, int]]]:
-    """(threads, [(batch, m0, m1, n0, n1)]): at least as many blocks as threads, where there are that many."""
-    threads = thread_count(threads, batches * m * n * k // _MACS_PER_THREAD)
-    if batches == 0:
-        return threads, []
-    row_parts = min(m, -(-threads // batches))
-    column_parts = min(-(-n // _COLUMN_BLOCK), -(-threads // (batches * max(row_parts, 1))))
-    rows = np.linspace(0, m, row_parts + 1).astype(int)
-    columns = np.linspace(0, -(-n // _COLUMN_BLOCK), column_parts + 1).astype(int) * _COLUMN_BLOCK
-    columns[-1] = n
-    return threads, [
-        (batch, int(m0), int(m1), int(n0), int(n1))
-        for batch in range(batches)
-        for m0, m1 in pairwise(rows)
-        for n0, n1 in pairwise(columns)
-    ]
+__all__ = ["dot", "matmul", "matmul_by_unit"]
 
 
 def _run_fast(gemm, a, b, c, out, keys, threads, k) -> None:
     dtype = np.float64 if gemm.wide else np.float32
     if not getattr(gemm, "converts", False):  # those that do take floats of either width, in any layout
         a = np.ascontiguousarray(a, dtype)
-        b = [_padded(x, dtype) for x in b]
+        b = [padded(x, dtype) for x in b]
     c = None if c is None else np.ascontiguousarray(c, dtype)
     target = out if out.dtype == dtype and out.flags.c_contiguous else np.empty(out.shape, dtype)
-    threads, blocks = _blocks(out.shape[1], out.shape[2], k, out.shape[0], threads)
+    threads, blocks = blocks_of(out.shape[1], out.shape[2], k, out.shape[0], threads)
 
     def work(i, *limits):
         gemm.run(a[i], b[i], None if c is None else c[i], target[i], keys, i, *limits)
@@ -95,11 +32,6 @@ def _run_fast(gemm, a, b, c, out, keys, threads, k) -> None:
     for_each(blocks, work, threads)
     if target is not out:
         out[...] = target
-
-
-def _codes(x, fmt, shape) -> np.ndarray:
-    codes = x.codes if isinstance(x, Array) else encode(x, fmt)
-    return np.ascontiguousarray(np.broadcast_to(codes.astype(np.uint64), shape))
 
 
 def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=None):
@@ -147,14 +79,15 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     if any(backend.is_device_array(x) for x in (a, b, c, out)):
         return backend.matmul(a, b, unit, c, key=key, random_bits=random_bits, threads=threads, out=out)
     with _core.PlainEnvironment():
-        return _matmul(a, b, unit, c, key, random_bits, threads, out)
+        return matmul_by_unit(a, b, unit, c, key, random_bits, threads, out)
 
 
-def _matmul(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)):
+def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)):
+    """matmul on the host, in a plain floating-point environment; domains: of the two random words of a step."""
     if not isinstance(unit, Unit):
         raise TypeError(f"matmul: the unit must be one of softnum's (MadUnit ...), got {unit!r}")
     result = unit.result
-    a, b = _checked(a, unit.operand[0], "a"), _checked(b, unit.operand[1], "b")
+    a, b = checked_operand(a, unit.operand[0], "a"), checked_operand(b, unit.operand[1], "b")
     if a.ndim < 2 or b.ndim < 2:
         raise ValueError(
             f"matmul takes (..., M, K) @ (..., K, N), got shapes {a.shape} and {b.shape}; for vectors use dot"
@@ -168,10 +101,10 @@ def _matmul(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)):
     if max(m, n, k, batches, unit.steps_with_c(k)) >= 2**32:
         raise ValueError(f"matmul: no dimension may reach 2**32, got {shape} and K = {k}")
     if c is not None:
-        c = _checked(c, unit.c_format, "c")
+        c = checked_operand(c, unit.c_format, "c")
         if c.ndim > len(shape) or any(d not in (1, want) for d, want in zip(c.shape[::-1], shape[::-1], strict=False)):
             raise ValueError(f"matmul: c of shape {c.shape} does not broadcast to {shape}")
-    keys, words = _random(unit, key, random_bits, shape, k, domains, with_c=c is not None)
+    keys, words = random_words_of(unit, key, random_bits, shape, k, domains, with_c=c is not None)
     dtype = next((d for d in (np.float32, np.float64) if fits(result, d)), None)
     if out is not None and dtype is None:
         raise ValueError(f"matmul: the result is an Array of {result}; out= is for float32 and float64 results")
@@ -199,12 +132,12 @@ def _matmul(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)):
 
 def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads) -> np.ndarray:
     batches, m, n = shape
-    a = _codes(a, coded(unit.operand[0]), (*lead, m, k)).reshape(batches, m, k)
-    b = _codes(b, coded(unit.operand[1]), (*lead, k, n)).reshape(batches, k, n)
-    c = None if c is None else _codes(c, unit.c_format, (*lead, m, n)).reshape(batches, m, n)
+    a = codes_of(a, coded(unit.operand[0]), (*lead, m, k)).reshape(batches, m, k)
+    b = codes_of(b, coded(unit.operand[1]), (*lead, k, n)).reshape(batches, k, n)
+    c = None if c is None else codes_of(c, unit.c_format, (*lead, m, n)).reshape(batches, m, n)
     out = np.empty(shape, np.uint64)
     gemm = definition_of(unit)
-    threads, blocks = _blocks(m, n, k, batches, threads)
+    threads, blocks = blocks_of(m, n, k, batches, threads)
 
     def work(i, *limits):
         w = None if words is None else words[i]
@@ -215,26 +148,6 @@ def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads) -> np.nd
         if lost & 1 << i:
             raise_no_code(fmt, "matmul")
     return out.astype(unit.result.storage_dtype)
-
-
-def _random(unit, key, random_bits, shape, k, domains=(1, 2), caller="matmul", with_c=False):
-    """(key words of both domains, random words or None)"""
-    if not unit.stochastic:
-        return (0, 0, 0, 0), None
-    if random_bits is not None:
-        steps = unit.steps_with_c(k) if with_c else unit.steps(k)
-        want = (*shape, steps, 2)
-        words = np.asarray(random_bits)
-        if words.dtype != np.uint32 or words.shape != want:
-            raise ValueError(
-                f"{caller}: random_bits must be uint32 of shape {want}, got {words.dtype} of shape {words.shape}"
-            )
-        return (0, 0, 0, 0), np.ascontiguousarray(words).reshape(int(np.prod(shape[:-2], dtype=np.int64)), *want[-4:])
-    if key is None:
-        raise ValueError(f"{caller}: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
-    seed, stream = seed_and_stream(key)
-    first, second = (_core.philox_key(seed, stream, domain) for domain in domains)
-    return (*first, *second), None
 
 
 def dot(a, b, unit, c=None, **options):

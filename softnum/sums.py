@@ -14,9 +14,10 @@ from softnum.checks import float_array
 from softnum.exact import ExactDotUnit
 from softnum.formats import FixedFormat
 from softnum.fused import FmaChainUnit, FusedDotUnit
-from softnum.matmul import _checked, _matmul, _random
+from softnum.matmul import matmul_by_unit
 from softnum.modes import overflow_name
 from softnum.names import format
+from softnum.operands import checked_operand, random_words_of
 from softnum.units import MadUnit, Unit
 
 __all__ = ["sum"]
@@ -71,12 +72,12 @@ def _addends(x, unit):
     if isinstance(x, Array):
         if x.format not in formats:
             raise ValueError(f"sum: x is an Array of {x.format}, but the unit adds values of {names}")
-        return _checked(x, x.format, "x", "sum"), x.format
+        return checked_operand(x, x.format, "x", "sum"), x.format
     x = float_array(x, "sum")
     reason = None
     for fmt in formats:
         try:
-            return _checked(x, fmt, "x", "sum"), fmt
+            return checked_operand(x, fmt, "x", "sum"), fmt
         except ValueError as error:
             reason = reason or error
     if len(formats) == 1:
@@ -174,9 +175,11 @@ def _sum(x, unit, axis, keepdims, key, random_bits, threads):
             )
         words = np.repeat(words.reshape(1, outputs, -1, 1), 2, axis=3)
     elif adder.stochastic:
-        _random(adder, key, None, (1, outputs), k, caller="sum")  # says what is missing
+        random_words_of(adder, key, None, (1, outputs), k, caller="sum")  # says what is missing
     operand = Array(columns, fmt) if isinstance(values, Array) else columns
-    result = _matmul(np.ones((1, k), np.float32), operand, adder, None, key, words, threads, None, (_DOMAIN, _DOMAIN))
+    result = matmul_by_unit(
+        np.ones((1, k), np.float32), operand, adder, None, key, words, threads, None, (_DOMAIN, _DOMAIN)
+    )
     final = tuple(1 if a in axes else data.shape[a] for a in range(data.ndim)) if keepdims else shape
     if isinstance(result, Array):
         return Array(result.codes.reshape(final), result.format)

@@ -311,21 +311,21 @@ def _names(flags: Flags) -> str:
 
 def trace(unit: Unit, a, b, c=None, *, key=None, random_bits=None) -> Trace:
     """The body of ``unit.trace``, which says what it takes and returns."""
-    from softnum.matmul import _checked
+    from softnum.operands import checked_operand
 
     vectors = []
     for x, fmt, what in ((a, unit.operand[0], "a"), (b, unit.operand[1], "b")):
         x = x if isinstance(x, Array) else float_array(x, "trace")
         if x.ndim != 1:
             raise ValueError(f"trace takes two vectors, got {what} of shape {x.shape}; give one row and one column")
-        vectors.append(_codes(_checked(x, fmt, what, "trace"), coded(fmt)))
+        vectors.append(codes_of(checked_operand(x, fmt, what, "trace"), coded(fmt)))
     if len(vectors[0]) != len(vectors[1]):
         raise ValueError(f"trace: a has {len(vectors[0])} elements, b has {len(vectors[1])}")
     if c is not None:
         c = c if isinstance(c, Array) else float_array(c, "trace")
         if c.size != 1:
             raise ValueError(f"trace: c is one number, got an array of shape {c.shape}")
-        (c,) = _codes(_checked(c.reshape(1), unit.c_format, "c", "trace"), unit.c_format)
+        (c,) = codes_of(checked_operand(c.reshape(1), unit.c_format, "c", "trace"), unit.c_format)
     k = len(vectors[0])
     words = _words(unit, k, c is not None, key, random_bits)
     steps, code = steps_of(unit, *vectors, c, words)
@@ -338,7 +338,7 @@ def trace(unit: Unit, a, b, c=None, *, key=None, random_bits=None) -> Trace:
     return Trace(unit, tuple(steps), code)
 
 
-def _codes(x, fmt) -> list[int]:
+def codes_of(x, fmt) -> list[int]:
     if isinstance(x, Array):
         return [int(code) for code in x.codes]
     return [encode(float(v), fmt)[0] for v in x]

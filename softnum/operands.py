@@ -1,0 +1,103 @@
+"""What matrix products, convolutions and sums have in common: checked operands, random words, blocks of work."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from softnum import _core, _gemm
+from softnum.array import Array
+from softnum.checks import native
+from softnum.environment import seed_and_stream
+from softnum.plan import fits
+from softnum.threads import thread_count
+from softnum.values import decode, encode, quantize
+
+__all__ = ["blocks_of", "checked_operand", "codes_of", "padded", "random_words_of"]
+
+_COLUMN_BLOCK = 64  # a multiple of the widest tile, so that tiles do not straddle threads
+_MACS_PER_THREAD = 1 << 18  # below this a thread costs more than it brings
+
+
+def checked_operand(x, fmt, what: str, caller: str = "matmul"):
+    """The operand as values of its format: float32 or float64, or an Array where neither holds the format."""
+    if isinstance(x, Array):
+        if x.format != fmt:
+            raise ValueError(f"{caller}: {what} is an Array of {x.format}, but the unit's operand is {fmt}")
+        for dtype in (np.float32, np.float64):
+            if fits(fmt, dtype):
+                return decode(x.codes, fmt, dtype)
+        return x
+    x = native(x)
+    if x.dtype not in (np.float32, np.float64):
+        raise TypeError(f"{caller}: {what} must be a float32 or float64 array or a softnum.Array, got {x.dtype}")
+    try:
+        values = quantize(x, fmt)
+    except ValueError as error:
+        raise ValueError(f"{caller}: {what} holds what {fmt} cannot: {error}") from None
+    if not np.array_equal(values, x):
+        bad = (values != x) & ~(np.isnan(values) & np.isnan(x))
+        if bad.any():
+            where = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise ValueError(
+                f"{caller}: {what}{list(where)} = {x[where]!r} is no value of {fmt} (nearest: {values[where]!r}); "
+                f"round it first: softnum.quantize({what}, {str(fmt)!r})"
+            )
+    return values
+
+
+def padded(b: np.ndarray, dtype) -> np.ndarray:
+    """b with rows padded by zeros to a multiple of the kernels' lanes."""
+    k, n = b.shape
+    width = -(-n // _gemm.LANES) * _gemm.LANES
+    if width == n:
+        return np.ascontiguousarray(b, dtype)
+    out = np.zeros((k, width), dtype)
+    out[:, :n] = b
+    return out
+
+
+def blocks_of(
+    m: int, n: int, k: int, batches: int, threads: int | None
+) -> tuple[int, list[tuple[int, int, int, int, int]]]:
+    """(threads, [(batch, m0, m1, n0, n1)]): at least as many blocks as threads, where there are that many."""
+    threads = thread_count(threads, batches * m * n * k // _MACS_PER_THREAD)
+    if batches == 0:
+        return threads, []
+    row_parts = min(m, -(-threads // batches))
+    column_parts = min(-(-n // _COLUMN_BLOCK), -(-threads // (batches * max(row_parts, 1))))
+    rows = np.linspace(0, m, row_parts + 1).astype(int)
+    columns = np.linspace(0, -(-n // _COLUMN_BLOCK), column_parts + 1).astype(int) * _COLUMN_BLOCK
+    columns[-1] = n
+    return threads, [
+        (batch, int(m0), int(m1), int(n0), int(n1))
+        for batch in range(batches)
+        for m0, m1 in pairwise(rows)
+        for n0, n1 in pairwise(columns)
+    ]
+
+
+def codes_of(x, fmt, shape) -> np.ndarray:
+    codes = x.codes if isinstance(x, Array) else encode(x, fmt)
+    return np.ascontiguousarray(np.broadcast_to(codes.astype(np.uint64), shape))
+
+
+def random_words_of(unit, key, random_bits, shape, k, domains=(1, 2), caller="matmul", with_c=False):
+    """(key words of both domains, random words or None)"""
+    if not unit.stochastic:
+        return (0, 0, 0, 0), None
+    if random_bits is not None:
+        steps = unit.steps_with_c(k) if with_c else unit.steps(k)
+        want = (*shape, steps, 2)
+        words = np.asarray(random_bits)
+        if words.dtype != np.uint32 or words.shape != want:
+            raise ValueError(
+                f"{caller}: random_bits must be uint32 of shape {want}, got {words.dtype} of shape {words.shape}"
+            )
+        return (0, 0, 0, 0), np.ascontiguousarray(words).reshape(int(np.prod(shape[:-2], dtype=np.int64)), *want[-4:])
+    if key is None:
+        raise ValueError(f"{caller}: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
+    seed, stream = seed_and_stream(key)
+    first, second = (_core.philox_key(seed, stream, domain) for domain in domains)
+    return (*first, *second), None
