@@ -117,6 +117,23 @@ PLACES = {
         "core/test_reference_units.py::test_matmul_words", "core/test_quantize.py::test_keys_equal_their_words",
     ],
     "units: random_bits=": ["core/test_matmul_reference.py::test_random_bits_equal_the_key"],
+    "units: lanes, reductions, where C enters": [
+        "core/test_mad_unit.py::test_lanes_take_turns_within_a_chunk",
+        "core/test_mad_unit.py::test_the_orders_of_reduction", "core/test_mad_unit.py::test_where_c_enters",
+    ],
+    "units: reductions are numbered from K in the order of execution": [
+        "core/test_mad_unit.py::test_steps_are_counted_and_numbered_in_their_order",
+        "core/test_mad_unit.py::test_random_words_by_an_explicit_loop",
+    ],
+    "units: sums have a domain of random words": ["core/test_sums.py::test_sums_equal_a_loop_of_additions"],
+    "units: conv2d's m, n and k": ["core/test_conv.py::test_equals_loops_over_the_reference"],
+    "units: FusedDotUnit, and what recorded data prove": [
+        "core/test_fused_unit.py::test_worked_by_hand", "core/test_hardware_vectors.py::test_recorded_results",
+        "core/test_presets.py::test_evidence_belongs_to_the_preset",
+    ],
+    "units: ExactDotUnit states its width and refuses more than 11 exponent bits": [
+        "core/test_exact_unit.py::test_the_width_of_the_accumulator", "core/test_exact_unit.py::test_refusals",
+    ],
 }  # fmt: skip
 
 
