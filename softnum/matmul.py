@@ -44,7 +44,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         CUDA arrays (CuPy, PyTorch, Numba; all operands) are multiplied on their device, to the same bits.
     b : the same, shape (..., K, N)
         Values of the second operand format.
-    unit : MadUnit
+    unit : MadUnit, FusedDotUnit, FmaChainUnit or ExactDotUnit
     c : optional, shape broadcast to (..., M, N)
         The initial accumulator (of the outer sum under chunk): values of the result's format. Default +0.
     key : int or (int, int), optional
@@ -82,7 +82,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         return matmul_by_unit(a, b, unit, c, key, random_bits, threads, out)
 
 
-def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)):
+def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2), caller="matmul"):
     """matmul on the host, in a plain floating-point environment; domains: of the two random words of a step."""
     if not isinstance(unit, Unit):
         raise TypeError(f"matmul: the unit must be one of softnum's (MadUnit ...), got {unit!r}")
@@ -99,7 +99,7 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
     shape = (*lead, m, n)
     batches = int(np.prod(lead, dtype=np.int64))
     if max(m, n, k, batches, unit.steps_with_c(k)) >= 2**32:
-        raise ValueError(f"matmul: no dimension may reach 2**32, got {shape} and K = {k}")
+        raise ValueError(f"{caller}: no dimension may reach 2**32, got {shape} and K = {k}")
     if c is not None:
         c = checked_operand(c, unit.c_format, "c")
         if c.ndim > len(shape) or any(d not in (1, want) for d, want in zip(c.shape[::-1], shape[::-1], strict=False)):
@@ -112,7 +112,7 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
 
     gemm = fast_of(unit)
     if gemm is None or words is not None or dtype is None or Array in (type(a), type(b), type(c)):
-        codes = _by_definition(unit, a, b, c, (batches, m, n), lead, k, keys, words, threads)
+        codes = _by_definition(unit, a, b, c, (batches, m, n), lead, k, keys, words, threads, caller)
         values = Array(codes.reshape(shape), result) if dtype is None else decode(codes.reshape(shape), result, dtype)
         if out is None:
             return values
@@ -130,7 +130,7 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
     return out
 
 
-def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads) -> np.ndarray:
+def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads, caller) -> np.ndarray:
     batches, m, n = shape
     a = codes_of(a, coded(unit.operand[0]), (*lead, m, k)).reshape(batches, m, k)
     b = codes_of(b, coded(unit.operand[1]), (*lead, k, n)).reshape(batches, k, n)
@@ -146,7 +146,7 @@ def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads) -> np.nd
     lost = for_each(blocks, work, threads)
     for i, fmt in enumerate(unit.rounded_to):
         if lost & 1 << i:
-            raise_no_code(fmt, "matmul")
+            raise_no_code(fmt, caller)
     return out.astype(unit.result.storage_dtype)
 
 
@@ -156,7 +156,7 @@ def dot(a, b, unit, c=None, **options):
     Parameters
     ----------
     a, b : array_like of float32 or float64, or Array, shape (K,)
-    unit : MadUnit
+    unit : as `matmul` takes
     c : float, optional
         The initial accumulator.
     **options

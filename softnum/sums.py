@@ -178,7 +178,7 @@ def _sum(x, unit, axis, keepdims, key, random_bits, threads):
         random_words_of(adder, key, None, (1, outputs), k, caller="sum")  # says what is missing
     operand = Array(columns, fmt) if isinstance(values, Array) else columns
     result = matmul_by_unit(
-        np.ones((1, k), np.float32), operand, adder, None, key, words, threads, None, (_DOMAIN, _DOMAIN)
+        np.ones((1, k), np.float32), operand, adder, None, key, words, threads, None, (_DOMAIN, _DOMAIN), "sum"
     )
     final = tuple(1 if a in axes else data.shape[a] for a in range(data.ndim)) if keepdims else shape
     if isinstance(result, Array):
