@@ -5,7 +5,7 @@ CLANG ?= clang
 TIME ?= 60
 WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Werror
 CFLAGS = -std=c11 -O2 -g -ffp-contract=off -fno-math-errno $(WARNINGS) -Icsrc
-SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all
+SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 CSRC = $(wildcard csrc/*.c)
 HEADERS = $(wildcard csrc/*.h csrc/softnum/*.h)
 C_FILES = $(wildcard csrc/*.[ch] csrc/softnum/*.h csrc/tests/*.c fuzz/*.[ch])
