@@ -19,7 +19,7 @@ sn_u32 sn_exact_word(const sn_exact_unit *u, ptrdiff_t row, ptrdiff_t column) {
     return sn_philox(0, (sn_u32)column, (sn_u32)row, u->batch, u->key[0], u->key[1]).w[0];
 }
 
-sn_u32 sn_exact_definition(const sn_exact_unit *u, const sn_exact_codes *g) {
+sn_u32 sn_exact_definition(const sn_exact_unit *u, const sn_product_codes *g) {
     const int random = sn_is_stochastic(&u->env);
     sn_u32 flags = 0;
     for (ptrdiff_t row = g->m0; row < g->m1; row++)

@@ -4,6 +4,7 @@
 #ifndef SOFTNUM_EXACT_H
 #define SOFTNUM_EXACT_H
 
+#include "codes.h"
 #include "kernels.h"
 #include "softnum/kulisch.h"
 
@@ -15,19 +16,10 @@ typedef struct {
     sn_u32 batch;
 } sn_exact_unit;
 
-/* out[m, n] = round(c[m, n] + sum over k of a[m, k] * b[k, n]) for m in [m0, m1), n in [0, n), on codes of 64 bits. c
- * null: from +0. n0 is added to the column in the Philox counters. With k = 0 the result is c. words: null, or uint32
- * [m, n, 1, 2] for one batch element, of which the second is taken; without words the unit's random word of an output
- * is word 0 of counter (0, column, row, batch). Returns 1 if a result is a NaN that the accumulator has no code for. */
-typedef struct {
-    const sn_u64 *a, *b, *c;
-    sn_u64 *out;
-    const sn_u32 *words;
-    ptrdiff_t lda, ldb, ldc, ldo;
-    ptrdiff_t m0, m1, n, k, n_total, n0;
-} sn_exact_codes;
-
-sn_u32 sn_exact_definition(const sn_exact_unit *u, const sn_exact_codes *g);
+/* out[m, n] = round(c[m, n] + sum over k of a[m, k] * b[k, n]). A sum has one step, and takes the second of its random
+ * words; with a key, word 0 of counter (0, column, row, batch). Returns 1 if a result is a NaN that the accumulator has
+ * no code for. */
+sn_u32 sn_exact_definition(const sn_exact_unit *u, const sn_product_codes *g);
 
 /* ---- the fast path, on binary64 carriers --------------------------------------------------------------------------
  */
@@ -44,7 +36,7 @@ typedef struct {
     sn_exact_facts facts[3]; /* of the formats of a, b and c */
 } sn_exact_fast;
 
-/* As sn_exact_codes, on values; b need not be padded. packed: room for k * (n rounded up to SN_EXACT_ROOM) values. */
+/* As sn_product_codes, on values; b need not be padded. packed: room for k * (n rounded up to SN_EXACT_ROOM) values. */
 enum { SN_EXACT_ROOM = 16 };
 
 typedef struct {

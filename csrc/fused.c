@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-sn_u32 sn_fused_definition(const sn_fused_unit *u, const sn_fused_codes *g) {
+sn_u32 sn_fused_definition(const sn_fused_unit *u, const sn_product_codes *g) {
     sn_u32 sum_flags = 0, output_flags = 0;
     for (ptrdiff_t row = g->m0; row < g->m1; row++)
         for (ptrdiff_t j = 0; j < g->n; j++) {
@@ -13,7 +13,7 @@ sn_u32 sn_fused_definition(const sn_fused_unit *u, const sn_fused_codes *g) {
     return (sn_u32)((sum_flags & SN_NO_CODE) != 0) | (sn_u32)((output_flags & SN_NO_CODE) != 0) << 1;
 }
 
-sn_u32 sn_chain_definition(const sn_chain_unit *u, const sn_fused_codes *g) {
+sn_u32 sn_chain_definition(const sn_chain_unit *u, const sn_product_codes *g) {
     sn_u32 flags = 0;
     for (ptrdiff_t row = g->m0; row < g->m1; row++)
         for (ptrdiff_t j = 0; j < g->n; j++) {

@@ -5,24 +5,17 @@
 
 #include <stddef.h>
 
+#include "codes.h"
 #include "kernels.h"
 #include "softnum/chain.h"
 #include "softnum/fused.h"
 
-/* out[m, n] = the unit's dot product of row m of a and column n of b, from c[m, n] (or +0), for m in [m0, m1) and n in
- * [0, n). Leading dimensions in elements. */
-typedef struct {
-    const sn_u64 *a, *b, *c;
-    sn_u64 *out;
-    ptrdiff_t lda, ldb, ldc, ldo;
-    ptrdiff_t m0, m1, n, k;
-} sn_fused_codes;
-
-/* Returns a bit for each rounding that met a NaN without a code in its format: 1 accumulator, 2 output. */
-sn_u32 sn_fused_definition(const sn_fused_unit *u, const sn_fused_codes *g);
+/* Nothing here is random. Returns a bit for each rounding that met a NaN without a code in its format: 1 accumulator, 2
+ * output. */
+sn_u32 sn_fused_definition(const sn_fused_unit *u, const sn_product_codes *g);
 
 /* The same for a chain of fused multiply-adds; 1 if a NaN had no code. */
-sn_u32 sn_chain_definition(const sn_chain_unit *u, const sn_fused_codes *g);
+sn_u32 sn_chain_definition(const sn_chain_unit *u, const sn_product_codes *g);
 
 /* What the fast path knows of a unit whose accumulator is its output. Exponents are biased by 127. */
 typedef struct {
@@ -42,7 +35,7 @@ typedef struct {
     float least_start;                /* C must be zero or no smaller, in magnitude */
 } sn_fused_plan;
 
-/* As sn_fused_codes, on float32 carriers; NaNs out are canonical. */
+/* As sn_product_codes, on float32 carriers; NaNs out are canonical. */
 typedef struct {
     const float *a, *b, *c;
     float *out;

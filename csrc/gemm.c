@@ -36,7 +36,7 @@ typedef struct {
 
 typedef struct {
     const sn_mad_unit *u;
-    const sn_gemm_codes *g;
+    const sn_product_codes *g;
     ptrdiff_t row, column, rows, columns; /* of the block; column counts from g->n0 on */
     ptrdiff_t outputs, steps;
     ptrdiff_t step;      /* the next addition of lanes or chunks */
@@ -240,7 +240,7 @@ static void compute(block *b) {
     }
 }
 
-sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_gemm_codes *g) {
+sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_product_codes *g) {
     block b;
     const ptrdiff_t lanes = (ptrdiff_t)u->lanes;
     const ptrdiff_t most = BLOCK_SUMS / lanes < BLOCK_OUTPUTS ? BLOCK_SUMS / lanes : BLOCK_OUTPUTS;

@@ -3,6 +3,7 @@
 #ifndef SOFTNUM_GEMM_H
 #define SOFTNUM_GEMM_H
 
+#include "codes.h"
 #include "kernels.h"
 
 /* ---- fast paths -------------------------------------------------------------------------------------------------- */
@@ -106,17 +107,10 @@ typedef struct {
     sn_u32 batch;
 } sn_mad_unit;
 
-/* As sn_gemm_args, on codes of 64 bits; words: null, or uint32 [m, n, steps, 2] for one batch element, with a step for
- * each k and then for each addition of lanes and chunks, in the order of their execution. Returns a bit for each
- * rounding that met a NaN without a code in its format: 1 product, 2 sum, 4 outer sum. */
-typedef struct {
-    const sn_u64 *a, *b, *c;
-    sn_u64 *out;
-    const sn_u32 *words;
-    ptrdiff_t lda, ldb, ldc, ldo;
-    ptrdiff_t m0, m1, n, k, n_total, n0;
-} sn_gemm_codes;
-
-sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_gemm_codes *g);
+/* The random words of a sum have a step for each k and then for each addition of lanes and chunks, in the order of
+ * their execution. Returns a bit for each rounding that met a NaN without a code in its format: 1 product, 2 sum, 4
+ * outer sum.
+ */
+sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_product_codes *g);
 
 #endif

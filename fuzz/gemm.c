@@ -310,7 +310,7 @@ void fuzz_gemm(fuzz_input *in) {
     const matrix c = take_matrix(in, &d.outer, m, n, n, bits);
     sn_u64 *want = fuzz_buffer(m * n, sizeof *want);
     float *panel = fuzz_buffer(k * SN_PANEL, sizeof *panel);
-    sn_gemm_codes codes;
+    sn_product_codes codes;
     memset(&codes, 0, sizeof codes);
     codes.a = a.codes;
     codes.b = b.codes;

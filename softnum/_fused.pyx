@@ -7,6 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 
 from softnum._core cimport *
+from softnum._products cimport before, fill_codes, sn_product_codes
 from softnum import _core
 
 cnp.import_array()
@@ -20,14 +21,7 @@ cdef extern from "fused.h" nogil:
         int32_t terms, fraction_bits, min_exponent, truncate_fraction, always_infinity, c_after, period
         const int32_t *order
 
-    ctypedef struct sn_fused_codes:
-        const uint64_t *a
-        const uint64_t *b
-        const uint64_t *c
-        uint64_t *out
-        ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k
-
-    uint32_t sn_fused_definition(const sn_fused_unit *u, const sn_fused_codes *g) noexcept
+    uint32_t sn_fused_definition(const sn_fused_unit *u, const sn_product_codes *g) noexcept
 
     ctypedef struct sn_fused_plan:
         sn_fused_unit unit
@@ -52,15 +46,10 @@ cdef extern from "fused.h" nogil:
         int32_t period
         const int32_t *order
 
-    uint32_t sn_chain_definition(const sn_chain_unit *u, const sn_fused_codes *g) noexcept
+    uint32_t sn_chain_definition(const sn_chain_unit *u, const sn_product_codes *g) noexcept
 
 MOST_FRACTION_BITS = SN_FUSED_FRACTION_BITS
 MOST_TERMS = SN_FUSED_TERMS
-
-
-cdef void *before(const void *array, Py_ssize_t elements, Py_ssize_t size) noexcept:
-    """Where an array would begin that had so many more elements in front: only its own are ever read or written."""
-    return <void *>(<uintptr_t>array - <uintptr_t>(elements * size))
 
 
 cdef int32_t *order_of(unit) except? NULL:
@@ -97,23 +86,6 @@ cdef int32_t *fill_unit(sn_fused_unit *u, unit) except? NULL:
     return order
 
 
-cdef void fill_codes(sn_fused_codes *g, a, b, c, out, m0, m1, n0, n1, first) except *:
-    """The arrays of a part of a product, as those of the whole."""
-    cdef const uint64_t[:, ::1] x = a, y = b, start
-    cdef uint64_t[:, ::1] z = out
-    cdef Py_ssize_t row = first[0], column = <Py_ssize_t>n0 - <Py_ssize_t>first[1]
-    g.k = x.shape[1]
-    g.lda, g.ldb, g.ldo, g.ldc = x.shape[1], y.shape[1], z.shape[1], z.shape[1]
-    g.m0, g.m1, g.n = m0, m1, n1 - n0
-    g.a = <const uint64_t *>before(&x[0, 0], row * g.lda, 8) if g.k else NULL
-    g.b = &y[0, column] if g.k else NULL
-    g.out = <uint64_t *>before(&z[0, 0], row * g.ldo - column, 8)
-    g.c = NULL
-    if c is not None:
-        start = c
-        g.c = <const uint64_t *>before(&start[0, 0], row * g.ldc - column, 8)
-
-
 cdef class DefinitionFused:
     """A fused unit's GEMM on 64-bit codes, through the scalar functions of the core."""
 
@@ -128,11 +100,11 @@ cdef class DefinitionFused:
 
     def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)):
         """Rows m0..m1, columns n0..n1 of one product of codes; nothing here is random: words, keys, batch are unused."""
-        cdef sn_fused_codes g
+        cdef sn_product_codes g
         cdef uint32_t flags
         if out.shape[0] == 0 or out.shape[1] == 0:
             return 0
-        fill_codes(&g, a, b, c, out, m0, m1, n0, n1, first)
+        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first)
         with nogil:
             flags = sn_fused_definition(&self.u, &g)
         return flags
@@ -158,11 +130,11 @@ cdef class DefinitionChain:
 
     def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)):
         """As DefinitionFused.run."""
-        cdef sn_fused_codes g
+        cdef sn_product_codes g
         cdef uint32_t flags
         if out.shape[0] == 0 or out.shape[1] == 0:
             return 0
-        fill_codes(&g, a, b, c, out, m0, m1, n0, n1, first)
+        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first)
         with nogil:
             flags = sn_chain_definition(&self.u, &g)
         return flags

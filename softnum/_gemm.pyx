@@ -8,6 +8,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t, uint64_t, uintptr_
 import numpy as np
 
 from softnum._core cimport *
+from softnum._products cimport before, fill_codes, sn_product_codes
 from softnum import _core
 
 cnp.import_array()
@@ -73,15 +74,7 @@ cdef extern from "gemm.h" nogil:
         uint32_t key2[2]
         uint32_t batch
 
-    ctypedef struct sn_gemm_codes:
-        const uint64_t *a
-        const uint64_t *b
-        const uint64_t *c
-        uint64_t *out
-        const uint32_t *words
-        ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k, n_total, n0
-
-    uint32_t sn_gemm_definition(const sn_mad_unit *u, const sn_gemm_codes *g) noexcept
+    uint32_t sn_gemm_definition(const sn_mad_unit *u, const sn_product_codes *g) noexcept
 
 cdef const sn_gemm_kernels *kernels():
     return sn_gemm_kernels_for(_core.isa_number())
@@ -95,11 +88,6 @@ PRODUCT = {
     "exact": SN_PRODUCT_EXACT, "nearest": SN_PRODUCT_NEAREST, "stochastic": SN_PRODUCT_STOCHASTIC,
     "fused": SN_PRODUCT_FUSED,
 }
-
-
-cdef void *before(const void *array, Py_ssize_t elements, Py_ssize_t size) noexcept:
-    """Where an array would begin that had so many more elements in front: only its own are ever read or written."""
-    return <void *>(<uintptr_t>array - <uintptr_t>(elements * size))
 
 
 cdef void fill_round32(sn_round32 *r, spec) except *:
@@ -251,37 +239,19 @@ cdef class DefinitionGemm:
         self.u.reduction = REDUCTION[reduction]
         self.u.compensated = compensated
 
-    def run(self, const uint64_t[:, ::1] a, const uint64_t[:, ::1] b, c, uint64_t[:, ::1] out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)):
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)):
         """Rows m0..m1, columns n0..n1 of one product of codes; words: None or contiguous uint32 (M, N, steps, 2).
 
         first: the row and the column of the whole product that the arrays begin with.
         """
         cdef sn_mad_unit u = self.u
-        cdef sn_gemm_codes g
+        cdef sn_product_codes g
         cdef uint32_t flags
-        cdef const uint64_t[:, ::1] start
-        cdef const uint32_t[:, :, :, ::1] w
-        cdef Py_ssize_t row = first[0], column = <Py_ssize_t>n0 - <Py_ssize_t>first[1]
         if out.shape[0] == 0 or out.shape[1] == 0:
             return 0
         u.key[0], u.key[1], u.key2[0], u.key2[1] = keys
         u.batch = batch
-        g.k = a.shape[1]
-        g.lda, g.ldb, g.ldo, g.ldc = a.shape[1], b.shape[1], out.shape[1], out.shape[1]
-        g.m0, g.m1, g.n, g.n0, g.n_total = m0, m1, n1 - n0, n0, out.shape[1]
-        g.a = <const uint64_t *>before(&a[0, 0], row * g.lda, 8) if g.k else NULL
-        g.b = &b[0, column] if g.k else NULL
-        g.out = <uint64_t *>before(&out[0, 0], row * g.ldo - column, 8)
-        g.c = NULL
-        g.words = NULL
-        if c is not None:
-            start = c
-            g.c = <const uint64_t *>before(&start[0, 0], row * g.ldc - column, 8)
-        if words is not None and words.size:
-            w = words
-            g.words = <const uint32_t *>before(
-                &w[0, 0, 0, 0], (row * g.n_total + <Py_ssize_t>n0 - column) * w.shape[2] * 2, 4
-            )
+        fill_codes(&g, a, b, c, out, words, m0, m1, n0, n1, first)
         with nogil:
             flags = sn_gemm_definition(&u, &g)
         return flags

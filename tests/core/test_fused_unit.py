@@ -1,20 +1,18 @@
 """FusedDotUnit and FmaChainUnit: definition against the reference, fast paths against the definition."""
 
-import importlib
 import pickle
 import random
 
 import numpy as np
 import pytest
 from core_oracles import assert_same_bits, edge_codes, random_codes
+from matmul_units import definition
 
 import softnum as sn
 from softnum import reference as ref
 from softnum.engines import fast_of
 from softnum.fused import fused_plan
 from softnum.names import format as format_of
-
-matmul_module = importlib.import_module("softnum.matmul")  # softnum.matmul itself is the function
 
 INTERLEAVED = tuple(k for half in (0, 2) for first in range(0, 32, 4) for k in (first + half, first + half + 1))
 
@@ -82,16 +80,6 @@ def options_of(u):
         "min_exponent": u.min_exponent, "output": u.output, "output_rounding": u.output_rounding,
         "truncate_fraction": u.truncate_fraction, "k_order": u.k_order, "c_mode": u.c, "overflow": u.overflow,
     }  # fmt: skip
-
-
-def definition(a, b, u, c=None, threads=1):
-    """matmul through the definition, whatever fast path there is."""
-    before = matmul_module.fast_of
-    matmul_module.fast_of = lambda unit: None
-    try:
-        return sn.matmul(a, b, u, c, threads=threads)
-    finally:
-        matmul_module.fast_of = before
 
 
 def near(fmt, rng, size):

@@ -1,0 +1,46 @@
+"""What the bindings of all units share: the arrays of a part of a product as csrc/codes.h states them."""
+
+from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+
+
+cdef extern from "codes.h" nogil:
+    ctypedef struct sn_product_codes:
+        const uint64_t *a
+        const uint64_t *b
+        const uint64_t *c
+        uint64_t *out
+        const uint32_t *words
+        ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k, n_total, n0
+
+
+cdef inline void *before(const void *array, Py_ssize_t elements, Py_ssize_t size) noexcept:
+    """Where an array would begin that had so many more elements in front: only its own are ever read or written."""
+    return <void *>(<uintptr_t>array - <uintptr_t>(elements * size))
+
+
+cdef inline void fill_codes(sn_product_codes *g, a, b, c, out, words, m0, m1, n0, n1, first) except *:
+    """Rows m0..m1, columns n0..n1 of a product whose first element here is `first` of the whole; out is not empty.
+
+    a, b, c (or None), out: contiguous uint64 matrices; words: None or contiguous uint32 (M, N, steps, 2).
+    """
+    cdef const uint64_t[:, ::1] x = a, y = b, start
+    cdef uint64_t[:, ::1] z = out
+    cdef const uint32_t[:, :, :, ::1] w
+    cdef Py_ssize_t row = first[0], column = <Py_ssize_t>n0 - <Py_ssize_t>first[1]
+    g.k = x.shape[1]
+    g.lda, g.ldb, g.ldo, g.ldc = x.shape[1], y.shape[1], z.shape[1], z.shape[1]
+    g.m0, g.m1, g.n, g.n0, g.n_total = m0, m1, n1 - n0, n0, z.shape[1]
+    g.a = <const uint64_t *>before(&x[0, 0], row * g.lda, 8) if g.k else NULL
+    g.b = &y[0, column] if g.k else NULL
+    g.out = <uint64_t *>before(&z[0, 0], row * g.ldo - column, 8)
+    g.c = NULL
+    g.words = NULL
+    if c is not None:
+        start = c
+        g.c = <const uint64_t *>before(&start[0, 0], row * g.ldc - column, 8)
+    if words is not None and words.size:
+        w = words
+        g.words = <const uint32_t *>before(
+            &w[0, 0, 0, 0], (row * g.n_total + <Py_ssize_t>n0 - column) * w.shape[2] * 2, 4
+        )
