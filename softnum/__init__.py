@@ -7,6 +7,8 @@ array([1.015625e-01, 2.880000e+02])
 
 from softnum.accuracy import ulp, ulp_error
 from softnum.array import Array, array
+from softnum.block_array import BlockArray
+from softnum.blocks import BlockFormat, block_format_names, format
 from softnum.config import get_include, show_config
 from softnum.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
 from softnum.custom import CustomFormat
@@ -17,7 +19,7 @@ from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.integers import from_integer, shift, to_integer
 from softnum.matmul import dot, matmul
 from softnum.modes import Flags
-from softnum.names import format, format_names
+from softnum.names import format_names
 from softnum.ops import (
     absolute,
     add,
@@ -53,6 +55,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Array",
+    "BlockArray",
+    "BlockFormat",
     "CustomFormat",
     "ExactDotUnit",
     "FixedFormat",
@@ -64,6 +68,7 @@ __all__ = [
     "absolute",
     "add",
     "array",
+    "block_format_names",
     "classify",
     "compare",
     "conv2d",

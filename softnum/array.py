@@ -6,6 +6,7 @@ from numbers import Real
 
 import numpy as np
 
+from softnum.blocks import is_block_format
 from softnum.checks import check_codes, native
 from softnum.custom import CustomFormat
 from softnum.names import dtype_of_format, format, format_of_dtype
@@ -452,7 +453,7 @@ def _hexadecimal(value) -> str:
 
 
 def array(x, fmt=None, **options) -> Array:
-    """Round values to a format and return an `Array` (options as in `softnum.encode`).
+    """Round values to a format and return an `Array`, or of a block format a `BlockArray` (options as in `encode`).
 
     Without `fmt`, an array of NumPy's or ml_dtypes' floats keeps its bits, and is not copied.
 
@@ -464,6 +465,10 @@ def array(x, fmt=None, **options) -> Array:
         if options:
             raise TypeError("array: state the format to round to")
         return Array(x)
+    if is_block_format(fmt):
+        from softnum.block_array import BlockArray
+
+        return BlockArray.of(x, fmt, **options)
     if isinstance(x, Array):
         return x.astype(fmt, **options)
     return Array(encode(x, fmt, **options), fmt)

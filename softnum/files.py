@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from softnum.array import Array
+from softnum.block_array import BlockArray
+from softnum.blocks import BlockFormat
 from softnum.custom import CustomFormat
 from softnum.formats import FixedFormat, FloatFormat
 
@@ -57,6 +59,10 @@ def _facts_of(fmt) -> dict:
     """A format as plain data."""
     if isinstance(fmt, CustomFormat):
         return {"kind": fmt.kind, "name": fmt.name, "values": [v.hex() for v in fmt.values]}
+    if isinstance(fmt, BlockFormat):
+        parts = {what: getattr(fmt, what) for what in ("element", "scale", "tensor_scale")}
+        facts = {what: None if part is None else _facts_of(part) for what, part in parts.items()}
+        return {"kind": fmt.kind, **facts, "block_size": fmt.block_size, "name": fmt.name}
     if not isinstance(fmt, (FloatFormat, FixedFormat)):
         raise TypeError(f"save: {fmt} is a {type(fmt).__name__}, which files do not hold")
     return {"kind": fmt.kind, **dataclasses.asdict(fmt)}
@@ -66,11 +72,16 @@ def _format_of(facts: dict):
     kind = facts.pop("kind")
     if kind == CustomFormat.kind:
         return CustomFormat.from_table([float.fromhex(v) for v in facts["values"]], name=facts["name"])
+    if kind == BlockFormat.kind:
+        parts = {what: facts.pop(what) for what in ("element", "scale", "tensor_scale")}
+        return BlockFormat(
+            **{what: None if part is None else _format_of(part) for what, part in parts.items()}, **facts
+        )
     return {FloatFormat.kind: FloatFormat, FixedFormat.kind: FixedFormat}[kind](**facts)
 
 
 def save(path, array) -> None:
-    """Write an Array, or named ones, to a file: NumPy's .npz, with the format's facts beside the codes.
+    """Write an Array or a BlockArray, or named ones, to a file: .npz, with the format's facts beside the codes.
 
     The file appears whole or not at all. It holds no pickle; ``np.load`` reads its codes. The same arrays give the same
     bytes.
@@ -79,7 +90,7 @@ def save(path, array) -> None:
     ----------
     path : path-like
         Taken as it is: no ending is added.
-    array : Array, or dict of str to Array
+    array : Array or BlockArray, or dict of str to them
 
     Raises
     ------
@@ -96,17 +107,27 @@ def save(path, array) -> None:
     """
     named = array if isinstance(array, Mapping) else {None: array}
     for name, value in named.items():
-        if not isinstance(value, Array) or not (isinstance(name, str) or value is array):
+        if not isinstance(value, (Array, BlockArray)) or not (isinstance(name, str) or value is array):
             what = f"a dict with {name!r}: {type(value).__name__}" if value is not array else f"{type(value).__name__}"
             raise TypeError(f"save takes an Array, or a dict of str to Array, got {what}")
-    arrays = [{"name": name, "format": _facts_of(value.format)} for name, value in named.items()]
+    arrays = [{"name": name, "format": _facts_of(value.format), **_blocking(value)} for name, value in named.items()]
     text = json.dumps({"version": _VERSION, "arrays": arrays}, indent=1)
     members = {f"codes{i}": value.codes for i, value in enumerate(named.values())}
+    members |= {f"scales{i}": v.scales for i, v in enumerate(named.values()) if isinstance(v, BlockArray)}
     with atomic_file(os.path.abspath(path)) as file:
         np.savez(file, **{_DESCRIPTION: np.frombuffer(text.encode(), np.uint8)}, **members)
 
 
-def load(path) -> Array | dict[str, Array]:
+def _blocking(value) -> dict:
+    if not isinstance(value, BlockArray):
+        return {}
+    return {
+        "axis": value.axis,
+        "tensor_scale": None if value.tensor_scale is None else float(value.tensor_scale).hex(),
+    }
+
+
+def load(path):
     """Read what `save` wrote.
 
     Parameters
@@ -115,7 +136,7 @@ def load(path) -> Array | dict[str, Array]:
 
     Returns
     -------
-    Array, or dict of str to Array, as it was saved
+    Array or BlockArray, or dict of str to them, as it was saved
 
     Raises
     ------
@@ -153,7 +174,7 @@ def _member(archive, name: str) -> np.ndarray:
     return np.lib.format.read_array(content, allow_pickle=False)
 
 
-def _arrays_in(archive) -> Array | dict[str, Array]:
+def _arrays_in(archive):
     if f"{_DESCRIPTION}.npy" not in archive.namelist():
         raise _Unusable("not written by softnum.save")
     description = json.loads(_member(archive, _DESCRIPTION).tobytes())
@@ -162,6 +183,11 @@ def _arrays_in(archive) -> Array | dict[str, Array]:
     named = {}
     for i, entry in enumerate(description["arrays"]):
         fmt, codes = _format_of(entry["format"]), _member(archive, f"codes{i}")
+        if isinstance(fmt, BlockFormat):
+            tensor = entry["tensor_scale"]
+            tensor = None if tensor is None else float.fromhex(tensor)
+            named[entry["name"]] = BlockArray(codes, _member(archive, f"scales{i}"), fmt, entry["axis"], tensor)
+            continue
         if codes.dtype.newbyteorder("=") != fmt.storage_dtype:
             raise ValueError(f"codes of {fmt} are {fmt.storage_dtype}, not {codes.dtype}")
         named[entry["name"]] = Array(codes, fmt)

@@ -44,6 +44,11 @@ _REGISTRY: dict[str, Format] = dict(
     ]
 )
 
+_NOT_BLOCKS = (
+    "{} is a block format, whose codes mean nothing without their scales: it stands where arrays are encoded "
+    "(softnum.array, encode, decode, quantize) and in softnum.BlockDotUnit"
+)
+
 _FLOAT_NAME = re.compile(r"e(\d{1,2})m(\d{1,2})")
 _FIXED_NAME = re.compile(r"(u?)q(\d{1,2})\.(\d{1,2})")
 _P3109_NAME = re.compile(r"binary(\d{1,2})p(\d{1,2})([su])([ef])")
@@ -109,6 +114,8 @@ def format(name: str | Format) -> Format:
             return name
         if isinstance(name, (np.dtype, type)) and (known := format_of_dtype(np.dtype(name))) is not None:
             return known
+        if getattr(name, "kind", None) == "block":
+            raise ValueError(_NOT_BLOCKS.format(name))
         raise TypeError(f"a format or the name of one is needed, got {name!r}")
     key = name.strip().lower()
     if key in _REGISTRY:
@@ -119,6 +126,8 @@ def format(name: str | Format) -> Format:
         return FixedFormat(int(match[2]), int(match[3]), signed=not match[1])
     if match := _P3109_NAME.fullmatch(key):
         return _p3109(key, int(match[1]), int(match[2]), match[3], match[4])
+    if key.startswith(("mx", "nvfp")):
+        raise ValueError(_NOT_BLOCKS.format(name))
     near = difflib.get_close_matches(key, _REGISTRY, n=3, cutoff=0.4)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     raise ValueError(

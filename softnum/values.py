@@ -9,6 +9,8 @@ from numbers import Real
 import numpy as np
 
 from softnum import _core, backend, lanes
+from softnum.blocks import format as any_format
+from softnum.blocks import is_block_format
 from softnum.checks import can_hold, check_codes, check_out, delivered, float_array, native
 from softnum.custom import CustomFormat
 from softnum.environment import environment, random_words, words_or_key
@@ -56,6 +58,26 @@ def find_code(value, minus_zero: bool, fmt) -> int | None:
     return int(code) if same or (back != back and value != value) else None
 
 
+def block_format(fmt):
+    """The block format; TypeError for another."""
+    fmt = any_format(fmt)
+    if fmt.kind != "block":
+        raise TypeError(f"axis, scale_rule, symmetric and tensor_scale are for block formats; {fmt} is none")
+    return fmt
+
+
+def block_options(what: str, fmt, given: dict, invalid, out) -> dict:
+    """The keywords of block formats, checked."""
+    known = ("axis", "scale_rule", "symmetric", "tensor_scale")
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{what} got an unexpected keyword {name!r} (of block formats: {', '.join(known)})")
+    block_format(fmt)
+    if invalid != "raise" or out is not None:
+        raise TypeError(f"{what}: {'out=' if out is not None else 'invalid='} is not for block formats")
+    return given
+
+
 def quantize(
     x,
     fmt,
@@ -68,6 +90,7 @@ def quantize(
     invalid="raise",
     out=None,
     threads=None,
+    **block,
 ) -> np.ndarray:
     """Round values to a format and return values.
 
@@ -77,7 +100,8 @@ def quantize(
         The values. Other numbers are taken as float64. A CUDA array (CuPy, PyTorch, Numba) is rounded on its device, to
         the same bits, and gives a Numba CUDA array.
     fmt : format or str
-        The format to round to.
+        The format to round to. A block format takes `axis`, `scale_rule`, `symmetric` and `tensor_scale` as `encode`
+        does, and saturates by default.
     rounding : str
         A rounding mode (``softnum.modes.ROUNDING_MODES``, or short: rne rna rtz rup rdn rto sr).
     overflow : {"infinity", "saturate", "saturate_finite", "wrap"}, optional
@@ -122,6 +146,15 @@ def quantize(
     >>> sn.quantize(np.float32([0.3]), "q4.4", rounding="sr", key=7, stochastic_bits=8)
     array([0.3125], dtype=float32)
     """
+    if block or is_block_format(fmt):
+        from softnum.block_codes import quantize_blocks
+
+        options = block_options("quantize", fmt, block, invalid, None)
+        with _core.PlainEnvironment():
+            return quantize_blocks(
+                x, fmt=block_format(fmt), rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
+                stochastic_bits=stochastic_bits, out=out, threads=threads, **options,
+            )  # fmt: skip
     if backend.is_device_array(x):
         if threads is not None:
             raise ValueError(f"quantize: threads={threads!r} is for arrays of the host; CUDA arrays take none")
@@ -189,6 +222,7 @@ def encode(
     invalid="raise",
     out=None,
     threads=None,
+    **block,
 ) -> np.ndarray:
     """Round values to a format and return codes.
 
@@ -200,12 +234,25 @@ def encode(
     fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, threads
         As in `quantize`.
     out : ndarray, optional
-        Where to put the codes: x's shape, of type ``fmt.storage_dtype``.
+        Where to put the codes: x's shape, of type ``fmt.storage_dtype``. Not for block formats.
+    axis : int
+        Of block formats: the axis along which elements share scales. Default the last.
+    scale_rule : str
+        Of block formats: how the scale follows from the block's largest magnitude, one of `softnum.blocks.SCALE_RULES`.
+        Default "floor" (OCP MX) where all scales are powers of two, else "max" (nvfp4).
+    symmetric : bool
+        Of block formats with elements in two's complement: leave the lowest code (of mxint8: -2) unused, as OCP MX
+        clause 5.3.4 allows; what rounds to it becomes the one above.
+    tensor_scale : float, optional
+        Of formats with a scale of the whole array: that scale. Default: the largest magnitude over the product of the
+        largest element and the largest scale, rounded to nearest even; 1 for an array of zeros.
 
     Returns
     -------
     ndarray of uint8, uint16, uint32 or uint64
         Codes (``fmt.storage_dtype``), in x's shape.
+        Of a block format: a tuple of the elements' codes, in x's shape; the scales' codes, that shape but for `axis`,
+        which has a scale a block; and, if the format has one, the scale of the array (numpy.float32).
 
     Raises
     ------
@@ -213,6 +260,15 @@ def encode(
         If a NaN (or, in fixed point, an infinity) has no code in the format and no value is stated for it.
     TypeError
         If an object is not a real number.
+
+    Notes
+    -----
+    Block formats: an element is the exact quotient of its value by the scale (the product of both scales), rounded once
+    as `rounding` says, and saturates by default (OCP MX clause 6.3). A scale is at least the smallest positive and at
+    most the largest of its format; a block of zeros has the smallest. An infinity or a NaN makes the scale NaN, and
+    with it all values of the block (elements: NaN, or code 0 where they have none); it does not count for the tensor's
+    scale.
+    Inputs must be exact in binary64. Random words are numbered by elements, as without blocks.
 
     Examples
     --------
@@ -222,7 +278,18 @@ def encode(
     array([ 56, 192,  29], dtype=uint8)
     >>> sn.encode(Fraction(1, 3), "q1.7")
     array(43, dtype=uint8)
+    >>> sn.encode([[1.0, 3.3, -20.0]], "mxfp4_e2m1", axis=1)
+    (array([[ 0,  2, 14]], dtype=uint8), array([[129]], dtype=uint8))
     """
+    if block or is_block_format(fmt):
+        from softnum.block_codes import encode_blocks
+
+        options = block_options("encode", fmt, block, invalid, out)
+        with _core.PlainEnvironment():
+            return encode_blocks(
+                x, block_format(fmt), rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
+                stochastic_bits=stochastic_bits, threads=threads, **options,
+            )  # fmt: skip
     with _core.PlainEnvironment():
         return _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, out, threads)
 
@@ -316,12 +383,13 @@ def _decode_objects(codes, fmt) -> np.ndarray:
     return values[where.ravel()].reshape(codes.shape)
 
 
-def decode(codes, fmt, dtype=np.float64, *, out=None, threads=None) -> np.ndarray:
+def decode(codes, fmt, dtype=np.float64, *, out=None, threads=None, axis=None) -> np.ndarray:
     """The values that codes stand for.
 
     Parameters
     ----------
     codes : array_like of unsigned integers, any shape
+        Of a block format: the tuple that `encode` returns, or a BlockArray.
     fmt : format or str
     dtype : float16, float32, float64 or object
         What the values are given as. object: exact Fractions (and floats for infinities, NaN and -0), for any format.
@@ -329,6 +397,8 @@ def decode(codes, fmt, dtype=np.float64, *, out=None, threads=None) -> np.ndarra
         Where to put the values, in the shape of codes.
     threads : int, optional
         As in `quantize`.
+    axis : int, optional
+        Of block formats: the axis that is blocked, where codes are a tuple. Default the last.
 
     Returns
     -------
@@ -344,7 +414,14 @@ def decode(codes, fmt, dtype=np.float64, *, out=None, threads=None) -> np.ndarra
     >>> import softnum as sn
     >>> sn.decode([0x3c, 0x7b, 0xfc], "e5m2")
     array([1.0000e+00, 5.7344e+04,       -inf])
+    >>> sn.decode(sn.encode([1.0, 3.3, -20.0], "mxfp6_e2m3"), "mxfp6_e2m3")
+    array([  1. ,   3.5, -20. ])
     """
+    if axis is not None or is_block_format(fmt):
+        from softnum.block_codes import decode_blocks
+
+        with _core.PlainEnvironment():
+            return decode_blocks(codes, block_format(fmt), dtype, axis=axis, out=out, threads=threads)
     with _core.PlainEnvironment():
         return _decode(codes, fmt, dtype, out, threads)
 

@@ -16,6 +16,7 @@ _FLOAT_FACTS = (
 )  # fmt: skip
 _FIXED_FACTS = ("bits", "integer_bits", "fraction_bits", "signed", "max", "min", "epsilon")
 _LISTED = ("bits", "exponent_bits", "mantissa_bits", "bias", "max", "smallest_normal", "smallest_subnormal")
+_BLOCK_FACTS = ("element", "scale", "block_size", "tensor_scale", "bits_per_value", "max", "min", "smallest")
 _TABLE_BITS = 8
 _PIPE_WIDTH = 200  # a pipe has no width; nothing that is printed here is wider
 
@@ -27,7 +28,8 @@ def register(app: typer.Typer) -> None:
 
 def formats(
     name: Annotated[
-        str | None, typer.Argument(help="A name, eXmY, qI.F, uqI.F or binaryKpP{s,u}{e,f}.  [default: list the names]")
+        str | None,
+        typer.Argument(help="A name, eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}, mxfp8_e4m3.  [default: list the names]"),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Also write what is shown to this file, as JSON.")] = None,
 ) -> None:
@@ -36,12 +38,14 @@ def formats(
     \b
       softnum formats e4m3fn
       softnum formats q4.4
+      softnum formats mxfp8_e4m3
     """
     import softnum as sn
 
     if out is not None:
         writable_file(out)
-    shown = _listing(sn) if name is None else _one(sn, sn.format(name))
+    fmt = None if name is None else sn.format(name)
+    shown = _listing(sn) if fmt is None else _blocks(fmt) if fmt.kind == "block" else _one(sn, fmt)
     if out is not None:
         from softnum.tta.quantities import write_atomic
 
@@ -98,8 +102,34 @@ def _listing(sn) -> list[dict]:
     console.print(
         "Also: eXmY (IEEE-like), qI.F and uqI.F (fixed point), binaryKpP{s,u}{e,f} (IEEE P3109).", markup=False
     )
+    console.print(f"Block formats: {', '.join(sn.block_format_names())}.", markup=False, highlight=False)
     console.print("One format in full: softnum formats NAME")
     return rows
+
+
+def _blocks(fmt) -> dict:
+    from rich.console import Console
+    from rich.table import Table
+
+    from softnum.blocks import SCALE_RULES, scale_rule_of
+
+    facts = {"name": fmt.name, "kind": fmt.kind}
+    for key in _BLOCK_FACTS:
+        value = getattr(fmt, key)
+        facts[key] = value if value is None or isinstance(value, (int, float)) else str(value)
+    rule = scale_rule_of(fmt, None)
+    facts["scale_rule"] = f"{rule}, by default: {SCALE_RULES[rule]}"
+    console = _console(Console)
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for key, value in facts.items():
+        if value is not None:
+            table.add_row(key.replace("_", " "), _number(value))
+    console.print(table, markup=False, highlight=False)
+    console.print(
+        f"\nOne format of its parts in full: softnum formats {fmt.element}, softnum formats {fmt.scale}",
+        highlight=False,
+    )
+    return facts
 
 
 def _one(sn, fmt) -> dict:

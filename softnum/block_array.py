@@ -1,0 +1,188 @@
+"""BlockArray: element codes, scale codes and their block format in one container."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softnum.blocks import BlockFormat, format
+from softnum.checks import check_codes
+
+__all__ = ["BlockArray"]
+
+
+class BlockArray:
+    """Codes of a block format: elements, and a scale for each block of them along one axis.
+
+    Parameters
+    ----------
+    codes : array_like of unsigned integers, any shape with at least one axis
+        Codes of the elements.
+    scales : array_like of unsigned integers
+        Codes of the scales: the shape of `codes`, but for `axis`, which has a scale for each block.
+    fmt : BlockFormat or str
+    axis : int
+        The axis that is blocked; kept as a negative number, counted from the last axis.
+    tensor_scale : float, optional
+        The scale of the whole array, for formats that have one (nvfp4): a value of its format.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a code has too many bits, or the tensor's scale is missing, or none of its format.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> a = sn.array([[1.0, 0.3, 11.0, -6.4]], "mxfp4_e2m1", axis=1)
+    >>> a
+    BlockArray([[ 1.,  0., 12., -6.]], mxfp4_e2m1, axis=-1)
+    >>> a.codes, a.scales
+    (array([[ 1,  0,  7, 13]], dtype=uint8), array([[128]], dtype=uint8))
+    >>> a.T.axis, a.decode().shape
+    (-2, (1, 4))
+    """
+
+    __slots__ = ("axis", "codes", "format", "scales", "tensor_scale")
+    __hash__ = None
+
+    def __init__(self, codes, scales, fmt, axis: int = -1, tensor_scale=None) -> None:
+        fmt = format(fmt)
+        if not isinstance(fmt, BlockFormat):
+            raise ValueError(f"BlockArray: {fmt} is no block format; softnum.Array holds its codes")
+        codes, scales = check_codes(codes, fmt.element, "codes"), check_codes(scales, fmt.scale, "scales")
+        ndim = codes.ndim
+        if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or not -ndim <= axis < ndim:
+            raise ValueError(f"BlockArray: axis={axis!r} is none of an array of {ndim} dimensions")
+        axis = int(axis) % ndim
+        want = (*codes.shape[:axis], fmt.blocks(codes.shape[axis]), *codes.shape[axis + 1 :])
+        if scales.shape != want:
+            raise ValueError(
+                f"BlockArray: codes of shape {codes.shape} in blocks of {fmt.block_size or 'the whole axis'} along "
+                f"axis {axis} take scales of shape {want}, got {scales.shape}"
+            )
+        if (tensor_scale is None) != (fmt.tensor_scale is None):
+            how = "has no tensor scale" if fmt.tensor_scale is None else "needs tensor_scale="
+            raise ValueError(f"BlockArray: {fmt} {how}, got {tensor_scale!r}")
+        self.codes, self.scales, self.format, self.axis = codes, scales, fmt, axis - ndim
+        self.tensor_scale = None if tensor_scale is None else checked_scale(tensor_scale, fmt)
+
+    @classmethod
+    def of(cls, x, fmt, *, axis: int = -1, **options) -> BlockArray:
+        """The values, rounded: what `softnum.array` returns of a block format (options as in `softnum.encode`)."""
+        from softnum.values import encode
+
+        codes, scales, *tensor = encode(np.asarray(x), fmt, axis=axis, **options)
+        return cls(codes, scales, fmt, axis, *tensor)
+
+    # -- facts ---------------------------------------------------------------------------------------------------------
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array of elements."""
+        return self.codes.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return self.codes.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.codes.size
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    # -- values --------------------------------------------------------------------------------------------------------
+    def decode(self, dtype=np.float64) -> np.ndarray:
+        """The values, as `softnum.decode` gives them.
+
+        >>> import softnum as sn
+        >>> sn.array([3.0, 100.0], "mxint8").decode("f4")
+        array([  3., 100.], dtype=float32)
+        """
+        from softnum.values import decode
+
+        return decode(self, self.format, dtype)
+
+    def __array__(self, dtype=None, copy=None):
+        if copy is False:
+            raise ValueError("the values of a BlockArray are computed: they cannot be had without a copy")
+        return self.decode(np.float64 if dtype is None else dtype)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        raise TypeError(f"numpy.{ufunc.__name__} is not defined for softnum.BlockArray; work on .decode()")
+
+    # -- elements ------------------------------------------------------------------------------------------------------
+    def __getitem__(self, index) -> BlockArray:
+        """Elements along the axes that are not blocked: integers, slices and ``...``; of the blocked one all, ``:``."""
+        given = index if isinstance(index, tuple) else (index,)
+        if any(not isinstance(i, (int, np.integer, slice, type(Ellipsis))) or isinstance(i, bool) for i in given):
+            raise TypeError("a BlockArray takes integers, slices and ... as an index; index .decode() for others")
+        left = self.ndim - sum(i is not Ellipsis for i in given)
+        if left < 0 or sum(i is Ellipsis for i in given) > 1:
+            raise IndexError(f"too many indices for a BlockArray of {self.ndim} dimensions")
+        at = next((n for n, i in enumerate(given) if i is Ellipsis), len(given))
+        full = (*given[:at], *[slice(None)] * left, *given[at + 1 :])
+        if full[self.axis] != slice(None):
+            raise ValueError(
+                f"a BlockArray's blocked axis ({self.axis}) is taken whole (:), got {full[self.axis]}; index .decode()"
+            )
+        after = sum(isinstance(i, slice) for i in full[self.ndim + self.axis + 1 :])
+        return BlockArray(self.codes[full], self.scales[full], self.format, -1 - after, self.tensor_scale)
+
+    @property
+    def T(self) -> BlockArray:
+        """The array with its axes reversed, a view."""
+        axis = -1 - self.axis - self.ndim
+        return BlockArray(self.codes.T, self.scales.T, self.format, axis, self.tensor_scale)
+
+    def swapaxes(self, first: int, second: int) -> BlockArray:
+        """As `numpy.ndarray.swapaxes`, a view: the blocked axis goes along."""
+        order = list(range(-self.ndim, 0))
+        order[first], order[second] = order[second], order[first]
+        axis = order.index(self.axis) - self.ndim
+        codes, scales = self.codes.swapaxes(first, second), self.scales.swapaxes(first, second)
+        return BlockArray(codes, scales, self.format, axis, self.tensor_scale)
+
+    def copy(self) -> BlockArray:
+        """A BlockArray with codes of its own."""
+        return BlockArray(self.codes.copy(), self.scales.copy(), self.format, self.axis, self.tensor_scale)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo) -> BlockArray:
+        return self.copy()
+
+    def __reduce__(self):
+        return BlockArray, (self.codes, self.scales, self.format, self.axis, self.tensor_scale)
+
+    def __eq__(self, other):
+        raise TypeError("BlockArrays are not compared; compare .decode(), or .codes and .scales")
+
+    def __bool__(self) -> bool:
+        raise TypeError("the truth of a BlockArray is not defined")
+
+    def __repr__(self) -> str:
+        from softnum.values import decode
+
+        try:
+            values = self.decode()
+        except ValueError:
+            values = decode(self, self.format, object)
+        text = np.array2string(values, separator=", ", prefix="BlockArray(")
+        tensor = "" if self.tensor_scale is None else f", tensor_scale={float(self.tensor_scale)!r}"
+        return f"BlockArray({text}, {self.format}, axis={self.axis}{tensor})"
+
+
+def checked_scale(given, fmt: BlockFormat) -> np.float32:
+    """The tensor's scale as float32; ValueError if it is no positive value of its format."""
+    from softnum.values import quantize
+
+    with np.errstate(over="ignore", under="ignore"):
+        value = np.float32(given)
+    if not (np.isfinite(value) and value > 0 and float(value) == float(given)) or (
+        quantize(value, fmt.tensor_scale) != value
+    ):
+        raise ValueError(f"tensor_scale={given!r} is no positive value of {fmt.tensor_scale}")
+    return value

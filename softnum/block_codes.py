@@ -1,0 +1,247 @@
+"""Values to the codes of block formats, and back.
+
+What is exact here: amax and its exponent are read off binary64 numbers, of which the inputs are made without loss;
+scales are products of at most 53 bits; and an element is the quotient of value and scale, rounded once, by the core's
+division, or by its rounding of the product with a power of two where that product is exact.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softnum.block_array import BlockArray, checked_scale
+from softnum.blocks import BlockFormat, scale_rule_of
+from softnum.checks import check_out, delivered, float_array, native
+from softnum.environment import environment, random_words
+from softnum.modes import rounding_name
+from softnum.names import format, format_of_dtype
+from softnum.plan import facts
+from softnum.values import _decode, _encode, call_ufunc
+
+__all__ = ["decode_blocks", "encode_blocks", "quantize_blocks"]
+
+_WORDS = np.uint32(0)
+
+
+def _values(x, what: str) -> np.ndarray:
+    """x as float64, exactly."""
+    x = native(x)
+    source = format_of_dtype(x.dtype)
+    if source is not None and x.dtype.kind != "f":  # ml_dtypes
+        return _decode(x.view(source.storage_dtype), source, np.float64)
+    if x.dtype.kind not in "fiubO":
+        raise TypeError(f"{what}: block formats take arrays of numbers, got {x.dtype}")
+    return (x if x.dtype.kind == "f" and x.dtype.itemsize <= 8 else float_array(x, what)).astype(np.float64)
+
+
+def _axis(axis: int, ndim: int, what: str) -> int:
+    if ndim == 0:
+        raise ValueError(f"{what}: one number has no axis to be blocked along; reshape it to (1,)")
+    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or not -ndim <= axis < ndim:
+        raise ValueError(f"{what}: axis={axis!r} is none of an array of {ndim} dimensions")
+    return int(axis) % ndim
+
+
+def _spread(scales: np.ndarray, fmt: BlockFormat, axis: int, length: int) -> np.ndarray:
+    """Each block's scale, for each of its elements."""
+    index = [slice(None)] * scales.ndim
+    index[axis] = np.arange(length) // fmt.size(length)
+    return scales[tuple(index)]
+
+
+def _quotient(x, y, fmt, rounding: str, overflow, words=_WORDS, stochastic_bits: int = 32) -> np.ndarray:
+    """Codes of x / y, float64 arrays, rounded once."""
+    wide = format("binary64")
+    env = environment(fmt, rounding, overflow, stochastic_bits)
+    codes = (np.ascontiguousarray(v, np.float64).view(np.uint64).reshape(np.shape(v)) for v in (x, y))
+    return call_ufunc("divide", tuple(codes), (wide, wide), fmt, env, words, what="encode")[0]
+
+
+def _power_scales(amax, fmt: BlockFormat, rule: str) -> np.ndarray:
+    """The exponents of scales that are powers of two."""
+    fraction, exponent = np.frexp(amax)  # amax = fraction * 2**exponent, 1/2 <= fraction < 1
+    up = {
+        "floor": np.False_,
+        "ceil": fraction > 0.5,
+        "even": fraction >= 1 - 2.0 ** -(_digits(fmt) + 1),
+        "nearest": fraction >= 0.75,
+    }[rule]
+    low, high = fmt.scale_exponents
+    return np.clip(exponent.astype(np.int64) - 1 + up - fmt.element_exponent, low, high)
+
+
+def _digits(fmt: BlockFormat) -> int:
+    """Significant bits of the elements in the binade of the largest."""
+    element = fmt.element
+    fraction = element.fraction_bits if element.kind == "fixed" else element.mantissa_bits - fmt.element_exponent
+    return fraction + fmt.element_exponent + 1
+
+
+def _scale_codes(amax, fmt: BlockFormat, rule: str, tensor: float) -> np.ndarray:
+    """The scale code of each block; amax may be 0, infinite or NaN."""
+    scale = fmt.scale
+    finite = np.isfinite(amax)
+    if not scale.has_nan and not finite.all():
+        raise ValueError(f"encode: a block holds an infinity or a NaN, and scale={scale} has no NaN to say so")
+    positive = finite & (amax > 0)
+    clean = np.where(positive, amax, 1.0)
+    if rule in ("max", "rceil"):
+        largest = np.float64(fmt.element.max) * tensor
+        rounding = "up" if rule == "rceil" else "nearest_even"
+        codes = _quotient(clean, np.full_like(clean, largest), scale, rounding, "saturate")
+    else:
+        codes = _exact_codes(np.ldexp(1.0, _power_scales(clean, fmt, rule)), scale)
+    smallest = _exact_codes(np.float64(fmt.smallest_scale), scale)
+    zero = ~positive | ((codes == 0) & scale.has_zero)
+    codes = np.where(zero, smallest, codes)
+    if not finite.all():
+        codes = np.where(finite, codes, np.asarray(scale.nan_code, codes.dtype))
+    return codes
+
+
+def _exact_codes(x, fmt) -> np.ndarray:
+    return _encode(x, fmt, "nearest_even", "saturate", None, None, 32)
+
+
+def _tensor_scale(amax, fmt: BlockFormat, given) -> np.float32 | None:
+    """The scale of the array: the largest finite amax becomes the largest element times the largest scale."""
+    target = fmt.tensor_scale
+    if target is None:
+        if given is not None:
+            raise ValueError(f"encode: {fmt} has no tensor scale; leave tensor_scale={given!r} out")
+        return None
+    if given is not None:
+        return checked_scale(given, fmt)
+    finite = amax[np.isfinite(amax)]
+    most = finite.max() if finite.size else np.float64(0)
+    if most == 0:
+        return np.float32(1)
+    full = np.float64(fmt.element.max) * np.float64(fmt.scale.max)
+    code = _quotient(most, full, target, "nearest_even", "saturate")
+    value = np.float32(_decode(code, target, np.float64))
+    return value if value > 0 else np.float32(float(target.smallest_subnormal))
+
+
+def encode_blocks(
+    x, fmt: BlockFormat, *, axis=-1, scale_rule=None, symmetric=False, tensor_scale=None, rounding="nearest_even",
+    overflow=None, key=None, random_bits=None, stochastic_bits=32, threads=None,
+) -> tuple:  # fmt: skip
+    """`softnum.encode` to a block format, which says what it takes and returns."""
+    rule = scale_rule_of(fmt, scale_rule)
+    element = fmt.element
+    if symmetric and not (element.kind == "fixed" and element.signed):
+        raise ValueError(f"encode: symmetric=True is for elements of signed fixed point, {fmt} has {element}")
+    source = native(x)
+    x = _values(source, "encode")
+    axis = _axis(axis, x.ndim, "encode")
+    length = x.shape[axis]
+    overflow = "saturate" if overflow is None else overflow
+    starts = np.arange(0, length, fmt.size(length))
+    with np.errstate(invalid="ignore"):
+        amax = np.maximum.reduceat(np.abs(x), starts, axis=axis) if x.size else np.zeros(_blocked(x.shape, fmt, axis))
+    tensor = _tensor_scale(amax, fmt, tensor_scale)
+    scales = _scale_codes(amax, fmt, rule, 1.0 if tensor is None else float(tensor))
+    factor = _decode(scales, fmt.scale, np.float64)
+    if tensor is not None:
+        factor = factor * np.float64(tensor)
+    lost = np.isnan(factor)
+    if lost.any():  # x / NaN
+        x = np.where(_spread(lost, fmt, axis, length), np.nan if element.has_nan else 0.0, x)
+        factor = np.where(lost, 1.0, factor)
+    any_double = source.dtype == np.float64 or source.dtype.kind == "O"
+    codes = _elements(
+        x, _spread(factor, fmt, axis, length), element, any_double, rounding, overflow, key, random_bits,
+        stochastic_bits, threads,
+    )  # fmt: skip
+    if symmetric:
+        lowest = 1 << (element.bits - 1)
+        codes = codes + (codes == lowest).astype(codes.dtype)
+    return (codes, scales) if tensor is None else (codes, scales, tensor)
+
+
+def _blocked(shape: tuple, fmt: BlockFormat, axis: int) -> tuple:
+    return (*shape[:axis], fmt.blocks(shape[axis]), *shape[axis + 1 :])
+
+
+def _elements(x, factor, fmt, any_double, rounding, overflow, key, random_bits, stochastic_bits, threads) -> np.ndarray:
+    """R(x / factor): by the product with a power of two where that is exact, as it is of narrower numbers."""
+    fraction, exponent = np.frexp(factor)
+    if np.all(fraction == 0.5):
+        with np.errstate(over="ignore", under="ignore"):
+            q = np.ldexp(x, 1 - exponent)
+            exact = not any_double and (not q.size or np.abs(exponent).max() < 800)
+            exact = exact or np.array_equal(np.ldexp(q, exponent - 1), x, equal_nan=True)
+        if exact:
+            return _encode(q, fmt, rounding, overflow, key, random_bits, stochastic_bits, "raise", None, threads)
+    words = random_words(rounding_name(rounding).startswith("stochastic"), key, random_bits, x.shape)
+    return _quotient(x, factor, fmt, rounding, overflow, words, stochastic_bits)
+
+
+def parts_of(codes, fmt: BlockFormat, axis) -> tuple:
+    """(element codes, scale codes, tensor scale or None, axis), checked."""
+    if isinstance(codes, BlockArray):
+        if codes.format != fmt:
+            raise ValueError(f"decode: the codes are a BlockArray of {codes.format}, not of {fmt}")
+        return codes.codes, codes.scales, codes.tensor_scale, codes.axis
+    want = "element codes and scale codes" + ("" if fmt.tensor_scale is None else " and the tensor scale")
+    count = 2 if fmt.tensor_scale is None else 3
+    if not isinstance(codes, tuple) or len(codes) != count:
+        raise ValueError(f"decode: {fmt} takes a tuple of {want}, as encode returns it, or a BlockArray")
+    array = BlockArray(codes[0], codes[1], fmt, -1 if axis is None else axis, *codes[2:])
+    return array.codes, array.scales, array.tensor_scale, array.axis
+
+
+def decode_blocks(codes, fmt: BlockFormat, dtype=np.float64, *, axis=None, out=None, threads=None) -> np.ndarray:
+    """`softnum.decode` of a block format, which says what it takes and returns."""
+    dtype = np.dtype(dtype)
+    if dtype.kind not in "fO" or dtype.itemsize not in (2, 4, 8):
+        raise TypeError(f"decode gives float16, float32, float64 or objects, not {dtype}")
+    elements, scales, tensor, axis = parts_of(codes, fmt, axis)
+    check_out("decode", out, elements.shape, dtype)
+    length = elements.shape[axis]
+    known = facts(fmt.element) * facts(fmt.scale)
+    if fmt.tensor_scale is not None:
+        known = known * facts(fmt.tensor_scale)
+    if dtype.kind == "O" or known.precision > 53 or known.last < -1074 or known.top > 1023:
+        values = _objects(elements, scales, tensor, fmt, axis)
+        if dtype.kind == "O":
+            return delivered(values, out)
+        exact = values
+        values = values.astype(np.float64)
+        if not all(v == float(w) or v != v for v, w in zip(exact.flat, values.flat, strict=True)):
+            raise ValueError(f"a value of {fmt} is not exact in {dtype} (use dtype=object)")
+    else:
+        factor = _decode(scales, fmt.scale, np.float64)
+        if tensor is not None:
+            factor = factor * np.float64(tensor)
+        with np.errstate(invalid="ignore"):
+            values = _decode(elements, fmt.element, np.float64, None, threads) * _spread(factor, fmt, axis, length)
+        values[np.isnan(values)] = np.nan
+    if dtype != np.float64:
+        with np.errstate(over="ignore", under="ignore"):
+            narrow = values.astype(dtype)
+        if not np.array_equal(narrow.astype(np.float64), values, equal_nan=True):
+            way = "give float64" + ("" if fmt.tensor_scale is None else ", or tensor_scale= a power of two")
+            raise ValueError(f"a value of {fmt} is not exact in {dtype} ({way})")
+        values = narrow
+    return delivered(values, out)
+
+
+def _objects(elements, scales, tensor, fmt: BlockFormat, axis: int) -> np.ndarray:
+    from fractions import Fraction
+
+    factor = _decode(scales, fmt.scale, object)
+    if tensor is not None:
+        factor = factor * Fraction(float(tensor))
+    values = _decode(elements, fmt.element, object) * _spread(factor, fmt, axis, elements.shape[axis])
+    return np.asarray(values, object)
+
+
+def quantize_blocks(x, fmt: BlockFormat, *, out=None, threads=None, axis=-1, **options) -> np.ndarray:
+    """`softnum.quantize` to a block format: decode(encode(x)), in x's float type."""
+    x = native(x)
+    if x.dtype not in (np.float16, np.float32, np.float64):
+        x = float_array(x, "quantize")
+    check_out("quantize", out, x.shape, x.dtype)
+    parts = encode_blocks(x, fmt, axis=axis, threads=threads, **options)
+    return delivered(decode_blocks(parts, fmt, x.dtype, axis=axis, threads=threads), out)

@@ -1,0 +1,105 @@
+"""BlockArray: shapes, indices, views, files, text."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import softnum as sn
+
+X = np.random.default_rng(1).standard_normal((3, 40, 5)).astype(np.float32)
+
+
+def same(a, b):
+    return (
+        a.format == b.format and a.axis == b.axis and a.tensor_scale == b.tensor_scale
+        and np.array_equal(a.codes, b.codes) and np.array_equal(a.scales, b.scales)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sn.block_format_names())
+def test_views_decode_to_views(name):
+    for axis in range(-3, 3):
+        a = sn.array(X, name, axis=axis)
+        values = a.decode()
+        assert a.shape == X.shape and a.ndim == 3 and a.size == 600 and len(a) == 3 and a.axis == axis % 3 - 3
+        assert np.array_equal(np.asarray(a), values)
+        assert np.array_equal(a.T.decode(), values.T)
+        for i in range(-3, 3):
+            for j in range(-3, 3):
+                assert np.array_equal(a.swapaxes(i, j).decode(), values.swapaxes(i, j))
+        other = (axis + 1) % 3
+        for index in (1, slice(1, 3), slice(None, None, -1), -1):
+            full = [slice(None)] * 3
+            full[other] = index
+            assert np.array_equal(a[tuple(full)].decode(), values[tuple(full)])
+        full = [1, 2, 1]
+        full[axis] = slice(None)
+        assert np.array_equal(a[tuple(full)].decode(), values[tuple(full)]) and a[tuple(full)].axis == -1
+        assert np.array_equal(a[...].decode(), values)
+    a = sn.array(X, name, axis=2)
+    assert np.array_equal(a[..., 3, :].decode(), a.decode()[..., 3, :])
+
+
+def test_indices_refused():
+    a = sn.array(X, "mxfp4", axis=1)
+    with pytest.raises(ValueError, match=r"blocked axis \(-2\) is taken whole"):
+        a[0, 3]
+    with pytest.raises(TypeError, match="integers, slices and"):
+        a[[0, 1]]
+    with pytest.raises(IndexError, match="too many indices"):
+        a[0, :, 0, 0]
+    for what, message in (
+        (lambda: a == a, "are not compared"),
+        (lambda: bool(a), "truth"),
+        (lambda: np.add(a, 1), "numpy.add is not defined for softnum.BlockArray"),
+        (lambda: hash(a), "unhashable"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            what()
+    with pytest.raises(ValueError, match="without a copy"):
+        np.asarray(a, copy=False)
+
+
+def test_copies_and_files(tmp_path):
+    for name in sn.block_format_names():
+        a = sn.array(X, name, axis=1)
+        assert same(pickle.loads(pickle.dumps(a)), a) and same(copy.deepcopy(a), a)
+        b = a.copy()
+        b.codes[...] = 0
+        assert not same(a, b)
+        sn.save(tmp_path / "a.npz", a)
+        assert same(sn.load(tmp_path / "a.npz"), a)
+        sn.save(tmp_path / "b.npz", {"x": a, "y": sn.array([1.0], "e5m2"), "z": a.T})
+        back = sn.load(tmp_path / "b.npz")
+        assert same(back["x"], a) and same(back["z"], a.T) and back["y"].format == sn.format("e5m2")
+        assert back["x"].format.name == a.format.name
+    own = sn.array(X, sn.BlockFormat("q1.3", sn.FloatFormat(5, 2, specials="fn"), None, name="mine"), axis=0)
+    sn.save(tmp_path / "c.npz", own)
+    assert same(sn.load(tmp_path / "c.npz"), own)
+
+
+def test_text():
+    assert repr(sn.array([1.0, -6.0], "mxfp4")) == "BlockArray([ 1., -6.], mxfp4_e2m1, axis=-1)"
+    assert repr(sn.array([1.0, -6.0], "nvfp4", tensor_scale=0.5)).endswith("nvfp4, axis=-1, tensor_scale=0.5)")
+    huge = sn.BlockFormat("binary64", "e8m0fnu", 2)
+    assert "BlockArray" in repr(sn.array([1.0], huge))
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (([1], [1], "e5m2"), "e5m2 is no block format"),
+        (([1], [1, 2], "mxfp4"), r"take scales of shape \(1,\), got \(2,\)"),
+        (([16], [1], "mxfp4"), "16 is no code of e2m1fn"),
+        (([1], [256], "mxfp4"), "256 is no code of e8m0fnu"),
+        (([1], [1], "mxfp4", 1), "axis=1 is none"),
+        (([1], [1], "mxfp4", 0, 1.0), "has no tensor scale"),
+        (([1], [1], "nvfp4", 0), "needs tensor_scale="),
+        (([1], [1], "nvfp4", 0, 1e300), "no positive value of binary32"),
+    ],
+)
+def test_refusals(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        sn.BlockArray(*arguments)
