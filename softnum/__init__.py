@@ -8,6 +8,7 @@ array([1.015625e-01, 2.880000e+02])
 from softnum.accuracy import ulp, ulp_error
 from softnum.array import Array, array
 from softnum.block_array import BlockArray
+from softnum.block_unit import BlockDotUnit
 from softnum.blocks import BlockFormat, block_format_names, format
 from softnum.config import get_include, show_config
 from softnum.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
@@ -56,6 +57,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Array",
     "BlockArray",
+    "BlockDotUnit",
     "BlockFormat",
     "CustomFormat",
     "ExactDotUnit",

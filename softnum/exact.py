@@ -12,13 +12,13 @@ from softnum.modes import rounding_name
 from softnum.names import format
 from softnum.units import Unit
 
-__all__ = ["ExactDotUnit"]
+__all__ = ["ExactDotUnit", "span"]
 
 _EXPONENT_BITS = 11
 _TERMS = 32  # matmul takes sums of fewer than 2**32 products, and C
 
 
-def _span(fmt) -> tuple[int, int]:
+def span(fmt) -> tuple[int, int]:
     """(last, top): all values are multiples of 2**last, at most 2**top in magnitude, and a float's or table's below."""
     if isinstance(fmt, CustomFormat):
         _, last, highest = fmt.carrier_facts
@@ -122,13 +122,13 @@ class ExactDotUnit(Unit):
     @cached_property
     def bottom(self) -> int:
         """Exponent of the accumulator's last bit."""
-        (last_a, _), (last_b, _), (last_c, _) = map(_span, (*self.operand, self.accumulator))
+        (last_a, _), (last_b, _), (last_c, _) = map(span, (*self.operand, self.accumulator))
         return min(last_a + last_b, last_c)
 
     @cached_property
     def width(self) -> int:
         """Bits of the accumulator, sign included: holds C and any 2**32 - 1 products exactly."""
-        (_, top_a), (_, top_b), (_, top_c) = map(_span, (*self.operand, self.accumulator))
+        (_, top_a), (_, top_b), (_, top_c) = map(span, (*self.operand, self.accumulator))
         return max(top_a + top_b, top_c) + _TERMS - self.bottom + 1
 
     @property

@@ -6,6 +6,9 @@ import numpy as np
 
 from softnum import _core, backend
 from softnum.array import Array
+from softnum.block_array import BlockArray
+from softnum.block_matmul import block_matmul
+from softnum.block_unit import BlockDotUnit
 from softnum.checks import check_out, float_array
 from softnum.engines import coded, definition_of, fast_of
 from softnum.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
@@ -44,7 +47,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         CUDA arrays (CuPy, PyTorch, Numba; all operands) are multiplied on their device, to the same bits.
     b : the same, shape (..., K, N)
         Values of the second operand format.
-    unit : MadUnit, FusedDotUnit, FmaChainUnit or ExactDotUnit
+    unit : MadUnit, FusedDotUnit, FmaChainUnit or ExactDotUnit; or BlockDotUnit
+        A BlockDotUnit takes BlockArrays of its formats, blocked along K: a along axis -1, b along axis -2.
     c : optional, shape broadcast to (..., M, N)
         The initial accumulator (of the outer sum under chunk): values of the result's format. Default +0.
     key : int or (int, int), optional
@@ -76,6 +80,9 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     >>> sn.matmul(a, a.T, unit)  # the sum of forty ones sticks at 16: 16 + 1 rounds back
     array([[16.]], dtype=float32)
     """
+    if isinstance(unit, BlockDotUnit) or BlockArray in (type(a), type(b)):
+        with _core.PlainEnvironment():
+            return block_matmul(a, b, unit, c, key, random_bits, threads, out)
     if any(backend.is_device_array(x) for x in (a, b, c, out)):
         return backend.matmul(a, b, unit, c, key=key, random_bits=random_bits, threads=threads, out=out)
     with _core.PlainEnvironment():
@@ -150,12 +157,20 @@ def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads, caller) 
     return out.astype(unit.result.storage_dtype)
 
 
+def as_matrix(x, axis: int):
+    """A vector as a matrix of one row (axis 0) or column (1)."""
+    if isinstance(x, BlockArray):
+        codes, scales = np.expand_dims(x.codes, axis), np.expand_dims(x.scales, axis)
+        return BlockArray(codes, scales, x.format, -1 - axis, x.tensor_scale)
+    return np.expand_dims(x, axis)
+
+
 def dot(a, b, unit, c=None, **options):
     """The dot product of two vectors under a unit.
 
     Parameters
     ----------
-    a, b : array_like of float32 or float64, or Array, shape (K,)
+    a, b : array_like of float32 or float64, or Array or BlockArray, shape (K,)
     unit : as `matmul` takes
     c : float, optional
         The initial accumulator.
@@ -178,12 +193,11 @@ def dot(a, b, unit, c=None, **options):
     >>> sn.dot(x, x, sn.MadUnit("e6m3", operand="e5m2", chunk=16))
     np.float32(40.0)
     """
-    a = a if isinstance(a, Array) else np.asarray(a)
-    b = b if isinstance(b, Array) else np.asarray(b)
+    a, b = (x if isinstance(x, (Array, BlockArray)) else np.asarray(x) for x in (a, b))
     if a.ndim != 1 or b.ndim != 1:
         raise ValueError(f"dot takes two vectors, got shapes {a.shape} and {b.shape}; for matrices use matmul")
-    row = Array(a.codes[None, :], a.format) if isinstance(a, Array) else a[None, :]
-    column = Array(b.codes[:, None], b.format) if isinstance(b, Array) else b[:, None]
+    row = Array(a.codes[None, :], a.format) if isinstance(a, Array) else as_matrix(a, 0)
+    column = Array(b.codes[:, None], b.format) if isinstance(b, Array) else as_matrix(b, 1)
     if c is not None and not isinstance(c, Array):
         c = float_array(c, "dot").reshape(1, 1)
     return matmul(row, column, unit, c, **options)[0, 0]

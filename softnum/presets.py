@@ -14,6 +14,7 @@ import difflib
 from dataclasses import dataclass
 from functools import lru_cache
 
+from softnum.block_presets import BLOCK_UNITS, block_preset
 from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.names import format
 from softnum.units import MadUnit, Unit
@@ -238,12 +239,17 @@ def units() -> tuple[str, ...]:
     >>> [name for name in sn.units() if "a100" in name]
     ['nvidia_a100_fp16', 'nvidia_a100_bf16', 'nvidia_a100_tf32']
     """
-    return (*_NVIDIA, *_OTHERS)
+    return (*_NVIDIA, *_OTHERS, *BLOCK_UNITS)
 
 
 @lru_cache(maxsize=256)
 def _made(name: str, output: str | None) -> Unit:
-    if name in _OTHERS:
+    if name in BLOCK_UNITS:
+        if output is not None:
+            raise ValueError(f"unit {name!r} has one output; leave out output={output!r}")
+        made, rows = block_preset(name)
+        evidence = {what: Evidence(*row) for what, row in rows.items()}
+    elif name in _OTHERS:
         if output is not None:
             raise ValueError(f"unit {name!r} has one output; leave out output={output!r}")
         made, evidence = _OTHERS[name]()
@@ -262,6 +268,7 @@ def unit(name: str, output=None) -> Unit:
         One of `units`. ``nvidia_GPU_OPERAND``: tensor cores; FP8 on H100 and H200 is WGMMA there, and ``..._mma`` the
         other instruction, into binary16. ``x86_avx512_bf16``: VDPBF16PS. ``x86_vnni_int8``: VPDPBUSD, a unsigned, b
         signed. ``ibm_fp8_2018``: Wang et al. 2018. ``int8_int32``: signed bytes into 32 bits that wrap around.
+        ``ocp_mx...``, ``nvfp4``: block formats, as far as their sources go (a `BlockDotUnit`).
     output : {"binary32", "binary16"}, optional
         The other output of a tensor core, where it has one: then C is of that format too.
 

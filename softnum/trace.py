@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from softnum.array import Array
+from softnum.block_unit import BlockDotUnit
 from softnum.checks import float_array
 from softnum.engines import coded
 from softnum.environment import seed_and_stream
@@ -259,7 +260,9 @@ class Trace:
         return [step.to_dict() for step in self.steps]
 
     def __str__(self) -> str:
-        indices = [name for name in ("chunk", "lane", "group", "k") if any(name in s.where for s in self.steps)]
+        indices = [
+            name for name in ("block", "chunk", "lane", "group", "k") if any(name in s.where for s in self.steps)
+        ]
         head = ["#", *indices, "step", "computes", "exact", "kept", "lost", "GRS", "rounds", "result", "code", "flags"]
         rows = [[str(i), *_row(step, indices)] for i, step in enumerate(self.steps)]
         widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
@@ -311,10 +314,14 @@ def _names(flags: Flags) -> str:
 
 def trace(unit: Unit, a, b, c=None, *, key=None, random_bits=None) -> Trace:
     """The body of ``unit.trace``, which says what it takes and returns."""
+    from softnum.block_steps import block_vectors
     from softnum.operands import checked_operand
 
-    vectors = []
-    for x, fmt, what in ((a, unit.operand[0], "a"), (b, unit.operand[1], "b")):
+    if isinstance(unit, BlockDotUnit):
+        vectors = block_vectors(unit, a, b)
+    else:
+        vectors = []
+    for x, fmt, what in () if vectors else ((a, unit.operand[0], "a"), (b, unit.operand[1], "b")):
         x = x if isinstance(x, Array) else float_array(x, "trace")
         if x.ndim != 1:
             raise ValueError(f"trace takes two vectors, got {what} of shape {x.shape}; give one row and one column")
@@ -354,11 +361,13 @@ def _words(unit, k: int, with_c: bool, key, random_bits) -> Callable[[int], tupl
             raise ValueError(
                 f"trace: random_bits must be uint32 of shape {(steps, 2)}, got {words.dtype} of shape {words.shape}"
             )
-        return lambda step: tuple(map(int, words[step]))
+        return lambda step, *_: tuple(map(int, words[step]))
     if key is None:
         raise ValueError("trace: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
     seed, stream = seed_and_stream(key)
-    return lambda step: random_words_matmul(seed, stream, 0, 0, 0, step, unit.stochastic_bits, unit.two_roundings)
+    own = unit.stochastic_bits, unit.two_roundings
+    return lambda step, *bits: random_words_matmul(seed, stream, 0, 0, 0, step, *(bits or own))
 
 
+import softnum.block_steps  # noqa: E402  registers the steps of its unit
 import softnum.fused_steps  # noqa: E402, F401  registers the steps of its units

@@ -11,7 +11,7 @@ from softnum.environment import environment
 from softnum.modes import OVERFLOW_RULES, overflow_name, rounding_name
 from softnum.names import format
 
-__all__ = ["MAX_LANES", "MadUnit", "Unit"]
+__all__ = ["MAX_LANES", "MadUnit", "Unit", "shown"]
 
 #: The most lanes a unit has: their sums stand side by side while a chunk lasts.
 MAX_LANES = 1024
@@ -52,7 +52,7 @@ class Unit:
         Parameters
         ----------
         a, b : array_like of float32 or float64, or Array, shape (K,)
-            Values of the unit's operand formats (checked).
+            Values of the unit's operand formats (checked). BlockArrays under a BlockDotUnit.
         c : float or Array, optional
             Where the sum starts: a value of the result's format. Default +0.
         key : int or (int, int), optional
@@ -93,11 +93,11 @@ class Unit:
         return trace(self, a, b, c, key=key, random_bits=random_bits)
 
 
-def _shown(value) -> str:
+def shown(value) -> str:
     """A field's value as an expression: formats by name if the name says all."""
     if isinstance(value, tuple):
         same = all(part == value[0] for part in value[1:])
-        return _shown(value[0]) if same else f"({', '.join(map(_shown, value))})"
+        return shown(value[0]) if same else f"({', '.join(map(shown, value))})"
     if not hasattr(value, "storage_dtype"):
         return repr(value)
     try:
@@ -299,9 +299,9 @@ class MadUnit(Unit):
         return f"{rounding}, r = {self.stochastic_bits}" if rounding.startswith("stochastic") else rounding
 
     def __repr__(self) -> str:
-        parts = [_shown(self.accumulator), f"operand={_shown(self.operand)}"]
+        parts = [shown(self.accumulator), f"operand={shown(self.operand)}"]
         parts += [
-            f"{f.name}={_shown(getattr(self, f.name))}"
+            f"{f.name}={shown(getattr(self, f.name))}"
             for f in fields(self)
             if f.name not in ("accumulator", "operand") and getattr(self, f.name) != f.default
         ]

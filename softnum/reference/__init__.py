@@ -8,6 +8,7 @@ Sources: IEEE Std 754-2019 (clause 4: rounding; 5: operations; 6: infinities, Na
 minimum and maximum); Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3" (Philox).
 """
 
+from softnum.reference.block_dot import block_dot
 from softnum.reference.blocks import block_scale, decode_block, encode_block, tensor_scale
 from softnum.reference.exact import exact_dot
 from softnum.reference.fused import fma_chain_dot, fused_dot
@@ -47,8 +48,8 @@ from softnum.reference.units import mad_dot
 from softnum.reference.values import Value, decode, to_fraction
 
 __all__ = [
-    "CLASSES", "Value", "absolute", "add", "block_scale", "classify", "compare", "convert", "copysign", "decode",
-    "decode_block", "divide", "encode", "encode_block", "exact_dot", "fma", "fma_chain_dot", "from_integer",
+    "CLASSES", "Value", "absolute", "add", "block_dot", "block_scale", "classify", "compare", "convert", "copysign",
+    "decode", "decode_block", "divide", "encode", "encode_block", "exact_dot", "fma", "fma_chain_dot", "from_integer",
     "fused_dot", "logb", "mad_dot", "maximum", "maximum_number", "minimum", "minimum_number", "multiply", "negate",
     "next_down", "next_up", "philox4x32_10", "random_word_elementwise", "random_words_matmul", "remainder",
     "round_to_integral", "round_value", "scalb", "shift", "sqrt", "subtract", "tensor_scale", "to_fraction",

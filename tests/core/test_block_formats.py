@@ -529,11 +529,11 @@ def test_command_line(tmp_path):
 
     from typer.testing import CliRunner
 
-    from softnum.cli import app
+    from softnum.cli import build_app
 
     out = tmp_path / "format.json"
-    result = CliRunner().invoke(app, ["formats", "mxfp8_e4m3", "--out", str(out)])
+    result = CliRunner().invoke(build_app(), ["formats", "mxfp8_e4m3", "--out", str(out)])
     assert result.exit_code == 0 and "floor(log2 amax)" in result.output
     facts = json.loads(out.read_text())
     assert facts["element"] == "e4m3fn" and facts["block_size"] == 32 and facts["max"] == 448 * 2.0**127
-    assert "nvfp4" in CliRunner().invoke(app, ["formats"]).output
+    assert "nvfp4" in CliRunner().invoke(build_app(), ["formats"]).output

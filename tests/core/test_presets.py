@@ -36,6 +36,7 @@ def test_the_list():
     }
     assert set(names) - {n for n in names if n.startswith("nvidia")} == {
         "x86_avx512_bf16", "x86_vnni_int8", "ibm_fp8_2018", "int8_int32",
+        *(f"ocp_{name}" for name in sn.block_format_names() if name.startswith("mx")), "nvfp4",
     }  # fmt: skip
 
 
@@ -47,6 +48,12 @@ def test_every_preset(name, output):
     assert eval(repr(unit), vars(sn)) == unit
     assert unit.evidence and all(e.kind in KINDS and e.source for e in unit.evidence.values())
     rng = np.random.default_rng(1)
+    if isinstance(unit, sn.BlockDotUnit):
+        one = {"tensor_scale": 1.0} if unit.tensor_scales else {}
+        a = sn.array(rng.integers(0, 4, (3, 70)), unit.operand[0], axis=-1, **one)
+        b = sn.array(rng.integers(-3, 4, (70, 5)), unit.operand[1], axis=-2, **one)
+        assert np.array_equal(sn.matmul(a, b, unit), a.decode() @ b.decode())
+        return
     a = sn.quantize(rng.integers(0, 4, (3, 70)), unit.operand[0]).astype(np.float32)
     b = sn.quantize(rng.integers(-3, 4, (70, 5)), unit.operand[1]).astype(np.float32)
     assert np.array_equal(sn.matmul(a, b, unit), a @ b)  # small integers: every unit is exact

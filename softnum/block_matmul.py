@@ -1,0 +1,156 @@
+"""Matrix products of BlockArrays: the inner unit's own engine for each block, then the outer sum."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from softnum import _blocks
+from softnum.array import Array
+from softnum.block_array import BlockArray
+from softnum.block_unit import BlockDotUnit
+from softnum.checks import check_out
+from softnum.engines import definition_of
+from softnum.names import format
+from softnum.operands import blocks_of, checked_operand, codes_of, random_words_of
+from softnum.plan import fits
+from softnum.threads import for_each
+from softnum.values import decode, encode, raise_no_code
+
+__all__ = ["block_matmul"]
+
+
+def _operand(x, fmt, what: str, axis: int, outer: str) -> BlockArray:
+    if not isinstance(x, BlockArray):
+        raise TypeError(
+            f"matmul: {what} must be a BlockArray under a BlockDotUnit, got {type(x).__name__}: values do not tell "
+            f"their scales; encode them first: softnum.array({what}, {str(fmt)!r}, axis={axis})"
+        )
+    if x.format != fmt:
+        raise ValueError(f"matmul: {what} is a BlockArray of {x.format}, but the unit's operand is {fmt}")
+    if x.ndim < 2:
+        raise ValueError(f"matmul takes (..., M, K) @ (..., K, N), got {what} of shape {x.shape}; for vectors use dot")
+    if x.axis != axis:
+        raise ValueError(
+            f"matmul: {what}, {outer}, must be blocked along K, axis {axis}, but is along axis {x.axis}: "
+            f"softnum.array(values, {str(fmt)!r}, axis={axis})"
+        )
+    return x
+
+
+def block_matmul(a, b, unit, c, key, random_bits, threads, out):
+    """`softnum.matmul` of BlockArrays, in a plain floating-point environment."""
+    if not isinstance(unit, BlockDotUnit):
+        raise TypeError(f"matmul: BlockArrays are multiplied under a BlockDotUnit, got {unit!r}")
+    a = _operand(a, unit.operand[0], "a", -1, "(..., M, K)")
+    b = _operand(b, unit.operand[1], "b", -2, "(..., K, N)")
+    if a.shape[-1] != b.shape[-2]:
+        raise ValueError(f"matmul: a has K = {a.shape[-1]} columns, b has {b.shape[-2]} rows")
+    (m, k), n = a.shape[-2:], b.shape[-1]
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    shape, batches = (*lead, m, n), int(np.prod(lead, dtype=np.int64))
+    if max(m, n, k, batches, unit.steps(k)) >= 2**32:
+        raise ValueError(f"matmul: no dimension may reach 2**32, got {shape} and K = {k}")
+    result = unit.result
+    if c is not None:
+        c = checked_operand(c, result, "c")
+        if c.ndim > len(shape) or any(d not in (1, want) for d, want in zip(c.shape[::-1], shape[::-1], strict=False)):
+            raise ValueError(f"matmul: c of shape {c.shape} does not broadcast to {shape}")
+    keys, words = random_words_of(unit, key, random_bits, shape, k)
+    dtype = next((d for d in (np.float32, np.float64) if fits(result, d)), None)
+    if out is not None and dtype is None:
+        raise ValueError(f"matmul: the result is an Array of {result}; out= is for float32 and float64 results")
+    check_out("matmul", out, shape, dtype)
+    product = _Product(unit, a, b, c, lead, keys, words)
+    codes = product.by_definition(threads).reshape(shape)
+    values = Array(codes, result) if dtype is None else decode(codes, result, dtype)
+    if out is None:
+        return values
+    out[...] = values
+    return out
+
+
+@lru_cache(maxsize=256)
+def _definition(unit: BlockDotUnit):
+    a, b = unit.operand
+    return _blocks.DefinitionBlock(
+        (a.element, b.element), (a.scale, b.scale), None if unit.inner is None else unit.inner.result, unit.product,
+        unit.accumulator, *unit.environments, unit.bottom, unit.plain, unit.words if unit.inner is None else 1,
+    )  # fmt: skip
+
+
+class _Product:
+    """One call of matmul: operands as codes, [batch, ...]."""
+
+    def __init__(self, unit, a, b, c, lead, keys, words) -> None:
+        (m, k), n = a.shape[-2:], b.shape[-1]
+        self.unit, self.keys, self.words = unit, keys, words
+        self.m, self.n, self.k, self.batches = m, n, k, int(np.prod(lead, dtype=np.int64))
+        self.tensor = tuple(1.0 if x.tensor_scale is None else float(x.tensor_scale) for x in (a, b))
+        self.numbering, self.last = unit.numbering(k)
+        self.lengths = unit.lengths(k)
+        blocks = len(self.lengths)
+
+        def spread(codes, *rest):
+            return np.broadcast_to(codes, (*lead, *rest)).reshape(self.batches, *rest)
+
+        self.a, self.b = spread(a.codes, m, k), spread(b.codes, k, n)
+        self.scale_a, self.scale_b = spread(a.scales, m, blocks), spread(b.scales, blocks, n)
+        self.c = None if c is None else codes_of(c, unit.result, (*lead, m, n)).reshape(self.batches, m, n)
+
+    def by_definition(self, threads) -> np.ndarray:
+        """Codes of the result, through the scalar functions of the core."""
+        out = np.zeros((self.batches, self.m, self.n), np.uint64)
+        threads, pieces = blocks_of(self.m, self.n, self.k, self.batches, threads)
+        lost = for_each(pieces, lambda *piece: self._piece(out, *piece), threads)
+        for i, fmt in enumerate(self.unit.rounded_to):
+            if lost & 1 << i:
+                raise_no_code(fmt, "matmul")
+        return out.astype(self.unit.result.storage_dtype)
+
+    def _piece(self, out, i, m0, m1, n0, n1) -> int:
+        """Rows m0..m1 and columns n0..n1 of product i."""
+        unit, outer = self.unit, _definition(self.unit)
+        c = None if self.c is None else np.ascontiguousarray(self.c[i, m0:m1, n0:n1])
+        if m1 <= m0 or n1 <= n0:
+            return 0
+        total = np.zeros((m1 - m0, n1 - n0), np.uint64)
+        if c is not None and (not unit.tensor_scales or not self.k):
+            total[...] = c
+        words = None
+        if self.words is not None and unit.stochastic:
+            words = np.ascontiguousarray(self.words[i, m0:m1, n0:n1])
+        rest = (total, words, self.keys, i, m0, n0)
+        lost = first = 0
+        for j, (length, (inner_steps, step)) in enumerate(zip(self.lengths, self.numbering, strict=True)):
+            part = slice(first, first + length)
+            a = np.ascontiguousarray(self.a[i, m0:m1, part], np.uint64)
+            b = np.ascontiguousarray(self.b[i, part, n0:n1], np.uint64)
+            sums = None
+            if unit.inner is not None:
+                sums = np.empty(total.shape, np.uint64)
+                lost |= self._inner(i, a, b, sums, words, inner_steps, m0, n0) << 2
+                a = b = None
+            scale_a = np.ascontiguousarray(self.scale_a[i, m0:m1, j], np.uint64)
+            scale_b = np.ascontiguousarray(self.scale_b[i, j, n0:n1], np.uint64)
+            lost |= outer.add(sums, a, b, scale_a, scale_b, *rest, step)
+            first += length
+        if unit.tensor_scales and self.k:
+            wide = format("binary32")
+            scales = (int(encode(np.float64(t), wide)) for t in self.tensor)
+            lost |= outer.finish(*scales, wide, c, *rest, self.last)
+        out[i, m0:m1, n0:n1] = total
+        return lost
+
+    def _inner(self, i, a, b, sums, words, steps, m0, n0) -> int:
+        """The inner unit's sums of one block."""
+        inner = self.unit.inner
+        m1, n1 = m0 + sums.shape[0], n0 + sums.shape[1]
+        own = None
+        if inner.stochastic and words is not None:
+            own = np.ascontiguousarray(words[:, :, steps])
+        elif inner.stochastic:
+            bits = inner.stochastic_bits
+            own = _blocks.words_of_steps(self.keys, i, m0, m1, n0, n1, steps, inner.two_roundings, bits > 16)
+        return definition_of(inner).run(a, b, None, sums, own, self.keys, i, m0, m1, n0, n1, (m0, n0))

@@ -1,0 +1,169 @@
+"""Dot products of block formats, as a plain loop over blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from softnum.formats import Format
+from softnum.modes import Flags, rounding_name
+from softnum.names import format as format_of
+from softnum.reference.blocks import scaled
+from softnum.reference.exact import exact_terms
+from softnum.reference.operations import exact_sum
+from softnum.reference.rounding import Environment, deliver, environment_of
+from softnum.reference.values import Value, decode
+
+__all__ = ["BlockStep", "block_dot"]
+
+
+class BlockStep(NamedTuple):
+    """What `block_dot` tells ``observe`` of a block: block None is the step of the arrays' scales."""
+
+    block: int | None
+    ks: range
+    sum: Value
+    scales: tuple[Value, Value]
+    exact: Value  # the sum times the scales
+    product: tuple[Format, Environment, int] | None  # what that is rounded to, if it is
+    start: Value  # of the addition
+    total: Value  # its exact result
+    environment: Environment
+    code: int
+
+
+def _exact_block(a: Sequence[int], b: Sequence[int], formats) -> Value:
+    """The exact sum of products; a zero is +0."""
+    _, sums = exact_terms(a, b, formats, format_of("binary32"), None, "nearest_even")
+    total = sums[-1]
+    if total.kind in ("nan", "invalid"):
+        return Value("nan", 0, 1, 2)
+    return Value("finite") if total.kind == "finite" and not total.numerator else total
+
+
+def block_dot(
+    a_codes: Sequence[int],
+    a_scales: Sequence[int],
+    b_codes: Sequence[int],
+    b_scales: Sequence[int],
+    *,
+    operand,
+    accumulator: Format | str,
+    inner: Callable[[Sequence[int], Sequence[int], list[int]], int] | None = None,
+    inner_format: Format | str | None = None,
+    inner_steps: Callable[[int], int] = lambda length: 0,
+    product: Format | str | None = None,
+    rounding: str = "nearest_even",
+    product_rounding: str | None = None,
+    overflow: str | None = None,
+    stochastic_bits: int = 32,
+    tensor_scales: tuple | None = None,
+    c: int | None = None,
+    words: Callable[[int], tuple] | None = None,
+    observe: Callable[[BlockStep], None] | None = None,
+) -> tuple[int, Flags]:
+    """One dot product as `softnum.BlockDotUnit` computes it.
+
+    Parameters
+    ----------
+    a_codes, b_codes : sequences of K ints
+        Codes of elements.
+    a_scales, b_scales : sequences of ints
+        Codes of scales, one a block.
+    operand : a block format, or a pair of them
+    accumulator, product, rounding, product_rounding, overflow, stochastic_bits
+        As in `softnum.BlockDotUnit`.
+    inner : callable, optional
+        The code, in ``inner_format``, of the sum of a block: called with its codes and the numbers of its steps, of
+        which it has ``inner_steps(length)`` (0: it takes no random words). None: the sum is exact.
+    tensor_scales : pair of numbers, optional
+        The scales of both arrays.
+    c : int, optional
+        The code of C; +0 if missing.
+    words : callable, optional
+        The (product, sum) pair of random words of a step.
+    observe : callable, optional
+        Called with a `BlockStep` for each block and, last, for the arrays' scales.
+
+    Returns
+    -------
+    code : int
+        In ``accumulator``.
+    flags : Flags
+        Of the roundings here, not of those of ``inner``.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> from softnum import reference as ref
+    >>> code, flags = ref.block_dot([2] * 3, [128], [4] * 3, [127], operand=sn.format("mxfp4"), accumulator="binary32")
+    >>> ref.to_fraction(code, "binary32")  # three times 1 * 2, times 2 * 1
+    Fraction(12, 1)
+    """
+    formats = operand if isinstance(operand, (tuple, list)) else (operand, operand)
+    fa, fb = formats
+    accumulator = format_of(accumulator)
+    product = None if product is None else format_of(product)
+    rounding = rounding_name(rounding)
+    product_rounding = rounding if product_rounding is None else rounding_name(product_rounding)
+    length = len(a_codes)
+    if len(b_codes) != length:
+        raise ValueError(f"a dot product needs equally long operands, got {length} and {len(b_codes)}")
+    if length == 0:
+        return 0 if c is None else c, Flags(0)
+    mixed = product is not None and product.kind != accumulator.kind
+    flags = Flags(0)
+
+    def environment(fmt: Format, mode: str, step: int, which: int) -> Environment:
+        foreign = mixed and {"wrap": "float", "infinity": "fixed"}.get(overflow) == fmt.kind
+        word = words(step)[which] if words is not None and mode.startswith("stochastic") else None
+        return environment_of(fmt, mode, None if foreign else overflow, stochastic_bits, word)
+
+    size = fa.block_size or length
+    total = 0 if c is None or tensor_scales is not None else c
+    counter = length
+    for j, first in enumerate(range(0, length, size)):
+        ks = range(first, min(first + size, length))
+        a, b = ([codes[k] for k in ks] for codes in (a_codes, b_codes))
+        if inner is None:
+            s = _exact_block(a, b, (fa.element, fb.element))
+        else:
+            count = inner_steps(len(ks))
+            own = [first + i if i < len(ks) else counter + i - len(ks) for i in range(count)]
+            s = decode(inner(a, b, own), format_of(inner_format))
+            counter += max(0, count - len(ks))
+        scales = decode(a_scales[j], fa.scale), decode(b_scales[j], fb.scale)
+        term = exact = scaled(s, *scales)
+        rounded = None
+        if product is not None:
+            env = environment(product, product_rounding, counter, 0)
+            code, raised = deliver(exact, product, env)
+            flags |= raised
+            rounded, term = (product, env, code), decode(code, product)
+        env = environment(accumulator, rounding, counter, 1)
+        start = decode(total, accumulator)
+        whole = exact_sum(start, term, env)
+        total, raised = deliver(whole, accumulator, env)
+        flags |= raised
+        counter += 1
+        if observe is not None:
+            observe(BlockStep(j, ks, s, scales, exact, rounded, start, whole, env, total))
+    if tensor_scales is not None:
+        env = environment(accumulator, rounding, counter, 1)
+        s = decode(total, accumulator)
+        scales = tuple(_value(t) for t in tensor_scales)
+        exact = whole = scaled(s, *scales)
+        start = Value("finite") if c is None else decode(c, accumulator)
+        if c is not None:
+            whole = exact_sum(start, exact, env)
+        total, raised = deliver(whole, accumulator, env)
+        flags |= raised
+        if observe is not None:
+            observe(BlockStep(None, range(0), s, scales, exact, None, start, whole, env, total))
+    return total, flags
+
+
+def _value(t) -> Value:
+    t = Fraction(t)
+    return Value("finite", int(t < 0), abs(t.numerator), t.denominator)
