@@ -11,7 +11,7 @@ COMMON = ["cpu.c", "prepare.c"]
 ELEMENTWISE = ["elementwise.c", "fast_loop.c", "gate.c", "kernels.c", "isa_portable.c", "isa_avx2.c", "isa_avx512.c"]
 GEMM = ["gemm.c", "gemm_portable.c", "gemm_avx2.c", "gemm_avx512.c"]
 EXACT = ["exact.c", "exact_portable.c", "exact_avx2.c", "exact_avx512.c"]
-BLOCKS = ["block.c"]
+BLOCKS = ["block.c", "block_portable.c", "block_avx2.c", "block_avx512.c"]
 FUSED = ["fused.c", "fused_portable.c", "fused_avx2.c", "fused_avx512.c"]
 
 # No -march: the instruction set is chosen when the package is imported. Contraction and fast-math would change bits.

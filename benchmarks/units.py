@@ -11,9 +11,12 @@ from benchmarks.measure import Row, against, best
 from softnum import _core
 
 #: Goals, in sgemms.
-LIMITS = {"nvidia_v100_fp16": 10.0, "nvidia_a100_fp16": 15.0, "nvidia_h100_fp16": 15.0, "nvidia_h100_e4m3": 15.0}
+LIMITS = {"nvidia_v100_fp16": 10.0, "nvidia_a100_fp16": 15.0, "nvidia_h100_fp16": 15.0, "nvidia_h100_e4m3": 15.0,
+          "ocp_mxfp8_e4m3": 15.0, "ocp_mxfp4_e2m1": 15.0, "nvfp4": 15.0}  # fmt: skip
 UNITS = [
     *((name, None) for name in LIMITS),
+    ("ocp_mxfp8_e5m2", None),
+    ("ocp_mxint8", None),
     ("nvidia_v100_fp16", "binary16"),
     ("nvidia_h100_fp16", "binary16"),
     ("nvidia_a100_bf16", None),
@@ -28,6 +31,11 @@ _NARROWER = 3.0  # AVX2 against AVX-512
 
 def _operands(unit, n: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.Generator(np.random.Philox(3))
+    if isinstance(unit, sn.BlockDotUnit):
+        return tuple(
+            sn.array(rng.standard_normal((n, n), dtype=np.float32), f, axis=axis)
+            for f, axis in zip(unit.operand, (-1, -2), strict=True)
+        )
     scale = 40 if unit.operand[0].kind == "fixed" else 1
     return tuple(
         sn.quantize(np.abs(x) if f.kind == "fixed" else x, f)

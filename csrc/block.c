@@ -1,5 +1,18 @@
 #include "block.h"
 
+extern const sn_block_kernels sn_block_kernels_portable, sn_block_kernels_avx2, sn_block_kernels_avx512;
+
+const sn_block_kernels *sn_block_kernels_for(int isa) {
+    switch (isa) {
+    case SN_ISA_PORTABLE: return &sn_block_kernels_portable;
+#if defined(__x86_64__)
+    case SN_ISA_AVX2: return &sn_block_kernels_avx2;
+    case SN_ISA_AVX512: return &sn_block_kernels_avx512;
+#endif
+    default: return NULL;
+    }
+}
+
 /* A number times scales: exact, or a zero, an infinity or (SN_QUIET_NAN) nothing. */
 typedef struct {
     sn_exact exact;
@@ -182,4 +195,11 @@ sn_u32 sn_block_finish(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t
             }
         }
     return (sn_u32)((flags & SN_NO_CODE) != 0) << 1;
+}
+
+sn_u32 sn_block_word(const sn_block_fast *u, ptrdiff_t row, ptrdiff_t column, ptrdiff_t step, int which) {
+    const int wide = u->product.stochastic_bits > 16 || u->sum.stochastic_bits > 16;
+    sn_u32 words[2];
+    sn_block_words(u->key, u->key2, u->batch, row, column, step, u->two_roundings, wide, words);
+    return words[which];
 }

@@ -43,4 +43,48 @@ sn_u32 sn_block_finish(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t
 void sn_block_words(const sn_u32 key[2], const sn_u32 key2[2], sn_u32 batch, ptrdiff_t row, ptrdiff_t column,
                     ptrdiff_t step, int two_roundings, int wide, sn_u32 words[2]);
 
+/* ---- the fast path, on carriers: block_body.h states its domain -----------------------------------------------------
+ */
+
+/* How a block enters the outer sum: by the CPU's fma in binary32; by a sum rounded to odd in binary64, which becomes
+ * binary32, or any format. */
+enum { SN_BLOCK_FMA = 0, SN_BLOCK_BINARY32 = 1, SN_BLOCK_GENERAL = 2 };
+
+typedef struct {
+    sn_i32 how, wide; /* wide: sums of blocks in binary64 */
+    sn_i32 rounds_product, two_roundings, stochastic;
+    sn_rounding product, sum;
+    sn_u32 key[2], key2[2];
+    sn_u32 batch;
+} sn_block_fast;
+
+/* A part of a product, dense but for b and scale_b, whose rows lie n_total apart; values. */
+typedef struct {
+    const void *a, *b;               /* rows x k and k x n: double if wide, else float */
+    const double *scale_a, *scale_b; /* rows x blocks and blocks x n */
+    const double *c;                 /* rows x n, or null */
+    double *out;                     /* rows x n */
+    double *room;                    /* for (k + blocks) * SN_BLOCK_TILE values */
+    ptrdiff_t rows, n, n_total, k, size, blocks;
+    ptrdiff_t m0, n0; /* what the part begins with in the whole product: matters to random words alone */
+    double magic;     /* 0, or M of products split in two */
+} sn_block_values;
+
+enum { SN_BLOCK_TILE = 32 };
+
+typedef struct {
+    /* The whole part, sums of blocks being exact. */
+    void (*gemm)(const sn_block_fast *u, const sn_block_values *g);
+    /* One block into g->out: sums, rows x n, double if u->wide. step: whose random words its roundings take. */
+    void (*outer)(const sn_block_fast *u, const sn_block_values *g, const void *sums, ptrdiff_t block, ptrdiff_t step);
+    /* g->out = R(g->out * tensor [+ g->c]). */
+    void (*finish)(const sn_block_fast *u, const sn_block_values *g, double tensor, ptrdiff_t step);
+} sn_block_kernels;
+
+/* Those of an instruction set (SN_ISA_*); null if this build has none for it. */
+const sn_block_kernels *sn_block_kernels_for(int isa);
+
+/* The random word of a rounding; which 0: product, 1: sum. */
+sn_u32 sn_block_word(const sn_block_fast *u, ptrdiff_t row, ptrdiff_t column, ptrdiff_t step, int which);
+
 #endif

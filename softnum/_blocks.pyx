@@ -41,7 +41,36 @@ cdef extern from "block.h" nogil:
     void sn_block_words(const uint32_t key[2], const uint32_t key2[2], uint32_t batch, ptrdiff_t row, ptrdiff_t column,
                         ptrdiff_t step, int two_roundings, int wide, uint32_t words[2]) noexcept
 
+    enum: SN_BLOCK_FMA, SN_BLOCK_BINARY32, SN_BLOCK_GENERAL, SN_BLOCK_TILE
+
+    ctypedef struct sn_block_fast:
+        int32_t how, wide, rounds_product, two_roundings, stochastic
+        sn_rounding product, sum
+        uint32_t key[2]
+        uint32_t key2[2]
+        uint32_t batch
+
+    ctypedef struct sn_block_values:
+        const void *a
+        const void *b
+        const double *scale_a
+        const double *scale_b
+        const double *c
+        double *out
+        double *room
+        ptrdiff_t rows, n, n_total, k, size, blocks, m0, n0
+        double magic
+
+    ctypedef struct sn_block_kernels:
+        void (*gemm)(const sn_block_fast *u, const sn_block_values *g) noexcept nogil
+        void (*outer)(const sn_block_fast *u, const sn_block_values *g, const void *sums, ptrdiff_t block,
+                      ptrdiff_t step) noexcept nogil
+        void (*finish)(const sn_block_fast *u, const sn_block_values *g, double tensor, ptrdiff_t step) noexcept nogil
+
+    const sn_block_kernels *sn_block_kernels_for(int isa) noexcept
+
 MOST_WORDS = SN_KULISCH_WORDS
+HOW = {"fma": SN_BLOCK_FMA, "binary32": SN_BLOCK_BINARY32, "general": SN_BLOCK_GENERAL}
 
 
 cdef const uint64_t *data64(const uint64_t[::1] x) except? NULL:
@@ -144,3 +173,102 @@ cdef class DefinitionBlock:
         with nogil:
             lost = sn_block_finish(&u, &g, at)
         return lost
+
+
+def rounds_in_lanes(fmt, tuple env):
+    """Whether the kernels round binary64 carriers to this format in this environment."""
+    cdef sn_format f
+    cdef sn_env e
+    cdef sn_rounding r
+    fill_format(&f, fmt)
+    fill_env(&e, env)
+    return bool(sn_rounding_prepare(&f, &e, 64, &r))
+
+
+cdef class FastBlock:
+    """The outer sum of a unit of block formats on carriers, and with it the exact sums of blocks."""
+
+    cdef sn_block_fast u
+
+    def __cinit__(self, product, accumulator, tuple product_env, tuple sum_env, bint two_roundings, bint stochastic):
+        cdef sn_format f
+        cdef sn_env e
+        fill_format(&f, accumulator)
+        fill_env(&e, sum_env)
+        if not sn_rounding_prepare(&f, &e, 64, &self.u.sum):
+            raise ValueError(f"{accumulator} lies outside the domain of rounding in binary64")
+        self.u.rounds_product = product is not None
+        fill_format(&f, accumulator if product is None else product)
+        fill_env(&e, sum_env if product is None else product_env)
+        if not sn_rounding_prepare(&f, &e, 64, &self.u.product):
+            raise ValueError(f"{product} lies outside the domain of rounding in binary64")
+        self.u.two_roundings, self.u.stochastic = two_roundings, stochastic
+
+    cdef void prepare(self, sn_block_fast *u, sn_block_values *g, how, bint wide, scale_a, scale_b, c, out, keys, batch,
+                      m0, n0) except *:
+        """scale_a: rows x blocks, scale_b: blocks x n_total from column n0 on; c, out: rows x n; float64."""
+        cdef cnp.ndarray x = scale_a, y = scale_b, z = out, w
+        u[0] = self.u
+        u.how, u.wide = HOW[how], wide
+        u.key[0], u.key[1], u.key2[0], u.key2[1] = keys
+        u.batch = batch
+        g.rows, g.n, g.m0, g.n0 = out.shape[0], out.shape[1], m0, n0
+        g.blocks, g.n_total = scale_a.shape[1], scale_b.shape[1]
+        g.scale_a = <const double *>cnp.PyArray_DATA(x)
+        g.scale_b = <const double *>cnp.PyArray_DATA(y) + <Py_ssize_t>n0
+        g.out = <double *>cnp.PyArray_DATA(z)
+        g.c = NULL
+        g.a = g.b = NULL
+        g.room = NULL
+        g.k = g.size = 0
+        g.magic = 0
+        if c is not None:
+            w = c
+            g.c = <const double *>cnp.PyArray_DATA(w)
+
+    def gemm(self, how, a, b, scale_a, scale_b, c, out, keys, batch, m0, n0, size, double magic):
+        """Rows of one product, columns n0 to n0 + out's: a (rows, k), b (k, n_total), contiguous, of one float type."""
+        cdef sn_block_fast u
+        cdef sn_block_values g
+        cdef cnp.ndarray x = a, y = b, room
+        cdef uint64_t saved
+        cdef const sn_block_kernels *fast = sn_block_kernels_for(_core.isa_number())
+        cdef Py_ssize_t item = a.itemsize
+        self.prepare(&u, &g, how, item == 8, scale_a, scale_b, c, out, keys, batch, m0, n0)
+        room = np.empty((a.shape[1] + g.blocks) * SN_BLOCK_TILE)
+        g.a = cnp.PyArray_DATA(x)
+        g.b = <const char *>cnp.PyArray_DATA(y) + <Py_ssize_t>n0 * item
+        g.room = <double *>cnp.PyArray_DATA(room)
+        g.k, g.size, g.magic = a.shape[1], size, magic
+        with nogil:
+            saved = sn_fp_enter()
+            fast.gemm(&u, &g)
+            sn_fp_leave(saved)
+
+    def outer(self, how, sums, scale_a, scale_b, out, keys, batch, m0, n0, block, step):
+        """One block into out: its sums, contiguous (rows, n), of either float type."""
+        cdef sn_block_fast u
+        cdef sn_block_values g
+        cdef cnp.ndarray s = sums
+        cdef uint64_t saved
+        cdef ptrdiff_t number = block, at = step
+        cdef const void *data = cnp.PyArray_DATA(s)
+        cdef const sn_block_kernels *fast = sn_block_kernels_for(_core.isa_number())
+        self.prepare(&u, &g, how, sums.itemsize == 8, scale_a, scale_b, None, out, keys, batch, m0, n0)
+        with nogil:
+            saved = sn_fp_enter()
+            fast.outer(&u, &g, data, number, at)
+            sn_fp_leave(saved)
+
+    def finish(self, how, scale_a, scale_b, c, out, keys, batch, m0, n0, double tensor, step):
+        """out = R(out * tensor [+ c])."""
+        cdef sn_block_fast u
+        cdef sn_block_values g
+        cdef uint64_t saved
+        cdef ptrdiff_t at = step
+        cdef const sn_block_kernels *fast = sn_block_kernels_for(_core.isa_number())
+        self.prepare(&u, &g, how, True, scale_a, scale_b, c, out, keys, batch, m0, n0)
+        with nogil:
+            saved = sn_fp_enter()
+            fast.finish(&u, &g, tensor, at)
+            sn_fp_leave(saved)

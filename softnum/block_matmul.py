@@ -9,6 +9,7 @@ import numpy as np
 from softnum import _blocks
 from softnum.array import Array
 from softnum.block_array import BlockArray
+from softnum.block_fast import fast_product
 from softnum.block_unit import BlockDotUnit
 from softnum.checks import check_out
 from softnum.engines import definition_of
@@ -63,8 +64,12 @@ def block_matmul(a, b, unit, c, key, random_bits, threads, out):
         raise ValueError(f"matmul: the result is an Array of {result}; out= is for float32 and float64 results")
     check_out("matmul", out, shape, dtype)
     product = _Product(unit, a, b, c, lead, keys, words)
-    codes = product.by_definition(threads).reshape(shape)
-    values = Array(codes, result) if dtype is None else decode(codes, result, dtype)
+    values = None if dtype is None else fast_product(product, threads)
+    if values is None:
+        codes = product.by_definition(threads).reshape(shape)
+        values = Array(codes, result) if dtype is None else decode(codes, result, dtype)
+    else:
+        values = values.astype(dtype, copy=False).reshape(shape)
     if out is None:
         return values
     out[...] = values

@@ -1,0 +1,16 @@
+/* Products of block formats for CPUs with AVX-512 F, BW, DQ and VL. */
+#if defined(__x86_64__)
+#include "isa_avx512.h"
+
+#define SN_FMA64(x, y, z) (sn_wf) _mm512_fmadd_pd((__m512d)(x), (__m512d)(y), (__m512d)(z))
+#define SN_FMS64(x, y, z) (sn_wf) _mm512_fmsub_pd((__m512d)(x), (__m512d)(y), (__m512d)(z))
+#include "block_body.h"
+
+extern const sn_block_kernels sn_block_kernels_avx512;
+const sn_block_kernels sn_block_kernels_avx512 = {SN_(block_gemm), SN_(block_outer), SN_(block_finish)};
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+#else
+typedef int sn_no_block_avx512; /* ISO C wants a declaration */
+#endif
