@@ -8,6 +8,7 @@ array([1.015625e-01, 2.880000e+02])
 from softnum.accuracy import ulp, ulp_error
 from softnum.array import Array, array
 from softnum.block_array import BlockArray
+from softnum.block_layouts import tile_scales, untile_scales
 from softnum.block_unit import BlockDotUnit
 from softnum.blocks import BlockFormat, block_format_names, format
 from softnum.config import get_include, show_config
@@ -109,6 +110,7 @@ __all__ = [
     "sqrt",
     "subtract",
     "sum",
+    "tile_scales",
     "to_integer",
     "total_order",
     "ulp",
@@ -116,4 +118,5 @@ __all__ = [
     "unit",
     "units",
     "unpack",
+    "untile_scales",
 ]

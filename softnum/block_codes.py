@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from softnum import backend
 from softnum.block_array import BlockArray, checked_scale
 from softnum.blocks import BlockFormat, scale_rule_of
 from softnum.checks import check_out, delivered, float_array, native
 from softnum.environment import environment, random_words
 from softnum.modes import rounding_name
 from softnum.names import format, format_of_dtype
-from softnum.plan import facts
+from softnum.plan import facts, fits
 from softnum.values import _decode, _encode, call_ufunc
 
 __all__ = ["decode_blocks", "encode_blocks", "quantize_blocks"]
@@ -131,6 +132,8 @@ def encode_blocks(
     element = fmt.element
     if symmetric and not (element.kind == "fixed" and element.signed):
         raise ValueError(f"encode: symmetric=True is for elements of signed fixed point, {fmt} has {element}")
+    if backend.is_device_array(x):
+        raise TypeError("encode: block formats take arrays of the host; copy x there first")
     source = native(x)
     x = _values(source, "encode")
     axis = _axis(axis, x.ndim, "encode")
@@ -173,8 +176,23 @@ def _elements(x, factor, fmt, any_double, rounding, overflow, key, random_bits, 
             exact = exact or np.array_equal(np.ldexp(q, exponent - 1), x, equal_nan=True)
         if exact:
             return _encode(q, fmt, rounding, overflow, key, random_bits, stochastic_bits, "raise", None, threads)
-    words = random_words(rounding_name(rounding).startswith("stochastic"), key, random_bits, x.shape)
-    return _quotient(x, factor, fmt, rounding, overflow, words, stochastic_bits)
+    stochastic = rounding_name(rounding).startswith("stochastic")
+    words = random_words(stochastic, key, random_bits, x.shape)
+    seen = stochastic_bits + 1 if stochastic else 1
+    if facts(fmt).precision + seen > 24 or not fits(fmt, "float32") or overflow == "wrap":
+        return _quotient(x, factor, fmt, rounding, overflow, words, stochastic_bits)
+    # The quotient in binary64 lies on the exact one's side of every number where a rounding's answer changes, unless it
+    # is that number. All of them are binary32 numbers.
+    with np.errstate(over="ignore", under="ignore"):
+        q = x / factor
+        at_once = (q != q.astype(np.float32)) | (x == 0) | np.isnan(x)
+    random_bits = words if stochastic else None
+    codes = _encode(q, fmt, rounding, overflow, None, random_bits, stochastic_bits, "raise", None, threads)
+    rest = ~at_once
+    if rest.any():
+        words = words[rest] if stochastic else words
+        codes[rest] = _quotient(x[rest], factor[rest], fmt, rounding, overflow, words, stochastic_bits)
+    return codes
 
 
 def parts_of(codes, fmt: BlockFormat, axis) -> tuple:
@@ -239,6 +257,8 @@ def _objects(elements, scales, tensor, fmt: BlockFormat, axis: int) -> np.ndarra
 
 def quantize_blocks(x, fmt: BlockFormat, *, out=None, threads=None, axis=-1, **options) -> np.ndarray:
     """`softnum.quantize` to a block format: decode(encode(x)), in x's float type."""
+    if backend.is_device_array(x):
+        raise TypeError("quantize: block formats take arrays of the host; copy x there first")
     x = native(x)
     if x.dtype not in (np.float16, np.float32, np.float64):
         x = float_array(x, "quantize")

@@ -41,9 +41,8 @@ def tile_scales(scales) -> np.ndarray:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from softnum.block_layouts import tile_scales
-    >>> tiles = tile_scales(np.arange(64, dtype=np.uint8).reshape(64, 1))
+    >>> import numpy as np, softnum as sn
+    >>> tiles = sn.tile_scales(np.arange(64, dtype=np.uint8).reshape(64, 1))
     >>> tiles.shape, tiles.ravel()[:5].tolist()
     ((1, 1, 32, 4, 4), [0, 0, 0, 0, 32])
     """
@@ -64,10 +63,9 @@ def untile_scales(tiles, rows: int, blocks: int) -> np.ndarray:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from softnum.block_layouts import tile_scales, untile_scales
+    >>> import numpy as np, softnum as sn
     >>> scales = np.arange(130 * 5, dtype=np.uint8).reshape(130, 5)
-    >>> bool((untile_scales(tile_scales(scales), 130, 5) == scales).all())
+    >>> bool((sn.untile_scales(sn.tile_scales(scales), 130, 5) == scales).all())
     True
     """
     if isinstance(tiles, (bytes, bytearray, memoryview)):

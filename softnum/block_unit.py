@@ -260,7 +260,10 @@ class BlockDotUnit(Unit):
 
     def steps(self, k: int) -> int:
         """Number of steps: K, and one for each further addition, of `inner` and of blocks, and for tensor scales."""
-        return self.numbering(k)[1] + (1 if k and self.tensor_scales else 0)
+        size = self.operand[0].size(k)
+        whole, rest = divmod(k, size)
+        own = lambda n: max(0, self.inner.steps(n) - n) if self.inner is not None and self.inner.stochastic else 0  # noqa: E731
+        return k + whole * (own(size) + 1) + (own(rest) + 1 if rest else 0) + (1 if k and self.tensor_scales else 0)
 
     def _mode(self, rounding: str) -> str:
         return f"{rounding}, r = {self.stochastic_bits}" if rounding.startswith("stochastic") else rounding

@@ -22,6 +22,8 @@ _MACS_PER_THREAD = 1 << 18  # below this a thread costs more than it brings
 
 def checked_operand(x, fmt, what: str, caller: str = "matmul"):
     """The operand as values of its format: float32 or float64, or an Array where neither holds the format."""
+    if fmt.kind == "block":
+        raise TypeError(f"{caller} takes no units of block formats ({fmt}): matmul and dot do, of BlockArrays")
     if isinstance(x, Array):
         if x.format != fmt:
             raise ValueError(f"{caller}: {what} is an Array of {x.format}, but the unit's operand is {fmt}")

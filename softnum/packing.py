@@ -4,7 +4,8 @@ Along the last axis, element 0 lies in the least significant bits of byte 0, eac
 first, and runs over into the next byte where it must; the bits that are left in the last byte of a row are zero. Two
 4-bit codes make a byte with the even one low (as in PyTorch's float4_e2m1fn_x2), four 6-bit codes make three bytes, and
 an OCP MX block, whose size is a multiple of 8, always ends on a byte. ml_dtypes does not pack: `Array.to_numpy` gives
-its layout of one element a byte.
+its layout of one element a byte. Of a BlockArray `a` blocked along its last axis, ``pack(a.codes, a.format.element)``
+packs the elements; the scales lie apart (`softnum.tile_scales`: as matrix units read them).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from math import gcd
 import numpy as np
 
 from softnum.array import Array
+from softnum.block_array import BlockArray
 from softnum.checks import check_codes
 from softnum.names import format
 
@@ -69,6 +71,8 @@ def pack(codes, fmt=None) -> np.ndarray:
     >>> sn.pack(sn.array([1.0, -1.0, 2.0, 0.0], "e3m2fn")).shape
     (3,)
     """
+    if isinstance(codes, BlockArray):
+        raise TypeError("pack: a BlockArray's elements and scales lie apart: pack(a.codes, a.format.element), a.scales")
     if isinstance(codes, Array):
         if fmt is not None:
             raise ValueError("pack: an Array knows its format; leave fmt out")

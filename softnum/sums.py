@@ -10,6 +10,7 @@ import numpy as np
 
 from softnum import _core, backend
 from softnum.array import Array
+from softnum.block_unit import BlockDotUnit
 from softnum.checks import float_array
 from softnum.exact import ExactDotUnit
 from softnum.formats import FixedFormat
@@ -148,7 +149,7 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threa
     """
     if backend.is_device_array(x):
         raise TypeError("sum: CUDA arrays are not supported; copy x to the host first")
-    if not isinstance(unit, Unit):
+    if not isinstance(unit, Unit) or isinstance(unit, BlockDotUnit):
         raise TypeError(f"sum: the unit must be one of softnum's (MadUnit ...), got {unit!r}")
     with _core.PlainEnvironment():
         return _sum(x, unit, axis, keepdims, key, random_bits, threads)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.block_layouts import tile_scales, untile_scales
+from softnum import tile_scales, untile_scales
 from softnum.blocks import SCALE_RULES
 from softnum.formats import FloatFormat
 

@@ -209,6 +209,9 @@ def test_numbering():
     # blocks of 4, 4 and 1 products: one addition of lanes each
     assert u.numbering(9) == ([([0, 1, 2, 3, 9], 10), ([4, 5, 6, 7, 11], 12), ([8, 13], 14)], 15)
     assert u.steps(9) == 16 and u.steps(0) == 0
+    for v in ALL:
+        for k in (1, 4, 5, 6, 31, 32, 33, 100):
+            assert v.steps(k) == v.numbering(k)[1] + v.tensor_scales
     plain = block("e6m9", sn.BlockFormat(FP4, "e4m3fn", 4), rounding="sr")
     assert plain.numbering(9) == ([([], 9), ([], 10), ([], 11)], 12) and plain.steps(9) == 12
 
@@ -358,7 +361,13 @@ def test_operands_refused():
         (lambda: sn.dot(a, b, u), ValueError, "dot takes two vectors"),
         (lambda: u.trace(a, b), ValueError, "trace takes two vectors"),
         (lambda: u.trace(x[0], x[0]), TypeError, "a must be a BlockArray"),
-        (lambda: sn.sum(x, u), TypeError, "has no adder of its own"),
+        (
+            lambda: sn.conv2d(np.ones((1, 1, 4, 4), np.float32), np.ones((1, 1, 2, 2), np.float32), u),
+            TypeError,
+            "takes",
+        ),
+        (lambda: sn.pack(a), TypeError, "lie apart"),
+        (lambda: sn.sum(x, u), TypeError, "the unit must be one of"),
     ):
         with pytest.raises(error, match=message):
             make()
