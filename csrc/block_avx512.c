@@ -4,6 +4,14 @@
 
 #define SN_FMA64(x, y, z) (sn_wf) _mm512_fmadd_pd((__m512d)(x), (__m512d)(y), (__m512d)(z))
 #define SN_FMS64(x, y, z) (sn_wf) _mm512_fmsub_pd((__m512d)(x), (__m512d)(y), (__m512d)(z))
+/* z + x * y, the product exact, rounded to odd: rounded down and up it is one number, or two neighbours, of which one
+ * is odd; two zeros of which the upper is +0. */
+#define SN_ADD_PRODUCT_ODD(x, y, z)                                                                                    \
+    (sn_wf) _mm512_mask_blend_pd(                                                                                      \
+        _mm512_test_epi64_mask((__m512i)SN_FMA64_TO(x, y, z, _MM_FROUND_TO_NEG_INF), _mm512_set1_epi64(1)),            \
+        SN_FMA64_TO(x, y, z, _MM_FROUND_TO_POS_INF), SN_FMA64_TO(x, y, z, _MM_FROUND_TO_NEG_INF))
+#define SN_FMA64_TO(x, y, z, mode)                                                                                     \
+    _mm512_fmadd_round_pd((__m512d)(x), (__m512d)(y), (__m512d)(z), (mode) | _MM_FROUND_NO_EXC)
 #include "block_body.h"
 
 extern const sn_block_kernels sn_block_kernels_avx512;

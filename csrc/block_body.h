@@ -47,6 +47,10 @@ SN_INLINE sn_vf SN_(fma)(sn_vf x, sn_vf y, sn_vf z) {
 }
 #endif
 
+#ifndef SN_ADD_PRODUCT_ODD
+#define SN_ADD_PRODUCT_ODD(x, y, z) SN_(add_odd)(z, (x) * (y))
+#endif
+
 /* A number in every lane: as bits, for 0 + x is an addition. */
 SN_INLINE sn_wf SN_(in_all64)(double x) {
     sn_u64 bits;
@@ -242,7 +246,7 @@ SN_INLINE void SN_(block_add)(const sn_block_fast *u, double *acc, const double 
         else if (rest)
             s = SN_(add_three)(old, sn_load_wf(sums + j) * scale, sn_load_wf(rest + j) * scale);
         else
-            s = SN_(add_odd)(old, sn_load_wf(sums + j) * scale);
+            s = SN_ADD_PRODUCT_ODD(sn_load_wf(sums + j), scale, old);
         if (u->how != SN_BLOCK_GENERAL) s = __builtin_convertvector(__builtin_convertvector(s, sn_hf), sn_wf);
         memcpy(acc + j, &s, sizeof s);
     }

@@ -4,6 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_WORDS: int
+HOW: dict[str, int]
+
+def rounds_in_lanes(fmt: Any, env: tuple[int, ...]) -> bool: ...
 
 def words_of_steps(
     keys: tuple[int, int, int, int],
@@ -60,3 +63,58 @@ class DefinitionBlock:
         n0: int,
         step: int,
     ) -> int: ...
+
+class FastBlock:
+    def __init__(
+        self,
+        product: Any,
+        accumulator: Any,
+        product_env: tuple[int, ...],
+        sum_env: tuple[int, ...],
+        two_roundings: bool,
+        stochastic: bool,
+    ) -> None: ...
+    def gemm(
+        self,
+        how: str,
+        a: NDArray[Any],
+        b: NDArray[Any],
+        scale_a: NDArray[np.float64],
+        scale_b: NDArray[np.float64],
+        c: NDArray[np.float64] | None,
+        out: NDArray[np.float64],
+        keys: tuple[int, int, int, int],
+        batch: int,
+        m0: int,
+        n0: int,
+        size: int,
+        magic: float,
+    ) -> None: ...
+    def outer(
+        self,
+        how: str,
+        sums: NDArray[Any],
+        scale_a: NDArray[np.float64],
+        scale_b: NDArray[np.float64],
+        out: NDArray[np.float64],
+        keys: tuple[int, int, int, int],
+        batch: int,
+        m0: int,
+        n0: int,
+        block: int,
+        step: int,
+    ) -> None: ...
+    def finish(
+        self,
+        how: str,
+        scale_a: NDArray[np.float64],
+        scale_b: NDArray[np.float64],
+        c: NDArray[np.float64] | None,
+        out: NDArray[np.float64],
+        keys: tuple[int, int, int, int],
+        batch: int,
+        m0: int,
+        n0: int,
+        tensor: float,
+        step: int,
+    ) -> None: ...

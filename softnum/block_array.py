@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from softnum import _core
 from softnum.blocks import BlockFormat, format
 from softnum.checks import check_codes
 
@@ -179,7 +180,7 @@ def checked_scale(given, fmt: BlockFormat) -> np.float32:
     """The tensor's scale as float32; ValueError if it is no positive value of its format."""
     from softnum.values import quantize
 
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore", under="ignore"), _core.PlainEnvironment():
         value = np.float32(given)
     if not (np.isfinite(value) and value > 0 and float(value) == float(given)) or (
         quantize(value, fmt.tensor_scale) != value

@@ -1,7 +1,8 @@
 """Block formats: elements of a small format that share a scale, in blocks along one axis of an array.
 
 A block format holds facts alone, as every format: what an element code and a scale code stand for, and how many
-elements share a scale. How the scale of a block is chosen is an argument of the encoding (`SCALE_RULES`).
+elements share a scale. How the scale of a block is chosen is an argument of the encoding (`SCALE_RULES`):
+exactly, where some of the sources multiply by reciprocals that were rounded to binary32 before.
 
 Sources: OCP Microscaling Formats (MX) Specification v1.0, clauses 5 (formats), 6.3 (conversion); NVIDIA, "Pretraining
 Large Language Models with NVFP4", arXiv 2509.25149, appendix on quantization (nvfp4).

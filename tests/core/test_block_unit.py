@@ -7,6 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from core_oracles import assert_same_bits
+from hypothesis import given
+from hypothesis import strategies as st
 from matmul_units import as_codes
 
 import softnum as sn
@@ -371,6 +373,28 @@ def test_operands_refused():
     ):
         with pytest.raises(error, match=message):
             make()
+
+
+@given(
+    st.sampled_from(["mxfp8_e4m3", "mxfp8_e5m2", "mxfp4", "mxint8"]),
+    st.integers(1, 70),
+    st.integers(-40, 40),
+    st.integers(0, 2**32 - 1),
+)
+def test_properties(name, k, shift, seed):
+    """Scales are factors, and a product of transposed matrices is the transposed product."""
+    rng = np.random.default_rng(seed)
+    u = block("binary32", name)
+    a, b = operand(rng, u.operand[0], (3, k), -1), operand(rng, u.operand[1], (k, 4), -2)
+    got = sn.matmul(a, b, u)
+    assert_same_bits(np.ascontiguousarray(sn.matmul(b.T, a.T, u).T), got)
+    moved = sn.BlockArray(a.codes, (a.scales.astype(int) + shift).clip(1, 254).astype(np.uint8), a.format)
+    if ((a.scales.astype(int) + shift) == moved.scales).all():
+        assert_same_bits(sn.matmul(moved, b, u), np.ldexp(got, shift))
+    exact = (a.decode(object) @ b.decode(object)).astype(np.float64)
+    blocks = -(-k // 32)
+    largest = np.abs(a.decode()) @ np.abs(b.decode())
+    assert (np.abs(got - exact) <= blocks * 2.0**-24 * largest).all()
 
 
 def test_a_planted_fault_is_noticed(monkeypatch):

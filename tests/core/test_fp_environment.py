@@ -76,6 +76,16 @@ def everything():
             options = {"rounding": mode, "key": 3}
             results += [sn.quantize(x, fmt, **options), sn.quantize(tiny.astype(np.float64) * 1e-300, fmt, **options)]
             results += [sn.quantize(tiny, fmt, **options), sn.encode(tiny, fmt, **options)]
+    for name in sn.block_format_names():
+        for values in (tiny[:1200], b.ravel()):
+            blocks = sn.array(values.reshape(30, 40), name, rounding="stochastic", key=5)
+            fmt = blocks.format
+            results += [blocks.codes, blocks.scales, blocks.decode(), np.float64(blocks.tensor_scale or 0)]
+            for u in (
+                sn.BlockDotUnit("binary32", operand=fmt), sn.BlockDotUnit("bfloat16", operand=fmt, product="e8m9"),
+                sn.BlockDotUnit("binary32", operand=fmt, inner=sn.ExactDotUnit("binary32", operand=fmt.element)),
+            ):  # fmt: skip
+                results += [sn.matmul(blocks, blocks.T, u, threads=threads) for threads in (1, 3)]
     results.append(sn.decode(np.arange(1 << 16, dtype=np.uint16), "bfloat16", dtype=np.float32))
     results.append(sn.fma(bits[:500], bits[500:1000], bits[1000:1500], "binary32"))
     return [np.asarray(r) for r in results]
