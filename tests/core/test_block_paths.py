@@ -195,6 +195,53 @@ def test_tensor_scales(isa):
             compare(a, b, u, some_c(rng, u, (5, 33)))
 
 
+@pytest.mark.parametrize(
+    "name, factors, start",
+    [("mxfp8_e4m3", ((2.0**8, 2.0**-9), (2.0**8, 2.0**-9)), 2.0**40),  # 59 bits, in one piece
+     ("mxfp8_e5m2", ((2.0**15, 2.0**-16), (2.0**8, 2.0**-16)), 2.0**47)],  # 80 bits, in two
+)  # fmt: skip
+def test_beside_a_tie(name, factors, start, isa):
+    """Half a last place of C, and a bit that binary64 does not hold beside it."""
+    fmt = sn.format(name)
+    u = block("binary32", fmt)
+    x, y = (np.zeros((1, 32)) for _ in range(2))
+    x[0, :2], y[0, :2] = factors
+    one = np.uint8([[127]])
+    a = sn.BlockArray(sn.encode(x, fmt.element), one, fmt)
+    for sign, want in ((1, start + 2 * x[0, 0] * y[0, 0]), (-1, start)):
+        y[0, 1] = sign * factors[1][1]
+        b = sn.BlockArray(sn.encode(y, fmt.element).T, one, fmt, 0)
+        assert compare(a, b, u, np.full((1, 1), start, np.float32)) == want
+        assert compare(a, b, u, np.full((1, 1), -start, np.float32)) > -start
+
+
+NEAR = (15473995, 12873627, 12726551, -1681), (15709965, 12835901, 16169563, 227)
+
+
+@pytest.mark.parametrize(
+    "total, first, second, beside", [(x[i], x[(i + 1) % 3], x[(i + 2) % 3], x[3]) for x in NEAR for i in (0, 1, 2)]
+)
+def test_tensor_scales_beside_a_tie(total, first, second, beside, isa):
+    """Three integers of 24 bits whose product of 72 lies beside a tie by no more than its last bits."""
+    u = block("binary32", "nvfp4")
+    product = total * first * second
+    assert product % 2**48 == 2**47 + beside
+    codes = np.zeros((1, 96), np.uint8)
+    codes[0, ::16] = 2  # 1.0 in each of six blocks: total, a digit of four bits in each
+    digits = [(total >> 4 * j & 15, 4 * j - 10) for j in range(6)]
+    powers = np.clip([weight for _, weight in digits], -9, 8)
+    x = sn.encode(
+        [[digit * 2.0 ** (weight - power) for (digit, weight), power in zip(digits, powers, strict=True)]], "e4m3fn"
+    )
+    y = sn.encode(2.0 ** powers[None].astype(float), "e4m3fn")
+    assert sn.decode(x, "e4m3fn") @ sn.decode(y, "e4m3fn").T == total * 2.0**-10
+    a = sn.BlockArray(codes, x, "nvfp4", -1, first * 2.0**-23)
+    b = sn.BlockArray(codes.T, y.T, "nvfp4", 0, second * 2.0**-23)
+    want = ((product >> 48) + (beside > 0)) * 2.0**-8
+    assert compare(a, b, u) == want
+    assert compare(a, b, u, np.zeros((1, 1), np.float32)) == want
+
+
 @pytest.mark.parametrize("u", FAST, ids=str)
 def test_threads_change_nothing(u):
     rng = np.random.default_rng(7)
