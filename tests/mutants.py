@@ -62,6 +62,21 @@ FAULTS = (
     Fault("random words of the next block", "quantize_body.h",
           "SN_(philox_block)((random->first + i) / 4, random->key[0]",
           "SN_(philox_block)((random->first + i) / 4 + 1, random->key[0]"),
+    Fault("scaled sums of blocks are doubled", "block.c", "x->exp + scale->exp);", "x->exp + scale->exp + 1);",
+          "tests/core/test_block_unit.py"),
+    Fault("a block's sum takes its product's bits", "block.c", "words[1] >>= 16;", "",
+          "tests/core/test_block_unit.py"),
+    Fault("an exact zero sum of a block is negative", "block.c",
+          "kind.kind == SN_INF ? kind.sign : scale->sign", "1", "tests/core/test_block_unit.py"),
+    Fault("two pieces of a block's sum round twice", "block_body.h", "SN_(add_odd)(th, SN_(add_odd)(tl, ul))",
+          "th + SN_(add_odd)(tl, ul)", "tests/core/test_block_paths.py"),
+    Fault("a block's sum rounds twice", "block_body.h", "SN_(add_odd)(z, (x) * (y))", "(z) + (x) * (y)",
+          "tests/core/test_block_paths.py"),
+    Fault("directed sums are not odd", "block_avx512.c", "_mm512_set1_epi64(1)", "_mm512_set1_epi64(0)",
+          "tests/core/test_block_paths.py"),
+    Fault("tensor scales are cut unevenly", "block_body.h", "0x1fffffff", "0xffff", "tests/core/test_block_paths.py"),
+    Fault("blocks take the words of products", "block_body.h", "g->k + block);", "block);",
+          "tests/core/test_block_paths.py"),
 )  # fmt: skip
 
 
