@@ -22,7 +22,7 @@ build: ## Install in the current environment, editable, with what the tests need
 	$(PYTHON) -m pip install -e '.[test]'
 
 test: ## Run the tests (fast tier).
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n auto --dist loadfile
 
 test-slow: ## Run the slow tier as well (minutes).
 	$(PYTHON) -m pytest -m 'not exhaustive and not gpu'

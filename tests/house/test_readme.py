@@ -18,7 +18,7 @@ def test_there_are_two_set_up_commands_of_one_line():
     commands = re.findall(r"^python3 -m venv .*$", README.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(commands) == 2
     assert commands[0].endswith("softnum tta")
-    assert commands[1].endswith("pytest")
+    assert commands[1].endswith("pytest -n auto --dist loadfile")
 
 
 def test_links_lead_somewhere():
