@@ -1,0 +1,122 @@
+"""The examples of a Markdown page, in its order: one machinery for README and docs.
+
+- A ``python`` block holds doctest examples; the blocks of a page share their names.
+- A ``console`` block holds commands behind ``$`` and, below each, what it prints (with doctest's ellipsis). The comment
+  ``<!-- not run: why -->`` in front of a block keeps it from being run. A last line ``[exit code n]`` states a code that
+  is not 0.
+- A ``code-block`` with a caption is written to a file of that name, in the folder where all of the page is run.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Block", "blocks_of", "run_page"]
+
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+_FENCE = re.compile(r"^(`{3,})(\{code-block\} )?([\w{}-]*)(.*)$")
+_NOT_RUN = re.compile(r"<!-- not run: (.+) -->")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, text and first line's number; the file it stands for; why it is not run."""
+
+    language: str
+    text: str
+    line: int
+    file: str | None = None
+    not_run: str | None = None
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """The fenced blocks of a page."""
+    blocks, lines = [], page.read_text(encoding="utf-8").split("\n")
+    last, at = "", 0
+    while at < len(lines):
+        opened = _FENCE.match(lines[at])
+        if not opened:
+            last, at = lines[at] or last, at + 1
+            continue
+        end = next(i for i in range(at + 1, len(lines)) if lines[i].startswith(opened[1]))
+        inside, file, first = lines[at + 1 : end], None, at + 1
+        while opened[2] and inside and inside[0].startswith(":"):
+            file = inside[0].removeprefix(":caption:").strip() if inside[0].startswith(":caption:") else file
+            inside, first = inside[1:], first + 1
+        if opened[2] and inside and not inside[0].strip():
+            inside, first = inside[1:], first + 1
+        skipped = _NOT_RUN.fullmatch(last.strip())
+        text = "".join(line + "\n" for line in inside)
+        language = opened[4].strip() if opened[3] == "{code-block}" else opened[3]
+        blocks.append(Block(language, text, first, file, skipped and skipped[1]))
+        last, at = "", end + 1
+    return blocks
+
+
+def _commands(text: str) -> list[tuple[str, str, int]]:
+    """(command, expected output, expected exit code) of a console block."""
+    found = []
+    for line in text.split("\n"):
+        if line.startswith("$ "):
+            found.append([line[2:], [], 0])
+        elif found and line.startswith("> "):
+            found[-1][0] += "\n" + line[2:]
+        elif found and (code := re.fullmatch(r"\[exit code (\d+)\]", line)):
+            found[-1][2] = int(code[1])
+        elif found:
+            found[-1][1].append(line)
+    return [(command, "\n".join(lines).strip("\n"), code) for command, lines, code in found]
+
+
+def _environment(folder: Path) -> dict:
+    """This environment, in which `softnum` and `python` are the ones under test, with nothing of a terminal's."""
+    bin_ = folder.parent / (folder.name + "-bin")
+    bin_.mkdir()
+    for name, command in (("softnum", "-m softnum"), ("python", "")):
+        program = bin_ / name
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {command} "$@"\n')
+        program.chmod(0o755)
+    return os.environ | {
+        "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb",
+    }  # fmt: skip
+
+
+def run_page(page: Path, folder: Path) -> int:
+    """Run what a page shows, in a folder of its own; AssertionError where it shows something else. How much was run."""
+    run, names, checker = 0, {"__name__": "__main__"}, doctest.OutputChecker()
+    environment = _environment(folder)
+    for block in blocks_of(page):
+        where = f"{page.name}, line {block.line}"
+        if block.not_run:
+            continue
+        if block.file:
+            (folder / block.file).write_text(block.text, encoding="utf-8")
+        elif block.language == "python":
+            examples = doctest.DocTestParser().get_doctest(block.text, names, page.name, str(page), block.line)
+            assert examples.examples, f"{where}: a python block without examples (>>>)"
+            report = []
+            result = doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(
+                examples, out=report.append, clear_globs=False
+            )
+            names = examples.globs
+            assert not result.failed, "".join(report)
+            run += result.attempted
+        elif block.language == "console":
+            for command, want, code in _commands(block.text):
+                done = subprocess.run(
+                    ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=120,
+                    check=False,
+                )  # fmt: skip
+                got = "\n".join(line.rstrip() for line in (done.stdout + done.stderr).strip("\n").split("\n"))
+                assert done.returncode == code, f"{where}: $ {command}\nexit code {done.returncode}\n{got}"
+                assert checker.check_output(want + "\n", got + "\n", FLAGS), (
+                    f"{where}: $ {command}\nexpected:\n{want}\ngot:\n{got}"
+                )
+                run += 1
+    return run
