@@ -228,20 +228,86 @@ def guarantee_groups() -> list[str]:
     return list(dict.fromkeys(rule.partition(": ")[0] for rule in rules()))
 
 
-# -- peers -------------------------------------------------------------------------------------------------------------
-def peers() -> str:
-    """What the peers deliver, run now."""
-    from benchmarks import peers as run
+# -- interfaces --------------------------------------------------------------------------------------------------------
+_INCLUDE = re.compile(r'#include "(\w+\.h)"')
+_FUNCTION = re.compile(r"^SN_FN (sn_\w+ sn_\w+\([^{]*\)) \{", re.MULTILINE)
+#: further ones that stand on their own
+_ALONE = ("sn_unpack", "sn_philox", "sn_philox_key", "sn_total_order", "sn_classify")
 
-    rows = [(r.question, r.peer, f"`{r.peer_result}`", f"`{r.softnum_result}`", r.why) for r in run.results()]
-    said = ", ".join(f"{name} {version}" for name, version in run.versions().items())
-    return f"Run when this page was built, with {said}.\n\n" + table(
-        ("what", "peer", "gives", "softnum gives", "why"), rows
-    )
+
+def c_functions() -> str:
+    """The declarations of the operations on codes, header by header."""
+    folder, seen, text = Path(sn.get_include()) / "softnum", [], ""
+
+    def visit(name: str) -> None:
+        if name not in seen:
+            source = (folder / name).read_text(encoding="utf-8")
+            for part in _INCLUDE.findall(source):
+                visit(part)
+            seen.append(name)
+
+    visit("softnum.h")
+    for name in seen:
+        found = []
+        for function in _FUNCTION.findall((folder / name).read_text(encoding="utf-8")):
+            function = " ".join(function.split())
+            of_codes = function.startswith("sn_u64") and "sn_u64 a" in function and "sn_env *env" in function
+            if (of_codes and "_unit" not in function) or function.split("(")[0].split()[1] in _ALONE:
+                found.append(function + ";")
+        if found:
+            text += f"From `{name}`:\n\n```c\n" + "\n".join(found) + "\n```\n\n"
+    return text
+
+
+def command_help(*words: str) -> str:
+    """What a command says with --help."""
+    from typer.testing import CliRunner
+
+    from softnum.cli import build_app
+
+    runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
+    said = runner.invoke(build_app(), [*words, "--help"], prog_name="softnum")
+    assert said.exit_code == 0, said.output
+    lines = [line.rstrip() for line in said.output.strip().splitlines()]
+    return "```text\n" + "\n".join(lines) + "\n```\n\n"
+
+
+# -- peers -------------------------------------------------------------------------------------------------------------
+def peer_versions() -> str:
+    """The versions of what is compared."""
+    from benchmarks import peers
+
+    said = ", ".join(f"{name} {version}" for name, version in peers.versions().items())
+    return f"Compared when this page was built: {said}.\n\n"
+
+
+def peer_agreements() -> str:
+    """How many results differ, counted now."""
+    from benchmarks import peers
+
+    rows = [(r.what, r.peer, f"{r.compared:,}", f"**{r.differ:,}**" if r.differ else 0) for r in peers.agreements()]
+    return table(("results", "peer", "compared", "differ"), rows, "llrr")
+
+
+def peer_differences() -> str:
+    """The questions that are answered differently, asked now."""
+    from benchmarks import peers
+
+    rows = [(r.what, r.peer, r.peer_result, r.softnum_result, r.why) for r in peers.differences()]
+    return table(("question", "peer", "gives", "softnum gives", "why"), rows)
+
+
+def peer_speeds() -> str:
+    """The same work, timed now."""
+    from benchmarks import peers
+
+    rows = [(r.name.removeprefix("peer: "), f"{r.speed:.2g} {r.speed_unit}", f"{r.ratio:.2g}") for r in peers.rows()]
+    return table(("work of the peer", "its speed", "its time / softnum's"), rows, "lrr")
 
 
 MAKERS = {
-    "formats": formats, "values": values, "overflow": overflow, "nan-profiles": nan_profiles, "modes": modes,
-    "stochastic": stochastic, "presets": presets, "evidence": evidence, "guarantees": guarantees, "peers": peers,
-    "array-functions": array_functions,
+    "array-functions": array_functions, "c-functions": c_functions, "evidence": evidence, "formats": formats,
+    "guarantees": guarantees, "help": command_help, "modes": modes, "nan-profiles": nan_profiles, "overflow": overflow,
+    "peer-agreements": peer_agreements, "peer-differences": peer_differences, "peer-speeds": peer_speeds,
+    "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic, "values": values,
 }  # fmt: skip

@@ -10,7 +10,12 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 #: the least number of examples and commands
-LEAST = {"README.md": 9, "docs/tutorials/numerics.md": 30, "docs/tutorials/rtl.md": 15, "docs/tutorials/training.md": 15}
+LEAST = {
+    "README.md": 9,
+    "docs/tutorials/numerics.md": 30,
+    "docs/tutorials/rtl.md": 15,
+    "docs/tutorials/training.md": 15,
+}
 
 
 def names(paths):
