@@ -192,7 +192,7 @@ def _ml_dtypes_differs(ml_dtypes) -> Iterator[Difference]:
     x = 1.125 + 2.0**-40
     yield Difference(
         "1.125 + 2^-40 in binary64, to e5m2", "ml_dtypes", _shown(np.float64(x).astype(ml_dtypes.float8_e5m2)),
-        _shown(sn.quantize(x, "e5m2")), "it lies above the middle of 1 and 1.25; by way of float32 it becomes the middle",
+        _shown(sn.quantize(x, "e5m2")), "it lies above the middle of 1 and 1.25; in float32 it becomes the middle",
     )  # fmt: skip
     yield Difference(
         "3 to e8m0fnu, a tie of 2 and 4", "ml_dtypes", _shown(np.float32(3).astype(ml_dtypes.float8_e8m0fnu)),
@@ -205,11 +205,12 @@ def _ml_dtypes_differs(ml_dtypes) -> Iterator[Difference]:
         "softnum rounds to the nearest value, with flags",
     )  # fmt: skip
     ones = np.ones(4096, ml_dtypes.bfloat16)
+    mine = sn.Array(ones)
     unit, wide = (sn.MadUnit(accumulator, operand="bfloat16") for accumulator in ("bfloat16", "binary32"))
     yield Difference(
         "sum of 4096 ones in bfloat16: a.sum(); a @ a", "ml_dtypes", f"{_shown(ones.sum())}; {_shown(ones @ ones)}",
-        f"{_shown(sn.sum(sn.Array(ones), unit))}; {_shown(sn.dot(sn.Array(ones), sn.Array(ones), unit))}",
-        f"one unit, which states the accumulator, for both; accumulated in binary32: {_shown(sn.sum(sn.Array(ones), wide))}",
+        f"{_shown(sn.sum(mine, unit))}; {_shown(sn.dot(mine, mine, unit))}",
+        f"one unit, which states the accumulator, for both; accumulated in binary32: {_shown(sn.sum(mine, wide))}",
     )  # fmt: skip
 
 

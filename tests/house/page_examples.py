@@ -1,9 +1,10 @@
 """The examples of a Markdown page, in its order: one machinery for README and docs.
 
 - A ``python`` block holds doctest examples; the blocks of a page share their names.
-- A ``console`` block holds commands behind ``$`` and, below each, what it prints (with doctest's ellipsis). The comment
-  ``<!-- not run: why -->`` in front of a block keeps it from being run. A last line ``[exit code n]`` states a code that
-  is not 0.
+- A ``console`` block holds commands behind ``$`` and, below each, what it prints (with doctest's ellipsis). A last line
+  ``[exit code n]`` states a code that is not 0.
+- The comment ``<!-- not run: why -->`` in front of a block keeps it from being run; ``<!-- needs: program -->`` does so
+  where there is no such program.
 - A ``code-block`` with a caption is written to a file of that name, in the folder where all of the page is run.
 """
 
@@ -12,27 +13,28 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Block", "blocks_of", "run_page"]
+__all__ = ["Block", "blocks_of", "has_examples", "run_page"]
 
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 _FENCE = re.compile(r"^(`{3,})(\{code-block\} )?([\w{}-]*)(.*)$")
-_NOT_RUN = re.compile(r"<!-- not run: (.+) -->")
+_MARK = re.compile(r"<!-- (not run|needs): (.+) -->")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, text and first line's number; the file it stands for; why it is not run."""
+    """A fenced block: its language, text and first line's number; the file it stands for; whether it is not run."""
 
     language: str
     text: str
     line: int
     file: str | None = None
-    not_run: str | None = None
+    skipped: bool = False
 
 
 def blocks_of(page: Path) -> list[Block]:
@@ -51,12 +53,18 @@ def blocks_of(page: Path) -> list[Block]:
             inside, first = inside[1:], first + 1
         if opened[2] and inside and not inside[0].strip():
             inside, first = inside[1:], first + 1
-        skipped = _NOT_RUN.fullmatch(last.strip())
+        mark = _MARK.fullmatch(last.strip())
+        skipped = mark is not None and (mark[1] == "not run" or shutil.which(mark[2]) is None)
         text = "".join(line + "\n" for line in inside)
         language = opened[4].strip() if opened[3] == "{code-block}" else opened[3]
-        blocks.append(Block(language, text, first, file, skipped and skipped[1]))
+        blocks.append(Block(language, text, first, file, skipped))
         last, at = "", end + 1
     return blocks
+
+
+def has_examples(page: Path) -> bool:
+    """Whether there is something to run on a page."""
+    return any(b.language in ("python", "console") and not b.file and not b.skipped for b in blocks_of(page))
 
 
 def _commands(text: str) -> list[tuple[str, str, int]]:
@@ -93,7 +101,7 @@ def run_page(page: Path, folder: Path) -> int:
     environment = _environment(folder)
     for block in blocks_of(page):
         where = f"{page.name}, line {block.line}"
-        if block.not_run:
+        if block.skipped:
             continue
         if block.file:
             (folder / block.file).write_text(block.text, encoding="utf-8")

@@ -1,17 +1,10 @@
-"""The README keeps its word: its examples run, and there are exactly two set-up commands."""
+"""The README keeps its word: there are exactly two set-up commands, and links lead somewhere. test_docs runs it."""
 
-import doctest
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
-
-
-def test_examples_run():
-    result = doctest.testfile(str(README), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert result.attempted >= 9
-    assert result.failed == 0
 
 
 def test_there_are_two_set_up_commands_of_one_line():
