@@ -25,6 +25,7 @@ default_role = "autolink"
 autosummary_generate = False
 autodoc_typehints = "none"  # docstrings state types, with shapes
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
 napoleon_google_docstring = False
 napoleon_use_param = False
 napoleon_use_rtype = False

@@ -43,7 +43,7 @@ def _steps(mode: str) -> str:
     x = np.arange(-int(HALF * fine), int(HALF * fine) + 1) / fine
     got = sn.quantize(x, "q4.0", rounding=mode)
     parts = []
-    for value in np.unique(got):
+    for value in np.unique(got[abs(got) <= HALF]):
         inside = x[got == value]
         first, last = inside.min(), inside.max()
         # the end of an interval lies on the grid of x, or just short of the next point

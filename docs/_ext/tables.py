@@ -10,6 +10,7 @@ import numpy as np
 
 import softnum as sn
 from softnum.modes import NAN_PROFILES, OVERFLOW_RULES, ROUNDING_MODES
+from softnum.presets import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -160,13 +161,13 @@ def stochastic() -> str:
 
 def presets() -> str:
     """The units of hardware, with how many of their properties rest on what."""
-    rows = []
+    rows: dict[tuple[str, str], list[str]] = {}
     for name in sn.units():
         unit = sn.unit(name)
         kinds = [e.kind for e in unit.evidence.values()]
-        counts = ", ".join(f"{kinds.count(k)} {k}" for k in dict.fromkeys(kinds))
-        rows.append((f"`{name}`", str(unit), counts))
-    return table(("name", "computes", "properties"), rows)
+        counts = ", ".join(f"{kinds.count(k)} {k}" for k in KINDS if k in kinds)
+        rows.setdefault((str(unit), counts), []).append(f"`{name}`")
+    return table(("names", "computes", "properties"), [(", ".join(n), f"`{s}`", c) for (s, c), n in rows.items()])
 
 
 def evidence(name: str) -> str:

@@ -29,5 +29,5 @@ def test_version_is_the_same_everywhere():
 
 def test_makefile_has_the_targets_that_contributing_names():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in ("help", "build", "test", "test-c", "gpu", "bench", "lint"):
+    for target in ("help", "build", "test", "test-c", "gpu", "bench", "docs", "lint"):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
