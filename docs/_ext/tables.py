@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -233,7 +234,9 @@ def guarantee_groups() -> list[str]:
 _INCLUDE = re.compile(r'#include "(\w+\.h)"')
 _FUNCTION = re.compile(r"^SN_FN (sn_\w+ sn_\w+\([^{]*\)) \{", re.MULTILINE)
 #: further ones that stand on their own
-_ALONE = ("sn_unpack", "sn_philox", "sn_philox_key", "sn_total_order", "sn_classify")
+_ALONE = (
+    "sn_unpack", "sn_philox", "sn_philox_key", "sn_total_order", "sn_classify", "sn_next", "sn_set_sign",
+)  # fmt: skip
 
 
 def c_functions() -> str:
@@ -254,7 +257,7 @@ def c_functions() -> str:
             function = " ".join(function.split())
             of_codes = function.startswith("sn_u64") and "sn_u64 a" in function and "sn_env *env" in function
             if (of_codes and "_unit" not in function) or function.split("(")[0].split()[1] in _ALONE:
-                found.append(function + ";")
+                found += textwrap.wrap(function + ";", 88, subsequent_indent=" " * (function.index("(") + 1))
         if found:
             text += f"From `{name}`:\n\n```c\n" + "\n".join(found) + "\n```\n\n"
     return text
