@@ -92,6 +92,7 @@ def _environment(folder: Path) -> dict:
         program.chmod(0o755)
     return os.environ | {
         "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb",
+        "PYTHONUTF8": "1",
     }  # fmt: skip
 
 
@@ -118,8 +119,8 @@ def run_page(page: Path, folder: Path) -> int:
         elif block.language == "console":
             for command, want, code in _commands(block.text):
                 done = subprocess.run(
-                    ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=120,
-                    check=False,
+                    ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, encoding="utf-8",
+                    timeout=600, check=False,
                 )  # fmt: skip
                 got = "\n".join(line.rstrip() for line in (done.stdout + done.stderr).strip("\n").split("\n"))
                 assert done.returncode == code, f"{where}: $ {command}\nexit code {done.returncode}\n{got}"
