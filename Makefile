@@ -77,6 +77,7 @@ bench: ## Measure the speed, as ratios to baselines in the same run.
 
 docs: ## Build the documentation in build/docs (needs the extra docs); warnings are errors.
 	$(PYTHON) -m sphinx -n -W --keep-going -q -d build/doctrees docs build/docs
+	@echo build/docs/index.html
 
 lint: ## Check the style of Python and C.
 	ruff check .

@@ -35,6 +35,7 @@ nitpick_ignore_regex = [
     ("py:class", r"(?!softnum).*"),  # types in words
     ("py:obj", r"[a-z]+|FUNCTIONS"),  # parameters that are attributes too
     ("py:obj", r"softnum\.(engines|train\.backend)"),  # internals that docstrings point maintainers to
+    ("py:obj", r"softnum\.\w+\.[A-Z_]+"),  # tables of names
 ]
 
 html_theme = "furo"

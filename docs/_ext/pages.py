@@ -30,7 +30,7 @@ class Generated(SphinxDirective):
         makers = tables.MAKERS | figures.MAKERS
         if name not in makers:
             raise self.error(f"generated: {name!r} is none of {', '.join(makers)}")
-        return self.parse_text_to_nodes(makers[name](*arguments))
+        return self.parse_text_to_nodes(makers[name](*arguments), allow_section_headings=True)
 
 
 def defining_module(module: str, name: str) -> str:

@@ -42,10 +42,14 @@ def number(x) -> str:
     return f"{sign}{odd} * 2^{exponent}" if odd > 1 else f"{sign}2^{exponent}"
 
 
+def _float_names() -> list[str]:
+    return [name for name in sn.format_names() if isinstance(sn.format(name), sn.FloatFormat)]
+
+
 def formats() -> str:
     """The registered formats and their facts."""
     rows = []
-    for name in sn.format_names():
+    for name in _float_names():
         f = sn.format(name)
         widths = f"{'1, ' if f.signed else ''}{f.exponent_bits}, {f.mantissa_bits}"
         nans = {"ieee": "many", "none": "none"}.get(f.nan_codes, f"`0x{f.nan_code:X}`" if f.has_nan else "none")
@@ -65,7 +69,17 @@ def formats() -> str:
     return table(header, rows, "lrlrrrrccc")
 
 
-def values(name: str) -> str:
+def small_formats() -> list[str]:
+    """The named formats of up to eight bits, and one of each family that has no names."""
+    return [name for name in _float_names() if sn.format(name).bits <= 8] + ["binary8p3se", "q4.4"]
+
+
+def values() -> str:
+    """Every value of the small formats."""
+    return "".join(f"## {name}\n\n{values_of(name)}" for name in small_formats())
+
+
+def values_of(name: str) -> str:
     """Every value of a format: a row for each exponent field, a column for each fraction."""
     f = sn.format(name)
     signed = f.signed
@@ -208,26 +222,19 @@ def docstring_of(place: str) -> str | None:
     return None
 
 
-def guarantees(group: str) -> str:
-    """The rules of one group, with what their tests say and where they are."""
-    rows = []
+def guarantees() -> str:
+    """The rules, group by group, with what their tests say and where they are."""
+    groups: dict[str, list] = {}
     for rule, places in rules().items():
-        kind, _, text = rule.partition(": ")
-        if kind != group:
-            continue
+        group, _, text = rule.partition(": ")
         said = next((words for p in places if (words := docstring_of(p))), "").split("\n\n")[0]
-        said = re.sub(r"\s+", " ", said.strip())
-        said = said.replace("`", "").replace("*", r"\*").replace("<", "&lt;")
+        said = re.sub(r"\s+", " ", said.strip()).replace("`", "").replace("*", r"\*").replace("<", "&lt;")
         where = ", ".join(f"`{p.removeprefix('core/')}`" for p in places)
-        rows.append((text.replace("*", r"\*"), said, where))
-    if not rows:
-        raise ValueError(f"no rule of {group!r} in tests/core/test_semantics.py")
-    return table(("rule", "in words", "tests, in `tests/core`"), rows)
-
-
-def guarantee_groups() -> list[str]:
-    """The groups of rules, in their order."""
-    return list(dict.fromkeys(rule.partition(": ")[0] for rule in rules()))
+        groups.setdefault(group, []).append((text.replace("*", r"\*"), said, where))
+    return "".join(
+        f"## {group.capitalize()}\n\n" + table(("rule", "in words", "tests, in `tests/core`"), rows)
+        for group, rows in groups.items()
+    )
 
 
 # -- interfaces --------------------------------------------------------------------------------------------------------
@@ -263,17 +270,24 @@ def c_functions() -> str:
     return text
 
 
-def command_help(*words: str) -> str:
-    """What a command says with --help."""
+def commands() -> str:
+    """What each command says with --help."""
+    from typer.main import get_command
     from typer.testing import CliRunner
 
     from softnum.cli import build_app
 
+    app = build_app()
     runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
-    said = runner.invoke(build_app(), [*words, "--help"], prog_name="softnum")
-    assert said.exit_code == 0, said.output
-    lines = [line.rstrip() for line in said.output.strip().splitlines()]
-    return "```text\n" + "\n".join(lines) + "\n```\n\n"
+
+    def said(command, *words: str) -> str:
+        result = runner.invoke(app, [*words, "--help"], prog_name="softnum")
+        assert result.exit_code == 0, result.output
+        lines = "\n".join(line.rstrip() for line in result.output.strip().splitlines())
+        parts = (said(part, *words, name) for name, part in getattr(command, "commands", {}).items())
+        return f"## {' '.join(('softnum', *words))}\n\n```text\n{lines}\n```\n\n" + "".join(parts)
+
+    return said(get_command(app))
 
 
 # -- peers -------------------------------------------------------------------------------------------------------------
@@ -310,8 +324,8 @@ def peer_speeds() -> str:
 
 
 MAKERS = {
-    "array-functions": array_functions, "c-functions": c_functions, "evidence": evidence, "formats": formats,
-    "guarantees": guarantees, "help": command_help, "modes": modes, "nan-profiles": nan_profiles, "overflow": overflow,
+    "array-functions": array_functions, "c-functions": c_functions, "commands": commands, "evidence": evidence,
+    "formats": formats, "guarantees": guarantees, "modes": modes, "nan-profiles": nan_profiles, "overflow": overflow,
     "peer-agreements": peer_agreements, "peer-differences": peer_differences, "peer-speeds": peer_speeds,
     "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic, "values": values,
 }  # fmt: skip
