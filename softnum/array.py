@@ -248,6 +248,8 @@ class Array:
         ValueError
             If there is no such type, or ml_dtypes has it and is not installed.
 
+        Examples
+        --------
         >>> import softnum as sn
         >>> sn.array([1.5, 0.1], "binary16").to_numpy()
         array([1.5, 0.1], dtype=float16)
