@@ -13,7 +13,7 @@ FUZZ = fuzz/core.c fuzz/operation.c fuzz/arrays.c fuzz/quantize.c fuzz/gemm.c
 SAN_OBJECTS = $(CSRC:%.c=build/san/%.o)
 FUZZ_OBJECTS = $(CSRC:%.c=build/fuzz/%.o)
 
-.PHONY: help build test test-c test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench lint format
+.PHONY: help build test test-c test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -22,7 +22,7 @@ build: ## Install in the current environment, editable, with what the tests need
 	$(PYTHON) -m pip install -e '.[test]'
 
 test: ## Run the tests (fast tier).
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n auto --dist loadfile
 
 test-slow: ## Run the slow tier as well (minutes).
 	$(PYTHON) -m pytest -m 'not exhaustive and not gpu'
@@ -74,6 +74,10 @@ gpu-wheels: ## Download the wheels that an offline GPU machine lacks (WHEELS=fol
 
 bench: ## Measure the speed, as ratios to baselines in the same run.
 	$(PYTHON) -m benchmarks
+
+docs: ## Build the documentation in build/docs (needs the extra docs); warnings are errors.
+	$(PYTHON) -m sphinx -n -W --keep-going -q -d build/doctrees docs build/docs
+	@echo build/docs/index.html
 
 lint: ## Check the style of Python and C.
 	ruff check .

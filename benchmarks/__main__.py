@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import softnum as sn
-from benchmarks import arithmetic, exact, gemm, units, values
+from benchmarks import arithmetic, exact, gemm, peers, units, values
 from benchmarks.measure import Row
 from softnum import _core
 
@@ -53,7 +53,20 @@ SECTIONS = {
     "gemm": lambda options: gemm.rows(options.gemm),
     "exact": lambda options: exact.rows(options.gemm),
     "units": lambda options: units.rows(options.gemm),
+    "peers": lambda options: peers.rows(),
 }
+
+
+def peer_tables() -> list[Table]:
+    """What softnum and its peers deliver, counted and by example."""
+    said = ", ".join(f"{name} {version}" for name, version in peers.versions().items())
+    counted = Table("results", "peer", "compared", "differ", title=f"The same results? {said}")
+    for row in peers.agreements():
+        counted.add_row(row.what, row.peer, str(row.compared), str(row.differ))
+    answers = Table("question", "peer", "gives", "softnum gives", "why", title="Where the answers differ")
+    for row in peers.differences():
+        answers.add_row(row.what, row.peer, row.peer_result, row.softnum_result, row.why)
+    return [counted, answers]
 
 
 def main() -> None:
@@ -72,7 +85,10 @@ def main() -> None:
             ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
             table.add_row(row.name, f"{row.speed:.3g}", row.speed_unit, ratio, row.ratio_unit, *verdict(row))
         table.add_section()
-    Console(width=120).print(table)
+    console = Console(width=120)
+    console.print(table)
+    if "peers" in (options.only or SECTIONS):
+        console.print(*peer_tables())
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import ml_dtypes
@@ -10,7 +9,7 @@ import numpy as np
 import softfloatpy
 
 import softnum as sn
-from benchmarks.measure import Row, best
+from benchmarks.measure import Row, best, one_thread
 
 SIXTEEN = ("binary16", "bfloat16", "dlfloat16", "e6m9")
 WIDE = ("binary32", "binary64", "e11m40")
@@ -18,15 +17,8 @@ WIDE = ("binary32", "binary64", "e11m40")
 
 def rows(n: int = 1 << 19) -> Iterator[Row]:
     """One thread: 8 bits by tables, 16 by vectors, wider by the definition and its short way."""
-    before = os.environ.get("SOFTNUM_THREADS")
-    os.environ["SOFTNUM_THREADS"] = "1"
-    try:
+    with one_thread():
         yield from _ours(n)
-    finally:
-        if before is None:
-            del os.environ["SOFTNUM_THREADS"]
-        else:
-            os.environ["SOFTNUM_THREADS"] = before
     yield from _peers(n)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-__all__ = ["Row", "against", "best"]
+__all__ = ["Row", "against", "best", "one_thread"]
 
 
 @dataclass(frozen=True)
@@ -38,3 +40,17 @@ def against(work, baseline, repeats: int = 15) -> tuple[float, float]:
     baseline()
     pairs = [(_seconds(work), _seconds(baseline)) for _ in range(repeats)]
     return min(w for w, _ in pairs), min(b for _, b in pairs)
+
+
+@contextmanager
+def one_thread():
+    """Keep softnum's own threads at one."""
+    before = os.environ.get("SOFTNUM_THREADS")
+    os.environ["SOFTNUM_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["SOFTNUM_THREADS"]
+        else:
+            os.environ["SOFTNUM_THREADS"] = before

@@ -111,7 +111,7 @@ SN_ALWAYS void body(int op, int operands, definition *define, int width, char **
 
 #define LOOP(name, operands, width)                                                                                    \
     static void loop_##name##_##width(char **args, const ptrdiff_t *count, const ptrdiff_t *steps, void *data) {       \
-        if (sn_fast_loop(operands, width, args, count[0], steps, data)) return;                                        \
+        if (sn_fast_loop(SN_OP_##name, width, args, count[0], steps, data)) return;                                    \
         body(SN_OP_##name, operands, define_##name, width, args, count[0], steps, data);                               \
     }
 #define LOOPS(name, operands)                                                                                          \

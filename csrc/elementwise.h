@@ -39,20 +39,6 @@
     X(total_order, 2)                                                                                                  \
     X(classify, 1)
 
-/* What short_floats.h goes by: of an operand, the codes of its normal numbers, first .. first + span. */
-typedef struct {
-    sn_u64 magnitude_mask, sign_mask, first, span;
-    sn_i32 shift, base; /* exponent of a code = field + base */
-} sn_normal_operand;
-
-typedef struct {
-    sn_normal_operand operand[3];
-    const sn_env *env;
-    sn_u64 max_code, sign_mask;
-    sn_i32 mantissa_bits, exp_of_zero, exp_first, is_unsigned, narrow_root, narrow_product;
-    sn_u32 exp_span, inexact;
-} sn_normals;
-
 /* The same of short_fixed.h: the shift to the common last place; from the exact result's last place to the result's. */
 typedef struct {
     sn_u64 mask, sign_mask;
@@ -132,7 +118,7 @@ sn_u32 sn_fill_table(int op, const sn_context *context, int width, void *table, 
 /* Prepare the vector kernels for operation op; 0 if they do not cover it. */
 int sn_operation_lanes(int op, const sn_context *context, sn_lanes *p);
 
-/* The loop by table or by vectors; returns 0 where neither applies. As an sn_loop, for `operands` codes of `width`. */
-int sn_fast_loop(int operands, int width, char **args, ptrdiff_t n, const ptrdiff_t *steps, const sn_loop_data *d);
+/* The loop by table or by vectors; returns 0 where neither applies. As an sn_loop, for codes of `width`. */
+int sn_fast_loop(int op, int width, char **args, ptrdiff_t n, const ptrdiff_t *steps, const sn_loop_data *d);
 
 #endif

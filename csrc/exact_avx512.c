@@ -1,4 +1,4 @@
-/* Exact sums for CPUs with AVX-512 F, BW, DQ and VL. */
+/* Exact sums for CPUs with AVX-512 F, BW, CD, DQ and VL. */
 #if defined(__x86_64__)
 #include "isa_avx512.h"
 

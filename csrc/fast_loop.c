@@ -32,19 +32,22 @@ sn_u32 sn_fill_table(int op, const sn_context *context, int width, void *table, 
     return all;
 }
 
-int sn_operation_lanes(int op, const sn_context *context, sn_lanes *p) {
-    int lanes;
+static int lanes_operation(int op) {
     switch (op) {
-    case SN_OP_convert: lanes = SN_LANES_CONVERT; break;
-    case SN_OP_add: lanes = SN_LANES_ADD; break;
-    case SN_OP_subtract: lanes = SN_LANES_SUBTRACT; break;
-    case SN_OP_multiply: lanes = SN_LANES_MULTIPLY; break;
-    case SN_OP_fma: lanes = SN_LANES_FMA; break;
-    case SN_OP_divide: lanes = SN_LANES_DIVIDE; break;
-    case SN_OP_sqrt: lanes = SN_LANES_SQRT; break;
-    default: return 0;
+    case SN_OP_convert: return SN_LANES_CONVERT;
+    case SN_OP_add: return SN_LANES_ADD;
+    case SN_OP_subtract: return SN_LANES_SUBTRACT;
+    case SN_OP_multiply: return SN_LANES_MULTIPLY;
+    case SN_OP_fma: return SN_LANES_FMA;
+    case SN_OP_divide: return SN_LANES_DIVIDE;
+    case SN_OP_sqrt: return SN_LANES_SQRT;
+    default: return -1;
     }
-    return sn_lanes_prepare(lanes, context->operand, &context->out, &context->env, p);
+}
+
+int sn_operation_lanes(int op, const sn_context *context, sn_lanes *p) {
+    const int lanes = lanes_operation(op);
+    return lanes >= 0 && sn_lanes_prepare(lanes, context->operand, &context->out, &context->env, p);
 }
 
 /* out[i] = table[index of i]: known types and contiguous arrays make the loop that 8-bit arithmetic lives in. */
@@ -92,55 +95,118 @@ static void by_table(const sn_context *x, int operands, int width, char **args, 
 }
 
 /* n elements of `width` bytes that lie `from` and `to` bytes apart. */
-static void copy_strided(char *out, ptrdiff_t to, const char *in, ptrdiff_t from, int width, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        memcpy(out + (ptrdiff_t)i * to, in + (ptrdiff_t)i * from, (size_t)width);
+static void copy_strided(void *out, ptrdiff_t to, const void *in, ptrdiff_t from, int width, size_t n) {
+    char *p = out;
+    const char *q = in;
+    if (to == width && from == width)
+        memcpy(out, in, n * (size_t)width);
+    else
+        for (size_t i = 0; i < n; i++, p += to, q += from)
+            memcpy(p, q, (size_t)width);
 }
 
 enum { BLOCK = 4 * SN_WORD_BLOCKS };
 
+/* A block of the loop's arrays, contiguous; whole blocks, so that vectors may read on behind what is there. */
+typedef struct {
+    sn_u64 codes[3][BLOCK], results[BLOCK];
+    sn_u32 words[BLOCK];
+    sn_u8 flags[BLOCK], outside[BLOCK];
+} scratch;
+
+/* Elements i .. i + take of one argument: where they stand, if they stand as wanted, or in `room`. */
+static const void *block_of(const char *arg, ptrdiff_t step, int width, ptrdiff_t i, size_t take, void *room) {
+    if (step == width && take == BLOCK) return arg + i * step;
+    if (i == 0 || step != 0 || take != BLOCK) copy_strided(room, width, arg + i * step, step, width, take);
+    return room;
+}
+
 static void by_lanes(const sn_context *x, const sn_kernels *run, int operands, int width, char **args, ptrdiff_t n,
                      const ptrdiff_t *steps) {
-    sn_u64 gathered[3][BLOCK], scattered[BLOCK];
-    sn_u32 words[BLOCK];
+    scratch s;
     const sn_u64 saved = sn_fp_enter();
     const ptrdiff_t out_step = steps[operands + 2], word_step = steps[operands];
     for (ptrdiff_t i = 0; i < n; i += BLOCK) {
         const size_t take = n - i < BLOCK ? (size_t)(n - i) : (size_t)BLOCK;
         const void *in[3] = {NULL, NULL, NULL};
-        const sn_u32 *w = NULL;
-        for (int k = 0; k < operands; k++) {
-            in[k] = args[k] + i * steps[k];
-            if (steps[k] == width) continue;
-            if (i == 0 || steps[k] != 0)
-                copy_strided((char *)gathered[k], width, args[k] + i * steps[k], steps[k], width, take);
-            in[k] = gathered[k];
-        }
-        if (x->lanes->stochastic) {
-            w = (const sn_u32 *)(const void *)(args[operands] + i * word_step);
-            if (word_step != 4) {
-                copy_strided((char *)words, 4, args[operands] + i * word_step, word_step, 4, take);
-                w = words;
-            }
-        }
+        const sn_u32 *words = NULL;
+        for (int k = 0; k < operands; k++)
+            in[k] = block_of(args[k], steps[k], width, i, take, s.codes[k]);
+        if (x->lanes->stochastic) words = block_of(args[operands], word_step, 4, i, take, s.words);
         char *const out = args[operands + 2] + i * out_step;
-        run->operate(x->lanes, in, width, out_step == width ? out : (char *)scattered, take, w);
-        if (out_step != width) copy_strided(out, out_step, (const char *)scattered, width, width, take);
+        run->operate(x->lanes, in, width, out_step == width ? out : (char *)s.results, take, words);
+        if (out_step != width) copy_strided(out, out_step, (const char *)s.results, width, width, take);
     }
     sn_fp_leave(saved);
 }
 
-int sn_fast_loop(int operands, int width, char **args, ptrdiff_t n, const ptrdiff_t *steps, const sn_loop_data *d) {
+static sn_u64 load(const void *p, int width, size_t i) {
+    switch (width) {
+    case 1: return ((const sn_u8 *)p)[i];
+    case 2: return ((const sn_u16 *)p)[i];
+    case 4: return ((const sn_u32 *)p)[i];
+    default: return ((const sn_u64 *)p)[i];
+    }
+}
+
+/* One element of a block by the definition. */
+static void define_one(int op, const sn_context *x, const void *const *in, int width, const sn_u32 *words, size_t i,
+                       scratch *s) {
+    sn_u64 codes[3] = {0, 0, 0};
+    sn_u32 flags = 0;
+    for (int k = 0; k < sn_operation_operands(op); k++)
+        codes[k] = load(in[k], width, i);
+    const sn_u64 code = sn_define(op, x, codes, words ? words[i] : 0, &flags);
+    memcpy((char *)s->results + i * (size_t)width, &code, (size_t)width); /* the low bytes come first, as in isa.h */
+    s->flags[i] = (sn_u8)flags;
+}
+
+static void by_short_lanes(int op, const sn_context *x, const sn_kernels *run, int operands, int width, char **args,
+                           ptrdiff_t n, const ptrdiff_t *steps, int with_flags) {
+    scratch s;
+    memset(&s, 0, sizeof s);
+    const sn_u64 saved = sn_fp_enter();
+    for (ptrdiff_t i = 0; i < n; i += BLOCK) {
+        const size_t take = n - i < BLOCK ? (size_t)(n - i) : (size_t)BLOCK;
+        const void *in[3] = {NULL, NULL, NULL};
+        const sn_u32 *words = NULL;
+        for (int k = 0; k < operands; k++)
+            in[k] = block_of(args[k], steps[k], width, i, take, s.codes[k]);
+        if (sn_is_stochastic(&x->env)) words = block_of(args[operands], steps[operands], 4, i, take, s.words);
+        run->short_floats(lanes_operation(op), &x->normals, in, width, s.results, s.flags, s.outside, take, words);
+        for (size_t j = 0; j < take; j += 8) {
+            sn_u64 any;
+            memcpy(&any, s.outside + j, 8);
+            for (size_t k = j; any && k < j + 8 && k < take; k++)
+                if (s.outside[k]) define_one(op, x, in, width, words, k, &s);
+        }
+        copy_strided(args[operands + 2] + i * steps[operands + 2], steps[operands + 2], (const char *)s.results, width,
+                     width, take);
+        if (with_flags)
+            copy_strided(args[operands + 3] + i * steps[operands + 3], steps[operands + 3], (const char *)s.flags, 1, 1,
+                         take);
+    }
+    sn_fp_leave(saved);
+}
+
+int sn_fast_loop(int op, int width, char **args, ptrdiff_t n, const ptrdiff_t *steps, const sn_loop_data *d) {
+    const int operands = sn_operation_operands(op);
     if (n == 0 || steps[operands + 1] != 0) return 0; /* one handle for all */
     sn_u64 h;
     memcpy(&h, args[operands + 1], sizeof h);
     if (h >= d->table->count) return 0;
     const sn_context *const x = d->table->contexts[h];
+    const sn_kernels *const run = d->table->kernels;
     if (x->table && x->table_width == width) {
         by_table(x, operands, width, args, n, steps, d->with_flags);
         return 1;
     }
-    if (d->with_flags || !x->lanes || !d->table->kernels || n < 8) return 0;
-    by_lanes(x, d->table->kernels, operands, width, args, n, steps);
+    if (!run || n < 8) return 0;
+    if (x->lanes && !d->with_flags) {
+        by_lanes(x, run, operands, width, args, n, steps);
+        return 1;
+    }
+    if (x->short_way != SN_NORMALS || !x->normals.in_lanes || !run->short_floats) return 0;
+    by_short_lanes(op, x, run, operands, width, args, n, steps, d->with_flags);
     return 1;
 }

@@ -1,4 +1,4 @@
-/* The fused dot-product-add for CPUs with AVX-512 F, BW, DQ and VL. */
+/* The fused dot-product-add for CPUs with AVX-512 F, BW, CD, DQ and VL. */
 #if defined(__x86_64__)
 #include "isa_avx512.h"
 

@@ -15,7 +15,8 @@ enum {
     SN_PATH_FIXED = 2,
     SN_PATH_NATIVE = 3,
     SN_PATH_ODD = 4,
-    SN_PATH_STOCHASTIC = 5
+    SN_PATH_STOCHASTIC = 5,
+    SN_PATH_WIDE = 6
 };
 
 /* SN_PRODUCT_FUSED: native, and the product is not exact in binary32: one rounding by the hardware's fma. */
@@ -33,7 +34,7 @@ typedef struct {
 } sn_round32;
 
 typedef struct {
-    sn_i32 path;        /* SN_PATH_*, for sn_gemm32 */
+    sn_i32 path;        /* SN_PATH_*; sn_gemm64 computes SN_PATH_WIDE, sn_gemm32 the others */
     sn_i32 product;     /* SN_PRODUCT_* */
     sn_i32 exact_below; /* addends are multiples of the sum's last place, chunks' sums of the outer sum's */
     sn_i64 chunk;       /* 0: one sum */

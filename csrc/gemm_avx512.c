@@ -1,4 +1,4 @@
-/* GEMM for CPUs with AVX-512 F, BW, DQ and VL. */
+/* GEMM for CPUs with AVX-512 F, BW, CD, DQ and VL. */
 #if defined(__x86_64__)
 #include "isa_avx512.h"
 

@@ -121,9 +121,9 @@ static void SN_(gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) {
     SN_(choose32)(u, g, &safe, &any);
     const float *a = g->a;
     sn_safety safety = {u, 0, g->k, -1, 0x1p1023};
-    sn_u32 largest_a = 0;
+    double largest_a = 0;
     if (safe) {
-        largest_a = SN_(largest)(a + g->m0 * g->lda, g->m1 - g->m0, g->k, g->lda);
+        largest_a = sn_of_pattern32(SN_(largest)(a + g->m0 * g->lda, g->m1 - g->m0, g->k, g->lda));
         const sn_u32 start = g->c ? SN_(largest)((const float *)g->c + g->m0 * g->ldc, g->m1 - g->m0, g->n, g->ldc) : 0;
         if (start >= 0x7f800000)
             safe = NULL;
@@ -131,13 +131,14 @@ static void SN_(gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) {
             safety.start = sn_of_pattern32(start);
     }
     for (ptrdiff_t column = 0; column < g->n; column += SN_PANEL) {
-        const sn_u32 largest_b = SN_(pack32)(g, column);
+        const double largest_b = sn_of_pattern32(SN_(pack32)(g, column));
         const int all_safe = safe && sn_is_safe(&safety, largest_a, largest_b);
         for (ptrdiff_t row = g->m0; row < g->m1;) {
             const ptrdiff_t rows = g->m1 - row < SN_BLOCK_ROWS ? 1 : SN_BLOCK_ROWS;
             const SN_(rows32) *way = any;
             if (all_safe ||
-                (safe && sn_is_safe(&safety, SN_(largest)(a + row * g->lda, rows, g->k, g->lda), largest_b)))
+                (safe &&
+                 sn_is_safe(&safety, sn_of_pattern32(SN_(largest)(a + row * g->lda, rows, g->k, g->lda)), largest_b)))
                 way = safe;
             (rows == 1 ? way->single : way->block)(u, g, row, column);
             row += rows;

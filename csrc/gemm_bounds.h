@@ -25,8 +25,10 @@ static inline double sn_of_bits(sn_u64 u) {
     return x;
 }
 
+/* A magnitude; infinity for a NaN. */
 static inline double sn_of_pattern32(sn_u32 u) {
     float x;
+    u = u < 0x7f800000 ? u : 0x7f800000;
     memcpy(&x, &u, sizeof x);
     return (double)x;
 }
@@ -58,15 +60,15 @@ typedef struct {
     double good, bad;
 } sn_safety;
 
-/* Whether no rounding of a tile can overflow whose operands are at most x and y (patterns; NaN and inf are large). */
-static inline int sn_is_safe(sn_safety *s, sn_u32 x, sn_u32 y) {
-    if (x >= 0x7f800000 || y >= 0x7f800000) return 0;
+/* Whether no rounding of a tile can overflow whose operands are at most x and y; infinity stands for NaN too. */
+static inline int sn_is_safe(sn_safety *s, double x, double y) {
+    if (!(x <= 0x1p500 && y <= 0x1p500)) return 0;
     const sn_gemm_unit *u = s->u;
-    const double exact = sn_of_pattern32(x) * sn_of_pattern32(y);
+    const double exact = x * y;
     double product = exact;
     if (product <= s->good) return 1;
     if (product >= s->bad) return 0;
-    const int up = u->path == SN_PATH_STOCHASTIC;
+    const int up = u->path == SN_PATH_STOCHASTIC || u->path == SN_PATH_WIDE;
     int safe = 1;
     if (u->product != SN_PRODUCT_EXACT) {
         product =

@@ -4,9 +4,13 @@
  *   The sum is rounded to odd in binary64 (from the exact error of the addition, Knuth's TwoSum), which keeps every
  * later decision right: nearest for m + 1 + 2 <= 53 (Boldo and Melquiond 2008), and floor(t * 2^r) for m + 1 + r <= 52.
  *
- * Instructions for 16 products, AVX-512, both roundings stochastic with r > 16: 54 for two words (gemm_random.h), twice
- * about 14 for the odd sum and 2 x 35 for two roundings in vectors of 8: about 220, of which two begin per cycle: 110
- * sgemms. Measured: 250 to 280, for want of registers: constants are fetched again at each step.
+ * Where nothing overflows (gemm_bounds.h), sums are stochastic, addends are multiples of the sum's last place and no
+ * start is -0, sums and products are rounded as in gemm_stochastic.h, by an addition to the pattern, while the CPU
+ * rounds toward zero (`bare`): a truncated sum has the 53 bits that floor(t * 2^r) asks for. Products: m + r <= 49.
+ *
+ * Instructions for 16 products, AVX-512, both roundings stochastic with r > 16: 54 for two words (gemm_random.h), and 2
+ * x 20 in vectors of 8: 94, of which two begin per cycle: 47 sgemms. Anywhere: twice about 14 for the odd sum and 2 x
+ * 35 for two roundings, 220 in all.
  */
 
 enum { SN_TILE64 = SN_PANEL };
@@ -17,8 +21,28 @@ SN_INLINE sn_wf SN_(round64)(const sn_rounding *r, int mode, sn_wf v, sn_wu rand
     return (sn_wf)SN_(round_to_value64)(r, family, 0, (sn_wu)v, random);
 }
 
-SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int tile, int product, int sum_stochastic,
-                           ptrdiff_t row, ptrdiff_t column) {
+/* v + R, where R's places end with the last of those that go, cut. */
+SN_INLINE sn_wf SN_(stochastic_sum64)(const sn_rounding *r, sn_wf v, sn_wu word) {
+    const sn_i32 drop = 52 - r->mantissa_bits;
+    const sn_u64 low_bits = ((sn_u64)1 << r->stochastic_bits) - 1, cut = ((sn_u64)1 << drop) - 1;
+    return (sn_wf)(((sn_wu)v + ((word & low_bits) << (drop - r->stochastic_bits))) & ~cut);
+}
+
+/* |v| + C for C = 1.5 * 2^(E + 52 - m - r) has |v| in units of 2^(E - m - r) in its low bits, truncated. */
+SN_INLINE sn_wf SN_(stochastic_product64)(const sn_rounding *r, sn_wf v, sn_wu word) {
+    const sn_wu zero = {0}, magnitude = (sn_wu)v & 0x7fffffffffffffffu;
+    const sn_u64 low_bits = ((sn_u64)1 << r->stochastic_bits) - 1;
+    const sn_u64 places = (sn_u64)(52 - r->mantissa_bits - r->stochastic_bits);
+    const sn_wi least = (sn_wi)zero + ((sn_i64)r->biased_emin << 52);
+    const sn_wu e = (sn_wu)SN_MAX64((sn_wi)(magnitude & 0x7ff0000000000000u), least);
+    const sn_wf constant = (sn_wf)(e + ((places << 52) | 0x8000000000000u));
+    const sn_wu whole = (sn_wu)((sn_wf)magnitude + constant) + (word & low_bits);
+    return (sn_wf)((sn_wu)((sn_wf)(whole & ~low_bits) - constant) | ((sn_wu)v & 0x8000000000000000u));
+}
+
+/* bare, product and sum_stochastic are known to the compiler. */
+SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int tile, int bare, int product,
+                           int sum_stochastic, ptrdiff_t row, ptrdiff_t column) {
     const double *a = (const double *)g->a + row * g->lda;
     const double *b = (const double *)g->b + column;
     const sn_rounding rp = u->product64, rs = u->sum64, ro = u->outer64;
@@ -51,18 +75,21 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
         for (int v = 0; v < vectors; v++) {
             sn_wf p = sn_load_wf(y + v * SN_W) * a[k];
             if (product == SN_PRODUCT_NEAREST) p = SN_(round64)(&rp, SN_NEAREST_EVEN, p, (sn_wu){0});
-            if (product == SN_PRODUCT_STOCHASTIC)
-                p = SN_(round64)(&rp, SN_STOCHASTIC, p, sn_load_words64(w + v * SN_W));
+            if (product == SN_PRODUCT_STOCHASTIC) {
+                const sn_wu word = sn_load_words64(w + v * SN_W);
+                p = bare ? SN_(stochastic_product64)(&rp, p, word) : SN_(round64)(&rp, SN_STOCHASTIC, p, word);
+            }
             sn_wu word = {0};
             if (sum_stochastic) word = sn_load_words64(w2 + v * SN_W) >> sum_shift;
-            acc[v] = SN_(round64)(&rs, sum_mode, SN_(add_odd)(acc[v], p), word);
+            acc[v] = bare ? SN_(stochastic_sum64)(&rs, acc[v] + p, word)
+                          : SN_(round64)(&rs, sum_mode, SN_(add_odd)(acc[v], p), word);
         }
         if (chunked && (--left == 0 || k == g->k - 1)) {
             if (sum_stochastic) SN_(gemm_words)(u, g, tile, row, column, reduction, &keys[second], words2);
             for (int v = 0; v < vectors; v++) {
                 sn_wu word = {0};
                 if (sum_stochastic) word = sn_load_words64(words2[reduction % 4] + v * SN_W) >> sum_shift;
-                outer[v] = SN_(round64)(&ro, sum_mode, SN_(add_odd)(outer[v], acc[v]), word);
+                outer[v] = SN_(round64)(&ro, sum_mode, bare ? outer[v] + acc[v] : SN_(add_odd)(outer[v], acc[v]), word);
                 acc[v] = (sn_wf){0};
             }
             reduction++;
@@ -78,16 +105,55 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
     memcpy((double *)g->out + row * g->ldo + column, edge, (size_t)valid * sizeof(double));
 }
 
-SN_INLINE void SN_(columns64)(const sn_gemm_unit *u, const sn_gemm_args *g, int product, int sum_stochastic) {
-    for (ptrdiff_t column = 0; column < g->n;) {
-        int wide = g->n - column > SN_GEMM_LANES;
-        for (ptrdiff_t row = g->m0; row < g->m1; row++) {
-            if (wide)
-                SN_(tile64)(u, g, SN_TILE64, product, sum_stochastic, row, column);
-            else
-                SN_(tile64)(u, g, SN_GEMM_LANES, product, sum_stochastic, row, column);
+SN_INLINE void SN_(column64)(const sn_gemm_unit *u, const sn_gemm_args *g, int bare, int product, int sum_stochastic,
+                             ptrdiff_t column) {
+    if (bare) sn_fp_round(SN_FP_ZERO);
+    for (ptrdiff_t row = g->m0; row < g->m1; row++) {
+        if (g->n - column > SN_GEMM_LANES)
+            SN_(tile64)(u, g, SN_TILE64, bare, product, sum_stochastic, row, column);
+        else
+            SN_(tile64)(u, g, SN_GEMM_LANES, bare, product, sum_stochastic, row, column);
+    }
+    if (bare) sn_fp_round(SN_FP_NEAREST);
+}
+
+/* The largest magnitude; infinity if there is a NaN. */
+static double SN_(largest64)(const double *x, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t ld) {
+    sn_u64 most = 0;
+    for (ptrdiff_t i = 0; i < rows; i++)
+        for (ptrdiff_t j = 0; j < columns; j++) {
+            const sn_u64 u = sn_bits_of(x[i * ld + j]) & 0x7fffffffffffffffu;
+            most = most > u ? most : u;
         }
-        column += wide ? SN_TILE64 : SN_GEMM_LANES;
+    return sn_of_bits(most < 0x7ff0000000000000u ? most : 0x7ff0000000000000u);
+}
+
+static int SN_(has_negative_zero64)(const sn_gemm_args *g) {
+    for (ptrdiff_t i = g->m0; g->c && i < g->m1; i++)
+        for (ptrdiff_t j = 0; j < g->n; j++)
+            if (sn_bits_of(((const double *)g->c)[i * g->ldc + j]) == 0x8000000000000000u) return 1;
+    return 0;
+}
+
+SN_INLINE void SN_(columns64)(const sn_gemm_unit *u, const sn_gemm_args *g, int product, int sum_stochastic) {
+    const double *a = (const double *)g->a, *b = (const double *)g->b;
+    sn_safety safety = {u, 0, g->k, -1, 0x1p1023};
+    int bare = sum_stochastic && u->exact_below && !SN_(has_negative_zero64)(g);
+    double largest_a = 0;
+    if (bare) {
+        largest_a = SN_(largest64)(a + g->m0 * g->lda, g->m1 - g->m0, g->k, g->lda);
+        if (g->c) safety.start = SN_(largest64)((const double *)g->c + g->m0 * g->ldc, g->m1 - g->m0, g->n, g->ldc);
+        bare = safety.start <= 0x1p1000;
+    }
+    for (ptrdiff_t column = 0; column < g->n;) {
+        const ptrdiff_t width = g->n - column > SN_GEMM_LANES ? SN_TILE64 : SN_GEMM_LANES,
+                        valid = g->n - column < width ? g->n - column : width;
+        if (bare && product != SN_PRODUCT_NEAREST &&
+            sn_is_safe(&safety, largest_a, SN_(largest64)(b + column, g->k, valid, g->ldb)))
+            SN_(column64)(u, g, 1, product, sum_stochastic, column);
+        else
+            SN_(column64)(u, g, 0, product, sum_stochastic, column);
+        column += width;
     }
 }
 

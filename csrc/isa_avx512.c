@@ -1,13 +1,14 @@
-/* The fast paths for CPUs with AVX-512 F, BW, DQ and VL. */
+/* The fast paths for CPUs with AVX-512 F, BW, CD, DQ and VL. */
 #if defined(__x86_64__)
 #include "isa_avx512.h"
 
 #include "operate_body.h"
+#include "short_lanes.h"
 
 extern const sn_kernels sn_kernels_avx512;
 const sn_kernels sn_kernels_avx512 = {"avx512",      SN_(quantize32),     SN_(quantize64), SN_(encode32),
                                       SN_(encode64), SN_(encode_widened), SN_(decode32),   SN_(decode64),
-                                      SN_(operate),  SN_(words)};
+                                      SN_(operate),  SN_(short_floats),   SN_(words)};
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

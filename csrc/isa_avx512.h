@@ -1,13 +1,14 @@
-/* The vocabulary of isa.h for CPUs with AVX-512 F, BW, DQ and VL. */
+/* The vocabulary of isa.h for CPUs with AVX-512 F, BW, CD, DQ and VL. */
 #ifndef SOFTNUM_ISA_AVX512_H
 #define SOFTNUM_ISA_AVX512_H
 
 #include <immintrin.h>
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma,bmi,bmi2,lzcnt,avx512f,avx512bw,avx512dq,avx512vl"))),    \
-                             apply_to = function)
+#pragma clang attribute push(                                                                                          \
+    __attribute__((target("avx2,fma,bmi,bmi2,lzcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512cd"))),                    \
+    apply_to = function)
 #else
-#pragma GCC target("avx2,fma,bmi,bmi2,lzcnt,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
+#pragma GCC target("avx2,fma,bmi,bmi2,lzcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512cd,prefer-vector-width=512")
 #endif
 #define SN_(name) name##_avx512
 #define SN_BYTES 64
@@ -45,6 +46,7 @@
 #define SN_ODD_LANES(a, b) (sn_wu) _mm512_unpackhi_epi64((__m512i)(a), (__m512i)(b))
 #define SN_XOR3(a, b, c) (sn_wu) _mm512_ternarylogic_epi64((__m512i)(a), (__m512i)(b), (__m512i)(c), 0x96)
 #define SN_JOIN32(low, high) (sn_wu) _mm512_mask_blend_epi32(0xaaaa, (__m512i)(low), (__m512i)(high))
+#define SN_LEADING_ZEROS64(a) (sn_wu) _mm512_lzcnt_epi64((__m512i)(a))
 #define SN_SQRT64(a) (sn_wf) _mm512_sqrt_pd((__m512d)(a))
 #define SN_128(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
 #define SN_256(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))

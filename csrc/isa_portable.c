@@ -4,6 +4,6 @@
 #include "operate_body.h"
 
 extern const sn_kernels sn_kernels_portable;
-const sn_kernels sn_kernels_portable = {"portable",    SN_(quantize32),     SN_(quantize64), SN_(encode32),
-                                        SN_(encode64), SN_(encode_widened), SN_(decode32),   SN_(decode64),
-                                        SN_(operate),  SN_(words)};
+const sn_kernels sn_kernels_portable = {
+    "portable",    SN_(quantize32), SN_(quantize64), SN_(encode32), SN_(encode64), SN_(encode_widened),
+    SN_(decode32), SN_(decode64),   SN_(operate),    NULL,          SN_(words)};

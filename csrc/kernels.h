@@ -103,6 +103,21 @@ typedef struct {
 /* Returns 0 if formats or environment lie outside the domain. in: as many formats as the operation has operands. */
 int sn_lanes_prepare(int operation, const sn_format *in, const sn_format *out, const sn_env *env, sn_lanes *p);
 
+/* What short_floats.h goes by: of an operand, the codes of its normal numbers, first .. first + span. */
+typedef struct {
+    sn_u64 magnitude_mask, sign_mask, first, span;
+    sn_i32 shift, base; /* exponent of a code = field + base */
+} sn_normal_operand;
+
+typedef struct {
+    sn_normal_operand operand[3];
+    const sn_env *env;
+    sn_u64 max_code, sign_mask;
+    sn_i32 mantissa_bits, exp_of_zero, exp_first, is_unsigned, narrow_root, narrow_product;
+    sn_i32 in_lanes; /* the rounding is one of short_lanes.h */
+    sn_u32 exp_span, inexact;
+} sn_normals;
+
 typedef struct {
     const char *name;
     /* out[i] = x[i] rounded to the format; returns 1 if an element had no result. x and out may be the same array. */
@@ -122,6 +137,11 @@ typedef struct {
     /* out[i] = the operation on in[0][i] ...; all codes are of `width` bytes; words: one for each element, or null. out
      * may be one of the operands. */
     void (*operate)(const sn_lanes *p, const void *const in[3], int width, void *out, size_t n, const sn_u32 *words);
+    /* The same by the short way of floats (short_lanes.h), SN_LANES_*, with flags; where outside[i] is set, the rest of
+     * element i means nothing. Null where one by one is quicker. Every array is read and written up to the next
+     * multiple of 8 elements. */
+    void (*short_floats)(int operation, const sn_normals *plan, const void *const in[3], int width, void *out,
+                         sn_u8 *flags, sn_u8 *outside, size_t n, const sn_u32 *words);
     /* words[i] = word i of the key */
     void (*words)(const sn_random_source *random, sn_u32 *words, size_t n);
 } sn_kernels;

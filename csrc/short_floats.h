@@ -199,6 +199,7 @@ static inline int sn_normals_prepare(int op, const sn_format *operands, const sn
     t->is_unsigned = !out->is_signed;
     t->narrow_product = op == SN_OP_fma && operands[0].mantissa_bits + operands[1].mantissa_bits + 2 <= 61;
     t->narrow_root = out->mantissa_bits <= 26 && !sn_is_stochastic(env);
+    t->in_lanes = !sn_is_stochastic(env) || env->rounding == SN_STOCHASTIC;
     t->inexact = out->p3109 ? 0 : SN_INEXACT;
     return out->emax > out->emin;
 }

@@ -14,7 +14,7 @@ from softnum import _core
 cnp.import_array()
 
 cdef extern from "gemm.h" nogil:
-    enum: SN_PATH_MAGIC, SN_PATH_MIXED, SN_PATH_FIXED, SN_PATH_NATIVE, SN_PATH_ODD, SN_PATH_STOCHASTIC
+    enum: SN_PATH_MAGIC, SN_PATH_MIXED, SN_PATH_FIXED, SN_PATH_NATIVE, SN_PATH_ODD, SN_PATH_STOCHASTIC, SN_PATH_WIDE
     enum: SN_PRODUCT_EXACT, SN_PRODUCT_NEAREST, SN_PRODUCT_STOCHASTIC, SN_PRODUCT_FUSED
     enum: SN_GEMM_LANES, SN_PANEL
 
@@ -82,8 +82,8 @@ cdef const sn_gemm_kernels *kernels():
 LANES = SN_GEMM_LANES
 MAX_LANES = SN_MAX_LANES
 REDUCTION = {"sequential": SN_REDUCTION_SEQUENTIAL, "tree": SN_REDUCTION_TREE, "pairwise": SN_REDUCTION_PAIRWISE}
-PATH = {"magic": SN_PATH_MAGIC, "mixed": SN_PATH_MIXED, "fixed": SN_PATH_FIXED, "native": SN_PATH_NATIVE, "wide": 0,
-        "odd": SN_PATH_ODD, "stochastic": SN_PATH_STOCHASTIC}
+PATH = {"magic": SN_PATH_MAGIC, "mixed": SN_PATH_MIXED, "fixed": SN_PATH_FIXED, "native": SN_PATH_NATIVE,
+        "odd": SN_PATH_ODD, "stochastic": SN_PATH_STOCHASTIC, "wide": SN_PATH_WIDE}
 PRODUCT = {
     "exact": SN_PRODUCT_EXACT, "nearest": SN_PRODUCT_NEAREST, "stochastic": SN_PRODUCT_STOCHASTIC,
     "fused": SN_PRODUCT_FUSED,

@@ -31,7 +31,9 @@ _COMPARISONS = {
 _PREDICATES = ("isfinite", "isinf", "isnan", "signbit")
 
 _REMAINDER = "Python's % rounds the quotient down, IEEE's remainder to nearest: softnum.remainder is IEEE's"
-_SUM = "the order and the accumulator of a sum are yours to state: softnum.matmul or softnum.dot with a unit"
+_SUM = (
+    "the order and the accumulator of a sum are yours to state: softnum.sum, softnum.dot or softnum.matmul with a unit"
+)
 _HINTS = {
     **dict.fromkeys(("remainder", "fmod", "divmod", "floor_divide"), _REMAINDER),
     **dict.fromkeys(
@@ -249,6 +251,8 @@ class Array:
         ValueError
             If there is no such type, or ml_dtypes has it and is not installed.
 
+        Examples
+        --------
         >>> import softnum as sn
         >>> sn.array([1.5, 0.1], "binary16").to_numpy()
         array([1.5, 0.1], dtype=float16)

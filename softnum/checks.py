@@ -30,8 +30,12 @@ def float_array(x, what: str) -> np.ndarray:
     if x.dtype in (np.float32, np.float64):
         return x
     if x.dtype.kind not in "fiubO" or (x.dtype.kind == "f" and x.dtype not in (np.float16, np.float32, np.float64)):
-        hint = " (softnum.Array takes it as it is)" if format_of_dtype(x.dtype) else ""
-        raise TypeError(f"{what} takes float32 or float64 arrays, got {x.dtype}{hint}")
+        hint = ""
+        if format_of_dtype(x.dtype):
+            hint = " (softnum.Array takes it as it is)"
+        elif x.dtype.kind in "US":
+            hint = " (softnum.encode reads text)"
+        raise TypeError(f"{what} takes arrays of float16, float32 or float64, got {x.dtype}{hint}")
     if x.dtype.kind == "O" and not all(isinstance(v, Real) for v in x.flat):
         raise TypeError(f"{what} takes real numbers, got an array of {x.dtype}")
     try:
@@ -51,7 +55,10 @@ def check_codes(codes, fmt, what="codes") -> np.ndarray:
     if array.size == 0:
         return array.astype(fmt.storage_dtype)
     if array.dtype.kind not in "iu":
-        raise TypeError(f"{what} of {fmt} are unsigned integers, got an array of {array.dtype}")
+        raise TypeError(
+            f"{what} of {fmt} are unsigned integers, got an array of {array.dtype}; softnum.encode makes codes of "
+            "numbers, softnum.array an Array"
+        )
     if array.dtype == fmt.storage_dtype and fmt.bits == 8 * array.dtype.itemsize:
         return array
     if array.size and (int(array.max()) >> fmt.bits or int(array.min()) < 0):

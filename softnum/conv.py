@@ -275,7 +275,7 @@ def _ready(caller, unit, arrays) -> None:
     if any(backend.is_device_array(x) for x in arrays):
         raise TypeError(f"{caller}: CUDA arrays are not supported; copy them to the host first")
     if not isinstance(unit, Unit):
-        raise TypeError(f"{caller}: the unit must be one of softnum's (MadUnit ...), got {unit!r}")
+        raise TypeError(f"{caller}: the unit must be one of softnum's (MadUnit ..., or sn.unit(name)), got {unit!r}")
 
 
 def conv2d(

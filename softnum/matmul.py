@@ -92,7 +92,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
 def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2), caller="matmul"):
     """matmul on the host, in a plain floating-point environment; domains: of the two random words of a step."""
     if not isinstance(unit, Unit):
-        raise TypeError(f"matmul: the unit must be one of softnum's (MadUnit ...), got {unit!r}")
+        raise TypeError(f"matmul: the unit must be one of softnum's (MadUnit ..., or sn.unit(name)), got {unit!r}")
     result = unit.result
     a, b = checked_operand(a, unit.operand[0], "a"), checked_operand(b, unit.operand[1], "b")
     if a.ndim < 2 or b.ndim < 2:

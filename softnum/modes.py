@@ -62,7 +62,9 @@ class Flags(IntFlag):
 def _lookup(what: str, name: object, table: dict[str, int], short: dict[str, str]) -> str:
     key = short.get(name, name) if isinstance(name, str) else name
     if not isinstance(key, str) or key not in table:
-        near = difflib.get_close_matches(str(name), [*table, *short], n=1, cutoff=0.4)
+        text = str(name).lower()
+        near = ["nearest_even"] if text in ("nearest", "even", "round") and short else [k for k in short if k == text]
+        near = near or difflib.get_close_matches(text, [*table, *short], n=1, cutoff=0.4)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"unknown {what} {name!r}{hint} (known: {', '.join([*table, *short])})")
     return key

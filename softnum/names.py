@@ -128,7 +128,7 @@ def format(name: str | Format) -> Format:
         return _p3109(key, int(match[1]), int(match[2]), match[3], match[4])
     if key.startswith(("mx", "nvfp")):
         raise ValueError(_NOT_BLOCKS.format(name))
-    near = difflib.get_close_matches(key, _REGISTRY, n=3, cutoff=0.4)
+    near = _KNOWN_ELSEWHERE.get(key) or difflib.get_close_matches(key, _REGISTRY, n=3, cutoff=0.4)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     raise ValueError(
         f"unknown format {name!r}{hint} (registered names: {', '.join(_REGISTRY)}; "
@@ -136,6 +136,14 @@ def format(name: str | Format) -> Format:
     )
 
 
+# What other software calls these formats; names of more than one mean nothing exact, so none of them is taken.
+_KNOWN_ELSEWHERE = {
+    "half": ["binary16"], "float16": ["binary16"], "fp16": ["binary16"],
+    "single": ["binary32"], "float": ["binary32"], "float32": ["binary32"], "fp32": ["binary32"],
+    "double": ["binary64"], "float64": ["binary64"], "fp64": ["binary64"],
+    "bf16": ["bfloat16"], "fp8": ["e5m2", "e4m3fn"], "fp6": ["e3m2fn", "e2m3fn"], "fp4": ["e2m1fn"],
+    "int4": ["q4.0"], "int8": ["q8.0"], "int16": ["q16.0"], "int32": ["q32.0"], "uint8": ["uq8.0"],
+}  # fmt: skip
 _NUMPY_NAME = {"float16": "binary16", "float32": "binary32", "float64": "binary64", "bfloat16": "bfloat16"}
 _ML_DTYPES_NAME = re.compile(r"float[468]_(e\dm\d(?:fn|fnuz|b11fnuz|fnu)?)")
 

@@ -82,7 +82,9 @@ def _operands(name, operands, fmt):
         if len(given) != len(operands):
             raise ValueError(f"{name} has {len(operands)} operands, got {len(given)} formats")
         formats = tuple(format(f) for f in given)
-        codes = [check_codes(x, f, f"operand {i}") for i, (x, f) in enumerate(zip(operands, formats, strict=True))]
+        codes = [
+            check_codes(x, f, f"codes of operand {i}") for i, (x, f) in enumerate(zip(operands, formats, strict=True))
+        ]
     for f in formats:
         if isinstance(f, CustomFormat):
             raise ValueError(

@@ -297,7 +297,23 @@ def _wide(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan | N
     if rs is None or ro is None:
         return None
     two = kind == "stochastic" and sum_env[0] == _STOCHASTIC
-    return FastPlan(True, "wide", kind, False, unit.chunk or 0, two, None, (rp or rs, rs, ro))
+    magic = _bare64(unit, product, addend, sum_env, kind)
+    return FastPlan(True, "wide", kind, magic is not None, unit.chunk or 0, two, magic, (rp or rs, rs, ro))
+
+
+def _bare64(unit, product: Facts, addend: Facts, sum_env, kind: str) -> tuple | None:
+    """The bounds (gemm_bounds.h) of a unit whose sums and products are rounded by one addition, or None."""
+    floats = [f for f in (unit.accumulator, unit.outer, unit.product) if f is not None]
+    if sum_env[0] != _STOCHASTIC or kind == "nearest" or any(f.kind != "float" for f in floats):
+        return None
+    if any(f.emin < -126 or f.emax > 127 for f in floats) or product.last < -1000:
+        return None
+    if kind == "stochastic" and unit.product.mantissa_bits + sum_env[3] > 49:
+        return None
+    if not addend.last >= facts(unit.accumulator).last >= facts(unit.outer).last:
+        return None
+    first = _UNBOUNDED if unit.product is None else _bound32(unit.product, 0)
+    return first, _bound32(unit.accumulator, 0), _bound32(unit.outer, 0)
 
 
 @lru_cache(maxsize=256)

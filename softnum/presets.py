@@ -293,7 +293,9 @@ def unit(name: str, output=None) -> Unit:
     fraction bits below the largest exponent, then added, overflow always_infinity
     """
     if name not in units():
-        near = difflib.get_close_matches(str(name), units(), n=1, cutoff=0.5)
+        near = difflib.get_close_matches(str(name), units(), n=1, cutoff=0.5) or [
+            known for known in units() if str(name).lower() in known
+        ]
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"unknown unit {name!r}{hint} (known: softnum.units(), or `softnum units`)")
     return _made(name, None if output is None else str(format(output)))

@@ -150,7 +150,7 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threa
     if backend.is_device_array(x):
         raise TypeError("sum: CUDA arrays are not supported; copy x to the host first")
     if not isinstance(unit, Unit) or isinstance(unit, BlockDotUnit):
-        raise TypeError(f"sum: the unit must be one of softnum's (MadUnit ...), got {unit!r}")
+        raise TypeError(f"sum: the unit must be one of softnum's (MadUnit ..., or sn.unit(name)), got {unit!r}")
     with _core.PlainEnvironment():
         return _sum(x, unit, axis, keepdims, key, random_bits, threads)
 

@@ -32,6 +32,11 @@ class Fault:
 FAULTS = (
     Fault("short floats forget INEXACT", "short_floats.h", "*flags = (0 - (sn_u32)(fraction != 0)) & t->inexact;",
           "*flags = 0;"),
+    Fault("vectors forget what an addend lost", "short_lanes.h", "| SN_(jam)(lost);", ";"),
+    Fault("quotients are one too small", "short_lanes.h", "((first << 32) + second - one)", "((first << 32) + second)"),
+    Fault("roots are one too small", "short_lanes.h", "whole -= one;", ""),
+    Fault("a vector's subnormals are normal", "short_lanes.h",
+          "*outside |= (sn_wu)(magnitude - f->first > f->span);", ""),
     Fault("short fixed point saturates one too low", "short_fixed.h", "floor = limit;", "floor = limit - 1;"),
     Fault("lanes divide b by a", "operate_body.h", "EACH(SN_(divide_odd)(x, y))", "EACH(SN_(divide_odd)(y, x))",
           "tests/core/test_lanes.py"),

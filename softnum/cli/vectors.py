@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli import exit_codes, writable_file
+from softnum.ops import CODE_OPERATIONS
 
 __all__ = ["register"]
 
@@ -28,7 +29,7 @@ overflow 04, underflow 02, inexact 01). Lines that begin with # are comments.
   testfloat_gen f16_mul | softnum vectors check --op multiply --format binary16 --any-nan
 """
 
-Op = Annotated[str | None, typer.Option(help="Operation: multiply, fma, add, subtract or convert.")]
+Op = Annotated[str | None, typer.Option(help=f"Operation: {', '.join(CODE_OPERATIONS)}.")]
 Formats = Annotated[
     str | None, typer.Option("--format", help="The operands' format, or one for each with commas between them.")
 ]

@@ -125,7 +125,7 @@ def test_values_and_their_types():
         (ValueError, r"operand 1: -1 is no code of e5m2", lambda a: sn.add([3], [-1], "e5m2")),
         (ValueError, r"codes: 64 is no code of e3m2fn, which has 6 bits", lambda a: sn.Array([64], "e3m2fn")),
         (TypeError, "codes of e5m2 are unsigned integers, got an array of float64", lambda a: sn.Array([1.0], "e5m2")),
-        (TypeError, "operand 0 of e5m2 are unsigned integers", lambda a: sn.add([1.0], [2], "e5m2")),
+        (TypeError, "codes of operand 0 of e5m2 are unsigned integers", lambda a: sn.add([1.0], [2], "e5m2")),
         (ValueError, "unknown format 'e5m3x'", lambda a: sn.add([1], [2], "e5m3x")),
         (ValueError, "convert: state the target with to_fmt=", lambda a: sn.convert([1], "e5m2")),
         (ValueError, "value table pow2", lambda a: sn.add([1], [2], TABLE)),

@@ -52,6 +52,9 @@ def test_short_names():
         "rto": "to_odd",
     }
     assert {short: rounding_name(short) for short in want} == want and rounding_name("sr") == "stochastic"
+    for wrong, meant in (("nearest", "nearest_even"), ("RNE", "rne"), ("Toward_Zero", "toward_zero")):
+        with pytest.raises(ValueError, match=f"unknown rounding mode '{wrong}'; did you mean '{meant}'"):
+            rounding_name(wrong)
     with pytest.raises(ValueError, match="unknown rounding mode 'rnee'; did you mean 'rne'"):
         rounding_name("rnee")
     with pytest.raises(ValueError, match="unknown rounding mode 3"):

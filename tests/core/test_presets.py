@@ -109,6 +109,8 @@ def test_signed_and_unsigned_bytes():
 def test_refusals():
     with pytest.raises(ValueError, match="did you mean 'nvidia_h100_fp16'"):
         sn.unit("nvidia_h100_f16")
+    with pytest.raises(ValueError, match="did you mean 'nvidia_h100_"):
+        sn.unit("h100")
     with pytest.raises(ValueError, match="unknown unit 7"):
         sn.unit(7)
     with pytest.raises(ValueError, match="has the output binary32, not binary16"):

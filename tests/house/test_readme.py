@@ -1,6 +1,5 @@
-"""The README keeps its word: its examples run, and there are exactly two set-up commands."""
+"""The README keeps its word: there are exactly two set-up commands, and links lead somewhere. test_docs runs it."""
 
-import doctest
 import re
 from pathlib import Path
 
@@ -8,17 +7,11 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 
 
-def test_examples_run():
-    result = doctest.testfile(str(README), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert result.attempted >= 9
-    assert result.failed == 0
-
-
 def test_there_are_two_set_up_commands_of_one_line():
     commands = re.findall(r"^python3 -m venv .*$", README.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(commands) == 2
     assert commands[0].endswith("softnum tta")
-    assert commands[1].endswith("pytest")
+    assert commands[1].endswith("pytest -n auto --dist loadfile")
 
 
 def test_links_lead_somewhere():
@@ -36,5 +29,5 @@ def test_version_is_the_same_everywhere():
 
 def test_makefile_has_the_targets_that_contributing_names():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in ("help", "build", "test", "test-c", "gpu", "bench", "lint"):
+    for target in ("help", "build", "test", "test-c", "gpu", "bench", "docs", "lint"):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target

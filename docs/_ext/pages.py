@@ -1,0 +1,92 @@
+"""Directives that fill pages with what softnum itself says at build time.
+
+``generated NAME ARGUMENTS...`` puts the text that a function of `tables` or `figures` makes; ``public-names MODULE``
+documents what the module's ``__all__`` lists: with ``:from:`` the names whose definitions lie in these modules, with
+``:rest:`` those that no other directive of the page took.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+
+import figures
+import tables
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.ext.napoleon.docstring import NumpyDocstring
+from sphinx.util.docutils import SphinxDirective
+
+
+class Generated(SphinxDirective):
+    """A table or picture made at build time."""
+
+    required_arguments = 1
+    optional_arguments = 9
+
+    def run(self) -> list[nodes.Node]:
+        name, *arguments = self.arguments
+        makers = tables.MAKERS | figures.MAKERS
+        if name not in makers:
+            raise self.error(f"generated: {name!r} is none of {', '.join(makers)}")
+        return self.parse_text_to_nodes(makers[name](*arguments), allow_section_headings=True)
+
+
+def defining_module(module: str, name: str) -> str:
+    """The module in which a public name of a package is defined."""
+    return getattr(getattr(importlib.import_module(module), name), "__module__", None) or module
+
+
+class PublicNames(SphinxDirective):
+    """Public names of a module, from their docstrings."""
+
+    required_arguments = 1
+    option_spec = {"from": directives.unchanged, "rest": directives.flag, "names": directives.unchanged}
+
+    def run(self) -> list[nodes.Node]:
+        module = self.arguments[0]
+        public = importlib.import_module(module).__all__
+        taken = self.env.temp_data.setdefault(f"softnum-{module}", set())
+        if "rest" in self.options:
+            names = [name for name in public if name not in taken]
+        elif "names" in self.options:
+            names = self.options["names"].split()
+        else:
+            sources = self.options.get("from", "").split()
+            names = [n for n in public if not sources or defining_module(module, n) in sources]
+            if not names:
+                raise self.error(f"public-names: nothing of {module} is defined in {' '.join(sources)}")
+        taken.update(names)
+        if not names:
+            return []
+        lines = [f".. currentmodule:: {module}", ""]
+        if len(names) > 1:
+            lines += [line for name in names for line in self._summary(module, name)] + [""]
+        for name in names:
+            lines += self._entry(module, name)
+        return self.parse_text_to_nodes("```{eval-rst}\n" + "\n".join(lines) + "\n```")
+
+    @staticmethod
+    def _summary(module: str, name: str) -> list[str]:
+        what = getattr(importlib.import_module(module), name)
+        paragraph = " ".join((inspect.getdoc(what) or "").split("\n\n")[0].split())
+        sentence = re.split(r"(?<!\.)\. ", paragraph)[0].rstrip(".:") if callable(what) else "a value"
+        return [f"- :py:obj:`{name} <{module}.{name}>`: {sentence}"]
+
+    @staticmethod
+    def _entry(module: str, name: str) -> list[str]:
+        what = getattr(importlib.import_module(module), name)
+        if inspect.isclass(what):
+            return [f".. autoclass:: {module}.{name}", "   :members:", "   :inherited-members: tuple, int", ""]
+        if callable(what):
+            return [f".. autofunction:: {module}.{name}", ""]
+        return [f".. py:data:: {name}", "", f"   ``{what!r}``", ""]
+
+
+def setup(app) -> dict:
+    # numpydoc has no types in the docstrings of properties; napoleon takes what stands before a colon for one
+    NumpyDocstring._parse_attribute_docstring = lambda self: list(self._lines)
+    app.add_directive("generated", Generated)
+    app.add_directive("public-names", PublicNames)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,331 @@
+"""Tables in Markdown, made by softnum itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from pathlib import Path
+
+import numpy as np
+
+import softnum as sn
+from softnum.modes import NAN_PROFILES, OVERFLOW_RULES, ROUNDING_MODES
+from softnum.presets import KINDS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def table(header, rows, align: str = "") -> str:
+    """A pipe table; align: a letter of l, r, c for each column."""
+    marks = {"l": ":--", "r": "--:", "c": ":-:"}
+    align = align or "l" * len(header)
+    lines = [list(map(str, header)), [marks[a] for a in align], *(list(map(str, row)) for row in rows)]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines) + "\n"
+
+
+def number(x) -> str:
+    """A value, exactly: an integer or decimal of few digits, else with its power of two."""
+    if x != x or x in (float("inf"), float("-inf")) or x == 0:
+        return f"{float(x):g}"
+    shown = repr(float(x)).removesuffix(".0")
+    if len(shown) <= 9 and "e" not in shown:
+        return shown
+    numerator, denominator = x.as_integer_ratio()
+    sign, numerator = "-" if numerator < 0 else "", abs(numerator)
+    zeros = (numerator & -numerator).bit_length() - 1
+    exponent = zeros - (denominator.bit_length() - 1)
+    odd = numerator >> zeros
+    if odd > 4096 and odd & (odd + 1) == 0:
+        length = odd.bit_length() - 1
+        return f"{sign}(2 - 2^-{length}) * 2^{exponent + length}"
+    return f"{sign}{odd} * 2^{exponent}" if odd > 1 else f"{sign}2^{exponent}"
+
+
+def _float_names() -> list[str]:
+    return [name for name in sn.format_names() if isinstance(sn.format(name), sn.FloatFormat)]
+
+
+def formats() -> str:
+    """The registered formats and their facts."""
+    rows = []
+    for name in _float_names():
+        f = sn.format(name)
+        widths = f"{'1, ' if f.signed else ''}{f.exponent_bits}, {f.mantissa_bits}"
+        nans = {"ieee": "many", "none": "none"}.get(f.nan_codes, f"`0x{f.nan_code:X}`" if f.has_nan else "none")
+        if f.nan_codes == "all_ones" and f.signed:
+            nans += f", `0x{f.nan_code | 1 << (f.bits - 1):X}`"
+        rows.append(
+            (
+                f"`{name}`", f.bits, widths, f.bias, number(f.max), number(f.smallest_normal),
+                number(f.smallest_subnormal), "yes" if f.infinities else "no", nans,
+                "yes" if f.negative_zero else "no",
+            )
+        )  # fmt: skip
+    header = (
+        "name", "bits", "sign, exponent, fraction", "bias", "largest", "smallest normal", "smallest", "infinities",
+        "NaN", "-0",
+    )  # fmt: skip
+    return table(header, rows, "lrlrrrrccc")
+
+
+def small_formats() -> list[str]:
+    """The named formats of up to eight bits, and one of each family that has no names."""
+    return [name for name in _float_names() if sn.format(name).bits <= 8] + ["binary8p3se", "q4.4"]
+
+
+def values() -> str:
+    """Every value of the small formats."""
+    return "".join(f"## {name}\n\n{values_of(name)}" for name in small_formats())
+
+
+def values_of(name: str) -> str:
+    """Every value of a format: a row for each exponent field, a column for each fraction."""
+    f = sn.format(name)
+    signed = f.signed
+    m = f.mantissa_bits if f.kind == "float" and f.mantissa_bits else 3
+    codes = 1 << (f.bits - signed)
+    all_values = sn.decode(np.arange(1 << f.bits, dtype=f.storage_dtype), f, object)
+    columns = min(1 << m, codes)
+    rows = []
+    for first in range(0, codes, columns):
+        rows.append((f"`0x{first:02X}`", *(number(v) for v in all_values[first : first + columns])))
+    text = table(("code", *(f"+{i:X}" for i in range(columns))), rows, "l" + "r" * columns)
+    if signed:
+        half = all_values[codes:]
+        odd = [
+            f"`0x{codes + i:02X}` is {number(v)}"
+            for i, v in enumerate(half)
+            if not (v == -all_values[i] or (v != v and all_values[i] != all_values[i]))
+        ]
+        rest = f", but {', '.join(odd)}" if odd else ""
+        zero = " -0 included" if f.negative_zero else ""
+        text += f"Codes from `0x{codes:02X}` on: the same with a minus sign{',' * bool(zero)}{zero}{rest}.\n\n"
+    return text
+
+
+def overflow() -> str:
+    """What is too large becomes, by format, rule and mode."""
+    rows = []
+    for name in ("e5m2", "e4m3fn", "e4m3fnuz", "e2m1fn", "binary8p3sf", "q4.4"):
+        f = sn.format(name)
+        for rule in OVERFLOW_RULES:
+            cells = []
+            for x, mode in ((1e9, "nearest_even"), (1e9, "toward_zero"), (float("inf"), "nearest_even")):
+                try:
+                    cells.append(number(float(sn.quantize(x, f, rounding=mode, overflow=rule))))
+                except ValueError as error:
+                    cells.append("error" if "no code" in str(error) else "-")
+            if cells[0] != "-":
+                default = " (default)" if rule == ("saturate" if f.kind == "fixed" else "infinity") else ""
+                rows.append((f"`{name}`", number(f.max), f"`{rule}`{default}", *cells))
+    header = ("format", "largest", "rule", "10^9, `nearest_even`", "10^9, `toward_zero`", "infinity")
+    return table(header, rows, "lrlrrr")
+
+
+def nan_profiles() -> str:
+    """What the profiles deliver, in binary16."""
+    quiet, signaling, one, inf, other = 0xFE01, 0x7D03, 0x3C00, 0x7C00, 0x7E55
+    cases = [
+        ("inf - inf", lambda n: sn.subtract(inf, inf, "binary16", nan=n, return_flags=True)),
+        ("`FE01` + 1", lambda n: sn.add(quiet, one, "binary16", nan=n, return_flags=True)),
+        ("`FE01` + `7D03`", lambda n: sn.add(quiet, signaling, "binary16", nan=n, return_flags=True)),
+        ("fma(`FE01`, 1, `7E55`)", lambda n: sn.fma(quiet, one, other, "binary16", nan=n, return_flags=True)),
+        ("fma(inf, 0, `7E55`)", lambda n: sn.fma(inf, 0, other, "binary16", nan=n, return_flags=True)),
+    ]
+    rows = []
+    for text, run in cases:
+        cells = []
+        for profile in NAN_PROFILES:
+            code, flags = run(profile)
+            cells.append(f"`{int(code):04X}`{', INVALID' if int(flags) & sn.Flags.INVALID else ''}")
+        rows.append((text, *cells))
+    return table(("operation", *(f"`{name}`" for name in NAN_PROFILES)), rows)
+
+
+def modes() -> str:
+    """Rounding modes: names, and what becomes of a few numbers in integers."""
+    short = {"nearest_even": "rne", "nearest_away": "rna", "toward_zero": "rtz", "up": "rup", "down": "rdn"}
+    short |= {"to_odd": "rto", "stochastic": "sr"}
+    inputs = (2.5, 3.5, 2.25, -2.5, -2.75)
+    rows = []
+    for mode in ROUNDING_MODES:
+        if mode.startswith("stochastic"):
+            continue
+        got = sn.quantize(np.array(inputs), "q5.0", rounding=mode)
+        rows.append((f"`{mode}`", f"`{short[mode]}`" if mode in short else "", *(f"{v:g}" for v in got)))
+    return table(("mode", "short", *map(str, inputs)), rows, "ll" + "r" * len(inputs))
+
+
+def stochastic() -> str:
+    """How many of the 2**r random words round up, in the five stochastic modes."""
+    r = 2
+    words = np.arange(1 << r, dtype=np.uint32)
+    sixteenths = (0, 1, 2, 3, 4, 6, 8, 12, 15)
+    rows = []
+    for mode in (m for m in ROUNDING_MODES if m.startswith("stochastic")):
+        for sign in (1, -1):
+            cells = []
+            for t in sixteenths:
+                x = np.full(words.shape, sign * (1 + t / 16))
+                got = sn.quantize(x, "q4.0", rounding=mode, stochastic_bits=r, random_bits=words)
+                cells.append(int((got == sign * 2).sum()))
+            rows.append((f"`{mode}`", "+" if sign > 0 else "-", *cells))
+    return table(("mode", "sign", *(f"{t}/16" for t in sixteenths)), rows, "lc" + "r" * len(sixteenths))
+
+
+def presets() -> str:
+    """The units of hardware, with how many of their properties rest on what."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for name in sn.units():
+        unit = sn.unit(name)
+        kinds = [e.kind for e in unit.evidence.values()]
+        counts = ", ".join(f"{kinds.count(k)} {k}" for k in KINDS if k in kinds)
+        rows.setdefault((str(unit), counts), []).append(f"`{name}`")
+    return table(("names", "computes", "properties"), [(", ".join(n), f"`{s}`", c) for (s, c), n in rows.items()])
+
+
+def evidence(name: str) -> str:
+    """What each property of a preset rests on."""
+    rows = [(f"`{key}`", e.kind, e.source) for key, e in sn.unit(name).evidence.items()]
+    return table(("property", "is", "source"), rows)
+
+
+def array_functions() -> str:
+    """The NumPy functions on Arrays."""
+    from softnum.array_functions import FUNCTIONS
+
+    names = sorted({f"`{f.__module__.removeprefix('numpy.')}.{f.__name__}`".replace("`numpy.", "`") for f in FUNCTIONS})
+    return ", ".join(names) + ".\n\n"
+
+
+# -- guarantees --------------------------------------------------------------------------------------------------------
+def rules() -> dict[str, list[str]]:
+    """The rules of tests/core/test_semantics.py and their tests, read without running it."""
+    tree = ast.parse((ROOT / "tests/core/test_semantics.py").read_text(encoding="utf-8"))
+    names: dict = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("HERE", "PLACES"):
+            exec(compile(ast.Module([node], []), "test_semantics", "exec"), names)
+    return names["PLACES"]
+
+
+def docstring_of(place: str) -> str | None:
+    """The docstring of a test, "" if it has none, None if there is no such test; place: file::name."""
+    file, name = place.split("::")
+    path = ROOT / "tests" / file
+    if not path.is_file():
+        return None
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            return ast.get_docstring(node) or ""
+    return None
+
+
+def guarantees() -> str:
+    """The rules, group by group, with what their tests say and where they are."""
+    groups: dict[str, list] = {}
+    for rule, places in rules().items():
+        group, _, text = rule.partition(": ")
+        said = next((words for p in places if (words := docstring_of(p))), "").split("\n\n")[0]
+        said = re.sub(r"\s+", " ", said.strip()).replace("`", "").replace("*", r"\*").replace("<", "&lt;")
+        where = ", ".join(f"`{p.removeprefix('core/')}`" for p in places)
+        groups.setdefault(group, []).append((text.replace("*", r"\*"), said, where))
+    return "".join(
+        f"## {group.capitalize()}\n\n" + table(("rule", "in words", "tests, in `tests/core`"), rows)
+        for group, rows in groups.items()
+    )
+
+
+# -- interfaces --------------------------------------------------------------------------------------------------------
+_INCLUDE = re.compile(r'#include "(\w+\.h)"')
+_FUNCTION = re.compile(r"^SN_FN (sn_\w+ sn_\w+\([^{]*\)) \{", re.MULTILINE)
+#: further ones that stand on their own
+_ALONE = (
+    "sn_unpack", "sn_philox", "sn_philox_key", "sn_total_order", "sn_classify", "sn_next", "sn_set_sign",
+)  # fmt: skip
+
+
+def c_functions() -> str:
+    """The declarations of the operations on codes, header by header."""
+    folder, seen, text = Path(sn.get_include()) / "softnum", [], ""
+
+    def visit(name: str) -> None:
+        if name not in seen:
+            source = (folder / name).read_text(encoding="utf-8")
+            for part in _INCLUDE.findall(source):
+                visit(part)
+            seen.append(name)
+
+    visit("softnum.h")
+    for name in seen:
+        found = []
+        for function in _FUNCTION.findall((folder / name).read_text(encoding="utf-8")):
+            function = " ".join(function.split())
+            of_codes = function.startswith("sn_u64") and "sn_u64 a" in function and "sn_env *env" in function
+            if (of_codes and "_unit" not in function) or function.split("(")[0].split()[1] in _ALONE:
+                found += textwrap.wrap(function + ";", 88, subsequent_indent=" " * (function.index("(") + 1))
+        if found:
+            text += f"From `{name}`:\n\n```c\n" + "\n".join(found) + "\n```\n\n"
+    return text
+
+
+def commands() -> str:
+    """What each command says with --help."""
+    from typer.main import get_command
+    from typer.testing import CliRunner
+
+    from softnum.cli import build_app
+
+    app = build_app()
+    runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
+
+    def said(command, *words: str) -> str:
+        result = runner.invoke(app, [*words, "--help"], prog_name="softnum")
+        assert result.exit_code == 0, result.output
+        lines = "\n".join(line.rstrip() for line in result.output.strip().splitlines())
+        parts = (said(part, *words, name) for name, part in getattr(command, "commands", {}).items())
+        return f"## {' '.join(('softnum', *words))}\n\n```text\n{lines}\n```\n\n" + "".join(parts)
+
+    return said(get_command(app))
+
+
+# -- peers -------------------------------------------------------------------------------------------------------------
+def peer_versions() -> str:
+    """The versions of what is compared."""
+    from benchmarks import peers
+
+    said = ", ".join(f"{name} {version}" for name, version in peers.versions().items())
+    return f"Compared when this page was built: {said}.\n\n"
+
+
+def peer_agreements() -> str:
+    """How many results differ, counted now."""
+    from benchmarks import peers
+
+    rows = [(r.what, r.peer, f"{r.compared:,}", f"**{r.differ:,}**" if r.differ else 0) for r in peers.agreements()]
+    return table(("results", "peer", "compared", "differ"), rows, "llrr")
+
+
+def peer_differences() -> str:
+    """The questions that are answered differently, asked now."""
+    from benchmarks import peers
+
+    rows = [(r.what, r.peer, r.peer_result, r.softnum_result, r.why) for r in peers.differences()]
+    return table(("question", "peer", "gives", "softnum gives", "why"), rows)
+
+
+def peer_speeds() -> str:
+    """The same work, timed now."""
+    from benchmarks import peers
+
+    rows = [(r.name.removeprefix("peer: "), f"{r.speed:.2g} {r.speed_unit}", f"{r.ratio:.2g}") for r in peers.rows()]
+    return table(("work of the peer", "its speed", "its time / softnum's"), rows, "lrr")
+
+
+MAKERS = {
+    "array-functions": array_functions, "c-functions": c_functions, "commands": commands, "evidence": evidence,
+    "formats": formats, "guarantees": guarantees, "modes": modes, "nan-profiles": nan_profiles, "overflow": overflow,
+    "peer-agreements": peer_agreements, "peer-differences": peer_differences, "peer-speeds": peer_speeds,
+    "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic, "values": values,
+}  # fmt: skip

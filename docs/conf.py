@@ -1,0 +1,46 @@
+"""Settings of the documentation: make docs."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "_ext"))
+sys.path.insert(0, str(HERE.parent))  # benchmarks.peers
+
+import softnum  # noqa: E402
+
+project = "softnum"
+author = "the softnum authors"
+copyright = "the softnum authors, BSD 3-Clause"
+version = release = softnum.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "pages"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+exclude_patterns = ["_ext"]
+source_suffix = {".md": "markdown"}
+
+# `name` in a docstring links where there is something of that name, and is a name where there is not
+default_role = "autolink"
+autosummary_generate = False
+autodoc_typehints = "none"  # docstrings state types, with shapes
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+napoleon_google_docstring = False
+napoleon_use_param = False
+napoleon_use_rtype = False
+nitpicky = True
+nitpick_ignore_regex = [
+    ("py:.*", r"(numpy|np)\..*"),
+    ("py:class", r"(?!softnum).*"),  # types in words
+    ("py:obj", r"[a-z]+|FUNCTIONS"),  # parameters that are attributes too
+    ("py:obj", r"softnum\.(engines|train\.backend)"),  # internals that docstrings point maintainers to
+    ("py:obj", r"softnum\.\w+\.[A-Z_]+"),  # tables of names
+]
+
+html_theme = "furo"
+html_title = f"softnum {release}"
+html_static_path = ["_static"]
+html_css_files = ["softnum.css"]
+html_show_sphinx = False
+html_copy_source = False
