@@ -26,6 +26,10 @@ static int take_unit(fuzz_input *in, sn_exact_unit *u) {
     u->operand_a = shape & 1 ? fuzz_take_float(in, 16, MOST_EXPONENT_BITS) : take_operand(in);
     u->operand_b = shape & 2 ? u->operand_a : take_operand(in);
     u->accumulator = shape & 4 ? fuzz_carrier(shape & 8 ? 32 : 64) : fuzz_take_sum(in, 64, MOST_EXPONENT_BITS);
+    if ((shape & 0x60) == 0x60) { /* products and a result of many digits: no bit that a split loses goes unseen */
+        u->operand_a = u->operand_b = fuzz_float(4 + fuzz_choose(in, 3), 20 + fuzz_choose(in, 6), 15);
+        u->accumulator = fuzz_float(8, 38 + fuzz_choose(in, 12), 127);
+    }
     u->env = fuzz_plain_env(shape & 16 ? SN_NEAREST_EVEN : fuzz_choose(in, SN_ROUNDING_MODES));
     u->env.overflow = fuzz_choose(in, 3) + fuzz_is_fixed(&u->accumulator);
     if (sn_is_stochastic(&u->env)) u->env.stochastic_bits = 1 + fuzz_choose(in, 32);
@@ -248,7 +252,7 @@ static void run(const fuzz_product *p, const sn_exact_fast *fast, fuzz_part part
     const fuzz_block b = fuzz_values(p->fb, p->b, p->n, columns, n + p->gap, 0, 64);
     const fuzz_block out = fuzz_room(part.m0, part.m1 - part.m0, n, n + p->gap, 0, sizeof(double));
     fuzz_block c = {NULL, NULL, 0, 0, 0, 0};
-    if (p->c) c = fuzz_values(p->fc, p->c, p->n, part, n + p->gap, 0, 64);
+    if (p->c) c = fuzz_values(p->fc, p->c, p->n, part, n + 2 * p->gap, 0, 64);
     sn_exact_args g;
     memset(&g, 0, sizeof g);
     g.a = (const double *)(const void *)a.origin;
@@ -281,9 +285,9 @@ void fuzz_exact(fuzz_input *in) {
     sn_exact_unit u;
     sn_exact_fast fast;
     if (!take_unit(in, &u)) return;
-    const int planned = plan(&u, &fast), deep = planned && fuzz_choose(in, 16) == 15;
+    const int planned = plan(&u, &fast), deep = planned && fuzz_choose(in, 6) == 5; /* blocks of 2^5 to 2^19 terms */
     fuzz_product p = {.fa = &u.operand_a, .fb = &u.operand_b, .fc = &u.accumulator, .fo = &u.accumulator};
-    fuzz_take_product(in, &p, deep ? 2 : HIGHEST, deep ? 3 : LARGEST, deep ? 1200 : DEEPEST, planned);
+    fuzz_take_product(in, &p, deep ? 2 : HIGHEST, deep ? 3 : LARGEST, deep ? 600 : DEEPEST, planned);
     if (!planned && sn_is_stochastic(&u.env) && fuzz_choose(in, 2)) fuzz_take_words(in, &p, 1);
     const sn_u32 lost = fuzz_define(&p, define, &u);
     check_sum(&u, &p, lost);

@@ -240,7 +240,7 @@ static void run(const fuzz_product *p, const sn_fused_plan *plan, fuzz_part part
     const fuzz_block b = fuzz_values(p->fb, p->b, p->n, columns, n + p->gap, 0, 32);
     const fuzz_block out = fuzz_room(part.m0, part.m1 - part.m0, n, n + p->gap, 0, sizeof(float));
     fuzz_block c = {NULL, NULL, 0, 0, 0, 0};
-    if (p->c) c = fuzz_values(p->fc, p->c, p->n, part, n + p->gap, 0, 32);
+    if (p->c) c = fuzz_values(p->fc, p->c, p->n, part, n + 2 * p->gap, 0, 32);
     sn_fused_values g;
     memset(&g, 0, sizeof g);
     g.a = (const float *)(const void *)a.origin;

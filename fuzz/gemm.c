@@ -232,7 +232,7 @@ static void run(const fuzz_product *p, const sn_mad_unit *d, const sn_gemm_unit 
     const fuzz_block b = fuzz_values(p->fb, p->b, p->n, columns, width + p->gap, width - n, bits);
     const fuzz_block out = fuzz_room(part.m0, part.m1 - part.m0, n, n + p->gap, 0, (size_t)bits / 8);
     fuzz_block c = {NULL, NULL, 0, 0, 0, 0};
-    if (p->c) c = fuzz_values(p->fc, p->c, p->n, part, n + p->gap, 0, bits);
+    if (p->c) c = fuzz_values(p->fc, p->c, p->n, part, n + 2 * p->gap, 0, bits);
     sn_gemm_args g;
     memset(&g, 0, sizeof g);
     g.a = a.origin;

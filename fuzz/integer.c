@@ -68,7 +68,7 @@ static void run(const fuzz_product *p, const sn_mad_unit *d, fuzz_part part, int
     g.shift = f->mantissa_bits - p->fa->mantissa_bits - p->fb->mantissa_bits;
     sn_i64 total = products * ((sn_i64)1 << g.shift), largest_c = 0;
     if (p->c) {
-        c = fuzz_values(p->fc, p->c, p->n, part, n + p->gap, 0, 64);
+        c = fuzz_values(p->fc, p->c, p->n, part, n + 2 * p->gap, 0, 64);
         for (size_t i = part.m0; i < part.m1; i++)
             for (size_t j = part.n0; j < part.n1; j++) {
                 const sn_i64 x = integer_of(f, p->c[i * p->n + j]);

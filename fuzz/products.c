@@ -90,21 +90,24 @@ sn_u64 fuzz_integer_code(sn_i64 n) { return n < 0 ? (sn_u64)1 << 63 | (0 - (sn_u
 
 /* ---- matrices ---------------------------------------------------------------------------------------------------- */
 
-/* The input says up to 32 codes, of any exponent or of some that lie together; the others are drawn from these. */
+/* The input says up to 32 codes, of any exponent, or of some that lie together, or nearly the same large significands,
+ * whose sums carry; the others are drawn from these. */
 static sn_u64 *take_codes(fuzz_input *in, const sn_format *f, size_t count, int quiet) {
     sn_u64 *codes = fuzz_buffer(count, sizeof *codes);
     const int how = fuzz_choose(in, 256), together = how & 1, room = f->mantissa_bits < 61 ? f->mantissa_bits + 3 : 64;
     const size_t pool = (size_t)(how & 2 ? 4 : 32);
-    const sn_u64 close = room < 64 ? ((sn_u64)1 << room) - 1 : ~(sn_u64)0, base = fuzz_take_code(in, f);
+    const sn_u64 any = room < 64 ? ((sn_u64)1 << room) - 1 : ~(sn_u64)0, close = how & 8 ? 3 : any;
+    const sn_u64 ones = how & 16 ? any >> 3 : 0, base = fuzz_take_code(in, f) | ones;
     sn_u32 mix = (sn_u32)how + 1;
     for (size_t i = 0; i < count; i++) {
+        const sn_u64 sign = how & 4 && (mix >> 31 || i < pool) ? f->sign_mask : 0;
         sn_u64 code;
         if (i >= pool) {
             mix = mix * 1664525u + 1013904223u;
-            code = codes[(mix >> 16) % pool];
-            if (mix >> 31 && (how & 4)) code ^= f->sign_mask;
+            code = codes[(mix >> 16) % pool] ^ sign;
         } else if (together) {
-            code = base ^ (fuzz_take(in, (room + 7) / 8) & close) ^ (fuzz_choose(in, 2) ? f->sign_mask : 0);
+            code =
+                base ^ (fuzz_take(in, how & 8 ? 1 : (room + 7) / 8) & close) ^ (sign && fuzz_choose(in, 2) ? sign : 0);
         } else {
             code = fuzz_take_code(in, f);
         }
