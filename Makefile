@@ -9,7 +9,7 @@ SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 CSRC = $(wildcard csrc/*.c)
 HEADERS = $(wildcard csrc/*.h csrc/softnum/*.h)
 C_FILES = $(wildcard csrc/*.[ch] csrc/softnum/*.h csrc/tests/*.c fuzz/*.[ch])
-FUZZ = fuzz/core.c fuzz/operation.c fuzz/arrays.c fuzz/quantize.c fuzz/gemm.c
+FUZZ = $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
 SAN_OBJECTS = $(CSRC:%.c=build/san/%.o)
 FUZZ_OBJECTS = $(CSRC:%.c=build/fuzz/%.o)
 
@@ -48,14 +48,14 @@ build/san/%.o: %.c $(HEADERS)
 csrc/tests/test_core_san: csrc/tests/test_core.c $(SAN_OBJECTS)
 	$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^
 
-fuzz/driver: fuzz/driver.c $(FUZZ) fuzz/fuzz.h $(SAN_OBJECTS)
+fuzz/driver: fuzz/driver.c $(FUZZ) $(wildcard fuzz/*.h) $(SAN_OBJECTS)
 	$(CC) $(CFLAGS) -Ifuzz $(SANITIZE) -o $@ $(filter-out %.h,$^)
 
 build/fuzz/%.o: %.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CLANG) $(CFLAGS) $(SANITIZE) -fsanitize=fuzzer-no-link -c -o $@ $<
 
-fuzz/core: $(FUZZ) fuzz/fuzz.h $(FUZZ_OBJECTS)
+fuzz/core: $(FUZZ) $(wildcard fuzz/*.h) $(FUZZ_OBJECTS)
 	$(CLANG) $(CFLAGS) -Ifuzz $(SANITIZE) -fsanitize=fuzzer -o $@ $(filter-out %.h,$^)
 
 fuzz-core: fuzz/core ## Fuzz the C core with libFuzzer (needs clang; TIME=seconds).

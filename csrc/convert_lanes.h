@@ -42,7 +42,8 @@ SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int unusual, int to_co
     L_I top = {0};
     for (size_t i = 0; i < whole; i += L_N) {
         __builtin_prefetch(x + i + 1024 / sizeof *x); /* a kilobyte ahead: more than the window of execution reaches */
-        SN_L(step)(&local, family, unusual, to_codes, x + i, out + i * bytes, width, words + i, &top);
+        const sn_u32 *here = family >= SN_FAMILY_STOCHASTIC ? words + i : NULL; /* there is no NULL + i */
+        SN_L(step)(&local, family, unusual, to_codes, x + i, out + i * bytes, width, here, &top);
     }
     if (whole < n) {
         L_F edge[L_N] = {0};

@@ -72,6 +72,11 @@ void fuzz_loops(fuzz_input *in);     /* arrays of codes: widths, strides, tables
 void fuzz_arrays(fuzz_input *in);    /* convert arrays and random words */
 void fuzz_quantize(fuzz_input *in);  /* quantize32 and quantize64 of every instruction set against sn_convert */
 void fuzz_gemm(fuzz_input *in);      /* gemm32 and gemm64 of every instruction set against sn_gemm_definition */
+void fuzz_integer(fuzz_input *in);   /* the same for fixed point without rounding */
+void fuzz_mad(fuzz_input *in);       /* sn_gemm_definition against a plain loop over single operations */
+void fuzz_fused(fuzz_input *in);     /* fused units: fast paths, and the definition against integers */
+void fuzz_chain(fuzz_input *in);     /* sn_chain_definition against single fused multiply-adds */
+void fuzz_exact(fuzz_input *in);     /* exact sums: fast paths, and the definition against a sum in digits */
 
 int LLVMFuzzerTestOneInput(const sn_u8 *data, size_t size);
 

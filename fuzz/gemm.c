@@ -1,45 +1,14 @@
 /* GEMM on carriers, on every instruction set, against the definition on codes. The units are those that softnum.plan
  * sends to the fast paths: what follows says their domains a second time, condition by condition. */
 #include "gemm.h"
-#include "fuzz.h"
+#include "products.h"
 
-enum { LARGEST = 70, DEEPEST = 20 };
+enum { HIGHEST = 9, LARGEST = 70, DEEPEST = 20 };
 
 static int is_wrap(const sn_env *env) { return env->overflow == SN_OVERFLOW_WRAP; }
 
-static int is_fixed(const sn_format *f) { return f->kind == SN_FIXED; }
-
-/* All values are integers of at most precision bits times a power of two, multiples of 2^last, below 2^(top + 1). */
-typedef struct {
-    int precision, last, top, specials;
-} facts;
-
-static facts facts_of(const sn_format *f) {
-    if (is_fixed(f)) {
-        const facts x = {f->bits, -f->mantissa_bits, f->bits - f->mantissa_bits - !f->is_signed, 0};
-        return x;
-    }
-    const facts x = {f->mantissa_bits + 1, f->emin - f->mantissa_bits, f->emax, f->has_nan || f->has_inf};
-    return x;
-}
-
-static int fits(const sn_format *f, int carrier_bits) {
-    const facts x = facts_of(f);
-    return carrier_bits == 32 ? x.precision <= 24 && x.last >= -149 && x.top <= 127
-                              : x.precision <= 53 && x.last >= -1074 && x.top <= 1023;
-}
-
-static sn_format carrier_of(int bits) { return bits == 32 ? fuzz_float(8, 23, 127) : fuzz_float(11, 52, 1023); }
-
-static sn_u64 to_carrier(const sn_format *f, sn_u64 code, int bits) {
-    const sn_format carrier = carrier_of(bits);
-    const sn_env env = fuzz_plain_env(SN_TOWARD_ZERO);
-    sn_u32 flags = 0;
-    return sn_convert(f, code, &carrier, &env, 0, &flags);
-}
-
 static float as_float(const sn_format *f, sn_u64 code) {
-    const sn_u32 bits = (sn_u32)to_carrier(f, code, 32);
+    const sn_u32 bits = (sn_u32)fuzz_to_carrier(f, code, 32);
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
@@ -49,7 +18,7 @@ static int larger(int a, int b) { return a > b ? a : b; }
 static int smaller(int a, int b) { return a < b ? a : b; }
 
 static int rounds_here(const sn_format *f, const sn_env *env, int specials) {
-    if (is_fixed(f)) return !is_wrap(env) && !specials;
+    if (fuzz_is_fixed(f)) return !is_wrap(env) && !specials;
     if (!f->is_signed || f->lowest != SN_LOWEST_SUBNORMAL || f->mantissa_bits < 1) return 0;
     if (env->overflow == SN_OVERFLOW_SATURATE_FINITE && f->has_inf) return 0;
     return f->has_nan || !(specials || f->has_inf);
@@ -62,17 +31,17 @@ static float power_of_two(int e) {
     return x;
 }
 
-static int round32_of(const sn_format *f, const sn_env *env, facts addend, int biggest_sum, sn_round32 *r) {
+static int round32_of(const sn_format *f, const sn_env *env, fuzz_facts addend, int biggest_sum, sn_round32 *r) {
     if (env->rounding != SN_NEAREST_EVEN || !rounds_here(f, env, addend.specials)) return 0;
     memset(r, 0, sizeof *r);
     const int m = f->mantissa_bits;
-    if (is_fixed(f)) {
+    if (fuzz_is_fixed(f)) {
         if (biggest_sum + 1 + m > 22 || biggest_sum + 1 - smaller(addend.last, -m) > 24) return 0;
         if (23 - m < -126 || 23 - m > 127) return 0;
         r->emin = r->emax = 127u << 23;
         r->scale = 1.5f * power_of_two(23 - m);
     } else {
-        if (f->emax + 24 - m > 127 || f->emin < -126 || !fits(f, 32)) return 0;
+        if (f->emax + 24 - m > 127 || f->emin < -126 || !fuzz_fits(f, 32)) return 0;
         r->emin = (sn_u32)(f->emin + 127) << 23;
         r->emax = (sn_u32)(f->emax + 128) << 23;
         r->mantissa_bits = m;
@@ -82,10 +51,10 @@ static int round32_of(const sn_format *f, const sn_env *env, facts addend, int b
     }
     for (int sign = 0; sign < 2; sign++) {
         sn_u32 flags = 0;
-        const sn_u64 lowest = is_fixed(f) ? f->sign_mask : f->max_code | f->sign_mask;
+        const sn_u64 lowest = fuzz_is_fixed(f) ? f->sign_mask : f->max_code | f->sign_mask;
         const float end = as_float(f, sign ? lowest : f->max_code);
         r->limit[sign] = sign ? -end : end;
-        r->overflow[sign] = is_fixed(f) ? end : as_float(f, sn_overflowed(f, env, sign, &flags));
+        r->overflow[sign] = fuzz_is_fixed(f) ? end : as_float(f, sn_overflowed(f, env, sign, &flags));
     }
     return 1;
 }
@@ -93,17 +62,17 @@ static int round32_of(const sn_format *f, const sn_env *env, facts addend, int b
 static int round64_of(const sn_format *f, const sn_env *env, int specials, sn_rounding *r) {
     if ((env->rounding != SN_NEAREST_EVEN && env->rounding != SN_STOCHASTIC) || !rounds_here(f, env, specials))
         return 0;
-    const int m = is_fixed(f) ? f->bits : f->mantissa_bits;
-    if (m + 1 + (env->rounding == SN_STOCHASTIC ? env->stochastic_bits : 2) > 52 || !fits(f, 64)) return 0;
-    if (!is_fixed(f) && (f->emax > 1000 || f->emin < -1022)) return 0;
+    const int m = fuzz_is_fixed(f) ? f->bits : f->mantissa_bits;
+    if (m + 1 + (env->rounding == SN_STOCHASTIC ? env->stochastic_bits : 2) > 52 || !fuzz_fits(f, 64)) return 0;
+    if (!fuzz_is_fixed(f) && (f->emax > 1000 || f->emin < -1022)) return 0;
     FUZZ_EXPECT(NULL, sn_rounding_prepare(f, env, 64, r));
     return 1;
 }
 
 /* Patterns that hold `extra` bits more than the format, rounded by integer arithmetic. */
 static int patterns32_of(const sn_format *f, const sn_env *env, int specials, int extra, sn_rounding *r) {
-    if (!rounds_here(f, env, specials) || !fits(f, 32)) return 0;
-    if (is_fixed(f)) {
+    if (!rounds_here(f, env, specials) || !fuzz_fits(f, 32)) return 0;
+    if (fuzz_is_fixed(f)) {
         if (f->bits + 1 + extra > 24 || f->mantissa_bits > 147 - extra || f->bits - f->mantissa_bits > 127) return 0;
     } else if (f->mantissa_bits + 1 + extra > 24 || f->emin < -126 || f->emin - f->mantissa_bits < -149 + extra) {
         return 0;
@@ -122,28 +91,31 @@ static void bound32_of(const sn_format *f, int places, sn_round32 *r) {
     r->bound = most < power_of_two(103 + f->mantissa_bits) ? most : power_of_two(103 + f->mantissa_bits);
 }
 
-static int odd_of(const sn_mad_unit *d, facts product, facts addend, sn_gemm_unit *u) {
-    if (!fits(&d->operand_a, 32) || !fits(&d->operand_b, 32)) return 0;
+static int odd_of(const sn_mad_unit *d, fuzz_facts product, fuzz_facts addend, sn_gemm_unit *u) {
+    if (!fuzz_fits(&d->operand_a, 32) || !fuzz_fits(&d->operand_b, 32)) return 0;
     if (sn_is_stochastic(&d->sum_env) || (!d->fused && sn_is_stochastic(&d->product_env))) return 0;
     if (!d->fused && !patterns32_of(&d->product, &d->product_env, product.specials, 2, &u->product64)) return 0;
-    const facts sum = facts_of(&d->accumulator);
+    const fuzz_facts sum = fuzz_facts_of(&d->accumulator);
     if (!patterns32_of(&d->accumulator, &d->sum_env, addend.specials, 2, &u->sum64)) return 0;
     if (!patterns32_of(&d->outer, &d->outer_env, sum.specials, 2, &u->outer64)) return 0;
     u->path = SN_PATH_ODD;
     u->product = d->fused ? SN_PRODUCT_EXACT : SN_PRODUCT_NEAREST;
-    if (d->fused && d->sum_env.rounding == SN_NEAREST_EVEN && !is_fixed(&d->accumulator) && !is_fixed(&d->outer)) {
+    if (d->fused && d->sum_env.rounding == SN_NEAREST_EVEN && !fuzz_is_fixed(&d->accumulator) &&
+        !fuzz_is_fixed(&d->outer)) {
         bound32_of(&d->accumulator, 0, &u->sum32);
         bound32_of(&d->outer, 0, &u->outer32);
     }
     return 1;
 }
 
-static int stochastic_of(const sn_mad_unit *d, facts product, facts addend, sn_gemm_unit *u) {
-    const facts sum = facts_of(&d->accumulator), outer = facts_of(&d->outer);
+static int stochastic_of(const sn_mad_unit *d, fuzz_facts product, fuzz_facts addend, sn_gemm_unit *u) {
+    const fuzz_facts sum = fuzz_facts_of(&d->accumulator), outer = fuzz_facts_of(&d->outer);
     const int r = d->sum_env.stochastic_bits;
-    if (!fits(&d->operand_a, 32) || !fits(&d->operand_b, 32) || d->sum_env.rounding != SN_STOCHASTIC) return 0;
+    if (!fuzz_fits(&d->operand_a, 32) || !fuzz_fits(&d->operand_b, 32) || d->sum_env.rounding != SN_STOCHASTIC)
+        return 0;
     if (product.precision > 24 || product.last < -149 || product.top > 126) return 0;
-    if (is_fixed(&d->accumulator) || is_fixed(&d->outer) || (!d->fused && is_fixed(&d->product))) return 0;
+    if (fuzz_is_fixed(&d->accumulator) || fuzz_is_fixed(&d->outer) || (!d->fused && fuzz_is_fixed(&d->product)))
+        return 0;
     if (!d->fused && (d->product_env.rounding != SN_STOCHASTIC || r > 16 || d->product.mantissa_bits + r > 20))
         return 0;
     if (!d->fused && !patterns32_of(&d->product, &d->product_env, product.specials, r, &u->product64)) return 0;
@@ -161,18 +133,20 @@ static int stochastic_of(const sn_mad_unit *d, facts product, facts addend, sn_g
 }
 
 static int is_binary32(const sn_format *f, const sn_env *env) {
-    const sn_format b = carrier_of(32);
+    const sn_format b = fuzz_carrier(32);
     return memcmp(f, &b, sizeof b) == 0 && env->rounding == SN_NEAREST_EVEN && env->overflow == SN_OVERFLOW_INFINITY;
 }
 
 /* The carrier's bits (32 or 64) of the unit's fast path, prepared in *u; 0 if it has none. */
 static int plan(const sn_mad_unit *d, sn_gemm_unit *u) {
-    const facts a = facts_of(&d->operand_a), b = facts_of(&d->operand_b), sum = facts_of(&d->accumulator);
-    const facts product = {a.precision + b.precision, a.last + b.last, a.top + b.top + 1, a.specials || b.specials};
-    const facts addend = d->fused ? product : facts_of(&d->product);
+    const fuzz_facts a = fuzz_facts_of(&d->operand_a), b = fuzz_facts_of(&d->operand_b),
+                     sum = fuzz_facts_of(&d->accumulator);
+    const fuzz_facts product = {a.precision + b.precision, a.last + b.last, a.top + b.top + 1,
+                                a.specials || b.specials};
+    const fuzz_facts addend = d->fused ? product : fuzz_facts_of(&d->product);
     memset(u, 0, sizeof *u);
     u->chunk = d->chunk;
-    const int narrow = fits(&d->operand_a, 32) && fits(&d->operand_b, 32);
+    const int narrow = fuzz_fits(&d->operand_a, 32) && fuzz_fits(&d->operand_b, 32);
     const int exact32 = product.precision <= 24 && product.last >= -149 && product.top <= 127;
     if (narrow && is_binary32(&d->accumulator, &d->sum_env) && is_binary32(&d->outer, &d->outer_env) &&
         (d->fused || is_binary32(&d->product, &d->product_env))) {
@@ -180,17 +154,19 @@ static int plan(const sn_mad_unit *d, sn_gemm_unit *u) {
         u->product = !d->fused ? SN_PRODUCT_NEAREST : exact32 ? SN_PRODUCT_EXACT : SN_PRODUCT_FUSED;
         return 32;
     }
-    const int outer_top = larger(sum.top, facts_of(&d->outer).top) + 1;
+    const int outer_top = larger(sum.top, fuzz_facts_of(&d->outer).top) + 1;
     if (narrow && exact32 &&
         (d->fused || round32_of(&d->product, &d->product_env, product, product.top, &u->product32)) &&
         round32_of(&d->accumulator, &d->sum_env, addend, larger(sum.top, addend.top) + 1, &u->sum32) &&
         round32_of(&d->outer, &d->outer_env, sum, outer_top, &u->outer32) &&
-        (is_fixed(&d->accumulator) || (addend.precision <= sum.precision && sum.precision <= 11)) &&
-        (is_fixed(&d->outer) || (sum.precision <= d->outer.mantissa_bits + 1 && d->outer.mantissa_bits + 1 <= 11))) {
-        const int fixed = is_fixed(&d->accumulator) + is_fixed(&d->outer) + (d->fused ? 0 : is_fixed(&d->product));
+        (fuzz_is_fixed(&d->accumulator) || (addend.precision <= sum.precision && sum.precision <= 11)) &&
+        (fuzz_is_fixed(&d->outer) ||
+         (sum.precision <= d->outer.mantissa_bits + 1 && d->outer.mantissa_bits + 1 <= 11))) {
+        const int fixed =
+            fuzz_is_fixed(&d->accumulator) + fuzz_is_fixed(&d->outer) + (d->fused ? 0 : fuzz_is_fixed(&d->product));
         u->product = d->fused ? SN_PRODUCT_EXACT : SN_PRODUCT_NEAREST;
         u->path = fixed == 2 && d->fused ? SN_PATH_FIXED : fixed ? SN_PATH_MIXED : SN_PATH_MAGIC;
-        u->exact_below = !fixed && addend.last >= sum.last && sum.last >= facts_of(&d->outer).last &&
+        u->exact_below = !fixed && addend.last >= sum.last && sum.last >= fuzz_facts_of(&d->outer).last &&
                          (d->fused || product.precision + d->product.mantissa_bits <= 22);
         return 32;
     }
@@ -198,7 +174,7 @@ static int plan(const sn_mad_unit *d, sn_gemm_unit *u) {
     memset(&u->sum32, 0, sizeof u->sum32);
     memset(&u->outer32, 0, sizeof u->outer32);
     if (odd_of(d, product, addend, u) || stochastic_of(d, product, addend, u)) return 32;
-    if (!fits(&d->operand_a, 64) || !fits(&d->operand_b, 64)) return 0;
+    if (!fuzz_fits(&d->operand_a, 64) || !fuzz_fits(&d->operand_b, 64)) return 0;
     if (product.precision > 53 || product.last < -1074 || product.top > 1000) return 0;
     if (!d->fused && !round64_of(&d->product, &d->product_env, product.specials, &u->product64)) return 0;
     if (!round64_of(&d->accumulator, &d->sum_env, addend.specials, &u->sum64)) return 0;
@@ -210,18 +186,9 @@ static int plan(const sn_mad_unit *d, sn_gemm_unit *u) {
     return 64;
 }
 
-static sn_format take_sum_format(fuzz_input *in) {
-    const int which = fuzz_choose(in, 8);
-    sn_format f = which == 0  ? carrier_of(32)
-                  : which < 4 ? fuzz_take_format(in, 16)
-                  : which < 6 ? fuzz_take_format(in, 64)
-                              : fuzz_float(4 + which % 2 * 2, 4 + fuzz_choose(in, 7), 15);
-    return f.has_zero ? f : carrier_of(32);
-}
-
 static sn_env env_for(const sn_format *f, int rounding, int overflow, int stochastic_bits) {
     sn_env env = fuzz_plain_env(rounding);
-    env.overflow = is_fixed(f) ? (overflow ? overflow : SN_OVERFLOW_SATURATE) : overflow % 3;
+    env.overflow = fuzz_is_fixed(f) ? (overflow ? overflow : SN_OVERFLOW_SATURATE) : overflow % 3;
     if (sn_is_stochastic(&env)) env.stochastic_bits = stochastic_bits;
     return env;
 }
@@ -232,12 +199,12 @@ static sn_mad_unit take_unit(fuzz_input *in) {
     const int shape = fuzz_choose(in, 256);
     d.operand_a = fuzz_take_format(in, shape & 1 ? 8 : 16);
     d.operand_b = shape & 2 ? d.operand_a : fuzz_take_format(in, 16);
-    d.accumulator = take_sum_format(in);
+    d.accumulator = fuzz_take_sum(in, 64, 15);
     d.fused = !(shape & 4);
     d.lanes = 1;
-    d.product = shape & 8 ? d.accumulator : take_sum_format(in);
+    d.product = shape & 8 ? d.accumulator : fuzz_take_sum(in, 64, 15);
     d.chunk = shape & 16 ? 1 + fuzz_choose(in, 9) : 0;
-    d.outer = d.chunk && (shape & 32) ? take_sum_format(in) : d.accumulator;
+    d.outer = d.chunk && (shape & 32) ? fuzz_take_sum(in, 64, 15) : d.accumulator;
     const int more = fuzz_choose(in, 256), r = 1 + fuzz_choose(in, 32), overflow = more >> 2 & 3;
     const int plain = more & 16 ? (more >> 5) + 3 * (more & 4) / 4 : SN_NEAREST_EVEN; /* any of the first ten */
     const int sum_mode = more & 1            ? SN_STOCHASTIC
@@ -255,43 +222,46 @@ static sn_mad_unit take_unit(fuzz_input *in) {
     return d;
 }
 
-/* A matrix of codes, and of their carriers in rows of ld elements. NaNs are quiet: carriers cannot say more. */
-typedef struct {
-    sn_u64 *codes;
-    char *carriers;
-} matrix;
+static sn_u32 define(const void *unit, const sn_product_codes *g) { return sn_gemm_definition(unit, g); }
 
-static matrix take_matrix(fuzz_input *in, const sn_format *f, size_t rows, size_t columns, size_t ld, int bits) {
-    matrix x = {fuzz_buffer(rows * columns, sizeof *x.codes), fuzz_buffer(rows * ld, (size_t)bits / 8)};
-    memset(x.carriers, 0, rows * ld * (size_t)bits / 8);
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < columns; j++) {
-            sn_u64 code = fuzz_take_code(in, f) & fuzz_mask(f);
-            if (fuzz_is_nan(f, code)) code = f->nan_code;
-            const sn_u64 pattern = to_carrier(f, code, bits);
-            x.codes[i * columns + j] = code;
-            memcpy(x.carriers + (i * ld + j) * (size_t)bits / 8, &pattern, (size_t)bits / 8);
-        }
-    return x;
-}
-
-static void free_matrix(matrix x) {
-    free(x.codes);
-    free(x.carriers);
-}
-
-static void report(const char *isa, size_t i, size_t j, sn_u64 got, sn_u64 want, const sn_mad_unit *d) {
-    fuzz_trial t; /* as an fma, to have the formats printed */
-    memset(&t, 0, sizeof t);
-    t.op = SN_OP_fma;
-    t.context.operand[0] = d->operand_a;
-    t.context.operand[1] = d->operand_b;
-    t.context.operand[2] = d->fused ? d->accumulator : d->product;
-    t.context.out = d->outer;
-    t.context.env = d->sum_env;
-    fprintf(stderr, "%s gemm, fused %d, chunk %lld, product mode %d: [%zu, %zu] is %llx, not %llx\n", isa, d->fused,
-            (long long)d->chunk, d->product_env.rounding, i, j, (unsigned long long)got, (unsigned long long)want);
-    fuzz_fail(__FILE__, __LINE__, &t, "gemm as the definition");
+/* Part of the product on an instruction set. */
+static void run(const fuzz_product *p, const sn_mad_unit *d, const sn_gemm_unit *u, int bits, fuzz_part part, int isa) {
+    const fuzz_part rows = {part.m0, part.m1, 0, p->k}, columns = {0, p->k, part.n0, part.n1};
+    const size_t n = part.n1 - part.n0, width = (n + SN_GEMM_LANES - 1) / SN_GEMM_LANES * SN_GEMM_LANES;
+    const fuzz_block a = fuzz_values(p->fa, p->a, p->k, rows, p->k + p->gap, 0, bits);
+    const fuzz_block b = fuzz_values(p->fb, p->b, p->n, columns, width + p->gap, width - n, bits);
+    const fuzz_block out = fuzz_room(part.m0, part.m1 - part.m0, n, n + p->gap, 0, (size_t)bits / 8);
+    fuzz_block c = {NULL, NULL, 0, 0, 0, 0};
+    if (p->c) c = fuzz_values(p->fc, p->c, p->n, part, n + 2 * p->gap, 0, bits);
+    sn_gemm_args g;
+    memset(&g, 0, sizeof g);
+    g.a = a.origin;
+    g.b = b.origin;
+    g.c = c.origin;
+    g.out = out.origin;
+    g.panel = fuzz_buffer(p->k * SN_PANEL, sizeof *g.panel);
+    g.lda = (ptrdiff_t)a.ld;
+    g.ldb = (ptrdiff_t)b.ld;
+    g.ldc = (ptrdiff_t)c.ld;
+    g.ldo = (ptrdiff_t)out.ld;
+    g.m0 = (ptrdiff_t)part.m0;
+    g.m1 = (ptrdiff_t)part.m1;
+    g.n = (ptrdiff_t)n;
+    g.k = (ptrdiff_t)p->k;
+    g.n0 = (ptrdiff_t)part.n0;
+    const sn_u64 saved = sn_fp_enter();
+    (bits == 32 ? sn_gemm_kernels_for(isa)->gemm32 : sn_gemm_kernels_for(isa)->gemm64)(u, &g);
+    sn_fp_leave(saved);
+    const fuzz_trial t = fuzz_trial_of(p, &d->sum_env);
+    char what[100];
+    snprintf(what, sizeof what, "%s gemm%d, path %d, fused %d, chunk %lld, product mode %d", sn_kernels_for(isa)->name,
+             bits, u->path, d->fused, (long long)d->chunk, d->product_env.rounding);
+    fuzz_compare(p, part, &out, bits, what, &t);
+    free(a.buffer);
+    free(b.buffer);
+    free(c.buffer);
+    free(out.buffer);
+    free(g.panel);
 }
 
 void fuzz_gemm(fuzz_input *in) {
@@ -302,56 +272,13 @@ void fuzz_gemm(fuzz_input *in) {
     memcpy(u.key, d.key, sizeof u.key);
     memcpy(u.key2, d.key2, sizeof u.key2);
     u.batch = d.batch;
-    const size_t m = 1 + (size_t)fuzz_choose(in, 3), k = (size_t)fuzz_choose(in, DEEPEST), size = (size_t)bits / 8;
-    const size_t n = 1 + (size_t)fuzz_choose(in, fuzz_choose(in, 4) ? 20 : LARGEST);
-    const size_t ldb = (n + SN_GEMM_LANES - 1) / SN_GEMM_LANES * SN_GEMM_LANES;
-    const int with_c = fuzz_choose(in, 2);
-    const matrix a = take_matrix(in, &d.operand_a, m, k, k, bits), b = take_matrix(in, &d.operand_b, k, n, ldb, bits);
-    const matrix c = take_matrix(in, &d.outer, m, n, n, bits);
-    sn_u64 *want = fuzz_buffer(m * n, sizeof *want);
-    float *panel = fuzz_buffer(k * SN_PANEL, sizeof *panel);
-    sn_product_codes codes;
-    memset(&codes, 0, sizeof codes);
-    codes.a = a.codes;
-    codes.b = b.codes;
-    codes.c = with_c ? c.codes : NULL;
-    codes.out = want;
-    codes.lda = (ptrdiff_t)k;
-    codes.ldb = codes.ldc = codes.ldo = codes.n = codes.n_total = (ptrdiff_t)n;
-    codes.m1 = (ptrdiff_t)m;
-    codes.k = (ptrdiff_t)k;
-    sn_gemm_definition(&d, &codes);
-    for (int isa = 0; isa <= sn_detect_isa(); isa++) {
-        char *out = fuzz_buffer(m * n, size);
-        for (size_t n0 = 0; n0 < n; n0 += 64) { /* blocks of columns, as threads get them */
-            sn_gemm_args g;
-            memset(&g, 0, sizeof g);
-            g.a = a.carriers;
-            g.b = b.carriers + n0 * size;
-            g.c = with_c ? c.carriers + n0 * size : NULL;
-            g.out = out + n0 * size;
-            g.panel = panel;
-            g.lda = (ptrdiff_t)k;
-            g.ldb = (ptrdiff_t)ldb;
-            g.ldc = g.ldo = (ptrdiff_t)n;
-            g.m1 = (ptrdiff_t)m;
-            g.n = (ptrdiff_t)(n - n0 < 64 ? n - n0 : 64);
-            g.k = (ptrdiff_t)k;
-            g.n0 = (ptrdiff_t)n0;
-            const sn_u64 saved = sn_fp_enter();
-            (bits == 32 ? sn_gemm_kernels_for(isa)->gemm32 : sn_gemm_kernels_for(isa)->gemm64)(&u, &g);
-            sn_fp_leave(saved);
+    fuzz_product p = {.fa = &d.operand_a, .fb = &d.operand_b, .fc = &d.outer, .fo = &d.outer};
+    fuzz_take_product(in, &p, HIGHEST, LARGEST, DEEPEST, 1);
+    fuzz_define(&p, define, &d);
+    for (int isa = 0; isa <= sn_detect_isa(); isa++)
+        for (int which = 0; which < FUZZ_PARTS; which++) {
+            const fuzz_part part = fuzz_part_of(&p, which);
+            if (part.m0 < part.m1 && part.n0 < part.n1) run(&p, &d, &u, bits, part, isa);
         }
-        for (size_t i = 0; i < m * n; i++) {
-            sn_u64 got = 0, expected = to_carrier(&d.outer, want[i], bits);
-            memcpy(&got, out + i * size, size);
-            if (got != expected) report(sn_kernels_for(isa)->name, i / n, i % n, got, expected, &d);
-        }
-        free(out);
-    }
-    free_matrix(a);
-    free_matrix(b);
-    free_matrix(c);
-    free(want);
-    free(panel);
+    fuzz_free_product(&p);
 }

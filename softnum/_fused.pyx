@@ -18,7 +18,7 @@ cdef extern from "fused.h" nogil:
     ctypedef struct sn_fused_unit:
         sn_format a, b, accumulator, output
         sn_env sum_env, output_env, after_env
-        int32_t terms, fraction_bits, min_exponent, truncate_fraction, always_infinity, c_after, period
+        int32_t terms, fraction_bits, min_exponent, truncate_fraction, always_infinity, c_after, same_output, period
         const int32_t *order
 
     uint32_t sn_fused_definition(const sn_fused_unit *u, const sn_product_codes *g) noexcept
@@ -80,6 +80,7 @@ cdef int32_t *fill_unit(sn_fused_unit *u, unit) except? NULL:
     u.truncate_fraction = -1 if unit.truncate_fraction is None else unit.truncate_fraction
     u.always_infinity = unit.overflow == "always_infinity"
     u.c_after = unit.c == "after"
+    u.same_output = unit.result == unit.accumulator
     u.period = unit.period
     order = order_of(unit)
     u.order = order

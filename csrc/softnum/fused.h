@@ -22,6 +22,7 @@ typedef struct {
     sn_i32 truncate_fraction; /* fraction bits a sum is cut to before it is rounded; -1: all stay */
     sn_i32 always_infinity;   /* sums that are too large become infinite in every mode */
     sn_i32 c_after;           /* C is no term: it is added to the last step's result, in the output format */
+    sn_i32 same_output;       /* the output is the accumulator: a sum of nothing is C as it is */
     sn_i32 period;            /* a multiple of terms: the steps take each period's k in the order below */
     const sn_i32 *order;      /* null: as they come */
 } sn_fused_unit;
@@ -116,8 +117,13 @@ SN_FN sn_u64 sn_fused_round(const sn_fused_unit *u, sn_u128 positive, sn_u128 ne
     sn_u32 raised = 0;
     sn_u64 code = sn_round_pack(fo, env, &x, 0, &raised);
     *flags |= raised;
-    if (u->always_infinity && (raised & SN_FLAG_OVERFLOW) && fo->has_inf) return sn_with_sign(fo, fo->inf_code, sign);
-    return code;
+    if (!u->always_infinity || !fo->has_inf) return code;
+    if (fo->p3109) { /* raises no flags: asked of a format that does */
+        sn_format telling = *fo;
+        telling.p3109 = 0;
+        sn_round_pack(&telling, env, &x, 0, &raised);
+    }
+    return raised & SN_FLAG_OVERFLOW ? sn_with_sign(fo, fo->inf_code, sign) : code;
 }
 
 /* The k of a position in the order of summation. */
@@ -185,7 +191,7 @@ SN_FN sn_u64 sn_fused_dot(const sn_fused_unit *u, const sn_u64 *a, sn_i64 stride
     const sn_i64 steps = sn_fused_steps(u, length);
     sn_u64 sum = u->c_after ? 0 : c;
     if (steps == 0) {
-        if (u->c_after) return c;
+        if (u->c_after || u->same_output) return c;
         return sn_convert(&u->accumulator, c, &u->output, &u->output_env, 0, output_flags);
     }
     for (sn_i64 step = 0; step < steps; step++) {

@@ -11,7 +11,7 @@ from softnum.modes import Flags
 from softnum.names import format as format_of
 from softnum.reference.nans import INVALID_RESULT
 from softnum.reference.operations import add, convert, fma
-from softnum.reference.rounding import INEXACT, OVERFLOW, Environment, deliver, environment_of, floor_log2
+from softnum.reference.rounding import INEXACT, OVERFLOW, Environment, deliver, environment_of, floor_log2, round_float
 from softnum.reference.values import Value, decode
 
 
@@ -93,8 +93,10 @@ def fused_step(
         kept = cut(Fraction(total), Fraction(last)) * last
     rounded = signed(kept * unit)
     code, flags = deliver(rounded, out_fmt, env)
-    if always_infinity and flags & OVERFLOW and out_fmt.infinities:
-        code = deliver(Value("inf", rounded.sign), out_fmt, env)[0]
+    if always_infinity and out_fmt.infinities:  # a P3109 format delivers no flags: what its rounding says
+        _, raised = round_float(rounded.sign, rounded.numerator, rounded.denominator, out_fmt, env)
+        if raised & OVERFLOW:
+            code = deliver(Value("inf", rounded.sign), out_fmt, env)[0]
     flags |= Flags(lost)
     observe(unit, aligned, signed(total * unit), rounded, out_fmt, env, code, flags)
     return code, flags
@@ -164,7 +166,7 @@ def fused_dot(
     c = 0 if c is None else c
     rule = None if overflow == "always_infinity" else overflow
     if length == 0:
-        if c_mode == "after":
+        if c_mode == "after" or output == accumulator:
             return c, Flags(0)
         return convert(c, accumulator, output, rounding=output_rounding, overflow=rule)
 

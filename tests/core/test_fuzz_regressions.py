@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matmul_units import definition
 
 import softnum as sn
 from softnum import reference, train
@@ -117,6 +118,39 @@ def test_the_carrier_s_subnormals_where_the_lowest_binade_holds_zero_alone(isa, 
     want = [reference.encode(Fraction(float(v)), fmt, rounding=mode)[0] for v in x]
     assert sn.encode(x, fmt, rounding=mode).tolist() == want
     assert (sn.encode(sn.quantize(x, fmt, rounding=mode), fmt) == sn.encode(x, fmt, rounding=mode)).all()
+
+
+@pytest.mark.parametrize("fmt", ["binary32", "binary16"])
+def test_a_sum_of_nothing_is_c_under_a_fused_unit_that_saturates(isa, fmt):
+    # C by the fast path, C brought to its own format under the unit's rule by the definition: the largest value
+    rounding = "toward_zero" if fmt == "binary32" else "nearest_even"
+    unit = sn.FusedDotUnit(6, 8, fmt, operand="e4m3", output_rounding=rounding, overflow="saturate")
+    a, b = np.zeros((1, 0), np.float32), np.zeros((0, 4), np.float32)
+    c = np.array([[np.inf, -np.inf, -0.0, 1.5]], np.float32)
+    assert sn.matmul(a, b, unit, c).tobytes() == c.tobytes()
+    none, C = sn.encode(a, "e4m3"), sn.encode(c, fmt)
+    A, B, C = sn.Array(none, "e4m3"), sn.Array(none.reshape(0, 1).repeat(4, 1), "e4m3"), sn.Array(C, fmt)
+    assert np.asarray(definition(A, B, unit, C)).tolist() == c.tolist()
+    options = {"terms": 6, "fraction_bits": 8, "accumulator": fmt, "operand": "e4m3", "overflow": "saturate"}
+    for code in C.codes[0].tolist():
+        assert reference.fused_dot([], [], c=code, output_rounding=rounding, **options) == (code, sn.Flags(0))
+    other = sn.FusedDotUnit(6, 8, fmt, operand="e4m3", output="e5m2", overflow="saturate")
+    assert sn.matmul(a, b, other, c).tolist() == [[57344.0, -57344.0, -0.0, 1.5]]
+
+
+@pytest.mark.parametrize("mode", ["toward_zero", "nearest_even", "up"])
+def test_always_infinity_in_formats_that_raise_no_flags(mode):
+    # the overflow was asked of the flags, which formats of P3109 do not raise: the largest value in directed modes
+    unit = sn.FusedDotUnit(2, 20, "binary8p3se", operand="e5m2", output_rounding=mode, overflow="always_infinity")
+    a = np.array([[32768, 32768], [-32768, -32768], [32768, 0]], np.float32)
+    b = np.array([[4], [4]], np.float32)
+    assert sn.matmul(a, b, unit).tolist() == [[np.inf], [-np.inf], [np.inf]]
+    plain = sn.FusedDotUnit(2, 20, "binary8p3se", operand="e5m2", output_rounding="toward_zero")
+    assert sn.matmul(a, b, plain).tolist() == [[49152.0], [-49152.0], [49152.0]]
+    options = {"terms": 2, "fraction_bits": 20, "accumulator": "binary8p3se", "operand": "e5m2"}
+    x, y = sn.encode(a[0], "e5m2").tolist(), sn.encode(b[:, 0], "e5m2").tolist()
+    code, flags = reference.fused_dot(x, y, output_rounding=mode, overflow="always_infinity", **options)
+    assert (code, flags) == (int(sn.encode(np.inf, "binary8p3se")), sn.Flags(0))
 
 
 FIRST = '{"config": {"design": {"name": "d"}, "batch": 4}, "seed": 0, "versions": {}}\n'
