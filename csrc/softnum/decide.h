@@ -81,6 +81,7 @@ SN_FN sn_i32 sn_decide(const sn_big *x, sn_i32 n, const sn_format *f, const sn_e
                            sn_u128_make(0, x->w[i] >> (i == words ? shift : 0)));
     *point =
         sn_exact_make(x->sign, sn_u128_add(sn_u128_shl(cell, 1), sn_u128_make(0, 1)), sn_clamped(x->exp + drop - 1));
+    point->sticky = 1; /* a bit beyond it: inexact even where a fixed-point result is far out of range */
     return 1;
 }
 
@@ -88,7 +89,9 @@ SN_FN sn_i32 sn_decide(const sn_big *x, sn_i32 n, const sn_format *f, const sn_e
 SN_FN sn_exact sn_beside(sn_i32 sign, sn_u64 sig, sn_i32 exp, sn_i32 above) {
     const sn_i32 shift = 126 - sn_bit_length(sig);
     const sn_u128 one = sn_u128_make(0, 1), whole = sn_u128_shl(sn_u128_make(0, sig), shift);
-    return sn_exact_make(sign, above ? sn_u128_add(whole, one) : sn_u128_sub(whole, one), exp - shift);
+    sn_exact point = sn_exact_make(sign, above ? sn_u128_add(whole, one) : sn_u128_sub(whole, one), exp - shift);
+    point.sticky = 1; /* as in sn_decide */
+    return point;
 }
 
 /* Of what relative size 2^-need a difference from the number x is too small to be seen beside it. */

@@ -65,7 +65,7 @@ SN_FN void sn_enclose(sn_big *r, sn_i32 fn, const sn_number *operand, sn_i32 n) 
     sn_big_copy(&a, &x, n);
     a.sign = 0;
     sn_big_set(&one, 0, 1, 0, n);
-    const sn_i32 huge = operand->kind == SN_FINITE && sn_top(operand) >= 40;
+    const sn_i32 huge = operand->kind == SN_FINITE && sn_top(operand) >= 38;
     switch (fn) {
     case SN_ELEMENTARY_exp: sn_big_exp(r, &x, n); return;
     case SN_ELEMENTARY_exp2:

@@ -88,7 +88,7 @@ SN_FN void sn_big_series(sn_big *r, sn_i32 series, const sn_big *u, sn_i32 n) {
     sn_big_normalize(r, sum, n + 1, -64 * (sn_i64)n, 0, err, n);
 }
 
-/* e^x; where |x| >= 2^40, sn_big_set_far. */
+/* e^x; where |x| >= 2^38, sn_big_set_far. */
 SN_FN void sn_big_exp(sn_big *r, const sn_big *x, sn_i32 n) {
     sn_big t, u;
     if (sn_big_is_zero(x, n) || x->err >= SN_LOST) {
@@ -97,7 +97,7 @@ SN_FN void sn_big_exp(sn_big *r, const sn_big *x, sn_i32 n) {
         r->err = err ? SN_LOST : 0;
         return;
     }
-    if (sn_big_top(x, n) >= 40) {
+    if (sn_big_top(x, n) >= 38) {
         sn_big_set_far(r, 0, !x->sign, n);
         return;
     }

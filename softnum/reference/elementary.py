@@ -25,6 +25,8 @@ __all__ = ["NAMES", "real", *NAMES]
 BITS = 140
 # Beyond 2**FAR all results round alike, and below 2**-FAR.
 FAR = 1 << 18
+# A fraction that no fixed-point format has: large results are inexact too.
+_INEXACT = Fraction(1, 1 << 100)
 _LITTLE = Fraction(1, 1 << (BITS + 20))
 
 _ODD = {"sin", "tan", "asin", "atan", "sinh", "tanh", "erf", "cbrt", "expm1", "log1p", "gelu", "silu"}  # f(+-0) = +-0
@@ -160,6 +162,8 @@ def _common(y: reals.Interval) -> Fraction | None:
     if n <= 0 or low >> n != high >> n:
         return None
     middle = (2 * (low >> n) + 1) * Fraction(2) ** (n - 1 + y.e)
+    if n + y.e > -100:
+        middle += _INEXACT
     return middle if y.low > 0 else -middle
 
 
@@ -243,7 +247,7 @@ def _beside(name: str, x: Fraction | None = None, y: Fraction | None = None) -> 
             return {"sigmoid": less, "softplus": x * more}.get(name, x * less)
         if abs(x) > FAR and name in ("exp", "exp2", "expm1", "sinh", "cosh", "sigmoid", "softplus", "silu", "gelu"):
             sign = -1 if x < 0 and name in ("sinh", "silu", "gelu") else 1
-            return sign * Fraction(2) ** (FAR if x > 0 or name in ("sinh", "cosh") else -FAR)
+            return sign * (2**FAR + _INEXACT if x > 0 or name in ("sinh", "cosh") else Fraction(1, 2**FAR))
     return None
 
 

@@ -18,6 +18,7 @@ from softnum.reference.elementary import delivered
 BITS = 200
 WIDE = 1600
 FAR = 20000  # beyond 2**FAR all results round alike, and below 2**-FAR
+INEXACT = Fraction(1, 2**100)  # so that even a large number in fixed point is inexact
 RANGE = {"emin": -(2**61), "emax": 2**61}
 
 UNARY = (
@@ -41,10 +42,12 @@ def fraction(v: mpfr) -> Fraction:
 def magnitude(v: mpfr, inexact: bool) -> Fraction:
     """What stands for a positive result that is v when rounded toward zero to 200 bits."""
     if gmpy2.is_infinite(v) or (not gmpy2.is_zero(v) and gmpy2.get_exp(v) > FAR):
-        return Fraction(2 ** (FAR + 1))
+        return 2 ** (FAR + 1) + (INEXACT if inexact else 0)
     if gmpy2.is_zero(v) or gmpy2.get_exp(v) < -FAR:
         return Fraction(0) if gmpy2.is_zero(v) and not inexact else Fraction(1, 2 ** (FAR + 1))
-    return fraction(v) + (Fraction(2) ** (int(gmpy2.get_exp(v)) - BITS - 1) if inexact else 0)
+    if not inexact:
+        return fraction(v)
+    return fraction(v) + min(INEXACT, Fraction(2) ** (int(gmpy2.get_exp(v)) - BITS - 1))
 
 
 def by_mpfr(function, *operands) -> Fraction:
@@ -57,14 +60,14 @@ def by_mpfr(function, *operands) -> Fraction:
     return -found if gmpy2.is_signed(v) else found
 
 
-def bounded(v: mpfr) -> Fraction:
-    """What stands for a positive result that differs from v by less than 2^-600 of it."""
+def bounded(v: mpfr, bits: int = 1500) -> Fraction:
+    """What stands for a positive result that differs from v by less than 2^-bits of it."""
     if gmpy2.is_zero(v) or gmpy2.get_exp(v) < -FAR:
         return Fraction(1, 2 ** (FAR + 1))
     unit = Fraction(2) ** (int(gmpy2.get_exp(v)) - BITS)
-    low, high = (fraction(v) * (1 + s * Fraction(1, 2**600)) // unit for s in (-1, 1))
+    low, high = (fraction(v) * (1 + s * Fraction(1, 2**bits)) // unit for s in (-1, 1))
     assert low == high, "more bits"
-    return (low + Fraction(1, 2)) * unit
+    return low * unit + min(INEXACT, unit / 2)
 
 
 ABOVE, BELOW = 1 + Fraction(1, 2 ** (BITS + 1)), 1 - Fraction(1, 2 ** (BITS + 1))
@@ -80,11 +83,12 @@ def by_parts(name: str, x: Fraction) -> Fraction:
             return by_mpfr(gmpy2.log, mpfr(2))
         near = Fraction(1, 2) if name == "sigmoid" else x / 2
         return near * (ABOVE if x > 0 else BELOW)
+    if name == "gelu":
+        if x < -170:  # e^-(x^2 / 2)
+            return -Fraction(1, 2 ** (FAR + 1))
+        with gmpy2.context(precision=900, **RANGE):
+            return sign * bounded(abs(v) * gmpy2.erfc(-v / gmpy2.sqrt(mpfr(2))) / 2, 800)
     with gmpy2.context(precision=WIDE, **RANGE):
-        if name == "gelu":
-            if x < -100000:
-                return -Fraction(1, 2 ** (FAR + 1))
-            return sign * bounded(abs(v) * gmpy2.erfc(-v / gmpy2.sqrt(mpfr(2))) / 2)
         if name == "softplus":
             return bounded(gmpy2.log1p(gmpy2.exp(v)))
         found = bounded((abs(v) if name == "silu" else 1) / (1 + gmpy2.exp(-v)))
