@@ -238,12 +238,16 @@ def _beside(name: str, x: Fraction | None = None, y: Fraction | None = None) -> 
         if name in ("exp", "exp2", "sigmoid"):
             return (more if x > 0 else less) * (Fraction(1, 2) if name == "sigmoid" else 1)
         return {"cos": less, "cosh": more}.get(name)
+    if name == "erf" and x * x > 200:  # 1 - e^-200 or more
+        return less if x > 0 else -less
+    if name == "gelu" and x * x > (400 if x > 0 else 2 * FAR):
+        return x * less if x > 0 else -Fraction(1, 2**FAR)
     if large:
-        if name in ("tanh", "erf"):
+        if name == "tanh":
             return less if x > 0 else -less
         if name == "expm1" and x < 0:
             return -less
-        if x > 0 and name in ("sigmoid", "softplus", "silu", "gelu"):
+        if x > 0 and name in ("sigmoid", "softplus", "silu"):
             return {"sigmoid": less, "softplus": x * more}.get(name, x * less)
         if abs(x) > FAR and name in ("exp", "exp2", "expm1", "sinh", "cosh", "sigmoid", "softplus", "silu", "gelu"):
             sign = -1 if x < 0 and name in ("sinh", "silu", "gelu") else 1
@@ -291,9 +295,9 @@ def _interval(name: str, x: tuple, bits: int) -> reals.Interval | None:
     if name == "erf":
         return reals.erf(v, bits)
     if name == "gelu":
-        if x[0] < -FAR:
-            return None
         z = divide(v, reals.root(reals.Interval(2, 2, 0), bits))
+        if x[0] < 0 and x[0] * x[0] > 2 * bits + 40:
+            return multiply(v, reals.erfc_tail(-z, bits)).scaled(-1)
         return multiply(v, add(one, reals.erf(z, bits))).scaled(-1)
     if name == "rsqrt":
         return divide(one, reals.root(v, bits))

@@ -206,3 +206,18 @@ def erf(x: Interval, bits: int) -> Interval:
 
     total = series(terms(), work)
     return divide(total.scaled(1), root(pi(work), work), work)
+
+
+def erfc_tail(z: Interval, bits: int) -> Interval:
+    """erfc, by its asymptotic series, for z**2 > bits: the error is less than the first term left out, and of its sign."""
+    work = bits + 40
+    square = multiply(z, z, 4 * work)
+    total, term = ONE, ONE
+    for k in count(1):
+        term = -divide(multiply(term, Interval(2 * k - 1, 2 * k - 1, 0), work), square.scaled(1), work)
+        size = max(abs(term.low), abs(term.high))
+        if size.bit_length() + term.e < -bits:
+            total = add(total, Interval(-size, size, term.e), work)
+            break
+        total = add(total, term, work)
+    return divide(multiply(exp(-square, work), total, work), multiply(z, root(pi(work), work), work), work)

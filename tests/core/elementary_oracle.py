@@ -101,6 +101,8 @@ def exact(name: str, *x: Fraction) -> Fraction:
     if name == "half_pi":
         with gmpy2.context(precision=BITS, round=gmpy2.RoundToZero):
             return magnitude(gmpy2.const_pi() / 2, True)
+    if name == "exp2" and x[0].denominator == 1:
+        return Fraction(2) ** max(-FAR, min(x[0].numerator, FAR))
     if name == "reciprocal":
         return 1 / x[0]
     if name in ("sigmoid", "softplus", "silu", "gelu"):
