@@ -103,18 +103,14 @@ SN_FN void sn_big_exp(sn_big *r, const sn_big *x, sn_i32 n) {
     }
     sn_big_constant(&t, sn_log2_e, 1, n);
     sn_big_mul(&t, &t, x, n);
-    sn_i64 k = sn_big_floor(&t, n);
-    if (x->sign) k = -k - 1;
-    sn_big_constant(&u, sn_ln_2, 0, n);
+    /* x = k log 2 + t, log 2 <= t < 2 log 2, so that nothing cancels; t = x below that */
+    const sn_i64 whole = sn_big_floor(&t, n);
+    const sn_i64 k = x->sign ? -whole - 2 : whole > 1 ? whole - 1 : 0;
+    sn_big_copy(&t, x, n);
     if (k) {
-        sn_big_mul_word(&t, &u, (sn_u64)(k < 0 ? -k : k), n);
-        sn_big_add(&t, x, &t, k > 0, n);
-    } else {
-        sn_big_copy(&t, x, n);
-    }
-    if (t.sign && !sn_big_is_zero(&t, n)) { /* the floor was that of an approximation */
-        sn_big_add(&t, &t, &u, 0, n);
-        k--;
+        sn_big_constant(&u, sn_ln_2, 0, n);
+        sn_big_mul_word(&u, &u, (sn_u64)(k < 0 ? -k : k), n);
+        sn_big_add(&t, x, &u, k > 0, n);
     }
     sn_i32 squarings = n <= 2 ? 7 : n <= 4 ? 9 : n <= 8 ? 12 : n <= 16 ? 16 : 20;
     const sn_i64 small = -sn_big_top(&t, n) - 1; /* t < 2^-small */
@@ -140,12 +136,12 @@ SN_FN void sn_big_expm1(sn_big *r, const sn_big *x, sn_i32 n) {
     sn_big_add(r, &t, &one, 1, n);
 }
 
-/* 2 atanh(p / q), for |p / q| <= 1/2 */
+/* 2 atanh(p / q), for |p / q| <= 1/2 and q > 3/2 */
 SN_FN void sn_big_twice_atanh(sn_big *r, const sn_big *p, const sn_big *q, sn_i32 n) {
     sn_big t, u;
-    if (sn_big_is_zero(p, n)) {
+    if (sn_big_is_zero(p, n)) { /* below 2 |p| */
         sn_big_copy(r, p, n);
-        if (p->err) r->err = SN_LOST;
+        r->err = sn_big_error(p->err, 1);
         return;
     }
     sn_big_div(&t, p, q, n);

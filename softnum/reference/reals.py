@@ -209,7 +209,7 @@ def erf(x: Interval, bits: int) -> Interval:
 
 
 def erfc_tail(z: Interval, bits: int) -> Interval:
-    """erfc, by its asymptotic series, for z**2 > bits: the error is less than the first term left out, and of its sign."""
+    """erfc for z**2 > bits, by its asymptotic series, whose error is less than the first term left out."""
     work = bits + 40
     square = multiply(z, z, 4 * work)
     total, term = ONE, ONE

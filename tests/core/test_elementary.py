@@ -8,7 +8,7 @@ from pathlib import Path
 import gmpy2
 import numpy as np
 import pytest
-from core_oracles import MODES, overflow_rules, show
+from core_oracles import MODES, edge_codes, overflow_rules, random_codes, show
 from elementary_oracle import BINARY, UNARY, exact, expected
 from hypothesis import given
 from hypothesis import strategies as st
@@ -156,6 +156,20 @@ def test_the_reference_says_the_same(fmt):
         if fmt.name == "binary32":  # within what is quick in Python
             codes = [sn.encode(np.random.default_rng(i + j).normal(size=8), fmt) for j, _ in enumerate(codes)]
         check(name, codes, fmt, env, number=None)
+
+
+@pytest.mark.parametrize("out", ["e15m48", "binary64", "e2m60", "q1.63", "uq64.0", "uq0.64", "e8m0fnu"])
+@pytest.mark.parametrize("fmt", ["e15m48", "binary64", "e2m60", "q1.63", "q63.1", "uq0.64", "e8m55"])
+def test_everything_is_decided(fmt, out):
+    """Edges of wide formats, among them x = 2^k beside 1, and neighbours of integers: a result, not an error."""
+    fmt, rng = sn.format(fmt), random.Random(7)
+    codes = np.concatenate([edge_codes(fmt), random_codes(fmt, rng, 40)])
+    other = rng.choices(codes.tolist(), k=len(codes))
+    for name in NAMES:
+        operands = [codes, np.array(other, codes.dtype)] if name in BINARY else [codes]
+        for mode in ("nearest_even", "stochastic"):
+            words = {"random_bits": np.uint32(5)} if mode == "stochastic" else {}
+            getattr(sn, name)(*operands, fmt, out_fmt=out, rounding=mode, invalid=int(out == "e8m0fnu"), **words)
 
 
 def test_every_random_word():
