@@ -8,6 +8,11 @@
 SN_FN void sn_big_trigonometric(sn_big *r, sn_i32 fn, const sn_number *x, sn_i32 n) {
     sn_big t, s, c;
     sn_i32 quadrant;
+    if (x->exp > SN_TRIGONOMETRIC_EMAX) { /* beyond the table of 2 / pi */
+        sn_big_set(r, 0, 1, 0, n);
+        r->err = SN_LOST;
+        return;
+    }
     sn_big_reduce(&t, &quadrant, x->sig, x->exp, n);
     const sn_i32 odd = quadrant & 1;
     if (sn_big_is_zero(&t, n)) {

@@ -19,7 +19,9 @@ from softnum import reference as ref
 from softnum.modes import Flags
 from softnum.reference.elementary import NAMES
 
-SMALL = ["e5m2", "e4m3fn", "e4m3fnuz", "e3m4", "e8m0fnu", "e3m2fn", "q4.4", "uq2.6", "binary8p3se", "binary8p1uf"]
+SMALL = [
+    *(name for name in sn.format_names() if sn.format(name).bits <= 8), "q4.4", "uq2.6", "binary8p3se", "binary8p1uf",
+]  # fmt: skip
 ODD = [
     sn.FloatFormat(3, 2, lowest_binade="zero"),
     sn.FloatFormat(3, 2, specials="fn", lowest_binade="normal"),
@@ -78,7 +80,7 @@ def drawn(fmt, count, seed):
 @pytest.mark.parametrize("fmt", [*map(sn.format, SMALL), *ODD], ids=repr)
 @pytest.mark.parametrize("name", UNARY)
 def test_all_codes_in_every_mode(name, fmt):
-    modes = MODES if fmt == sn.format("e5m2") else MODES[UNARY.index(name) % 8 :: 8]  # the slow test below: all of them
+    modes = MODES if fmt == sn.format("e5m2") else MODES[UNARY.index(name) % 8 :: 8]  # all of them: the slow test
     for env in environments(fmt, modes):
         check(name, [all_codes(fmt)], fmt, env)
 
@@ -111,6 +113,36 @@ def test_all_pairs_of_8_bits(name, fmt):
     fmt = sn.format(fmt)
     for env in environments(fmt, ["nearest_even", "toward_zero", "up", "stochastic"]):
         check(name, pairs_of(fmt), fmt, env)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("block", range(256))
+@pytest.mark.parametrize("fmt", ["binary16", "bfloat16", "dlfloat16"])
+@pytest.mark.parametrize("name", BINARY)
+def test_structured_pairs_of_16_bits(name, fmt, block):
+    """10^8 pairs in all: every first operand with 256 others, edges, neighbours and one of each stratum.
+
+    A block stands alone, so that a run can be taken up again: ``-k "hypot and binary16-17"``.
+    """
+    fmt = sn.format(fmt)
+    a = np.arange(block, 1 << 16, 256).astype(np.uint16)
+    edges = edge_codes(fmt)
+    for x in a.tolist():
+        near = (x + np.arange(-16, 17)) % (1 << 16)
+        some = edges[x % 3 :: 3][:100]
+        strata = drawn(fmt, 256 - len(some) - 2 * len(near), x)
+        b = np.concatenate([some, near, near ^ 0x8000, strata]).astype(np.uint16)
+        check(name, [np.full(256, x, np.uint16), b], fmt, {"rounding": MODES[x // 256 % 10]})
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_some_structured_pairs_of_16_bits(name):
+    for fmt in map(sn.format, ("binary16", "bfloat16", "dlfloat16")):
+        a = drawn(fmt, 40, 3)
+        near = a[:4, None].astype(np.int64) + np.arange(-2, 3)
+        b = np.concatenate([edge_codes(fmt)[::9], near.astype(np.uint16).ravel()])
+        pairs = np.meshgrid(a, b, indexing="ij")
+        check(name, [p.ravel() for p in pairs], fmt, {"rounding": "nearest_even"})
 
 
 SIXTEEN = ["binary16", "bfloat16", "dlfloat16", "binary16p8se", "q8.8", "uq0.16"]
