@@ -8,7 +8,10 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 COMMON = ["cpu.c", "prepare.c"]
-ELEMENTWISE = ["elementwise.c", "fast_loop.c", "gate.c", "kernels.c", "isa_portable.c", "isa_avx2.c", "isa_avx512.c"]
+ELEMENTWISE = [
+    "elementwise.c", "elementary.c", "fast_loop.c", "gate.c", "kernels.c", "isa_portable.c", "isa_avx2.c",
+    "isa_avx512.c",
+]  # fmt: skip
 GEMM = ["gemm.c", "gemm_portable.c", "gemm_avx2.c", "gemm_avx512.c"]
 EXACT = ["exact.c", "exact_portable.c", "exact_avx2.c", "exact_avx512.c"]
 BLOCKS = ["block.c", "block_portable.c", "block_avx2.c", "block_avx512.c"]

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import softnum as sn
-from benchmarks import arithmetic, exact, gemm, peers, units, values
+from benchmarks import arithmetic, elementary, exact, gemm, peers, units, values
 from benchmarks.measure import Row
 from softnum import _core
 
@@ -50,6 +50,7 @@ SECTIONS = {
     "values": lambda options: values.rows(options.elements),
     "threads": lambda options: values.thread_rows(),
     "arithmetic": lambda options: arithmetic.rows(),
+    "elementary": lambda options: elementary.rows(),
     "gemm": lambda options: gemm.rows(options.gemm),
     "exact": lambda options: exact.rows(options.gemm),
     "units": lambda options: units.rows(options.gemm),

@@ -55,7 +55,8 @@ SN_ALWAYS sn_u64 apply(int op, const sn_context *x, const sn_u64 *in, sn_u32 ran
     case SN_OP_compare: return sn_compare(f, a, g, b, e, 0, flags);
     case SN_OP_compare_signaling: return sn_compare(f, a, g, b, e, 1, flags);
     case SN_OP_total_order: return sn_total_order(f, a, b);
-    default: return sn_classify(f, a);
+    case SN_OP_classify: return sn_classify(f, a);
+    default: return sn_elementary_code(op - SN_OP_exp, x, in, random, flags);
     }
 }
 

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "kernels.h"
+#include "softnum/elementary.h"
 
 /* name, number of operands */
 #define SN_OPERATIONS(X)                                                                                               \
@@ -37,7 +38,8 @@
     X(compare, 2)                                                                                                      \
     X(compare_signaling, 2)                                                                                            \
     X(total_order, 2)                                                                                                  \
-    X(classify, 1)
+    X(classify, 1)                                                                                                     \
+    SN_ELEMENTARY(X)
 
 /* The same of short_fixed.h: the shift to the common last place; from the exact result's last place to the result's. */
 typedef struct {
@@ -91,6 +93,9 @@ enum {
 /* Name and number of operands of operation op, 0 <= op < SN_OPERATION_COUNT. */
 const char *sn_operation_name(int op);
 int sn_operation_operands(int op);
+
+/* One element of the elementary function fn (SN_ELEMENTARY_..., softnum/functions.h). */
+sn_u64 sn_elementary_code(int fn, const sn_context *context, const sn_u64 *in, sn_u32 random, sn_u32 *flags);
 
 /* Complete a context of operation op, whose formats and environment are set. */
 void sn_prepare_context(int op, sn_context *context);

@@ -102,7 +102,7 @@ cdef extern from "gate.h" nogil:
 
 
 cdef extern from "elementwise.h" nogil:
-    enum: SN_OPERATION_COUNT
+    enum: SN_OPERATION_COUNT, SN_ELEMENTARY_COUNT, SN_UNDECIDED, SN_TRIGONOMETRIC_EMAX
 
     ctypedef struct sn_context:
         sn_format operand[3]

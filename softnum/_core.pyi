@@ -4,6 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 OPERATIONS: dict[str, tuple[int, int]]
+ELEMENTARY: frozenset[str]
+NO_CODE: int
+UNDECIDED: int
+TRIGONOMETRIC_EMAX: int
 UFUNCS: dict[str, np.ufunc]
 UFUNCS_FLAGS: dict[str, np.ufunc]
 

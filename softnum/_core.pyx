@@ -119,6 +119,12 @@ def current_isa():
 #: In the flags of a ufunc: the result is what stands for a NaN that the format lacks.
 NO_CODE = SN_NO_CODE
 
+#: In the flags of an elementary function: the result could not be decided.
+UNDECIDED = SN_UNDECIDED
+
+#: The highest exponent of an operand of sin, cos and tan.
+TRIGONOMETRIC_EMAX = SN_TRIGONOMETRIC_EMAX
+
 # ---- threads -----------------------------------------------------------------------------------------------------------
 
 
@@ -155,6 +161,9 @@ cdef class Gate:
 OPERATIONS = {
     (<bytes>sn_operation_name(op)).decode(): (op, sn_operation_operands(op)) for op in range(SN_OPERATION_COUNT)
 }
+
+#: those that are evaluated rather than computed: the last rows of the table
+ELEMENTARY = frozenset(name for name, (op, _) in OPERATIONS.items() if op >= SN_OPERATION_COUNT - SN_ELEMENTARY_COUNT)
 
 cdef sn_context_table _table
 _table.contexts = <sn_context **>calloc(MAX_CONTEXTS, sizeof(void *))
@@ -233,7 +242,13 @@ def tabulate(operation, handle, int width, Py_ssize_t n):
     cdef void *table
     cdef uint8_t *flags
     if context.table == NULL:
-        if size == 0 or width > 4 or n < <Py_ssize_t>min(size, <size_t>4096 if operation_is_binary(op) else size):
+        if size == 0 or width > 4:
+            return None
+        if op >= SN_OPERATION_COUNT - SN_ELEMENTARY_COUNT:  # so slow that many calls pay for a table together
+            n = _evaluated[int(handle)] = _evaluated.get(int(handle), 0) + n
+            if n < <Py_ssize_t>size:
+                return None
+        elif n < <Py_ssize_t>min(size, <size_t>4096 if operation_is_binary(op) else size):
             return None
         table, flags = malloc(size * width), <uint8_t *>malloc(size)
         if table == NULL or flags == NULL:
@@ -252,6 +267,7 @@ cdef bint operation_is_binary(int op):
 
 
 cdef dict _flags_of_tables = {}
+cdef dict _evaluated = {}  # elements of elementary functions, by handle, while there is no table
 
 cdef sn_loop_data _plain, _with_flags
 _plain.table = &_table

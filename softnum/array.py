@@ -20,6 +20,11 @@ _UFUNCS = {
     "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "negative": "negate",
     "absolute": "absolute", "sqrt": "sqrt", "copysign": "copysign", "minimum": "minimum", "maximum": "maximum",
     "fmin": "minimum_number", "fmax": "maximum_number",
+    **{name: name for name in (
+        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "cbrt",
+        "hypot", "reciprocal",
+    )},
+    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "power": "pow",
 }  # fmt: skip
 _TO_INTEGRAL = {"rint": "nearest_even", "floor": "down", "ceil": "up", "trunc": "toward_zero"}
 # what softnum.compare returns (-1 below, 0 equal, 1 above, 2 unordered) where the predicate is true
@@ -45,7 +50,6 @@ _HINTS = {
         _SUM,
     ),
     **dict.fromkeys(("save", "savez", "savez_compressed"), "it would lose the format: softnum.save keeps it"),
-    "power": "multiply, or use the values (np.asarray(a))",
 }  # fmt: skip
 
 
@@ -349,7 +353,7 @@ class Array:
     __mod__ = __rmod__ = _undefined("remainder")
     __divmod__ = __rdivmod__ = _undefined("divmod")
     __floordiv__ = __rfloordiv__ = _undefined("floor_divide")
-    __pow__ = __rpow__ = _undefined("power")
+    __pow__, __rpow__, __ipow__ = _operator("pow"), _operator("pow", swap=True), _in_place("pow")
     __matmul__ = __rmatmul__ = _undefined("matmul")
     __lt__, __le__, __gt__ = _comparison("less"), _comparison("less_equal"), _comparison("greater")
     __ge__, __eq__, __ne__ = _comparison("greater_equal"), _comparison("equal"), _comparison("not_equal")

@@ -21,6 +21,8 @@ _TABLE_BITS = 16
 
 LEAST_TABLE = 256  # elements, from which a look-up table may be worth its making
 LEAST_THREADED = 2 * _OPERATION_GRAIN
+_EVALUATION_GRAIN = 1 << 9  # elements that take a microsecond or more
+LEAST_THREADED_EVALUATED = 2 * _EVALUATION_GRAIN
 
 
 @lru_cache(maxsize=512)
@@ -80,8 +82,11 @@ def decode_lanes(codes, fmt, out, threads, define) -> bool:
     return True
 
 
-def run_ufunc(ufunc, codes, words, handle):
-    """The core's ufunc over long arrays, in ranges where all operands are single numbers or contiguous arrays."""
+def run_ufunc(ufunc, codes, words, handle, slow=False):
+    """The core's ufunc over long arrays, in ranges where all operands are single numbers or contiguous arrays.
+
+    slow: elements are evaluated.
+    """
     shape = np.broadcast_shapes(*(c.shape for c in codes))
     inputs = [*codes, words]
     if not all(x.size == 1 or (x.shape == shape and x.flags.c_contiguous) for x in inputs):
@@ -93,5 +98,5 @@ def run_ufunc(ufunc, codes, words, handle):
         pieces = [x if x.size == 1 else x[start:stop] for x in flat]
         ufunc(*pieces, handle, out=tuple(out.reshape(-1)[start:stop] for out in outs))
 
-    for_ranges(outs[0].size, work, None, _OPERATION_GRAIN)
+    for_ranges(outs[0].size, work, None, _EVALUATION_GRAIN if slow else _OPERATION_GRAIN)
     return outs[0] if ufunc.nout == 1 else tuple(outs)

@@ -9,6 +9,7 @@ import inspect
 
 import numpy as np
 
+from softnum import _core
 from softnum.array import Array
 from softnum.checks import check_codes
 from softnum.custom import CustomFormat
@@ -21,7 +22,7 @@ from softnum.values import call_ufunc, invalid_code
 __all__ = [
     "OPERATIONS", "absolute", "add", "classify", "compare", "convert", "copysign", "divide", "fma", "logb", "maximum",
     "maximum_number", "minimum", "minimum_number", "multiply", "negate", "next_down", "next_up", "remainder",
-    "round_to_integral", "scalb", "sqrt", "subtract", "total_order",
+    "round_to_integral", "rounded", "scalb", "sqrt", "subtract", "total_order",
 ]  # fmt: skip
 
 #: The classes of IEEE 754-2019 5.7.2, by the numbers that `classify` returns.
@@ -103,6 +104,15 @@ def _check_root_bits(fmt, out_fmt, deciding):
         )
 
 
+def _check_reducible(name, fmt):
+    """The core knows 2 / pi far enough for all but odd biases."""
+    if fmt.kind == "float" and fmt.emax > _core.TRIGONOMETRIC_EMAX:
+        raise ValueError(
+            f"{name}: values of {fmt} reach 2**{fmt.emax}, and angles are reduced up to 2**{_core.TRIGONOMETRIC_EMAX}; "
+            "convert them to a format of less range"
+        )
+
+
 def apply(
     name, operands, fmt, *, out_fmt=None, rounding="nearest_even", overflow=None, key=None, random_bits=None,
     stochastic_bits=32, return_flags=False, tininess="after", flush_inputs=False, flush_results=None, nan="canonical",
@@ -130,6 +140,8 @@ def apply(
         out_fmt, rounding, overflow, stochastic_bits, tininess, flush_inputs, flush_results, nan,
         invalid_code(invalid, out_fmt),
     )  # fmt: skip
+    if name in ("sin", "cos", "tan"):
+        _check_reducible(name, formats[0])
     stochastic = rounding_name(rounding).startswith("stochastic")
     shape = np.broadcast_shapes(*(c.shape for c in codes)) if stochastic else ()
     words = random_words(stochastic, key, random_bits, shape)
@@ -156,7 +168,7 @@ def _signature(operands: int) -> inspect.Signature:
 _SIGNATURES = {operands: _signature(operands) for operands in _NAMES}
 
 
-def _rounded(name: str, operands: int, text: str, source: str, example: str):
+def rounded(name: str, operands: int, text: str, source: str, example: str, standard: str = "IEEE 754-2019 "):
     """An operation whose result is rounded to out_fmt."""
     names = _NAMES[operands]
     several = "" if operands == 1 else ", or a tuple with one for each"
@@ -186,54 +198,54 @@ def _rounded(name: str, operands: int, text: str, source: str, example: str):
     >>> import softnum as sn
     {example}
 
-    Source: IEEE 754-2019 {source}.
+    Source: {standard}{source}.
     """
     return operation
 
 
-add = _rounded(
+add = rounded(
     "add",
     2,
     "The exactly rounded ``a + b``.",
     "clauses 5.4.1, 6 and 7",
     '>>> sn.add([0x3c], [0x3d], "e5m2", return_flags=True)\n    (array([64], dtype=uint8), array([1], dtype=uint8))',
 )
-subtract = _rounded(
+subtract = rounded(
     "subtract",
     2,
     "The exactly rounded ``a - b``.",
     "clauses 5.4.1, 6 and 7",
     '>>> sn.subtract(sn.array(1.0, "e4m3fn"), sn.array(0.75, "e4m3fn"))\n    Array(0.25, e4m3fn)',
 )
-multiply = _rounded(
+multiply = rounded(
     "multiply",
     2,
     "The exactly rounded ``a * b``.",
     "clauses 5.4.1, 6 and 7",
     '>>> sn.multiply([0x18], [0x18], "q4.4")  # 1.5 * 1.5\n    array([36], dtype=uint8)',
 )
-divide = _rounded(
+divide = rounded(
     "divide",
     2,
     "The exactly rounded ``a / b``; x / 0 raises DIVIDE_BY_ZERO.",
     "clauses 5.4.1, 7.2 and 7.3",
     '>>> sn.divide(sn.array(1.0, "binary16"), sn.array(3.0, "binary16"))\n    Array(0.33325195, binary16)',
 )
-remainder = _rounded(
+remainder = rounded(
     "remainder",
     2,
     "``a - b * n`` with n the integer nearest to a / b, the even one of two.",
     "clause 5.3.1",
     '>>> sn.remainder(sn.array(5.0, "e4m3fn"), sn.array(3.0, "e4m3fn"))\n    Array(-1., e4m3fn)',
 )
-sqrt = _rounded(
+sqrt = rounded(
     "sqrt",
     1,
     "The exactly rounded square root; of a negative number, NaN and INVALID.",
     "clause 5.4.1",
     '>>> sn.sqrt(sn.array([2.0, 9.0], "bfloat16"))\n    Array([1.4140625, 3.       ], bfloat16)',
 )
-fma = _rounded(
+fma = rounded(
     "fma",
     3,
     "The exactly rounded ``a * b + c``, with one rounding.",
@@ -244,63 +256,63 @@ fma = _rounded(
     ""
     "Array(1.00097656, binary16)",
 )
-round_to_integral = _rounded(
+round_to_integral = rounded(
     "round_to_integral",
     1,
     "a rounded to an integer in the given mode; INEXACT if it was none.",
     "clause 5.9",
     '>>> sn.round_to_integral(sn.array([2.5, -0.25], "e5m2"))\n    Array([ 2., -0.], e5m2)',
 )
-minimum = _rounded(
+minimum = rounded(
     "minimum",
     2,
     "The lesser operand; NaN if either is NaN, and -0 below +0.",
     "clause 9.6",
     '>>> sn.minimum(sn.array([1.0, 2.0], "e5m2"), sn.array([3.0, float("nan")], "e5m2"))\n    Array([ 1., nan], e5m2)',
 )
-maximum = _rounded(
+maximum = rounded(
     "maximum",
     2,
     "The greater operand; NaN if either is NaN, and -0 below +0.",
     "clause 9.6",
     '>>> sn.maximum(sn.array(1.0, "e5m2"), sn.array(3.0, "e5m2"))\n    Array(3., e5m2)',
 )
-minimum_number = _rounded(
+minimum_number = rounded(
     "minimum_number",
     2,
     "The lesser operand; a NaN gives way to a number.",
     "clause 9.6",
     '>>> sn.minimum_number(sn.array(2.0, "e5m2"), sn.array(float("nan"), "e5m2"))\n    Array(2., e5m2)',
 )
-maximum_number = _rounded(
+maximum_number = rounded(
     "maximum_number",
     2,
     "The greater operand; a NaN gives way to a number.",
     "clause 9.6",
     '>>> sn.maximum_number(sn.array(2.0, "e5m2"), sn.array(float("nan"), "e5m2"))\n    Array(2., e5m2)',
 )
-logb = _rounded(
+logb = rounded(
     "logb",
     1,
     "The exponent of a, floor(log2(abs(a))), as a value; logb(0) is -infinity and raises DIVIDE_BY_ZERO.",
     "clause 5.3.3",
     '>>> sn.logb(sn.array([0.75, 6.0], "e4m3fn"))\n    Array([-1.,  2.], e4m3fn)',
 )
-next_up = _rounded(
+next_up = rounded(
     "next_up",
     1,
     "The least value above a, in a's own format.",
     "clause 5.3.1",
     '>>> sn.next_up(sn.array([1.0, 0.0], "e5m2"))\n    Array([1.25000000e+00, 1.52587891e-05], e5m2)',
 )
-next_down = _rounded(
+next_down = rounded(
     "next_down",
     1,
     "The greatest value below a, in a's own format.",
     "clause 5.3.1",
     '>>> sn.next_down(sn.array(1.0, "e5m2"))\n    Array(0.875, e5m2)',
 )
-negate = _rounded(
+negate = rounded(
     "negate",
     1,
     "a with the other sign: a matter of the sign bit, without flags; in fixed point, -a.",
@@ -308,14 +320,14 @@ negate = _rounded(
     '>>> sn.negate([0x80], "q4.4", return_flags=True)  # -(-8) saturates\n    '
     "(array([127], dtype=uint8), array([4], dtype=uint8))",
 )
-absolute = _rounded(
+absolute = rounded(
     "absolute",
     1,
     "a without its sign: a matter of the sign bit, without flags; in fixed point, abs(a).",
     "clause 5.5.1",
     '>>> sn.absolute(sn.array([-1.5, 2.0], "e5m2"))\n    Array([1.5, 2. ], e5m2)',
 )
-copysign = _rounded(
+copysign = rounded(
     "copysign",
     2,
     "a with the sign of b: a matter of the sign bit, without flags.",

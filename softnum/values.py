@@ -478,15 +478,22 @@ def call_ufunc(
     possible = None  # the flags of all results, where a table knows them
     if size >= lanes.LEAST_TABLE and env[0] < ROUNDING_MODES["stochastic"]:
         possible = _core.tabulate(name, handle, width.itemsize, size)
-    need_flags = with_flags
-    if not out_fmt.has_nan and not with_flags:
+    evaluated = name in _core.ELEMENTARY
+    need_flags = with_flags or (evaluated and (possible is None or possible & _core.UNDECIDED))
+    if not out_fmt.has_nan and not need_flags:
         need_flags = not _cannot_be_invalid(name, formats, out_fmt) if possible is None else possible & _core.NO_CODE
     ufuncs = _core.UFUNCS_FLAGS if need_flags else _core.UFUNCS
-    if ufunc_args or size < lanes.LEAST_THREADED:
+    slow = evaluated and possible is None
+    if ufunc_args or size < (lanes.LEAST_THREADED_EVALUATED if slow else lanes.LEAST_THREADED):
         results = ufuncs[name](*codes, words, handle, **ufunc_args)
     else:
-        results = lanes.run_ufunc(ufuncs[name], codes, words, handle)
+        results = lanes.run_ufunc(ufuncs[name], codes, words, handle, slow)
     result, flags = results if need_flags else (results, None)
+    if evaluated and need_flags and int(np.bitwise_or.reduce(flags, axis=None)) & _core.UNDECIDED:
+        raise ValueError(
+            f"{what or name}: a result has more than 126 bits before it wraps around in {out_fmt}, which cannot be "
+            "rounded exactly; saturate, or go through a wider format"
+        )
     if need_flags and not out_fmt.has_nan and int(np.bitwise_or.reduce(flags, axis=None)) & _core.NO_CODE:
         if isinstance(invalid, str):
             raise_no_code(out_fmt, what or name)

@@ -10,6 +10,34 @@ minimum and maximum); Salmon et al. 2011, "Parallel random numbers: as easy as 1
 
 from softnum.reference.block_dot import block_dot
 from softnum.reference.blocks import block_scale, decode_block, encode_block, tensor_scale
+from softnum.reference.elementary import (
+    acos,
+    asin,
+    atan,
+    cbrt,
+    cos,
+    cosh,
+    erf,
+    exp,
+    exp2,
+    expm1,
+    gelu,
+    hypot,
+    log,
+    log1p,
+    log2,
+    log10,
+    pow,
+    reciprocal,
+    rsqrt,
+    sigmoid,
+    silu,
+    sin,
+    sinh,
+    softplus,
+    tan,
+    tanh,
+)
 from softnum.reference.exact import exact_dot
 from softnum.reference.fused import fma_chain_dot, fused_dot
 from softnum.reference.integers import from_integer, shift, to_integer, ulp_error
@@ -48,10 +76,12 @@ from softnum.reference.units import mad_dot
 from softnum.reference.values import Value, decode, to_fraction
 
 __all__ = [
-    "CLASSES", "Value", "absolute", "add", "block_dot", "block_scale", "classify", "compare", "convert", "copysign",
-    "decode", "decode_block", "divide", "encode", "encode_block", "exact_dot", "fma", "fma_chain_dot", "from_integer",
-    "fused_dot", "logb", "mad_dot", "maximum", "maximum_number", "minimum", "minimum_number", "multiply", "negate",
-    "next_down", "next_up", "philox4x32_10", "random_word_elementwise", "random_words_matmul", "remainder",
-    "round_to_integral", "round_value", "scalb", "shift", "sqrt", "subtract", "tensor_scale", "to_fraction",
+    "CLASSES", "Value", "absolute", "acos", "add", "asin", "atan", "block_dot", "block_scale", "cbrt", "classify",
+    "compare", "convert", "copysign", "cos", "cosh", "decode", "decode_block", "divide", "encode", "encode_block",
+    "erf", "exact_dot", "exp", "exp2", "expm1", "fma", "fma_chain_dot", "from_integer", "fused_dot", "gelu", "hypot",
+    "log", "log10", "log1p", "log2", "logb", "mad_dot", "maximum", "maximum_number", "minimum", "minimum_number",
+    "multiply", "negate", "next_down", "next_up", "philox4x32_10", "pow", "random_word_elementwise",
+    "random_words_matmul", "reciprocal", "remainder", "round_to_integral", "round_value", "rsqrt", "scalb", "shift",
+    "sigmoid", "silu", "sin", "sinh", "softplus", "sqrt", "subtract", "tan", "tanh", "tensor_scale", "to_fraction",
     "to_integer", "total_order", "ulp_error",
 ]  # fmt: skip

@@ -1,0 +1,167 @@
+"""Elementary functions on codes and on `Array`, correctly rounded in every format, mode and environment.
+
+They are operations as those of `softnum.ops`, whose table they join, and NumPy's ufuncs of the same names find them.
+The C core evaluates them in integers of many words, of more until the rounding is decided (csrc/softnum/decide.h says
+why that ends); no result passes through binary floating point or a mathematical library. Operands of up to 16 bits
+(two of up to 8) are looked up in a table from when as many elements have been asked for as it has.
+"""
+
+from __future__ import annotations
+
+from softnum.ops import CODE_OPERATIONS, OPERATIONS, rounded
+
+__all__ = [
+    "acos", "asin", "atan", "cbrt", "cos", "cosh", "erf", "exp", "exp2", "expm1", "gelu", "hypot", "log", "log10",
+    "log1p", "log2", "pow", "reciprocal", "rsqrt", "sigmoid", "silu", "sin", "sinh", "softplus", "tan", "tanh",
+]  # fmt: skip
+
+_POLES = "of 0 an infinity with its sign and DIVIDE_BY_ZERO, in P3109's formats NaN"
+
+
+def _one(name: str, text: str, values: str, result: str, source: str = "IEEE 754-2019 clause 9.2.1"):
+    """A function of one operand; the example is of values in binary16."""
+    example = f'>>> sn.{name}(sn.array({values}, "binary16"))\n    Array({result}, binary16)'
+    return rounded(name, 1, f"The correctly rounded {text}", source, example, standard="")
+
+
+def _two(name: str, text: str, a: str, b: str, result: str):
+    example = f'>>> sn.{name}(sn.array({a}, "binary16"), sn.array({b}, "binary16"))\n    Array({result}, binary16)'
+    return rounded(name, 2, f"The correctly rounded {text}", "IEEE 754-2019 clause 9.2.1", example, standard="")
+
+
+_LIMITS = "special values are limits, NaNs and exceptions those of IEEE 754-2019 clauses 6 and 7"
+
+exp = _one("exp", "``e**a``; +0 for -infinity.", "[0.0, 1.0]", "[1.     , 2.71875]")
+exp2 = _one("exp2", "``2**a``, exact for integers; +0 for -infinity.", "[-3.0, 0.5]", "[0.125    , 1.4140625]")
+expm1 = _one(
+    "expm1",
+    "``e**a - 1``, without cancellation; -0 for -0, -1 for -infinity.",
+    "[0.001, 1.0]",
+    "[1.00135803e-03, 1.71875000e+00]",
+)
+log = _one(
+    "log",
+    "natural logarithm; +0 for 1; for 0 -infinity and DIVIDE_BY_ZERO; below, INVALID.",
+    "[1.0, 10.0]",
+    "[0.        , 2.30273438]",
+)
+log2 = _one(
+    "log2",
+    "logarithm to base 2, exact for its powers; special values as of `log`.",
+    "[8.0, 10.0]",
+    "[3.        , 3.32226562]",
+)
+log10 = _one(
+    "log10",
+    "logarithm to base 10, exact for its powers; special values as of `log`.",
+    "[100.0, 2.0]",
+    "[2.        , 0.30102539]",
+)
+log1p = _one(
+    "log1p",
+    "``log(1 + a)``, without cancellation; -0 for -0; for -1 -infinity and DIVIDE_BY_ZERO; below, INVALID.",
+    "[0.001, 1.0]",
+    "[0.00099945, 0.69335938]",
+)
+sin = _one(
+    "sin",
+    "sine of a in radians, reduced exactly; -0 for -0; INVALID for infinities.",
+    "[1.0, 30000.0]",
+    "[ 0.84130859, -0.80273438]",
+)
+cos = _one(
+    "cos",
+    "cosine of a in radians, reduced exactly; INVALID for infinities.",
+    "[1.0, 30000.0]",
+    "[ 0.54052734, -0.59619141]",
+)
+tan = _one(
+    "tan",
+    "tangent of a in radians, reduced exactly; -0 for -0; INVALID for infinities.",
+    "[1.0, 1.57]",
+    "[1.55761719e+00, 2.06600000e+03]",
+)
+asin = _one("asin", "inverse sine in radians; -0 for -0; INVALID beyond 1.", "[0.5, -1.0]", "[ 0.5234375, -1.5703125]")
+acos = _one("acos", "inverse cosine in radians; +0 for 1; INVALID beyond 1.", "[0.5, -1.0]", "[1.046875, 3.140625]")
+atan = _one(
+    "atan", "inverse tangent in radians; -0 for -0, pi/2 for infinity.", "[1.0, -1000.0]", "[ 0.78515625, -1.56933594]"
+)
+sinh = _one("sinh", "hyperbolic sine; -0 for -0.", "[0.5, -8.0]", "[ 5.20996094e-01, -1.49000000e+03]")
+cosh = _one("cosh", "hyperbolic cosine.", "[0.5, -8.0]", "[1.12792969e+00, 1.49000000e+03]")
+tanh = _one("tanh", "hyperbolic tangent; -0 for -0, 1 for infinity.", "[0.5, -8.0]", "[ 0.4621582, -1.       ]")
+sigmoid = _one(
+    "sigmoid",
+    "``1 / (1 + e**-a)``; +0 for -infinity, 1 for infinity.",
+    "[0.0, -8.0]",
+    "[5.00000000e-01, 3.35454941e-04]",
+    f"the definition; {_LIMITS}",
+)
+softplus = _one(
+    "softplus",
+    "``log(1 + e**a)``; +0 for -infinity.",
+    "[0.0, -8.0]",
+    "[6.93359375e-01, 3.35454941e-04]",
+    f"the definition; {_LIMITS}",
+)
+erf = _one(
+    "erf",
+    "error function, 2 / sqrt(pi) times the integral of e**-t**2 from 0 to a; -0 for -0, 1 for infinity.",
+    "[0.5, -3.0]",
+    "[ 0.52050781, -1.        ]",
+    f"Abramowitz and Stegun 7.1.1; {_LIMITS}",
+)
+gelu = _one(
+    "gelu",
+    "``a * (1 + erf(a / sqrt(2))) / 2``, with the error function itself; -0 for -0 and for -infinity.",
+    "[1.0, -3.0]",
+    "[ 0.84130859, -0.00405121]",
+    f"Hendrycks and Gimpel, Gaussian error linear units, 2016; {_LIMITS}",
+)
+silu = _one(
+    "silu",
+    "``a / (1 + e**-a)``, also named swish; -0 for -0 and for -infinity.",
+    "[1.0, -3.0]",
+    "[ 0.73095703, -0.14233398]",
+    f"the definition; {_LIMITS}",
+)
+rsqrt = _one(
+    "rsqrt",
+    f"``1 / sqrt(a)``, exact for powers of 4; {_POLES}; below, INVALID; +0 for infinity.",
+    "[4.0, 2.0]",
+    "[0.5       , 0.70703125]",
+)
+reciprocal = _one(
+    "reciprocal",
+    f"``1 / a``; {_POLES}.",
+    "[8.0, 3.0]",
+    "[0.125     , 0.33325195]",
+    "IEEE 754-2019 clauses 5.4.1 and 7.3",
+)
+cbrt = _one(
+    "cbrt",
+    "cube root, exact for cubes; -0 for -0.",
+    "[27.0, -2.0]",
+    "[ 3.        , -1.25976562]",
+    "IEEE 754-2019 clause 9.2.1, rootn",
+)
+pow = _two(
+    "pow",
+    "``a**b``; 1 for b = 0 and for a = 1, though the other be a quiet NaN (not in P3109's formats, which propagate "
+    "it); for a negative a INVALID unless b is an integer; for a = 0 and negative b an infinity and DIVIDE_BY_ZERO, in "
+    "P3109's formats NaN.",
+    "[2.0, 3.0]",
+    "[0.5, 4.0]",
+    "[ 1.4140625, 81.       ]",
+)
+hypot = _two(
+    "hypot",
+    "``sqrt(a**2 + b**2)``, no intermediate of which overflows; +infinity if an operand is infinite, though the other "
+    "be a quiet NaN (not in P3109's formats, which propagate it).",
+    "[3.0, 300.0]",
+    "[4.0, 1.0]",
+    "[  5., 300.]",
+)
+
+_FUNCTIONS = {name: (globals()[name], 2 if name in ("pow", "hypot") else 1) for name in __all__}
+OPERATIONS.update(_FUNCTIONS)
+CODE_OPERATIONS.update(_FUNCTIONS)
