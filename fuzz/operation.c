@@ -286,6 +286,8 @@ static void check_through_wide(const fuzz_trial *t, fuzz_result r) {
     first.context.env = fuzz_plain_env(SN_TO_ODD);
     first.context.env.flush_inputs = t->context.env.flush_inputs;
     const fuzz_result x = fuzz_evaluate(&first);
+    if (x.flags & SN_UNDECIDED) return;
+    if (silent && t->op >= SN_OP_exp && fuzz_is_nan(f, r.code)) return; /* P3109: poles are NaN */
     if (silent && t->op == SN_OP_divide &&
         sn_read(&t->context.operand[1], &t->context.env, t->code[1]).kind == SN_ZERO) {
         FUZZ_EXPECT(t, r.code == f->nan_code);
@@ -323,6 +325,7 @@ static void check_bracket(const fuzz_trial *t, fuzz_result r) {
     down.context.env.rounding = SN_DOWN;
     up.context.env.rounding = SN_UP;
     const fuzz_result low = fuzz_evaluate(&down), high = fuzz_evaluate(&up);
+    if ((low.flags | high.flags) & SN_UNDECIDED) return;
     if (((r.flags | low.flags | high.flags) & SN_INVALID) || t->context.env.overflow == SN_OVERFLOW_WRAP) return;
     if (fuzz_is_nan(f, r.code) || fuzz_is_nan(f, low.code) || fuzz_is_nan(f, high.code)) return;
     FUZZ_EXPECT(t, fuzz_order(f, low.code, f, r.code) != SN_GREATER);
@@ -587,6 +590,10 @@ void fuzz_operation(fuzz_input *in) {
         t.code[k] = fuzz_take_code(in, &f[k]);
 
     fuzz_result r = fuzz_evaluate(&t);
+    if (r.flags & SN_UNDECIDED) { /* functions of numbers beyond the table of 2 / pi; wrapping far out of range */
+        FUZZ_EXPECT(&t, t.op >= SN_OP_exp);
+        return;
+    }
     FUZZ_EXPECT(&t, same(fuzz_evaluate_short(&t), r));
     for (int isa = 0; isa <= sn_detect_isa(); isa++) {
         sn_u64 code;
