@@ -163,5 +163,7 @@ hypot = _two(
 )
 
 _FUNCTIONS = {name: (globals()[name], 2 if name in ("pow", "hypot") else 1) for name in __all__}
+for _function, _ in _FUNCTIONS.values():
+    _function.__module__ = __name__  # where they are found and documented
 OPERATIONS.update(_FUNCTIONS)
 CODE_OPERATIONS.update(_FUNCTIONS)
