@@ -372,8 +372,9 @@ static void SN_(block_finish)(const sn_block_fast *u, const sn_block_values *g, 
                 sn_wf s = g->c ? SN_(add_three)(sn_load_wf(c + j), p, q) : SN_(add_odd)(p, q);
                 const sn_wi special = ((sn_wu)x & 0x7ff0000000000000u) == 0x7ff0000000000000u;
                 const sn_wi zero = (sn_wi)(x == 0);
-                const sn_wf plain = g->c ? sn_load_wf(c + j) + x : x; /* infinity * 0 has no part in it */
-                s = (sn_wf)SN_SELECT64(special | (zero & (g->c ? 0 : -1)), plain, s);
+                const sn_wf plain =
+                    g->c ? sn_load_wf(c + j) + x : x; /* infinity * 0 has no part in it, nor a sign lost */
+                s = (sn_wf)SN_SELECT64(special | zero, plain, s);
                 if (u->how != SN_BLOCK_GENERAL) s = __builtin_convertvector(__builtin_convertvector(s, sn_hf), sn_wf);
                 memcpy(acc + j, &s, sizeof s);
             }

@@ -16,8 +16,8 @@ from softnum.checks import check_out, delivered, float_array, native
 from softnum.environment import environment, random_words
 from softnum.modes import rounding_name
 from softnum.names import format, format_of_dtype
-from softnum.plan import facts, fits
-from softnum.values import _decode, _encode, call_ufunc
+from softnum.plan import facts
+from softnum.values import _decode, _encode, call_ufunc, encode
 
 __all__ = ["decode_blocks", "encode_blocks", "quantize_blocks"]
 
@@ -32,7 +32,12 @@ def _values(x, what: str) -> np.ndarray:
         return _decode(x.view(source.storage_dtype), source, np.float64)
     if x.dtype.kind not in "fiubO":
         raise TypeError(f"{what}: block formats take arrays of numbers, got {x.dtype}")
-    return (x if x.dtype.kind == "f" and x.dtype.itemsize <= 8 else float_array(x, what)).astype(np.float64)
+    try:
+        return (x if x.dtype.kind == "f" and x.dtype.itemsize <= 8 else float_array(x, what)).astype(np.float64)
+    except ValueError:
+        raise ValueError(
+            f"{what}: a number is not exact in float64, which is what block formats are made from"
+        ) from None
 
 
 def _axis(axis: int, ndim: int, what: str) -> int:
@@ -56,6 +61,16 @@ def _quotient(x, y, fmt, rounding: str, overflow, words=_WORDS, stochastic_bits:
     env = environment(fmt, rounding, overflow, stochastic_bits)
     codes = (np.ascontiguousarray(v, np.float64).view(np.uint64).reshape(np.shape(v)) for v in (x, y))
     return call_ufunc("divide", tuple(codes), (wide, wide), fmt, env, words, what="encode")[0]
+
+
+def _amax_over_largest(amax, element, scale, rounding: str, tensor: float) -> np.ndarray:
+    """Codes of amax / (the largest element * tensor), rounded once; with a tensor scale that product is exact."""
+    if tensor != 1.0:
+        return _quotient(amax, np.full_like(amax, np.float64(element.max) * tensor), scale, rounding, "saturate")
+    largest = np.full(amax.shape, encode(np.array(element.max, object), element), np.uint64)
+    env = environment(scale, rounding, "saturate", 32)
+    codes = (np.ascontiguousarray(amax, np.float64).view(np.uint64).reshape(amax.shape), largest)
+    return call_ufunc("divide", codes, (format("binary64"), element), scale, env, _WORDS, what="encode")[0]
 
 
 def _power_scales(amax, fmt: BlockFormat, rule: str) -> np.ndarray:
@@ -87,9 +102,8 @@ def _scale_codes(amax, fmt: BlockFormat, rule: str, tensor: float) -> np.ndarray
     positive = finite & (amax > 0)
     clean = np.where(positive, amax, 1.0)
     if rule in ("max", "rceil"):
-        largest = np.float64(fmt.element.max) * tensor
         rounding = "up" if rule == "rceil" else "nearest_even"
-        codes = _quotient(clean, np.full_like(clean, largest), scale, rounding, "saturate")
+        codes = _amax_over_largest(clean, fmt.element, scale, rounding, tensor)
     else:
         codes = _exact_codes(np.ldexp(1.0, _power_scales(clean, fmt, rule)), scale)
     smallest = _exact_codes(np.float64(fmt.smallest_scale), scale)
@@ -179,13 +193,16 @@ def _elements(x, factor, fmt, any_double, rounding, overflow, key, random_bits, 
     stochastic = rounding_name(rounding).startswith("stochastic")
     words = random_words(stochastic, key, random_bits, x.shape)
     seen = stochastic_bits + 1 if stochastic else 1
-    if facts(fmt).precision + seen > 24 or not fits(fmt, "float32") or overflow == "wrap":
+    known = facts(fmt)
+    in_binary32 = known.precision + seen <= 24 and known.last - seen >= -149 and known.top < 127
+    if not in_binary32 or overflow == "wrap":
         return _quotient(x, factor, fmt, rounding, overflow, words, stochastic_bits)
     # The quotient in binary64 lies on the exact one's side of every number where a rounding's answer changes, unless it
     # is that number. All of them are binary32 numbers.
     with np.errstate(over="ignore", under="ignore"):
         q = x / factor
         at_once = (q != q.astype(np.float32)) | (x == 0) | np.isnan(x)
+        q = np.where(at_once, q, 0.0)  # the others, infinite ones among them, follow
     random_bits = words if stochastic else None
     codes = _encode(q, fmt, rounding, overflow, None, random_bits, stochastic_bits, "raise", None, threads)
     rest = ~at_once
@@ -200,6 +217,8 @@ def parts_of(codes, fmt: BlockFormat, axis) -> tuple:
     if isinstance(codes, BlockArray):
         if codes.format != fmt:
             raise ValueError(f"decode: the codes are a BlockArray of {codes.format}, not of {fmt}")
+        if axis is not None and axis not in (codes.axis, codes.axis % codes.ndim):
+            raise ValueError(f"decode: the BlockArray is blocked along axis {codes.axis}, not {axis}; leave axis= out")
         return codes.codes, codes.scales, codes.tensor_scale, codes.axis
     want = "element codes and scale codes" + ("" if fmt.tensor_scale is None else " and the tensor scale")
     count = 2 if fmt.tensor_scale is None else 3
@@ -225,7 +244,10 @@ def decode_blocks(codes, fmt: BlockFormat, dtype=np.float64, *, axis=None, out=N
         if dtype.kind == "O":
             return delivered(values, out)
         exact = values
-        values = values.astype(np.float64)
+        try:
+            values = values.astype(np.float64)
+        except OverflowError:
+            raise ValueError(f"a value of {fmt} is not exact in {dtype} (use dtype=object)") from None
         if not all(v == float(w) or v != v for v, w in zip(exact.flat, values.flat, strict=True)):
             raise ValueError(f"a value of {fmt} is not exact in {dtype} (use dtype=object)")
     else:

@@ -64,6 +64,8 @@ def block_plan(unit: BlockDotUnit) -> BlockPlan | None:
     r = unit.stochastic_bits
     if unit.rounding == "down" or not _rounds(acc, unit.environments[1], unit.rounding, r):
         return None
+    if product is not None and not acc.has_nan and (product.has_nan or product.infinities):
+        return None  # a product that overflows has no code: only the definition tells
     if product is not None and not _rounds(product, unit.environments[0], unit.product_mode, r):
         return None
     if unit.tensor_scales and facts(acc).precision > 24:

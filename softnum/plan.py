@@ -306,8 +306,8 @@ def _bare64(unit, product: Facts, addend: Facts, sum_env, kind: str) -> tuple | 
     floats = [f for f in (unit.accumulator, unit.outer, unit.product) if f is not None]
     if sum_env[0] != _STOCHASTIC or kind == "nearest" or any(f.kind != "float" for f in floats):
         return None
-    if any(f.emin < -126 or f.emax > 127 for f in floats) or product.last < -1000:
-        return None
+    if any(f.emin < -126 or f.emax > 127 or f.precision > 24 for f in floats) or product.last < -1000:
+        return None  # the bounds are binary32 numbers
     if kind == "stochastic" and unit.product.mantissa_bits + sum_env[3] > 49:
         return None
     if not addend.last >= facts(unit.accumulator).last >= facts(unit.outer).last:

@@ -42,7 +42,11 @@ def exact_code(value, fmt, what: str) -> int:
     """The code of a number that must be a value of the format; ValueError if it is none."""
     code = find_code(value, value == 0 and str(value).startswith("-"), fmt)
     if code is None:
-        raise ValueError(f"{what}={value!r} is no value of {fmt}")
+        try:
+            text = repr(value)
+        except ValueError:  # Python's, of more than 4300 digits
+            text = "(a number of thousands of digits)"
+        raise ValueError(f"{what}={text} is no value of {fmt}")
     return code
 
 
@@ -54,7 +58,7 @@ def find_code(value, minus_zero: bool, fmt) -> int | None:
     except ValueError:  # NaN or infinite, and no code says so
         return None
     back = decode(code, fmt, object).item()
-    same = back == value and str(back).startswith("-0.0") == minus_zero
+    same = back == value and (back == 0 and str(back).startswith("-")) == minus_zero
     return int(code) if same or (back != back and value != value) else None
 
 

@@ -27,7 +27,8 @@ def _largest(fmt) -> Fraction:
 @lru_cache(maxsize=256)
 def _least_scale(fmt) -> int:
     """The code of the smallest positive scale."""
-    return next(code for code in range(1 << fmt.bits) if (v := decode(code, fmt)).kind == "finite" and v.fraction > 0)
+    after_zero = 1 << fmt.mantissa_bits if fmt.kind == "float" else 1  # of formats whose lowest binade is zero alone
+    return next(code for code in (0, 1, after_zero) if (v := decode(code, fmt)).kind == "finite" and v.fraction > 0)
 
 
 def _clamped(code: int, fmt) -> int:
@@ -100,7 +101,12 @@ def _spacing_below(most: Fraction, element) -> Fraction:
 
 
 def tensor_scale(values: Sequence, fmt) -> Fraction:
-    """The scale of an array whose blocks of finite values hold these: the largest becomes the largest product."""
+    """The scale of an array whose blocks of finite values hold these: the largest becomes the largest product.
+
+    >>> import softnum as sn
+    >>> tensor_scale([1.0, -6.0 * 448.0 * 4], sn.format("nvfp4"))
+    Fraction(4, 1)
+    """
     amax = max((abs(Fraction(v)) for v in values), default=Fraction(0))
     if amax == 0:
         return Fraction(1)

@@ -163,3 +163,18 @@ def test_what_flushing_after_rounding_keeps_may_overflow(overflow):
     want, want_flags = ref.fma(1, 3, 7, fmt, flush_results="after", overflow=overflow)
     assert (got.item(), flags.item()) == (want, int(want_flags))
     assert want_flags == sn.Flags.INEXACT | sn.Flags.OVERFLOW and want == (8 if overflow == "infinity" else 7)
+
+
+@pytest.mark.parametrize("words", [0, 2**32 - 1])
+def test_stochastic_sums_of_long_formats_overflow_as_defined(words):
+    """The bound on sums was a binary32 number: with more than 24 bits it was rounded up, beyond the largest value."""
+    unit = sn.MadUnit("e5m28", operand="e4m3", rounding="stochastic", stochastic_bits=22)
+    c = np.array([[float(sn.format("e5m28").max)]])
+    small = [[2.0**-7]]
+    want = sn.matmul(small, small, unit, c=c, random_bits=np.full((1, 1, 1, 2), words, np.uint32))
+    assert want[0, 0] == (c[0, 0] if words == 0 else np.inf)
+    got = {float(sn.matmul(small, small, unit, c=c, key=k)[0, 0]) for k in range(40)}
+    assert got <= {c[0, 0], np.inf}
+    huge = sn.FloatFormat(8, 26)
+    unit = sn.MadUnit(huge, operand=sn.FloatFormat(5, 3, bias=-48), rounding="stochastic", stochastic_bits=24)
+    assert np.isinf(sn.matmul(np.full((1, 2), 2.0**64), np.full((2, 1), 2.0**66), unit, key=5)).all()

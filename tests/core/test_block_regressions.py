@@ -1,0 +1,70 @@
+"""Wrong results of block formats that a search against exact arithmetic found, and sums that just overflow."""
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum import reference as ref
+
+
+def test_a_product_that_overflows_into_an_accumulator_without_nan_raises():
+    fmt = sn.BlockFormat("e5m2", "e8m0fnu", 2)
+    unit = sn.BlockDotUnit("q16.16", operand=fmt, product="binary16")
+    a = sn.array([[57344.0, 57344.0]], fmt)
+    with pytest.raises(ValueError, match="no code"):
+        sn.matmul(a, a.T, unit)
+
+
+def test_the_last_step_keeps_the_sign_of_zero():
+    fmt = sn.format("nvfp4")
+    unit = sn.BlockDotUnit("e5m2", operand="nvfp4")
+    a, b = sn.BlockArray([[1]], [[1]], fmt, -1, 1.0), sn.BlockArray([[9]], [[1]], fmt, -2, 1.0)
+    for c in (None, np.float32([[-0.0]])):
+        got = sn.matmul(a, b, unit, c=c)
+        assert got == 0 and np.signbit(got).all()
+    assert not np.signbit(sn.matmul(a, b, unit, c=np.float32([[0.0]]))).any()
+
+
+@pytest.mark.parametrize("rule", ["max", "rceil"])
+@pytest.mark.parametrize("element", ["q1.54", "q1.53", "e15m10", "e2m57"])
+def test_scales_divide_by_the_largest_element_exactly(element, rule):
+    fmt = sn.BlockFormat(element, "e8m0fnu", 4)
+    for value in (1.0, 1.5, 3 * 2.0**-40):
+        assert int(sn.encode([value], fmt, scale_rule=rule)[1][0]) == ref.block_scale([value], fmt, scale_rule=rule)
+
+
+def test_a_quotient_beside_a_tie_below_binary32():
+    fmt = sn.BlockFormat(sn.FloatFormat(4, 2, bias=148), "binary64", None)
+    assert sn.encode([8.168415479618811e-41, 2.1366879219147976e-45], fmt)[0].tolist() == [59, 1]
+
+
+def test_a_quotient_beyond_binary64_saturates():
+    fmt = sn.BlockFormat("q1.3", sn.FloatFormat(3, 0, bias=20, specials="none"), 1)
+    assert sn.encode([1.79e308, -1.79e308], fmt)[0].tolist() == [7, 8]
+
+
+def test_values_beyond_float64_are_told():
+    fmt = sn.BlockFormat("binary64", "e8m0fnu", 4)
+    array = sn.BlockArray([sn.format("binary64").max_code], [200], fmt)
+    with pytest.raises(ValueError, match="not exact in float64"):
+        array.decode()
+    assert "BlockArray" in repr(array)
+
+
+def test_decode_of_a_block_array_knows_its_axis():
+    array = sn.array(np.ones((2, 3)), "mxfp4", axis=1)
+    assert np.array_equal(sn.decode(array, "mxfp4", axis=1), sn.decode(array, "mxfp4"))
+    with pytest.raises(ValueError, match="blocked along axis -1, not 0|blocked along axis 1, not 0"):
+        sn.decode(array, "mxfp4", axis=0)
+
+
+def test_numbers_of_thousands_of_digits():
+    fmt = sn.format("e15m10")
+    assert (sn.array([0.0], fmt) + fmt.max == sn.array(fmt.max, fmt)).all()
+    with pytest.raises(ValueError, match="thousands of digits"):
+        sn.divide([0], [0], "q4.4", invalid=fmt.max)
+
+
+def test_the_least_scale_is_found_at_once():
+    scale = sn.FloatFormat(8, 40, lowest_binade="zero")
+    assert ref.block_scale([0.0], sn.BlockFormat("e2m1fn", scale, 4)) == 1 << 40
