@@ -11,8 +11,8 @@ SN_INLINE int SN_L(lacks_result)(const sn_rounding *r, L_I top) {
 
 /* One vector. width: of the codes; or to_codes is 0. top: the largest magnitude seen of those that may lack a result.
  */
-SN_INLINE void SN_L(step)(const sn_rounding *r, int family, int unusual, int to_codes, const L_F *x, char *out,
-                          int width, const sn_u32 *words, L_I *top) {
+SN_INLINE void SN_L(step)(const sn_rounding *r, int family, int by_sign, int unusual, int to_codes, const L_F *x,
+                          char *out, int width, const sn_u32 *words, L_I *top) {
     L_U bits, word = {0}, result;
     memcpy(&bits, x, sizeof bits);
     const L_I u = (L_I)(bits & ~L_SIGN), easy = (L_I)word + (L_i)r->easy;
@@ -26,8 +26,8 @@ SN_INLINE void SN_L(step)(const sn_rounding *r, int family, int unusual, int to_
         result = to_codes ? SN_L(code_with_sign)(r, rounded >> (L_M - r->mantissa_bits), bits)
                           : SN_L(value_with_sign)(r, rounded & ~(L_u)r->below_one, bits);
     } else {
-        result = to_codes ? SN_L(code_with_sign)(r, SN_L(magic_code)(r, family, unusual, bits), bits)
-                          : SN_L(value_with_sign)(r, SN_L(magic_value)(r, family, unusual, bits), bits);
+        result = to_codes ? SN_L(code_with_sign)(r, SN_L(magic_code)(r, family, by_sign, unusual, bits), bits)
+                          : SN_L(value_with_sign)(r, SN_L(magic_value)(r, family, by_sign, unusual, bits), bits);
     }
     if (to_codes)
         SN_L(store)(out, width, result);
@@ -35,15 +35,15 @@ SN_INLINE void SN_L(step)(const sn_rounding *r, int family, int unusual, int to_
         memcpy(out, &result, sizeof result);
 }
 
-SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int unusual, int to_codes, const L_F *x, char *out, int width,
-                        size_t n, const sn_u32 *words) {
+SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int by_sign, int unusual, int to_codes, const L_F *x,
+                        char *out, int width, size_t n, const sn_u32 *words) {
     const sn_rounding local = *r; /* out cannot alias it: the loop's invariants stay in registers */
     const size_t whole = n - n % L_N, bytes = to_codes ? (size_t)width : sizeof *x;
     L_I top = {0};
     for (size_t i = 0; i < whole; i += L_N) {
         __builtin_prefetch(x + i + 1024 / sizeof *x); /* a kilobyte ahead: more than the window of execution reaches */
         const sn_u32 *here = family >= SN_FAMILY_STOCHASTIC ? words + i : NULL; /* there is no NULL + i */
-        SN_L(step)(&local, family, unusual, to_codes, x + i, out + i * bytes, width, here, &top);
+        SN_L(step)(&local, family, by_sign, unusual, to_codes, x + i, out + i * bytes, width, here, &top);
     }
     if (whole < n) {
         L_F edge[L_N] = {0};
@@ -51,7 +51,7 @@ SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int unusual, int to_co
         char edge_out[L_N * 8];
         memcpy(edge, x + whole, (n - whole) * sizeof *x);
         if (family >= SN_FAMILY_STOCHASTIC) memcpy(edge_words, words + whole, (n - whole) * sizeof *words);
-        SN_L(step)(&local, family, unusual, to_codes, edge, edge_out, width, edge_words, &top);
+        SN_L(step)(&local, family, by_sign, unusual, to_codes, edge, edge_out, width, edge_words, &top);
         memcpy(out + whole * bytes, edge_out, (n - whole) * bytes);
     }
     return SN_L(lacks_result)(r, top);
@@ -62,7 +62,9 @@ typedef int SN_L(loop)(const sn_rounding *r, const L_F *x, char *out, int width,
 #define L_LOOP(family, unusual, to_codes)                                                                              \
     static int SN_L(loop_##family##_##unusual##_##to_codes)(const sn_rounding *r, const L_F *x, char *out, int width,  \
                                                             size_t n, const sn_u32 *words) {                           \
-        return SN_L(run)(r, SN_FAMILY_##family, unusual, to_codes, x, out, width, n, words);                           \
+        if (SN_BY_SIGN(SN_FAMILY_##family) && r->negative)                                                             \
+            return SN_L(run)(r, SN_FAMILY_##family, 1, unusual, to_codes, x, out, width, n, words);                    \
+        return SN_L(run)(r, SN_FAMILY_##family, 0, unusual, to_codes, x, out, width, n, words);                        \
     }
 #define L_LOOPS(family) L_LOOP(family, 0, 0) L_LOOP(family, 0, 1) L_LOOP(family, 1, 0) L_LOOP(family, 1, 1)
 L_LOOPS(EVEN)

@@ -16,7 +16,7 @@ typedef struct {
 
 /* How the lanes decide; each is a loop of its own. */
 enum { SN_FAMILY_EVEN, SN_FAMILY_NEAREST, SN_FAMILY_DIRECTED, SN_FAMILY_ODD, SN_FAMILY_STOCHASTIC, SN_FAMILY_RANDOM };
-#define SN_BY_SIGN(family) ((family) == SN_FAMILY_NEAREST || (family) == SN_FAMILY_DIRECTED) /* may ask for it */
+#define SN_BY_SIGN(family) ((family) == SN_FAMILY_NEAREST || (family) == SN_FAMILY_DIRECTED) /* if negative is 1 */
 
 /* A format and an environment, prepared for rounding binary32 or binary64 patterns in integer arithmetic, to patterns
  * or to codes. Domain:
@@ -42,7 +42,6 @@ typedef struct {
     sn_i64 easy;                 /* the largest pattern in the domain of either short way, or -1 */
     sn_u64 below_one;            /* round_in_place: mask of the places cut off; or 0, and magic_lanes.h it is */
     sn_u64 least, to_constant;   /* of its E, in place; from E to C */
-    sn_u64 summed;               /* mask of x: without the sign where magnitudes are added */
     sn_i32 direction, bump;      /* SN_FP_*; added to halves of a last place before the cut */
     sn_u64 sign_of_zero;         /* the pattern of -0 if the format has it */
     sn_u64 sign_mask, code_mask; /* of a code */

@@ -20,49 +20,52 @@ typedef struct {
     L_U exponent;    /* E, in place */
 } SN_L(magic);
 
-SN_INLINE SN_L(magic) SN_L(add_magic)(const sn_rounding *r, int family, L_U bits) {
+/* by_sign: r->negative, known to the compiler. */
+SN_INLINE SN_L(magic) SN_L(add_magic)(const sn_rounding *r, int family, int by_sign, L_U bits) {
     const L_U zero = {0};
     SN_L(magic) x;
     const L_U u = bits & ~L_SIGN;
     x.exponent = (L_U)L_MAX((L_I)u, (L_I)zero + (L_i)r->least) & (zero + L_INFINITY);
     x.part = x.exponent + (L_u)r->to_constant;
-    x.whole = (L_U)((L_V)(SN_BY_SIGN(family) ? bits & (L_u)r->summed : u) + (L_V)x.part);
+    x.whole = (L_U)((L_V)(by_sign ? bits : u) + (L_V)x.part);
     if (family == SN_FAMILY_NEAREST) x.whole = (x.whole + (L_u)r->bump) & ~(zero + 1u);
     if (family == SN_FAMILY_ODD) x.whole |= (L_U)((L_V)x.whole - (L_V)x.part != (L_V)u) & 1u;
     return x;
 }
 
 /* Whether what lies in the gap below the smallest value rounds to it. */
-SN_INLINE L_I SN_L(leaves_gap)(const sn_rounding *r, int family, L_U bits) {
+SN_INLINE L_I SN_L(leaves_gap)(const sn_rounding *r, int family, int by_sign, L_U bits) {
     const L_U zero = {0};
+    if (family == SN_FAMILY_DIRECTED && by_sign) /* whatever is not 0, on one side */
+        return (L_I)(bits ^ (zero + (r->constant ? 0 : L_SIGN))) > (L_I)zero;
     L_U threshold = zero + (L_u)r->gap_threshold[0];
-    if (SN_BY_SIGN(family)) threshold = L_SELECT((L_I)bits < 0, zero + (L_u)r->gap_threshold[1], threshold);
+    if (by_sign) threshold = L_SELECT((L_I)bits < 0, zero + (L_u)r->gap_threshold[1], threshold);
     return (L_I)(bits & ~L_SIGN) >= (L_I)threshold;
 }
 
 /* The magnitude of the rounded value, as a pattern. */
-SN_INLINE L_U SN_L(magic_value)(const sn_rounding *r, int family, int unusual, L_U bits) {
+SN_INLINE L_U SN_L(magic_value)(const sn_rounding *r, int family, int by_sign, int unusual, L_U bits) {
     const L_U zero = {0};
-    const SN_L(magic) x = SN_L(add_magic)(r, family, bits);
+    const SN_L(magic) x = SN_L(add_magic)(r, family, by_sign, bits);
     L_U out = (L_U)((L_V)x.whole - (L_V)x.part) & ~L_SIGN;
     if (unusual) {
         const L_I gap = (L_I)(bits & ~L_SIGN) < (L_I)zero + (L_i)r->quantum;
-        out = L_SELECT(gap, (zero + (L_u)r->quantum) & (L_U)SN_L(leaves_gap)(r, family, bits), out);
+        out = L_SELECT(gap, (zero + (L_u)r->quantum) & (L_U)SN_L(leaves_gap)(r, family, by_sign, bits), out);
     }
     return out;
 }
 
 /* Its magnitude code. */
-SN_INLINE L_U SN_L(magic_code)(const sn_rounding *r, int family, int unusual, L_U bits) {
+SN_INLINE L_U SN_L(magic_code)(const sn_rounding *r, int family, int by_sign, int unusual, L_U bits) {
     const L_U zero = {0};
-    const SN_L(magic) x = SN_L(add_magic)(r, family, bits);
+    const SN_L(magic) x = SN_L(add_magic)(r, family, by_sign, bits);
     const L_I places = (L_I)(x.whole - x.part);
     L_U code = (L_U)places;
-    if (SN_BY_SIGN(family)) code = (L_U)L_MAX(places, -places);
+    if (by_sign) code = (L_U)L_MAX(places, -places);
     if (family == SN_FAMILY_NEAREST) code >>= 1;
     code += L_RIGHT(x.exponent - (L_u)r->least, zero + (L_u)(L_M - r->mantissa_bits));
-    if (unusual) { /* in the gap the first is at most 1, and 0 where the second is */
-        const L_I left = (L_I)SN_L(leaves_gap)(r, family, bits) & 1;
+    if (unusual) { /* in the gap the first is at most 1, and 0 where the second is; above it at least 1 */
+        const L_I left = (L_I)SN_L(leaves_gap)(r, family, by_sign, bits) & 1;
         code = (L_U)L_MAX((L_I)(code - ((L_u)1 << r->mantissa_bits)), left);
     }
     return code;

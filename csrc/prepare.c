@@ -83,18 +83,18 @@ static void set_mode(sn_rounding *r) {
 /* What the short ways of round_lanes.h need; the rest of r is set. */
 static void set_short_way(sn_rounding *r, const sn_format *f, const sn_format *carrier) {
     static const struct {
-        sn_i32 direction, by_sign, bump;
+        sn_i32 direction, bump;
     } ways[SN_ROUNDING_MODES] = {
-        [SN_NEAREST_EVEN] = {SN_FP_NEAREST, 0, 0},
-        [SN_NEAREST_AWAY] = {SN_FP_ZERO, 0, 1},
-        [SN_NEAREST_ZERO] = {SN_FP_UP, 0, 0},
-        [SN_NEAREST_UP] = {SN_FP_DOWN, 1, 1},
-        [SN_NEAREST_DOWN] = {SN_FP_UP, 1, 0},
-        [SN_TOWARD_ZERO] = {SN_FP_ZERO, 0, 0},
-        [SN_AWAY_FROM_ZERO] = {SN_FP_UP, 0, 0},
-        [SN_UP] = {SN_FP_UP, 1, 0},
-        [SN_DOWN] = {SN_FP_DOWN, 1, 0},
-        [SN_TO_ODD] = {SN_FP_ZERO, 0, 0},
+        [SN_NEAREST_EVEN] = {SN_FP_NEAREST, 0},
+        [SN_NEAREST_AWAY] = {SN_FP_ZERO, 1},
+        [SN_NEAREST_ZERO] = {SN_FP_UP, 0},
+        [SN_NEAREST_UP] = {SN_FP_DOWN, 1},
+        [SN_NEAREST_DOWN] = {SN_FP_UP, 0},
+        [SN_TOWARD_ZERO] = {SN_FP_ZERO, 0},
+        [SN_AWAY_FROM_ZERO] = {SN_FP_UP, 0},
+        [SN_UP] = {SN_FP_UP, 0},
+        [SN_DOWN] = {SN_FP_DOWN, 0},
+        [SN_TO_ODD] = {SN_FP_ZERO, 0},
     };
     const sn_i32 M = carrier->mantissa_bits, bias = carrier->emax;
     const sn_i32 up = M - r->mantissa_bits - (r->family == SN_FAMILY_NEAREST); /* from E to the exponent of C */
@@ -117,7 +117,6 @@ static void set_short_way(sn_rounding *r, const sn_format *f, const sn_format *c
     r->to_constant = (sn_u64)up << M | (sn_u64)1 << (M - 1);
     r->direction = ways[r->rounding].direction;
     r->bump = ways[r->rounding].bump;
-    r->summed = ways[r->rounding].by_sign ? ~(sn_u64)0 : ~carrier->sign_mask;
     for (int sign = 0; sign < 2; sign++) {
         const int goes_up = (r->negative & sign) ^ r->constant; /* a tie (nearest), anything inexact (directed) */
         r->gap_threshold[sign] = r->family == SN_FAMILY_DIRECTED ? goes_up ? 1 : r->quantum
