@@ -132,6 +132,23 @@ static int stochastic_of(const sn_mad_unit *d, fuzz_facts product, fuzz_facts ad
     return 1;
 }
 
+static int has_bound(const sn_format *f) {
+    return !fuzz_is_fixed(f) && f->emin >= -126 && f->emax <= 127 && f->mantissa_bits <= 23;
+}
+
+/* Sums and products in binary64 that one addition rounds, where none overflows. */
+static void bare64_of(const sn_mad_unit *d, fuzz_facts product, fuzz_facts addend, sn_gemm_unit *u) {
+    const fuzz_facts sum = fuzz_facts_of(&d->accumulator), outer = fuzz_facts_of(&d->outer);
+    if (d->sum_env.rounding != SN_STOCHASTIC || u->product == SN_PRODUCT_NEAREST || product.last < -1000) return;
+    if (!has_bound(&d->accumulator) || !has_bound(&d->outer) || (!d->fused && !has_bound(&d->product))) return;
+    if (!d->fused && d->product.mantissa_bits + d->sum_env.stochastic_bits > 49) return;
+    if (addend.last < sum.last || sum.last < outer.last) return;
+    u->exact_below = 1;
+    if (!d->fused) bound32_of(&d->product, 0, &u->product32);
+    bound32_of(&d->accumulator, 0, &u->sum32);
+    bound32_of(&d->outer, 0, &u->outer32);
+}
+
 static int is_binary32(const sn_format *f, const sn_env *env) {
     const sn_format b = fuzz_carrier(32);
     return memcmp(f, &b, sizeof b) == 0 && env->rounding == SN_NEAREST_EVEN && env->overflow == SN_OVERFLOW_INFINITY;
@@ -183,6 +200,8 @@ static int plan(const sn_mad_unit *d, sn_gemm_unit *u) {
                  : d->product_env.rounding == SN_STOCHASTIC ? SN_PRODUCT_STOCHASTIC
                                                             : SN_PRODUCT_NEAREST;
     u->two_roundings = u->product == SN_PRODUCT_STOCHASTIC && d->sum_env.rounding == SN_STOCHASTIC;
+    u->path = SN_PATH_WIDE;
+    bare64_of(d, product, addend, u);
     return 64;
 }
 
