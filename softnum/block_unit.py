@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 from softnum import _blocks
@@ -14,28 +14,14 @@ from softnum.modes import rounding_name
 from softnum.names import format as plain_format
 from softnum.plan import facts
 from softnum.units import Unit
-from softnum.units import shown as plainly_shown
 
 __all__ = ["BlockDotUnit"]
-
-
-def shown(value) -> str:
-    """A field's value as an expression: block formats by name if the name says all."""
-    if isinstance(value, tuple) and all(isinstance(part, BlockFormat) for part in value):
-        return shown(value[0]) if value[0] == value[1] else f"({', '.join(map(shown, value))})"
-    if not isinstance(value, BlockFormat):
-        return plainly_shown(value)
-    try:
-        known = format(str(value)) == value
-    except ValueError:
-        known = False
-    return repr(str(value)) if known else repr(value)
 
 
 _TERMS = 32  # matmul takes sums of fewer than 2**32 products, and C
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BlockDotUnit(Unit):
     """A unit for block formats: ``acc = R(acc + S_j * (X_j * Y_j))`` over the blocks j along K, from +0 or C.
 
@@ -264,18 +250,6 @@ class BlockDotUnit(Unit):
         whole, rest = divmod(k, size)
         own = lambda n: max(0, self.inner.steps(n) - n) if self.inner is not None and self.inner.stochastic else 0  # noqa: E731
         return k + whole * (own(size) + 1) + (own(rest) + 1 if rest else 0) + (1 if k and self.tensor_scales else 0)
-
-    def _mode(self, rounding: str) -> str:
-        return f"{rounding}, r = {self.stochastic_bits}" if rounding.startswith("stochastic") else rounding
-
-    def __repr__(self) -> str:
-        parts = [shown(self.accumulator), f"operand={shown(self.operand)}"]
-        parts += [
-            f"{f.name}={shown(getattr(self, f.name))}"
-            for f in fields(self)
-            if f.name not in ("accumulator", "operand") and getattr(self, f.name) != f.default
-        ]
-        return f"BlockDotUnit({', '.join(parts)})"
 
     def __str__(self) -> str:
         a, b = self.operand

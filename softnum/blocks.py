@@ -171,9 +171,9 @@ class BlockFormat:
         return self.block_size or max(length, 1)
 
     def __repr__(self) -> str:
-        parts = [_shown(self.element), _shown(self.scale), repr(self.block_size)]
+        parts = [shown_format(self.element), shown_format(self.scale), repr(self.block_size)]
         if self.tensor_scale is not None:
-            parts.append(f"tensor_scale={_shown(self.tensor_scale)}")
+            parts.append(f"tensor_scale={shown_format(self.tensor_scale)}")
         return f"BlockFormat({', '.join(parts)}, name={self.name!r})"
 
     def __str__(self) -> str:
@@ -195,9 +195,10 @@ def _float_or_fraction(x: Fraction):
     return float(x) if same else x
 
 
-def _shown(fmt) -> str:
+def shown_format(fmt) -> str:
+    """A format of any kind as an expression: by name if the name says all."""
     try:
-        known = names.format(str(fmt)) == fmt
+        known = format(str(fmt)) == fmt
     except ValueError:
         known = False
     return repr(str(fmt)) if known else repr(fmt)

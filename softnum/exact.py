@@ -28,7 +28,7 @@ def span(fmt) -> tuple[int, int]:
     return fmt.emin - fmt.mantissa_bits, fmt.emax + 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ExactDotUnit(Unit):
     """A unit with an exact accumulator: ``round(c + a[0] * b[0] + ... + a[K-1] * b[K-1])``, rounded once.
 
@@ -157,7 +157,7 @@ class ExactDotUnit(Unit):
 
     def __str__(self) -> str:
         a, b = self.operand
-        mode = f"{self.rounding}, r = {self.stochastic_bits}" if self.stochastic else self.rounding
+        mode = self._mode(self.rounding)
         return (
             f"round(c + sum of a * b): {a} x {b} -> {self.accumulator}, one rounding of the exact sum ({mode})"
             + (f", overflow {self.overflow}" if self.overflow else "")

@@ -69,7 +69,7 @@ def _shown_order(order: tuple) -> str:
     return ", ".join(map(str, order[:6])) + f", ..., {order[-1]}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FusedDotUnit(Unit):
     """A fused dot-product-add, as tensor cores do it: several products and C, aligned, cut off, added, rounded once.
 
@@ -217,7 +217,7 @@ class FusedDotUnit(Unit):
         return text + (f", overflow {self.overflow}" if self.overflow else "")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FmaChainUnit(Unit):
     """A chain of fused multiply-adds, ``acc = R(acc + a * b)``, in an order of its own, with flushing as CPUs have it.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from numbers import Integral
 
+from softnum.blocks import shown_format
 from softnum.custom import CustomFormat
 from softnum.environment import environment
 from softnum.modes import OVERFLOW_RULES, overflow_name, rounding_name
@@ -26,6 +27,13 @@ class Unit:
     ``stochastic``: whether a random key is needed. ``two_roundings``: whether a step has two stochastic roundings.
     ``steps(k)``, ``steps_with_c(k)``: how many pairs of random words a sum of length k takes, without C and with it.
     ``rounded_to``: the formats that a NaN may be missing in, a bit of the definition's answer each.
+
+    ``str(unit)`` is the formula, ``unit.expression`` the Python that makes the unit; ``repr(unit)`` is both, the
+    formula as a comment, so that ``eval`` of it gives the unit again.
+
+    >>> import softnum as sn
+    >>> sn.MadUnit("e6m3", operand="e5m2")
+    MadUnit('e6m3', operand='e5m2')  # acc = round(acc + a * b): e5m2 x e5m2 -> e6m3, one rounding (nearest_even)
     """
 
     operand: tuple
@@ -45,6 +53,23 @@ class Unit:
     def steps_with_c(self, k: int) -> int:
         """Number of random words of a sum of length k that starts from C."""
         return self.steps(k)
+
+    @property
+    def expression(self) -> str:
+        """The Python expression that makes the unit, formats by name."""
+        needed = [shown(getattr(self, f.name)) for f in fields(self) if f.default is MISSING]
+        stated = [
+            f"{f.name}={shown(getattr(self, f.name))}"
+            for f in fields(self)
+            if f.default is not MISSING and (f.name == "operand" or getattr(self, f.name) != f.default)
+        ]
+        return f"{type(self).__name__}({', '.join(needed + stated)})"
+
+    def __repr__(self) -> str:
+        return f"{self.expression}  # {self}"
+
+    def _mode(self, rounding: str) -> str:
+        return f"{rounding}, r = {self.stochastic_bits}" if rounding.startswith("stochastic") else rounding
 
     def trace(self, a, b, c=None, *, key=None, random_bits=None):
         """Every step of one dot product: what is exact, what each rounding keeps and loses, and the flags.
@@ -94,20 +119,15 @@ class Unit:
 
 
 def shown(value) -> str:
-    """A field's value as an expression: formats by name if the name says all."""
-    if isinstance(value, tuple):
-        same = all(part == value[0] for part in value[1:])
-        return shown(value[0]) if same else f"({', '.join(map(shown, value))})"
-    if not hasattr(value, "storage_dtype"):
-        return repr(value)
-    try:
-        known = format(str(value)) == value
-    except ValueError:
-        known = False
-    return repr(str(value)) if known else repr(value)
+    """A field's value as an expression: a pair of equal formats as one."""
+    if isinstance(value, Unit):
+        return value.expression
+    if isinstance(value, tuple) and all(hasattr(part, "kind") for part in value):
+        return shown(value[0]) if value[0] == value[1] else f"({', '.join(map(shown, value))})"
+    return shown_format(value) if hasattr(value, "kind") else repr(value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MadUnit(Unit):
     """A multiply-add unit: ``acc = R(acc + R_product(a * b))`` for k = 0, 1, ..., K-1, from +0 or C.
 
@@ -294,18 +314,6 @@ class MadUnit(Unit):
     def steps_with_c(self, k: int) -> int:
         """Number of steps of a sum of length k from C: one more if C meets the lanes in their reduction."""
         return self.steps(k) + (1 if k and self.chunk is None and self.lanes > 1 else 0)
-
-    def _mode(self, rounding: str) -> str:
-        return f"{rounding}, r = {self.stochastic_bits}" if rounding.startswith("stochastic") else rounding
-
-    def __repr__(self) -> str:
-        parts = [shown(self.accumulator), f"operand={shown(self.operand)}"]
-        parts += [
-            f"{f.name}={shown(getattr(self, f.name))}"
-            for f in fields(self)
-            if f.name not in ("accumulator", "operand") and getattr(self, f.name) != f.default
-        ]
-        return f"MadUnit({', '.join(parts)})"
 
     def __str__(self) -> str:
         a, b = self.operand

@@ -58,7 +58,7 @@ def _facts(name: str, unit) -> dict:
         "name": name,
         "computes": str(unit),
         "kind": type(unit).__name__,
-        "repr": repr(unit),
+        "expression": unit.expression,
         "parameters": {f.name: _plain(getattr(unit, f.name)) for f in fields(unit)},
         "evidence": {key: {"kind": e.kind, "source": e.source} for key, e in unit.evidence.items()},
     }

@@ -34,7 +34,7 @@ def test_every_unit_is_shown():
 def test_one_as_json():
     shown = json.loads(softnum("units", "nvidia_v100_fp16", "--output", "binary16", "--json").output)
     unit = sn.unit("nvidia_v100_fp16", output="binary16")
-    assert eval(shown["repr"], vars(sn)) == unit and shown["computes"] == str(unit)
+    assert eval(shown["expression"], vars(sn)) == unit and shown["computes"] == str(unit)
     assert shown["parameters"]["terms"] == 4 and shown["parameters"]["operand"] == ["binary16", "binary16"]
     assert shown["evidence"]["products"]["kind"] == "recorded"
 
