@@ -3,24 +3,6 @@
 
 #include <string.h>
 
-static inline sn_u64 load(const char *p, int width) {
-    switch (width) {
-    case 1: return *(const sn_u8 *)p;
-    case 2: return *(const sn_u16 *)(const void *)p;
-    case 4: return *(const sn_u32 *)(const void *)p;
-    default: return *(const sn_u64 *)(const void *)p;
-    }
-}
-
-static inline void store(char *p, int width, sn_u64 code) {
-    switch (width) {
-    case 1: *(sn_u8 *)p = (sn_u8)code; break;
-    case 2: *(sn_u16 *)(void *)p = (sn_u16)code; break;
-    case 4: *(sn_u32 *)(void *)p = (sn_u32)code; break;
-    default: *(sn_u64 *)(void *)p = code;
-    }
-}
-
 SN_ALWAYS sn_u64 apply(int op, const sn_context *x, const sn_u64 *in, sn_u32 random, sn_u32 *flags) {
     const sn_format *f = x->operand;
     const sn_format *g = f + 1, *o = &x->out;
@@ -83,7 +65,7 @@ SN_ALWAYS void body(int op, int operands, definition *define, int width, char **
     memset(&fixed, 0, sizeof fixed);
     for (ptrdiff_t i = 0; i < n; i++) {
         if (i == 0 || steps[operands + 1] != 0) {
-            sn_u64 h = load(handle, 8);
+            sn_u64 h = sn_load_code(handle, 8);
             context = h < d->table->count ? d->table->contexts[h] : NULL;
             if (!context) d->table->bad_handle = 1;
             short_way = context ? context->short_way : SN_NO_SHORT_WAY;
@@ -96,8 +78,8 @@ SN_ALWAYS void body(int op, int operands, definition *define, int width, char **
         sn_u64 in[3] = {0, 0, 0}, code = 0;
         sn_u32 flags = 0;
         for (int k = 0; k < operands; k++)
-            in[k] = load(p[k] + i * steps[k], width);
-        const sn_u32 word = (sn_u32)load(random + i * random_step, 4);
+            in[k] = sn_load_code(p[k] + i * steps[k], width);
+        const sn_u32 word = (sn_u32)sn_load_code(random + i * random_step, 4);
         if (!(short_way == SN_NORMALS && sn_short_float_exists(op) &&
               sn_short_float(op, &normals, in, word, &code, &flags)) &&
             !(short_way == SN_FIXED_POINT && sn_short_fixed_exists(op) &&
@@ -105,7 +87,7 @@ SN_ALWAYS void body(int op, int operands, definition *define, int width, char **
             flags = context ? 0 : 0xff;
             if (context) code = define(context, in, word, &flags);
         }
-        store(out + i * out_step, width, code);
+        sn_store_code(out + i * out_step, width, code);
         if (flags_out) *(sn_u8 *)(flags_out + i * flags_step) = (sn_u8)flags;
     }
 }

@@ -140,24 +140,15 @@ static void by_lanes(const sn_context *x, const sn_kernels *run, int operands, i
     sn_fp_leave(saved);
 }
 
-static sn_u64 load(const void *p, int width, size_t i) {
-    switch (width) {
-    case 1: return ((const sn_u8 *)p)[i];
-    case 2: return ((const sn_u16 *)p)[i];
-    case 4: return ((const sn_u32 *)p)[i];
-    default: return ((const sn_u64 *)p)[i];
-    }
-}
-
 /* One element of a block by the definition. */
 static void define_one(int op, const sn_context *x, const void *const *in, int width, const sn_u32 *words, size_t i,
                        scratch *s) {
     sn_u64 codes[3] = {0, 0, 0};
     sn_u32 flags = 0;
     for (int k = 0; k < sn_operation_operands(op); k++)
-        codes[k] = load(in[k], width, i);
+        codes[k] = sn_load_code((const char *)in[k] + i * (size_t)width, width);
     const sn_u64 code = sn_define(op, x, codes, words ? words[i] : 0, &flags);
-    memcpy((char *)s->results + i * (size_t)width, &code, (size_t)width); /* the low bytes come first, as in isa.h */
+    sn_store_code((char *)s->results + i * (size_t)width, width, code);
     s->flags[i] = (sn_u8)flags;
 }
 

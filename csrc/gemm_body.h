@@ -73,16 +73,6 @@ static sn_u32 SN_(pack32)(const sn_gemm_args *g, ptrdiff_t column) {
     return SN_(largest_lane)(most);
 }
 
-static int SN_(has_negative_zero)(const sn_gemm_args *g) {
-    for (ptrdiff_t i = g->m0; g->c && i < g->m1; i++)
-        for (ptrdiff_t j = 0; j < g->n; j++) {
-            sn_u32 bits;
-            memcpy(&bits, (const float *)g->c + i * g->ldc + j, sizeof bits);
-            if (bits == 0x80000000) return 1;
-        }
-    return 0;
-}
-
 /* The ways to compute a unit's blocks: where nothing overflows, and anywhere. */
 static void SN_(choose32)(const sn_gemm_unit *u, const sn_gemm_args *g, const SN_(rows32) * *safe,
                           const SN_(rows32) * *any) {
@@ -98,14 +88,16 @@ static void SN_(choose32)(const sn_gemm_unit *u, const sn_gemm_args *g, const SN
         if (u->sum32.bound > 0) *safe = &SN_(odd_signed);
 #endif
     } else if (u->path == SN_PATH_STOCHASTIC) {
-        const int bare = u->exact_below && !SN_(has_negative_zero)(g), product = u->product == SN_PRODUCT_STOCHASTIC;
+        const int bare = u->exact_below && !sn_has_negative_zero(g, sizeof(float)),
+                  product = u->product == SN_PRODUCT_STOCHASTIC;
         *any = product ? &SN_(stochastic_product_any) : &SN_(stochastic_any);
         *safe = !bare ? NULL : product ? &SN_(stochastic_product_bare) : &SN_(stochastic_bare);
     } else if (u->path == SN_PATH_FIXED) {
         *any = &SN_(fixed);
         *safe = NULL;
     } else {
-        const int bare = u->exact_below && !SN_(has_negative_zero)(g), product = u->product == SN_PRODUCT_NEAREST;
+        const int bare = u->exact_below && !sn_has_negative_zero(g, sizeof(float)),
+                  product = u->product == SN_PRODUCT_NEAREST;
         *any = product ? &SN_(product_full) : &SN_(magic_full);
         if (u->path == SN_PATH_MIXED)
             *safe = NULL;

@@ -39,6 +39,36 @@ static inline double sn_round_up_ties(double x, int m, int up) {
     return sn_of_bits((sn_bits_of(x) + (up ? 2 * half - 1 : half)) & ~(2 * half - 1));
 }
 
+/* The largest magnitude in rows of a matrix; infinity if there is a NaN. */
+static inline double sn_largest64(const double *x, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t ld) {
+    const sn_u64 infinity = 0x7ff0000000000000u;
+    sn_u64 most = 0;
+    for (ptrdiff_t i = 0; i < rows; i++)
+        for (ptrdiff_t j = 0; j < columns; j++) {
+            const sn_u64 u = sn_bits_of(x[i * ld + j]) & 0x7fffffffffffffffu;
+            most = most > u ? most : u;
+        }
+    return sn_of_bits(most < infinity ? most : infinity);
+}
+
+/* Whether a start is -0; size: of the carriers, in bytes. */
+static inline int sn_has_negative_zero(const sn_gemm_args *g, size_t size) {
+    for (ptrdiff_t i = g->m0; g->c && i < g->m1; i++)
+        for (ptrdiff_t j = 0; j < g->n; j++) {
+            const char *p = (const char *)g->c + (i * g->ldc + j) * (ptrdiff_t)size;
+            sn_u32 low = 0;
+            sn_u64 u = 0;
+            if (size == sizeof low) {
+                memcpy(&low, p, sizeof low);
+                u = (sn_u64)low << 32;
+            } else {
+                memcpy(&u, p, sizeof u);
+            }
+            if (u == (sn_u64)1 << 63) return 1;
+        }
+    return 0;
+}
+
 static inline double sn_larger(double x, double y) { return x > y ? x : y; }
 
 /* No sum of n addends of at most `addend` from a start of at most `start` exceeds the result, if that is finite. */

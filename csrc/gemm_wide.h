@@ -117,39 +117,21 @@ SN_INLINE void SN_(column64)(const sn_gemm_unit *u, const sn_gemm_args *g, int b
     if (bare) sn_fp_round(SN_FP_NEAREST);
 }
 
-/* The largest magnitude; infinity if there is a NaN. */
-static double SN_(largest64)(const double *x, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t ld) {
-    sn_u64 most = 0;
-    for (ptrdiff_t i = 0; i < rows; i++)
-        for (ptrdiff_t j = 0; j < columns; j++) {
-            const sn_u64 u = sn_bits_of(x[i * ld + j]) & 0x7fffffffffffffffu;
-            most = most > u ? most : u;
-        }
-    return sn_of_bits(most < 0x7ff0000000000000u ? most : 0x7ff0000000000000u);
-}
-
-static int SN_(has_negative_zero64)(const sn_gemm_args *g) {
-    for (ptrdiff_t i = g->m0; g->c && i < g->m1; i++)
-        for (ptrdiff_t j = 0; j < g->n; j++)
-            if (sn_bits_of(((const double *)g->c)[i * g->ldc + j]) == 0x8000000000000000u) return 1;
-    return 0;
-}
-
 SN_INLINE void SN_(columns64)(const sn_gemm_unit *u, const sn_gemm_args *g, int product, int sum_stochastic) {
     const double *a = (const double *)g->a, *b = (const double *)g->b;
     sn_safety safety = {u, 0, g->k, -1, 0x1p1023};
-    int bare = sum_stochastic && u->exact_below && !SN_(has_negative_zero64)(g);
+    int bare = sum_stochastic && u->exact_below && !sn_has_negative_zero(g, sizeof(double));
     double largest_a = 0;
     if (bare) {
-        largest_a = SN_(largest64)(a + g->m0 * g->lda, g->m1 - g->m0, g->k, g->lda);
-        if (g->c) safety.start = SN_(largest64)((const double *)g->c + g->m0 * g->ldc, g->m1 - g->m0, g->n, g->ldc);
+        largest_a = sn_largest64(a + g->m0 * g->lda, g->m1 - g->m0, g->k, g->lda);
+        if (g->c) safety.start = sn_largest64((const double *)g->c + g->m0 * g->ldc, g->m1 - g->m0, g->n, g->ldc);
         bare = safety.start <= 0x1p1000;
     }
     for (ptrdiff_t column = 0; column < g->n;) {
         const ptrdiff_t width = g->n - column > SN_GEMM_LANES ? SN_TILE64 : SN_GEMM_LANES,
                         valid = g->n - column < width ? g->n - column : width;
         if (bare && product != SN_PRODUCT_NEAREST &&
-            sn_is_safe(&safety, largest_a, SN_(largest64)(b + column, g->k, valid, g->ldb)))
+            sn_is_safe(&safety, largest_a, sn_largest64(b + column, g->k, valid, g->ldb)))
             SN_(column64)(u, g, 1, product, sum_stochastic, column);
         else
             SN_(column64)(u, g, 0, product, sum_stochastic, column);

@@ -7,6 +7,25 @@
 
 #include "softnum/softnum.h"
 
+/* A code of `width` bytes (1, 2, 4 or 8). */
+static inline sn_u64 sn_load_code(const void *p, int width) {
+    switch (width) {
+    case 1: return *(const sn_u8 *)p;
+    case 2: return *(const sn_u16 *)p;
+    case 4: return *(const sn_u32 *)p;
+    default: return *(const sn_u64 *)p;
+    }
+}
+
+static inline void sn_store_code(void *p, int width, sn_u64 code) {
+    switch (width) {
+    case 1: *(sn_u8 *)p = (sn_u8)code; break;
+    case 2: *(sn_u16 *)p = (sn_u16)code; break;
+    case 4: *(sn_u32 *)p = (sn_u32)code; break;
+    default: *(sn_u64 *)p = code;
+    }
+}
+
 /* ---- carriers and codes ------------------------------------------------------------------------------------------ */
 
 /* What a finite value beyond the largest, an infinity and a NaN become; [positive, negative]. */
