@@ -11,8 +11,8 @@ SN_INLINE int SN_L(lacks_result)(const sn_rounding *r, L_I top) {
 
 /* One vector. width: of the codes; or to_codes is 0. top: the largest magnitude seen of those that may lack a result.
  */
-SN_INLINE void SN_L(step)(const sn_rounding *r, int family, int by_sign, int unusual, int to_codes, const L_F *x,
-                          char *out, int width, const sn_u32 *words, L_I *top) {
+SN_INLINE void SN_L(step)(const sn_rounding *r, int family, int by_sign, int unusual, int to_codes, int streaming,
+                          const L_F *x, char *out, int width, const sn_u32 *words, L_I *top) {
     L_U bits, word = {0}, result;
     memcpy(&bits, x, sizeof bits);
     const L_I u = (L_I)(bits & ~L_SIGN), easy = (L_I)word + (L_i)r->easy;
@@ -31,27 +31,37 @@ SN_INLINE void SN_L(step)(const sn_rounding *r, int family, int by_sign, int unu
     }
     if (to_codes)
         SN_L(store)(out, width, result);
+    else if (streaming)
+        SN_STREAM(out, result);
     else
         memcpy(out, &result, sizeof result);
+}
+
+/* Whether values are written past the caches, as memcpy writes long arrays: they would only displace others there, and
+ * a line that is written whole need not be read first. */
+SN_INLINE int SN_L(streams)(const L_F *x, const char *out, size_t n) {
+    return n >= SN_LONG / sizeof *x && (size_t)out % SN_BYTES == 0 && (const char *)x != out;
 }
 
 SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int by_sign, int unusual, int to_codes, const L_F *x,
                         char *out, int width, size_t n, const sn_u32 *words) {
     const sn_rounding local = *r; /* out cannot alias it: the loop's invariants stay in registers */
     const size_t whole = n - n % L_N, bytes = to_codes ? (size_t)width : sizeof *x;
+    const int streaming = !to_codes && SN_L(streams)(x, out, n);
     L_I top = {0};
     for (size_t i = 0; i < whole; i += L_N) {
         __builtin_prefetch(x + i + 1024 / sizeof *x); /* a kilobyte ahead: more than the window of execution reaches */
         const sn_u32 *here = family >= SN_FAMILY_STOCHASTIC ? words + i : NULL; /* there is no NULL + i */
-        SN_L(step)(&local, family, by_sign, unusual, to_codes, x + i, out + i * bytes, width, here, &top);
+        SN_L(step)(&local, family, by_sign, unusual, to_codes, streaming, x + i, out + i * bytes, width, here, &top);
     }
+    if (streaming) SN_STREAM_END();
     if (whole < n) {
         L_F edge[L_N] = {0};
         sn_u32 edge_words[L_N] = {0};
         char edge_out[L_N * 8];
         memcpy(edge, x + whole, (n - whole) * sizeof *x);
         if (family >= SN_FAMILY_STOCHASTIC) memcpy(edge_words, words + whole, (n - whole) * sizeof *words);
-        SN_L(step)(&local, family, by_sign, unusual, to_codes, edge, edge_out, width, edge_words, &top);
+        SN_L(step)(&local, family, by_sign, unusual, to_codes, 0, edge, edge_out, width, edge_words, &top);
         memcpy(out + whole * bytes, edge_out, (n - whole) * bytes);
     }
     return SN_L(lacks_result)(r, top);
@@ -91,8 +101,15 @@ SN_INLINE int SN_L(all)(SN_L(loop) * loop, const sn_rounding *r, const L_F *x, c
                         size_t n, const sn_random_source *random) {
     int bad = 0;
     if (r->family < SN_FAMILY_STOCHASTIC) {
+        const size_t misplaced = (0 - (size_t)out) % SN_BYTES, head = misplaced / sizeof *x; /* to a whole vector */
         if (r->direction) sn_fp_round(r->direction);
-        bad = loop(r, x, out, width, n, NULL);
+        if (width == 0 && n >= SN_LONG / sizeof *x && misplaced % sizeof *x == 0) {
+            bad = loop(r, x, out, width, head, NULL);
+            x += head;
+            out += head * bytes;
+            n -= head;
+        }
+        bad |= loop(r, x, out, width, n, NULL);
         if (r->direction) sn_fp_round(SN_FP_NEAREST);
         return bad;
     }

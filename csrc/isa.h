@@ -26,6 +26,7 @@
  *   SN_SQRT64(a)                     the root in binary64
  *   SN_LOAD8_32(p) ..., SN_STORE8_32(p, v) ...
  *                                    codes of 8, 16, 32 or 64 bits in lanes of 32 or 64
+ *   SN_STREAM(p, v), SN_STREAM_END() a vector stored past the caches, p a multiple of SN_BYTES; after the last one
  *
  * A comparison of vectors is a mask, all ones or 0. */
 #ifndef SOFTNUM_ISA_H
@@ -46,6 +47,7 @@ typedef sn_i64 sn_wi __attribute__((vector_size(SN_BYTES)));
 typedef sn_u32 sn_half __attribute__((vector_size(SN_BYTES / 2)));
 
 enum { SN_V = SN_BYTES / 4, SN_W = SN_BYTES / 8 };
+enum { SN_LONG = 1 << 24 }; /* bytes of results that are more than a core keeps near */
 
 #define SN_SELECT32(mask, yes, no) (((sn_vu)(mask) & (sn_vu)(yes)) | (~(sn_vu)(mask) & (sn_vu)(no)))
 #define SN_SELECT64(mask, yes, no) (((sn_wu)(mask) & (sn_wu)(yes)) | (~(sn_wu)(mask) & (sn_wu)(no)))

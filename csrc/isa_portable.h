@@ -28,6 +28,8 @@
 #define SN_XOR3(a, b, c) ((a) ^ (b) ^ (c))
 #define SN_JOIN32(low, high) (((low) & 0xffffffffu) | (high))
 #define SN_SQRT64(a) ((sn_wf){__builtin_sqrt((a)[0]), __builtin_sqrt((a)[1])})
+#define SN_STREAM(p, v) memcpy(p, &(v), sizeof(v))
+#define SN_STREAM_END() ((void)0)
 #include "isa.h"
 
 SN_INLINE sn_vf SN_(clamp)(sn_vf v, sn_vf least, sn_vf most) {

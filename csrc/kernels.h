@@ -73,6 +73,10 @@ typedef struct {
 /* Prepare for carriers of 32 or 64 bits; returns 0 if the format or the environment lies outside the domain. */
 int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits, sn_rounding *r);
 
+/* Stochastic rounding where the lowest binade is normal: whether a magnitude, u as a pattern of the carrier of M
+ * fraction bits, between 0 and the smallest value becomes that value; else 0. */
+sn_i32 sn_leaves_gap(const sn_rounding *r, sn_u64 u, sn_i32 M, sn_i32 sign, sn_u32 random);
+
 /* A format prepared for decoding to binary32 or binary64 patterns. Domain: as sn_rounding's, in any environment. */
 typedef struct {
     sn_i32 bits, fixed, negative_zero, nan_is_negative_zero, subnormals;

@@ -127,15 +127,14 @@ static void set_short_way(sn_rounding *r, const sn_format *f, const sn_format *c
 
 int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits, sn_rounding *r) {
     const sn_format *carrier = carrier_bits == 32 ? &binary32 : &binary64;
-    const sn_i32 fixed = f->kind == SN_FIXED, stochastic = sn_is_stochastic(env);
+    const sn_i32 fixed = f->kind == SN_FIXED;
     sn_i32 emin, m;
     if (env->nan != SN_NAN_CANONICAL || env->flush_results || !fits(f, carrier, &emin, &m)) return 0;
     if (fixed && env->overflow == SN_OVERFLOW_WRAP) return 0;
     if (env->rounding > SN_STOCHASTIC_FLOOR && env->stochastic_bits == carrier_bits) return 0;
     if (!fixed && f->lowest == SN_LOWEST_ZERO && emin == carrier->emin)
         return 0; /* the carrier's subnormals round too */
-    if (!fixed && f->lowest == SN_LOWEST_NORMAL && (f->has_zero ? stochastic || emin < carrier->emin + 1 : !f->has_nan))
-        return 0;
+    if (!fixed && f->lowest == SN_LOWEST_NORMAL && (f->has_zero ? emin < carrier->emin + 1 : !f->has_nan)) return 0;
     r->mantissa_bits = m;
     r->biased_emin = emin + carrier->emax;
     r->rounding = env->rounding;
@@ -175,6 +174,17 @@ int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits,
     r->least_limit = r->limit[0] < r->limit[1] ? r->limit[0] : r->limit[1];
     set_short_way(r, f, carrier);
     return 1;
+}
+
+sn_i32 sn_leaves_gap(const sn_rounding *r, sn_u64 u, sn_i32 M, sn_i32 sign, sn_u32 random) {
+    const sn_i32 field = (sn_i32)(u >> M), bias = M == 23 ? binary32.emax : binary64.emax;
+    const sn_u64 hidden = (sn_u64)1 << M;
+    const sn_env env = {.rounding = r->rounding, .stochastic_bits = r->stochastic_bits};
+    const sn_format f = {.mantissa_bits = r->mantissa_bits, .emin = r->biased_emin - bias};
+    const sn_exact x = {.sig = sn_u128_make(0, (u & (hidden - 1)) | (field ? hidden : 0)),
+                        .exp = (field ? field : 1) - bias - M,
+                        .sign = sign};
+    return sn_carries(&env, sn_cut_in_gap(&x, &f), sign, random);
 }
 
 int sn_decoding_prepare(const sn_format *f, int carrier_bits, sn_decoding *d) {

@@ -114,6 +114,14 @@ SN_INLINE L_U SN_L(addend)(int family, L_U bit, L_U below_one) {
     return directed ? below_one & (0u - bit) : (below_one + bit) >> 1;
 }
 
+/* Stochastic rounding where the lowest binade is normal: codes of what lies between 0 and the smallest value, by the
+ * definition. */
+static void SN_L(round_gap)(const sn_rounding *r, SN_L(rounded) * x, L_U random) {
+    for (int i = 0; i < L_N; i++)
+        if (x->gap[i] && x->u[i])
+            x->code[i] = (L_u)sn_leaves_gap(r, x->u[i], L_M, (sn_i32)x->sign[i], (sn_u32)random[i]);
+}
+
 /* family and unusual are r's, known to the compiler. random: the low r bits count. */
 SN_INLINE SN_L(rounded) SN_L(to_grid)(const sn_rounding *r, int family, int unusual, L_U bits, L_U random) {
     const L_U zero = {0};
@@ -132,7 +140,7 @@ SN_INLINE SN_L(rounded) SN_L(to_grid)(const sn_rounding *r, int family, int unus
     x.s = first - e + (L_i)(L_M - r->mantissa_bits);
     if (normal) x.w -= L_HIDDEN;
     if (unusual && r->lowest == SN_LOWEST_ZERO) x.s += (e < first) & (L_i)r->mantissa_bits;
-    x.gap = (L_I)zero;
+    x.gap = normal ? x.u < (L_u)r->quantum : (L_I)zero;
     if (family == SN_FAMILY_STOCHASTIC && !L_ANY_GREATER(x.s, (L_I)zero + (L_BITS - 1))) {
         const L_U aligned = L_RIGHT(random << (L_BITS - r->stochastic_bits), L_BITS - x.s);
         x.code = L_RIGHT(x.w + aligned, x.s);
@@ -142,10 +150,7 @@ SN_INLINE SN_L(rounded) SN_L(to_grid)(const sn_rounding *r, int family, int unus
         x.s = (L_I)SN_MIN((sn_vi)x.s, (sn_vi)(zero + (L_u)(L_M + 2)));
         const int directed = family == SN_FAMILY_DIRECTED || family == SN_FAMILY_ODD;
         L_U below_one = L_LEFT(zero + 1u, x.s) - 1u, odd = L_RIGHT(x.w, x.s) & 1u;
-        if (normal) {
-            x.gap = x.u < (L_u)r->quantum;
-            odd &= ~(L_U)x.gap; /* 0 is even */
-        }
+        if (normal) odd &= ~(L_U)x.gap; /* 0 is even */
         const L_U bit = SN_L(deciding_bit)(r, family, odd, x.sign);
         x.code = L_RIGHT(x.w + SN_L(addend)(family, bit, below_one), x.s);
         if (normal && r->has_zero) {
@@ -153,6 +158,10 @@ SN_INLINE SN_L(rounded) SN_L(to_grid)(const sn_rounding *r, int family, int unus
             up = directed ? up & (x.u != 0) : above | (tie & up);
             x.code = L_SELECT(x.gap, (L_U)up & 1u, x.code);
         }
+    }
+    if (normal && r->has_zero && family >= SN_FAMILY_STOCHASTIC) {
+        x.code &= ~(L_U)x.gap;
+        if (L_ANY_GREATER((L_I)(x.u & (L_U)x.gap), (L_I)zero)) SN_L(round_gap)(r, &x, random);
     }
     return x;
 }

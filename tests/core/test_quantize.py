@@ -235,6 +235,38 @@ def test_out_in_place_overlapping_strided_unaligned(dtype, isa):
             sn.quantize(source, fmt, out=swapped)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_long_results_written_past_the_caches(dtype, isa):
+    x = np.random.default_rng(5).normal(0, 100, (1 << 25) // np.dtype(dtype).itemsize + 37).astype(dtype)
+    want = np.concatenate([sn.quantize(part, "e5m2", rounding="up") for part in np.array_split(x, 40)])
+    for shift in (0, 1, 3):
+        out = np.full(x.size + 20, 7, dtype)
+        sn.quantize(x, "e5m2", rounding="up", out=out[shift : shift + x.size], threads=1 + shift % 2)
+        assert_same_bits(out[shift : shift + x.size], want)
+        assert (out[:shift] == 7).all() and (out[shift + x.size :] == 7).all()
+    unaligned = np.zeros(x.nbytes + 1, np.uint8)[1:].view(dtype)
+    sn.quantize(x, "e5m2", rounding="up", out=unaligned)
+    assert_same_bits(unaligned.copy(), want)
+    sn.quantize(x, "e5m2", rounding="up", out=x)
+    assert_same_bits(x, want)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("mode", STOCHASTIC)
+def test_stochastic_in_the_gap_below_a_normal_lowest_binade(mode, dtype, isa):
+    for fmt in (format_of("dlfloat16"), FloatFormat(3, 2, specials="fn", lowest_binade="normal")):
+        step = float(sn.decode(np.array([1], fmt.storage_dtype), fmt)[0]) / 64  # 7 bits of the fraction of the gap are enough to tell ties of r = 6
+        x = np.concatenate([np.arange(-80, 81) * step, np.arange(1, 65) * step * (1 + 2.0**-20)]).astype(dtype)
+        for r in (1, 5, 6, 32):
+            words = np.random.default_rng(r).integers(0, 1 << 32, x.size, dtype=np.uint32)
+            options = {"rounding": mode, "stochastic_bits": r, "random_bits": words}
+            codes = sn.encode(x, fmt, **options)
+            assert_same_bits(sn.quantize(x, fmt, **options), sn.decode(codes, fmt, dtype))
+            for value, word, code in zip(x.tolist(), words.tolist(), codes.tolist(), strict=True):
+                want = ref.encode(value, fmt, rounding=mode, stochastic_bits=r, random_bits=word)
+                assert code == (want[0] if isinstance(want, tuple) else want), (value, word, r)
+
+
 def test_scalars_0d_empty_and_other_types(isa):
     assert sn.quantize(np.float32(1.1), "e5m2").shape == ()
     assert sn.quantize(1.1, "e5m2") == 1.0 and sn.quantize(1.1, "e5m2").dtype == np.float64
