@@ -9,13 +9,13 @@ from setuptools import Extension, setup
 
 COMMON = ["cpu.c", "prepare.c"]
 ELEMENTWISE = [
-    "elementwise.c", "elementary.c", "fast_loop.c", "gate.c", "kernels.c", "isa_portable.c", "isa_avx2.c",
+    *COMMON, "elementwise.c", "elementary.c", "fast_loop.c", "gate.c", "kernels.c", "isa_portable.c", "isa_avx2.c",
     "isa_avx512.c",
 ]  # fmt: skip
-GEMM = ["gemm.c", "gemm_portable.c", "gemm_avx2.c", "gemm_avx512.c"]
-EXACT = ["exact.c", "exact_portable.c", "exact_avx2.c", "exact_avx512.c"]
-BLOCKS = ["block.c", "block_portable.c", "block_avx2.c", "block_avx512.c"]
-FUSED = ["fused.c", "fused_portable.c", "fused_avx2.c", "fused_avx512.c"]
+GEMM = [*COMMON, "gemm.c", "gemm_portable.c", "gemm_avx2.c", "gemm_avx512.c"]
+EXACT = [*COMMON, "exact.c", "exact_portable.c", "exact_avx2.c", "exact_avx512.c"]
+BLOCKS = [*COMMON, "block.c", "block_portable.c", "block_avx2.c", "block_avx512.c"]
+FUSED = [*COMMON, "fused.c", "fused_portable.c", "fused_avx2.c", "fused_avx512.c"]
 
 # No -march: the instruction set is chosen when the package is imported. Contraction and fast-math would change bits.
 FLAGS = ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"]
@@ -26,7 +26,7 @@ if sys.platform == "win32":
 def extension(name, sources):
     return Extension(
         f"softnum.{name}",
-        [f"softnum/{name}.pyx", *(f"csrc/{source}" for source in [*COMMON, *sources])],
+        [f"softnum/{name}.pyx", *(f"csrc/{source}" for source in sources)],
         include_dirs=["csrc", np.get_include()],
         depends=[str(p) for p in sorted(Path("csrc").rglob("*.h"))],
         define_macros=[
@@ -38,5 +38,7 @@ def extension(name, sources):
     )
 
 
-EXTENSIONS = {"_core": ELEMENTWISE, "_gemm": GEMM, "_exact": EXACT, "_fused": FUSED, "_blocks": BLOCKS}
+EXTENSIONS = {
+    "_core": ELEMENTWISE, "_gemm": GEMM, "_exact": EXACT, "_fused": FUSED, "_blocks": BLOCKS, "_text": [],
+}  # fmt: skip
 setup(ext_modules=cythonize([extension(name, sources) for name, sources in EXTENSIONS.items()]))

@@ -7,7 +7,7 @@ from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, uint32_t, uint64_t, uintptr_t
 
 from softnum._core cimport *
-from softnum._products cimport before, fill_codes, sn_product_codes
+from softnum._products cimport before, fill_codes, run_each, sn_definition, sn_product_codes
 from softnum import _core
 
 cnp.import_array()
@@ -92,6 +92,10 @@ cdef class DefinitionExact:
         with nogil:
             flags = sn_exact_definition(&u, &g)
         return flags
+
+    def run_each(self, a, b, c, out, words):
+        """Many short sums, a row of a and b for each: `run_each` in _products.pxd says how."""
+        return run_each(<sn_definition>sn_exact_definition, &self.u, a, b, c, out, words)
 
 
 def rounds_in_lanes(accumulator, tuple env):

@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 
 from softnum._core cimport *
-from softnum._products cimport before, fill_codes, sn_product_codes
+from softnum._products cimport before, fill_codes, run_each, sn_definition, sn_product_codes
 from softnum import _core
 
 cnp.import_array()
@@ -110,6 +110,10 @@ cdef class DefinitionFused:
             flags = sn_fused_definition(&self.u, &g)
         return flags
 
+    def run_each(self, a, b, c, out, words):
+        """Many short sums, a row of a and b for each: `run_each` in _products.pxd says how."""
+        return run_each(<sn_definition>sn_fused_definition, &self.u, a, b, c, out, words)
+
 
 cdef class DefinitionChain:
     """The GEMM of a chain of fused multiply-adds on 64-bit codes."""
@@ -139,6 +143,10 @@ cdef class DefinitionChain:
         with nogil:
             flags = sn_chain_definition(&self.u, &g)
         return flags
+
+    def run_each(self, a, b, c, out, words):
+        """Many short sums, a row of a and b for each: `run_each` in _products.pxd says how."""
+        return run_each(<sn_definition>sn_chain_definition, &self.u, a, b, c, out, words)
 
 
 cdef class FastFused:

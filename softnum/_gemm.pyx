@@ -8,7 +8,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t, uint64_t, uintptr_
 import numpy as np
 
 from softnum._core cimport *
-from softnum._products cimport before, fill_codes, sn_product_codes
+from softnum._products cimport before, fill_codes, run_each, sn_definition, sn_product_codes
 from softnum import _core
 
 cnp.import_array()
@@ -255,3 +255,7 @@ cdef class DefinitionGemm:
         with nogil:
             flags = sn_gemm_definition(&u, &g)
         return flags
+
+    def run_each(self, a, b, c, out, words):
+        """Many short sums, a row of a and b for each: `run_each` in _products.pxd says how."""
+        return run_each(<sn_definition>sn_gemm_definition, &self.u, a, b, c, out, words)

@@ -44,3 +44,47 @@ cdef inline void fill_codes(sn_product_codes *g, a, b, c, out, words, m0, m1, n0
         g.words = <const uint32_t *>before(
             &w[0, 0, 0, 0], (row * g.n_total + <Py_ssize_t>n0 - column) * w.shape[2] * 2, 4
         )
+
+
+ctypedef uint32_t (*sn_definition)(const void *unit, const sn_product_codes *g) noexcept nogil
+
+
+cdef inline uint32_t run_each(sn_definition definition, const void *unit, a, b, c, out, words) except? 0xFFFFFFFF:
+    """out[i], the sum of a[i, k] * b[i, k] from c[i] or +0, for many short sums.
+
+    a, b, c (or None), out: contiguous uint64 of shapes (n, K) and (n,); words: None or contiguous uint32 (n, steps, 2).
+    """
+    cdef const uint64_t[:, ::1] x = a, y = b
+    cdef const uint64_t[::1] start
+    cdef uint64_t[::1] z = out
+    cdef const uint32_t[:, :, ::1] w
+    cdef sn_product_codes g
+    cdef Py_ssize_t i, n = z.shape[0], k = x.shape[1], steps = 0
+    cdef uint32_t flags = 0
+    if n == 0:
+        return 0
+    g.lda, g.ldb, g.ldc, g.ldo, g.m0, g.m1, g.n, g.k, g.n_total, g.n0 = k, 1, 1, 1, 0, 1, 1, k, 1, 0
+    g.a = &x[0, 0] if k else NULL
+    g.b = &y[0, 0] if k else NULL
+    g.out = &z[0]
+    g.c = NULL
+    g.words = NULL
+    if c is not None:
+        start = c
+        g.c = &start[0]
+    if words is not None and words.size:
+        w = words
+        g.words = &w[0, 0, 0]
+        steps = w.shape[1]
+    with nogil:
+        for i in range(n):
+            flags |= definition(unit, &g)
+            g.out += 1
+            if k:
+                g.a += k
+                g.b += k
+            if g.c != NULL:
+                g.c += 1
+            if g.words != NULL:
+                g.words += 2 * steps
+    return flags

@@ -19,7 +19,7 @@ from softnum.block_array import BlockArray
 from softnum.checks import check_codes
 from softnum.names import format
 
-__all__ = ["pack", "unpack"]
+__all__ = ["pack", "pack_bits", "unpack", "unpack_bits"]
 
 
 def _pieces(bits: int):
@@ -83,15 +83,20 @@ def pack(codes, fmt=None) -> np.ndarray:
     codes = check_codes(codes, fmt)
     if codes.ndim == 0:
         raise ValueError("pack: one code has no axis to pack along; reshape it to (1,)")
-    if fmt.bits == 8 * codes.itemsize:
+    return pack_bits(codes, fmt.bits)
+
+
+def pack_bits(codes: np.ndarray, bits: int) -> np.ndarray:
+    """`pack` for unsigned codes of so many bits, unchecked."""
+    if bits == 8 * codes.itemsize:
         return codes.astype(codes.dtype.newbyteorder("<"), order="C").view(np.uint8)
-    groups = _padded(codes, _codes_of_group(fmt.bits))
-    out = np.zeros((*groups.shape[:-1], groups.shape[-1] * fmt.bits // 8), np.uint8)
-    for code, byte, shift in _pieces(fmt.bits):
+    groups = _padded(codes, _codes_of_group(bits))
+    out = np.zeros((*groups.shape[:-1], groups.shape[-1] * bits // 8), np.uint8)
+    for code, byte, shift in _pieces(bits):
         part = groups[..., code]
         out[..., byte] |= (part >> shift).astype(np.uint8) if shift >= 0 else part.astype(np.uint8) << -shift
     out = out.reshape(*codes.shape[:-1], out.shape[-2] * out.shape[-1])
-    return out[..., : _bytes_of_row(codes.shape[-1], fmt.bits)]
+    return out[..., : _bytes_of_row(codes.shape[-1], bits)]
 
 
 def _bytes_of_row(n: int, bits: int) -> int:
@@ -143,14 +148,19 @@ def unpack(packed, fmt, count: int) -> np.ndarray:
     used = count * fmt.bits % 8
     if used and packed.size and int(packed[..., -1].max()) >> used:
         raise ValueError(f"unpack: bits behind the last of {count} codes are not zero")
-    dtype = fmt.storage_dtype
-    if fmt.bits == 8 * dtype.itemsize:
+    return unpack_bits(packed, fmt.bits, count, fmt.storage_dtype)
+
+
+def unpack_bits(packed: np.ndarray, bits: int, count: int, dtype) -> np.ndarray:
+    """`unpack` for bytes, unchecked, into codes of that type."""
+    dtype = np.dtype(dtype)
+    if bits == 8 * dtype.itemsize:
         return np.ascontiguousarray(packed).view(dtype.newbyteorder("<")).astype(dtype)
-    group = _codes_of_group(fmt.bits)
-    groups = _padded(packed, group * fmt.bits // 8)
+    group = _codes_of_group(bits)
+    groups = _padded(packed, group * bits // 8)
     out = np.zeros((*groups.shape[:-1], group), dtype)
-    for code, byte, shift in _pieces(fmt.bits):
+    for code, byte, shift in _pieces(bits):
         part = groups[..., byte].astype(dtype)
         out[..., code] |= part << shift if shift >= 0 else part >> -shift
     out = out.reshape(*packed.shape[:-1], out.shape[-2] * group)[..., :count]
-    return out & dtype.type((1 << fmt.bits) - 1)
+    return out & dtype.type((1 << bits) - 1)

@@ -10,16 +10,21 @@ Floating Point Numbers"; Intel 64 and IA-32 Software Developer's Manual, volume 
 
 from __future__ import annotations
 
+import ast
 import difflib
 from dataclasses import dataclass
 from functools import lru_cache
 
 from softnum.block_presets import BLOCK_UNITS, block_preset
+from softnum.block_unit import BlockDotUnit
+from softnum.blocks import BlockFormat
+from softnum.exact import ExactDotUnit
+from softnum.formats import FixedFormat, FloatFormat
 from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.names import format
 from softnum.units import MadUnit, Unit
 
-__all__ = ["Evidence", "KINDS", "unit", "units"]
+__all__ = ["Evidence", "KINDS", "unit", "unit_of", "units"]
 
 #: What a property of a unit can rest on, the strongest first.
 KINDS = ("recorded", "measured", "published", "modelled")
@@ -299,3 +304,44 @@ def unit(name: str, output=None) -> Unit:
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"unknown unit {name!r}{hint} (known: softnum.units(), or `softnum units`)")
     return _made(name, None if output is None else str(format(output)))
+
+
+_KINDS = {kind.__name__: kind for kind in (MadUnit, FusedDotUnit, FmaChainUnit, ExactDotUnit, BlockDotUnit)}
+_PARTS = {kind.__name__: kind for kind in (FloatFormat, FixedFormat, BlockFormat)}
+
+
+def unit_of(what) -> Unit:
+    """A unit, given itself, by a preset's name, or by the expression that its `repr` shows.
+
+    Raises ValueError for text that is neither.
+
+    >>> from softnum.presets import unit_of
+    >>> unit_of("MadUnit('e6m9', operand='e5m2', chunk=64)").chunk
+    64
+    """
+    if isinstance(what, Unit):
+        return what
+    if not isinstance(what, str):
+        raise TypeError(f"a unit, the name of one or its expression is needed, got {what!r}")
+    if "(" not in what:
+        return unit(what)
+    try:
+        return _evaluated(ast.parse(what.strip(), mode="eval").body, what)
+    except SyntaxError:
+        raise ValueError(f"no expression of a unit: {what!r}; one reads MadUnit('e6m9', operand='e5m2')") from None
+
+
+def _evaluated(node, text: str):
+    """The value of an expression of names of units and formats, called with constants: nothing else is run."""
+    match node:
+        case ast.Constant():
+            return node.value
+        case ast.Tuple() | ast.List():
+            return tuple(_evaluated(part, text) for part in node.elts)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return -number
+        case ast.Call(func=ast.Name(id=name)) if name in _KINDS | _PARTS:
+            args = [_evaluated(part, text) for part in node.args]
+            return (_KINDS | _PARTS)[name](*args, **{k.arg: _evaluated(k.value, text) for k in node.keywords if k.arg})
+    known = ", ".join(_KINDS)
+    raise ValueError(f"no expression of a unit: {text!r}, at {ast.unparse(node)!r}; known are {known} with constants")

@@ -11,6 +11,7 @@ from softnum.vectors.files import DIALECTS, header_of, write
 from softnum.vectors.generator import Plan, generate, plan
 from softnum.vectors.spec import Block, Column, VectorSpec
 from softnum.vectors.text import TextLayout, VectorFileError, VectorReader
+from softnum.vectors.unit_spec import UnitSpec
 
 __all__ = [
     "DIALECTS",
@@ -20,6 +21,7 @@ __all__ = [
     "Failure",
     "Plan",
     "TextLayout",
+    "UnitSpec",
     "VectorFileError",
     "VectorReader",
     "VectorSpec",

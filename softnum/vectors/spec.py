@@ -1,4 +1,4 @@
-"""What one set of vectors is of: an operation, its formats and the modes it rounds in."""
+"""What one set of vectors is of: an operation, its formats and the modes it rounds in (of units: unit_spec.py)."""
 
 from __future__ import annotations
 
@@ -14,36 +14,54 @@ from softnum.modes import overflow_name, rounding_name
 from softnum.names import format
 from softnum.ops import CODE_OPERATIONS
 
-__all__ = ["Block", "Column", "VectorSpec", "format_name"]
+__all__ = ["Block", "Column", "Spec", "VectorSpec", "format_name"]
 
 FLAG_BITS = 5
 _OPERAND_NAMES = ("a", "b", "c")
 
 
 class Column(NamedTuple):
-    """One column of a vector file: its name, its width in bits and, for a code, its format."""
+    """One column of a vector file: its name, the width of an element in bits, its format if it is a code, and how many
+    elements make an entry.
+
+    An entry of several elements is one word, element 0 in its least significant bits.
+    """
 
     name: str
     bits: int
     format: Format | None = None
+    count: int = 1
+
+    @property
+    def width(self) -> int:
+        """Bits of an entry."""
+        return self.bits * self.count
 
     @property
     def digits(self) -> int:
-        """Hexadecimal digits of an entry: ceil(bits / 4)."""
-        return -(-self.bits // 4)
+        """Hexadecimal digits of an entry: ceil(width / 4)."""
+        return -(-self.width // 4)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """What holds an element."""
+        if self.format is not None:
+            return self.format.storage_dtype
+        return np.dtype(np.uint8 if self.bits <= 8 and self.name != "random" else np.uint32)
 
 
 class Block(NamedTuple):
-    """Some consecutive vectors; every member has one entry a vector.
+    """Some consecutive vectors, n of them; every member has one entry a vector.
 
-    ``operands`` is a tuple of code arrays (C of an fma is the third), ``random_bits`` a uint32 array where the rounding
-    is stochastic and None elsewhere, ``result`` an array of codes, ``flags`` a uint8 array of `softnum.Flags`.
+    ``operands`` is a tuple of code arrays of shape (n,), or (n, count) where an entry has several elements (C is the
+    last), ``random_bits`` such an array of uint32 where the rounding is stochastic and None elsewhere, ``result`` an
+    array of codes, ``flags`` a uint8 array of `softnum.Flags`, or None: units have none.
     """
 
     operands: tuple[np.ndarray, ...]
     random_bits: np.ndarray | None
     result: np.ndarray
-    flags: np.ndarray
+    flags: np.ndarray | None
 
     def __len__(self) -> int:
         return len(self.result)
@@ -52,7 +70,33 @@ class Block(NamedTuple):
     def columns(self) -> list[np.ndarray]:
         """The arrays in the order of a file's columns."""
         drawn = [] if self.random_bits is None else [self.random_bits]
-        return [*self.operands, *drawn, self.result, self.flags]
+        return [*self.operands, *drawn, self.result, *([] if self.flags is None else [self.flags])]
+
+
+class Spec:
+    """What a file of vectors is of: `VectorSpec` for an operation, `UnitSpec` for a unit.
+
+    Both have ``columns`` (operands, C last, random bits, result, flags), ``out_fmt`` (the result's element format),
+    ``stochastic_bits`` (r or None), ``evaluate(operands, random_bits)``, ``facts()`` and ``options()``.
+    """
+
+    columns: tuple[Column, ...]
+
+    @property
+    def operand_columns(self) -> tuple[Column, ...]:
+        """The columns before random bits, result and flags."""
+        return tuple(c for c in self.columns if c.name not in ("random", "result", "flags"))
+
+    @property
+    def has_flags(self) -> bool:
+        """Whether there is a column of flags."""
+        return self.columns[-1].name == "flags"
+
+    def block_of(self, values) -> Block:
+        """The block of a list of arrays, one for each column."""
+        named = {c.name: v for c, v in zip(self.columns, values, strict=True)}
+        operands = tuple(named[c.name] for c in self.operand_columns)
+        return Block(operands, named.get("random"), named["result"], named.get("flags"))
 
 
 def _operation_name(op: str) -> str:
@@ -74,7 +118,7 @@ def format_name(fmt: Format) -> str:
 
 
 @dataclass(frozen=True)
-class VectorSpec:
+class VectorSpec(Spec):
     """An operation with everything its result depends on, as `make` checks and completes it.
 
     Parameters

@@ -13,43 +13,43 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum.vectors.spec import Block, Column, VectorSpec
+from softnum import _text
+from softnum.packing import pack_bits, unpack_bits
+from softnum.vectors.spec import Block, Column, Spec
 
 __all__ = ["Rows", "TextLayout", "VectorFileError", "VectorReader", "header_lines"]
 
-_SPACE, _NEWLINE = 0x20, 0x0A
-_DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+_SPACE = 0x20
 _READ_ROWS = 1 << 16
 _LONGEST_LINE = 1 << 16
 _FIRST_HEADER_LINE = "# softnum vectors"
-_BAD = 0xFF
+_HEXADECIMAL = frozenset(b"0123456789ABCDEFabcdef")
 
 
-def _four_digits() -> np.ndarray:
-    """The four digits of each 16-bit number, as one uint32 in memory order."""
-    value = np.arange(1 << 16)
-    digits = [_DIGITS[value >> shift & 15] for shift in (12, 8, 4, 0)]
-    return np.ascontiguousarray(np.stack(digits, 1)).view(np.uint32).ravel()
+def octets(column: Column) -> int:
+    """Bytes of an entry in memory: of the type that holds a single code, or of the packed word of several."""
+    return column.dtype.itemsize if column.count == 1 else -(-column.width // 8)
 
 
-def _nibbles() -> np.ndarray:
-    """The value of each hexadecimal digit's byte, in either case; 0xFF for any other byte."""
-    table = np.full(256, _BAD, np.uint8)
-    for digits in (b"0123456789ABCDEF", b"0123456789abcdef"):
-        table[np.frombuffer(digits, np.uint8)] = np.arange(16)
-    return table
+def octets_of(codes: np.ndarray, column: Column) -> np.ndarray:
+    """The bytes of each entry, the least significant first: shape (n, octets)."""
+    little = np.ascontiguousarray(codes, column.dtype.newbyteorder("<"))
+    if column.count > 1 and column.bits != 8 * column.dtype.itemsize:
+        return pack_bits(little, column.bits)
+    return little.view(np.uint8).reshape(len(codes), -1)
 
 
-def _pair_values() -> np.ndarray:
-    """The byte that two digits, read as one uint16 in memory order, stand for; 0xFFFF where one is no digit."""
-    first, second = np.arange(1 << 16, dtype=np.uint16).view(np.uint8).reshape(-1, 2).T
-    high, low = _NIBBLE[first], _NIBBLE[second]
-    return np.where((high == _BAD) | (low == _BAD), 0xFFFF, high.astype(np.uint16) << 4 | low).astype(np.uint16)
-
-
-_FOUR_DIGITS = _four_digits()
-_NIBBLE = _nibbles()
-_PAIR_VALUE = _pair_values()
+def codes_of(part: np.ndarray, column: Column) -> np.ndarray | None:
+    """The codes of entries as `octets_of` gives them; None if one has a bit above its width."""
+    spare = -column.width % 8 if column.count > 1 else 8 * part.shape[1] - column.width
+    if spare >= 8 and part[:, -(spare // 8) :].any():
+        return None
+    if spare % 8 and (part[:, part.shape[1] - 1 - spare // 8] >> (8 - spare % 8)).any():
+        return None
+    if column.count > 1 and column.bits != 8 * column.dtype.itemsize:
+        return unpack_bits(part, column.bits, column.count, column.dtype)
+    codes = part.view(column.dtype.newbyteorder("<")).astype(column.dtype, copy=False)
+    return codes if column.count > 1 else codes.ravel()
 
 
 class VectorFileError(ValueError):
@@ -75,7 +75,7 @@ class TextLayout:
 
     Parameters
     ----------
-    spec : VectorSpec
+    spec : VectorSpec or UnitSpec
 
     Examples
     --------
@@ -86,73 +86,27 @@ class TextLayout:
     b'3C 7B 7B 00\\n'
     """
 
-    def __init__(self, spec: VectorSpec) -> None:
+    def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self.columns: tuple[Column, ...] = spec.columns
-        self.offsets: list[int] = []
-        at = 0
-        for column in self.columns:
-            self.offsets.append(at)
-            at += column.digits + 1
-        self.width = at
-        self._separators = [o + c.digits for o, c in zip(self.offsets, self.columns, strict=True)]
+        self.width = sum(c.digits + 1 for c in self.columns)
 
     # -- out ----------------------------------------------------------------------------------------------------------
     def format(self, block: Block) -> bytes:
         """The lines of a block of n vectors: n * width bytes, upper-case digits."""
-        text = np.full((len(block), self.width), _SPACE, np.uint8)
-        text[:, -1] = _NEWLINE
-        for offset, column, codes in zip(self.offsets, self.columns, block.columns, strict=True):
-            # 16 bits at a time, the most significant first; of all digits the last ones are kept
-            size = max(2, codes.dtype.itemsize)
-            words = codes.astype(f"<u{size}").view("<u2").reshape(len(block), -1)[:, ::-1]
-            digits = _FOUR_DIGITS.take(words, mode="clip").view(np.uint8).reshape(len(block), 2 * size)
-            text[:, offset : offset + column.digits] = digits[:, 2 * size - column.digits :]
-        return text.tobytes()
+        parts = [octets_of(codes, c) for c, codes in zip(self.columns, block.columns, strict=True)]
+        return _text.format_rows(parts, [c.digits for c in self.columns], len(block))
 
     # -- in -----------------------------------------------------------------------------------------------------------
     def parse(self, data: bytes) -> Block | None:
         """The vectors of whole lines; None if any of them is not exactly as `format` writes it (either case)."""
         if not data or len(data) % self.width:
             return None
-        text = np.frombuffer(data, np.uint8).reshape(-1, self.width)
-        for at in self._separators[:-1]:
-            if not (text[:, at] == _SPACE).all():
-                return None
-        if not (text[:, -1] == _NEWLINE).all():
+        parts = _text.parse_rows(data, [c.digits for c in self.columns], [octets(c) for c in self.columns])
+        if parts is None:
             return None
-        values = []
-        for offset, column in zip(self.offsets, self.columns, strict=True):
-            codes = self._column(text[:, offset : offset + column.digits], column)
-            if codes is None or (column.bits % 4 and (codes >> column.bits).any()):
-                return None
-            values.append(codes)
-        return self._block(values)
-
-    @staticmethod
-    def _column(text: np.ndarray, column: Column) -> np.ndarray | None:
-        """The codes that the digits in text, of shape (n, digits), stand for; None if there is another character."""
-        dtype = np.dtype(np.uint32 if column.name == "random" else np.uint8)
-        if column.format is not None:
-            dtype = column.format.storage_dtype
-        odd, pairs = column.digits % 2, column.digits // 2
-        octets = np.zeros((len(text), dtype.itemsize), np.uint8)  # the most significant byte first
-        if odd:
-            first = _NIBBLE[text[:, 0]]
-            if (first == _BAD).any():
-                return None
-            octets[:, dtype.itemsize - pairs - 1] = first
-        if pairs:
-            values = _PAIR_VALUE.take(np.ascontiguousarray(text[:, odd:]).view(np.uint16), mode="clip")
-            if (values > 0xFF).any():
-                return None
-            octets[:, dtype.itemsize - pairs :] = values
-        return octets.view(dtype.newbyteorder(">")).ravel().astype(dtype)
-
-    def _block(self, values: list[np.ndarray]) -> Block:
-        n = len(self.spec.formats)
-        drawn = values[n] if self.spec.stochastic_bits is not None else None
-        return Block(tuple(values[:n]), drawn, values[-2], values[-1])
+        values = [codes_of(part, c) for part, c in zip(parts, self.columns, strict=True)]
+        return None if any(v is None for v in values) else self.spec.block_of(values)
 
     def normal_line(self, line: bytes) -> bytes:
         """The line as `format` would write it, or ValueError with what is wrong with it."""
@@ -165,7 +119,7 @@ class TextLayout:
             raise ValueError(f"{len(entries)} columns where {len(self.columns)} are expected ({names}): {_shown(line)}")
         for number, (entry, column) in enumerate(zip(entries, self.columns, strict=True), 1):
             where = f"column {number} ({column.name})"
-            bad = [chr(byte) for byte in entry if _NIBBLE[byte] == _BAD]
+            bad = [chr(byte) for byte in entry if byte not in _HEXADECIMAL]
             if bad:
                 hint = ""
                 if entry[:2].lower() == b"0x":
@@ -175,10 +129,10 @@ class TextLayout:
                 raise ValueError(f"{where}: {_shown(entry)} is not hexadecimal{hint}")
             of = f" of {column.format}" if column.format is not None else ""
             if len(entry) != column.digits:
-                width = f"{column.bits} bits{of} take {column.digits}"
+                width = f"{column.width} bits{of} take {column.digits}"
                 raise ValueError(f"{where}: {_shown(entry)} has {len(entry)} digit(s) where {width}")
-            if int(entry, 16) >> column.bits:
-                raise ValueError(f"{where}: {_shown(entry)} exceeds {column.bits} bits{of}")
+            if int(entry, 16) >> column.width:
+                raise ValueError(f"{where}: {_shown(entry)} exceeds {column.width} bits{of}")
         return b" ".join(entries) + b"\n"
 
 
