@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli import exit_codes, writable_file
+from softnum.files import atomic_file
 from softnum.ops import CODE_OPERATIONS
 
 __all__ = ["register"]
@@ -29,7 +30,7 @@ overflow 04, underflow 02, inexact 01). Lines that begin with # are comments.
   testfloat_gen f16_mul | softnum vectors check --op multiply --format binary16 --any-nan
 """
 
-Op = Annotated[str | None, typer.Option(help=f"Operation: {', '.join(CODE_OPERATIONS)}.")]
+Op = Annotated[str | None, typer.Option(help=f"Operation: {', '.join(CODE_OPERATIONS)}; of a unit: dot, mac, gemm.")]
 Formats = Annotated[
     str | None, typer.Option("--format", help="The operands' format, or one for each with commas between them.")
 ]
@@ -48,6 +49,15 @@ Tininess = Annotated[
     str | None, typer.Option(help="When underflow is judged: after or before rounding.  [default: after]")
 ]
 StochasticBits = Annotated[int | None, typer.Option(help="r: random bits of a stochastic rounding.  [default: 32]")]
+UnitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--unit", help="Of dot, mac, gemm: a name that `softnum units` lists, or an expression: MadUnit('e6m9', ...)."
+    ),
+]
+Length = Annotated[int | None, typer.Option(help="Of dot, mac: products in a sum, steps in a sequence.  [default: 16]")]
+Shape = Annotated[str | None, typer.Option(help="Of gemm: M,N,K.  [default: 4,4,8]")]
+WithC = Annotated[bool | None, typer.Option("--with-c", help="Of dot, mac, gemm: sums start from a column C.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -62,6 +72,38 @@ def _formats(text: str | None):
     """``"e5m2"`` is that name, ``"e5m2,e4m3fn"`` a tuple of two."""
     names = None if text is None else [part.strip() for part in text.split(",")]
     return names[0] if names and len(names) == 1 else names and tuple(names)
+
+
+def _shape(text: str | None):
+    """``"4,4,8"`` is (4, 4, 8)."""
+    if text is None:
+        return None
+    parts = text.split(",")
+    if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):
+        raise ValueError(f"--shape takes M,N,K, three numbers with commas between them, got {text!r}")
+    return tuple(map(int, parts))
+
+
+def _spec(op, formats, unit, of_operation: dict, of_unit: dict):
+    """The spec that the options state."""
+    from softnum.vectors import UNIT_OPERATIONS, UnitSpec, VectorSpec
+
+    if op is None:
+        raise ValueError("state --op; for example: softnum vectors generate --op multiply --format e5m2")
+    if op in UNIT_OPERATIONS:
+        if unit is None:
+            raise ValueError(f"state --unit, whose {op} it is; for example: --unit nvidia_v100_fp16 (softnum units)")
+        foreign = _given(format=formats, **of_operation)
+        if foreign:
+            name = next(iter(foreign)).replace("out_fmt", "result_format").replace("_", "-")
+            raise ValueError(f"--{name} is an operation's; of {op} the unit says it")
+        return UnitSpec.make(op, unit, **_given(**of_unit))
+    foreign = _given(unit=unit, **of_unit)
+    if foreign:
+        raise ValueError(f"--{next(iter(foreign)).replace('_', '-')} is of units (--op dot, mac or gemm), not of {op}")
+    if formats is None:
+        raise ValueError("state --format; for example: softnum vectors generate --op multiply --format e5m2")
+    return VectorSpec.make(op, formats, **_given(**of_operation))
 
 
 def _given(**options) -> dict:
@@ -91,6 +133,10 @@ def generate(
     overflow: Overflow = None,
     tininess: Tininess = None,
     stochastic_bits: StochasticBits = None,
+    unit: UnitOption = None,
+    length: Length = None,
+    shape: Shape = None,
+    with_c: WithC = None,
     count: Annotated[
         int | None,
         typer.Option("--count", "-n", help="How many.  [default: all, if at most 65536 exist; else 262144]"),
@@ -103,44 +149,57 @@ def generate(
         bool | None, typer.Option("--header/--no-header", help="Write the header or not, whatever the dialect.")
     ] = None,
     out: Annotated[str, typer.Option("--out", "-o", help="File; - is standard output.")] = "-",
+    coverage: Annotated[
+        bool, typer.Option("--coverage/--no-coverage", help="Count which cases the vectors cover, and report it.")
+    ] = True,
+    coverage_out: Annotated[str | None, typer.Option(help="Write the counted bins to this file, as JSON.")] = None,
 ) -> None:
     """Write test vectors with correctly rounded results and flags.
 
     All combinations of operands (and random bits) are written, in order, where --count admits them; without --count,
     where there are at most 65536. Otherwise half of the vectors are the format's edge cases crossed with each other
     and the rest is drawn near them: sums that cancel, results at the format's limits, significands that end in long
-    runs.
+    runs. Vectors of a unit (--op dot, mac, gemm with --unit) are all drawn: sums that cancel, grow, underflow. What is
+    covered is counted and reported on standard error.
 
     \b
       softnum vectors generate --op multiply --format e5m2 --rounding rne --dialect testfloat -o mul.txt
       softnum vectors generate --op fma --format binary16 --count 1000000 --seed 7 -o fma.txt
       softnum vectors generate --op multiply --format e4m3fn,e5m2 --result-format binary16 | ./dut
       softnum vectors generate --op add --format e6m9 --rounding sr --stochastic-bits 12 -o sr.txt
+      softnum vectors generate --op dot --unit nvidia_v100_fp16 --length 4 --with-c -o dot.txt
+      softnum vectors generate --op mac --unit "MadUnit('e6m9', operand='e5m2', chunk=8)" --length 32 -o mac.txt
 
     Where a result is NaN and its format has no code for it, the result is code 0 with the invalid flag.
     """
-    from softnum.vectors import VectorSpec, plan, write
+    from softnum.vectors import Coverage, plan, write
 
-    for option, value in (("--op", op), ("--format", fmt)):
-        if value is None:
-            raise ValueError(f"state {option}; for example: softnum vectors generate --op multiply --format e5m2")
-    spec = VectorSpec.make(
-        op, _formats(fmt),
-        **_given(out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess,
-                 stochastic_bits=stochastic_bits),
+    spec = _spec(
+        op, _formats(fmt), unit,
+        dict(out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess,
+             stochastic_bits=stochastic_bits),
+        dict(length=length, shape=_shape(shape), with_c=with_c),
     )  # fmt: skip
+    if coverage_out is not None:
+        writable_file(Path(coverage_out))
+    counted = Coverage(spec) if coverage or coverage_out is not None else None
     if out != "-" and (os.path.isdir(out) or os.path.isdir(os.path.dirname(out) or ".")):  # else write names the folder
         writable_file(Path(out))
     planned = plan(spec, count=count, seed=seed)
     try:
         with _bar("vectors written", planned.count, planned.count) as progress:
-            write(planned, out, dialect=dialect, header=header, progress=progress)
+            write(planned, out, dialect=dialect, header=header, progress=progress, coverage=counted)
     except BrokenPipeError:
         # the reader has seen enough (as in `| head`); what Python still holds for it must not fail again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
     if out != "-":
         typer.echo(f"{out}: {planned.count} vectors, {planned.method}", err=True)
+    if coverage and out != "-":
+        typer.echo(str(counted), err=True)
+    if coverage_out is not None:
+        with atomic_file(coverage_out) as file:
+            file.write((json.dumps(counted.to_dict(), indent=1) + "\n").encode())
 
 
 def check(
@@ -206,7 +265,5 @@ def _deliver(report, out: str | None) -> None:
     if report.failures or report.error is None:
         typer.echo(str(report))
     if out is not None:
-        from softnum.files import atomic_file
-
         with atomic_file(out) as file:
             file.write((json.dumps(report.to_dict(), indent=1) + "\n").encode())

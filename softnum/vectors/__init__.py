@@ -7,17 +7,21 @@
 """
 
 from softnum.vectors.checker import CheckReport, Failure, check
+from softnum.vectors.coverage import Bins, Coverage
 from softnum.vectors.files import DIALECTS, header_of, write
 from softnum.vectors.generator import Plan, generate, plan
 from softnum.vectors.spec import Block, Column, VectorSpec
 from softnum.vectors.text import TextLayout, VectorFileError, VectorReader
-from softnum.vectors.unit_spec import UnitSpec
+from softnum.vectors.unit_spec import UNIT_OPERATIONS, UnitSpec
 
 __all__ = [
     "DIALECTS",
+    "UNIT_OPERATIONS",
+    "Bins",
     "Block",
     "CheckReport",
     "Column",
+    "Coverage",
     "Failure",
     "Plan",
     "TextLayout",

@@ -21,7 +21,7 @@ def header_of(plan: Plan, dialect: str = "softnum") -> dict[str, str]:
         command += f" --dialect {dialect} --header"
     return {
         **plan.spec.facts(),
-        "columns": " ".join(f"{c.name}:{c.bits}" for c in plan.spec.columns),
+        "columns": " ".join(f"{c.name}:{c.width}" for c in plan.spec.columns),
         "method": plan.method,
         "vectors": str(plan.count),
         "seed": str(plan.seed),
@@ -30,7 +30,9 @@ def header_of(plan: Plan, dialect: str = "softnum") -> dict[str, str]:
     }
 
 
-def write(plan: Plan, path, *, dialect: str = "softnum", header: bool | None = None, progress=None) -> int:
+def write(
+    plan: Plan, path, *, dialect: str = "softnum", header: bool | None = None, progress=None, coverage=None
+) -> int:
     """Write the planned vectors as text.
 
     Parameters
@@ -44,6 +46,8 @@ def write(plan: Plan, path, *, dialect: str = "softnum", header: bool | None = N
         Whether to open the file with comment lines that say what it holds; by default as the dialect has it.
     progress : callable, optional
         Called with the number of vectors written so far.
+    coverage : Coverage, optional
+        Counts what is written.
 
     Returns
     -------
@@ -74,6 +78,8 @@ def write(plan: Plan, path, *, dialect: str = "softnum", header: bool | None = N
         for block in plan.blocks():
             file.write(layout.format(block))
             done += len(block)
+            if coverage is not None:
+                coverage.add(block)
             if progress is not None:
                 progress(done)
     return done

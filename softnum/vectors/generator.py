@@ -10,8 +10,10 @@ from numbers import Integral
 
 import numpy as np
 
-from softnum.vectors.operands import RANDOM_BLOCK, core_codes, edge_codes, random_bits_block, random_block
-from softnum.vectors.spec import Block, VectorSpec
+from softnum.vectors.operands import class_codes, core_codes, edge_codes
+from softnum.vectors.spec import Block, Spec, VectorSpec
+from softnum.vectors.strata import block_size, random_block, random_words
+from softnum.vectors.unit_spec import UNIT_OPERATIONS, UnitSpec
 
 __all__ = ["DEFAULT_COUNT", "EXHAUSTIVE_LIMIT", "Plan", "generate", "plan"]
 
@@ -19,6 +21,7 @@ __all__ = ["DEFAULT_COUNT", "EXHAUSTIVE_LIMIT", "Plan", "generate", "plan"]
 EXHAUSTIVE_LIMIT = 1 << 16
 #: and this many vectors otherwise.
 DEFAULT_COUNT = 1 << 18
+_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -26,89 +29,94 @@ class Plan:
     """Which vectors will be made, and how many, before any is.
 
     ``method`` is "exhaustive" (every combination of operands, and of random bits), "exhaustive operands" (stochastic
-    rounding: every combination of operands, the random bits drawn) or "edges and random".
+    rounding: every combination of operands, the random bits drawn), "edges and random", or, of units, "random".
     """
 
-    spec: VectorSpec
+    spec: Spec
     method: str
     count: int
     seed: int
 
     @cached_property
-    def _tables(self) -> list[np.ndarray]:
-        codes = core_codes if len(self.spec.formats) > 2 else edge_codes
-        return [codes(f) for f in self.spec.formats]
+    def _tables(self) -> list[list[np.ndarray]]:
+        """Two sets of tables to cross: codes of every class, then all edge cases."""
+        formats = self.spec.formats
+        codes = core_codes if len(formats) > 2 else edge_codes
+        few = 1 if len(formats) > 2 else 2
+        return [[class_codes(f, few) for f in formats], [codes(f) for f in formats]]
 
     @cached_property
     def edges(self) -> int:
         """How many of the vectors are crossed edge cases: all there are, but at most half of the count (rounded up)."""
         if self.method != "edges and random":
             return 0
-        return min(prod(len(t) for t in self._tables), -(-self.count // 2))
+        return min(sum(prod(len(t) for t in tables) for tables in self._tables), -(-self.count // 2))
 
-    def blocks(self) -> Iterator[Block]:
-        """The vectors, at most 2**16 at a time; memory does not grow with the count."""
-        done = 0
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """The vectors from number `start` on, at most 2**16 at a time; memory does not grow with the count."""
+        size, done = block_size(self.spec), start
         while done < self.count:
-            if self.method != "edges and random":
-                n = min(RANDOM_BLOCK, self.count - done)
+            if self.method.startswith("exhaustive"):
+                n = min(_ROWS, self.count - done)
                 operands, drawn = self._enumerated(done, n)
             elif done < self.edges:
-                n = min(RANDOM_BLOCK, self.edges - done)
+                n = min(_ROWS, self.edges - done)
                 operands, drawn = self._crossed(done, n), None
             else:
-                number, start = divmod(done - self.edges, RANDOM_BLOCK)
-                n = min(RANDOM_BLOCK - start, self.count - done)
-                operands, drawn = (
-                    tuple(c[start : start + n] for c in random_block(self.spec, self.seed, number)),
-                    None,
-                )
+                number, first = divmod(done - self.edges, size)
+                n = min(size - first, self.count - done)
+                operands = tuple(c[first : first + n] for c in random_block(self.spec, self.seed, number))
+                drawn = None
             if drawn is None and self.spec.stochastic_bits is not None:
-                drawn = self._random_bits(done, n)
+                drawn = random_words(self.spec, self.seed, done, n)
             yield self.spec.evaluate(operands, drawn)
             done += n
 
     def _enumerated(self, start: int, n: int):
         """Vectors start .. start+n-1 of all combinations: the last column counts fastest."""
         index = np.arange(start, start + n, dtype=np.uint64)
-        widths = [f.bits for f in self.spec.formats]
-        with_random = self.method == "exhaustive" and self.spec.stochastic_bits is not None
-        if with_random:
-            widths.append(self.spec.stochastic_bits)
+        columns = list(self.spec.operand_columns)
+        if self.method == "exhaustive" and self.spec.stochastic_bits is not None:
+            columns.append(next(c for c in self.spec.columns if c.name == "random"))
         parts = []
-        for bits in reversed(widths):
-            parts.append(index & np.uint64((1 << bits) - 1))
-            index = index >> np.uint64(bits)
+        for column in reversed(columns):
+            elements = []
+            for _ in range(column.count):
+                elements.append((index & np.uint64((1 << column.bits) - 1)).astype(column.dtype))
+                index = index >> np.uint64(column.bits)
+            parts.append(np.stack(elements, 1) if column.count > 1 else elements[0])
         parts.reverse()
-        drawn = parts.pop().astype(np.uint32) if with_random else None
-        return tuple(p.astype(f.storage_dtype) for p, f in zip(parts, self.spec.formats, strict=True)), drawn
+        operands = len(self.spec.operand_columns)
+        return tuple(parts[:operands]), parts[operands] if len(parts) > operands else None
 
     def _crossed(self, start: int, n: int):
-        """Vectors of the crossed tables, by a stride near the golden section, so that any beginning is spread."""
-        total = prod(len(t) for t in self._tables)
-        stride = max(1, round(total * 0.6180339887))
-        while gcd(stride, total) != 1:
-            stride += 1
-        index = np.arange(start, start + n, dtype=np.uint64) * np.uint64(stride) % np.uint64(total)
-        parts = []
-        for table in reversed(self._tables):
-            parts.append(table[(index % np.uint64(len(table))).astype(np.int64)])
-            index = index // np.uint64(len(table))
-        parts.reverse()
-        return tuple(p.astype(f.storage_dtype) for p, f in zip(parts, self.spec.formats, strict=True))
-
-    def _random_bits(self, start: int, n: int) -> np.ndarray:
-        """The random words of vectors start .. start+n-1: they depend on the vector's number alone."""
-        parts = []
-        while n:
-            number, first = divmod(start, RANDOM_BLOCK)
-            words = random_bits_block(self.spec.stochastic_bits, self.seed, number)[first : first + n]
-            parts.append(words)
-            start, n = start + len(words), n - len(words)
-        return np.concatenate(parts)
+        """Vectors start .. start+n-1 of the crossed tables, one set after the other."""
+        parts, first = [], 0
+        for tables in self._tables:
+            total = prod(len(t) for t in tables)
+            here = range(max(start - first, 0), min(start + n - first, total))
+            if here:
+                parts.append(_cross(tables, here.start, len(here)))
+            first += total
+        columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return tuple(c.astype(f.storage_dtype) for c, f in zip(columns, self.spec.formats, strict=True))
 
 
-def plan(spec: VectorSpec, *, count: int | None = None, seed: int = 0) -> Plan:
+def _cross(tables: list[np.ndarray], start: int, n: int) -> list[np.ndarray]:
+    """Combinations start .. start+n-1, by a stride near the golden section, so that any beginning is spread."""
+    total = prod(len(t) for t in tables)
+    stride = max(1, round(total * 0.6180339887))
+    while gcd(stride, total) != 1:
+        stride += 1
+    index = np.arange(start, start + n, dtype=np.uint64) * np.uint64(stride) % np.uint64(total)
+    parts = []
+    for table in reversed(tables):
+        parts.append(table[(index % np.uint64(len(table))).astype(np.int64)])
+        index = index // np.uint64(len(table))
+    return parts[::-1]
+
+
+def plan(spec: Spec, *, count: int | None = None, seed: int = 0) -> Plan:
     """Decide which vectors to make (the rule stands at `generate`).
 
     Raises ValueError for a count below 1 and a seed outside 0..2**64-1.
@@ -120,35 +128,41 @@ def plan(spec: VectorSpec, *, count: int | None = None, seed: int = 0) -> Plan:
             raise TypeError(f"{what} must be an integer, got {value!r}")
         if not low <= value <= high:
             raise ValueError(f"{what} must lie in {low}..{high}, got {value}")
-    operand_bits = sum(f.bits for f in spec.formats)
-    all_bits = operand_bits + (spec.stochastic_bits or 0)
+    if spec.op == "mac":
+        return Plan(spec, "random", DEFAULT_COUNT if count is None else int(count), int(seed))
+    operand_bits = sum(c.width for c in spec.operand_columns)
+    all_bits = operand_bits + sum(c.width for c in spec.columns if c.name == "random")
     limit = EXHAUSTIVE_LIMIT if count is None else int(count)
     if 1 << all_bits <= limit:
         return Plan(spec, "exhaustive", 1 << all_bits, int(seed))
     if spec.stochastic_bits is not None and 1 << operand_bits <= limit:
         return Plan(spec, "exhaustive operands", 1 << operand_bits if count is None else int(count), int(seed))
-    return Plan(spec, "edges and random", DEFAULT_COUNT if count is None else int(count), int(seed))
+    method = "random" if isinstance(spec, UnitSpec) else "edges and random"
+    return Plan(spec, method, DEFAULT_COUNT if count is None else int(count), int(seed))
 
 
 def generate(
-    op, fmt, *, out_fmt=None, rounding="nearest_even", overflow=None, tininess="after", stochastic_bits=32, count=None,
-    seed=0,
+    op, fmt=None, *, out_fmt=None, rounding="nearest_even", overflow=None, tininess="after", stochastic_bits=32,
+    unit=None, length=None, shape=None, with_c=False, count=None, seed=0,
 ) -> Iterator[Block]:  # fmt: skip
     """Make test vectors: operands, random bits, correctly rounded results and flags.
 
     All combinations of operands (and random bits) are made, in order, where `count` admits them: without a count, where
     there are at most 2**16 (two operands of 8 bits). If only the operands' combinations fit, each comes in turn with
     drawn random bits. Otherwise half of the vectors (2**18 without a count) are the format's edge cases crossed with
-    each other, and the rest is drawn: uniform codes, edge cases, significands that end in long runs, sums that cancel,
-    results at the format's limits.
+    each other, and the rest is drawn in strata: uniform codes, edge cases, significands that end in long runs, sums
+    that cancel, results at the limits (`softnum.vectors.strata`). A unit's vectors are all drawn so.
 
     Parameters
     ----------
-    op : {"convert", "add", "subtract", "multiply", "fma"}
+    op : str
+        An operation (``softnum.ops.CODE_OPERATIONS``), or, of a unit, "dot", "mac" or "gemm".
     fmt : format or str, or a tuple of them
-        The operands' format(s).
+        The operands' format(s) of an operation.
     out_fmt, rounding, overflow, tininess, stochastic_bits
-        As in `softnum.multiply`.
+        As in `softnum.multiply`, of an operation.
+    unit, length, shape, with_c
+        As in `UnitSpec.make`, of a unit.
     count : int, optional
         How many vectors; fewer are made only where these are all there are.
     seed : int
@@ -177,8 +191,18 @@ def generate(
     >>> blocks[0].operands[0][-1], blocks[0].result[-1]  # NaN times NaN
     (np.uint8(255), np.uint8(126))
     """
-    spec = VectorSpec.make(
-        op, fmt, out_fmt=out_fmt, rounding=rounding, overflow=overflow, tininess=tininess,
-        stochastic_bits=stochastic_bits,
-    )  # fmt: skip
+    if op in UNIT_OPERATIONS:
+        if unit is None or fmt is not None:
+            raise ValueError(f"{op} is of a unit, which says the formats: give unit=, and no format")
+        spec = UnitSpec.make(op, unit, length=length, shape=shape, with_c=with_c)
+    else:
+        for name, value in (("unit", unit), ("length", length), ("shape", shape)):
+            if value is not None:
+                raise ValueError(f"{op} is an operation, not a unit's: leave {name}= out (dot, mac and gemm take it)")
+        if fmt is None:
+            raise ValueError(f"{op}: state the operands' format")
+        spec = VectorSpec.make(
+            op, fmt, out_fmt=out_fmt, rounding=rounding, overflow=overflow, tininess=tininess,
+            stochastic_bits=stochastic_bits,
+        )  # fmt: skip
     return plan(spec, count=count, seed=seed).blocks()

@@ -1,4 +1,4 @@
-"""What a set of vectors of a unit is of: dot products, sequences of multiply-add steps, or tiles of a matrix product."""
+"""What vectors of a unit are of: dot products, sequences of multiply-add steps, or tiles of a matrix product."""
 
 from __future__ import annotations
 

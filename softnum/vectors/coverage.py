@@ -1,0 +1,233 @@
+"""What a set of vectors covers: bins of operand classes, binades, roundings and limits, counted as vectors are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from softnum.modes import Flags
+from softnum.vectors.operands import class_codes, classes, classes_of
+from softnum.vectors.spec import Block, Spec
+from softnum.vectors.unit_spec import UnitSpec
+
+__all__ = ["Bins", "Coverage"]
+
+_ROUNDED = ("convert", "add", "subtract", "multiply", "divide", "sqrt", "fma", "remainder")
+_MOST_BINADES = 256
+
+
+@dataclass
+class Bins:
+    """Counted bins: ``labels``, ``counts`` (int64), and ``reachable``, which bins there are at all (None: unknown)."""
+
+    name: str
+    labels: list[str]
+    counts: np.ndarray
+    reachable: np.ndarray | None = None
+
+    @property
+    def total(self) -> int:
+        """Bins that can be hit, as far as is known."""
+        return len(self.labels) if self.reachable is None else int(np.count_nonzero(self.reachable))
+
+    @property
+    def hit(self) -> int:
+        """Bins that were."""
+        return int(np.count_nonzero(self.counts))
+
+    @property
+    def missed(self) -> list[str]:
+        """Labels of the reachable bins that were not."""
+        open_bins = self.counts == 0 if self.reachable is None else (self.counts == 0) & self.reachable
+        return [self.labels[i] for i in np.flatnonzero(open_bins)]
+
+    def add(self, index: np.ndarray) -> None:
+        """Count bins by their numbers."""
+        self.counts += np.bincount(index.ravel(), minlength=len(self.counts))
+
+    def to_dict(self) -> dict:
+        """For JSON."""
+        counts = {label: int(n) for label, n in zip(self.labels, self.counts, strict=True) if n}
+        known = self.reachable is not None
+        return {"name": self.name, "hit": self.hit, "bins": self.total, "missed": self.missed if known else None,
+                "counts": counts}  # fmt: skip
+
+
+class _Classes:
+    """The classes of a format's codes, and which of them there are."""
+
+    def __init__(self, fmt) -> None:
+        self.fmt = fmt
+        self.labels = list(classes(fmt))
+        self.occur = np.zeros(len(self.labels), bool)
+        self.occur[self.of(class_codes(fmt, 1).astype(fmt.storage_dtype))] = True
+
+    def of(self, codes: np.ndarray) -> np.ndarray:
+        return classes_of(codes, self.fmt)
+
+
+def _exponents(codes, fmt) -> np.ndarray:
+    field = codes.astype(np.uint64) >> np.uint64(fmt.mantissa_bits) & np.uint64((1 << fmt.exponent_bits) - 1)
+    return field.astype(np.int64) - fmt.bias
+
+
+class Coverage:
+    """Counts the bins that blocks of vectors hit.
+
+    Of an operation: classes of the operands together, binades of each operand, class of the result, flags, what is
+    rounded off (nothing, less than half a last place, half, more; whether it carries into the next binade), how far the
+    operands' exponents lie apart, and results at the target's limits. Of a unit: classes of the elements and of the
+    result.
+
+    Parameters
+    ----------
+    spec : VectorSpec or UnitSpec
+
+    Examples
+    --------
+    >>> from softnum.vectors import Coverage, VectorSpec, plan
+    >>> spec = VectorSpec.make("multiply", "e2m1fn")
+    >>> coverage = Coverage(spec)
+    >>> for block in plan(spec).blocks():
+    ...     coverage.add(block)
+    >>> print(coverage)  # doctest: +ELLIPSIS
+    bins hit, of 256 vectors:
+      classes of a, b    36 of 36
+      binades of a       4 of 4
+    ...
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.vectors = 0
+        self.groups: dict[str, Bins] = {}
+        self._classes = {}
+
+    # -- bins ----------------------------------------------------------------------------------------------------------
+    def _bins(self, name: str, labels, reachable=None) -> Bins:
+        if name not in self.groups:
+            labels = list(labels)
+            self.groups[name] = Bins(name, labels, np.zeros(len(labels), np.int64), reachable)
+        return self.groups[name]
+
+    def _of(self, fmt) -> _Classes:
+        if fmt not in self._classes:
+            self._classes[fmt] = _Classes(fmt)
+        return self._classes[fmt]
+
+    def add(self, block: Block) -> None:
+        """Count a block."""
+        self.vectors += len(block)
+        if isinstance(self.spec, UnitSpec):
+            self._add_elements(block)
+            return
+        self._add_operands(block)
+        if self.spec.op in _ROUNDED:
+            self._add_rounding(block)
+        if self.spec.op in ("add", "subtract", "multiply", "divide", "fma", "remainder"):
+            self._add_exponents(block)
+        self._add_result(block)
+
+    def _add_elements(self, block: Block) -> None:
+        columns = [(c, x) for c, x in zip(self.spec.operand_columns, block.operands, strict=True) if c.format]
+        result = next(c for c in self.spec.columns if c.name == "result")
+        for column, codes in [*columns, (result, block.result)]:
+            classes = self._of(column.format)
+            reachable = classes.occur if column.name != "result" else None
+            self._bins(f"classes of {column.name}", classes.labels, reachable).add(classes.of(codes))
+            self._add_binades(column, codes)
+
+    def _add_binades(self, column, codes) -> None:
+        fmt = column.format
+        if fmt.kind == "fixed":
+            return
+        coarse = max(0, fmt.exponent_bits - _MOST_BINADES.bit_length() + 1)
+        field = codes.astype(np.uint64) >> np.uint64(fmt.mantissa_bits + coarse)
+        field = (field & np.uint64((1 << (fmt.exponent_bits - coarse)) - 1)).astype(np.int64)
+        labels = (str((i << coarse) - fmt.bias) for i in range(1 << (fmt.exponent_bits - coarse)))
+        reachable = None if column.name == "result" else np.ones(1 << (fmt.exponent_bits - coarse), bool)
+        self._bins(f"binades of {column.name}", labels, reachable).add(field)
+
+    def _add_operands(self, block: Block) -> None:
+        columns = self.spec.operand_columns
+        classes = [self._of(c.format) for c in columns]
+        index, reachable = np.zeros(len(block), np.int64), np.ones(1, bool)
+        for one, codes in zip(classes, block.operands, strict=True):
+            index = index * len(one.labels) + one.of(codes)
+            reachable = (reachable[:, None] & one.occur).ravel()
+        name = f"classes of {', '.join(c.name for c in columns)}"
+        if name not in self.groups:
+            labels = [""]
+            for one in classes:
+                labels = [f"{left} {right}".strip() for left in labels for right in one.labels]
+            self._bins(name, labels, reachable)
+        self.groups[name].add(index)
+        for column, codes in zip(columns, block.operands, strict=True):
+            self._add_binades(column, codes)
+
+    def _add_result(self, block: Block) -> None:
+        out, spec = self._of(self.spec.out_fmt), self.spec
+        self._bins("class of the result", out.labels).add(out.of(block.result))
+        flags = self._bins("flags raised", [f.name.lower() for f in Flags])
+        flags.counts += [int(np.count_nonzero(block.flags & f)) for f in Flags]
+        fmt = spec.out_fmt
+        if fmt.kind == "fixed":
+            return
+        magnitude = block.result.astype(np.uint64) & np.uint64((1 << (fmt.bits - fmt.signed)) - 1)
+        normal = 1 << fmt.mantissa_bits
+        marks = {"smallest value": 1, "largest subnormal": normal - 1, "smallest normal": normal,
+                 "beside the largest": fmt.max_code - 1, "largest value": fmt.max_code}  # fmt: skip
+        bins = self._bins("results at the limits", [*marks, "underflow to zero", "overflow"])
+        bins.counts[: len(marks)] += [int(np.count_nonzero(magnitude == code)) for code in marks.values()]
+        bins.counts[-2] += int(np.count_nonzero((magnitude == 0) & (block.flags & Flags.INEXACT != 0)))
+        bins.counts[-1] += int(np.count_nonzero(block.flags & Flags.OVERFLOW))
+
+    def _add_rounding(self, block: Block) -> None:
+        zero, away, near_zero, near_away = (
+            replace(self.spec, rounding=mode, stochastic_bits=None).evaluate(block.operands)
+            for mode in ("toward_zero", "away_from_zero", "nearest_zero", "nearest_away")
+        )
+        exact = zero.result == away.result
+        tie = near_zero.result != near_away.result
+        above = near_zero.result != zero.result
+        place = np.where(exact, 0, np.where(tie, 2, np.where(above, 3, 1)))
+        inside = (zero.flags & (Flags.OVERFLOW | Flags.INVALID)) == 0
+        bins = self._bins("rounded off", ["nothing", "less than half", "half", "more than half", "carry"])
+        bins.add(place[inside])
+        fmt = self.spec.out_fmt
+        if fmt.kind == "float":
+            carry = (zero.result ^ away.result) >> fmt.mantissa_bits != 0
+            bins.counts[-1] += int(np.count_nonzero(carry & inside & ~exact))
+
+    def _add_exponents(self, block: Block) -> None:
+        if any(f.kind == "fixed" for f in self.spec.formats):
+            return
+        fields = [_exponents(x, f) for x, f in zip(block.operands, self.spec.formats, strict=True)]
+        left, right = (fields[0] + fields[1], fields[2]) if self.spec.op == "fma" else (fields[0], fields[1])
+        reach = 2 * self.spec.out_fmt.precision + 4 if self.spec.op == "fma" else self.spec.out_fmt.precision + 3
+        labels = ["below", *(str(d) for d in range(-reach, reach + 1)), "above"]
+        what = "exponent of a*b less c's" if self.spec.op == "fma" else "exponent of a less b's"
+        self._bins(what, labels).add(np.clip(left - right, -reach - 1, reach + 1) + reach + 1)
+
+    # -- shown ---------------------------------------------------------------------------------------------------------
+    def to_dict(self) -> dict:
+        """For JSON: the bins of each group with their counts."""
+        return {**self.spec.facts(), "vectors": self.vectors, "groups": [g.to_dict() for g in self.groups.values()]}
+
+    @cached_property
+    def _space(self) -> int:
+        return max(len(name) for name in self.groups) + 3
+
+    def __str__(self) -> str:
+        lines = [f"bins hit, of {self.vectors} vectors:"]
+        for group in self.groups.values():
+            text = f"{group.hit} of {group.total}"
+            if group.reachable is not None and group.missed:
+                some = ", ".join(group.missed[:3])
+                text += f"; not: {some}{f' and {len(group.missed) - 3} more' if len(group.missed) > 3 else ''}"
+            elif group.reachable is None and len(group.labels) <= 7:
+                text = ", ".join(f"{label} {n}" for label, n in zip(group.labels, group.counts, strict=True))
+            lines.append(f"  {group.name:{self._space}}{text}")
+        return "\n".join(lines)
