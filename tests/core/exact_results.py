@@ -1,15 +1,13 @@
 """Expected results of many operand tuples at once, for formats of few bits: a fast oracle made of `softnum.reference`.
 
-Rounding is constant between certain points: the grid, what lies k / 2**(r + 1) of a gap beyond it, and where a result
-stops being tiny. So the exact result of a tuple is first told by its place among those points; this does not depend on
-mode, rule or tininess. Then the reference rounds one representative of each place that occurs. Tuples with a zero, an
-infinity or a NaN, or whose exact result is zero, go by the classes of their operands, one question a combination.
+The exact result of a tuple is told by its place among the points of ladder.py, and each place is rounded once. Tuples
+with a zero, an infinity or a NaN, or whose exact result is zero, go by the classes of their operands, one question a
+combination. elementary_results.py does the same for elementary functions.
 
 Exact places in binary64. Operands have few bits, so products are exact and stay far from the ends of the range. Of a
-sum, a quotient or a root the correctly rounded binary64 h and the sign d of its error are enough: rounding is
-monotonic, and all points are binary64 numbers, so that h < p means below p, h > p above p, and h = p leaves it to d.
-d comes from TwoSum for sums; for quotients and roots from a - h * b and a - h * h, which are exact where h is a point,
-since points have few bits, and unimportant elsewhere.
+sum, a quotient or a root the correctly rounded h and the sign d of its error are enough. d comes from TwoSum for sums;
+for quotients and roots from a - h * b and a - h * h, which are exact where h is a point, since points have few bits,
+and unimportant elsewhere.
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 from core_oracles import show
+from ladder import ladder_of, two_sum
 
 import softnum as sn
 from softnum import reference as ref
@@ -31,33 +30,33 @@ POSITIVE, NEGATIVE, ZERO, MINUS_ZERO, INFINITE, MINUS_INFINITE, QUIET, SIGNALING
 
 # -- operands ----------------------------------------------------------------------------------------------------------
 @lru_cache(maxsize=256)
-def facts(fmt, flush_inputs: bool = False, each_nan: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """(value in binary64 or 0, class) of each code. each_nan: every NaN is a class of its own."""
+def _decoded(fmt) -> tuple[np.ndarray, np.ndarray]:
     values, classes = np.zeros(1 << fmt.bits), np.zeros(1 << fmt.bits, np.int64)
     for code in range(1 << fmt.bits):
         x = ref.decode(code, fmt)
         if x.kind == "nan":
-            classes[code] = FIRST_NAN + code if each_nan else SIGNALING if x.signaling else QUIET
+            classes[code] = SIGNALING if x.signaling else QUIET
         elif x.kind == "inf":
             classes[code] = MINUS_INFINITE if x.sign else INFINITE
         else:
-            value = float(x.fraction)
-            assert Fraction(value) == x.fraction, (code, fmt)
-            if flush_inputs and fmt.kind == "float" and fmt.lowest_binade == "subnormal":
-                value = 0.0 if abs(value) < fmt.smallest_normal else value
-            if value:
-                values[code], classes[code] = value, NEGATIVE if value < 0 else POSITIVE
-            else:
-                classes[code] = MINUS_ZERO if x.sign and (fmt.kind == "fixed" or fmt.negative_zero) else ZERO
-                if fmt.kind == "fixed":
-                    classes[code] = ZERO
+            exact = x.fraction
+            values[code] = float(exact)
+            assert Fraction(values[code]) == exact, (code, fmt)
+            classes[code] = (NEGATIVE if x.sign else POSITIVE) if exact else MINUS_ZERO if x.sign else ZERO
     return values, classes
 
 
-def _two_sum(a, b):
-    h = a + b
-    t = h - a
-    return h, (a - (h - t)) + (b - t)
+@lru_cache(maxsize=256)
+def facts(fmt, flush_inputs: bool = False, each_nan: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """(value in binary64 or 0, class) of each code. each_nan: every NaN is a class of its own."""
+    values, classes = (x.copy() for x in _decoded(fmt))
+    if each_nan:
+        classes = np.where((classes == QUIET) | (classes == SIGNALING), FIRST_NAN + np.arange(len(classes)), classes)
+    if flush_inputs and fmt.kind == "float" and fmt.lowest_binade == "subnormal":
+        tiny = (classes <= NEGATIVE) & (np.abs(values) < float(fmt.smallest_normal))
+        classes[tiny] = np.where((values[tiny] < 0) & fmt.negative_zero, MINUS_ZERO, ZERO)
+        values[tiny] = 0
+    return values, classes
 
 
 def _remainder(a, b):
@@ -73,9 +72,9 @@ def exact(operation: str, x: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """(h, d): the exact result rounded to binary64, and the sign of what it lacks where h is a short number."""
     with np.errstate(all="ignore"):
         if operation in ("add", "subtract"):
-            return _two_sum(x[0], -x[1] if operation == "subtract" else x[1])
+            return two_sum(x[0], -x[1] if operation == "subtract" else x[1])
         if operation == "fma":
-            return _two_sum(x[0] * x[1], x[2])
+            return two_sum(x[0] * x[1], x[2])
         if operation == "divide":
             h = x[0] / x[1]
             return h, (x[0] - h * x[1]) * np.sign(x[1])
@@ -94,25 +93,40 @@ class Tuples:
     """
 
     def __init__(self, operation: str, codes: tuple[np.ndarray, ...], formats: tuple, *, flush_inputs=False) -> None:
-        assert len(codes) == len(formats) == FINITE[operation]
+        assert len(codes) == len(formats)
         self.operation, self.codes, self.formats, self.flush_inputs = operation, codes, formats, flush_inputs
         every = [facts(fmt, flush_inputs) for fmt in formats]
         x = [values[c] for (values, _), c in zip(every, codes, strict=True)]
         classes = [kinds[c] for (_, kinds), c in zip(every, codes, strict=True)]
-        self.h, self.d = exact(operation, x)
-        plain = np.all([k <= MINUS_ZERO for k in classes], axis=0)
-        if operation in ("divide", "remainder"):
-            plain &= classes[1] <= NEGATIVE
-            if operation == "remainder":  # an infinite divisor leaves the dividend
-                leaves = (classes[0] <= NEGATIVE) & ((classes[1] == INFINITE) | (classes[1] == MINUS_INFINITE))
-                self.h, plain = np.where(leaves, x[0], self.h), plain | leaves
-        if operation == "sqrt":
-            plain &= classes[0] != NEGATIVE
+        plain = self._solve(x, classes)
         self.special = np.flatnonzero(~plain | (self.h == 0))
         self.plain = np.flatnonzero(plain & (self.h != 0))
         self.h, self.d = self.h[self.plain], self.d[self.plain]
         self._places: dict = {}
         self._asked: dict = {}
+
+    def _solve(self, x: list[np.ndarray], classes: list[np.ndarray]) -> np.ndarray:
+        """Set h and d; return which of them hold. The other tuples go by the classes of their operands."""
+        self.h, self.d = exact(self.operation, x)
+        plain = np.all([k <= MINUS_ZERO for k in classes], axis=0)
+        if self.operation in ("divide", "remainder"):
+            plain &= classes[1] <= NEGATIVE
+            if self.operation == "remainder":  # an infinite divisor leaves the dividend
+                leaves = (classes[0] <= NEGATIVE) & ((classes[1] == INFINITE) | (classes[1] == MINUS_INFINITE))
+                self.h, plain = np.where(leaves, x[0], self.h), plain | leaves
+        if self.operation == "sqrt":
+            plain &= classes[0] != NEGATIVE
+        return plain
+
+    def _classes(self, fmt, each_nan: bool) -> np.ndarray:
+        """The class of each code of an operand's format, as far as it decides a result that is not plain."""
+        return facts(fmt, self.flush_inputs, each_nan)[1]
+
+    def _answer(self, operands: tuple[int, ...], out_fmt, environment) -> tuple[int, Flags]:
+        """What the reference says of one tuple."""
+        if self.operation == "convert":
+            return ref.convert(*operands, self.formats[0], to_fmt=out_fmt, **environment)
+        return getattr(ref, self.operation)(*operands, self.formats, out_fmt=out_fmt, **environment)
 
     def _representatives(self, each_nan: bool):
         """(a tuple of codes for each combination of classes among the special ones, which of them each one is)"""
@@ -120,7 +134,7 @@ class Tuples:
             key = np.zeros(len(self.special), np.int64)
             size = 1
             for codes, fmt in zip(self.codes, self.formats, strict=True):
-                classes = facts(fmt, self.flush_inputs, each_nan)[1]
+                classes = self._classes(fmt, each_nan)
                 key = key * (int(classes.max()) + 1) + classes[codes[self.special]]
                 size *= int(classes.max()) + 1
             assert size < 2**62
@@ -133,13 +147,10 @@ class Tuples:
         """(codes, flags) of every tuple."""
         codes = np.zeros(len(self.codes[0]), np.uint64)
         flags = np.zeros(len(codes), np.uint8)
-        function = getattr(ref, self.operation)
         options = dict(environment, flush_inputs=True) if self.flush_inputs else environment
-        where = {"out_fmt": out_fmt} if self.operation != "convert" else {"to_fmt": out_fmt}
-        fmt = self.formats if self.operation != "convert" else self.formats[0]
         each_nan = environment.get("nan", "canonical") != "canonical"
         tuples, which = self._representatives(each_nan)
-        answers = [function(*operands, fmt, **where, **options) for operands in tuples]
+        answers = [self._answer(operands, out_fmt, options) for operands in tuples]
         if answers:
             codes[self.special] = np.array([code for code, _ in answers], np.uint64)[which]
             flags[self.special] = np.array([int(f) for _, f in answers], np.uint8)[which]
@@ -176,73 +187,6 @@ class Tuples:
                 f"got {show(got[i], out_fmt)} {Flags(int(flags[i]))!r}, want {show(want[i], out_fmt)} "
                 f"{Flags(int(want_flags[i]))!r}; {np.count_nonzero(bad)} of {bad.size} differ"
             )
-
-
-# -- results -----------------------------------------------------------------------------------------------------------
-class Ladder:
-    """The points of a format between which every rounding is constant, r random bits at most."""
-
-    def __init__(self, fmt, r: int) -> None:
-        self.fmt = fmt
-        part = 2.0 ** -(r + 1)
-        steps = np.arange(2 ** (r + 1)) * part
-        if fmt.kind == "fixed":
-            self.period = 2.0**fmt.integer_bits
-            grid = np.arange(4 * 2**fmt.bits + 1) * 2.0**-fmt.fraction_bits
-        else:
-            finite = {abs(ref.decode(c, fmt).fraction) for c in range(fmt.max_code + 1)}
-            grid = np.array(sorted(float(x) for x in finite | {Fraction(0)}))
-            quantum = 2.0 ** (np.frexp(grid[-1])[1] - 1 - fmt.mantissa_bits)
-            beyond = grid[-1] + quantum * np.arange(1, 4)
-            normal, below = float(fmt.smallest_normal), 2.0 ** (fmt.emin - 1 - fmt.mantissa_bits)
-            grid = np.unique(np.concatenate([grid, beyond]))
-        gaps = np.diff(grid)
-        points = [(grid[:-1, None] + gaps[:, None] * steps).ravel(), grid[-1:]]
-        if fmt.kind == "float":  # the grid as it would go on below the normals
-            points.append(normal - below * part * np.arange(1, 2 * 2 ** (r + 1) + 1))
-        points = np.unique(np.concatenate(points))
-        points = points[points >= 0]
-        self.points = np.unique(np.concatenate([points, -points]))
-        self._tables: dict = {}
-
-    def places(self, h, d):
-        """(the place of each exact result, the distinct places): 2 i + 1 on point i, 2 i below it, 2 i + 2 above it."""
-        if self.fmt.kind == "fixed":  # farther out: brought nearer by whole periods, which changes no code and no flag
-            far = np.abs(h) >= 3 * self.period
-            near, error = _two_sum(np.fmod(h, self.period), np.copysign(2 * self.period, h))
-            h, d = np.where(far, near, h), np.where(far & (error != 0), error, d)
-        i = np.searchsorted(self.points, h)
-        on = self.points[np.minimum(i, len(self.points) - 1)] == h
-        places = 2 * i + np.where(on, 1 + np.sign(d).astype(np.int64), 0)
-        return places, np.unique(places)
-
-    def representative(self, place: int) -> Fraction:
-        i, on = divmod(place, 2)
-        if on:
-            return Fraction(self.points[i])
-        if i == 0 or i == len(self.points):
-            return 4 * Fraction(self.points[0 if i == 0 else -1])
-        return (Fraction(self.points[i - 1]) + Fraction(self.points[i])) / 2
-
-    def rounded(self, places, distinct, environment) -> tuple[np.ndarray, np.ndarray]:
-        """(codes, flags) of results in these places."""
-        key = tuple(sorted((k, v) for k, v in environment.items() if k not in ("nan", "flush_inputs")))
-        if key not in self._tables:
-            size = 2 * len(self.points) + 2
-            if len(self._tables) * size > 1 << 21:
-                self._tables.clear()
-            self._tables[key] = np.zeros(size, np.uint64), np.zeros(size, np.uint8), np.zeros(size, bool)
-        codes, flags, known = self._tables[key]
-        options = dict(key)
-        for place in distinct[~known[distinct]].tolist():
-            codes[place], flags[place] = ref.round_value(self.representative(place), 0, self.fmt, **options)
-        known[distinct] = True
-        return codes[places], flags[places]
-
-
-@lru_cache(maxsize=8)
-def ladder_of(fmt, r: int) -> Ladder:
-    return Ladder(fmt, r)
 
 
 @lru_cache(maxsize=16)

@@ -1,4 +1,4 @@
-"""Elementary functions: whole formats against MPFR, the reference, special values, environments, errors."""
+"""Elementary functions: samples, special values, environments, errors. Whole formats: test_elementary_codes.py."""
 
 import itertools
 import random
@@ -19,16 +19,6 @@ from softnum import reference as ref
 from softnum.modes import Flags
 from softnum.reference.elementary import NAMES
 
-SMALL = [
-    *(name for name in sn.format_names() if sn.format(name).bits <= 8), "q4.4", "uq2.6", "binary8p3se", "binary8p1uf",
-]  # fmt: skip
-ODD = [
-    sn.FloatFormat(3, 2, lowest_binade="zero"),
-    sn.FloatFormat(3, 2, specials="fn", lowest_binade="normal"),
-    sn.FloatFormat(3, 3, specials="p3109", signed=False),
-    sn.FloatFormat(4, 1, bias=3),
-    sn.FloatFormat(5, 2, bias=200),
-]
 WORD = 0b10110
 
 
@@ -77,64 +67,6 @@ def drawn(fmt, count, seed):
     return np.array([i * size + rng.randrange(size) for i in range(count)], np.uint64).astype(fmt.storage_dtype)
 
 
-@pytest.mark.parametrize("fmt", [*map(sn.format, SMALL), *ODD], ids=repr)
-@pytest.mark.parametrize("name", UNARY)
-def test_all_codes_in_every_mode(name, fmt):
-    modes = MODES if fmt == sn.format("e5m2") else MODES[UNARY.index(name) % 8 :: 8]  # all of them: the slow test
-    for env in environments(fmt, modes):
-        check(name, [all_codes(fmt)], fmt, env)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fmt", [*map(sn.format, SMALL), *ODD], ids=repr)
-@pytest.mark.parametrize("name", UNARY)
-def test_all_codes_in_every_mode_of_every_small_format(name, fmt):
-    for env in environments(fmt):
-        check(name, [all_codes(fmt)], fmt, env)
-
-
-def pairs_of(fmt, step=1):
-    a, b = np.divmod(np.arange(0, 1 << 2 * fmt.bits, step), 1 << fmt.bits)
-    return [a.astype(fmt.storage_dtype), b.astype(fmt.storage_dtype)]
-
-
-@pytest.mark.parametrize("fmt", ["e5m2", "e4m3fn", "q4.4", "binary8p3se"])
-@pytest.mark.parametrize("name", BINARY)
-def test_pairs(name, fmt):
-    fmt = sn.format(fmt)
-    for i, env in enumerate(environments(fmt, ["nearest_even", "up", "to_odd", "stochastic_even"])):
-        check(name, [c[i::4] for c in pairs_of(fmt, 41)], fmt, env)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("fmt", SMALL)
-@pytest.mark.parametrize("name", BINARY)
-def test_all_pairs_of_8_bits(name, fmt):
-    fmt = sn.format(fmt)
-    for env in environments(fmt, ["nearest_even", "toward_zero", "up", "stochastic"]):
-        check(name, pairs_of(fmt), fmt, env)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("block", range(256))
-@pytest.mark.parametrize("fmt", ["binary16", "bfloat16", "dlfloat16"])
-@pytest.mark.parametrize("name", BINARY)
-def test_structured_pairs_of_16_bits(name, fmt, block):
-    """10^8 pairs in all: every first operand with 256 others, edges, neighbours and one of each stratum.
-
-    A block stands alone, so that a run can be taken up again: ``-k "hypot and binary16-17"``.
-    """
-    fmt = sn.format(fmt)
-    a = np.arange(block, 1 << 16, 256).astype(np.uint16)
-    edges = edge_codes(fmt)
-    for x in a.tolist():
-        near = (x + np.arange(-16, 17)) % (1 << 16)
-        some = edges[x % 3 :: 3][:100]
-        strata = drawn(fmt, 256 - len(some) - 2 * len(near), x)
-        b = np.concatenate([some, near, near ^ 0x8000, strata]).astype(np.uint16)
-        check(name, [np.full(256, x, np.uint16), b], fmt, {"rounding": MODES[x // 256 % 10]})
-
-
 @pytest.mark.parametrize("name", BINARY)
 def test_some_structured_pairs_of_16_bits(name):
     for fmt in map(sn.format, ("binary16", "bfloat16", "dlfloat16")):
@@ -154,16 +86,6 @@ def test_strata_of_16_bits(name, fmt):
     fmt = sn.format(fmt)
     for i, env in enumerate(environments(fmt, ["nearest_even", "down", "stochastic", "to_odd"])):
         check(name, [drawn(fmt, 64, i)], fmt, env)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("mode", ["nearest_even", "toward_zero", "up", "down", "stochastic"])
-@pytest.mark.parametrize("fmt", SIXTEEN)
-@pytest.mark.parametrize("name", UNARY)
-def test_all_codes_of_16_bits(name, fmt, mode):
-    fmt = sn.format(fmt)
-    env = {"rounding": mode} | ({"stochastic_bits": 8} if mode == "stochastic" else {})
-    check(name, [all_codes(fmt)], fmt, env)
 
 
 @pytest.mark.parametrize(("fmt", "out"), [
