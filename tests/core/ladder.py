@@ -53,6 +53,9 @@ class Ladder:
         points = np.unique(np.concatenate(points))
         points = points[points >= 0]
         self.points = np.unique(np.concatenate([points, -points]))
+        least = 0 if fmt.kind == "fixed" else 4 * float(fmt.smallest_normal)
+        x = self.representatives(np.arange(2 * len(self.points) + 1))
+        self.middling = (np.abs(x) >= least) & (np.abs(x) <= float(fmt.max) / 4) & ((x > 0) | fmt.signed)
 
     def places(self, h, d):
         """(the place of each exact result, the distinct places): 2 i + 1 on point i, 2 i below it, 2 i + 2 above it."""
@@ -74,7 +77,7 @@ class Ladder:
         return np.where(places % 2 == 1, ends[np.minimum(i + 1, len(self.points))], middle)
 
     def rounded(self, places, distinct, environment) -> tuple[np.ndarray, np.ndarray]:
-        """(codes, flags) of results in these places."""
+        """(codes, flags) of results in these places, of which the distinct ones are given too."""
         options = {k: v for k, v in environment.items() if k not in ("nan", "flush_inputs")}
         key = self.fmt, self.r, tuple(sorted(options.items()))
         if key not in _tables:
@@ -84,6 +87,10 @@ class Ladder:
             _tables[key] = np.zeros(size, self.fmt.storage_dtype), np.zeros(size, np.uint8), np.zeros(size, bool)
         codes, flags, known = _tables[key]
         new, env = distinct[~known[distinct]], environment_of(self.fmt, **options)
+        direction = {k: v for k, v in options.items() if k in ("rounding", "stochastic_bits", "random_bits")}
+        if direction != options:  # far from both ends of the range nothing else counts: asked once for all the rules
+            same, new = new[self.middling[new]], new[~self.middling[new]]
+            codes[same], flags[same] = self.rounded(same, same, direction)
         for place, x in zip(new.tolist(), self.representatives(new).tolist(), strict=True):
             numerator, denominator = abs(x).as_integer_ratio()
             codes[place], flags[place] = deliver(Value("finite", int(x < 0), numerator, denominator), self.fmt, env)
