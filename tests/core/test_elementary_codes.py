@@ -4,8 +4,8 @@
 - formats of 16 bits: all codes; 10^8 pairs; the pairs whose results are exact, or ties.
 
 MPFR is asked once for each operand or pair (elementary_results.py). Two tiers, as in test_exhaustive.py: "whole" takes
-about an hour and a half, most of it for the pairs of 16 bits. "tenth", which runs with every other test, takes all
-codes of the small formats in one environment of each mode, and a part of everything else.
+the better part of an hour, most of it for the formats of 16 bits. "tenth", which runs with every other test, takes all
+codes of the small formats in one environment of each mode, and a part of the pairs.
 """
 
 import itertools
