@@ -8,6 +8,7 @@ from math import inf, nan
 import numpy as np
 
 from softnum.array import Array
+from softnum.block_array import BlockArray, refuse_elementwise
 from softnum.checks import check_codes, native
 from softnum.custom import CustomFormat
 from softnum.names import format
@@ -17,6 +18,8 @@ __all__ = ["ulp", "ulp_error"]
 
 
 def _format_of(a, fmt, what: str):
+    if isinstance(a, BlockArray):
+        refuse_elementwise(what)
     if isinstance(a, Array):
         if fmt is not None:
             raise ValueError(f"{what}: an Array knows its format; leave fmt out")

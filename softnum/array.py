@@ -53,12 +53,18 @@ _HINTS = {
 }  # fmt: skip
 
 
-def _refuse(what: str) -> TypeError:
-    """The error for what is not defined; it names the way out."""
-    hint = _HINTS.get(what.removeprefix("numpy.").split(".reduce")[0], "work on .codes, or on np.asarray(a) for values")
+def refusal(what: str, kind: str = "Array", way_out: str = "work on .codes, or on np.asarray(a) for values"):
+    """The TypeError for what is not defined for an Array or a BlockArray; it names the way out."""
+    hint = _HINTS.get(what.removeprefix("numpy.").split(".reduce")[0], way_out)
     if what.endswith("add.reduce"):
         hint = _SUM
-    return TypeError(f"{what} is not defined for softnum.Array; {hint}")
+    return TypeError(f"{what} is not defined for softnum.{kind}; {hint}")
+
+
+def numpy_name(function) -> str:
+    """A function of NumPy's as users know it: numpy.save, numpy.linalg.norm."""
+    module = function.__module__.removeprefix("numpy").removeprefix(".")
+    return f"numpy.{f'{module}.' if module else ''}{function.__name__}"
 
 
 def as_operand(x, fmt) -> Array:
@@ -110,7 +116,7 @@ def _comparison(name: str):
 
 def _undefined(what: str):
     def method(self, *others):
-        raise _refuse(what)
+        raise refusal(what)
 
     return method
 
@@ -386,10 +392,10 @@ class Array:
         known = (_UFUNCS, _TO_INTEGRAL, _COMPARISONS, _PREDICATES)
         if method != "__call__" or kwargs or not any(name in table for table in known):
             extra = f" with {', '.join(kwargs)}" if kwargs else ""
-            raise _refuse(f"numpy.{name}{'' if method == '__call__' else '.' + method}{extra}")
+            raise refusal(f"numpy.{name}{'' if method == '__call__' else '.' + method}{extra}")
         arrays = [x for x in inputs if isinstance(x, Array)]
         if not arrays:
-            raise _refuse(f"numpy.{name} with out")
+            raise refusal(f"numpy.{name} with out")
         operands = [as_operand(x, arrays[0].format) for x in inputs]
         if name in _COMPARISONS:
             result = _comparison(name)(*operands)
@@ -403,7 +409,7 @@ class Array:
             return result
         if isinstance(result, Array):
             if not isinstance(out[0], Array):
-                raise _refuse(f"numpy.{name} with out of {type(out[0]).__name__}")
+                raise refusal(f"numpy.{name} with out of {type(out[0]).__name__}")
             out[0]._put(result)
         else:
             np.copyto(out[0], result)
@@ -413,8 +419,7 @@ class Array:
         from softnum.array_functions import FUNCTIONS
 
         if func not in FUNCTIONS:
-            module = func.__module__.removeprefix("numpy").removeprefix(".")
-            raise _refuse(f"numpy.{f'{module}.' if module else ''}{func.__name__}")
+            raise refusal(numpy_name(func))
         return FUNCTIONS[func](*args, **kwargs)
 
     # -- text ----------------------------------------------------------------------------------------------------------

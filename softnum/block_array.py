@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 
 from softnum import _core
+from softnum.array import numpy_name, refusal
 from softnum.blocks import BlockFormat, format
-from softnum.checks import check_codes
+from softnum.checks import check_axis, check_codes
 
 __all__ = ["BlockArray"]
+
+_ELEMENTWISE = (
+    "block arrays have no elementwise operations, for the scales of the result would have to be chosen: work on the "
+    "values (a.decode()) or on an Array of them (softnum.array(a.decode(), fmt)), or multiply matrices (softnum.matmul)"
+)
+
+#: NumPy's functions that move blocks or tell the shape
+_FUNCTIONS = {
+    np.copy: lambda a: a.copy(),
+    np.ndim: lambda a: a.ndim,
+    np.shape: lambda a: a.shape,
+    np.size: lambda a, axis=None: np.size(a.codes, axis),
+    np.swapaxes: lambda a, axis1, axis2: a.swapaxes(axis1, axis2),
+}
+
+
+def refuse_elementwise(what: str) -> None:
+    """TypeError for arithmetic on block arrays; it names the ways out."""
+    raise refusal(what, "BlockArray", _ELEMENTWISE)
+
+
+def _undefined(what: str):
+    def method(self, *others):
+        refuse_elementwise(what)
+
+    return method
 
 
 class BlockArray:
     """Codes of a block format: elements, and a scale for each block of them along one axis.
+
+    There are no elementwise operations: `decode` gives the values, `softnum.matmul` and `softnum.dot` multiply under a
+    `softnum.BlockDotUnit`. `softnum.save` keeps codes, scales and format; NumPy's save raises.
 
     Parameters
     ----------
@@ -51,10 +83,7 @@ class BlockArray:
         if not isinstance(fmt, BlockFormat):
             raise ValueError(f"BlockArray: {fmt} is no block format; softnum.Array holds its codes")
         codes, scales = check_codes(codes, fmt.element, "codes"), check_codes(scales, fmt.scale, "scales")
-        ndim = codes.ndim
-        if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or not -ndim <= axis < ndim:
-            raise ValueError(f"BlockArray: axis={axis!r} is none of an array of {ndim} dimensions")
-        axis = int(axis) % ndim
+        axis = check_axis("BlockArray", axis, codes.ndim)
         want = (*codes.shape[:axis], fmt.blocks(codes.shape[axis]), *codes.shape[axis + 1 :])
         if scales.shape != want:
             raise ValueError(
@@ -64,7 +93,7 @@ class BlockArray:
         if (tensor_scale is None) != (fmt.tensor_scale is None):
             how = "has no tensor scale" if fmt.tensor_scale is None else "needs tensor_scale="
             raise ValueError(f"BlockArray: {fmt} {how}, got {tensor_scale!r}")
-        self.codes, self.scales, self.format, self.axis = codes, scales, fmt, axis - ndim
+        self.codes, self.scales, self.format, self.axis = codes, scales, fmt, axis - codes.ndim
         self.tensor_scale = None if tensor_scale is None else checked_scale(tensor_scale, fmt)
 
     @classmethod
@@ -112,7 +141,19 @@ class BlockArray:
         return self.decode(np.float64 if dtype is None else dtype)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        raise TypeError(f"numpy.{ufunc.__name__} is not defined for softnum.BlockArray; work on .decode()")
+        refuse_elementwise(f"numpy.{ufunc.__name__}{'' if method == '__call__' else '.' + method}")
+
+    def __array_function__(self, func, types, args, kwargs):
+        if func not in _FUNCTIONS:
+            raise refusal(numpy_name(func), "BlockArray", "work on a.decode() for values")
+        return _FUNCTIONS[func](*args, **kwargs)
+
+    __add__ = __radd__ = _undefined("add")
+    __sub__ = __rsub__ = _undefined("subtract")
+    __mul__ = __rmul__ = _undefined("multiply")
+    __truediv__ = __rtruediv__ = _undefined("divide")
+    __neg__, __abs__ = _undefined("negate"), _undefined("absolute")
+    __matmul__ = __rmatmul__ = _undefined("matmul")
 
     # -- elements ------------------------------------------------------------------------------------------------------
     def __getitem__(self, index) -> BlockArray:
@@ -140,6 +181,9 @@ class BlockArray:
 
     def swapaxes(self, first: int, second: int) -> BlockArray:
         """As `numpy.ndarray.swapaxes`, a view: the blocked axis goes along."""
+        first, second = (
+            check_axis("swapaxes", axis, self.ndim, name) for axis, name in ((first, "first"), (second, "second"))
+        )
         order = list(range(-self.ndim, 0))
         order[first], order[second] = order[second], order[first]
         axis = order.index(self.axis) - self.ndim
@@ -177,13 +221,23 @@ class BlockArray:
 
 
 def checked_scale(given, fmt: BlockFormat) -> np.float32:
-    """The tensor's scale as float32; ValueError if it is no positive value of its format."""
+    """The tensor's scale as float32; TypeError if it is no number, ValueError if no positive value of its format."""
     from softnum.values import quantize
 
+    number = isinstance(given, (Real, np.ndarray)) and not np.ndim(given) and np.asarray(given).dtype.kind not in "bSU"
+    if not number:
+        shown = f"an array of shape {np.shape(given)}" if np.ndim(given) else repr(given)
+        raise TypeError(
+            f"tensor_scale must be one number, a positive value of {fmt.tensor_scale}, got {shown}; encode chooses it "
+            "where it is left out"
+        )
     with np.errstate(over="ignore", under="ignore"), _core.PlainEnvironment():
-        value = np.float32(given)
-    if not (np.isfinite(value) and value > 0 and float(value) == float(given)) or (
-        quantize(value, fmt.tensor_scale) != value
-    ):
-        raise ValueError(f"tensor_scale={given!r} is no positive value of {fmt.tensor_scale}")
+        try:
+            value = np.float32(given)
+        except OverflowError:  # Python's integers and Fractions
+            value = np.float32(np.inf)
+    if not (np.isfinite(value) and value > 0 and float(value) == given) or quantize(value, fmt.tensor_scale) != value:
+        raise ValueError(
+            f"tensor_scale={given!r} is no positive value of {fmt.tensor_scale}; softnum.quantize rounds to one"
+        )
     return value

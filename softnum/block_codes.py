@@ -12,7 +12,7 @@ import numpy as np
 from softnum import backend
 from softnum.block_array import BlockArray, checked_scale
 from softnum.blocks import BlockFormat, scale_rule_of
-from softnum.checks import check_out, delivered, float_array, native
+from softnum.checks import check_axis, check_out, delivered, float_array, native
 from softnum.environment import environment, random_words
 from softnum.modes import rounding_name
 from softnum.names import format, format_of_dtype
@@ -43,9 +43,7 @@ def _values(x, what: str) -> np.ndarray:
 def _axis(axis: int, ndim: int, what: str) -> int:
     if ndim == 0:
         raise ValueError(f"{what}: one number has no axis to be blocked along; reshape it to (1,)")
-    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or not -ndim <= axis < ndim:
-        raise ValueError(f"{what}: axis={axis!r} is none of an array of {ndim} dimensions")
-    return int(axis) % ndim
+    return check_axis(what, axis, ndim)
 
 
 def _spread(scales: np.ndarray, fmt: BlockFormat, axis: int, length: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from softnum.exact_numbers import same_numbers
 from softnum.names import format_of_dtype
 
-__all__ = ["can_hold", "check_codes", "check_out", "delivered", "float_array", "native"]
+__all__ = ["can_hold", "check_axis", "check_codes", "check_out", "delivered", "float_array", "native"]
 
 
 def native(x) -> np.ndarray:
@@ -65,6 +65,14 @@ def check_codes(codes, fmt, what="codes") -> np.ndarray:
         bad = array.max() if int(array.max()) >> fmt.bits else array.min()
         raise ValueError(f"{what}: {int(bad)} is no code of {fmt}, which has {fmt.bits} bits")
     return array.astype(fmt.storage_dtype, copy=False)
+
+
+def check_axis(what: str, axis, ndim: int, name: str = "axis") -> int:
+    """The axis, counted from the first; NumPy's AxisError, which is a ValueError and an IndexError, if it is none."""
+    if isinstance(axis, bool) or not isinstance(axis, Integral) or not -ndim <= axis < ndim:
+        known = f" (-{ndim} to {ndim - 1})" if ndim else ""
+        raise np.exceptions.AxisError(f"{what}: {name}={axis!r} is none of an array of {ndim} dimensions{known}")
+    return int(axis) % ndim
 
 
 def check_out(what: str, out, shape, dtype) -> None:

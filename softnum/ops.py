@@ -11,6 +11,7 @@ import numpy as np
 
 from softnum import _core
 from softnum.array import Array
+from softnum.block_array import BlockArray, refuse_elementwise
 from softnum.checks import check_codes
 from softnum.custom import CustomFormat
 from softnum.environment import environment, random_words
@@ -68,6 +69,8 @@ _NAMES = {1: ("a",), 2: ("a", "b"), 3: ("a", "b", "c")}
 
 def _operands(name, operands, fmt):
     """(codes, formats, whether an operand is an Array)"""
+    if any(isinstance(x, BlockArray) for x in operands):
+        refuse_elementwise(name)
     arrays = [isinstance(x, Array) for x in operands]
     if any(arrays):
         if not all(arrays):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import singledispatch
-from operator import index
 
 import numpy as np
 
 from softnum import _core, backend
 from softnum.array import Array
 from softnum.block_unit import BlockDotUnit
-from softnum.checks import float_array
+from softnum.checks import check_axis, float_array
 from softnum.exact import ExactDotUnit
 from softnum.formats import FixedFormat
 from softnum.fused import FmaChainUnit, FusedDotUnit
@@ -90,12 +89,7 @@ def _axes(axis, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     given = axis if isinstance(axis, tuple) else (axis,)
-    axes = []
-    for a in given:
-        a = index(a)
-        if not -ndim <= a < ndim:
-            raise ValueError(f"sum: axis {a} is none of an array of {ndim} dimensions")
-        axes.append(a % ndim)
+    axes = [check_axis("sum", a, ndim) for a in given]
     if len(set(axes)) != len(axes):
         raise ValueError(f"sum: an axis occurs twice in {axis}")
     return tuple(sorted(axes))

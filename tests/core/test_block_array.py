@@ -53,13 +53,68 @@ def test_indices_refused():
     for what, message in (
         (lambda: a == a, "are not compared"),
         (lambda: bool(a), "truth"),
-        (lambda: np.add(a, 1), "numpy.add is not defined for softnum.BlockArray"),
+        (lambda: np.add(a, 1), "numpy.add is not defined for softnum.BlockArray; block arrays have no elementwise"),
         (lambda: hash(a), "unhashable"),
     ):
         with pytest.raises(TypeError, match=message):
             what()
     with pytest.raises(ValueError, match="without a copy"):
         np.asarray(a, copy=False)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda a: sn.add(a, a),
+        lambda a: sn.multiply(sn.array([1.0], "e5m2"), a),
+        lambda a: sn.fma(a, a, a, "e5m2"),
+        lambda a: sn.convert(a, None, "e5m2"),
+        lambda a: sn.exp(a),
+        lambda a: sn.compare(a, a),
+        lambda a: sn.classify(a),
+        lambda a: sn.to_integer(a),
+        lambda a: sn.ulp(a),
+        lambda a: a + a,
+        lambda a: 2 * a,
+        lambda a: -a,
+        lambda a: np.ones(5) / a,
+        lambda a: a - sn.array([1.0], "e5m2"),
+    ],
+)
+def test_no_elementwise_operations(make):
+    way_out = r"no elementwise operations.*a\.decode\(\).*softnum\.array\(.*softnum\.matmul"
+    with pytest.raises(TypeError, match=way_out):
+        make(sn.array(X, "mxfp4", axis=1))
+
+
+def test_numpy_functions_move_blocks_or_raise(tmp_path):
+    a = sn.array(X, "mxfp4", axis=1)
+    assert np.shape(a) == X.shape and np.ndim(a) == 3 and np.size(a) == 600 and np.size(a, 1) == 40
+    assert same(np.copy(a), a) and same(np.swapaxes(a, 0, 1), a.swapaxes(0, 1))
+    path = tmp_path / "never-made.npy"
+    for what, message in (
+        (lambda: np.save(path, a), "numpy.save is not defined for softnum.BlockArray.*softnum.save keeps it"),
+        (lambda: np.savez(path, x=a), "numpy.savez is not defined.*softnum.save keeps it"),
+        (lambda: np.sum(a), "numpy.sum is not defined.*order and the accumulator"),
+        (lambda: a @ a, "matmul is not defined.*softnum.matmul with a unit"),
+        (lambda: np.concatenate([a, a]), r"numpy.concatenate is not defined.*a.decode\(\)"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            what()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ((0, 3), r"swapaxes: second=3 is none of an array of 3 dimensions \(-3 to 2\)"),
+        ((-4, 0), r"swapaxes: first=-4 is none of an array of 3 dimensions"),
+        ((0, 1.0), r"swapaxes: second=1.0 is none of an array of 3 dimensions"),
+    ],
+)
+def test_swapaxes_names_the_axis(axes, message):
+    with pytest.raises(np.exceptions.AxisError, match=message):
+        sn.array(X, "mxfp4", axis=1).swapaxes(*axes)
 
 
 def test_copies_and_files(tmp_path):
@@ -103,3 +158,26 @@ def test_text():
 def test_refusals(arguments, message):
     with pytest.raises(ValueError, match=message):
         sn.BlockArray(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ("x", TypeError, "tensor_scale must be one number, a positive value of binary32, got 'x'; encode chooses it"),
+        ([1.0, 2.0], TypeError, r"tensor_scale must be one number.* got an array of shape \(2,\)"),
+        (np.ones((1, 1)), TypeError, r"tensor_scale must be one number.* got an array of shape \(1, 1\)"),
+        (True, TypeError, "tensor_scale must be one number.* got True"),
+        (0.1, ValueError, "tensor_scale=0.1 is no positive value of binary32; softnum.quantize rounds to one"),
+        (10**400, ValueError, "is no positive value of binary32"),
+        (float("nan"), ValueError, "tensor_scale=nan is no positive value of binary32"),
+    ],
+)
+def test_tensor_scale_is_one_number(given, error, message):
+    a = sn.array([1.0, 2.0], "nvfp4")
+    for make in (
+        lambda: sn.BlockArray(a.codes, a.scales, "nvfp4", 0, given),
+        lambda: sn.array([1.0, 2.0], "nvfp4", tensor_scale=given),
+        lambda: sn.quantize(np.ones(2), "nvfp4", tensor_scale=given),
+    ):
+        with pytest.raises(error, match=message):
+            make()
