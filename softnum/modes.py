@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from enum import IntFlag
+from operator import index
 
 __all__ = ["NAN_PROFILES", "OVERFLOW_RULES", "ROUNDING_MODES", "Flags", "nan_profile", "overflow_name", "rounding_name"]
 
@@ -47,9 +49,14 @@ OVERFLOW_RULES: dict[str, int] = {"infinity": 0, "saturate": 1, "saturate_finite
 class Flags(IntFlag):
     """Exception flags, as bits of the uint8 array that ``return_flags=True`` returns (IEEE 754-2019 clause 7).
 
+    As text they are names, or "none"; a format specification for numbers (``f"{flags:#04x}"``) shows the number. An
+    element of that array becomes Flags by ``Flags(flags[i])``.
+
     >>> from softnum import Flags
     >>> Flags(3)
     <Flags.INEXACT|UNDERFLOW: 3>
+    >>> print(Flags(5), Flags(0), f"{Flags.INVALID:#04x}")
+    inexact|overflow none 0x10
     """
 
     INEXACT = 1
@@ -57,6 +64,21 @@ class Flags(IntFlag):
     OVERFLOW = 4
     DIVIDE_BY_ZERO = 8
     INVALID = 16
+
+    @classmethod
+    def _missing_(cls, value):
+        """NumPy's integers are numbers too: an element of the array of flags, or that array without dimensions."""
+        with contextlib.suppress(TypeError):
+            value = index(value)
+        return super()._missing_(value)
+
+    def __str__(self) -> str:
+        names = [flag.name.lower() for flag in Flags if flag & self]
+        unknown = int(self) & ~sum(Flags)
+        return "|".join([*names, *([hex(unknown)] if unknown else [])]) or "none"
+
+    def __format__(self, spec: str) -> str:
+        return int.__format__(self, spec) if spec[-1:] in set("bcdeEfFgGnoxX%") else str.__format__(str(self), spec)
 
 
 def _lookup(what: str, name: object, table: dict[str, int], short: dict[str, str]) -> str:

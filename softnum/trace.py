@@ -271,7 +271,7 @@ class Trace:
             for row in [head, *rows]
         ]
         end = f"result: {_text(self.value)} = {_hex(self.code, self.unit.result)} in {self.unit.result}"
-        return "\n".join([str(self.unit), *lines, f"{end}; flags: {_names(self.flags) or 'none'}"])
+        return "\n".join([str(self.unit), *lines, f"{end}; flags: {self.flags}"])
 
 
 def _row(step: Step, indices: list[str]) -> list[str]:
@@ -287,7 +287,7 @@ def _row(step: Step, indices: list[str]) -> list[str]:
         step.decision if step.random is None else f"{step.decision} (R = {step.random:#x})",
         _text(step.value),
         "" if step.code is None else _hex(step.code, step.format),
-        _names(step.flags),
+        str(step.flags) if step.flags else "",
     ]
 
 
@@ -306,10 +306,6 @@ def _text(x: Fraction | str | None) -> str:
 
 def _hex(code: int, fmt) -> str:
     return f"0x{code:0{-(-fmt.bits // 4)}x}"
-
-
-def _names(flags: Flags) -> str:
-    return " ".join(flag.name for flag in Flags if flag & flags)
 
 
 def trace(unit: Unit, a, b, c=None, *, key=None, random_bits=None) -> Trace:

@@ -106,10 +106,10 @@ class Unit:
         acc = round(acc + a * b): e5m2 x e5m2 -> e5m2, one rounding (nearest_even)
         #  k  step           computes     exact   kept  lost    GRS  rounds  result  code  flags
         0  0  exact product  a * b        1.5625
-        1  0  sum            acc + a * b  1.5625  1.5   0.25    010  down    1.5     0x3e  INEXACT
+        1  0  sum            acc + a * b  1.5625  1.5   0.25    010  down    1.5     0x3e  inexact
         2  1  exact product  a * b        8
-        3  1  sum            acc + a * b  9.5     8     0.75    110  up      10      0x49  INEXACT
-        result: 10 = 0x49 in e5m2; flags: INEXACT
+        3  1  sum            acc + a * b  9.5     8     0.75    110  up      10      0x49  inexact
+        result: 10 = 0x49 in e5m2; flags: inexact
         >>> t.result, t.steps[3].exact, t.steps[3].lost
         (np.float32(10.0), Fraction(19, 2), Fraction(3, 4))
         """

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import json
 import pkgutil
 import re
 from pathlib import Path
@@ -40,6 +41,19 @@ def test_overflow_rules_and_flags_have_the_header_s_numbers():
         assert c["SN_FLAG_OVERFLOW" if flag.name == "OVERFLOW" else f"SN_{flag.name}"] == flag
     assert [f.value for f in Flags] == [1, 2, 4, 8, 16]
     assert c["SN_TININESS_AFTER"] == 0 and c["SN_TININESS_BEFORE"] == 1
+
+
+def test_flags_as_text():
+    texts = {0: "none", 1: "inexact", 5: "inexact|overflow", 3: "inexact|underflow", 24: "divide_by_zero|invalid"}
+    for number, text in texts.items():
+        for flags in (Flags(number), Flags(np.uint8(number)), Flags(np.array(number, np.uint8))):
+            assert str(flags) == f"{flags}" == f"{flags!s}" == text and f"{flags:>20}" == text.rjust(20)
+            assert int(flags) == number == flags and f"{flags:d}" == str(number) and f"{flags:#04x}" == f"{number:#04x}"
+            assert type(flags) is Flags and flags is Flags(number)
+    assert str(Flags(31)) == "|".join(f.name.lower() for f in Flags) and str(Flags(33)) == "inexact|0x20"
+    assert repr(Flags(5)) == "<Flags.INEXACT|OVERFLOW: 5>" and json.loads(json.dumps([Flags(5)])) == [5]
+    with pytest.raises(ValueError, match="not a valid Flags"):
+        Flags("overflow")
 
 
 def test_short_names():
