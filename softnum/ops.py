@@ -340,6 +340,12 @@ copysign = rounded(
 
 
 def convert(a, from_fmt=None, to_fmt=None, **options):
+    if isinstance(a, Array) and from_fmt is not None:
+        target = str(from_fmt if to_fmt is None else to_fmt)
+        raise ValueError(
+            f"convert: a is an Array of {a.format}, which knows its format, and from_fmt={str(from_fmt)!r} is given; "
+            f"state the target alone, as to_fmt=: convert(a, to_fmt={target!r}) or a.astype({target!r})"
+        )
     if to_fmt is None:
         raise ValueError("convert: state the target with to_fmt=")
     if "out_fmt" in options:
@@ -353,7 +359,7 @@ convert.__doc__ = f"""The value of each code, rounded to another format.
     ----------
     a : Array, or array_like of codes (then with `from_fmt`)
     from_fmt : format or str
-        The codes' format.
+        The codes' format; left out where a is an Array, which then takes ``to_fmt=``.
     to_fmt : format or str
         The result's format.{_OPTIONS}{_RETURNS}
     Examples
@@ -361,6 +367,8 @@ convert.__doc__ = f"""The value of each code, rounded to another format.
     >>> import softnum as sn
     >>> sn.convert([0x4048f5c3], "binary32", "bfloat16")  # 3.14
     array([16457], dtype=uint16)
+    >>> sn.convert(sn.array(3.14, "binary32"), to_fmt="bfloat16")
+    Array(3.140625, bfloat16)
 
     Source: IEEE 754-2019 clause 5.4.2.
     """
