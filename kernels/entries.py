@@ -7,8 +7,9 @@ from functools import lru_cache
 import numpy as np
 
 from softnum import _core
+from softnum.c_text import environment_text, format_text
 from softnum.environment import environment
-from softnum.kernels.source import Entry, Library, environment_text, format_text
+from softnum.kernels.source import Entry, Library
 from softnum.modes import Flags
 from softnum.names import format
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from softnum import _core
 from softnum.config import get_include
 
-__all__ = ["TYPES", "Entry", "Library", "core_text", "environment_text", "format_text"]
+__all__ = ["TYPES", "Entry", "Library", "core_text"]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"\s*$')
 _PREFIX = re.compile(r"\b_(?=[a-z])")
@@ -51,17 +50,6 @@ def _inline(path: Path, seen: set[Path], lines: list[str]) -> None:
             _inline((path.parent / match[1]).resolve(), seen, lines)
         else:
             lines.append(line)
-
-
-def format_text(name: str, fmt) -> str:
-    """A C function `name` that returns the format's facts, which fold where it is inlined."""
-    facts = ", ".join(f"{v}ull" if v > 0x7FFFFFFF else str(v) for v in _core.format_facts(fmt))
-    return f"SN_FN sn_format {name}(void) {{\n    const sn_format f = {{{facts}}};\n    return f;\n}}\n"
-
-
-def environment_text(name: str, env: tuple[int, int, int, int]) -> str:
-    """A C function `name` that returns the environment (rounding, overflow, tininess, stochastic bits)."""
-    return f"SN_FN sn_env {name}(void) {{\n    const sn_env e = {{{', '.join(map(str, env))}}};\n    return e;\n}}\n"
 
 
 @dataclass(frozen=True)

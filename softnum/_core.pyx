@@ -63,18 +63,18 @@ cdef void fill_env(sn_env *env, tuple e) except *:
     ) = e
 
 
-# For kernels, whose sources state a format as text: the struct's fields in their order (format.h).
-
-
 def format_facts(fmt):
-    """The fields of a format's sn_format, in the order of its declaration."""
+    """The fields of a format's sn_format by name, in the order of its declaration (format.h)."""
     cdef sn_format f
     fill_format(&f, fmt)
-    return (
-        f.kind, f.bits, f.is_signed, f.mantissa_bits, f.emin, f.emax, f.lowest, f.has_zero, f.negative_zero, f.has_inf,
-        f.has_nan, f.nan_is_negative_zero, f.quiet_bit, f.max_code, f.inf_code, f.nan_first, f.nan_code,
-        f.magnitude_mask, f.sign_mask, f.saturating, f.p3109,
-    )
+    return {
+        "kind": f.kind, "bits": f.bits, "is_signed": f.is_signed, "mantissa_bits": f.mantissa_bits, "emin": f.emin,
+        "emax": f.emax, "lowest": f.lowest, "has_zero": f.has_zero, "negative_zero": f.negative_zero,
+        "has_inf": f.has_inf, "has_nan": f.has_nan, "nan_is_negative_zero": f.nan_is_negative_zero,
+        "quiet_bit": f.quiet_bit, "max_code": f.max_code, "inf_code": f.inf_code, "nan_first": f.nan_first,
+        "nan_code": f.nan_code, "magnitude_mask": f.magnitude_mask, "sign_mask": f.sign_mask,
+        "saturating": f.saturating, "p3109": f.p3109,
+    }
 
 
 # ---- instruction set -------------------------------------------------------------------------------------------------

@@ -31,7 +31,12 @@ def formats(
         str | None,
         typer.Argument(help="A name, eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}, mxfp8_e4m3.  [default: list the names]"),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Also write what is shown to this file, as JSON.")] = None,
+    c: Annotated[
+        bool, typer.Option("--c", help="Print the format as a C constant instead, for softnum/softnum.h.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Also write what is shown to this file, as JSON (with --c, the C text).")
+    ] = None,
 ) -> None:
     """List the named formats, or show one: its facts and, up to 8 bits, the value of every code.
 
@@ -39,17 +44,34 @@ def formats(
       softnum formats e4m3fn
       softnum formats q4.4
       softnum formats mxfp8_e4m3
+      softnum formats e4m3fn --c > format_e4m3fn.h
     """
     import softnum as sn
 
     if out is not None:
         writable_file(out)
+    if c:
+        _show_c(name, out)
+        return
     fmt = None if name is None else sn.format(name)
     shown = _listing(sn) if fmt is None else _blocks(fmt) if fmt.kind == "block" else _one(sn, fmt)
     if out is not None:
         from softnum.tta.quantities import write_atomic
 
         write_atomic(out, json.dumps(shown, indent=1) + "\n")
+
+
+def _show_c(name: str | None, out: Path | None) -> None:
+    from softnum.c_text import format_constant
+
+    if name is None:
+        raise ValueError("--c shows one format: softnum formats NAME --c")
+    text = format_constant(name)
+    typer.echo(text, nl=False)
+    if out is not None:
+        from softnum.tta.quantities import write_atomic
+
+        write_atomic(out, text)
 
 
 def _number(value, digits: int = 6) -> str:

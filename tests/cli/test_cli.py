@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import softnum as sn
+from softnum.c_text import format_constant
 from softnum.cli import VERBS, build_app
 from softnum.train import design_names, load_design
 
@@ -81,6 +82,15 @@ def test_formats_shows_the_facts_of_wide_formats(name):
     result = softnum("formats", name)
     assert result.exit_code == 0 and "Value of each code" not in result.output
     assert f"bits                {sn.format(name).bits}" in result.output or "bits" in result.output
+
+
+def test_formats_as_c(tmp_path):
+    out = tmp_path / "format.h"
+    result = softnum("formats", "q4.4", "--c", "--out", out)
+    assert result.exit_code == 0 and result.output == out.read_text() == format_constant("q4.4")
+    for arguments, message in (((), "softnum formats NAME --c"), (("mxfp4",), "no sn_format describes mxfp4_e2m1")):
+        result = softnum("formats", *arguments, "--c")
+        assert result.exit_code == 2 and message in result.output
 
 
 @pytest.mark.parametrize("columns", ["80", "100", "200", None])
