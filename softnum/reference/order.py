@@ -156,19 +156,19 @@ def _nan_rank(code: int, x: Value, fmt: Format) -> int:
 
 # -- classes -----------------------------------------------------------------------------------------------------------
 CLASSES = (
-    "signaling_nan", "quiet_nan", "negative_infinity", "negative_normal", "negative_subnormal", "negative_zero",
-    "positive_zero", "positive_subnormal", "positive_normal", "positive_infinity",
+    "signalingNaN", "quietNaN", "negativeInfinity", "negativeNormal", "negativeSubnormal", "negativeZero",
+    "positiveZero", "positiveSubnormal", "positiveNormal", "positiveInfinity",
 )  # fmt: skip
 
 
 def classify(code: int, fmt: Format | str) -> int:
-    """The class of a code, as an index of ``CLASSES``: IEEE 754-2019's ten classes in the order of clause 5.7.2.
+    """The class of a code, as an index of ``CLASSES``: the ten classes of IEEE 754-2019 clause 5.7.2 by its names.
 
     Fixed point has zero and normals. No flags.
 
     >>> from softnum import reference as ref
     >>> [ref.CLASSES[ref.classify(code, "e5m2")] for code in (0x80, 0x01, 0x7D)]
-    ['negative_zero', 'positive_subnormal', 'signaling_nan']
+    ['negativeZero', 'positiveSubnormal', 'signalingNaN']
     """
     fmt = format_of(fmt)
     x = decode(code, fmt)

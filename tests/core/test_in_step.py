@@ -15,7 +15,7 @@ from softnum import _core, config
 from softnum import reference as ref
 from softnum.lanes import words_of_key
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, rounding_name
-from softnum.ops import OPERATIONS
+from softnum.ops import CLASSES, OPERATIONS
 
 HEADERS = Path(sn.get_include())
 ENV = (HEADERS / "softnum" / "env.h").read_text()
@@ -54,6 +54,13 @@ def test_flags_as_text():
     assert repr(Flags(5)) == "<Flags.INEXACT|OVERFLOW: 5>" and json.loads(json.dumps([Flags(5)])) == [5]
     with pytest.raises(ValueError, match="not a valid Flags"):
         Flags("overflow")
+
+
+def test_classes_have_one_spelling():
+    """The names of IEEE 754-2019 clause 5.7.2, in its order; softnum and its reference state them each."""
+    kinds = ("Zero", "Subnormal", "Normal", "Infinity")
+    numbers = [f"negative{kind}" for kind in reversed(kinds)] + [f"positive{kind}" for kind in kinds]
+    assert list(CLASSES) == list(ref.CLASSES) == ["signalingNaN", "quietNaN", *numbers]
 
 
 def test_short_names():
