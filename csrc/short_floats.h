@@ -178,7 +178,8 @@ SN_ALWAYS int sn_short_float(int op, const sn_normals *t, const sn_u64 *in, sn_u
 static inline int sn_normals_prepare(int op, const sn_format *operands, const sn_format *out, const sn_env *env,
                                      sn_normals *t) {
     if (!sn_short_float_exists(op) || out->kind != SN_FLOAT || out->mantissa_bits > 59) return 0;
-    if (sn_is_stochastic(env) && env->stochastic_bits + 4 > 63 - out->mantissa_bits) return 0;
+    if (sn_is_stochastic(env) && (env->stochastic_bits < 1 || env->stochastic_bits + 4 > 63 - out->mantissa_bits))
+        return 0;
     for (int i = 0; i < sn_operation_operands(op); i++) {
         const sn_format *f = &operands[i];
         if (f->kind != SN_FLOAT || f->mantissa_bits > 60) return 0;

@@ -43,11 +43,14 @@ typedef struct {
     sn_i32 rounding;        /* SN_NEAREST_EVEN ... */
     sn_i32 overflow;        /* SN_OVERFLOW_* */
     sn_i32 tininess;        /* SN_TININESS_* */
-    sn_i32 stochastic_bits; /* r, 1..32, for the stochastic modes */
+    sn_i32 stochastic_bits; /* r, 0..32, for the stochastic modes; see below */
     sn_i32 flush_inputs;    /* subnormal operands read as zero, sign kept */
     sn_i32 flush_results;   /* SN_FLUSH_*: results that are tiny become zero, sign kept */
     sn_i32 nan;             /* SN_NAN_* */
     sn_u64 invalid_code;    /* what stands for a NaN where the format has none, with INVALID */
 } sn_env;
+/* With no random bit, r = 0, what is discarded decides alone: SN_STOCHASTIC rounds as SN_TOWARD_ZERO,
+ * SN_STOCHASTIC_FLOOR as SN_DOWN, SN_STOCHASTIC_FAST and SN_STOCHASTIC_ODD as SN_NEAREST_AWAY, SN_STOCHASTIC_EVEN as
+ * SN_NEAREST_ZERO. What overflows follows the overflow rule and UNDERFLOW is judged before rounding, as for every r. */
 
 #endif

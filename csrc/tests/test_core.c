@@ -184,6 +184,33 @@ static void test_stochastic_counts(void) {
     }
 }
 
+/* r = 0: no random bit, and each mode is one of the others (env.h). */
+static void test_no_random_bits(void) {
+    static const int same[][2] = {{SN_STOCHASTIC, SN_TOWARD_ZERO},
+                                  {SN_STOCHASTIC_FLOOR, SN_DOWN},
+                                  {SN_STOCHASTIC_FAST, SN_NEAREST_AWAY},
+                                  {SN_STOCHASTIC_EVEN, SN_NEAREST_ZERO},
+                                  {SN_STOCHASTIC_ODD, SN_NEAREST_AWAY}};
+    const sn_format wide = ieee(5, 10), targets[] = {ieee(4, 3), ieee(5, 2), ieee(8, 7), fixed(9, 3)};
+    for (size_t k = 0; k < sizeof targets / sizeof *targets; k++)
+        for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+            for (sn_u64 code = 0; code < 65536; code++) {
+                sn_env none = mode(same[i][0]), plain = mode(same[i][1]);
+                sn_u32 flags = 0, plain_flags = 0;
+                none.stochastic_bits = 0;
+                none.overflow = plain.overflow = SN_OVERFLOW_SATURATE;
+                const sn_u64 got = sn_convert(&wide, code, &targets[k], &none, (sn_u32)next(), &flags);
+                const sn_u64 want = sn_convert(&wide, code, &targets[k], &plain, 0, &plain_flags);
+                CHECK(got == want && ((flags ^ plain_flags) & ~(sn_u32)SN_UNDERFLOW) == 0,
+                      "mode %d without random bits, format %zu: %04llx becomes %llx (%x), not %llx (%x)", same[i][0], k,
+                      (unsigned long long)code, (unsigned long long)got, flags, (unsigned long long)want, plain_flags);
+            }
+    sn_env env = mode(SN_STOCHASTIC);
+    sn_rounding q;
+    env.stochastic_bits = 0;
+    CHECK(!sn_rounding_prepare(&targets[0], &env, 32, &q), "the vector kernels leave r = 0 to the definition");
+}
+
 static void test_fixed(void) {
     const sn_format q44 = fixed(4, 4), q163 = fixed(1, 63), q640 = fixed(64, 0);
     sn_env env = mode(SN_NEAREST_EVEN);
@@ -354,7 +381,7 @@ static void test_short_way(void) {
             context.operand[k] = formats[first + (int)((r >> (r >> 6 & 1 ? 8 : 12 + 5 * k)) % (sn_u64)count)];
         context.out = formats[first + (int)((r >> (r >> 30 & 1 ? 8 : 32)) % (sn_u64)count)];
         context.env = mode((int)((r >> 40) % SN_ROUNDING_MODES));
-        context.env.stochastic_bits = 1 + (sn_i32)((r >> 48) & 31);
+        context.env.stochastic_bits = (sn_i32)((r >> 48 & 0xff) % 33);
         context.env.tininess = (sn_i32)(r >> 60 & 1);
         context.env.overflow = (sn_i32)((r >> 56) % 3) + fixed_only;
         if (fixed_only && r >> 61 & 1) { /* an unsigned result */
@@ -481,6 +508,7 @@ int main(void) {
     test_convert_round_trip();
     test_modes_bracket();
     test_stochastic_counts();
+    test_no_random_bits();
     test_fixed();
     test_signed_zero_and_invalid();
     test_quantize_kernels();
