@@ -468,7 +468,8 @@ def _hexadecimal(value) -> str:
 def array(x, fmt=None, **options) -> Array:
     """Round values to a format and return an `Array`, or of a block format a `BlockArray` (options as in `encode`).
 
-    Without `fmt`, an array of NumPy's or ml_dtypes' floats keeps its bits, and is not copied.
+    Without `fmt`, an array of NumPy's or ml_dtypes' floats keeps its bits, and is not copied. ``return_flags=True``
+    makes it a pair (Array, flags).
 
     >>> import softnum as sn
     >>> sn.array([0.1, 100.0], "q4.4")
@@ -484,4 +485,7 @@ def array(x, fmt=None, **options) -> Array:
         return BlockArray.of(x, fmt, **options)
     if isinstance(x, Array):
         return x.astype(fmt, **options)
-    return Array(encode(x, fmt, **options), fmt)
+    fmt, result = format(fmt), encode(x, fmt, **options)
+    if options.get("return_flags"):
+        return Array._of(result[0], fmt), result[1]
+    return Array._of(result, fmt)

@@ -187,7 +187,7 @@ def _elements(x, factor, fmt, any_double, rounding, overflow, key, random_bits, 
             exact = not any_double and (not q.size or np.abs(exponent).max() < 800)
             exact = exact or np.array_equal(np.ldexp(q, exponent - 1), x, equal_nan=True)
         if exact:
-            return _encode(q, fmt, rounding, overflow, key, random_bits, stochastic_bits, "raise", None, threads)
+            return _encode(q, fmt, rounding, overflow, key, random_bits, stochastic_bits, threads=threads)
     stochastic = rounding_name(rounding).startswith("stochastic")
     words = random_words(stochastic, key, random_bits, x.shape)
     seen = stochastic_bits + 1 if stochastic else 1
@@ -202,7 +202,7 @@ def _elements(x, factor, fmt, any_double, rounding, overflow, key, random_bits, 
         at_once = (q != q.astype(np.float32)) | (x == 0) | np.isnan(x)
         q = np.where(at_once, q, 0.0)  # the others, infinite ones among them, follow
     random_bits = words if stochastic else None
-    codes = _encode(q, fmt, rounding, overflow, None, random_bits, stochastic_bits, "raise", None, threads)
+    codes = _encode(q, fmt, rounding, overflow, None, random_bits, stochastic_bits, threads=threads)
     rest = ~at_once
     if rest.any():
         words = words[rest] if stochastic else words

@@ -61,7 +61,10 @@ def numbers_of(x: np.ndarray) -> np.ndarray:
 
 
 def as_exact(value, fmt, wrap) -> tuple[int, int, int, int]:
-    """(sign, significand, exponent, sticky) of a finite real number, with at least 126 bits where it is inexact."""
+    """(sign, significand, exponent, sticky) of a finite real number, with at least 126 bits where it is inexact.
+
+    Of fixed point a number that rounds alike, with the same flags but OVERFLOW if it wraps.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
@@ -69,8 +72,8 @@ def as_exact(value, fmt, wrap) -> tuple[int, int, int, int]:
     elif not isinstance(value, Rational):
         raise TypeError(f"encode takes real numbers (int, float, Fraction), got {value!r}")
     sign, top, bottom = int(value < 0), abs(value.numerator), value.denominator
-    if wrap:  # what lies above the format's integer bits does not count
-        top %= bottom << fmt.integer_bits
+    if fmt.kind == "fixed" and (limit := bottom << fmt.integer_bits) <= top:  # of what lies above, one bit says enough
+        top = top % limit + (0 if wrap else limit)
     shift = max(0, 127 + bottom.bit_length() - top.bit_length()) if bottom & (bottom - 1) else bottom.bit_length() - 1
     significand, rest = divmod(top << shift, bottom)
     excess = max(0, significand.bit_length() - 128)

@@ -44,7 +44,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     ----------
     a : ndarray of float32 or float64, or Array, shape (..., M, K)
         Values of the unit's first operand format (checked). Leading dimensions broadcast, as in `numpy.matmul`.
-        CUDA arrays (CuPy, PyTorch, Numba; all operands) are multiplied on their device, to the same bits.
+        CUDA arrays (CuPy, PyTorch, Numba; all operands) are multiplied on their device, to the same bits, under a
+        MadUnit of one lane without compensation; the others take arrays of the host.
     b : the same, shape (..., K, N)
         Values of the second operand format.
     unit : MadUnit, FusedDotUnit, FmaChainUnit or ExactDotUnit; or BlockDotUnit
@@ -71,6 +72,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     ------
     ValueError
         If shapes do not fit, an element is no value of its format, a key is missing, or a result has no code.
+    TypeError
+        If the unit is none, operands are of another type than it takes, or CUDA arrays meet a unit without a kernel.
 
     Examples
     --------

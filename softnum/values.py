@@ -70,15 +70,23 @@ def block_format(fmt):
     return fmt
 
 
-def block_options(what: str, fmt, given: dict, invalid, out) -> dict:
+def block_options(what: str, fmt, given: dict, **plain) -> dict:
     """The keywords of block formats, checked."""
     known = ("axis", "scale_rule", "symmetric", "tensor_scale")
     for name in given:
         if name not in known:
             raise TypeError(f"{what} got an unexpected keyword {name!r} (of block formats: {', '.join(known)})")
     block_format(fmt)
-    if invalid != "raise" or out is not None:
-        raise TypeError(f"{what}: {'out=' if out is not None else 'invalid='} is not for block formats")
+    for name, default in (
+        ("invalid", "raise"),
+        ("return_flags", False),
+        ("tininess", "after"),
+        ("flush_results", None),
+    ):
+        if plain.get(name, default) != default:
+            raise TypeError(f"{what}: {name}= is not for block formats")
+    if plain.get("out") is not None:
+        raise TypeError(f"{what}: out= is not for block formats")
     return given
 
 
@@ -92,10 +100,13 @@ def quantize(
     random_bits=None,
     stochastic_bits=32,
     invalid="raise",
+    return_flags=False,
+    tininess="after",
+    flush_results=None,
     out=None,
     threads=None,
     **block,
-) -> np.ndarray:
+):
     """Round values to a format and return values.
 
     Parameters
@@ -120,6 +131,13 @@ def quantize(
     invalid : "raise" or a number
         What a NaN (in fixed point, an infinity too) becomes where the format has no code for it: a ValueError, or this
         value of the format.
+    return_flags : bool
+        Whether to return (values, flags), flags a uint8 array of `softnum.Flags`: what `softnum.convert` from x's float
+        type raises. The values are the same. Not for value tables, block formats or CUDA arrays.
+    tininess : {"after", "before"}
+        Whether UNDERFLOW is judged after or before rounding (a stochastic result always before).
+    flush_results : {None, "before", "after"}
+        Whether results that are tiny before rounding (Arm) or after it (x86) become zero, sign kept.
     out : ndarray, optional
         Where to put the result: x's shape and dtype. May be x.
     threads : int, optional
@@ -128,7 +146,7 @@ def quantize(
 
     Returns
     -------
-    ndarray
+    ndarray; with `return_flags`, a pair
         Values of `fmt`, in x's shape and float type. NaNs are canonical (0x7FC00000, 0x7FF8000000000000).
 
     Raises
@@ -149,11 +167,14 @@ def quantize(
     array([ 1.,  3., inf], dtype=float32)
     >>> sn.quantize(np.float32([0.3]), "q4.4", rounding="sr", key=7, stochastic_bits=8)
     array([0.3125], dtype=float32)
+    >>> sn.quantize(np.float32([1.0, 1.1, 1e9]), "e5m2", return_flags=True)
+    (array([ 1.,  1., inf], dtype=float32), array([0, 1, 5], dtype=uint8))
     """
+    plain = {"tininess": tininess, "flush_results": flush_results, "return_flags": return_flags, "invalid": invalid}
     if block or is_block_format(fmt):
         from softnum.block_codes import quantize_blocks
 
-        options = block_options("quantize", fmt, block, invalid, None)
+        options = block_options("quantize", fmt, block, **plain)
         with _core.PlainEnvironment():
             return quantize_blocks(
                 x, fmt=block_format(fmt), rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
@@ -162,35 +183,45 @@ def quantize(
     if backend.is_device_array(x):
         if threads is not None:
             raise ValueError(f"quantize: threads={threads!r} is for arrays of the host; CUDA arrays take none")
+        if return_flags or tininess != "after" or flush_results is not None:
+            raise ValueError(
+                "quantize: return_flags, tininess and flush_results are for arrays of the host; copy x there"
+            )
         return backend.quantize(
             x, fmt, rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
             stochastic_bits=stochastic_bits, invalid=invalid, out=out,
         )  # fmt: skip
     with _core.PlainEnvironment():
-        return _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, out, threads)
+        return _quantize(
+            x, fmt, rounding, overflow, key, random_bits, stochastic_bits, out=out, threads=threads, **plain
+        )  # fmt: skip
 
 
-def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, out, threads):
+def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, *, out, threads, return_flags, **plain):
+    """plain: invalid, tininess and flush_results."""
     fmt = format(fmt)
     x = native(x)
-    if x.dtype == np.float16:
-        check_out("quantize", out, x.shape, x.dtype)
-        wide = _quantize(
-            x.astype(np.float32), fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, None, threads
-        )
-        return _narrowed(wide, fmt, out)
-    x = float_array(x, "quantize")
-    env = environment(fmt, rounding, overflow, stochastic_bits, invalid_code=invalid_code(invalid, fmt))
-    stochastic = rounding_name(rounding).startswith("stochastic")
+    half = x.dtype == np.float16
+    x = x if half else float_array(x, "quantize")
     check_out("quantize", out, x.shape, x.dtype)
+    modes = (rounding, overflow, key, random_bits, stochastic_bits)
+    if return_flags:
+        codes, flags = _encode(x, fmt, *modes, threads=threads, return_flags=True, **plain)
+        values = _decode(codes, fmt, np.float32 if half else x.dtype, None, threads)
+        return (_narrowed(values, fmt, out) if half else delivered(values, out)), flags
+    if half:
+        wide = _quantize(x.astype(np.float32), fmt, *modes, out=None, threads=threads, return_flags=False, **plain)
+        return _narrowed(wide, fmt, out)
+    env = _environment(fmt, rounding, overflow, stochastic_bits, **plain)
+    stochastic = rounding_name(rounding).startswith("stochastic")
     if isinstance(fmt, CustomFormat):
         words = random_words(stochastic, key, random_bits, x.shape)
         return delivered(fmt.quantize(x, rounding_name(rounding), overflow, words, env[3]), out)
     kernel = lanes.rounder(fmt, env, 8 * x.dtype.itemsize)
     if kernel.ok != 8 * x.dtype.itemsize:
-        codes = _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, None, threads)
+        codes = _encode(x, fmt, *modes, threads=threads, **plain)
         return delivered(_decode(codes, fmt, x.dtype, None, threads), out)
-    may_fail = not fmt.has_nan and isinstance(invalid, str)
+    may_fail = not fmt.has_nan and isinstance(plain["invalid"], str)
     source = np.ascontiguousarray(x)
     # in place only where no element can fail half-way, and where reading never lags behind writing
     in_place = can_hold(out, source) and not may_fail
@@ -200,6 +231,14 @@ def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, inv
         what = "NaN or infinite" if fmt.kind == "fixed" else "NaN"
         raise ValueError(f"quantize: a value is {what}, and {fmt} has no code for it")
     return out if in_place else delivered(target.reshape(x.shape), out)
+
+
+def _environment(fmt, rounding, overflow, stochastic_bits, invalid="raise", tininess="after", flush_results=None):
+    """The core's environment of encode and quantize."""
+    if isinstance(fmt, CustomFormat) and flush_results is not None:
+        raise ValueError(f"flush_results is not defined for the value table {fmt}: none of its values is subnormal")
+    code = invalid_code(invalid, fmt)
+    return environment(fmt, rounding, overflow, stochastic_bits, tininess, False, flush_results, invalid_code=code)
 
 
 def _narrowed(wide, fmt, out):
@@ -224,10 +263,13 @@ def encode(
     random_bits=None,
     stochastic_bits=32,
     invalid="raise",
+    return_flags=False,
+    tininess="after",
+    flush_results=None,
     out=None,
     threads=None,
     **block,
-) -> np.ndarray:
+):
     """Round values to a format and return codes.
 
     Parameters
@@ -235,8 +277,12 @@ def encode(
     x : array_like, any shape
         float16, float32, float64, ml_dtypes' floats, integers, objects (int, float, Fraction), or text: decimal
         ("0.1"), a ratio ("1/3"), hexadecimal ("0x1.8p3"), "inf", "nan". Each is taken exactly.
-    fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, threads
+    fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, tininess, flush_results, threads
         As in `quantize`.
+    return_flags : bool
+        Whether to return (codes, flags), flags a uint8 array of `softnum.Flags`: what `softnum.convert` from x's type
+        raises; of text and objects, what their rounding does. The codes are the same. Neither for value tables nor for
+        block formats.
     out : ndarray, optional
         Where to put the codes: x's shape, of type ``fmt.storage_dtype``. Not for block formats.
     axis : int
@@ -253,7 +299,7 @@ def encode(
 
     Returns
     -------
-    ndarray of uint8, uint16, uint32 or uint64
+    ndarray of uint8, uint16, uint32 or uint64; with `return_flags`, a pair
         Codes (``fmt.storage_dtype``), in x's shape.
         Of a block format: a tuple of the elements' codes, in x's shape; the scales' codes, that shape but for `axis`,
         which has a scale a block; and, if the format has one, the scale of the array (numpy.float32).
@@ -282,31 +328,40 @@ def encode(
     array([ 56, 192,  29], dtype=uint8)
     >>> sn.encode(Fraction(1, 3), "q1.7")
     array(43, dtype=uint8)
+    >>> sn.encode(["0.5", "1/3", "1e10"], "q4.4", return_flags=True)
+    (array([  8,   5, 127], dtype=uint8), array([0, 1, 4], dtype=uint8))
     >>> sn.encode([[1.0, 3.3, -20.0]], "mxfp4_e2m1", axis=1)
     (array([[ 0,  2, 14]], dtype=uint8), array([[129]], dtype=uint8))
     """
+    plain = {"tininess": tininess, "flush_results": flush_results, "return_flags": return_flags, "invalid": invalid}
     if block or is_block_format(fmt):
         from softnum.block_codes import encode_blocks
 
-        options = block_options("encode", fmt, block, invalid, out)
+        options = block_options("encode", fmt, block, out=out, **plain)
         with _core.PlainEnvironment():
             return encode_blocks(
                 x, block_format(fmt), rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
                 stochastic_bits=stochastic_bits, threads=threads, **options,
             )  # fmt: skip
     with _core.PlainEnvironment():
-        return _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, out, threads)
+        return _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, out=out, threads=threads, **plain)
 
 
 def _encode(
-    x, fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid="raise", out=None, threads=None
+    x, fmt, rounding, overflow, key, random_bits, stochastic_bits, *, out=None, threads=None, return_flags=False,
+    invalid="raise", **plain,
 ):  # fmt: skip
+    """plain: tininess and flush_results."""
     fmt = format(fmt)
     x = native(x)
-    env = environment(fmt, rounding, overflow, stochastic_bits, invalid_code=invalid_code(invalid, fmt))
+    env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, **plain)
     stochastic = rounding_name(rounding).startswith("stochastic")
     check_out("encode", out, x.shape, fmt.storage_dtype)
-    if not isinstance(fmt, CustomFormat) and (x.dtype in _BINARY or (x.dtype.kind in "biu" and x.dtype.itemsize <= 4)):
+    table = isinstance(fmt, CustomFormat)
+    if table and return_flags:
+        raise ValueError(f"return_flags is not defined for the value table {fmt}: it has values, but no exceptions")
+    binary = x.dtype in _BINARY or (x.dtype.kind in "biu" and x.dtype.itemsize <= 4)
+    if binary and not table and not return_flags:
         # binary16 is exact in binary32, integers of up to 32 bits in binary64
         wide = x if x.dtype.kind == "f" and x.dtype.itemsize > 2 else x.astype("f4" if x.dtype.kind == "f" else "f8")
         kernel = lanes.rounder(fmt, env, 8 * wide.dtype.itemsize)
@@ -319,20 +374,24 @@ def _encode(
     if x.dtype.kind == "U":
         x = numbers_of(x)
     source = format_of_dtype(x.dtype)
-    if isinstance(fmt, CustomFormat):
+    if table:
         x = x if source is None else decode(x.view(source.storage_dtype), source)
         return delivered(fmt.encode(x, rounding_name(rounding), overflow, words, env[3]), out)
     if x.dtype.kind == "O" or (x.dtype.kind == "f" and source is None):
-        return delivered(_encode_objects(x, fmt, env, words, invalid), out)
-    if x.dtype.kind == "b":
-        x = x.astype(np.uint8)
-    if x.dtype.kind in "iub":
-        source = FixedFormat(8 * x.dtype.itemsize, 0, signed=x.dtype.kind == "i")
-    if source is None:
-        raise TypeError(f"encode takes numbers, got an array of {x.dtype}")
-    codes = check_codes(np.ascontiguousarray(x).view(source.storage_dtype).reshape(x.shape), source)
-    result, _ = call_ufunc("convert", (codes,), (source,), fmt, env, words, what="encode", invalid=invalid)
-    return delivered(result, out)
+        codes, flags = _encode_objects(x, fmt, env, words, invalid)
+    else:
+        if x.dtype.kind == "b":
+            x = x.astype(np.uint8)
+        if x.dtype.kind in "iub":
+            source = FixedFormat(8 * x.dtype.itemsize, 0, signed=x.dtype.kind == "i")
+        if source is None:
+            raise TypeError(f"encode takes numbers, got an array of {x.dtype}")
+        given = check_codes(np.ascontiguousarray(x).view(source.storage_dtype).reshape(x.shape), source)
+        codes, flags = call_ufunc(
+            "convert", (given,), (source,), fmt, env, words, with_flags=return_flags, what="encode", invalid=invalid
+        )
+    codes = delivered(codes, out)
+    return (codes, flags) if return_flags else codes
 
 
 def _encode_fast(x, fmt, kernel, random, may_fail, out, threads):
@@ -345,28 +404,32 @@ def _encode_fast(x, fmt, kernel, random, may_fail, out, threads):
 
 
 def _encode_objects(x, fmt, env, words, invalid):
+    """(codes, flags) of Python's numbers, one by one."""
     wrap = env[1] == OVERFLOW_RULES["wrap"]
-    out = np.empty(x.shape, fmt.storage_dtype)
+    codes, flags = np.empty(x.shape, fmt.storage_dtype), np.empty(x.shape, np.uint8)
     words = np.broadcast_to(words, x.shape)
     for index, value in np.ndenumerate(x):
         if isinstance(value, (float, np.float16, np.float32)):  # -0, infinities and NaN are no fractions
-            out[index] = call_ufunc(
+            codes[index], flags[index] = call_ufunc(
                 "convert",
                 (np.float64(value).view(np.uint64),),
                 (format("binary64"),),
                 fmt,
                 env,
                 words[index],
+                with_flags=True,
                 what="encode",
                 invalid=invalid,
-            )[0]
+            )
             continue
-        code, flags = _core.round_exact(*as_exact(value, fmt, wrap), fmt, env, int(words[index]))
-        if flags & _core.NO_CODE and isinstance(invalid, str):
+        codes[index], raised = _core.round_exact(*as_exact(value, fmt, wrap), fmt, env, int(words[index]))
+        if raised & _core.NO_CODE and isinstance(invalid, str):
             # the value is not named: its repr can be long, and is refused past 4300 digits
             raise_no_code(fmt, "encode")
-        out[index] = code
-    return out
+        if wrap and abs(value) >= 1 << fmt.integer_bits:  # which as_exact has taken off
+            raised |= Flags.OVERFLOW
+        flags[index] = raised & (_core.NO_CODE - 1)
+    return codes, flags
 
 
 def _decode_objects(codes, fmt) -> np.ndarray:
