@@ -143,7 +143,31 @@ def _by_function(name: str):
     return method
 
 
-class Array:
+class Codes:
+    """What arrays of codes have in common: the shape of `codes`."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array of codes."""
+        return self.codes.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return self.codes.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.codes.size
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+class Array(Codes):
     """Codes of one format.
 
     Arithmetic rounds to nearest even into the operands' common format; for another mode or result format use
@@ -211,21 +235,6 @@ class Array:
         return new
 
     # -- facts ---------------------------------------------------------------------------------------------------------
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the array of codes."""
-        return self.codes.shape
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return self.codes.ndim
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.codes.size
-
     @property
     def itemsize(self) -> int:
         """Bytes that a code takes in `codes` (`softnum.pack` packs narrow ones)."""
@@ -298,9 +307,6 @@ class Array:
         return decode(self.codes, self.format, target)
 
     # -- elements ------------------------------------------------------------------------------------------------------
-    def __len__(self) -> int:
-        return len(self.codes)
-
     def __iter__(self):
         if not self.ndim:
             raise TypeError("iteration over an Array without dimensions")

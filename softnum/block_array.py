@@ -7,7 +7,7 @@ from numbers import Real
 import numpy as np
 
 from softnum import _core
-from softnum.array import numpy_name, refusal
+from softnum.array import Codes, numpy_name, refusal
 from softnum.blocks import BlockFormat, format
 from softnum.checks import check_axis, check_codes
 
@@ -40,7 +40,7 @@ def _undefined(what: str):
     return method
 
 
-class BlockArray:
+class BlockArray(Codes):
     """Codes of a block format: elements, and a scale for each block of them along one axis.
 
     There are no elementwise operations: `decode` gives the values, `softnum.matmul` and `softnum.dot` multiply under a
@@ -103,25 +103,6 @@ class BlockArray:
 
         codes, scales, *tensor = encode(np.asarray(x), fmt, axis=axis, **options)
         return cls(codes, scales, fmt, axis, *tensor)
-
-    # -- facts ---------------------------------------------------------------------------------------------------------
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the array of elements."""
-        return self.codes.shape
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return self.codes.ndim
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.codes.size
-
-    def __len__(self) -> int:
-        return len(self.codes)
 
     # -- values --------------------------------------------------------------------------------------------------------
     def decode(self, dtype=np.float64) -> np.ndarray:

@@ -17,7 +17,8 @@ from softnum.environment import environment, random_words
 from softnum.modes import rounding_name
 from softnum.names import format, format_of_dtype
 from softnum.plan import facts
-from softnum.values import _decode, _encode, call_ufunc, encode
+from softnum.ufuncs import call_ufunc
+from softnum.values import _decode, _encode, encode
 
 __all__ = ["decode_blocks", "encode_blocks", "quantize_blocks"]
 

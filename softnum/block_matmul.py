@@ -17,7 +17,8 @@ from softnum.names import format
 from softnum.operands import blocks_of, checked_operand, codes_of, random_words_of
 from softnum.plan import fits
 from softnum.threads import for_each
-from softnum.values import decode, encode, raise_no_code
+from softnum.ufuncs import raise_no_code
+from softnum.values import decode, encode
 
 __all__ = ["block_matmul"]
 

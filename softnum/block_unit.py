@@ -7,13 +7,12 @@ from functools import cached_property
 
 from softnum import _blocks
 from softnum.blocks import BlockFormat, format
-from softnum.custom import CustomFormat
 from softnum.environment import environment
 from softnum.exact import span
 from softnum.modes import rounding_name
 from softnum.names import format as plain_format
 from softnum.plan import facts
-from softnum.units import Unit
+from softnum.units import Unit, check_sum_formats
 
 __all__ = ["BlockDotUnit"]
 
@@ -108,12 +107,7 @@ class BlockDotUnit(Unit):
             raise ValueError(f"BlockDotUnit: blocks of {a.block_size} ({a}) and of {b.block_size} ({b}) do not meet")
         put("accumulator", plain_format(self.accumulator))
         put("product", None if self.product is None else plain_format(self.product))
-        for what in ("accumulator", "product"):
-            fmt = getattr(self, what)
-            if isinstance(fmt, CustomFormat):
-                raise ValueError(f"BlockDotUnit: {what} must be a float or fixed-point format; {fmt} is a value table")
-            if fmt is not None and not fmt.has_zero:
-                raise ValueError(f"BlockDotUnit: {what}={fmt} has no zero")
+        check_sum_formats(self, "accumulator", "product")
         put("rounding", rounding_name(self.rounding))
         if self.product_rounding is not None:
             if self.product is None:

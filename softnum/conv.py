@@ -21,8 +21,9 @@ from softnum.engines import coded, definition_of, fast_of
 from softnum.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
 from softnum.plan import fits
 from softnum.threads import for_each
+from softnum.ufuncs import raise_no_code
 from softnum.units import Unit
-from softnum.values import decode, raise_no_code
+from softnum.values import decode
 
 __all__ = ["conv2d", "conv2d_backward_data", "conv2d_backward_weight"]
 
@@ -42,6 +43,11 @@ class _Shape(NamedTuple):
     stride: tuple[int, int]
     padding: tuple[int, int]
     dilation: tuple[int, int]
+
+    @property
+    def per_group(self) -> tuple[int, int]:
+        """Input channels and output channels of a group."""
+        return self.channels // self.groups, self.filters // self.groups
 
 
 def _pair(value, what: str, caller: str, least: int) -> tuple[int, int]:
@@ -86,6 +92,12 @@ def _four(x, what: str, caller: str):
 
 
 # -- the matrices that the products are of -----------------------------------------------------------------------------
+def _operands(caller, unit, **given):
+    """The two operands by name, of four dimensions, as values of the unit's operand formats."""
+    arrays = [_four(x, what, caller) for what, x in given.items()]
+    return [checked_operand(x, f, what, caller) for what, x, f in zip(given, arrays, unit.operand, strict=True)]
+
+
 def _spread_out(x, before, step, length) -> np.ndarray:
     """Zeros of the given length in the last two axes, with x's elements `step` apart from `before` on."""
     if tuple(before) == (0, 0) and tuple(step) == (1, 1) and tuple(length) == x.shape[2:]:
@@ -342,8 +354,7 @@ def conv2d(
 
 def _forward(x, w, unit, c, stride, padding, dilation, groups, key, random_bits, threads, workspace):
     me = "conv2d"
-    x, w = _four(x, "x", me), _four(w, "w", me)
-    x, w = checked_operand(x, unit.operand[0], "x", me), checked_operand(w, unit.operand[1], "w", me)
+    x, w = _operands(me, unit, x=x, w=w)
     s = _shape(me, *x.shape[:2], w.shape[0], x.shape[2:], w.shape[2:], stride, padding, dilation, groups)
     if w.shape[1] * s.groups != s.channels:
         raise ValueError(
@@ -351,7 +362,7 @@ def _forward(x, w, unit, c, stride, padding, dilation, groups, key, random_bits,
         )
     if s.padding != (0, 0):
         _check_zero(me, unit.operand[0], "x")
-    per_group, filters = s.channels // s.groups, s.filters // s.groups
+    per_group, filters = s.per_group
     k = per_group * prod(s.kernel)
     return _product(
         me, unit, s, k, (x, w), c, key, random_bits, ((s.images, s.filters, *s.result), (0, 2, 3, 1), 3), threads,
@@ -411,8 +422,7 @@ def conv2d_backward_data(
 
 def _backward_data(dy, w, unit, size, c, stride, padding, dilation, groups, key, random_bits, threads, workspace):
     me = "conv2d_backward_data"
-    dy, w = _four(dy, "dy", me), _four(w, "w", me)
-    dy, w = checked_operand(dy, unit.operand[0], "dy", me), checked_operand(w, unit.operand[1], "w", me)
+    dy, w = _operands(me, unit, dy=dy, w=w)
     size = _pair(size, "size", me, 0)
     s = _shape(
         me, dy.shape[0], w.shape[1] * index(groups), w.shape[0], size, w.shape[2:], stride, padding, dilation, groups
@@ -420,7 +430,7 @@ def _backward_data(dy, w, unit, size, c, stride, padding, dilation, groups, key,
     _check_gradient(me, s, dy)
     if s.kernel != (1, 1) or s.stride != (1, 1):
         _check_zero(me, unit.operand[0], "dy")
-    per_group, filters = s.channels // s.groups, s.filters // s.groups
+    per_group, filters = s.per_group
     k = filters * prod(s.kernel)
 
     def weights(w, g):
@@ -490,14 +500,13 @@ def conv2d_backward_weight(
 
 def _backward_weight(x, dy, unit, kernel, c, stride, padding, dilation, groups, key, random_bits, threads, workspace):
     me = "conv2d_backward_weight"
-    x, dy = _four(x, "x", me), _four(dy, "dy", me)
-    x, dy = checked_operand(x, unit.operand[0], "x", me), checked_operand(dy, unit.operand[1], "dy", me)
+    x, dy = _operands(me, unit, x=x, dy=dy)
     kernel = _pair(kernel, "kernel", me, 1)
     s = _shape(me, *x.shape[:2], dy.shape[1], x.shape[2:], kernel, stride, padding, dilation, groups)
     _check_gradient(me, s, dy)
     if s.padding != (0, 0):
         _check_zero(me, unit.operand[0], "x")
-    per_group, filters = s.channels // s.groups, s.filters // s.groups
+    per_group, filters = s.per_group
     k = s.images * prod(s.result)
 
     def rows(view, g):

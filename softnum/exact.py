@@ -10,7 +10,7 @@ from softnum.custom import CustomFormat
 from softnum.environment import environment
 from softnum.modes import rounding_name
 from softnum.names import format
-from softnum.units import Unit
+from softnum.units import Unit, check_sum_formats
 
 __all__ = ["ExactDotUnit", "span"]
 
@@ -91,12 +91,7 @@ class ExactDotUnit(Unit):
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
         put("operand", tuple(format(f) for f in pair))
         put("accumulator", format(self.accumulator))
-        if isinstance(self.accumulator, CustomFormat):
-            raise ValueError(
-                f"ExactDotUnit: accumulator must be a float or fixed-point format; {self.accumulator} is a value table"
-            )
-        if not self.accumulator.has_zero:
-            raise ValueError(f"ExactDotUnit: accumulator={self.accumulator} has no zero to start a sum from")
+        check_sum_formats(self, "accumulator")
         for what, fmt in (
             ("operand", self.operand[0]),
             ("operand", self.operand[1]),

@@ -14,8 +14,9 @@ from softnum.engines import coded, definition_of, fast_of
 from softnum.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
 from softnum.plan import fits
 from softnum.threads import for_each
+from softnum.ufuncs import raise_no_code
 from softnum.units import Unit
-from softnum.values import decode, raise_no_code
+from softnum.values import decode
 
 __all__ = ["dot", "matmul", "matmul_by_unit"]
 

@@ -18,7 +18,8 @@ from softnum.environment import environment, random_words
 from softnum.formats import FixedFormat
 from softnum.modes import rounding_name
 from softnum.names import format
-from softnum.values import call_ufunc, invalid_code
+from softnum.ufuncs import call_ufunc
+from softnum.values import invalid_code
 
 __all__ = [
     "OPERATIONS", "absolute", "add", "classify", "compare", "convert", "copysign", "divide", "fma", "logb", "maximum",

@@ -12,7 +12,7 @@ from softnum.environment import environment
 from softnum.modes import OVERFLOW_RULES, overflow_name, rounding_name
 from softnum.names import format
 
-__all__ = ["MAX_LANES", "MadUnit", "Unit", "shown"]
+__all__ = ["MAX_LANES", "MadUnit", "Unit", "check_sum_formats", "shown"]
 
 #: The most lanes a unit has: their sums stand side by side while a chunk lasts.
 MAX_LANES = 1024
@@ -127,6 +127,16 @@ def shown(value) -> str:
     return shown_format(value) if hasattr(value, "kind") else repr(value)
 
 
+def check_sum_formats(unit, *names: str) -> None:
+    """ValueError unless sums can be kept in the unit's formats of these names: floats or fixed point, with a zero."""
+    for what in names:
+        fmt, caller = getattr(unit, what), type(unit).__name__
+        if isinstance(fmt, CustomFormat):
+            raise ValueError(f"{caller}: {what} must be a float or fixed-point format; {fmt} is a value table")
+        if fmt is not None and not fmt.has_zero:
+            raise ValueError(f"{caller}: {what}={fmt} has no zero to start a sum from")
+
+
 @dataclass(frozen=True, repr=False)
 class MadUnit(Unit):
     """A multiply-add unit: ``acc = R(acc + R_product(a * b))`` for k = 0, 1, ..., K-1, from +0 or C.
@@ -213,12 +223,7 @@ class MadUnit(Unit):
         put("accumulator", format(self.accumulator))
         put("product", None if self.product is None else format(self.product))
         put("outer_accumulator", None if self.outer_accumulator is None else format(self.outer_accumulator))
-        for what in ("accumulator", "product", "outer_accumulator"):
-            fmt = getattr(self, what)
-            if isinstance(fmt, CustomFormat):
-                raise ValueError(f"MadUnit: {what} must be a float or fixed-point format; {fmt} is a value table")
-            if fmt is not None and not fmt.has_zero:
-                raise ValueError(f"MadUnit: {what}={fmt} has no zero to start a sum from")
+        check_sum_formats(self, "accumulator", "product", "outer_accumulator")
         put("rounding", rounding_name(self.rounding))
         if self.product_rounding is not None:
             if self.product is None:

@@ -16,17 +16,13 @@ from softnum.custom import CustomFormat
 from softnum.environment import environment, random_words, words_or_key
 from softnum.exact_numbers import as_exact, numbers_of
 from softnum.formats import FixedFormat
-from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, rounding_name
+from softnum.modes import OVERFLOW_RULES, Flags, rounding_name
 from softnum.names import format, format_of_dtype
+from softnum.ufuncs import call_ufunc, raise_no_code
 
 __all__ = ["decode", "encode", "quantize"]
 
 _BINARY = {np.dtype(np.float16): "binary16", np.dtype(np.float32): "binary32", np.dtype(np.float64): "binary64"}
-
-
-def raise_no_code(fmt, what: str) -> None:
-    """ValueError for a result that the format has no code for."""
-    raise ValueError(f"{what}: the result is NaN or infinite, and {fmt} has no code for it")
 
 
 def invalid_code(invalid, fmt) -> int:
@@ -520,51 +516,3 @@ def _decode_by_definition(codes, fmt, dtype):
     if flags & ~Flags.INVALID:  # a signaling NaN is a value too
         raise ValueError(f"a value of {fmt} is not exact in {dtype} (use a wider type)")
     return out.view(dtype)
-
-
-def _cannot_be_invalid(name, formats, out_fmt) -> bool:
-    """Whether finite operands alone rule INVALID out."""
-    return (
-        name in ("convert", "add", "subtract", "multiply", "fma")
-        and out_fmt.has_zero
-        and not any(f.has_nan or (f.kind == "float" and f.infinities) for f in formats)
-    )
-
-
-def call_ufunc(
-    name, codes, formats, out_fmt, env, words, *, with_flags=False, what=None, invalid="raise", **ufunc_args
-):
-    """Run an operation's ufunc on code arrays: (codes, flags or None).
-
-    Raises where a result has no code, if invalid is "raise"; else env states the code.
-    """
-    handle = _core.intern_context(name, formats, out_fmt, env)
-    width = np.result_type(out_fmt.storage_dtype, *(f.storage_dtype for f in formats))
-    codes = [np.asarray(c) if c.dtype == width else c.astype(width) for c in codes]
-    size = max(c.size for c in codes)
-    possible = None  # the flags of all results, where a table knows them
-    if size >= lanes.LEAST_TABLE and env[0] < ROUNDING_MODES["stochastic"]:
-        possible = _core.tabulate(name, handle, width.itemsize, size)
-    evaluated = name in _core.ELEMENTARY
-    need_flags = with_flags or (evaluated and (possible is None or possible & _core.UNDECIDED))
-    if not out_fmt.has_nan and not need_flags:
-        need_flags = not _cannot_be_invalid(name, formats, out_fmt) if possible is None else possible & _core.NO_CODE
-    ufuncs = _core.UFUNCS_FLAGS if need_flags else _core.UFUNCS
-    slow = evaluated and possible is None
-    if ufunc_args or size < (lanes.LEAST_THREADED_EVALUATED if slow else lanes.LEAST_THREADED):
-        results = ufuncs[name](*codes, words, handle, **ufunc_args)
-    else:
-        results = lanes.run_ufunc(ufuncs[name], codes, words, handle, slow)
-    result, flags = results if need_flags else (results, None)
-    if evaluated and need_flags and int(np.bitwise_or.reduce(flags, axis=None)) & _core.UNDECIDED:
-        raise ValueError(
-            f"{what or name}: a result has more than 126 bits before it wraps around in {out_fmt}, which cannot be "
-            "rounded exactly; saturate, or go through a wider format"
-        )
-    if need_flags and not out_fmt.has_nan and int(np.bitwise_or.reduce(flags, axis=None)) & _core.NO_CODE:
-        if isinstance(invalid, str):
-            raise_no_code(out_fmt, what or name)
-        flags = flags & np.uint8(_core.NO_CODE - 1)
-    if width != out_fmt.storage_dtype:
-        result = result.astype(out_fmt.storage_dtype)
-    return np.asarray(result), np.asarray(flags) if with_flags else None

@@ -8,7 +8,7 @@ from core_oracles import MODES, STOCHASTIC, by_definition, edge_codes, overflow_
 from test_quantize import on_every_isa
 
 import softnum as sn
-from softnum import _core, lanes, values
+from softnum import _core, lanes, ufuncs, values
 from softnum.formats import FloatFormat
 from softnum.modes import Flags
 from softnum.names import format as format_of
@@ -58,7 +58,7 @@ def run(name, codes, formats, out, words, **options):
 def sn_call(name, codes, formats, out, words, with_flags=False, invalid="raise", **options):
     options = {"rounding": "nearest_even", "overflow": None, "stochastic_bits": 32, **options}
     env = values.environment(out, **options)
-    codes, flags = values.call_ufunc(
+    codes, flags = ufuncs.call_ufunc(
         name, tuple(codes), tuple(formats), out, env, words, with_flags=with_flags, invalid=invalid
     )
     return (codes, flags) if with_flags else codes
