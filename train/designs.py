@@ -123,6 +123,13 @@ class Design:
         Factor on the error at the loss.
     hardware : dict
         The ``[hardware]`` table as written.
+
+    Examples
+    --------
+    >>> from softnum.train import load_design
+    >>> design = load_design("c-wang-fp8")
+    >>> design.name, design.loss_scale, str(design.roles["activations"].format)
+    ('c-wang-fp8', 1000.0, 'e5m2')
     """
 
     name: str

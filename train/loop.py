@@ -46,6 +46,12 @@ class Settings:
     evaluate_every : int, optional
         Iterations between evaluations on the held-out samples. Default: every 160 samples, at least every iteration.
         The last iteration is always followed by one.
+
+    Examples
+    --------
+    >>> from softnum.train import Settings
+    >>> Settings(epochs=2, batch=64).interval  # an evaluation every 160 samples
+    2
     """
 
     network: str = "mlp"

@@ -120,6 +120,14 @@ class Numerics:
     ------
     ValueError
         If a ``[layers]`` pattern of the design matches no layer, or a unit cannot take its operands.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import Numerics, load_design
+    >>> layer = Numerics(load_design("c-wang-fp8"), ["fc1", "fc2", "fc3"], seed=7).layer("fc2")
+    >>> layer.round("weights", np.float32([0.1, 0.3]))
+    array([0.09997559, 0.2998047 ], dtype=float32)
     """
 
     def __init__(self, design: Design, names: list[str], *, seed: int, threads: int = 1) -> None:

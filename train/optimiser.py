@@ -32,6 +32,17 @@ class SGD:
     ----------
     The split into three separately rounded operations is that of N. Wang et al., "Training Deep Neural Networks with
     8-bit Floating Point Numbers", 2018, section 2.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import SGD, Numerics, Parameter, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1"], seed=1).layer("fc1")
+    >>> weight = Parameter(np.float32([1.0, -2.0]), layer, "weight")
+    >>> weight.gradient = np.float32([0.5, 0.25])
+    >>> SGD([weight], learning_rate=0.5, momentum=0.0, weight_decay=0.0).step()
+    >>> weight.value
+    array([ 0.75 , -2.125], dtype=float32)
     """
 
     def __init__(self, parameters, *, learning_rate: float, momentum: float, weight_decay: float) -> None:

@@ -30,6 +30,11 @@ class Case:
         A shipped design's name or a file.
     batch : int
         Samples per iteration.
+
+    Examples
+    --------
+    >>> Case("d-e6m3-long", 256).batch
+    256
     """
 
     design: str
@@ -131,6 +136,14 @@ def run_study(
     ------
     ValueError
         If a design, a setting or a seed is unusable; nothing has been trained then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     records = run_study([Case("a-float32")], Settings(epochs=1), seeds=[1], out=folder, jobs=1)
+    ...     [record.relative_to(folder).as_posix() for record in records]
+    ['a-float32/seed-1.jsonl']
     """
     from joblib import Parallel, cpu_count, delayed
 

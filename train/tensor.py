@@ -46,6 +46,17 @@ class Tensor:
     ----------
     gradient : array or None
         Set by `backward` on every tensor of the graph that requires one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import tensor
+    >>> from softnum.train.backend import NumpyBackend
+    >>> x = tensor.Tensor(np.float32([[1.0, 2.0]]), NumpyBackend(np.float32), requires_gradient=True)
+    >>> loss = tensor.softmax_cross_entropy(tensor.relu(x), np.array([1]))
+    >>> loss.backward()
+    >>> x.gradient.round(4)
+    array([[ 0.2689, -0.2689]])
     """
 
     __slots__ = ("backend", "gradient", "name", "op", "parents", "requires_gradient", "saved", "value")
@@ -116,6 +127,14 @@ class Parameter(Tensor):
     layer : LayerNumerics
         Whose roles say how it is stored and updated.
     name : str
+
+    Examples
+    --------
+    >>> from softnum.train import Numerics, load_design, make_network
+    >>> network = make_network("mlp")
+    >>> network.initialise(Numerics(load_design("a-float32"), network.layer_names, seed=1))
+    >>> [(parameter.name, parameter.value.shape) for parameter in network.parameters[:2]]
+    [('fc1.weight', (64, 128)), ('fc1.bias', (128,))]
     """
 
     __slots__ = ("layer",)

@@ -53,6 +53,11 @@ class Variant:
         What an iteration does and the times leave out.
     notes : tuple of str
         What else a reader should know of the times.
+
+    Examples
+    --------
+    >>> Variant("measured", {"base": IterationTime("base", 8.1e-6)}, assumptions=("batch 32",)).timings["base"].seconds
+    8.1e-06
     """
 
     label: str
@@ -106,6 +111,11 @@ class Run:
         Greatest and last value of the metric (NaN if every evaluation was).
     interval : int
         Most iterations between two evaluations: no time to accuracy is known more finely than that.
+
+    Examples
+    --------
+    >>> Run(seed=1, iterations_to_target=80, iterations=90, best=0.92, final=0.91, interval=5).best
+    0.92
     """
 
     seed: int
@@ -144,6 +154,14 @@ class DesignResult:
         Designs whose TTA range overlaps this one's, among those whose median run reached the target.
     sample_ties : tuple of str
         The same for samples to the target, where hardware plays no part.
+
+    Examples
+    --------
+    >>> from softnum.tta import Evaluation
+    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
+    >>> result = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")["base"]
+    >>> result.reached, result.tta, result.samples.median
+    (1, Spread(median=160.0, low=160.0, high=160.0), 2560)
     """
 
     design: str
@@ -187,6 +205,14 @@ class Study:
         What the variant's times rest on, and what they leave out.
     notes : tuple of str
         What was left out and why.
+
+    Examples
+    --------
+    >>> from softnum.tta import Evaluation
+    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
+    >>> study = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")
+    >>> study.label, study.baseline, study["base"].speedup
+    ('given times', 'base', 1.0)
     """
 
     label: str

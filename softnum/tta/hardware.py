@@ -130,6 +130,11 @@ class Gemm:
         Bits of one operand word; the wider of the two where they differ, because the simulator knows one word size.
     formats : tuple of str
         Names of the operands' formats, for the multiplier areas; empty where unknown.
+
+    Examples
+    --------
+    >>> Gemm("fc1", "forward", 32, 128, 64, bits=8).shape
+    (32, 128, 64)
     """
 
     layer: str
@@ -188,6 +193,13 @@ class DesignPoint:
         What it runs on.
     gemms : tuple of Gemm
         Every GEMM of one training iteration, forward and backward.
+
+    Examples
+    --------
+    >>> from softnum.tta import load_reports
+    >>> point = load_reports().designs["c-wang-fp8"]
+    >>> point.hardware.array, point.gemms[0].shape, point.formats
+    ((32, 32), (32, 128, 64), ('e6m9', 'e5m2'))
     """
 
     name: str
@@ -238,6 +250,12 @@ class MultiplierArea:
         "published" for the multiplier itself; "proxy" for the area of another multiplier used in its place.
     reason : str
         The source, and for a proxy why it stands in and on which side it errs.
+
+    Examples
+    --------
+    >>> area = multiplier_areas()["float32"]
+    >>> area.name, area.um2, area.kind
+    ('float32', 7700.0, 'published')
     """
 
     name: str
@@ -311,6 +329,13 @@ def equal_area(
     ------
     ValueError
         If the baseline is not among the designs, or its formats are not in the table.
+
+    Examples
+    --------
+    >>> from softnum.tta import load_reports
+    >>> scaled, left_out, areas = equal_area(load_reports().designs.values(), "a-float32")
+    >>> scaled[1].name, scaled[1].hardware.array, areas[scaled[1].name].um2
+    ('b-binary16', (69, 69), 1640.0)
     """
     points = list(points)
     by_name = {point.name: point for point in points}

@@ -27,7 +27,13 @@ _ROW_FIELDS = ("iteration", "epoch", "loss", "finished", "diverged")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The metric after so many parameter updates; `value` is NaN where the run had diverged."""
+    """The metric after so many parameter updates; `value` is NaN where the run had diverged.
+
+    Examples
+    --------
+    >>> Evaluation(iteration=45, value=0.9).value
+    0.9
+    """
 
     iteration: int
     value: float
@@ -55,6 +61,12 @@ class Record:
         The file.
     diverged : bool
         Whether training ended early because the loss was not finite.
+
+    Examples
+    --------
+    >>> run = Record("base", 1, 32, 90, (Evaluation(45, 0.8), Evaluation(90, 0.9)), config={}, versions={})
+    >>> run.first_reaching(0.9)
+    90
     """
 
     design: str
@@ -89,6 +101,13 @@ class RecordSet:
         The finished runs, ordered by design and seed.
     excluded : tuple of str
         One sentence for each run that is not used, saying which and why.
+
+    Examples
+    --------
+    >>> run = Record("base", 1, 32, 90, (Evaluation(90, 0.9),), config={}, versions={})
+    >>> runs = RecordSet((run,), ("base/seed-2.jsonl is not finished and is left out; train on to use it",))
+    >>> len(runs.records), len(runs.excluded)
+    (1, 1)
     """
 
     records: tuple[Record, ...]
@@ -116,6 +135,17 @@ def read_record(path: str | os.PathLike, *, metric: str = "accuracy") -> Record 
         If there is no such file.
     ValueError
         If a row is malformed, or a finished run never evaluated `metric`; the message names file and line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> rows = [{"config": {"design": "base", "batch": 32}, "seed": 1, "versions": {}},
+    ...         {"iteration": 45, "epoch": 1, "loss": 0.7, "accuracy": 0.9}, {"finished": True}]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "seed-1.jsonl")
+    ...     _ = file.write_text("".join(json.dumps(row) + "\\n" for row in rows))
+    ...     read_record(file).evaluations
+    (Evaluation(iteration=45, value=0.9),)
     """
     path = Path(path)
     if not path.is_file():
@@ -228,6 +258,19 @@ def read_records(
         If there is no record.
     ValueError
         If a record is malformed, or two are of the same design and seed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> rows = [{"config": {"design": "base", "batch": 32}, "seed": 1, "versions": {}},
+    ...         {"iteration": 45, "epoch": 1, "loss": 0.7, "accuracy": 0.9}, {"finished": True}]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "base", "seed-1.jsonl")
+    ...     file.parent.mkdir()
+    ...     _ = file.write_text("".join(json.dumps(row) + "\\n" for row in rows))
+    ...     runs = read_records(folder)
+    >>> [(run.design, run.seed, run.batch) for run in runs.records]
+    [('base', 1, 32)]
     """
     if isinstance(source, (str, os.PathLike)):
         folder = Path(source)
@@ -275,6 +318,15 @@ def design_points(records: RecordSet | Iterable[Record]) -> list[DesignPoint]:
     ------
     ValueError
         If a config lacks them, or two runs of a design state different ones.
+
+    Examples
+    --------
+    >>> from softnum.tta import load_reports
+    >>> table = load_reports().designs["a-float32"].to_table()
+    >>> config = {"design": {"name": "a-float32", "hardware": table["hardware"]}, "gemms": table["gemms"]}
+    >>> run = Record("a-float32", 1, 32, 90, (Evaluation(90, 0.9),), config, versions={})
+    >>> design_points([run])[0].hardware.array
+    (32, 32)
     """
     points: dict[str, DesignPoint] = {}
     for record in records.records if isinstance(records, RecordSet) else records:

@@ -86,6 +86,15 @@ def print_studies(studies: Sequence[Study], console=None) -> None:
         One for each variant of the times, over the same runs.
     console : rich.console.Console, optional
         Where to print. Default: the terminal.
+
+    Examples
+    --------
+    >>> from softnum.tta import Evaluation, IterationTime, Record, combine_study
+    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
+    >>> study = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")
+    >>> print_studies([study])  # doctest: +ELLIPSIS
+    Time to accuracy >= 0.9, given times (baseline base)
+    ...
     """
     from rich.console import Console
 
@@ -194,6 +203,14 @@ def results_dict(studies: Sequence[Study], inputs: Mapping | None = None) -> dic
     -------
     dict
         ``null`` stands for "not reached" in iterations, samples and TTA, and for NaN in metrics.
+
+    Examples
+    --------
+    >>> from softnum.tta import Evaluation, IterationTime, Record, combine_study
+    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
+    >>> study = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")
+    >>> results_dict([study])["variants"][0]["designs"][0]["tta"]
+    {'median': 160.0, 'low': 160.0, 'high': 160.0}
     """
     first = studies[0]
     runs = [
@@ -263,6 +280,16 @@ def write_results(path: str | os.PathLike, studies: Sequence[Study], inputs: Map
     Returns
     -------
     Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from softnum.tta import Evaluation, IterationTime, Record, combine_study
+    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
+    >>> study = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     json.loads(write_results(Path(folder, "results.json"), [study]).read_text())["target"]
+    0.9
     """
     text = json.dumps(results_dict(studies, inputs), indent=1, allow_nan=False, ensure_ascii=False)
     write_atomic(path, text + "\n")
@@ -282,6 +309,16 @@ def plot_studies(path: str | os.PathLike, studies: Sequence[Study]) -> Path:
     Returns
     -------
     Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from softnum.tta import Evaluation, IterationTime, Record, combine_study
+    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
+    >>> study = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plot_studies(Path(folder, "tta.png"), [study]).name
+    'tta.png'
     """
     from softnum.tta.plot import draw  # matplotlib takes half a second to import
 

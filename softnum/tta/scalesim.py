@@ -97,6 +97,11 @@ class Machine:
         Words that each SRAM exchanges with memory per cycle.
     dataflow : str
         "os", "ws" or "is".
+
+    Examples
+    --------
+    >>> Machine((32, 32), (64, 64, 64), words_per_cycle=16).slug
+    'os-32x32-sram64k-bw16'
     """
 
     array: tuple[int, int]
@@ -224,6 +229,11 @@ class GemmCycles:
         Cycles the array waited for memory.
     memory_included : bool
         Whether `cycles` covers the first reads and the last writes (3.0) or not (2.x).
+
+    Examples
+    --------
+    >>> GemmCycles(cycles=1201, stalls=0, memory_included=True).cycles
+    1201
     """
 
     cycles: int
@@ -263,6 +273,12 @@ def read_compute_report(
         If there is no report: SCALE-Sim writes it at the end of a run.
     ValueError
         If it is truncated, malformed or of other GEMMs; the message names file, line and the way out.
+
+    Examples
+    --------
+    >>> header = "LayerID, Total Cycles, Stall Cycles, Overall Util %, Mapping Efficiency %, Compute Util %,\\n"
+    >>> read_compute_report("mine.csv", text=header + "0, 1000, 0, 50.0, 100.0, 50.0,\\n")
+    [GemmCycles(cycles=1000, stalls=0, memory_included=False)]
     """
     again = "run the simulation again"
     if text is None:
@@ -364,6 +380,16 @@ def read_scalesim(
     ------
     FileNotFoundError, ValueError
         As `read_compute_report`, or if the clock is not a frequency.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> header = "LayerID, Total Cycles, Stall Cycles, Overall Util %, Mapping Efficiency %, Compute Util %,\\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "COMPUTE_REPORT.csv")
+    ...     _ = file.write_text(header + "0, 1000, 0, 50.0, 100.0, 50.0,\\n")
+    ...     read_scalesim(file, design="mine", clock="1 GHz").seconds
+    1e-06
     """
     hertz = frequency(clock)
     rows = read_compute_report(path, shapes=shapes)

@@ -65,7 +65,13 @@ sim.run_scale(top_path="out")
 
 
 class MissingReport(ValueError):
-    """A GEMM that no report covers; `reason` says what differs, the message also how to simulate it."""
+    """A GEMM that no report covers; `reason` says what differs, the message also how to simulate it.
+
+    Examples
+    --------
+    >>> MissingReport("no report is of this array").reason
+    'no report is of this array'
+    """
 
     def __init__(self, reason: str, message: str | None = None) -> None:
         self.reason = reason
@@ -104,6 +110,11 @@ def create_environment(environment: str | os.PathLike | None = None) -> Path:
     ------
     RuntimeError
         If it cannot be made; the message holds the end of what pip said.
+
+    Examples
+    --------
+    >>> create_environment()  # doctest: +SKIP
+    PosixPath('/home/me/.cache/softnum/scalesim-3.0.0-py3.12/bin/python')
     """
     environment = Path(environment) if environment is not None else default_environment()
     python = _python(environment)
@@ -192,6 +203,12 @@ def simulate(
         If SCALE-Sim cannot be installed or fails.
     ValueError
         If the hardware cannot be expressed in SCALE-Sim's words.
+
+    Examples
+    --------
+    >>> points = load_reports().designs.values()
+    >>> simulate(points, "reports", baseline="a-float32")  # doctest: +SKIP
+    PosixPath('reports/manifest.json')
     """
     points, out = list(points), Path(out)
     needed = _needed([*points, *equal_area(points, baseline)[0]], dataflow)
@@ -243,6 +260,12 @@ class Simulations:
         The designs of the manifest.
     cycles : Mapping
         (Machine, (M, N, K)) to `GemmCycles`.
+
+    Examples
+    --------
+    >>> reports = load_reports()
+    >>> reports.dataflow, reports.baseline, reports.designs["a-float32"].gemms[0].shape
+    ('os', 'a-float32', (32, 128, 64))
     """
 
     where: str
@@ -337,6 +360,14 @@ def read_requests(path: str | os.PathLike) -> tuple[list[DesignPoint], str]:
     ------
     FileNotFoundError, ValueError, TypeError
         If it is absent or malformed.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = write_requests(Path(folder, "requests.json"), load_reports().designs.values(), "a-float32")
+    ...     points, baseline = read_requests(file)
+    >>> points[0].name, baseline
+    ('a-float32', 'a-float32')
     """
     path = Path(path)
     if not path.is_file():
@@ -363,6 +394,12 @@ def write_requests(path: str | os.PathLike, points: Iterable[DesignPoint], basel
     Returns
     -------
     Path
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_requests(Path(folder, "requests.json"), load_reports().designs.values(), "a-float32").name
+    'requests.json'
     """
     table = {"baseline": baseline, "designs": [point.to_table() for point in points]}
     write_atomic(path, json.dumps(table, indent=1) + "\n")
@@ -389,6 +426,12 @@ def scalesim_timings(
     ------
     MissingReport
         If a GEMM was not simulated on the asked machine (a ValueError).
+
+    Examples
+    --------
+    >>> times = scalesim_timings(load_reports().designs.values())
+    >>> times["a-float32"].seconds, times["a-float32"].source
+    (1.2036e-05, 'SCALE-Sim 3.0.0')
     """
     if simulations is None:
         simulations = load_reports()

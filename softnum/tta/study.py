@@ -145,6 +145,19 @@ def conclude(
     ------
     ValueError, TypeError
         As `combine_study`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from softnum.tta import Evaluation, IterationTime
+    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
+    >>> times = Variant("measured", {"base": IterationTime("base", 2.0)})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     studies = conclude(runs, [times], target=0.9, baseline="base", out=folder)  # doctest: +ELLIPSIS
+    ...     sorted(os.listdir(folder))
+    Time to accuracy >= 0.9, measured (baseline base)
+    ...
+    ['results.json', 'tta.png']
     """
     if not isinstance(records, RecordSet):
         records = tuple(records)

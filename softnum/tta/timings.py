@@ -46,6 +46,11 @@ class IterationTime:
         Where the number comes from: a file, or a simulator and its version.
     detail : Mapping
         What the number is made of (for SCALE-Sim: cycles per GEMM, the machine); plain JSON values.
+
+    Examples
+    --------
+    >>> IterationTime("a-float32", 8.1e-6, source="my simulator 1.0").seconds
+    8.1e-06
     """
 
     design: str

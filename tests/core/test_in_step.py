@@ -168,9 +168,3 @@ def test_docstrings_run(name):
         assert test.examples, function
         runner.run(test)
     assert runner.summarize(verbose=False).failed == 0
-
-
-def test_public_functions_have_examples():
-    for name in sn.__all__:
-        thing = getattr(sn, name)
-        assert ">>>" in thing.__doc__, name
