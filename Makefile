@@ -8,18 +8,33 @@ CFLAGS = -std=c11 -O2 -g -ffp-contract=off -fno-math-errno $(WARNINGS) -Icsrc
 SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 CSRC = $(wildcard csrc/*.c)
 HEADERS = $(wildcard csrc/*.h csrc/softnum/*.h)
-C_FILES = $(wildcard csrc/*.[ch] csrc/softnum/*.h csrc/tests/*.c fuzz/*.[ch])
+DPI = csrc/dpi/names.c csrc/dpi/operations.c csrc/dpi/units.c
+DPI_HEADERS = $(wildcard csrc/dpi/*.h csrc/softnum/*.h)
+VPI_INCLUDE ?= $(patsubst %/vpi_user.h,%,$(firstword $(wildcard /usr/include/iverilog/vpi_user.h /usr/local/include/iverilog/vpi_user.h /usr/include/vpi_user.h)))
+C_FILES = $(wildcard csrc/*.[ch] csrc/softnum/*.h csrc/dpi/*.[ch] csrc/tests/*.c fuzz/*.[ch])
 FUZZ = $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
 SAN_OBJECTS = $(CSRC:%.c=build/san/%.o)
 FUZZ_OBJECTS = $(CSRC:%.c=build/fuzz/%.o)
 
-.PHONY: help build test test-c test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
+.PHONY: help build dpi test test-c test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 build: ## Install in the current environment, editable, with what the tests need.
 	$(PYTHON) -m pip install -e '.[test]'
+
+dpi: build/dpi/libsoftnum_dpi.so $(if $(VPI_INCLUDE),build/dpi/softnum_vpi.vpi) ## Build the reference model for simulators: DPI-C, and VPI where vpi_user.h is found (VPI_INCLUDE=folder).
+	cp csrc/dpi/softnum_pkg.sv csrc/dpi/softnum_modes.vh build/dpi
+	@echo build/dpi: $(if $(VPI_INCLUDE),DPI-C and VPI,DPI-C; no VPI: no vpi_user.h was found)
+
+build/dpi/libsoftnum_dpi.so: $(DPI) $(DPI_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -shared -fvisibility=hidden -o $@ $(DPI)
+
+build/dpi/softnum_vpi.vpi: csrc/dpi/softnum_vpi.c $(DPI) $(DPI_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -shared -fvisibility=hidden -I$(VPI_INCLUDE) -o $@ $< $(DPI)
 
 test: ## Run the tests (fast tier).
 	$(PYTHON) -m pytest -n auto --dist loadfile

@@ -4,42 +4,8 @@
 #include <string.h>
 
 SN_ALWAYS sn_u64 apply(int op, const sn_context *x, const sn_u64 *in, sn_u32 random, sn_u32 *flags) {
-    const sn_format *f = x->operand;
-    const sn_format *g = f + 1, *o = &x->out;
-    const sn_env *e = &x->env;
-    const sn_u64 a = in[0], b = in[1];
-    switch (op) {
-    case SN_OP_convert: return sn_convert(f, a, o, e, random, flags);
-    case SN_OP_add: return sn_add(f, a, g, b, o, e, random, flags);
-    case SN_OP_subtract: return sn_subtract(f, a, g, b, o, e, random, flags);
-    case SN_OP_multiply: return sn_multiply(f, a, g, b, o, e, random, flags);
-    case SN_OP_fma: return sn_fma(f, a, g, b, f + 2, in[2], o, e, random, flags);
-    case SN_OP_divide: return sn_divide(f, a, g, b, o, e, random, flags);
-    case SN_OP_remainder: return sn_remainder(f, a, g, b, o, e, random, flags);
-    case SN_OP_sqrt: return sn_sqrt(f, a, o, e, random, flags);
-    case SN_OP_round_to_integral: return sn_round_to_integral(f, a, o, e, random, flags);
-    case SN_OP_to_integer: return sn_convert_to_integer(f, a, o, e, random, flags);
-    case SN_OP_minimum: return sn_extremum(f, a, g, b, o, e, 0, 0, random, flags);
-    case SN_OP_maximum: return sn_extremum(f, a, g, b, o, e, 1, 0, random, flags);
-    case SN_OP_minimum_number: return sn_extremum(f, a, g, b, o, e, 0, 1, random, flags);
-    case SN_OP_maximum_number: return sn_extremum(f, a, g, b, o, e, 1, 1, random, flags);
-    case SN_OP_scalb: {
-        sn_number n = sn_unpack(g, b); /* an integer format */
-        sn_i64 size = n.kind == SN_ZERO ? 0 : (sn_i64)(n.sig > 0x7fffffff ? 0x7fffffff : n.sig);
-        return sn_scalb(f, a, n.sign ? -size : size, o, e, random, flags);
-    }
-    case SN_OP_logb: return sn_logb(f, a, o, e, random, flags);
-    case SN_OP_next_up: return sn_next(f, a, 0, e, flags);
-    case SN_OP_next_down: return sn_next(f, a, 1, e, flags);
-    case SN_OP_negate: return sn_set_sign(f, a, !sn_sign(f, a), e, random, flags);
-    case SN_OP_absolute: return sn_set_sign(f, a, 0, e, random, flags);
-    case SN_OP_copysign: return sn_set_sign(f, a, sn_sign(g, b), e, random, flags);
-    case SN_OP_compare: return sn_compare(f, a, g, b, e, 0, flags);
-    case SN_OP_compare_signaling: return sn_compare(f, a, g, b, e, 1, flags);
-    case SN_OP_total_order: return sn_total_order(f, a, b);
-    case SN_OP_classify: return sn_classify(f, a);
-    default: return sn_elementary_code(op - SN_OP_exp, x, in, random, flags);
-    }
+    if (op >= SN_OP_exp) return sn_elementary_code(op - SN_OP_exp, x, in, random, flags);
+    return sn_operate(op, x->operand, in, &x->out, &x->env, random, flags);
 }
 
 /* The definition of each operation, apart from the loops, which are one for each width. */

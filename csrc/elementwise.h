@@ -10,36 +10,7 @@
 #include <stddef.h>
 
 #include "kernels.h"
-#include "softnum/elementary.h"
-
-/* name, number of operands */
-#define SN_OPERATIONS(X)                                                                                               \
-    X(convert, 1)                                                                                                      \
-    X(add, 2)                                                                                                          \
-    X(subtract, 2)                                                                                                     \
-    X(multiply, 2)                                                                                                     \
-    X(fma, 3)                                                                                                          \
-    X(divide, 2)                                                                                                       \
-    X(remainder, 2)                                                                                                    \
-    X(sqrt, 1)                                                                                                         \
-    X(round_to_integral, 1)                                                                                            \
-    X(to_integer, 1)                                                                                                   \
-    X(minimum, 2)                                                                                                      \
-    X(maximum, 2)                                                                                                      \
-    X(minimum_number, 2)                                                                                               \
-    X(maximum_number, 2)                                                                                               \
-    X(scalb, 2)                                                                                                        \
-    X(logb, 1)                                                                                                         \
-    X(next_up, 1)                                                                                                      \
-    X(next_down, 1)                                                                                                    \
-    X(negate, 1)                                                                                                       \
-    X(absolute, 1)                                                                                                     \
-    X(copysign, 2)                                                                                                     \
-    X(compare, 2)                                                                                                      \
-    X(compare_signaling, 2)                                                                                            \
-    X(total_order, 2)                                                                                                  \
-    X(classify, 1)                                                                                                     \
-    SN_ELEMENTARY(X)
+#include "softnum/operations.h"
 
 /* The same of short_fixed.h: the shift to the common last place; from the exact result's last place to the result's. */
 typedef struct {
@@ -82,13 +53,6 @@ typedef struct {
 } sn_loop_data;
 
 typedef void sn_loop(char **args, const ptrdiff_t *count, const ptrdiff_t *steps, void *data);
-
-enum {
-#define SN_OPERATION_ID(name, operands) SN_OP_##name,
-    SN_OPERATIONS(SN_OPERATION_ID)
-#undef SN_OPERATION_ID
-        SN_OPERATION_COUNT
-};
 
 /* Name and number of operands of operation op, 0 <= op < SN_OPERATION_COUNT. */
 const char *sn_operation_name(int op);

@@ -15,7 +15,7 @@ import typer
 __all__ = ["build_app", "exit_codes", "main", "need", "writable_file", "writable_folder"]
 
 #: Verbs in the order of --help: softnum.cli.<verb> has a function register(app).
-VERBS = ("tta", "train", "designs", "formats", "units", "vectors")
+VERBS = ("tta", "train", "designs", "formats", "units", "vectors", "rtl")
 
 _HELP = """What a new arithmetic does to neural-network training, before the hardware exists.
 
@@ -32,6 +32,7 @@ Start here:
   softnum tta --designs a-float32,my.toml --simulate
                                       compare it with float32
   softnum vectors --help              test vectors of an RTL design
+  softnum rtl --help                  the reference model inside a simulator
 
 Exit codes: 0 done, 1 a check failed, 2 unusable input, 130 interrupted.
 """

@@ -10,6 +10,7 @@ from softnum.vectors.checker import CheckReport, Failure, check
 from softnum.vectors.coverage import Bins, Coverage
 from softnum.vectors.files import DIALECTS, header_of, write
 from softnum.vectors.generator import Plan, generate, plan
+from softnum.vectors.simulators import build_simulator_libraries
 from softnum.vectors.spec import Block, Column, VectorSpec
 from softnum.vectors.text import TextLayout, VectorFileError, VectorReader
 from softnum.vectors.unit_spec import UNIT_OPERATIONS, UnitSpec
@@ -29,6 +30,7 @@ __all__ = [
     "VectorFileError",
     "VectorReader",
     "VectorSpec",
+    "build_simulator_libraries",
     "check",
     "generate",
     "header_of",

@@ -1,0 +1,42 @@
+/* Handles of formats, and the errors that callers are told of. Not for users: softnum_dpi.h is. */
+#ifndef SOFTNUM_DPI_NAMES_H
+#define SOFTNUM_DPI_NAMES_H
+
+#include "softnum_dpi.h"
+
+/* Fields of a handle. */
+enum { SOFTNUM_OUT = 0, SOFTNUM_A = 16, SOFTNUM_B = 32, SOFTNUM_C_FIELD = 48 };
+
+SN_FN sn_u32 softnum_field(sn_u64 formats, int shift) { return (sn_u32)(formats >> shift) & 0xffff; }
+
+/* The fields of binary64 and of q32.0; the exceptions, without what else the core says by flags. */
+enum { SOFTNUM_BINARY64 = 3, SOFTNUM_INTEGER = 1 << 15 | 32 << 7, SOFTNUM_EXCEPTIONS = 31 };
+
+/* The format of a field of a handle; 0 if the field stands for none. */
+int softnum_fill(sn_u32 field, sn_format *f);
+
+/* The name of a field's format, into text of at least 16 characters. */
+void softnum_name(sn_u32 field, char *text);
+
+/* Keep a message, and return all ones; *flags, if there is one, gets SOFTNUM_ERROR. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+sn_u64 softnum_error(sn_u64 *flags, const char *text, ...);
+
+/* For an error whose message is there. */
+SN_FN sn_u64 softnum_error_again(sn_u64 *flags) {
+    *flags |= SOFTNUM_ERROR;
+    return ~(sn_u64)0;
+}
+
+/* The environment of a mode for a result in the format f; 0, with a message, where there is none. */
+int softnum_env(const char *who, sn_u64 mode, const sn_format *f, sn_u32 field, sn_env *env);
+
+/* The message for a handle that is none. */
+sn_u64 softnum_no_handle(const char *who, sn_u64 formats, sn_u64 *flags);
+
+/* Whether the code fits the format; else a message. */
+int softnum_fits(const char *who, const char *what, sn_u64 code, const sn_format *f, sn_u32 field);
+
+#endif

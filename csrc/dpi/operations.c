@@ -1,0 +1,178 @@
+/* The operations, by softnum_dpi.h's contract: what cannot be computed is told, never guessed. */
+#include "names.h"
+
+#include <stddef.h>
+
+#include "softnum/functions.h"
+#include "softnum/philox.h"
+
+#include <string.h>
+
+sn_u64 softnum_no_handle(const char *who, sn_u64 formats, sn_u64 *flags) {
+    if (formats == SOFTNUM_NO_HANDLE)
+        return softnum_error(flags, "%s: softnum_format did not know the format; its result was not looked at", who);
+    return softnum_error(flags, "%s: 0x%llx is no handle of softnum_format", who, (unsigned long long)formats);
+}
+
+int softnum_env(const char *who, sn_u64 mode, const sn_format *f, sn_u32 field, sn_env *env) {
+    const sn_u32 rule = (mode >> SOFTNUM_OVERFLOW_SHIFT) & 15, r = (mode >> SOFTNUM_BITS_SHIFT) & 255;
+    char name[16];
+    memset(env, 0, sizeof *env);
+    env->rounding = (sn_i32)(mode & 255);
+    env->overflow = rule ? (sn_i32)rule - 1 : f->kind == SN_FIXED ? SN_OVERFLOW_SATURATE : SN_OVERFLOW_INFINITY;
+    env->tininess = mode & SOFTNUM_TININESS_BEFORE ? SN_TININESS_BEFORE : SN_TININESS_AFTER;
+    env->flush_inputs = (mode & SOFTNUM_FLUSH_INPUTS) != 0;
+    env->flush_results = (mode >> SOFTNUM_FLUSH_SHIFT) & 3;
+    env->nan = (mode >> SOFTNUM_NAN_SHIFT) & 15;
+    env->stochastic_bits = r && sn_is_stochastic(env) ? (sn_i32)r : 32;
+    if (mode >> 32 || ((mode >> 20) & 15) || env->rounding >= SN_ROUNDING_MODES || env->overflow > SN_OVERFLOW_WRAP ||
+        env->flush_results > SN_FLUSH_AFTER || env->nan >= SN_NAN_PROFILES || r > 32) {
+        softnum_error(NULL, "%s: 0x%llx is no mode: OR one SN_ rounding mode with SOFTNUM_ options", who,
+                      (unsigned long long)mode);
+        return 0;
+    }
+    softnum_name(field, name);
+    if (env->overflow == SN_OVERFLOW_WRAP && f->kind != SN_FIXED) {
+        softnum_error(NULL, "%s: SN_OVERFLOW_WRAP is for fixed point; %s is a float format", who, name);
+        return 0;
+    }
+    if (env->overflow == SN_OVERFLOW_INFINITY && f->kind == SN_FIXED) {
+        softnum_error(NULL, "%s: SN_OVERFLOW_INFINITY is for floats; %s has no infinity", who, name);
+        return 0;
+    }
+    return 1;
+}
+
+int softnum_fits(const char *who, const char *what, sn_u64 code, const sn_format *f, sn_u32 field) {
+    char name[16];
+    if ((code & ~(f->magnitude_mask | f->sign_mask)) == 0) return 1;
+    softnum_name(field, name);
+    softnum_error(NULL, "%s: %s = 0x%llx is no code of %s, which has %d bits", who, what, (unsigned long long)code,
+                  name, (int)f->bits);
+    return 0;
+}
+
+/* What operation op asks of its formats and mode beyond what all do; 0, with a message, where that does not hold. */
+static int suits(int op, const char *who, const sn_format *in, const sn_format *out, const sn_u32 *field, sn_u32 to,
+                 const sn_env *env) {
+    char name[16], other[16];
+    softnum_name(field[0], name);
+    softnum_name(to, other);
+    const int own = op == SN_OP_next_up || op == SN_OP_next_down || op == SN_OP_negate || op == SN_OP_absolute ||
+                    op == SN_OP_copysign;
+    if (own && field[0] != to) {
+        softnum_error(NULL, "%s: the result is in the format of a, %s, not %s; convert it", who, name, other);
+        return 0;
+    }
+    if (op == SN_OP_total_order && field[0] != field[1]) {
+        softnum_error(NULL, "%s: codes of one format have a total order, not of two", who);
+        return 0;
+    }
+    if (op == SN_OP_to_integer && (out->kind != SN_FIXED || out->mantissa_bits || env->overflow == SN_OVERFLOW_WRAP)) {
+        softnum_error(NULL,
+                      "%s: the result is an integer that saturates: state a format qI.0 or uqI.0, and no wrap; "
+                      "got %s",
+                      who, other);
+        return 0;
+    }
+    if (op == SN_OP_sqrt && env->overflow == SN_OVERFLOW_WRAP) { /* the core keeps 126 bits of a root */
+        const sn_i32 whole =
+            in->kind == SN_FLOAT ? in->emax / 2 + 1 : (in->bits - in->mantissa_bits - in->is_signed + 1) / 2;
+        const sn_i32 deciding = sn_is_stochastic(env) ? env->stochastic_bits + 1 : 2;
+        if (whole + out->mantissa_bits + deciding > 126) {
+            softnum_error(NULL, "%s: roots of %s have more bits in %s than can be wrapped exactly; saturate", who, name,
+                          other);
+            return 0;
+        }
+    }
+    if ((op == SN_OP_sin || op == SN_OP_cos || op == SN_OP_tan) && in->kind == SN_FLOAT &&
+        in->emax > SN_TRIGONOMETRIC_EMAX) {
+        softnum_error(NULL, "%s: values of %s reach 2**%d, and angles are reduced up to 2**%d", who, name,
+                      (int)in->emax, (int)SN_TRIGONOMETRIC_EMAX);
+        return 0;
+    }
+    return 1;
+}
+
+static sn_u64 operate(int op, int operands, const char *who, const sn_u64 *given, sn_u64 formats, sn_u64 mode,
+                      sn_u64 random, sn_u64 *flags) {
+    static const char *const names[] = {"a", "b", "c"};
+    const sn_u32 to = softnum_field(formats, SOFTNUM_OUT);
+    const int named = op == SN_OP_scalb ? 1 : operands;
+    sn_u32 field[3] = {softnum_field(formats, SOFTNUM_A), softnum_field(formats, SOFTNUM_B),
+                       softnum_field(formats, SOFTNUM_C_FIELD)};
+    sn_format in[3], out;
+    sn_env env;
+    sn_u64 codes[3] = {0, 0, 0};
+    sn_u32 raised = 0;
+    if (!softnum_fill(to, &out)) return softnum_no_handle(who, formats, flags);
+    for (int i = named; i < 3; i++)
+        if (field[i])
+            return softnum_error(flags, "%s has %d operand%s of a format, and the handle says that of more", who, named,
+                                 named == 1 ? "" : "s");
+    for (int i = 0; i < named; i++) {
+        if (!field[i]) field[i] = i ? field[0] : to;
+        if (!softnum_fill(field[i], &in[i])) return softnum_no_handle(who, formats, flags);
+        if (!softnum_fits(who, names[i], given[i], &in[i], field[i])) return softnum_error_again(flags);
+        codes[i] = given[i];
+    }
+    if (op == SN_OP_scalb) { /* beyond 32 bits every format has overflowed or underflowed */
+        const sn_i64 n = (sn_i64)given[1], most = 0x7fffffff;
+        softnum_fill(SOFTNUM_INTEGER, &in[1]);
+        codes[1] = (sn_u32)(n > most ? most : n < -most ? -most : n);
+    }
+    if (!softnum_env(who, mode, &out, to, &env) || !suits(op, who, in, &out, field, to, &env))
+        return softnum_error_again(flags);
+    const sn_u64 result = op < SN_OP_exp ? sn_operate(op, in, codes, &out, &env, (sn_u32)random, &raised)
+                                         : sn_elementary(op - SN_OP_exp, &in[0], codes[0], &in[1], codes[1], &out, &env,
+                                                         (sn_u32)random, &raised);
+    if (raised & SN_UNDECIDED)
+        return softnum_error(flags, "%s: too many bits lie before the last one of a result that wraps; saturate", who);
+    *flags |= raised & SOFTNUM_EXCEPTIONS;
+    return result;
+}
+
+#define GIVEN_1 {a, 0, 0}
+#define GIVEN_2 {a, b, 0}
+#define GIVEN_3 {a, b, c}
+#define OPERATION(name, operands)                                                                                      \
+    sn_u64 softnum_dpi_##name(SOFTNUM_DPI_TAKES_##operands, sn_u64 formats, sn_u64 mode, sn_u64 random,                \
+                              sn_u64 *flags) {                                                                         \
+        const sn_u64 given[3] = GIVEN_##operands;                                                                      \
+        return operate(SN_OP_##name, operands, "softnum_" #name, given, formats, mode, random, flags);                 \
+    }
+SN_OPERATIONS(OPERATION)
+
+sn_u64 softnum_dpi_random(sn_u64 seed, sn_u64 stream, sn_u64 index) {
+    const sn_philox_words key = sn_philox_key(seed, stream, SN_DOMAIN_ELEMENTWISE);
+    const sn_u64 block = index / 4;
+    return sn_philox((sn_u32)block, (sn_u32)(block >> 32), 0, 0, key.w[0], key.w[1]).w[index % 4];
+}
+
+double softnum_dpi_to_real(sn_u64 code, sn_u64 formats, sn_u64 *flags) {
+    sn_format f, binary64;
+    sn_env env;
+    sn_u32 raised = 0;
+    double value = 0;
+    const sn_u32 field = softnum_field(formats, SOFTNUM_OUT);
+    softnum_fill(SOFTNUM_BINARY64, &binary64);
+    if (!softnum_fill(field, &f))
+        softnum_no_handle("softnum_to_real", formats, flags);
+    else if (!softnum_fits("softnum_to_real", "code", code, &f, field))
+        softnum_error_again(flags);
+    else {
+        softnum_env("softnum_to_real", SN_NEAREST_EVEN, &binary64, SOFTNUM_BINARY64, &env);
+        const sn_u64 bits = sn_convert(&f, code, &binary64, &env, 0, &raised);
+        memcpy(&value, &bits, sizeof value);
+        *flags |= raised & SOFTNUM_EXCEPTIONS;
+    }
+    return value;
+}
+
+sn_u64 softnum_dpi_from_real(double value, sn_u64 formats, sn_u64 mode, sn_u64 random, sn_u64 *flags) {
+    sn_u64 bits;
+    memcpy(&bits, &value, sizeof bits);
+    const sn_u64 to = softnum_field(formats, SOFTNUM_OUT);
+    return operate(SN_OP_convert, 1, "softnum_from_real", &bits, to | (sn_u64)SOFTNUM_BINARY64 << SOFTNUM_A, mode,
+                   random, flags);
+}

@@ -1,0 +1,32 @@
+"""The simulator libraries, built once a process."""
+
+import ctypes
+import shutil
+
+import pytest
+from dpi_calls import Dpi
+
+from softnum.vectors import build_simulator_libraries
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """The folder that `softnum rtl build` makes."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler (cc)")
+    folder = tmp_path_factory.mktemp("dpi")
+    build_simulator_libraries(folder, compiler="cc -O0 -Wall -Wextra -Wshadow -Werror")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def library(built):
+    """The library by ctypes."""
+    lib = ctypes.CDLL(str(built / "libsoftnum_dpi.so"))
+    lib.softnum_dpi_message.restype = ctypes.c_char_p
+    return lib
+
+
+@pytest.fixture(scope="session")
+def dpi(library):
+    return Dpi(library)
