@@ -22,7 +22,8 @@ _HELP = """Make test vectors for a hardware design, or judge what the design mad
 
 One vector a line, in Berkeley TestFloat's text: operands (C of an fma last), the random bits of stochastic rounding,
 result, exception flags. Fixed-width hexadecimal: ceil(bits / 4) digits, flags in two (invalid 10, divide by zero 08,
-overflow 04, underflow 02, inexact 01). Lines that begin with # are comments.
+overflow 04, underflow 02, inexact 01). Lines that begin with # are comments. Other dialects: memory files of Verilog's
+$readmemh and $readmemb (.mem, .memb), IBM's .fptest, .csv, .jsonl and .npz; .gz and .xz behind them compress.
 
 \b
   softnum vectors generate --op multiply --format e5m2 -o mul.txt
@@ -47,6 +48,13 @@ Overflow = Annotated[
 ]
 Tininess = Annotated[
     str | None, typer.Option(help="When underflow is judged: after or before rounding.  [default: after]")
+]
+Dialect = Annotated[
+    str | None,
+    typer.Option(
+        help="The file's dialect: softnum (TestFloat's text with a header), testfloat (without), readmemh, readmemb, "
+        "fptest, csv, jsonl or npz.  [default: by the file's ending, .gz and .xz aside; else by its first bytes]"
+    ),
 ]
 StochasticBits = Annotated[int | None, typer.Option(help="r: random bits of a stochastic rounding.  [default: 32]")]
 UnitOption = Annotated[
@@ -142,9 +150,7 @@ def generate(
         typer.Option("--count", "-n", help="How many.  [default: all, if at most 65536 exist; else 262144]"),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of random operands and random bits. Same options, same file.")] = 0,
-    dialect: Annotated[
-        str, typer.Option(help="softnum (with a header), or testfloat (none: its programs know no comments).")
-    ] = "softnum",
+    dialect: Dialect = None,
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Write the header or not, whatever the dialect.")
     ] = None,
@@ -169,6 +175,7 @@ def generate(
       softnum vectors generate --op add --format e6m9 --rounding sr --stochastic-bits 12 -o sr.txt
       softnum vectors generate --op dot --unit nvidia_v100_fp16 --length 4 --with-c -o dot.txt
       softnum vectors generate --op mac --unit "MadUnit('e6m9', operand='e5m2', chunk=8)" --length 32 -o mac.txt
+      softnum vectors generate --op multiply --format e4m3fn -o mul.mem.gz
 
     Where a result is NaN and its format has no code for it, the result is code 0 with the invalid flag.
     """
@@ -220,6 +227,7 @@ def check(
     ignore_header: Annotated[
         bool, typer.Option("--ignore-header", help="Take the file's header for a comment.")
     ] = False,
+    dialect: Dialect = None,
     max_failures: Annotated[int, typer.Option(help="How many failures to print; all are counted.")] = 20,
     out: Annotated[str | None, typer.Option("--out", "-o", help="Also write the report to this file, as JSON.")] = None,
 ) -> None:
@@ -243,6 +251,7 @@ def check(
     options = dict(
         out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess, stochastic_bits=stochastic_bits,
         any_nan=any_nan, ignore_flags=ignore_flags, ignore_header=ignore_header, max_failures=max_failures,
+        dialect=dialect,
     )  # fmt: skip
     if file != "-" and not os.path.exists(file):
         raise ValueError(f"no file {file!r}")

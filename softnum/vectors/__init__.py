@@ -8,11 +8,12 @@
 
 from softnum.vectors.checker import CheckReport, Failure, check
 from softnum.vectors.coverage import Bins, Coverage
-from softnum.vectors.files import DIALECTS, header_of, write
+from softnum.vectors.dialects import DIALECTS, Dialect, open_reader
+from softnum.vectors.files import header_of, write
 from softnum.vectors.generator import Plan, generate, plan
 from softnum.vectors.simulators import build_simulator_libraries
 from softnum.vectors.spec import Block, Column, VectorSpec
-from softnum.vectors.text import TextLayout, VectorFileError, VectorReader
+from softnum.vectors.text import Rows, TextLayout, VectorFileError, VectorReader
 from softnum.vectors.unit_spec import UNIT_OPERATIONS, UnitSpec
 
 __all__ = [
@@ -23,8 +24,10 @@ __all__ = [
     "CheckReport",
     "Column",
     "Coverage",
+    "Dialect",
     "Failure",
     "Plan",
+    "Rows",
     "TextLayout",
     "UnitSpec",
     "VectorFileError",
@@ -34,6 +37,7 @@ __all__ = [
     "check",
     "generate",
     "header_of",
+    "open_reader",
     "plan",
     "write",
 ]

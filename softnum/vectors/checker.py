@@ -13,8 +13,9 @@ import numpy as np
 from softnum import reference
 from softnum.modes import Flags
 from softnum.names import format
+from softnum.vectors.dialects import open_reader
 from softnum.vectors.spec import Block, VectorSpec
-from softnum.vectors.text import TextLayout, VectorFileError, VectorReader
+from softnum.vectors.text import VectorFileError
 
 __all__ = ["CheckReport", "Failure", "check", "open_vectors", "value_text"]
 
@@ -274,15 +275,14 @@ def _compare(report: CheckReport, lines: np.ndarray, block: Block, max_failures:
 
 def check(
     source, op=None, fmt=None, *, out_fmt=None, rounding=None, overflow=None, tininess=None, stochastic_bits=None,
-    any_nan=False, ignore_flags=False, ignore_header=False, max_failures=20, progress=None,
+    any_nan=False, ignore_flags=False, ignore_header=False, max_failures=20, progress=None, dialect=None,
 ) -> CheckReport:  # fmt: skip
     """Compare the results and flags of a vector file with softnum's.
 
     Parameters
     ----------
     source : str, path or binary file
-        The vectors, in TestFloat's text; "-" is standard input. Blank lines and those that begin with ``#`` are
-        skipped.
+        The vectors, in any dialect of `DIALECTS`, plain or compressed by gzip or xz; "-" is standard input.
     op, fmt, out_fmt, rounding, overflow, tininess, stochastic_bits
         As in `generate`. What is left out is taken from the file's header, else the defaults of `generate` hold; what
         is stated must agree with the header.
@@ -297,6 +297,8 @@ def check(
         How many failures the report keeps; all are counted.
     progress : callable, optional
         Called with the number of vectors read so far.
+    dialect : str, optional
+        A name of `DIALECTS`; by default what the file's name ends in, else what its first bytes look like.
 
     Returns
     -------
@@ -329,11 +331,11 @@ def check(
     stream, name, ours = open_vectors(source)
     report = None
     try:
-        reader = VectorReader(stream, name)
+        reader = open_reader(stream, name, dialect)
         if ignore_header:
             reader.header = {}
         report = CheckReport(name, _spec_of(reader.header, given, name), bool(any_nan), bool(ignore_flags))
-        for lines, block in reader.rows(TextLayout(report.spec)):
+        for lines, block, *_ in reader.rows(report.spec):
             _compare(report, lines, block, max_failures)
             if progress is not None:
                 progress(report.vectors)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from softnum.files import atomic_file
+from softnum.vectors.compressed import COMPRESSIONS, compressed
+from softnum.vectors.dialects import DIALECTS, dialect_named, dialect_of_path
 from softnum.vectors.generator import Plan
-from softnum.vectors.text import TextLayout, header_lines
 
-__all__ = ["DIALECTS", "header_of", "write"]
-
-#: name -> whether a header opens the file by default
-DIALECTS = {"softnum": True, "testfloat": False}
+__all__ = ["header_of", "write"]
 
 
 def header_of(plan: Plan, dialect: str = "softnum") -> dict[str, str]:
@@ -18,7 +18,7 @@ def header_of(plan: Plan, dialect: str = "softnum") -> dict[str, str]:
 
     command = f"softnum vectors generate {plan.spec.options()} --count {plan.count} --seed {plan.seed}"
     if dialect != "softnum":
-        command += f" --dialect {dialect} --header"
+        command += f" --dialect {dialect}" + ("" if DIALECTS[dialect].header else " --header")
     return {
         **plan.spec.facts(),
         "columns": " ".join(f"{c.name}:{c.width}" for c in plan.spec.columns),
@@ -31,19 +31,21 @@ def header_of(plan: Plan, dialect: str = "softnum") -> dict[str, str]:
 
 
 def write(
-    plan: Plan, path, *, dialect: str = "softnum", header: bool | None = None, progress=None, coverage=None
+    plan: Plan, path, *, dialect: str | None = None, header: bool | None = None, progress=None, coverage=None
 ) -> int:
-    """Write the planned vectors as text.
+    """Write the planned vectors to a file.
 
     Parameters
     ----------
     plan : Plan
     path : str or path
-        "-" is standard output. A file appears only when it is complete.
-    dialect : {"softnum", "testfloat"}
-        The vectors read the same in both; TestFloat's own programs know no comments, so its dialect has no header.
+        "-" is standard output. A file appears only when it is complete. If the name ends in .gz or .xz, the file is
+        compressed.
+    dialect : str, optional
+        A name of `DIALECTS`; by default what the path ends in, else "softnum". The vectors read the same in "softnum"
+        and "testfloat"; TestFloat's own programs know no comments, so its dialect has no header.
     header : bool, optional
-        Whether to open the file with comment lines that say what it holds; by default as the dialect has it.
+        Whether to say at the top of the file what it holds; by default as the dialect has it.
     progress : callable, optional
         Called with the number of vectors written so far.
     coverage : Coverage, optional
@@ -57,7 +59,7 @@ def write(
     Raises
     ------
     ValueError
-        For an unknown dialect.
+        For an unknown dialect, and where the dialect cannot hold such vectors, or so many.
     OSError
         If the file cannot be written.
 
@@ -68,18 +70,20 @@ def write(
     >>> write(plan(VectorSpec.make("multiply", "e2m1fn"), count=3), os.devnull, dialect="testfloat")
     3
     """
-    if dialect not in DIALECTS:
-        raise ValueError(f"unknown dialect {dialect!r} (known: {', '.join(DIALECTS)})")
-    layout = TextLayout(plan.spec)
+    chosen = dialect_named(dialect) if dialect is not None else dialect_of_path(path) or DIALECTS["softnum"]
+    if chosen.name == "npz" and os.path.splitext(os.fspath(path))[1].lower() in COMPRESSIONS:
+        raise ValueError(f"{path}: npz files are not compressed again; leave the last ending away")
+    wanted = chosen.header if header is None else header
     done = 0
-    with atomic_file(path) as file:
-        if DIALECTS[dialect] if header is None else header:
-            file.write(header_lines(header_of(plan, dialect)))
+    chosen.check(plan.spec, plan.count)
+    with atomic_file(path) as plain, compressed(plain, path) as file:
+        writer = chosen.writer(file, plan.spec, header_of(plan, chosen.name) if wanted else None)
         for block in plan.blocks():
-            file.write(layout.format(block))
+            writer.write(block)
             done += len(block)
             if coverage is not None:
                 coverage.add(block)
             if progress is not None:
                 progress(done)
+        writer.close()
     return done

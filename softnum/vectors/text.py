@@ -1,4 +1,4 @@
-"""TestFloat's text: one vector a line, fixed-width hexadecimal columns with a space between them.
+"""Lines of fixed width: TestFloat's text, and the layout and the reader that the other dialects of text share.
 
 Source: the documentation of Berkeley TestFloat 3e (testfloat_gen, testfloat_ver), extended as
 `VectorSpec.columns` says.
@@ -15,15 +15,22 @@ import numpy as np
 
 from softnum import _text
 from softnum.packing import pack_bits, unpack_bits
+from softnum.vectors.compressed import Unreadable, opened
 from softnum.vectors.spec import Block, Column, Spec
 
-__all__ = ["Rows", "TextLayout", "VectorFileError", "VectorReader", "header_lines"]
+__all__ = ["Rows", "TextLayout", "VectorFileError", "VectorReader", "codes_of", "octets", "octets_of", "shown"]
 
 _SPACE = 0x20
 _READ_ROWS = 1 << 16
+_READ_BYTES = 1 << 23
 _LONGEST_LINE = 1 << 16
-_FIRST_HEADER_LINE = "# softnum vectors"
+HEADER_NAME = "softnum vectors"
 _HEXADECIMAL = frozenset(b"0123456789ABCDEFabcdef")
+_UNKNOWN = frozenset(b"xXzZ")
+_UNKNOWN_AS_ZERO = bytes.maketrans(b"xXzZ", b"0000")
+#: which columns of a line hold unknown digits
+UNKNOWN_RESULT, UNKNOWN_FLAGS = 1, 2
+_MARKS = {"result": UNKNOWN_RESULT, "flags": UNKNOWN_FLAGS}
 
 
 def octets(column: Column) -> int:
@@ -64,14 +71,20 @@ class VectorFileError(ValueError):
 
 
 class Rows(NamedTuple):
-    """Parsed vectors: ``lines`` (int64, from 1) says where each stands in its file."""
+    """Parsed vectors.
+
+    ``lines`` (int64, from 1) says where each stands in its file. ``unknown`` and ``unknown_flags`` say which results
+    and which flags hold digits x or z (their block has 0 there): bool arrays, or None where none does.
+    """
 
     lines: np.ndarray
     block: Block
+    unknown: np.ndarray | None = None
+    unknown_flags: np.ndarray | None = None
 
 
 class TextLayout:
-    """Where each column of a spec's vectors stands in a line.
+    """Where each column of a spec's vectors stands in a line: digits of fixed width, literal text between them.
 
     Parameters
     ----------
@@ -86,136 +99,237 @@ class TextLayout:
     b'3C 7B 7B 00\\n'
     """
 
+    #: what begins a line of comment
+    comment = b"#"
+
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self.columns: tuple[Column, ...] = spec.columns
-        self.width = sum(c.digits + 1 for c in self.columns)
+        self.literals = self._literals()
+        self.digits = [c.digits for c in self.columns]
+        self.width = sum(self.digits) + sum(map(len, self.literals))
+        self.mark = False
+
+    def _literals(self) -> list[bytes]:
+        """What stands in front of each column's digits, and what ends the line."""
+        return [b"", *[b" "] * (len(self.columns) - 1), b"\n"]
 
     # -- out ----------------------------------------------------------------------------------------------------------
+    @classmethod
+    def header_lines(cls, facts: dict[str, str]) -> bytes:
+        """The comment lines that open a file.
+
+        >>> from softnum.vectors import TextLayout
+        >>> print(TextLayout.header_lines({"op": "fma"}).decode(), end="")
+        # softnum vectors 1
+        # op: fma
+        """
+        lines = [f"{HEADER_NAME} 1", *(f"{key}: {value}" for key, value in facts.items())]
+        return b"".join(cls.comment + b" " + line.encode() + b"\n" for line in lines)
+
+    def names(self) -> bytes:
+        """A line of column names, in the dialects that have one."""
+        return b""
+
     def format(self, block: Block) -> bytes:
         """The lines of a block of n vectors: n * width bytes, upper-case digits."""
         parts = [octets_of(codes, c) for c, codes in zip(self.columns, block.columns, strict=True)]
-        return _text.format_rows(parts, [c.digits for c in self.columns], len(block))
+        return _text.format_rows(parts, self.digits, self.literals, len(block))
 
     # -- in -----------------------------------------------------------------------------------------------------------
+    @classmethod
+    def header_line(cls, line: bytes) -> str | None:
+        """What a line above the first vector says, without its comment's mark; None if the vectors begin with it."""
+        if line.strip() and not line.startswith(cls.comment):
+            return None
+        return line.removeprefix(cls.comment).decode("utf-8", "replace").strip()
+
+    def begin(self, reader: VectorReader) -> None:
+        """Take what stands above the vectors."""
+
+    def end(self) -> None:
+        """The file is read; ValueError if it must not end here."""
+
+    def took(self, count: int) -> None:
+        """So many vectors were parsed as whole blocks."""
+
     def parse(self, data: bytes) -> Block | None:
         """The vectors of whole lines; None if any of them is not exactly as `format` writes it (either case)."""
         if not data or len(data) % self.width:
             return None
-        parts = _text.parse_rows(data, [c.digits for c in self.columns], [octets(c) for c in self.columns])
-        if parts is None:
-            return None
-        values = [codes_of(part, c) for part, c in zip(parts, self.columns, strict=True)]
-        return None if any(v is None for v in values) else self.spec.block_of(values)
+        parts = _text.parse_rows(data, self.digits, [octets(c) for c in self.columns], self.literals)
+        return None if parts is None else self._block(parts)
 
-    def normal_line(self, line: bytes) -> bytes:
-        """The line as `format` would write it, or ValueError with what is wrong with it."""
-        for at, byte in enumerate(line):
-            if (byte < _SPACE and byte not in b"\t\f\v\r") or byte >= 0x7F:
-                raise ValueError(f"not text: byte 0x{byte:02X} at position {at + 1}")
+    def _block(self, parts: list[np.ndarray]) -> Block | None:
+        values = {c.name: codes_of(part, c) for part, c in zip(parts, self.columns, strict=True)}
+        if any(v is None for v in values.values()):
+            return None
+        return self.spec.block_of([values[c.name] for c in self.spec.columns])
+
+    def tidied(self, lines: list[bytes]) -> tuple[list[int], bytes] | None:
+        """Many lines without comments and other white space, and which they were; None if that takes a closer look."""
+        kept = [(n, line) for n, line in enumerate(lines) if line.strip() and not line.startswith(self.comment)]
+        return [n for n, _ in kept], b"".join([b" ".join(line.split()) + b"\n" for _, line in kept])
+
+    def read_line(self, line: bytes) -> list[tuple[bytes, int]]:
+        """The vectors of a line as `format` would write them, each with its marks; ValueError with what is wrong.
+
+        A mark is UNKNOWN_RESULT | UNKNOWN_FLAGS; there are marks only if `mark` is set.
+        """
+        if not line.strip() or line.startswith(self.comment):
+            return []
+        refuse_binary(line)
         entries = line.split()
         if len(entries) != len(self.columns):
             names = " ".join(c.name for c in self.columns)
-            raise ValueError(f"{len(entries)} columns where {len(self.columns)} are expected ({names}): {_shown(line)}")
-        for number, (entry, column) in enumerate(zip(entries, self.columns, strict=True), 1):
-            where = f"column {number} ({column.name})"
-            bad = [chr(byte) for byte in entry if byte not in _HEXADECIMAL]
-            if bad:
-                hint = ""
-                if entry[:2].lower() == b"0x":
-                    hint = "; write the digits without 0x"
-                elif set(bad) <= set("xXzZ"):
-                    hint = "; an unknown or undriven value of a simulation"
-                raise ValueError(f"{where}: {_shown(entry)} is not hexadecimal{hint}")
-            of = f" of {column.format}" if column.format is not None else ""
-            if len(entry) != column.digits:
-                width = f"{column.width} bits{of} take {column.digits}"
-                raise ValueError(f"{where}: {_shown(entry)} has {len(entry)} digit(s) where {width}")
-            if int(entry, 16) >> column.width:
-                raise ValueError(f"{where}: {_shown(entry)} exceeds {column.width} bits{of}")
-        return b" ".join(entries) + b"\n"
+            raise ValueError(f"{len(entries)} columns where {len(self.columns)} are expected ({names}): {shown(line)}")
+        places = [f"column {number} ({c.name})" for number, c in enumerate(self.columns, 1)]
+        return [self._joined(places, entries)]
+
+    def _joined(self, places: list[str], entries: list[bytes]) -> tuple[bytes, int]:
+        """The line of checked entries, and their marks."""
+        parts, marks = [], 0
+        for literal, where, entry, column in zip(self.literals, places, entries, self.columns, strict=False):
+            digits, mark = self._entry(where, entry, column)
+            parts += [literal, digits]
+            marks |= mark
+        return b"".join([*parts, self.literals[-1]]), marks
+
+    def _entry(self, where: str, entry: bytes, column: Column) -> tuple[bytes, int]:
+        of = f" of {column.format}" if column.format is not None else ""
+        mark = 0
+        bad = frozenset(entry) - _HEXADECIMAL
+        if bad:
+            unknown = bad <= _UNKNOWN and entry[:2].lower() != b"0x"
+            if not (unknown and self.mark and column.name in _MARKS):
+                raise ValueError(f"{where}: {shown(entry)} is not hexadecimal{_hint(entry, unknown)}")
+            mark, entry = _MARKS[column.name], entry.translate(_UNKNOWN_AS_ZERO)
+        if len(entry) != column.digits:
+            width = f"{column.width} bits{of} take {column.digits}"
+            raise ValueError(f"{where}: {shown(entry)} has {len(entry)} digit(s) where {width}")
+        if int(entry, 16) >> column.width:
+            raise ValueError(f"{where}: {shown(entry)} exceeds {column.width} bits{of}")
+        return entry, mark
 
 
-def _shown(text: bytes) -> str:
-    shown = text.decode("ascii", "replace")
-    return repr(shown if len(shown) <= 60 else shown[:57] + "...")
+def _hint(entry: bytes, unknown: bool) -> str:
+    if entry[:2].lower() == b"0x":
+        return "; write the digits without 0x"
+    return "; an unknown or undriven value of a simulation" if unknown else ""
 
 
-def header_lines(facts: dict[str, str]) -> bytes:
-    """The comment lines that open a file.
+def refuse_binary(line: bytes) -> None:
+    """ValueError if a line holds what no text in ASCII does."""
+    for at, byte in enumerate(line):
+        if (byte < _SPACE and byte not in b"\t\f\v\r") or byte >= 0x7F:
+            raise ValueError(f"not text: byte 0x{byte:02X} at position {at + 1}")
 
-    >>> from softnum.vectors.text import header_lines
-    >>> print(header_lines({"op": "fma"}).decode(), end="")
-    # softnum vectors 1
-    # op: fma
-    """
-    lines = [f"{_FIRST_HEADER_LINE} 1", *(f"# {key}: {value}" for key, value in facts.items())]
-    return "".join(line + "\n" for line in lines).encode()
+
+def shown(text: bytes) -> str:
+    """A piece of a file in a message: quoted, and not too long."""
+    words = text.decode("ascii", "replace")
+    return repr(words if len(words) <= 60 else words[:57] + "...")
 
 
 class VectorReader:
-    """Reads a vector file in constant memory.
+    """Reads a file of vectors in constant memory, whatever the dialect of its text.
 
     Parameters
     ----------
     stream : binary file
-        Anything whose ``read(n)`` returns bytes.
+        Anything whose ``read(n)`` returns bytes; what gzip or xz compressed is taken as what it holds.
     source : str
         What error messages call it.
+    layout : type
+        The layout of the dialect: `TextLayout` or a class derived from it.
 
     Attributes
     ----------
     header : dict
         The ``key: value`` pairs of the comment lines at the top; empty if there is no softnum header.
+    skipped : dict
+        How many lines `rows` passed over, by the reason: only IBM's files hold vectors of several operations.
     """
 
-    def __init__(self, stream, source: str) -> None:
-        self.stream, self.source = stream, source
+    def __init__(self, stream, source: str, layout: type[TextLayout] = TextLayout) -> None:
+        self.source, self.layout = source, layout
+        self.stream = opened(stream)
+        self.skipped: dict[str, int] = {}
         self._rest = b""
         self._line = 1  # number of the line that _rest begins with
         self._ended = False
+        self._failed = None  # why a compressed stream ended
+        self._longest = _LONGEST_LINE
         self._fill(1 << 16)
-        self._refuse_other_files()
+        if not self._rest:
+            raise self.error(0, self._failed or "no vectors: the file is empty")
+        self._rest = self._rest.removeprefix(b"\xef\xbb\xbf")
         self.header = self._read_header()
 
     def _fill(self, size: int) -> None:
-        data = self.stream.read(size)
+        try:
+            data = self.stream.read(size)
+        except Unreadable as problem:
+            data, self._failed = b"", str(problem)
         if isinstance(data, str):
             raise TypeError(f"{self.source}: a file opened in binary mode is needed")
         self._ended = not data
         self._rest += data
 
-    def _error(self, line: int, problem: str) -> VectorFileError:
+    def error(self, line: int, problem: str) -> VectorFileError:
+        """What is wrong with a line (0: with the file)."""
         return VectorFileError(self.source, line, problem)
 
-    def _refuse_other_files(self) -> None:
-        if not self._rest:
-            raise self._error(0, "no vectors: the file is empty")
-        for magic, kind, tool in ((b"\x1f\x8b", "gzip", "gzip"), (b"\xfd7zXZ", "xz", "xz")):
-            if self._rest.startswith(magic):
-                raise self._error(0, f"compressed with {kind}; use: {tool} -dc FILE | softnum vectors check -")
-        self._rest = self._rest.removeprefix(b"\xef\xbb\xbf")
+    def _no_end(self) -> VectorFileError:
+        return self.error(self._line, f"no end of line in {self._longest} bytes: not a text file of vectors")
+
+    # -- lines at the top ----------------------------------------------------------------------------------------------
+    def _peek_line(self) -> bytes | None:
+        """The next line without its end; None at the end of the file."""
+        while (end := self._rest.find(b"\n")) < 0 and not self._ended and len(self._rest) < self._longest:
+            self._fill(1 << 16)
+        if end < 0 and (self._failed or not self._rest):  # what is cut off is no line
+            return None
+        return self._rest[:end] if end >= 0 else self._rest
+
+    def _drop_line(self, line: bytes) -> None:
+        if len(line) == len(self._rest) and not self._ended:
+            raise self._no_end()
+        self._rest = self._rest[len(line) + 1 :]
+        self._line += 1
+
+    def take_line(self) -> tuple[int, bytes] | None:
+        """(number, line) of the next line that is no comment, without its end; None at the end of the file."""
+        while (line := self._peek_line()) is not None:
+            number = self._line
+            if self.layout.header_line(line) is None:
+                self._drop_line(line)
+                return number, line.removesuffix(b"\r")
+            self._drop_line(line)
+        return None
 
     def _read_header(self) -> dict[str, str]:
         header, ours = {}, False
-        while True:
-            end = self._rest.find(b"\n")
-            if end < 0 and not self._ended and len(self._rest) < _LONGEST_LINE:
-                self._fill(1 << 16)
-                continue
-            line = self._rest[:end] if end >= 0 else self._rest
-            if (line.strip() and not line.startswith(b"#")) or (not line and end < 0):
-                return header
-            text = line.decode("utf-8", "replace").strip()
-            ours = ours or text.startswith(_FIRST_HEADER_LINE)
-            key, colon, value = text.lstrip("# ").partition(":")
-            if ours and colon:
-                header[key.strip()] = value.strip()
-            self._rest = self._rest[len(line) + 1 :]
-            self._line += 1
+        while (line := self._peek_line()) is not None and (text := self.layout.header_line(line)) is not None:
+            for part in text.split("\n"):
+                ours = ours or part.startswith(HEADER_NAME)
+                key, colon, value = part.partition(":")
+                if ours and colon:
+                    header[key.strip()] = value.strip()
+            self._drop_line(line)
+        return header
 
-    def rows(self, layout: TextLayout) -> Iterator[Rows]:
+    # -- vectors -------------------------------------------------------------------------------------------------------
+    def rows(self, spec: Spec, *, unknown: str = "error") -> Iterator[Rows]:
         """The vectors, some 2**16 at a time.
+
+        Parameters
+        ----------
+        spec : VectorSpec or UnitSpec
+            What they are of.
+        unknown : {"error", "mark"}
+            Whether digits x and z (unknown and undriven values of a simulation) in a result or in flags end the
+            reading, or are marked in `Rows`. In any other column they end it.
 
         Raises
         ------
@@ -223,31 +337,44 @@ class VectorReader:
             Where a line is not a vector, after the vectors before it were given out; if there is none at all; and if
             the header's count is not met.
         """
+        if unknown not in ("error", "mark"):
+            raise ValueError(f"unknown must be 'error' or 'mark', got {unknown!r}")
+        layout = self.layout(spec)
+        layout.mark = unknown == "mark"
+        layout.begin(self)
+        self._longest = max(_LONGEST_LINE, 4 * layout.width)
         total = 0
-        for lines, data in self._chunks(_READ_ROWS * layout.width):
+        for first, data in self._chunks(min(_READ_ROWS * layout.width, max(_READ_BYTES, layout.width))):
             block = layout.parse(data)
             if block is not None:
+                layout.took(len(block))
                 total += len(block)
-                yield Rows(np.arange(lines, lines + len(block)), block)
+                yield Rows(np.arange(first, first + len(block)), block)
                 continue
-            numbers, good, problem = self._one_by_one(lines, data, layout)
-            if numbers:
-                total += len(numbers)
-                yield Rows(np.array(numbers, np.int64), layout.parse(good))
+            rows, problem = self._one_by_one(first, data, layout)
+            if rows is not None:
+                total += len(rows.block)
+                yield rows
             if problem is not None:
                 raise problem
+        if self._failed:
+            raise self.error(self._line, self._failed)
+        try:
+            layout.end()
+        except ValueError as problem:
+            raise self.error(self._line, str(problem)) from None
         if not total:
-            raise self._error(0, "no vectors: there are only comments and blank lines")
+            raise self.error(0, "no vectors: there are only comments and blank lines")
         promised = self.header.get("vectors")
         if promised is not None and promised.isdecimal() and int(promised) != total:
-            raise self._error(self._line, f"the file ends after {total} vectors; its header says {promised}")
+            raise self.error(self._line, f"the file ends after {total} vectors; its header says {promised}")
 
     def _chunks(self, size: int) -> Iterator[tuple[int, bytes]]:
         """(number of the first line, whole lines) until the file ends; a last line may lack its newline."""
         while True:
             cut = self._rest.rfind(b"\n") + 1
-            if not cut and len(self._rest) > _LONGEST_LINE:
-                raise self._error(self._line, f"no end of line in {_LONGEST_LINE} bytes: not a text file of vectors")
+            if not cut and len(self._rest) > self._longest:
+                raise self._no_end()
             if cut and (len(self._rest) >= size or self._ended):
                 data, self._rest = self._rest[:cut], self._rest[cut:]
                 if b"\r" in data:
@@ -255,32 +382,39 @@ class VectorReader:
                 first, self._line = self._line, self._line + data.count(b"\n")
                 yield first, data
             elif self._ended:
-                if self._rest:
+                if self._rest and not self._failed:
                     data, self._rest = self._rest.removesuffix(b"\r"), b""
                     yield self._line, data
                 return
             else:
                 self._fill(max(1, size - len(self._rest)))
 
-    def _one_by_one(self, first: int, data: bytes, layout: TextLayout):
-        """(line numbers, normal lines, the error that ends them or None)"""
+    def _one_by_one(self, first: int, data: bytes, layout: TextLayout) -> tuple[Rows | None, VectorFileError | None]:
+        """(the vectors, the error that ends them or None)"""
         lines = data.split(b"\n")
         whole = lines[-1] == b""
         if whole:
             lines.pop()
-        found = [(n, line) for n, line in enumerate(lines, first) if line.strip() and not line.startswith(b"#")]
-        numbers = [n for n, _ in found]
         # comments and other white space are what usually differs: that is no reason to look at every entry
-        good = b"".join([b" ".join(line.split()) + b"\n" for _, line in found])
-        if layout.parse(good) is not None:
-            return numbers, good, None
-        numbers, good = [], []
-        for number, line in found:
+        tidied = layout.tidied(lines)
+        if tidied is not None:
+            block = layout.parse(tidied[1])
+            if block is not None:
+                layout.took(len(block))
+                return Rows(np.array(tidied[0], np.int64) + first, block), None
+        numbers, good, marks, problem = [], [], [], None
+        for number, line in enumerate(lines, first):
             try:
-                good.append(layout.normal_line(line))
+                for text, mark in layout.read_line(line):
+                    numbers.append(number)
+                    good.append(text)
+                    marks.append(mark)
             except ValueError as error:
                 cut = not whole and number == first + len(lines) - 1
-                problem = f"{'truncated (the file ends in this line): ' if cut else ''}{error}"
-                return numbers, b"".join(good), self._error(number, problem)
-            numbers.append(number)
-        return numbers, b"".join(good), None
+                problem = self.error(number, f"{'truncated (the file ends in this line): ' if cut else ''}{error}")
+                break
+        if not numbers:
+            return None, problem
+        found = np.array(marks)
+        masks = [found & which != 0 if (found & which).any() else None for which in (UNKNOWN_RESULT, UNKNOWN_FLAGS)]
+        return Rows(np.array(numbers, np.int64), layout.parse(b"".join(good)), *masks), problem
