@@ -131,7 +131,7 @@ int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits,
     sn_i32 emin, m;
     if (env->nan != SN_NAN_CANONICAL || env->flush_results || !fits(f, carrier, &emin, &m)) return 0;
     if (fixed && env->overflow == SN_OVERFLOW_WRAP) return 0;
-    if (stochastic && env->stochastic_bits < 1) return 0;
+    if (sn_is_stochastic(env) && env->stochastic_bits < 1) return 0;
     if (env->rounding > SN_STOCHASTIC_FLOOR && env->stochastic_bits == carrier_bits) return 0;
     if (!fixed && f->lowest == SN_LOWEST_ZERO && emin == carrier->emin)
         return 0; /* the carrier's subnormals round too */
