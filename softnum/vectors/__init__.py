@@ -11,6 +11,7 @@ from softnum.vectors.coverage import Bins, Coverage
 from softnum.vectors.dialects import DIALECTS, Dialect, open_reader
 from softnum.vectors.files import header_of, write
 from softnum.vectors.generator import Plan, generate, plan
+from softnum.vectors.model import ReferenceModel
 from softnum.vectors.simulators import build_simulator_libraries
 from softnum.vectors.spec import Block, Column, VectorSpec
 from softnum.vectors.text import Rows, TextLayout, VectorFileError, VectorReader
@@ -28,6 +29,7 @@ __all__ = [
     "Failure",
     "Plan",
     "Rows",
+    "ReferenceModel",
     "TextLayout",
     "UnitSpec",
     "VectorFileError",
