@@ -12,6 +12,7 @@ from softnum.vectors.dialects import DIALECTS, Dialect, open_reader
 from softnum.vectors.files import header_of, write
 from softnum.vectors.generator import Plan, generate, plan
 from softnum.vectors.model import ReferenceModel
+from softnum.vectors.rom import ROM_FORMATS, Rom, make_rom, write_rom
 from softnum.vectors.simulators import build_simulator_libraries
 from softnum.vectors.spec import Block, Column, VectorSpec
 from softnum.vectors.text import Rows, TextLayout, VectorFileError, VectorReader
@@ -19,6 +20,7 @@ from softnum.vectors.unit_spec import UNIT_OPERATIONS, UnitSpec
 
 __all__ = [
     "DIALECTS",
+    "ROM_FORMATS",
     "UNIT_OPERATIONS",
     "Bins",
     "Block",
@@ -30,6 +32,7 @@ __all__ = [
     "Plan",
     "Rows",
     "ReferenceModel",
+    "Rom",
     "TextLayout",
     "UnitSpec",
     "VectorFileError",
@@ -40,6 +43,8 @@ __all__ = [
     "generate",
     "header_of",
     "open_reader",
+    "make_rom",
     "plan",
     "write",
+    "write_rom",
 ]
