@@ -62,6 +62,7 @@ _MULTIPLY = {
     1: "missing-sticky", 2: "wrong-tie", 3: "truncation", 4: "flush-to-zero", 5: "overflow-to-max"
 }  # fmt: skip
 _STOCHASTIC = {1: "random-reversed", 2: "flush-to-zero", 3: "random-ignored", 4: "random-complemented"}
+_FUSED = {1: "alignment-bits", 2: "c-ignored", 3: "wrong-mode", 4: "nan-payload", 5: "flush-to-zero"}
 _SR = "--op convert --result-format e5m2 --rounding stochastic --stochastic-bits 8"
 DESIGNS = {
     "fp8_multiply": Design("fp8_multiply", _MULTIPLY, "--op multiply --format e4m3fn"),
@@ -70,6 +71,14 @@ DESIGNS = {
     ),
     "fp8_multiply_binary16": Design(
         "fp8_multiply", _MULTIPLY, "--op multiply --format binary16", parameters={"EXP": 5, "MAN": 10, "IEEE": 1}
+    ),
+    "fp8_mac": Design(
+        "fp8_mac",
+        {
+            1: "truncation", 2: "chunk-length", 3: "accumulator-not-cleared", 4: "rounds-each-product",
+            5: "flush-to-zero",
+        },
+        unit=sn.MadUnit("e6m9", operand="e5m2", chunk=8),
     ),
     "fixed_mac": Design(
         "fixed_mac",
@@ -80,6 +89,20 @@ DESIGNS = {
     "stochastic_round_binary16": Design(
         "stochastic_round", _STOCHASTIC, f"{_SR} --format binary16", parameters={"IN_EXP": 5, "IN_MAN": 10},
         modules=("lfsr",),
+    ),
+    "fused_dot4": Design(
+        "fused_dot4", _FUSED,
+        unit=sn.FusedDotUnit(4, 23, "binary32", operand="binary16"), op="dot", length=4,
+    ),
+    "fused_dot4_bfloat16": Design(
+        "fused_dot4", _FUSED,
+        unit=sn.FusedDotUnit(4, 23, "binary32", operand="bfloat16"), op="dot", length=4,
+        parameters={"EXP": 8, "MAN": 7},
+    ),
+    "fused_dot4_e5m2": Design(
+        "fused_dot4", _FUSED,
+        unit=sn.FusedDotUnit(4, 25, "binary32", operand="e5m2"), op="dot", length=4,
+        parameters={"EXP": 5, "MAN": 2, "F": 25},
     ),
 }  # fmt: skip
 
