@@ -61,7 +61,8 @@ module fp8_multiply #(
 
         shift = field < 1 ? 1 - field : 0;
         shifted = {normed, {(W + 1){1'b0}}} >> shift;
-        if (BUG == 1 || (shift > W)) shifted[W:0] = {{W{1'b0}}, BUG != 1 && (shift > W || |shifted[W:0])};
+        if (shift > W) shifted[0] = 1'b1;  // nothing of it is kept, but it is not zero
+        if (BUG == 1) shifted[W:0] = {(W + 1){1'b0}};
         kept = shifted[2*W:2*W-MAN];
         guard = shifted[2*W-MAN-1];
         sticky = |shifted[2*W-MAN-2:0];
