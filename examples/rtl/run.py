@@ -18,11 +18,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import unit_vectors
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-import softnum as sn
 from softnum.cli import build_app
 from softnum.files import atomic_file
 
@@ -32,18 +30,14 @@ SIMULATORS = {"icarus": ("iverilog", "vvp"), "verilator": ("verilator", "make")}
 
 @dataclass(frozen=True)
 class Design:
-    """A design: its module, what softnum is asked for, and the faults that its parameter BUG plants.
+    """A design: its module, the faults that its parameter BUG plants, and what softnum is asked for.
 
-    ``question`` are options of ``softnum vectors``; ``unit``, ``op`` and ``length`` ask for vectors of a unit instead.
-    ``bugs`` name the cause of each fault's differences.
+    ``bugs`` name the cause of each fault's differences; ``question`` are options of ``softnum vectors generate``.
     """
 
     module: str
     bugs: dict[int, str]
-    question: str = ""
-    unit: object = None
-    op: str = "mac"
-    length: int = 1
+    question: str
     parameters: dict[str, int] = field(default_factory=dict)
     modules: tuple[str, ...] = ()
 
@@ -64,6 +58,7 @@ _MULTIPLY = {
 _STOCHASTIC = {1: "random-reversed", 2: "flush-to-zero", 3: "random-ignored", 4: "random-complemented"}
 _FUSED = {1: "alignment-bits", 2: "c-ignored", 3: "wrong-mode", 4: "nan-payload", 5: "flush-to-zero"}
 _SR = "--op convert --result-format e5m2 --rounding stochastic --stochastic-bits 8"
+_DOT = """--op dot --unit "FusedDotUnit(4, {}, 'binary32', operand='{}')" --length 4 --with-c"""
 DESIGNS = {
     "fp8_multiply": Design("fp8_multiply", _MULTIPLY, "--op multiply --format e4m3fn"),
     "fp8_multiply_e5m2": Design(
@@ -78,32 +73,21 @@ DESIGNS = {
             1: "truncation", 2: "chunk-length", 3: "accumulator-not-cleared", 4: "rounds-each-product",
             5: "flush-to-zero",
         },
-        unit=sn.MadUnit("e6m9", operand="e5m2", chunk=8),
+        """--op mac --unit "MadUnit('e6m9', operand='e5m2', chunk=8)" --length 32""",
     ),
     "fixed_mac": Design(
         "fixed_mac",
         {1: "wrap-instead-of-saturate", 2: "accumulator-not-cleared", 3: "wrong-mode", 4: "wrong-tie"},
-        unit=sn.MadUnit("q8.6", operand="q4.4"),
+        """--op mac --unit "MadUnit('q8.6', operand='q4.4')" --length 32""",
     ),
     "stochastic_round": Design("stochastic_round", _STOCHASTIC, f"{_SR} --format e6m9", modules=("lfsr",)),
     "stochastic_round_binary16": Design(
         "stochastic_round", _STOCHASTIC, f"{_SR} --format binary16", parameters={"IN_EXP": 5, "IN_MAN": 10},
         modules=("lfsr",),
     ),
-    "fused_dot4": Design(
-        "fused_dot4", _FUSED,
-        unit=sn.FusedDotUnit(4, 23, "binary32", operand="binary16"), op="dot", length=4,
-    ),
-    "fused_dot4_bfloat16": Design(
-        "fused_dot4", _FUSED,
-        unit=sn.FusedDotUnit(4, 23, "binary32", operand="bfloat16"), op="dot", length=4,
-        parameters={"EXP": 8, "MAN": 7},
-    ),
-    "fused_dot4_e5m2": Design(
-        "fused_dot4", _FUSED,
-        unit=sn.FusedDotUnit(4, 25, "binary32", operand="e5m2"), op="dot", length=4,
-        parameters={"EXP": 5, "MAN": 2, "F": 25},
-    ),
+    "fused_dot4": Design("fused_dot4", _FUSED, _DOT.format(23, "binary16")),
+    "fused_dot4_bfloat16": Design("fused_dot4", _FUSED, _DOT.format(23, "bfloat16"), {"EXP": 8, "MAN": 7}),
+    "fused_dot4_e5m2": Design("fused_dot4", _FUSED, _DOT.format(25, "e5m2"), {"EXP": 5, "MAN": 2, "F": 25}),
 }  # fmt: skip
 
 
@@ -132,10 +116,8 @@ def softnum_command(*words) -> None:
 
 def generate(design: Design, path: Path, count: int, seed: int) -> None:
     """Write the vectors."""
-    if design.unit is not None:
-        unit_vectors.write(path, design.op, design.unit, count, seed, design.length)
-        return
-    softnum_command("vectors", "generate", *design.question.split(), "--count", count, "--seed", seed, "-o", path)
+    question = shlex.split(design.question)
+    softnum_command("vectors", "generate", *question, "--count", count, "--seed", seed, "-o", path)
 
 
 def build(design: Design, simulator: str, folder: Path, bug: int) -> list[str]:
@@ -192,7 +174,7 @@ def simulate(words: list[str], vectors: Path, answers: Path, plusargs=()) -> flo
 
 def check(design: Design, vectors: Path, answers: Path, report: Path) -> dict:
     """Judge the answers: the report."""
-    if design.unit is not None:
+    if "--unit" in design.question:
         return compare(vectors, answers, report)
     softnum_command("vectors", "check", answers, "--max-failures", 3, "-o", report)
     return json.loads(report.read_text())
