@@ -17,7 +17,8 @@ COMPRESSIONS = {".gz": ("gzip", b"\x1f\x8b"), ".xz": ("xz", b"\xfd7zXZ\x00")}
 _READ = 1 << 16
 #: xz states in its header how much memory its dictionary takes; `xz -9` takes 65 MB
 _XZ_MEMORY = 1 << 28
-_GZIP_LEVEL, _XZ_PRESET = 6, 2
+#: digits hardly shrink further, and take many times as long
+_GZIP_LEVEL, _XZ_PRESET = 1, 0
 
 
 class Unreadable(Exception):

@@ -48,6 +48,8 @@ class FptestLayout(TextLayout):
     b'b32+ =0 -1.6E9177P49 -1.7FFFFFP127 -> -1.7FFFFFP127 x\\n'
     """
 
+    ragged = True
+
     def __init__(self, spec: Spec) -> None:
         self._refuse(spec)
         super().__init__(spec)
@@ -102,8 +104,10 @@ class FptestLayout(TextLayout):
         """The reader's count of lines that were passed over."""
         self._skipped = reader.skipped
 
-    def end(self) -> None:
-        """Nothing is left open."""
+    def nothing(self) -> str:
+        """What the file holds instead."""
+        others = ", ".join(f"{what}: {count}" for what, count in sorted(self._skipped.items()))
+        return f"no vectors of {self.operation} {self.mode}; the file has {others or 'none at all'}"
 
     def parse(self, data: bytes) -> Block | None:
         """The vectors of whole lines of this operation and mode, as `format` writes them."""

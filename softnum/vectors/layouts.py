@@ -70,10 +70,10 @@ class CsvLayout(TextLayout):
         self.digits = [c.digits for c in self.columns]
 
     def tidied(self, lines: list[bytes]) -> tuple[list[int], bytes] | None:
-        """As for text: lines without spaces and quotes."""
+        """As for text; lines with quotes take a closer look."""
         kept = [(n, line) for n, line in enumerate(lines) if line.strip() and not line.startswith(self.comment)]
         text = b"".join([line + b"\n" for _, line in kept])
-        return [n for n, _ in kept], text.translate(None, b' \t"')
+        return None if b'"' in text else ([n for n, _ in kept], text.translate(None, b" \t"))
 
     def read_line(self, line: bytes) -> list[tuple[bytes, int]]:
         """As for text."""
@@ -142,7 +142,7 @@ class JsonLayout(TextLayout):
             return None
         if not isinstance(facts, dict) or HEADER_NAME not in facts:
             return None
-        return f"{HEADER_NAME}\n" + "\n".join(f"{key}: {value}" for key, value in facts.items())
+        return "\n".join([HEADER_NAME, *(f"{key}: {value}" for key, value in facts.items() if key != HEADER_NAME)])
 
     def parse(self, data: bytes) -> Block | None:
         """As for text; with a space behind each comma and colon, too."""
@@ -215,7 +215,6 @@ class HexMemoryLayout(TextLayout):
         self.digits = [-(-self.bits // self.digit_bits)]
         self.width = self.digits[0] + 1
         self._next = 0  # the address of the next word
-        self._inside = False  # of a comment that began with /*
 
     def _literals(self) -> list[bytes]:
         return [b"", b"\n"]
@@ -236,7 +235,7 @@ class HexMemoryLayout(TextLayout):
 
     def parse(self, data: bytes) -> Block | None:
         """The vectors of whole lines of one word each."""
-        if not data or len(data) % self.width or self._inside:
+        if not data or len(data) % self.width:
             return None
         size = -(-self.bits // 8)
         words = _text.parse_rows(data, self.digits, [size], self.literals, self._binary)
@@ -250,13 +249,13 @@ class HexMemoryLayout(TextLayout):
 
     def end(self) -> None:
         """A comment must be closed."""
-        if self._inside:
+        if not self.outside:
             raise ValueError("the file ends in a comment that began with /*")
 
     def tidied(self, lines: list[bytes]) -> tuple[list[int], bytes] | None:
         """Lines of one word each without comments, if there are only comments of one line."""
         text = b"\n".join(lines)
-        if self._inside or b"/*" in text or b"@" in text:
+        if not self.outside or b"/*" in text or b"@" in text:
             return None
         words = [(n, line.partition(b"//")[0].strip()) for n, line in enumerate(lines)]
         words = [(n, word) for n, word in words if word]
@@ -277,9 +276,9 @@ class HexMemoryLayout(TextLayout):
     def _without_comments(self, line: bytes) -> bytes:
         kept = b""
         while line:
-            if self._inside:
+            if not self.outside:
                 _, closed, line = line.partition(b"*/")
-                self._inside = not closed
+                self.outside = bool(closed)
                 continue
             opening = re.search(rb"//|/\*", line)
             if opening is None:
@@ -287,7 +286,7 @@ class HexMemoryLayout(TextLayout):
             kept += line[: opening.start()] + b" "
             if opening[0] == b"//":
                 return kept
-            self._inside, line = True, line[opening.end() :]
+            self.outside, line = False, line[opening.end() :]
         return kept
 
     def _address(self, token: bytes) -> None:
@@ -328,8 +327,6 @@ class HexMemoryLayout(TextLayout):
             if low < (place + 1) * self.digit_bits and place * self.digit_bits < low + column.width:
                 touched.append(column.name)
             low += column.width
-        if not touched:
-            raise ValueError(f"{shown(token)}: the highest digit is unknown")
         operands = [name for name in touched if name not in ("result", "flags")]
         if not self.mark or operands:
             names = " and ".join(reversed(touched))

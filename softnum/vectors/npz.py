@@ -9,13 +9,15 @@ from __future__ import annotations
 import io
 import json
 import struct
+import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
 
 import numpy as np
 
-from softnum.vectors.compressed import Unreadable, opened
+from softnum.vectors.compressed import COMPRESSIONS, Peeked, Unreadable, opened
 from softnum.vectors.spec import Block, Column, Spec
 from softnum.vectors.text import Rows, VectorFileError
 
@@ -28,8 +30,8 @@ MOST_BYTES = 1 << 30
 _HEADER = "header"
 _ROWS = 1 << 16
 _BROKEN = (
-    zipfile.BadZipFile, zlib.error, struct.error, KeyError, ValueError, TypeError, EOFError, RuntimeError,
-    NotImplementedError, MemoryError, OverflowError, IndexError, AttributeError, SyntaxError, OSError,
+    zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError, KeyError, ValueError, TypeError, EOFError,
+    RuntimeError, NotImplementedError, MemoryError, OverflowError, IndexError, AttributeError, SyntaxError, OSError,
 )  # fmt: skip
 
 
@@ -105,20 +107,17 @@ class NpzReader:
     def __init__(self, stream, source: str) -> None:
         self.source = source
         self.skipped: dict[str, int] = {}
-        try:
-            seekable = stream.seekable()
-        except AttributeError:
-            seekable = False
-        if not seekable:
+        stream = opened(stream) if not _seekable(stream) else stream
+        if isinstance(stream, Peeked):
             try:
-                stream = io.BytesIO(_all_of(opened(stream)))
+                stream = io.BytesIO(_all_of(stream))
             except Unreadable as problem:
                 raise self._error(str(problem)) from None
             if len(stream.getbuffer()) > 2 * MOST_BYTES:
                 raise self._error(f"more than {2 * MOST_BYTES} bytes: npz files are read as a whole")
         if not stream.read(1):
             raise self._error("no vectors: the file is empty")
-        stream.seek(0)
+        stream.seek(-1, io.SEEK_CUR)
         try:
             self._archive = zipfile.ZipFile(stream)
             names = [name.removesuffix(".npy") for name in self._archive.namelist()]
@@ -143,7 +142,8 @@ class NpzReader:
         member = io.BytesIO(self._archive.read(info))  # read whole, so that its checksum is looked at
         version = np.lib.format.read_magic(member)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read(member)
+        with warnings.catch_warnings(action="ignore"):  # of headers that Python 2 wrote
+            shape, fortran, dtype = read(member)
         if dtype.kind not in "iu":
             raise self._error(f"array {name!r}: codes are integers, not {dtype}")
         data = np.frombuffer(member.getbuffer()[member.tell() :], dtype)
@@ -203,6 +203,15 @@ class NpzReader:
         for start in range(0, lengths[0], _ROWS):
             block = spec.block_of([codes[start : start + _ROWS] for codes in columns])
             yield Rows(np.arange(start + 1, start + 1 + len(block)), block)
+
+
+def _seekable(stream) -> bool:
+    """Whether the archive can be read in place: it cannot from a pipe, and if it is compressed once more."""
+    if isinstance(stream, Peeked) or not stream.seekable():
+        return False
+    head = stream.read(6)
+    stream.seek(-len(head), io.SEEK_CUR)
+    return not any(head.startswith(magic) for _, magic in COMPRESSIONS.values())
 
 
 def _all_of(stream) -> bytes:

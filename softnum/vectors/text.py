@@ -101,6 +101,10 @@ class TextLayout:
 
     #: what begins a line of comment
     comment = b"#"
+    #: whether lines are of any length: what is left of one that is cut off can look whole
+    ragged = False
+    #: whether the next line begins outside of a comment
+    outside = True
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
@@ -149,6 +153,10 @@ class TextLayout:
 
     def end(self) -> None:
         """The file is read; ValueError if it must not end here."""
+
+    def nothing(self) -> str:
+        """What is said of a file without vectors."""
+        return "no vectors: there are only comments and blank lines"
 
     def took(self, count: int) -> None:
         """So many vectors were parsed as whole blocks."""
@@ -345,7 +353,7 @@ class VectorReader:
         self._longest = max(_LONGEST_LINE, 4 * layout.width)
         total = 0
         for first, data in self._chunks(min(_READ_ROWS * layout.width, max(_READ_BYTES, layout.width))):
-            block = layout.parse(data)
+            block = layout.parse(data) if layout.outside else None
             if block is not None:
                 layout.took(len(block))
                 total += len(block)
@@ -364,7 +372,7 @@ class VectorReader:
         except ValueError as problem:
             raise self.error(self._line, str(problem)) from None
         if not total:
-            raise self.error(0, "no vectors: there are only comments and blank lines")
+            raise self.error(0, layout.nothing())
         promised = self.header.get("vectors")
         if promised is not None and promised.isdecimal() and int(promised) != total:
             raise self.error(self._line, f"the file ends after {total} vectors; its header says {promised}")
@@ -404,13 +412,15 @@ class VectorReader:
                 return Rows(np.array(tidied[0], np.int64) + first, block), None
         numbers, good, marks, problem = [], [], [], None
         for number, line in enumerate(lines, first):
+            cut = not whole and number == first + len(lines) - 1
             try:
+                if cut and layout.ragged and line.strip():
+                    raise ValueError(f"no end of line behind {shown(line)}; if nothing is missing, add one")
                 for text, mark in layout.read_line(line):
                     numbers.append(number)
                     good.append(text)
                     marks.append(mark)
             except ValueError as error:
-                cut = not whole and number == first + len(lines) - 1
                 problem = self.error(number, f"{'truncated (the file ends in this line): ' if cut else ''}{error}")
                 break
         if not numbers:
