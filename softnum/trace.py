@@ -37,7 +37,7 @@ from softnum.reference.units import mad_dot
 from softnum.reference.values import Value, decode
 from softnum.units import MadUnit, Unit
 
-__all__ = ["Step", "Trace", "exact_step", "number", "rounding_step", "steps_of", "trace"]
+__all__ = ["Step", "Trace", "exact_step", "number", "number_text", "rounding_step", "steps_of", "trace"]
 
 
 NO_FLAGS = Flags(0)
@@ -270,7 +270,7 @@ class Trace:
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in [head, *rows]
         ]
-        end = f"result: {_text(self.value)} = {_hex(self.code, self.unit.result)} in {self.unit.result}"
+        end = f"result: {number_text(self.value)} = {_hex(self.code, self.unit.result)} in {self.unit.result}"
         return "\n".join([str(self.unit), *lines, f"{end}; flags: {self.flags}"])
 
 
@@ -280,18 +280,18 @@ def _row(step: Step, indices: list[str]) -> list[str]:
         *(str(step.where.get(name, "")) for name in indices),
         step.name,
         step.formula,
-        _text(step.exact),
-        _text(step.kept),
-        _text(step.lost),
+        number_text(step.exact),
+        number_text(step.kept),
+        number_text(step.lost),
         "" if grs is None else "".join(map(str, grs)),
         step.decision if step.random is None else f"{step.decision} (R = {step.random:#x})",
-        _text(step.value),
+        number_text(step.value),
         "" if step.code is None else _hex(step.code, step.format),
         str(step.flags) if step.flags else "",
     ]
 
 
-def _text(x: Fraction | str | None) -> str:
+def number_text(x: Fraction | str | None) -> str:
     """A number in decimal if that is short and exact, else an integer times a power of two."""
     if x is None or isinstance(x, str):
         return x or ""

@@ -65,7 +65,9 @@ UnitOption = Annotated[
 ]
 Length = Annotated[int | None, typer.Option(help="Of dot, mac: products in a sum, steps in a sequence.  [default: 16]")]
 Shape = Annotated[str | None, typer.Option(help="Of gemm: M,N,K.  [default: 4,4,8]")]
-WithC = Annotated[bool | None, typer.Option("--with-c", help="Of dot, mac, gemm: sums start from a column C.")]
+WithC = Annotated[
+    bool | None, typer.Option("--with-c/--without-c", help="Of dot, mac, gemm: whether sums start from a column C.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -220,24 +222,39 @@ def check(
     overflow: Overflow = None,
     tininess: Tininess = None,
     stochastic_bits: StochasticBits = None,
+    unit: UnitOption = None,
+    length: Length = None,
+    shape: Shape = None,
+    with_c: WithC = None,
     any_nan: Annotated[
         bool, typer.Option("--any-nan", help="Any NaN equals any other; else it must be the canonical one.")
     ] = False,
     ignore_flags: Annotated[bool, typer.Option("--ignore-flags", help="Compare results alone.")] = False,
+    ulp: Annotated[
+        int,
+        typer.Option(
+            help="Accept results that lie so many places from the right one.  [default: 0]", show_default=False
+        ),
+    ] = 0,
     ignore_header: Annotated[
         bool, typer.Option("--ignore-header", help="Take the file's header for a comment.")
     ] = False,
     dialect: Dialect = None,
     max_failures: Annotated[int, typer.Option(help="How many failures to print; all are counted.")] = 20,
+    explain: Annotated[
+        bool, typer.Option("--explain/--no-explain", help="Look for the causes of differences, or do not.")
+    ] = True,
     out: Annotated[str | None, typer.Option("--out", "-o", help="Also write the report to this file, as JSON.")] = None,
+    html: Annotated[str | None, typer.Option(help="Also write the report to this file, as a page to read.")] = None,
 ) -> None:
-    """Compare the results and flags in FILE with softnum's.
+    """Compare the results and flags in FILE with softnum's, and name the likeliest causes of differences.
 
-    What the options leave out is taken from the file's header; what they state must agree with it. Each failure is
-    printed with its line, operands, what was got and what is right, in hexadecimal and decoded.
+    What the options leave out is taken from the file's header; what they state must agree with it. Failures are
+    printed, the simplest first, with their line, operands, what was got and what is right, in hexadecimal and decoded;
+    then the causes, such as missing-sticky or flush-to-zero, each with an example in bits.
 
     \b
-      softnum vectors check mul.txt
+      softnum vectors check mul.txt --html report.html
       softnum vectors check dut.txt --op multiply --format binary16 --rounding rne --ignore-flags
       ./dut < operands.txt | softnum vectors check --op fma --format e5m2 --any-nan
 
@@ -246,12 +263,13 @@ def check(
     from softnum.vectors import VectorFileError
     from softnum.vectors import check as check_vectors
 
-    if out is not None:
-        writable_file(Path(out))
+    for path in (out, html):
+        if path is not None:
+            writable_file(Path(path))
     options = dict(
         out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess, stochastic_bits=stochastic_bits,
-        any_nan=any_nan, ignore_flags=ignore_flags, ignore_header=ignore_header, max_failures=max_failures,
-        dialect=dialect,
+        unit=unit, length=length, shape=_shape(shape), with_c=with_c, any_nan=any_nan, ignore_flags=ignore_flags,
+        ulp=ulp, ignore_header=ignore_header, max_failures=max_failures, explain=explain, dialect=dialect,
     )  # fmt: skip
     if file != "-" and not os.path.exists(file):
         raise ValueError(f"no file {file!r}")
@@ -264,15 +282,22 @@ def check(
             report = check_vectors(file, op, _formats(fmt), progress=progress, **options)
         except VectorFileError as error:
             if error.report is not None:
-                _deliver(error.report, out)
+                _deliver(error.report, out, html)
             raise
-    _deliver(report, out)
+    _deliver(report, out, html)
     raise typer.Exit(report.exit_status)
 
 
-def _deliver(report, out: str | None) -> None:
+def _deliver(report, out: str | None, html: str | None) -> None:
     if report.failures or report.error is None:
         typer.echo(str(report))
+    files = []
     if out is not None:
-        with atomic_file(out) as file:
-            file.write((json.dumps(report.to_dict(), indent=1) + "\n").encode())
+        files.append((out, json.dumps(report.to_dict(), indent=1) + "\n"))
+    if html is not None:
+        from softnum.vectors.html import page_of
+
+        files.append((html, page_of(report)))
+    for path, text in files:
+        with atomic_file(path) as file:
+            file.write(text.encode())

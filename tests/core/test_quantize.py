@@ -255,7 +255,8 @@ def test_long_results_written_past_the_caches(dtype, isa):
 @pytest.mark.parametrize("mode", STOCHASTIC)
 def test_stochastic_in_the_gap_below_a_normal_lowest_binade(mode, dtype, isa):
     for fmt in (format_of("dlfloat16"), FloatFormat(3, 2, specials="fn", lowest_binade="normal")):
-        step = float(sn.decode(np.array([1], fmt.storage_dtype), fmt)[0]) / 64  # 7 bits of the fraction of the gap are enough to tell ties of r = 6
+        smallest = float(sn.decode(np.array([1], fmt.storage_dtype), fmt)[0])
+        step = smallest / 64  # 7 bits of the fraction of the gap are enough to tell ties of r = 6
         x = np.concatenate([np.arange(-80, 81) * step, np.arange(1, 65) * step * (1 + 2.0**-20)]).astype(dtype)
         for r in (1, 5, 6, 32):
             words = np.random.default_rng(r).integers(0, 1 << 32, x.size, dtype=np.uint32)

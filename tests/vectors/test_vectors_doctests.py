@@ -10,7 +10,7 @@ import pytest
 import softnum as sn
 import softnum.vectors
 from softnum import reference
-from softnum.vectors.checker import is_nan, value_text
+from softnum.vectors.codes import is_nan, value_text
 
 MODULES = ["softnum.vectors", *(m.name for m in pkgutil.iter_modules(softnum.vectors.__path__, "softnum.vectors."))]
 
