@@ -37,6 +37,7 @@ CAUSES: dict[str, str] = {
     "missing-sticky": "bits are dropped before the rounding, which cannot tell whether any of them was 1",
     "double-rounding": "results are rounded twice",
     "chunk-length": "the sum is cut into chunks of another length",
+    "summation-order": "the sum is made in another order",
     "alignment-bits": "terms are aligned with another number of fraction bits",
     "accumulator-width": "the accumulator has another width",
     "nan-payload": "a NaN is delivered as another code",

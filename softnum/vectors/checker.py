@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 
-import numpy as np
-
-from softnum.vectors.causes import candidates_of
-from softnum.vectors.classes import classes_of
-from softnum.vectors.codes import is_nan, value_text
-from softnum.vectors.diagnosis import Diagnosis, Finding, Rules, diagnose
+from softnum.vectors.codes import value_text
+from softnum.vectors.comparison import comparison_of
 from softnum.vectors.dialects import open_reader
-from softnum.vectors.evidence import Evidence, Keeper, ShiftedRows
-from softnum.vectors.failures import Failure, simplicity
+from softnum.vectors.failures import Failure
 from softnum.vectors.headers import spec_of
-from softnum.vectors.models import Model
-from softnum.vectors.report import CauseFound, CheckReport
-from softnum.vectors.text import Rows, VectorFileError
+from softnum.vectors.report import CheckReport
+from softnum.vectors.text import VectorFileError
 
 __all__ = ["CheckReport", "Failure", "check", "open_vectors", "value_text"]
-
-#: A latency is named if this share of the rows fits.
-_SHIFTED = 0.9
 
 
 def open_vectors(source) -> tuple[object, str, bool]:
@@ -35,130 +25,6 @@ def open_vectors(source) -> tuple[object, str, bool]:
     if not hasattr(source, "read"):
         raise TypeError(f"a path, '-' or a binary file is needed, got {source!r}")
     return source, str(getattr(source, "name", "<stream>")), False
-
-
-class _Comparison:
-    """Vectors as they come, counted and kept."""
-
-    def __init__(self, report: CheckReport) -> None:
-        self.report, self.spec = report, report.spec
-        self.rules = Rules(report.any_nan, report.ignore_flags or not report.spec.has_flags, report.ulp)
-        self.keeper = Keeper(sum(c.count for c in self.spec.columns))
-        self.shifted = ShiftedRows()
-
-    def add(self, rows: Rows) -> None:
-        """The next vectors."""
-        report, spec, lines, block = self.report, self.spec, rows.lines, rows.block
-        unknown = rows.unknown
-        if rows.unknown_flags is not None and not self.rules.ignore_flags:
-            unknown = rows.unknown_flags if unknown is None else unknown | rows.unknown_flags
-        want = spec.evaluate(block.operands, block.random_bits)
-        wrong = ~self.rules.equal(block.result, want.result, spec.out_fmt)
-        if unknown is None:
-            unknown = np.zeros(len(block), bool)
-        else:
-            wrong |= unknown
-            report.unknown += int(np.count_nonzero(unknown))
-        if wrong.any() and not report.any_nan:
-            both_nan = is_nan(block.result, spec.out_fmt) & is_nan(want.result, spec.out_fmt)
-            differ = both_nan if both_nan.ndim == 1 else (both_nan | (block.result == want.result)).all(1)
-            report.nan_failures += int(np.count_nonzero(wrong & ~unknown & differ))
-        wrong_flags = np.zeros(len(block), bool) if self.rules.ignore_flags else (block.flags != want.flags) & ~unknown
-        failures = int(np.count_nonzero(wrong | wrong_flags))
-        index = np.arange(report.vectors, report.vectors + len(block))
-        self.keeper.add(Evidence(lines, index, block, want, wrong, wrong_flags, unknown))
-        self.shifted.add(block.result, want.result, failures > 0)
-        report.vectors += len(block)
-        report.failures += failures
-        report.result_failures += int(np.count_nonzero(wrong))
-        report.flag_failures += int(np.count_nonzero(wrong_flags))
-
-    # -- at the end ----------------------------------------------------------------------------------------------------
-    def finish(self, max_failures: int, explain: bool) -> None:
-        """Put what was found into the report."""
-        report = self.report
-        evidence = self.keeper.all()
-        if not report.failures or evidence is None:
-            return
-        failing = np.flatnonzero(evidence.failing)
-        order = self._simplest(evidence, failing)
-        report.first = [self._failure(evidence, i) for i in order[:max_failures]]
-        report.kept = (len(failing), len(evidence) - len(failing))
-        report.complete = self.keeper.complete
-        diagnosis = self._diagnosis(evidence) if explain else None
-        report.classes = classes_of(self.spec, evidence, diagnosis)
-        if diagnosis is None:
-            return
-        for finding in diagnosis.findings:
-            rows = np.flatnonzero(finding.explains)
-            example = next((i for i in order if finding.explains[i]), None)
-            found = CauseFound(
-                finding.cause, finding.detail, len(rows), len(failing), finding.also,
-                None if example is None else self._failure(evidence, example),
-            )  # fmt: skip
-            report.causes.append(found)
-        report.causes.sort(key=lambda c: (c.cause == "unexplained", -c.explains))
-        if diagnosis.closest is not None:
-            hits = int(np.count_nonzero(diagnosis.closest.explains))
-            report.closest = (
-                f"{diagnosis.closest}: right on {hits} of {len(failing)} failures, "
-                f"but wrong on {diagnosis.closest_wrong} other vectors"
-            )
-
-    def _simplest(self, evidence: Evidence, failing: np.ndarray) -> list[int]:
-        rows = failing[:: max(1, len(failing) // 4000)].tolist()
-        return sorted(rows, key=lambda i: simplicity(self.spec, self._failure(evidence, i)))
-
-    def _failure(self, evidence: Evidence, i: int) -> Failure:
-        entry = lambda v: None if v is None else v[i].tolist() if v.ndim == 1 else tuple(v[i].tolist())  # noqa: E731
-        got, want = evidence.got, evidence.want
-        result = None if evidence.unknown[i] else entry(got.result)
-        return Failure(
-            int(evidence.lines[i]), int(evidence.index[i]), tuple(map(entry, got.operands)), entry(got.random_bits),
-            result, entry(want.result), entry(got.flags), entry(want.flags),
-        )  # fmt: skip
-
-    def _diagnosis(self, evidence: Evidence) -> Diagnosis:
-        """What the evidence, and the order of the rows, say of the design."""
-        found = []
-        failing = evidence.failing
-        if evidence.unknown.any():
-            found.append(Finding("unknown-bits", _where_unknown(evidence, self.report.unknown), evidence.unknown))
-        best = self.shifted.best()
-        if best is not None:
-            n, right, compared = best
-            if right > _SHIFTED * compared and right > self.report.vectors - self.report.result_failures:
-                way = f"{abs(n)} row(s) {'late' if n > 0 else 'early'}"
-                share = "" if right == compared else f"; {right} of {compared} rows fit"
-                explains = failing & ~evidence.unknown
-                return Diagnosis((*found, Finding("shifted-rows", f"{n}: {way}{share}", explains)), failing)
-        known = ~evidence.unknown
-        rows = np.flatnonzero(known)
-        part = self._of_values(evidence.take(rows))
-        spread = []
-        for finding in part.findings:
-            explains = np.zeros(len(evidence), bool)
-            explains[rows] = finding.explains
-            spread.append(replace(finding, explains=explains & failing))
-        explained = np.zeros(len(evidence), bool)
-        explained[rows] = part.explained
-        return replace(part, findings=(*found, *spread), explained=explained)
-
-    def _of_values(self, evidence: Evidence) -> Diagnosis:
-        spec = self.spec
-
-        def predict(changes: dict, evidence: Evidence):
-            return Model(spec).changed(**changes).evaluate(evidence.got.operands, evidence.got.random_bits)
-
-        other = {"after": "before", "before": "after"}[spec.tininess]
-        return diagnose(evidence, predict, candidates_of(spec), self.rules, spec.out_fmt, other)
-
-
-def _where_unknown(evidence: Evidence, count: int) -> str:
-    index = evidence.index[evidence.unknown]
-    if len(index) == count and index[-1] == count - 1:
-        return f"in the first {count} row(s) alone"
-    return f"in {count} row(s)"
 
 
 def check(
@@ -244,14 +110,19 @@ def check(
         if ignore_header:
             reader.header = {}
         report = CheckReport(name, spec_of(reader.header, given, name), bool(any_nan), bool(ignore_flags), ulp)
-        comparison = _Comparison(report)
+        comparison = comparison_of(report)
         for rows in reader.rows(report.spec, unknown="mark"):
-            comparison.add(rows)
+            unknown = rows.unknown
+            if rows.unknown_flags is not None and not ignore_flags:
+                unknown = rows.unknown_flags if unknown is None else unknown | rows.unknown_flags
+            comparison.add(rows.lines, rows.block, unknown)
             if progress is not None:
                 progress(report.vectors)
+        comparison.end()
     except VectorFileError as error:
         if report is not None:
             report.error = str(error)
+            comparison.end()
             comparison.finish(max_failures, explain)
         error.report = report
         raise

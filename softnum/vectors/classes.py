@@ -107,7 +107,7 @@ def classes_of(spec: Spec, evidence: Evidence, diagnosis: Diagnosis | None) -> l
         return []
     failing = evidence.take(rows)
     kinds, results = kinds_of(failing, spec.out_fmt), _values(failing.want.result, spec.out_fmt)
-    columns = list(zip(spec.operand_columns, failing.want.operands, strict=True))
+    columns = list(zip(spec.operand_columns, failing.want.operands, strict=False))  # of a mac: an accumulator too
     operands = [_values(codes, c.format) for c, codes in columns if c.format is not None]
     found = []
     for kind, result in sorted(set(zip(kinds.tolist(), results.tolist(), strict=True))):

@@ -8,7 +8,7 @@ import numpy as np
 
 from softnum.vectors.spec import Block
 
-__all__ = ["Evidence", "Keeper", "ShiftedRows"]
+__all__ = ["Evidence", "Keeper", "ShiftedRows", "block_of", "joined_blocks", "with_operands"]
 
 #: How many vectors of each kind are kept at most,
 MOST_FAILING = 20_000
@@ -54,7 +54,7 @@ class Evidence:
         """These vectors and then those."""
         names = ("lines", "index", "wrong", "wrong_flags", "unknown")
         parts = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
-        return Evidence(got=_together(self.got, other.got), want=_together(self.want, other.want), **parts)
+        return Evidence(got=joined_blocks(self.got, other.got), want=joined_blocks(self.want, other.want), **parts)
 
 
 def block_of(block: Block, rows) -> Block:
@@ -63,10 +63,17 @@ def block_of(block: Block, rows) -> Block:
     return Block(tuple(c[rows] for c in block.operands), random, block.result[rows], flags)
 
 
-def _together(x: Block, y: Block) -> Block:
+def joined_blocks(x: Block, y: Block) -> Block:
+    """The rows of a block and those of another."""
     join = lambda u, v: None if u is None else np.concatenate([u, v])  # noqa: E731
     operands = tuple(join(u, v) for u, v in zip(x.operands, y.operands, strict=True))
     return Block(operands, join(x.random_bits, y.random_bits), join(x.result, y.result), join(x.flags, y.flags))
+
+
+def with_operands(evidence: Evidence, operands: tuple) -> Evidence:
+    """The same vectors with other operands."""
+    got, want = (Block(operands, b.random_bits, b.result, b.flags) for b in (evidence.got, evidence.want))
+    return replace(evidence, got=got, want=want)
 
 
 class Spread:

@@ -33,7 +33,8 @@ class Failure:
     """One vector that differs. Codes are integers, or tuples of them where an entry has several elements.
 
     ``line`` counts from 1, ``index`` (of the vector) from 0. ``got`` is None where the design's result has unknown
-    bits; flags are None where there are none (units).
+    bits; flags are None where there are none (units). ``before`` is what the design's accumulator held before a step of
+    a mac, and ``want`` what the step makes of that.
     """
 
     line: int
@@ -44,6 +45,7 @@ class Failure:
     want: int | tuple
     got_flags: int | None
     want_flags: int | None
+    before: int | None = None
 
     def to_dict(self, spec: Spec) -> dict:
         """For JSON: codes in hexadecimal and bits, with their values, and what the rounding saw."""
@@ -51,6 +53,8 @@ class Failure:
         out = {"line": self.line, "index": self.index}
         named = zip(spec.operand_columns, self.operands, strict=True)
         out["operands"] = {c.name: _shown(v, c) for c, v in named}
+        if self.before is not None:
+            out["operands"]["accumulator"] = _shown(self.before, columns["result"])
         if self.random_bits is not None:
             out["random_bits"] = _hex(self.random_bits, columns["random"])
         out["got"], out["want"] = (_shown(v, columns["result"]) for v in (self.got, self.want))
@@ -89,17 +93,18 @@ class Failure:
         rows = [(name, v) for name, v in facts["operands"].items()] + [(w, facts[w]) for w in ("got", "want")]
         rows = [(name, v) for name, v in rows if "bits" in v]
         widths = [max(len(v[key]) for _, v in rows) for key in ("hex", "bits", "value")]
+        wide = max(5, *(len(name) for name, _ in rows)) if rows else 5
         lines = []
         for name, v in rows:
             cells = [v[key].ljust(width) for key, width in zip(("hex", "bits", "value"), widths, strict=True)]
-            text = f"{name:5}  " + "  ".join(cells)
+            text = f"{name:{wide}}  " + "  ".join(cells)
             if f"{name}_flags" in facts:
                 text += f"  flags {facts[f'{name}_flags']['hex']} ({facts[f'{name}_flags']['names']})"
             lines.append(text.rstrip())
         if "random_bits" in facts:
-            lines.insert(len(facts["operands"]), f"random {facts['random_bits']}")
+            lines.insert(max(0, len(lines) - 2), f"random {facts['random_bits']}")
         if "exact" in facts:
-            text = f"exact  {facts['exact']}"
+            text = f"{'exact':{wide}}  {facts['exact']}"
             if "rounding" in facts:
                 r = facts["rounding"]
                 text += f" = {r['kept']} + {r['lost']} ulp of {r['quantum']}; " if r["lost"] != "0" else "; "

@@ -20,7 +20,7 @@ from softnum.ops import CODE_OPERATIONS
 from softnum.vectors.codes import is_infinite, is_nan, is_zero, magnitudes
 from softnum.vectors.spec import VectorSpec
 
-__all__ = ["Model", "NotApplicable"]
+__all__ = ["Model", "NotApplicable", "changed_words"]
 
 _OVERFLOW = int(Flags.OVERFLOW)
 _OWN = int(Flags.INVALID | Flags.DIVIDE_BY_ZERO)  # what the operation raises, not its rounding
@@ -102,7 +102,7 @@ class Model:
             if any(f != formats[0] for f in formats):
                 raise NotApplicable("operands of different formats")
             operands = tuple(operands[i] for i in self.order)
-        words = None if random_bits is None else _words(random_bits, self.random, spec.stochastic_bits)
+        words = None if random_bits is None else changed_words(random_bits, self.random, spec.stochastic_bits)
         options = self._options(words)
         result, flags = _call(spec.op, operands, formats, spec.out_fmt, options)
         if (self.flush_inputs or self.flush_results) and all(f.kind == "fixed" for f in (*formats, spec.out_fmt)):
@@ -212,7 +212,8 @@ def _call(op, operands, formats, out, options):
     return function(*operands, tuple(formats), out_fmt=out, return_flags=True, **options)
 
 
-def _words(words, how, r):
+def changed_words(words, how, r):
+    """Random words as a design takes them (`Model`)."""
     if how is None:
         return words
     top = np.uint32((1 << r) - 1)
