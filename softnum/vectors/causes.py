@@ -11,7 +11,7 @@ from softnum.modes import ROUNDING_MODES
 from softnum.names import format
 from softnum.vectors.spec import VectorSpec
 
-__all__ = ["CAUSES", "Candidate", "candidates_of"]
+__all__ = ["CAUSES", "Candidate", "candidates_of", "counted"]
 
 #: identifier -> what such a design does
 CAUSES: dict[str, str] = {
@@ -59,6 +59,11 @@ class Candidate:
 
     def __str__(self) -> str:
         return f"{self.cause} ({self.detail})" if self.detail else self.cause
+
+
+def counted(n: int, what: str) -> str:
+    """A number of things."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def candidates_of(spec: VectorSpec) -> list[Candidate]:
@@ -146,12 +151,12 @@ def _dropped(spec: VectorSpec):
         return
     for bits in range(1, 6):
         for where, text in (
-            ("all", "{} bit(s) below the last place are kept, those below them are not seen"),
-            ("subnormal", "in the shift into the subnormals, {} bit(s) below the last place are kept"),
-            ("free", "{} bit(s) below the last place are kept before the shift into the subnormals"),
-            ("align", "the smaller term is cut off {} bit(s) below the larger one's last place"),
+            ("all", "{} below the last place kept, what lies below is not seen"),
+            ("subnormal", "in the shift into the subnormals, {} below the last place kept"),
+            ("free", "{} below the last place kept before the shift into the subnormals"),
+            ("align", "the smaller term is cut off {} below the larger one's last place"),
         ):
-            yield "missing-sticky", text.format(bits), {"keep": (bits, where)}
+            yield "missing-sticky", text.format(counted(bits, "bit")), {"keep": (bits, where)}
 
 
 def _twice(spec: VectorSpec):

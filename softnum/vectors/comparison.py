@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from softnum.vectors.causes import candidates_of
+from softnum.vectors.causes import candidates_of, counted
 from softnum.vectors.classes import classes_of
 from softnum.vectors.codes import is_nan
 from softnum.vectors.diagnosis import Diagnosis, Finding, Rules, diagnose
@@ -107,7 +107,8 @@ class Comparison:
         findings = sorted(diagnosis.findings, key=lambda f: (f.cause == "unexplained", -np.count_nonzero(f.explains)))
         for number, finding in enumerate(findings):
             rows = np.flatnonzero(finding.explains)
-            simplest = self._simplest(evidence, rows)[:1]
+            shown = rows[evidence.wrong[rows]] if finding.of == "results" else rows
+            simplest = self._simplest(evidence, shown if len(shown) else rows)[:1]
             example = self._failure(evidence, simplest[0]) if simplest else None
             found = CauseFound(finding.cause, finding.detail, len(rows), len(failing), finding.also, example)
             report.causes.append(replace(found, trace=self._trace(example, finding, number)))
@@ -147,7 +148,7 @@ class Comparison:
         if best is not None:
             n, right, compared = best
             if right > _SHIFTED * compared and right > self.report.vectors - self.report.result_failures:
-                way = f"{abs(n)} row(s) {'late' if n > 0 else 'early'}"
+                way = f"{counted(abs(n), 'row')} {'late' if n > 0 else 'early'}"
                 share = "" if right == compared else f"; {right} of {compared} rows fit"
                 explains = failing & ~evidence.unknown
                 return Diagnosis((*found, Finding("shifted-rows", f"{n}: {way}{share}", explains)), failing)
@@ -185,8 +186,8 @@ def entry(codes: np.ndarray | None, i: int):
 def _where_unknown(evidence: Evidence, count: int) -> str:
     index = evidence.index[evidence.unknown]
     if len(index) == count and index[-1] == count - 1:
-        return f"in the first {count} row(s) alone"
-    return f"in {count} row(s)"
+        return f"in the first {counted(count, 'row')} alone"
+    return f"in {counted(count, 'row')}"
 
 
 class Sequences(Comparison):

@@ -225,9 +225,9 @@ def _weight(code, fmt) -> tuple[int, int, int]:
 
 
 def simplicity(spec: Spec, failure: Failure) -> tuple:
-    """What failures are ordered by: no specials, few significant bits, exponents near that of 1, a C of zero."""
+    """What failures are ordered by: a wrong result before wrong flags, no specials, few significant bits, exponents near that of 1, a C of zero."""
     columns = [c for c in spec.operand_columns if c.format is not None]
     codes = failure.operands[len(failure.operands) - len(columns) :]
     weights = [_weight(code, c.format) for code, c in zip(codes, columns, strict=True)]
     specials, bits, exponents = map(sum, zip(*weights, strict=True))
-    return failure.got is None, specials, bits, exponents, failure.index
+    return failure.got is None, failure.got == failure.want, specials, bits, exponents, failure.index

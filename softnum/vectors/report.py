@@ -214,6 +214,8 @@ class CheckReport:
         lines.append(self.verdict)
         for cause in self.causes:
             lines += cause.lines(self.spec)
+        if len(self.causes) > 1 and self.causes[-1].cause != "unexplained":
+            lines.append(f"together these causes explain all {self.kept[0]} failures")
         if self.closest is not None:
             lines.append(f"closest: {self.closest}")
         if len(self.causes) > 1 or any(c.cause == "unexplained" for c in self.causes):

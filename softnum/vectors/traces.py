@@ -34,6 +34,13 @@ def trace_of(spec: UnitSpec, failure: Failure, changes: dict) -> tuple[list[str]
 
     changes: those of the model that explains the failure. Where it takes as many steps as the unit, the step is marked
     in which its own sum differs first.
+
+    >>> import io
+    >>> from softnum.vectors import check
+    >>> lines = b"3D3D 3D3C 41\\n3D3E 3D3D 43\\n"  # 1.25 * 1 + 1.25 * 1.25 = 2.8125, and 3.375
+    >>> report = check(io.BytesIO(lines), "dot", unit="MadUnit('e5m2', operand='e5m2', rounding='up')", length=2)
+    >>> report.failures, report.causes[0].trace[1][-1]["exact"]
+    (2, '2.8125')
     """
     m, n, k = spec.shape
     at = 0

@@ -9,7 +9,7 @@ from softnum.formats import FixedFormat, FloatFormat
 from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.modes import ROUNDING_MODES
 from softnum.units import MadUnit
-from softnum.vectors.causes import Candidate
+from softnum.vectors.causes import Candidate, counted
 from softnum.vectors.unit_spec import UnitSpec
 
 __all__ = ["unit_candidates"]
@@ -85,12 +85,12 @@ def _mad(spec: UnitSpec, unit: MadUnit):
         for when in ("after", "before"):
             yield "flush-to-zero", f"results that are tiny {when} rounding", {"flush_results": when}
         for bits in range(1, 6):
-            text = f"the smaller term is cut off {bits} bit(s) below the larger one's last place"
+            text = f"the smaller term is cut off {counted(bits, 'bit')} below the larger one's last place"
             yield "missing-sticky", text, {"align": bits}
     if not unit.stochastic:
         for lanes in (1, 2, 4, 8, 16):
             if lanes != unit.lanes and lanes < k and spec.op != "mac":
-                yield "summation-order", f"{lanes} lane(s) instead of {unit.lanes}", {"lanes": lanes}
+                yield "summation-order", f"{counted(lanes, 'lane')} instead of {unit.lanes}", {"lanes": lanes}
         for reduction in ("sequential", "tree", "pairwise"):
             if unit.lanes > 2 and reduction != unit.reduction:
                 yield "summation-order", f"lanes reduced {reduction}", {"reduction": reduction}
@@ -185,7 +185,7 @@ def _widths(unit):
         other = _wider(fmt, more)
         if other is None:
             continue
-        text = f"{abs(more)} bit(s) {'more' if more > 0 else 'fewer'} than {fmt}"
+        text = f"{counted(abs(more), 'bit')} {'more' if more > 0 else 'fewer'} than {fmt}"
         if isinstance(unit, MadUnit) and unit.chunk is not None:
             yield "accumulator-width", f"{text} within chunks", {"accumulator": other, "outer_accumulator": unit.outer}
         elif isinstance(unit, FusedDotUnit):

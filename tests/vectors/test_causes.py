@@ -44,13 +44,13 @@ PLANTED = [
     ("truncation", "minus infinity", FIXED, faulty.rounding(lambda odd, t, sign: sign)),
     ("wrong-mode", "up", DIV, upward),
     ("wrong-mode", "nearest_even", UP, faulty.rounding(faulty.nearest_even)),
-    ("missing-sticky", "2 bit(s)", MUL16, faulty.sticky_lost(2)),
-    ("missing-sticky", "3 bit(s)", MUL8, faulty.sticky_lost(3)),
-    ("missing-sticky", "1 bit(s)", DIV, faulty.sticky_lost(1)),
-    ("missing-sticky", "2 bit(s)", CONVERT, faulty.sticky_lost(2)),
-    ("missing-sticky", "2 bit(s)", make("fma", "binary16"), faulty.sticky_lost(2)),
-    ("missing-sticky", "3 bit(s) below the larger", SUB, faulty.aligned(3)),
-    ("missing-sticky", "3 bit(s) below the larger", ADD, faulty.aligned(3)),
+    ("missing-sticky", "2 bits", MUL16, faulty.sticky_lost(2)),
+    ("missing-sticky", "3 bits", MUL8, faulty.sticky_lost(3)),
+    ("missing-sticky", "1 bit", DIV, faulty.sticky_lost(1)),
+    ("missing-sticky", "2 bits", CONVERT, faulty.sticky_lost(2)),
+    ("missing-sticky", "2 bits", make("fma", "binary16"), faulty.sticky_lost(2)),
+    ("missing-sticky", "3 bits below the larger", SUB, faulty.aligned(3)),
+    ("missing-sticky", "3 bits below the larger", ADD, faulty.aligned(3)),
     ("double-rounding", "to 13 bits", MUL16, faulty.twice(2)),
     ("double-rounding", "to 11 bits", MUL16, faulty.twice(0)),
     ("double-rounding", "to 14 bits", make("fma", "binary16"), faulty.twice(3)),
@@ -128,7 +128,7 @@ def test_latency_across_the_readers_blocks():
     rows = list(rows_of(spec, count=None)) * 2
     report = report_of(spec, [[*row[:-2], *other[-2:]] for row, other in zip(rows, rows[-1:] + rows, strict=False)])
     assert [c.cause for c in report.causes] == ["shifted-rows"]
-    assert report.causes[0].detail == "1: 1 row(s) late"
+    assert report.causes[0].detail == "1: 1 row late"
 
 
 def test_no_rule_but_always_near():

@@ -136,7 +136,7 @@ DOTS = [
     ("wrong-mode", "up", PLAIN, 8, False, turn(rounding="up")),
     ("saturate-instead-of-wrap", "", FIXED, 8, False, turn(overflow="saturate")),
     ("wrap-instead-of-saturate", "", SATURATING, 8, False, turn(overflow="wrap")),
-    ("accumulator-width", "1 bit(s) fewer", PLAIN, 8, False, lambda unit, a, b, c: ref.convert(
+    ("accumulator-width", "1 bit fewer", PLAIN, 8, False, lambda unit, a, b, c: ref.convert(
         chain(unit.__class__("e5m2", operand=unit.operand), a, b, 0), "e5m2", "e5m3")[0]),
     ("flush-to-zero", "operands", PLAIN, 8, False, without_small_operands),
     ("flush-to-zero", "results are not flushed", CHAIN, 8, False, turn()),
