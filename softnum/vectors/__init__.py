@@ -6,12 +6,16 @@
 (65536, dtype('uint8'))
 """
 
+from softnum.vectors.causes import CAUSES
 from softnum.vectors.checker import CheckReport, Failure, check
 from softnum.vectors.coverage import Bins, Coverage
 from softnum.vectors.dialects import DIALECTS, Dialect, open_reader
-from softnum.vectors.files import header_of, write
+from softnum.vectors.failures import Failure
+from softnum.vectors.files import DIALECTS, header_of, write
 from softnum.vectors.generator import Plan, generate, plan
+from softnum.vectors.html import page_of
 from softnum.vectors.model import ReferenceModel
+from softnum.vectors.report import CauseFound, CheckReport
 from softnum.vectors.rom import ROM_FORMATS, Rom, make_rom, write_rom
 from softnum.vectors.simulators import build_simulator_libraries
 from softnum.vectors.spec import Block, Column, VectorSpec
@@ -19,11 +23,13 @@ from softnum.vectors.text import Rows, TextLayout, VectorFileError, VectorReader
 from softnum.vectors.unit_spec import UNIT_OPERATIONS, UnitSpec
 
 __all__ = [
+    "CAUSES",
     "DIALECTS",
     "ROM_FORMATS",
     "UNIT_OPERATIONS",
     "Bins",
     "Block",
+    "CauseFound",
     "CheckReport",
     "Column",
     "Coverage",
@@ -44,6 +50,7 @@ __all__ = [
     "header_of",
     "open_reader",
     "make_rom",
+    "page_of",
     "plan",
     "write",
     "write_rom",

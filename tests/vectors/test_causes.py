@@ -1,7 +1,9 @@
 """A fault planted in a design is named, and no other: for every cause, formats and operations of several kinds."""
 
 import random
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import faulty
 import pytest
@@ -198,3 +200,9 @@ def test_every_cause_of_operations_has_a_planted_fault():
              "alignment-bits", "accumulator-width", "summation-order"}  # fmt: skip
     planted = {p[0] for p in PLANTED + FLAGS} | {"shifted-rows", "off-by-one-ulp", "unexplained", "unknown-bits"}
     assert planted == set(CAUSES) - units
+
+
+def test_the_page_has_every_cause():
+    page = (Path(__file__).resolve().parents[2] / "docs/reference/causes.md").read_text()
+    rows = dict(re.findall(r"^\| `([a-z-]+)` \| (.*?) \|", page, re.MULTILINE))
+    assert {name: rows.get(name) for name in CAUSES} == CAUSES
