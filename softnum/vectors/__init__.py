@@ -7,11 +7,11 @@
 """
 
 from softnum.vectors.causes import CAUSES
-from softnum.vectors.checker import CheckReport, Failure, check
+from softnum.vectors.checker import check
 from softnum.vectors.coverage import Bins, Coverage
 from softnum.vectors.dialects import DIALECTS, Dialect, open_reader
 from softnum.vectors.failures import Failure
-from softnum.vectors.files import DIALECTS, header_of, write
+from softnum.vectors.files import header_of, write
 from softnum.vectors.generator import Plan, generate, plan
 from softnum.vectors.html import page_of
 from softnum.vectors.model import ReferenceModel

@@ -225,7 +225,7 @@ def _weight(code, fmt) -> tuple[int, int, int]:
 
 
 def simplicity(spec: Spec, failure: Failure) -> tuple:
-    """What failures are ordered by: wrong results first, no specials, few significant bits, exponents near that of 1."""
+    """What failures are ordered by: wrong results first, no specials, few significant bits, exponents near 1's."""
     columns = [c for c in spec.operand_columns if c.format is not None]
     codes = failure.operands[len(failure.operands) - len(columns) :]
     weights = [_weight(code, c.format) for code, c in zip(codes, columns, strict=True)]

@@ -112,7 +112,7 @@ PROBLEMS = [
     (b"3C0 3C00 3C00 00", r"column 1 \(a\): '3C0' has 3 digit\(s\) where 16 bits of binary16 take 4"),
     (b"3C00 03C00 3C00 00", r"column 2 \(b\): '03C00' has 5 digit"),
     (b"3C00 3C00 3C0G 00", r"column 3 \(result\): '3C0G' is not hexadecimal"),
-    (b"3C00 3C00 xxxx 00", "unknown or undriven value of a simulation"),
+    (b"3C00 xxxx 3C00 00", "unknown or undriven value of a simulation"),
     (b"3C00 3C00 0x3C00 00", "without 0x"),
     (b"3C00 3C00 3C00 20", r"column 4 \(flags\): '20' exceeds 5 bits"),
     (b"3C00 3C00 3C00 0", r"column 4 \(flags\): '0' has 1 digit"),
