@@ -123,7 +123,7 @@ class Scoreboard:
         Parameters
         ----------
         *operands, random_bits
-            As of `ReferenceModel`.
+            As of `softnum.vectors.ReferenceModel`.
         at : str
             When, for the report.
 

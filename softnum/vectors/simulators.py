@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from softnum.config import get_include
@@ -17,11 +18,10 @@ from softnum.config import get_include
 __all__ = ["build_simulator_libraries", "vpi_include"]
 
 LIBRARY_SOURCES = ("names.c", "operations.c", "units.c")
-VPI_SOURCES = (*LIBRARY_SOURCES, "softnum_vpi.c")
 #: what a test bench compiles itself
 BENCH_FILES = ("softnum_pkg.sv", "softnum_modes.vh")
 # the Makefile's target dpi compiles alike, with warnings as errors
-FLAGS = ("-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-contract=off")
+FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off")
 
 
 def vpi_include() -> str | None:
@@ -86,28 +86,38 @@ def build_simulator_libraries(out, *, compiler: str | None = None, vpi: str | No
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; name a folder")
     folder.mkdir(parents=True, exist_ok=True)
-    made = [_compile(command, folder / "libsoftnum_dpi.so", LIBRARY_SOURCES, [headers])]
-    for name in BENCH_FILES:
-        shutil.copyfile(headers / "dpi" / name, folder / name)
-        made.append(folder / name)
-    if vpi is not None:
-        made.append(_compile(command, folder / "softnum_vpi.vpi", VPI_SOURCES, [headers, vpi]))
+    with tempfile.TemporaryDirectory() as scratch:
+
+        def compiled(source: str, *includes) -> Path:
+            target = Path(scratch) / f"{source}.o"
+            flags = [*FLAGS, *command[1:], *(f"-I{folder}" for folder in (headers, *includes))]
+            _run([command[0], *flags, "-c", "-o", target, headers / "dpi" / source])
+            return target
+
+        objects = [compiled(source) for source in LIBRARY_SOURCES]
+        made = [_linked(command, folder / "libsoftnum_dpi.so", objects)]
+        for name in BENCH_FILES:
+            shutil.copyfile(headers / "dpi" / name, folder / name)
+            made.append(folder / name)
+        if vpi is not None:
+            objects.append(compiled("softnum_vpi.c", vpi))
+            made.append(_linked(command, folder / "softnum_vpi.vpi", objects))
     return made
 
 
-def _compile(command: list[str], target: Path, sources, includes) -> Path:
-    """Make the target appear whole or not at all."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+def _linked(command: list[str], target: Path, objects) -> Path:
+    """Make the library appear whole or not at all."""
     undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []  # the simulator has the rest
-    line = [
-        command[0], *FLAGS, *command[1:], *undefined, *(f"-I{folder}" for folder in includes), "-o", str(temporary),
-        *(str(Path(get_include()) / "dpi" / name) for name in sources),
-    ]  # fmt: skip
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        done = subprocess.run(line, capture_output=True, encoding="utf-8", check=False)
-        if done.returncode:
-            raise ValueError(f"the C compiler failed ({shlex.join(line)}):\n{done.stderr.strip()}")
+        _run([*command, "-shared", *undefined, "-o", temporary, *objects])
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
     return target
+
+
+def _run(line: list) -> None:
+    done = subprocess.run(list(map(str, line)), capture_output=True, encoding="utf-8", check=False)
+    if done.returncode:
+        raise ValueError(f"the C compiler failed ({shlex.join(map(str, line))}):\n{done.stderr.strip()}")
