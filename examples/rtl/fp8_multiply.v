@@ -75,7 +75,7 @@ module fp8_multiply #(
         magnitude = {field < 1 ? {(EXP + 3){1'b0}} : field - 1'b1, {MAN{1'b0}}}
             + {{(EXP + 2){1'b0}}, kept} + {{(EXP + MAN + 2){1'b0}}, up};
         // tiny: below the smallest normal number once rounded with unbounded exponent
-        tiny = field < 1 && !(field == 0 && &normed[W-1:MAN]);
+        tiny = field < 1 && !(field == 0 && &normed[W-1:MAN] && BUG != 3);
 
         flags = 5'h00;
         if (nan_a || nan_b) begin
