@@ -12,6 +12,7 @@ import numpy as np
 import softnum as sn
 from softnum.modes import NAN_PROFILES, OVERFLOW_RULES, ROUNDING_MODES
 from softnum.presets import KINDS
+from softnum.vectors import DIALECTS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -270,6 +271,18 @@ def c_functions() -> str:
     return text
 
 
+def dialects() -> str:
+    """The dialects of vector files."""
+    rows = [
+        (
+            f"`{d.name}`", d.summary.replace("$", "\\$"), ", ".join(f"`{s}`" for s in d.suffixes) or "none",
+            "yes" if d.header else "no",
+        )
+        for d in DIALECTS.values()
+    ]  # fmt: skip
+    return table(("dialect", "what it is", "endings", "header"), rows)
+
+
 def commands() -> str:
     """What each command says with --help."""
     from typer.main import get_command
@@ -324,8 +337,9 @@ def peer_speeds() -> str:
 
 
 MAKERS = {
-    "array-functions": array_functions, "c-functions": c_functions, "commands": commands, "evidence": evidence,
-    "formats": formats, "guarantees": guarantees, "modes": modes, "nan-profiles": nan_profiles, "overflow": overflow,
-    "peer-agreements": peer_agreements, "peer-differences": peer_differences, "peer-speeds": peer_speeds,
-    "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic, "values": values,
+    "array-functions": array_functions, "c-functions": c_functions, "commands": commands, "dialects": dialects,
+    "evidence": evidence, "formats": formats, "guarantees": guarantees, "modes": modes, "nan-profiles": nan_profiles,
+    "overflow": overflow, "peer-agreements": peer_agreements, "peer-differences": peer_differences,
+    "peer-speeds": peer_speeds, "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic,
+    "values": values,
 }  # fmt: skip

@@ -13,6 +13,7 @@ from softnum import _text
 from softnum.vectors.spec import Block, Spec
 from softnum.vectors.text import (
     HEADER_NAME,
+    PREFIX_HINT,
     UNKNOWN_FLAGS,
     UNKNOWN_RESULT,
     TextLayout,
@@ -304,9 +305,9 @@ class HexMemoryLayout(TextLayout):
         digits = self.digits[0]
         unknown = [at for at, byte in enumerate(word) if byte in b"xXzZ"]
         known = word.translate(bytes.maketrans(b"xXzZ", b"0000"))
-        if not self.valid.match(known) or word[:2].lower() == b"0x":
-            hint = "; write the digits without 0x" if word[:2].lower() == b"0x" else ""
-            raise ValueError(f"{shown(token)} is not {self.kind}{hint}")
+        prefix = word[:2].lower() == b"0x" and len(word) != digits  # else its second digit is unknown
+        if not self.valid.match(known) or prefix:
+            raise ValueError(f"{shown(token)} is not {self.kind}{PREFIX_HINT * prefix}")
         if len(word) != digits:
             raise ValueError(f"{shown(token)} has {len(word)} digit(s) where {self._layout_text()} take {digits}")
         marks = 0

@@ -28,6 +28,7 @@ HEADER_NAME = "softnum vectors"
 _HEXADECIMAL = frozenset(b"0123456789ABCDEFabcdef")
 _UNKNOWN = frozenset(b"xXzZ")
 _UNKNOWN_AS_ZERO = bytes.maketrans(b"xXzZ", b"0000")
+PREFIX_HINT = "; write the digits without 0x"
 #: which columns of a line hold unknown digits
 UNKNOWN_RESULT, UNKNOWN_FLAGS = 1, 2
 _MARKS = {"result": UNKNOWN_RESULT, "flags": UNKNOWN_FLAGS}
@@ -208,9 +209,11 @@ class TextLayout:
         mark = 0
         bad = frozenset(entry) - _HEXADECIMAL
         if bad:
-            unknown = bad <= _UNKNOWN and entry[:2].lower() != b"0x"
+            prefix = entry[:2].lower() == b"0x" and len(entry) != column.digits  # else its second digit is unknown
+            unknown = bad <= _UNKNOWN and not prefix
             if not (unknown and self.mark and column.name in _MARKS):
-                raise ValueError(f"{where}: {shown(entry)} is not hexadecimal{_hint(entry, unknown)}")
+                hint = "; an unknown or undriven value of a simulation" if unknown else PREFIX_HINT * prefix
+                raise ValueError(f"{where}: {shown(entry)} is not hexadecimal{hint}")
             mark, entry = _MARKS[column.name], entry.translate(_UNKNOWN_AS_ZERO)
         if len(entry) != column.digits:
             width = f"{column.width} bits{of} take {column.digits}"
@@ -218,12 +221,6 @@ class TextLayout:
         if int(entry, 16) >> column.width:
             raise ValueError(f"{where}: {shown(entry)} exceeds {column.width} bits{of}")
         return entry, mark
-
-
-def _hint(entry: bytes, unknown: bool) -> str:
-    if entry[:2].lower() == b"0x":
-        return "; write the digits without 0x"
-    return "; an unknown or undriven value of a simulation" if unknown else ""
 
 
 def refuse_binary(line: bytes) -> None:

@@ -314,7 +314,7 @@ BROKEN = [
     ("readmemh", 3, b"123456789", "line 3: '123456789' has 9 digit"),
     ("readmemh", 3, b"20000000", "line 3: '20000000' exceeds 29 bits"),
     ("readmemh", 3, b"0123456G", "line 3: '0123456G' is not hexadecimal"),
-    ("readmemh", 3, b"0x123456", "line 3: '0x123456' is not hexadecimal; write the digits without 0x"),
+    ("readmemh", 3, b"0x12345678", "line 3: '0x12345678' is not hexadecimal; write the digits without 0x"),
     ("readmemh", 3, b"_0123456", "line 3: '_0123456' is not hexadecimal"),
     ("readmemh", 3, b"xxxxxxxx", "line 3: 'xxxxxxxx' is not hexadecimal in a; an unknown"),
     ("readmemh", 3, b"@3 00000000", "line 3: the address '@3' leaves a gap or goes back: .* is number @2"),
@@ -422,10 +422,10 @@ def test_npz_is_limited():
 
 # -- unknown and undriven digits ---------------------------------------------------------------------------------------
 UNKNOWN = {
-    "softnum": [b"10 80 xx 00", b"20 70 00 XX", b"30 60 zz zz", b"40 50 4X 00"],
-    "csv": [b"10,80,xx,00", b"20,70,00,XX", b"30,60,zz,zz", b"40,50,4X,00"],
+    "softnum": [b"10 80 xx 00", b"20 70 00 0X", b"30 60 zz zz", b"40 50 4X 00"],
+    "csv": [b"10,80,xx,00", b"20,70,00,0X", b"30,60,zz,zz", b"40,50,4X,00"],
     "jsonl": [b'{"a":"%s","b":"%s","result":"%s","flags":"%s"}' % tuple(x.split())
-              for x in (b"10 80 xx 00", b"20 70 00 XX", b"30 60 zz zz", b"40 50 4X 00")],
+              for x in (b"10 80 xx 00", b"20 70 00 0X", b"30 60 zz zz", b"40 50 4X 00")],
     "readmemb": [b"00010000" b"10000000" b"xxxxxxxx" b"00000", b"00100000" b"01110000" b"00000000" b"0000X",
                  b"00110000" b"01100000" b"zzzzzzzz" b"zzzzz", b"01000000" b"01010000" b"0100xxxx" b"00000"],
 }  # fmt: skip
