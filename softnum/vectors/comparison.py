@@ -269,6 +269,7 @@ class Sequences(Comparison):
         evidence = evidence.take(~dark) if dark.any() else evidence
         want, _ = self.models.predict({}, evidence)
         wrong = ~self.rules.equal(evidence.got.result, want, self.spec.out_fmt) | evidence.unknown
+        self.report.wrong_steps = (self.report.wrong_steps or 0) + int(np.count_nonzero(wrong))
         got = evidence.got
         return replace(evidence, want=Block(got.operands, got.random_bits, want, None), wrong=wrong)
 

@@ -11,7 +11,7 @@ from softnum.reference import operations as exact_operations
 from softnum.reference.nans import INVALID_RESULT
 from softnum.reference.rounding import Environment, environment_of, floor_log2, goes_up
 from softnum.reference.values import Value, decode
-from softnum.trace import Step, exact_step, number_text, rounding_step
+from softnum.trace import Step, exact_step, number_text, rounding_step, steps_of
 from softnum.vectors.codes import bits_text, value_text
 from softnum.vectors.spec import Spec, VectorSpec
 
@@ -145,9 +145,9 @@ def _in_line(shown: dict) -> str:
 
 # -- what is right -----------------------------------------------------------------------------------------------------
 def rounding_of(spec: Spec, failure: Failure) -> Step | None:
-    """The exact value of an operation and what its rounding keeps, loses and decides; None of a unit."""
+    """The exact value of an operation and what its rounding keeps, loses and decides; of units, of a mac's step."""
     if not isinstance(spec, VectorSpec):
-        return None
+        return _rounding_of_step(spec, failure)
     env = environment_of(
         spec.out_fmt, spec.rounding, spec.overflow, spec.stochastic_bits or 32, failure.random_bits or 0, spec.tininess
     )
@@ -157,6 +157,19 @@ def rounding_of(spec: Spec, failure: Failure) -> Step | None:
     if exact.kind != "finite":
         return exact_step(spec.op, spec.op, exact)
     return rounding_step(spec.op, spec.op, exact, spec.out_fmt, env)
+
+
+def _rounding_of_step(spec, failure: Failure) -> Step | None:
+    if failure.before is None:
+        return None
+    first, a, b, *c = failure.operands
+    acc = failure.before if not first else c[0] if c else 0
+    words = None if failure.random_bits is None else lambda *_: failure.random_bits
+    try:
+        steps, _ = steps_of(spec.unit, [a], [b], acc, words)
+    except (TypeError, ValueError):  # a result that the format has no code for
+        return None
+    return steps[-1]
 
 
 def exact_value(spec: VectorSpec, operands, env: Environment) -> Value | None:
@@ -225,7 +238,7 @@ def _weight(code, fmt) -> tuple[int, int, int]:
 
 
 def simplicity(spec: Spec, failure: Failure) -> tuple:
-    """What failures are ordered by: wrong results first, no specials, few significant bits, exponents near 1's."""
+    """What failures are ordered by: wrong results, no specials, few significant bits, exponents near that of 1."""
     columns = [c for c in spec.operand_columns if c.format is not None]
     codes = failure.operands[len(failure.operands) - len(columns) :]
     weights = [_weight(code, c.format) for code, c in zip(codes, columns, strict=True)]

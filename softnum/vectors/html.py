@@ -58,6 +58,8 @@ def _example(report: CheckReport, failure) -> str:
     spec, facts = report.spec, failure.to_dict(report.spec)
     columns = {c.name: c for c in spec.columns}
     named = [(c.name, v, c.format) for c, v in zip(spec.operand_columns, failure.operands, strict=True)]
+    if failure.before is not None:
+        named.append(("accumulator", failure.before, columns["result"].format))
     named += [(what, getattr(failure, what), columns["result"].format) for what in ("got", "want")]
     rows = []
     for name, code, fmt in named:
@@ -69,12 +71,15 @@ def _example(report: CheckReport, failure) -> str:
             bits, value = "", "unknown" if code is None else ""
         else:
             bits, value = _bits(code, fmt), escape(shown["value"])
-        flags = facts.get(f"{name}_flags")
-        cells = [name, shown["hex"], bits, value, "" if flags is None else escape(flags["names"])]
-        rows.append(_row(cells, kinds=["", "code", "code", "code", ""], row_class="got" if name == "got" else ""))
+        cells = [name, shown["hex"], bits, value]
+        if spec.has_flags:
+            cells.append(escape(facts[f"{name}_flags"]["names"]) if f"{name}_flags" in facts else "")
+        kinds = ["", "code", "code", "code", ""][: len(cells)]
+        rows.append(_row(cells, kinds=kinds, row_class="got" if name == "got" else ""))
+    head = ["", "hex", "bits", "value", *(["flags"] if spec.has_flags else [])]
     if "random_bits" in facts:
-        rows.append(_row(["random bits", facts["random_bits"], "", "", ""], kinds=["", "code", "", "", ""]))
-    text = _table(_row(["", "hex", "bits", "value", "flags"], "th"), rows)
+        rows.append(_row(["random bits", facts["random_bits"], *[""] * (len(head) - 2)]))
+    text = _table(_row(head, "th"), rows)
     if "exact" in facts:
         text += f"<p>Exact: <code>{escape(facts['exact'])}</code>"
         if "rounding" in facts:

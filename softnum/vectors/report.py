@@ -68,7 +68,8 @@ class CauseFound:
     def lines(self, spec: Spec) -> list[str]:
         """For the terminal."""
         name = f"{self.cause} ({self.detail})" if self.detail else self.cause
-        count = f"all {self.of} failures" if self.explains == self.of else f"{self.explains} of {self.of} failures"
+        noun = "failures" if self.example is None or self.example.before is None else "wrong steps"
+        count = f"all {self.of} {noun}" if self.explains == self.of else f"{self.explains} of {self.of} {noun}"
         verb = "" if self.cause == "unexplained" else "explains "
         lines = [f"cause: {name}: {verb}{count}", f"  {self.sentence}"]
         if self.also:
@@ -99,6 +100,9 @@ class CheckReport:
         How many differ in the result, in the flags, and in the result though it is NaN on both sides.
     unknown : int
         How many have unknown bits (x, z) in the result; they count as differing results.
+    wrong_steps : int or None
+        Of a mac whose accumulator is seen: how many steps are wrong given what the design's accumulator held before
+        them. In the others that differ, an error is passed on.
     first : list of Failure
         Some of those that differ, the simplest first.
     causes : list of CauseFound
@@ -124,6 +128,7 @@ class CheckReport:
     flag_failures: int = 0
     nan_failures: int = 0
     unknown: int = 0
+    wrong_steps: int | None = None
     first: list[Failure] = field(default_factory=list)
     causes: list[CauseFound] = field(default_factory=list)
     closest: str | None = None
@@ -166,6 +171,8 @@ class CheckReport:
         if flags:
             kinds += f", {self.flag_failures} in the flags"
         until = "" if self.error is None else " up to the unusable line"
+        if self.wrong_steps is not None:
+            kinds += f", by {self.wrong_steps} wrong steps; the others pass an error on"
         return f"{self.source}: {self.what}: {self.failures} of {self.vectors} vectors differ ({kinds}){until}"
 
     @property
@@ -199,6 +206,7 @@ class CheckReport:
             "flag_failures": self.flag_failures,
             "nan_failures": self.nan_failures,
             "unknown": self.unknown,
+            "wrong_steps": self.wrong_steps,
             "error": self.error,
             "causes": [c.to_dict(self.spec) for c in self.causes],
             "closest": self.closest,
@@ -209,8 +217,9 @@ class CheckReport:
 
     def __str__(self) -> str:
         lines = [f.text(self.spec) for f in self.first]
-        if self.failures > len(self.first):
-            lines.append(f"... and {self.failures - len(self.first)} more")
+        more = (self.failures if self.wrong_steps is None else self.wrong_steps) - len(self.first)
+        if more > 0:
+            lines.append(f"... and {more} more")
         lines.append(self.verdict)
         for cause in self.causes:
             lines += cause.lines(self.spec)

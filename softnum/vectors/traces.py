@@ -68,7 +68,7 @@ def trace_of(spec: UnitSpec, failure: Failure, changes: dict) -> tuple[list[str]
         pairs = enumerate(zip(steps, other[0], strict=True))
         marked = {i for i, (x, y) in pairs if x.code is not None and (x.code, x.kept) != (y.code, y.kept)}
         marked = {min(marked)} if marked else marked
-    where = f"element {row}, {column}: " if m * n > 1 else ""
+    where = f" of element {row}, {column}" if m * n > 1 else ""
     return _shown(spec.unit, steps, code, marked, where)
 
 
@@ -89,8 +89,8 @@ def trace_of_sequence(spec: UnitSpec, sequence: Sequence) -> tuple[list[str], li
     got = sequence.block.result[sequence.at].item()
     digits = -(-spec.out_fmt.bits // 4)
     where = (
-        f"the sequence from line {sequence.lines[0]} on, up to its step {sequence.at} in line "
-        f"{sequence.lines[sequence.at]}, where the design has 0x{got:0{digits}x}: "
+        f" of the sequence from line {sequence.lines[0]} on, up to its step {sequence.at} in line "
+        f"{sequence.lines[sequence.at]}, where the design has 0x{got:0{digits}x}"
     )
     return _shown(spec.unit, steps, code, marked, where)
 
@@ -116,7 +116,7 @@ def _shown(unit, steps: list[Step], code: int, marked: set[int], where: str) -> 
     if begin + _ROWS < len(rows):
         shown.append(f"  ... {len(rows) - begin - _ROWS} rows more")
     data = [_data(step, i in marked) for i, step in enumerate(steps[:_STEPS])]
-    return [f"trace of {where}{title}", f"  {head}", *shown, f"  {end}"], data
+    return [f"trace{where}:", title, f"  {head}", *shown, f"  {end}"], data
 
 
 def _data(step: Step, diverges: bool) -> dict:

@@ -159,7 +159,7 @@ def test_a_fault_in_a_dot_product(cause, detail, unit, k, with_c, design):
     assert detail in "; ".join((report.causes[0].detail, *report.causes[0].also)), str(report)
     assert report.causes[0].explains == report.failures > 0
     table, data = report.causes[0].trace
-    assert table[0].startswith("trace of ") and len(data) >= k and "exact" in data[0]
+    assert table[0] == "trace:" and len(data) >= k and "exact" in data[0]
 
 
 def test_the_right_loops_are_right():
