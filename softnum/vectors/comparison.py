@@ -27,6 +27,10 @@ __all__ = ["Comparison", "comparison_of"]
 _SHIFTED = 0.9
 #: Failing vectors among which the simplest is looked for.
 _ORDERED = 4000
+#: Above this precision there may be no room for the finer formats of some models in 64 bits;
+_WIDE = 40
+#: then they are tried on so many failing vectors.
+_FEW = 500
 
 
 def comparison_of(report: CheckReport) -> Comparison:
@@ -96,11 +100,17 @@ class Comparison:
         evidence = self.keeper.all()
         if not report.failures or evidence is None:
             return
+        diagnosis = self._diagnosis(evidence) if explain else None
+        if diagnosis is not None and self._is_wide and {"unexplained", "off-by-one-ulp"} & set(diagnosis.causes):
+            # what is left is computed in Python integers, on few vectors
+            few = _few(evidence)
+            other = self._diagnosis(few, slowly=True)
+            if not {"unexplained", "off-by-one-ulp"} & set(other.causes):
+                evidence, diagnosis = few, other
         failing = np.flatnonzero(evidence.failing)
         report.first = [self._failure(evidence, i) for i in self._simplest(evidence, failing)[:max_failures]]
         report.kept = (len(failing), len(evidence) - len(failing))
-        report.complete = self.keeper.complete
-        diagnosis = self._diagnosis(evidence) if explain else None
+        report.complete = sum(report.kept) == report.vectors or (self.keeper.complete and self.spec.op == "mac")
         report.classes = classes_of(self.spec, evidence, diagnosis)
         if diagnosis is None:
             return
@@ -138,7 +148,13 @@ class Comparison:
             entry(want.result, i), entry(got.flags, i), entry(want.flags, i),
         )  # fmt: skip
 
-    def _diagnosis(self, evidence: Evidence) -> Diagnosis:
+    @property
+    def _is_wide(self) -> bool:
+        """Whether models of the operation need more than the 64 bits of a code."""
+        spec = self.spec
+        return not isinstance(spec, UnitSpec) and spec.out_fmt.kind == "float" and spec.out_fmt.precision > _WIDE
+
+    def _diagnosis(self, evidence: Evidence, slowly: bool = False) -> Diagnosis:
         """What the evidence, and the order of the rows, say of the design."""
         found = []
         failing = evidence.failing
@@ -154,7 +170,7 @@ class Comparison:
                 return Diagnosis((*found, Finding("shifted-rows", f"{n}: {way}{share}", explains)), failing)
         known = ~evidence.unknown
         rows = np.flatnonzero(known)
-        part = self._of_values(evidence.take(rows))
+        part = self._of_values(evidence.take(rows), slowly)
         spread = []
         for finding in part.findings:
             explains = np.zeros(len(evidence), bool)
@@ -164,16 +180,27 @@ class Comparison:
         explained[rows] = part.explained
         return replace(part, findings=(*found, *spread), explained=explained)
 
-    def _of_values(self, evidence: Evidence) -> Diagnosis:
+    def _of_values(self, evidence: Evidence, slowly: bool) -> Diagnosis:
         spec = self.spec
         if isinstance(spec, UnitSpec):
             return diagnose(evidence, UnitModels(spec).predict, unit_candidates(spec), self.rules, spec.out_fmt)
 
         def predict(changes: dict, evidence: Evidence):
-            return Model(spec).changed(**changes).evaluate(evidence.got.operands, evidence.got.random_bits)
+            return (
+                Model(spec, slowly=slowly).changed(**changes).evaluate(evidence.got.operands, evidence.got.random_bits)
+            )
 
         other = {"after": "before", "before": "after"}[spec.tininess]
         return diagnose(evidence, predict, candidates_of(spec), self.rules, spec.out_fmt, other)
+
+
+def _few(evidence: Evidence) -> Evidence:
+    """Some of the vectors: all the failing ones up to a number, and twice as many others."""
+    parts = []
+    for mask, most in ((evidence.failing, _FEW), (~evidence.failing, 2 * _FEW)):
+        rows = np.flatnonzero(mask)
+        parts.append(rows[:: max(1, -(-len(rows) // most))])
+    return evidence.take(np.concatenate(parts))
 
 
 def entry(codes: np.ndarray | None, i: int):

@@ -133,7 +133,7 @@ def _merged(parts: Sequence[Candidate]) -> dict:
 
 def _disjoint(parts: Sequence[Candidate], other: Candidate) -> bool:
     taken = set(_merged(parts))
-    return not taken & set(other.changes) and other.cause not in {p.cause for p in parts}
+    return not taken & set(other.changes)
 
 
 def _search(trials: _Trials, candidates: Sequence[Candidate]) -> tuple[tuple[Candidate, ...], dict]:

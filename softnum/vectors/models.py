@@ -18,6 +18,7 @@ from softnum.fused import FusedDotUnit
 from softnum.modes import Flags
 from softnum.ops import CODE_OPERATIONS
 from softnum.vectors.codes import is_infinite, is_nan, is_zero, magnitudes
+from softnum.vectors.exact_models import rounded_through
 from softnum.vectors.spec import VectorSpec
 
 __all__ = ["Model", "NotApplicable", "changed_words"]
@@ -61,6 +62,8 @@ class Model:
         What is delivered where a result overflows, whatever rule and mode say.
     zero_sign : {None, "positive", "negative", "inverted"}
         The sign of a zero result.
+    slowly : bool
+        Whether to compute in Python integers what does not fit into 64 bits.
 
     Examples
     --------
@@ -88,6 +91,7 @@ class Model:
     unfused: bool = False
     overflow_to: str | None = None
     zero_sign: str | None = None
+    slowly: bool = False
 
     def evaluate(self, operands, random_bits=None) -> tuple[np.ndarray, np.ndarray]:
         """The design's results and flags.
@@ -148,17 +152,21 @@ class Model:
         mode = options["rounding"]
         if mode.startswith("stochastic") and self.via is not None:
             raise NotApplicable("stochastic")
-        if self.via is not None:
-            wide = self.via if not isinstance(self.via, int) else _free(spec, self.via)
-            if wide is out:
-                raise NotApplicable("the same format")
-            first = mode
-        else:
-            bits, where = self.keep
-            if where != "all" and out.kind == "fixed":
-                raise NotApplicable("fixed point")
-            first = "toward_zero" if out.kind == "float" else "down"
-            wide = _free(spec, bits) if where == "free" else _grid(out, bits)
+        try:
+            if self.via is not None:
+                wide, first = self.via if not isinstance(self.via, int) else _free(spec, self.via), mode
+            else:
+                bits, where = self.keep
+                if where != "all" and out.kind == "fixed":
+                    raise NotApplicable("fixed point")
+                first = "toward_zero" if out.kind == "float" else "down"
+                wide = _free(spec, bits) if where == "free" else _grid(out, bits)
+        except NotApplicable:
+            by_format = self.via is not None and not isinstance(self.via, int)
+            if not self.slowly or by_format or out.kind == "fixed" or self.flush_inputs or not out.has_zero:
+                raise
+            words = options.get("random_bits")
+            return rounded_through(spec, operands, words, mode, options, self.keep, self.via)
         plain = {k: v for k, v in options.items() if k not in ("random_bits", "stochastic_bits", "flush_results")}
         rule = "wrap" if options["overflow"] == "wrap" else "saturate" if wide.kind == "fixed" else "infinity"
         plain |= {"rounding": first, "overflow": rule, "nan": "canonical", "invalid": 0}
