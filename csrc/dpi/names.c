@@ -189,11 +189,10 @@ sn_u64 softnum_error(sn_u64 *flags, const char *text, ...) {
 }
 
 static sn_u64 unknown(const char *name) {
-    char known[256] = "";
-    for (sn_u32 i = 0; i < REGISTERED; i++) {
-        if (i) strcat(known, ", ");
-        strcat(known, registered[i].name);
-    }
+    char known[384] = "";
+    size_t n = 0;
+    for (sn_u32 i = 0; i < REGISTERED && n < sizeof known; i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", registered[i].name);
     return softnum_error(
         NULL, "unknown format '%.40s' (registered names: %s; or eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f})", name, known);
 }

@@ -120,11 +120,19 @@ static int is_text(vpiHandle argument) {
            ((type == vpiConstant || type == vpiParameter) && vpi_get(vpiConstType, argument) == vpiStringConst);
 }
 
-/* The lowest `count` words of an argument; 1: an x or z is among its bits; 2: a bit beyond the words is set. */
+static int is_real(vpiHandle argument) {
+    const PLI_INT32 type = vpi_get(vpiType, argument);
+    return type == vpiRealVar || (type == vpiConstant && vpi_get(vpiConstType, argument) == vpiRealConst);
+}
+
+/* The lowest `count` words of an argument; 1: an x or z is among its bits; 2: a bit beyond the words is set; 3: it
+ * has no bits. */
 static int read_words(vpiHandle argument, sn_u32 *words, sn_u32 count, int extend) {
     s_vpi_value value;
     value.format = vpiVectorVal;
+    value.value.vector = NULL;
     vpi_get_value(argument, &value);
+    if (value.format != vpiVectorVal || !value.value.vector) return 3;
     const sn_u32 bits = (sn_u32)vpi_get(vpiSize, argument), given = (bits + 31) / 32;
     int unknown = 0, beyond = 0;
     memset(words, 0, count * sizeof *words);
@@ -184,6 +192,10 @@ static int read_argument(const entry *e, int i, vpiHandle argument, vpiHandle wh
     if (kind != 'w') x->v[i] = (sn_u64)words[1] << 32 | words[0];
     if (state == 1 && (kind == 'h' || kind == 'm')) {
         fail(where, "%s: argument %d has unknown bits", e->name, i + 1);
+        return 2;
+    }
+    if (state == 3) {
+        fail(where, "%s: argument %d is no number of bits", e->name, i + 1);
         return 2;
     }
     if (state == 2) {
@@ -248,6 +260,9 @@ static PLI_INT32 check_call(ICARUS_VPI_CONST PLI_BYTE8 *data) {
             fail(where, "%s: argument %d, flags, must be a variable of 5 to 64 bits", e->name, count + 1);
         else if (count < wanted && e->kinds[count] != 'h' && is_text(one))
             fail(where, "%s: argument %d is a text, where a number is needed", e->name, count + 1);
+        else if (count < wanted && e->kinds[count] != 'd' && is_real(one))
+            fail(where, "%s: argument %d is a real number, where bits are needed; $softnum_from_real makes a code",
+                 e->name, count + 1);
         count++;
     }
     if (count != wanted) fail(where, "%s takes %d argument%s, got %d", e->name, wanted, wanted == 1 ? "" : "s", count);

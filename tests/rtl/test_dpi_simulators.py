@@ -71,7 +71,7 @@ def test_dpi_in_verilator(built, vector_files, tmp_path):
     package = [f"+incdir+{built}", built / "softnum_pkg.sv", EXAMPLES / "vectors_dpi.sv", built / "libsoftnum_dpi.so"]
     status, text = run(
         "verilator", "--binary", "--timing", "-Wno-fatal", *package, "-LDFLAGS", f"-Wl,-rpath,{built}", "--top-module",
-        "vectors_dpi", "--Mdir", tmp_path / "obj", "-CFLAGS", "-O0",
+        "vectors_dpi", "--Mdir", tmp_path / "obj", "-MAKEFLAGS", "OPT_FAST=-O0 OPT_SLOW=-O0 OPT_GLOBAL=-O0",
     )  # fmt: skip
     assert status == 0, text
     program = tmp_path / "obj" / "Vvectors_dpi"
@@ -156,6 +156,8 @@ def test_vpi_functions(built, tmp_path):
         ("$softnum_add(a, b, h, 0, 0, net)", "argument 6, flags, must be a variable of 5 to 64 bits"),
         ("$softnum_add(a, b, h, 0, 0, 0)", "argument 6, flags, must be a variable of 5 to 64 bits"),
         ('$softnum_add("e5m2", b, h, 0, 0, flags)', "argument 1 is a text, where a number is needed"),
+        ("$softnum_add(1.5, b, h, 0, 0, flags)", "argument 1 is a real number, where bits are needed"),
+        ("$softnum_add(a, b, h, 0, 2.0 * n, flags)", "argument 5 is a real number, where bits are needed"),
         ('$softnum_add(a, b, "e5m3x", 0, 0, flags)', "$softnum_add: unknown format 'e5m3x' (registered names:"),
         ("$softnum_add(a, b, 64'bx, 0, 0, flags)", "argument 3 has unknown bits"),
         ("$softnum_add(a, b, 77, 0, 0, flags)", "0x4d is no handle of softnum_format"),
