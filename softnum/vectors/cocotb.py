@@ -25,11 +25,11 @@ from typing import NamedTuple
 import numpy as np
 
 from softnum.files import atomic_file
-from softnum.vectors.checker import is_nan, value_text
+from softnum.vectors.codes import is_nan, value_text
 from softnum.vectors.generator import Plan
 from softnum.vectors.model import Expected, ReferenceModel, array_of, evaluated, known, transaction, word_of
 from softnum.vectors.spec import Block, Spec
-from softnum.vectors.text import TextLayout, header_lines
+from softnum.vectors.text import TextLayout
 
 __all__ = ["Expected", "ReferenceModel", "Scoreboard", "ScoreboardError", "drive"]
 
@@ -277,7 +277,7 @@ class Scoreboard:
             "version": softnum.__version__,
         }
         with atomic_file(self.file) as file:
-            file.write(header_lines(facts))
+            file.write(self._layout.header_lines(facts))
             file.writelines(self._lines)
 
     # -- in a simulation -----------------------------------------------------------------------------------------------
