@@ -151,7 +151,7 @@ def generate(
     there are at most 2**16 (two operands of 8 bits). If only the operands' combinations fit, each comes in turn with
     drawn random bits. Otherwise half of the vectors (2**18 without a count) are the format's edge cases crossed with
     each other, and the rest is drawn in strata: uniform codes, edge cases, significands that end in long runs, sums
-    that cancel, results at the limits (`softnum.vectors.strata`). A unit's vectors are all drawn so.
+    that cancel, results at the limits (``softnum.vectors.strata``). A unit's vectors are all drawn so.
 
     Parameters
     ----------
