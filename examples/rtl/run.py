@@ -22,7 +22,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from softnum.cli import build_app
-from softnum.files import atomic_file
 
 HERE = Path(__file__).resolve().parent
 SIMULATORS = {"icarus": ("iverilog", "vvp"), "verilator": ("verilator", "make")}
@@ -32,7 +31,8 @@ SIMULATORS = {"icarus": ("iverilog", "vvp"), "verilator": ("verilator", "make")}
 class Design:
     """A design: its module, the faults that its parameter BUG plants, and what softnum is asked for.
 
-    ``bugs`` name the cause of each fault's differences; ``question`` are options of ``softnum vectors generate``.
+    ``bugs`` name the cause that ``softnum vectors check`` finds for each; ``question`` are options of
+    ``softnum vectors generate``.
     """
 
     module: str
@@ -70,8 +70,8 @@ DESIGNS = {
     "fp8_mac": Design(
         "fp8_mac",
         {
-            1: "truncation", 2: "chunk-length", 3: "accumulator-not-cleared", 4: "rounds-each-product",
-            5: "flush-to-zero",
+            1: "truncation", 2: "chunk-length", 4: "rounds-each-product", 5: "flush-to-zero",
+            3: "unexplained",  # what the sum of chunks holds does not show in the results
         },
         """--op mac --unit "MadUnit('e6m9', operand='e5m2', chunk=8)" --length 32""",
     ),
@@ -172,30 +172,10 @@ def simulate(words: list[str], vectors: Path, answers: Path, plusargs=()) -> flo
     return time.perf_counter() - start
 
 
-def check(design: Design, vectors: Path, answers: Path, report: Path) -> dict:
+def check(answers: Path, report: Path) -> dict:
     """Judge the answers: the report."""
-    if "--unit" in design.question:
-        return compare(vectors, answers, report)
     softnum_command("vectors", "check", answers, "--max-failures", 3, "-o", report)
     return json.loads(report.read_text())
-
-
-def compare(vectors: Path, answers: Path, report: Path) -> dict:
-    """The report of answers that must equal the vectors."""
-    failures = total = 0
-    with open(vectors) as asked, open(answers) as got:
-        for number, (want, have) in enumerate(zip(asked, got, strict=True), 1):
-            if want.startswith("#"):
-                continue
-            total += 1
-            if want.lower() != have.lower():
-                failures += 1
-                if failures <= 3:
-                    print(f"line {number}: got {have.rstrip()}  want {want.rstrip()}")
-    print(f"{answers}: {failures} of {total} vectors differ")
-    with atomic_file(report) as file:
-        file.write(json.dumps({"vectors": total, "failures": failures}).encode())
-    return {"vectors": total, "failures": failures}
 
 
 def run(
@@ -214,7 +194,7 @@ def run(
         wanted, got = (sum(not line.startswith(b"#") for line in file) for file in (asked, given))
     if wanted != got:
         raise RunError(f"{answers} holds {got} answers to {wanted} vectors")
-    return {**check(design, vectors, answers, report), "seconds": seconds}
+    return {**check(answers, report), "seconds": seconds}
 
 
 def main(

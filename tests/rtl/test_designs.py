@@ -72,14 +72,18 @@ def test_a_million_vectors(name, simulator, work):
 
 
 @pytest.mark.parametrize(("name", "bug"), BUGS)
-def test_a_planted_fault_is_caught(name, bug, work):
-    assert simulate(name, "icarus", work, 6_000, bug=bug)["failures"] > 0
+def test_a_planted_fault_is_caught_and_named(name, bug, work):
+    report = simulate(name, "icarus", work, 20_000 if name == "fp8_mac" else 6_000, bug=bug)
+    assert report["failures"] > 0
+    assert [cause["cause"] for cause in report["causes"]] == [rtl.DESIGNS[name].bugs[bug]]
 
 
 @pytest.mark.parametrize(("name", "bug"), BUGS)
 @pytest.mark.slow
-def test_a_planted_fault_is_caught_by_verilator_too(name, bug, work):
-    assert simulate(name, "verilator", work, 6_000, bug=bug)["failures"] > 0
+def test_verilator_shows_the_same_fault(name, bug, work):
+    report = simulate(name, "verilator", work, 100_000, bug=bug)
+    assert report["failures"] > 0
+    assert [cause["cause"] for cause in report["causes"]] == [rtl.DESIGNS[name].bugs[bug]]
 
 
 def test_a_shift_register_feeds_the_random_bits(work):
