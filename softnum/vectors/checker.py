@@ -110,6 +110,7 @@ def check(
         if ignore_header:
             reader.header = {}
         report = CheckReport(name, spec_of(reader.header, given, name), bool(any_nan), bool(ignore_flags), ulp)
+        report.skipped = reader.skipped  # filled as it reads
         comparison = comparison_of(report)
         for rows in reader.rows(report.spec, unknown="mark"):
             unknown = rows.unknown

@@ -141,8 +141,9 @@ def page_of(report: CheckReport) -> str:
         parts += [_cause(report, found) for found in report.causes]
     if report.closest:
         parts.append(f"<p>Closest: {escape(report.closest)}</p>")
-    if report.judged_on:
-        parts.append(f"<p>{escape(report.judged_on)}.</p>")
+    for words in (report.judged_on, report.passed_over):
+        if words:
+            parts.append(f"<p>{escape(words)}.</p>")
     if report.classes:
         head = _row(["vectors", "difference", "right result", "operands, mostly", "cause"], "th", ["number"] + [""] * 4)
         rows = [

@@ -113,6 +113,8 @@ class CheckReport:
         The differing vectors in groups, the largest first.
     kept : tuple of int
         How many differing and how many equal vectors the causes were judged on; all there are, where ``complete``.
+    skipped : dict
+        How many lines of the file were passed over, by the reason (only of IBM's files: `softnum.vectors.open_reader`).
     error : str or None
         Why reading ended early, if it did: then the counts speak of the vectors before that place.
     """
@@ -135,6 +137,7 @@ class CheckReport:
     classes: list[FailureClass] = field(default_factory=list)
     kept: tuple[int, int] = (0, 0)
     complete: bool = True
+    skipped: dict[str, int] = field(default_factory=dict)
     error: str | None = None
 
     @property
@@ -183,6 +186,13 @@ class CheckReport:
         return f"causes were judged on {self.kept[0]} vectors that differ and {self.kept[1]} that are equal"
 
     @property
+    def passed_over(self) -> str:
+        """Which lines of the file were passed over, in one line; empty where it was none."""
+        if not self.skipped:
+            return ""
+        return "passed over: " + ", ".join(f"{what}: {count}" for what, count in sorted(self.skipped.items()))
+
+    @property
     def hints(self) -> list[str]:
         """Rules under which nothing, or less, would differ."""
         out = []
@@ -206,6 +216,7 @@ class CheckReport:
             "flag_failures": self.flag_failures,
             "nan_failures": self.nan_failures,
             "unknown": self.unknown,
+            "skipped": dict(self.skipped),
             "wrong_steps": self.wrong_steps,
             "error": self.error,
             "causes": [c.to_dict(self.spec) for c in self.causes],
@@ -235,4 +246,6 @@ class CheckReport:
                 lines.append(f"  ... and {len(self.classes) - _CLASSES_SHOWN} more classes")
         if self.judged_on:
             lines.append(self.judged_on)
+        if self.passed_over:
+            lines.append(self.passed_over)
         return "\n".join([*lines, *self.hints])

@@ -508,7 +508,10 @@ def test_lines_of_ibms_syntax():
         "b32?- =0": 1, "b32V =0": 2, "b32*+ =0": 1, "b32+ >": 1, "the result went to a trap handler": 2, "d64+ =0": 1,
         "b32b64cff =0": 1,
     }  # fmt: skip
-    assert check(io.BytesIO(SUITE), "add", "binary32").ok
+    report = check(io.BytesIO(SUITE), "add", "binary32")
+    assert report.ok and report.to_dict()["skipped"] == reader.skipped
+    assert str(report).endswith("passed over: b32*+ =0: 1, b32+ >: 1, b32?- =0: 1, b32V =0: 2, b32b64cff =0: 1, "
+                                "d64+ =0: 1, the result went to a trap handler: 2")  # fmt: skip
     convert = VectorSpec.make("convert", "binary32", out_fmt="binary64")
     assert read(SUITE, convert)[1][0].block.result.tolist() == [0x47EFFFFFE0000000]
     sqrt = read(SUITE, VectorSpec.make("sqrt", "binary32"))[1][0].block
