@@ -14,6 +14,7 @@ from softnum.vectors.spec import Block, Spec
 from softnum.vectors.text import (
     HEADER_NAME,
     PREFIX_HINT,
+    UNKNOWN_AS_ZERO,
     UNKNOWN_FLAGS,
     UNKNOWN_RESULT,
     TextLayout,
@@ -266,7 +267,6 @@ class HexMemoryLayout(TextLayout):
         """As for text; a line may hold several words, and addresses that say what their order says."""
         vectors = []
         for token in self._without_comments(line).split():
-            refuse_binary(token)
             if token.startswith(b"@"):
                 self._address(token)
             else:
@@ -275,6 +275,8 @@ class HexMemoryLayout(TextLayout):
         return vectors
 
     def _without_comments(self, line: bytes) -> bytes:
+        if self.outside and b"/" not in line:
+            return line
         kept = b""
         while line:
             if not self.outside:
@@ -301,12 +303,13 @@ class HexMemoryLayout(TextLayout):
             )
 
     def _word(self, token: bytes) -> tuple[bytes, int]:
-        word = re.sub(rb"(?<=.)_", b"", token)
+        word = re.sub(rb"(?<=.)_", b"", token) if b"_" in token else token
         digits = self.digits[0]
-        unknown = [at for at, byte in enumerate(word) if byte in b"xXzZ"]
-        known = word.translate(bytes.maketrans(b"xXzZ", b"0000"))
+        known = word.translate(UNKNOWN_AS_ZERO)
+        unknown = [at for at, byte in enumerate(word) if byte in b"xXzZ"] if known != word else []
         prefix = word[:2].lower() == b"0x" and len(word) != digits  # else its second digit is unknown
         if not self.valid.match(known) or prefix:
+            refuse_binary(token)
             raise ValueError(f"{shown(token)} is not {self.kind}{PREFIX_HINT * prefix}")
         if len(word) != digits:
             raise ValueError(f"{shown(token)} has {len(word)} digit(s) where {self._layout_text()} take {digits}")

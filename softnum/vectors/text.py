@@ -27,7 +27,7 @@ _LONGEST_LINE = 1 << 16
 HEADER_NAME = "softnum vectors"
 _HEXADECIMAL = frozenset(b"0123456789ABCDEFabcdef")
 _UNKNOWN = frozenset(b"xXzZ")
-_UNKNOWN_AS_ZERO = bytes.maketrans(b"xXzZ", b"0000")
+UNKNOWN_AS_ZERO = bytes.maketrans(b"xXzZ", b"0000")
 PREFIX_HINT = "; write the digits without 0x"
 #: which columns of a line hold unknown digits
 UNKNOWN_RESULT, UNKNOWN_FLAGS = 1, 2
@@ -214,7 +214,7 @@ class TextLayout:
             if not (unknown and self.mark and column.name in _MARKS):
                 hint = "; an unknown or undriven value of a simulation" if unknown else PREFIX_HINT * prefix
                 raise ValueError(f"{where}: {shown(entry)} is not hexadecimal{hint}")
-            mark, entry = _MARKS[column.name], entry.translate(_UNKNOWN_AS_ZERO)
+            mark, entry = _MARKS[column.name], entry.translate(UNKNOWN_AS_ZERO)
         if len(entry) != column.digits:
             width = f"{column.width} bits{of} take {column.digits}"
             raise ValueError(f"{where}: {shown(entry)} has {len(entry)} digit(s) where {width}")
