@@ -15,7 +15,6 @@ from softnum.vectors import TextLayout, UnitSpec, VectorFileError, VectorSpec, c
 from softnum.vectors.comparison import comparison_of
 from softnum.vectors.report import CheckReport
 from softnum.vectors.spec import Block
-from softnum.vectors.text import header_lines
 
 MUL16 = VectorSpec.make("multiply", "binary16")
 MAC = UnitSpec.make("mac", "MadUnit('e5m3', operand='e4m3fn')", length=6)
@@ -175,7 +174,7 @@ def test_unknown_steps_say_nothing_of_the_next():
 
 # -- units from files --------------------------------------------------------------------------------------------------
 def unit_file(path, spec, block, **header):
-    path.write_bytes(header_lines(spec.facts() | header) + TextLayout(spec).format(block))
+    path.write_bytes(TextLayout.header_lines(spec.facts() | header) + TextLayout(spec).format(block))
     return path
 
 
