@@ -70,8 +70,8 @@ DESIGNS = {
     "fp8_mac": Design(
         "fp8_mac",
         {
-            1: "truncation", 2: "chunk-length", 4: "rounds-each-product", 5: "flush-to-zero",
-            3: "unexplained",  # what the sum of chunks holds does not show in the results
+            1: "truncation", 2: "chunk-length", 3: "accumulator-not-cleared", 4: "rounds-each-product",
+            5: "flush-to-zero",
         },
         """--op mac --unit "MadUnit('e6m9', operand='e5m2', chunk=8)" --length 32""",
     ),

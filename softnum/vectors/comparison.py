@@ -302,7 +302,8 @@ class Sequences(Comparison):
 
     def _by_sums(self, evidence: Evidence) -> Evidence | None:
         """Of each sequence one sum: where it goes wrong first, or its last."""
-        first, a, b, *c = evidence.got.operands
+        got = evidence.got
+        first, a, b, *c = got.operands
         starts = np.flatnonzero(first)
         ends = np.append(starts[1:], len(first))
         failing = np.flatnonzero(evidence.failing)
@@ -313,19 +314,26 @@ class Sequences(Comparison):
         length = rows - starts + 1
         fits = length <= self._longest
         rows, starts, length = rows[fits], starts[fits], length[fits]
+        left = np.concatenate([self._left(got), got.result])[starts]  # at the end of the sequence before
         if not len(rows):
             return None
         inside = np.arange(self._longest) < length[:, None]
         places = np.where(inside, starts[:, None] + np.arange(self._longest), 0)
         padded = [np.where(inside, codes[places], codes.dtype.type(0)) for codes in (a, b)]
-        return with_operands(evidence.take(rows), (length, *padded, *(codes[starts] for codes in c)))
+        return with_operands(evidence.take(rows), (length, *padded, *(codes[starts] for codes in c), left))
+
+    def _left(self, got: Block) -> np.ndarray:
+        """The design's last result before these steps, as an array of one; those of these are the next ones' last."""
+        last = np.zeros_like(got.result[:1]) if self.before is None else self.before[0]
+        self.before = got.result[-1:].copy(), False
+        return last
 
     def _failure(self, evidence: Evidence, i: int) -> Failure:
         failure = super()._failure(evidence, i)
         if self.models.by_steps:
             *operands, before = failure.operands
             return replace(failure, operands=tuple(operands), before=before)
-        length, a, b, *c = failure.operands
+        length, a, b, *c, _ = failure.operands
         return replace(failure, operands=(int(length == 1), a[length - 1], b[length - 1], *c))
 
     def _trace(self, example, finding: Finding, number: int):

@@ -48,8 +48,8 @@ class UnitModels:
         operands, words = list(evidence.got.operands), evidence.got.random_bits
         if "random_words" in changes:
             words = changed_words(words, changes["random_words"], spec.stochastic_bits)
-        if changes.get("not_cleared") and not self.by_steps:
-            raise NotApplicable("the accumulator cannot be told from the results")
+        if changes.get("not_cleared") and spec.unit.compensated is not None:
+            raise NotApplicable("the compensation cannot be told from the results")
         lead = 1 if spec.op == "mac" else 0
         if changes.get("flush_operands"):
             for i, fmt in enumerate(spec.formats[:2], lead):
@@ -87,7 +87,9 @@ class UnitModels:
         return other._sums(a[:, None], b[:, None], self._start(acc, other.unit), words)
 
     def _sums(self, other: UnitSpec, operands, words, changes) -> np.ndarray:
-        length, a, b, *c = operands
+        length, a, b, *c, left = operands
+        if changes.get("not_cleared"):  # the chunks' sum goes on; the result at a chunk's end is that sum
+            c = [left]
         out = np.empty(len(a), other.out_fmt.storage_dtype)
         for n in np.unique(length).tolist():
             rows = np.flatnonzero(length == n)
