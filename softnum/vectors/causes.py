@@ -149,7 +149,9 @@ def _dropped(spec: VectorSpec):
     """Bits after the last place that are kept; those below are not seen."""
     if spec.rounding == "toward_zero":
         return
-    for bits in range(1, 6):
+    # a product has p bits more than its result: what a shifter of that width drops
+    wide = range(spec.out_fmt.precision - 1, spec.out_fmt.precision + 3) if spec.out_fmt.kind == "float" else ()
+    for bits in dict.fromkeys((*range(1, 6), *wide)):
         for where, text in (
             ("all", "{} below the last place kept, what lies below is not seen"),
             ("subnormal", "in the shift into the subnormals, {} below the last place kept"),

@@ -27,6 +27,8 @@ __all__ = ["Comparison", "comparison_of"]
 _SHIFTED = 0.9
 #: Failing vectors among which the simplest is looked for.
 _ORDERED = 4000
+#: Steps of a unit in chunks on which it is tried whether sequences run on.
+_HEAD = 300
 #: Above this precision there may be no room for the finer formats of some models in 64 bits;
 _WIDE = 40
 #: then they are tried on so many failing vectors.
@@ -122,6 +124,7 @@ class Comparison:
             example = self._failure(evidence, simplest[0]) if simplest else None
             found = CauseFound(finding.cause, finding.detail, len(rows), len(failing), finding.also, example)
             report.causes.append(replace(found, trace=self._trace(example, finding, number)))
+        report.contradicted = diagnosis.contradicted
         if diagnosis.closest is not None:
             hits = int(np.count_nonzero(diagnosis.closest.explains))
             report.closest = (
@@ -230,6 +233,7 @@ class Sequences(Comparison):
         self.held: tuple | None = None
         self.before: tuple | None = None  # the design's last result, and whether it has unknown bits
         self.sequence: Sequence | None = None
+        self.head: Block | None = None  # of a unit in chunks: where the file begins, as far as it is looked at
 
     @property
     def _longest(self) -> int:
@@ -269,6 +273,9 @@ class Sequences(Comparison):
         want = self.spec.evaluate(block.operands, block.random_bits)
         evidence = self._judged(lines, block, want, unknown)
         self._count(evidence)
+        if not self.models.by_steps and (self.head is None or len(self.head) < _HEAD) and not unknown.any():
+            part = block_of(block, np.arange(min(len(block), _HEAD)))
+            self.head = part if self.head is None else joined_blocks(self.head, part)
         failing = evidence.failing
         if failing.any() and self.sequence is None:
             at = int(np.flatnonzero(failing)[0])
@@ -335,6 +342,24 @@ class Sequences(Comparison):
             return replace(failure, operands=tuple(operands), before=before)
         length, a, b, *c, _ = failure.operands
         return replace(failure, operands=(int(length == 1), a[length - 1], b[length - 1], *c))
+
+    def _of_values(self, evidence: Evidence, slowly: bool) -> Diagnosis:
+        if self.head is not None and self._runs_on():
+            found = Finding("accumulator-not-cleared", "one sum from the file's beginning on", evidence.wrong)
+            return Diagnosis((found,), evidence.wrong)
+        return super()._of_values(evidence, slowly)
+
+    def _runs_on(self) -> bool:
+        """Whether the first vectors are one sequence to the design, whatever they say."""
+        first, *rest = (codes[:_HEAD] for codes in self.head.operands)
+        got = self.head.result[:_HEAD]
+        if np.count_nonzero(first) < 2:
+            return False
+        alone = np.zeros_like(first)
+        alone[0] = 1
+        words = None if self.head.random_bits is None else self.head.random_bits[:_HEAD]
+        want = self.spec.evaluate((alone, *rest), words)
+        return bool(self.rules.equal(got, want.result, self.spec.out_fmt).all())
 
     def _trace(self, example, finding: Finding, number: int):
         """Of the first cause alone: the first sequence that fails, up to where it leaves the right sums."""

@@ -90,12 +90,15 @@ class Diagnosis:
         Which of the kept vectors are as the findings together predict, those that agree with softnum included.
     closest : Finding or None
         Where nothing fits, the candidate that comes closest, and ``closest_wrong``: on how many vectors it is wrong.
+    contradicted : int
+        How many of the kept vectors agree with softnum, though the findings say otherwise.
     """
 
     findings: tuple[Finding, ...]
     explained: np.ndarray = field(repr=False)
     closest: Finding | None = None
     closest_wrong: int = 0
+    contradicted: int = 0
 
     @property
     def causes(self) -> tuple[str, ...]:
@@ -232,6 +235,11 @@ def diagnose(
         small = _Trials(predict, _sampled(evidence, evidence.wrong), rules, fmt)
         parts, twins = _search(small, [*_observed(evidence, fmt), *candidates])
         accepted, shown = _accepted(trials, parts)
+        if evidence.wrong_flags.any() and not rules.ignore_flags and len(accepted) == 1:
+            same = _of_best_flags(trials, accepted[0], twins.get(accepted[0], []))
+            if same is not accepted[0]:
+                twins[same] = [t for t in (accepted[0], *twins[accepted[0]]) if t is not same]
+                accepted, shown = (same,), [(same, shown[0][1])]
         for part, hits in shown:
             also = tuple(map(str, twins.get(part, ()))) if len(shown) == 1 else ()
             findings.append(Finding(part.cause, part.detail, hits, "results", also, part.changes))
@@ -252,9 +260,11 @@ def diagnose(
         if followed.any() and accepted:
             findings[0] = replace(findings[0], explains=findings[0].explains | followed)
         findings += found
-    if (~explained).any():
-        findings.append(Finding("unexplained", "", ~explained))
-    return Diagnosis(tuple(findings), explained, closest, closest_wrong)
+    left = ~explained & evidence.failing
+    if left.any():
+        findings.append(Finding("unexplained", "", left))
+    contradicted = int(np.count_nonzero(~explained & ~evidence.failing))
+    return Diagnosis(tuple(findings), explained, closest, closest_wrong, contradicted)
 
 
 def _accepted(trials: _Trials, parts: tuple[Candidate, ...]):
@@ -271,6 +281,22 @@ def _accepted(trials: _Trials, parts: tuple[Candidate, ...]):
         worst = min(bad, key=lambda entry: entry[0])[1]
         parts = tuple(p for p in parts if p is not worst)
     return (), []
+
+
+def _of_best_flags(trials: _Trials, chosen: Candidate, twins: Sequence[Candidate]) -> Candidate:
+    """Of candidates with the same results, the one whose flags are most like the design's; the first of equals."""
+    results, got = trials.results(chosen.changes), trials.evidence.got.flags
+    best, most = chosen, -1
+    for candidate in (chosen, *twins):
+        try:
+            codes, flags = trials.predict(candidate.changes, trials.evidence)
+        except NotApplicable:
+            continue
+        if flags is not None and np.array_equal(codes, results):
+            hits = int(np.count_nonzero(flags == got))
+            if hits > most:
+                best, most = candidate, hits
+    return best
 
 
 def _observed(evidence: Evidence, fmt) -> list[Candidate]:

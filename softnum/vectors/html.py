@@ -139,6 +139,8 @@ def page_of(report: CheckReport) -> str:
     if report.causes:
         parts.append("<h2>Causes</h2>")
         parts += [_cause(report, found) for found in report.causes]
+    if report.contradicted:
+        parts.append(f"<p>{report.contradicted} of the vectors that are right would be wrong by these causes.</p>")
     if report.closest:
         parts.append(f"<p>Closest: {escape(report.closest)}</p>")
     for words in (report.judged_on, report.passed_over):

@@ -107,6 +107,8 @@ class CheckReport:
         Some of those that differ, the simplest first.
     causes : list of CauseFound
         The likeliest causes, those that explain most first; ``unexplained`` is the last, if something is left.
+    contradicted : int
+        How many of the kept vectors are right, though these causes would make them wrong.
     closest : str or None
         Where no cause fits: which comes closest, and how close.
     classes : list of FailureClass
@@ -133,6 +135,7 @@ class CheckReport:
     wrong_steps: int | None = None
     first: list[Failure] = field(default_factory=list)
     causes: list[CauseFound] = field(default_factory=list)
+    contradicted: int = 0
     closest: str | None = None
     classes: list[FailureClass] = field(default_factory=list)
     kept: tuple[int, int] = (0, 0)
@@ -220,6 +223,7 @@ class CheckReport:
             "wrong_steps": self.wrong_steps,
             "error": self.error,
             "causes": [c.to_dict(self.spec) for c in self.causes],
+            "contradicted": self.contradicted,
             "closest": self.closest,
             "classes": [c.to_dict() for c in self.classes],
             "judged_on": {"differing": self.kept[0], "equal": self.kept[1], "all": self.complete},
@@ -236,6 +240,8 @@ class CheckReport:
             lines += cause.lines(self.spec)
         if len(self.causes) > 1 and self.causes[-1].cause != "unexplained":
             lines.append(f"together these causes explain all {self.kept[0]} failures")
+        if self.contradicted:
+            lines.append(f"but {self.contradicted} of the vectors that are right would be wrong by these causes")
         if self.closest is not None:
             lines.append(f"closest: {self.closest}")
         if len(self.causes) > 1 or any(c.cause == "unexplained" for c in self.causes):

@@ -58,6 +58,8 @@ def _rows(spec: UnitSpec) -> Iterator[tuple[str, str, dict]]:
     yield from _modes(unit, name)
     yield from _overflow(unit)
     yield "flush-to-zero", "operands", {"flush_operands": True}
+    if spec.with_c:
+        yield "flush-to-zero", "operands and C", {"flush_operands": True, "flush_c": True}
     yield from _widths(unit)
     if spec.op != "mac" and not isinstance(unit, ExactDotUnit):
         yield "summation-order", "from the last product to the first", {"reverse": True}

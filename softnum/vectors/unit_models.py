@@ -10,7 +10,7 @@ from softnum.formats import FloatFormat
 from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.ops import convert
 from softnum.units import MadUnit
-from softnum.vectors.codes import is_subnormal
+from softnum.vectors.codes import is_nan, is_subnormal
 from softnum.vectors.evidence import Evidence
 from softnum.vectors.models import NotApplicable, changed_words
 from softnum.vectors.unit_spec import UnitSpec
@@ -23,7 +23,8 @@ class UnitModels:
 
     - ``ignore_c``, ``not_cleared``: what becomes of C and of the accumulator at a sequence's beginning;
     - ``random_words``: as ``random`` of `softnum.vectors.models.Model`;
-    - ``flush_operands``: subnormal operands are zeros; ``reverse``: the products from the last to the first;
+    - ``flush_operands``, ``flush_c``: subnormal operands, and a subnormal C, are zeros; ``nan_code``: the code that
+      stands for every NaN; ``reverse``: the products from the last to the first;
     - ``flush_results``, ``align``, ``subnormals``, ``as_steps``: units of another kind.
 
     Vectors of a mac are taken a step at a time, from what the design's accumulator held before, where that is all there
@@ -54,6 +55,8 @@ class UnitModels:
         if changes.get("flush_operands"):
             for i, fmt in enumerate(spec.formats[:2], lead):
                 operands[i] = _flushed(operands[i], fmt)
+        if changes.get("flush_c") and spec.with_c:
+            operands[lead + 2] = _flushed(operands[lead + 2], spec.unit.c_format)
         if changes.get("reverse"):
             m, n, k = spec.shape
             rows = len(operands[0])
@@ -77,6 +80,9 @@ class UnitModels:
         if unit.result != spec.out_fmt:
             mode = spec.rounding if not spec.rounding.startswith("stochastic") else "nearest_even"
             result = convert(result, unit.result, spec.out_fmt, rounding=mode, invalid=0)
+        if changes.get("nan_code") is not None:
+            code = result.dtype.type(changes["nan_code"])
+            result = np.where(is_nan(result, spec.out_fmt), code, result)
         return result, None
 
     # -- mac -----------------------------------------------------------------------------------------------------------

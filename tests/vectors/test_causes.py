@@ -61,6 +61,7 @@ PLANTED = [
     ("flush-to-zero", "operands", MUL16, faulty.flushed_operands),
     ("flush-to-zero", "operands", make("fma", "e5m2"), faulty.flushed_operands),
     ("flush-to-zero", "results", MUL16, faulty.flushed_results(True)),
+    ("missing-sticky", "6 bits", make("multiply", "e5m5"), faulty.sticky_lost(6)),
     ("flush-to-zero", "to +0", MUL16, faulty.flushed_results(False)),
     ("overflow-to-infinity", "", MUL8, faulty.by(overflow="infinity")),
     ("overflow-to-infinity", "", make("multiply", "e5m2", overflow="saturate_finite"), faulty.by(overflow="infinity")),
@@ -155,6 +156,23 @@ def test_garbage_is_unexplained(spec):
 def test_what_is_right_has_no_cause(spec):
     report = diagnosed(spec, lambda s, c, d, want, flags: (want, flags))
     assert report.ok and report.exit_status == 0 and not report.causes and not report.classes
+
+
+def test_flags_tell_apart_what_results_do_not():
+    """From binary16 to e5m2, of equal exponents: flushed operands are exact zeros, flushed results are not."""
+    spec = make("convert", "binary16", out_fmt="e5m2")
+
+    def results(spec, codes, drawn, want, flags):
+        tiny = 0 < codes[0] & 0x7FFF < 0x0400
+        return (want & 0x80, 3) if tiny else (want, flags)
+
+    def operands(spec, codes, drawn, want, flags):
+        return (want & 0x80, 0) if codes[0] & 0x7FFF < 0x0400 else (want, flags)
+
+    for design, detail in ((results, "results that are tiny"), (operands, "operands")):
+        report = diagnosed(spec, design, count=4000)
+        assert [c.cause for c in report.causes] == ["flush-to-zero"], str(report)
+        assert report.causes[0].detail.startswith(detail)
 
 
 # -- two at once -------------------------------------------------------------------------------------------------------

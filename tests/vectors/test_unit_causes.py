@@ -270,6 +270,24 @@ def test_chunks_of_a_sequence():
     assert "4 instead of 8" in report.causes[0].detail
 
 
+def test_chunks_that_are_not_cleared():
+    spec = UnitSpec.make("mac", BF16, length=12)
+    block = vectors_of(spec, 240)
+    _, a, b = (codes.tolist() for codes in block.operands)
+    results = [in_chunks(8)(spec.unit, a[: i + 1], b[: i + 1], 0) for i in range(len(a))]
+    report = report_of(spec, block, results)
+    assert [c.cause for c in report.causes] == ["accumulator-not-cleared"], str(report)
+
+
+def test_a_nan_of_another_code():
+    spec = UnitSpec.make("dot", "MadUnit('e5m3', operand='e5m2')", length=4)
+    block = vectors_of(spec)
+    block.operands[0][::7, 2] = 0x7E
+    want = spec.evaluate(block.operands)
+    report = report_of(spec, want, np.where(want.result == 0x0FC, 0x0FF, want.result))
+    assert [(c.cause, c.detail) for c in report.causes] == [("nan-payload", "always 0FF")], str(report)
+
+
 def test_sequences_straddle_the_readers_blocks(monkeypatch):
     from softnum.vectors import text
 
