@@ -61,7 +61,7 @@ PLANTED = [
     ("flush-to-zero", "operands", MUL16, faulty.flushed_operands),
     ("flush-to-zero", "operands", make("fma", "e5m2"), faulty.flushed_operands),
     ("flush-to-zero", "results", MUL16, faulty.flushed_results(True)),
-    ("missing-sticky", "6 bits", make("multiply", "e5m5"), faulty.sticky_lost(6)),
+    ("missing-sticky", "6 bits", make("fma", "e5m5"), faulty.sticky_lost(6)),
     ("flush-to-zero", "to +0", MUL16, faulty.flushed_results(False)),
     ("overflow-to-infinity", "", MUL8, faulty.by(overflow="infinity")),
     ("overflow-to-infinity", "", make("multiply", "e5m2", overflow="saturate_finite"), faulty.by(overflow="infinity")),
