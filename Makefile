@@ -42,7 +42,7 @@ test: ## Run the tests (fast tier).
 test-slow: ## Run the slow tier as well (minutes).
 	$(PYTHON) -m pytest -m 'not exhaustive and not gpu'
 
-test-exhaustive: ## Run the exhaustive tier (about an hour).
+test-exhaustive: ## Run the exhaustive tier (an hour and a half).
 	$(PYTHON) -m pytest -m exhaustive tests/core
 
 test-mutants: ## Plant faults in csrc and see that tests fail (an hour).

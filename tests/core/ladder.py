@@ -18,7 +18,7 @@ from softnum import reference as ref
 from softnum.reference.rounding import deliver, environment_of
 from softnum.reference.values import Value
 
-TABLED = 1 << 29  # places in all the tables at a time, of 3 or 4 bytes each; most are never touched
+TABLED = 5 << 26  # places in all the tables at a time, of 3 or 4 bytes each: one format of 16 bits in all modes
 _tables: dict = {}  # (format, r, environment) -> (codes, flags, which are known), one element a place
 
 
