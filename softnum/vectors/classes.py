@@ -71,7 +71,10 @@ def _values(codes: np.ndarray, fmt) -> np.ndarray:
         out = np.zeros(codes.shape, np.int8)
         for number, test in enumerate(tests, 1):
             out[test(codes, fmt)] = number
-    return out if out.ndim == 1 else out.max(1)
+    if out.ndim == 1:
+        return out
+    zeros = (out == _VALUES.index("zero")).all(1)  # of several numbers, zeros are what is least special
+    return np.where(zeros, _VALUES.index("zero"), np.where(out == _VALUES.index("zero"), 0, out).max(1))
 
 
 def kinds_of(evidence: Evidence, fmt) -> np.ndarray:
