@@ -24,6 +24,8 @@ _SEARCH_FAILING, _SEARCH_AGREEING = 3000, 6000
 _BEAM, _DEPTH = 5, 3
 #: A part of a combination must be right on this share of the vectors on which it makes a difference.
 _PRECISION = 0.9
+#: What explains fewer vectors is not named while most are unexplained.
+_BY_CHANCE = 4
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Rules:
         return same if same.ndim == 1 else same.all(1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Finding:
     """A cause that was found.
 
@@ -79,7 +81,7 @@ class Finding:
         return f"{self.cause} ({self.detail})" if self.detail else self.cause
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Diagnosis:
     """What was found.
 
@@ -261,6 +263,12 @@ def diagnose(
             findings[0] = replace(findings[0], explains=findings[0].explains | followed)
         findings += found
     left = ~explained & evidence.failing
+    if 2 * np.count_nonzero(left) > np.count_nonzero(evidence.failing):
+        # among results of no rule, some are what a model says by chance
+        chance = [f for f in findings if np.count_nonzero(f.explains) < _BY_CHANCE]
+        findings = [f for f in findings if np.count_nonzero(f.explains) >= _BY_CHANCE]
+        for finding in chance:
+            left = left | finding.explains & evidence.failing
     if left.any():
         findings.append(Finding("unexplained", "", left))
     contradicted = int(np.count_nonzero(~explained & ~evidence.failing))

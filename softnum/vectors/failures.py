@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -16,6 +17,10 @@ from softnum.vectors.codes import bits_text, value_text
 from softnum.vectors.spec import Spec, VectorSpec
 
 __all__ = ["Failure", "exact_value", "flags_text", "rounding_of", "simplicity"]
+
+
+#: Numbers of more bits are shown by their size.
+_MOST_BITS = 300
 
 
 def flags_text(flags: int) -> str:
@@ -63,12 +68,12 @@ class Failure:
                 out[key] = {"hex": f"{getattr(self, key):02X}", "names": flags_text(getattr(self, key))}
         step = rounding_of(spec, self)
         if step is not None:
-            out["exact"] = number_text(step.exact)
+            out["exact"] = _short(step.exact)
             if step.guard_round_sticky is not None:
                 guard, round_, sticky = step.guard_round_sticky
                 out["rounding"] = {
-                    "kept": number_text(step.kept), "quantum": number_text(step.quantum),
-                    "lost": number_text(step.lost), "guard": guard, "round": round_, "sticky": sticky,
+                    "kept": _short(step.kept), "quantum": _short(step.quantum),
+                    "lost": _short(step.lost), "guard": guard, "round": round_, "sticky": sticky,
                     "decision": step.decision,
                 }  # fmt: skip
         return out
@@ -111,6 +116,17 @@ class Failure:
                 text += f"guard {r['guard']}, round {r['round']}, sticky {r['sticky']}: {_decided(r['decision'])}"
             lines.append(text)
         return lines
+
+
+def _short(x: Fraction | str | None) -> str:
+    """A number exactly, or its size where that would take too many digits."""
+    if not isinstance(x, Fraction) or max(x.numerator.bit_length(), x.denominator.bit_length()) <= _MOST_BITS:
+        return number_text(x)
+    with contextlib.suppress(OverflowError):
+        if float(x) and abs(float(x)) > 2.0**-1000:
+            return f"~{float(x):.8g}"
+    sign = "-" if x < 0 else ""
+    return f"{sign}~2^{floor_log2(abs(x.numerator), x.denominator)}"
 
 
 def _decided(decision: str) -> str:

@@ -172,7 +172,7 @@ class Model:
         plain |= {"rounding": first, "overflow": rule, "nan": "canonical", "invalid": 0}
         cut, _ = _call(spec.op, operands, spec.formats, wide, plain)
         last = {k: v for k, v in options.items() if k != "flush_inputs"}
-        result, flags = CODE_OPERATIONS["convert"][0](cut, wide, out, return_flags=True, **last)
+        result, flags = _call("convert", (cut,), (wide,), out, last)
         if self.keep is not None and self.keep[1] == "subnormal":
             right, right_flags = _call(spec.op, operands, spec.formats, out, options)
             tiny, _ = _call(spec.op, operands, spec.formats, out, options | {"rounding": "toward_zero"})
@@ -215,9 +215,12 @@ class Model:
 
 def _call(op, operands, formats, out, options):
     function = CODE_OPERATIONS[op][0]
-    if op == "convert":
-        return function(operands[0], formats[0], out, return_flags=True, **options)
-    return function(*operands, tuple(formats), out_fmt=out, return_flags=True, **options)
+    try:
+        if op == "convert":
+            return function(operands[0], formats[0], out, return_flags=True, **options)
+        return function(*operands, tuple(formats), out_fmt=out, return_flags=True, **options)
+    except ValueError as error:  # a format or rule that the operation does not take
+        raise NotApplicable(str(error)) from None
 
 
 def changed_words(words, how, r):

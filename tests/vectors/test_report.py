@@ -209,3 +209,18 @@ def test_headers_of_units_that_are_unusable(tmp_path):
         check(io.BytesIO(b"# softnum vectors 1\n# op: mac\n1 3C 3C 3C\n"))
     with pytest.raises(ValueError, match="multiply is of no unit: leave out length"):
         check(io.BytesIO(b"3C 3C 3C 00\n"), "multiply", "e5m2", length=3)
+
+
+# -- every operation and many formats ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("fmt", ["e4m3fnuz", "e8m0fnu", "binary8p4uf", "uq2.6", "dlfloat16", "e15m40", "e1m3", "q1.63"])
+@pytest.mark.parametrize("op", ["add", "divide", "sqrt", "next_up", "copysign", "logb", "round_to_integral", "exp"])
+def test_a_report_of_any_operation(op, fmt):
+    spec = VectorSpec.make(op, fmt)
+    rows = list(rows_of(spec, 300))
+    garbage = faulty.garbage(spec, count=300)
+    near = [[*row[:-2], row[-2] ^ (i % 9 == 0), row[-1]] for i, row in enumerate(rows)]
+    for lines in (garbage, near):
+        report = report_of(spec, lines)
+        assert report.causes and page_of(report) and json.dumps(report.to_dict())
+        if lines is garbage:
+            assert [c.cause for c in report.causes] == ["unexplained"], str(report)
