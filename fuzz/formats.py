@@ -128,9 +128,9 @@ def vector_file(data: bytes) -> None:
     """A vector file, its header included; what is read is written as it was, and judged."""
     report = vectors.check(io.BytesIO(data))
     str(report)
-    reader = vectors.VectorReader(io.BytesIO(data), "input")
+    reader = vectors.open_reader(io.BytesIO(data), "input")
     layout = vectors.TextLayout(report.spec)
-    for rows in reader.rows(layout):
+    for rows in reader.rows(report.spec, unknown="mark"):
         again = layout.parse(layout.format(rows.block))
         assert all((x == y).all() for x, y in zip(rows.block.columns, again.columns, strict=True))
 
@@ -226,7 +226,7 @@ def seeds() -> dict[object, list[bytes]]:
     designs = Path(train.designs.__file__).parent / "designs"
     report = io.BytesIO()
     plan = vectors.plan(vectors.VectorSpec.make("fma", "e4m3", rounding="sr", stochastic_bits=5), count=4)
-    report.write(vectors.text.header_lines(vectors.files.header_of(plan)))
+    report.write(vectors.TextLayout.header_lines(vectors.files.header_of(plan)))
     for block in plan.blocks():
         report.write(vectors.TextLayout(plan.spec).format(block))
     first = b'{"config": {"design": {"name": "d"}, "batch": 4}, "seed": 0, "versions": {}}\n'
