@@ -1,4 +1,4 @@
-"""What codes stand for, as arrays: NaN, zero, infinite, and how many places lie between two of them."""
+"""What codes stand for, as arrays: NaN, zero, infinite, class, exponent, and how many places lie between two."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from softnum import reference
+from softnum import ops, reference
 
-__all__ = ["bits_text", "distance", "is_infinite", "is_nan", "is_subnormal", "is_zero", "magnitudes", "value_text"]
+__all__ = [
+    "bits_text", "class_names", "class_numbers", "distance", "exponent_fields", "exponents", "is_infinite", "is_nan",
+    "is_subnormal", "is_zero", "magnitudes", "value_text",
+]  # fmt: skip
 
 _U = np.uint64
+_FIXED_CLASSES = ("lowest", "negative", "zero", "positive", "highest")
 
 
 def value_text(code: int, fmt) -> str:
@@ -54,6 +58,46 @@ def bits_text(code: int, fmt) -> str:
 def magnitudes(codes: np.ndarray, fmt) -> np.ndarray:
     """The codes of a float format without their sign bits."""
     return codes & codes.dtype.type((1 << (fmt.bits - fmt.signed)) - 1)
+
+
+def exponent_fields(codes: np.ndarray, fmt) -> np.ndarray:
+    """The exponent fields of codes of a float format, as int64."""
+    field = codes.astype(_U, copy=False) >> _U(fmt.mantissa_bits) & _U((1 << fmt.exponent_bits) - 1)
+    return field.astype(np.int64)
+
+
+def exponents(codes: np.ndarray, fmt) -> np.ndarray:
+    """Exponents of normal numbers of a float format; of others what the same field would mean.
+
+    >>> import numpy as np, softnum as sn
+    >>> from softnum.vectors.codes import exponents
+    >>> exponents(np.array([0x3C, 0xC0], np.uint8), sn.format("e5m2"))
+    array([0, 1])
+    """
+    return exponent_fields(codes, fmt) - fmt.bias
+
+
+def class_names(fmt) -> tuple[str, ...]:
+    """The names of a format's classes: IEEE 754's ten; of fixed point five."""
+    return _FIXED_CLASSES if fmt.kind == "fixed" else ops.CLASSES
+
+
+def class_numbers(codes: np.ndarray, fmt) -> np.ndarray:
+    """The class of each code, as a number into `class_names` (int64).
+
+    >>> import numpy as np, softnum as sn
+    >>> from softnum.vectors.codes import class_names, class_numbers
+    >>> fmt = sn.format("q2.2")
+    >>> [class_names(fmt)[i] for i in class_numbers(np.array([8, 15, 0, 1, 7], np.uint8), fmt)]
+    ['lowest', 'negative', 'zero', 'positive', 'highest']
+    """
+    if fmt.kind != "fixed":
+        return np.asarray(ops.classify(codes, fmt)).astype(np.int64)
+    top = 1 << (fmt.bits - 1)
+    lowest, highest = (top, top - 1) if fmt.signed else (0, 2 * top - 1)
+    negative = (codes & codes.dtype.type(top)) != 0 if fmt.signed else np.zeros(codes.shape, bool)
+    kind = np.where(codes == 0, 2, np.where(negative, 1, 3))
+    return np.where(codes == highest, 4, np.where((codes == lowest) & (codes != 0), 0, kind))
 
 
 def is_nan(codes: np.ndarray, fmt) -> np.ndarray:

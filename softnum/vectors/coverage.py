@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from softnum.modes import Flags
-from softnum.vectors.operands import class_codes, classes, classes_of
+from softnum.vectors.codes import class_names, class_numbers, exponent_fields, exponents, is_zero, magnitudes
+from softnum.vectors.operands import class_codes
 from softnum.vectors.spec import Block, Spec
 from softnum.vectors.unit_spec import UnitSpec
 
@@ -55,22 +56,12 @@ class Bins:
                 "counts": counts}  # fmt: skip
 
 
-class _Classes:
-    """The classes of a format's codes, and which of them there are."""
-
-    def __init__(self, fmt) -> None:
-        self.fmt = fmt
-        self.labels = list(classes(fmt))
-        self.occur = np.zeros(len(self.labels), bool)
-        self.occur[self.of(class_codes(fmt, 1).astype(fmt.storage_dtype))] = True
-
-    def of(self, codes: np.ndarray) -> np.ndarray:
-        return classes_of(codes, self.fmt)
-
-
-def _exponents(codes, fmt) -> np.ndarray:
-    field = codes.astype(np.uint64) >> np.uint64(fmt.mantissa_bits) & np.uint64((1 << fmt.exponent_bits) - 1)
-    return field.astype(np.int64) - fmt.bias
+@lru_cache(maxsize=64)
+def _occurring(fmt) -> np.ndarray:
+    """Which of a format's classes have codes."""
+    out = np.zeros(len(class_names(fmt)), bool)
+    out[class_numbers(class_codes(fmt, 1).astype(fmt.storage_dtype), fmt)] = True
+    return out
 
 
 class Coverage:
@@ -103,7 +94,6 @@ class Coverage:
         self.spec = spec
         self.vectors = 0
         self.groups: dict[str, Bins] = {}
-        self._classes = {}
 
     # -- bins ----------------------------------------------------------------------------------------------------------
     def _bins(self, name: str, labels, reachable=None) -> Bins:
@@ -111,11 +101,6 @@ class Coverage:
             labels = list(labels)
             self.groups[name] = Bins(name, labels, np.zeros(len(labels), np.int64), reachable)
         return self.groups[name]
-
-    def _of(self, fmt) -> _Classes:
-        if fmt not in self._classes:
-            self._classes[fmt] = _Classes(fmt)
-        return self._classes[fmt]
 
     def add(self, block: Block) -> None:
         """Count a block."""
@@ -134,9 +119,9 @@ class Coverage:
         columns = [(c, x) for c, x in zip(self.spec.operand_columns, block.operands, strict=True) if c.format]
         result = next(c for c in self.spec.columns if c.name == "result")
         for column, codes in [*columns, (result, block.result)]:
-            classes = self._of(column.format)
-            reachable = classes.occur if column.name != "result" else None
-            self._bins(f"classes of {column.name}", classes.labels, reachable).add(classes.of(codes))
+            fmt = column.format
+            reachable = _occurring(fmt) if column.name != "result" else None
+            self._bins(f"classes of {column.name}", class_names(fmt), reachable).add(class_numbers(codes, fmt))
             self._add_binades(column, codes)
 
     def _add_binades(self, column, codes) -> None:
@@ -144,44 +129,43 @@ class Coverage:
         if fmt.kind == "fixed":
             return
         coarse = max(0, fmt.exponent_bits - _MOST_BINADES.bit_length() + 1)
-        field = codes.astype(np.uint64) >> np.uint64(fmt.mantissa_bits + coarse)
-        field = (field & np.uint64((1 << (fmt.exponent_bits - coarse)) - 1)).astype(np.int64)
         labels = (str((i << coarse) - fmt.bias) for i in range(1 << (fmt.exponent_bits - coarse)))
         reachable = None if column.name == "result" else np.ones(1 << (fmt.exponent_bits - coarse), bool)
-        self._bins(f"binades of {column.name}", labels, reachable).add(field)
+        self._bins(f"binades of {column.name}", labels, reachable).add(exponent_fields(codes, fmt) >> coarse)
 
     def _add_operands(self, block: Block) -> None:
         columns = self.spec.operand_columns
-        classes = [self._of(c.format) for c in columns]
         index, reachable = np.zeros(len(block), np.int64), np.ones(1, bool)
-        for one, codes in zip(classes, block.operands, strict=True):
-            index = index * len(one.labels) + one.of(codes)
-            reachable = (reachable[:, None] & one.occur).ravel()
+        for column, codes in zip(columns, block.operands, strict=True):
+            index = index * len(class_names(column.format)) + class_numbers(codes, column.format)
+            reachable = (reachable[:, None] & _occurring(column.format)).ravel()
         name = f"classes of {', '.join(c.name for c in columns)}"
         if name not in self.groups:
             labels = [""]
-            for one in classes:
-                labels = [f"{left} {right}".strip() for left in labels for right in one.labels]
+            for column in columns:
+                labels = [f"{left} {right}".strip() for left in labels for right in class_names(column.format)]
             self._bins(name, labels, reachable)
         self.groups[name].add(index)
         for column, codes in zip(columns, block.operands, strict=True):
             self._add_binades(column, codes)
 
     def _add_result(self, block: Block) -> None:
-        out, spec = self._of(self.spec.out_fmt), self.spec
-        self._bins("class of the result", out.labels).add(out.of(block.result))
+        fmt = self.spec.out_fmt
+        self._bins("class of the result", class_names(fmt)).add(class_numbers(block.result, fmt))
         flags = self._bins("flags raised", [f.name.lower() for f in Flags])
         flags.counts += [int(np.count_nonzero(block.flags & f)) for f in Flags]
-        fmt = spec.out_fmt
         if fmt.kind == "fixed":
             return
-        magnitude = block.result.astype(np.uint64) & np.uint64((1 << (fmt.bits - fmt.signed)) - 1)
-        normal = 1 << fmt.mantissa_bits
-        marks = {"smallest value": 1, "largest subnormal": normal - 1, "smallest normal": normal,
-                 "beside the largest": fmt.max_code - 1, "largest value": fmt.max_code}  # fmt: skip
+        magnitude, normal = magnitudes(block.result, fmt), 1 << fmt.mantissa_bits
+        marks = {"smallest value": int(fmt.has_zero)}
+        if fmt.lowest_binade == "subnormal" and fmt.mantissa_bits:
+            marks |= {"largest subnormal": normal - 1, "smallest normal": normal}
+        elif fmt.lowest_binade == "zero":
+            marks = {"smallest value": normal}
+        marks |= {"beside the largest": fmt.max_code - 1, "largest value": fmt.max_code}
         bins = self._bins("results at the limits", [*marks, "underflow to zero", "overflow"])
         bins.counts[: len(marks)] += [int(np.count_nonzero(magnitude == code)) for code in marks.values()]
-        bins.counts[-2] += int(np.count_nonzero((magnitude == 0) & (block.flags & Flags.INEXACT != 0)))
+        bins.counts[-2] += int(np.count_nonzero(is_zero(block.result, fmt) & (block.flags & Flags.INEXACT != 0)))
         bins.counts[-1] += int(np.count_nonzero(block.flags & Flags.OVERFLOW))
 
     def _add_rounding(self, block: Block) -> None:
@@ -204,7 +188,7 @@ class Coverage:
     def _add_exponents(self, block: Block) -> None:
         if any(f.kind == "fixed" for f in self.spec.formats):
             return
-        fields = [_exponents(x, f) for x, f in zip(block.operands, self.spec.formats, strict=True)]
+        fields = [exponents(x, f) for x, f in zip(block.operands, self.spec.formats, strict=True)]
         left, right = (fields[0] + fields[1], fields[2]) if self.spec.op == "fma" else (fields[0], fields[1])
         reach = 2 * self.spec.out_fmt.precision + 4 if self.spec.op == "fma" else self.spec.out_fmt.precision + 3
         labels = ["below", *(str(d) for d in range(-reach, reach + 1)), "above"]

@@ -6,6 +6,7 @@ softnum's included, is the cause. If none does, candidates are combined; what re
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -141,6 +142,10 @@ def _disjoint(parts: Sequence[Candidate], other: Candidate) -> bool:
     return not taken & set(other.changes)
 
 
+def _digest(results: np.ndarray) -> bytes:
+    return hashlib.blake2b(results.tobytes(), digest_size=16).digest()
+
+
 def _search(trials: _Trials, candidates: Sequence[Candidate]) -> tuple[tuple[Candidate, ...], dict]:
     """(the combination that fits best, candidate -> others that predict the same)"""
     n = len(trials.evidence)
@@ -151,7 +156,7 @@ def _search(trials: _Trials, candidates: Sequence[Candidate]) -> tuple[tuple[Can
     useful = candidates
     for depth in range(_DEPTH):
         # what changes nothing, and what predicts the same as another, is left out
-        found, seen, helped = [], {hash(trials.evidence.want.result.tobytes()): ()}, []
+        found, seen, helped = [], {_digest(trials.evidence.want.result): ()}, []
         for _, parts in beam:
             for candidate in useful:
                 if not _disjoint(parts, candidate):
@@ -160,7 +165,7 @@ def _search(trials: _Trials, candidates: Sequence[Candidate]) -> tuple[tuple[Can
                 if results is None:
                     continue
                 right = trials.right(results)
-                key = hash(results.tobytes())
+                key = _digest(results)
                 if key in seen:
                     if depth == 0 and seen[key]:
                         twins.setdefault(seen[key][-1], []).append(candidate)

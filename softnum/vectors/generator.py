@@ -52,9 +52,9 @@ class Plan:
             return 0
         return min(sum(prod(len(t) for t in tables) for tables in self._tables), -(-self.count // 2))
 
-    def blocks(self, start: int = 0) -> Iterator[Block]:
-        """The vectors from number `start` on, at most 2**16 at a time; memory does not grow with the count."""
-        size, done = block_size(self.spec), start
+    def blocks(self) -> Iterator[Block]:
+        """The vectors, at most 2**16 at a time; memory does not grow with the count."""
+        size, done = block_size(self.spec), 0
         while done < self.count:
             if self.method.startswith("exhaustive"):
                 n = min(_ROWS, self.count - done)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum import ops
+from softnum.vectors.codes import class_numbers
 
-__all__ = ["class_codes", "classes", "classes_of", "core_codes", "edge_codes", "half_way_exponents"]
+__all__ = ["class_codes", "core_codes", "edge_codes"]
 
 
 # -- edge cases --------------------------------------------------------------------------------------------------------
@@ -18,7 +18,7 @@ def _signed(magnitudes, fmt) -> np.ndarray:
     return np.array(kept, np.uint64)
 
 
-def half_way_exponents(fmt) -> list[int]:
+def _half_way_exponents(fmt) -> list[int]:
     """Biased exponents whose sums reach the format's limits: products of two overflow or underflow narrowly."""
     lowest = fmt.emin - fmt.mantissa_bits
     return [fmt.bias + e for half in (lowest // 2, fmt.emin // 2, fmt.emax // 2) for e in (half, half + 1)]
@@ -72,7 +72,7 @@ def edge_codes(fmt) -> np.ndarray:
     alternating = int("5" * 16, 16)
     patterns = {0, 1, half - 1, half, half + 1, ones - 1, ones, alternating & ones, (alternating << 1) & ones}
     exponents = {0, 1, 2, one - m - 1, one - m, one - 1, one, one + 1, one + m, one + m + 1, top - 2, top - 1, top}
-    exponents |= set(half_way_exponents(fmt))
+    exponents |= set(_half_way_exponents(fmt))
     grid = [e << m | p for e in exponents if 0 <= e <= top for p in patterns if 0 <= p <= ones]
     return _signed([*grid, *_specials(fmt)], fmt)
 
@@ -95,30 +95,11 @@ def core_codes(fmt) -> np.ndarray:
     half = binade >> 1
     magnitudes = [ones, binade, binade + 1, one - 1, one, one + 1, one + half, one + ones, one + half + 1]
     magnitudes += [one - (m + 1) * binade, one - m * binade + 1, one + (m + 1) * binade]
-    magnitudes += [(e << m) + ones for e in half_way_exponents(fmt)[::2]]
+    magnitudes += [(e << m) + ones for e in _half_way_exponents(fmt)[::2]]
     return _signed([*magnitudes, *_specials(fmt)], fmt)
 
 
 # -- classes -----------------------------------------------------------------------------------------------------------
-_FIXED_CLASSES = ("lowest", "negative", "zero", "positive", "highest")
-
-
-def classes(fmt) -> tuple[str, ...]:
-    """The names of a format's classes: IEEE 754's ten; of fixed point five."""
-    return _FIXED_CLASSES if fmt.kind == "fixed" else ops.CLASSES
-
-
-def classes_of(codes: np.ndarray, fmt) -> np.ndarray:
-    """The class of each code, as a number in `classes` (int64)."""
-    if fmt.kind != "fixed":
-        return np.asarray(ops.classify(codes, fmt)).astype(np.int64)
-    top = 1 << (fmt.bits - 1)
-    lowest, highest = (top, top - 1) if fmt.signed else (0, 2 * top - 1)
-    negative = (codes & codes.dtype.type(top)) != 0 if fmt.signed else np.zeros(codes.shape, bool)
-    kind = np.where(codes == 0, 2, np.where(negative, 1, 3))
-    return np.where(codes == highest, 4, np.where((codes == lowest) & (codes != 0), 0, kind))
-
-
 def class_codes(fmt, few: int = 2) -> np.ndarray:
     """The first (few = 1), or the first and the last (2), of the edge cases of each class.
 
@@ -128,6 +109,6 @@ def class_codes(fmt, few: int = 2) -> np.ndarray:
     ['0x0', '0x1', '0x8', '0x7f', '0x80', '0x81', '0x88']
     """
     codes = edge_codes(fmt)
-    kinds = classes_of(codes.astype(fmt.storage_dtype), fmt)
+    kinds = class_numbers(codes.astype(fmt.storage_dtype), fmt)
     kept = {int(codes[kinds == kind][end]) for kind in set(kinds.tolist()) for end in (0, -1)[:few]}
     return np.array(sorted(kept), np.uint64)

@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from softnum import ops
+from softnum.vectors.codes import exponents
 from softnum.vectors.operands import edge_codes
 from softnum.vectors.spec import Spec
 from softnum.vectors.unit_spec import UnitSpec
@@ -114,15 +115,6 @@ def _near_one(code, word, fmt, reach: int | None = None) -> np.ndarray:
     return _with_field(code, field, fmt)
 
 
-def _field(code, fmt) -> np.ndarray:
-    return (code >> _U(fmt.mantissa_bits) & _mask(fmt.exponent_bits)).astype(np.int64)
-
-
-def _exponent(code, fmt) -> np.ndarray:
-    """Exponent of the value, taken from the exponent field."""
-    return _field(code, fmt) - fmt.bias
-
-
 def _with_field(code, field, fmt) -> np.ndarray:
     m, top = fmt.mantissa_bits, (1 << fmt.exponent_bits) - 1
     hole = ~(_mask(fmt.exponent_bits) << _U(m)) & _mask(fmt.bits)
@@ -192,17 +184,17 @@ def _limits(codes, word, spec) -> list[np.ndarray]:
     if spec.op in ("add", "subtract"):
         reach = 2 * max(x.precision for x in f) + 5
         gap = _pick(word, reach).astype(np.int64) - reach // 2
-        codes[1] = _tails(_at_exponent(codes[1], _exponent(codes[0], f[0]) + gap, f[1]), _hash(word), f[1])
+        codes[1] = _tails(_at_exponent(codes[1], exponents(codes[0], f[0]) + gap, f[1]), _hash(word), f[1])
     elif spec.op in ("multiply", "fma"):
-        target = _limit_exponents(word, out) - _exponent(codes[0], f[0])
+        target = _limit_exponents(word, out) - exponents(codes[0], f[0])
         codes[1] = _at_exponent(codes[1], target, f[1])
         if spec.op == "fma":
             reach = 4 * out.precision + 7
             gap = _pick(_hash(word), reach).astype(np.int64) - reach // 2
-            exponent = _exponent(codes[0], f[0]) + _exponent(codes[1], f[1]) + gap
+            exponent = exponents(codes[0], f[0]) + exponents(codes[1], f[1]) + gap
             codes[2] = _at_exponent(codes[2], exponent, f[2])
     elif spec.op in ("divide", "remainder"):
-        codes[1] = _at_exponent(codes[1], _exponent(codes[0], f[0]) - _limit_exponents(word, out), f[1])
+        codes[1] = _at_exponent(codes[1], exponents(codes[0], f[0]) - _limit_exponents(word, out), f[1])
     else:
         codes[0] = _at_exponent(codes[0], _limit_exponents(word, out), f[0])
     return codes
@@ -240,7 +232,7 @@ def _unit_stratum(kind: str, codes, words, spec: UnitSpec) -> list[np.ndarray]:
     reach = 1 if kind in ("small", "large", "one sign") else 3
     near = [_near_one(c, w, f, min(reach, f.bias) if f.kind == "float" else None) for c, w, f in zip(
         codes, words, formats, strict=True)]  # fmt: skip
-    if (kind in ("one sign", "large") and not floats) or kind == "large":
+    if kind == "large" or (kind == "one sign" and not floats):
         near = [_large(c, w, f) for c, w, f in zip(near, words, formats, strict=True)]
     if kind in ("one sign", "large"):
         signs = [w[:, :1] for w in words]
@@ -251,13 +243,15 @@ def _unit_stratum(kind: str, codes, words, spec: UnitSpec) -> list[np.ndarray]:
             _at_exponent(c, e + _pick(_hash(w), 5).astype(np.int64) - 3, f)
             for c, w, e, f in zip(near, words, half, formats, strict=True)
         ]
-    elif kind == "cancelling" and near[0].shape[1] > 1 and near[0].shape == near[1].shape:
-        half = near[0].shape[1] // 2
-        near[0][:, half : 2 * half] = near[0][:, :half]
-        near[1][:, half : 2 * half] = _negated(near[1][:, :half], formats[1])
-        odd = words[0][:, half : 2 * half] & _U(7) == 0  # here and there a place is left
-        moved = _nearby(near[0][:, half : 2 * half], words[0][:, half : 2 * half], formats[0])
-        near[0][:, half : 2 * half] = np.where(odd, moved, near[0][:, half : 2 * half])
+    elif kind == "cancelling":
+        m, n, k = spec.shape
+        rows, columns, word = near[0].reshape(-1, m, k), near[1].reshape(-1, k, n), words[0].reshape(-1, m, k)
+        half = k // 2
+        first, second = slice(0, half), slice(half, 2 * half)
+        columns[:, second] = _negated(columns[:, first], formats[1])
+        odd = word[:, :, second] & _U(7) == 0  # here and there a place is left
+        moved = _nearby(rows[:, :, first], word[:, :, second], formats[0])
+        rows[:, :, second] = np.where(odd, moved, rows[:, :, first])
     elif kind == "specials":
         near = [np.where(w & _U(15) == 0, _edge(_hash(w), f), c) for c, w, f in zip(near, words, formats, strict=True)]
     return near

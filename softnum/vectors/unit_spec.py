@@ -9,7 +9,8 @@ import numpy as np
 
 from softnum import _core
 from softnum.block_unit import BlockDotUnit
-from softnum.engines import coded, definition_of
+from softnum.custom import CustomFormat
+from softnum.engines import definition_of
 from softnum.presets import unit_of
 from softnum.units import MadUnit, Unit
 from softnum.values import raise_no_code
@@ -83,6 +84,9 @@ class UnitSpec(Spec):
         unit = unit_of(unit)
         if isinstance(unit, BlockDotUnit):
             raise ValueError(f"{op}: no vectors of a BlockDotUnit: its operands are blocks; use its inner unit")
+        tables = [fmt for fmt in unit.operand if isinstance(fmt, CustomFormat)]
+        if tables:
+            raise ValueError(f"{op}: {tables[0]} is a value table, whose codes the unit does not take")
         if op == "gemm":
             if length is not None:
                 raise ValueError(f"gemm takes a shape (M, N, K), not a length (got {length!r})")
@@ -112,8 +116,7 @@ class UnitSpec(Spec):
     @property
     def formats(self) -> tuple:
         """The element formats of a, b and C, where there is one."""
-        formats = tuple(coded(f) for f in self.unit.operand)
-        return (*formats, self.unit.c_format) if self.with_c else formats
+        return (*self.unit.operand, self.unit.c_format) if self.with_c else tuple(self.unit.operand)
 
     @property
     def out_fmt(self):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softnum as sn
-from softnum import _core, threads
+from softnum import _core
 from softnum import reference as ref
 from softnum.modes import Flags
 from softnum.reference.elementary import NAMES
@@ -268,7 +268,8 @@ def test_threads_change_nothing(monkeypatch):
     for n in ("1", "2", "5"):
         monkeypatch.setenv("SOFTNUM_THREADS", n)
         found.append(sn.exp(codes, "binary32", rounding="stochastic", key=5).tolist())
-    assert found[0] == found[1] == found[2] and threads
+    assert found[0] == found[1] == found[2]
+    assert len(set(found[0])) > 300  # most are 0, 1 or infinite
 
 
 def test_errors():
@@ -277,7 +278,7 @@ def test_errors():
         ValueError, match=r"sin: values of .* reach 2\*\*40254, and angles are reduced up to 2\*\*33000"
     ):
         sn.sin([0], odd)
-    assert sn.atan([0], odd).tolist() == sn.encode([np.pi / 2], odd).tolist() or True
+    assert sn.atan([0, 1, 0x8001], odd, out_fmt="binary16").tolist() == [0, 0x3E48, 0xBE48]  # nearly half of pi
     with pytest.raises(ValueError, match="exp: a result has more than 126 bits before it wraps around in q4.4"):
         sn.exp(sn.encode([200.0], "binary16"), "binary16", out_fmt="q4.4", overflow="wrap")
     assert sn.exp(sn.encode([4.0], "binary16"), "binary16", out_fmt="q4.4", overflow="wrap").tolist() == [0x6A]

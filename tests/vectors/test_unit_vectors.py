@@ -156,6 +156,7 @@ def test_header_and_command(tmp_path):
         (("gemm", UNITS["fixed"]), {"length": 3}, "takes a shape"),
         (("dot", UNITS["fixed"]), {"shape": (1, 1, 3)}, "takes a length"),
         (("dot", "ocp_mxfp8_e4m3"), {}, "BlockDotUnit"),
+        (("dot", sn.MadUnit("binary32", operand=sn.CustomFormat.from_table([0.0, 1.0], name="t"))), {}, "value table"),
     ],
 )
 def test_unusable_specs(arguments, options, message):
@@ -163,6 +164,18 @@ def test_unusable_specs(arguments, options, message):
         arguments = (arguments[0], next(sn.unit(n) for n in sn.units() if type(sn.unit(n)).__name__ == "BlockDotUnit"))
     with pytest.raises(ValueError, match=message):
         UnitSpec.make(*arguments, **options)
+
+
+def test_sums_of_every_shape_cancel():
+    for op, size in (("dot", {"length": 8}), ("gemm", {"shape": (2, 3, 8)}), ("gemm", {"shape": (3, 3, 4)})):
+        unit = sn.MadUnit("binary32", operand="e4m3fn")
+        (block, *_) = plan(UnitSpec.make(op, unit, **size), count=640).blocks()
+        m, n, k = size.get("shape", (1, 1, 8))
+        a, b = (sn.decode(x, "e4m3fn").astype(float) for x in block.operands)
+        with np.errstate(invalid="ignore"):
+            size_of_terms = np.abs(a).reshape(-1, m, k) @ np.abs(b).reshape(-1, k, n)
+            left = np.abs(sn.decode(block.result, "binary32").astype(float).reshape(-1, m, n))
+            assert np.mean(left < 0.25 * size_of_terms) > 0.12, (op, size)  # 12 of 64 vectors are drawn so
 
 
 def test_generate_tells_operations_and_units_apart():
@@ -218,6 +231,16 @@ def test_counts_are_right():
     bins = coverage.groups["rounded off"]
     assert {k: v for k, v in zip(bins.labels, bins.counts.tolist(), strict=True) if k != "carry"} == exact
     assert coverage.vectors == 4096 and coverage.groups["classes of a, b"].counts.sum() == 4096
+
+
+def test_marks_at_the_limits_are_the_format_s_own():
+    marks = {}
+    for name in ("e5m2", "dlfloat16", "e8m0fnu", "e4m0"):
+        fmt = sn.format(name) if name != "e4m0" else sn.FloatFormat(4, 0, specials="none")
+        marks[name] = counted(VectorSpec.make("multiply", fmt), count=2000).groups["results at the limits"].labels[:-2]
+    plain = ["smallest value", "beside the largest", "largest value"]
+    assert marks["e5m2"] == ["smallest value", "largest subnormal", "smallest normal", *plain[1:]]
+    assert marks["dlfloat16"] == marks["e8m0fnu"] == marks["e4m0"] == plain
 
 
 def test_coverage_as_data(tmp_path):
