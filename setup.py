@@ -39,6 +39,7 @@ def extension(name, sources):
 
 
 EXTENSIONS = {
-    "_core": ELEMENTWISE, "_gemm": GEMM, "_exact": EXACT, "_fused": FUSED, "_blocks": BLOCKS, "_text": [],
+    "_core": ELEMENTWISE, "_gemm": GEMM, "_exact": EXACT, "_fused": FUSED, "_blocks": BLOCKS, "_probe": ["probe.c"],
+    "_text": [],
 }  # fmt: skip
 setup(ext_modules=cythonize([extension(name, sources) for name, sources in EXTENSIONS.items()]))

@@ -13,7 +13,8 @@ const sn_block_kernels *sn_block_kernels_for(int isa) {
     }
 }
 
-/* A number times scales: exact, or a zero, an infinity or (SN_QUIET_NAN) nothing. */
+/* A number times scales: exact, or a zero, an infinity or nothing: of kind SN_QUIET_NAN, or SN_SIGNALING_NAN where it
+ * came of numbers or of a signaling NaN, and raises INVALID. */
 typedef struct {
     sn_exact exact;
     sn_i32 kind;
@@ -44,49 +45,67 @@ static void words_of(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t i
     sn_block_words(u->key, u->key2, u->batch, g->m0 + i, g->n0 + j, step, product && sum, wide, words);
 }
 
+static sn_i32 kind_of_product(const sn_number *x, const sn_number *y) {
+    const sn_i32 larger = x->kind > y->kind ? x->kind : y->kind;
+    if (larger <= SN_FINITE) return x->kind == SN_ZERO || y->kind == SN_ZERO ? SN_ZERO : SN_FINITE;
+    return larger == SN_INF && (x->kind == SN_ZERO || y->kind == SN_ZERO) ? SN_SIGNALING_NAN : larger;
+}
+
 /* The product of two scales: of at most 64 bits, which the caller knows from the formats. */
 static sn_number scale_of(const sn_number *x, const sn_number *y) {
     sn_number s = {SN_FINITE, x->sign ^ y->sign, x->exp + y->exp, 0};
-    if (x->kind >= SN_QUIET_NAN || y->kind >= SN_QUIET_NAN)
-        s.kind = SN_QUIET_NAN;
-    else if (x->kind == SN_INF || y->kind == SN_INF)
-        s.kind = x->kind == SN_ZERO || y->kind == SN_ZERO ? SN_QUIET_NAN : SN_INF;
-    else if (x->kind == SN_ZERO || y->kind == SN_ZERO)
-        s.kind = SN_ZERO;
-    else
-        s.sig = x->sig * y->sig;
+    s.kind = kind_of_product(x, y);
+    if (s.kind == SN_FINITE) s.sig = x->sig * y->sig;
     return s;
 }
 
 static term scaled(const sn_number *x, const sn_number *scale) {
     term t;
-    t.kind = SN_FINITE;
+    t.kind = kind_of_product(x, scale);
     t.exact = sn_exact_make(x->sign ^ scale->sign, sn_u128_make(0, 0), 0);
-    if (x->kind >= SN_QUIET_NAN || scale->kind >= SN_QUIET_NAN)
-        t.kind = SN_QUIET_NAN;
-    else if (x->kind == SN_INF || scale->kind == SN_INF)
-        t.kind = x->kind == SN_ZERO || scale->kind == SN_ZERO ? SN_QUIET_NAN : SN_INF;
-    else if (x->kind == SN_ZERO || scale->kind == SN_ZERO)
-        t.kind = SN_ZERO;
-    else
+    if (t.kind == SN_FINITE)
         t.exact = sn_exact_make(t.exact.sign, sn_u128_mul(x->sig, scale->sig), x->exp + scale->exp);
     return t;
 }
 
-static sn_u64 nan_in(const sn_format *f, const sn_env *env, sn_u32 *flags) {
+/* What a NaN of that kind becomes. */
+static sn_u64 nan_in(const sn_format *f, const sn_env *env, sn_i32 kind, sn_u32 *flags) {
+    if (kind == SN_SIGNALING_NAN) sn_raise(f, SN_INVALID, flags);
     return f->has_nan ? f->nan_code : sn_invalid_result(f, env, flags);
 }
 
-static sn_u64 rounded(const term *t, const sn_format *f, const sn_env *env, sn_u32 word, sn_u32 *flags) {
-    if (t->kind == SN_QUIET_NAN) return nan_in(f, env, flags);
-    if (t->kind == SN_INF) return sn_inf_result(f, env, t->exact.sign, flags);
-    return sn_round_pack(f, env, &t->exact, word, flags);
+static sn_u64 rounded(const term *t, const sn_format *f, const sn_env *env, sn_u32 word, sn_told *told) {
+    sn_u32 raised = 0;
+    sn_u64 code;
+    if (t->kind >= SN_QUIET_NAN)
+        code = nan_in(f, env, t->kind, &raised);
+    else if (t->kind == SN_INF)
+        code = sn_inf_result(f, env, t->exact.sign, &raised);
+    else
+        code = sn_round_pack(f, env, &t->exact, word, &raised);
+    sn_tell(told, f, env, code, raised, t->kind == SN_INF);
+    return code;
 }
 
 static sn_u64 added(const term *t, const sn_number *y, const sn_format *f, const sn_env *env, sn_u32 word,
-                    sn_u32 *flags) {
-    if (t->kind == SN_QUIET_NAN || y->kind >= SN_QUIET_NAN) return nan_in(f, env, flags);
-    return sn_add_numbers(t->exact, t->kind == SN_INF, y, f, env, word, flags);
+                    sn_told *told) {
+    sn_u32 raised = 0;
+    sn_u64 code;
+    if (t->kind >= SN_QUIET_NAN || y->kind >= SN_QUIET_NAN)
+        code = nan_in(f, env, t->kind > y->kind ? t->kind : y->kind, &raised);
+    else
+        code = sn_add_numbers(t->exact, t->kind == SN_INF, y, f, env, word, &raised);
+    sn_tell(told, f, env, code, raised, t->kind == SN_INF || y->kind == SN_INF);
+    return code;
+}
+
+/* An exact sum that is a number, rounded. */
+static sn_u64 summed(sn_kulisch *sum, const sn_format *f, const sn_env *env, sn_u32 word, sn_told *told) {
+    const sn_i32 infinite = (sum->met & (SN_MET_PLUS_INF | SN_MET_MINUS_INF)) != 0;
+    sn_u32 raised = 0;
+    const sn_u64 code = sn_kulisch_round(sum, f, env, word, &raised);
+    sn_tell(told, f, env, code, raised, infinite);
+    return code;
 }
 
 /* The exact sum of a block's products times sig * 2^exp. */
@@ -109,8 +128,10 @@ static void sum_of_block(const sn_block_unit *u, const sn_block_part *g, ptrdiff
 /* What an exact sum of a block is: its kind and sign. Its number stays in the accumulator. */
 static sn_number kind_of_sum(const sn_kulisch *sum) {
     sn_number s = {SN_FINITE, 0, 0, 0};
-    const sn_i32 infinities = sum->met & (SN_MET_PLUS_INF | SN_MET_MINUS_INF);
-    if ((sum->met & (SN_MET_NAN | SN_MET_INVALID)) || infinities == (SN_MET_PLUS_INF | SN_MET_MINUS_INF))
+    const sn_i32 infinities = sum->met & (SN_MET_PLUS_INF | SN_MET_MINUS_INF), nan = sum->met & SN_MET_NAN;
+    if ((sum->met & SN_MET_INVALID) || (!nan && infinities == (SN_MET_PLUS_INF | SN_MET_MINUS_INF)))
+        s.kind = SN_SIGNALING_NAN;
+    else if (nan)
         s.kind = SN_QUIET_NAN;
     else if (infinities) {
         s.kind = SN_INF;
@@ -122,10 +143,22 @@ static sn_number kind_of_sum(const sn_kulisch *sum) {
     return s;
 }
 
+/* A term, or what it is first rounded to, added to the running sum. */
+static sn_u64 add_term(const sn_block_unit *u, term t, const sn_number *old, const sn_u32 words[2],
+                       sn_told told[SN_BLOCK_TALLIES]) {
+    if (u->rounds_product) {
+        const sn_number one = {SN_FINITE, 0, 0, 1};
+        const sn_number p =
+            sn_unpack(&u->product, rounded(&t, &u->product, &u->product_env, words[0], &told[SN_TALLY_SCALED]));
+        t = scaled(&p, &one);
+    }
+    return added(&t, old, &u->accumulator, &u->sum_env, words[1], &told[SN_TALLY_BLOCKS]);
+}
+
 /* One output's step where sums of blocks are exact. */
 static sn_u64 add_exact(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t i, ptrdiff_t j,
-                        const sn_number *scale, const sn_u32 words[2], sn_u32 *product_flags, sn_u32 *sum_flags) {
-    const sn_number old = sn_unpack(&u->accumulator, g->out[i * g->n + j]);
+                        const sn_number *scale, const sn_u32 words[2], sn_told told[SN_BLOCK_TALLIES]) {
+    const sn_number old = sn_unpack(&u->accumulator, g->out[i * g->n + j]), one = {SN_FINITE, 0, 0, 1};
     const int number = scale->kind == SN_FINITE;
     sn_kulisch sum;
     sn_kulisch_clear(&sum, number ? u->bottom : u->plain, u->words);
@@ -134,53 +167,59 @@ static sn_u64 add_exact(const sn_block_unit *u, const sn_block_part *g, ptrdiff_
     if (kind.kind == SN_FINITE && number) {
         sum.met = SN_MET_NUMBER;
         if (u->rounds_product) {
-            const sn_u64 code = sn_kulisch_round(&sum, &u->product, &u->product_env, words[0], product_flags);
-            return sn_add(&u->product, code, &u->accumulator, g->out[i * g->n + j], &u->accumulator, &u->sum_env,
-                          words[1], sum_flags);
+            const sn_u64 code = summed(&sum, &u->product, &u->product_env, words[0], &told[SN_TALLY_SCALED]);
+            const sn_number p = sn_unpack(&u->product, code);
+            const term t = scaled(&p, &one);
+            return added(&t, &old, &u->accumulator, &u->sum_env, words[1], &told[SN_TALLY_BLOCKS]);
         }
         sn_kulisch_add(&sum, &old);
-        return sn_kulisch_round(&sum, &u->accumulator, &u->sum_env, words[1], sum_flags);
+        return summed(&sum, &u->accumulator, &u->sum_env, words[1], &told[SN_TALLY_BLOCKS]);
     }
     kind.sig = 1; /* of a number that meets an infinite scale */
     term t = scaled(&kind, scale);
-    if (number && t.kind != SN_QUIET_NAN) t.exact.sign = kind.kind == SN_INF ? kind.sign : scale->sign;
-    if (u->rounds_product) {
-        const sn_number p = sn_unpack(&u->product, rounded(&t, &u->product, &u->product_env, words[0], product_flags));
-        const sn_number one = {SN_FINITE, 0, 0, 1};
-        t = scaled(&p, &one);
-    }
-    return added(&t, &old, &u->accumulator, &u->sum_env, words[1], sum_flags);
+    if (number && t.kind < SN_QUIET_NAN) t.exact.sign = kind.kind == SN_INF ? kind.sign : scale->sign;
+    return add_term(u, t, &old, words, told);
 }
 
 static sn_u64 add_sum(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t at, const sn_number *scale,
-                      const sn_u32 words[2], sn_u32 *product_flags, sn_u32 *sum_flags) {
+                      const sn_u32 words[2], sn_told told[SN_BLOCK_TALLIES]) {
     const sn_number s = sn_unpack(&u->inner, g->sums[at]), old = sn_unpack(&u->accumulator, g->out[at]);
-    term t = scaled(&s, scale);
-    if (u->rounds_product) {
-        const sn_number p = sn_unpack(&u->product, rounded(&t, &u->product, &u->product_env, words[0], product_flags));
-        const sn_number one = {SN_FINITE, 0, 0, 1};
-        t = scaled(&p, &one);
-    }
-    return added(&t, &old, &u->accumulator, &u->sum_env, words[1], sum_flags);
+    return add_term(u, scaled(&s, scale), &old, words, told);
 }
 
-sn_u32 sn_block_add(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t step) {
-    sn_u32 product_flags = 0, sum_flags = 0, words[2];
+/* The unit, whose formats raise flags even if they are P3109's where there are tallies to be told; and whom to tell. */
+static sn_block_unit telling(const sn_block_unit *unit, const sn_block_part *g, sn_told told[SN_BLOCK_TALLIES]) {
+    sn_block_unit u = *unit;
+    if (g->tallies) u.product.p3109 = u.accumulator.p3109 = 0;
+    for (int i = 0; i < SN_BLOCK_TALLIES; i++) {
+        told[i].flags = 0;
+        told[i].tally = g->tallies ? &g->tallies[i] : NULL;
+    }
+    return u;
+}
+
+sn_u32 sn_block_add(const sn_block_unit *unit, const sn_block_part *g, ptrdiff_t step) {
+    sn_told told[SN_BLOCK_TALLIES];
+    const sn_block_unit whole = telling(unit, g, told), *u = &whole;
+    sn_u32 words[2];
     for (ptrdiff_t i = 0; i < g->rows; i++) {
         const sn_number x = sn_unpack(&u->scale_a, g->scale_a[i]);
         for (ptrdiff_t j = 0; j < g->n; j++) {
             const sn_number y = sn_unpack(&u->scale_b, g->scale_b[j]), scale = scale_of(&x, &y);
             words_of(u, g, i, j, step, words);
-            g->out[i * g->n + j] = u->exact ? add_exact(u, g, i, j, &scale, words, &product_flags, &sum_flags)
-                                            : add_sum(u, g, i * g->n + j, &scale, words, &product_flags, &sum_flags);
+            g->out[i * g->n + j] = u->exact ? add_exact(u, g, i, j, &scale, words, told)
+                                            : add_sum(u, g, i * g->n + j, &scale, words, told);
         }
     }
-    return (sn_u32)((product_flags & SN_NO_CODE) != 0) | (sn_u32)((sum_flags & SN_NO_CODE) != 0) << 1;
+    return (sn_u32)((told[SN_TALLY_SCALED].flags & SN_NO_CODE) != 0) |
+           (sn_u32)((told[SN_TALLY_BLOCKS].flags & SN_NO_CODE) != 0) << 1;
 }
 
-sn_u32 sn_block_finish(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t step) {
+sn_u32 sn_block_finish(const sn_block_unit *unit, const sn_block_part *g, ptrdiff_t step) {
+    sn_told all[SN_BLOCK_TALLIES], *told = &all[SN_TALLY_TENSOR];
+    const sn_block_unit whole = telling(unit, g, all), *u = &whole;
     const sn_number scale = scale_of(&u->tensor_a, &u->tensor_b);
-    sn_u32 flags = 0, words[2];
+    sn_u32 words[2];
     for (ptrdiff_t i = 0; i < g->rows; i++)
         for (ptrdiff_t j = 0; j < g->n; j++) {
             const ptrdiff_t at = i * g->n + j;
@@ -189,12 +228,12 @@ sn_u32 sn_block_finish(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t
             words_of(u, g, i, j, step, words);
             if (g->c) {
                 const sn_number c = sn_unpack(&u->accumulator, g->c[at]);
-                g->out[at] = added(&t, &c, &u->accumulator, &u->sum_env, words[1], &flags);
+                g->out[at] = added(&t, &c, &u->accumulator, &u->sum_env, words[1], told);
             } else {
-                g->out[at] = rounded(&t, &u->accumulator, &u->sum_env, words[1], &flags);
+                g->out[at] = rounded(&t, &u->accumulator, &u->sum_env, words[1], told);
             }
         }
-    return (sn_u32)((flags & SN_NO_CODE) != 0) << 1;
+    return (sn_u32)((told->flags & SN_NO_CODE) != 0) << 1;
 }
 
 sn_u32 sn_block_word(const sn_block_fast *u, ptrdiff_t row, ptrdiff_t column, ptrdiff_t step, int which) {

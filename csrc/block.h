@@ -27,9 +27,13 @@ typedef struct {
     const sn_u64 *c;                 /* rows x n codes, or null; read by sn_block_finish alone */
     sn_u64 *out;
     const sn_u32 *words; /* null, or rows x n x steps x 2 */
+    sn_tally *tallies;   /* null, or SN_BLOCK_TALLIES of them to add to (codes.h) */
     ptrdiff_t rows, n, k, steps;
     ptrdiff_t m0, n0; /* what the part begins with in the whole product: matters to random words alone */
 } sn_block_part;
+
+/* What the tallies count: scaled sums; additions of blocks; what is scaled by the arrays' own scales. */
+enum { SN_TALLY_SCALED, SN_TALLY_BLOCKS, SN_TALLY_TENSOR, SN_BLOCK_TALLIES };
 
 /* out = R(out + [R_product](sum of the block * (scale_a * scale_b))), whose random words are those of the step. A zero
  * sum of a block that is exact is +0. Returns a bit for each rounding that met a NaN without a code: 1 product, 2 sum.

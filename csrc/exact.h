@@ -17,8 +17,8 @@ typedef struct {
 } sn_exact_unit;
 
 /* out[m, n] = round(c[m, n] + sum over k of a[m, k] * b[k, n]). A sum has one step, and takes the second of its random
- * words; with a key, word 0 of counter (0, column, row, batch). Returns 1 if a result is a NaN that the accumulator has
- * no code for. */
+ * words; with a key, word 0 of counter (0, column, row, batch). Its one tally is of these roundings. Returns 1 if a
+ * result is a NaN that the accumulator has no code for. */
 sn_u32 sn_exact_definition(const sn_exact_unit *u, const sn_product_codes *g);
 
 /* ---- the fast path, on binary64 carriers --------------------------------------------------------------------------

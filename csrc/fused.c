@@ -2,25 +2,53 @@
 
 #include <string.h>
 
-sn_u32 sn_fused_definition(const sn_fused_unit *u, const sn_product_codes *g) {
-    sn_u32 sum_flags = 0, output_flags = 0;
+/* In both definitions formats that raise no flags raise them, where there are tallies to be told. */
+sn_u32 sn_fused_definition(const sn_fused_unit *unit, const sn_product_codes *g) {
+    sn_fused_unit u = *unit;
+    if (g->tallies) u.accumulator.p3109 = u.output.p3109 = 0;
+    const sn_i64 roundings = sn_fused_roundings(&u, g->k);
+    const sn_env *const envs[] = {&u.sum_env, &u.output_env, &u.after_env};
+    sn_told told[SN_FUSED_TALLIES];
+    for (int i = 0; i < SN_FUSED_TALLIES; i++) {
+        told[i].flags = 0;
+        told[i].tally = g->tallies ? &g->tallies[i] : NULL;
+    }
+    if (u.same_output) told[SN_FUSED_TO_OUTPUT].tally = told[SN_FUSED_TO_ACCUMULATOR].tally;
     for (ptrdiff_t row = g->m0; row < g->m1; row++)
         for (ptrdiff_t j = 0; j < g->n; j++) {
-            sn_u64 c = g->c ? g->c[row * g->ldc + j] : 0;
-            g->out[row * g->ldo + j] =
-                sn_fused_dot(u, g->a + row * g->lda, 1, g->b + j, g->ldb, g->k, c, &sum_flags, &output_flags);
+            const sn_u64 *a = g->a + row * g->lda, *b = g->b + j, c = g->c ? g->c[row * g->ldc + j] : 0;
+            sn_u64 sum = sn_fused_start(&u, g->k, c);
+            for (sn_i64 i = 0; i < roundings; i++) {
+                sn_fused_told t;
+                sum = sn_fused_next(&u, a, 1, b, g->ldb, g->k, i, sum, c, &t);
+                sn_tell(&told[t.which], t.which == SN_FUSED_TO_ACCUMULATOR ? &u.accumulator : &u.output, envs[t.which],
+                        sum, t.raised, t.infinite);
+            }
+            g->out[row * g->ldo + j] = sum;
         }
-    return (sn_u32)((sum_flags & SN_NO_CODE) != 0) | (sn_u32)((output_flags & SN_NO_CODE) != 0) << 1;
+    const sn_u32 output = told[SN_FUSED_TO_OUTPUT].flags | told[SN_FUSED_C_ADDED].flags;
+    return (sn_u32)((told[SN_FUSED_TO_ACCUMULATOR].flags & SN_NO_CODE) != 0) | (sn_u32)((output & SN_NO_CODE) != 0)
+                                                                                   << 1;
 }
 
-sn_u32 sn_chain_definition(const sn_chain_unit *u, const sn_product_codes *g) {
-    sn_u32 flags = 0;
+sn_u32 sn_chain_definition(const sn_chain_unit *unit, const sn_product_codes *g) {
+    sn_chain_unit u = *unit;
+    if (g->tallies) u.accumulator.p3109 = 0;
+    const sn_i64 steps = sn_chain_steps(&u, g->k);
+    sn_told told = {0, g->tallies};
     for (ptrdiff_t row = g->m0; row < g->m1; row++)
         for (ptrdiff_t j = 0; j < g->n; j++) {
-            sn_u64 c = g->c ? g->c[row * g->ldc + j] : 0;
-            g->out[row * g->ldo + j] = sn_chain_dot(u, g->a + row * g->lda, 1, g->b + j, g->ldb, g->k, c, &flags);
+            const sn_u64 *a = g->a + row * g->lda, *b = g->b + j;
+            sn_u64 sum = g->c ? g->c[row * g->ldc + j] : 0;
+            for (sn_i64 i = 0; i < steps; i++) {
+                sn_u32 raised = 0;
+                sn_i32 infinite;
+                sum = sn_chain_step(&u, a, 1, b, g->ldb, g->k, i, sum, &raised, &infinite);
+                sn_tell(&told, &u.accumulator, &u.env, sum, raised, infinite);
+            }
+            g->out[row * g->ldo + j] = sum;
         }
-    return (flags & SN_NO_CODE) != 0;
+    return (told.flags & SN_NO_CODE) != 0;
 }
 
 extern void sn_fused_portable(const sn_fused_plan *p, const sn_fused_values *g);

@@ -10,11 +10,15 @@
 #include "softnum/chain.h"
 #include "softnum/fused.h"
 
+/* What the tallies of a definition count: steps, the last one too if its format is the accumulator; what is rounded
+ * into another output; additions of C after. Bits that are cut off before do not make a rounding inexact. */
+enum { SN_FUSED_TALLIES = 3 }; /* SN_FUSED_TO_ACCUMULATOR ... */
+
 /* Nothing here is random. Returns a bit for each rounding that met a NaN without a code in its format: 1 accumulator, 2
  * output. */
 sn_u32 sn_fused_definition(const sn_fused_unit *u, const sn_product_codes *g);
 
-/* The same for a chain of fused multiply-adds; 1 if a NaN had no code. */
+/* The same for a chain of fused multiply-adds, whose one tally is of them all; 1 if a NaN had no code. */
 sn_u32 sn_chain_definition(const sn_chain_unit *u, const sn_product_codes *g);
 
 /* What the fast path knows of a unit whose accumulator is its output. Exponents are biased by 127. */

@@ -28,7 +28,8 @@ enum {
     BLOCK_SUMS = 4 * SN_MAX_LANES /* of all lanes of all outputs of a block */
 };
 
-/* A term of a sum: a product that was not rounded, or a number. NaNs, and inf * 0, are of kind SN_QUIET_NAN. */
+/* A term of a sum: a product that was not rounded, or a number. inf * 0 raises INVALID as a signaling NaN does, and is
+ * of kind SN_SIGNALING_NAN. */
 typedef struct {
     sn_exact exact;
     sn_i32 kind;
@@ -42,7 +43,7 @@ typedef struct {
     ptrdiff_t step;      /* the next addition of lanes or chunks */
     ptrdiff_t drawn;     /* the Philox counter's first word + 1, of which `words` holds the words */
     sn_i32 random, wide; /* whether there are random words; whether the sum's are of a second key */
-    sn_u32 product_flags, sum_flags, outer_flags;
+    sn_told told[SN_MAD_TALLIES], outer_rest; /* the last: of a compensated outer sum's roundings but the sum itself */
     sn_u32 words[2][BLOCK_OUTPUTS][4];
     /* codes, [slot][output]: slot 0 is for C in the reduction of lanes, lane i is slot i + 1 */
     sn_u64 sums[BLOCK_SUMS + BLOCK_OUTPUTS], errors[BLOCK_SUMS + BLOCK_OUTPUTS];
@@ -92,39 +93,47 @@ SN_ALWAYS term product_of(const sn_number *x, const sn_number *y) {
     const int zero = x->kind == SN_ZERO || y->kind == SN_ZERO;
     t.exact = sn_product(x, y);
     t.kind = x->kind > y->kind ? x->kind : y->kind;
-    if (zero) t.kind = t.kind <= SN_FINITE ? SN_ZERO : SN_QUIET_NAN;
+    if (zero) t.kind = t.kind <= SN_FINITE ? SN_ZERO : t.kind == SN_INF ? SN_SIGNALING_NAN : t.kind;
     return t;
 }
 
 /* p + x, or p - x, rounded once. Units deliver canonical NaNs, so that it does not matter whose NaN it is. */
 static sn_u64 add(const term *p, const sn_number *x, const sn_format *f, const sn_env *env, sn_u32 word,
-                  sn_u32 *flags) {
-    if (p->kind >= SN_QUIET_NAN || x->kind >= SN_QUIET_NAN) return sn_quiet(f, env, x, flags);
-    return sn_add_numbers(p->exact, p->kind == SN_INF, x, f, env, word, flags);
+                  sn_told *told) {
+    sn_u32 raised = 0;
+    sn_u64 code;
+    if (p->kind >= SN_QUIET_NAN || x->kind >= SN_QUIET_NAN) {
+        if (p->kind == SN_SIGNALING_NAN || x->kind == SN_SIGNALING_NAN) sn_raise(f, SN_INVALID, &raised);
+        code = sn_quiet(f, env, x, &raised);
+    } else {
+        code = sn_add_numbers(p->exact, p->kind == SN_INF, x, f, env, word, &raised);
+    }
+    sn_tell(told, f, env, code, raised, p->kind == SN_INF || x->kind == SN_INF);
+    return code;
 }
 
-static sn_u64 subtract(const term *p, sn_number x, const sn_format *f, const sn_env *env, sn_u32 *flags) {
+static sn_u64 subtract(const term *p, sn_number x, const sn_format *f, const sn_env *env, sn_told *told) {
     x.sign = !x.sign;
-    return add(p, &x, f, env, 0, flags);
+    return add(p, &x, f, env, 0, told);
 }
 
 /* One term into a running sum, and into its compensation if it has one:
- * y = R(p - e), t = R(sum + y), e = R(R(t - sum) - y). */
+ * y = R(p - e), t = R(sum + y), e = R(R(t - sum) - y). told: of t; rest: of the other roundings. */
 static void accumulate(const sn_mad_unit *u, const term *p, const sn_format *f, const sn_env *env, sn_u64 *sum,
-                       sn_u64 *error, sn_u32 word, sn_u32 *flags) {
+                       sn_u64 *error, sn_u32 word, sn_told *told, sn_told *rest) {
     const sn_number old = sn_read(f, env, *sum);
     if (!u->compensated) {
-        *sum = add(p, &old, f, env, word, flags);
+        *sum = add(p, &old, f, env, word, told);
         return;
     }
-    const sn_number y = sn_read(f, env, subtract(p, sn_read(f, env, *error), f, env, flags));
+    const sn_number y = sn_read(f, env, subtract(p, sn_read(f, env, *error), f, env, rest));
     const term y_term = term_of(&y);
-    *sum = add(&y_term, &old, f, env, 0, flags);
+    *sum = add(&y_term, &old, f, env, 0, told);
     const sn_number t = sn_read(f, env, *sum);
     const term t_term = term_of(&t);
-    const sn_number moved = sn_read(f, env, subtract(&t_term, old, f, env, flags));
+    const sn_number moved = sn_read(f, env, subtract(&t_term, old, f, env, rest));
     const term moved_term = term_of(&moved);
-    *error = subtract(&moved_term, y, f, env, flags);
+    *error = subtract(&moved_term, y, f, env, rest);
 }
 
 /* The code of a product in its own format. */
@@ -132,11 +141,20 @@ static sn_u64 round_product(block *b, const term *p, ptrdiff_t o, ptrdiff_t k) {
     const sn_format *f = &b->u->product;
     const sn_env *env = &b->u->product_env;
     const sn_u32 word = word_of(b, o, k, 0);
+    sn_told *told = &b->told[SN_TALLY_PRODUCT];
+    sn_u32 raised = 0;
     sn_u64 code;
-    if (p->kind == SN_FINITE && sn_short_round(&p->exact, f, env, word, &code)) return code;
-    if (p->kind == SN_INF) return sn_inf_result(f, env, p->exact.sign, &b->product_flags);
-    if (p->kind >= SN_QUIET_NAN) return f->has_nan ? f->nan_code : sn_invalid_result(f, env, &b->product_flags);
-    return sn_round_pack(f, env, &p->exact, word, &b->product_flags);
+    if (p->kind == SN_FINITE && !told->tally && sn_short_round(&p->exact, f, env, word, &code)) return code;
+    if (p->kind >= SN_QUIET_NAN) {
+        if (p->kind == SN_SIGNALING_NAN) sn_raise(f, SN_INVALID, &raised);
+        code = f->has_nan ? f->nan_code : sn_invalid_result(f, env, &raised);
+    } else if (p->kind == SN_INF) {
+        code = sn_inf_result(f, env, p->exact.sign, &raised);
+    } else {
+        code = sn_round_pack(f, env, &p->exact, word, &raised);
+    }
+    sn_tell(told, f, env, code, raised, p->kind == SN_INF);
+    return code;
 }
 
 /* Step k of all outputs of the block, into the sums of one lane. */
@@ -144,7 +162,8 @@ static void multiply_add(block *b, ptrdiff_t k, ptrdiff_t lane) {
     const sn_mad_unit *u = b->u;
     const sn_env *env = u->fused ? &u->sum_env : &u->product_env;
     const sn_format *f = &u->accumulator;
-    const int short_way = !u->compensated, random = b->random;
+    sn_told *told = &b->told[SN_TALLY_SUM], *rest = &b->told[SN_TALLY_COMPENSATION];
+    const int short_way = !u->compensated && !told->tally, random = b->random;
     sn_u64 *sums = b->sums + (lane + 1) * b->outputs, *errors = b->errors + (lane + 1) * b->outputs;
     sn_number y[BLOCK_COLUMNS];
     for (ptrdiff_t j = 0; j < b->columns; j++)
@@ -160,7 +179,7 @@ static void multiply_add(block *b, ptrdiff_t k, ptrdiff_t lane) {
             }
             const sn_u32 word = random ? word_of(b, o, k, 1) : 0;
             if (short_way && p.kind == SN_FINITE && sn_short_add(&p.exact, f, &u->sum_env, word, &sums[o])) continue;
-            accumulate(u, &p, f, &u->sum_env, &sums[o], &errors[o], word, &b->sum_flags);
+            accumulate(u, &p, f, &u->sum_env, &sums[o], &errors[o], word, told, rest);
         }
     }
 }
@@ -174,7 +193,7 @@ static void join(block *b, ptrdiff_t i, ptrdiff_t j) {
         sn_u64 *sum = &b->sums[i * b->outputs + o];
         const sn_number x = sn_read(f, env, *sum), y = sn_read(f, env, b->sums[j * b->outputs + o]);
         const term left = term_of(&x);
-        *sum = add(&left, &y, f, env, word_of(b, o, b->step, 1), &b->sum_flags);
+        *sum = add(&left, &y, f, env, word_of(b, o, b->step, 1), &b->told[SN_TALLY_LANES]);
     }
     b->step++;
 }
@@ -234,20 +253,32 @@ static void compute(block *b) {
             const sn_number x = sn_read(&u->accumulator, &u->outer_env, sums[o]);
             const term part = term_of(&x);
             accumulate(u, &part, &u->outer, &u->outer_env, &b->outer[o], &b->outer_errors[o], word_of(b, o, b->step, 1),
-                       &b->outer_flags);
+                       &b->told[SN_TALLY_OUTER], &b->outer_rest);
         }
         b->step++;
     }
 }
 
+static sn_u32 lost(const sn_told *told) { return (told->flags & SN_NO_CODE) != 0; }
+
 sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_product_codes *g) {
     block b;
+    sn_mad_unit telling;
+    if (g->tallies) { /* formats that raise no flags raise them here, for the tallies alone */
+        telling = *u;
+        telling.product.p3109 = telling.accumulator.p3109 = telling.outer.p3109 = 0;
+        u = &telling;
+    }
     const ptrdiff_t lanes = (ptrdiff_t)u->lanes;
     const ptrdiff_t most = BLOCK_SUMS / lanes < BLOCK_OUTPUTS ? BLOCK_SUMS / lanes : BLOCK_OUTPUTS;
     const ptrdiff_t columns = most < BLOCK_COLUMNS ? most : BLOCK_COLUMNS, rows = most / columns;
     b.u = u;
     b.g = g;
-    b.product_flags = b.sum_flags = b.outer_flags = 0;
+    for (int i = 0; i < SN_MAD_TALLIES; i++) {
+        b.told[i].flags = 0;
+        b.told[i].tally = g->tallies ? &g->tallies[i] : NULL;
+    }
+    b.outer_rest = b.told[SN_TALLY_COMPENSATION];
     b.random = sn_is_stochastic(&u->sum_env) || (!u->fused && sn_is_stochastic(&u->product_env));
     b.wide = u->two_roundings && (u->sum_env.stochastic_bits > 16 || u->product_env.stochastic_bits > 16);
     b.steps = g->k;
@@ -264,6 +295,8 @@ sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_product_codes *g) {
             for (ptrdiff_t o = 0; o < b.outputs; o++)
                 g->out[(b.row + o / b.columns) * g->ldo + b.column + o % b.columns] = b.outer[o];
         }
-    return (sn_u32)((b.product_flags & SN_NO_CODE) != 0) | (sn_u32)((b.sum_flags & SN_NO_CODE) != 0) << 1 |
-           (sn_u32)((b.outer_flags & SN_NO_CODE) != 0) << 2;
+    const sn_u32 sums =
+        lost(&b.told[SN_TALLY_SUM]) | lost(&b.told[SN_TALLY_COMPENSATION]) | lost(&b.told[SN_TALLY_LANES]);
+    const sn_u32 outer = lost(&b.told[SN_TALLY_OUTER]) | lost(&b.outer_rest);
+    return lost(&b.told[SN_TALLY_PRODUCT]) | sums << 1 | outer << 2;
 }

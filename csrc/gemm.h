@@ -108,6 +108,10 @@ typedef struct {
     sn_u32 batch;
 } sn_mad_unit;
 
+/* What the tallies of a definition count: products; terms added to a running sum; the three roundings more of a
+ * compensated one; additions of lanes; sums of chunks added. softnum/units.py names them in this order. */
+enum { SN_TALLY_PRODUCT, SN_TALLY_SUM, SN_TALLY_COMPENSATION, SN_TALLY_LANES, SN_TALLY_OUTER, SN_MAD_TALLIES };
+
 /* The random words of a sum have a step for each k and then for each addition of lanes and chunks, in the order of
  * their execution. Returns a bit for each rounding that met a NaN without a code in its format: 1 product, 2 sum, 4
  * outer sum.

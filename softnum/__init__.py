@@ -77,6 +77,8 @@ from softnum.ops import (
 )
 from softnum.packing import pack, unpack
 from softnum.presets import unit, units  # which hides the module of that name: softnum.units is the function
+from softnum.probes import Probe, probe
+from softnum.statistics import RoundingStats
 from softnum.sums import sum
 from softnum.units import MadUnit
 from softnum.values import decode, encode, quantize
@@ -96,6 +98,8 @@ __all__ = [
     "FmaChainUnit",
     "FusedDotUnit",
     "MadUnit",
+    "Probe",
+    "RoundingStats",
     "absolute",
     "acos",
     "add",
@@ -145,6 +149,7 @@ __all__ = [
     "next_up",
     "pack",
     "pow",
+    "probe",
     "quantize",
     "reciprocal",
     "remainder",

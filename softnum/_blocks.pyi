@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_WORDS: int
+TALLIES: int
 HOW: dict[str, int]
 
 def rounds_in_lanes(fmt: Any, env: tuple[int, ...]) -> bool: ...
@@ -48,6 +49,7 @@ class DefinitionBlock:
         m0: int,
         n0: int,
         step: int,
+        tallies: NDArray[np.uint64] | None = None,
     ) -> int: ...
     def finish(
         self,
@@ -62,6 +64,7 @@ class DefinitionBlock:
         m0: int,
         n0: int,
         step: int,
+        tallies: NDArray[np.uint64] | None = None,
     ) -> int: ...
 
 class FastBlock:

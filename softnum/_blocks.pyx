@@ -9,12 +9,13 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 import numpy as np
 
 from softnum._core cimport *
+from softnum._products cimport sn_tally, tallies_of
 from softnum import _core
 
 cnp.import_array()
 
 cdef extern from "block.h" nogil:
-    enum: SN_KULISCH_WORDS
+    enum: SN_KULISCH_WORDS, SN_BLOCK_TALLIES
 
     ctypedef struct sn_block_unit:
         sn_format element_a, element_b, scale_a, scale_b, inner, product, accumulator
@@ -34,6 +35,7 @@ cdef extern from "block.h" nogil:
         const uint64_t *c
         uint64_t *out
         const uint32_t *words
+        sn_tally *tallies
         ptrdiff_t rows, n, k, steps, m0, n0
 
     uint32_t sn_block_add(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t step) noexcept
@@ -70,6 +72,7 @@ cdef extern from "block.h" nogil:
     const sn_block_kernels *sn_block_kernels_for(int isa) noexcept
 
 MOST_WORDS = SN_KULISCH_WORDS
+TALLIES = SN_BLOCK_TALLIES
 HOW = {"fma": SN_BLOCK_FMA, "binary32": SN_BLOCK_BINARY32, "general": SN_BLOCK_GENERAL}
 
 
@@ -126,7 +129,7 @@ cdef class DefinitionBlock:
         fill_env(&self.u.sum_env, sum_env)
         self.u.bottom, self.u.plain, self.u.words = bottom, plain, words
 
-    cdef void prepare(self, sn_block_unit *u, sn_block_part *g, out, words, keys, batch, m0, n0) except *:
+    cdef void prepare(self, sn_block_unit *u, sn_block_part *g, out, words, keys, batch, m0, n0, tallies) except *:
         cdef uint64_t[:, ::1] z = out
         cdef const uint32_t[:, :, :, ::1] w
         u[0] = self.u
@@ -136,22 +139,24 @@ cdef class DefinitionBlock:
         g.out = &z[0, 0]
         g.sums = g.a = g.b = g.scale_a = g.scale_b = g.c = NULL
         g.words = NULL
+        g.tallies = tallies_of(tallies)
         g.steps = g.k = 0
         if words is not None and words.size:
             w = words
             g.words = &w[0, 0, 0, 0]
             g.steps = w.shape[2]
 
-    def add(self, sums, a, b, scale_a, scale_b, out, words, keys, batch, m0, n0, step):
+    def add(self, sums, a, b, scale_a, scale_b, out, words, keys, batch, m0, n0, step, tallies=None):
         """One block into out, contiguous arrays of uint64 codes: its sums, or the operands a (rows, k) and b (k, n).
 
-        words: None or uint32 (rows, n, steps, 2). m0, n0: what the part begins with in the whole product.
+        words: None or uint32 (rows, n, steps, 2). m0, n0: what the part begins with in the whole product. tallies:
+        None, or uint64 of shape (kinds of roundings, 6), to which those of block.h are added.
         """
         cdef sn_block_unit u
         cdef sn_block_part g
         cdef uint32_t lost
         cdef ptrdiff_t at = step
-        self.prepare(&u, &g, out, words, keys, batch, m0, n0)
+        self.prepare(&u, &g, out, words, keys, batch, m0, n0, tallies)
         g.sums, g.a, g.b = flat(sums), flat(a), flat(b)
         g.scale_a, g.scale_b = flat(scale_a), flat(scale_b)
         g.k = 0 if a is None else a.shape[1]
@@ -159,14 +164,14 @@ cdef class DefinitionBlock:
             lost = sn_block_add(&u, &g, at)
         return lost
 
-    def finish(self, tensor_a, tensor_b, binary32, c, out, words, keys, batch, m0, n0, step):
+    def finish(self, tensor_a, tensor_b, binary32, c, out, words, keys, batch, m0, n0, step, tallies=None):
         """The scales of both arrays, codes of binary32, and c (or None) into out."""
         cdef sn_block_unit u
         cdef sn_block_part g
         cdef sn_format f
         cdef uint32_t lost
         cdef ptrdiff_t at = step
-        self.prepare(&u, &g, out, words, keys, batch, m0, n0)
+        self.prepare(&u, &g, out, words, keys, batch, m0, n0, tallies)
         fill_format(&f, binary32)
         u.tensor_a, u.tensor_b = sn_unpack(&f, tensor_a), sn_unpack(&f, tensor_b)
         g.c = flat(c)

@@ -23,6 +23,7 @@ class DefinitionExact:
         n0: int,
         n1: int,
         first: tuple[int, int] = (0, 0),
+        tallies: NDArray[np.uint64] | None = None,
     ) -> int: ...
 
 def rounds_in_lanes(accumulator: Any, env: tuple[int, ...]) -> bool: ...

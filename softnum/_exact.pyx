@@ -76,10 +76,11 @@ cdef class DefinitionExact:
     def __cinit__(self, operands, accumulator, tuple env, bottom, words):
         fill_unit(&self.u, operands, accumulator, env, bottom, words)
 
-    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)):
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
         """Rows m0..m1, columns n0..n1 of one product of codes; words: None or contiguous uint32 (M, N, 1, 2).
 
-        first: the row and the column of the whole product that the arrays begin with.
+        first: the row and the column of the whole product that the arrays begin with. tallies: None, or uint64 of
+        shape (1, 6) to add to.
         """
         cdef sn_exact_unit u = self.u
         cdef sn_product_codes g
@@ -88,7 +89,7 @@ cdef class DefinitionExact:
             return 0
         u.key[0], u.key[1] = keys[0], keys[1]
         u.batch = batch
-        fill_codes(&g, a, b, c, out, words, m0, m1, n0, n1, first)
+        fill_codes(&g, a, b, c, out, words, m0, m1, n0, n1, first, tallies)
         with nogil:
             flags = sn_exact_definition(&u, &g)
         return flags

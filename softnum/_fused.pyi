@@ -22,6 +22,7 @@ class DefinitionFused:
         n0: int,
         n1: int,
         first: tuple[int, int] = (0, 0),
+        tallies: NDArray[np.uint64] | None = None,
     ) -> int: ...
 
 class DefinitionChain:
@@ -40,6 +41,7 @@ class DefinitionChain:
         n0: int,
         n1: int,
         first: tuple[int, int] = (0, 0),
+        tallies: NDArray[np.uint64] | None = None,
     ) -> int: ...
 
 class FastFused:

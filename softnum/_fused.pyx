@@ -99,13 +99,16 @@ cdef class DefinitionFused:
     def __dealloc__(self):
         free(self.order)
 
-    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)):
-        """Rows m0..m1, columns n0..n1 of one product of codes; nothing here is random: words, keys, batch are unused."""
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
+        """Rows m0..m1, columns n0..n1 of one product of codes; nothing here is random: words, keys, batch are unused.
+
+        tallies: None, or uint64 of shape (kinds of roundings, 6), to which those of fused.h are added.
+        """
         cdef sn_product_codes g
         cdef uint32_t flags
         if out.shape[0] == 0 or out.shape[1] == 0:
             return 0
-        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first)
+        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first, tallies)
         with nogil:
             flags = sn_fused_definition(&self.u, &g)
         return flags
@@ -133,13 +136,13 @@ cdef class DefinitionChain:
     def __dealloc__(self):
         free(self.order)
 
-    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)):
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
         """As DefinitionFused.run."""
         cdef sn_product_codes g
         cdef uint32_t flags
         if out.shape[0] == 0 or out.shape[1] == 0:
             return 0
-        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first)
+        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first, tallies)
         with nogil:
             flags = sn_chain_definition(&self.u, &g)
         return flags

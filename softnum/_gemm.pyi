@@ -59,4 +59,5 @@ class DefinitionGemm:
         n0: int,
         n1: int,
         first: tuple[int, int] = (0, 0),
+        tallies: NDArray[np.uint64] | None = None,
     ) -> int: ...

@@ -239,10 +239,11 @@ cdef class DefinitionGemm:
         self.u.reduction = REDUCTION[reduction]
         self.u.compensated = compensated
 
-    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)):
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
         """Rows m0..m1, columns n0..n1 of one product of codes; words: None or contiguous uint32 (M, N, steps, 2).
 
-        first: the row and the column of the whole product that the arrays begin with.
+        first: the row and the column of the whole product that the arrays begin with. tallies: None, or uint64 of
+        shape (kinds of roundings, 6), to which those of gemm.h are added.
         """
         cdef sn_mad_unit u = self.u
         cdef sn_product_codes g
@@ -251,7 +252,7 @@ cdef class DefinitionGemm:
             return 0
         u.key[0], u.key[1], u.key2[0], u.key2[1] = keys
         u.batch = batch
-        fill_codes(&g, a, b, c, out, words, m0, m1, n0, n1, first)
+        fill_codes(&g, a, b, c, out, words, m0, m1, n0, n1, first, tallies)
         with nogil:
             flags = sn_gemm_definition(&u, &g)
         return flags

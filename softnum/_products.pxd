@@ -5,12 +5,16 @@ from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 
 
 cdef extern from "codes.h" nogil:
+    ctypedef struct sn_tally:
+        uint64_t roundings, inexact, underflowed, overflowed, saturated, invalid
+
     ctypedef struct sn_product_codes:
         const uint64_t *a
         const uint64_t *b
         const uint64_t *c
         uint64_t *out
         const uint32_t *words
+        sn_tally *tallies
         ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k, n_total, n0
 
 
@@ -19,10 +23,20 @@ cdef inline void *before(const void *array, Py_ssize_t elements, Py_ssize_t size
     return <void *>(<uintptr_t>array - <uintptr_t>(elements * size))
 
 
-cdef inline void fill_codes(sn_product_codes *g, a, b, c, out, words, m0, m1, n0, n1, first) except *:
+cdef inline sn_tally *tallies_of(array) except? NULL:
+    """The tallies in a contiguous uint64 array (kinds of roundings, 6); NULL for None."""
+    cdef uint64_t[:, ::1] counts
+    if array is None:
+        return NULL
+    counts = array
+    return <sn_tally *>&counts[0, 0]
+
+
+cdef inline void fill_codes(sn_product_codes *g, a, b, c, out, words, m0, m1, n0, n1, first, tallies=None) except *:
     """Rows m0..m1, columns n0..n1 of a product whose first element here is `first` of the whole; out is not empty.
 
-    a, b, c (or None), out: contiguous uint64 matrices; words: None or contiguous uint32 (M, N, steps, 2).
+    a, b, c (or None), out: contiguous uint64 matrices; words: None or contiguous uint32 (M, N, steps, 2); tallies: None
+    or as `tallies_of` takes them.
     """
     cdef const uint64_t[:, ::1] x = a, y = b, start
     cdef uint64_t[:, ::1] z = out
@@ -36,6 +50,7 @@ cdef inline void fill_codes(sn_product_codes *g, a, b, c, out, words, m0, m1, n0
     g.out = <uint64_t *>before(&z[0, 0], row * g.ldo - column, 8)
     g.c = NULL
     g.words = NULL
+    g.tallies = tallies_of(tallies)
     if c is not None:
         start = c
         g.c = <const uint64_t *>before(&start[0, 0], row * g.ldc - column, 8)
@@ -69,6 +84,7 @@ cdef inline uint32_t run_each(sn_definition definition, const void *unit, a, b, 
     g.out = &z[0]
     g.c = NULL
     g.words = NULL
+    g.tallies = NULL
     if c is not None:
         start = c
         g.c = &start[0]

@@ -41,7 +41,7 @@ def _operand(x, fmt, what: str, axis: int, outer: str) -> BlockArray:
     return x
 
 
-def block_matmul(a, b, unit, c, key, random_bits, threads, out):
+def block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies=None):
     """`softnum.matmul` of BlockArrays, in a plain floating-point environment."""
     if not isinstance(unit, BlockDotUnit):
         raise TypeError(f"matmul: BlockArrays are multiplied under a BlockDotUnit, got {unit!r}")
@@ -64,8 +64,8 @@ def block_matmul(a, b, unit, c, key, random_bits, threads, out):
     if out is not None and dtype is None:
         raise ValueError(f"matmul: the result is an Array of {result}; out= is for float32 and float64 results")
     check_out("matmul", out, shape, dtype)
-    product = _Product(unit, a, b, c, lead, keys, words)
-    values = None if dtype is None else fast_product(product, threads)
+    product = _Product(unit, a, b, c, lead, keys, words, tallies)
+    values = None if dtype is None or tallies is not None else fast_product(product, threads)
     if values is None:
         codes = product.by_definition(threads).reshape(shape)
         values = Array(codes, result) if dtype is None else decode(codes, result, dtype)
@@ -89,9 +89,9 @@ def _definition(unit: BlockDotUnit):
 class _Product:
     """One call of matmul: operands as codes, [batch, ...]."""
 
-    def __init__(self, unit, a, b, c, lead, keys, words) -> None:
+    def __init__(self, unit, a, b, c, lead, keys, words, tallies) -> None:
         (m, k), n = a.shape[-2:], b.shape[-1]
-        self.unit, self.keys, self.words = unit, keys, words
+        self.unit, self.keys, self.words, self.tallies = unit, keys, words, tallies
         self.m, self.n, self.k, self.batches = m, n, k, int(np.prod(lead, dtype=np.int64))
         self.tensor = tuple(1.0 if x.tensor_scale is None else float(x.tensor_scale) for x in (a, b))
         self.numbering, self.last = unit.numbering(k)
@@ -128,6 +128,10 @@ class _Product:
         if self.words is not None and unit.stochastic:
             words = np.ascontiguousarray(self.words[i, m0:m1, n0:n1])
         rest = (total, words, self.keys, i, m0, n0)
+        own = inner = None
+        if self.tallies is not None:
+            counts = self.tallies.part(unit)
+            own, inner = counts[: _blocks.TALLIES], counts[_blocks.TALLIES :]
         lost = first = 0
         for j, (length, (inner_steps, step)) in enumerate(zip(self.lengths, self.numbering, strict=True)):
             part = slice(first, first + length)
@@ -136,20 +140,20 @@ class _Product:
             sums = None
             if unit.inner is not None:
                 sums = np.empty(total.shape, np.uint64)
-                lost |= self._inner(i, a, b, sums, words, inner_steps, m0, n0) << 2
+                lost |= self._inner(i, a, b, sums, words, inner_steps, m0, n0, inner) << 2
                 a = b = None
             scale_a = np.ascontiguousarray(self.scale_a[i, m0:m1, j], np.uint64)
             scale_b = np.ascontiguousarray(self.scale_b[i, j, n0:n1], np.uint64)
-            lost |= outer.add(sums, a, b, scale_a, scale_b, *rest, step)
+            lost |= outer.add(sums, a, b, scale_a, scale_b, *rest, step, own)
             first += length
         if unit.tensor_scales and self.k:
             wide = format("binary32")
             scales = (int(encode(np.float64(t), wide)) for t in self.tensor)
-            lost |= outer.finish(*scales, wide, c, *rest, self.last)
+            lost |= outer.finish(*scales, wide, c, *rest, self.last, own)
         out[i, m0:m1, n0:n1] = total
         return lost
 
-    def _inner(self, i, a, b, sums, words, steps, m0, n0) -> int:
+    def _inner(self, i, a, b, sums, words, steps, m0, n0, tallies) -> int:
         """The inner unit's sums of one block."""
         inner = self.unit.inner
         m1, n1 = m0 + sums.shape[0], n0 + sums.shape[1]
@@ -159,4 +163,4 @@ class _Product:
         elif inner.stochastic:
             bits = inner.stochastic_bits
             own = _blocks.words_of_steps(self.keys, i, m0, m1, n0, n1, steps, inner.two_roundings, bits > 16)
-        return definition_of(inner).run(a, b, None, sums, own, self.keys, i, m0, m1, n0, n1, (m0, n0))
+        return definition_of(inner).run(a, b, None, sums, own, self.keys, i, m0, m1, n0, n1, (m0, n0), tallies)

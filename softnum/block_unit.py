@@ -206,6 +206,13 @@ class BlockDotUnit(Unit):
         return (self.product, self.accumulator, *(() if self.inner is None else self.inner.rounded_to))
 
     @property
+    def roundings(self) -> tuple[str | None, ...]:
+        """The kinds of roundings, in the order of csrc/block.h, and those of `inner`."""
+        inner = () if self.inner is None else self.inner.roundings
+        own = None if self.product is None else "scaled sum", "sum", "tensor scales" if self.tensor_scales else None
+        return (*own, *(None if name is None else f"inner {name}" for name in inner))
+
+    @property
     def two_roundings(self) -> bool:
         """Whether both the scaled sum and the outer sum round stochastically."""
         return self.product is not None and all(m.startswith("stochastic") for m in (self.product_mode, self.rounding))

@@ -20,6 +20,7 @@ from softnum.custom import CustomFormat
 from softnum.engines import coded, definition_of, fast_of
 from softnum.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
 from softnum.plan import fits
+from softnum.statistics import Tallies
 from softnum.threads import for_each
 from softnum.ufuncs import raise_no_code
 from softnum.units import Unit
@@ -155,8 +156,8 @@ def _lay_out(view: np.ndarray, dims: int, first: int, last: int, out: np.ndarray
 class _Work:
     """How a unit's engine takes its operands, and what it makes of them."""
 
-    def __init__(self, caller, unit, operands, c, key, random_bits, shape, k, threads, workspace):
-        self.caller, self.unit, self.threads, self.k = caller, unit, threads, k
+    def __init__(self, caller, unit, operands, c, key, random_bits, shape, k, threads, workspace, tallies):
+        self.caller, self.unit, self.threads, self.k, self.tallies = caller, unit, threads, k, tallies
         if isinstance(workspace, bool) or index(workspace) < 1:
             raise ValueError(f"{caller}: workspace must be a positive number of bytes, got {workspace!r}")
         self.workspace = index(workspace)
@@ -166,7 +167,8 @@ class _Work:
         self.result = next((d for d in (np.float32, np.float64) if fits(unit.result, d)), None)
         self.keys, self.words = random_words_of(unit, key, random_bits, shape, k, caller=caller, with_c=c is not None)
         fast = fast_of(unit)
-        if self.words is not None or self.result is None or any(isinstance(x, Array) for x in (*operands, c)):
+        of_codes = self.words is not None or self.result is None or any(isinstance(x, Array) for x in (*operands, c))
+        if of_codes or tallies is not None:
             fast = None
         self.fast = fast is not None
         self.engine = fast or definition_of(unit)
@@ -210,7 +212,8 @@ class _Work:
         def work(_, m0, m1, n0, n1):
             limits = (m0 + row, m1 + row, n0 + column, n1 + column)
             given = (a, b, c, out) if self.fast else (a, b, c, out, words)
-            return self.engine.run(*given, self.keys, 0, *limits, **options)
+            counts = {} if self.tallies is None else {"tallies": self.tallies.part(self.unit)}
+            return self.engine.run(*given, self.keys, 0, *limits, **options, **counts)
 
         self.lost |= for_each(blocks, work, threads)
 
@@ -263,15 +266,16 @@ def _check_zero(caller, fmt, what: str) -> None:
         raise ValueError(f"{caller}: {what} is filled up with zeros, and {fmt} has none; use padding=0 and stride=1")
 
 
-def _product(caller, unit, shape, k, operands, c, key, random_bits, order, threads, workspace, view, b_of, dims):
+def _product(caller, unit, shape, k, operands, c, options, order, view, b_of, dims):
     """The result of a convolution. order: its shape, its axes in the matrix's order, how many of them are rows'."""
+    key, random_bits, threads, workspace, tallies = options
     full, axes, row_axes = order
     rows, columns = prod(full[i] for i in axes[:row_axes]), prod(full[i] for i in axes[row_axes:])
     start = _start(caller, c, unit, full, axes)
     words = _words(caller, unit, random_bits, full, axes, k, c is not None)
     if words is not None:
         words = words.reshape(rows, columns, *words.shape[-2:])
-    work = _Work(caller, unit, operands, start, key, words, (rows, columns), k, threads, workspace)
+    work = _Work(caller, unit, operands, start, key, words, (rows, columns), k, threads, workspace, tallies)
     if start is not None:
         start = work.taken(start, unit.c_format).reshape(rows, columns)
     first, second = (work.taken(x, fmt) for x, fmt in zip(operands, unit.operand, strict=True))
@@ -283,6 +287,14 @@ def _product(caller, unit, shape, k, operands, c, key, random_bits, order, threa
     return work.delivered(out, matrix, np.argsort(axes))
 
 
+def _computed(compute, unit, arguments, options, return_stats):
+    """compute(*arguments, (*options, tallies)) in a plain floating-point environment; with the statistics, if asked."""
+    tallies = Tallies() if return_stats else None
+    with _core.PlainEnvironment():
+        result = compute(*arguments, (*options, tallies))
+    return result if tallies is None else (result, tallies.stats(unit))
+
+
 def _ready(caller, unit, arrays) -> None:
     if any(backend.is_device_array(x) for x in arrays):
         raise TypeError(f"{caller}: CUDA arrays are not supported; copy them to the host first")
@@ -292,7 +304,7 @@ def _ready(caller, unit, arrays) -> None:
 
 def conv2d(
     x, w, unit, c=None, *, stride=1, padding=0, dilation=1, groups=1, key=None, random_bits=None, threads=None,
-    workspace=WORKSPACE,
+    workspace=WORKSPACE, return_stats=False,
 ):  # fmt: skip
     """A two-dimensional convolution (cross-correlation) with every product, sum and rounding done as the unit says.
 
@@ -325,10 +337,12 @@ def conv2d(
     workspace : int
         The most bytes of unfolded input there are at a time (default 32 MiB); at least one sum's. Copies of the
         operands as the engine takes them, padded, come on top. The result does not depend on it.
+    return_stats : bool
+        As in `matmul`: whether to return (result, stats). Padded zeros are counted as the operands they are.
 
     Returns
     -------
-    ndarray, shape (images, output channels, rows, columns)
+    ndarray, shape (images, output channels, rows, columns); with `return_stats`, a pair
         float32 if that holds every value of the result's format, else float64, else an Array.
 
     Raises
@@ -348,11 +362,11 @@ def conv2d(
              [81., 90.]]]], dtype=float32)
     """
     _ready("conv2d", unit, (x, w, c))
-    with _core.PlainEnvironment():
-        return _forward(x, w, unit, c, stride, padding, dilation, groups, key, random_bits, threads, workspace)
+    given, options = (x, w, unit, c, stride, padding, dilation, groups), (key, random_bits, threads, workspace)
+    return _computed(_forward, unit, given, options, return_stats)
 
 
-def _forward(x, w, unit, c, stride, padding, dilation, groups, key, random_bits, threads, workspace):
+def _forward(x, w, unit, c, stride, padding, dilation, groups, options):
     me = "conv2d"
     x, w = _operands(me, unit, x=x, w=w)
     s = _shape(me, *x.shape[:2], w.shape[0], x.shape[2:], w.shape[2:], stride, padding, dilation, groups)
@@ -365,8 +379,8 @@ def _forward(x, w, unit, c, stride, padding, dilation, groups, key, random_bits,
     per_group, filters = s.per_group
     k = per_group * prod(s.kernel)
     return _product(
-        me, unit, s, k, (x, w), c, key, random_bits, ((s.images, s.filters, *s.result), (0, 2, 3, 1), 3), threads,
-        workspace, lambda x: _patches(s, x),
+        me, unit, s, k, (x, w), c, options, ((s.images, s.filters, *s.result), (0, 2, 3, 1), 3),
+        lambda x: _patches(s, x),
         lambda w, g: w[g * filters : (g + 1) * filters].reshape(filters, k).T,
         lambda view, g: view[:, :, :, g * per_group : (g + 1) * per_group],
     )  # fmt: skip
@@ -374,7 +388,7 @@ def _forward(x, w, unit, c, stride, padding, dilation, groups, key, random_bits,
 
 def conv2d_backward_data(
     dy, w, unit, size, c=None, *, stride=1, padding=0, dilation=1, groups=1, key=None, random_bits=None, threads=None,
-    workspace=WORKSPACE,
+    workspace=WORKSPACE, return_stats=False,
 ):  # fmt: skip
     """The gradient of `conv2d` by its input: which elements of dy each input element went into, times the weights.
 
@@ -392,7 +406,7 @@ def conv2d_backward_data(
     unit : Unit
     size : (int, int)
         Height and width of the input, which strides leave open.
-    c, stride, padding, dilation, groups, key, random_bits, threads, workspace
+    c, stride, padding, dilation, groups, key, random_bits, threads, workspace, return_stats
         As in `conv2d`.
 
     Returns
@@ -414,13 +428,11 @@ def conv2d_backward_data(
              [1., 2., 1.]]]], dtype=float32)
     """
     _ready("conv2d_backward_data", unit, (dy, w, c))
-    with _core.PlainEnvironment():
-        return _backward_data(
-            dy, w, unit, size, c, stride, padding, dilation, groups, key, random_bits, threads, workspace
-        )
+    given, options = (dy, w, unit, size, c, stride, padding, dilation, groups), (key, random_bits, threads, workspace)
+    return _computed(_backward_data, unit, given, options, return_stats)
 
 
-def _backward_data(dy, w, unit, size, c, stride, padding, dilation, groups, key, random_bits, threads, workspace):
+def _backward_data(dy, w, unit, size, c, stride, padding, dilation, groups, options):
     me = "conv2d_backward_data"
     dy, w = _operands(me, unit, dy=dy, w=w)
     size = _pair(size, "size", me, 0)
@@ -438,8 +450,8 @@ def _backward_data(dy, w, unit, size, c, stride, padding, dilation, groups, key,
         return part.reshape(k, per_group)
 
     return _product(
-        me, unit, s, k, (dy, w), c, key, random_bits, ((s.images, s.channels, *s.size), (0, 2, 3, 1), 3), threads,
-        workspace, lambda dy: _sources(s, dy), weights,
+        me, unit, s, k, (dy, w), c, options, ((s.images, s.channels, *s.size), (0, 2, 3, 1), 3),
+        lambda dy: _sources(s, dy), weights,
         lambda view, g: view[:, :, :, g * filters : (g + 1) * filters],
     )  # fmt: skip
 
@@ -454,7 +466,7 @@ def _check_gradient(caller, s: _Shape, dy) -> None:
 
 def conv2d_backward_weight(
     x, dy, unit, kernel, c=None, *, stride=1, padding=0, dilation=1, groups=1, key=None, random_bits=None,
-    threads=None, workspace=WORKSPACE,
+    threads=None, workspace=WORKSPACE, return_stats=False,
 ):  # fmt: skip
     """The gradient of `conv2d` by its weights: the input, moved by each kernel element, times that of the result.
 
@@ -470,7 +482,7 @@ def conv2d_backward_weight(
     unit : Unit
     kernel : (int, int)
         Height and width of the kernel.
-    c, stride, padding, dilation, groups, key, random_bits, threads, workspace
+    c, stride, padding, dilation, groups, key, random_bits, threads, workspace, return_stats
         As in `conv2d`. One sum has images * rows * columns terms here.
 
     Returns
@@ -492,13 +504,11 @@ def conv2d_backward_weight(
              [20., 24.]]]], dtype=float32)
     """
     _ready("conv2d_backward_weight", unit, (x, dy, c))
-    with _core.PlainEnvironment():
-        return _backward_weight(
-            x, dy, unit, kernel, c, stride, padding, dilation, groups, key, random_bits, threads, workspace
-        )
+    given, options = (x, dy, unit, kernel, c, stride, padding, dilation, groups), (key, random_bits, threads, workspace)
+    return _computed(_backward_weight, unit, given, options, return_stats)
 
 
-def _backward_weight(x, dy, unit, kernel, c, stride, padding, dilation, groups, key, random_bits, threads, workspace):
+def _backward_weight(x, dy, unit, kernel, c, stride, padding, dilation, groups, options):
     me = "conv2d_backward_weight"
     x, dy = _operands(me, unit, x=x, dy=dy)
     kernel = _pair(kernel, "kernel", me, 1)
@@ -514,7 +524,7 @@ def _backward_weight(x, dy, unit, kernel, c, stride, padding, dilation, groups, 
         return part.transpose(3, 4, 5, 0, 1, 2)
 
     return _product(
-        me, unit, s, k, (x, dy), c, key, random_bits, ((s.filters, per_group, *s.kernel), (1, 2, 3, 0), 3), threads,
-        workspace, lambda x: _patches(s, x),
+        me, unit, s, k, (x, dy), c, options, ((s.filters, per_group, *s.kernel), (1, 2, 3, 0), 3),
+        lambda x: _patches(s, x),
         lambda dy, g: dy[:, g * filters : (g + 1) * filters].transpose(0, 2, 3, 1).reshape(k, filters), rows,
     )  # fmt: skip

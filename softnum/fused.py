@@ -181,6 +181,13 @@ class FusedDotUnit(Unit):
         """The formats of the steps' results and of the last one."""
         return self.accumulator, self.result
 
+    @property
+    def roundings(self) -> tuple[str | None, ...]:
+        """The kinds of roundings, in the order of csrc/fused.h."""
+        if self.c == "after":
+            return "sum", None, "C added"
+        return "sum", None if self.result == self.accumulator else "output", None
+
     @cached_property
     def environments(self) -> tuple[tuple, tuple, tuple]:
         """(accumulator, output, C added after): the core's numbers of each rounding."""

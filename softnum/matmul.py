@@ -13,6 +13,7 @@ from softnum.checks import check_out, float_array
 from softnum.engines import coded, definition_of, fast_of
 from softnum.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
 from softnum.plan import fits
+from softnum.statistics import Tallies
 from softnum.threads import for_each
 from softnum.ufuncs import raise_no_code
 from softnum.units import Unit
@@ -38,7 +39,7 @@ def _run_fast(gemm, a, b, c, out, keys, threads, k) -> None:
         out[...] = target
 
 
-def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=None):
+def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=None, return_stats=False):
     """The matrix product with every multiplication, addition and rounding done as the unit says.
 
     Parameters
@@ -63,10 +64,14 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         Default: as many as pay. The result does not depend on it.
     out : ndarray, optional
         Where to put the result.
+    return_stats : bool
+        Whether to return (result, stats): a `RoundingStats` with how many roundings of each kind were inexact,
+        underflowed, overflowed, saturated or invalid. The unit's definition counts them, whose results are those of the
+        fast paths, at a hundredth of their speed or so. The counts do not depend on the threads.
 
     Returns
     -------
-    ndarray, shape (..., M, N)
+    ndarray, shape (..., M, N); with `return_stats`, a pair
         float32 if that holds every value of the result's format, else float64, else an Array. K = 0 gives C, or +0.
 
     Raises
@@ -74,7 +79,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     ValueError
         If shapes do not fit, an element is no value of its format, a key is missing, or a result has no code.
     TypeError
-        If the unit is none, operands are of another type than it takes, or CUDA arrays meet a unit without a kernel.
+        If the unit is none, operands are of another type than it takes, or CUDA arrays meet a unit without a kernel or
+        are to be counted.
 
     Examples
     --------
@@ -84,16 +90,21 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     >>> sn.matmul(a, a.T, unit)  # the sum of forty ones sticks at 16: 16 + 1 rounds back
     array([[16.]], dtype=float32)
     """
+    tallies = Tallies() if return_stats else None
     if isinstance(unit, BlockDotUnit) or BlockArray in (type(a), type(b)):
         with _core.PlainEnvironment():
-            return block_matmul(a, b, unit, c, key, random_bits, threads, out)
-    if any(backend.is_device_array(x) for x in (a, b, c, out)):
+            result = block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies)
+    elif any(backend.is_device_array(x) for x in (a, b, c, out)):
+        if return_stats:
+            raise TypeError("matmul: return_stats=True counts on the host; copy the CUDA arrays there first")
         return backend.matmul(a, b, unit, c, key=key, random_bits=random_bits, threads=threads, out=out)
-    with _core.PlainEnvironment():
-        return matmul_by_unit(a, b, unit, c, key, random_bits, threads, out)
+    else:
+        with _core.PlainEnvironment():
+            result = matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, tallies=tallies)
+    return result if tallies is None else (result, tallies.stats(unit))
 
 
-def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2), caller="matmul"):
+def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2), caller="matmul", tallies=None):
     """matmul on the host, in a plain floating-point environment; domains: of the two random words of a step."""
     if not isinstance(unit, Unit):
         raise TypeError(f"matmul: the unit must be one of softnum's (MadUnit ..., or sn.unit(name)), got {unit!r}")
@@ -122,8 +133,9 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
     check_out("matmul", out, shape, dtype)
 
     gemm = fast_of(unit)
-    if gemm is None or words is not None or dtype is None or Array in (type(a), type(b), type(c)):
-        codes = _by_definition(unit, a, b, c, (batches, m, n), lead, k, keys, words, threads, caller)
+    of_codes = words is not None or dtype is None or Array in (type(a), type(b), type(c))
+    if gemm is None or of_codes or tallies is not None:
+        codes = _by_definition(unit, a, b, c, (batches, m, n), lead, k, keys, words, threads, caller, tallies)
         values = Array(codes.reshape(shape), result) if dtype is None else decode(codes.reshape(shape), result, dtype)
         if out is None:
             return values
@@ -141,7 +153,7 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
     return out
 
 
-def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads, caller) -> np.ndarray:
+def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads, caller, tallies) -> np.ndarray:
     batches, m, n = shape
     a = codes_of(a, coded(unit.operand[0]), (*lead, m, k)).reshape(batches, m, k)
     b = codes_of(b, coded(unit.operand[1]), (*lead, k, n)).reshape(batches, k, n)
@@ -151,8 +163,8 @@ def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads, caller) 
     threads, blocks = blocks_of(m, n, k, batches, threads)
 
     def work(i, *limits):
-        w = None if words is None else words[i]
-        return gemm.run(a[i], b[i], None if c is None else c[i], out[i], w, keys, i, *limits)
+        w, counts = None if words is None else words[i], None if tallies is None else tallies.part(unit)
+        return gemm.run(a[i], b[i], None if c is None else c[i], out[i], w, keys, i, *limits, tallies=counts)
 
     lost = for_each(blocks, work, threads)
     for i, fmt in enumerate(unit.rounded_to):
@@ -183,7 +195,7 @@ def dot(a, b, unit, c=None, **options):
 
     Returns
     -------
-    numpy scalar, or an Array without dimensions
+    numpy scalar, or an Array without dimensions; with `return_stats`, a pair
 
     Raises
     ------
@@ -204,4 +216,5 @@ def dot(a, b, unit, c=None, **options):
     column = Array(b.codes[:, None], b.format) if isinstance(b, Array) else as_matrix(b, 1)
     if c is not None and not isinstance(c, Array):
         c = float_array(c, "dot").reshape(1, 1)
-    return matmul(row, column, unit, c, **options)[0, 0]
+    result = matmul(row, column, unit, c, **options)
+    return (result[0][0, 0], result[1]) if isinstance(result, tuple) else result[0, 0]

@@ -120,9 +120,13 @@ def _check_reducible(name, fmt):
 def apply(
     name, operands, fmt, *, out_fmt=None, rounding="nearest_even", overflow=None, key=None, random_bits=None,
     stochastic_bits=32, return_flags=False, tininess="after", flush_inputs=False, flush_results=None, nan="canonical",
-    invalid="raise", extra=(), codes_out=True,
+    invalid="raise", extra=(), codes_out=True, compute=None,
 ):  # fmt: skip
-    """The ufunc `name` over operands in their formats. extra: further (codes, format) that are no users' operands."""
+    """The ufunc `name` over operands in their formats. extra: further (codes, format) that are no users' operands.
+
+    compute: what is called instead of the ufunc, and returned: with the name, the codes, their formats, the result's,
+    the environment, the random words and `invalid`.
+    """
     codes, formats, as_array = _operands(name, operands, fmt)
     if name in _OWN_FORMAT:
         if out_fmt is not None and format(out_fmt) != formats[0]:
@@ -149,6 +153,8 @@ def apply(
     stochastic = rounding_name(rounding).startswith("stochastic")
     shape = np.broadcast_shapes(*(c.shape for c in codes)) if stochastic else ()
     words = random_words(stochastic, key, random_bits, shape)
+    if compute is not None:
+        return compute(name, codes, formats, out_fmt, env, words, invalid)
     result, flags = call_ufunc(
         name, codes, formats, out_fmt, env, words, with_flags=return_flags, invalid=invalid if codes_out else 0
     )
@@ -164,7 +170,7 @@ def _signature(operands: int) -> inspect.Signature:
     options = [
         p
         for p in inspect.signature(apply).parameters.values()
-        if p.kind is inspect.Parameter.KEYWORD_ONLY and p.name not in ("extra", "codes_out")
+        if p.kind is inspect.Parameter.KEYWORD_ONLY and p.name not in ("extra", "codes_out", "compute")
     ]
     return inspect.Signature([*own, inspect.Parameter("fmt", plain, default=None), *options])
 

@@ -18,6 +18,7 @@ from softnum.matmul import matmul_by_unit
 from softnum.modes import overflow_name
 from softnum.names import format
 from softnum.operands import checked_operand, random_words_of
+from softnum.statistics import Tallies
 from softnum.units import MadUnit, Unit
 
 __all__ = ["sum"]
@@ -95,7 +96,7 @@ def _axes(axis, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(axes))
 
 
-def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threads=None):
+def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threads=None, return_stats=False):
     """The sum of values with every addition and rounding done as the unit's adder does it.
 
     Parameters
@@ -120,9 +121,12 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threa
     threads : int, optional
         Default: as many as pay. The result does not depend on it.
 
+    return_stats : bool
+        As in `matmul`: whether to return (result, stats).
+
     Returns
     -------
-    numpy scalar or ndarray, or an Array
+    numpy scalar or ndarray, or an Array; with `return_stats`, a pair
         float32 if that holds every value of the result's format, else float64, else an Array. A sum of nothing is +0.
 
     Raises
@@ -146,10 +150,10 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threa
     if not isinstance(unit, Unit) or isinstance(unit, BlockDotUnit):
         raise TypeError(f"sum: the unit must be one of softnum's (MadUnit ..., or sn.unit(name)), got {unit!r}")
     with _core.PlainEnvironment():
-        return _sum(x, unit, axis, keepdims, key, random_bits, threads)
+        return _sum(x, unit, axis, keepdims, key, random_bits, threads, Tallies() if return_stats else None)
 
 
-def _sum(x, unit, axis, keepdims, key, random_bits, threads):
+def _sum(x, unit, axis, keepdims, key, random_bits, threads, tallies):
     values, fmt = _addends(x, unit)
     data = values.codes if isinstance(values, Array) else values
     axes = _axes(axis, data.ndim)
@@ -173,9 +177,11 @@ def _sum(x, unit, axis, keepdims, key, random_bits, threads):
         random_words_of(adder, key, None, (1, outputs), k, caller="sum")  # says what is missing
     operand = Array(columns, fmt) if isinstance(values, Array) else columns
     result = matmul_by_unit(
-        np.ones((1, k), np.float32), operand, adder, None, key, words, threads, None, (_DOMAIN, _DOMAIN), "sum"
+        np.ones((1, k), np.float32), operand, adder, None, key, words, threads, None, (_DOMAIN, _DOMAIN), "sum", tallies
     )
     final = tuple(1 if a in axes else data.shape[a] for a in range(data.ndim)) if keepdims else shape
     if isinstance(result, Array):
-        return Array(result.codes.reshape(final), result.format)
-    return result.reshape(final)[()]
+        result = Array(result.codes.reshape(final), result.format)
+    else:
+        result = result.reshape(final)[()]
+    return result if tallies is None else (result, tallies.stats(adder))

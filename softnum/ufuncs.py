@@ -7,12 +7,30 @@ import numpy as np
 from softnum import _core, lanes
 from softnum.modes import ROUNDING_MODES
 
-__all__ = ["call_ufunc", "raise_no_code"]
+__all__ = ["call_ufunc", "check_flags", "raise_no_code"]
 
 
 def raise_no_code(fmt, what: str) -> None:
     """ValueError for a result that the format has no code for."""
     raise ValueError(f"{what}: the result is NaN or infinite, and {fmt} has no code for it")
+
+
+def check_flags(flags, out_fmt, what: str, invalid="raise") -> np.ndarray:
+    """The flags of results, as users know them.
+
+    Raises where a result could not be decided or, if invalid is "raise", has no code.
+    """
+    met = int(np.bitwise_or.reduce(flags, axis=None))
+    if met & _core.UNDECIDED:
+        raise ValueError(
+            f"{what}: a result has more than 126 bits before it wraps around in {out_fmt}, which cannot be "
+            "rounded exactly; saturate, or go through a wider format"
+        )
+    if not met & _core.NO_CODE:
+        return flags
+    if isinstance(invalid, str):
+        raise_no_code(out_fmt, what)
+    return flags & np.uint8(_core.NO_CODE - 1)
 
 
 def _cannot_be_invalid(name, formats, out_fmt) -> bool:
@@ -49,15 +67,8 @@ def call_ufunc(
     else:
         results = lanes.run_ufunc(ufuncs[name], codes, words, handle, slow)
     result, flags = results if need_flags else (results, None)
-    if evaluated and need_flags and int(np.bitwise_or.reduce(flags, axis=None)) & _core.UNDECIDED:
-        raise ValueError(
-            f"{what or name}: a result has more than 126 bits before it wraps around in {out_fmt}, which cannot be "
-            "rounded exactly; saturate, or go through a wider format"
-        )
-    if need_flags and not out_fmt.has_nan and int(np.bitwise_or.reduce(flags, axis=None)) & _core.NO_CODE:
-        if isinstance(invalid, str):
-            raise_no_code(out_fmt, what or name)
-        flags = flags & np.uint8(_core.NO_CODE - 1)
+    if need_flags and (evaluated or not out_fmt.has_nan):
+        flags = check_flags(flags, out_fmt, what or name, invalid)
     if width != out_fmt.storage_dtype:
         result = result.astype(out_fmt.storage_dtype)
     return np.asarray(result), np.asarray(flags) if with_flags else None

@@ -26,7 +26,8 @@ class Unit:
     ``operand``: the formats of a and b. ``result``: that of the sum. ``c_format``: that of C, the sum's start.
     ``stochastic``: whether a random key is needed. ``two_roundings``: whether a step has two stochastic roundings.
     ``steps(k)``, ``steps_with_c(k)``: how many pairs of random words a sum of length k takes, without C and with it.
-    ``rounded_to``: the formats that a NaN may be missing in, a bit of the definition's answer each.
+    ``rounded_to``: the formats that a NaN may be missing in, a bit of the definition's answer each. ``roundings``: what
+    kinds of roundings its definition counts, by the names that statistics have for them; None for one that it lacks.
 
     ``str(unit)`` is the formula, ``unit.expression`` the Python that makes the unit; ``repr(unit)`` is both, the
     formula as a comment, so that ``eval`` of it gives the unit again.
@@ -39,6 +40,7 @@ class Unit:
     operand: tuple
     stochastic: bool = False
     two_roundings: bool = False
+    roundings: tuple[str | None, ...] = ("sum",)
     evidence: dict = {}  # of a preset: what each property rests on (softnum.presets.Evidence)
 
     @property
@@ -281,6 +283,14 @@ class MadUnit(Unit):
     def rounded_to(self) -> tuple:
         """The formats that products, sums and the outer sum are rounded to."""
         return self.product, self.accumulator, self.outer
+
+    @property
+    def roundings(self) -> tuple[str | None, ...]:
+        """The kinds of roundings, in the order of csrc/gemm.h."""
+        return (
+            None if self.product is None else "product", "sum", None if self.compensated is None else "compensation",
+            "lanes" if self.lanes > 1 else None, None if self.chunk is None else "outer sum",
+        )  # fmt: skip
 
     @property
     def product_mode(self) -> str:

@@ -39,6 +39,23 @@ enum { SN_INEXACT = 1, SN_UNDERFLOW = 2, SN_FLAG_OVERFLOW = 4, SN_DIVIDE_BY_ZERO
 /* No exception, but told the same way, with SN_INVALID: the result is sn_env.invalid_code, for want of a NaN. */
 enum { SN_NO_CODE = 32 };
 
+/* How a result came to be what it is. csrc/probe.c compiles this text with SN_PROBED, to have it noted; everywhere else
+ * the functions that note are empty, and sn_env has no place for it. */
+typedef struct {
+    sn_i32 kind, sign;    /* of the exact result: SN_ZERO, SN_FINITE, SN_INF; not noted of a NaN. The rest if finite */
+    sn_i32 exponent;      /* floor(log2(magnitude)); of no use if modular (round.h) */
+    sn_i32 last, modular; /* floor counts units of 2^last, and of the smallest value in a gap */
+    sn_u64 floor, fraction; /* as sn_cut */
+    sn_i32 sticky, up;      /* up: whether the magnitude was rounded up */
+    sn_i32 events;          /* SN_NOTED_* */
+} sn_note;
+
+enum {
+    SN_NOTED_OVERFLOW = 1,
+    SN_NOTED_FLUSH = 2, /* a zero for a result that is tiny; what is noted is its rounding with unbounded exponent */
+    SN_NOTED_GAP = 4    /* nothing lies between zero and the smallest value, which the result lies below */
+};
+
 typedef struct {
     sn_i32 rounding;        /* SN_NEAREST_EVEN ... */
     sn_i32 overflow;        /* SN_OVERFLOW_* */
@@ -48,9 +65,29 @@ typedef struct {
     sn_i32 flush_results;   /* SN_FLUSH_*: results that are tiny become zero, sign kept */
     sn_i32 nan;             /* SN_NAN_* */
     sn_u64 invalid_code;    /* what stands for a NaN where the format has none, with INVALID */
+#ifdef SN_PROBED
+    sn_note *note;
+#endif
 } sn_env;
 /* With no random bit, r = 0, what is discarded decides alone: SN_STOCHASTIC rounds as SN_TOWARD_ZERO,
  * SN_STOCHASTIC_FLOOR as SN_DOWN, SN_STOCHASTIC_FAST and SN_STOCHASTIC_ODD as SN_NEAREST_AWAY, SN_STOCHASTIC_EVEN as
  * SN_NEAREST_ZERO. What overflows follows the overflow rule and UNDERFLOW is judged before rounding, as for every r. */
+
+SN_FN void sn_note_kind(const sn_env *env, sn_i32 kind, sn_i32 sign) {
+#ifdef SN_PROBED
+    env->note->kind = kind;
+    env->note->sign = sign;
+#else
+    (void)env, (void)kind, (void)sign;
+#endif
+}
+
+SN_FN void sn_note_event(const sn_env *env, sn_i32 event) {
+#ifdef SN_PROBED
+    env->note->events |= event;
+#else
+    (void)env, (void)event;
+#endif
+}
 
 #endif

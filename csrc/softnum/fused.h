@@ -40,6 +40,21 @@ typedef struct {
     sn_i32 any, largest;
 } sn_fused_kinds;
 
+/* The sum of a step's terms, aligned: positive - negative, in units of 2^unit; cut: whether bits were cut off. */
+typedef struct {
+    sn_fused_kinds kinds;
+    sn_u128 positive, negative;
+    sn_i32 unit, cut;
+} sn_fused_sum;
+
+/* What one rounding of a dot product told: what it raised itself, whether bits had been cut off before, whether a term
+ * was infinite; and which it was. */
+enum { SN_FUSED_TO_ACCUMULATOR, SN_FUSED_TO_OUTPUT, SN_FUSED_C_ADDED };
+typedef struct {
+    sn_u32 raised;
+    sn_i32 cut, infinite, which;
+} sn_fused_told;
+
 SN_FN void sn_fused_note_infinity(sn_fused_kinds *kinds, sn_i32 sign) {
     if (sign)
         kinds->infinite[1] = 1;
@@ -95,25 +110,35 @@ SN_FN sn_i32 sn_fused_addend(const sn_format *f, const sn_number *c, sn_fused_ki
     return 1;
 }
 
-/* The term in units of 2^unit, cut off; INEXACT if bits were lost. */
-SN_FN sn_u128 sn_fused_align(const sn_fused_term *term, sn_i32 unit, const sn_format *fo, sn_u32 *flags) {
-    if (term->exp >= unit) return sn_u128_shl(term->sig, term->exp - unit);
-    if (sn_u128_low_bits(term->sig, unit - term->exp)) sn_raise(fo, SN_INEXACT, flags);
-    return sn_u128_shr(term->sig, unit - term->exp);
+/* A term added to the sum, cut off at its unit. */
+SN_FN void sn_fused_add(sn_fused_sum *s, const sn_fused_term *term) {
+    const sn_i32 below = s->unit - term->exp;
+    const sn_u128 aligned = below <= 0 ? sn_u128_shl(term->sig, -below) : sn_u128_shr(term->sig, below);
+    s->cut |= sn_u128_low_bits(term->sig, below);
+    if (term->sign)
+        s->negative = sn_u128_add(s->negative, aligned);
+    else
+        s->positive = sn_u128_add(s->positive, aligned);
 }
 
-/* The sum, in units of 2^unit, cut and rounded into fo. */
-SN_FN sn_u64 sn_fused_round(const sn_fused_unit *u, sn_u128 positive, sn_u128 negative, sn_i32 unit,
-                            const sn_format *fo, const sn_env *env, sn_u32 *flags) {
-    sn_i32 sign = sn_u128_less(positive, negative);
-    sn_u128 sum = sign ? sn_u128_sub(negative, positive) : sn_u128_sub(positive, negative);
+/* The sum, cut and rounded into fo. */
+SN_FN sn_u64 sn_fused_round(const sn_fused_unit *u, sn_fused_sum *s, const sn_format *fo, const sn_env *env,
+                            sn_u32 *flags) {
+    const sn_fused_kinds *kinds = &s->kinds;
+    if (kinds->signaling) sn_raise(fo, SN_INVALID, flags);
+    if (kinds->invalid || (!kinds->nan && kinds->infinite[0] && kinds->infinite[1]))
+        return sn_invalid_result(fo, env, flags);
+    if (kinds->nan) return fo->has_nan ? fo->nan_code : sn_invalid_result(fo, env, flags);
+    if (kinds->infinite[0] || kinds->infinite[1]) return sn_inf_result(fo, env, kinds->infinite[1], flags);
+    sn_i32 sign = sn_u128_less(s->positive, s->negative);
+    sn_u128 sum = sign ? sn_u128_sub(s->negative, s->positive) : sn_u128_sub(s->positive, s->negative);
     if (sn_u128_is_zero(sum)) return 0;
     sn_i32 excess = u->truncate_fraction < 0 ? 0 : sn_u128_bit_length(sum) - 1 - u->truncate_fraction;
     if (excess > 0) {
-        if (sn_u128_low_bits(sum, excess)) sn_raise(fo, SN_INEXACT, flags);
+        s->cut |= sn_u128_low_bits(sum, excess);
         sum = sn_u128_shl(sn_u128_shr(sum, excess), excess);
     }
-    sn_exact x = sn_exact_make(sign, sum, unit);
+    sn_exact x = sn_exact_make(sign, sum, s->unit);
     sn_u32 raised = 0;
     sn_u64 code = sn_round_pack(fo, env, &x, 0, &raised);
     *flags |= raised;
@@ -131,16 +156,16 @@ SN_FN sn_i64 sn_fused_k(const sn_fused_unit *u, sn_i64 position) {
     return u->order ? position / u->period * u->period + u->order[position % u->period] : position;
 }
 
-/* One step: the terms at positions first, first + 1, ... and c, a code of the accumulator, rounded into fo. Elements
+/* The sum of one step: of the terms at positions first, first + 1, ... and of c, a code of the accumulator. Elements
  * from k = length on count as zero. a and b: codes, the strides apart. */
-SN_FN sn_u64 sn_fused_step(const sn_fused_unit *u, const sn_u64 *a, sn_i64 stride_a, const sn_u64 *b, sn_i64 stride_b,
-                           sn_i64 length, sn_i64 first, sn_u64 c, const sn_format *fo, const sn_env *env,
-                           sn_u32 *flags) {
+SN_FN sn_fused_sum sn_fused_sum_of(const sn_fused_unit *u, const sn_u64 *a, sn_i64 stride_a, const sn_u64 *b,
+                                   sn_i64 stride_b, sn_i64 length, sn_i64 first, sn_u64 c) {
+    sn_fused_sum s;
     sn_fused_kinds kinds;
     sn_fused_term term, addend;
     kinds.nan = kinds.signaling = kinds.invalid = kinds.infinite[0] = kinds.infinite[1] = kinds.any = kinds.largest = 0;
-    addend.sig = sn_u128_make(0, 0);
-    addend.exp = addend.exponent = addend.sign = 0;
+    s.positive = s.negative = sn_u128_make(0, 0);
+    s.unit = s.cut = 0;
     sn_number z = sn_unpack(&u->accumulator, c);
     sn_i32 with_c = sn_fused_addend(&u->accumulator, &z, &kinds, &addend);
     for (sn_i32 t = 0; t < u->terms; t++) {
@@ -149,34 +174,28 @@ SN_FN sn_u64 sn_fused_step(const sn_fused_unit *u, const sn_u64 *a, sn_i64 strid
         sn_number x = sn_unpack(&u->a, a[k * stride_a]), y = sn_unpack(&u->b, b[k * stride_b]);
         sn_fused_product(u, &x, &y, &kinds, &term);
     }
-    if (kinds.signaling) sn_raise(fo, SN_INVALID, flags);
-    if (kinds.invalid || (!kinds.nan && kinds.infinite[0] && kinds.infinite[1]))
-        return sn_invalid_result(fo, env, flags);
-    if (kinds.nan) return fo->has_nan ? fo->nan_code : sn_invalid_result(fo, env, flags);
-    if (kinds.infinite[0] || kinds.infinite[1]) return sn_inf_result(fo, env, kinds.infinite[1], flags);
-    if (!kinds.any) return 0;
+    s.kinds = kinds;
+    if (kinds.nan || kinds.invalid || kinds.infinite[0] || kinds.infinite[1] || !kinds.any) return s;
 
-    sn_i32 unit = (kinds.largest > u->min_exponent ? kinds.largest : u->min_exponent) - u->fraction_bits;
-    sn_u128 positive = sn_u128_make(0, 0), negative = positive;
-    if (with_c) {
-        sn_u128 aligned = sn_fused_align(&addend, unit, fo, flags);
-        if (addend.sign)
-            negative = aligned;
-        else
-            positive = aligned;
-    }
+    s.unit = (kinds.largest > u->min_exponent ? kinds.largest : u->min_exponent) - u->fraction_bits;
+    if (with_c) sn_fused_add(&s, &addend);
     for (sn_i32 t = 0; t < u->terms; t++) {
         sn_i64 k = sn_fused_k(u, first + t);
         if (k >= length) continue;
         sn_number x = sn_unpack(&u->a, a[k * stride_a]), y = sn_unpack(&u->b, b[k * stride_b]);
-        if (!sn_fused_product(u, &x, &y, &kinds, &term)) continue;
-        sn_u128 aligned = sn_fused_align(&term, unit, fo, flags);
-        if (term.sign)
-            negative = sn_u128_add(negative, aligned);
-        else
-            positive = sn_u128_add(positive, aligned);
+        if (sn_fused_product(u, &x, &y, &kinds, &term)) sn_fused_add(&s, &term);
     }
-    return sn_fused_round(u, positive, negative, unit, fo, env, flags);
+    return s;
+}
+
+/* One step, its sum rounded into fo; bits that are cut off raise INEXACT too. */
+SN_FN sn_u64 sn_fused_step(const sn_fused_unit *u, const sn_u64 *a, sn_i64 stride_a, const sn_u64 *b, sn_i64 stride_b,
+                           sn_i64 length, sn_i64 first, sn_u64 c, const sn_format *fo, const sn_env *env,
+                           sn_u32 *flags) {
+    sn_fused_sum s = sn_fused_sum_of(u, a, stride_a, b, stride_b, length, first, c);
+    const sn_u64 code = sn_fused_round(u, &s, fo, env, flags);
+    if (s.cut) sn_raise(fo, SN_INEXACT, flags);
+    return code;
 }
 
 /* Number of steps of a sum of length products: whole periods. */
@@ -184,24 +203,57 @@ SN_FN sn_i64 sn_fused_steps(const sn_fused_unit *u, sn_i64 length) {
     return (length + u->period - 1) / u->period * (u->period / u->terms);
 }
 
+/* Number of roundings of a sum of length products: its steps, and C's addition; of a sum of nothing, into another
+ * output, one. */
+SN_FN sn_i64 sn_fused_roundings(const sn_fused_unit *u, sn_i64 length) {
+    if (length == 0) return !u->c_after && !u->same_output;
+    return sn_fused_steps(u, length) + (u->c_after != 0);
+}
+
+/* Where the sum starts. */
+SN_FN sn_u64 sn_fused_start(const sn_fused_unit *u, sn_i64 length, sn_u64 c) {
+    return u->c_after && length > 0 ? 0 : c;
+}
+
+/* What the sum becomes by rounding i of them, in their order. */
+SN_FN sn_u64 sn_fused_next(const sn_fused_unit *u, const sn_u64 *a, sn_i64 stride_a, const sn_u64 *b, sn_i64 stride_b,
+                           sn_i64 length, sn_i64 i, sn_u64 sum, sn_u64 c, sn_fused_told *told) {
+    const sn_i64 steps = sn_fused_steps(u, length);
+    told->raised = 0;
+    told->cut = 0;
+    if (i < steps) {
+        const sn_i32 last = i == steps - 1 && !u->c_after;
+        sn_fused_sum s = sn_fused_sum_of(u, a, stride_a, b, stride_b, length, i * u->terms, sum);
+        sum = sn_fused_round(u, &s, last ? &u->output : &u->accumulator, last ? &u->output_env : &u->sum_env,
+                             &told->raised);
+        told->cut = s.cut;
+        told->infinite = s.kinds.infinite[0] || s.kinds.infinite[1];
+        told->which = last ? SN_FUSED_TO_OUTPUT : SN_FUSED_TO_ACCUMULATOR;
+        return sum;
+    }
+    told->infinite = sn_unpack(&u->accumulator, sum).kind == SN_INF;
+    told->which = SN_FUSED_TO_OUTPUT;
+    if (steps == 0) return sn_convert(&u->accumulator, sum, &u->output, &u->output_env, 0, &told->raised);
+    told->infinite |= sn_unpack(&u->output, c).kind == SN_INF;
+    told->which = SN_FUSED_C_ADDED;
+    return sn_add(&u->accumulator, sum, &u->output, c, &u->output, &u->after_env, 0, &told->raised);
+}
+
 /* The dot product of a and b, from c: a code of the accumulator, or of the output if C is added after. The result is a
  * code of the output. sum_flags: of roundings into the accumulator; output_flags: into the output. */
 SN_FN sn_u64 sn_fused_dot(const sn_fused_unit *u, const sn_u64 *a, sn_i64 stride_a, const sn_u64 *b, sn_i64 stride_b,
                           sn_i64 length, sn_u64 c, sn_u32 *sum_flags, sn_u32 *output_flags) {
-    const sn_i64 steps = sn_fused_steps(u, length);
-    sn_u64 sum = u->c_after ? 0 : c;
-    if (steps == 0) {
-        if (u->c_after || u->same_output) return c;
-        return sn_convert(&u->accumulator, c, &u->output, &u->output_env, 0, output_flags);
+    const sn_i64 roundings = sn_fused_roundings(u, length);
+    sn_u64 sum = sn_fused_start(u, length, c);
+    for (sn_i64 i = 0; i < roundings; i++) {
+        sn_fused_told told;
+        sum = sn_fused_next(u, a, stride_a, b, stride_b, length, i, sum, c, &told);
+        const sn_i32 inside = told.which == SN_FUSED_TO_ACCUMULATOR;
+        sn_u32 *flags = inside ? sum_flags : output_flags;
+        *flags |= told.raised;
+        if (told.cut) sn_raise(inside ? &u->accumulator : &u->output, SN_INEXACT, flags);
     }
-    for (sn_i64 step = 0; step < steps; step++) {
-        sn_i32 last = step == steps - 1 && !u->c_after;
-        sum = sn_fused_step(u, a, stride_a, b, stride_b, length, step * u->terms, sum,
-                            last ? &u->output : &u->accumulator, last ? &u->output_env : &u->sum_env,
-                            last ? output_flags : sum_flags);
-    }
-    if (!u->c_after) return sum;
-    return sn_add(&u->accumulator, sum, &u->output, c, &u->output, &u->after_env, 0, output_flags);
+    return sum;
 }
 
 #endif

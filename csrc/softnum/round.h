@@ -37,6 +37,23 @@ SN_FN sn_cut sn_cut_at(const sn_exact *x, sn_i32 q) {
     return c;
 }
 
+/* Note a cut at 2^last, and whether it rounds up (sn_note, env.h). */
+SN_FN void sn_note_cut(const sn_env *env, const sn_exact *x, sn_cut c, sn_i32 last, sn_i32 up) {
+#ifdef SN_PROBED
+    sn_note *n = env->note;
+    sn_note_kind(env, SN_FINITE, x->sign);
+    n->exponent = x->exp + sn_u128_bit_length(x->sig) - 1;
+    n->last = last;
+    n->modular = x->modular;
+    n->floor = c.floor;
+    n->fraction = c.fraction;
+    n->sticky = c.sticky;
+    n->up = up;
+#else
+    (void)env, (void)x, (void)c, (void)last, (void)up;
+#endif
+}
+
 /* Where the lowest binade is normal, no value lies between 0 and the smallest, (2^m + 1) * 2^(emin - m). For x below
  * it: x in units of that gap, by long division. */
 SN_FN sn_cut sn_cut_in_gap(const sn_exact *x, const sn_format *f) {
@@ -102,6 +119,7 @@ SN_FN sn_i32 sn_rounds_up(const sn_env *env, sn_cut c, sn_i32 sign, sn_i32 odd, 
 /* IEEE 754-2019 7.4, and the overflow rules of formats and modes that it does not know. */
 SN_FN sn_u64 sn_overflowed(const sn_format *f, const sn_env *env, sn_i32 sign, sn_u32 *flags) {
     sn_i32 mode = env->rounding;
+    sn_note_event(env, SN_NOTED_OVERFLOW);
     sn_raise(f, SN_FLAG_OVERFLOW | SN_INEXACT, flags);
     if (sign && !f->is_signed) return 0;
     if (mode == SN_TOWARD_ZERO || mode == SN_TO_ODD || (mode == SN_UP && sign) || (mode == SN_DOWN && !sign) ||
@@ -115,23 +133,27 @@ SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exac
     const sn_i32 m = f->mantissa_bits;
     const sn_u64 hidden = (sn_u64)1 << m;
     if (sn_u128_is_zero(x->sig)) {
+        sn_note_kind(env, SN_ZERO, x->sign);
         if (!f->has_zero) sn_raise(f, SN_INEXACT | SN_UNDERFLOW, flags);
         return sn_with_sign(f, 0, x->sign);
     }
     if (x->sign && !f->has_zero) return sn_invalid_result(f, env, flags);
     sn_i32 e = x->exp + sn_u128_bit_length(x->sig) - 1;
-    if (e > f->emax) return sn_overflowed(f, env, x->sign, flags);
     sn_i32 below = e < f->emin;
-    if (below && !f->has_zero) { /* nothing lies below the smallest normal, code 0 */
-        sn_raise(f, SN_INEXACT | SN_UNDERFLOW, flags);
-        return 0;
-    }
 
     /* on the grid with unbounded exponent; code = floor in units of the last place + what the exponent field adds */
     sn_cut c = sn_cut_at(x, e - m);
     sn_u64 code = c.floor + ((sn_u64)(sn_i64)(e - f->emin - (f->lowest == SN_LOWEST_NORMAL)) << m);
     sn_i32 up = sn_rounds_up(env, c, x->sign, (sn_i32)(code & 1), random);
     sn_u64 step = 1;
+    sn_note_cut(env, x, c, e - m, up);
+    if (e > f->emax) return sn_overflowed(f, env, x->sign, flags);
+    if (below && !f->has_zero) { /* nothing lies below the smallest normal, code 0 */
+        sn_note_cut(env, x, sn_cut_at(x, f->emin), f->emin, 1);
+        sn_note_event(env, SN_NOTED_GAP);
+        sn_raise(f, SN_INEXACT | SN_UNDERFLOW, flags);
+        return 0;
+    }
 
     sn_i32 gap = f->lowest == SN_LOWEST_NORMAL && f->has_zero && (below || (e == f->emin && c.floor == hidden));
     sn_i32 tiny = below || gap;
@@ -141,6 +163,7 @@ SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exac
         tiny = env->tininess == SN_TININESS_BEFORE || !grown; /* 7.5 */
         if (env->flush_results) {
             if (env->flush_results == SN_FLUSH_BEFORE || !grown) {
+                sn_note_event(env, SN_NOTED_FLUSH);
                 sn_raise(f, SN_INEXACT | SN_UNDERFLOW, flags);
                 return sn_with_sign(f, 0, x->sign);
             }
@@ -148,16 +171,13 @@ SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exac
             sn_raise(f, tiny ? SN_INEXACT | SN_UNDERFLOW : SN_INEXACT, flags);
             return sn_with_sign(f, code + 1, x->sign);
         }
-        if (gap) {
-            c = sn_cut_in_gap(x, f);
-        } else if (f->lowest == SN_LOWEST_ZERO) {
-            c = sn_cut_at(x, f->emin);
-            step = hidden;
-        } else {
-            c = sn_cut_at(x, f->emin - m);
-        }
+        const sn_i32 one_step = gap || f->lowest == SN_LOWEST_ZERO, last = one_step ? f->emin : f->emin - m;
+        c = gap ? sn_cut_in_gap(x, f) : sn_cut_at(x, last);
+        if (one_step) sn_note_event(env, SN_NOTED_GAP);
+        if (f->lowest == SN_LOWEST_ZERO) step = hidden;
         code = c.floor;
         up = sn_rounds_up(env, c, x->sign, (sn_i32)(code & 1), random);
+        sn_note_cut(env, x, c, last, up);
     }
     if (up) code += step;
     if (code > f->max_code || (up && code < step)) /* beyond 64 bits, in an unsigned format of 64 */
@@ -167,16 +187,22 @@ SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exac
 }
 
 SN_FN sn_u64 sn_round_fixed(const sn_format *f, const sn_env *env, const sn_exact *x, sn_u32 random, sn_u32 *flags) {
-    if (sn_u128_is_zero(x->sig) && !x->modular) return 0;
+    if (sn_u128_is_zero(x->sig) && !x->modular) {
+        sn_note_kind(env, SN_ZERO, x->sign);
+        return 0;
+    }
     const sn_i32 q = -f->mantissa_bits;
     sn_i32 out = x->modular || x->exp + sn_u128_bit_length(x->sig) - q > 64;
     sn_cut c = sn_cut_at(x, q);
     sn_u64 magnitude = c.floor;
-    if (sn_rounds_up(env, c, x->sign, (sn_i32)(magnitude & 1), random) && ++magnitude == 0) out = 1;
+    const sn_i32 up = sn_rounds_up(env, c, x->sign, (sn_i32)(magnitude & 1), random);
+    sn_note_cut(env, x, c, q, up);
+    if (up && ++magnitude == 0) out = 1;
     if (c.fraction || c.sticky) sn_raise(f, SN_INEXACT, flags);
     sn_u64 limit = x->sign ? f->sign_mask : f->max_code;
     sn_u64 mask = f->magnitude_mask | f->sign_mask;
     if (out || magnitude > limit) {
+        sn_note_event(env, SN_NOTED_OVERFLOW);
         sn_raise(f, SN_FLAG_OVERFLOW, flags);
         if (env->overflow != SN_OVERFLOW_WRAP) magnitude = limit;
     }
@@ -187,7 +213,9 @@ SN_FN sn_u64 sn_round_fixed(const sn_format *f, const sn_env *env, const sn_exac
 SN_FN sn_exact sn_to_integer(const sn_format *f, const sn_exact *x, const sn_env *env, sn_u32 random, sn_u32 *flags) {
     sn_cut c = sn_cut_at(x, 0);
     sn_exact n = *x;
-    if (sn_rounds_up(env, c, x->sign, (sn_i32)(c.floor & 1), random)) c.floor++;
+    const sn_i32 up = sn_rounds_up(env, c, x->sign, (sn_i32)(c.floor & 1), random);
+    sn_note_cut(env, x, c, 0, up);
+    c.floor += (sn_u64)up;
     if (c.fraction || c.sticky) sn_raise(f, SN_INEXACT, flags);
     n.sig.hi = 0;
     n.sig.lo = c.floor;

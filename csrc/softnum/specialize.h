@@ -82,6 +82,7 @@ SN_FN sn_u64 sn_with_sign(const sn_format *f, sn_u64 magnitude, sn_i32 sign) {
 
 /* The result of an operation that is exactly +-infinity. */
 SN_FN sn_u64 sn_inf_result(const sn_format *f, const sn_env *env, sn_i32 sign, sn_u32 *flags) {
+    sn_note_kind(env, SN_INF, sign);
     if (f->kind == SN_FIXED || (sign && !f->has_zero)) return sn_invalid_result(f, env, flags);
     if (sign && !f->is_signed) return 0;
     if (env->overflow != SN_OVERFLOW_SATURATE && f->has_inf) return sn_with_sign(f, f->inf_code, sign);

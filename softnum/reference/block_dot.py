@@ -38,8 +38,15 @@ def _exact_block(a: Sequence[int], b: Sequence[int], formats) -> Value:
     _, sums = exact_terms(a, b, formats, format_of("binary32"), None, "nearest_even")
     total = sums[-1]
     if total.kind in ("nan", "invalid"):
-        return Value("nan", 0, 1, 2)
+        return Value("nan", 0, 1, 2, total.kind == "invalid")
     return Value("finite") if total.kind == "finite" and not total.numerator else total
+
+
+def _scaled(x: Value, factors: tuple) -> Value:
+    """`scaled`, in which a NaN that comes of numbers, or of a signaling one, raises INVALID as a signaling one does."""
+    y = scaled(x, *factors)
+    nans = [v for v in (x, *factors) if v.kind == "nan"]
+    return y._replace(signaling=not nans or any(v.signaling for v in nans)) if y.kind == "nan" else y
 
 
 def block_dot(
@@ -134,7 +141,7 @@ def block_dot(
             s = decode(inner(a, b, own), format_of(inner_format))
             counter += max(0, count - len(ks))
         scales = decode(a_scales[j], fa.scale), decode(b_scales[j], fb.scale)
-        term = exact = scaled(s, *scales)
+        term = exact = _scaled(s, scales)
         rounded = None
         if product is not None:
             env = environment(product, product_rounding, counter, 0)
@@ -153,7 +160,7 @@ def block_dot(
         env = environment(accumulator, rounding, counter, 1)
         s = decode(total, accumulator)
         scales = tuple(_value(t) for t in tensor_scales)
-        exact = whole = scaled(s, *scales)
+        exact = whole = _scaled(s, scales)
         start = Value("finite") if c is None else decode(c, accumulator)
         if c is not None:
             whole = exact_sum(start, exact, env)
