@@ -1,0 +1,188 @@
+"""The system's C compiler for users' C: preprocessed text and shared libraries, the latter kept in a cache.
+
+`compile_c` says what a library is kept under: equal text, flags and compiler give the same file, in every process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+
+from softnum.config import get_include
+
+__all__ = ["FLAGS", "RENAMED", "cache_folder", "check_syntax", "compile_c", "preprocess"]
+
+#: Users' code reads floats through pointers to integers and lets integers wrap around: both are defined here.
+FLAGS = (
+    "-std=gnu11", "-O3", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing",
+    "-fwrapv", "-Werror=implicit-function-declaration", "-Werror=return-type", "-Werror=int-conversion",
+)  # fmt: skip
+_INEXACT = re.compile(r"-Ofast|-ffast-math|-funsafe-math-optimizations|-fassociative-math|-freciprocal-math")
+#: What is put before the names of users' functions, so that they may be those of C's library.
+RENAMED = "softnum_user_"
+
+
+def cache_folder() -> Path:
+    """The folder that compiled code is kept in: SOFTNUM_CACHE, else softnum/ under XDG_CACHE_HOME or ~/.cache.
+
+    >>> from softnum.custom.compiler import cache_folder
+    >>> cache_folder().is_dir()
+    True
+    """
+    given = os.environ.get("SOFTNUM_CACHE")
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(given) if given else Path(cache) / "softnum"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"compiled code is kept in {folder}, which cannot be made ({error}); set SOFTNUM_CACHE"
+        ) from None
+    return folder
+
+
+@lru_cache
+def _version(command: tuple[str, ...]) -> str:
+    return subprocess.run([*command, "--version"], capture_output=True, encoding="utf-8", check=False).stdout
+
+
+def _command(what: str) -> tuple[str, ...]:
+    if sys.platform == "win32":
+        raise ValueError(f"{what}: C is compiled on Linux and macOS; on Windows use WSL, or write it in Python")
+    command = tuple(shlex.split(os.environ.get("CC") or "cc"))
+    if not command or shutil.which(command[0]) is None:
+        raise ValueError(f"{what}: no C compiler {' '.join(command)!r} is found; install one, or name it by CC=")
+    return command
+
+
+def _run(what: str, arguments, text: str, name: str = "source.c") -> str:
+    """What the compiler prints when it reads the text, which stands for "-"; its complaint is the error's."""
+    command = _command(what)
+    done = subprocess.run(
+        [*command, *map(str, arguments)], input=text, capture_output=True, encoding="utf-8", check=False
+    )
+    if not done.returncode:
+        return done.stdout
+    said = done.stderr.replace(RENAMED, "").replace("<stdin>", name).strip()
+    missing = re.findall(r"undefined reference to [`'\"](\w+)|^\s*\"_(\w+)\", referenced from", said, re.M)
+    if missing:
+        names = ", ".join(sorted({a or b for a, b in missing}))
+        raise ValueError(f"{what}: called, but without a body (and not in C's own library): {names}\n{said}")
+    raise ValueError(f"{what}: the C compiler ({' '.join(command)}) refuses it:\n{said}")
+
+
+def _checked(cflags, what: str) -> tuple[str, ...]:
+    if isinstance(cflags, str):
+        raise TypeError(
+            f"{what}: cflags is a sequence of options, got the text {cflags!r}; give {shlex.split(cflags)!r}"
+        )
+    for flag in cflags:
+        if _INEXACT.fullmatch(flag):
+            raise ValueError(f"{what}: {flag} lets the compiler change results; leave it out of cflags")
+    return tuple(cflags)
+
+
+def preprocess(text: str, *, name: str = "source.c", folder=None, cflags=(), what: str = "C source") -> str:
+    """C text after its preprocessor: what `compile_c` takes, with lines named as ``name`` counts them.
+
+    Parameters
+    ----------
+    text : str
+    name : str
+        What the compiler calls the text in its messages.
+    folder : str or path, optional
+        Where ``#include "..."`` looks besides softnum's own headers.
+    cflags : sequence of str
+        Further options of the compiler.
+    what : str
+        What errors begin with.
+
+    Returns
+    -------
+    str
+        C with line markers, those of system headers flagged 3.
+
+    Raises
+    ------
+    ValueError
+        If there is no compiler, or it refuses the text; the message is the compiler's.
+
+    Examples
+    --------
+    >>> from softnum.custom.compiler import preprocess
+    >>> "int two = 1 + 1;" in preprocess("#define ONE 1\\nint two = ONE + ONE;")
+    True
+    """
+    includes = [f"-I{part}" for part in (folder, get_include()) if part is not None]
+    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+    return _run(
+        what, [*FLAGS, *_checked(cflags, what), *includes, "-E", "-x", "c", "-"], f'#line 1 "{quoted}"\n{text}\n', name
+    )
+
+
+def check_syntax(text: str, *, cflags=(), what: str = "C source") -> None:
+    """ValueError, with the compiler's message, unless preprocessed text is C.
+
+    >>> from softnum.custom.compiler import check_syntax
+    >>> check_syntax("int one(void) { return 1; }")
+    """
+    _run(what, [*FLAGS, *_checked(cflags, what), "-fsyntax-only", "-x", "cpp-output", "-"], text)
+
+
+def compile_c(text: str, *, cflags=(), what: str = "C source") -> Path:
+    """A shared library of preprocessed C, compiled once and kept in the cache.
+
+    Parameters
+    ----------
+    text : str
+        What `preprocess` returns, and what was added to it. Functions are hidden unless ``#pragma GCC visibility
+        push(default)`` precedes them.
+    cflags, what
+        As in `preprocess`.
+
+    Returns
+    -------
+    Path
+        The library, for `ctypes.CDLL`. Its name is a hash of the text, the flags and the compiler's version; it appears
+        whole or not at all.
+
+    Raises
+    ------
+    ValueError
+        If there is no compiler, it refuses the text, or a function that is called has no body.
+
+    Examples
+    --------
+    >>> import ctypes
+    >>> from softnum.custom.compiler import compile_c, preprocess
+    >>> text = preprocess("#pragma GCC visibility push(default)\\nint twice(int a) { return 2 * a; }")
+    >>> ctypes.CDLL(compile_c(text)).twice(21)
+    42
+    """
+    flags = (*FLAGS, *_checked(cflags, what))
+    command = _command(what)
+    key = "\0".join((*command, _version(command), *flags, text))
+    folder = cache_folder() / "c"
+    path = folder / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.so"
+    if path.exists():
+        return path
+    linked = ["-dynamiclib"] if sys.platform == "darwin" else ["-shared", "-Wl,-z,defs"]
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        scratch = tempfile.TemporaryDirectory(dir=folder)
+    except OSError as error:
+        raise ValueError(f"{what}: nothing can be written to {folder} ({error}); set SOFTNUM_CACHE") from None
+    with scratch:
+        target = Path(scratch.name) / path.name
+        read = ["-x", "cpp-output", "-", "-x", "none"]
+        _run(what, [*FLAGS, *read, *linked, "-o", target, *flags[len(FLAGS) :], "-lm"], text)
+        os.replace(target, path)
+    return path
