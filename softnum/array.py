@@ -8,7 +8,6 @@ import numpy as np
 
 from softnum.blocks import is_block_format
 from softnum.checks import check_codes, native
-from softnum.custom import CustomFormat
 from softnum.names import dtype_of_format, format, format_of_dtype
 from softnum.values import decode, encode, find_code
 
@@ -107,8 +106,6 @@ def _comparison(name: str):
         from softnum.ops import compare
 
         other = as_operand(other, self.format)
-        if isinstance(self.format, CustomFormat) or isinstance(other.format, CustomFormat):
-            return getattr(np, name)(np.asarray(self), np.asarray(other))
         return _COMPARISONS[name](compare(self, other))
 
     return method

@@ -1,11 +1,11 @@
-"""Where arrays that NumPy does not hold are computed: CUDA arrays go to softnum.kernels, imported when one comes.
+"""What lies above this package: CUDA arrays and users' Python functions go to softnum.kernels, imported when needed.
 
-Kernels lie above this package; this module is the one door to them.
+This module is the one door to it.
 """
 
 from __future__ import annotations
 
-__all__ = ["is_device_array", "matmul", "quantize"]
+__all__ = ["compile_function", "is_device_array", "matmul", "quantize"]
 
 
 def is_device_array(x) -> bool:
@@ -36,3 +36,10 @@ def matmul(a, b, unit, c=None, **options):
     from softnum.kernels.gemm import matmul
 
     return matmul(a, b, unit, c, **options)
+
+
+def compile_function(function, name: str, operands: str, count: int, limit: int | None, what: str):
+    """A user's Python function over arrays, compiled: `softnum.kernels.functions.Compiled`."""
+    from softnum.kernels.functions import Compiled
+
+    return Compiled(function, name, operands, count, limit, what)

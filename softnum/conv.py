@@ -16,7 +16,6 @@ from numpy.lib.stride_tricks import as_strided
 
 from softnum import _core, backend
 from softnum.array import Array
-from softnum.custom import CustomFormat
 from softnum.engines import coded, definition_of, fast_of
 from softnum.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
 from softnum.plan import fits
@@ -96,7 +95,8 @@ def _four(x, what: str, caller: str):
 def _operands(caller, unit, **given):
     """The two operands by name, of four dimensions, as values of the unit's operand formats."""
     arrays = [_four(x, what, caller) for what, x in given.items()]
-    return [checked_operand(x, f, what, caller) for what, x, f in zip(given, arrays, unit.operand, strict=True)]
+    taken = zip(arrays, unit.operand, given, strict=True)
+    return [checked_operand(x, f, what, caller, unit.on_codes) for x, f, what in taken]
 
 
 def _spread_out(x, before, step, length) -> np.ndarray:
@@ -177,7 +177,7 @@ class _Work:
 
     def taken(self, x, fmt) -> np.ndarray:
         """x as carriers of the fast engine, or as codes."""
-        return x.astype(self.dtype, copy=False) if self.fast else codes_of(x, coded(fmt), x.shape)
+        return x.astype(self.dtype, copy=False) if self.fast else codes_of(x, coded(fmt, self.unit), x.shape)
 
     def run(self, view, dims, b, c, out, columns) -> None:
         """out[:, columns] = the unit's product of the rows of a view with b [K, its columns], from c [M, N] or +0."""
@@ -245,7 +245,9 @@ def _as_matrix(x, shape, axes, what, caller):
 
 def _start(caller, c, unit, shape, axes):
     """C, checked, with its axes in the order of the matrix."""
-    return None if c is None else _as_matrix(checked_operand(c, unit.c_format, "c", caller), shape, axes, "c", caller)
+    if c is None:
+        return None
+    return _as_matrix(checked_operand(c, unit.c_format, "c", caller, unit.on_codes), shape, axes, "c", caller)
 
 
 def _words(caller, unit, random_bits, shape, axes, k, with_c):
@@ -262,7 +264,7 @@ def _words(caller, unit, random_bits, shape, axes, k, with_c):
 
 def _check_zero(caller, fmt, what: str) -> None:
     """ValueError where zeros are multiplied and the format has none."""
-    if not (0.0 in fmt.values if isinstance(fmt, CustomFormat) else fmt.has_zero):
+    if not fmt.has_zero:
         raise ValueError(f"{caller}: {what} is filled up with zeros, and {fmt} has none; use padding=0 and stride=1")
 
 

@@ -20,9 +20,9 @@ from softnum.units import MadUnit
 __all__ = ["coded", "definition_of", "fast_of"]
 
 
-def coded(fmt):
-    """The format whose codes the definition multiplies: a value table's values are binary64 numbers."""
-    return format("binary64") if isinstance(fmt, CustomFormat) else fmt
+def coded(fmt, unit=None):
+    """The format whose codes an engine takes: binary64 for values of a custom format, unless the unit is on codes."""
+    return format("binary64") if isinstance(fmt, CustomFormat) and not getattr(unit, "on_codes", False) else fmt
 
 
 @singledispatch
@@ -49,6 +49,10 @@ def fast_of(unit):
 
 @_define.register
 def _(unit: MadUnit):
+    if unit.on_codes:
+        from softnum.custom.gemm import CustomGemm
+
+        return CustomGemm(unit)
     operands = tuple(coded(f) for f in unit.operand)
     return _gemm.DefinitionGemm(
         operands, unit.product, unit.accumulator, unit.outer, *unit.environments, unit.chunk or 0, unit.lanes,
@@ -58,6 +62,8 @@ def _(unit: MadUnit):
 
 @_speed_up.register
 def _(unit: MadUnit):
+    if unit.on_codes:
+        return None
     integers = integer_plan_of(unit)
     if integers is not None:
         return _gemm.IntegerGemm(integers)

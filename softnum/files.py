@@ -57,6 +57,8 @@ def atomic_file(path) -> Iterator:
 
 def _facts_of(fmt) -> dict:
     """A format as plain data."""
+    if isinstance(fmt, CustomFormat) and fmt.kind == "custom":
+        raise TypeError(f"save: {fmt} is made of functions, which files do not hold; np.save keeps the .codes")
     if isinstance(fmt, CustomFormat):
         return {"kind": fmt.kind, "name": fmt.name, "values": [v.hex() for v in fmt.values]}
     if isinstance(fmt, BlockFormat):
@@ -70,7 +72,7 @@ def _facts_of(fmt) -> dict:
 
 def _format_of(facts: dict):
     kind = facts.pop("kind")
-    if kind == CustomFormat.kind:
+    if kind == "table":
         return CustomFormat.from_table([float.fromhex(v) for v in facts["values"]], name=facts["name"])
     if kind == BlockFormat.kind:
         parts = {what: facts.pop(what) for what in ("element", "scale", "tensor_scale")}

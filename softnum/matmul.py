@@ -109,7 +109,8 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
     if not isinstance(unit, Unit):
         raise TypeError(f"matmul: the unit must be one of softnum's (MadUnit ..., or sn.unit(name)), got {unit!r}")
     result = unit.result
-    a, b = checked_operand(a, unit.operand[0], "a"), checked_operand(b, unit.operand[1], "b")
+    taken = [(x, fmt, what) for x, fmt, what in zip((a, b), unit.operand, "ab", strict=True)]
+    a, b = (checked_operand(*x, on_codes=unit.on_codes) for x in taken)
     if a.ndim < 2 or b.ndim < 2:
         raise ValueError(
             f"matmul takes (..., M, K) @ (..., K, N), got shapes {a.shape} and {b.shape}; for vectors use dot"
@@ -123,7 +124,7 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
     if max(m, n, k, batches, unit.steps_with_c(k)) >= 2**32:
         raise ValueError(f"{caller}: no dimension may reach 2**32, got {shape} and K = {k}")
     if c is not None:
-        c = checked_operand(c, unit.c_format, "c")
+        c = checked_operand(c, unit.c_format, "c", on_codes=unit.on_codes)
         if c.ndim > len(shape) or any(d not in (1, want) for d, want in zip(c.shape[::-1], shape[::-1], strict=False)):
             raise ValueError(f"matmul: c of shape {c.shape} does not broadcast to {shape}")
     keys, words = random_words_of(unit, key, random_bits, shape, k, domains, with_c=c is not None)
@@ -155,8 +156,8 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
 
 def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads, caller, tallies) -> np.ndarray:
     batches, m, n = shape
-    a = codes_of(a, coded(unit.operand[0]), (*lead, m, k)).reshape(batches, m, k)
-    b = codes_of(b, coded(unit.operand[1]), (*lead, k, n)).reshape(batches, k, n)
+    a = codes_of(a, coded(unit.operand[0], unit), (*lead, m, k)).reshape(batches, m, k)
+    b = codes_of(b, coded(unit.operand[1], unit), (*lead, k, n)).reshape(batches, k, n)
     c = None if c is None else codes_of(c, unit.c_format, (*lead, m, n)).reshape(batches, m, n)
     out = np.empty(shape, np.uint64)
     gemm = definition_of(unit)

@@ -9,6 +9,7 @@ import numpy as np
 from softnum import _core, _gemm
 from softnum.array import Array
 from softnum.checks import native
+from softnum.custom import CustomFormat
 from softnum.environment import seed_and_stream
 from softnum.plan import fits
 from softnum.threads import thread_count
@@ -20,20 +21,25 @@ _COLUMN_BLOCK = 64  # a multiple of the widest tile, so that tiles do not stradd
 _MACS_PER_THREAD = 1 << 18  # below this a thread costs more than it brings
 
 
-def checked_operand(x, fmt, what: str, caller: str = "matmul"):
-    """The operand as values of its format: float32 or float64, or an Array where neither holds the format."""
+def checked_operand(x, fmt, what: str, caller: str = "matmul", on_codes: bool = False):
+    """The operand as values of its format: float32 or float64, or an Array where neither holds the format.
+
+    on_codes: an Array stays one, for engines that tell codes of one value apart.
+    """
     if fmt.kind == "block":
         raise TypeError(f"{caller} takes no units of block formats ({fmt}): matmul and dot do, of BlockArrays")
     if isinstance(x, Array):
         if x.format != fmt:
             raise ValueError(f"{caller}: {what} is an Array of {x.format}, but the unit's operand is {fmt}")
-        for dtype in (np.float32, np.float64):
+        for dtype in () if on_codes else (np.float32, np.float64):
             if fits(fmt, dtype):
                 return decode(x.codes, fmt, dtype)
         return x
     x = native(x)
     if x.dtype not in (np.float32, np.float64):
         raise TypeError(f"{caller}: {what} must be a float32 or float64 array or a softnum.Array, got {x.dtype}")
+    if isinstance(fmt, CustomFormat) and not fmt.find(x)[1].any():  # whatever its convert makes of them
+        return x
     try:
         values = quantize(x, fmt)
     except ValueError as error:
@@ -81,7 +87,10 @@ def blocks_of(
 
 
 def codes_of(x, fmt, shape) -> np.ndarray:
-    codes = x.codes if isinstance(x, Array) else encode(x, fmt)
+    if isinstance(x, Array):
+        codes = x.codes
+    else:
+        codes = fmt.find(x)[0] if isinstance(fmt, CustomFormat) else encode(x, fmt)
     return np.ascontiguousarray(np.broadcast_to(codes.astype(np.uint64), shape))
 
 

@@ -14,6 +14,8 @@ from softnum.array import Array
 from softnum.block_array import BlockArray, refuse_elementwise
 from softnum.checks import check_codes
 from softnum.custom import CustomFormat
+from softnum.custom.arithmetic import as_values
+from softnum.custom.lookup import into_custom
 from softnum.environment import environment, random_words
 from softnum.formats import FixedFormat
 from softnum.modes import rounding_name
@@ -90,11 +92,6 @@ def _operands(name, operands, fmt):
         codes = [
             check_codes(x, f, f"codes of operand {i}") for i, (x, f) in enumerate(zip(operands, formats, strict=True))
         ]
-    for f in formats:
-        if isinstance(f, CustomFormat):
-            raise ValueError(
-                f"{name} is not defined for the value table {f}: it has values, but no arithmetic of its own"
-            )
     return codes, formats, any(arrays)
 
 
@@ -138,11 +135,17 @@ def apply(
             raise ValueError(f"{name}: the operands' formats differ ({names}); state the result's with out_fmt=")
         out_fmt = formats[0]
     out_fmt = format(out_fmt)
-    if name == "sqrt" and overflow == "wrap":
+    if name == "sqrt" and overflow == "wrap" and not isinstance(formats[0], CustomFormat):
         stochastic = rounding_name(rounding).startswith("stochastic")
         _check_root_bits(formats[0], out_fmt, stochastic_bits + 1 if stochastic else 2)
     if isinstance(out_fmt, CustomFormat):
-        raise ValueError(f"{name}: the result cannot be of the value table {out_fmt}; decode and quantize instead")
+        options = {
+            "return_flags": return_flags, "tininess": tininess != "after", "flush_inputs": flush_inputs,
+            "flush_results": flush_results, "nan": nan != "canonical",
+        }  # fmt: skip
+        result = into_custom(name, codes, formats, out_fmt, rounding, overflow, invalid, extra, options)
+        return Array._of(result, out_fmt) if as_array and codes_out else result
+    codes, formats = as_values(codes, formats)
     codes, formats = [*codes, *(c for c, _ in extra)], (*formats, *(f for _, f in extra))
     env = environment(
         out_fmt, rounding, overflow, stochastic_bits, tininess, flush_inputs, flush_results, nan,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import singledispatch
 
 import numpy as np
@@ -35,6 +35,11 @@ def _adder(unit, fmt):
 
 @_adder.register
 def _(unit: MadUnit, fmt):
+    if unit.on_codes:
+        from softnum.custom.gemm import CustomSum
+
+        options = {field.name: getattr(unit, field.name) for field in fields(unit)}
+        return CustomSum(**{**options, "operand": (_ONE, fmt), "product": None, "product_rounding": None})
     overflow = unit.overflow
     if overflow is not None and unit.product is not None:
         try:  # a rule that the product's format alone knows goes with it

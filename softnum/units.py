@@ -28,6 +28,7 @@ class Unit:
     ``steps(k)``, ``steps_with_c(k)``: how many pairs of random words a sum of length k takes, without C and with it.
     ``rounded_to``: the formats that a NaN may be missing in, a bit of the definition's answer each. ``roundings``: what
     kinds of roundings its definition counts, by the names that statistics have for them; None for one that it lacks.
+    ``on_codes``: whether the engine takes codes of custom formats as they are, and not their values.
 
     ``str(unit)`` is the formula, ``unit.expression`` the Python that makes the unit; ``repr(unit)`` is both, the
     formula as a comment, so that ``eval`` of it gives the unit again.
@@ -41,6 +42,7 @@ class Unit:
     stochastic: bool = False
     two_roundings: bool = False
     roundings: tuple[str | None, ...] = ("sum",)
+    on_codes: bool = False
     evidence: dict = {}  # of a preset: what each property rests on (softnum.presets.Evidence)
 
     @property
@@ -129,12 +131,12 @@ def shown(value) -> str:
     return shown_format(value) if hasattr(value, "kind") else repr(value)
 
 
-def check_sum_formats(unit, *names: str) -> None:
+def check_sum_formats(unit, *names: str, custom: bool = False) -> None:
     """ValueError unless sums can be kept in the unit's formats of these names: floats or fixed point, with a zero."""
     for what in names:
         fmt, caller = getattr(unit, what), type(unit).__name__
-        if isinstance(fmt, CustomFormat):
-            raise ValueError(f"{caller}: {what} must be a float or fixed-point format; {fmt} is a value table")
+        if isinstance(fmt, CustomFormat) and not custom:
+            raise ValueError(f"{caller}: {what} must be a float or fixed-point format; {fmt} is a custom format")
         if fmt is not None and not fmt.has_zero:
             raise ValueError(f"{caller}: {what}={fmt} has no zero to start a sum from")
 
@@ -225,7 +227,7 @@ class MadUnit(Unit):
         put("accumulator", format(self.accumulator))
         put("product", None if self.product is None else format(self.product))
         put("outer_accumulator", None if self.outer_accumulator is None else format(self.outer_accumulator))
-        check_sum_formats(self, "accumulator", "product", "outer_accumulator")
+        check_sum_formats(self, "accumulator", "product", "outer_accumulator", custom=True)
         put("rounding", rounding_name(self.rounding))
         if self.product_rounding is not None:
             if self.product is None:
@@ -253,6 +255,17 @@ class MadUnit(Unit):
         elif self.outer_accumulator is not None:
             raise ValueError("MadUnit: outer_accumulator needs chunk=, the length of the inner sums")
         environment(self.accumulator, self.rounding, None, self.stochastic_bits)  # checks r
+        self._check_custom()
+
+    def _check_custom(self) -> None:
+        """ValueError for what custom formats do not know."""
+        modes = ((self.product, self.product_mode), (self.accumulator, self.rounding), (self.outer, self.rounding))
+        for fmt, mode in modes:
+            if isinstance(fmt, CustomFormat):
+                fmt.check_modes(mode, self.overflow)
+                if self.compensated or self.stochastic:
+                    what = f"compensated={self.compensated!r}" if self.compensated else "stochastic rounding"
+                    raise ValueError(f"MadUnit: {what} is not defined where products or sums are of {fmt}")
 
     def _known_overflow(self) -> str:
         if self.overflow not in OVERFLOW_RULES:
@@ -265,9 +278,17 @@ class MadUnit(Unit):
             overflow_name(self.overflow, self.accumulator)  # raises: no format of the unit knows the rule
         return self.overflow
 
+    def overflow_of(self, fmt) -> str | None:
+        """The overflow rule of one of the unit's formats: None if it does not know that of the unit."""
+        return None if {"wrap": "float", "infinity": "fixed"}.get(self.overflow) == fmt.kind else self.overflow
+
     def _environment(self, fmt, rounding: str) -> tuple[int, ...]:
-        foreign = {"wrap": "float", "infinity": "fixed"}.get(self.overflow) == fmt.kind
-        return environment(fmt, rounding, None if foreign else self.overflow, self.stochastic_bits)
+        return environment(fmt, rounding, self.overflow_of(fmt), self.stochastic_bits)
+
+    @property
+    def on_codes(self) -> bool:
+        """Whether the unit computes in a custom format, on its codes (`softnum.custom.gemm`)."""
+        return any(isinstance(fmt, CustomFormat) for fmt in (self.product, self.accumulator, self.outer))
 
     @property
     def outer(self):

@@ -1,43 +1,132 @@
-"""Formats of the user's own making. Today: a format that is a table of values."""
+"""CustomFormat: a format by a table of its values, by functions in Python, or in C."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
-from numbers import Rational, Real
+from numbers import Integral
 
 import numpy as np
 
 from softnum import _core
+from softnum.custom.primitives import storage_of
+from softnum.custom.rounding import ValueTable
 
 __all__ = ["CustomFormat"]
 
+_TABULATED = 16  # bits, up to which all values are known
+_UNKNOWN = "is known for formats of up to 16 bits; {} has {}"
+
+
+class _Values:
+    """The functions of a format that is a table of values: none but the values themselves."""
+
+    convert_takes = None
+    operations = ()
+
+    def __init__(self, values: tuple[float, ...]) -> None:
+        self.values = values
+        self.bits = (len(values) - 1).bit_length()
+        self.storage = storage_of(self.bits)
+        self.key = np.array(values).tobytes()
+
+    def as_float(self, codes) -> np.ndarray:
+        return np.array(self.values)[codes]
+
+    def rebuilding(self, name: str) -> tuple:
+        return CustomFormat._of_values, (self.values, name)
+
 
 class CustomFormat:
-    """A format of up to 16 bits that is defined by its values alone: posit, logarithmic, NF4, anything.
+    """A format of the user's own making: posit, logarithmic, NF4, anything.
 
-    Make one with `from_table`. It works in `quantize`, `encode` and `decode`, and as the operand of a unit. A value
-    rounds to one of its two neighbours in the table: a tie in nearest_even goes to the upper one if its code is even,
-    else to the lower one; toward_zero takes the neighbour on zero's side, away_from_zero the other. Values beyond the
-    largest or lowest one become that one (saturation); a NaN needs a NaN in the table.
+    It is made of functions in Python by `CustomFormat` itself, of C by `from_c`, and of a table of values by
+    `from_table`. It then works as softnum's own formats do, in `quantize`, `encode`, `decode` and `Array`, in the
+    operations of `softnum.ops` and the elementary functions, and in units, as operand, product and accumulator.
+
+    Operations that are not given are derived: the exact operation on the values, rounded to the format. Their rounding
+    is that of `convert`; without one, a value rounds to one of its two neighbours among the format's values: a tie in
+    nearest_even goes to the upper one if its code is even, else to the lower one; toward_zero takes the neighbour on
+    zero's side, away_from_zero the other. Values beyond the largest or lowest one become that one (saturation), but an
+    infinity stays one where the format has it; a NaN needs a NaN in the format. Of several codes of one value the
+    lowest is taken.
+
+    Parameters
+    ----------
+    bits : int
+        Width of a code, from 1 to 62 (`from_c`: to 64).
+    as_float : function of int
+        The value of a code, as a float.
+    convert : function of float, optional
+        The code that a binary64 value rounds to. None: rounding to neighbours as above, for up to 16 bits. An exact
+        result comes to it rounded to odd in binary64, which rounds as the exact one would if `convert` looks at no more
+        than 51 leading bits.
+    ops : dict of str to function
+        Operations on codes: "add": function of two ints that returns an int. Names as in `softnum.ops.OPERATIONS`.
+    name : str
+
+    Raises
+    ------
+    ImportError
+        If Numba, which compiles the functions, is not installed.
+    TypeError
+        If Numba cannot compile a function (the message is Numba's), or it returns another type.
+    ValueError
+        If an operation's name is unknown, or a function returns what is no code.
+
+    Notes
+    -----
+    Integers in the functions are those of Numba, 64 bits and signed. Operations of two operands on formats of up to 8
+    bits are looked up in tables (`table`), of one operand up to 16 bits.
 
     Examples
     --------
     >>> import softnum as sn
-    >>> ternary = sn.CustomFormat.from_table([0.0, 1.0, float("nan"), -1.0], name="ternary")
-    >>> sn.quantize([0.4, 0.6, -7.0], ternary)
-    array([ 0.,  1., -1.])
+    >>> def value(code):  # powers of two from 2**-8 to 2**6 with a sign, and zero
+    ...     magnitude = code & 15
+    ...     return 0.0 if magnitude == 0 else (-1.0) ** (code >> 4) * 2.0 ** (magnitude - 9)
+    >>> def product(a, b):
+    ...     if a & 15 == 0 or b & 15 == 0:
+    ...         return 0
+    ...     return (a ^ b) & 16 | min(max((a & 15) + (b & 15) - 9, 1), 15)
+    >>> log5 = sn.CustomFormat(5, as_float=value, ops={"multiply": product}, name="log5")
+    >>> a = sn.array([0.5, 3.1, -100.0], log5)
+    >>> a, a * a
+    (Array([  0.5,   4. , -64. ], log5), Array([ 0.25, 16.  , 64.  ], log5))
     """
 
-    kind = "table"
-    infinities = False
-    negative_zero = False
+    def __init__(self, bits: int, *, as_float, convert=None, ops=None, name: str = "custom") -> None:
+        from softnum.custom.python_functions import MAX_BITS, PythonFunctions
 
-    def __init__(self, values: tuple[float, ...], name: str) -> None:
-        self._values = values
-        self.name = name
+        what = f"CustomFormat {name}"
+        if isinstance(bits, bool) or not isinstance(bits, Integral) or not 1 <= bits <= MAX_BITS:
+            raise ValueError(f"{what}: bits must be an integer from 1 to {MAX_BITS} (from_c: to 64), got {bits!r}")
+        if convert is None and bits > _TABULATED:
+            raise ValueError(f"{what}: a format of {bits} bits needs convert=; without, {_TABULATED} are the most")
+        self._set(PythonFunctions(int(bits), as_float, convert, dict(ops or {}), what), name, "custom")
+
+    def _set(self, functions, name: str, kind: str) -> None:
+        self._functions, self.name, self._tables = functions, name, {}
+        #: "table" (`from_table`) or "custom" (made of functions).
+        self.kind = kind
+        #: Width of a code in bits.
+        self.bits = functions.bits
+        #: The NumPy type of an array of codes.
+        self.storage_dtype = functions.storage
+        self._table = None
+        if self.bits <= _TABULATED:
+            values = np.array(functions.as_float(np.arange(1 << self.bits).astype(self.storage_dtype)))
+            if np.isnan(values).all():
+                raise ValueError(f"CustomFormat {name}: as_float gives NaN for every code")
+            values[np.isnan(values)] = np.nan
+            self._table = ValueTable(values, name, self.storage_dtype)
+            if not len(self._table.codes):
+                raise ValueError(f"CustomFormat {name}: no code has a finite value")
+
+    @classmethod
+    def _made(cls, functions, name: str, kind: str) -> CustomFormat:
+        new = cls.__new__(cls)
+        new._set(functions, name, kind)
+        return new
 
     @classmethod
     def from_table(cls, values, *, name: str = "table") -> CustomFormat:
@@ -61,8 +150,11 @@ class CustomFormat:
         Examples
         --------
         >>> import softnum as sn
-        >>> sn.CustomFormat.from_table([0.0, 1.0, 2.0, 4.0], name="pow2").bits
-        2
+        >>> ternary = sn.CustomFormat.from_table([0.0, 1.0, float("nan"), -1.0], name="ternary")
+        >>> sn.quantize([0.4, 0.6, -7.0], ternary)
+        array([ 0.,  1., -1.])
+        >>> sn.array([1.0, -1.0], ternary) * sn.array([-1.0, -1.0], ternary)
+        Array([-1.,  1.], ternary)
         """
         values = list(values)
         with _core.PlainEnvironment():
@@ -81,155 +173,250 @@ class CustomFormat:
         if len(set(finite)) != len(finite):
             twice = next(v for i, v in enumerate(finite) if v in finite[:i])
             raise ValueError(f"from_table: the value {twice!r} occurs more than once")
-        return cls(tuple(float("nan") if v != v else v for v in table), name)
+        return cls._of_values(tuple(float("nan") if v != v else v for v in table), name)
+
+    @classmethod
+    def _of_values(cls, values: tuple[float, ...], name: str) -> CustomFormat:
+        return cls._made(_Values(values), name, "table")
+
+    @classmethod
+    def from_c(cls, source, type_name: str = "new_fp", *, name: str | None = None, cflags=()) -> CustomFormat:
+        """The format that C code defines: a struct of bit-fields, how it converts, and operations on it.
+
+        Parameters
+        ----------
+        source : str or path
+            C text, or the path of a file. It declares the type, ``float as_float(type)`` and ``type convert(float)``
+            (either may be of double), and any of softnum's operations on it: ``type add(type, type)``,
+            ``type log(type)`` ... (`softnum.ops.OPERATIONS`; sub, mul, div, neg, abs, min and max are understood).
+            Other functions are the source's own.
+        type_name : str
+            The type: a struct of integers, with widths or without, or an integer type. A code is its fields in the
+            order of their declaration, the first the most significant, however the compiler lays them out.
+        name : str, optional
+            What the format is called; default the type's name.
+        cflags : sequence of str
+            Further options of the compiler, ``-DWIDTH=5`` or ``-Ipath``.
+
+        Returns
+        -------
+        CustomFormat
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If there is no C compiler (``CC``, else ``cc``) or it refuses the source (the message is the compiler's,
+            with the source's lines); if a function is missing, has no body, or another signature; or if a function
+            crashes, hangs, or answers differently when it is asked again.
+
+        Notes
+        -----
+        The source is compiled once for all processes (the library lies in SOFTNUM_CACHE, else under XDG_CACHE_HOME or
+        ~/.cache). Before it is first loaded a child process calls each function twice, on all codes up to 16 bits of
+        operands or on 10**6 fixed samples. Unsigned types ``uchar``, ``ushort``, ``uint`` and ``ulong`` and <stdint.h>
+        are known; functions may have the names of <math.h>, included or not; softnum's own C headers are found.
+
+        An exact result of a derived operation comes to ``convert(float)`` rounded to odd in binary32: it rounds as the
+        exact one would if `convert` looks at no more than 22 leading bits (``convert(double)``: 51).
+
+        Examples
+        --------
+        >>> import softnum as sn
+        >>> half_steps = sn.CustomFormat.from_c('''
+        ...     typedef struct { uint sign : 1; uint steps : 3; } fp;
+        ...     float as_float(fp a) { return (a.sign ? -0.5f : 0.5f) * a.steps; }
+        ...     fp convert(float x) {
+        ...         float steps = 2 * (x < 0 ? -x : x);
+        ...         return (fp){x < 0, steps < 7 ? (uint)steps : 7};
+        ...     }
+        ... ''', "fp")
+        >>> sn.array([0.7, -9.0], half_steps)
+        Array([ 0.5, -3.5], fp)
+        """
+        from softnum.custom.c_functions import CFunctions
+
+        name = type_name if name is None else name
+        return cls._made(CFunctions(source, type_name, tuple(cflags), f"CustomFormat {name}"), name, "custom")
 
     # -- facts ---------------------------------------------------------------------------------------------------------
-    @property
+    @cached_property
     def values(self) -> tuple[float, ...]:
-        """The table: code i stands for ``values[i]``."""
-        return self._values
+        """All values, of up to 16 bits: code i stands for ``values[i]``."""
+        return tuple(self._known("values").values.tolist())
 
-    @cached_property
-    def bits(self) -> int:
-        """Width of a code in bits."""
-        return (len(self._values) - 1).bit_length()
+    def _known(self, what: str) -> ValueTable:
+        if self._table is None:
+            raise ValueError(f"{what} {_UNKNOWN.format(self, self.bits)}")
+        return self._table
 
-    @cached_property
-    def storage_dtype(self) -> np.dtype:
-        """The NumPy type of an array of codes."""
-        return np.dtype(np.uint8 if self.bits <= 8 else np.uint16)
+    def _converted(self, value: float) -> float:
+        """What a value becomes in a format too wide for a table of its values."""
+        return float(self._functions.as_float(self._functions.convert(np.array([value])))[0])
 
     @cached_property
     def has_nan(self) -> bool:
         """Whether some code is NaN."""
-        return bool(np.isnan(self._table).any())
+        return bool(np.isnan(self._converted(np.nan))) if self._table is None else self._table.nan_code is not None
 
-    @property
+    @cached_property
+    def infinities(self) -> bool:
+        """Whether some code is an infinity."""
+        if self._table is None:
+            return bool(np.isinf(self._converted(np.inf)))
+        return self._table.infinity is not None or self._table.minus_infinity is not None
+
+    @cached_property
+    def negative_zero(self) -> bool:
+        """Whether some code is -0."""
+        if self._table is None:
+            return bool(np.signbit(self._converted(-0.0)))
+        return self._table.minus_zero is not None
+
+    @cached_property
+    def has_zero(self) -> bool:
+        """Whether some code is zero."""
+        return self._converted(0.0) == 0 if self._table is None else 0.0 in self._table.sorted
+
+    @cached_property
     def signed(self) -> bool:
         """Whether a value is negative."""
-        return self.min < 0
+        return self._converted(-1.0) < 0 if self._table is None else self.min < 0
 
     @property
     def max(self) -> float:
-        """Largest value."""
-        return float(self._sorted[-1])
+        """Largest finite value, of up to 16 bits."""
+        return float(self._known("max").sorted[-1])
 
     @property
     def min(self) -> float:
-        """Lowest value."""
-        return float(self._sorted[0])
-
-    @cached_property
-    def _table(self) -> np.ndarray:
-        return np.array(self._values)
-
-    @cached_property
-    def _codes(self) -> np.ndarray:
-        """Codes of the finite values, in ascending order of value."""
-        order = np.argsort(self._table, kind="stable")
-        return order[: np.count_nonzero(~np.isnan(self._table))].astype(self.storage_dtype)
-
-    @cached_property
-    def _sorted(self) -> np.ndarray:
-        return self._table[self._codes]
+        """Lowest finite value, of up to 16 bits."""
+        return float(self._known("min").sorted[0])
 
     @cached_property
     def carrier_facts(self) -> tuple[int, int, int]:
         """(precision, lowest exponent of a last bit, highest exponent) that hold for all values."""
-        precision, lowest, highest = 1, 0, None
-        for value in (Fraction(v) for v in self._sorted if v != 0):
-            top, bottom = abs(value.numerator), value.denominator
-            zeros = (top & -top).bit_length() - 1
-            last = zeros - (bottom.bit_length() - 1)
-            precision = max(precision, (top >> zeros).bit_length())
-            lowest = last if highest is None else min(lowest, last)
-            exponent = last + (top >> zeros).bit_length() - 1
-            highest = exponent if highest is None else max(highest, exponent)
-        return precision, lowest, highest or 0
+        if self._table is not None:
+            return self._table.carrier_facts
+        return (24, -149, 127) if self._functions.values_are == "float" else (53, -1074, 1023)
 
-    # -- rounding ------------------------------------------------------------------------------------------------------
-    def encode(self, x, rounding: str, overflow, words, stochastic_bits: int) -> np.ndarray:
-        """Codes of the values x (exact in float64) in a nearest or directed mode."""
+    @property
+    def order(self) -> np.ndarray:
+        """Each code's place in the total order, of up to 16 bits: by value, -0 below +0, NaNs last, then by code."""
+        return self._known("the order of codes").order
+
+    @property
+    def primitives(self):
+        """Which primitives are the user's and which are derived: name -> "user" or "derived"; printed, a table.
+
+        >>> import softnum as sn
+        >>> sn.CustomFormat.from_table([0.0, 1.0, -1.0, 0.5]).primitives["add"]
+        'derived'
+        """
+        from softnum.custom.arithmetic import primitives_of
+
+        return primitives_of(self)
+
+    # -- arithmetic ----------------------------------------------------------------------------------------------------
+    def apply(self, name: str, *codes, rounding="nearest_even", overflow=None, invalid="raise") -> np.ndarray:
+        """An operation on codes of this format: the user's own, or the one that is derived from the values.
+
+        Parameters
+        ----------
+        name : str
+            An operation of `softnum.ops` that gives codes.
+        *codes : array_like of unsigned integers
+            Broadcast against each other.
+        rounding, overflow, invalid
+            As in `softnum.add`. The user's own operations and `convert` round in their own way, and take none.
+
+        Returns
+        -------
+        ndarray of codes
+
+        Raises
+        ------
+        ValueError
+            If the format has no such operation, another number of operands, or no code for a NaN that results.
+
+        Examples
+        --------
+        >>> import softnum as sn
+        >>> thirds = sn.CustomFormat.from_table([0.0, 0.25, 0.5, 0.75], name="quarters")
+        >>> thirds.apply("add", [1, 2, 3], 1)
+        array([2, 3, 3], dtype=uint8)
+        """
+        from softnum.custom.lookup import run
+
+        return run(self, name, codes, rounding, overflow, invalid)
+
+    def table(self, name: str) -> np.ndarray:
+        """All results of an operation, made at first use: what `apply` and `matmul` look up.
+
+        Parameters
+        ----------
+        name : str
+            An operation of one operand (formats of up to 16 bits) or of two (up to 8 bits).
+
+        Returns
+        -------
+        ndarray of codes, read-only, shape (2**bits,) or (2**bits, 2**bits)
+
+        Raises
+        ------
+        ValueError
+            If the format is wider, the operation has no table, or the format has no code for a result that is NaN.
+
+        Examples
+        --------
+        >>> import softnum as sn
+        >>> sn.CustomFormat.from_table([0.0, 0.25, 0.5, 0.75], name="quarters").table("add")
+        array([[0, 1, 2, 3],
+               [1, 2, 3, 3],
+               [2, 3, 3, 3],
+               [3, 3, 3, 3]], dtype=uint8)
+        """
+        from softnum.custom.lookup import whole_table
+
+        return whole_table(self, name)
+
+    # -- values to codes and back --------------------------------------------------------------------------------------
+    def check_modes(self, rounding: str, overflow) -> None:
+        """ValueError unless the format rounds in this mode and under this overflow rule."""
+        kind = "value table" if self.kind == "table" else "format"
+        if self._functions.convert_takes is not None:
+            if rounding != "nearest_even" or overflow is not None:
+                raise ValueError(
+                    f"{self} rounds as its convert does; rounding={rounding!r} and overflow={overflow!r} are not "
+                    "defined for it (leave them out)"
+                )
+            return
         if rounding.startswith("stochastic") or rounding == "to_odd":
             raise ValueError(
-                f"rounding={rounding!r} is not defined for the value table {self}; use a nearest or directed mode"
+                f"rounding={rounding!r} is not defined for the {kind} {self}; use a nearest or directed mode"
             )
         if overflow not in (None, "saturate", "saturate_finite"):
-            raise ValueError(f"the value table {self} saturates; overflow={overflow!r} is not defined for it")
+            raise ValueError(f"the {kind} {self} saturates; overflow={overflow!r} is not defined for it")
+
+    def encode(self, x, rounding: str, overflow, words, stochastic_bits: int) -> np.ndarray:
+        """Codes of the values x (numbers of any kind, taken exactly)."""
+        self.check_modes(rounding, overflow)
+        takes = self._functions.convert_takes
+        if takes is None:
+            return self._table.encode(x, rounding)
         x = np.asarray(x)
-        if x.dtype.kind == "O":
-            return self._encode_exactly(x, rounding)
-        if x.dtype.kind not in "fiub" or x.dtype.itemsize > 8:
-            raise TypeError(f"{self} encodes arrays of float or integer values, got {x.dtype}")
-        wide = x.astype(np.float64)
-        if x.dtype.kind in "iu" and x.dtype.itemsize == 8 and not np.array_equal(wide.astype(object), x.astype(object)):
-            raise ValueError("an integer beyond 2**53 is not exact in float64")
-        nan = np.isnan(wide)
-        if nan.any() and not self.has_nan:
-            raise ValueError(f"encode: a value is NaN, and {self} has no code for it")
-        table = self._sorted
-        above = np.clip(np.searchsorted(table, wide, side="left"), 0, len(table) - 1)
-        exact = (table[above] == wide) | (wide > table[-1]) | (wide < table[0])
-        below = np.where(exact, above, above - 1)
-        middle, error = (column[np.minimum(below, len(column) - 1)] for column in self._midpoints)
-        side = np.where(wide == middle, error, np.where(wide > middle, 1, -1))
-        code = np.asarray(self._codes[np.where(self._upper(wide < 0, side, above, rounding) & ~exact, above, below)])
-        if nan.any():
-            code[nan] = np.flatnonzero(np.isnan(self._table))[0]
-        return code.astype(self.storage_dtype)
+        if x.dtype != takes:
+            from softnum.values import encode
 
-    def _encode_exactly(self, x, rounding: str) -> np.ndarray:
-        """Codes of Python numbers, the Fractions among them too long for binary64."""
-        code = np.empty(x.shape, self.storage_dtype)
-        table = [Fraction(v) for v in self._sorted]
-        for index, value in np.ndenumerate(x):
-            if not isinstance(value, Real):
-                raise TypeError(f"encode takes real numbers (int, float, Fraction), got {value!r}")
-            if not isinstance(value, Rational):  # NaN and infinities are floats
-                code[index] = self.encode(np.float64(value), rounding, None, None, 0)
-                continue
-            above = min(bisect_left(table, value), len(table) - 1)
-            upper = above == 0 or value >= table[above]
-            if not upper:
-                double = 2 * Fraction(value)
-                ends = table[above - 1] + table[above]
-                side = (double > ends) - (double < ends)
-                upper = self._upper(np.array(value < 0), np.array(side), np.array(above), rounding)
-            code[index] = self._codes[above if upper else above - 1]
-        return code
-
-    def _upper(self, negative, side, above, rounding: str) -> np.ndarray:
-        """Whether a number rounds to the upper of its neighbours; side: the sign of its distance to their middle."""
-        match rounding:
-            case "up":
-                return np.ones_like(negative)
-            case "down":
-                return np.zeros_like(negative)
-            case "toward_zero":
-                return negative
-            case "away_from_zero":
-                return ~negative
-        tie = {
-            "nearest_even": (self._codes[above] & 1) == 0,
-            "nearest_away": ~negative,
-            "nearest_zero": negative,
-            "nearest_up": np.ones_like(negative),
-            "nearest_down": np.zeros_like(negative),
-        }[rounding]
-        return (side > 0) | ((side == 0) & tie)
-
-    @cached_property
-    def _midpoints(self) -> tuple[np.ndarray, np.ndarray]:
-        """Halfway between neighbours in binary64, and the sign of its error: so ties are told from near-ties."""
-        values = [Fraction(v) for v in self._sorted]
-        exact = [(low + high) / 2 for low, high in pairwise(values)] or [Fraction(0)]
-        middle = [float(m) for m in exact]
-        error = [(Fraction(m) > e) - (Fraction(m) < e) for m, e in zip(middle, exact, strict=True)]
-        return np.array(middle), np.array(error)
+            wide = f"binary{8 * takes.itemsize}"
+            odd = encode(x, wide, rounding="to_odd")
+            x = np.ascontiguousarray(odd).view(takes).reshape(odd.shape)
+        return self._functions.convert(x)
 
     def decode(self, codes, dtype) -> np.ndarray:
         """The values of codes, exact in dtype."""
-        values = np.asarray(self._table[codes])
+        values = np.asarray(self._functions.as_float(codes) if self._table is None else self._table.values[codes])
         with np.errstate(over="ignore"):
             narrow = values.astype(dtype)
         if not np.array_equal(narrow.astype(np.float64), values, equal_nan=True):
@@ -237,12 +424,20 @@ class CustomFormat:
         return narrow
 
     def quantize(self, x, rounding: str, overflow, words, stochastic_bits: int) -> np.ndarray:
-        """Values of the format nearest to x, in x's float type."""
+        """The values that x rounds to, in x's float type."""
         return self.decode(self.encode(x, rounding, overflow, words, stochastic_bits), x.dtype)
 
+    def find(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(codes of float values that are the format's, where one is not)"""
+        if self._table is not None:
+            return self._table.find(x)
+        codes = self.encode(x, "nearest_even", None, None, 0)
+        values = self._functions.as_float(codes)
+        return codes, (values != x) & ~(np.isnan(values) & np.isnan(x))
+
     # -- identity ------------------------------------------------------------------------------------------------------
-    def _key(self) -> bytes:
-        return self._table.tobytes()
+    def _key(self) -> tuple:
+        return self.kind, self._functions.key
 
     def __eq__(self, other) -> bool:
         return isinstance(other, CustomFormat) and self._key() == other._key()
@@ -254,9 +449,12 @@ class CustomFormat:
         return self.name
 
     def __repr__(self) -> str:
-        if self.bits > 4:
-            return f"<CustomFormat {self.name}: {len(self._values)} values from {self.min!r} to {self.max!r}>"
-        return f"CustomFormat.from_table({list(self._values)!r}, name={self.name!r})"
+        if self.kind == "table" and self.bits <= 4:
+            return f"CustomFormat.from_table({list(self.values)!r}, name={self.name!r})"
+        if self.kind == "table":
+            return f"<CustomFormat {self.name}: {len(self.values)} values from {self.min!r} to {self.max!r}>"
+        own = ", ".join(("as_float", "convert", *self._functions.operations))
+        return f"<CustomFormat {self.name}: {self.bits} bits, {self._functions.language}: {own}>"
 
     def __reduce__(self):
-        return CustomFormat, (self._values, self.name)
+        return self._functions.rebuilding(self.name)

@@ -91,6 +91,8 @@ class CSource:
         What errors begin with.
     cflags : sequence of str
         Further options of the compiler.
+    file : str, optional
+        Of a text: the file that it was read from, whose folder ``#include "..."`` looks in.
 
     Examples
     --------
@@ -105,19 +107,20 @@ class CSource:
     given: object
     what: str = "C source"
     cflags: tuple = ()
-    prelude: str = PRELUDE
+    file: str | None = None
     name: str = field(init=False)
     text: str = field(init=False)
 
     def __post_init__(self) -> None:
-        folder = None
-        self.name, self.text = "source.c", self.given
+        self.name, self.text = self.file or "source.c", self.given
         if not isinstance(self.given, str) or not re.search(r"[;{\n]", self.given):
             path = Path(self.given)
             if not path.is_file():
                 raise FileNotFoundError(f"{self.what}: there is no C file {str(path)!r}")
-            folder, self.name, self.text = path.resolve().parent, str(path), path.read_text(encoding="utf-8")
-        text = f'{self.prelude}#line 1 "{_quoted(self.name)}"\n{self.text}'
+            self.file = self.name = str(path)
+            self.text = path.read_text(encoding="utf-8")
+        folder = None if self.file is None else Path(self.file).resolve().parent
+        text = f'{PRELUDE}#line 1 "{_quoted(self.name)}"\n{self.text}'
         self.preprocessed = preprocess(text, name="prelude.h", folder=folder, cflags=self.cflags, what=self.what)
         self._tokens = list(_tokens(self.preprocessed))
         self._declarations = list(_declarations(self._tokens))

@@ -1,0 +1,62 @@
+# cython: language_level=3
+"""Bindings to csrc/table.h: shapes checked, argument structs filled, GIL released, C called. No arithmetic here."""
+
+cimport numpy as cnp
+from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport uint8_t, uint32_t
+
+from softnum import _core
+
+cnp.import_array()
+
+cdef extern from "table.h" nogil:
+    enum: SN_TABLE_SLACK
+
+    ctypedef struct sn_table_sums:
+        const uint32_t *product
+        const uint8_t *sum
+        const uint8_t *a
+        const uint8_t *b
+        uint8_t *acc
+        ptrdiff_t b_codes, a_row, a_step, b_step, acc_row, m, n, k
+
+    void sn_table_look_up(const uint8_t *table, ptrdiff_t columns, const uint8_t *a, const uint8_t *b, uint8_t *out,
+                          ptrdiff_t n) noexcept
+    void sn_table_gemm(int isa, const sn_table_sums *s) noexcept
+
+SLACK = SN_TABLE_SLACK
+
+
+def look_up(const uint8_t[:, ::1] table not None, a, b, out, Py_ssize_t start, Py_ssize_t stop):
+    """out[i] = table[a[i], b[i]] for i from start to stop; a, b and out contiguous codes, which lie in the table."""
+    if stop <= start:
+        return
+    cdef const uint8_t[::1] x = a.reshape(-1), y = b.reshape(-1)
+    cdef uint8_t[::1] z = out.reshape(-1)
+    if not 0 <= start <= stop <= min(x.shape[0], y.shape[0], z.shape[0]):
+        raise IndexError(f"{start} to {stop} lies outside the arrays")
+    with nogil:
+        sn_table_look_up(&table[0, 0], table.shape[1], &x[start], &y[start], &z[start], stop - start)
+
+
+def sums(const uint32_t[:, ::1] product not None, const uint8_t[::1] sum not None, const uint8_t[:, :] a not None,
+         const uint8_t[:, :] b not None, uint8_t[:, :] acc not None):
+    """acc = sum[product[a[m, k], b[k, n]] + acc] for each k in turn, in place; the rows of b and acc are contiguous.
+
+    product holds offsets into sum, to which the codes in acc are added; all codes lie in the tables, and sum has SLACK
+    bytes more than entries.
+    """
+    cdef sn_table_sums s
+    s.m, s.k, s.n = a.shape[0], a.shape[1], b.shape[1]
+    if b.shape[0] != s.k or acc.shape[0] != s.m or acc.shape[1] != s.n:
+        raise ValueError("sums: the shapes do not fit")
+    if s.m == 0 or s.n == 0 or s.k == 0:
+        return
+    if (s.n > 1 and (b.strides[1] != 1 or acc.strides[1] != 1)):
+        raise ValueError("sums: the rows of b and acc must be contiguous")
+    s.product, s.sum, s.b_codes = &product[0, 0], &sum[0], product.shape[1]
+    s.a, s.b, s.acc = &a[0, 0], &b[0, 0], &acc[0, 0]
+    s.a_row, s.a_step, s.b_step, s.acc_row = a.strides[0], a.strides[1], b.strides[0], acc.strides[0]
+    cdef int isa = _core.isa_number()
+    with nogil:
+        sn_table_gemm(isa, &s)

@@ -1,0 +1,170 @@
+"""Operations on the codes of custom formats: the user's own, and those derived from the values.
+
+A derived operation takes the exact values, computes the exact result and rounds it to the format. The result passes
+through binary64 rounded to odd: of a table of values, the rounding of that is the rounding of the exact result, or
+`ValueTable.undecided` says that it may not be, and it is computed in fractions. A user's convert is given the result
+rounded to odd in the float type that it takes (binary32 or binary64), which tells it all that it can know of the exact
+one if it looks at two bits less than the type has: 22 or 51 leading bits.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from softnum.custom.formats import CustomFormat
+from softnum.custom.primitives import Primitives, user_operations
+from softnum.formats import FixedFormat
+from softnum.modes import rounding_name
+
+__all__ = ["Operator", "as_values", "primitives_of", "table_of"]
+
+_FRACTIONS = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "fma": lambda a, b, c: a * b + c,
+}  # fmt: skip
+_CHOSEN = ("minimum", "maximum", "minimum_number", "maximum_number")
+_STEPS = ("next_up", "next_down")
+_TABLE_BITS = {1: 16, 2: 8}  # operands -> the widest format that is tabulated
+
+
+def primitives_of(fmt) -> Primitives:
+    """Which primitives are the user's and which are derived."""
+    found = Primitives(as_float="user" if fmt.kind == "custom" else "derived")
+    found["convert"] = "user" if fmt._functions.convert_takes is not None else "derived"
+    for name in (*user_operations(), "scalb"):
+        if name in _STEPS and fmt.bits > 16 and name not in fmt._functions.operations:
+            continue
+        found[name] = "user" if name in fmt._functions.operations else "derived"
+    return found
+
+
+def as_values(codes, formats) -> tuple[list, tuple]:
+    """(codes, formats), those of custom formats as codes of their values in binary64."""
+    from softnum.names import format
+
+    taken, kinds = [], []
+    for code, fmt in zip(codes, formats, strict=True):
+        if isinstance(fmt, CustomFormat):
+            values = np.ascontiguousarray(fmt.decode(code, np.float64))
+            code, fmt = values.view(np.uint64).reshape(np.shape(code)), format("binary64")
+        taken.append(code)
+        kinds.append(fmt)
+    return taken, tuple(kinds)
+
+
+def derived_values(name: str, codes, formats, rounding: str) -> np.ndarray:
+    """The exact results of an operation on values, float64, rounded to odd; of round_to_integral in the mode given."""
+    from softnum.ops import apply
+
+    codes, extra = list(codes), ()
+    if name == "scalb":
+        extra = ((codes.pop(), FixedFormat(32, 0)),)
+    taken, kinds = as_values(codes, formats)
+    result = apply(
+        name, tuple(taken), kinds, out_fmt="binary64", extra=extra,
+        rounding=rounding if name == "round_to_integral" else "to_odd",
+    )  # fmt: skip
+    return np.ascontiguousarray(result).view(np.float64).reshape(np.shape(result))
+
+
+class Operator:
+    """One operation: codes of `formats` in, codes of the custom format `out` out; callable over arrays that broadcast.
+
+    Parameters
+    ----------
+    name : str
+        An operation of `softnum.ops` that gives codes.
+    formats : tuple of formats
+        The operands'. Of a format with itself, the user's own operation is taken if there is one.
+    out : CustomFormat
+    rounding : str
+        As in `softnum.quantize`, in a mode that `out` has.
+    overflow : None, "saturate" or "saturate_finite"
+
+    Raises
+    ------
+    ValueError
+        If the operation, the rounding or the overflow rule is not defined for the format.
+    """
+
+    def __init__(self, name: str, formats, out, rounding="nearest_even", overflow=None) -> None:
+        self.name, self.formats, self.out = name, tuple(formats), out
+        self.rounding, self.overflow = rounding_name(rounding), overflow
+        if name not in user_operations() and name not in ("scalb", "convert"):
+            known = ", ".join(sorted((*user_operations(), "scalb")))
+            raise ValueError(f"{out} has no operation {name!r} (known: {known})")
+        self.users_own = name in out._functions.operations and all(f == out for f in self.formats)
+        if name in _STEPS and not self.users_own and out.bits > 16:
+            raise ValueError(f"{name} is defined for custom formats of up to 16 bits, and {out} has {out.bits}")
+        if self.users_own and (self.rounding != "nearest_even" or overflow is not None):
+            raise ValueError(
+                f"{name} of {out} is the user's own and rounds in its own way; rounding={rounding!r} and "
+                f"overflow={overflow!r} are not defined for it"
+            )
+        if not self.users_own:
+            out.check_modes("nearest_even" if name == "round_to_integral" else self.rounding, overflow)
+
+    def __call__(self, *codes):
+        """(codes, where a result is NaN and has no code, or None)"""
+        if self.users_own:
+            return self.out._functions.call(self.name, *codes), None
+        if self.name in _CHOSEN:
+            return self._choose(*codes), None
+        if self.name in _STEPS:
+            return self._step(np.asarray(codes[0])), None
+        z = derived_values(self.name, codes, self.formats, self.rounding)
+        mode = "nearest_even" if self.name == "round_to_integral" else self.rounding
+        if self.out._functions.convert_takes is not None:
+            return self.out.encode(z, mode, self.overflow, None, 0), None
+        found, lost = self.out._table.rounded(z, mode)
+        unsure = self.out._table.undecided(z, mode)
+        if unsure.any():
+            found[unsure] = self._exactly([np.broadcast_to(c, z.shape)[unsure] for c in codes], mode)
+        return found, lost
+
+    def _exactly(self, codes, mode: str) -> np.ndarray:
+        from softnum.values import decode
+
+        if self.name not in _FRACTIONS:
+            raise ValueError(
+                f"{self.name}: a result lies closer to halfway between two values of {self.out} than binary64 can tell"
+            )
+        values = [decode(c, f, object) for c, f in zip(codes, self.formats, strict=True)]
+        exact = np.empty(values[0].shape, object)
+        exact[...] = [_FRACTIONS[self.name](*v) for v in zip(*(x.tolist() for x in values), strict=True)]
+        return self.out._table.encode(exact, mode)
+
+    def _choose(self, a, b) -> np.ndarray:
+        """The operand that is less, or greater: its code as it is."""
+        a, b = (np.asarray(x, self.out.storage_dtype) for x in np.broadcast_arrays(a, b))
+        x, y = self.out.decode(a, np.float64), self.out.decode(b, np.float64)
+        below = (x < y) | ((x == y) & (np.signbit(x) > np.signbit(y)))
+        above = (x > y) | ((x == y) & (np.signbit(x) < np.signbit(y)))
+        chosen = np.where(above if self.name.startswith("minimum") else below, b, a)
+        if self.name.endswith("number"):
+            return np.where(np.isnan(x), b, np.where(np.isnan(y), a, chosen))
+        return np.where(np.isnan(x), a, np.where(np.isnan(y), b, chosen))
+
+    def _step(self, codes) -> np.ndarray:
+        """The next value above or below; the greatest and the least, and NaNs, are their own."""
+        values, every = self.out._table._every
+        x = self.out.decode(codes, np.float64)
+        step = 1 if self.name == "next_up" else -1
+        at = np.searchsorted(values, np.where(np.isnan(x), 0, x))
+        found = every[np.clip(at + step, 0, len(every) - 1)]
+        if self.out.negative_zero and step > 0:  # zero, come to from below
+            found = np.where((x < 0) & (self.out._table.values[found] == 0), self.out._table.minus_zero, found)
+        return np.where(np.isnan(x), codes, found).astype(self.out.storage_dtype)
+
+
+def table_of(op: Operator) -> tuple[np.ndarray, np.ndarray | None] | None:
+    """All results of an operation, shape (2**bits,) * operands, and where one has no code; None if too many."""
+    widest = _TABLE_BITS.get(len(op.formats))
+    if widest is None or op.name == "scalb" or any(f.bits > widest for f in op.formats):
+        return None
+    codes = np.meshgrid(*(np.arange(1 << f.bits).astype(f.storage_dtype) for f in op.formats), indexing="ij")
+    found, lost = op(*codes)
+    found.flags.writeable = False
+    return found, lost if lost is not None and lost.any() else None

@@ -1,0 +1,173 @@
+"""Units that multiply and add in custom formats: `MadUnit` with a CustomFormat as accumulator, product or outer sum.
+
+A step is what the formats' own operations make of it, ``acc = add(acc, multiply(a, b))``, or without a format of the
+products ``acc = fma(a, b, acc)``. Accumulators of up to 8 bits run over look-up tables in C (csrc/table.h); other steps
+call the operations over arrays. Both are the same steps in the same order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softnum import _tables
+from softnum.custom.arithmetic import Operator
+from softnum.custom.formats import CustomFormat
+from softnum.custom.lookup import operate
+from softnum.modes import Flags
+from softnum.reference.units import reduction_order
+from softnum.units import MadUnit
+
+__all__ = ["CustomGemm", "CustomSum"]
+
+_TABLE_BITS = 8  # of operands and accumulators of sums by table
+
+
+class CustomSum(MadUnit):
+    """A MadUnit whose step is the addition alone: operands are (ones, addends)."""
+
+
+class _Steps:
+    """The operations of a unit, over arrays of codes."""
+
+    def __init__(self, unit: MadUnit) -> None:
+        self.unit = unit
+        a, b = unit.operand
+        acc, outer = unit.accumulator, unit.outer
+        self.join = self._operation("add", (acc, acc), acc)
+        self.outer = self._operation("add", (outer, acc), outer)
+        self.plain = isinstance(unit, CustomSum)
+        self.product = self.add = self.fused = None
+        if self.plain:
+            self.add = self._operation("add", (acc, b), acc)
+        elif unit.product is None:
+            self.fused = self._operation("fma", (a, b, acc), acc)
+        else:
+            self.product = self._operation("multiply", (a, b), unit.product, unit.product_mode)
+            self.add = self._operation("add", (acc, unit.product), acc)
+
+    def _operation(self, name: str, formats, out, rounding: str | None = None):
+        """codes -> codes of out, in the unit's modes."""
+        rounding = rounding or self.unit.rounding
+        if isinstance(out, CustomFormat):
+            operation = Operator(name, formats, out, rounding, self.unit.overflow)
+            return lambda *codes: operate(operation, codes, "raise")
+        from softnum.ops import apply
+
+        overflow = self.unit.overflow_of(out)
+        return lambda *codes: apply(name, codes, tuple(formats), out_fmt=out, rounding=rounding, overflow=overflow)
+
+    def accumulate(self, acc, a, b):
+        """One step; codes that broadcast."""
+        if self.plain:
+            return self.add(acc, b)
+        return self.fused(a, b, acc) if self.product is None else self.add(acc, self.product(a, b))
+
+    def over(self, acc, a, b):
+        """The steps of all k: a (M, K), b (K, N)."""
+        for k in range(a.shape[1]):
+            acc = self.accumulate(acc, a[:, k, None], b[k])
+        return acc
+
+
+def _every(fmt) -> np.ndarray:
+    return np.arange(1 << fmt.bits).astype(fmt.storage_dtype)
+
+
+def _special(fmt) -> bool:
+    return fmt.has_nan or (fmt.kind != "fixed" and fmt.infinities)
+
+
+class _Tables:
+    """The steps of a unit as look-ups: where each product's row begins in the table of sums, and its rows."""
+
+    def __init__(self, steps: _Steps) -> None:
+        unit = steps.unit
+        a, b = (_every(f) for f in unit.operand)
+        codes = _every(unit.accumulator)
+        if steps.plain:
+            rows, results = np.broadcast_to(np.arange(len(b)), (len(a), len(b))), steps.add(codes, b[:, None])
+        elif steps.product is None:
+            _, pairs, rows = np.unique(self._factors(unit), return_index=True, return_inverse=True)
+            results = steps.fused(a[pairs // len(b)][:, None], b[pairs % len(b)][:, None], codes)
+        else:
+            found, rows = np.unique(steps.product(a[:, None], b), return_inverse=True)
+            results = steps.add(codes, found[:, None])
+        self.product = np.ascontiguousarray(rows.reshape(len(a), len(b)).astype(np.uint32) * np.uint32(len(codes)))
+        self.sum = np.concatenate([results.ravel(), np.zeros(_tables.SLACK, np.uint8)])
+
+    @staticmethod
+    def fit(unit: MadUnit) -> bool:
+        """Whether the formats are narrow enough, and every step has a result."""
+        acc = unit.accumulator
+        always = acc.has_nan or not (_special(acc) or any(_special(f) for f in unit.operand))
+        return always and all(f.bits <= _TABLE_BITS for f in (*unit.operand, acc))
+
+    @staticmethod
+    def _factors(unit: MadUnit) -> np.ndarray:
+        """A number for each pair of codes: the same one where fma cannot tell the pairs apart."""
+        from softnum.ops import apply
+
+        pairs = np.arange(1 << sum(f.bits for f in unit.operand), dtype=np.uint64)
+        if Operator("fma", (*unit.operand, unit.accumulator), unit.accumulator).users_own:
+            return pairs
+        a, b = unit.operand
+        codes = (_every(a)[:, None], _every(b))
+        products, flags = apply("multiply", codes, (a, b), out_fmt="binary64", rounding="to_odd", return_flags=True)
+        return pairs if (flags & Flags.INEXACT).any() else products.ravel()
+
+    def over(self, acc, a, b):
+        """The steps of all k, in C."""
+        acc = np.ascontiguousarray(acc)
+        _tables.sums(self.product, self.sum, a, b, acc)
+        return acc
+
+
+class CustomGemm:
+    """The engine of such a unit, on 64-bit codes; `run` is as that of softnum._gemm's DefinitionGemm."""
+
+    def __init__(self, unit: MadUnit) -> None:
+        self.unit, self.steps = unit, _Steps(unit)
+        over = _Tables(self.steps) if _Tables.fit(unit) else self.steps
+        self.over = over.over
+        self.zero = {fmt: _zero(fmt) for fmt in (unit.accumulator, unit.outer)}
+
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)) -> int:
+        """Rows m0..m1, columns n0..n1 of one product of codes; words, keys and batch are for other engines."""
+        rows, columns = slice(m0 - first[0], m1 - first[0]), slice(n0 - first[1], n1 - first[1])
+        x, y = (
+            np.ascontiguousarray(codes, f.storage_dtype)
+            for codes, f in zip((a[rows], b[:, columns]), self.unit.operand, strict=True)
+        )
+        start = None if c is None else c[rows, columns].astype(self.unit.outer.storage_dtype)
+        out[rows, columns] = self._product(x, y, start)
+        return 0
+
+    def _product(self, a, b, c):
+        unit, k = self.unit, a.shape[1]
+        shape = (a.shape[0], b.shape[1])
+        if k and not unit.chunk:
+            return self._sum(a, b, c, shape)
+        outer = self._from_zero(unit.outer, shape) if c is None else c
+        for at in range(0, k, unit.chunk or 1):
+            part = slice(at, at + unit.chunk)
+            outer = self.steps.outer(outer, self._sum(a[:, part], b[part], None, shape))
+        return outer
+
+    def _sum(self, a, b, c, shape):
+        """A sum in lanes: C is the start of the only one, or the first operand of their reduction."""
+        lanes = self.unit.lanes
+        sums = [self._from_zero(self.unit.accumulator, shape) if c is None or lanes > 1 else c for _ in range(lanes)]
+        for lane in range(min(lanes, a.shape[1])):
+            sums[lane] = self.over(sums[lane], a[:, lane::lanes], b[lane::lanes])
+        if c is not None and lanes > 1:
+            sums.insert(0, c)
+        for i, j in reduction_order(len(sums), self.unit.reduction):
+            sums[i] = self.steps.join(sums[i], sums[j])
+        return sums[0]
+
+    def _from_zero(self, fmt, shape):
+        return np.full(shape, self.zero[fmt], fmt.storage_dtype)
+
+
+def _zero(fmt) -> int:
+    return int(fmt.find(np.zeros(1))[0][0]) if isinstance(fmt, CustomFormat) else 0

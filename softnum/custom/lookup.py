@@ -1,0 +1,130 @@
+"""Custom arithmetic at table speed: an operation's results are kept once as many have been asked for as a table has."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from softnum import _tables
+from softnum.checks import check_codes
+from softnum.custom.arithmetic import Operator, as_values, table_of
+from softnum.custom.primitives import user_operations
+from softnum.threads import for_ranges
+from softnum.ufuncs import raise_no_code
+
+__all__ = ["into_custom", "operate", "run", "whole_table"]
+
+_WORTH = 16  # a table is made when so many times the elements asked for are as many as it has
+_GRAIN = 1 << 19  # elements for each thread
+
+
+def run(fmt, name: str, codes, rounding, overflow, invalid) -> np.ndarray:
+    """`CustomFormat.apply`."""
+    operands = 2 if name == "scalb" else user_operations().get(name, len(codes))
+    if len(codes) != operands:
+        raise TypeError(f"{name} has {operands} operands, got {len(codes)}")
+    if name == "scalb":
+        from softnum.ops import scalb
+
+        return scalb(*codes, fmt, rounding=rounding, overflow=overflow, invalid=invalid)
+    operation = Operator(name, (fmt,) * operands, fmt, rounding, overflow)
+    checked = [check_codes(c, fmt, f"codes of operand {i}") for i, c in enumerate(codes)]
+    return operate(operation, checked, invalid)
+
+
+def into_custom(name, codes, formats, out, rounding, overflow, invalid, extra, options) -> np.ndarray:
+    """`softnum.ops.apply` where the result is of a custom format, or says how operands of one compare."""
+    from softnum.names import format
+    from softnum.ops import apply
+
+    for option, given in options.items():
+        if given:
+            raise ValueError(f"{name}: {option}= is not defined for {out}: it has values, but no exceptions")
+    if name == "total_order":
+        return _in_order(out, *codes).astype(np.uint8)
+    if name == "classify":
+        return apply(name, tuple(as_values(codes, formats)[0]), format("binary64"), codes_out=False)
+    return operate(Operator(name, formats, out, rounding, overflow), [*codes, *(c for c, _ in extra)], invalid)
+
+
+def _in_order(fmt, a, b) -> np.ndarray:
+    """Whether a comes before b or is the same: by value, -0 below +0, NaNs last, and by code among equals."""
+    if fmt._table is not None:
+        return fmt.order[a] <= fmt.order[b]
+    x, y = fmt.decode(a, np.float64), fmt.decode(b, np.float64)
+    keys = [(np.isnan(x), np.isnan(y)), (x, y), (~np.signbit(x), ~np.signbit(y)), (a, b)]
+    before, same = False, True
+    for left, right in keys:
+        before = before | (same & (left < right))
+        same = same & ((left == right) | (np.isnan(left) & np.isnan(right)))
+    return before | same
+
+
+def operate(operation: Operator, codes, invalid) -> np.ndarray:
+    """The results of an operation on checked codes; where one has no code, that of `invalid`, or a ValueError."""
+    from softnum.values import invalid_code
+
+    instead = invalid_code(invalid, operation.out)
+    found, lost = _looked_up(operation, codes) or operation(*codes)
+    if lost is not None and lost.any():
+        if isinstance(invalid, str):
+            raise_no_code(operation.out, operation.name)
+        found = np.where(lost, found.dtype.type(instead), found)
+    return np.asarray(found)
+
+
+def whole_table(fmt, name: str) -> np.ndarray:
+    """`CustomFormat.table`."""
+    operands = user_operations().get(name, 1)
+    operation = Operator(name, (fmt,) * operands, fmt)
+    made = _table(operation)
+    if made is None:
+        raise ValueError(
+            f"{name} of {fmt} has no table: operations of one operand have one up to 16 bits, of two up to 8"
+        )
+    if made[1] is not None:
+        where = ", ".join(f"0x{int(i):02x}" for i in np.argwhere(made[1])[0])
+        raise ValueError(f"{name} of {fmt} has no table: {name} of {where} is NaN, and the format has no code for it")
+    return made[0]
+
+
+def _key(operation: Operator) -> tuple:
+    return operation.name, operation.formats, operation.rounding, operation.overflow
+
+
+def _table(operation: Operator):
+    tables = operation.out._tables
+    key = _key(operation)
+    if not isinstance(tables.get(key), tuple):
+        made = table_of(operation)
+        if made is None:
+            return None
+        tables[key] = made
+    return tables[key]
+
+
+def _looked_up(operation: Operator, codes):
+    """What a table holds, if there is one or it is worth making; else None."""
+    tables, key = operation.out._tables, _key(operation)
+    bits = sum(f.bits for f in operation.formats)
+    if operation.name == "scalb" or bits > 16:
+        return None
+    shape = np.broadcast_shapes(*(c.shape for c in codes))
+    if not isinstance(tables.get(key), tuple):
+        asked = tables.get(key, 0) + prod(shape)
+        if asked * _WORTH < 1 << bits:
+            tables[key] = asked
+            return None
+    made = _table(operation)
+    if made is None:
+        return None
+    table, lost = made
+    if len(codes) == 1:
+        return table[codes[0]], None if lost is None else lost[codes[0]]
+    if lost is not None:
+        return table[tuple(codes)], lost[tuple(codes)]
+    a, b = (np.ascontiguousarray(np.broadcast_to(c, shape)) for c in codes)
+    out = np.empty(shape, table.dtype)
+    for_ranges(out.size, lambda start, stop: _tables.look_up(table, a, b, out, start, stop), None, _GRAIN)
+    return out, None

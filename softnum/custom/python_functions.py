@@ -1,0 +1,81 @@
+"""A format's functions in Python, on integers and floats, compiled by Numba."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+import numpy as np
+
+from softnum import _core, backend
+from softnum.custom.primitives import storage_of, user_operations
+
+__all__ = ["MAX_BITS", "PythonFunctions"]
+
+#: Codes are signed integers of 64 bits in Numba, and one bit is kept for telling results that are no codes.
+MAX_BITS = 62
+
+
+class PythonFunctions:
+    """What `CustomFormat` takes from Python functions; the attributes and methods are those of `CFunctions`.
+
+    Raises
+    ------
+    ValueError
+        If an operation is unknown, or takes another number of operands.
+    TypeError
+        If a function cannot be compiled, or returns another type.
+    """
+
+    language = "Python"
+    values_are = "double"
+    convert_takes = np.dtype(np.float64)
+
+    def __init__(self, bits: int, as_float, convert, operations: dict, what: str) -> None:
+        known = user_operations()
+        for name in operations:
+            if name not in known:
+                near = get_close_matches(str(name), known, 3)
+                hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+                raise ValueError(f"{what}: ops has no operation {name!r} ({hint})")
+        self.bits, self.what, self.storage = bits, what, storage_of(bits)
+        self.key = (bits, as_float, convert, tuple(sorted(operations.items())))
+        if convert is None:
+            self.convert_takes = None
+        self.operations = tuple(name for name in known if name in operations)
+        given = {"as_float": (as_float, "codes", 1, None)}
+        if convert is not None:
+            given["convert"] = (convert, "value", 1, 1 << bits)
+        given |= {name: (operations[name], "codes", known[name], 1 << bits) for name in self.operations}
+        for name, (function, *_) in given.items():
+            if not callable(function):
+                raise TypeError(f"{what}: {name} must be a function, got {function!r}")
+        self._compiled = {
+            name: backend.compile_function(function, name, operands, count, limit, what)
+            for name, (function, operands, count, limit) in given.items()
+        }
+
+    def _run(self, name: str, *operands) -> np.ndarray:
+        with _core.PlainEnvironment():
+            return self._compiled[name](*operands)
+
+    def as_float(self, codes) -> np.ndarray:
+        """The values of codes, float64."""
+        return self._run("as_float", codes)
+
+    def convert(self, values) -> np.ndarray:
+        """The codes that the user's convert gives for float64 values."""
+        return self._run("convert", values).astype(self.storage)
+
+    def call(self, name: str, *codes) -> np.ndarray:
+        """An operation that the user has given, on codes that broadcast."""
+        return self._run(name, *codes).astype(self.storage)
+
+    def rebuilding(self, name: str) -> tuple:
+        """How pickle makes the format again: from the functions, which it knows by module and name."""
+        return _rebuilt, (*self.key, name)
+
+
+def _rebuilt(bits: int, as_float, convert, operations: tuple, name: str):
+    from softnum.custom.formats import CustomFormat
+
+    return CustomFormat(bits, as_float=as_float, convert=convert, ops=dict(operations), name=name)
