@@ -7,7 +7,9 @@ package imports no Numba; ``python -m softnum.kernels.check`` compiles the core 
 
 from __future__ import annotations
 
-__all__ = ["launches"]
+from softnum.kernels.scalars import Scalar, scalar
+
+__all__ = ["Scalar", "launches", "scalar"]
 
 _launches = 0
 

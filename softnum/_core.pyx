@@ -319,6 +319,56 @@ def check_handles():
         raise ValueError("a ufunc was given a handle that intern_context never returned")
 
 
+# ---- one operation at a time, for compiled code that has no Python ------------------------------------------------------
+
+cdef struct scalar_operation:
+    int64_t number, carried  # of the operation; whether the result is converted to a carrier
+    sn_context context, back
+    uint64_t invalid  # what is returned for want of a code
+
+
+cdef uint64_t scalar_call(const scalar_operation *s, uint64_t a, uint64_t b, uint64_t c, uint32_t random) noexcept nogil:
+    cdef uint64_t operands[3]
+    cdef uint32_t flags = 0
+    cdef uint64_t code
+    operands[0], operands[1], operands[2] = a, b, c
+    code = sn_define(<int>s.number, &s.context, operands, random, &flags)
+    if flags & SN_NO_CODE:
+        return s.invalid
+    if s.carried:
+        operands[0] = code
+        return sn_define(_CONVERT, &s.back, operands, 0, &flags)
+    return code
+
+
+cdef int _CONVERT = OPERATIONS["convert"][0]
+
+#: Where compiled code finds the function (operation as `scalar_words` gives it, a, b, c, random word) -> code.
+SCALAR_ADDRESS = <size_t><void *>&scalar_call
+
+
+def scalar_words(operation, formats, out, tuple env, carrier, tuple carrier_env, uint64_t invalid):
+    """An operation for the function at SCALAR_ADDRESS, as an array of uint64.
+
+    The result is a code of the format out, or of carrier, a wider one, unless that is None; `invalid` where out has no
+    code for it.
+    """
+    cdef scalar_operation s
+    memset(&s, 0, sizeof(s))
+    s.number = OPERATIONS[operation][0]
+    for i, fmt in enumerate(formats):
+        fill_format(&s.context.operand[i], fmt)
+    fill_format(&s.context.out, out)
+    fill_env(&s.context.env, env)
+    if carrier is not None:
+        s.carried = 1
+        fill_format(&s.back.operand[0], out)
+        fill_format(&s.back.out, carrier)
+        fill_env(&s.back.env, carrier_env)
+    s.invalid = invalid
+    return np.frombuffer((<char *>&s)[:sizeof(s)], np.uint64).copy()
+
+
 # ---- random words -----------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from softnum.custom import CustomFormat
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.names import format
 
-__all__ = ["FastPlan", "IntegerPlan", "fits", "integer_plan_of", "plan_of"]
+__all__ = ["FastPlan", "IntegerPlan", "facts", "fits", "integer_plan_of", "overflow_values", "plan_of"]
 
 _NEAREST_EVEN = ROUNDING_MODES["nearest_even"]
 _STOCHASTIC = ROUNDING_MODES["stochastic"]
@@ -96,7 +96,7 @@ class IntegerPlan:
     scale: float
 
 
-def _overflow_values(fmt, env) -> tuple[float, float]:
+def overflow_values(fmt, env) -> tuple[float, float]:
     from softnum.values import decode
 
     if fmt.kind == "fixed":  # saturates
@@ -132,14 +132,14 @@ def _round32(fmt, env, addend: Facts, biggest_sum: int) -> Round32 | None:
             return None
         limit = (float(fmt.max), -float(fmt.min))
         one = 127 << 23  # of a clamped exponent: 2^0
-        return Round32(one, one, 0, 0, 1.5 * 2.0**exponent, 0.0, limit, _overflow_values(fmt, env))
+        return Round32(one, one, 0, 0, 1.5 * 2.0**exponent, 0.0, limit, overflow_values(fmt, env))
     m = fmt.mantissa_bits
     if fmt.emax + 24 - m > 127 or fmt.emin < -126 or not fits(fmt, np.float32):
         return None
     limit = (float(fmt.max), -float(fmt.min))
     return Round32(
         (fmt.emin + 127) << 23, (fmt.emax + 128) << 23, 0x80000000 if fmt.negative_zero else 0, m,
-        1.5 * 2.0 ** (23 - m), float(fmt.max), limit, _overflow_values(fmt, env),
+        1.5 * 2.0 ** (23 - m), float(fmt.max), limit, overflow_values(fmt, env),
     )  # fmt: skip
 
 

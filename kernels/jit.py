@@ -1,0 +1,181 @@
+"""Numba's CPU target: what a Scalar is to it, and how compiled code reaches the C core."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import llvmlite.binding as llvm
+import numpy as np
+from numba import njit, types
+from numba.core.errors import TypingError
+from numba.core.imputils import lower_constant
+from numba.extending import models, overload_method, register_model, typeof_impl
+
+from softnum import _core
+from softnum.kernels.rounding import (
+    bits_of_float32,
+    bits_of_float64,
+    body_of,
+    float32_of_bits,
+    float64_of_bits,
+)
+from softnum.kernels.scalars import OPERANDS, Scalar, carrier_format, handle_of, plain
+
+__all__ = ["ScalarType", "compiled", "number_type"]
+
+_TABLE_BITS = 8
+
+#: No code: what an operation on codes returns where the format has none for the result.
+_INVALID = 2**64 - 1
+
+llvm.add_symbol("softnum_scalar", _core.SCALAR_ADDRESS)  # by name, so that compiled code can be kept on disk
+_core_call = types.ExternalFunction(
+    "softnum_scalar",
+    types.uint64(types.CPointer(types.uint64), types.uint64, types.uint64, types.uint64, types.uint32),
+)
+
+
+def number_type(carrier: str):
+    """Numba's type of the carrier's numbers."""
+    return {"float32": types.float32, "float64": types.float64}.get(carrier, types.int64)
+
+
+class ScalarType(types.Opaque):
+    """The type of one Scalar: it has no value at run time."""
+
+    def __init__(self, scalar: Scalar) -> None:
+        self.scalar = scalar
+        super().__init__(name=repr(scalar))
+
+
+register_model(ScalarType)(models.OpaqueModel)
+
+
+@typeof_impl.register(Scalar)
+def _(scalar, context):
+    return ScalarType(scalar)
+
+
+@lower_constant(ScalarType)
+def _(context, builder, kind, scalar):
+    return context.get_dummy_value()
+
+
+# -- calls of the core -------------------------------------------------------------------------------------------------
+def _carried(carrier: str):
+    """(number -> code, code -> number) of compiled code."""
+    u32, i32, u64, i64 = np.uint32, np.int32, np.uint64, np.int64
+    if carrier == "float32":
+        return njit(lambda x: u64(u32(bits_of_float32(x)))), njit(lambda code: float32_of_bits(i32(u32(code))))
+    if carrier == "float64":
+        return njit(lambda x: u64(bits_of_float64(x))), njit(lambda code: float64_of_bits(i64(code)))
+    return njit(lambda x: u64(x)), njit(lambda code: i64(code))
+
+
+def _called(scalar: Scalar, name: str):
+    """An operation as a call of the core: of (a, b, c, random word)."""
+    operation, operands = OPERANDS[name]
+    carrier, codes = carrier_format(scalar), scalar.carrier == "codes"
+    nan = _INVALID if codes else carrier.nan_code
+    words = _core.scalar_words(
+        operation, (carrier,) * operands, scalar.format, scalar.environment, None if codes else carrier, plain(carrier),
+        nan,
+    )  # fmt: skip
+    to, back = _carried(scalar.carrier)
+
+    @njit
+    def call(a, b, c, word):
+        return back(_core_call(words.ctypes, to(a), to(b), to(c), word))
+
+    return call
+
+
+def _tabulated(scalar: Scalar, name: str):
+    """An operation on two codes of up to 8 bits as a look-up; None for others."""
+    bits = scalar.format.bits
+    if scalar.carrier != "codes" or scalar.stochastic or bits > _TABLE_BITS or OPERANDS[name][1] != 2:
+        return None
+    n = 1 << bits
+    pairs = np.indices((n, n), np.uint64).reshape(2, -1)
+    codes, flags = _core.define(OPERANDS[name][0], handle_of(scalar, name), pairs, np.zeros(n * n, np.uint32))
+    table = np.where(flags & _core.NO_CODE, -1, codes.astype(np.int64)).astype(np.int16)
+
+    @njit
+    def look_up(a, b):
+        return np.int64(table[np.uint64(a << bits | b)])
+
+    return look_up
+
+
+@lru_cache(maxsize=1024)
+def compiled(scalar: Scalar, name: str):
+    """An operation for compiled code, of as many numbers as it has operands, and of a random word in stochastic modes."""
+    body = body_of(scalar, name) or _tabulated(scalar, name)
+    if body is not None:
+        return body
+    call, operands, zero = _called(scalar, name), OPERANDS[name][1], np.uint32(0)
+    if scalar.stochastic:
+        return {
+            1: njit(lambda a, word: call(a, a, a, word)),
+            2: njit(lambda a, b, word: call(a, b, a, word)),
+            3: njit(lambda a, b, c, word: call(a, b, c, word)),
+        }[operands]
+    return {
+        1: njit(lambda a: call(a, a, a, zero)),
+        2: njit(lambda a, b: call(a, b, a, zero)),
+        3: njit(lambda a, b, c: call(a, b, c, zero)),
+    }[operands]
+
+
+def _operation(kind: ScalarType, name: str, arguments):
+    """The compiled operation, where the types of the arguments are those it takes; else TypingError."""
+    scalar, given = kind.scalar, list(arguments)
+    try:
+        scalar.check(name, len(given))
+    except TypeError as error:
+        raise TypingError(str(error)) from None
+    number = number_type(scalar.carrier)
+    if scalar.stochastic and not isinstance(given.pop(), types.Integer):
+        raise TypingError(f"{scalar}.{name}: the random word is an integer (numpy.uint32)")
+    for t in given:
+        if scalar.carrier == "codes" and isinstance(t, types.Integer):
+            continue
+        if types.unliteral(t) != number:
+            hint = f"; write numpy.{number}(...)" if isinstance(t, (types.Float, types.Integer)) else ""
+            raise TypingError(f"{scalar}.{name} takes {number} numbers in compiled code, got {types.unliteral(t)}{hint}")
+    return compiled(scalar, name)
+
+
+def _given(word) -> bool:
+    return word is not None and not isinstance(word, (types.Omitted, types.NoneType))
+
+
+def _register(name: str) -> None:
+    """A method of as many parameters as the operation has, and of a random word that most modes do without."""
+
+    def one(self, a, word=None):
+        if _given(word):
+            operation = _operation(self, name, (a, word))
+            return lambda self, a, word=None: operation(a, word)
+        operation = _operation(self, name, (a,))
+        return lambda self, a, word=None: operation(a)
+
+    def two(self, a, b, word=None):
+        if _given(word):
+            operation = _operation(self, name, (a, b, word))
+            return lambda self, a, b, word=None: operation(a, b, word)
+        operation = _operation(self, name, (a, b))
+        return lambda self, a, b, word=None: operation(a, b)
+
+    def three(self, a, b, c, word=None):
+        if _given(word):
+            operation = _operation(self, name, (a, b, c, word))
+            return lambda self, a, b, c, word=None: operation(a, b, c, word)
+        operation = _operation(self, name, (a, b, c))
+        return lambda self, a, b, c, word=None: operation(a, b, c)
+
+    overload_method(ScalarType, name)((one, two, three)[OPERANDS[name][1] - 1])
+
+
+for _name in OPERANDS:
+    _register(_name)

@@ -1,0 +1,206 @@
+"""softnum's arithmetic one number at a time, for functions of the user's: the same bits in Python and in Numba's code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from numbers import Integral, Real
+
+import numpy as np
+
+from softnum import _core
+from softnum.custom import CustomFormat
+from softnum.environment import environment
+from softnum.modes import rounding_name
+from softnum.names import format
+from softnum.plan import fits
+
+__all__ = ["CARRIERS", "OPERANDS", "Scalar", "carrier_format", "handle_of", "plain", "scalar"]
+
+CARRIERS = ("float32", "float64", "codes")
+
+#: The methods of a Scalar, the operation that each is, and its number of operands.
+OPERANDS = {
+    "round": ("convert", 1), "add": ("add", 2), "subtract": ("subtract", 2), "multiply": ("multiply", 2),
+    "divide": ("divide", 2), "fma": ("fma", 3), "sqrt": ("sqrt", 1),
+}  # fmt: skip
+
+_NO_WORD = np.zeros(1, np.uint32)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """Operations on single numbers, each rounded once to a format; `scalar` makes one.
+
+    ``round(x)``, ``add(a, b)``, ``subtract(a, b)``, ``multiply(a, b)``, ``divide(a, b)``, ``fma(a, b, c)`` (a * b + c)
+    and ``sqrt(x)``; in a stochastic mode each takes a random word, an integer below 2**32, as its last argument.
+
+    Operands are any numbers of the carrier, values of the format or not, and the exact result is rounded once. In
+    Python each call is one of the C core, the definition. In compiled code (Numba) it is a few instructions where a
+    proof says that these give the same bits (`softnum.kernels.rounding` states the domain), else a call of the core.
+    Compiled code raises nothing: where the format has no code for a result, a carrier gets a NaN and codes get -1,
+    which a unit that meets them refuses; Python raises ValueError.
+    """
+
+    format: object
+    rounding: str
+    overflow: str | None
+    stochastic_bits: int
+    carrier: str
+
+    def round(self, x, *word):
+        """x rounded to the format. Over codes there is nothing to round: TypeError."""
+        return self._call("round", x, *word)
+
+    def add(self, a, b, *word):
+        """a + b, rounded once."""
+        return self._call("add", a, b, *word)
+
+    def subtract(self, a, b, *word):
+        """a - b, rounded once."""
+        return self._call("subtract", a, b, *word)
+
+    def multiply(self, a, b, *word):
+        """a * b, rounded once."""
+        return self._call("multiply", a, b, *word)
+
+    def divide(self, a, b, *word):
+        """a / b, rounded once."""
+        return self._call("divide", a, b, *word)
+
+    def fma(self, a, b, c, *word):
+        """a * b + c, rounded once."""
+        return self._call("fma", a, b, c, *word)
+
+    def sqrt(self, x, *word):
+        """The square root of x, rounded once."""
+        return self._call("sqrt", x, *word)
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether each operation takes a random word."""
+        return self.rounding.startswith("stochastic")
+
+    @property
+    def environment(self) -> tuple[int, ...]:
+        """The core's numbers of the rounding."""
+        return environment(self.format, self.rounding, self.overflow, self.stochastic_bits)
+
+    def check(self, name: str, count: int) -> None:
+        """TypeError unless operation `name` takes so many arguments."""
+        operands = OPERANDS[name][1]
+        if name == "round" and self.carrier == "codes":
+            raise TypeError(f"{self}.round: codes of {self.format} are rounded already")
+        if count != operands + self.stochastic:
+            word = " and a random word" if self.stochastic else ""
+            raise TypeError(f"{self}.{name} takes {operands} numbers{word}, got {count} arguments")
+
+    def _call(self, name: str, *arguments):
+        self.check(name, len(arguments))
+        words = _NO_WORD
+        if self.stochastic:
+            *arguments, word = arguments
+            if isinstance(word, bool) or not isinstance(word, Integral) or not 0 <= word < 2**32:
+                raise ValueError(f"{self}.{name}: a random word is an integer below 2**32, got {word!r}")
+            words = np.array([word], np.uint32)
+        codes = np.array([[self._bits(x, name)] for x in arguments], np.uint64)
+        (code,), (flags,) = _core.define(OPERANDS[name][0], handle_of(self, name), codes, words)
+        if flags & _core.NO_CODE:
+            raise ValueError(f"{self}.{name}{tuple(arguments)!r}: {self.format} has no code for the result")
+        if self.carrier == "codes":
+            return int(code)
+        (bits,), _ = _core.define("convert", _back(self), [[code]], _NO_WORD)
+        return bits.astype(np.uint32).view(np.float32) if self.carrier == "float32" else bits.view(np.float64)
+
+    def _bits(self, x, name: str) -> int:
+        if self.carrier == "codes":
+            if isinstance(x, bool) or not isinstance(x, Integral) or not 0 <= x < 1 << self.format.bits:
+                raise ValueError(f"{self}.{name} takes codes of {self.format}, 0 to {2**self.format.bits - 1}, got {x!r}")
+            return int(x)
+        if isinstance(x, bool) or not isinstance(x, Real):
+            raise TypeError(f"{self}.{name} takes numbers, got {x!r}")
+        wide = np.float64(x)
+        value = wide.astype(self.carrier)
+        if value != x and x == x:
+            raise ValueError(f"{self}.{name} takes {self.carrier} numbers, and {x!r} is none; round it first")
+        return int(value.view(np.uint32 if self.carrier == "float32" else np.uint64))
+
+    def __str__(self) -> str:
+        return f"scalar({str(self.format)!r})"
+
+
+def carrier_format(scalar: Scalar):
+    """The format that the operands are numbers of."""
+    return scalar.format if scalar.carrier == "codes" else format({"float32": "binary32"}.get(scalar.carrier, "binary64"))
+
+
+def plain(fmt) -> tuple[int, ...]:
+    """The environment in which every value of a narrower format is exact."""
+    return environment(fmt, "nearest_even", None, 32)
+
+
+@lru_cache(maxsize=1024)
+def handle_of(scalar: Scalar, name: str) -> np.uint64:
+    """The core's handle of an operation."""
+    operation, operands = OPERANDS[name]
+    return _core.intern_context(operation, (carrier_format(scalar),) * operands, scalar.format, scalar.environment)
+
+
+@lru_cache(maxsize=256)
+def _back(scalar: Scalar) -> np.uint64:
+    carrier = carrier_format(scalar)
+    return _core.intern_context("convert", (scalar.format,), carrier, plain(carrier))
+
+
+def scalar(fmt, *, rounding="nearest_even", overflow=None, stochastic_bits=32, carrier=None) -> Scalar:
+    """A format's arithmetic on single numbers, to be called in functions of your own: `softnum.CustomMadUnit`.
+
+    Parameters
+    ----------
+    fmt : format or str
+        A float or fixed-point format.
+    rounding, overflow, stochastic_bits
+        As in `softnum.quantize`.
+    carrier : {"float32", "float64", "codes"}, optional
+        What operands and results are: floats, or codes of the format as integers. Default: float32 if that holds every
+        value of the format, else float64, else codes.
+
+    Returns
+    -------
+    Scalar
+        ``.round .add .subtract .multiply .divide .fma .sqrt``, callable in Python and in Numba's compiled code.
+
+    Raises
+    ------
+    ValueError
+        If the carrier does not hold the format, or a name or number is out of range.
+
+    Notes
+    -----
+    Compiled code takes arguments of the carrier's type only (codes: int64). In Numba a constant such as 0.5 is a
+    float64: write ``np.float32(0.5)``.
+
+    Examples
+    --------
+    >>> from softnum import kernels
+    >>> e5m2, e6m9 = kernels.scalar("e5m2"), kernels.scalar("e6m9")
+    >>> e5m2.multiply(1.25, 1.25), e6m9.fma(1.25, 1.25, 1024), e6m9.round(0.1)
+    (np.float32(1.5), np.float32(1026.0), np.float32(0.099975586))
+    """
+    fmt = format(fmt)
+    if isinstance(fmt, CustomFormat):
+        raise ValueError(f"scalar takes float and fixed-point formats; {fmt} is a format of the user's own")
+    if carrier is None:
+        carrier = next((c for c in CARRIERS[:2] if fits(fmt, c)), "codes")
+    if carrier not in CARRIERS:
+        raise ValueError(f"scalar: carrier must be one of {', '.join(CARRIERS)}, got {carrier!r}")
+    if carrier != "codes" and not fits(fmt, carrier):
+        raise ValueError(f"scalar: {carrier} does not hold every value of {fmt}; take a wider carrier, or 'codes'")
+    if carrier == "codes" and fmt.bits > 63:
+        raise ValueError(f"scalar: codes are signed 64-bit integers in compiled code; {fmt} has {fmt.bits} bits, limit 63")
+    made = Scalar(fmt, rounding_name(rounding), overflow, stochastic_bits, carrier)
+    made.environment  # noqa: B018  checks the rule and r
+    if find_spec("numba") is not None:
+        from softnum.kernels import jit  # noqa: F401  tells Numba what a Scalar is
+    return made

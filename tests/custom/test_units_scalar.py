@@ -1,0 +1,107 @@
+"""softnum.kernels.scalar in compiled code equals the definition, operand by operand, bit for bit."""
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum import _core, kernels
+from softnum.kernels.scalars import OPERANDS, handle_of
+
+numba = pytest.importorskip("numba")
+
+#: float formats with and without infinities, NaN, -0 and subnormals, down to binary32's edge; fixed point
+FORMATS = [
+    ("e4m3fn", {}), ("e5m2fnuz", {}), ("e2m1fn", {"overflow": "saturate"}), ("e6m9", {}), ("bfloat16", {}),
+    ("binary32", {}), ("q4.8", {}),
+]  # fmt: skip
+MORE = [
+    ("e5m2", {}), ("e4m3fn", {"overflow": "saturate"}), ("e2m1fn", {}), ("e6m9", {"overflow": "saturate"}),
+    ("binary16", {}), ("tf32", {}), ("e8m21", {}), ("e8m20", {}), ("dlfloat16", {}), ("binary8p3sf", {}), ("q12.12", {}),
+    ("uq4.4", {}), ("q4.8", {"overflow": "wrap"}), ("e4m3", {"rounding": "toward_zero"}), ("binary64", {}),
+    ("e6m9", {"overflow": "saturate_finite"}), ("e6m9", {"carrier": "float64"}), ("q20.20", {}), ("e11m40", {}),
+    ("e10m40", {}), ("q4.8", {"carrier": "float64"}),
+]  # fmt: skip
+NAMES = ("round", "add", "subtract", "multiply", "divide", "fma", "sqrt")
+
+
+def edges(fmt, dtype) -> np.ndarray:
+    """Numbers of the carrier around a format's own, its midpoints and the carrier's limits, of both signs."""
+    rng = np.random.Generator(np.random.Philox(7))
+    codes = np.unique(np.concatenate([np.arange(8), 2**fmt.bits - 1 - np.arange(8), rng.integers(0, 2**fmt.bits, 24)]))
+    values = sn.decode(codes.astype(fmt.storage_dtype), fmt)
+    values = values[np.isfinite(values)]
+    top = float(fmt.max)
+    limits = [0.0, 1.0, 1.5, 3.0, top, top / 2, np.inf, np.nan, np.finfo(dtype).tiny, np.finfo(dtype).smallest_subnormal]
+    limits += [np.finfo(dtype).max, np.finfo(dtype).max / 2, 2.0**-70, 2.0**60]
+    middles = [(x + y) / 2 for x, y in zip(np.sort(values)[:-1], np.sort(values)[1:], strict=True)]
+    with np.errstate(over="ignore"):
+        exact = np.concatenate([values, limits, middles]).astype(dtype)
+        near = np.concatenate([exact, np.nextafter(exact, dtype(np.inf)), np.nextafter(exact, dtype(-np.inf))])
+    return np.unique(np.concatenate([near, -near]))
+
+
+def operands(fmt, dtype, count, n=60_000):
+    """Columns of operands: edges crossed at random, random numbers of nearby exponents, and any bit patterns."""
+    rng = np.random.Generator(np.random.Philox(11))
+    special = edges(fmt, dtype)
+    near = (rng.standard_normal((n, count)) * 2.0 ** rng.integers(-8, 8, (n, count))).astype(dtype)
+    width = np.uint32 if dtype is np.float32 else np.uint64
+    any_ = rng.integers(0, np.iinfo(width).max, (n, count), width, endpoint=True).view(dtype)
+    crossed = rng.choice(special, (2 * n, count))
+    mixed = np.where(rng.integers(0, 2, (n, count)) == 1, rng.choice(special, (n, count)), near)
+    with np.errstate(invalid="ignore"):
+        return np.ascontiguousarray(np.concatenate([crossed, near, any_, mixed]).T)
+
+
+def defined(scalar, name, columns, words=None):
+    """The definition's results, as bits of the carrier; a NaN where the format has no code."""
+    dtype, width, carrier = {
+        "float32": (np.float32, np.uint32, sn.format("binary32")), "float64": (np.float64, np.uint64, sn.format("binary64")),
+    }[scalar.carrier]  # fmt: skip
+    n = len(columns[0])
+    words = np.zeros(n, np.uint32) if words is None else words
+    codes, flags = _core.define(OPERANDS[name][0], handle_of(scalar, name), [c.view(width) for c in columns], words)
+    bits, _ = sn.convert(codes.astype(scalar.format.storage_dtype), scalar.format, carrier, return_flags=True)
+    return np.where(flags & _core.NO_CODE, width(carrier.nan_code), bits.astype(width))
+
+
+def loop(scalar):
+    """All operations over arrays, as compiled code."""
+
+    @numba.njit(error_model="numpy")
+    def run(a, b, c, out):
+        for i in range(len(a)):
+            out[0, i] = scalar.round(a[i])
+            out[1, i] = scalar.add(a[i], b[i])
+            out[2, i] = scalar.subtract(a[i], b[i])
+            out[3, i] = scalar.multiply(a[i], b[i])
+            out[4, i] = scalar.divide(a[i], b[i])
+            out[5, i] = scalar.fma(a[i], b[i], c[i])
+            out[6, i] = scalar.sqrt(a[i])
+
+    return run
+
+
+def compare(scalar, columns, got):
+    for row, name in enumerate(NAMES):
+        want = defined(scalar, name, columns[: OPERANDS[name][1]])
+        bits = got[row].view(want.dtype)
+        bad = np.flatnonzero(bits != want)
+        assert not len(bad), (
+            f"{scalar}.{name} of {[hex(c.view(want.dtype)[bad[0]]) for c in columns]} = "
+            f"{[c[bad[0]] for c in columns]}: got {bits[bad[0]]:#x}, want {want[bad[0]]:#x} ({len(bad)} differ)"
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [*FORMATS, *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE)],
+    ids=lambda x: "-".join(x.values()) if isinstance(x, dict) else x,
+)
+def test_compiled_equals_definition(name, options):
+    scalar = kernels.scalar(name, **options)
+    dtype = np.float32 if scalar.carrier == "float32" else np.float64
+    columns = operands(scalar.format, dtype, 3)
+    got = np.empty((len(NAMES), columns.shape[1]), dtype)
+    loop(scalar)(*columns, got)
+    compare(scalar, columns, got)
