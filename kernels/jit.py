@@ -18,10 +18,11 @@ from softnum.kernels.rounding import (
     body_of,
     float32_of_bits,
     float64_of_bits,
+    inlined,
 )
 from softnum.kernels.scalars import OPERANDS, Scalar, carrier_format, handle_of, plain
 
-__all__ = ["ScalarType", "compiled", "number_type"]
+__all__ = ["ScalarType", "compiled", "looked_up", "number_type", "step_words"]
 
 _TABLE_BITS = 8
 
@@ -33,6 +34,24 @@ _core_call = types.ExternalFunction(
     "softnum_scalar",
     types.uint64(types.CPointer(types.uint64), types.uint64, types.uint64, types.uint64, types.uint32),
 )
+
+llvm.add_symbol("softnum_words", _core.WORDS_ADDRESS)
+_words_call = types.ExternalFunction(
+    "softnum_words",
+    types.void(
+        types.uint64, types.uint64, types.uint64, types.uint64, types.uint32, types.uint32, types.CPointer(types.uint32),
+        types.uint64,
+    ),
+)  # fmt: skip
+
+
+@njit
+def step_words(block, at, column, words, count):
+    """Random words of a block of four steps: word i of output column + j in words[i * count + j].
+
+    at: row, first column, batch, two key words.
+    """
+    _words_call(block, at[1] + column, at[0], at[2], np.uint32(at[3]), np.uint32(at[4]), words.ctypes, count)
 
 
 def number_type(carrier: str):
@@ -66,10 +85,10 @@ def _carried(carrier: str):
     """(number -> code, code -> number) of compiled code."""
     u32, i32, u64, i64 = np.uint32, np.int32, np.uint64, np.int64
     if carrier == "float32":
-        return njit(lambda x: u64(u32(bits_of_float32(x)))), njit(lambda code: float32_of_bits(i32(u32(code))))
+        return inlined(lambda x: u64(u32(bits_of_float32(x)))), inlined(lambda code: float32_of_bits(i32(u32(code))))
     if carrier == "float64":
-        return njit(lambda x: u64(bits_of_float64(x))), njit(lambda code: float64_of_bits(i64(code)))
-    return njit(lambda x: u64(x)), njit(lambda code: i64(code))
+        return inlined(lambda x: u64(bits_of_float64(x))), inlined(lambda code: float64_of_bits(i64(code)))
+    return inlined(lambda x: u64(x)), inlined(lambda code: i64(code))
 
 
 def _called(scalar: Scalar, name: str):
@@ -83,11 +102,34 @@ def _called(scalar: Scalar, name: str):
     )  # fmt: skip
     to, back = _carried(scalar.carrier)
 
-    @njit
-    def call(a, b, c, word):
-        return back(_core_call(words.ctypes, to(a), to(b), to(c), word))
+    if codes:
+        most = np.uint64(1) << np.uint64(scalar.format.bits)
+
+        @inlined
+        def call(a, b, c, word):
+            x, y, z = to(a), to(b), to(c)
+            return back(_core_call(words.ctypes, x, y, z, word)) if x < most and y < most and z < most else -1
+
+    else:
+
+        @inlined
+        def call(a, b, c, word):
+            return back(_core_call(words.ctypes, to(a), to(b), to(c), word))
 
     return call
+
+
+def looked_up(table: np.ndarray, bits: int):
+    """A compiled function of two codes by its table, -1 where it has none, as of what is no code."""
+    n, table = np.uint64(1 << bits), np.ascontiguousarray(table).reshape(-1)
+
+    @inlined
+    def look_up(a, b):
+        known = np.uint64(a) < n and np.uint64(b) < n
+        index = np.uint64(a) * n + np.uint64(b)
+        return np.int64(table[index if known else np.uint64(0)]) if known else np.int64(-1)
+
+    return look_up
 
 
 def _tabulated(scalar: Scalar, name: str):
@@ -100,11 +142,7 @@ def _tabulated(scalar: Scalar, name: str):
     codes, flags = _core.define(OPERANDS[name][0], handle_of(scalar, name), pairs, np.zeros(n * n, np.uint32))
     table = np.where(flags & _core.NO_CODE, -1, codes.astype(np.int64)).astype(np.int16)
 
-    @njit
-    def look_up(a, b):
-        return np.int64(table[np.uint64(a << bits | b)])
-
-    return look_up
+    return looked_up(table, bits)
 
 
 @lru_cache(maxsize=1024)
@@ -116,14 +154,14 @@ def compiled(scalar: Scalar, name: str):
     call, operands, zero = _called(scalar, name), OPERANDS[name][1], np.uint32(0)
     if scalar.stochastic:
         return {
-            1: njit(lambda a, word: call(a, a, a, word)),
-            2: njit(lambda a, b, word: call(a, b, a, word)),
-            3: njit(lambda a, b, c, word: call(a, b, c, word)),
+            1: inlined(lambda a, word: call(a, a, a, word)),
+            2: inlined(lambda a, b, word: call(a, b, a, word)),
+            3: inlined(lambda a, b, c, word: call(a, b, c, word)),
         }[operands]
     return {
-        1: njit(lambda a: call(a, a, a, zero)),
-        2: njit(lambda a, b: call(a, b, a, zero)),
-        3: njit(lambda a, b, c: call(a, b, c, zero)),
+        1: inlined(lambda a: call(a, a, a, zero)),
+        2: inlined(lambda a, b: call(a, b, a, zero)),
+        3: inlined(lambda a, b, c: call(a, b, c, zero)),
     }[operands]
 
 
@@ -142,7 +180,9 @@ def _operation(kind: ScalarType, name: str, arguments):
             continue
         if types.unliteral(t) != number:
             hint = f"; write numpy.{number}(...)" if isinstance(t, (types.Float, types.Integer)) else ""
-            raise TypingError(f"{scalar}.{name} takes {number} numbers in compiled code, got {types.unliteral(t)}{hint}")
+            raise TypingError(
+                f"{scalar}.{name} takes {number} numbers in compiled code, got {types.unliteral(t)}{hint}"
+            )
     return compiled(scalar, name)
 
 

@@ -20,7 +20,7 @@ from softnum.kernels.scalars import Scalar
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.plan import fits, overflow_values
 
-__all__ = ["bits_of_float32", "bits_of_float64", "body_of", "float32_of_bits", "float64_of_bits"]
+__all__ = ["bits_of_float32", "bits_of_float64", "body_of", "float32_of_bits", "float64_of_bits", "inlined"]
 
 
 def _cast(source, target):
@@ -38,6 +38,9 @@ bits_of_float32 = _cast(types.float32, types.int32)
 float32_of_bits = _cast(types.int32, types.float32)
 bits_of_float64 = _cast(types.float64, types.int64)
 float64_of_bits = _cast(types.int64, types.float64)
+
+#: Compiled into its callers, so that LLVM makes vectors of their loops.
+inlined = njit(forceinline=True)
 
 _WIDTHS = {
     32: (np.float32, np.int32, 23, 127, bits_of_float32, float32_of_bits),
@@ -82,10 +85,12 @@ def _round_float(scalar: Scalar, width: int):
     most, nan = real(fmt.max), real(np.nan)
     above, below = (real(v) for v in overflow_values(fmt, scalar.environment))
 
-    @njit
+    @inlined
     def round_float(x):
         bits = bits_of(x)
-        c = float_of(integer(min(max(bits & exponent, lowest), highest) + constant))
+        e = bits & exponent
+        e = lowest if e < lowest else e
+        c = float_of(integer((highest if e > highest else e) + constant))
         y = float_of(integer(bits_of((x + c) - c) | (bits & sign)))
         if y > most:
             y = above
@@ -102,7 +107,7 @@ def _round_fixed(scalar: Scalar, width: int):
     least, most, nan, infinity = real(fmt.min), real(fmt.max), real(np.nan), real(np.inf)
     c = real(1.5 * 2.0 ** (places - fmt.fraction_bits))
 
-    @njit
+    @inlined
     def round_fixed(x):
         y = least if x < least else x
         y = most if y > most else y
@@ -116,7 +121,7 @@ def _odd(width: int):
     real, integer, _, _, bits_of, float_of = _WIDTHS[width]
     one, top, zero = integer(1), integer(width - 1), real(0)
 
-    @njit
+    @inlined
     def odd(s, a, b):
         """a + b rounded to odd, s being it rounded to nearest."""
         t = s - a
@@ -152,13 +157,13 @@ def _sum(scalar: Scalar, width: int, name: str):
     rounded, odd = _round(scalar, width), _odd(width)
     if name == "add":
 
-        @njit
+        @inlined
         def add(a, b):
             return rounded(odd(a + b, a, b))
 
         return add
 
-    @njit
+    @inlined
     def subtract(a, b):
         return rounded(odd(a - b, a, -b))
 
@@ -170,26 +175,26 @@ def _widened(scalar: Scalar, name: str):
     rounded, odd, wide, narrow = _round(scalar, 64), _odd(64), np.float64, np.float32
     if name == "round":
 
-        @njit
+        @inlined
         def body(x):
             return narrow(rounded(wide(x)))
 
     elif name in ("add", "subtract"):
         both = _sum(scalar, 64, name)
 
-        @njit
+        @inlined
         def body(a, b):
             return narrow(both(wide(a), wide(b)))
 
     elif name == "multiply":
 
-        @njit
+        @inlined
         def body(a, b):
             return narrow(rounded(wide(a) * wide(b)))
 
     elif name == "fma":
 
-        @njit
+        @inlined
         def body(a, b, c):
             p, q = wide(a) * wide(b), wide(c)
             return narrow(rounded(odd(p + q, p, q)))

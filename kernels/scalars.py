@@ -116,7 +116,9 @@ class Scalar:
     def _bits(self, x, name: str) -> int:
         if self.carrier == "codes":
             if isinstance(x, bool) or not isinstance(x, Integral) or not 0 <= x < 1 << self.format.bits:
-                raise ValueError(f"{self}.{name} takes codes of {self.format}, 0 to {2**self.format.bits - 1}, got {x!r}")
+                raise ValueError(
+                    f"{self}.{name} takes codes of {self.format}, 0 to {2**self.format.bits - 1}, got {x!r}"
+                )
             return int(x)
         if isinstance(x, bool) or not isinstance(x, Real):
             raise TypeError(f"{self}.{name} takes numbers, got {x!r}")
@@ -132,7 +134,9 @@ class Scalar:
 
 def carrier_format(scalar: Scalar):
     """The format that the operands are numbers of."""
-    return scalar.format if scalar.carrier == "codes" else format({"float32": "binary32"}.get(scalar.carrier, "binary64"))
+    return (
+        scalar.format if scalar.carrier == "codes" else format({"float32": "binary32"}.get(scalar.carrier, "binary64"))
+    )
 
 
 def plain(fmt) -> tuple[int, ...]:
@@ -198,7 +202,9 @@ def scalar(fmt, *, rounding="nearest_even", overflow=None, stochastic_bits=32, c
     if carrier != "codes" and not fits(fmt, carrier):
         raise ValueError(f"scalar: {carrier} does not hold every value of {fmt}; take a wider carrier, or 'codes'")
     if carrier == "codes" and fmt.bits > 63:
-        raise ValueError(f"scalar: codes are signed 64-bit integers in compiled code; {fmt} has {fmt.bits} bits, limit 63")
+        raise ValueError(
+            f"scalar: codes are signed 64-bit integers in compiled code; {fmt} has {fmt.bits} bits, limit 63"
+        )
     made = Scalar(fmt, rounding_name(rounding), overflow, stochastic_bits, carrier)
     made.environment  # noqa: B018  checks the rule and r
     if find_spec("numba") is not None:

@@ -14,6 +14,7 @@ from softnum.blocks import BlockFormat, block_format_names, format
 from softnum.config import get_include, show_config
 from softnum.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
 from softnum.custom import CustomFormat
+from softnum.custom_unit import CustomMadUnit
 from softnum.elementary import (
     acos,
     asin,
@@ -91,6 +92,7 @@ __all__ = [
     "BlockDotUnit",
     "BlockFormat",
     "CustomFormat",
+    "CustomMadUnit",
     "ExactDotUnit",
     "FixedFormat",
     "Flags",

@@ -24,6 +24,7 @@ def tabulate(operation: str, handle: np.uint64, width: int, n: int) -> int | Non
 def check_handles() -> None: ...
 
 SCALAR_ADDRESS: int
+WORDS_ADDRESS: int
 
 def scalar_words(
     operation: str, formats: tuple, out: Any, env: tuple[int, ...], carrier: Any, carrier_env: tuple[int, ...], invalid: int

@@ -347,6 +347,21 @@ cdef int _CONVERT = OPERATIONS["convert"][0]
 SCALAR_ADDRESS = <size_t><void *>&scalar_call
 
 
+cdef void step_words(
+    uint64_t block, uint64_t n, uint64_t m, uint64_t batch, uint32_t key0, uint32_t key1, uint32_t *out, uint64_t count
+) noexcept nogil:
+    cdef sn_philox_words w
+    cdef uint64_t j
+    for j in range(count):
+        w = sn_philox(<uint32_t>block, <uint32_t>(n + j), <uint32_t>m, <uint32_t>batch, key0, key1)
+        out[j], out[count + j], out[2 * count + j], out[3 * count + j] = w.w[0], w.w[1], w.w[2], w.w[3]
+
+
+#: Of the function (block, n, m, batch, key word, key word, out, count): Philox blocks of columns n, n + 1, ...; word i of
+#: them stands in out[i * count ...].
+WORDS_ADDRESS = <size_t><void *>&step_words
+
+
 def scalar_words(operation, formats, out, tuple env, carrier, tuple carrier_env, uint64_t invalid):
     """An operation for the function at SCALAR_ADDRESS, as an array of uint64.
 

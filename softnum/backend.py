@@ -1,11 +1,11 @@
-"""What lies above this package: CUDA arrays and users' Python functions go to softnum.kernels, imported when needed.
+"""What softnum.kernels computes, imported when it is needed: CUDA arrays, and functions of the user's.
 
 This module is the one door to it.
 """
 
 from __future__ import annotations
 
-__all__ = ["compile_function", "is_device_array", "matmul", "quantize"]
+__all__ = ["compile_function", "custom_engine", "is_device_array", "matmul", "quantize", "scalar"]
 
 
 def is_device_array(x) -> bool:
@@ -43,3 +43,17 @@ def compile_function(function, name: str, operands: str, count: int, limit: int 
     from softnum.kernels.functions import Compiled
 
     return Compiled(function, name, operands, count, limit, what)
+
+
+def scalar(fmt, **options):
+    """A format's arithmetic on single numbers (`softnum.kernels.scalar`)."""
+    from softnum.kernels.scalars import scalar
+
+    return scalar(fmt, **options)
+
+
+def custom_engine(unit):
+    """The compiled engine of a CustomMadUnit."""
+    from softnum.kernels.custom_gemm import engine_of
+
+    return engine_of(unit)

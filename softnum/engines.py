@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from functools import lru_cache, singledispatch
 
-from softnum import _exact, _fused, _gemm
+from softnum import _exact, _fused, _gemm, backend
 from softnum.custom import CustomFormat
+from softnum.custom_steps import DefinitionCustom
+from softnum.custom_unit import CustomMadUnit
 from softnum.exact import ExactDotUnit
 from softnum.fused import FmaChainUnit, FusedDotUnit, fused_plan
 from softnum.names import format
@@ -113,3 +115,13 @@ def _(unit: FusedDotUnit):
 @_define.register
 def _(unit: FmaChainUnit):
     return _fused.DefinitionChain(unit)
+
+
+@_define.register
+def _(unit: CustomMadUnit):
+    return DefinitionCustom(unit, tuple(coded(f) for f in unit.operand))
+
+
+@_speed_up.register
+def _(unit: CustomMadUnit):
+    return backend.custom_engine(unit)

@@ -11,6 +11,7 @@ from softnum import _core, backend
 from softnum.array import Array
 from softnum.block_unit import BlockDotUnit
 from softnum.checks import check_axis, float_array
+from softnum.custom_unit import CustomMadUnit
 from softnum.exact import ExactDotUnit
 from softnum.formats import FixedFormat
 from softnum.fused import FmaChainUnit, FusedDotUnit
@@ -47,6 +48,14 @@ def _(unit: MadUnit, fmt):
         except ValueError:
             overflow = None
     return replace(unit, operand=(_ONE, fmt), product=None, product_rounding=None, overflow=overflow)
+
+
+@_adder.register
+def _(unit: CustomMadUnit, fmt):
+    if unit.adds:
+        raise TypeError(f"sum: {unit.name} adds and multiplies in one, and has no adder of its own")
+    order = {name: getattr(unit, name) for name in ("rounding", "overflow", "lanes", "chunk", "reduction")}
+    return MadUnit(unit.accumulator, operand=(_ONE, fmt), **order)
 
 
 @_adder.register
@@ -112,7 +121,7 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threa
         read in.
     unit : Unit
         MadUnit: ``acc = R(acc + x)`` from +0; the product and its rounding are left out, chunks and lanes are not.
-        ExactDotUnit: the exact sum, rounded once. FusedDotUnit, FmaChainUnit: the dot product of ones with x.
+        CustomMadUnit: likewise, if its function is a product. ExactDotUnit: the exact sum, rounded once. FusedDotUnit, FmaChainUnit: the dot product of ones with x.
     axis : int or tuple of ints, optional
         The axes summed over; None: all. The order of summation is the C order of these axes, the last one fastest,
         whatever the order in the tuple and the layout in memory.

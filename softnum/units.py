@@ -12,7 +12,7 @@ from softnum.environment import environment
 from softnum.modes import OVERFLOW_RULES, overflow_name, rounding_name
 from softnum.names import format
 
-__all__ = ["MAX_LANES", "MadUnit", "Unit", "check_sum_formats", "shown"]
+__all__ = ["MAX_LANES", "MadUnit", "Unit", "check_sum_formats", "in_lanes", "operand_pair", "put_order", "shown"]
 
 #: The most lanes a unit has: their sums stand side by side while a chunk lasts.
 MAX_LANES = 1024
@@ -141,6 +141,31 @@ def check_sum_formats(unit, *names: str, custom: bool = False) -> None:
             raise ValueError(f"{caller}: {what}={fmt} has no zero to start a sum from")
 
 
+def put_order(unit) -> None:
+    """Check a unit's lanes, reduction and chunk, and make the numbers plain integers."""
+    me = type(unit).__name__
+    if isinstance(unit.lanes, bool) or not isinstance(unit.lanes, Integral) or not 1 <= unit.lanes <= MAX_LANES:
+        raise ValueError(f"{me}: lanes must be an integer from 1 to {MAX_LANES}, got {unit.lanes!r}")
+    object.__setattr__(unit, "lanes", int(unit.lanes))
+    if unit.reduction not in _REDUCTIONS:
+        raise ValueError(f"{me}: reduction must be one of {', '.join(_REDUCTIONS)}, got {unit.reduction!r}")
+    if unit.chunk is not None:
+        if isinstance(unit.chunk, bool) or not isinstance(unit.chunk, Integral) or not 1 <= unit.chunk < 2**62:
+            raise ValueError(f"{me}: chunk must be a positive integer below 2**62, got {unit.chunk!r}")
+        object.__setattr__(unit, "chunk", int(unit.chunk))
+
+
+def operand_pair(unit) -> tuple:
+    """The formats of a unit's two factors, of one given or two."""
+    me = type(unit).__name__
+    if unit.operand is None:
+        raise ValueError(f"{me}: state operand=, the format (or pair of formats) of the factors")
+    pair = unit.operand if isinstance(unit.operand, tuple) else (unit.operand, unit.operand)
+    if len(pair) != 2:
+        raise ValueError(f"{me}: operand is one format or a pair, got {len(pair)}")
+    return tuple(format(f) for f in pair)
+
+
 @dataclass(frozen=True, repr=False)
 class MadUnit(Unit):
     """A multiply-add unit: ``acc = R(acc + R_product(a * b))`` for k = 0, 1, ..., K-1, from +0 or C.
@@ -217,13 +242,8 @@ class MadUnit(Unit):
     compensated: str | None = None
 
     def __post_init__(self) -> None:
-        if self.operand is None:
-            raise ValueError("MadUnit: state operand=, the format (or pair of formats) of the factors")
-        pair = self.operand if isinstance(self.operand, tuple) else (self.operand, self.operand)
-        if len(pair) != 2:
-            raise ValueError(f"MadUnit: operand is one format or a pair, got {len(pair)}")
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
-        put("operand", tuple(format(f) for f in pair))
+        put("operand", operand_pair(self))
         put("accumulator", format(self.accumulator))
         put("product", None if self.product is None else format(self.product))
         put("outer_accumulator", None if self.outer_accumulator is None else format(self.outer_accumulator))
@@ -235,11 +255,7 @@ class MadUnit(Unit):
             put("product_rounding", rounding_name(self.product_rounding))
         if self.overflow is not None:
             put("overflow", self._known_overflow())
-        if isinstance(self.lanes, bool) or not isinstance(self.lanes, Integral) or not 1 <= self.lanes <= MAX_LANES:
-            raise ValueError(f"MadUnit: lanes must be an integer from 1 to {MAX_LANES}, got {self.lanes!r}")
-        put("lanes", int(self.lanes))
-        if self.reduction not in _REDUCTIONS:
-            raise ValueError(f"MadUnit: reduction must be one of {', '.join(_REDUCTIONS)}, got {self.reduction!r}")
+        put_order(self)
         if self.compensated is not None:
             if self.compensated not in _COMPENSATIONS:
                 raise ValueError(f"MadUnit: compensated must be None or 'kahan', got {self.compensated!r}")
@@ -248,11 +264,7 @@ class MadUnit(Unit):
                     f"MadUnit: compensated={self.compensated!r} rounds four times a step, and a step has no random "
                     f"words for them; take a rounding other than {self.rounding!r} (product_rounding may be stochastic)"
                 )
-        if self.chunk is not None:
-            if isinstance(self.chunk, bool) or not isinstance(self.chunk, Integral) or not 1 <= self.chunk < 2**62:
-                raise ValueError(f"MadUnit: chunk must be a positive integer below 2**62, got {self.chunk!r}")
-            put("chunk", int(self.chunk))
-        elif self.outer_accumulator is not None:
+        if self.chunk is None and self.outer_accumulator is not None:
             raise ValueError("MadUnit: outer_accumulator needs chunk=, the length of the inner sums")
         environment(self.accumulator, self.rounding, None, self.stochastic_bits)  # checks r
         self._check_custom()
@@ -370,17 +382,18 @@ class MadUnit(Unit):
         if self.overflow:
             text += f", overflow {self.overflow}"
         if self.lanes > 1:
-            text += f", in {self.lanes} lanes reduced {self._reduction_in_words()}"
+            text += in_lanes(self.lanes, self.reduction)
         return text + (f", in chunks of {self.chunk} summed in {self.outer}" if self.chunk else "")
 
-    def _reduction_in_words(self) -> str:
-        """How the lanes are added, and the formula for up to eight of them."""
-        how = {"sequential": "in order", "tree": "as a tree", "pairwise": "by halves"}[self.reduction]
-        if self.lanes > 8:
-            return how
-        from softnum.reference.units import reduction_order
 
-        sums = [f"l{i}" for i in range(self.lanes)]
-        for i, j in reduction_order(self.lanes, self.reduction):
-            sums[i] = f"({sums[i]} + {sums[j]})"
-        return f"{how}: {sums[0][1:-1]}"
+def in_lanes(lanes: int, reduction: str) -> str:
+    """How the sums of lanes are added, in words, and the formula for up to eight of them."""
+    how = {"sequential": "in order", "tree": "as a tree", "pairwise": "by halves"}[reduction]
+    if lanes > 8:
+        return f", in {lanes} lanes reduced {how}"
+    from softnum.reference.units import reduction_order
+
+    sums = [f"l{i}" for i in range(lanes)]
+    for i, j in reduction_order(lanes, reduction):
+        sums[i] = f"({sums[i]} + {sums[j]})"
+    return f", in {lanes} lanes reduced {how}: {sums[0][1:-1]}"

@@ -31,7 +31,18 @@ def edges(fmt, dtype) -> np.ndarray:
     values = sn.decode(codes.astype(fmt.storage_dtype), fmt)
     values = values[np.isfinite(values)]
     top = float(fmt.max)
-    limits = [0.0, 1.0, 1.5, 3.0, top, top / 2, np.inf, np.nan, np.finfo(dtype).tiny, np.finfo(dtype).smallest_subnormal]
+    limits = [
+        0.0,
+        1.0,
+        1.5,
+        3.0,
+        top,
+        top / 2,
+        np.inf,
+        np.nan,
+        np.finfo(dtype).tiny,
+        np.finfo(dtype).smallest_subnormal,
+    ]
     limits += [np.finfo(dtype).max, np.finfo(dtype).max / 2, 2.0**-70, 2.0**60]
     middles = [(x + y) / 2 for x, y in zip(np.sort(values)[:-1], np.sort(values)[1:], strict=True)]
     with np.errstate(over="ignore"):

@@ -1,0 +1,148 @@
+"""Compiled code that outlives the process: under a key that is made of all that it was compiled of.
+
+Numba's own cache tells functions apart by their source file, and pickles what they close over, which is another text in
+each process. Here the key is made of the bytecode and the constants of a function, of what it reads from outside, and of
+the same of the functions that it calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+
+import llvmlite
+import numba
+import numpy as np
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.registry import cpu_target
+from numba.core.serialize import dumps
+
+from softnum import _core
+from softnum.custom.compiler import cache_folder
+from softnum.files import atomic_file
+from softnum.kernels.scalars import Scalar
+
+__all__ = ["DiskCache", "fingerprint"]
+
+_FIXED = {"math", "cmath", "numpy", "numba", "operator"}  # modules whose parts are told by their versions
+
+
+class _UnknownError(Exception):
+    """Something that a function reads, and that cannot be told from something else."""
+
+
+@lru_cache(maxsize=1)
+def _installation() -> str:
+    """What all compiled code depends on: versions, and this package's own text."""
+    core = Path(_core.__file__).stat()
+    own = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    digest = hashlib.sha256(b"\0".join(own)).hexdigest()
+    return repr(
+        (sys.version, numba.__version__, llvmlite.__version__, np.__version__, core.st_size, core.st_mtime_ns, digest)
+    )
+
+
+def fingerprint(*things) -> str | None:
+    """A digest of values and functions, equal in every process; None if one of them cannot be told apart.
+
+    Examples
+    --------
+    >>> from softnum.kernels.cache import fingerprint
+    >>> fingerprint(lambda a: a + 1) == fingerprint(lambda b: b + 1), fingerprint(abs) == fingerprint(max)
+    (False, False)
+    >>> fingerprint(object()) is None
+    True
+    """
+    try:
+        text = "\n".join([_installation(), *_parts(things, {})])
+    except _UnknownError:
+        return None
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _parts(x, seen: dict) -> Iterator[str]:
+    if x is None or isinstance(x, (bool, int, float, complex, str, bytes, Scalar)):
+        yield f"{type(x).__name__} {x!r}"
+    elif isinstance(x, np.generic):
+        yield f"{x.dtype.str} {x.tobytes().hex()}"
+    elif isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
+        yield f"array {x.dtype.str} {x.shape} {hashlib.sha256(np.ascontiguousarray(x)).hexdigest()}"
+    elif isinstance(x, tuple):
+        yield f"tuple {len(x)}"
+        for part in x:
+            yield from _parts(part, seen)
+    elif isinstance(x, CodeType):
+        yield f"code {x.co_code.hex()} {x.co_names} {x.co_varnames} {x.co_freevars} {x.co_flags} {x.co_argcount}"
+        yield from _parts(x.co_consts, seen)
+    elif isinstance(x, ModuleType) and x.__name__.partition(".")[0] in _FIXED:
+        yield f"module {x.__name__}"
+    elif (
+        isinstance(x, (type, np.ufunc, BuiltinFunctionType)) or getattr(x, "__module__", "").partition(".")[0] in _FIXED
+    ):
+        module = getattr(x, "__module__", None) or "numpy"
+        if module.partition(".")[0] not in (*_FIXED, "builtins"):
+            raise _UnknownError(x)
+        yield f"{module}.{getattr(x, '__qualname__', x.__class__.__name__)} {getattr(x, '__name__', '')}"
+    elif isinstance(getattr(x, "py_func", x), FunctionType):
+        yield from _function(getattr(x, "py_func", x), seen)
+    else:
+        raise _UnknownError(x)
+
+
+def _function(function, seen: dict) -> Iterator[str]:
+    if function in seen:
+        yield f"function {seen[function]}"
+        return
+    seen[function] = len(seen)
+    yield from _parts(function.__code__, seen)
+    yield from _parts(function.__defaults__, seen)
+    for name in sorted(_names(function.__code__)):
+        if name in function.__globals__:
+            yield name
+            yield from _parts(function.__globals__[name], seen)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        yield name
+        yield from _parts(cell.cell_contents, seen)
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
+    return set(code.co_names).union(*(_names(c) for c in inner))
+
+
+class DiskCache(NullCache):
+    """A dispatcher's cache, for all its signatures: a file each in the cache folder."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    def _path(self, signature, codegen) -> Path:
+        text = f"{self._key} {signature} {codegen.magic_tuple()}"
+        return cache_folder() / "numba" / f"{hashlib.sha256(text.encode()).hexdigest()[:40]}.pickle"
+
+    def holds(self, signature) -> bool:
+        """Whether there is compiled code of a signature."""
+        return self._path(signature, cpu_target.target_context.codegen()).is_file()
+
+    def load_overload(self, sig, target_context):
+        """The compiled function of a signature, or None."""
+        target_context.refresh()
+        path = self._path(sig, target_context.codegen())
+        if not path.is_file():
+            return None
+        return CompileResult._rebuild(target_context, *pickle.loads(path.read_bytes()))
+
+    def save_overload(self, sig, data) -> None:
+        """Keep what was compiled, unless it has addresses of this process in it."""
+        if data.library.has_dynamic_globals or data.lifted:
+            return
+        path = self._path(sig, data.codegen)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        with atomic_file(path) as file:
+            file.write(dumps(data._reduce()))

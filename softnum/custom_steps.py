@@ -1,0 +1,178 @@
+"""A CustomMadUnit by its definition: the user's function called step by step, in Python. It judges the compiled unit."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+import numpy as np
+
+from softnum import _core, backend
+from softnum.custom_unit import place_of
+from softnum.plan import fits
+from softnum.values import decode, encode
+
+__all__ = ["DefinitionCustom", "numbers_of", "try_out"]
+
+
+def numbers_of(codes, source, fmt, carrier: str) -> np.ndarray:
+    """Codes of the format source as what a user's function takes: floats of the carrier, or codes of fmt (int64)."""
+    codes = codes.astype(source.storage_dtype)
+    if carrier != "codes":
+        return decode(codes, source, np.dtype(carrier))
+    return (codes if source == fmt else encode(decode(codes, source), fmt)).astype(np.int64)
+
+
+class DefinitionCustom:
+    """The engine on 64-bit codes; ``run`` raises where a step has no result."""
+
+    def __init__(self, unit, sources) -> None:
+        self.unit, self.sources = unit, sources
+        self.adder = backend.scalar(
+            unit.accumulator, rounding=unit.rounding, overflow=unit.overflow, carrier=unit.carrier
+        )
+        self.function = getattr(unit.function, "py_func", unit.function)
+        self.zero = 0 if unit.carrier == "codes" else np.dtype(unit.carrier).type(0)
+
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)) -> int:
+        """out[m0:m1, n0:n1], as every engine (`softnum.engines`)."""
+        unit, (row, column) = self.unit, first
+        x, y = (
+            numbers_of(codes, source, fmt, unit.carrier)
+            for codes, source, fmt in zip((a, b), self.sources, unit.operand, strict=True)
+        )
+        z = None if c is None else numbers_of(c, unit.accumulator, unit.accumulator, unit.carrier)
+        for m in range(m0, m1):
+            for n in range(n0, n1):
+                i, j = m - row, n - column
+                given = None if words is None else words[i, j]
+                word = self.words(given, keys, batch, m, n) if unit.stochastic else None
+                start = None if z is None else self._number(z[i, j])
+                total = self.dot(x[i], y[:, j], start, word, f" of output ({m}, {n})")
+                out[i, j] = total if unit.carrier == "codes" else encode(np.array(total), unit.accumulator)
+        return 0
+
+    @staticmethod
+    def words(given, keys, batch, m, n):
+        """The random word of a step: those given, else of the key."""
+        if given is not None:
+            return lambda k: int(given[k, 1])
+        return lambda k: _core.philox((k >> 2, n, m, batch), keys[:2])[k & 3]
+
+    def _number(self, x):
+        return int(x) if self.unit.carrier == "codes" else x
+
+    def dot(self, a, b, c=None, word=None, where=""):
+        """One dot product of numbers of the carrier."""
+        from softnum.reference.units import reduction_order
+
+        unit, k = self.unit, len(a)
+        total = self.zero if c is None else c
+        if unit.chunk is None and unit.lanes == 1:
+            return self._lane(total, a, b, range(k), word, where)
+        length = unit.chunk or k
+        for start in range(0, k, length or 1):
+            stop = min(start + length, k)
+            lanes = range(start, start + unit.lanes)
+            sums = [self._lane(self.zero, a, b, range(lane, stop, unit.lanes), word, where) for lane in lanes]
+            if unit.chunk is None and c is not None:
+                sums.insert(0, c)
+            for i, j in reduction_order(len(sums), unit.reduction):
+                sums[i] = self._add(sums[i], sums[j], where)
+            total = sums[0] if unit.chunk is None else self._add(total, sums[0], where)
+        return total
+
+    def _lane(self, acc, a, b, steps, word, where):
+        for k in steps:
+            acc = self.step(acc, self._number(a[k]), self._number(b[k]), None if word is None else word(k), k, where)
+        return acc
+
+    def step(self, acc, a, b, word, k, where=""):
+        """The accumulator after one product."""
+        numbers = (acc, a, b) if self.unit.adds else (a, b)
+        told = f"{self.unit.name}({', '.join(map(str, numbers))}) at k = {k}{where} ({place_of(self.unit.function)})"
+        try:
+            with np.errstate(all="ignore"):
+                result = self.function(*numbers, *(() if word is None else (word,)))
+        except Exception as error:
+            raise type(error)(f"{told}: {error}") from error
+        result = self._checked(result, told)
+        return result if self.unit.adds else self._add(acc, result, f", adding {told}")
+
+    def _checked(self, result, told):
+        """The function's result as a number of the carrier; of the accumulator's format if it is one."""
+        fmt, carrier = self.unit.accumulator, self.unit.carrier
+        if carrier == "codes":
+            if isinstance(result, bool) or not isinstance(result, Integral):
+                raise TypeError(f"{told} is {result!r}, and no integer: a code of {fmt}")
+            if not 0 <= result < 1 << fmt.bits:
+                raise ValueError(f"{told} is {result}, which is no code of {fmt}: 0 to {(1 << fmt.bits) - 1}")
+            return int(result)
+        if isinstance(result, (bool, np.bool_)) or not isinstance(result, Real):
+            raise TypeError(f"{told} is {result!r}, and no number")
+        kind = np.dtype(carrier).type
+        with np.errstate(over="ignore"):
+            value = kind(result)
+        if value != result and result == result:
+            raise ValueError(f"{told} is {result!r}, which {carrier} does not hold")
+        if not self.unit.adds:
+            return value
+        if math.isnan(value):
+            if not fmt.has_nan:
+                raise ValueError(f"{told} is NaN, and {fmt} has no NaN")
+            return kind(np.nan)
+        nearest = self.adder.round(value)
+        if nearest != value:
+            raise ValueError(
+                f"{told} is {value!r}, which is no value of {fmt} (nearest: {nearest!r}); round it in the function: "
+                f"kernels.scalar({str(fmt)!r}).round"
+            )
+        return nearest
+
+    def _add(self, x, y, where):
+        try:
+            return self.adder.add(x, y)
+        except ValueError:
+            raise ValueError(
+                f"{self.unit.name}: {x} + {y}{where}: {self.unit.accumulator} has no code for it"
+            ) from None
+
+
+_TRIED = (8, 3, 16)  # M, K, N of the products that a compiled unit is tried with
+
+
+def try_out(unit, run) -> None:
+    """ValueError unless a compiled unit does on a sample of finite operands what the Python function does.
+
+    run(a, b, c, out, words, keys, batch, m0, m1, n0, n1) is that of an engine on codes of the operands.
+    """
+    m, k, n = _TRIED
+    rng = np.random.Generator(np.random.PCG64(20190415))
+    a, b, c = (
+        _sample(rng, fmt, shape)
+        for fmt, shape in zip((*unit.operand, unit.accumulator), ((m, k), (k, n), (m, n)), strict=True)
+    )
+    got, want = np.empty((m, n), np.uint64), np.empty((m, n), np.uint64)
+    for engine, out in ((DefinitionCustom(unit, unit.operand).run, want), (run, got)):
+        engine(a, b, c, out, None, (2019, 415, 0, 0), 0, 0, m, 0, n)
+    if not np.array_equal(got, want):
+        i, j = np.argwhere(got != want)[0]
+        shown = [numbers_of(x, f, f, unit.carrier) for x, f in ((a[i], unit.operand[0]), (b[:, j], unit.operand[1]))]
+        results = [numbers_of(x[i, j], unit.accumulator, unit.accumulator, unit.carrier) for x in (got, want)]
+        raise ValueError(
+            f"{unit.name} ({place_of(unit.function)}) is not the same compiled and in Python: of {shown[0].tolist()} and "
+            f"{shown[1].tolist()}, from {numbers_of(c[i, j], unit.accumulator, unit.accumulator, unit.carrier)}, the one "
+            f"makes {results[0]}, the other {results[1]}. In Numba a constant is a float64 or an int64 (write "
+            "numpy.float32(0.5)), integers wrap, and names outside the function have the values of its compilation"
+        )
+
+
+def _sample(rng, fmt, shape) -> np.ndarray:
+    """Codes of finite values, small ones for the most part."""
+    dtype = next((d for d in (np.float32, np.float64) if fits(fmt, d)), None)
+    codes = rng.integers(0, 2**fmt.bits, shape, np.uint64, endpoint=False) if fmt.bits < 64 else None
+    if codes is None or dtype is None:
+        return np.zeros(shape, np.uint64) if codes is None else codes
+    near = encode(np.clip(rng.standard_normal(shape), float(fmt.min), float(fmt.max)), fmt).astype(np.uint64)
+    finite = np.isfinite(decode(codes.astype(fmt.storage_dtype), fmt, dtype))
+    return np.where(finite & (rng.integers(0, 4, shape) == 0), codes, near)

@@ -1,0 +1,226 @@
+"""CustomMadUnit: a multiply-add unit that the user writes, in Python or in C."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+
+from softnum.blocks import shown_format
+from softnum.environment import environment
+from softnum.modes import rounding_name
+from softnum.names import format
+from softnum.plan import fits
+from softnum.units import Unit, check_sum_formats, in_lanes, operand_pair, put_order, shown
+
+__all__ = ["CARRIERS", "CustomMadUnit", "place_of"]
+
+#: What a function's numbers are: floats, or codes of the formats as integers.
+CARRIERS = ("float32", "float64", "codes")
+
+_MOST_BITS = 63  # of a code: in compiled code it is a signed 64-bit integer
+
+
+def place_of(function) -> str:
+    """Where a function of the user's stands: file:line."""
+    code = getattr(getattr(function, "py_func", function), "__code__", None)
+    return "built in" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
+
+@dataclass(frozen=True, repr=False)
+class CustomMadUnit(Unit):
+    """A unit whose multiplication, or multiplication and addition, is a function of the user's.
+
+    A function of two numbers, ``mad(a, b)``, is the product: ``acc = R(acc + mad(a, b))``, R the accumulator's own
+    addition. One of three, ``mad(acc, a, b)``, is the whole step: ``acc = mad(acc, a, b)``, whose result must be a value
+    of the accumulator's format.
+
+    Parameters
+    ----------
+    function : callable
+        ``mad(a, b)`` or ``mad(acc, a, b)`` on single numbers, in the Python that Numba compiles; it becomes part of the
+        loop over K. It may call what `softnum.kernels.scalar` gives, and other functions. A last parameter named
+        ``word`` is the step's random word, a uint32. For C: `from_c`.
+    operand : format or str, or a pair of them
+        The format of a and b; operands of `matmul` are checked to be values of it.
+    accumulator : format or str, optional
+        The format of the running sum, of C and of the result. None: that of the operands, if they have one.
+    rounding, overflow : str, optional
+        Of R: the mode, not a stochastic one, and the rule. Where the function has three parameters they are those of
+        the additions of lanes and chunks.
+    lanes : int
+        L sums that take turns, as in `MadUnit`. A C function of vectors takes L products at a time.
+    chunk : int, optional
+        Sum n products at a time, each chunk from +0, then add the chunks' sums in order, as in `MadUnit`.
+    reduction : {"sequential", "tree", "pairwise"}
+        The order in which lanes are added with R, as in `MadUnit`.
+    carrier : {"float32", "float64", "codes"}, optional
+        What the function's numbers are: floats, or codes of the formats, as integers (int64 in compiled code). Default:
+        float32 if that holds every value of the formats, else float64.
+    name : str, optional
+        What the unit is called in its formula and in errors. Default: the function's name.
+
+    Notes
+    -----
+    C is the start of the outer sum under ``chunk``; without it, of the only lane, or, with several, the first operand
+    of their reduction: exactly as in `MadUnit`. Each lane starts from +0. Where K is no multiple of ``lanes``, the
+    absent products are not computed. Equal results for every thread count and block.
+
+    The first product under a unit compiles it (seconds; later processes find the compiled code in the cache folder,
+    SOFTNUM_CACHE) and compares it with the plain Python function on a sample of operands: where the two differ, as
+    NumPy's types and Numba's sometimes do, there is an error. In Numba a constant such as 0.5 is a float64: write
+    ``np.float32(0.5)``.
+
+    A random word is that of `MadUnit` with one stochastic rounding a step: step k of output (m, n) takes word
+    ``k mod 4`` of Philox counter (k div 4, n, m, batch).
+
+    Raises
+    ------
+    TypeError
+        If the function is none, or takes other parameters. In `matmul`: if Numba cannot compile it, or its result is
+        no number of the carrier; the message names the line.
+    ValueError
+        If a name or number is out of range, or the parts do not fit together. In `matmul`: if a result is no value of
+        the accumulator's format, or a NaN that it lacks; the message names the operands.
+
+    Examples
+    --------
+    >>> import numpy as np, softnum as sn
+    >>> from softnum import kernels
+    >>> e5m2, e6m9 = kernels.scalar("e5m2"), kernels.scalar("e6m9")
+    >>> def mad(acc, a, b):
+    ...     return e6m9.add(acc, e5m2.multiply(a, b))
+    >>> unit = sn.CustomMadUnit(mad, operand="e5m2", accumulator="e6m9")
+    >>> print(unit)
+    acc = mad(acc, a, b): e5m2 x e5m2 -> e6m9
+    >>> x = np.full(3, 1.25, np.float32)
+    >>> sn.dot(x, x, unit), sn.dot(x, x, sn.MadUnit("e6m9", operand="e5m2", product="e5m2"))
+    (np.float32(4.5), np.float32(4.5))
+    """
+
+    function: object
+    operand: object = None
+    accumulator: object = None
+    rounding: str = "nearest_even"
+    overflow: str | None = None
+    lanes: int = 1
+    chunk: int | None = None
+    reduction: str = "sequential"
+    carrier: str | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        put("operand", operand_pair(self))
+        put("accumulator", self._accumulator())
+        check_sum_formats(self, "accumulator")
+        put_order(self)
+        put("rounding", rounding_name(self.rounding))
+        if self.rounding.startswith("stochastic"):
+            raise ValueError(
+                f"CustomMadUnit: rounding={self.rounding!r} is not for the additions of lanes and chunks; a function "
+                "with a last parameter named word can round stochastically itself"
+            )
+        environment(self.accumulator, self.rounding, self.overflow, 32)  # checks the rule
+        put("name", self.name or getattr(self.function, "__name__", "mad"))
+        put("carrier", self._carrier())
+        self.parameters  # noqa: B018  checks them
+
+    def _accumulator(self):
+        a, b = self.operand
+        if self.accumulator is None and a != b:
+            raise ValueError(f"CustomMadUnit: state accumulator=; the operands have two formats, {a} and {b}")
+        return a if self.accumulator is None else format(self.accumulator)
+
+    def _carrier(self) -> str:
+        formats = (*self.operand, self.accumulator)
+        held = [c for c in CARRIERS[:2] if all(fits(f, c) for f in formats)]
+        if self.carrier is None and held:
+            return held[0]
+        if self.carrier is not None and self.carrier not in CARRIERS:
+            raise ValueError(f"CustomMadUnit: carrier must be one of {', '.join(CARRIERS)}, got {self.carrier!r}")
+        if self.carrier in (None, "codes"):
+            wide = [f for f in formats if f.bits > _MOST_BITS]
+            if wide:
+                raise ValueError(
+                    f"CustomMadUnit: codes are signed 64-bit integers in compiled code; {wide[0]} has {wide[0].bits} "
+                    f"bits, limit {_MOST_BITS}"
+                )
+            return "codes"
+        if self.carrier not in held:
+            unfit = next(f for f in formats if not fits(f, self.carrier))
+            raise ValueError(
+                f"CustomMadUnit: {self.carrier} does not hold every value of {unfit}; take a wider carrier"
+            )
+        return self.carrier
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The function's parameters in their order: those of ("acc", "a", "b", "word") that it has.
+
+        Raises TypeError for other numbers of them.
+        """
+        given = getattr(self.function, "parameters", None)  # of C
+        if given is not None:
+            return given
+        if not callable(self.function):
+            raise TypeError(
+                f"CustomMadUnit: function must be callable, mad(a, b) or mad(acc, a, b), got {self.function!r}"
+            )
+        plain = getattr(self.function, "py_func", self.function)
+        try:
+            names = list(inspect.signature(plain).parameters.values())
+        except ValueError:
+            names = []
+        kinds = {p.kind for p in names}
+        word = bool(names) and names[-1].name == "word"
+        count = len(names) - word
+        if count not in (2, 3) or not kinds <= {
+            inspect.Parameter.POSITIONAL_ONLY,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        }:
+            raise TypeError(
+                f"CustomMadUnit: {self.name} ({place_of(self.function)}) takes ({', '.join(map(str, names))}); a unit is "
+                "mad(a, b), the product, or mad(acc, a, b), the new accumulator, each with a last parameter named word "
+                "if it rounds stochastically"
+            )
+        return ("acc", "a", "b")[3 - count :] + (("word",) if word else ())
+
+    @property
+    def adds(self) -> bool:
+        """Whether the function is the whole step, addition and all."""
+        return self.parameters[0] == "acc"
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether a random key is needed."""
+        return self.parameters[-1] == "word"
+
+    @property
+    def result(self):
+        """The format of the sum."""
+        return self.accumulator
+
+    @property
+    def rounded_to(self) -> tuple:
+        """The format of the sums."""
+        return (self.accumulator,)
+
+    @property
+    def expression(self) -> str:
+        """The Python expression that makes the unit, the function by its name."""
+        return super().expression.replace(shown(self.function), getattr(self.function, "expression", self.name), 1)
+
+    def __str__(self) -> str:
+        a, b = self.operand
+        call = f"{self.name}({', '.join(self.parameters)})"
+        step = f"acc = {call}" if self.adds else f"acc = round(acc + {call})"
+        text = f"{step}: {a} x {b} -> {self.accumulator}"
+        if not self.adds or self.lanes > 1 or self.chunk:
+            text += f" ({self.rounding}{f', overflow {self.overflow}' if self.overflow else ''})"
+        if self.carrier == "codes":
+            text += ", on codes"
+        if self.lanes > 1:
+            text += in_lanes(self.lanes, self.reduction)
+        return text + (
+            f", in chunks of {self.chunk} summed in {shown_format(self.accumulator)[1:-1]}" if self.chunk else ""
+        )
