@@ -81,6 +81,7 @@ from softnum.presets import unit, units  # which hides the module of that name: 
 from softnum.probes import Probe, probe
 from softnum.statistics import RoundingStats
 from softnum.sums import sum
+from softnum.tile import Operator, TileError, operator
 from softnum.units import MadUnit
 from softnum.values import decode, encode, quantize
 
@@ -100,8 +101,10 @@ __all__ = [
     "FmaChainUnit",
     "FusedDotUnit",
     "MadUnit",
+    "Operator",
     "Probe",
     "RoundingStats",
+    "TileError",
     "absolute",
     "acos",
     "add",
@@ -149,6 +152,7 @@ __all__ = [
     "negate",
     "next_down",
     "next_up",
+    "operator",
     "pack",
     "pow",
     "probe",

@@ -1,0 +1,440 @@
+"""Syntax to steps: every name, type and index is checked here, and branches become guards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from difflib import get_close_matches
+
+from softnum.tile import syntax
+from softnum.tile.functions import FUNCTIONS, OPERATORS, WHOLE
+from softnum.tile.parser import parse
+from softnum.tile.program import Builder, Constant, Contraction, Program, renamed
+from softnum.tile.syntax import Access, Assign, Binary, Call, Choose, Name, Number, Source, Unary, Vector
+
+__all__ = ["Lowering", "lower"]
+
+_COMPARISONS = {
+    "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal", "==": "equal", "!=": "not_equal",
+}  # fmt: skip
+_LOGIC = {"&&": "and", "||": "or"}
+
+
+class Lowering:
+    """A program under construction: the scope of names, and where it is in branches."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.builder = Builder(source)
+        self.scope: dict[str, str] = {}
+        self.sizes: list[str] = []
+        self.inputs: tuple = ()
+        self.fixed: set[str] = set()  # names that are not assigned: inputs
+        self.partial: dict[str, syntax.Place] = {}
+        self.formats: dict[str, str] = {}
+        self.guard: tuple = ()
+
+    def error(self, at, message):
+        """The error at a place."""
+        return self.source.error(at, message)
+
+    # -- names ---------------------------------------------------------------------------------------------------------
+    def take_inputs(self, parameters) -> None:
+        """Enter the inputs and the sizes they name."""
+        names = [p.name for p in parameters]
+        for parameter in parameters:
+            if names.count(parameter.name) > 1:
+                raise self.error(parameter.at, f"two inputs are named {parameter.name!r}")
+            for size in parameter.sizes or ():
+                if isinstance(size, Name) and size.name not in names:
+                    self.sizes += [] if size.name in self.sizes else [size.name]
+                elif not isinstance(size, Number) or size.value.denominator != 1:
+                    raise self.error(size.at, "a size of an input is a name of its own or a whole number")
+            shape = ("of", parameter.name) if parameter.sizes is None else parameter.sizes
+            self.builder.known(parameter.name, parameter.name, "number", shape)
+            self.scope[parameter.name] = parameter.name
+            self.fixed.add(parameter.name)
+        self.inputs = tuple((p.name, p.sizes) for p in parameters)
+
+    def tensor(self, name: str, at) -> str:
+        """The current version of a tensor."""
+        if name in self.scope:
+            return self.scope[name]
+        if name in self.partial:
+            raise self.error(
+                at, f"{name!r} has a value in some branches only; assign it before them, or in every branch (else, "
+                "default)",
+            )  # fmt: skip
+        known = [n for n in self.scope if "." not in n]
+        near = get_close_matches(name, [*known, *self.sizes], 1)
+        hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known) or 'none'}"
+        raise self.error(at, f"{name!r} is no tensor{' or size' if self.sizes else ''} here{hint}")
+
+    def assigned(self, name: str, at) -> None:
+        """ValueError unless the name may be given a value."""
+        if name in self.fixed or name in self.sizes:
+            raise self.error(at, f"{name!r} is {'a size' if name in self.sizes else 'an input'}; it keeps its value")
+        if name in FUNCTIONS or name == "size":
+            raise self.error(at, f"{name!r} is a function; choose another name")
+
+    # -- statements ----------------------------------------------------------------------------------------------------
+    def statements(self, body) -> None:
+        """Lower statements in order."""
+        for statement in body:
+            getattr(self, f"_{type(statement).__name__.lower()}")(statement)
+
+    def _declare(self, statement) -> None:
+        for name in statement.names:
+            if self.formats.setdefault(name.name, statement.format) != statement.format:
+                raise self.error(name.at, f"{name.name!r} has the format {self.formats[name.name]!r} already")
+
+    def _assign(self, statement: Assign) -> None:
+        self.assigned(statement.name, statement.at)
+        value = self.value(statement.value, statement.name)
+        if isinstance(value, Constant) or (isinstance(statement.value, Name) and self.builder.kind(value) == "number"):
+            value = self.builder.emit("copy", (value,), statement.name, self.guard, statement.at)
+        self.scope[statement.name] = value
+        self.partial.pop(statement.name, None)
+
+    def _if(self, statement) -> None:
+        condition = self.condition(statement.condition, None)
+        before, guard = self.scope, self.guard
+        scopes = []
+        for value, body in ((True, statement.then), (False, statement.otherwise or ())):
+            self.scope, self.guard = dict(before), (*guard, (condition, value))
+            self.statements(body)
+            scopes.append(self.scope)
+        self.scope, self.guard = before, guard
+        for name in dict.fromkeys((*scopes[0], *scopes[1])):
+            then, other = (scope.get(name) for scope in scopes)
+            if then is None or other is None:
+                self.scope.pop(name, None)
+                self.partial[name] = statement.at
+            elif then != other:
+                if self.builder.kind(then) != self.builder.kind(other):
+                    raise self.error(statement.at, f"{name!r} is a number in one branch and a condition in the other")
+                chosen = (condition, then, other)
+                self.scope[name] = self.builder.emit("select", chosen, name, guard, statement.at)
+                self.partial.pop(name, None)
+
+    def _switch(self, statement) -> None:
+        if not isinstance(statement.subject, Name):
+            raise self.error(
+                statement.subject.at, "switch takes a tensor by name: an operation here would round to no tensor's "
+                "format; assign it first",
+            )  # fmt: skip
+        chain = statement.default
+        for case in reversed(statement.cases):
+            low, high = case.low, case.high
+            if low is not None and high is not None and low.value >= high.value and not case.point:
+                raise self.error(case.at, f"no value lies in {float(low.value):g} .. {float(high.value):g}: the lower "
+                                 "end belongs to a range, the upper does not")  # fmt: skip
+            limits = [Binary("==", statement.subject, low, case.at)] if case.point else []
+            if not case.point:
+                limits += [] if low is None else [Binary(">=", statement.subject, low, case.at)]
+                limits += [] if high is None else [Binary("<", statement.subject, high, case.at)]
+            condition = limits[0] if len(limits) == 1 else Binary("&&", *limits, case.at)
+            chain = (syntax.If(condition, case.body, chain, case.at),)
+        self.statements(chain or ())
+
+    # -- elementwise expressions ---------------------------------------------------------------------------------------
+    def condition(self, expression, base: str | None) -> str:
+        """An expression that is true or false."""
+        value = self.value(expression, base)
+        if self.builder.kind(value) != "condition":
+            raise self.error(expression.at, "a condition is needed here: compare it, as in x > 0")
+        return value
+
+    def number(self, expression, base: str | None):
+        """An expression that is a number: a step's name or a Constant."""
+        value = self.value(expression, base)
+        if self.builder.kind(value) == "condition":
+            raise self.error(expression.at, "this is true or false, no number; choose one: condition ? 1 : 0")
+        return value
+
+    def is_constant(self, expression) -> bool:
+        """Whether it is made of literals and sizes alone."""
+        match expression:
+            case Number():
+                return True
+            case Name():
+                return expression.name in self.sizes and expression.name not in self.scope
+            case Unary():
+                return expression.operator in "+-" and self.is_constant(expression.operand)
+            case Binary():
+                both = self.is_constant(expression.left) and self.is_constant(expression.right)
+                return expression.operator in "+-*/" and both
+        return False
+
+    def value(self, expression, base: str | None):
+        """Lower an expression; operations round to the base's format."""
+        if self.is_constant(expression):
+            return Constant(expression)
+        at = expression.at
+        match expression:
+            case Name():
+                return self.tensor(expression.name, at)
+            case Access():
+                raise self.error(
+                    at, f"{expression.name}[...] stands in a contraction only, as in Y[i: N] = =(X[i]); a whole "
+                    "tensor is written without indices",
+                )  # fmt: skip
+            case Unary(operator="+"):
+                return self.number(expression.operand, base)
+            case Unary(operator="!"):
+                return self._emit("not", (self.condition(expression.operand, base),), base or "condition", at)
+            case Unary():
+                return self._operation(OPERATORS["negate"], (expression.operand,), base, at)
+            case Binary() if expression.operator in _COMPARISONS:
+                sides = tuple(self.number(part, base) for part in (expression.left, expression.right))
+                if not any(isinstance(side, str) for side in sides):
+                    raise self.error(at, "both sides are constants: the comparison needs a tensor")
+                return self._emit(_COMPARISONS[expression.operator], sides, base or "condition", at)
+            case Binary() if expression.operator in _LOGIC:
+                sides = tuple(self.condition(part, base) for part in (expression.left, expression.right))
+                return self._emit(_LOGIC[expression.operator], sides, base or "condition", at)
+            case Binary():
+                return self._operation(OPERATORS[expression.operator], (expression.left, expression.right), base, at)
+            case Choose():
+                return self._choose(expression, base)
+            case Call():
+                function = self.function(expression)
+                if function.operation in WHOLE:
+                    return self._whole(function, expression, base)
+                return self._operation(function, expression.arguments, base, at)
+            case Vector():
+                self._needs_base(base, at)
+                return self._emit("vector", tuple(Constant(Number(v, at)) for v in expression.values), base, at)
+        raise TypeError(f"{expression!r} is no expression")
+
+    def function(self, call: Call):
+        """The function of a call, with as many operands as it takes."""
+        if call.function not in FUNCTIONS:
+            near = get_close_matches(call.function, FUNCTIONS, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(FUNCTIONS)}"
+            raise self.error(call.at, f"there is no function {call.function!r}; {hint}")
+        function = FUNCTIONS[call.function]
+        if len(call.arguments) != function.operands:
+            takes = f"{function.operands} operand{'s' if function.operands > 1 else ''}"
+            raise self.error(call.at, f"{call.function} takes {takes}, got {len(call.arguments)}")
+        return function
+
+    def _emit(self, function, arguments, base, at):
+        return self.builder.emit(function, arguments, base, self.guard, at)
+
+    def _needs_base(self, base, at) -> None:
+        if base is None:
+            raise self.error(
+                at, "an operation in the condition of an if or switch would round to no tensor's format; assign it to "
+                "a tensor first, and test that",
+            )  # fmt: skip
+
+    def _operation(self, function, operands, base, at):
+        self._needs_base(base, at)
+        return self._emit(function.operation, tuple(self.number(o, base) for o in operands), base, at)
+
+    def _whole(self, function, call, base):
+        self._needs_base(base, call.at)
+        if self.guard:
+            raise self.error(call.at, f"{call.function} takes whole tensors: it cannot stand in a branch; move it out")
+        for operand in call.arguments:
+            if not isinstance(operand, Name):
+                raise self.error(operand.at, f"{call.function} takes tensors by name; assign this to one first")
+        return self._operation(function, call.arguments, base, call.at)
+
+    def _choose(self, expression: Choose, base):
+        condition = self.condition(expression.condition, base)
+        guard, parts = self.guard, []
+        for value, part in ((True, expression.yes), (False, expression.no)):
+            self.guard = (*guard, (condition, value))
+            parts.append(self.value(part, base))
+        self.guard = guard
+        if self.builder.kind(parts[0]) != self.builder.kind(parts[1]):
+            raise self.error(expression.at, "one side is a number, the other a condition")
+        if self.builder.kind(parts[0]) == "number":
+            self._needs_base(base, expression.at)
+        return self._emit("select", (condition, *parts), base or "condition", expression.at)
+
+    # -- contractions --------------------------------------------------------------------------------------------------
+    def _contract(self, statement: syntax.Contract) -> None:
+        at, name = statement.at, statement.name
+        self.assigned(name, at)
+        if self.guard:
+            raise self.error(at, f"{name}[...] is a contraction, which is no matter of single elements: it cannot "
+                             "stand in a branch; move it out")  # fmt: skip
+        sizes = statement.sizes
+        if isinstance(sizes, syntax.Like):
+            sizes = replace(sizes, name=self.tensor(sizes.name, sizes.at))
+        elif len(sizes) != len(statement.indices):
+            some = f"{len(statement.indices)} indices and {len(sizes)} sizes"
+            raise self.error(at, f"{name} has {some}; write {name}[i, j: M, N], with a size for each index")
+        else:
+            sizes = tuple(self.size(s) for s in sizes)
+        variables: dict[str, None] = {}
+        body = self.body(statement.body, variables)
+        indices = tuple(self.index(i, variables) for i in statement.indices)
+        constraints = tuple((self.index(e, variables), self.size(bound)) for e, bound in statement.constraints)
+        shape = self.builder.shapes[sizes.name] if isinstance(sizes, syntax.Like) else sizes
+        if isinstance(sizes, syntax.Like) and shape[:1] not in (("of",), ("joint",), ("gathered",)):
+            self._check_rank(sizes.name, len(indices), sizes.at)
+        self.scope[name] = self.builder.contract(
+            Contraction(
+                self.builder.version(name), name, statement.aggregation, indices, sizes, body, constraints,
+                tuple(variables), at,
+            )
+        )  # fmt: skip
+        self.partial.pop(name, None)
+
+    def body(self, expression, variables: dict, condition: bool = False):
+        """The body of a contraction, with tensors by their versions; its index variables are entered in order."""
+        put = lambda part, c=False: self.body(part, variables, c)  # noqa: E731
+        match expression:
+            case Access():
+                name = self._number_named(expression)
+                self._check_rank(name, len(expression.indices), expression.at)
+                result = Access(name, tuple(self.index(i, variables) for i in expression.indices), expression.at)
+            case Name() if self.is_constant(expression):
+                result = expression
+            case Name():
+                result = Access(self._number_named(expression), (), expression.at)
+                self._check_rank(result.name, 0, expression.at)
+            case Number():
+                result = expression
+            case Unary():
+                result = replace(expression, operand=put(expression.operand, expression.operator == "!"))
+            case Binary():
+                logic = expression.operator in _LOGIC
+                result = replace(expression, left=put(expression.left, logic), right=put(expression.right, logic))
+            case Choose():
+                chosen = (put(expression.condition, True), put(expression.yes, condition), put(expression.no, condition))
+                result = Choose(*chosen, expression.at)
+            case Call():
+                if self.function(expression).operation in WHOLE:
+                    raise self.error(expression.at, f"{expression.function} takes whole tensors, not elements")
+                result = replace(expression, arguments=tuple(map(put, expression.arguments)))
+            case _:
+                raise self.error(expression.at, "a list of numbers is a tensor: assign it to one first")
+        is_condition = (isinstance(result, Binary) and result.operator in (*_COMPARISONS, *_LOGIC)) or (
+            isinstance(result, Unary) and result.operator == "!"
+        )
+        if isinstance(result, Choose):
+            is_condition = condition
+        if is_condition != condition:
+            needed = "a condition is needed here: compare it, as in A[i] > 0"
+            got = "this is true or false, no number; choose one: condition ? 1 : 0"
+            raise self.error(expression.at, needed if condition else got)
+        return result
+
+    def _number_named(self, part) -> str:
+        name = self.tensor(part.name, part.at)
+        if self.builder.kind(name) == "condition":
+            raise self.error(part.at, f"{part.name!r} is true or false, no number; make one: {part.name} ? 1 : 0")
+        return name
+
+    def _check_rank(self, name: str, rank: int, at) -> None:
+        shape = self.builder.shapes[name]
+        if shape[:1] in (("of",), ("joint",), ("gathered",)):
+            return  # known when it is called
+        if len(shape) != rank:
+            base = self.builder.bases[name]
+            raise self.error(at, f"{base} has {len(shape)} dimension{'s' * (len(shape) != 1)}, got {rank} indices")
+
+    def index(self, expression, variables: dict):
+        """An index: whole multiples of index variables and sizes; its variables are entered."""
+        match expression:
+            case Number():
+                self._check_whole(expression)
+                return expression
+            case Name() if expression.name in self.sizes:
+                return expression
+            case Name():
+                if expression.name in self.scope:
+                    raise self.error(
+                        expression.at, f"{expression.name!r} is a tensor: an index is made of index variables and "
+                        "sizes; gather(table, places) reads by computed places",
+                    )  # fmt: skip
+                variables[expression.name] = None
+                return expression
+            case Unary(operator="+" | "-"):
+                return replace(expression, operand=self.index(expression.operand, variables))
+            case Binary(operator="+" | "-" | "*" | "/"):
+                inside: list[dict] = [{}, {}]
+                left, right = (
+                    self.index(part, seen) for part, seen in zip((expression.left, expression.right), inside, strict=True)
+                )
+                if (expression.operator == "*" and all(inside)) or (expression.operator == "/" and any(inside)):
+                    what = "a product of index variables" if expression.operator == "*" else "a quotient of one"
+                    raise self.error(
+                        expression.at, f"{what} is no index: it must be a sum of index variables, each with a whole "
+                        "factor",
+                    )  # fmt: skip
+                variables |= inside[0] | inside[1]
+                return replace(expression, left=left, right=right)
+            case Call(function="size"):
+                return self.size(expression)
+        raise self.error(expression.at, "an index is a sum of index variables, each with a whole factor, and sizes")
+
+    def _check_whole(self, number: Number) -> None:
+        if number.value.denominator != 1:
+            raise self.error(number.at, f"{float(number.value):g} is not whole, as sizes and indices are")
+
+    def size(self, expression):
+        """A size: whole numbers, sizes of inputs, size(tensor, axis), and + - * / of them."""
+        match expression:
+            case Number():
+                self._check_whole(expression)
+                return expression
+            case Name():
+                if expression.name not in self.sizes:
+                    known = f"; there are {', '.join(self.sizes)}" if self.sizes else ": no input names its sizes"
+                    raise self.error(expression.at, f"{expression.name!r} is no size{known}")
+                return expression
+            case Unary(operator="+" | "-"):
+                return replace(expression, operand=self.size(expression.operand))
+            case Binary(operator="+" | "-" | "*" | "/"):
+                return replace(expression, left=self.size(expression.left), right=self.size(expression.right))
+            case Call(function="size", arguments=(Name() as tensor, Number() as axis)):
+                self._check_whole(axis)
+                if axis.value < 0:
+                    raise self.error(axis.at, "axes count from 0")
+                named = replace(tensor, name=self.tensor(tensor.name, tensor.at))
+                return replace(expression, arguments=(named, axis))
+        raise self.error(expression.at, "a size is made of whole numbers, sizes, size(tensor, axis) and + - * /")
+
+
+def lower(source: Source) -> tuple[Program, tuple | None, dict[str, str]]:
+    """(the program of a text, the statements of its ``gradient { }`` or None, tensor -> its name in the program).
+
+    Raises
+    ------
+    TileError
+        If the text is no program.
+    """
+    function = parse(source)
+    lowering = Lowering(source)
+    lowering.take_inputs(function.inputs)
+    lowering.statements(function.body)
+    last, final = {}, {}
+    for name, version in lowering.scope.items():
+        if "." in version and lowering.builder.bases[version] == name:
+            last[name] = version
+    reserved = {p.name for p in function.inputs} | set(lowering.sizes) | set(lowering.partial)
+    final = lowering.builder.finish(last, reserved)
+    outputs = []
+    for output in function.outputs:
+        if output.name not in lowering.scope or output.name in lowering.fixed:
+            lowering.tensor(output.name, output.at)
+            raise source.error(output.at, f"{output.name!r} is an input; assign an output: {output.name}_out = ...")
+        version = lowering.scope[output.name]
+        if lowering.builder.kind(version) == "condition":
+            raise source.error(output.at, f"{output.name!r} is true or false, no number: {output.name} ? 1 : 0 is one")
+        if output.name in outputs:
+            raise source.error(output.at, f"{output.name!r} is an output already")
+        outputs.append(final.get(version, version))
+    known = {output.name for output in function.outputs} | set(final.values()) | {p.name for p in function.inputs}
+    for name in lowering.formats:
+        if name not in known and not (name[:1] == "d" and name[1:] in known):
+            raise source.error(function.outputs[0].at, f"format of {name!r}, which is no tensor of the program")
+    steps = tuple(renamed(step, final) for step in lowering.builder.steps)
+    program = Program(source, lowering.inputs, tuple(outputs), steps, lowering.formats)
+    scope = {name: final.get(version, version) for name, version in lowering.scope.items()}
+    return program, function.gradient, scope

@@ -1,0 +1,311 @@
+"""Operator: a Tile program that is called like a function."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from softnum import _core
+from softnum.array import Array
+from softnum.operands import checked_operand
+from softnum.tile.arithmetic import Tensor, carrier_of
+from softnum.tile.evaluate import evaluate
+from softnum.tile.lower import lower
+from softnum.tile.program import Contraction
+from softnum.tile.settings import Settings
+from softnum.tile.syntax import Name, Number, Source
+
+__all__ = ["Operator", "operator"]
+
+
+class Operator:
+    """An operator of the Tile language; `softnum.operator` makes it.
+
+    Attributes
+    ----------
+    name : str
+        What errors call it.
+    source : str
+        The text.
+    inputs : tuple of (str, tuple or None)
+        Each input's name and its sizes (names or integers); None where it takes any shape.
+    outputs : tuple of str
+        The outputs' names.
+    is_elementwise : bool
+        Whether every output's element depends on the inputs' elements at its own place alone.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> relu = sn.operator("function (X) -> (Y) { Y = X > 0 ? X : 0; }")
+    >>> relu(sn.array([-1.0, 2.0], "e5m2"))
+    Array([0., 2.], e5m2)
+    >>> relu.inputs, relu.outputs, relu.is_elementwise
+    ((('X', None),), ('Y',), True)
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self._program, self._stated_gradient, self._scope = lower(Source(text, name))
+        self.name, self.source = name, text
+
+    @classmethod
+    def _of(cls, program, source: str, name: str) -> Operator:
+        new = cls.__new__(cls)
+        new._program, new._stated_gradient, new._scope = program, None, None
+        new.name, new.source = name, source
+        return new
+
+    @property
+    def inputs(self) -> tuple:
+        """Each input's name and sizes."""
+        shown = {Name: lambda s: s.name, Number: lambda s: int(s.value)}
+        return tuple(
+            (name, None if sizes is None else tuple(shown[type(s)](s) for s in sizes))
+            for name, sizes in self._program.inputs
+        )
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The outputs' names."""
+        return self._program.outputs
+
+    @cached_property
+    def contractions(self) -> tuple[str, ...]:
+        """The tensors that are summed on a unit, or brought together otherwise, in the program's order."""
+        return tuple(dict.fromkeys(step.base for step in self._program.steps if isinstance(step, Contraction)))
+
+    @cached_property
+    def is_elementwise(self) -> bool:
+        """Whether every element of an output depends on the inputs' elements at its place alone."""
+        whole = any(isinstance(s, Contraction) or s.function in ("reduce_like", "scatter") for s in self._program.steps)
+        tables = {s.arguments[0] for s in self._program.steps if not whole and s.function == "gather"}
+        vectors = {s.name for s in self._program.steps if not whole and s.function == "vector"}
+        return not whole and tables <= vectors
+
+    # -- evaluation ----------------------------------------------------------------------------------------------------
+    def __call__(
+        self, *inputs, fmt=None, unit=None, rounding="nearest_even", overflow=None, stochastic_bits=32, key=None,
+        threads=None,
+    ):  # fmt: skip
+        """The outputs, with every operation rounded to the format of its tensor and every sum on its unit.
+
+        Parameters
+        ----------
+        *inputs : Array, or array_like of float32 or float64
+            In the order of the source. Values of their tensors' formats (checked).
+        fmt : format or str, or dict, optional
+            One format for all tensors, or by tensor: names, ``"d*"`` for every gradient, ``"*"`` for all others.
+            Arrays know theirs; if all have one and ``"*"`` is not stated, it is that one. A sum has the format of its
+            unit's result unless one is stated for it by name.
+        unit : Unit, or dict, optional
+            What sums are computed on: `MadUnit` and its like; by tensor as fmt.
+        rounding, overflow, stochastic_bits : as in `softnum.add`, or dicts by tensor
+            Of the roundings outside the units.
+        key : int or (int, int), optional
+            Seed, or (seed, stream); needed iff something rounds stochastically.
+        threads : int, optional
+            Of the sums; the result does not depend on it.
+
+        Returns
+        -------
+        Array if an input is one, else ndarray (float32 if it holds the format, else float64, else an Array)
+            A tuple of them if there are several outputs.
+
+        Raises
+        ------
+        ValueError
+            If a shape, a value or an option does not fit; what happens inside shows its place in the source.
+
+        Examples
+        --------
+        >>> import numpy as np, softnum as sn
+        >>> text = "function (A[M, L], B[L, N]) -> (C) { C[i, j: M, N] = +(A[i, k] * B[k, j]); }"
+        >>> product, x = sn.operator(text), np.full((1, 40), 1, np.float32)
+        >>> product(x, x.T, fmt="e5m2", unit=sn.MadUnit("e6m3", operand="e5m2"))
+        array([[16.]], dtype=float32)
+        """
+        settings = Settings(self._program, inputs, fmt, unit, rounding, overflow, stochastic_bits)
+        with _core.PlainEnvironment():
+            results = self._run(inputs, settings, key, threads)
+        as_array = any(isinstance(x, Array) for x in inputs)
+        delivered = tuple(tensor.array if as_array else tensor.values for tensor in results)
+        return delivered[0] if len(delivered) == 1 else delivered
+
+    def _run(self, inputs, settings, key, threads) -> list[Tensor]:
+        program = self._program
+        if len(inputs) != len(program.inputs):
+            names = ", ".join(name for name, _ in program.inputs)
+            raise TypeError(f"{self.name} takes {len(program.inputs)} inputs ({names}), got {len(inputs)}")
+        tensors = {
+            name: self._taken(x, name, settings) for x, (name, _) in zip(inputs, program.inputs, strict=True)
+        }  # fmt: skip
+        return evaluate(program, tensors, self._sizes(tensors), settings, key, threads)
+
+    def _taken(self, x, name: str, settings: Settings) -> Tensor:
+        """An input, checked to be of its format."""
+        stated = settings.stated_format(name)
+        if isinstance(x, Array):
+            if stated is not None and stated != x.format:
+                raise ValueError(f"{self.name}: {name} is an Array of {x.format}, and its format is {stated}")
+            return Tensor.of(x)
+        fmt = stated or settings.format(name)
+        if not isinstance(x, np.ndarray):
+            x = np.asarray(x, np.float64)
+        checked = checked_operand(x, fmt, name, self.name)
+        if isinstance(checked, Array):
+            return Tensor.of(checked)
+        dtype = carrier_of(fmt)
+        if dtype is None:
+            from softnum.values import encode
+
+            return Tensor(fmt, codes=encode(checked, fmt))
+        return Tensor(fmt, values=checked.astype(dtype, copy=False))
+
+    def _sizes(self, tensors: dict[str, Tensor]) -> dict[str, int]:
+        sizes, origin = {}, {}
+        for name, stated in self._program.inputs:
+            shape = tensors[name].shape
+            if stated is None:
+                continue
+            if len(shape) != len(stated):
+                wanted = ", ".join(s.name if isinstance(s, Name) else str(s.value) for s in stated)
+                raise ValueError(f"{self.name}: {name}[{wanted}] has {len(stated)} dimensions, got shape {shape}")
+            for size, n in zip(stated, shape, strict=True):
+                if isinstance(size, Number):
+                    if n != size.value:
+                        raise ValueError(f"{self.name}: {name} has {size.value} in its sizes, got shape {shape}")
+                elif sizes.setdefault(size.name, n) != n:
+                    raise ValueError(
+                        f"{self.name}: {size.name} is {sizes[size.name]} in {origin[size.name]} and {n} in {name}"
+                    )
+                else:
+                    origin.setdefault(size.name, name)
+        return sizes
+
+    # -- gradients -----------------------------------------------------------------------------------------------------
+    @cached_property
+    def gradient(self) -> Operator:
+        """The gradients, as an Operator: of the inputs, the outputs and ``d``output for each to ``d``input.
+
+        Its source is Tile: what the operator's own ``gradient { }`` states, and for the other inputs what was derived.
+        It begins with the operator's steps as far as they are needed. Inputs that no output depends on smoothly
+        (places in a table) have no gradient among its outputs.
+
+        Examples
+        --------
+        >>> import softnum as sn
+        >>> print(sn.operator("function (X) -> (Y) { Y = tanh(X); }").gradient.source)
+        function (X, Y, dY) -> (dX) {
+            dX_1 = Y * Y;
+            dX_2 = 1 - dX_1;
+            dX = dY * dX_2;
+        }
+        """
+        from softnum.tile.gradients import differentiate
+        from softnum.tile.text import text_of
+
+        if self._scope is None:
+            raise ValueError(f"{self.name} is a gradient; softnum.operator(its source) can be differentiated again")
+        program = differentiate(self._program, self._stated_gradient, self._scope)
+        return Operator._of(program, text_of(program), f"gradient of {self.name}")
+
+    def backward(self, inputs, outputs, gradients, **options) -> tuple:
+        """The gradients of the inputs, given those of the outputs.
+
+        Parameters
+        ----------
+        inputs, outputs : sequences of arrays
+            As the operator was called with, and as it answered.
+        gradients : sequence of arrays
+            Of the outputs: values of the formats of ``d``output.
+        **options
+            Those of the call: with the same key the intermediate tensors are the same bits again. Formats, units and
+            roundings of gradients are stated by name (``"dX"``) or for all of them (``"d*"``); a gradient that has none
+            of its own takes ``"*"``.
+
+        Returns
+        -------
+        tuple of arrays, one for each input
+            None where there is no gradient.
+
+        Examples
+        --------
+        >>> import softnum as sn
+        >>> square = sn.operator("function (X) -> (Y) { Y = X * X; }")
+        >>> x, one = sn.array([1.5, -2.0], "e5m2"), sn.array([1.0, 1.0], "e5m2")
+        >>> square.backward([x], [square(x)], [one])
+        (Array([ 3., -4.], e5m2),)
+        """
+        for what, given in (("inputs", inputs), ("outputs", outputs), ("gradients", gradients)):
+            names = [name for name, _ in self._program.inputs] if what == "inputs" else self.outputs
+            if isinstance(given, (Array, np.ndarray)) or len(given) != len(names):
+                raise TypeError(f"{self.name}.backward: {what} is a sequence of {len(names)} ({', '.join(names)})")
+        gradient = self.gradient
+        found = gradient(*inputs, *outputs, *gradients, **options) if gradient.outputs else ()
+        found = found if isinstance(found, tuple) else (found,)
+        named = dict(zip(gradient.outputs, found, strict=True))
+        return tuple(named.get(f"d{name}") for name, _ in self._program.inputs)
+
+    def __repr__(self) -> str:
+        return f"<Operator {self.name}: ({', '.join(n for n, _ in self.inputs)}) -> ({', '.join(self.outputs)})>"
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Operator) and (self.source, self.name) == (other.source, other.name)
+
+    def __hash__(self) -> int:
+        return hash((self.source, self.name))
+
+    def __reduce__(self):
+        return Operator, (self.source, self.name)
+
+
+def operator(text, name: str | None = None) -> Operator:
+    """An operator, written in Tile: the text, or the path of a file of it.
+
+    Parameters
+    ----------
+    text : str or Path
+        The program; a str without a line end or a brace that ends in ``.tile``, or a Path, names a file.
+    name : str, optional
+        What errors call it; default the file's name, or "tile".
+
+    Returns
+    -------
+    Operator
+
+    Raises
+    ------
+    TileError
+        If the text is no program: a ValueError with the line, the column and a caret.
+    OSError
+        If the file cannot be read.
+    ImportError
+        If lark is missing: ``pip install 'softnum[custom]'``.
+
+    Notes
+    -----
+    The language is Tile, as PlaidML has it, with if, switch and formats; ``docs/reference/tile.md`` defines it.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> hard = sn.operator('''function (X) -> (Y) {
+    ...     if (X > 1) { Y = 1; } else if (X < -1) { Y = -1; } else { Y = X; }
+    ... }''', name="hard_tanh")
+    >>> hard(sn.array([-3.0, 0.25, 2.0], "e5m2"))
+    Array([-1.  ,  0.25,  1.  ], e5m2)
+    >>> sn.operator("function (X) -> (Y) { Y = tahn(X); }")
+    Traceback (most recent call last):
+        ...
+    softnum.tile.syntax.TileError: tile, line 1, column 27: there is no function 'tahn'; did you mean 'tanh'?
+        function (X) -> (Y) { Y = tahn(X); }
+                                  ^^^^
+    """
+    if isinstance(text, Path) or (isinstance(text, str) and text.endswith(".tile") and not set(text) & set("\n{}")):
+        path = Path(text)
+        return Operator(path.read_text(encoding="utf-8"), name or path.name)
+    if not isinstance(text, str):
+        raise TypeError(f"operator takes the text of a program, or a path, got {type(text).__name__}")
+    return Operator(text, name or "tile")

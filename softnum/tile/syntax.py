@@ -1,0 +1,232 @@
+"""The parts of a Tile program as its text has them, and errors that show their place in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+__all__ = [
+    "Access", "Assign", "Binary", "Call", "Choose", "Contract", "Declare", "Function", "If", "Like", "Name", "Number",
+    "Place", "Source", "Switch", "TileError", "Unary", "Vector",
+]  # fmt: skip
+
+
+class TileError(ValueError):
+    """What is wrong in a Tile program, with its line, its column and a caret below it."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a program, and what its errors call it."""
+
+    text: str
+    name: str
+
+    def error(self, at: Place, message: str) -> TileError:
+        """The error at a place."""
+        lines = self.text.splitlines() or [""]
+        line = lines[at.line - 1].replace("\t", " ") if at.line <= len(lines) else ""
+        return TileError(f"{self.name}, line {at.line}, column {at.column}: {message}\n    {line}\n    {at.caret(line)}")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something begins, both counted from 1, and how many characters it is long."""
+
+    line: int = 1
+    column: int = 1
+    length: int = 1
+
+    def caret(self, line: str) -> str:
+        """The marks below a line of text."""
+        return " " * (self.column - 1) + "^" * max(1, min(self.length, len(line) - self.column + 1))
+
+
+NOWHERE = Place()
+
+
+def _at():
+    return field(default=NOWHERE, compare=False, repr=False)
+
+
+# -- expressions -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Number:
+    """A literal, exactly."""
+
+    value: Fraction
+    at: Place = _at()
+
+
+@dataclass(frozen=True)
+class Name:
+    """A tensor, a size or an index variable."""
+
+    name: str
+    at: Place = _at()
+
+
+@dataclass(frozen=True)
+class Access:
+    """``A[i, k]``"""
+
+    name: str
+    indices: tuple
+    at: Place = _at()
+
+
+@dataclass(frozen=True)
+class Call:
+    """``f(x, y)``"""
+
+    function: str
+    arguments: tuple
+    at: Place = _at()
+
+
+@dataclass(frozen=True)
+class Unary:
+    """``-x`` or ``!x``"""
+
+    operator: str
+    operand: object
+    at: Place = _at()
+
+
+@dataclass(frozen=True)
+class Binary:
+    """``x + y``; at: of the operator."""
+
+    operator: str
+    left: object
+    right: object
+    at: Place = _at()
+
+
+@dataclass(frozen=True)
+class Choose:
+    """``condition ? yes : no``"""
+
+    condition: object
+    yes: object
+    no: object
+    at: Place = _at()
+
+
+@dataclass(frozen=True)
+class Vector:
+    """``[0, 0.5, 1]``: a tensor of one dimension."""
+
+    values: tuple
+    at: Place = _at()
+
+
+# -- statements --------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Like:
+    """The sizes of another tensor."""
+
+    name: str
+    at: Place = _at()
+
+
+@dataclass(frozen=True)
+class Contract:
+    """``C[i, j: M, N] = +(body), constraint < bound``; sizes: expressions, or `Like`."""
+
+    name: str
+    indices: tuple
+    sizes: object
+    aggregation: str
+    body: object
+    constraints: tuple = ()
+    at: Place = _at()
+
+
+@dataclass(frozen=True)
+class Assign:
+    """``Y = expression``"""
+
+    name: str
+    value: object
+    at: Place = _at()
+
+
+@dataclass(frozen=True)
+class If:
+    """``if (condition) { ... } else { ... }``; otherwise: None without else."""
+
+    condition: object
+    then: tuple
+    otherwise: tuple | None
+    at: Place = _at()
+
+
+@dataclass(frozen=True)
+class Case:
+    """``case low .. high:``; low or high may be None; point: ``case low:``."""
+
+    low: Number | None
+    high: Number | None
+    point: bool
+    body: tuple
+    at: Place = _at()
+
+
+@dataclass(frozen=True)
+class Switch:
+    """``switch (subject) { case ...: ... default: ... }``"""
+
+    subject: object
+    cases: tuple
+    default: tuple | None
+    at: Place = _at()
+
+
+@dataclass(frozen=True)
+class Declare:
+    """``format A, B: "q4.8";``"""
+
+    names: tuple[Name, ...]
+    format: str
+    at: Place = _at()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An input: its name and sizes (names or numbers), None where they are left out."""
+
+    name: str
+    sizes: tuple | None
+    at: Place = _at()
+
+
+@dataclass(frozen=True)
+class Function:
+    """A whole program; gradient: the statements of its ``gradient { }``, or None."""
+
+    inputs: tuple[Parameter, ...]
+    outputs: tuple[Name, ...]
+    body: tuple
+    gradient: tuple | None
+
+
+def parts_of(expression) -> tuple:
+    """The expressions that an expression is directly made of; of an access its indices are none."""
+    match expression:
+        case Call():
+            return expression.arguments
+        case Unary():
+            return (expression.operand,)
+        case Binary():
+            return expression.left, expression.right
+        case Choose():
+            return expression.condition, expression.yes, expression.no
+    return ()
+
+
+def walk(expression):
+    """The expression and all within it, from left to right; of accesses without their indices."""
+    yield expression
+    for part in parts_of(expression):
+        yield from walk(part)
