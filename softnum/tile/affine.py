@@ -64,7 +64,7 @@ def exact_value(expression, sizes: dict[str, int]) -> Fraction:
     """A number made of literals and sizes, exactly."""
     match expression:
         case Number():
-            return expression.value
+            return Fraction(expression.value)
         case Name():
             return Fraction(sizes[expression.name])
         case Unary():

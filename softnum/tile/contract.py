@@ -246,18 +246,24 @@ class _Body:
 
 
 # -- the aggregations --------------------------------------------------------------------------------------------------
-def contract(step, source, sizes, tensors, *, unit_of, format_of, options, keys, threads) -> Tensor:
+def contract(space: Space, tensors, *, unit_of, format_of, options, keys, threads) -> Tensor:
     """The tensor that a contraction makes, in the format of its sum, or of its terms where nothing is added.
 
-    unit_of(): the unit of its sums; format_of(fmt): the format of the tensor, fmt where none is stated. options: of
+    unit_of(): the unit of its sums; format_of(fmt): the format of the tensor, where none is stated fmt unless that is
+    None. options: of
     roundings outside the unit. keys(part): the key of its rounding of that number, 0 for the unit's.
     """
-    space = Space(step, source, sizes, {name: tensor.shape for name, tensor in tensors.items()})
+    step, source = space.step, space.source
     body = _Body(space, tensors, options, keys)
     if step.aggregation == "+":
         return _sums(space, body, unit_of(), keys, threads)
-    accesses = [p for p in walk(step.body) if isinstance(p, Access)]
-    fmt = format_of(tensors[accesses[0].name].format if accesses else None)
+    own = tensors[step.body.name].format if isinstance(step.body, Access) else None
+    fmt = format_of(own)
+    if step.aggregation in "<>" and own not in (None, fmt):
+        raise source.error(
+            step.at, f"an extreme is one of its terms, which are of {own}, and {step.base} has the format {fmt}; leave "
+            "that out, and assign the extreme to a tensor of that format",
+        )  # fmt: skip
     value, exists = body.factor(step.body, fmt)
     shape = space.lengths
     exists = _both(exists, space.residual)
@@ -273,7 +279,7 @@ def contract(step, source, sizes, tensors, *, unit_of, format_of, options, keys,
 
 
 def _sums(space: Space, body: _Body, unit, keys, threads) -> Tensor:
-    step, root = space.step, space.step.body
+    root = space.step.body
     key = keys(0) if unit.stochastic else None
     if isinstance(root, Binary) and root.operator == "*":
         operands = root.left, root.right

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 
 from softnum.array import Array
 from softnum.sums import sum as sum_by
-from softnum.tile.affine import exact_value
+from softnum.tile.affine import exact_value, size_value
 from softnum.tile.arithmetic import Tensor, apply, as_constant, compare, key_of
-from softnum.tile.contract import contract
+from softnum.tile.contract import Space, contract
 from softnum.tile.program import PREDICATES, Constant, Contraction
-from softnum.tile.syntax import TileError
+from softnum.tile.syntax import Like, TileError
 
 __all__ = ["evaluate"]
 
@@ -29,6 +27,7 @@ class _Run:
         self.program, self.sizes, self.settings = program, sizes, settings
         self.key, self.threads = key, threads
         self.values: dict = dict(inputs)
+        self.steps = {step.name: step for step in program.steps}
 
     def outputs(self) -> list[Tensor]:
         for number in self.program.needed():
@@ -44,12 +43,30 @@ class _Run:
                 raise self.program.source.error(step.at, f"{step.base}: {error}") from error
         return [self.values[name] for name in self.program.outputs]
 
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor, whether or not its values were needed."""
+        if name in self.values:
+            return self.values[name].shape
+        step = self.steps[name]
+        if isinstance(step, Contraction):
+            if isinstance(step.sizes, Like):
+                return self.shape(step.sizes.name)
+            shapes = {part: self.shape(part) for part in step.reads if part not in step.values_read}
+            return tuple(size_value(size, self.sizes, shapes, self.program.source) for size in step.sizes)
+        if step.function in ("reduce_like", "scatter"):
+            return self.shape(step.arguments[-1])
+        if step.function == "vector":
+            return (len(step.arguments),)
+        shapes = [self.shape(part) for part in step.reads]
+        return (*shapes[1], *shapes[0][1:]) if step.function == "gather" else np.broadcast_shapes(*shapes)
+
     # -- contractions --------------------------------------------------------------------------------------------------
     def _contract(self, number: int, step: Contraction) -> Tensor:
         settings, base = self.settings, step.base
-        tensors = {name: self.values[name] for name in step.reads}
+        tensors = {name: self.values[name] for name in step.values_read}
+        space = Space(step, self.program.source, self.sizes, {name: self.shape(name) for name in step.reads})
         result = contract(
-            step, self.program.source, self.sizes, tensors, unit_of=lambda: settings.unit(base),
+            space, tensors, unit_of=lambda: settings.unit(base),
             format_of=lambda fmt: settings.stated_format(base) or fmt or settings.format(base),
             options=settings.rounding(base), keys=lambda part: key_of(self.key, number, part), threads=self.threads,
         )  # fmt: skip
@@ -133,15 +150,16 @@ class _Run:
 
     def _scatter(self, number: int, step) -> Tensor:
         """For each place of a table, the sum of the elements that go there, in their order, then zeros to the most."""
-        elements, places, table = (self.values[a] for a in step.arguments)
+        elements, places = (self.values[a] for a in step.arguments[:2])
+        table = self.shape(step.arguments[2])
         unit = self.settings.unit(step.base)
-        flat = self._places(places, table.shape[0], step).reshape(-1)
+        flat = self._places(places, table[0], step).reshape(-1)
         order = np.argsort(flat, kind="stable")
-        counts = np.bincount(flat, minlength=table.shape[0])
+        counts = np.bincount(flat, minlength=table[0])
         most = int(counts.max()) if flat.size else 0
         data, zero = elements.data
-        rest = table.shape[1:]
-        terms = np.full((table.shape[0], most, *rest), zero, data.dtype)
+        rest = table[1:]
+        terms = np.full((table[0], most, *rest), zero, data.dtype)
         within = np.arange(flat.size) - np.repeat(np.cumsum(counts) - counts, counts)
         terms[flat[order], within] = data.reshape(flat.size, *rest)[order]
         key = key_of(self.key, number) if unit.stochastic else None
@@ -150,22 +168,18 @@ class _Run:
 
     def _reduce_like(self, number: int, step) -> Tensor:
         """The sum over the axes along which the other tensor was broadcast to this one's shape."""
-        tensor, like = (self.values[a] for a in step.arguments)
+        tensor, like = self.values[step.arguments[0]], self.shape(step.arguments[1])
         options = self.settings.rounding(step.base)
-        if tensor.shape == like.shape:
+        if tensor.shape == like:
             fmt = self.settings.format(step.base)
             return Tensor.of(apply("copy", (tensor.array,), fmt, options, key_of(self.key, number)))
-        ahead = len(tensor.shape) - len(like.shape)
-        axes = (*range(ahead), *(
-            ahead + i for i, (n, m) in enumerate(zip(like.shape, tensor.shape[ahead:], strict=True)) if n != m
-        ))  # fmt: skip
-        if ahead < 0 or any(like.shape[a - ahead] != 1 for a in axes[ahead:]):
-            message = f"{step.arguments[1]} of shape {like.shape} does not broadcast to {tensor.shape}"
+        ahead = len(tensor.shape) - len(like)
+        if ahead < 0 or any(n not in (1, m) for n, m in zip(like, tensor.shape[ahead:], strict=True)):
+            message = f"{step.arguments[1]} of shape {like} does not broadcast to {tensor.shape}"
             raise self.program.source.error(step.at, message)
+        axes = tuple(a for a, m in enumerate(tensor.shape) if a < ahead or like[a - ahead] != m)
         unit = self.settings.unit(step.base)
         key = key_of(self.key, number) if unit.stochastic else None
         result = sum_by(tensor.values, unit, axes, key=key, threads=self.threads)
         result = Tensor.of(result, unit.result)
-        data = result.data[0]
-        assert data.size == prod(like.shape)
-        return self._stated(result.with_data(data.reshape(like.shape)), number, step.base)
+        return self._stated(result.with_data(result.data[0].reshape(like)), number, step.base)

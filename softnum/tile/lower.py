@@ -29,7 +29,7 @@ class Lowering:
         self.sizes: list[str] = []
         self.inputs: tuple = ()
         self.fixed: set[str] = set()  # names that are not assigned: inputs
-        self.partial: dict[str, syntax.Place] = {}
+        self.partial: dict[str, str] = {}  # a version that has a value where its guard holds
         self.formats: dict[str, str] = {}
         self.guard: tuple = ()
 
@@ -60,6 +60,9 @@ class Lowering:
         if name in self.scope:
             return self.scope[name]
         if name in self.partial:
+            guard = self.builder.guards[self.partial[name]]
+            if self.guard[: len(guard)] == guard:
+                return self.partial[name]
             raise self.error(
                 at, f"{name!r} has a value in some branches only; assign it before them, or in every branch (else, "
                 "default)",
@@ -108,7 +111,7 @@ class Lowering:
             then, other = (scope.get(name) for scope in scopes)
             if then is None or other is None:
                 self.scope.pop(name, None)
-                self.partial[name] = statement.at
+                self.partial[name] = other if then is None else then
             elif then != other:
                 if self.builder.kind(then) != self.builder.kind(other):
                     raise self.error(statement.at, f"{name!r} is a number in one branch and a condition in the other")
@@ -229,8 +232,13 @@ class Lowering:
             )  # fmt: skip
 
     def _operation(self, function, operands, base, at):
+        values = tuple(self.number(o, base) for o in operands)
+        if function in OPERATORS.values() and all(isinstance(v, Constant) for v in values):
+            sign = next(sign for sign, f in OPERATORS.items() if f is function)
+            parts = [v.expression for v in values]
+            return Constant(Unary("-", *parts, at) if len(parts) == 1 else Binary(sign, *parts, at))
         self._needs_base(base, at)
-        return self._emit(function.operation, tuple(self.number(o, base) for o in operands), base, at)
+        return self._emit(function.operation, values, base, at)
 
     def _whole(self, function, call, base):
         self._needs_base(base, call.at)
@@ -305,7 +313,11 @@ class Lowering:
                 logic = expression.operator in _LOGIC
                 result = replace(expression, left=put(expression.left, logic), right=put(expression.right, logic))
             case Choose():
-                chosen = (put(expression.condition, True), put(expression.yes, condition), put(expression.no, condition))
+                chosen = (
+                    put(expression.condition, True),
+                    put(expression.yes, condition),
+                    put(expression.no, condition),
+                )
                 result = Choose(*chosen, expression.at)
             case Call():
                 if self.function(expression).operation in WHOLE:
@@ -359,7 +371,8 @@ class Lowering:
             case Binary(operator="+" | "-" | "*" | "/"):
                 inside: list[dict] = [{}, {}]
                 left, right = (
-                    self.index(part, seen) for part, seen in zip((expression.left, expression.right), inside, strict=True)
+                    self.index(part, seen)
+                    for part, seen in zip((expression.left, expression.right), inside, strict=True)
                 )
                 if (expression.operator == "*" and all(inside)) or (expression.operator == "/" and any(inside)):
                     what = "a product of index variables" if expression.operator == "*" else "a quotient of one"

@@ -86,8 +86,12 @@ def _parser():
     try:
         from lark import Lark
     except ImportError as error:
-        raise ImportError("softnum.operator parses with lark, which is missing: pip install 'softnum[custom]'") from error
-    return Lark(GRAMMAR, parser="lalr", start=["start", "expression"], propagate_positions=True, maybe_placeholders=False)
+        raise ImportError(
+            "softnum.operator parses with lark, which is missing: pip install 'softnum[custom]'"
+        ) from error
+    return Lark(
+        GRAMMAR, parser="lalr", start=["start", "expression"], propagate_positions=True, maybe_placeholders=False
+    )
 
 
 def parse_expression(text: str):

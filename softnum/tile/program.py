@@ -37,8 +37,13 @@ class Step:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The tensors and conditions it needs."""
+        """The tensors and conditions it names."""
         return (*(a for a in self.arguments if isinstance(a, str)), *(condition for condition, _ in self.guard))
+
+    @property
+    def values_read(self) -> tuple[str, ...]:
+        """Those of them whose values it needs, and not only their shape."""
+        return self.reads[:-1] if self.function in ("reduce_like", "scatter") else self.reads
 
 
 @dataclass(frozen=True)
@@ -58,9 +63,14 @@ class Contraction:
     guard = ()
 
     @property
+    def values_read(self) -> tuple[str, ...]:
+        """The tensors whose values it needs."""
+        return tuple(dict.fromkeys(part.name for part in syntax.walk(self.body) if isinstance(part, syntax.Access)))
+
+    @property
     def reads(self) -> tuple[str, ...]:
-        """The tensors it needs."""
-        found = [part.name for part in syntax.walk(self.body) if isinstance(part, syntax.Access)]
+        """The tensors it names, those among them of which it needs the shape alone."""
+        found = list(self.values_read)
         if isinstance(self.sizes, syntax.Like):
             found.append(self.sizes.name)
         expressions = [*self.indices, *(part for pair in self.constraints for part in pair)]
@@ -75,8 +85,7 @@ class Contraction:
 class Program:
     """What is computed: inputs (name, sizes), steps in order, outputs by name; tensors' formats where it states them.
 
-    gradients: the names that stand for gradients. forward: how many steps belong to a forward program that a gradient's
-    program begins with.
+    gradients: the tensors that are gradients.
     """
 
     source: Source
@@ -86,15 +95,15 @@ class Program:
     formats: dict[str, str]
     gradients: frozenset = frozenset()
 
-    def needed(self) -> list[int]:
-        """The numbers of the steps that the outputs depend on, in order."""
+    def needed(self, *, named: bool = False) -> list[int]:
+        """The numbers of the steps whose values the outputs depend on, in order; named: of all that are named there."""
         wanted, found = set(self.outputs), []
         given = {name for name, _ in self.inputs}
         for number in range(len(self.steps) - 1, -1, -1):
             step = self.steps[number]
             if step.name in wanted and step.name not in given:
                 found.append(number)
-                wanted.update(step.reads)
+                wanted.update(step.reads if named else step.values_read)
         return found[::-1]
 
 
@@ -127,12 +136,7 @@ class Builder:
     def emit(self, function: str, arguments: tuple, base: str, guard: tuple, at: Place) -> str:
         """Append a step; its name."""
         name = self.version(base)
-        step = Step(name, base, function, tuple(arguments), guard, at)
-        kind = "condition" if function in PREDICATES else "number"
-        if function == "select":
-            kind = self.kind(arguments[1])
-        self.steps.append(step)
-        self.known(name, base, kind, self._shape(step), guard)
+        self.enter(Step(name, base, function, tuple(arguments), guard, at))
         return name
 
     def kind(self, argument) -> str:
@@ -141,11 +145,20 @@ class Builder:
 
     def contract(self, contraction: Contraction) -> str:
         """Append a contraction; its name."""
-        self.steps.append(contraction)
-        sizes = contraction.sizes
-        shape = self.shapes[sizes.name] if isinstance(sizes, syntax.Like) else tuple(sizes)
-        self.known(contraction.name, contraction.base, "number", shape)
+        self.enter(contraction)
         return contraction.name
+
+    def enter(self, step) -> None:
+        """Append a step or contraction that has its name."""
+        self.steps.append(step)
+        if isinstance(step, Contraction):
+            shape = self.shapes[step.sizes.name] if isinstance(step.sizes, syntax.Like) else tuple(step.sizes)
+            self.known(step.name, step.base, "number", shape)
+            return
+        kind = "condition" if step.function in PREDICATES else "number"
+        if step.function == "select":
+            kind = self.kind(step.arguments[1])
+        self.known(step.name, step.base, kind, self._shape(step), step.guard)
 
     def _shape(self, step: Step) -> tuple:
         if step.function == "reduce_like":

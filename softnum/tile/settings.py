@@ -49,7 +49,7 @@ class Settings:
                 if name not in known and name not in (GRADIENTS, ALL):
                     raise ValueError(
                         f"{self.program.source.name}: {option} names {name!r}, which is no tensor of the operator "
-                        f"({', '.join(sorted(known - {'condition', 'dcondition'}))}; \"d*\" is every gradient, \"*\" "
+                        f'({", ".join(sorted(known - {"condition", "dcondition"}))}; "d*" is every gradient, "*" '
                         "every other tensor)"
                     )
 

@@ -26,7 +26,9 @@ class Source:
         """The error at a place."""
         lines = self.text.splitlines() or [""]
         line = lines[at.line - 1].replace("\t", " ") if at.line <= len(lines) else ""
-        return TileError(f"{self.name}, line {at.line}, column {at.column}: {message}\n    {line}\n    {at.caret(line)}")
+        return TileError(
+            f"{self.name}, line {at.line}, column {at.column}: {message}\n    {line}\n    {at.caret(line)}"
+        )
 
 
 @dataclass(frozen=True)
@@ -45,17 +47,13 @@ class Place:
 NOWHERE = Place()
 
 
-def _at():
-    return field(default=NOWHERE, compare=False, repr=False)
-
-
 # -- expressions -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Number:
     """A literal, exactly."""
 
     value: Fraction
-    at: Place = _at()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class Name:
     """A tensor, a size or an index variable."""
 
     name: str
-    at: Place = _at()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class Access:
 
     name: str
     indices: tuple
-    at: Place = _at()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ class Call:
 
     function: str
     arguments: tuple
-    at: Place = _at()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class Unary:
 
     operator: str
     operand: object
-    at: Place = _at()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,7 @@ class Binary:
     operator: str
     left: object
     right: object
-    at: Place = _at()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -110,7 +108,7 @@ class Choose:
     condition: object
     yes: object
     no: object
-    at: Place = _at()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ class Vector:
     """``[0, 0.5, 1]``: a tensor of one dimension."""
 
     values: tuple
-    at: Place = _at()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 # -- statements --------------------------------------------------------------------------------------------------------
@@ -127,7 +125,7 @@ class Like:
     """The sizes of another tensor."""
 
     name: str
-    at: Place = _at()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ class Contract:
     aggregation: str
     body: object
     constraints: tuple = ()
-    at: Place = _at()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,7 @@ class Assign:
 
     name: str
     value: object
-    at: Place = _at()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -159,7 +157,7 @@ class If:
     condition: object
     then: tuple
     otherwise: tuple | None
-    at: Place = _at()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -170,7 +168,7 @@ class Case:
     high: Number | None
     point: bool
     body: tuple
-    at: Place = _at()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -180,7 +178,7 @@ class Switch:
     subject: object
     cases: tuple
     default: tuple | None
-    at: Place = _at()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -189,7 +187,7 @@ class Declare:
 
     names: tuple[Name, ...]
     format: str
-    at: Place = _at()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -198,7 +196,7 @@ class Parameter:
 
     name: str
     sizes: tuple | None
-    at: Place = _at()
+    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
