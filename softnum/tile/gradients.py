@@ -1,6 +1,6 @@
 """Gradients by the source: reverse-mode differentiation of a program's steps, into further steps.
 
-The gradient of a step is in the same language: operations by the rules of `functions`, contractions by contractions over
+A gradient is in the same language: operations by the rules of `functions`, contractions by contractions over
 the same index variables. Branches stay branches: what a branch reads gets its gradient under the branch's guard.
 """
 
