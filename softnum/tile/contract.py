@@ -15,6 +15,7 @@ import numpy as np
 
 from softnum.array import Array
 from softnum.matmul import matmul
+from softnum.operands import checked_operand
 from softnum.sums import sum as sum_by
 from softnum.tile import convolutions
 from softnum.tile.affine import Form, affine, exact_value, ranges_of, size_value, solve
@@ -121,7 +122,7 @@ class Space:
 
         The length of an axis that the access does not depend on is 1; elements that do not exist are zeros.
         """
-        data, zero = tensor.data
+        data, _ = tensor.data
         forms = self.forms[access]
         straight = self._straight(access, data.shape)
         if straight is not None:
@@ -139,12 +140,19 @@ class Space:
             return tensor.with_data(data.reshape(-1)[flat] if data.size else np.zeros(flat.shape, data.dtype)), None
         flat = np.where(mask, flat, 0)
         found = data.reshape(-1)[flat] if data.size else np.zeros(flat.shape, data.dtype)
+        return self.kept(tensor.with_data(found), mask, access.at), mask
+
+    def kept(self, tensor: Tensor, mask, at) -> Tensor:
+        """The tensor, with zeros where the mask does not hold."""
+        if mask is None:
+            return tensor
+        data, zero = tensor.data
         if zero is None:
             raise self.source.error(
-                access.at, f"{access.name}[...] is filled up with zeros where its index is outside, and "
+                at, f"where an index lies outside its tensor or a constraint is not met stands a zero, and "
                 f"{tensor.format} has none",
             )  # fmt: skip
-        return tensor.with_data(np.where(mask, found, zero)), mask
+        return tensor.with_data(np.where(mask, data, zero))
 
     def _straight(self, access, shape):
         """(order of the tensor's axes, shape over the space's axes) where an access goes through a tensor as it is."""
@@ -175,30 +183,32 @@ class _Body:
 
     def __init__(self, space: Space, tensors: dict[str, Tensor], options: dict, keys) -> None:
         self.space, self.tensors, self.options, self.keys = space, tensors, options, keys
-        self.part = 0
+        self.part, self.gathered = 0, {}
+
+    def gather(self, access: Access) -> tuple[Tensor, np.ndarray | None]:
+        """`Space.gather`, once for each access."""
+        if access not in self.gathered:
+            self.gathered[access] = self.space.gather(access, self.tensors[access.name])
+        return self.gathered[access]
 
     def factor(self, expression, fmt, mask=None) -> tuple[Tensor, np.ndarray | None]:
         """(values, where they exist) of a part of the body; operations round to fmt where the mask holds."""
         if isinstance(expression, Access):
-            return self.space.gather(expression, self.tensors[expression.name])
+            return self.gather(expression)
         exists = None
         for access in (p for p in walk(expression) if isinstance(p, Access)):
-            exists = _both(exists, self.space.gather(access, self.tensors[access.name])[1])
+            exists = _both(exists, self.gather(access)[1])
         value = self.value(expression, fmt, _both(mask, exists))
         if isinstance(value, Fraction):
             value = apply("copy", (value,), fmt, {})
             value = Array._of(value.codes.reshape((1,) * self.space.ndim), fmt)
-        if exists is None:
-            return Tensor.of(value), None
-        tensor = Tensor.of(value)
-        data, zero = tensor.data
-        return tensor.with_data(np.where(exists, data, zero)), exists
+        return self.space.kept(Tensor.of(value), exists, expression.at), exists
 
     def value(self, expression, fmt, mask):
         """An Array over the axes, or an exact number."""
         match expression:
             case Access():
-                return self.space.gather(expression, self.tensors[expression.name])[0].array
+                return self.gather(expression)[0].array
             case Number() | Name():
                 return exact_value(expression, self.space.sizes)
             case Choose():
@@ -283,15 +293,14 @@ def _sums(space: Space, body: _Body, unit, keys, threads) -> Tensor:
     key = keys(0) if unit.stochastic else None
     if isinstance(root, Binary) and root.operator == "*":
         operands = root.left, root.right
-        if all(isinstance(x, Access) for x in operands) and not space.empty:
-            tensors = [body.tensors[x.name] for x in operands]
-            options = convolutions.recognised(space, *operands, *(t.shape for t in tensors))
-            if options is not None:
-                result = convolutions.run(options, *(t.values for t in tensors), unit, key, threads)
-                return Tensor.of(result, unit.result)
-        left, right = (body.factor(x, fmt)[0] for x, fmt in zip(operands, unit.operand, strict=True))
-        return _products(space, _zeroed(space, left), right, unit, key, threads)
-    terms = _zeroed(space, body.factor(root, unit.result)[0])
+        try:
+            return _sums_of_products(space, body, operands, unit, key, threads)
+        except ValueError:
+            for x, fmt in zip(operands, unit.operand, strict=True):  # by the tensor's own name and places
+                if isinstance(x, Access):
+                    checked_operand(body.tensors[x.name].values, fmt, x.name, space.step.base)
+            raise
+    terms = space.kept(body.factor(root, unit.result)[0], space.residual, root.at)
     # an axis of length 1 at the end, so that there is one to sum over
     terms = terms.with_data(np.broadcast_to(terms.data[0], space.lengths)[..., None])
     red = tuple(range(len(space.shape), space.ndim + 1))
@@ -299,14 +308,15 @@ def _sums(space: Space, body: _Body, unit, keys, threads) -> Tensor:
     return Tensor.of(result, unit.result)
 
 
-def _zeroed(space: Space, tensor: Tensor) -> Tensor:
-    """The first factor, or the only one, as zero where the constraints are not met."""
-    if space.residual is None:
-        return tensor
-    data, zero = tensor.data
-    if zero is None:
-        raise space.source.error(space.step.at, f"constraints fill up with zeros, and {tensor.format} has none")
-    return tensor.with_data(np.where(space.residual, data, zero))
+def _sums_of_products(space: Space, body: _Body, operands, unit, key, threads) -> Tensor:
+    if all(isinstance(x, Access) for x in operands) and not space.empty:
+        tensors = [body.tensors[x.name] for x in operands]
+        options = convolutions.recognised(space, *operands, *(t.shape for t in tensors))
+        if options is not None:
+            result = convolutions.run(options, *(t.values for t in tensors), unit, key, threads)
+            return Tensor.of(result, unit.result)
+    left, right = (body.factor(x, fmt)[0] for x, fmt in zip(operands, unit.operand, strict=True))
+    return _products(space, space.kept(left, space.residual, space.step.at), right, unit, key, threads)
 
 
 def _products(space: Space, left: Tensor, right: Tensor, unit, key, threads) -> Tensor:

@@ -49,7 +49,7 @@ OPERATORS = {
 
 #: name -> function
 FUNCTIONS = {
-    "abs": _f("absolute", "a > 0 ? g : (a < 0 ? -g : 0)"),
+    "abs": _f("absolute", "a < 0 ? -g : g"),
     "acos": _f("acos", "-(g * rsqrt(1 - a * a))"),
     "asin": _f("asin", "g * rsqrt(1 - a * a)"),
     "atan": _f("atan", "g / (1 + a * a)"),
@@ -77,7 +77,7 @@ FUNCTIONS = {
     "min": _f("minimum", "a <= b ? g : 0", "a <= b ? 0 : g"),
     "pow": _f("pow", "g * (b * pow(a, b - 1))", "g * (y * log(a))"),
     "reciprocal": _f("reciprocal", "-(g * (y * y))"),
-    "reduce_like": _f("reduce_like", "g", None),
+    "reduce_like": _f("reduce_like", None, None),  # differentiation refuses it
     "round": _f("round", None),
     "rsqrt": _f("rsqrt", "-0.5 * g * (y / a)"),
     "scatter": _f("scatter", "gather(g, b)", None, None),

@@ -61,7 +61,7 @@ class _Gradient(Lowering):
                 if self.builder.kinds[step.name] == "condition":
                     continue
                 total = self.total(step.name)
-                if total != f"d{step.name}" and step.name == step.base:
+                if step.name == step.base and step.name not in self.program.outputs:
                     last.setdefault(f"d{step.name}", total)
                 (self._contraction if isinstance(step, Contraction) else self._operation_of)(step, total, active)
         for name, _ in self.program.inputs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from difflib import get_close_matches
 
+from softnum.names import format
 from softnum.tile import syntax
 from softnum.tile.functions import FUNCTIONS, OPERATORS, WHOLE
 from softnum.tile.parser import parse
@@ -31,6 +32,7 @@ class Lowering:
         self.fixed: set[str] = set()  # names that are not assigned: inputs
         self.partial: dict[str, str] = {}  # a version that has a value where its guard holds
         self.formats: dict[str, str] = {}
+        self.declared: list[Name] = []
         self.guard: tuple = ()
 
     def error(self, at, message):
@@ -86,6 +88,11 @@ class Lowering:
             getattr(self, f"_{type(statement).__name__.lower()}")(statement)
 
     def _declare(self, statement) -> None:
+        self.declared += statement.names
+        try:
+            format(statement.format)
+        except (TypeError, ValueError) as error:
+            raise self.error(statement.at, str(error)) from None
         for name in statement.names:
             if self.formats.setdefault(name.name, statement.format) != statement.format:
                 raise self.error(name.at, f"{name.name!r} has the format {self.formats[name.name]!r} already")
@@ -212,8 +219,8 @@ class Lowering:
     def function(self, call: Call):
         """The function of a call, with as many operands as it takes."""
         if call.function not in FUNCTIONS:
-            near = get_close_matches(call.function, FUNCTIONS, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(FUNCTIONS)}"
+            near = get_close_matches(call.function, FUNCTIONS, 2)
+            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(FUNCTIONS)}"
             raise self.error(call.at, f"there is no function {call.function!r}; {hint}")
         function = FUNCTIONS[call.function]
         if len(call.arguments) != function.operands:
@@ -443,10 +450,10 @@ def lower(source: Source) -> tuple[Program, tuple | None, dict[str, str]]:
         if output.name in outputs:
             raise source.error(output.at, f"{output.name!r} is an output already")
         outputs.append(final.get(version, version))
-    known = {output.name for output in function.outputs} | set(final.values()) | {p.name for p in function.inputs}
-    for name in lowering.formats:
-        if name not in known and not (name[:1] == "d" and name[1:] in known):
-            raise source.error(function.outputs[0].at, f"format of {name!r}, which is no tensor of the program")
+    known = set(lowering.builder.bases.values())
+    for declared in lowering.declared:
+        if declared.name not in known and not (declared.name[:1] == "d" and declared.name[1:] in known):
+            raise source.error(declared.at, f"{declared.name!r} has a format and no value")
     steps = tuple(renamed(step, final) for step in lowering.builder.steps)
     program = Program(source, lowering.inputs, tuple(outputs), steps, lowering.formats)
     scope = {name: final.get(version, version) for name, version in lowering.scope.items()}

@@ -33,6 +33,8 @@ class Operator:
         Each input's name and its sizes (names or integers); None where it takes any shape.
     outputs : tuple of str
         The outputs' names.
+    gradient_of : Operator or None
+        The operator that this one is the gradient of.
     is_elementwise : bool
         Whether every output's element depends on the inputs' elements at its own place alone.
 
@@ -48,13 +50,13 @@ class Operator:
 
     def __init__(self, text: str, name: str) -> None:
         self._program, self._stated_gradient, self._scope = lower(Source(text, name))
-        self.name, self.source = name, text
+        self.name, self.source, self.gradient_of = name, text, None
 
     @classmethod
-    def _of(cls, program, source: str, name: str) -> Operator:
+    def _of(cls, program, source: str, parent: Operator) -> Operator:
         new = cls.__new__(cls)
-        new._program, new._stated_gradient, new._scope = program, None, None
-        new.name, new.source = name, source
+        new._program, new.gradient_of = program, parent
+        new.name, new.source = f"gradient of {parent.name}", source
         return new
 
     @property
@@ -206,10 +208,10 @@ class Operator:
         from softnum.tile.gradients import differentiate
         from softnum.tile.text import text_of
 
-        if self._scope is None:
+        if self.gradient_of is not None:
             raise ValueError(f"{self.name} is a gradient; softnum.operator(its source) can be differentiated again")
         program = differentiate(self._program, self._stated_gradient, self._scope)
-        return Operator._of(program, text_of(program), f"gradient of {self.name}")
+        return Operator._of(program, text_of(program), self)
 
     def backward(self, inputs, outputs, gradients, **options) -> tuple:
         """The gradients of the inputs, given those of the outputs.
@@ -258,6 +260,8 @@ class Operator:
         return hash((self.source, self.name))
 
     def __reduce__(self):
+        if self.gradient_of is not None:
+            return getattr, (self.gradient_of, "gradient")
         return Operator, (self.source, self.name)
 
 
@@ -299,7 +303,7 @@ def operator(text, name: str | None = None) -> Operator:
     >>> sn.operator("function (X) -> (Y) { Y = tahn(X); }")
     Traceback (most recent call last):
         ...
-    softnum.tile.syntax.TileError: tile, line 1, column 27: there is no function 'tahn'; did you mean 'tanh'?
+    softnum.tile.syntax.TileError: tile, line 1, column 27: there is no function 'tahn'; did you mean 'tan' or 'tanh'?
         function (X) -> (Y) { Y = tahn(X); }
                                   ^^^^
     """

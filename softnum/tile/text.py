@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from softnum.tile.functions import FUNCTIONS, OPERATORS
-from softnum.tile.program import Constant, Contraction, Program
+from softnum.tile.program import PREDICATES, Constant, Contraction, Program
 from softnum.tile.syntax import Access, Binary, Call, Choose, Like, Name, Number, Unary
 
 __all__ = ["expression_text", "text_of"]
@@ -98,8 +98,10 @@ def text_of(program: Program) -> str:
     ]
     lines = [f"function ({', '.join(inputs)}) -> ({', '.join(program.outputs)}) {{"]
     steps = [program.steps[number] for number in program.needed(named=True)]
-    used = {name for step in steps for name in (step.name, step.base)} | {name for name, _ in program.inputs}
-    lines += [f'    format {name}: "{fmt}";' for name, fmt in program.formats.items() if name in used]
+    for name, fmt in program.formats.items():
+        parts = [given for given, _ in program.inputs if given == name]
+        parts += [step.name for step in steps if step.base == name and getattr(step, "function", "") not in PREDICATES]
+        lines += [f'    format {", ".join(parts)}: "{fmt}";'] if parts else []
     open_guard: tuple = ()
     for step in steps:
         common = 0
