@@ -46,6 +46,9 @@ static void note_integer(const sn_format *f, sn_u64 code, const sn_format *out, 
     note->events &= ~SN_NOTED_GAP;
 }
 
+/* Of what lies beyond all formats, evaluation tells no more than that (sn_big_set_far). */
+enum { FAR = 1 << 27 };
+
 static void tell(const sn_note *n, const sn_env *env, sn_i32 fixed, sn_probe *p) {
     p->kind = (sn_u8)n->kind;
     p->sign = (sn_u8)n->sign;
@@ -54,6 +57,15 @@ static void tell(const sn_note *n, const sn_env *env, sn_i32 fixed, sn_probe *p)
     p->last = n->last;
     p->gap = (n->events & SN_NOTED_GAP) != 0;
     p->events = (sn_u8)(n->events & (SN_NOTED_OVERFLOW | SN_NOTED_FLUSH));
+    if (n->exponent >= FAR || n->exponent <= -FAR) {
+        const sn_i32 own = n->last < -FAR / 2 || n->last > FAR / 2; /* the binade that it was cut in */
+        p->exponent = n->exponent < 0 ? -FAR : FAR;
+        if (own) p->last = p->exponent - (n->exponent - n->last);
+        if (own && n->sticky) {
+            p->sticky = 1;
+            return;
+        }
+    }
     if (fixed && env->overflow != SN_OVERFLOW_WRAP && n->exponent - n->last >= 64) return;
     p->significand = n->floor;
     p->guard = (sn_u8)(n->fraction >> 63);

@@ -13,9 +13,10 @@
  * (kind SN_FINITE): guard and round are the first two bits of the fraction, sticky tells whether any bit after them is
  * set. Where kind is SN_ZERO, SN_INF or SN_QUIET_NAN nothing is rounded: all but code, flags and sign are 0.
  *
- * significand: with all bits down to 2^last, modulo 2^64. In fixed point without wrapping, where 2^64 units of the last
- * place or more are beyond the range, no digit decides anything: significand, guard, round, sticky, up and discarded
- * are 0. softnum/probe.py holds the same fields in this order. */
+ * significand: with all bits down to 2^last, modulo 2^64. Where no digit decides anything none is told: in fixed point
+ * without wrapping from 2^64 units of the last place on, significand, guard, round, sticky, up and discarded are 0; so
+ * are they, but for sticky, of an evaluated result beyond 2^(2^27) or below 2^-(2^27) in its own binade, whose exponent
+ * is told as 2^27 or -2^27. softnum/_probe.pyx holds the same fields in this order. */
 typedef struct {
     sn_u64 code, significand;
     sn_i32 exponent, last; /* exponent: of the exact result's leading bit */

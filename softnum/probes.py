@@ -45,7 +45,7 @@ class Probe:
     sign : ndarray of uint8
         1 if the exact result is negative.
     exponent : ndarray of int32
-        floor(log2(abs(exact result))).
+        floor(log2(abs(exact result))); within 2**27, where an elementary function goes beyond.
     last_place : ndarray of int32
         The exponent of the last place kept: that of the result's binade, of the subnormals below the smallest normal;
         above the largest value, where the grid goes on, that of the exact result's own binade. In fixed point minus the
@@ -289,7 +289,8 @@ def probe(operation, *operands, **options) -> Probe:
     Notes
     -----
     Of elementary functions enough bits are known to tell guard and round, sticky being 1 for what is irrational; in
-    stochastic modes also the r bits that meet the random ones.
+    stochastic modes also the r bits that meet the random ones. Of a result beyond 2**(2**27), as of ``exp(1e30)``, or
+    below 2**-(2**27), no digit is told.
 
     Examples
     --------

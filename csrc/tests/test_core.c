@@ -5,7 +5,11 @@
 #include <string.h>
 
 #include "elementwise.h"
+#include "exact.h"
+#include "fused.h"
+#include "gemm.h"
 #include "kernels.h"
+#include "probe.h"
 #include "short_sum.h"
 
 static int failures, checks;
@@ -502,6 +506,149 @@ static void test_short_sum(void) {
     CHECK(sums > 300000 && products > 100000, "the short way was taken for %d sums and %d products", sums, products);
 }
 
+static int is_tally(const sn_tally *t, sn_u64 roundings, sn_u64 inexact, sn_u64 underflowed, sn_u64 overflowed,
+                    sn_u64 saturated, sn_u64 invalid) {
+    return t->roundings == roundings && t->inexact == inexact && t->underflowed == underflowed &&
+           t->overflowed == overflowed && t->saturated == saturated && t->invalid == invalid;
+}
+
+/* Sums whose roundings are counted by hand; and counting changes no result. */
+static void test_tallies(void) {
+    const sn_format f = ieee(4, 3);
+    const sn_u64 six = 0x4c, least = 1, inf = f.inf_code;
+    sn_u64 a[40], b[40], c = 0, out[2];
+    sn_tally t[SN_MAD_TALLIES];
+    sn_product_codes g;
+    sn_mad_unit u;
+    memset(&g, 0, sizeof g);
+    memset(&u, 0, sizeof u);
+    u.operand_a = u.operand_b = u.product = u.accumulator = u.outer = f;
+    u.product_env = u.sum_env = u.outer_env = mode(SN_NEAREST_EVEN);
+    u.product_env.overflow = u.sum_env.overflow = u.outer_env.overflow = SN_OVERFLOW_SATURATE;
+    u.lanes = 1;
+    g.a = a;
+    g.b = b;
+    g.out = &out[0];
+    g.lda = 40;
+    g.ldb = g.ldc = g.ldo = g.n = g.n_total = g.m1 = 1;
+    g.k = 40;
+    for (int i = 0; i < 40; i++)
+        a[i] = b[i] = six;
+    sn_gemm_definition(&u, &g);
+    g.out = &out[1];
+    g.tallies = memset(t, 0, sizeof t);
+    sn_gemm_definition(&u, &g);
+    /* 36, 72, 112, 144, 176, 208, 240: every sum after these seven saturates */
+    CHECK(out[0] == f.max_code && out[1] == out[0], "saturated sums give %llx and %llx", (unsigned long long)out[0],
+          (unsigned long long)out[1]);
+    CHECK(is_tally(&t[SN_TALLY_PRODUCT], 40, 0, 0, 0, 0, 0), "36 is exact");
+    CHECK(is_tally(&t[SN_TALLY_SUM], 40, 38, 0, 33, 33, 0), "%llu inexact, %llu overflowed, %llu saturated",
+          (unsigned long long)t[SN_TALLY_SUM].inexact, (unsigned long long)t[SN_TALLY_SUM].overflowed,
+          (unsigned long long)t[SN_TALLY_SUM].saturated);
+    CHECK(is_tally(&t[SN_TALLY_OUTER], 0, 0, 0, 0, 0, 0) && t[SN_TALLY_LANES].roundings == 0, "one lane, one sum");
+
+    /* a tiny product; an infinity, which saturates; 0 * inf */
+    a[0] = b[0] = least;
+    a[1] = inf;
+    a[2] = inf;
+    b[2] = 0;
+    g.k = 3;
+    memset(t, 0, sizeof t);
+    u.product.p3109 = 1; /* raises no flags, and is counted all the same */
+    sn_gemm_definition(&u, &g);
+    CHECK(is_tally(&t[SN_TALLY_PRODUCT], 3, 1, 1, 0, 1, 1) && out[1] == f.nan_code, "special products");
+    CHECK(is_tally(&t[SN_TALLY_SUM], 3, 0, 0, 0, 0, 0), "their sums");
+
+    /* one rounding a dot product; C given */
+    sn_exact_unit e;
+    memset(&e, 0, sizeof e);
+    e.operand_a = e.operand_b = e.accumulator = f;
+    e.env = mode(SN_TOWARD_ZERO);
+    e.bottom = -18;
+    e.words = 2;
+    c = f.max_code;
+    g.c = &c;
+    g.k = 1;
+    a[0] = b[0] = six;
+    memset(t, 0, sizeof t);
+    sn_exact_definition(&e, &g);
+    CHECK(is_tally(t, 1, 1, 0, 1, 1, 0) && out[1] == f.max_code, "an exact sum toward zero");
+
+    /* what the alignment cuts off makes no rounding inexact */
+    sn_fused_unit v;
+    memset(&v, 0, sizeof v);
+    v.a = v.b = v.accumulator = v.output = f;
+    v.sum_env = v.output_env = v.after_env = mode(SN_TOWARD_ZERO);
+    v.terms = v.period = 2;
+    v.fraction_bits = 3;
+    v.min_exponent = SN_FUSED_NO_FLOOR;
+    v.truncate_fraction = -1;
+    v.same_output = 1;
+    sn_u32 sum_flags = 0, output_flags = 0;
+    g.c = NULL;
+    g.k = 2;
+    a[1] = b[1] = 0x30; /* 1/2 * 1/2 against 36: below 2^(5 - 3) */
+    memset(t, 0, sizeof t);
+    sn_fused_definition(&v, &g);
+    const sn_u64 dot = sn_fused_dot(&v, a, 1, b, 1, 2, 0, &sum_flags, &output_flags);
+    CHECK(is_tally(t, 1, 0, 0, 0, 0, 0) && out[1] == dot && output_flags == SN_INEXACT, "a fused step");
+    sn_chain_unit w;
+    memset(&w, 0, sizeof w);
+    w.a = w.b = w.accumulator = f;
+    w.env = mode(SN_NEAREST_EVEN);
+    w.period = 3; /* a multiply-add of zeros fills it up */
+    memset(t, 0, sizeof t);
+    sn_chain_definition(&w, &g);
+    CHECK(is_tally(t, 3, 1, 0, 0, 0, 0), "a chain");
+}
+
+/* Whatever is told of a rounding makes its result: (significand + up) * 2^last. And it is the operation's own. */
+static void test_probe(void) {
+    int told = 0;
+    for (int i = 0; i < 20000; i++) {
+        const sn_u64 r = next();
+        const sn_format f = r & 1 ? ieee(8, 23) : r & 2 ? ieee(4, 3) : fixed(9, 7);
+        const int ops[] = {SN_OP_add, SN_OP_multiply, SN_OP_divide, SN_OP_subtract, SN_OP_sqrt, SN_OP_exp};
+        const int op = ops[(r >> 8) % (f.kind == SN_FIXED ? 4 : 6)];
+        const sn_format operands[3] = {f, f, f};
+        sn_env env = mode((int)(r >> 16 & 0xff) % SN_ROUNDING_MODES);
+        if (f.kind == SN_FIXED) env.overflow = SN_OVERFLOW_SATURATE;
+        const sn_i32 fields[7] = {env.rounding, env.overflow, env.tininess, env.stochastic_bits, 0, 0, 0};
+        const sn_u64 mask = f.sign_mask | f.magnitude_mask;
+        const sn_u64 in[2] = {(f.bits == 32 ? edge32() : next()) & mask, (f.bits == 32 ? edge32() : next()) & mask};
+        const sn_u64 *const columns[3] = {&in[0], &in[1], NULL};
+        const sn_u32 word = (sn_u32)next();
+        sn_u32 flags = 0;
+        sn_u64 want;
+        sn_probe p;
+        sn_context context;
+        memset(&context, 0, sizeof context);
+        context.operand[0] = context.operand[1] = context.out = f;
+        context.env = env;
+        want = sn_define(op, &context, in, word, &flags);
+        sn_probe_codes(op, operands, &f, fields, 0, columns, &word, 1, &p);
+        CHECK(p.code == want && p.flags == flags, "operation %d of %llx, %llx: %llx, not %llx", op,
+              (unsigned long long)in[0], (unsigned long long)in[1], (unsigned long long)p.code,
+              (unsigned long long)want);
+        CHECK(((flags & SN_INEXACT) != 0) == ((p.guard | p.round | p.sticky | (p.events & 1)) != 0) ||
+                  f.kind == SN_FIXED,
+              "operation %d of %llx, %llx: inexact", op, (unsigned long long)in[0], (unsigned long long)in[1]);
+        if (p.kind != SN_FINITE || p.events) continue;
+        const sn_number x = sn_unpack(&f, p.code);
+        sn_u64 sig = p.significand + p.up, got = x.kind == SN_FINITE ? x.sig : 0;
+        sn_i32 exp = p.last;
+        for (; got && x.exp < exp; exp--)
+            sig <<= 1;
+        for (sn_i32 e = x.exp; got && e > exp; e--)
+            got <<= 1;
+        told++;
+        CHECK(sig == got && (!got || p.sign == x.sign), "operation %d of %llx, %llx in mode %d is told as %llx * 2^%d",
+              op, (unsigned long long)in[0], (unsigned long long)in[1], env.rounding, (unsigned long long)p.significand,
+              p.last);
+    }
+    CHECK(told > 8000, "%d roundings were told", told);
+}
+
 int main(void) {
     test_philox();
     test_binary32_against_cpu();
@@ -515,6 +662,8 @@ int main(void) {
     test_loops();
     test_short_way();
     test_short_sum();
+    test_tallies();
+    test_probe();
     printf("%d passed, %d failed\n", checks - failures, failures);
     return failures != 0;
 }

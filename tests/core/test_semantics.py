@@ -90,6 +90,11 @@ PLACES = {
         HERE + "test_wide_fixed_point_fma", "core/test_mixed_formats.py::test_wrap_of_190_bits_worked_by_hand",
         "core/test_mixed_formats.py::test_terms_far_beyond_fixed_point_that_cancel",
     ],
+    "operations: probe tells sign, exponent, significand, guard, round, sticky, decision and flags": [
+        HERE + "test_a_probe_worked_by_hand", "core/test_probe.py::test_pairs_of_six_bits_in_every_mode",
+        "core/test_probe.py::test_all_pairs_of_eight_bits", "core/test_probe.py::test_wide_formats",
+        "core/test_probe.py::test_stochastic_modes", "core/test_probe.py::test_elementary_functions",
+    ],
     "operations: remainder by modular reduction": [HERE + "test_remainder_of_far_exponents"],
     "operations: the caller's FP environment": [
         "core/test_fp_environment.py::test_results_do_not_change_and_the_environment_is_restored",
@@ -130,6 +135,10 @@ PLACES = {
     "units: FusedDotUnit, and what recorded data prove": [
         "core/test_fused_unit.py::test_worked_by_hand", "core/test_hardware_vectors.py::test_recorded_results",
         "core/test_presets.py::test_evidence_belongs_to_the_preset",
+    ],
+    "units: return_stats counts saturated, overflowed, underflowed and inexact roundings": [
+        HERE + "test_counts_of_roundings_by_hand", "core/test_statistics.py::test_counts_are_the_reference_s",
+        "core/test_statistics.py::test_blocks", "core/test_statistics.py::test_counts_do_not_depend_on_threads",
     ],
     "units: ExactDotUnit states its width and refuses more than 11 exponent bits": [
         "core/test_exact_unit.py::test_the_width_of_the_accumulator", "core/test_exact_unit.py::test_refusals",
@@ -544,6 +553,17 @@ def test_wide_fixed_point_fma():
     assert int(up) == (5 << 32) + (1 << 30) + 1
 
 
+def test_a_probe_worked_by_hand():
+    """1.25 * 1.75 = 2.1875 = 1.000110b * 2: 1.00 are e5m2's bits, 011 lie below."""
+    p = sn.probe("multiply", [code(1.25, "e5m2")], [code(-1.75, "e5m2")], fmt="e5m2")
+    assert (p.sign, p.exponent, p.significand, p.last_place) == (1, 1, 0b100, -1)
+    assert (p.guard, p.round, p.sticky, bool(p.rounds_up), p.flags) == (0, 1, 1, False, INEXACT)
+    assert value(p.result[0], "e5m2") == -2
+    p = sn.probe(sn.divide, [1], [code(4, "e5m2")], fmt="e5m2", rounding="up")  # a quarter of the smallest subnormal
+    assert (p.exponent, p.significand, p.last_place, p.result) == (-18, 0, -16, 1)
+    assert (p.guard, p.round, p.sticky, bool(p.rounds_up), p.flags) == (0, 1, 0, True, INEXACT | UNDERFLOW)
+
+
 def test_remainder_of_far_exponents():
     """By modular reduction: 2**16383 and 3 * 2**-16445 are 2**32828 apart, and the answer is exact."""
     fmt = format_of("e15m48")
@@ -609,6 +629,20 @@ def test_product_rounding_defaults_to_rounding():
         stated = sn.MadUnit("e5m2", operand="e5m2", product="e5m2", rounding=mode, product_rounding=mode)
         left_out = sn.MadUnit("e5m2", operand="e5m2", product="e5m2", rounding=mode)
         assert sn.matmul(a, b, stated) == sn.matmul(a, b, left_out)
+
+
+def test_counts_of_roundings_by_hand():
+    """e5m2: 7 * 7 = 49 rounds to 48, 48 + 48 is exact; 2**-16 * 0.25 underflows; 57344 * 2 saturates."""
+    unit = sn.MadUnit("e5m2", operand="e5m2", product="e5m2", overflow="saturate")
+    for a, b, product, total in (
+        ([7, 7], [7, 7], (2, 2, 0, 0, 0, 0), (2, 0, 0, 0, 0, 0)),
+        ([2.0**-16], [0.25], (1, 1, 1, 0, 0, 0), (1, 0, 0, 0, 0, 0)),
+        ([57344, 57344], [2, 1], (2, 1, 0, 1, 1, 0), (2, 1, 0, 1, 1, 0)),
+        ([np.inf, 0], [1, np.inf], (2, 0, 0, 0, 1, 1), (2, 0, 0, 0, 0, 0)),
+    ):
+        _, stats = sn.dot(np.array(a, np.float32), np.array(b, np.float32), unit, return_stats=True)
+        assert tuple(stats["product"].to_dict().values()) == product
+        assert tuple(stats["sum"].to_dict().values()) == total
 
 
 def test_philox_of_zero():

@@ -123,6 +123,7 @@ def same(stats, want):
 @pytest.mark.parametrize("name", UNITS)
 @pytest.mark.parametrize("with_c", [False, True])
 def test_counts_are_the_reference_s(name, with_c, monkeypatch):
+    """Every unit, with C and without, K = 0 too: as many of each kind as its traces show."""
     unit, rng = UNITS[name], np.random.default_rng(len(name) + with_c)
     seen = RoundingCounts()
     for k in (9, 1, 0):
@@ -178,6 +179,7 @@ BLOCK_UNITS = [
 @pytest.mark.parametrize("unit", BLOCK_UNITS, ids=str)
 @pytest.mark.parametrize("with_c", [False, True])
 def test_blocks(unit, with_c, monkeypatch):
+    """Units of block formats, those of their blocks' sums among them."""
     rng = np.random.default_rng(11)
     a, b = (rng.standard_normal(shape).astype(np.float32) * 3 for shape in ((3, 80), (80, 2)))
     a[0, 5] = 1e6 if unit.accumulator.has_nan else 40
@@ -206,6 +208,7 @@ def test_blocks(unit, with_c, monkeypatch):
 
 
 def test_counts_do_not_depend_on_threads():
+    """Nor do the results."""
     rng = np.random.default_rng(2)
     for unit in (
         sn.MadUnit("e5m2", operand="e4m3", product="e4m3", rounding="stochastic", stochastic_bits=9, chunk=8),
