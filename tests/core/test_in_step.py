@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core, config
+from softnum import _blocks, _core, _probe, config, probes
 from softnum import reference as ref
 from softnum.lanes import words_of_key
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, rounding_name
 from softnum.ops import CLASSES, OPERATIONS
+from softnum.statistics import RoundingCounts
 
 HEADERS = Path(sn.get_include())
 ENV = (HEADERS / "softnum" / "env.h").read_text()
@@ -99,6 +100,44 @@ def test_the_table_of_operations_is_complete():
     assert all(f"SN_OP_{name}:" in cases or name in _core.ELEMENTARY for name in in_c) and "sn_classify(" in core
     functions = (HEADERS / "softnum" / "functions.h").read_text()
     assert all(f"SN_ELEMENTARY_{name}" in functions for name in _core.ELEMENTARY)
+
+
+def enumerated(file, last):
+    """The names of the enumeration in a header that ends with this one."""
+    (names,) = re.findall(rf"enum {{([^}}]*?),?\s*{last}\s*}};", (HEADERS / file).read_text())
+    return [name.strip() for name in names.split(",")]
+
+
+def test_kinds_of_roundings_and_their_counts_have_the_headers_order():
+    codes = (HEADERS / "codes.h").read_text()
+    (fields,) = re.findall(r"typedef struct \{\s*sn_u64 ([^;]*);\s*\} sn_tally;", codes)
+    assert fields.split(", ") == list(RoundingCounts().to_dict())
+    mad = sn.MadUnit("q4.4", operand="q4.4", product="q4.4", compensated="kahan", lanes=2, chunk=3).roundings
+    want = {"product": "PRODUCT", "sum": "SUM", "compensation": "COMPENSATION", "lanes": "LANES", "outer sum": "OUTER"}
+    assert [f"SN_TALLY_{want[name]}" for name in mad] == enumerated("gemm.h", "SN_MAD_TALLIES")
+    block = sn.BlockDotUnit("e5m2", operand="nvfp4", product="e5m2").roundings
+    want = {"scaled sum": "SCALED", "sum": "BLOCKS", "tensor scales": "TENSOR"}
+    assert [f"SN_TALLY_{want[name]}" for name in block] == enumerated("block.h", "SN_BLOCK_TALLIES")
+    assert len(block) == _blocks.TALLIES
+    fused = enumerated("softnum/fused.h", "SN_FUSED_C_ADDED")
+    assert fused == ["SN_FUSED_TO_ACCUMULATOR", "SN_FUSED_TO_OUTPUT"] and constants(
+        (HEADERS / "fused.h").read_text()
+    ) == {"SN_FUSED_TALLIES": 3}
+    output = sn.FusedDotUnit(2, 8, "e5m2", operand="e5m2", output="e4m3")
+    after = sn.FusedDotUnit(2, 8, "e5m2", operand="e5m2", c="after")
+    assert (output.roundings, after.roundings) == (("sum", "output", None), ("sum", None, "C added"))
+
+
+def test_what_a_probe_tells_is_laid_out_as_in_the_header():
+    (body,) = re.findall(r"typedef struct \{([^}]*)\} sn_probe;", (HEADERS / "probe.h").read_text())
+    fields = re.findall(r"(sn_u64|sn_u32|sn_i32|sn_u8) ([^;]*);", re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL))
+    types = {"sn_u64": np.uint64, "sn_u32": np.uint32, "sn_i32": np.int32, "sn_u8": np.uint8}
+    want = [(name, np.dtype(types[kind])) for kind, names in fields for name in names.split(", ")]
+    assert [(name, _probe.RECORD[name]) for name in _probe.RECORD.names] == want
+    kinds = re.findall(
+        r"SN_ZERO = 0, SN_FINITE = 1, SN_INF = 2, SN_QUIET_NAN = 3", (HEADERS / "softnum/format.h").read_text()
+    )
+    assert kinds and probes.KINDS == ("zero", "finite", "infinite", "nan")
 
 
 def test_philox_known_answers():
