@@ -16,6 +16,7 @@ GEMM = [*COMMON, "gemm.c", "gemm_portable.c", "gemm_avx2.c", "gemm_avx512.c"]
 EXACT = [*COMMON, "exact.c", "exact_portable.c", "exact_avx2.c", "exact_avx512.c"]
 BLOCKS = [*COMMON, "block.c", "block_portable.c", "block_avx2.c", "block_avx512.c"]
 TABLES = [*COMMON, "table.c", "table_avx512.c"]
+DRAW = ["draw.c", "draw_portable.c", "draw_avx2.c", "draw_avx512.c"]
 FUSED = [*COMMON, "fused.c", "fused_portable.c", "fused_avx2.c", "fused_avx512.c"]
 
 # No -march: the instruction set is chosen when the package is imported. Contraction and fast-math would change bits.
@@ -41,7 +42,7 @@ def extension(name, sources):
 
 EXTENSIONS = {
     "_core": ELEMENTWISE, "_gemm": GEMM, "_exact": EXACT, "_fused": FUSED, "_blocks": BLOCKS, "_tables": TABLES,
-    "_probe": ["probe.c"],
+    "_draw": DRAW, "_probe": ["probe.c"],
     "_text": [],
 }  # fmt: skip
 setup(ext_modules=cythonize([extension(name, sources) for name, sources in EXTENSIONS.items()]))

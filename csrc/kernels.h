@@ -128,16 +128,21 @@ int sn_lanes_prepare(int operation, const sn_format *in, const sn_format *out, c
 /* What short_floats.h goes by: of an operand, the codes of its normal numbers, first .. first + span. */
 typedef struct {
     sn_u64 magnitude_mask, sign_mask, first, span;
-    sn_i32 shift, base; /* exponent of a code = field + base */
+    sn_i32 shift, base;         /* exponent of a code = field + base */
+    sn_u64 inf_code, quiet_bit; /* of a magnitude, all ones if there is none; 0: every NaN is quiet */
+    sn_i32 nan_is_negative_zero;
 } sn_normal_operand;
 
 typedef struct {
     sn_normal_operand operand[3];
     const sn_env *env;
     sn_u64 max_code, sign_mask;
-    sn_i32 mantissa_bits, exp_of_zero, exp_first, is_unsigned, narrow_root, narrow_product;
+    sn_i32 mantissa_bits, exp_of_zero, exp_first, is_unsigned, narrow_root, narrow_product, narrow_factors;
     sn_i32 in_lanes; /* the rounding is one of short_lanes.h */
-    sn_u32 exp_span, inexact;
+    sn_i32 whole;    /* so is what is no normal number; then the rest matters: */
+    sn_i32 emin, negative_zero, has_nan, zero_divides_to_nan;
+    sn_u64 nan_code, overflow[2], infinity[2]; /* of each sign */
+    sn_u32 exp_span, inexact, raises;          /* flags: of what is rounded; all that the format raises */
 } sn_normals;
 
 typedef struct {

@@ -174,20 +174,53 @@ SN_ALWAYS int sn_short_float(int op, const sn_normals *t, const sn_u64 *in, sn_u
     return sn_normal_add(t, x, y, random, code, flags);
 }
 
+/* What the lanes need for all that is no normal number: t->whole. Their domain for it: operands and result have
+ * subnormals and zero, -0 is a zero or the NaN, NaNs are canonical, and nothing is flushed. */
+static inline void sn_normals_whole(int op, const sn_format *operands, const sn_format *out, sn_normals *t) {
+    const sn_env *env = t->env;
+    t->whole = env->nan == SN_NAN_CANONICAL && !env->flush_inputs && !env->flush_results;
+    for (int i = -1; i < sn_operation_operands(op); i++) {
+        const sn_format *f = i < 0 ? out : &operands[i];
+        t->whole &= f->lowest == SN_LOWEST_SUBNORMAL && f->has_zero &&
+                    (!f->is_signed || f->negative_zero || f->nan_is_negative_zero);
+    }
+    if (!t->whole) return;
+    t->emin = out->emin;
+    t->exp_first = out->emin; /* the lowest binade is like any other */
+    t->exp_span = (sn_u32)(out->emax - out->emin);
+    t->negative_zero = out->negative_zero;
+    t->has_nan = out->has_nan;
+    t->nan_code = out->nan_code;
+    t->zero_divides_to_nan = out->p3109;
+    t->raises = out->p3109 ? 0 : ~(sn_u32)0;
+    for (int sign = 0; sign < 2; sign++) {
+        sn_u32 flags = 0;
+        t->overflow[sign] = sn_overflowed(out, env, sign, &flags);
+        t->infinity[sign] = sn_inf_result(out, env, sign, &flags);
+    }
+}
+
 /* The numbers of the short way, if the operation has one and its formats and environment lie in the domain. */
 static inline int sn_normals_prepare(int op, const sn_format *operands, const sn_format *out, const sn_env *env,
                                      sn_normals *t) {
     if (!sn_short_float_exists(op) || out->kind != SN_FLOAT || out->mantissa_bits > 59) return 0;
+    if (out->max_code == ~(sn_u64)0) return 0; /* what is rounded up beyond it would wrap */
     if (sn_is_stochastic(env) && (env->stochastic_bits < 1 || env->stochastic_bits + 4 > 63 - out->mantissa_bits))
         return 0;
     for (int i = 0; i < sn_operation_operands(op); i++) {
         const sn_format *f = &operands[i];
-        if (f->kind != SN_FLOAT || f->mantissa_bits > 60) return 0;
+        if (f->kind != SN_FLOAT || f->mantissa_bits > 60 || f->max_code == ~(sn_u64)0) return 0;
         const sn_u64 first = (sn_u64)1 << f->mantissa_bits;
         if (f->max_code < first) return 0;
-        const sn_normal_operand o = {
-            f->magnitude_mask,   f->sign_mask,          first,
-            f->max_code - first, 63 - f->mantissa_bits, f->emin - (f->lowest != SN_LOWEST_NORMAL)};
+        const sn_normal_operand o = {f->magnitude_mask,
+                                     f->sign_mask,
+                                     first,
+                                     f->max_code - first,
+                                     63 - f->mantissa_bits,
+                                     f->emin - (f->lowest != SN_LOWEST_NORMAL),
+                                     f->has_inf ? f->inf_code : ~(sn_u64)0,
+                                     f->quiet_bit,
+                                     f->nan_is_negative_zero};
         t->operand[i] = o;
     }
     t->env = env;
@@ -199,9 +232,12 @@ static inline int sn_normals_prepare(int op, const sn_format *operands, const sn
     t->exp_span = (sn_u32)(out->emax - out->emin - 1);
     t->is_unsigned = !out->is_signed;
     t->narrow_product = op == SN_OP_fma && operands[0].mantissa_bits + operands[1].mantissa_bits + 2 <= 61;
+    t->narrow_factors = (op == SN_OP_fma || op == SN_OP_multiply) && operands[0].mantissa_bits <= 31 &&
+                        operands[1].mantissa_bits <= 31;
     t->narrow_root = out->mantissa_bits <= 26 && !sn_is_stochastic(env);
     t->in_lanes = !sn_is_stochastic(env) || env->rounding == SN_STOCHASTIC;
     t->inexact = out->p3109 ? 0 : SN_INEXACT;
+    sn_normals_whole(op, operands, out, t);
     return out->emax > out->emin;
 }
 

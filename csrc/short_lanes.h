@@ -1,7 +1,16 @@
 /* The short way of operations on floats (short_floats.h: the domain, and why a jammed 64-bit significand is enough) in
  * lanes of 64 bits, flags included. A lane whose operands or result lie outside the domain is marked, and the caller
  * computes it by the definition. Included once per instruction set, by isa_*.c. Not the stochastic modes of other
- * projects: sn_normals.lanes says so.
+ * projects: sn_normals.in_lanes says so.
+ *
+ * Where sn_normals.whole says so (sn_normals_whole states it), the domain holds all operands and results, but NaN for
+ * formats without one and negative results for unsigned formats. Vectors of normal numbers alone skip what that takes:
+ *   - a subnormal operand is a normal one of a lower exponent; a zero has no digits and an exponent so low that a sum
+ *     with any other number is that number;
+ *   - a result below emin is shifted to emin's last place and jammed once more, which is as exact: the rounding bits
+ *     move up, the jam stays below them. Whether it is tiny after rounding (IEEE 754-2019 7.5) the first rounding has
+ *     told, whose exponent was unbounded;
+ *   - infinities, NaNs, x / 0 and the roots of negative numbers are selected by what the operands are.
  *
  * Quotients and roots come in two steps of 32 and of 32 or 30 bits, each estimated in binary64 from below. With
  * operands of at most 60 fraction bits, divided by 4, every integer that is converted is below 2^62 and rounded once;
@@ -19,10 +28,20 @@ typedef struct {
     sn_wu sig, exp, sign;
 } SN_(normal);
 
-/* What a lane's result is rounded from. */
+/* What an operand is, as masks; of none: finite and not 0. */
 typedef struct {
-    sn_wu sig, exp, sign, outside;
+    sn_wu zero, infinite, nan, signaling;
+} SN_(kinds);
+
+/* What a lane's result is rounded from; zero: it is exactly that, and has this sign. */
+typedef struct {
+    sn_wu sig, exp, sign, zero, sign_of_zero;
 } SN_(unrounded);
+
+/* What it is instead, by the kinds of the operands. */
+typedef struct {
+    sn_wu nan, invalid, infinite, sign, by_zero;
+} SN_(special);
 
 typedef struct {
     sn_wu hi, lo;
@@ -30,6 +49,7 @@ typedef struct {
 
 #define SN_TOP64 0x8000000000000000u
 #define SN_LOWERED (0.5 + 0x1p-10)
+#define SN_NOWHERE ((sn_u64)0 - (1 << 20)) /* an exponent below those of all numbers and products */
 
 /* Integers, rounded once: their halves stand in the last places of 2^52 and 2^84. */
 SN_INLINE sn_wf SN_(to_double)(sn_wu n) {
@@ -50,14 +70,39 @@ SN_INLINE sn_wu SN_(leading_zeros)(sn_wu n) {
 #endif
 }
 
-SN_INLINE SN_(normal) SN_(read_normal)(const sn_normal_operand *f, sn_wu code, sn_wu *outside) {
+SN_INLINE sn_wu SN_(jam)(sn_wu any) { return (sn_wu)(any != 0) & 1; }
+
+SN_INLINE sn_wu SN_(is_set)(sn_wu code, sn_u64 mask) { return (sn_wu)((code & mask) != 0); }
+
+SN_INLINE int SN_(any_set)(sn_wu mask) { return SN_ANY_GREATER64((sn_wi){0}, (sn_wi)mask); }
+
+SN_INLINE SN_(normal) SN_(read_normal)(const sn_normal_operand *f, sn_wu code, sn_wu *unusual) {
     SN_(normal) n;
     const sn_wu magnitude = code & f->magnitude_mask;
-    n.sign = (sn_wu)((code & f->sign_mask) != 0);
+    n.sign = SN_(is_set)(code, f->sign_mask);
     n.sig = magnitude << f->shift | SN_TOP64;
     n.exp = (magnitude >> (63 - f->shift)) + (sn_u64)(sn_i64)f->base;
-    *outside |= (sn_wu)(magnitude - f->first > f->span);
+    *unusual |= (sn_wu)(magnitude - f->first > f->span);
     return n;
+}
+
+/* The rest: a subnormal number becomes a normal one, a zero one of no digits, far below all others. */
+SN_INLINE SN_(kinds) SN_(read_unusual)(const sn_normal_operand *f, sn_wu code, SN_(normal) * n) {
+    SN_(kinds) k;
+    const sn_wu magnitude = code & f->magnitude_mask, above = (sn_wu)(magnitude > f->first + f->span),
+                low = (sn_wu)(magnitude < f->first), sig = magnitude << f->shift, zeros = SN_(leading_zeros)(sig);
+    k.zero = (sn_wu)(magnitude == 0);
+    k.infinite = (sn_wu)(magnitude == f->inf_code);
+    k.nan = above & ~k.infinite;
+    k.signaling = f->quiet_bit ? k.nan & ~SN_(is_set)(code, f->quiet_bit) : (sn_wu){0};
+    if (f->nan_is_negative_zero) {
+        k.nan |= k.zero & n->sign;
+        k.zero &= ~n->sign;
+    }
+    n->sig = SN_SELECT64(low, SN_LEFT64(sig, zeros), n->sig);
+    n->exp = SN_SELECT64(low, (sn_u64)(sn_i64)(f->base + 1) - zeros, n->exp);
+    n->exp = SN_SELECT64(k.zero, (sn_wu){0} + SN_NOWHERE, n->exp);
+    return k;
 }
 
 /* All ones where the magnitude goes up; a rule of its own for each mode, as sn_rounds_up. */
@@ -83,16 +128,46 @@ SN_INLINE sn_wu SN_(goes_up)(const sn_env *env, sn_wu fraction, sn_wu sign, sn_w
     }
 }
 
-/* Codes of the rounded results; returns where anything was discarded. */
-SN_INLINE sn_wu SN_(round_normal)(const sn_normals *t, SN_(unrounded) * x, sn_wu words, sn_wu *code) {
+/* The same for what is zero, lies below the normal numbers, or overflows: with the digits below emin's last place cut
+ * off and jammed, once more. up: where the magnitude went up with unbounded exponent. Returns the codes. */
+SN_INLINE sn_wu SN_(round_unusual)(const sn_normals *t, const SN_(unrounded) * x, sn_wu up, sn_wu words,
+                                   sn_wu *raised) {
+    const sn_i32 m = t->mantissa_bits;
+    const sn_u64 emin = (sn_u64)(sn_i64)t->emin, hidden = (sn_u64)1 << m;
+    const sn_wu sign = SN_SELECT64(x->zero, x->sign_of_zero, x->sign), sig = x->sig & ~x->zero,
+                exp = SN_SELECT64(x->zero, (sn_wu){0} + emin, x->exp);
+    sn_wu tiny = (sn_wu)((sn_wi)exp < (sn_wi)((sn_wu){0} + emin));
+    const sn_wu shift = (emin - exp) & tiny, placed = SN_RIGHT64(sig, shift),
+                jammed = placed | SN_(jam)(SN_LEFT64(placed, shift) ^ sig), fraction = jammed << m << 1;
+    sn_wu magnitude = (jammed >> (63 - m)) + (((exp - emin) & ~tiny) << m);
+    magnitude -= SN_(goes_up)(t->env, fraction, sign, 0 - (magnitude & 1), words);
+    const sn_wu over = (sn_wu)((sn_wi)(exp - emin) > (sn_i64)t->exp_span) | (sn_wu)(magnitude > t->max_code);
+    if (t->env->tininess == SN_TININESS_AFTER && t->env->rounding != SN_STOCHASTIC)
+        tiny &= ~(up & (sn_wu)(exp == emin - 1) & (sn_wu)(sig >> (63 - m) == 2 * hidden - 1));
+    const sn_wu inexact = (sn_wu)(fraction != 0);
+    *raised = (inexact & SN_INEXACT) | (inexact & tiny & SN_UNDERFLOW);
+    *raised = SN_SELECT64(over, (sn_wu){0} + (SN_FLAG_OVERFLOW | SN_INEXACT), *raised) & t->raises;
+    sn_wu signs = sign & t->sign_mask;
+    if (!t->negative_zero) signs &= (sn_wu)(magnitude != 0);
+    return SN_SELECT64(over, SN_SELECT64(sign, (sn_wu){0} + t->overflow[1], (sn_wu){0} + t->overflow[0]),
+                       magnitude | signs);
+}
+
+/* Codes of the rounded results, and their flags. */
+SN_INLINE sn_wu SN_(round_normal)(const sn_normals *t, const SN_(unrounded) * x, sn_wu words, sn_wu *raised,
+                                  sn_wu *outside) {
     const sn_i32 m = t->mantissa_bits;
     const sn_wu fraction = x->sig << m << 1;
     sn_wu magnitude = (x->sig >> (63 - m)) + ((x->exp - (sn_u64)(sn_i64)t->exp_of_zero) << m);
-    magnitude -= SN_(goes_up)(t->env, fraction, x->sign, 0 - (magnitude & 1), words);
-    *code = magnitude | (x->sign & t->sign_mask);
-    x->outside |= (sn_wu)(x->exp - (sn_u64)(sn_i64)t->exp_first > t->exp_span) | (sn_wu)(magnitude > t->max_code);
-    if (t->is_unsigned) x->outside |= x->sign;
-    return (sn_wu)(fraction != 0);
+    const sn_wu up = SN_(goes_up)(t->env, fraction, x->sign, 0 - (magnitude & 1), words);
+    magnitude -= up;
+    const sn_wu unusual = (sn_wu)(x->exp - (sn_u64)(sn_i64)t->exp_first > t->exp_span) |
+                          (sn_wu)(magnitude > t->max_code) | x->zero;
+    *raised = (sn_wu)(fraction != 0) & t->inexact;
+    if (t->is_unsigned) *outside |= x->sign | (x->zero & x->sign_of_zero);
+    if (t->whole && SN_(any_set)(unusual)) return SN_(round_unusual)(t, x, up, words, raised);
+    *outside |= unusual;
+    return magnitude | (x->sign & t->sign_mask);
 }
 
 /* ---- 128 bits -----------------------------------------------------------------------------------------------------
@@ -110,11 +185,10 @@ SN_INLINE sn_wu SN_(multiply_low)(sn_wu a, sn_wu b) {
     return SN_MULTIPLY32(a, b) + ((SN_MULTIPLY32(a >> 32, b) + SN_MULTIPLY32(a, b >> 32)) << 32);
 }
 
-SN_INLINE sn_wu SN_(jam)(sn_wu any) { return (sn_wu)(any != 0) & 1; }
-
-/* Top bit set. */
-SN_INLINE SN_(pair) SN_(product)(SN_(normal) x, SN_(normal) y, sn_wu *exp) {
-    SN_(pair) p = SN_(multiply_full)(x.sig, y.sig);
+/* Top bit set, or 0. */
+SN_INLINE SN_(pair) SN_(product)(const sn_normals *t, SN_(normal) x, SN_(normal) y, sn_wu *exp) {
+    SN_(pair) p = {SN_MULTIPLY32(x.sig >> 32, y.sig >> 32), {0}};
+    if (!t->narrow_factors) p = SN_(multiply_full)(x.sig, y.sig);
     const sn_wu left = ~p.hi >> 63; /* no carry: by one place */
     *exp = x.exp + y.exp + 1 - left;
     p.hi = SN_SELECT64(0 - left, p.hi << 1 | p.lo >> 63, p.hi);
@@ -125,32 +199,39 @@ SN_INLINE SN_(pair) SN_(product)(SN_(normal) x, SN_(normal) y, sn_wu *exp) {
 /* ---- operations ----------------------------------------------------------------------------------------------------
  */
 
-SN_INLINE SN_(unrounded) SN_(normal_add)(SN_(normal) x, SN_(normal) y, sn_wu outside) {
+/* The sign of x + y = 0. */
+SN_INLINE sn_wu SN_(sign_of_zero)(const sn_normals *t, sn_wu x, sn_wu y) {
+    return t->env->rounding == SN_DOWN ? x | y : x & y;
+}
+
+SN_INLINE SN_(unrounded) SN_(normal_add)(const sn_normals *t, SN_(normal) x, SN_(normal) y) {
     const sn_wu swap = (sn_wu)((sn_wi)x.exp < (sn_wi)y.exp) | ((sn_wu)(x.exp == y.exp) & (sn_wu)(x.sig < y.sig));
     const sn_wu other = (x.sig ^ y.sig) & swap, exp = SN_SELECT64(swap, y.exp, x.exp);
     const sn_wu distance = exp + exp - x.exp - y.exp, sign = SN_SELECT64(swap, y.sign, x.sign);
     const sn_wu a = (x.sig ^ other) >> 1, b = (y.sig ^ other) >> 1, placed = SN_RIGHT64(b, distance);
     const sn_wu jammed = placed | SN_(jam)(SN_LEFT64(placed, distance) ^ b), minus = x.sign ^ y.sign;
     const sn_wu sum = a + ((jammed ^ minus) - minus), zeros = SN_(leading_zeros)(sum);
-    const SN_(unrounded) s = {SN_LEFT64(sum, zeros), exp + 1 - zeros, sign, outside | (sn_wu)(sum == 0)};
+    const SN_(unrounded) s = {SN_LEFT64(sum, zeros), exp + 1 - zeros, sign, (sn_wu)(sum == 0),
+                              SN_(sign_of_zero)(t, x.sign, y.sign)};
     return s;
 }
 
-SN_INLINE SN_(unrounded) SN_(normal_multiply)(SN_(normal) x, SN_(normal) y, sn_wu outside) {
-    SN_(unrounded) s = {x.sig, x.exp, x.sign ^ y.sign, outside};
-    const SN_(pair) p = SN_(product)(x, y, &s.exp);
-    s.sig = p.hi | SN_(jam)(p.lo);
+SN_INLINE SN_(unrounded) SN_(normal_multiply)(const sn_normals *t, SN_(normal) x, SN_(normal) y) {
+    sn_wu exp;
+    const SN_(pair) p = SN_(product)(t, x, y, &exp);
+    const sn_wu sign = x.sign ^ y.sign;
+    const SN_(unrounded) s = {p.hi | SN_(jam)(p.lo), exp, sign, (sn_wu)(p.hi == 0), sign};
     return s;
 }
 
 SN_INLINE SN_(unrounded)
-    SN_(normal_fma)(const sn_normals *t, SN_(normal) x, SN_(normal) y, SN_(normal) z, sn_wu outside) {
+    SN_(normal_fma)(const sn_normals *t, SN_(normal) x, SN_(normal) y, SN_(normal) z) {
     sn_wu exp;
-    const SN_(pair) p = SN_(product)(x, y, &exp);
+    const SN_(pair) p = SN_(product)(t, x, y, &exp);
     const sn_wu sign = x.sign ^ y.sign;
     if (t->narrow_product) {
         const SN_(normal) whole = {p.hi, exp, sign};
-        return SN_(normal_add)(whole, z, outside);
+        return SN_(normal_add)(t, whole, z);
     }
     SN_(pair) a = {p.hi >> 2, p.hi << 62 | p.lo >> 2}, b = {z.sig >> 2, z.sig << 62};
     const sn_wu less = (sn_wu)(a.hi < b.hi) | ((sn_wu)(a.hi == b.hi) & (sn_wu)(a.lo < b.lo));
@@ -178,11 +259,11 @@ SN_INLINE SN_(unrounded)
     const sn_wu zeros = SN_(leading_zeros)(s.hi), rest = SN_LEFT64(s.lo, zeros);
     const SN_(unrounded)
         r = {SN_LEFT64(s.hi, zeros) | SN_RIGHT64(s.lo, 64 - zeros) | SN_(jam)(rest), top + 2 - zeros - (upper & 64),
-             SN_SELECT64(swap, z.sign, sign), outside | (sn_wu)(s.hi == 0)};
+             SN_SELECT64(swap, z.sign, sign), (sn_wu)(s.hi == 0), SN_(sign_of_zero)(t, sign, z.sign)};
     return r;
 }
 
-SN_INLINE SN_(unrounded) SN_(normal_divide)(SN_(normal) x, SN_(normal) y, sn_wu outside) {
+SN_INLINE SN_(unrounded) SN_(normal_divide)(SN_(normal) x, SN_(normal) y) {
     const sn_wu less = (sn_wu)(x.sig < y.sig), divisor = y.sig >> 2;
     const sn_wu dividend = SN_SELECT64(less, x.sig, x.sig >> 1) >> 2; /* below the divisor, by at most one place */
     const sn_wf scale = 0x1p32 / SN_(to_double)(divisor);
@@ -192,12 +273,12 @@ SN_INLINE SN_(unrounded) SN_(normal_divide)(SN_(normal) x, SN_(normal) y, sn_wu 
     rest = (rest << 32) - SN_(multiply_low)(divisor, second);
     const sn_wu one = (sn_wu)(rest >= divisor);
     rest -= divisor & one;
-    const SN_(unrounded)
-        s = {((first << 32) + second - one) | SN_(jam)(rest), x.exp - y.exp + less, x.sign ^ y.sign, outside};
+    const sn_wu sign = x.sign ^ y.sign;
+    const SN_(unrounded) s = {((first << 32) + second - one) | SN_(jam)(rest), x.exp - y.exp + less, sign, {0}, sign};
     return s;
 }
 
-SN_INLINE SN_(unrounded) SN_(normal_sqrt)(SN_(normal) x, sn_wu outside) {
+SN_INLINE SN_(unrounded) SN_(normal_sqrt)(SN_(normal) x) {
     const sn_wu odd = x.exp & 1, n = SN_SELECT64(0 - odd, x.sig, x.sig >> 1);
     const sn_wf root = 2 * SN_SQRT64(SN_(to_double)(n >> 2));
     const sn_wu first = SN_(to_integer)(root - SN_LOWERED), rest = n - SN_MULTIPLY32(first, first);
@@ -207,7 +288,59 @@ SN_INLINE SN_(unrounded) SN_(normal_sqrt)(SN_(normal) x, sn_wu outside) {
     const sn_wu one = (sn_wu)(left > 2 * whole);
     left -= (2 * whole + 1) & one;
     whole -= one;
-    const SN_(unrounded) s = {whole << 2 | SN_(jam)(left), (sn_wu)((sn_wi)(x.exp - odd) >> 1), {0}, outside | x.sign};
+    const SN_(unrounded) s = {whole << 2 | SN_(jam)(left), (sn_wu)((sn_wi)(x.exp - odd) >> 1), {0}, {0}, x.sign};
+    return s;
+}
+
+/* ---- NaN, infinities, and quotients and roots of zeros ------------------------------------------------------------
+ */
+
+/* inf - inf, or infinite; x is a product or an operand. */
+SN_INLINE void SN_(add_infinities)(SN_(special) * s, sn_wu x, sn_wu x_sign, sn_wu y, sn_wu y_sign) {
+    s->invalid |= x & y & (x_sign ^ y_sign) & ~s->nan;
+    s->infinite = x | y;
+    s->sign = SN_SELECT64(x, x_sign, y_sign);
+}
+
+/* What the operands' kinds decide, as arith.h and divide.h do; r: a quotient or root that is 0. */
+SN_INLINE SN_(special) SN_(decide)(const sn_normals *t, int op, int operands, const SN_(normal) * x,
+                                   const SN_(kinds) * k, SN_(unrounded) * r) {
+    SN_(special) s = {{0}, {0}, {0}, {0}, {0}};
+    for (int i = 0; i < operands; i++) {
+        s.nan |= k[i].nan;
+        s.invalid |= k[i].signaling;
+    }
+    switch (op) {
+    case SN_LANES_ADD:
+    case SN_LANES_SUBTRACT: SN_(add_infinities)(&s, k[0].infinite, x[0].sign, k[1].infinite, x[1].sign); break;
+    case SN_LANES_MULTIPLY:
+    case SN_LANES_FMA: {
+        const sn_wu infinite = k[0].infinite | k[1].infinite, sign = x[0].sign ^ x[1].sign;
+        s.invalid |= infinite & (k[0].zero | k[1].zero);
+        SN_(add_infinities)(&s, infinite & ~(k[0].nan | k[1].nan), sign, operands > 2 ? k[2].infinite : (sn_wu){0},
+                            operands > 2 ? x[2].sign : sign);
+        break;
+    }
+    case SN_LANES_DIVIDE:
+        s.invalid |= (k[0].zero & k[1].zero) | (k[0].infinite & k[1].infinite);
+        if (t->zero_divides_to_nan) s.invalid |= k[1].zero;
+        s.by_zero = k[1].zero & ~(k[0].infinite | k[0].zero | k[0].nan);
+        s.infinite = k[0].infinite | k[1].zero;
+        s.sign = x[0].sign ^ x[1].sign;
+        r->zero = k[0].zero | k[1].infinite;
+        break;
+    case SN_LANES_SQRT:
+        s.invalid |= x[0].sign & ~(k[0].zero | k[0].nan);
+        s.infinite = k[0].infinite;
+        r->zero = k[0].zero;
+        break;
+    default:
+        s.infinite = k[0].infinite;
+        s.sign = x[0].sign;
+        r->zero = k[0].zero;
+        r->sign_of_zero = x[0].sign;
+    }
+    s.nan |= s.invalid;
     return s;
 }
 
@@ -224,24 +357,41 @@ SN_INLINE void SN_(short_run)(int op, int operands, int width, const sn_normals 
     t.env = &env;
     for (size_t i = 0; i < n; i += SN_W) {
         SN_(normal) x[3];
+        SN_(kinds) kinds[3];
         SN_(unrounded) r;
-        sn_wu none = {0}, code;
+        sn_wu unusual = {0}, left = {0}, raised;
         for (int k = 0; k < operands; k++)
-            x[k] = SN_(read_normal)(&t.operand[k], SN_(load64)((const char *)in[k] + i * (size_t)width, width), &none);
+            x[k] = SN_(read_normal)(&t.operand[k], SN_(load64)((const char *)in[k] + i * (size_t)width, width),
+                                    &unusual);
+        if (op == SN_LANES_SQRT) unusual |= x[0].sign;
+        const int special = t.whole && SN_(any_set)(unusual);
+        if (!t.whole) left = unusual;
+        if (special)
+            for (int k = 0; k < operands; k++)
+                kinds[k] = SN_(read_unusual)(&t.operand[k],
+                                             SN_(load64)((const char *)in[k] + i * (size_t)width, width), &x[k]);
         switch (op) {
-        case SN_LANES_ADD: r = SN_(normal_add)(x[0], x[1], none); break;
-        case SN_LANES_SUBTRACT: x[1].sign = ~x[1].sign, r = SN_(normal_add)(x[0], x[1], none); break;
-        case SN_LANES_MULTIPLY: r = SN_(normal_multiply)(x[0], x[1], none); break;
-        case SN_LANES_FMA: r = SN_(normal_fma)(&t, x[0], x[1], x[2], none); break;
-        case SN_LANES_DIVIDE: r = SN_(normal_divide)(x[0], x[1], none); break;
-        case SN_LANES_SQRT: r = SN_(normal_sqrt)(x[0], none); break;
-        default: r.sig = x[0].sig, r.exp = x[0].exp, r.sign = x[0].sign, r.outside = none;
+        case SN_LANES_SUBTRACT: x[1].sign = ~x[1].sign; /* fall through */
+        case SN_LANES_ADD: r = SN_(normal_add)(&t, x[0], x[1]); break;
+        case SN_LANES_MULTIPLY: r = SN_(normal_multiply)(&t, x[0], x[1]); break;
+        case SN_LANES_FMA: r = SN_(normal_fma)(&t, x[0], x[1], x[2]); break;
+        case SN_LANES_DIVIDE: r = SN_(normal_divide)(x[0], x[1]); break;
+        case SN_LANES_SQRT: r = SN_(normal_sqrt)(x[0]); break;
+        default: r.sig = x[0].sig, r.exp = x[0].exp, r.sign = r.sign_of_zero = x[0].sign, r.zero = (sn_wu){0};
         }
-        const sn_wu inexact = SN_(round_normal)(&t, &r, words ? sn_load_words64(words + i) : (sn_wu){0}, &code);
-        const sn_wu raised = inexact & t.inexact;
+        SN_(special) s;
+        if (special) s = SN_(decide)(&t, op, operands, x, kinds, &r);
+        sn_wu code = SN_(round_normal)(&t, &r, words ? sn_load_words64(words + i) : (sn_wu){0}, &raised, &left);
+        if (special) {
+            const sn_wu none = (sn_wu){0}, infinity = SN_SELECT64(s.sign, none + t.infinity[1], none + t.infinity[0]);
+            code = SN_SELECT64(s.nan, none + t.nan_code, SN_SELECT64(s.infinite, infinity, code));
+            raised &= ~(s.nan | s.infinite);
+            raised |= ((s.invalid & SN_INVALID) | (s.by_zero & SN_DIVIDE_BY_ZERO)) & t.raises;
+            if (!t.has_nan) left |= s.nan;
+        }
         SN_(store64)((char *)out + i * (size_t)width, width, code);
         SN_STORE8_64((char *)flags + i, raised);
-        SN_STORE8_64((char *)outside + i, r.outside);
+        SN_STORE8_64((char *)outside + i, left);
     }
 }
 

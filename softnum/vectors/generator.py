@@ -10,6 +10,7 @@ from numbers import Integral
 
 import numpy as np
 
+from softnum._draw import crossed
 from softnum.vectors.operands import class_codes, core_codes, edge_codes
 from softnum.vectors.spec import Block, Spec, VectorSpec
 from softnum.vectors.strata import block_size, random_block, random_words
@@ -22,6 +23,8 @@ EXHAUSTIVE_LIMIT = 1 << 16
 #: and this many vectors otherwise.
 DEFAULT_COUNT = 1 << 18
 _ROWS = 1 << 16
+_CROSSED_ROWS = 1 << 15
+_PIECE = 1 << 13  # combinations whose 64-bit codes stay near the core
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Plan:
                 n = min(_ROWS, self.count - done)
                 operands, drawn = self._enumerated(done, n)
             elif done < self.edges:
-                n = min(_ROWS, self.edges - done)
+                n = min(_CROSSED_ROWS, self.edges - done)
                 operands, drawn = self._crossed(done, n), None
             else:
                 number, first = divmod(done - self.edges, size)
@@ -91,29 +94,36 @@ class Plan:
 
     def _crossed(self, start: int, n: int):
         """Vectors start .. start+n-1 of the crossed tables, one set after the other."""
-        parts, first = [], 0
+        out = tuple(np.empty(n, f.storage_dtype) for f in self.spec.formats)
+        first = 0
         for tables in self._tables:
             total = prod(len(t) for t in tables)
-            here = range(max(start - first, 0), min(start + n - first, total))
-            if here:
-                parts.append(_cross(tables, here.start, len(here)))
+            for i in range(max(start - first, 0), min(start + n - first, total), _PIECE):
+                size = min(_PIECE, start + n - first - i, total - i)
+                at = first + i - start
+                for column, codes in zip(out, _cross(tables, i, size), strict=True):
+                    column[at : at + size] = codes
             first += total
-        columns = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return tuple(c.astype(f.storage_dtype) for c, f in zip(columns, self.spec.formats, strict=True))
+        return out
 
 
 def _cross(tables: list[np.ndarray], start: int, n: int) -> list[np.ndarray]:
     """Combinations start .. start+n-1, by a stride near the golden section, so that any beginning is spread."""
-    total = prod(len(t) for t in tables)
+    sizes = [len(t) for t in tables]
+    total = prod(sizes)
     stride = max(1, round(total * 0.6180339887))
     while gcd(stride, total) != 1:
         stride += 1
-    index = np.arange(start, start + n, dtype=np.uint64) * np.uint64(stride) % np.uint64(total)
-    parts = []
-    for table in reversed(tables):
-        parts.append(table[(index % np.uint64(len(table))).astype(np.int64)])
-        index = index // np.uint64(len(table))
-    return parts[::-1]
+    return crossed(tables, _digits(start * stride % total, sizes), _digits(stride % total, sizes), n)
+
+
+def _digits(number: int, sizes: list[int]) -> list[int]:
+    """A combination's entries: the last table counts fastest."""
+    digits = []
+    for size in reversed(sizes):
+        number, digit = divmod(number, size)
+        digits.append(digit)
+    return digits[::-1]
 
 
 def plan(spec: Spec, *, count: int | None = None, seed: int = 0) -> Plan:

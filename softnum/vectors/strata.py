@@ -1,41 +1,44 @@
 """Random operands in strata: kinds of vectors in fixed shares, each drawn by its own rule.
 
-A block of random vectors has 64 slots of equal size; each stratum has some of them, and the vectors of a block take the
-slots in turn, so that any beginning of a block has all strata. Random words are raw Philox4x64 words of a counter that
-holds the block's number: block k is the same whatever was made before it, and no global state is involved. (Only raw
-words are used: NumPy promises that they never change.)
+Vectors take slots in turn, and each stratum has some of the slots, spread among the others', so that any beginning of a
+block has vectors of most strata.
+Random words are SplitMix64's (Steele, Lea and Flood 2014) from a place that the seed and the block's number decide by
+Philox: block k is the same whatever was made before it, and no global state is involved. The passes over arrays are
+those of csrc/draw.h.
 """
 
 from __future__ import annotations
 
+import threading
 from functools import lru_cache
 
 import numpy as np
 
-from softnum import ops
-from softnum.vectors.codes import exponents
+from softnum import _core, ops
+from softnum._draw import Rule, deal, fill_words
 from softnum.vectors.operands import edge_codes
 from softnum.vectors.spec import Spec
 from softnum.vectors.unit_spec import UnitSpec
 
 __all__ = ["SHARES", "UNIT_SHARES", "block_size", "random_block", "random_words"]
 
-SLOTS = 64
-_DOMAIN_OPERANDS, _DOMAIN_RANDOM_BITS = 1, 2
+_DOMAIN_OPERANDS, _DOMAIN_RANDOM_BITS = 4, 5  # of keys; csrc/softnum/philox.h has those below
 _ONES64 = (1 << 64) - 1
 _U = np.uint64
+_BLOCK = 1 << 15
+_kept = threading.local()
 
-#: slots of 64 of each stratum of an operation's vectors
+#: slots of 256 of each stratum of an operation's vectors; multiples of 8, so that vectors of a kind meet in SIMD lanes
 SHARES = {
-    "uniform": 20,  # every code as likely
-    "edges": 5,  # every operand an edge case
-    "one edge": 6,  # one operand an edge case, the others near 1
-    "tails": 6,  # significands that end in 0...0, 1...1, 10...0 or 10...01: what decides a rounding
-    "near one": 8,  # results neither overflow nor vanish
-    "related": 12,  # sums that cancel, exact quotients and squares, neighbours
-    "limits": 7,  # results about the target's limits: overflow, subnormals; sums whose terms hardly meet
+    "uniform": 80,  # every code as likely
+    "edges": 16,  # every operand an edge case
+    "one edge": 24,  # one operand an edge case, the others near 1
+    "tails": 24,  # significands that end in 0...0, 1...1, 10...0 or 10...01: what decides a rounding
+    "near one": 32,  # results neither overflow nor vanish
+    "related": 48,  # sums that cancel, exact quotients and squares, neighbours
+    "limits": 32,  # results about the target's limits: overflow, subnormals; sums whose terms hardly meet
 }
-#: the same of a unit's
+#: slots of 64 of a unit's
 UNIT_SHARES = {
     "uniform": 6,
     "near one": 20,
@@ -45,27 +48,33 @@ UNIT_SHARES = {
     "large": 6,  # products about the largest
     "specials": 6,  # edge cases, infinities and NaNs among numbers near 1
 }
+_SLOTS, _UNIT_SLOTS = sum(SHARES.values()), sum(UNIT_SHARES.values())
+_GROUP = 8
 _OF_POSITIVE = ("sqrt", "rsqrt", "log", "log2", "log10", "log1p", "pow")
-assert sum(SHARES.values()) == sum(UNIT_SHARES.values()) == SLOTS
 
 
 def block_size(spec: Spec) -> int:
-    """Vectors in a random block: 2**14, fewer where a vector has many elements; whole sequences of a mac."""
+    """Vectors in a random block: 2**15, fewer where a vector has many elements; whole sequences of a mac."""
     if not isinstance(spec, UnitSpec):
-        return 1 << 14
+        return _BLOCK
     elements = max(c.count for c in spec.columns)
     if spec.op == "mac":
-        return SLOTS * max(1, (1 << 10) // spec.shape[2]) * spec.shape[2]
-    return SLOTS * max(1, (1 << 10) // elements)
+        return _UNIT_SLOTS * max(1, (1 << 10) // spec.shape[2]) * spec.shape[2]
+    return _UNIT_SLOTS * max(1, (1 << 10) // elements)
+
+
+def _fill_raw(out: np.ndarray, seed: int, domain: int, block: int) -> np.ndarray:
+    low, high = _core.philox_key(seed, block, domain)
+    fill_words(out, high << 32 | low)
+    return out
 
 
 def _raw(seed: int, domain: int, block: int, count: int) -> np.ndarray:
-    generator = np.random.Philox(key=np.array([seed, domain], np.uint64), counter=np.array([0, 0, block, 0], np.uint64))
-    return generator.random_raw(count)
+    return _fill_raw(np.empty(count, np.uint64), seed, domain, block)
 
 
-def _mask(bits: int) -> np.uint64:
-    return _U(_ONES64 >> (64 - bits)) if bits else _U(0)
+def _mask(bits: int) -> int:
+    return _ONES64 >> (64 - bits) if bits else 0
 
 
 @lru_cache(maxsize=64)
@@ -75,72 +84,90 @@ def _edges(fmt) -> np.ndarray:
     return table
 
 
-def _pick(word, n: int) -> np.ndarray:
-    """A number from 0 to n - 1 (n < 2**31) by the upper half of each word."""
-    return (word >> _U(32)) * _U(n) >> _U(32)
+# -- rules of single operands ------------------------------------------------------------------------------------------
+@lru_cache(maxsize=256)
+def _uniform(fmt) -> Rule:
+    """Words to codes, each as likely."""
+    return Rule("uniform", kept=_mask(fmt.bits))
 
 
-def _hash(word) -> np.ndarray:
-    """Other bits from the same word (the finalizer of MurmurHash3)."""
-    word = (word ^ word >> _U(33)) * _U(0xFF51AFD7ED558CCD)
-    return (word ^ word >> _U(33)) * _U(0xC4CEB9FE1A85EC53)
+@lru_cache(maxsize=256)
+def _edge(fmt, which: int = 0, most: int = 0) -> Rule:
+    """Words to edge cases; where choices pick `which` of `most`, if these are given."""
+    return Rule("edge", table=_edges(fmt), which=which, most=most)
 
 
-# -- single operands ---------------------------------------------------------------------------------------------------
-def _edge(word, fmt) -> np.ndarray:
-    return _edges(fmt)[_pick(word, len(_edges(fmt))).astype(np.int64)]
+@lru_cache(maxsize=256)
+def _tail(fmt, salt: int = 0) -> Rule:
+    """Codes with a tail of j bits that reads 0...0, 1...1, 10...0 or 10...01."""
+    return Rule("tail", count=(fmt.mantissa_bits if fmt.kind == "float" else fmt.bits) + 1, salt=salt)
 
 
-def _tails(code, word, fmt) -> np.ndarray:
-    """The codes with a tail of j bits that reads 0...0, 1...1, 10...0 or 10...01."""
-    m = fmt.mantissa_bits if fmt.kind == "float" else fmt.bits
-    low = _mask(63) >> (_U(63) - _pick(word, m + 1))
-    lead = (low + _U(1)) >> _U(1)
-    which = word & _U(3)
-    tail = np.where(which & _U(1), low, _U(0))
-    tail = np.where(which == 2, lead, np.where(which == 3, (lead | _U(1)) & low, tail))
-    return code & ~low | tail
-
-
-def _near_one(code, word, fmt, reach: int | None = None) -> np.ndarray:
-    """Exponents within `reach` of 1's (default: the precision); fixed point: numbers of every length."""
+@lru_cache(maxsize=256)
+def _near_one(fmt, reach: int | None = None, positive: bool = False) -> Rule:
+    """Words to exponents within `reach` of 1's (default: the precision); fixed point: to numbers of every length."""
+    kept = _mask(fmt.bits - (positive and fmt.signed))
     if fmt.kind == "fixed":
-        left = _U(64 - fmt.bits)
-        shift = _pick(word, fmt.bits) + left
-        wide = code << left
-        short = (wide.view(np.int64) >> shift.view(np.int64)).view(np.uint64) if fmt.signed else wide >> shift
-        return short & _mask(fmt.bits)
+        return Rule("signed" if fmt.signed else "unsigned", shift=64 - fmt.bits, count=fmt.bits, kept=kept)
     reach = fmt.mantissa_bits + 2 if reach is None else reach
-    field = _pick(word, 2 * reach + 1).astype(np.int64) + (fmt.bias - reach)
-    return _with_field(code, field, fmt)
+    return Rule("near", **{**_field(fmt), "kept": kept & _hole(fmt)}, first=fmt.bias - reach, count=2 * reach + 1)
 
 
-def _with_field(code, field, fmt) -> np.ndarray:
-    m, top = fmt.mantissa_bits, (1 << fmt.exponent_bits) - 1
-    hole = ~(_mask(fmt.exponent_bits) << _U(m)) & _mask(fmt.bits)
-    return code & hole | np.clip(field, 0, top).astype(np.uint64) << _U(m)
+def _hole(fmt) -> int:
+    """A code's bits but for the exponent."""
+    return _mask(fmt.bits) & ~(_mask(fmt.exponent_bits) << fmt.mantissa_bits)
 
 
-def _at_exponent(code, exponent, fmt) -> np.ndarray:
-    return _with_field(code, exponent + fmt.bias, fmt)
+def _field(fmt) -> dict:
+    return dict(shift=fmt.mantissa_bits, top=_mask(fmt.exponent_bits), kept=_hole(fmt))
 
 
-def _limit_exponents(word, out) -> np.ndarray:
+@lru_cache(maxsize=256)
+def _at_exponent(fmt) -> Rule:
+    """Codes to those of exponents, which are the words."""
+    return Rule("place", **_field(fmt), first=fmt.bias)
+
+
+@lru_cache(maxsize=256)
+def _exponent(fmt) -> Rule:
+    """Codes to the exponents of normal numbers; of others to what the same field would mean."""
+    return Rule("exponent", **_field(fmt), first=-fmt.bias)
+
+
+@lru_cache(maxsize=256)
+def _beside(fmt, negated: bool = False) -> Rule:
+    """Codes moved by -2 to 2, negated first if so said."""
+    flip = less = 0
+    if negated and fmt.kind == "fixed":
+        flip = less = _ONES64
+    elif negated and fmt.signed:
+        flip = 1 << (fmt.bits - 1)
+    return Rule("beside", kept=_mask(fmt.bits), flip=flip, less=less)
+
+
+@lru_cache(maxsize=256)
+def _limit_exponents(out) -> Rule:
     """Exponents about the result's limits: from below the smallest value to the lowest normals, or the highest."""
-    low = out.emin - out.mantissa_bits - 2 + _pick(word, out.mantissa_bits + 5).astype(np.int64)
-    high = out.emax - 2 + _pick(word, 4).astype(np.int64)
-    return np.where(word & _U(8), high, low)
+    low = out.emin - out.mantissa_bits - 2
+    return Rule("number", first=low, count=out.mantissa_bits + 5, other_first=out.emax - 2, other_count=4)
+
+
+@lru_cache(maxsize=256)
+def _one_of(first: int, count: int, salt: int = 0) -> Rule:
+    return Rule("number", first=first, count=count, other_first=first, other_count=count, salt=salt)
+
+
+def _made(rule: Rule, words: np.ndarray) -> np.ndarray:
+    """New codes, or integers, of words."""
+    out = np.empty(words.shape, np.uint64)
+    rule.apply(words, out)
+    return out
 
 
 def _negated(code, fmt) -> np.ndarray:
     if fmt.kind == "fixed":
-        return (_U(0) - code) & _mask(fmt.bits)
+        return (_U(0) - code) & _U(_mask(fmt.bits))
     return code ^ _U(1 << (fmt.bits - 1)) if fmt.signed else code
-
-
-def _nearby(code, word, fmt) -> np.ndarray:
-    """The code moved by -2 to 2."""
-    return (code + _pick(word, 5) - _U(2)) & _mask(fmt.bits)
 
 
 def _as_codes(codes, fmt) -> np.ndarray:
@@ -152,74 +179,102 @@ def _computed(op, codes, formats, out) -> np.ndarray:
     """The result of another operation, as an operand."""
     narrow = [_as_codes(c, f) for c, f in zip(codes, formats, strict=True)]
     if op == "convert":
-        return ops.convert(narrow[0], formats[0], out, invalid=0).astype(np.uint64)
-    return getattr(ops, op)(*narrow, tuple(formats), out_fmt=out, invalid=0).astype(np.uint64)
+        return ops.convert(narrow[0], formats[0], out, invalid=0)
+    return getattr(ops, op)(*narrow, tuple(formats), out_fmt=out, invalid=0)
 
 
-def _related(codes, word, spec) -> list[np.ndarray]:
+def _relate(codes, word, spec) -> None:
     """Operands that meet: sums that cancel, exact quotients and squares, neighbours."""
-    f, codes = spec.formats, list(codes)
+    f = spec.formats
     if spec.op in ("add", "subtract"):
-        like = codes[0] if f[0] == f[1] else _computed("convert", codes[:1], f[:1], f[1])
-        codes[1] = _nearby(_negated(like, f[1]) if spec.op == "add" else like, word, f[1])
+        codes[1][...] = codes[0] if f[0] == f[1] else _computed("convert", codes[:1], f[:1], f[1])
+        _beside(f[1], spec.op == "add").apply(word, codes[1])
     elif spec.op == "fma":
-        codes[2] = _nearby(_negated(_computed("multiply", codes[:2], f[:2], f[2]), f[2]), word, f[2])
+        codes[2][...] = _computed("multiply", codes[:2], f[:2], f[2])
+        _beside(f[2], True).apply(word, codes[2])
     elif spec.op in ("divide", "remainder"):
-        factor = _tails(codes[0], _hash(word), f[0])
-        codes[0] = _nearby(_computed("multiply", [factor, codes[1]], f, f[0]), word, f[0])
+        _tail(f[0]).apply(word, codes[0])
+        codes[0][...] = _computed("multiply", codes, f, f[0])
+        _beside(f[0]).apply(word, codes[0])
     elif spec.op in ("sqrt", "rsqrt"):
-        codes[0] = _nearby(_computed("multiply", [codes[0], codes[0]], (f[0], f[0]), f[0]), word, f[0])
+        codes[0][...] = _computed("multiply", [codes[0], codes[0]], (f[0], f[0]), f[0])
+        _beside(f[0]).apply(word, codes[0])
     elif len(f) == 2 and f[0] == f[1]:
-        codes[1] = _nearby(codes[0], word, f[1])
+        codes[1][...] = codes[0]
+        _beside(f[1]).apply(word, codes[1])
     else:
-        codes[0] = _tails(codes[0], word, f[0])
-    return codes
+        _tail(f[0]).apply(word, codes[0])
 
 
-def _limits(codes, word, spec) -> list[np.ndarray]:
+def _limit(codes, word, spec) -> None:
     """Results about the target's limits; sums whose terms overlap in few places."""
-    f, out, codes = spec.formats, spec.out_fmt, list(codes)
+    f, out = spec.formats, spec.out_fmt
     if any(x.kind == "fixed" for x in (*f, out)):
-        return [_tails(c, _hash(word + _U(i)), x) for i, (c, x) in enumerate(zip(codes, f, strict=True))]
+        for i, (code, fmt) in enumerate(zip(codes, f, strict=True)):
+            _tail(fmt, i).apply(word, code)
+        return
+    first = _picked(_exponent(f[0]), codes[0])
     if spec.op in ("add", "subtract"):
         reach = 2 * max(x.precision for x in f) + 5
-        gap = _pick(word, reach).astype(np.int64) - reach // 2
-        codes[1] = _tails(_at_exponent(codes[1], exponents(codes[0], f[0]) + gap, f[1]), _hash(word), f[1])
+        _move(codes[1], first + _picked(_one_of(-(reach // 2), reach), word), f[1])
+        _tail(f[1], 1).apply(word, codes[1])
     elif spec.op in ("multiply", "fma"):
-        target = _limit_exponents(word, out) - exponents(codes[0], f[0])
-        codes[1] = _at_exponent(codes[1], target, f[1])
+        _move(codes[1], _picked(_limit_exponents(out), word) - first, f[1])
         if spec.op == "fma":
             reach = 4 * out.precision + 7
-            gap = _pick(_hash(word), reach).astype(np.int64) - reach // 2
-            exponent = exponents(codes[0], f[0]) + exponents(codes[1], f[1]) + gap
-            codes[2] = _at_exponent(codes[2], exponent, f[2])
+            product = first + _picked(_exponent(f[1]), codes[1])
+            _move(codes[2], product + _picked(_one_of(-(reach // 2), reach, 1), word), f[2])
     elif spec.op in ("divide", "remainder"):
-        codes[1] = _at_exponent(codes[1], exponents(codes[0], f[0]) - _limit_exponents(word, out), f[1])
+        _move(codes[1], first - _picked(_limit_exponents(out), word), f[1])
     else:
-        codes[0] = _at_exponent(codes[0], _limit_exponents(word, out), f[0])
-    return codes
+        _move(codes[0], _picked(_limit_exponents(out), word), f[0])
 
 
-def _operation_stratum(kind: str, codes, words, spec) -> list[np.ndarray]:
-    """codes: uniform ones; words: one column for each operand and one more."""
-    choice, formats = words[-1], spec.formats
-    if kind == "uniform":
-        return codes
-    if kind == "edges":
-        return [_edge(w, f) for w, f in zip(words, formats, strict=False)]
-    near = [_near_one(c, w, f) for c, w, f in zip(codes, words, formats, strict=False)]
-    if spec.op in _OF_POSITIVE and formats[0].signed:
-        near[0] = near[0] & _mask(formats[0].bits - 1)
-    if kind == "one edge":
-        which = _pick(choice, len(formats))
-        return [np.where(which == i, _edge(words[i], f), near[i]) for i, f in enumerate(formats)]
-    if kind == "tails":
-        return [_tails(c, _hash(w), f) for c, w, f in zip(near, words, formats, strict=False)]
-    if kind == "related":
-        return _related(near, choice, spec)
-    if kind == "limits":
-        return _limits(near, choice, spec)
-    return near
+def _picked(rule: Rule, words) -> np.ndarray:
+    return _made(rule, words).view(np.int64)
+
+
+def _move(codes, exponent, fmt) -> None:
+    _at_exponent(fmt).apply(exponent.view(np.uint64), codes)
+
+
+def _room(arrays: int) -> np.ndarray:
+    """Room for so many arrays of a block, kept by each thread: memory fresh from the system costs more than drawing."""
+    if getattr(_kept, "room", None) is None or len(_kept.room) < arrays:
+        _kept.room = np.empty((arrays, _BLOCK // _SLOTS, _SLOTS), np.uint64)
+    return _kept.room[:arrays]
+
+
+def _order() -> np.ndarray:
+    """The groups of slots in the order of vectors: each stratum's spread over all, so that any beginning has most."""
+    places = [(2 * i + 1) * _SLOTS * _GROUP // share for share in SHARES.values() for i in range(share // _GROUP)]
+    return np.argsort(places, kind="stable")
+
+
+_ORDER = _order()
+
+
+def _operation_block(spec, seed: int, block: int) -> tuple[np.ndarray, ...]:
+    formats = spec.formats
+    room = _room(2 * len(formats) + 1)
+    words, codes = room[len(formats) :], room[: len(formats)]
+    _fill_raw(words.reshape(-1), seed, _DOMAIN_OPERANDS, block)
+    slots, start = {}, 0
+    for kind, share in SHARES.items():
+        slots[kind] = slice(start, start + share)
+        start += share
+    near = slice(slots["edges"].stop, _SLOTS)  # what is left is made of numbers near 1
+    choice = words[-1]
+    for i, fmt in enumerate(formats):
+        _uniform(fmt).apply(words[i, :, slots["uniform"]], codes[i, :, slots["uniform"]])
+        _edge(fmt).apply(words[i, :, slots["edges"]], codes[i, :, slots["edges"]])
+        _near_one(fmt, None, i == 0 and spec.op in _OF_POSITIVE).apply(words[i, :, near], codes[i, :, near])
+        here = slots["one edge"]
+        _edge(fmt, i, len(formats)).apply(words[i, :, here], codes[i, :, here], choice[:, here])
+        _tail(fmt).apply(words[i, :, slots["tails"]], codes[i, :, slots["tails"]])
+    _relate(list(codes[:, :, slots["related"]]), choice[:, slots["related"]], spec)
+    _limit(list(codes[:, :, slots["limits"]]), choice[:, slots["limits"]], spec)
+    return tuple(deal(c, _ORDER, f.storage_dtype) for c, f in zip(codes, formats, strict=True))
 
 
 # -- elements of a unit's operands -------------------------------------------------------------------------------------
@@ -230,8 +285,10 @@ def _unit_stratum(kind: str, codes, words, spec: UnitSpec) -> list[np.ndarray]:
         return codes
     floats = all(f.kind == "float" for f in formats)
     reach = 1 if kind in ("small", "large", "one sign") else 3
-    near = [_near_one(c, w, f, min(reach, f.bias) if f.kind == "float" else None) for c, w, f in zip(
-        codes, words, formats, strict=True)]  # fmt: skip
+    near = [
+        _made(_near_one(f, min(reach, f.bias) if f.kind == "float" else None), w)
+        for w, f in zip(words, formats, strict=True)
+    ]
     if kind == "large" or (kind == "one sign" and not floats):
         near = [_large(c, w, f) for c, w, f in zip(near, words, formats, strict=True)]
     if kind in ("one sign", "large"):
@@ -239,10 +296,8 @@ def _unit_stratum(kind: str, codes, words, spec: UnitSpec) -> list[np.ndarray]:
         near = [_signed_alike(c, s, f) for c, s, f in zip(near, signs, formats, strict=True)]
     elif kind == "small" and floats:
         half = [f.emin // 2 if i < 2 else spec.out_fmt.emin for i, f in enumerate(formats)]
-        near = [
-            _at_exponent(c, e + _pick(_hash(w), 5).astype(np.int64) - 3, f)
-            for c, w, e, f in zip(near, words, half, formats, strict=True)
-        ]
+        for codes_, w, e, f in zip(near, words, half, formats, strict=True):
+            _move(codes_, _picked(_one_of(e - 3, 5), w), f)
     elif kind == "cancelling":
         m, n, k = spec.shape
         rows, columns, word = near[0].reshape(-1, m, k), near[1].reshape(-1, k, n), words[0].reshape(-1, m, k)
@@ -250,19 +305,21 @@ def _unit_stratum(kind: str, codes, words, spec: UnitSpec) -> list[np.ndarray]:
         first, second = slice(0, half), slice(half, 2 * half)
         columns[:, second] = _negated(columns[:, first], formats[1])
         odd = word[:, :, second] & _U(7) == 0  # here and there a place is left
-        moved = _nearby(rows[:, :, first], word[:, :, second], formats[0])
+        moved = np.ascontiguousarray(rows[:, :, first])
+        _beside(formats[0]).apply(word[:, :, second].reshape(-1, half), moved.reshape(-1, half))
         rows[:, :, second] = np.where(odd, moved, rows[:, :, first])
     elif kind == "specials":
-        near = [np.where(w & _U(15) == 0, _edge(_hash(w), f), c) for c, w, f in zip(near, words, formats, strict=True)]
+        near = [np.where(w & _U(15) == 0, _made(_edge(f), w), c) for c, w, f in zip(near, words, formats, strict=True)]
     return near
 
 
 def _large(code, word, fmt) -> np.ndarray:
     """Values about the largest (fixed point), or whose products are (floats)."""
     if fmt.kind == "fixed":
-        top = _U((1 << (fmt.bits - fmt.signed)) - 1)
-        return top - _pick(_hash(word), min(8, 1 << (fmt.bits - fmt.signed)))
-    return _at_exponent(code, (fmt.emax + 1) // 2 - _pick(_hash(word), 4).astype(np.int64) + 1, fmt)
+        top, count = (1 << (fmt.bits - fmt.signed)) - 1, min(8, 1 << (fmt.bits - fmt.signed))
+        return _made(_one_of(top - count + 1, count), word)
+    _move(code, _picked(_one_of((fmt.emax + 1) // 2 - 2, 4), word), fmt)
+    return code
 
 
 def _signed_alike(code, word, fmt) -> np.ndarray:
@@ -280,7 +337,7 @@ def _signed_alike(code, word, fmt) -> np.ndarray:
 # -- blocks ------------------------------------------------------------------------------------------------------------
 def _in_turn(codes: np.ndarray, dtype) -> np.ndarray:
     """Rows in the order of slots, as vectors that take the slots in turn."""
-    slots = codes.astype(dtype).reshape(SLOTS, -1, *codes.shape[1:])
+    slots = codes.astype(dtype).reshape(_UNIT_SLOTS, -1, *codes.shape[1:])
     return np.ascontiguousarray(slots.swapaxes(0, 1)).reshape(codes.shape)
 
 
@@ -304,23 +361,9 @@ def random_block(spec: Spec, seed: int, block: int) -> tuple[np.ndarray, ...]:
     >>> from softnum.vectors import VectorSpec
     >>> from softnum.vectors.strata import random_block
     >>> [x.shape for x in random_block(VectorSpec.make("multiply", "e5m2"), 0, 0)]
-    [(16384,), (16384,)]
+    [(32768,), (32768,)]
     """
-    if isinstance(spec, UnitSpec):
-        return _unit_block(spec, seed, block)
-    formats, size = spec.formats, block_size(spec)
-    words = list(_raw(seed, _DOMAIN_OPERANDS, block, (len(formats) + 1) * size).reshape(-1, size))
-    parts, start = [], 0
-    for kind, share in SHARES.items():
-        rows = slice(start * (size // SLOTS), (start + share) * (size // SLOTS))
-        here = [w[rows] for w in words]
-        codes = [w & _mask(f.bits) for w, f in zip(here, formats, strict=False)]
-        parts.append(_operation_stratum(kind, codes, here, spec))
-        start += share
-    return tuple(
-        _in_turn(np.concatenate(column), f.storage_dtype)
-        for column, f in zip(zip(*parts, strict=True), formats, strict=True)
-    )
+    return (_unit_block if isinstance(spec, UnitSpec) else _operation_block)(spec, seed, block)
 
 
 def _unit_block(spec: UnitSpec, seed: int, block: int) -> tuple[np.ndarray, ...]:
@@ -333,8 +376,8 @@ def _unit_block(spec: UnitSpec, seed: int, block: int) -> tuple[np.ndarray, ...]
     words = [words[i:j].reshape(rows, n) for i, j, n in zip(edges, edges[1:], counts, strict=False)]
     parts, start = [], 0
     for kind, share in UNIT_SHARES.items():
-        here = [w[start * rows // SLOTS : (start + share) * rows // SLOTS] for w in words]
-        codes = [w & _mask(c.bits) for w, c in zip(here, columns, strict=True)]
+        here = [w[start * rows // _UNIT_SLOTS : (start + share) * rows // _UNIT_SLOTS] for w in words]
+        codes = [w & _U(_mask(c.bits)) for w, c in zip(here, columns, strict=True)]
         parts.append(_unit_stratum(kind, codes, here, spec))
         start += share
     arrays = [
@@ -360,7 +403,7 @@ def random_words(spec: Spec, seed: int, start: int, n: int) -> np.ndarray:
         number, first = divmod(start, size)
         words = _raw(seed, _DOMAIN_RANDOM_BITS, number, size * column.count)
         kind = words >> _U(61)
-        drawn = np.where(kind == 0, _U(0), np.where(kind == 1, _U(_ONES64), words)) & _mask(column.bits)
+        drawn = np.where(kind == 0, _U(0), np.where(kind == 1, _U(_ONES64), words)) & _U(_mask(column.bits))
         here = drawn.astype(np.uint32).reshape(size, column.count)[first : first + n]
         parts.append(here if column.count > 1 else here.ravel())
         start, n = start + len(here), n - len(here)
