@@ -1,11 +1,8 @@
-"""Matrix products under a CustomMadUnit: the user's function compiled into the loop over K.
-
-The loop over columns is the inner one, so that LLVM makes vectors of it and each sum keeps its order. Indices are
-unsigned: of signed ones Numba asks first whether they count from the end, and then no vectors are made.
-"""
+"""Matrix products under a CustomMadUnit: the user's function compiled into the loop over K."""
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import numpy as np
@@ -13,11 +10,12 @@ from numba import njit, types
 from numba.core.errors import NumbaError
 
 from softnum import _core
+from softnum.custom_mad import CMad
 from softnum.custom_steps import DefinitionCustom, numbers_of, try_out
 from softnum.custom_unit import place_of
 from softnum.kernels.cache import DiskCache, fingerprint
-from softnum.kernels.jit import compiled, number_type, step_words
-from softnum.kernels.rounding import inlined
+from softnum.kernels.custom_loops import TILE, is_single, kernel_of
+from softnum.kernels.jit import looked_up, number_type, products_of
 from softnum.kernels.scalars import Scalar, scalar
 from softnum.plan import fits
 from softnum.reference.units import reduction_order
@@ -26,145 +24,6 @@ from softnum.values import decode, encode
 __all__ = ["CustomGemm", "engine_of"]
 
 _U = np.uintp
-_TILE = 128  # columns: sums and a row of b stay in the nearest cache
-
-
-def _checks(unit, adder: Scalar):
-    """(number -> whether it is a value of the accumulator's format; number -> it, +0 where the format has no -0)"""
-    fmt = unit.accumulator
-    if unit.carrier == "codes":
-        codes = np.int64(1) << np.int64(fmt.bits)
-        return inlined(lambda x: 0 <= x < codes), inlined(lambda x: np.int64(x))
-    rounded, nan, zero = compiled(adder, "round"), fmt.has_nan, np.dtype(unit.carrier).type(0)
-
-    @inlined
-    def is_value(x):
-        return rounded(x) == x or (nan and x != x)
-
-    return is_value, inlined(lambda x: x) if fmt.negative_zero else inlined(lambda x: x + zero)
-
-
-def _lost(unit):
-    """Whether a sum is what stands for a code that the format lacks: an operation on it gives it again."""
-    if unit.carrier == "codes":
-        return inlined(lambda x: x < 0)
-    return inlined(lambda x: False) if unit.accumulator.has_nan else inlined(lambda x: x != x)
-
-
-def _step(unit, function, adder: Scalar):
-    """(acc, a, b, word) -> (new acc, whether it is a value)"""
-    if unit.adds:
-        is_value, plain = _checks(unit, adder)
-        if unit.stochastic:
-
-            @inlined
-            def step(acc, a, b, word):
-                x = function(acc, a, b, word)
-                return plain(x), is_value(x)
-
-        else:
-
-            @inlined
-            def step(acc, a, b, word):
-                x = function(acc, a, b)
-                return plain(x), is_value(x)
-
-        return step
-    add = compiled(adder, "add")
-    if unit.stochastic:
-        return inlined(lambda acc, a, b, word: (add(acc, function(a, b, word)), True))
-    return inlined(lambda acc, a, b, word: (add(acc, function(a, b)), True))
-
-
-def _lane(unit, step):
-    """The sum of every so many products, for a tile of columns: whether all were values."""
-    one, three, no_word = _U(1), _U(3), np.uint32(0)
-    if unit.stochastic:
-
-        @inlined
-        def lane(acc, a, b, first, last, stride, column, width, words, at):
-            wrong = False
-            for k in range(first, last, stride):
-                x, row, word = a[k], b[k], k & three
-                if word == 0 or stride > one or k == first:
-                    step_words(k >> _U(2), at, column, words, width)
-                for j in range(width):
-                    acc[j], good = step(acc[j], x, row[column + j], words[word * width + j])
-                    wrong |= not good
-            return wrong
-
-        return lane
-
-    @inlined
-    def lane(acc, a, b, first, last, stride, column, width, words, at):
-        wrong = False
-        for k in range(first, last, stride):
-            x, row = a[k], b[k]
-            for j in range(width):
-                acc[j], good = step(acc[j], x, row[column + j], no_word)
-                wrong |= not good
-        return wrong
-
-    return lane
-
-
-def _kernel(unit, lane, add):
-    """(a, b, c, out, order, lanes, chunk, limits, at, sums, words) -> whether a result was no value.
-
-    c has no rows where sums start from +0; chunk is 0 where there is one. limits: of rows and columns in these arrays.
-    at: the row and column that stand first in them, the batch and two key words. sums and words are room to work in.
-    """
-    zero, single = np.dtype("int64" if unit.carrier == "codes" else unit.carrier).type(0), _single(unit)
-    none, one, tile, lost = _U(0), _U(1), _U(_TILE), _lost(unit)
-
-    @inlined
-    def in_parts(sums, a, b, lanes, chunk, order, starts, column, width, words, at):
-        """Lanes and chunks, for a tile of columns; sums[0] holds what they start from, and then the result."""
-        wrong, start, length, total = False, none, _U(a.shape[0]), sums[0]
-        while start < length:
-            stop = start + chunk if chunk > none and chunk < length - start else length
-            for i in range(lanes):
-                acc = sums[i + one]
-                for j in range(width):
-                    acc[j] = zero
-                wrong |= lane(acc, a, b, start + i, stop, lanes, column, width, words, at)
-            for p in range(_U(order.shape[0])):
-                x, y = sums[order[p, 0]], sums[order[p, 1]]
-                for j in range(width):
-                    x[j] = add(x[j], y[j])
-            first = sums[one]
-            for j in range(width):
-                if chunk > none:
-                    total[j] = add(total[j], first[j])
-                elif not starts:
-                    total[j] = first[j]
-            start = stop
-        return wrong
-
-    @njit(nogil=True, error_model="numpy")
-    def kernel(a, b, c, out, order, lanes, chunk, m0, m1, n0, n1, at, sums, words):
-        wrong, starts, row, length = False, c.shape[0] > 0, at[0], _U(a.shape[1])
-        for column in range(n0, n1, tile):
-            width = tile if tile < n1 - column else n1 - column
-            for i in range(m0, m1):
-                at[0], total = row + i, sums[0]
-                for j in range(width):
-                    total[j] = c[i, column + j] if starts else zero
-                if single:
-                    wrong |= lane(total, a[i], b, none, length, one, column, width, words, at)
-                else:
-                    wrong |= in_parts(sums, a[i], b, lanes, chunk, order, starts, column, width, words, at)
-                for j in range(width):
-                    out[i, column + j] = total[j]
-                    wrong |= lost(total[j])
-        return wrong
-
-    return kernel
-
-
-def _single(unit) -> bool:
-    """Whether there is one lane and one chunk."""
-    return unit.lanes == 1 and unit.chunk is None
 
 
 def _signature(carrier: str) -> tuple:
@@ -194,15 +53,19 @@ def _check_result(unit, function) -> None:
 
 def _compiled_kernel(unit, adder: Scalar):
     """The unit's kernel, compiled or from the disk; units that differ in lanes and chunks share one."""
-    function = unit.function
-    if not hasattr(function, "py_func"):
-        function = njit(function, error_model="numpy", forceinline=True)
-    signature = _signature(unit.carrier)
-    key = fingerprint(function, adder, unit.parameters, _single(unit))
+    function, signature = unit.function, _signature(unit.carrier)
+    told = ()
+    if isinstance(function, CMad):
+        told = function.symbol, function.lanes
+        function = products_of(function) if function.table is None else looked_up(function.table)
+    else:
+        if not hasattr(function, "py_func"):
+            function = njit(function, error_model="numpy", forceinline=True)
+    key = fingerprint(*(told or (function,)), adder, unit.parameters, is_single(unit))
     cache = None if key is None else DiskCache(key)
-    if cache is None or not cache.holds(signature):
+    if not told and (cache is None or not cache.holds(signature)):
         _check_result(unit, function)
-    kernel = _kernel(unit, _lane(unit, _step(unit, function, adder)), compiled(adder, "add"))
+    kernel = kernel_of(unit, function, adder)
     if cache is not None:
         kernel._cache = cache
     kernel.compile(signature)
@@ -249,14 +112,17 @@ class CustomGemm:
         start = np.empty((0, 0), self.dtype) if c is None else c
         joined = c is not None and not unit.chunk
         with _core.PlainEnvironment():
-            if self._call(a, b, start, out, joined, limits, at):
+            if self._fails(a, b, start, out, joined, limits, at):
                 self._explain(a, b, c, out, keys, batch, limits, at)
 
-    def _call(self, a, b, c, out, joined, limits, at) -> bool:
-        """Whether a result was no value; joined: C is one of the numbers that are reduced."""
-        sums, words = np.empty((self.unit.lanes + 1, _TILE), self.dtype), np.empty(4 * _TILE, np.uint32)
+    def _fails(self, a, b, c, out, joined, limits, at) -> bool:
+        """Whether a result was no value, or the function raised; joined: C is one of the numbers that are reduced."""
+        sums, words = np.empty((2 * self.unit.lanes + 1, TILE), self.dtype), np.empty(4 * TILE, np.uint32)
         parts = _U(self.unit.lanes), _U(self.unit.chunk or 0)
-        return self.kernel(a, b, c, out, _order(self.unit, joined), *parts, *limits, at.copy(), sums, words)
+        try:
+            return self.kernel(a, b, c, out, _order(self.unit, joined), *parts, *limits, at.copy(), sums, words)
+        except Exception:  # the definition raises it again, and says where
+            return True
 
     def _explain(self, a, b, c, out, keys, batch, limits, at):
         """Raise what the definition raises of the first output that has no result."""
@@ -264,12 +130,12 @@ class CustomGemm:
         definition, joined = DefinitionCustom(unit, unit.operand), c is not None and not unit.chunk
         m0, m1, n0, n1 = limits
         for m in range(int(m0), int(m1)):
-            if not self._call(a, b, start, out, joined, [_U(m), _U(m + 1), n0, n1], at):
+            if not self._fails(a, b, start, out, joined, [_U(m), _U(m + 1), n0, n1], at):
                 continue
             for n in range(int(n0), int(n1)):
                 place = int(at[0]) + m, int(at[1]) + n
                 word = definition.words(None, keys, batch, *place) if unit.stochastic else None
-                definition.dot(a[row][0], b[:, n], None if c is None else c[m, n], word, f" of output {place}")
+                definition.dot(a[m], b[:, n], None if c is None else c[m, n], word, f" of output {place}")
         raise ValueError(
             f"{unit.name} ({place_of(unit.function)}): a result is no value of {unit.accumulator}, but not where Python "
             "computes it"
@@ -289,18 +155,13 @@ class CustomGemm:
 
 
 def _said(error: NumbaError) -> str:
-    """Of Numba's message the parts that are about the user's code."""
-    lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
-    skipped = (
-        "Failed in nopython",
-        "During: Pass",
-        "- Resolution failure",
-        "raised from",
-        "None",
-        "There are",
-        "- Of which",
-    )
-    return "\n".join(line for line in lines if not line.strip().startswith(skipped))
+    """What Numba's message says of the user's code: the cause, and the line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    ours = [line.removeprefix("TypingError: ") for line in lines if line.startswith("TypingError: scalar(")]
+    noise = ("Failed in ", "During: Pass", "- Resolution failure")
+    said = ours[:1] or [line for line in lines if not line.startswith(noise)][:1]
+    places = re.findall(r"^During: typing of .* at (.+) \((\d+)\)$", "\n".join(lines), re.M)
+    return said[0] + (f" ({places[-1][0]}:{places[-1][1]})" if places else "")
 
 
 @lru_cache(maxsize=256)

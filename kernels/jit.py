@@ -22,7 +22,7 @@ from softnum.kernels.rounding import (
 )
 from softnum.kernels.scalars import OPERANDS, Scalar, carrier_format, handle_of, plain
 
-__all__ = ["ScalarType", "compiled", "looked_up", "number_type", "step_words"]
+__all__ = ["ScalarType", "compiled", "looked_up", "number_type", "products_of", "step_words"]
 
 _TABLE_BITS = 8
 
@@ -52,6 +52,15 @@ def step_words(block, at, column, words, count):
     at: row, first column, batch, two key words.
     """
     _words_call(block, at[1] + column, at[0], at[2], np.uint32(at[3]), np.uint32(at[4]), words.ctypes, count)
+
+
+def products_of(function):
+    """A function in C (`softnum.custom_mad.CMad`) as compiled code calls it, by a name of its own."""
+    llvm.add_symbol(function.symbol, function.address)
+    pointer, size = types.CPointer(number_type(function.carrier)), types.uintp
+    return types.ExternalFunction(
+        function.symbol, types.void(pointer, pointer, pointer, size, pointer, size, size, size)
+    )
 
 
 def number_type(carrier: str):
@@ -119,15 +128,15 @@ def _called(scalar: Scalar, name: str):
     return call
 
 
-def looked_up(table: np.ndarray, bits: int):
-    """A compiled function of two codes by its table, -1 where it has none, as of what is no code."""
-    n, table = np.uint64(1 << bits), np.ascontiguousarray(table).reshape(-1)
+def looked_up(table: np.ndarray):
+    """A compiled function of two codes by its table: -1 where that is so, and of what is no code."""
+    (m, n), flat = (np.uint64(x) for x in table.shape), np.ascontiguousarray(table).reshape(-1)
 
     @inlined
     def look_up(a, b):
-        known = np.uint64(a) < n and np.uint64(b) < n
+        known = np.uint64(a) < m and np.uint64(b) < n
         index = np.uint64(a) * n + np.uint64(b)
-        return np.int64(table[index if known else np.uint64(0)]) if known else np.int64(-1)
+        return np.int64(flat[index if known else np.uint64(0)]) if known else np.int64(-1)
 
     return look_up
 
@@ -142,7 +151,7 @@ def _tabulated(scalar: Scalar, name: str):
     codes, flags = _core.define(OPERANDS[name][0], handle_of(scalar, name), pairs, np.zeros(n * n, np.uint32))
     table = np.where(flags & _core.NO_CODE, -1, codes.astype(np.int64)).astype(np.int16)
 
-    return looked_up(table, bits)
+    return looked_up(table.reshape(n, n))
 
 
 @lru_cache(maxsize=1024)
@@ -186,35 +195,23 @@ def _operation(kind: ScalarType, name: str, arguments):
     return compiled(scalar, name)
 
 
-def _given(word) -> bool:
-    return word is not None and not isinstance(word, (types.Omitted, types.NoneType))
+def _given(x) -> bool:
+    return x is not None and not isinstance(x, (types.Omitted, types.NoneType))
 
 
 def _register(name: str) -> None:
-    """A method of as many parameters as the operation has, and of a random word that most modes do without."""
+    """A method of as many parameters as the operation has, and of a random word in stochastic modes."""
 
-    def one(self, a, word=None):
-        if _given(word):
-            operation = _operation(self, name, (a, word))
-            return lambda self, a, word=None: operation(a, word)
-        operation = _operation(self, name, (a,))
-        return lambda self, a, word=None: operation(a)
-
-    def two(self, a, b, word=None):
-        if _given(word):
-            operation = _operation(self, name, (a, b, word))
-            return lambda self, a, b, word=None: operation(a, b, word)
-        operation = _operation(self, name, (a, b))
-        return lambda self, a, b, word=None: operation(a, b)
-
-    def three(self, a, b, c, word=None):
-        if _given(word):
-            operation = _operation(self, name, (a, b, c, word))
-            return lambda self, a, b, c, word=None: operation(a, b, c, word)
-        operation = _operation(self, name, (a, b, c))
-        return lambda self, a, b, c, word=None: operation(a, b, c)
-
-    overload_method(ScalarType, name)((one, two, three)[OPERANDS[name][1] - 1])
+    @overload_method(ScalarType, name)
+    def method(self, a, b=None, c=None, word=None):
+        given = [x for x in (a, b, c, word) if _given(x)]
+        operation = _operation(self, name, given)
+        return (
+            lambda self, a, b=None, c=None, word=None: operation(a),
+            lambda self, a, b=None, c=None, word=None: operation(a, b),
+            lambda self, a, b=None, c=None, word=None: operation(a, b, c),
+            lambda self, a, b=None, c=None, word=None: operation(a, b, c, word),
+        )[len(given) - 1]
 
 
 for _name in OPERANDS:

@@ -124,7 +124,7 @@ class DefinitionCustom:
         nearest = self.adder.round(value)
         if nearest != value:
             raise ValueError(
-                f"{told} is {value!r}, which is no value of {fmt} (nearest: {nearest!r}); round it in the function: "
+                f"{told} is {value}, which is no value of {fmt} (nearest: {nearest}); round it in the function: "
                 f"kernels.scalar({str(fmt)!r}).round"
             )
         return nearest

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+from pathlib import Path
 
 from softnum.blocks import shown_format
+from softnum.custom_mad import CMad
 from softnum.environment import environment
 from softnum.modes import rounding_name
 from softnum.names import format
@@ -22,6 +25,8 @@ _MOST_BITS = 63  # of a code: in compiled code it is a signed 64-bit integer
 
 def place_of(function) -> str:
     """Where a function of the user's stands: file:line."""
+    if isinstance(function, CMad):
+        return function.where
     code = getattr(getattr(function, "py_func", function), "__code__", None)
     return "built in" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
 
@@ -122,7 +127,7 @@ class CustomMadUnit(Unit):
             )
         environment(self.accumulator, self.rounding, self.overflow, 32)  # checks the rule
         put("name", self.name or getattr(self.function, "__name__", "mad"))
-        put("carrier", self._carrier())
+        put("carrier", self._carrier_of(self.carrier))
         self.parameters  # noqa: B018  checks them
 
     def _accumulator(self):
@@ -131,14 +136,14 @@ class CustomMadUnit(Unit):
             raise ValueError(f"CustomMadUnit: state accumulator=; the operands have two formats, {a} and {b}")
         return a if self.accumulator is None else format(self.accumulator)
 
-    def _carrier(self) -> str:
+    def _carrier_of(self, carrier: str | None) -> str:
         formats = (*self.operand, self.accumulator)
         held = [c for c in CARRIERS[:2] if all(fits(f, c) for f in formats)]
-        if self.carrier is None and held:
+        if carrier is None and held:
             return held[0]
-        if self.carrier is not None and self.carrier not in CARRIERS:
-            raise ValueError(f"CustomMadUnit: carrier must be one of {', '.join(CARRIERS)}, got {self.carrier!r}")
-        if self.carrier in (None, "codes"):
+        if carrier is not None and carrier not in CARRIERS:
+            raise ValueError(f"CustomMadUnit: carrier must be one of {', '.join(CARRIERS)}, got {carrier!r}")
+        if carrier in (None, "codes"):
             wide = [f for f in formats if f.bits > _MOST_BITS]
             if wide:
                 raise ValueError(
@@ -146,12 +151,74 @@ class CustomMadUnit(Unit):
                     f"bits, limit {_MOST_BITS}"
                 )
             return "codes"
-        if self.carrier not in held:
-            unfit = next(f for f in formats if not fits(f, self.carrier))
-            raise ValueError(
-                f"CustomMadUnit: {self.carrier} does not hold every value of {unfit}; take a wider carrier"
-            )
-        return self.carrier
+        if carrier not in held:
+            unfit = next(f for f in formats if not fits(f, carrier))
+            raise ValueError(f"CustomMadUnit: {carrier} does not hold every value of {unfit}; take a wider carrier")
+        return carrier
+
+    @classmethod
+    def from_c(cls, source, name: str = "mad", *, operand, accumulator=None, lanes=None, cflags=(), **options):
+        """A unit whose function is written in C.
+
+        Parameters
+        ----------
+        source : str or path
+            C text, or the path of a file. softnum's headers can be included.
+        name : str
+            The function: ``T mad(T a, T b)`` or ``T mad(T acc, T a, T b)``. T is float or double; or a type of codes:
+            an unsigned integer (uint8_t ...), or the struct that the source declares for a format, whose fields are
+            the code, the first the most significant; or a vector of 2, 4 or 8 of these, ``new_fp4``: the function then
+            takes so many products at a time, each element on its own.
+        operand, accumulator : as in the class
+            Formats whose codes have the width of the struct.
+        lanes : int, optional
+            Default: the elements of a vector, and no other number for a function of vectors; else 1.
+        cflags : sequence of str
+            Further options of the compiler.
+        **options
+            ``rounding``, ``overflow``, ``chunk`` and ``reduction``, as in the class.
+
+        Returns
+        -------
+        CustomMadUnit
+
+        Raises
+        ------
+        ValueError
+            If there is no compiler, it refuses the source, the function is none that a unit can call, or it crashes,
+            hangs or answers differently in the trial: before it is loaded, it is called twice in a child process, on all
+            operands of up to 16 bits together, or 10**6.
+
+        Notes
+        -----
+        Where the products that are left do not fill a vector, the absent elements are zero, and what comes back for
+        them is dropped.
+
+        Examples
+        --------
+        >>> import softnum as sn
+        >>> unit = sn.CustomMadUnit.from_c(
+        ...     "uint8_t mad(uint8_t a, uint8_t b) { return a & b; }", operand="uq8.0", accumulator="uq8.0"
+        ... )
+        >>> print(unit)
+        acc = round(acc + mad(a, b)): uq8.0 x uq8.0 -> uq8.0 (nearest_even), on codes
+        >>> sn.dot([12, 3], [10, 7], unit)  # 8 + 3
+        np.float32(11.0)
+        """
+        pair = operand if isinstance(operand, tuple) else (operand, operand)
+        formats = tuple(format(f) for f in (accumulator or pair[0], *pair))
+        if not isinstance(source, str):
+            source = str(Path(source).resolve())
+        function = CMad(source, name, formats, tuple(cflags))
+        function.check()
+        if lanes is not None and function.lanes > 1 and lanes != function.lanes:
+            raise ValueError(f"CustomMadUnit.from_c: {name} takes vectors of {function.lanes}, and lanes={lanes!r}")
+        unit = cls(
+            function, operand=operand, accumulator=accumulator, lanes=lanes or function.lanes, carrier=function.carrier,
+            **options,
+        )  # fmt: skip
+        function.address  # noqa: B018  compiles it, and tries it out
+        return unit
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -159,9 +226,8 @@ class CustomMadUnit(Unit):
 
         Raises TypeError for other numbers of them.
         """
-        given = getattr(self.function, "parameters", None)  # of C
-        if given is not None:
-            return given
+        if isinstance(self.function, CMad):
+            return self.function.parameters
         if not callable(self.function):
             raise TypeError(
                 f"CustomMadUnit: function must be callable, mad(a, b) or mad(acc, a, b), got {self.function!r}"
@@ -208,7 +274,13 @@ class CustomMadUnit(Unit):
     @property
     def expression(self) -> str:
         """The Python expression that makes the unit, the function by its name."""
-        return super().expression.replace(shown(self.function), getattr(self.function, "expression", self.name), 1)
+        own = {"carrier": self._carrier_of(None), "name": getattr(self.function, "__name__", None)}
+        stated = [
+            f"{f.name}={shown(getattr(self, f.name))}"
+            for f in fields(self)
+            if f.name != "function" and getattr(self, f.name) != own.get(f.name, f.default)
+        ]
+        return f"CustomMadUnit({', '.join([getattr(self.function, 'expression', self.name), *stated])})"
 
     def __str__(self) -> str:
         a, b = self.operand
