@@ -24,6 +24,7 @@ from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
 from softnum import _core
+from softnum.custom import CustomFormat
 from softnum.custom.compiler import cache_folder
 from softnum.files import atomic_file
 from softnum.kernels.scalars import Scalar
@@ -67,6 +68,8 @@ def fingerprint(*things) -> str | None:
 
 
 def _parts(x, seen: dict) -> Iterator[str]:
+    if isinstance(x, Scalar) and isinstance(x.format, CustomFormat):
+        raise _UnknownError(x)  # its name does not say what it is
     if x is None or isinstance(x, (bool, int, float, complex, str, bytes, Scalar)):
         yield f"{type(x).__name__} {x!r}"
     elif isinstance(x, np.generic):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, types
 
+from softnum.custom_steps import zero_of
 from softnum.kernels.jit import compiled, step_words
 from softnum.kernels.rounding import inlined
 from softnum.kernels.scalars import Scalar
@@ -159,7 +160,7 @@ def kernel_of(unit, function, adder: Scalar):
     at: the row and column that stand first in them, the batch and two key words. sums and words are room to work in.
     function: compiled by Numba, or the call of one in C (`softnum.custom_mad.CMad`).
     """
-    zero, single = np.dtype("int64" if unit.carrier == "codes" else unit.carrier).type(0), is_single(unit)
+    zero, single = zero_of(unit), is_single(unit)
     none, one, tile, lost, add = _U(0), _U(1), _U(TILE), _lost(unit), compiled(adder, "add")
     called = isinstance(function, types.ExternalFunction)
     lane = _lane_of_calls(unit, function, adder) if called else _lane(unit, _step(unit, function, adder))

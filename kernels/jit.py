@@ -12,6 +12,7 @@ from numba.core.imputils import lower_constant
 from numba.extending import models, overload_method, register_model, typeof_impl
 
 from softnum import _core
+from softnum.custom import CustomFormat
 from softnum.kernels.rounding import (
     bits_of_float32,
     bits_of_float64,
@@ -22,9 +23,9 @@ from softnum.kernels.rounding import (
 )
 from softnum.kernels.scalars import OPERANDS, Scalar, carrier_format, handle_of, plain
 
-__all__ = ["ScalarType", "compiled", "looked_up", "number_type", "products_of", "step_words"]
+__all__ = ["TABLE_BITS", "ScalarType", "compiled", "looked_up", "number_type", "products_of", "step_words"]
 
-_TABLE_BITS = 8
+TABLE_BITS = 8
 
 #: No code: what an operation on codes returns where the format has none for the result.
 _INVALID = 2**64 - 1
@@ -74,6 +75,11 @@ class ScalarType(types.Opaque):
     def __init__(self, scalar: Scalar) -> None:
         self.scalar = scalar
         super().__init__(name=repr(scalar))
+
+    @property
+    def key(self) -> Scalar:
+        """What types are compared by."""
+        return self.scalar
 
 
 register_model(ScalarType)(models.OpaqueModel)
@@ -144,9 +150,11 @@ def looked_up(table: np.ndarray):
 def _tabulated(scalar: Scalar, name: str):
     """An operation on two codes of up to 8 bits as a look-up; None for others."""
     bits = scalar.format.bits
-    if scalar.carrier != "codes" or scalar.stochastic or bits > _TABLE_BITS or OPERANDS[name][1] != 2:
+    if scalar.carrier != "codes" or scalar.stochastic or bits > TABLE_BITS or OPERANDS[name][1] != 2:
         return None
     n = 1 << bits
+    if isinstance(scalar.format, CustomFormat):
+        return looked_up(scalar.format.table(OPERANDS[name][0]).astype(np.int16))
     pairs = np.indices((n, n), np.uint64).reshape(2, -1)
     codes, flags = _core.define(OPERANDS[name][0], handle_of(scalar, name), pairs, np.zeros(n * n, np.uint32))
     table = np.where(flags & _core.NO_CODE, -1, codes.astype(np.int64)).astype(np.int16)
@@ -160,6 +168,11 @@ def compiled(scalar: Scalar, name: str):
     body = body_of(scalar, name) or _tabulated(scalar, name)
     if body is not None:
         return body
+    if isinstance(scalar.format, CustomFormat):
+        raise TypingError(
+            f"{scalar}.{name} is not there in compiled code, where formats of the user's own have operations of two "
+            f"operands and up to {TABLE_BITS} bits; {scalar.format} has {scalar.format.bits}"
+        )
     call, operands, zero = _called(scalar, name), OPERANDS[name][1], np.uint32(0)
     if scalar.stochastic:
         return {

@@ -105,6 +105,8 @@ class Scalar:
                 raise ValueError(f"{self}.{name}: a random word is an integer below 2**32, got {word!r}")
             words = np.array([word], np.uint32)
         codes = np.array([[self._bits(x, name)] for x in arguments], np.uint64)
+        if isinstance(self.format, CustomFormat):
+            return int(self.format.apply(OPERANDS[name][0], *codes.astype(self.format.storage_dtype))[0])
         (code,), (flags,) = _core.define(OPERANDS[name][0], handle_of(self, name), codes, words)
         if flags & _core.NO_CODE:
             raise ValueError(f"{self}.{name}{tuple(arguments)!r}: {self.format} has no code for the result")
@@ -163,7 +165,8 @@ def scalar(fmt, *, rounding="nearest_even", overflow=None, stochastic_bits=32, c
     Parameters
     ----------
     fmt : format or str
-        A float or fixed-point format.
+        A float or fixed-point format, or a CustomFormat: its own operations, on codes, in compiled code those of two
+        operands in formats of up to 8 bits.
     rounding, overflow, stochastic_bits
         As in `softnum.quantize`.
     carrier : {"float32", "float64", "codes"}, optional
@@ -194,7 +197,10 @@ def scalar(fmt, *, rounding="nearest_even", overflow=None, stochastic_bits=32, c
     """
     fmt = format(fmt)
     if isinstance(fmt, CustomFormat):
-        raise ValueError(f"scalar takes float and fixed-point formats; {fmt} is a format of the user's own")
+        fmt.check_modes(rounding, overflow)
+        if carrier not in (None, "codes"):
+            raise ValueError(f"scalar: the arithmetic of {fmt} is on codes; carrier={carrier!r} is not for it")
+        carrier = "codes"
     if carrier is None:
         carrier = next((c for c in CARRIERS[:2] if fits(fmt, c)), "codes")
     if carrier not in CARRIERS:
@@ -206,7 +212,8 @@ def scalar(fmt, *, rounding="nearest_even", overflow=None, stochastic_bits=32, c
             f"scalar: codes are signed 64-bit integers in compiled code; {fmt} has {fmt.bits} bits, limit 63"
         )
     made = Scalar(fmt, rounding_name(rounding), overflow, stochastic_bits, carrier)
-    made.environment  # noqa: B018  checks the rule and r
+    if not isinstance(fmt, CustomFormat):
+        made.environment  # noqa: B018  checks the rule and r
     if find_spec("numba") is not None:
         from softnum.kernels import jit  # noqa: F401  tells Numba what a Scalar is
     return made

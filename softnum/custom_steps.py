@@ -12,7 +12,7 @@ from softnum.custom_unit import place_of
 from softnum.plan import fits
 from softnum.values import decode, encode
 
-__all__ = ["DefinitionCustom", "numbers_of", "try_out"]
+__all__ = ["DefinitionCustom", "numbers_of", "try_out", "zero_of"]
 
 
 def numbers_of(codes, source, fmt, carrier: str) -> np.ndarray:
@@ -21,6 +21,13 @@ def numbers_of(codes, source, fmt, carrier: str) -> np.ndarray:
     if carrier != "codes":
         return decode(codes, source, np.dtype(carrier))
     return (codes if source == fmt else encode(decode(codes, source), fmt)).astype(np.int64)
+
+
+def zero_of(unit):
+    """+0 of the accumulator, as a number of the carrier."""
+    if unit.carrier == "codes":
+        return np.int64(encode(np.zeros(1), unit.accumulator)[0])
+    return np.dtype(unit.carrier).type(0)
 
 
 class DefinitionCustom:
@@ -32,7 +39,7 @@ class DefinitionCustom:
             unit.accumulator, rounding=unit.rounding, overflow=unit.overflow, carrier=unit.carrier
         )
         self.function = getattr(unit.function, "py_func", unit.function)
-        self.zero = 0 if unit.carrier == "codes" else np.dtype(unit.carrier).type(0)
+        self.zero = zero_of(unit)
 
     def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)) -> int:
         """out[m0:m1, n0:n1], as every engine (`softnum.engines`)."""
@@ -67,14 +74,14 @@ class DefinitionCustom:
         from softnum.reference.units import reduction_order
 
         unit, k = self.unit, len(a)
-        total = self.zero if c is None else c
+        total = self._number(self.zero if c is None else c)
         if unit.chunk is None and unit.lanes == 1:
             return self._lane(total, a, b, range(k), word, where)
         length = unit.chunk or k
         for start in range(0, k, length or 1):
             stop = min(start + length, k)
             lanes = range(start, start + unit.lanes)
-            sums = [self._lane(self.zero, a, b, range(lane, stop, unit.lanes), word, where) for lane in lanes]
+            sums = [self._lane(self._number(self.zero), a, b, range(lane, stop, unit.lanes), word, where) for lane in lanes]
             if unit.chunk is None and c is not None:
                 sums.insert(0, c)
             for i, j in reduction_order(len(sums), unit.reduction):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from softnum.blocks import shown_format
+from softnum.custom import CustomFormat
 from softnum.custom_mad import CMad
 from softnum.environment import environment
 from softnum.modes import rounding_name
@@ -60,7 +61,8 @@ class CustomMadUnit(Unit):
         The order in which lanes are added with R, as in `MadUnit`.
     carrier : {"float32", "float64", "codes"}, optional
         What the function's numbers are: floats, or codes of the formats, as integers (int64 in compiled code). Default:
-        float32 if that holds every value of the formats, else float64.
+        float32 if that holds every value of the formats, else float64, else codes; codes where the accumulator is a
+        CustomFormat.
     name : str, optional
         What the unit is called in its formula and in errors. Default: the function's name.
 
@@ -117,6 +119,9 @@ class CustomMadUnit(Unit):
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
         put("operand", operand_pair(self))
         put("accumulator", self._accumulator())
+        own = isinstance(self.accumulator, CustomFormat)
+        if own:
+            self.accumulator.check_modes(rounding_name(self.rounding), self.overflow)
         check_sum_formats(self, "accumulator")
         put_order(self)
         put("rounding", rounding_name(self.rounding))
@@ -125,7 +130,8 @@ class CustomMadUnit(Unit):
                 f"CustomMadUnit: rounding={self.rounding!r} is not for the additions of lanes and chunks; a function "
                 "with a last parameter named word can round stochastically itself"
             )
-        environment(self.accumulator, self.rounding, self.overflow, 32)  # checks the rule
+        if not own:
+            environment(self.accumulator, self.rounding, self.overflow, 32)  # checks the rule
         put("name", self.name or getattr(self.function, "__name__", "mad"))
         put("carrier", self._carrier_of(self.carrier))
         self.parameters  # noqa: B018  checks them
@@ -138,7 +144,8 @@ class CustomMadUnit(Unit):
 
     def _carrier_of(self, carrier: str | None) -> str:
         formats = (*self.operand, self.accumulator)
-        held = [c for c in CARRIERS[:2] if all(fits(f, c) for f in formats)]
+        own = isinstance(self.accumulator, CustomFormat)  # whose addition is on codes
+        held = [c for c in CARRIERS[:2] if not own and all(fits(f, c) for f in formats)]
         if carrier is None and held:
             return held[0]
         if carrier is not None and carrier not in CARRIERS:
@@ -151,6 +158,8 @@ class CustomMadUnit(Unit):
                     f"bits, limit {_MOST_BITS}"
                 )
             return "codes"
+        if own:
+            raise ValueError(f"CustomMadUnit: sums in {self.accumulator} are of codes; carrier={carrier!r} is not for it")
         if carrier not in held:
             unfit = next(f for f in formats if not fits(f, carrier))
             raise ValueError(f"CustomMadUnit: {carrier} does not hold every value of {unfit}; take a wider carrier")
