@@ -42,7 +42,6 @@ def extension(name, sources):
 
 EXTENSIONS = {
     "_core": ELEMENTWISE, "_gemm": GEMM, "_exact": EXACT, "_fused": FUSED, "_blocks": BLOCKS, "_tables": TABLES,
-    "_draw": DRAW, "_probe": ["probe.c"],
-    "_text": [],
+    "_draw": DRAW, "_probe": ["probe.c"], "_text": [],
 }  # fmt: skip
 setup(ext_modules=cythonize([extension(name, sources) for name, sources in EXTENSIONS.items()]))
