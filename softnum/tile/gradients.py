@@ -81,7 +81,13 @@ class _Gradient(Lowering):
         self.scope = self.forward_scope | {f"d{name}": f"d{name}" for name in self.program.outputs}
         self.fixed = set(self.scope)
         self.statements(statements)
-        return {name: version for name, version in self.scope.items() if name not in self.fixed}
+        found = {name: version for name, version in self.scope.items() if name not in self.fixed}
+        for name, _ in self.program.inputs:
+            version = found.get(f"d{name}")
+            if version is not None and self.builder.kind(version) == "condition":
+                at = next(step.at for step in self.builder.steps if step.name == version)
+                raise self.error(at, f"'d{name}' is true or false, no number: 'd{name}' ? 1 : 0 is one")
+        return found
 
     # -- sums of contributions -----------------------------------------------------------------------------------------
     def contribute(self, name: str, guard, value) -> None:
@@ -97,10 +103,8 @@ class _Gradient(Lowering):
             (alike if shape == build.shapes[name] else others).append((at, value))
         parts = [self._merged(alike, guard, base)] if alike else []
         for at, value in others:
-            lifted = self._merged([(at, value)], guard, base)
-            if build.shapes[lifted] != build.shapes[name]:
-                lifted = build.emit("reduce_like", (lifted, name), base, guard, NOWHERE)
-            parts.append(lifted)
+            lifted = self._merged([(at, value)], (), base)  # zero where the guard does not hold: all of it is summed
+            parts.append(build.emit("reduce_like", (lifted, name), base, (), NOWHERE))
         total = self._sum(parts, base, guard)
         if build.bases[total] != base:
             total = build.emit("copy", (total,), base, guard, NOWHERE)
@@ -158,7 +162,7 @@ class _Gradient(Lowering):
             chosen = Binary("==", step.body, Access(step.name, step.indices))
             above = Choose(chosen, above, Number(0))
         if step.aggregation == "*":
-            above = Binary("*", above, self._others(step)) if step.body.name in active else above
+            above = Binary("*", above, self._others(step))
         for access, expression in _through(step.body, above):
             if access.name in active:
                 self.contribute(access.name, (), self._contract_for(step, access, expression))

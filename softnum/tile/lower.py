@@ -254,7 +254,13 @@ class Lowering:
         for operand in call.arguments:
             if not isinstance(operand, Name):
                 raise self.error(operand.at, f"{call.function} takes tensors by name; assign this to one first")
-        return self._operation(function, call.arguments, base, call.at)
+        *operands, last = call.arguments
+        values = [self.number(operand, base) for operand in operands]
+        if function.operation != "gather" and last.name in self.partial:  # its shape is meant
+            values.append(self.partial[last.name])
+        else:
+            values.append(self.number(last, base))
+        return self._emit(function.operation, tuple(values), base, call.at)
 
     def _choose(self, expression: Choose, base):
         condition = self.condition(expression.condition, base)

@@ -47,3 +47,9 @@ def assert_gradients(op, inputs, without=(), tolerance=2e-6):
         assert gradient.shape == want.shape
         scale = max(1.0, float(np.abs(want).max(initial=0)))
         np.testing.assert_allclose(gradient, want, rtol=0, atol=tolerance * scale)
+
+
+def small(shape, seed):
+    """Values of e5m2, float32."""
+    x = np.random.default_rng(seed).normal(0, 1, shape).astype(np.float32)
+    return sn.quantize(x, "e5m2")
