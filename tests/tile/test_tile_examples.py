@@ -171,12 +171,12 @@ def test_examples_are_elementwise_where_they_say_so():
 
 @pytest.mark.parametrize("name", TANHS)
 def test_slopes_of_the_approximations(name):
-    """1 at both zeros, and near that of tanh away from the joints."""
+    """1 at both zeros, and near that of tanh (of plan_tanh no nearer than its lines allow, which meet at 0.5)."""
     op, one = example(name), np.float32([1])
     for zero in (0.0, -0.0):
         x = np.float32([zero])
         assert abs(op.backward([x], [op(x, fmt="binary32")], [one], fmt="binary32")[0][0] - 1) <= 0.021
     x = np.linspace(-6, 6, 481).astype(np.float32)
     slopes = op.backward([x], [op(x, fmt="binary32")], [np.ones_like(x)], fmt="binary32")[0]
-    worst = {"plan_tanh": 0.24, "table_tanh": 0.12, "rational_tanh": 0.05}[name]
+    worst = {"plan_tanh": 0.29, "table_tanh": 0.12, "rational_tanh": 0.05}[name]
     assert np.abs(slopes - (1 - np.tanh(x.astype(np.float64)) ** 2)).max() <= worst
