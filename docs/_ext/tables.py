@@ -200,6 +200,19 @@ def array_functions() -> str:
     return ", ".join(names) + ".\n\n"
 
 
+def tile_functions() -> str:
+    """The functions of Tile and the rules of their gradients; constants of many digits by their first."""
+    from softnum.tile.functions import FUNCTIONS, OPERATORS
+
+    def shown(rule):
+        return "none" if rule is None else "`" + re.sub(r"(\d\.\d{6})\d+", r"\1...", rule) + "`"
+
+    entries = {{"negate": "-a"}.get(name, f"a {name} b"): f for name, f in OPERATORS.items()}
+    entries |= {f"{name}({', '.join('abc'[: f.operands])})": f for name, f in FUNCTIONS.items()}
+    rows = [(f"`{call}`", ", ".join(map(shown, f.rules))) for call, f in entries.items()]
+    return table(("y", "gradients of the operands"), rows)
+
+
 # -- guarantees --------------------------------------------------------------------------------------------------------
 def rules() -> dict[str, list[str]]:
     """The rules of tests/core/test_semantics.py and their tests, read without running it."""
@@ -341,5 +354,5 @@ MAKERS = {
     "evidence": evidence, "formats": formats, "guarantees": guarantees, "modes": modes, "nan-profiles": nan_profiles,
     "overflow": overflow, "peer-agreements": peer_agreements, "peer-differences": peer_differences,
     "peer-speeds": peer_speeds, "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic,
-    "values": values,
+    "tile-functions": tile_functions, "values": values,
 }  # fmt: skip

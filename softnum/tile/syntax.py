@@ -12,7 +12,18 @@ __all__ = [
 
 
 class TileError(ValueError):
-    """What is wrong in a Tile program, with its line, its column and a caret below it."""
+    """What is wrong in a Tile program, with its line, its column and a caret below it.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> sn.operator("function (X) -> (Y) { Y = X + Z; }")
+    Traceback (most recent call last):
+        ...
+    softnum.tile.syntax.TileError: tile, line 1, column 31: 'Z' is no tensor here; there are X
+        function (X) -> (Y) { Y = X + Z; }
+                                      ^
+    """
 
 
 @dataclass(frozen=True)

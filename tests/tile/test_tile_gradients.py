@@ -199,7 +199,7 @@ def test_the_text_of_a_gradient_is_that_gradient(text):
     assert again.outputs == op.gradient.outputs
     assert [name for name, _ in again.inputs] == [name for name, _ in op.gradient.inputs]
     rng = np.random.default_rng(5)
-    table = dict((e[0], e[1]) for e in (*BROADCAST, *CONTRACTIONS))
+    table = {e[0]: e[1] for e in (*BROADCAST, *CONTRACTIONS)}
     shapes = table.get(text) or [(3, 4)] * len(op.inputs)
     inputs = [rng.normal(0, 1, s) for s in shapes]
     if "gather(T, I)" in text and "T[R" in text:
@@ -258,9 +258,8 @@ def test_recomputed_steps_are_the_forward_bits():
     both = sn.operator("function (X) -> (S, Y) { S = X * X; Y = S * S; }")
     s, y = both(x, **options)
     assert np.array_equal(op(x, **options).codes, y.codes)
-    given = sn.operator("function (X, S, dY) -> (dS) { T = X; U = X; dS = 1 * S; dS = S; }")
     again = sn.operator("function (X, Y, dY) -> (S) { S = X * X; }")(x, y, y, **options)
-    assert np.array_equal(again.codes, s.codes) and given
+    assert np.array_equal(again.codes, s.codes)
     one, other = (op.backward([x], [y], [y], **options | {"key": k})[0] for k in ((3, 4), (3, 5)))
     assert not np.array_equal(one.codes, other.codes)
     assert np.array_equal(one.codes, op.backward([x], [y], [y], **options)[0].codes)
