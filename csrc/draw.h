@@ -11,6 +11,8 @@
 
 #include "softnum/base.h"
 
+#define SN_DRAW_ODD 0x9e3779b97f4a7c15u /* 2^64 / the golden section: SplitMix64's step */
+
 enum {
     SN_DRAW_UNIFORM,  /* the bits of the word that are kept */
     SN_DRAW_NEAR,     /* sign and fraction of the word, an exponent field picked from first, first + 1 ... */
@@ -51,6 +53,19 @@ typedef struct {
     /* Codes of `width` bytes from words: in each of `rows` rows group g of SN_DRAW_GROUP is the row's group order[g]. */
     void (*deal)(const sn_u64 *words, ptrdiff_t rows, ptrdiff_t groups, const sn_i64 *order, void *codes, int width);
 } sn_draw_kernels;
+
+/* A step of a block: a rule for the slots first .. first + columns - 1 of an operand. */
+typedef struct {
+    const sn_draw_rule *rule;
+    int operand;
+    ptrdiff_t first, columns;
+} sn_draw_step;
+
+/* A block of `rows` rows of SN_DRAW_SLOTS slots for each operand: the steps' codes from words, element i of operand k by word
+ * k * rows * SN_DRAW_SLOTS + i of `base`. choices: the words after those of the last operand, which are kept. */
+enum { SN_DRAW_ROWS = 8, SN_DRAW_SLOTS = 256, SN_DRAW_OPERANDS = 3 };
+void sn_draw_block(const sn_draw_kernels *run, const sn_draw_step *steps, int count, sn_u64 base, int operands,
+                   ptrdiff_t rows, sn_u64 *choices, sn_u64 *codes);
 
 /* Those of an instruction set (SN_ISA_*); null if this build has none for it. */
 const sn_draw_kernels *sn_draw_kernels_for(int isa);

@@ -5,9 +5,7 @@
 #include "draw.h"
 #include "isa.h"
 
-#define SN_ODD 0x9e3779b97f4a7c15u /* 2^64 / the golden section: SplitMix64's step */
-
-SN_INLINE sn_wu SN_(pick)(sn_wu word, sn_wu n) { return SN_MULTIPLY32((word * SN_ODD) >> 32, n) >> 32; }
+SN_INLINE sn_wu SN_(pick)(sn_wu word, sn_wu n) { return SN_MULTIPLY32((word * SN_DRAW_ODD) >> 32, n) >> 32; }
 
 /* SplitMix64's finalizer. */
 SN_INLINE sn_wu SN_(mixed)(sn_wu z) {
@@ -19,9 +17,9 @@ SN_INLINE sn_wu SN_(mixed)(sn_wu z) {
 static void SN_(draw_words)(sn_u64 base, sn_u64 *words, size_t n) {
     sn_wu z;
     for (int i = 0; i < SN_W; i++)
-        z[i] = base + (sn_u64)(i + 1) * SN_ODD;
+        z[i] = base + (sn_u64)(i + 1) * SN_DRAW_ODD;
     size_t i = 0;
-    for (; i + SN_W <= n; i += SN_W, z += SN_W * SN_ODD) {
+    for (; i + SN_W <= n; i += SN_W, z += SN_W * SN_DRAW_ODD) {
         const sn_wu drawn = SN_(mixed)(z);
         memcpy(words + i, &drawn, sizeof drawn);
     }

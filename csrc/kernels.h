@@ -142,7 +142,7 @@ typedef struct {
     sn_i32 whole;    /* so is what is no normal number; then the rest matters: */
     sn_i32 emin, negative_zero, has_nan, zero_divides_to_nan;
     sn_u64 nan_code, overflow[2], infinity[2]; /* of each sign */
-    sn_u32 exp_span, inexact, raises;          /* flags: of what is rounded; all that the format raises */
+    sn_u32 exp_span, inexact, underflow, overflows, raises; /* flags: those, and all that the format raises */
 } sn_normals;
 
 typedef struct {

@@ -193,6 +193,8 @@ static inline void sn_normals_whole(int op, const sn_format *operands, const sn_
     t->nan_code = out->nan_code;
     t->zero_divides_to_nan = out->p3109;
     t->raises = out->p3109 ? 0 : ~(sn_u32)0;
+    t->underflow = t->raises & SN_UNDERFLOW;
+    t->overflows = t->raises & (SN_FLAG_OVERFLOW | SN_INEXACT);
     for (int sign = 0; sign < 2; sign++) {
         sn_u32 flags = 0;
         t->overflow[sign] = sn_overflowed(out, env, sign, &flags);

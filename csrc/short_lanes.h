@@ -76,41 +76,47 @@ SN_INLINE sn_wu SN_(is_set)(sn_wu code, sn_u64 mask) { return (sn_wu)((code & ma
 
 SN_INLINE int SN_(any_set)(sn_wu mask) { return SN_ANY_GREATER64((sn_wi){0}, (sn_wi)mask); }
 
-SN_INLINE SN_(normal) SN_(read_normal)(const sn_normal_operand *f, sn_wu code, sn_wu *unusual) {
+/* low, high: what lies below the normal numbers, or above. */
+SN_INLINE SN_(normal) SN_(read_normal)(const sn_normal_operand *f, sn_wu code, sn_wu *low, sn_wu *high) {
     SN_(normal) n;
     const sn_wu magnitude = code & f->magnitude_mask;
     n.sign = SN_(is_set)(code, f->sign_mask);
     n.sig = magnitude << f->shift | SN_TOP64;
     n.exp = (magnitude >> (63 - f->shift)) + (sn_u64)(sn_i64)f->base;
-    *unusual |= (sn_wu)(magnitude - f->first > f->span);
+    *low |= (sn_wu)(magnitude < f->first);
+    *high |= (sn_wu)(magnitude > f->first + f->span);
     return n;
 }
 
-/* The rest: a subnormal number becomes a normal one, a zero one of no digits, far below all others. */
-SN_INLINE SN_(kinds) SN_(read_unusual)(const sn_normal_operand *f, sn_wu code, SN_(normal) * n) {
+/* A subnormal number becomes a normal one, a zero one of no digits, far below all others. Returns where -0 is a NaN. */
+SN_INLINE sn_wu SN_(normalise)(const sn_normal_operand *f, SN_(normal) * n) {
+    const sn_wu low = (sn_wu)(n->exp == (sn_u64)(sn_i64)f->base), sig = n->sig ^ (low & SN_TOP64),
+                zeros = SN_(leading_zeros)(sig), zero = (sn_wu)(sig == 0), exp = n->exp + 1 - zeros;
+    n->sig = SN_SELECT64(low, SN_LEFT64(sig, zeros), sig);
+    n->exp = SN_SELECT64(zero, (sn_wu){0} + SN_NOWHERE, SN_SELECT64(low, exp, n->exp));
+    return f->nan_is_negative_zero ? zero & n->sign : (sn_wu){0};
+}
+
+SN_INLINE SN_(kinds) SN_(kinds_of)(const sn_normal_operand *f, sn_wu code, const SN_(normal) * n) {
     SN_(kinds) k;
-    const sn_wu magnitude = code & f->magnitude_mask, above = (sn_wu)(magnitude > f->first + f->span),
-                low = (sn_wu)(magnitude < f->first), sig = magnitude << f->shift, zeros = SN_(leading_zeros)(sig);
-    k.zero = (sn_wu)(magnitude == 0);
+    const sn_wu magnitude = code & f->magnitude_mask;
+    k.zero = (sn_wu)(n->sig == 0);
     k.infinite = (sn_wu)(magnitude == f->inf_code);
-    k.nan = above & ~k.infinite;
+    k.nan = (sn_wu)(magnitude > f->first + f->span) & ~k.infinite;
     k.signaling = f->quiet_bit ? k.nan & ~SN_(is_set)(code, f->quiet_bit) : (sn_wu){0};
     if (f->nan_is_negative_zero) {
         k.nan |= k.zero & n->sign;
         k.zero &= ~n->sign;
     }
-    n->sig = SN_SELECT64(low, SN_LEFT64(sig, zeros), n->sig);
-    n->exp = SN_SELECT64(low, (sn_u64)(sn_i64)(f->base + 1) - zeros, n->exp);
-    n->exp = SN_SELECT64(k.zero, (sn_wu){0} + SN_NOWHERE, n->exp);
     return k;
 }
 
 /* All ones where the magnitude goes up; a rule of its own for each mode, as sn_rounds_up. */
 SN_INLINE sn_wu SN_(goes_up)(const sn_env *env, sn_wu fraction, sn_wu sign, sn_wu odd, sn_wu words) {
+    if (env->rounding == SN_NEAREST_EVEN) return (sn_wu)(fraction + (SN_TOP64 - 1 - odd) < fraction); /* odd: -1 */
     const sn_wu above = (sn_wu)(fraction > SN_TOP64), tie = (sn_wu)(fraction == SN_TOP64),
                 inexact = (sn_wu)(fraction != 0);
     switch (env->rounding) {
-    case SN_NEAREST_EVEN: return above | (tie & odd);
     case SN_NEAREST_AWAY: return above | tie;
     case SN_NEAREST_ZERO: return above;
     case SN_NEAREST_UP: return above | (tie & ~sign);
@@ -128,46 +134,54 @@ SN_INLINE sn_wu SN_(goes_up)(const sn_env *env, sn_wu fraction, sn_wu sign, sn_w
     }
 }
 
-/* The same for what is zero, lies below the normal numbers, or overflows: with the digits below emin's last place cut
- * off and jammed, once more. up: where the magnitude went up with unbounded exponent. Returns the codes. */
-SN_INLINE sn_wu SN_(round_unusual)(const sn_normals *t, const SN_(unrounded) * x, sn_wu up, sn_wu words,
-                                   sn_wu *raised) {
+/* Zeros, and what lies below emin: shifted to its last place, the digits below cut off and jammed. Returns where the
+ * result is tiny: rounded with unbounded exponent, if that is the rule. */
+SN_INLINE sn_wu SN_(place_low)(const sn_normals *t, SN_(unrounded) * x, sn_wu words) {
     const sn_i32 m = t->mantissa_bits;
-    const sn_u64 emin = (sn_u64)(sn_i64)t->emin, hidden = (sn_u64)1 << m;
-    const sn_wu sign = SN_SELECT64(x->zero, x->sign_of_zero, x->sign), sig = x->sig & ~x->zero,
-                exp = SN_SELECT64(x->zero, (sn_wu){0} + emin, x->exp);
-    sn_wu tiny = (sn_wu)((sn_wi)exp < (sn_wi)((sn_wu){0} + emin));
-    const sn_wu shift = (emin - exp) & tiny, placed = SN_RIGHT64(sig, shift),
-                jammed = placed | SN_(jam)(SN_LEFT64(placed, shift) ^ sig), fraction = jammed << m << 1;
-    sn_wu magnitude = (jammed >> (63 - m)) + (((exp - emin) & ~tiny) << m);
-    magnitude -= SN_(goes_up)(t->env, fraction, sign, 0 - (magnitude & 1), words);
-    const sn_wu over = (sn_wu)((sn_wi)(exp - emin) > (sn_i64)t->exp_span) | (sn_wu)(magnitude > t->max_code);
-    if (t->env->tininess == SN_TININESS_AFTER && t->env->rounding != SN_STOCHASTIC)
-        tiny &= ~(up & (sn_wu)(exp == emin - 1) & (sn_wu)(sig >> (63 - m) == 2 * hidden - 1));
-    const sn_wu inexact = (sn_wu)(fraction != 0);
-    *raised = (inexact & SN_INEXACT) | (inexact & tiny & SN_UNDERFLOW);
-    *raised = SN_SELECT64(over, (sn_wu){0} + (SN_FLAG_OVERFLOW | SN_INEXACT), *raised) & t->raises;
-    sn_wu signs = sign & t->sign_mask;
-    if (!t->negative_zero) signs &= (sn_wu)(magnitude != 0);
-    return SN_SELECT64(over, SN_SELECT64(sign, (sn_wu){0} + t->overflow[1], (sn_wu){0} + t->overflow[0]),
-                       magnitude | signs);
+    const sn_u64 emin = (sn_u64)(sn_i64)t->emin, ones = ((sn_u64)2 << m) - 1;
+    x->sign = SN_SELECT64(x->zero, x->sign_of_zero, x->sign);
+    x->exp = SN_SELECT64(x->zero, (sn_wu){0} + emin, x->exp);
+    const sn_wu low = (sn_wu)((sn_wi)x->exp < (sn_wi)((sn_wu){0} + emin)), sig = x->sig & ~x->zero;
+    sn_wu tiny = low;
+    if (t->env->tininess == SN_TININESS_AFTER && t->env->rounding != SN_STOCHASTIC) {
+        const sn_wu close = (sn_wu)(x->exp == emin - 1) & (sn_wu)(sig >> (63 - m) == ones);
+        const sn_u64 odd = 0 - ((ones - (ones >> 1) - 1) & 1); /* the code of 2^emin less one, by truncation */
+        if (SN_(any_set)(close)) tiny &= ~(close & SN_(goes_up)(t->env, sig << m << 1, x->sign, (sn_wu){0} + odd, words));
+    }
+    const sn_wu shift = (emin - x->exp) & low, placed = SN_RIGHT64(sig, shift);
+    x->sig = placed | SN_(jam)(SN_LEFT64(placed, shift) ^ sig);
+    x->exp = SN_SELECT64(low, (sn_wu){0} + emin, x->exp);
+    return tiny;
 }
 
 /* Codes of the rounded results, and their flags. */
-SN_INLINE sn_wu SN_(round_normal)(const sn_normals *t, const SN_(unrounded) * x, sn_wu words, sn_wu *raised,
+SN_INLINE sn_wu SN_(round_normal)(const sn_normals *t, SN_(unrounded) * x, sn_wu words, sn_wu *raised,
                                   sn_wu *outside) {
     const sn_i32 m = t->mantissa_bits;
-    const sn_wu fraction = x->sig << m << 1;
+    sn_wu tiny = {0};
+    const sn_wu low = x->zero | (sn_wu)((sn_wi)x->exp < (sn_wi)((sn_wu){0} + (sn_u64)(sn_i64)t->exp_first));
+    if (!t->whole)
+        *outside |= low;
+    else if (SN_(any_set)(low))
+        tiny = SN_(place_low)(t, x, words);
+    const sn_wu fraction = x->sig << m << 1, inexact = (sn_wu)(fraction != 0);
     sn_wu magnitude = (x->sig >> (63 - m)) + ((x->exp - (sn_u64)(sn_i64)t->exp_of_zero) << m);
-    const sn_wu up = SN_(goes_up)(t->env, fraction, x->sign, 0 - (magnitude & 1), words);
-    magnitude -= up;
-    const sn_wu unusual = (sn_wu)(x->exp - (sn_u64)(sn_i64)t->exp_first > t->exp_span) |
-                          (sn_wu)(magnitude > t->max_code) | x->zero;
-    *raised = (sn_wu)(fraction != 0) & t->inexact;
-    if (t->is_unsigned) *outside |= x->sign | (x->zero & x->sign_of_zero);
-    if (t->whole && SN_(any_set)(unusual)) return SN_(round_unusual)(t, x, up, words, raised);
-    *outside |= unusual;
-    return magnitude | (x->sign & t->sign_mask);
+    magnitude -= SN_(goes_up)(t->env, fraction, x->sign, 0 - (magnitude & 1), words);
+    *raised = inexact & t->inexact;
+    *raised |= inexact & tiny & t->underflow;
+    sn_wu signs = x->sign & t->sign_mask;
+    if (!t->negative_zero) signs &= (sn_wu)(magnitude != 0);
+    if (t->is_unsigned) *outside |= x->sign;
+    const sn_wu code = magnitude | signs,
+                over = (sn_wu)((sn_wi)(x->exp - (sn_u64)(sn_i64)t->exp_first) > (sn_i64)t->exp_span) |
+                       (sn_wu)(magnitude > t->max_code);
+    if (!t->whole)
+        *outside |= over;
+    else if (SN_(any_set)(over)) {
+        *raised = SN_SELECT64(over, (sn_wu){0} + t->overflows, *raised);
+        return SN_SELECT64(over, SN_SELECT64(x->sign, (sn_wu){0} + t->overflow[1], (sn_wu){0} + t->overflow[0]), code);
+    }
+    return code;
 }
 
 /* ---- 128 bits -----------------------------------------------------------------------------------------------------
@@ -288,7 +302,8 @@ SN_INLINE SN_(unrounded) SN_(normal_sqrt)(SN_(normal) x) {
     const sn_wu one = (sn_wu)(left > 2 * whole);
     left -= (2 * whole + 1) & one;
     whole -= one;
-    const SN_(unrounded) s = {whole << 2 | SN_(jam)(left), (sn_wu)((sn_wi)(x.exp - odd) >> 1), {0}, {0}, x.sign};
+    const SN_(unrounded) s = {whole << 2 | SN_(jam)(left), (sn_wu)((sn_wi)(x.exp - odd) >> 1), {0},
+                              (sn_wu)(x.sig == 0), x.sign};
     return s;
 }
 
@@ -302,7 +317,7 @@ SN_INLINE void SN_(add_infinities)(SN_(special) * s, sn_wu x, sn_wu x_sign, sn_w
     s->sign = SN_SELECT64(x, x_sign, y_sign);
 }
 
-/* What the operands' kinds decide, as arith.h and divide.h do; r: a quotient or root that is 0. */
+/* What the operands' kinds decide, as arith.h and divide.h do; r: a quotient that is 0. */
 SN_INLINE SN_(special) SN_(decide)(const sn_normals *t, int op, int operands, const SN_(normal) * x,
                                    const SN_(kinds) * k, SN_(unrounded) * r) {
     SN_(special) s = {{0}, {0}, {0}, {0}, {0}};
@@ -332,13 +347,10 @@ SN_INLINE SN_(special) SN_(decide)(const sn_normals *t, int op, int operands, co
     case SN_LANES_SQRT:
         s.invalid |= x[0].sign & ~(k[0].zero | k[0].nan);
         s.infinite = k[0].infinite;
-        r->zero = k[0].zero;
         break;
-    default:
+    default: /* SN_LANES_CONVERT */
         s.infinite = k[0].infinite;
         s.sign = x[0].sign;
-        r->zero = k[0].zero;
-        r->sign_of_zero = x[0].sign;
     }
     s.nan |= s.invalid;
     return s;
@@ -350,26 +362,58 @@ SN_INLINE SN_(special) SN_(decide)(const sn_normals *t, int op, int operands, co
 typedef void SN_(short_loop)(const sn_normals *plan, const void *const in[3], void *out, sn_u8 *flags, sn_u8 *outside,
                              size_t n, const sn_u32 *words);
 
-SN_INLINE void SN_(short_run)(int op, int operands, int width, const sn_normals *plan, const void *const in[3],
-                              void *out, sn_u8 *flags, sn_u8 *outside, size_t n, const sn_u32 *words) {
+/* What the usual formats of a width have. */
+#define SN_NARROW_FACTORS(op, width) (((op) == SN_LANES_MULTIPLY || (op) == SN_LANES_FMA) && (width) <= 4)
+#define SN_NARROW_PRODUCT(op, width) ((op) == SN_LANES_FMA && (width) <= 4)
+
+/* Whether the plan is what most are, with factors and their product narrow or not. */
+SN_INLINE int SN_(is_usual)(const sn_normals *t, int operands, int narrow_factors, int narrow_product) {
+    int usual = t->whole && t->env->rounding == SN_NEAREST_EVEN && t->env->tininess == SN_TININESS_AFTER &&
+                !t->is_unsigned && t->negative_zero && t->has_nan && !t->zero_divides_to_nan &&
+                t->narrow_factors == narrow_factors && t->narrow_product == narrow_product;
+    for (int k = 0; k < operands; k++)
+        usual &= !t->operand[k].nan_is_negative_zero;
+    return usual;
+}
+
+SN_INLINE void SN_(short_run)(int op, int operands, int width, int usual, const sn_normals *plan,
+                              const void *const in[3], void *out, sn_u8 *flags, sn_u8 *outside, size_t n,
+                              const sn_u32 *words) {
     sn_normals t = *plan; /* copies, which out cannot alias */
-    const sn_env env = *plan->env;
+    sn_env env = *plan->env;
     t.env = &env;
+    if (usual) { /* what is_usual has found, as constants */
+        t.whole = t.negative_zero = t.has_nan = 1;
+        t.is_unsigned = t.zero_divides_to_nan = 0;
+        t.narrow_factors = SN_NARROW_FACTORS(op, width);
+        t.narrow_product = SN_NARROW_PRODUCT(op, width);
+        env.rounding = SN_NEAREST_EVEN;
+        env.tininess = SN_TININESS_AFTER;
+        for (int k = 0; k < operands; k++)
+            t.operand[k].nan_is_negative_zero = 0;
+        words = NULL;
+    }
     for (size_t i = 0; i < n; i += SN_W) {
         SN_(normal) x[3];
         SN_(kinds) kinds[3];
         SN_(unrounded) r;
-        sn_wu unusual = {0}, left = {0}, raised;
+        SN_(special) s;
+        sn_wu low = {0}, high = {0}, left = {0}, raised;
         for (int k = 0; k < operands; k++)
-            x[k] = SN_(read_normal)(&t.operand[k], SN_(load64)((const char *)in[k] + i * (size_t)width, width),
-                                    &unusual);
-        if (op == SN_LANES_SQRT) unusual |= x[0].sign;
-        const int special = t.whole && SN_(any_set)(unusual);
-        if (!t.whole) left = unusual;
+            x[k] = SN_(read_normal)(&t.operand[k], SN_(load64)((const char *)in[k] + i * (size_t)width, width), &low,
+                                    &high);
+        if (op == SN_LANES_SQRT) high |= x[0].sign;
+        if (op == SN_LANES_DIVIDE) high |= low; /* x / 0 */
+        if (!t.whole)
+            left = low | high;
+        else if (SN_(any_set)(low))
+            for (int k = 0; k < operands; k++)
+                high |= SN_(normalise)(&t.operand[k], &x[k]);
+        const int special = t.whole && SN_(any_set)(high);
         if (special)
             for (int k = 0; k < operands; k++)
-                kinds[k] = SN_(read_unusual)(&t.operand[k],
-                                             SN_(load64)((const char *)in[k] + i * (size_t)width, width), &x[k]);
+                kinds[k] = SN_(kinds_of)(&t.operand[k],
+                                         SN_(load64)((const char *)in[k] + i * (size_t)width, width), &x[k]);
         switch (op) {
         case SN_LANES_SUBTRACT: x[1].sign = ~x[1].sign; /* fall through */
         case SN_LANES_ADD: r = SN_(normal_add)(&t, x[0], x[1]); break;
@@ -377,9 +421,9 @@ SN_INLINE void SN_(short_run)(int op, int operands, int width, const sn_normals 
         case SN_LANES_FMA: r = SN_(normal_fma)(&t, x[0], x[1], x[2]); break;
         case SN_LANES_DIVIDE: r = SN_(normal_divide)(x[0], x[1]); break;
         case SN_LANES_SQRT: r = SN_(normal_sqrt)(x[0]); break;
-        default: r.sig = x[0].sig, r.exp = x[0].exp, r.sign = r.sign_of_zero = x[0].sign, r.zero = (sn_wu){0};
+        default:
+            r.sig = x[0].sig, r.exp = x[0].exp, r.sign = r.sign_of_zero = x[0].sign, r.zero = (sn_wu)(x[0].sig == 0);
         }
-        SN_(special) s;
         if (special) s = SN_(decide)(&t, op, operands, x, kinds, &r);
         sn_wu code = SN_(round_normal)(&t, &r, words ? sn_load_words64(words + i) : (sn_wu){0}, &raised, &left);
         if (special) {
@@ -398,7 +442,11 @@ SN_INLINE void SN_(short_run)(int op, int operands, int width, const sn_normals 
 #define SHORT_LOOP(name, operands, width)                                                                              \
     static void SN_(short_##name##_##width)(const sn_normals *plan, const void *const in[3], void *out, sn_u8 *flags,  \
                                             sn_u8 *outside, size_t n, const sn_u32 *words) {                           \
-        SN_(short_run)(SN_LANES_##name, operands, width, plan, in, out, flags, outside, n, words);                     \
+        if (SN_(is_usual)(plan, operands, SN_NARROW_FACTORS(SN_LANES_##name, width),                                   \
+                          SN_NARROW_PRODUCT(SN_LANES_##name, width)))                                                  \
+            SN_(short_run)(SN_LANES_##name, operands, width, 1, plan, in, out, flags, outside, n, words);              \
+        else                                                                                                           \
+            SN_(short_run)(SN_LANES_##name, operands, width, 0, plan, in, out, flags, outside, n, words);              \
     }
 #define SHORT_LOOPS(name, operands)                                                                                    \
     SHORT_LOOP(name, operands, 1)                                                                                      \

@@ -29,6 +29,12 @@ class Rule:
 
 def fill_words(out: NDArray[np.uint64], base: int) -> None: ...
 
+SLOTS: int
+
+def fill_block(
+    steps: list[tuple[Rule, int, int, int]], base: int, choices: NDArray[np.uint64], codes: NDArray[np.uint64]
+) -> None: ...
+
 def deal(words: NDArray[np.uint64], order: NDArray[np.int64], dtype: np.dtype[Any]) -> NDArray[Any]: ...
 
 def crossed(

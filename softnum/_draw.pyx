@@ -32,7 +32,16 @@ cdef extern from "draw.h" nogil:
         void (*deal)(const uint64_t *words, ptrdiff_t rows, ptrdiff_t groups, const int64_t *order, void *codes,
                      int width) noexcept nogil
 
+    ctypedef struct sn_draw_step:
+        const sn_draw_rule *rule
+        int operand
+        ptrdiff_t first, columns
+
+    enum: SN_DRAW_SLOTS, SN_DRAW_OPERANDS
+
     const sn_draw_kernels *sn_draw_kernels_for(int isa)
+    void sn_draw_block(const sn_draw_kernels *run, const sn_draw_step *steps, int count, uint64_t base, int operands,
+                       ptrdiff_t rows, uint64_t *choices, uint64_t *codes) noexcept
     void sn_draw_crossed(int count, const uint64_t **tables, const uint64_t *sizes, const uint64_t *first,
                          const uint64_t *stride, uint64_t **out, size_t n) noexcept nogil
 
@@ -100,6 +109,35 @@ def fill_words(uint64_t[::1] out, uint64_t base):
     if out.shape[0]:
         with nogil:
             run.words(base, &out[0], out.shape[0])
+
+
+SLOTS = SN_DRAW_SLOTS
+
+DEF MOST_STEPS = 32
+
+
+def fill_block(list steps, uint64_t base, uint64_t[:, ::1] choices, uint64_t[:, :, ::1] codes):
+    """Codes of rows of `SLOTS` slots for each operand by steps (rule, operand, first slot, slots), and the words after.
+
+    Operand k's element i goes by word k * rows * SLOTS + i of the SplitMix64 sequence of `base`.
+    """
+    cdef const sn_draw_kernels *run = sn_draw_kernels_for(_core.isa_number())
+    cdef sn_draw_step all_steps[MOST_STEPS]
+    cdef int count = len(steps), i, operands = codes.shape[0]
+    cdef ptrdiff_t rows = codes.shape[1]
+    cdef Rule rule
+    if codes.shape[2] != SLOTS or choices.shape[1] != SLOTS or choices.shape[0] != rows:
+        raise ValueError(f"arrays of rows of {SLOTS} slots are needed, got {np.shape(codes)} and {np.shape(choices)}")
+    if not 0 < operands <= SN_DRAW_OPERANDS or not rows or count > MOST_STEPS:
+        raise ValueError(f"{count} steps for {operands} operands in {rows} rows are no block")
+    for i in range(count):
+        rule, operand, first, columns = steps[i]
+        if not (0 <= operand < operands and 0 <= first <= first + columns <= SLOTS):
+            raise ValueError(f"step {i} lies outside: {steps[i]}")
+        all_steps[i].rule, all_steps[i].operand = &rule.rule, operand
+        all_steps[i].first, all_steps[i].columns = first, columns
+    with nogil:
+        sn_draw_block(run, all_steps, count, base, operands, rows, &choices[0, 0], &codes[0, 0, 0])
 
 
 def deal(const uint64_t[:, ::1] words, const int64_t[::1] order, dtype):

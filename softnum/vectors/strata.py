@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import threading
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 
 from softnum import _core, ops
-from softnum._draw import Rule, deal, fill_words
+from softnum._draw import SLOTS, Rule, deal, fill_block, fill_words
 from softnum.vectors.operands import edge_codes
 from softnum.vectors.spec import Spec
 from softnum.vectors.unit_spec import UnitSpec
@@ -49,6 +50,7 @@ UNIT_SHARES = {
     "specials": 6,  # edge cases, infinities and NaNs among numbers near 1
 }
 _SLOTS, _UNIT_SLOTS = sum(SHARES.values()), sum(UNIT_SHARES.values())
+assert _SLOTS == SLOTS
 _GROUP = 8
 _OF_POSITIVE = ("sqrt", "rsqrt", "log", "log2", "log10", "log1p", "pow")
 
@@ -63,14 +65,15 @@ def block_size(spec: Spec) -> int:
     return _UNIT_SLOTS * max(1, (1 << 10) // elements)
 
 
-def _fill_raw(out: np.ndarray, seed: int, domain: int, block: int) -> np.ndarray:
+def _base(seed: int, domain: int, block: int) -> int:
     low, high = _core.philox_key(seed, block, domain)
-    fill_words(out, high << 32 | low)
-    return out
+    return high << 32 | low
 
 
 def _raw(seed: int, domain: int, block: int, count: int) -> np.ndarray:
-    return _fill_raw(np.empty(count, np.uint64), seed, domain, block)
+    out = np.empty(count, np.uint64)
+    fill_words(out, _base(seed, domain, block))
+    return out
 
 
 def _mask(bits: int) -> int:
@@ -252,28 +255,29 @@ def _order() -> np.ndarray:
 
 
 _ORDER = _order()
+_PLACES = {kind: slice(end - SHARES[kind], end) for kind, end in zip(SHARES, accumulate(SHARES.values()), strict=True)}
+
+
+@lru_cache(maxsize=64)
+def _steps(spec) -> list[tuple[Rule, int, int, int]]:
+    """What makes codes of each operand's words: (rule, operand, first slot, slots)."""
+    steps, near = [], _PLACES["edges"].stop  # from there on, all is made of numbers near 1
+    for i, fmt in enumerate(spec.formats):
+        positive = i == 0 and spec.op in _OF_POSITIVE
+        rules = {"uniform": _uniform(fmt), "edges": _edge(fmt), "one edge": _edge(fmt, i, len(spec.formats)),
+                 "tails": _tail(fmt)}  # fmt: skip
+        steps.append((_near_one(fmt, None, positive), i, near, _SLOTS - near))
+        steps += [(rule, i, _PLACES[kind].start, SHARES[kind]) for kind, rule in rules.items()]
+    return steps
 
 
 def _operation_block(spec, seed: int, block: int) -> tuple[np.ndarray, ...]:
     formats = spec.formats
-    room = _room(2 * len(formats) + 1)
-    words, codes = room[len(formats) :], room[: len(formats)]
-    _fill_raw(words.reshape(-1), seed, _DOMAIN_OPERANDS, block)
-    slots, start = {}, 0
-    for kind, share in SHARES.items():
-        slots[kind] = slice(start, start + share)
-        start += share
-    near = slice(slots["edges"].stop, _SLOTS)  # what is left is made of numbers near 1
-    choice = words[-1]
-    for i, fmt in enumerate(formats):
-        _uniform(fmt).apply(words[i, :, slots["uniform"]], codes[i, :, slots["uniform"]])
-        _edge(fmt).apply(words[i, :, slots["edges"]], codes[i, :, slots["edges"]])
-        _near_one(fmt, None, i == 0 and spec.op in _OF_POSITIVE).apply(words[i, :, near], codes[i, :, near])
-        here = slots["one edge"]
-        _edge(fmt, i, len(formats)).apply(words[i, :, here], codes[i, :, here], choice[:, here])
-        _tail(fmt).apply(words[i, :, slots["tails"]], codes[i, :, slots["tails"]])
-    _relate(list(codes[:, :, slots["related"]]), choice[:, slots["related"]], spec)
-    _limit(list(codes[:, :, slots["limits"]]), choice[:, slots["limits"]], spec)
+    room = _room(len(formats) + 1)
+    codes, choice = room[1:], room[0]
+    fill_block(_steps(spec), _base(seed, _DOMAIN_OPERANDS, block), choice, codes)
+    for kind, change in (("related", _relate), ("limits", _limit)):
+        change(list(codes[:, :, _PLACES[kind]]), choice[:, _PLACES[kind]], spec)
     return tuple(deal(c, _ORDER, f.storage_dtype) for c, f in zip(codes, formats, strict=True))
 
 

@@ -121,6 +121,69 @@ def test_the_domain_is_as_wide_as_it_says():
     assert not is_fast("add", (b32, b32), format_of("q8.8"), values.environment(format_of("q8.8"), "rne", None, 32))
 
 
+WITH_FLAGS = [
+    *((f,) * 4 for f in map(format_of, (
+        "binary16", "bfloat16", "binary32", "binary64", "e5m2", "e4m3fn", "e4m3fnuz", "e2m1fn", "binary8p4se",
+        "binary16p9se", "binary8p4uf", "e8m0fnu", "dlfloat16"))),
+    *((f,) * 4 for f in (
+        FloatFormat(3, 58), FloatFormat(5, 32), FloatFormat(15, 48), FloatFormat(4, 1), FloatFormat(9, 11, bias=300),
+        FloatFormat(8, 23, specials="fnuz"), FloatFormat(11, 20, specials="none"), FloatFormat(5, 0, specials="fn"),
+        FloatFormat(2, 2, specials="fn", nan_codes="none", infinities=True),
+        FloatFormat(2, 2, nan_codes="all_ones", infinities=True, negative_zero=False),
+        FloatFormat(3, 4, signed=False))),
+    *(tuple(map(format_of, names)) for names in MIXED if not any("q" in n for n in names)),
+    tuple(map(format_of, ("binary64", "binary32", "binary64", "binary16"))),
+    tuple(map(format_of, ("binary32", "binary32", "binary64", "binary64"))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WITH_FLAGS, ids=lambda c: "x".join(dict.fromkeys(map(str, c))))
+def test_flags_equal_the_definition(case, monkeypatch):
+    """Codes and flags of zeros, subnormals, infinities and NaNs too, in every mode, either tininess, any overflow rule."""
+    monkeypatch.setattr(lanes, "LEAST_TABLE", 1 << 60)
+    rng = random.Random(str(case))
+    out = case[3]
+    for name, count in ARITHMETIC.items():
+        formats = case[:count]
+        codes = operands(formats, rng, 300)
+        words = np.array([rng.getrandbits(32) for _ in codes[0]], np.uint32)
+        for i, mode in enumerate(MODES):
+            for j, rule in enumerate(overflow_rules(out)):
+                options = {"rounding": mode, "overflow": rule, "tininess": ("after", "before")[(i + j) % 2]}
+                if mode in STOCHASTIC:
+                    options["stochastic_bits"] = (1, 11, 16, 31, 32)[i % 5]
+                want = by_definition(name, codes, formats, out, words, **options)
+                for isa in on_every_isa():
+                    got = sn_call(name, codes, formats, out, words, with_flags=True, invalid=0, **options)
+                    for mine, theirs, what in zip(got, want, ("codes", "flags"), strict=True):
+                        same(mine, theirs, codes, what, name, *map(str, case), options, isa)
+
+
+def test_what_rounds_up_to_a_normal_number_is_not_tiny(isa):
+    """(1 - 2**-13) * (1 + 2**-13) * 2**-126 = (1 - 2**-26) * 2**-126, which 24 bits round to 2**-126, or not."""
+    fmt = format_of("binary32")
+    a = np.array([0x3F7FF800, 0xBF7FF800] * 8, np.uint32)
+    b = np.full_like(a, 0x00800400)
+    inexact, tiny = Flags.INEXACT, Flags.INEXACT | Flags.UNDERFLOW
+    for mode, up in (("nearest_even", (1, 1)), ("up", (1, 0)), ("down", (0, 1)), ("toward_zero", (0, 0))):
+        for tininess in ("after", "before"):
+            got, flags = sn.multiply(a, b, fmt, rounding=mode, tininess=tininess, return_flags=True)
+            assert [int(c) & 0x7FFFFFFF for c in got] == [0x00800000 if u else 0x007FFFFF for u in up] * 8
+            assert flags.tolist() == [inexact if u and tininess == "after" else tiny for u in up] * 8, (mode, tininess)
+
+
+@pytest.mark.parametrize("mode", ["nearest_even", "away_from_zero"])
+def test_an_unsigned_format_whose_every_code_is_finite_does_not_wrap(mode, isa):
+    """Its largest code is 2**64 - 1: one more is overflow, not 0."""
+    fmt = FloatFormat(15, 49, signed=False, specials="none")
+    a = np.full(16, 0xFFFC000000000001, np.uint64)
+    b = np.full(16, 0x8001FFFFFFFFFFFE, np.uint64)
+    got, flags = sn.multiply(a, b, fmt, rounding=mode, return_flags=True)
+    want, raised = by_definition("multiply", (a, b), (fmt, fmt), fmt, rounding=mode)
+    assert np.array_equal(got, want) and np.array_equal(flags, raised)
+    assert mode == "nearest_even" or (got[0] == 2**64 - 1 and flags[0] == Flags.OVERFLOW | Flags.INEXACT)
+
+
 @pytest.mark.parametrize("name", UNARY)
 @pytest.mark.parametrize("fmt", ["e5m2", "e2m1fn", "binary8p3ue", "q4.4", "bfloat16", "dlfloat16", "q8.8"])
 def test_tables_of_one_operand(fmt, name):
