@@ -210,6 +210,10 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         As `softnum.matmul`; also for operands of a value table (`CustomFormat`), for a result that float64 does not
         hold, for units of several lanes or with compensation, and if some operands lie on the host.
     """
+    if unit.on_codes:
+        raise ValueError(
+            "matmul: no CUDA kernel computes in custom formats; copy the arrays to the host first, which does"
+        )
     if unit.lanes > 1 or unit.compensated:
         raise ValueError(
             f"matmul: no CUDA kernel computes lanes={unit.lanes}, compensated={unit.compensated!r}; copy the arrays to "

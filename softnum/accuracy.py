@@ -28,7 +28,7 @@ def _format_of(a, fmt, what: str):
         raise ValueError(f"{what}: codes say nothing of their format; give fmt, or make an Array (softnum.array)")
     fmt = format(fmt)
     if isinstance(fmt, CustomFormat):
-        raise ValueError(f"{what}: a value table ({fmt}) has no last place")
+        raise ValueError(f"{what}: a custom format ({fmt}) has no last place")
     return fmt
 
 

@@ -313,6 +313,8 @@ def trace(unit: Unit, a, b, c=None, *, key=None, random_bits=None) -> Trace:
     from softnum.block_steps import block_vectors
     from softnum.operands import checked_operand
 
+    if unit.on_codes:
+        raise TypeError(f"trace: no trace of units that compute in custom formats is known ({unit.expression})")
     if isinstance(unit, BlockDotUnit):
         vectors = block_vectors(unit, a, b)
     else:

@@ -41,7 +41,7 @@ class CFunctions:
 
     language = "C"
 
-    def __init__(self, given, type_name: str, cflags: tuple, what: str, file: str | None = None) -> None:
+    def __init__(self, given, type_name: str, cflags, what: str, file: str | None = None) -> None:
         self.source = CSource(given, what, cflags, file)
         self.what = what
         self.type = self.source.type(type_name)
@@ -154,11 +154,11 @@ class CFunctions:
     @property
     def key(self) -> tuple:
         """What tells formats in C apart: their text, type and flags."""
-        return self.source.text, self.type.name, self.source.cflags
+        return self.source.text, self.type.name, tuple(self.source.cflags)
 
     def rebuilding(self, name: str) -> tuple:
         """How pickle makes the format again: from the text as it was read."""
-        return _rebuilt, (self.source.text, self.type.name, name, self.source.cflags, self.source.file)
+        return _rebuilt, (self.source.text, self.type.name, name, tuple(self.source.cflags), self.source.file)
 
 
 def _rebuilt(text: str, type_name: str, name: str, cflags: tuple, file: str | None):

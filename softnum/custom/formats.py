@@ -238,7 +238,7 @@ class CustomFormat:
         from softnum.custom.c_functions import CFunctions
 
         name = type_name if name is None else name
-        return cls._made(CFunctions(source, type_name, tuple(cflags), f"CustomFormat {name}"), name, "custom")
+        return cls._made(CFunctions(source, type_name, cflags, f"CustomFormat {name}"), name, "custom")
 
     # -- facts ---------------------------------------------------------------------------------------------------------
     @cached_property
@@ -417,6 +417,8 @@ class CustomFormat:
     def decode(self, codes, dtype) -> np.ndarray:
         """The values of codes, exact in dtype."""
         values = np.asarray(self._functions.as_float(codes) if self._table is None else self._table.values[codes])
+        if dtype == np.float64:
+            return values
         with np.errstate(over="ignore"):
             narrow = values.astype(dtype)
         if not np.array_equal(narrow.astype(np.float64), values, equal_nan=True):

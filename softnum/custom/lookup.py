@@ -120,10 +120,9 @@ def _looked_up(operation: Operator, codes):
     if made is None:
         return None
     table, lost = made
-    if len(codes) == 1:
-        return table[codes[0]], None if lost is None else lost[codes[0]]
-    if lost is not None:
-        return table[tuple(codes)], lost[tuple(codes)]
+    bytes_only = all(t == np.uint8 for t in (table.dtype, *(c.dtype for c in codes)))
+    if len(codes) != 2 or lost is not None or not bytes_only:
+        return table[tuple(codes)], None if lost is None else lost[tuple(codes)]
     a, b = (np.ascontiguousarray(np.broadcast_to(c, shape)) for c in codes)
     out = np.empty(shape, table.dtype)
     for_ranges(out.size, lambda start, stop: _tables.look_up(table, a, b, out, start, stop), None, _GRAIN)

@@ -101,7 +101,7 @@ class ValueTable:
     def _round(self, x, rounding: str) -> tuple[np.ndarray, np.ndarray | None]:
         if x.dtype.kind not in "fiub" or x.dtype.itemsize > 8:
             raise TypeError(f"{self.name} encodes arrays of float or integer values, got {x.dtype}")
-        wide = x.astype(np.float64)
+        wide = _widened(x)
         if x.dtype.kind in "iu" and x.dtype.itemsize == 8 and not np.array_equal(wide.astype(object), x.astype(object)):
             raise ValueError("an integer beyond 2**53 is not exact in float64")
         table = self.sorted
@@ -181,7 +181,12 @@ class ValueTable:
     @cached_property
     def carrier_facts(self) -> tuple[int, int, int]:
         """(precision, lowest exponent of a last bit, highest exponent) that hold for all values."""
-        return _bits_of(Fraction(v) for v in self.sorted)
+        mantissa, exponent = np.frexp(np.abs(self.sorted[self.sorted != 0]))
+        if not len(mantissa):
+            return 1, 0, 0
+        whole = np.ldexp(mantissa, 53).astype(np.int64)
+        zeros = np.frexp((whole & -whole).astype(np.float64))[1] - 1
+        return 53 - int(zeros.min()), int((exponent - 53 + zeros).min()), int(exponent.max()) - 1
 
     @cached_property
     def _deciding(self) -> dict[bool, tuple[np.ndarray, np.ndarray]]:
@@ -241,6 +246,7 @@ class ValueTable:
 
     def _find(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, codes = self._every
+        x = _widened(x)
         at = np.minimum(np.searchsorted(values, x), len(values) - 1)
         found, missing = np.asarray(codes[at]), np.asarray(values[at] != x)
         if self.minus_zero is not None:
@@ -264,16 +270,7 @@ class ValueTable:
         return place
 
 
-def _bits_of(values) -> tuple[int, int, int]:
-    precision, lowest, highest = 1, 0, None
-    for value in values:
-        if value == 0:
-            continue
-        top, bottom = abs(value.numerator), value.denominator
-        zeros = (top & -top).bit_length() - 1
-        last = zeros - (bottom.bit_length() - 1)
-        precision = max(precision, (top >> zeros).bit_length())
-        lowest = last if highest is None else min(lowest, last)
-        exponent = last + (top >> zeros).bit_length() - 1
-        highest = exponent if highest is None else max(highest, exponent)
-    return precision, lowest, highest or 0
+def _widened(x: np.ndarray) -> np.ndarray:
+    """x in float64; signaling NaNs are only NaNs."""
+    with np.errstate(invalid="ignore"):
+        return x.astype(np.float64)

@@ -141,7 +141,7 @@ class CSource:
         """
         for tokens in self._declarations:
             words = [t.text for t in tokens]
-            if words[0] != "typedef" or words[-1] != ";" or name not in words[-2:-1]:
+            if words[0] != "typedef" or not any(_declares(part, name) for part in _split(tokens[1:-1], ",")):
                 continue
             where, end = (tokens[-2].file, tokens[-2].line), tokens[-1].end
             if "union" in words:
@@ -241,7 +241,7 @@ def _codes(kind: CType) -> str:
         shift = f" >> ({' + '.join(g.width for g in kind.fields[-below:])})" if below else ""
         pack += f" softnum_c = {f'softnum_c << ({f.width}) | ' if pack else ''}((uint64_t){part} & {mask});"
         unpack += f" {part} = softnum_c{shift} & {mask};"
-        if "sizeof" in f.width:  # bit-fields are integers anyway
+        if f.width.startswith("8 * sizeof"):  # bit-fields are integers anyway
             declared = f"__typeof__((({name} *)0)->{f.name})" if f.name else name
             checks += f'_Static_assert(({declared})0.5 == 0, "{f.name or name} is no integer"); '
     return f"""
@@ -314,6 +314,11 @@ def _declarations(tokens) -> Iterator[list[Token]]:
 def _is_function(tokens) -> bool:
     brace = next(i for i, t in enumerate(tokens) if t.text == "{")
     return brace > 0 and tokens[brace - 1].text == ")"
+
+
+def _declares(part, name: str) -> bool:
+    """Whether a part of a typedef makes this name the type itself."""
+    return part[-1].text == name and (len(part) < 2 or part[-2].text != "*")
 
 
 def _body(tokens) -> list[Token] | None:

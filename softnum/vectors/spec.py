@@ -190,7 +190,7 @@ class VectorSpec(Spec):
         out_fmt = format(out_fmt)
         for f in (*formats, out_fmt):
             if isinstance(f, CustomFormat):
-                raise ValueError(f"{f} is a value table: it has values, but no arithmetic to make vectors of")
+                raise ValueError(f"{f} is a value table or custom format, of which no vectors are made")
         mode = rounding_name(rounding)
         if tininess not in ("after", "before"):
             raise ValueError(f"tininess must be 'after' or 'before', got {tininess!r}")

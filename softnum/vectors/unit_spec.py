@@ -86,7 +86,9 @@ class UnitSpec(Spec):
             raise ValueError(f"{op}: no vectors of a BlockDotUnit: its operands are blocks; use its inner unit")
         tables = [fmt for fmt in unit.operand if isinstance(fmt, CustomFormat)]
         if tables:
-            raise ValueError(f"{op}: {tables[0]} is a value table, whose codes the unit does not take")
+            raise ValueError(f"{op}: {tables[0]} is a value table or custom format, of which no vectors are made")
+        if unit.on_codes:
+            raise ValueError(f"{op}: no vectors of units that compute in custom formats: {unit.expression}")
         if op == "gemm":
             if length is not None:
                 raise ValueError(f"gemm takes a shape (M, N, K), not a length (got {length!r})")

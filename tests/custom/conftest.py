@@ -1,0 +1,33 @@
+"""Compiled code of these tests goes to a cache of their own."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import softnum as sn
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "custom"
+sys.path.insert(0, str(EXAMPLES))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOFTNUM_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def fp8():
+    return sn.CustomFormat.from_c(EXAMPLES / "fp8.c")
+
+
+@pytest.fixture(scope="session")
+def fp16():
+    return sn.CustomFormat.from_c(EXAMPLES / "fp16.c", name="fp16")
+
+
+@pytest.fixture(scope="session")
+def lns8():
+    return sn.CustomFormat.from_c(EXAMPLES / "lns8.c", "lns8")
