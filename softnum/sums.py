@@ -87,7 +87,7 @@ def _addends(x, unit):
     if isinstance(x, Array):
         if x.format not in formats:
             raise ValueError(f"sum: x is an Array of {x.format}, but the unit adds values of {names}")
-        return checked_operand(x, x.format, "x", "sum"), x.format
+        return checked_operand(x, x.format, "x", "sum", unit.on_codes), x.format
     x = float_array(x, "sum")
     reason = None
     for fmt in formats:

@@ -117,7 +117,7 @@ class _Tables:
 
     def over(self, acc, a, b):
         """The steps of all k, in C."""
-        acc = np.ascontiguousarray(acc)
+        acc = np.array(acc, order="C")  # which is written to
         _tables.sums(self.product, self.sum, a, b, acc)
         return acc
 
