@@ -1,8 +1,8 @@
 """Compiled code that outlives the process: under a key that is made of all that it was compiled of.
 
-Numba's own cache tells functions apart by their source file, and pickles what they close over, which is another text in
-each process. Here the key is made of the bytecode and the constants of a function, of what it reads from outside, and of
-the same of the functions that it calls.
+Numba's own cache tells functions apart by their source file, and pickles what they close over, which is another text
+in each process. Here the key is made of the bytecode and the constants of a function, of what it reads from outside,
+and of the same of the functions that it calls.
 """
 
 from __future__ import annotations

@@ -19,11 +19,10 @@ from softnum.kernels.cache import DiskCache, fingerprint
 from softnum.kernels.custom_loops import TILE, is_single, kernel_of
 from softnum.kernels.jit import TABLE_BITS, looked_up, number_type, products_of
 from softnum.kernels.scalars import Scalar, scalar
-from softnum.plan import fits
 from softnum.reference.units import reduction_order
-from softnum.values import decode, encode
+from softnum.values import encode
 
-__all__ = ["CustomGemm", "engine_of"]
+__all__ = ["CodesGemm", "FunctionGemm", "engine_of"]
 
 _U = np.uintp
 
@@ -100,36 +99,36 @@ def _compiled_kernel(unit, adder: Scalar):
     return kernel
 
 
-class CustomGemm:
+class FunctionGemm:
     """The engine of a CustomMadUnit on carriers, ``run`` as every engine's (`softnum.engines`)."""
 
     def __init__(self, unit) -> None:
         self.unit = unit
-        formats = (*unit.operand, unit.accumulator)
-        self.wide = unit.carrier == "float64" or not all(fits(f, np.float32) for f in formats)
-        self.dtype = np.dtype("int64" if unit.carrier == "codes" else unit.carrier)
+        self.wide = unit.carrier == "float64"
+        self.dtype = np.dtype("int64" if unit.on_codes else unit.carrier)
         adder = scalar(unit.accumulator, rounding=unit.rounding, overflow=unit.overflow, carrier=unit.carrier)
         self.kernel = _compiled_kernel(unit, adder)
-        try_out(unit, self._on_codes)
+        try_out(unit, self._run_on_codes)
 
     def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0)) -> None:
         """out[m0:m1, n0:n1] of carriers; ValueError if a step has no result."""
-        (row, column), unit = first, self.unit
-        if unit.carrier != "codes":
-            self._run(a, b, c, out, keys, batch, m0, m1, n0, n1, first)
-            part = out[m0 - row : m1 - row, n0 - column : n1 - column]
-            part[np.isnan(part)] = np.nan  # the one NaN that is written
-            return
-        rows, columns = slice(m0 - row, m1 - row), slice(n0 - column, n1 - column)
-        x, y = self._codes(a[rows], unit.operand[0]), self._codes(b[:, columns], unit.operand[1])
-        z = None if c is None else self._codes(c[rows, columns], unit.accumulator)
-        codes = np.empty((m1 - m0, n1 - n0), np.int64)
-        self._run(x, y, z, codes, keys, batch, m0, m1, n0, n1, (m0, n0))
-        out[rows, columns] = decode(codes.astype(unit.accumulator.storage_dtype), unit.accumulator, out.dtype)
+        row, column = first
+        self._run(a, b, c, out, keys, batch, m0, m1, n0, n1, first)
+        part = out[m0 - row : m1 - row, n0 - column : n1 - column]
+        part[np.isnan(part)] = np.nan  # the one NaN that is written
 
-    @staticmethod
-    def _codes(x, fmt) -> np.ndarray:
-        return encode(x, fmt).astype(np.int64)
+    def _run_on_codes(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)) -> int:
+        """The same on codes of the operands, as a definition has it."""
+        unit, (row, column) = self.unit, first
+        x, y, z = (
+            None if codes is None else np.ascontiguousarray(numbers_of(codes, fmt, fmt, unit.carrier))
+            for codes, fmt in zip((a, b, c), (*unit.operand, unit.accumulator), strict=True)
+        )
+        result = np.empty(out.shape, self.dtype)
+        self._run(x, y, z, result, keys, batch, m0, m1, n0, n1, first)
+        part = slice(m0 - row, m1 - row), slice(n0 - column, n1 - column)
+        out[part] = result[part] if unit.on_codes else encode(result[part], unit.accumulator)
+        return 0
 
     def _run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first) -> None:
         """The same on what the function takes, in every array."""
@@ -164,21 +163,20 @@ class CustomGemm:
                 word = definition.words(None, keys, batch, *place) if unit.stochastic else None
                 definition.dot(a[m], b[:, n], None if c is None else c[m, n], word, f" of output {place}")
         raise ValueError(
-            f"{unit.name} ({place_of(unit.function)}): a result is no value of {unit.accumulator}, but not where Python "
-            "computes it"
+            f"{unit.name} ({place_of(unit.function)}): a result is no value of {unit.accumulator}, but not where "
+            "Python computes it"
         )
 
-    def _on_codes(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1) -> int:
-        """`run` on codes of the operands, as a definition has it."""
-        unit = self.unit
-        x, y, z = (
-            np.ascontiguousarray(numbers_of(codes, fmt, fmt, unit.carrier))
-            for codes, fmt in ((a, unit.operand[0]), (b, unit.operand[1]), (c, unit.accumulator))
-        )
-        result = np.empty(out.shape, self.dtype)
-        self._run(x, y, z, result, keys, batch, m0, m1, n0, n1, (0, 0))
-        out[...] = result if unit.carrier == "codes" else encode(result, unit.accumulator)
-        return 0
+
+class CodesGemm(FunctionGemm):
+    """The same as the definition of a unit on codes."""
+
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)) -> int:
+        """out[m0:m1, n0:n1] of codes; random words that are given go to the steps in Python."""
+        if words is not None:
+            steps = DefinitionCustom(self.unit, self.unit.operand)
+            return steps.run(a, b, c, out, words, keys, batch, m0, m1, n0, n1, first)
+        return self._run_on_codes(a, b, c, out, words, keys, batch, m0, m1, n0, n1, first)
 
 
 def _said(error: NumbaError) -> str:
@@ -201,8 +199,8 @@ def _order(unit, joined: bool) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def engine_of(unit) -> CustomGemm | None:
+def engine_of(unit) -> FunctionGemm | None:
     """The compiled engine of a CustomMadUnit; None where the sum's format is the user's own and has no table."""
     if isinstance(unit.accumulator, CustomFormat) and unit.accumulator.bits > TABLE_BITS:
         return None
-    return CustomGemm(unit)
+    return (CodesGemm if unit.on_codes else FunctionGemm)(unit)

@@ -40,8 +40,8 @@ llvm.add_symbol("softnum_words", _core.WORDS_ADDRESS)
 _words_call = types.ExternalFunction(
     "softnum_words",
     types.void(
-        types.uint64, types.uint64, types.uint64, types.uint64, types.uint32, types.uint32, types.CPointer(types.uint32),
-        types.uint64,
+        types.uint64, types.uint64, types.uint64, types.uint64, types.uint32, types.uint32,
+        types.CPointer(types.uint32), types.uint64,
     ),
 )  # fmt: skip
 
@@ -164,7 +164,7 @@ def _tabulated(scalar: Scalar, name: str):
 
 @lru_cache(maxsize=1024)
 def compiled(scalar: Scalar, name: str):
-    """An operation for compiled code, of as many numbers as it has operands, and of a random word in stochastic modes."""
+    """An operation for compiled code: of its operands, and of a random word in stochastic modes."""
     body = body_of(scalar, name) or _tabulated(scalar, name)
     if body is not None:
         return body

@@ -1,13 +1,13 @@
 """Short bodies of the scalar operations for compiled code, and the domain in which each is the definition.
 
-A number x is rounded to m fraction bits by (x + C) - C, C = 1.5 * 2^(E + P - m) with E its exponent, not below emin, and
-P = 23 in binary32, 52 in binary64: the addition rounds x to nearest even at 2^(E - m). What is rounded must be exact, or
-rounded to odd (`_odd`) with at least two bits more than the format has, also below its smallest normal: then it lies on
-the same side of every value and every midpoint as the exact result (Boldo and Melquiond, "Emulation of FMA and
-correctly rounded sums: proved algorithms using rounding to odd", 2008).
+A number x is rounded to m fraction bits by (x + C) - C, C = 1.5 * 2^(E + P - m) with E its exponent, not below emin,
+and P = 23 in binary32, 52 in binary64: the addition rounds x to nearest even at 2^(E - m). What is rounded must be
+exact, or rounded to odd (`_odd`) with at least two bits more than the format has, also below its smallest normal: then
+it lies on the same side of every value and every midpoint as the exact result (Boldo and Melquiond, "Emulation of FMA
+and correctly rounded sums: proved algorithms using rounding to odd", 2008).
 
-Operands are any numbers of the carrier. Of two binary32 numbers the product is exact in binary64; a sum's error comes by
-Knuth's TwoSum, which is exact in rounding to nearest unless the sum overflows, and then it is beyond the format too.
+Operands are any numbers of the carrier. Of two binary32 numbers the product is exact in binary64; a sum's error comes
+by Knuth's TwoSum, which is exact in rounding to nearest unless the sum overflows, and then it is beyond the format too.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def _rounds(scalar: Scalar, width: int, seen: int) -> bool:
         return False
     _, _, places, bias, *_ = _WIDTHS[width]
     if fmt.kind == "fixed":
-        # the constant's unit is the last place, and clamped numbers stay inside its binade; an infinity has no code, and
-        # a sum that overflowed to one does
+        # the constant's unit is the last place, and clamped numbers stay inside its binade; an infinity has no code,
+        # and a sum that overflowed to one does
         if seen and width == _width(scalar):
             return False
         exponent = places - fmt.fraction_bits
@@ -140,7 +140,7 @@ def _round(scalar: Scalar, width: int):
 
 
 def body_of(scalar: Scalar, name: str):
-    """The compiled function of an operation by a short body, of arguments of the carrier's type; None outside the domain."""
+    """The compiled function of an operation by a short body, of numbers of the carrier; None outside the domain."""
     if scalar.carrier == "codes":
         return None
     width = _width(scalar)

@@ -1,4 +1,4 @@
-"""softnum's arithmetic one number at a time, for functions of the user's: the same bits in Python and in Numba's code."""
+"""softnum's arithmetic one number at a time, for users' functions: the same bits in Python and in Numba's code."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Scalar:
             raise TypeError(f"{self}.{name} takes numbers, got {x!r}")
         wide = np.float64(x)
         value = wide.astype(self.carrier)
-        if value != x and x == x:
+        if float(value) != x and x == x:  # a NumPy scalar of float32 would round x to compare it
             raise ValueError(f"{self}.{name} takes {self.carrier} numbers, and {x!r} is none; round it first")
         return int(value.view(np.uint32 if self.carrier == "float32" else np.uint64))
 

@@ -76,8 +76,9 @@ void softnum_try(int64_t n, const {tried} *acc, const {tried} *a, const {tried} 
 class CMad:
     """A function in C of two or three numbers, or of two or three vectors of numbers, each element on its own.
 
-    source: C text, or the path of a file. formats: of (acc, a, b). The numbers are float, double, unsigned integers that are codes, or the type
-    of a code that the source declares (a struct of bit-fields), or vectors of that type: ``new_fp4``.
+    source: C text, or the path of a file. formats: of (acc, a, b). The numbers are float, double, unsigned integers
+    that are codes, or the type of a code that the source declares (a struct of bit-fields), or vectors of that type:
+    ``new_fp4``.
     """
 
     source: str
@@ -89,10 +90,8 @@ class CMad:
     def __name__(self) -> str:
         return self.name
 
-    @property
-    def expression(self) -> str:
-        """The Python expression that makes the function."""
-        return repr(self)
+    def __reduce__(self):
+        return CMad, (self.source, self.name, self.formats, self.cflags)  # another process compiles it itself
 
     @cached_property
     def _what(self) -> str:
@@ -233,7 +232,7 @@ class CMad:
             return None
         a, b = (np.ascontiguousarray(c, self._tried) for c in sample_codes(*(f.bits for f in formats)))
         found = [np.roll(self._on_rows(np.roll(a, i), np.roll(b, i)), -i) for i in range(self.lanes)]
-        for i, other in enumerate(found):
+        for other in found:
             if not np.array_equal(found[0], other):
                 at = np.flatnonzero(found[0] != other)[0]
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""A CustomMadUnit by its definition: the user's function called step by step, in Python. It judges the compiled unit."""
+"""A CustomMadUnit by its definition: the user's function called step by step, in Python. It judges compiled units."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ class DefinitionCustom:
         for start in range(0, k, length or 1):
             stop = min(start + length, k)
             lanes = range(start, start + unit.lanes)
-            sums = [self._lane(self._number(self.zero), a, b, range(lane, stop, unit.lanes), word, where) for lane in lanes]
+            sums = [
+                self._lane(self._number(self.zero), a, b, range(lane, stop, unit.lanes), word, where) for lane in lanes
+            ]
             if unit.chunk is None and c is not None:
                 sums.insert(0, c)
             for i, j in reduction_order(len(sums), unit.reduction):
@@ -120,7 +122,7 @@ class DefinitionCustom:
         kind = np.dtype(carrier).type
         with np.errstate(over="ignore"):
             value = kind(result)
-        if value != result and result == result:
+        if float(value) != result and result == result:
             raise ValueError(f"{told} is {result!r}, which {carrier} does not hold")
         if not self.unit.adds:
             return value
@@ -165,10 +167,12 @@ def try_out(unit, run) -> None:
     if not np.array_equal(got, want):
         i, j = np.argwhere(got != want)[0]
         shown = [numbers_of(x, f, f, unit.carrier) for x, f in ((a[i], unit.operand[0]), (b[:, j], unit.operand[1]))]
-        results = [numbers_of(x[i, j], unit.accumulator, unit.accumulator, unit.carrier) for x in (got, want)]
+        start, *results = (
+            numbers_of(x[i, j], unit.accumulator, unit.accumulator, unit.carrier) for x in (c, got, want)
+        )
         raise ValueError(
-            f"{unit.name} ({place_of(unit.function)}) is not the same compiled and in Python: of {shown[0].tolist()} and "
-            f"{shown[1].tolist()}, from {numbers_of(c[i, j], unit.accumulator, unit.accumulator, unit.carrier)}, the one "
+            f"{unit.name} ({place_of(unit.function)}) is not the same compiled and in Python: of {shown[0].tolist()} "
+            f"and {shown[1].tolist()}, from {start}, the one "
             f"makes {results[0]}, the other {results[1]}. In Numba a constant is a float64 or an int64 (write "
             "numpy.float32(0.5)), integers wrap, and names outside the function have the values of its compilation"
         )

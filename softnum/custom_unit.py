@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, fields
-
 from pathlib import Path
 
 from softnum.blocks import shown_format
@@ -37,8 +36,8 @@ class CustomMadUnit(Unit):
     """A unit whose multiplication, or multiplication and addition, is a function of the user's.
 
     A function of two numbers, ``mad(a, b)``, is the product: ``acc = R(acc + mad(a, b))``, R the accumulator's own
-    addition. One of three, ``mad(acc, a, b)``, is the whole step: ``acc = mad(acc, a, b)``, whose result must be a value
-    of the accumulator's format.
+    addition. One of three, ``mad(acc, a, b)``, is the whole step: ``acc = mad(acc, a, b)``, whose result must be a
+    value of the accumulator's format.
 
     Parameters
     ----------
@@ -159,7 +158,9 @@ class CustomMadUnit(Unit):
                 )
             return "codes"
         if own:
-            raise ValueError(f"CustomMadUnit: sums in {self.accumulator} are of codes; carrier={carrier!r} is not for it")
+            raise ValueError(
+                f"CustomMadUnit: sums in {self.accumulator} are of codes; carrier={carrier!r} is not for it"
+            )
         if carrier not in held:
             unfit = next(f for f in formats if not fits(f, carrier))
             raise ValueError(f"CustomMadUnit: {carrier} does not hold every value of {unfit}; take a wider carrier")
@@ -195,8 +196,8 @@ class CustomMadUnit(Unit):
         ------
         ValueError
             If there is no compiler, it refuses the source, the function is none that a unit can call, or it crashes,
-            hangs or answers differently in the trial: before it is loaded, it is called twice in a child process, on all
-            operands of up to 16 bits together, or 10**6.
+            hangs or answers differently in the trial: before it is loaded, it is called twice in a child process, on
+            all operands of up to 16 bits together, or 10**6.
 
         Notes
         -----
@@ -254,8 +255,8 @@ class CustomMadUnit(Unit):
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
         }:
             raise TypeError(
-                f"CustomMadUnit: {self.name} ({place_of(self.function)}) takes ({', '.join(map(str, names))}); a unit is "
-                "mad(a, b), the product, or mad(acc, a, b), the new accumulator, each with a last parameter named word "
+                f"CustomMadUnit: {self.name} ({place_of(self.function)}) takes ({', '.join(map(str, names))}); a unit "
+                "is mad(a, b), the product, or mad(acc, a, b), the new accumulator, each with a last parameter named word "
                 "if it rounds stochastically"
             )
         return ("acc", "a", "b")[3 - count :] + (("word",) if word else ())
@@ -271,6 +272,11 @@ class CustomMadUnit(Unit):
         return self.parameters[-1] == "word"
 
     @property
+    def on_codes(self) -> bool:
+        """Whether the function takes codes."""
+        return self.carrier == "codes"
+
+    @property
     def result(self):
         """The format of the sum."""
         return self.accumulator
@@ -283,13 +289,18 @@ class CustomMadUnit(Unit):
     @property
     def expression(self) -> str:
         """The Python expression that makes the unit, the function by its name."""
-        own = {"carrier": self._carrier_of(None), "name": getattr(self.function, "__name__", None)}
-        stated = [
-            f"{f.name}={shown(getattr(self, f.name))}"
-            for f in fields(self)
-            if f.name != "function" and getattr(self, f.name) != own.get(f.name, f.default)
-        ]
-        return f"CustomMadUnit({', '.join([getattr(self.function, 'expression', self.name), *stated])})"
+        c, default = isinstance(self.function, CMad), {f.name: f.default for f in fields(self)}
+        default |= {"carrier": self._carrier_of(None), "name": getattr(self.function, "__name__", None)}
+        if c:
+            default |= {"carrier": self.carrier, "lanes": self.function.lanes}
+        if self.operand[0] == self.operand[1]:
+            default["accumulator"] = self.operand[0]
+        stated = [f"{n}={shown(getattr(self, n))}" for n in list(default)[1:] if getattr(self, n) != default[n]]
+        if not c:
+            return f"CustomMadUnit({', '.join([self.name, *stated])})"
+        given = [repr(self.function.source), repr(self.name), *stated]
+        flags = f", cflags={self.function.cflags!r}" if self.function.cflags else ""
+        return f"CustomMadUnit.from_c({', '.join(given)}{flags})"
 
     def __str__(self) -> str:
         a, b = self.operand

@@ -119,9 +119,10 @@ def _(unit: FmaChainUnit):
 
 @_define.register
 def _(unit: CustomMadUnit):
-    return DefinitionCustom(unit, tuple(coded(f) for f in unit.operand))
+    compiled = backend.custom_engine(unit) if unit.on_codes else None
+    return compiled or DefinitionCustom(unit, tuple(coded(f, unit) for f in unit.operand))
 
 
 @_speed_up.register
 def _(unit: CustomMadUnit):
-    return backend.custom_engine(unit)
+    return None if unit.on_codes else backend.custom_engine(unit)

@@ -55,7 +55,7 @@ def _(unit: CustomMadUnit, fmt):
     if unit.adds:
         raise TypeError(f"sum: {unit.name} adds and multiplies in one, and has no adder of its own")
     order = {name: getattr(unit, name) for name in ("rounding", "overflow", "lanes", "chunk", "reduction")}
-    return MadUnit(unit.accumulator, operand=(_ONE, fmt), **order)
+    return _adder(MadUnit(unit.accumulator, operand=unit.operand, **order), fmt)
 
 
 @_adder.register
@@ -121,7 +121,8 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threa
         read in.
     unit : Unit
         MadUnit: ``acc = R(acc + x)`` from +0; the product and its rounding are left out, chunks and lanes are not.
-        CustomMadUnit: likewise, if its function is a product. ExactDotUnit: the exact sum, rounded once. FusedDotUnit, FmaChainUnit: the dot product of ones with x.
+        CustomMadUnit: likewise, if its function is a product. ExactDotUnit: the exact sum, rounded once. FusedDotUnit,
+        FmaChainUnit: the dot product of ones with x.
     axis : int or tuple of ints, optional
         The axes summed over; None: all. The order of summation is the C order of these axes, the last one fastest,
         whatever the order in the tuple and the layout in memory.

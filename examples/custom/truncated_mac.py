@@ -9,12 +9,12 @@ import numpy as np
 
 import softnum as sn
 
-COLUMNS = 6  # left out
+COLUMNS = 4  # left out
 MOST = 0xFFFF
 
 
 def truncated(a, b):
-    """a * b without columns 0 to 5 of the partial products."""
+    """a * b without columns 0 to 3 of the partial products."""
     kept = 0
     for i in range(8):
         row = (a << i) & -(1 << COLUMNS)

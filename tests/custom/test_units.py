@@ -60,7 +60,13 @@ SAME = {
         sn.MadUnit("e6m9", operand="e5m2", overflow="saturate", rounding="toward_zero"),
     ),
 }  # fmt: skip
-ORDERS = [{}, {"lanes": 3}, {"chunk": 5}, {"chunk": 7, "lanes": 4, "reduction": "tree"}, {"lanes": 5, "reduction": "pairwise"}]
+ORDERS = [
+    {},
+    {"lanes": 3},
+    {"chunk": 5},
+    {"chunk": 7, "lanes": 4, "reduction": "tree"},
+    {"lanes": 5, "reduction": "pairwise"},
+]
 
 
 def matrices(shape, seed=1, specials=False):
@@ -78,7 +84,9 @@ def same(x, y):
     assert np.array_equal(x.view(np.uint32), y.view(np.uint32)), np.argwhere(x.view(np.uint32) != y.view(np.uint32))[:3]
 
 
-@pytest.mark.parametrize(("name", "order"), [*((name, ORDERS[i % 2]) for i, name in enumerate(SAME)), *(("product", o) for o in ORDERS)])
+@pytest.mark.parametrize(
+    ("name", "order"), [*((name, ORDERS[i % 2]) for i, name in enumerate(SAME)), *(("product", o) for o in ORDERS)]
+)
 def test_is_the_built_in_unit_of_the_same_arithmetic(name, order):
     function, options, built_in = SAME[name]
     fields = {f: getattr(built_in, f) for f in ("product", "overflow", "rounding", "product_rounding")}
@@ -107,7 +115,9 @@ def test_does_not_depend_on_threads_tiles_or_layout():
     whole = sn.matmul(a, b, unit, c, threads=1)
     same(whole, sn.matmul(a, b, unit, c, threads=3))
     same(whole, sn.matmul(np.asfortranarray(a), np.ascontiguousarray(b.T).T, unit, c))
-    parts = [sn.matmul(a[i : i + 1], b[:, j : j + 150], unit, c[i : i + 1, j : j + 150]) for i in (0, 69) for j in (0, 150)]
+    parts = [
+        sn.matmul(a[i : i + 1], b[:, j : j + 150], unit, c[i : i + 1, j : j + 150]) for i in (0, 69) for j in (0, 150)
+    ]
     same(whole[[0, 69]], np.block([parts[:2], parts[2:]]))
     same(sn.matmul(np.stack([a, -a]), b, unit)[1], sn.matmul(-a, b, unit))
 

@@ -27,7 +27,8 @@ NAMES = ("round", "add", "subtract", "multiply", "divide", "fma", "sqrt")
 def edges(fmt, dtype) -> np.ndarray:
     """Numbers of the carrier around a format's own, its midpoints and the carrier's limits, of both signs."""
     rng = np.random.Generator(np.random.Philox(7))
-    codes = np.unique(np.concatenate([np.arange(8), 2**fmt.bits - 1 - np.arange(8), rng.integers(0, 2**fmt.bits, 24)]))
+    last, few = np.uint64(2**fmt.bits - 1), np.arange(8, dtype=np.uint64)
+    codes = np.unique(np.concatenate([few, last - few, rng.integers(0, last, 24, np.uint64)]))
     values = sn.decode(codes.astype(fmt.storage_dtype), fmt)
     values = values[np.isfinite(values)]
     top = float(fmt.max)
@@ -66,8 +67,8 @@ def operands(fmt, dtype, count, n=60_000):
 
 def defined(scalar, name, columns, words=None):
     """The definition's results, as bits of the carrier; a NaN where the format has no code."""
-    dtype, width, carrier = {
-        "float32": (np.float32, np.uint32, sn.format("binary32")), "float64": (np.float64, np.uint64, sn.format("binary64")),
+    width, carrier = {
+        "float32": (np.uint32, sn.format("binary32")), "float64": (np.uint64, sn.format("binary64")),
     }[scalar.carrier]  # fmt: skip
     n = len(columns[0])
     words = np.zeros(n, np.uint32) if words is None else words
