@@ -409,3 +409,25 @@ def test_threads_change_nothing():
     op = sn.operator("function (A[M, L], B[L, N]) -> (C) { C[i, j: M, N] = +(A[i, k] * B[k, j]); }")
     results = [op(a, b, fmt="e5m2", unit=NOISY, key=1, threads=t) for t in (1, 3)]
     assert np.array_equal(*results)
+
+
+@pytest.mark.parametrize("terms", [1, 7, 40, 300])
+def test_parts_change_nothing(terms, monkeypatch):
+    """What is laid out at a time decides no bit, no message, and nothing where words are random."""
+    cases = [(p[0], p[1:3]) for p in PRODUCTS] + [(s[0], ((4, 5),)) for s in SUMS]
+    cases += [(f"O[m, x: N0, N1 - 2] = {a}(I[m, x + j]), j < 3", ((4, 6),)) for a in "><*"]
+    cases += [("O[x, m: N1, N0] = =(I[m, x])", ((4, 6),)), ("O[2 * m, n: 8, N1] = =(exp(I[m, n]))", ((4, 5),))]
+    for unit in (CHUNKED, NOISY):
+        for statement, shapes in cases:
+            inputs = [small(shape, n) for n, shape in enumerate(shapes)]
+            op = made(statement, *shapes, names="IK"[: len(shapes)])
+            whole = op(*inputs, fmt="e5m2", unit=unit, key=3)
+            monkeypatch.setattr("softnum.tile.contract.TERMS", terms)
+            assert np.array_equal(op(*inputs, fmt="e5m2", unit=unit, key=3), whole), statement
+            monkeypatch.undo()
+    monkeypatch.setattr("softnum.tile.contract.TERMS", terms)
+    i = small((4, 6), 1)
+    with pytest.raises(sn.TileError, match=r"O\[3\] would be the extreme of nothing"):
+        made("O[x: 5] = >(I[0, 2 * x + j]), j < 2", i.shape, names="I")(i, fmt="e5m2")
+    with pytest.raises(sn.TileError, match=r"O\[2\] would be assigned 3 times"):
+        made("O[m: N0] = =(I[m, n]), m - 1 < 9, n - 9 + 3 * m < 12", i.shape, names="I")(i, fmt="e5m2")

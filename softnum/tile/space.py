@@ -1,0 +1,191 @@
+"""The space of a contraction: its axes, the place of every element that a term takes, and where there is none.
+
+The space has an axis for each dimension of the output and one for each index variable that the output's place leaves
+free; the free ones are summed over as nested loops, the first outermost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softnum.tile.affine import Form, affine, ranges_of, size_value, solve
+from softnum.tile.arithmetic import Tensor
+from softnum.tile.syntax import Access, Like, walk
+
+__all__ = ["Space", "both"]
+
+
+def both(a, b):
+    """Where both masks hold; None holds everywhere."""
+    if a is None or b is None:
+        return a if b is None else b
+    return a & b
+
+
+class Space:
+    """The axes of a contraction for given sizes, and every index as whole numbers over them.
+
+    Attributes
+    ----------
+    shape : tuple
+        The output's.
+    free : list of (variable, lowest, length)
+        The axes that are summed over, in order.
+    solved : dict
+        The other variables, as forms of the places in the output (numbers) and of the free variables.
+    """
+
+    def __init__(self, step, source, sizes: dict[str, int], shapes: dict[str, tuple]) -> None:
+        self.step, self.source, self.shapes = step, source, shapes
+        number = lambda e: size_value(e, sizes, shapes, source)  # noqa: E731
+        if isinstance(step.sizes, Like):
+            self.shape = shapes[step.sizes.name]
+        else:
+            self.shape = tuple(number(e) for e in step.sizes)
+        for i, size in enumerate(self.shape):
+            if size < 0:
+                raise source.error(step.at, f"{step.base} would have a size of {size} in dimension {i}")
+        if len(self.shape) != len(step.indices):
+            message = f"{step.base} has {len(step.indices)} indices, and the sizes are {self.shape}"
+            raise source.error(step.at, message)
+        self.number, self.sizes = number, sizes
+        form = lambda e: affine(e, step.variables, number)  # noqa: E731
+        outputs = [form(e) for e in step.indices]
+        self.forms = {}
+        limits = list(zip(outputs, self.shape, strict=True))
+        for access in (p for p in walk(step.body) if isinstance(p, Access)):
+            shape = shapes[access.name]
+            if len(shape) != len(access.indices):
+                message = f"{access.name} has shape {shape}, got {len(access.indices)} indices"
+                raise source.error(access.at, message)
+            self.forms[access] = [form(e) for e in access.indices]
+            limits += zip(self.forms[access], shape, strict=True)
+        constraints = [(form(e), number(bound)) for e, bound in step.constraints]
+        limits += constraints
+        ranges = ranges_of(step.variables, limits)
+        self.empty = any(r is not None and r[0] > r[1] for r in ranges.values())
+        for variable, limit in ranges.items():
+            if limit is None and not self.empty:
+                raise source.error(
+                    step.at, f"nothing bounds the index variable {variable!r}: use it in an index of its own, or give "
+                    f"a constraint, as in ', {variable} < 3'",
+                )  # fmt: skip
+        self.solved, conditions = solve(step.variables, outputs)
+        free = [v for v in step.variables if v not in self.solved]
+        self.free = [(v, 0, 0) if self.empty else (v, ranges[v][0], ranges[v][1] - ranges[v][0] + 1) for v in free]
+        self.ndim = len(self.shape) + len(self.free)
+        self.lengths = (*self.shape, *(length for _, _, length in self.free))
+        self.axes = {i: (i, np.arange(n)) for i, n in enumerate(self.shape)}
+        self.axes |= {
+            v: (len(self.shape) + i, np.arange(low, low + n)) for i, (v, low, n) in enumerate(self.free)
+        }  # fmt: skip
+        self.residual = self._residual(conditions, constraints)
+        self.first = [0] * len(self.shape)  # the place in the whole of the first element, in a part
+
+    def _residual(self, conditions, constraints) -> np.ndarray | None:
+        """Where the terms exist as far as no access tells."""
+        mask = None
+        for form in conditions:
+            value, whole = form.on(self.axes, self.ndim)
+            mask = both(mask, both(value == 0, whole))
+        for form, bound in constraints:
+            value, whole = self.place(form)
+            mask = both(mask, both((value >= 0) & (value < bound), whole))
+        told = {name for forms in self.forms.values() for form in forms for name in form.coefficients}
+        for variable, form in self.solved.items():
+            if variable not in told:
+                mask = both(mask, form.on(self.axes, self.ndim)[1])
+        return None if mask is None or mask.all() else mask
+
+    def place(self, form: Form):
+        """(whole values over the axes, where all its variables are whole or None)"""
+        total, mask = form.substituted(self.solved).on(self.axes, self.ndim)
+        for variable in form.coefficients:
+            if variable in self.solved:
+                mask = both(mask, self.solved[variable].on(self.axes, self.ndim)[1])
+        return total, mask
+
+    def composed(self, access: Access) -> list[Form]:
+        """The access's indices as forms of the places in the output and of the free variables."""
+        return [form.substituted(self.solved) for form in self.forms[access]]
+
+    def gather(self, access: Access, tensor: Tensor) -> tuple[Tensor, np.ndarray | None]:
+        """(the elements that an access meets, where they exist or None for everywhere): arrays over the axes.
+
+        The length of an axis that the access does not depend on is 1; elements that do not exist are zeros.
+        """
+        data, _ = tensor.data
+        forms = self.forms[access]
+        straight = self._straight(access, data.shape)
+        if straight is not None:
+            order, shape = straight
+            return tensor.with_data(data.transpose(order).reshape(shape)), None
+        flat, mask = np.zeros((1,) * self.ndim, np.int64), None
+        for form, size in zip(forms, data.shape, strict=True):
+            value, whole = self.place(form)
+            inside = (value >= 0) & (value < size)
+            mask = both(mask, whole if inside.all() else both(inside, whole))
+            flat = flat * size + value
+        if mask is not None and mask.all():
+            mask = None
+        if mask is None:
+            return tensor.with_data(data.reshape(-1)[flat] if data.size else np.zeros(flat.shape, data.dtype)), None
+        flat = np.where(mask, flat, 0)
+        found = data.reshape(-1)[flat] if data.size else np.zeros(flat.shape, data.dtype)
+        return self.kept(tensor.with_data(found), mask, access.at), mask
+
+    def kept(self, tensor: Tensor, mask, at) -> Tensor:
+        """The tensor, with zeros where the mask does not hold."""
+        if mask is None:
+            return tensor
+        data, zero = tensor.data
+        if zero is None:
+            raise self.source.error(
+                at, f"where an index lies outside its tensor or a constraint is not met stands a zero, and "
+                f"{tensor.format} has none",
+            )  # fmt: skip
+        return tensor.with_data(np.where(mask, data, zero))
+
+    def _straight(self, access, shape):
+        """(order of the tensor's axes, shape over the space's axes) where an access goes through a tensor as it is."""
+        found = []
+        for form, size in zip(self.composed(access), shape, strict=True):
+            if form.constant or len(form.coefficients) != 1:
+                return None
+            ((name, factor),) = form.coefficients.items()
+            axis, numbers = self.axes[name]
+            if factor != 1 or len(numbers) != size or (size and numbers[0]):
+                return None
+            found.append(axis)
+        if len(set(found)) != len(found):
+            return None
+        order = np.argsort(found)
+        return order, [self.lengths[a] if a in found else 1 for a in range(self.ndim)]
+
+    # -- parts ---------------------------------------------------------------------------------------------------------
+    def axes_of(self, expression) -> set[int]:
+        """The axes on which the elements that an expression takes depend."""
+        accesses = [p for p in walk(expression) if isinstance(p, Access)]
+        names = {name for access in accesses for form in self.composed(access) for name in form.coefficients}
+        return {self.axes[name][0] for name in names}
+
+    def is_straight(self, expression) -> bool:
+        """Whether an expression is an access that goes through its tensor as it is."""
+        return isinstance(expression, Access) and self._straight(expression, self.shapes[expression.name]) is not None
+
+    def part(self, axis: int, first: int, last: int) -> Space:
+        """The space of the output's places first..last along an axis."""
+        new = object.__new__(Space)
+        new.__dict__.update(self.__dict__)
+        cut = lambda lengths: (*lengths[:axis], last - first, *lengths[axis + 1 :])  # noqa: E731
+        new.shape, new.lengths = cut(self.shape), cut(self.lengths)
+        new.axes = self.axes | {axis: (axis, self.axes[axis][1][first:last])}
+        if self.residual is not None and self.residual.shape[axis] > 1:
+            new.residual = self.residual[(slice(None),) * axis + (slice(first, last),)]
+        new.first = [*self.first[:axis], self.first[axis] + first, *self.first[axis + 1 :]]
+        return new
+
+    def place_in_words(self, mask) -> str:
+        """The first element of the output where a mask holds, as ``Y[0, 3]``."""
+        index = np.argwhere(mask)[0]
+        return f"{self.step.base}[{', '.join(str(int(i) + f) for i, f in zip(index, self.first, strict=True))}]"
