@@ -42,8 +42,8 @@ sn_u32 sn_chain_definition(const sn_chain_unit *unit, const sn_product_codes *g)
             sn_u64 sum = g->c ? g->c[row * g->ldc + j] : 0;
             for (sn_i64 i = 0; i < steps; i++) {
                 sn_u32 raised = 0;
-                sn_i32 infinite;
-                sum = sn_chain_step(&u, a, 1, b, g->ldb, g->k, i, sum, &raised, &infinite);
+                sn_i32 infinite = 0;
+                sum = sn_chain_step(&u, a, 1, b, g->ldb, g->k, i, sum, &raised, told.tally ? &infinite : NULL);
                 sn_tell(&told, &u.accumulator, &u.env, sum, raised, infinite);
             }
             g->out[row * g->ldo + j] = sum;
