@@ -1,5 +1,6 @@
-/* Drawing test vectors' operands: how random words become codes of each stratum (softnum/vectors/strata.py), a pass over
- * arrays for each rule, compiled for each instruction set. All is integer arithmetic modulo 2^64, the same everywhere.
+/* Drawing test vectors' operands: how random words become codes of each stratum (softnum/vectors/strata.py), a pass
+ * over arrays for each rule, compiled for each instruction set. All is integer arithmetic modulo 2^64, the same
+ * everywhere.
  *
  * A number is picked from 0 .. n - 1 (n < 2^31) by the upper half of the word's product with an odd constant, which all
  * bits below reach: a word may be a code's source as well. Tails and numbers go by other bits yet, made of word + salt.
@@ -27,13 +28,13 @@ enum {
 };
 
 typedef struct {
-    sn_i32 kind, shift;   /* SN_DRAW_*; bits below the exponent, or above a code of fixed point */
-    sn_u64 kept, top;     /* bits of the word or code that stay; the highest exponent field */
+    sn_i32 kind, shift; /* SN_DRAW_*; bits below the exponent, or above a code of fixed point */
+    sn_u64 kept, top;   /* bits of the word or code that stay; the highest exponent field */
     sn_i64 first, other_first;
     sn_u64 count, other_count;
     sn_u64 flip, less, salt;
-    sn_u64 which, most;   /* most > 0: only where the word of `choices` picks `which` of `most` */
-    const sn_u64 *table;  /* of count entries */
+    sn_u64 which, most;  /* most > 0: only where the word of `choices` picks `which` of `most` */
+    const sn_u64 *table; /* of count entries */
 } sn_draw_rule;
 
 enum { SN_DRAW_GROUP = 8 };
@@ -50,7 +51,8 @@ typedef struct {
     /* Words to codes, or codes changed by words; they lie apart. choices is looked at where the rule says so. */
     void (*apply)(const sn_draw_rule *rule, ptrdiff_t rows, ptrdiff_t columns, sn_draw_array words,
                   sn_draw_array choices, sn_draw_array codes);
-    /* Codes of `width` bytes from words: in each of `rows` rows group g of SN_DRAW_GROUP is the row's group order[g]. */
+    /* Codes of `width` bytes from words: in each of `rows` rows group g of SN_DRAW_GROUP is the row's group order[g].
+     */
     void (*deal)(const sn_u64 *words, ptrdiff_t rows, ptrdiff_t groups, const sn_i64 *order, void *codes, int width);
 } sn_draw_kernels;
 
@@ -61,8 +63,9 @@ typedef struct {
     ptrdiff_t first, columns;
 } sn_draw_step;
 
-/* A block of `rows` rows of SN_DRAW_SLOTS slots for each operand: the steps' codes from words, element i of operand k by word
- * k * rows * SN_DRAW_SLOTS + i of `base`. choices: the words after those of the last operand, which are kept. */
+/* A block of `rows` rows of SN_DRAW_SLOTS slots for each operand: the steps' codes from words, element i of operand k
+ * by word k * rows * SN_DRAW_SLOTS + i of `base`. choices: the words after those of the last operand, which are kept.
+ */
 enum { SN_DRAW_ROWS = 8, SN_DRAW_SLOTS = 256, SN_DRAW_OPERANDS = 3 };
 void sn_draw_block(const sn_draw_kernels *run, const sn_draw_step *steps, int count, sn_u64 base, int operands,
                    ptrdiff_t rows, sn_u64 *choices, sn_u64 *codes);

@@ -89,8 +89,7 @@ SN_INLINE void SN_(draw_all)(int kind, int chosen, const sn_draw_rule *rule, ptr
         ptrdiff_t i = 0;
         for (; i + SN_W <= columns; i += SN_W)
             SN_(draw_lanes)(kind, chosen, &r, word + i, choice + i, code + i, SN_W);
-        if (i < columns)
-            SN_(draw_lanes)(kind, chosen, &r, word + i, choice + i, code + i, (size_t)(columns - i));
+        if (i < columns) SN_(draw_lanes)(kind, chosen, &r, word + i, choice + i, code + i, (size_t)(columns - i));
     }
 }
 

@@ -46,6 +46,7 @@
 #define SN_ODD_LANES(a, b) (sn_wu) _mm512_unpackhi_epi64((__m512i)(a), (__m512i)(b))
 #define SN_XOR3(a, b, c) (sn_wu) _mm512_ternarylogic_epi64((__m512i)(a), (__m512i)(b), (__m512i)(c), 0x96)
 #define SN_JOIN32(low, high) (sn_wu) _mm512_mask_blend_epi32(0xaaaa, (__m512i)(low), (__m512i)(high))
+#define SN_LEADING_ZEROS32(a) (sn_vu) _mm512_lzcnt_epi32((__m512i)(a))
 #define SN_LEADING_ZEROS64(a) (sn_wu) _mm512_lzcnt_epi64((__m512i)(a))
 #define SN_SQRT64(a) (sn_wf) _mm512_sqrt_pd((__m512d)(a))
 #define SN_128(p) _mm_loadu_si128((const __m128i *)(const void *)(p))

@@ -139,9 +139,10 @@ typedef struct {
     sn_u64 max_code, sign_mask;
     sn_i32 mantissa_bits, exp_of_zero, exp_first, is_unsigned, narrow_root, narrow_product, narrow_factors;
     sn_i32 in_lanes; /* the rounding is one of short_lanes.h */
+    sn_i32 in_32;    /* lanes of 32 bits are enough */
     sn_i32 whole;    /* so is what is no normal number; then the rest matters: */
     sn_i32 emin, negative_zero, has_nan, zero_divides_to_nan;
-    sn_u64 nan_code, overflow[2], infinity[2]; /* of each sign */
+    sn_u64 nan_code, overflow[2], infinity[2];              /* of each sign */
     sn_u32 exp_span, inexact, underflow, overflows, raises; /* flags: those, and all that the format raises */
 } sn_normals;
 
@@ -166,7 +167,7 @@ typedef struct {
     void (*operate)(const sn_lanes *p, const void *const in[3], int width, void *out, size_t n, const sn_u32 *words);
     /* The same by the short way of floats (short_lanes.h), SN_LANES_*, with flags; where outside[i] is set, the rest of
      * element i means nothing. Null where one by one is quicker. Every array is read and written up to the next
-     * multiple of 8 elements. */
+     * multiple of 16 elements. */
     void (*short_floats)(int operation, const sn_normals *plan, const void *const in[3], int width, void *out,
                          sn_u8 *flags, sn_u8 *outside, size_t n, const sn_u32 *words);
     /* words[i] = word i of the key */

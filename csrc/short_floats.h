@@ -202,6 +202,18 @@ static inline void sn_normals_whole(int op, const sn_format *operands, const sn_
     }
 }
 
+/* Whether lanes of 32 bits leave as much room as those of 64 do. */
+static inline int sn_normals_in_32(int op, const sn_format *operands, const sn_format *out, const sn_env *env) {
+    int fits = op != SN_OP_divide && op != SN_OP_sqrt && out->mantissa_bits <= 27 && out->bits <= 32 &&
+               out->max_code < 0xffffffff &&
+               (!sn_is_stochastic(env) || env->stochastic_bits + 4 <= 31 - out->mantissa_bits);
+    const int count = sn_operation_operands(op), factors = op == SN_OP_multiply || op == SN_OP_fma;
+    for (int k = 0; k < count; k++)
+        fits &= operands[k].mantissa_bits <= (factors && k < 2 ? 15 : 28) && operands[k].bits <= 32 &&
+                operands[k].max_code < 0xffffffff;
+    return fits && (op != SN_OP_fma || operands[0].mantissa_bits + operands[1].mantissa_bits + 2 <= 29);
+}
+
 /* The numbers of the short way, if the operation has one and its formats and environment lie in the domain. */
 static inline int sn_normals_prepare(int op, const sn_format *operands, const sn_format *out, const sn_env *env,
                                      sn_normals *t) {
@@ -234,10 +246,11 @@ static inline int sn_normals_prepare(int op, const sn_format *operands, const sn
     t->exp_span = (sn_u32)(out->emax - out->emin - 1);
     t->is_unsigned = !out->is_signed;
     t->narrow_product = op == SN_OP_fma && operands[0].mantissa_bits + operands[1].mantissa_bits + 2 <= 61;
-    t->narrow_factors = (op == SN_OP_fma || op == SN_OP_multiply) && operands[0].mantissa_bits <= 31 &&
-                        operands[1].mantissa_bits <= 31;
+    t->narrow_factors =
+        (op == SN_OP_fma || op == SN_OP_multiply) && operands[0].mantissa_bits <= 31 && operands[1].mantissa_bits <= 31;
     t->narrow_root = out->mantissa_bits <= 26 && !sn_is_stochastic(env);
     t->in_lanes = !sn_is_stochastic(env) || env->rounding == SN_STOCHASTIC;
+    t->in_32 = sn_normals_in_32(op, operands, out, env);
     t->inexact = out->p3109 ? 0 : SN_INEXACT;
     sn_normals_whole(op, operands, out, t);
     return out->emax > out->emin;

@@ -134,12 +134,19 @@ WITH_FLAGS = [
     *(tuple(map(format_of, names)) for names in MIXED if not any("q" in n for n in names)),
     tuple(map(format_of, ("binary64", "binary32", "binary64", "binary16"))),
     tuple(map(format_of, ("binary32", "binary32", "binary64", "binary64"))),
+    (FloatFormat(8, 15), FloatFormat(5, 12), FloatFormat(5, 26), FloatFormat(4, 27)),  # the most that 32 bits hold
+    (FloatFormat(8, 16), FloatFormat(5, 12), FloatFormat(5, 26), FloatFormat(4, 27)),
+    (FloatFormat(5, 15), FloatFormat(5, 13), FloatFormat(3, 28), FloatFormat(3, 27)),
+    (FloatFormat(3, 28), FloatFormat(3, 28), FloatFormat(3, 28), FloatFormat(4, 27)),
+    (FloatFormat(3, 28),) * 4,
+    (FloatFormat(15, 17, signed=False, specials="none"),) * 4,
+    (FloatFormat(15, 15),) * 4,
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", WITH_FLAGS, ids=lambda c: "x".join(dict.fromkeys(map(str, c))))
 def test_flags_equal_the_definition(case, monkeypatch):
-    """Codes and flags of zeros, subnormals, infinities and NaNs too, in every mode, either tininess, any overflow rule."""
+    """Of zeros, subnormals, infinities and NaNs too: in every mode, with either tininess and every overflow rule."""
     monkeypatch.setattr(lanes, "LEAST_TABLE", 1 << 60)
     rng = random.Random(str(case))
     out = case[3]
