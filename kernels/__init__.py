@@ -1,8 +1,10 @@
-"""Kernels for CUDA arrays, written in Numba over softnum's C core.
+"""Kernels written in Numba over softnum's C core: for CUDA arrays, and for units that are functions of the user's.
 
 `softnum.quantize` and `softnum.matmul` run them when they are given CUDA arrays. ``NUMBA_ENABLE_CUDASIM=1`` in the
 environment, set before Numba is first imported, runs them in Numba's simulator instead of on a GPU. Importing this
 package imports no Numba; ``python -m softnum.kernels.check`` compiles the core as device code without a GPU.
+
+`scalar` is a format's arithmetic on single numbers, for functions of your own under `softnum.CustomMadUnit`.
 """
 
 from __future__ import annotations

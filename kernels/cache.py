@@ -67,6 +67,10 @@ def fingerprint(*things) -> str | None:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _is_fixed(module: str | None) -> bool:
+    return module is not None and module.partition(".")[0] in _FIXED
+
+
 def _parts(x, seen: dict) -> Iterator[str]:
     if isinstance(x, Scalar) and isinstance(x.format, CustomFormat):
         raise _UnknownError(x)  # its name does not say what it is
@@ -83,13 +87,11 @@ def _parts(x, seen: dict) -> Iterator[str]:
     elif isinstance(x, CodeType):
         yield f"code {x.co_code.hex()} {x.co_names} {x.co_varnames} {x.co_freevars} {x.co_flags} {x.co_argcount}"
         yield from _parts(x.co_consts, seen)
-    elif isinstance(x, ModuleType) and x.__name__.partition(".")[0] in _FIXED:
+    elif isinstance(x, ModuleType) and _is_fixed(x.__name__):
         yield f"module {x.__name__}"
-    elif (
-        isinstance(x, (type, np.ufunc, BuiltinFunctionType)) or getattr(x, "__module__", "").partition(".")[0] in _FIXED
-    ):
+    elif isinstance(x, (type, np.ufunc, BuiltinFunctionType)) or _is_fixed(getattr(x, "__module__", None)):
         module = getattr(x, "__module__", None) or "numpy"
-        if module.partition(".")[0] not in (*_FIXED, "builtins"):
+        if module != "builtins" and not _is_fixed(module):
             raise _UnknownError(x)
         yield f"{module}.{getattr(x, '__qualname__', x.__class__.__name__)} {getattr(x, '__name__', '')}"
     elif isinstance(getattr(x, "py_func", x), FunctionType):

@@ -12,7 +12,7 @@ from numba import njit, types
 from softnum.custom_steps import zero_of
 from softnum.kernels.jit import compiled, step_words
 from softnum.kernels.rounding import inlined
-from softnum.kernels.scalars import Scalar
+from softnum.kernels.scalars import Scalar, scalar
 
 __all__ = ["TILE", "is_single", "kernel_of"]
 
@@ -26,13 +26,14 @@ def is_single(unit) -> bool:
     return unit.lanes == 1 and unit.chunk is None
 
 
-def _checks(unit, adder: Scalar):
+def _checks(unit):
     """(number -> whether it is a value of the accumulator's format; number -> it, +0 where the format has no -0)"""
     fmt = unit.accumulator
     if unit.carrier == "codes":
         codes = np.int64(1) << np.int64(fmt.bits)
         return inlined(lambda x: 0 <= x < codes), inlined(lambda x: np.int64(x))
-    rounded, nan, zero = compiled(adder, "round"), fmt.has_nan, np.dtype(unit.carrier).type(0)
+    rounded = compiled(scalar(fmt, carrier=unit.carrier), "round")  # in which every value is itself
+    nan, zero = fmt.has_nan, np.dtype(unit.carrier).type(0)
 
     @inlined
     def is_value(x):
@@ -51,7 +52,7 @@ def _lost(unit):
 def _step(unit, function, adder: Scalar):
     """(acc, a, b, word) -> (new acc, whether it is a value)"""
     if unit.adds:
-        is_value, plain = _checks(unit, adder)
+        is_value, plain = _checks(unit)
         if unit.stochastic:
 
             @inlined
@@ -107,7 +108,7 @@ def _lane(unit, step):
 
 def _lane_of_calls(unit, products, adder: Scalar):
     """`_lane` of a function in C, which takes a row of columns at a time."""
-    one, is_value, plain, add, adds = _U(1), *_checks(unit, adder), compiled(adder, "add"), unit.adds
+    one, is_value, plain, add, adds = _U(1), *_checks(unit), compiled(adder, "add"), unit.adds
 
     @inlined
     def lane(acc, a, b, first, last, stride, column, width, words, at, room):
@@ -130,7 +131,7 @@ def _lane_of_calls(unit, products, adder: Scalar):
 
 def _lanes_of_vectors(unit, products, adder: Scalar):
     """The sums of all lanes, of a function in C that takes as many products at a time."""
-    one, tile, is_value, plain, add, adds = _U(1), _U(TILE), *_checks(unit, adder), compiled(adder, "add"), unit.adds
+    one, tile, is_value, plain, add, adds = _U(1), _U(TILE), *_checks(unit), compiled(adder, "add"), unit.adds
 
     @inlined
     def all_lanes(sums, a, b, first, last, lanes, column, width, words, at, room):

@@ -38,6 +38,7 @@ class DefinitionCustom:
         self.adder = backend.scalar(
             unit.accumulator, rounding=unit.rounding, overflow=unit.overflow, carrier=unit.carrier
         )
+        self.rounder = backend.scalar(unit.accumulator, carrier=unit.carrier)  # in which every value is itself
         self.function = getattr(unit.function, "py_func", unit.function)
         self.zero = zero_of(unit)
 
@@ -130,7 +131,7 @@ class DefinitionCustom:
             if not fmt.has_nan:
                 raise ValueError(f"{told} is NaN, and {fmt} has no NaN")
             return kind(np.nan)
-        nearest = self.adder.round(value)
+        nearest = self.rounder.round(value)
         if nearest != value:
             raise ValueError(
                 f"{told} is {value}, which is no value of {fmt} (nearest: {nearest}); round it in the function: "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass, fields
 from pathlib import Path
+from types import FunctionType
 
 from softnum.blocks import shown_format
 from softnum.custom import CustomFormat
@@ -238,15 +239,13 @@ class CustomMadUnit(Unit):
         """
         if isinstance(self.function, CMad):
             return self.function.parameters
-        if not callable(self.function):
-            raise TypeError(
-                f"CustomMadUnit: function must be callable, mad(a, b) or mad(acc, a, b), got {self.function!r}"
-            )
         plain = getattr(self.function, "py_func", self.function)
-        try:
-            names = list(inspect.signature(plain).parameters.values())
-        except ValueError:
-            names = []
+        if not isinstance(plain, FunctionType):
+            raise TypeError(
+                "CustomMadUnit: function must be a Python function (def or lambda), mad(a, b) or mad(acc, a, b), or "
+                f"one that Numba has compiled; got {self.function!r}"
+            )
+        names = list(inspect.signature(plain).parameters.values())
         kinds = {p.kind for p in names}
         word = bool(names) and names[-1].name == "word"
         count = len(names) - word
@@ -256,8 +255,8 @@ class CustomMadUnit(Unit):
         }:
             raise TypeError(
                 f"CustomMadUnit: {self.name} ({place_of(self.function)}) takes ({', '.join(map(str, names))}); a unit "
-                "is mad(a, b), the product, or mad(acc, a, b), the new accumulator, each with a last parameter named word "
-                "if it rounds stochastically"
+                "is mad(a, b), the product, or mad(acc, a, b), the new accumulator, each with a last parameter named "
+                "word if it rounds stochastically"
             )
         return ("acc", "a", "b")[3 - count :] + (("word",) if word else ())
 

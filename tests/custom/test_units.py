@@ -152,8 +152,18 @@ def test_convolutions_dots_and_sums():
     )
     assert sn.dot(x[0, 0, 0], w[0, 0].ravel()[:6], unit) == sn.dot(x[0, 0, 0], w[0, 0].ravel()[:6], built_in)
     same(sn.sum(x, unit, axis=(1, 3)), sn.sum(x, built_in, axis=(1, 3)))
+    coded = sn.CustomMadUnit(on_codes, operand="e5m2", carrier="codes", chunk=4)
+    same(sn.conv2d(x, w, coded), sn.conv2d(x, w, sn.MadUnit("e5m2", operand="e5m2", product="e5m2", chunk=4)))
     with pytest.raises(TypeError, match="no adder"):
         sn.sum(x, sn.CustomMadUnit(fused, operand="e5m2", accumulator="e6m9"))
+
+
+def test_an_infinite_sum_is_a_value_under_saturation_too():
+    unit = sn.CustomMadUnit(lambda acc, a, b: acc, operand="e5m2", overflow="saturate", lanes=2)
+    x = np.ones((1, 3), np.float32)
+    assert sn.matmul(x, x.T, unit, np.float32([[1]])) == 1
+    unit = sn.CustomMadUnit(lambda acc, a, b: acc, operand="e5m2", overflow="saturate")
+    assert np.isinf(sn.matmul(x, x.T, unit, np.float32([[np.inf]])))
 
 
 def test_float64_and_formats_that_fit_no_carrier():
