@@ -282,8 +282,8 @@ def _assigned(space: Space, terms: Array, mask, fmt, body: _Body) -> Array:
     counts = mask.sum(axis=-1)
     if (counts > 1).any():
         raise space.source.error(
-            space.step.at, f"{space.place_in_words(counts > 1)} would be assigned {counts[counts > 1][0]} times; = takes "
-            "one term for each element (+ adds them, > takes the largest)",
+            space.step.at, f"{space.place_in_words(counts > 1)} would be assigned {counts[counts > 1][0]} times; = "
+            "takes one term for each element (+ adds them, > takes the largest)",
         )  # fmt: skip
     if not mask.shape[-1]:
         return Array._of(np.broadcast_to(as_constant(Fraction(0), fmt).codes, space.shape), fmt)

@@ -46,7 +46,7 @@ class _Gradient(Lowering):
         for name in program.outputs:
             build.known(f"d{name}", f"d{name}", "number", build.shapes[name])
         self.contributions: dict[str, list] = {name: [((), f"d{name}")] for name in program.outputs}
-        self.names = names
+        self.at = NOWHERE  # the place of the step whose gradient is made
 
     def finished(self, stated) -> Program:
         given = tuple((name, None) for name in self.program.outputs)
@@ -60,6 +60,7 @@ class _Gradient(Lowering):
             if step.name in active and step.name in self.contributions:
                 if self.builder.kinds[step.name] == "condition":
                     continue
+                self.at = step.at
                 total = self.total(step.name)
                 if step.name == step.base and step.name not in self.program.outputs:
                     last.setdefault(f"d{step.name}", total)
@@ -104,16 +105,16 @@ class _Gradient(Lowering):
         parts = [self._merged(alike, guard, base)] if alike else []
         for at, value in others:
             lifted = self._merged([(at, value)], (), base)  # zero where the guard does not hold: all of it is summed
-            parts.append(build.emit("reduce_like", (lifted, name), base, (), NOWHERE))
+            parts.append(build.emit("reduce_like", (lifted, name), base, (), self.at))
         total = self._sum(parts, base, guard)
         if build.bases[total] != base:
-            total = build.emit("copy", (total,), base, guard, NOWHERE)
+            total = build.emit("copy", (total,), base, guard, self.at)
         return total
 
     def _sum(self, parts, base, guard) -> str:
         total = parts[0]
         for part in parts[1:]:
-            total = self.builder.emit("add", (total, part), base, guard, NOWHERE)
+            total = self.builder.emit("add", (total, part), base, guard, self.at)
         return total
 
     def _merged(self, contributions, prefix, base) -> str:
@@ -126,7 +127,7 @@ class _Gradient(Lowering):
                 inside = (*prefix, (condition, value))
                 chosen = [c for c in contributions if c[0][: depth + 1] == inside]
                 sides.append(self._merged(chosen, inside, base) if chosen else _ZERO)
-            parts.append(self.builder.emit("select", (condition, *sides), base, prefix, NOWHERE))
+            parts.append(self.builder.emit("select", (condition, *sides), base, prefix, self.at))
         return self._sum(parts, base, prefix)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
@@ -145,8 +146,10 @@ class _Gradient(Lowering):
         letters = dict(zip(_LETTERS, step.arguments, strict=False))
         for argument, rule in zip(step.arguments, rules_of(step.function), strict=True):
             if argument in active and rule is not None:
-                self.scope = letters | {"g": gradient, "y": step.name}
+                self.scope, first = letters | {"g": gradient, "y": step.name}, len(self.builder.steps)
                 value = self.value(rule, f"d{self.builder.bases[argument]}")
+                steps = self.builder.steps[first:]
+                self.builder.steps[first:] = [replace(new, at=step.at) for new in steps]  # not the rule's own
                 self.contribute(argument, step.guard, value)
         self.guard = ()
 

@@ -365,3 +365,13 @@ def test_branches_without_elements_and_unused_results():
     layer = sn.operator("function (A[M, L], B[L, N], C) -> (Y) { P[i, j: M, N] = +(A[i, k] * B[k, j]); Y = P + C; }")
     steps = [layer.gradient._program.steps[n].name for n in layer.gradient._program.needed()]
     assert "P" not in steps
+
+
+def test_errors_in_a_gradient_show_the_step_that_it_is_of():
+    op = sn.operator("function (X) -> (Y) {\n    P = X * 0.25;\n    Y = log10(P) +\n        tan(P * X);\n}")
+    x = sn.array([0.5], "q2.6")
+    with pytest.raises(
+        sn.TileError, match="line 4, column 9: dY: the constant 1 lies beyond q1.7, which ends at"
+    ) as error:
+        op.backward([x], [x], [sn.array([0.5], "q1.7")], fmt={"dY": "q1.7", "*": "q2.6"})
+    assert str(error.value).endswith("        tan(P * X);\n            ^^^")
