@@ -22,6 +22,7 @@ from softnum.tile import convolutions
 from softnum.tile.affine import exact_value
 from softnum.tile.arithmetic import Tensor, apply, as_constant, compare, lifted
 from softnum.tile.functions import FUNCTIONS, OPERATORS
+from softnum.tile.program import COMPARISONS
 from softnum.tile.space import Space, both
 from softnum.tile.syntax import Access, Binary, Call, Choose, Name, Number, Unary, walk
 from softnum.values import encode
@@ -29,10 +30,6 @@ from softnum.values import encode
 __all__ = ["TERMS", "contract"]
 
 TERMS = 1 << 22  # the most elements that are laid out at a time, but for one place of an axis
-
-_COMPARISONS = {
-    "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal", "==": "equal", "!=": "not_equal",
-}  # fmt: skip
 
 
 class _Body:
@@ -109,7 +106,7 @@ class _Body:
             case Binary(operator="||"):
                 return self.condition(expression.left, fmt, mask) | self.condition(expression.right, fmt, mask)
         sides = [self.value(part, fmt, mask) for part in (expression.left, expression.right)]
-        return compare(_COMPARISONS[expression.operator], *sides)
+        return compare(COMPARISONS[expression.operator], *sides)
 
 
 # -- the aggregations --------------------------------------------------------------------------------------------------

@@ -40,9 +40,11 @@ class _Gradient(Lowering):
         for step in program.steps:
             build.enter(step)
         names = {name for name, _ in program.inputs} | {step.base for step in program.steps}
+        places = {step.base: step.at for step in program.steps}
         for name in sorted(names):
             if f"d{name}" in names | {step.name for step in program.steps} | set(self.sizes):
-                raise self.error(NOWHERE, f"'d{name}' is what the gradient of {name} is called; rename that tensor")
+                at = places.get(f"d{name}", NOWHERE)
+                raise self.error(at, f"'d{name}' is what the gradient of {name} is called; rename that tensor")
         for name in program.outputs:
             build.known(f"d{name}", f"d{name}", "number", build.shapes[name])
         self.contributions: dict[str, list] = {name: [((), f"d{name}")] for name in program.outputs}

@@ -11,10 +11,14 @@ from dataclasses import dataclass, field, replace
 from softnum.tile import syntax
 from softnum.tile.syntax import NOWHERE, Place, Source
 
-__all__ = ["Builder", "Constant", "Contraction", "Program", "Step", "renamed"]
+__all__ = ["COMPARISONS", "PREDICATES", "Builder", "Constant", "Contraction", "Program", "Step", "renamed"]
 
+#: comparison of the language -> function
+COMPARISONS = {
+    "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal", "==": "equal", "!=": "not_equal",
+}  # fmt: skip
 #: what makes a condition
-PREDICATES = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "and", "or", "not")
+PREDICATES = (*COMPARISONS.values(), "and", "or", "not")
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 
 from softnum.tile.functions import FUNCTIONS, OPERATORS
-from softnum.tile.program import PREDICATES, Constant, Contraction, Program
+from softnum.tile.indices import LOGIC
+from softnum.tile.program import COMPARISONS, PREDICATES, Constant, Contraction, Program
 from softnum.tile.syntax import Access, Binary, Call, Choose, Like, Name, Number, Unary
 
 __all__ = ["expression_text", "text_of"]
 
 _INFIX = {f.operation: sign for sign, f in OPERATORS.items() if sign != "negate"}
-_INFIX |= {
-    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
-    "and": "&&", "or": "||",
-}  # fmt: skip
+_INFIX |= {function: sign for sign, function in (COMPARISONS | LOGIC).items()}
 _CALLS = {f.operation: name for name, f in FUNCTIONS.items()}
 _LEVELS = {"||": 1, "&&": 2, "+": 4, "-": 4, "*": 5, "/": 5}  # comparisons 3
 
