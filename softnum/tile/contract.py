@@ -45,6 +45,12 @@ class _Body:
             self.gathered[access] = self.space.gather(access, self.tensors[access.name])
         return self.gathered[access]
 
+    def operand(self, expression, fmt) -> Tensor:
+        """Values, zeros where they do not exist, of a part of the body."""
+        if isinstance(expression, Access):
+            return self.space.filled(expression, self.tensors[expression.name])
+        return self.factor(expression, fmt)[0]
+
     def factor(self, expression, fmt, mask=None) -> tuple[Tensor, np.ndarray | None]:
         """(values, where they exist) of a part of the body; operations round to fmt where the mask holds."""
         if isinstance(expression, Access):
@@ -207,9 +213,9 @@ def _sums(space: Space, body: _Body, unit, keys, threads) -> Tensor:
         operands = root.left, root.right
         tensors = [body.tensors[x.name] if isinstance(x, Access) else None for x in operands]
         with _checked(space.step, operands, tensors, unit):
-            left, right = (body.factor(x, fmt)[0] for x, fmt in zip(operands, unit.operand, strict=True))
+            left, right = (body.operand(x, fmt) for x, fmt in zip(operands, unit.operand, strict=True))
             return _products(space, space.kept(left, space.residual, root.at), right, unit, key, threads)
-    terms = space.kept(body.factor(root, unit.result)[0], space.residual, root.at)
+    terms = space.kept(body.operand(root, unit.result), space.residual, root.at)
     # an axis of length 1 at the end, so that there is one to sum over
     terms = terms.with_data(np.broadcast_to(terms.data[0], space.lengths)[..., None])
     red = tuple(range(len(space.shape), space.ndim + 1))

@@ -29,14 +29,8 @@ class Operator:
         What errors call it.
     source : str
         The text.
-    inputs : tuple of (str, tuple or None)
-        Each input's name and its sizes (names or integers); None where it takes any shape.
-    outputs : tuple of str
-        The outputs' names.
     gradient_of : Operator or None
         The operator that this one is the gradient of.
-    is_elementwise : bool
-        Whether every output's element depends on the inputs' elements at its own place alone.
 
     Examples
     --------
@@ -61,7 +55,7 @@ class Operator:
 
     @property
     def inputs(self) -> tuple:
-        """Each input's name and sizes."""
+        """Each input's name and its sizes (names or integers), None where it takes any shape."""
         shown = {Name: lambda s: s.name, Number: lambda s: int(s.value)}
         return tuple(
             (name, None if sizes is None else tuple(shown[type(s)](s) for s in sizes))
@@ -80,7 +74,7 @@ class Operator:
 
     @cached_property
     def is_elementwise(self) -> bool:
-        """Whether every element of an output depends on the inputs' elements at its place alone."""
+        """Whether each element of an output depends on the inputs' elements at its own place alone."""
         whole = any(isinstance(s, Contraction) or s.function in ("reduce_like", "scatter") for s in self._program.steps)
         tables = {s.arguments[0] for s in self._program.steps if not whole and s.function == "gather"}
         vectors = {s.name for s in self._program.steps if not whole and s.function == "vector"}
@@ -98,8 +92,8 @@ class Operator:
         *inputs : Array, or array_like of float32 or float64
             In the order of the source. Values of their tensors' formats (checked).
         fmt : format or str, or dict, optional
-            One format for all tensors, or by tensor: names, ``"d*"`` for every gradient, ``"*"`` for all others.
-            Arrays know theirs; if all have one and ``"*"`` is not stated, it is that one. A sum has the format of its
+            One format for all tensors, or by tensor: names, "d*" for every gradient, "*" for all others. Arrays know
+            theirs; if all have one and "*" is not stated, it is that one. A sum has the format of its
             unit's result unless one is stated for it by name.
         unit : Unit, or dict, optional
             What sums are computed on: `MadUnit` and its like; by tensor as fmt.
@@ -189,11 +183,11 @@ class Operator:
     # -- gradients -----------------------------------------------------------------------------------------------------
     @cached_property
     def gradient(self) -> Operator:
-        """The gradients, as an Operator: of the inputs, the outputs and ``d``output for each to ``d``input.
+        """The gradients, as an Operator: from the inputs, the outputs and their gradients to those of the inputs.
 
-        Its source is Tile: what the operator's own ``gradient { }`` states, and for the other inputs what was derived.
-        It begins with the operator's steps as far as they are needed. Inputs that no output depends on smoothly
-        (places in a table) have no gradient among its outputs.
+        The gradient of X is called dX. The source is Tile: what the operator's own ``gradient { }`` states, and for the
+        other inputs what was derived. It begins with the operator's steps as far as they are needed. Inputs that no
+        output depends on smoothly (places in a table) have no gradient among its outputs.
 
         Examples
         --------
@@ -221,11 +215,11 @@ class Operator:
         inputs, outputs : sequences of arrays
             As the operator was called with, and as it answered.
         gradients : sequence of arrays
-            Of the outputs: values of the formats of ``d``output.
+            Of the outputs, in the formats of their gradients: of dY for an output Y.
         **options
             Those of the call: with the same key the intermediate tensors are the same bits again. Formats, units and
-            roundings of gradients are stated by name (``"dX"``) or for all of them (``"d*"``); a gradient that has none
-            of its own takes ``"*"``.
+            roundings of gradients are stated by name ("dX") or for all of them ("d*"); a gradient that has none of its
+            own takes that of "*".
 
         Returns
         -------

@@ -6,13 +6,18 @@ free; the free ones are summed over as nested loops, the first outermost.
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from softnum.tile.affine import Form, affine, ranges_of, size_value, solve
 from softnum.tile.arithmetic import Tensor
 from softnum.tile.syntax import Access, Like, walk
 
 __all__ = ["Space", "both"]
+
+MARGIN = 1 << 14  # zeros that may stand around a tensor, whatever its size
 
 
 def both(a, b):
@@ -114,12 +119,11 @@ class Space:
 
         The length of an axis that the access does not depend on is 1; elements that do not exist are zeros.
         """
+        view = self._view(access, tensor, fill=False)
+        if view is not None:
+            return view, None
         data, _ = tensor.data
         forms = self.forms[access]
-        straight = self._straight(access, data.shape)
-        if straight is not None:
-            order, shape = straight
-            return tensor.with_data(data.transpose(order).reshape(shape)), None
         flat, mask = np.zeros((1,) * self.ndim, np.int64), None
         for form, size in zip(forms, data.shape, strict=True):
             value, whole = self.place(form)
@@ -134,6 +138,44 @@ class Space:
         found = data.reshape(-1)[flat] if data.size else np.zeros(flat.shape, data.dtype)
         return self.kept(tensor.with_data(found), mask, access.at), mask
 
+    def filled(self, access: Access, tensor: Tensor) -> Tensor:
+        """The elements alone, as `gather` gives them."""
+        view = self._view(access, tensor, fill=True)
+        return self.gather(access, tensor)[0] if view is None else view
+
+    def _view(self, access: Access, tensor: Tensor, fill: bool) -> Tensor | None:
+        """The elements without a copy, by strides through the tensor; fill: through one with zeros around it.
+
+        None where strides do not do: indices that are not whole everywhere, more zeros than elements, elements missing
+        without fill.
+        """
+        (data, zero), forms = tensor.data, self.composed(access)
+        solved = [self.solved[name] for form in self.forms[access] for name in form.coefficients if name in self.solved]
+        numbers = [n for form in (*forms, *solved) for n in (form.constant, *form.coefficients.values())]
+        if not data.size or 0 in self.lengths or any(n.denominator != 1 for n in numbers):
+            return None
+        starts, before, after = [], [], []
+        for form, size in zip(forms, data.shape, strict=True):
+            ends = [(int(f * self.axes[n][1][0]), int(f * self.axes[n][1][-1])) for n, f in form.coefficients.items()]
+            low, high = (int(form.constant) + sum(map(end, ends)) for end in (min, max))
+            before.append(max(0, -low))
+            after.append(max(0, high - size + 1))
+            starts.append(int(form.constant) + sum(first for first, _ in ends) + before[-1])
+        if any(before) or any(after):
+            shape = [b + n + a for b, n, a in zip(before, data.shape, after, strict=True)]
+            if not fill or zero is None or prod(shape) > 2 * data.size + MARGIN:
+                return None
+            inner, data = data, np.full(shape, zero, data.dtype)
+            data[tuple(slice(b, b + n) for b, n in zip(before, inner.shape, strict=True))] = inner
+        strides = [0] * self.ndim
+        for form, stride in zip(forms, data.strides, strict=True):
+            for name, factor in form.coefficients.items():
+                strides[self.axes[name][0]] += int(factor) * stride
+        depends = self.axes_of(access)
+        shape = [n if a in depends else 1 for a, n in enumerate(self.lengths)]
+        first = data[tuple(slice(start, None) for start in starts)]
+        return tensor.with_data(as_strided(first, shape, strides, writeable=False))
+
     def kept(self, tensor: Tensor, mask, at) -> Tensor:
         """The tensor, with zeros where the mask does not hold."""
         if mask is None:
@@ -146,22 +188,6 @@ class Space:
             )  # fmt: skip
         return tensor.with_data(np.where(mask, data, zero))
 
-    def _straight(self, access, shape):
-        """(order of the tensor's axes, shape over the space's axes) where an access goes through a tensor as it is."""
-        found = []
-        for form, size in zip(self.composed(access), shape, strict=True):
-            if form.constant or len(form.coefficients) != 1:
-                return None
-            ((name, factor),) = form.coefficients.items()
-            axis, numbers = self.axes[name]
-            if factor != 1 or len(numbers) != size or (size and numbers[0]):
-                return None
-            found.append(axis)
-        if len(set(found)) != len(found):
-            return None
-        order = np.argsort(found)
-        return order, [self.lengths[a] if a in found else 1 for a in range(self.ndim)]
-
     # -- parts ---------------------------------------------------------------------------------------------------------
     def axes_of(self, expression) -> set[int]:
         """The axes on which the elements that an expression takes depend."""
@@ -170,8 +196,11 @@ class Space:
         return {self.axes[name][0] for name in names}
 
     def is_straight(self, expression) -> bool:
-        """Whether an expression is an access that goes through its tensor as it is."""
-        return isinstance(expression, Access) and self._straight(expression, self.shapes[expression.name]) is not None
+        """Whether an expression is an access that takes each element of its tensor once."""
+        if not isinstance(expression, Access):
+            return False
+        one = [next(iter(f.coefficients)) for f in self.composed(expression) if len(f.coefficients) == 1]
+        return len(set(one)) == len(self.forms[expression])
 
     def part(self, axis: int, first: int, last: int) -> Space:
         """The space of the output's places first..last along an axis."""
