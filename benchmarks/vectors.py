@@ -11,6 +11,7 @@ import softfloatpy
 
 from benchmarks.measure import Row, against, one_thread
 from softnum.vectors import VectorSpec, check, plan, write
+from softnum.vectors.generator import DEFAULT_COUNT
 
 PEERS = {
     "binary16": (softfloatpy.Float16.from_bytes, softfloatpy.f16_mul_add, 2),
@@ -18,10 +19,11 @@ PEERS = {
 }
 
 
-def rows(n: int = 1 << 20, few: int = 20_000) -> Iterator[Row]:
+def rows(n: int = DEFAULT_COUNT, few: int = 20_000) -> Iterator[Row]:
     """fma with flags: every vector is computed once to make it and once to check it; one thread, the peer's too.
 
-    The peer's operands are ready in memory; drawing them counts on our side alone.
+    The peer's operands are ready in memory; drawing them counts on our side alone. Both works take some milliseconds,
+    so that on a busy machine both find a quiet moment.
     """
     with one_thread(), tempfile.TemporaryDirectory() as folder:
         for fmt in PEERS:
@@ -40,7 +42,7 @@ def rows(n: int = 1 << 20, few: int = 20_000) -> Iterator[Row]:
                     again = spec.evaluate(block.operands)  # noqa: B023
                     assert np.array_equal(again.result, block.result) and np.array_equal(again.flags, block.flags)
 
-            works = (("through a file", through_files, 3, -1.0), ("in memory", in_memory, 25, -10.0))
+            works = (("through a file", through_files, 7, -1.0), ("in memory", in_memory, 60, -10.0))
             for name, work, repeats, limit in works:
                 mine, peer = against(work, theirs, repeats)
                 what, ratio = f"fma {fmt}, made and checked {name}", peer / few / (mine / n)

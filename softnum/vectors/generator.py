@@ -190,7 +190,7 @@ def generate(
 
     Notes
     -----
-    The idea of crossed edge cases follows Berkeley TestFloat. Random numbers: Philox (Salmon et al. 2011), by counter.
+    The idea of crossed edge cases follows Berkeley TestFloat. Random numbers: SplitMix64 (Steele, Lea and Flood 2014).
 
     Examples
     --------

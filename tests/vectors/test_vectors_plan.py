@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from softnum import _core, _draw
 from softnum.formats import FixedFormat, FloatFormat
 from softnum.ops import CODE_OPERATIONS as OPERATIONS
 from softnum.vectors import TextLayout, VectorSpec, generate, plan, write
+from softnum.vectors.generator import _cross
 from softnum.vectors.operands import core_codes, edge_codes
-from softnum.vectors.strata import random_words
+from softnum.vectors.strata import _ORDER, SHARES, random_block, random_words
 
 FORMATS = [sn.format(n) for n in (*sn.format_names(), "q4.4", "uq0.7", "q1.63", "uq64.0", "e15m40", "binary8p3se")]
 KNOWN = [
@@ -148,6 +150,54 @@ def test_sums_cancel(op, fmt):
             near += np.count_nonzero(np.isfinite(rest) & (np.abs(rest) <= 2.0**-6 * np.abs(a)) & (a != 0))
         total += len(block)
     assert near > 0.08 * total
+
+
+@pytest.mark.parametrize("op", ["fma", "divide", "sqrt", "convert", "minimum"])
+@pytest.mark.parametrize("fmt", ["binary16", "binary64", "e8m0fnu", "q4.4", "uq0.7"])
+def test_operands_are_drawn_alike_on_every_instruction_set(op, fmt):
+    spec = VectorSpec.make(op, fmt, out_fmt=fmt)
+    before, drawn = _core.current_isa(), []
+    for isa in _core.available_isas():
+        _core.use_isa(isa)
+        drawn.append([column.tobytes() for column in random_block(spec, 3, 2)])
+    _core.use_isa(before)
+    assert all(columns == drawn[0] for columns in drawn)
+    assert drawn[0] != [column.tobytes() for column in random_block(spec, 3, 3)]
+
+
+def test_a_beginning_of_a_block_has_most_strata():
+    """The first 64 vectors, as files of few vectors have no more."""
+    kinds = np.repeat(np.arange(len(SHARES)), list(SHARES.values())).reshape(-1, 8)[:, 0]
+    assert sorted(_ORDER.tolist()) == list(range(len(kinds)))
+    assert len(set(kinds[_ORDER[:8]].tolist())) >= 6
+    assert sum(SHARES.values()) == _draw.SLOTS and all(share % 8 == 0 for share in SHARES.values())
+
+
+def test_combinations_come_each_once():
+    tables = [np.arange(n, dtype=np.uint64) for n in (7, 4, 5)]
+    first, second, third = _cross(tables, 0, 140)
+    assert len(set((first * 20 + second * 5 + third).tolist())) == 140
+    again = _cross(tables, 33, 20)
+    assert all(np.array_equal(x, y[33:53]) for x, y in zip(again, (first, second, third), strict=True))
+
+
+def test_passes_refuse_arrays_that_do_not_fit():
+    rule, codes = _draw.Rule("uniform", kept=255), np.zeros((4, 8), np.uint64)
+    with pytest.raises(ValueError, match="uint64 arrays of rows and columns"):
+        rule.apply(codes.astype(np.uint32), codes)
+    with pytest.raises(ValueError, match="of one shape"):
+        rule.apply(codes[:3], codes)
+    with pytest.raises(ValueError, match="side by side"):
+        rule.apply(codes[:, ::2], np.zeros((4, 4), np.uint64))
+    with pytest.raises(ValueError, match="choices are for rules that choose"):
+        rule.apply(codes, codes.copy(), codes)
+    with pytest.raises(ValueError, match="groups are numbered"):
+        _draw.deal(codes, np.array([1]), np.uint8)
+    with pytest.raises(ValueError, match="lies outside"):
+        wide = np.zeros((1, 4, _draw.SLOTS), np.uint64)
+        _draw.fill_block([(rule, 0, 250, 8)], 0, wide[0], wide)
+    with pytest.raises(ValueError, match="is none of a table of 7"):
+        _draw.crossed([np.arange(7, dtype=np.uint64)], [7], [1], 3)
 
 
 def test_a_longer_file_begins_its_random_part_alike():
