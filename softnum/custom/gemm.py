@@ -131,8 +131,16 @@ class CustomGemm:
         self.over = over.over
         self.zero = {fmt: _zero(fmt) for fmt in (unit.accumulator, unit.outer)}
 
-    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)) -> int:
-        """Rows m0..m1, columns n0..n1 of one product of codes; words, keys and batch are for other engines."""
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None) -> int:
+        """Rows m0..m1, columns n0..n1 of one product of codes; words, keys and batch are for other engines.
+
+        ValueError if roundings are to be counted: what an operation of the user's makes of an exact result is its own.
+        """
+        if tallies is not None:
+            raise ValueError(
+                f"return_stats=True is not defined for {self.unit.expression}: operations of custom formats have "
+                "results, and no roundings to be counted"
+            )
         rows, columns = slice(m0 - first[0], m1 - first[0]), slice(n0 - first[1], n1 - first[1])
         x, y = (
             np.ascontiguousarray(codes, f.storage_dtype)

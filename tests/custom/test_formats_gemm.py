@@ -203,6 +203,9 @@ def test_what_is_not_a_value_or_not_defined(fp8):
     unit = sn.MadUnit(fp8, operand=fp8)
     with pytest.raises(ValueError, match=r"matmul: a\[0, 1\] = .*1.1.* is no value of new_fp \(nearest: .*1.0"):
         sn.matmul(np.float32([[1.0, 1.1]]), np.ones((2, 1), np.float32), unit)
+    with pytest.raises(ValueError, match="return_stats=True is not defined for MadUnit.*new_fp"):
+        codes = np.zeros((1, 1), np.uint64)
+        definition_of(unit).run(codes, codes, None, codes, None, None, 0, 0, 1, 0, 1, tallies=np.zeros(6, np.uint64))
     with pytest.raises(TypeError, match="trace: no trace of units that compute in custom formats"):
         unit.trace([1.0], [1.0])
     with pytest.raises(ValueError, match="new_fp rounds as its convert does; rounding='up'"):
