@@ -43,6 +43,17 @@ def _operands(unit, n: int) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
+def _by_table(n: int, sgemm: float) -> Row:
+    """A unit that computes in an 8-bit format of the user's own: one made of the values of e4m3fn."""
+    values = np.unique(sn.decode(np.arange(256), "e4m3fn"))
+    values = values[np.isfinite(values)].tolist()
+    fmt = sn.CustomFormat.from_table([*values, *(512.0 + 64 * i for i in range(256 - len(values)))], name="own8")
+    unit = sn.MadUnit(fmt, operand=fmt, product=fmt)
+    a, b = _operands(unit, n)
+    mine = best(lambda: sn.matmul(a, b, unit, threads=1), 5)
+    return Row(f"GEMM {n}^3, an 8-bit format of one's own", n**3 / mine / 1e9, "GMAC/s", mine / sgemm, "sgemms")
+
+
 def rows(n: int) -> Iterator[Row]:
     """GEMM n^3 on one thread against sgemm; and the widest instruction set against AVX2."""
     rng = np.random.Generator(np.random.Philox(2))
@@ -60,6 +71,7 @@ def rows(n: int) -> Iterator[Row]:
         title = f"GEMM {n}^3, {name}" + (f" to {output}" if output else "")
         limit = None if output else LIMITS.get(name)
         yield Row(title, n**3 / mine / 1e9, "GMAC/s", mine / theirs, "sgemms", limit)
+    yield _by_table(n, sgemm)
     if _core.current_isa() == "avx512":
         unit = sn.unit("nvidia_v100_fp16")
         a, b = _operands(unit, n)

@@ -210,6 +210,10 @@ class MadUnit(Unit):
 
     Notes
     -----
+    In formats of the user's own (`CustomFormat`) a step is what their operations make of it: ``acc = add(acc,
+    multiply(a, b))``, or without `product` ``acc = fma(a, b, acc)``, and sums of lanes and chunks are ``add(first,
+    second)``. They take neither stochastic rounding nor compensation.
+
     C is the start of the outer sum under ``chunk``; without it, of the only lane, or, with several, the first operand
     of their reduction, which then has L + 1. A sum of nothing (K = 0) is C or +0.
 

@@ -78,7 +78,7 @@ def sample_floats(dtype, samples: int = SAMPLES) -> np.ndarray:
     return np.concatenate([leading, near, drawn]).astype(f"u{dtype.itemsize}").view(dtype)
 
 
-def try_out(library, calls: Sequence[Call], *, what: str = "C source", timeout: float = 20.0) -> None:
+def try_out(library, calls: Sequence[Call], *, what: str = "C source", timeout: float = 10.0) -> None:
     """Call functions of a library in a child process, twice; ValueError where they do not do the same twice.
 
     Parameters
