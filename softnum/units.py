@@ -136,9 +136,8 @@ def check_sum_formats(unit, *names: str, custom: bool = False) -> None:
     for what in names:
         fmt, caller = getattr(unit, what), type(unit).__name__
         if isinstance(fmt, CustomFormat) and not custom:
-            raise ValueError(
-                f"{caller}: {what} must be a float or fixed-point format; {fmt} is a value table or custom format"
-            )
+            kind = "value table" if fmt.kind == "table" else "custom format"
+            raise ValueError(f"{caller}: {what} must be a float or fixed-point format; {fmt} is a {kind}")
         if fmt is not None and not fmt.has_zero:
             raise ValueError(f"{caller}: {what}={fmt} has no zero to start a sum from")
 

@@ -432,7 +432,8 @@ def _decode_objects(codes, fmt) -> np.ndarray:
     def value(code: int) -> Fraction | float:
         if isinstance(fmt, CustomFormat):
             number = float(fmt.decode(np.array(code, fmt.storage_dtype), np.float64))
-            return number if number != number else Fraction(number)
+            minus_zero = number == 0 and np.signbit(number)
+            return Fraction(number) if np.isfinite(number) and not minus_zero else number
         kind, sign, significand, exponent = _core.unpack(code, fmt)
         if kind == "nan":
             return float("nan")

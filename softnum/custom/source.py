@@ -7,6 +7,7 @@ be one of them whether <math.h> is included or not.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -112,11 +113,13 @@ class CSource:
     text: str = field(init=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.given, (str, os.PathLike)):
+            raise TypeError(f"{self.what}: the source is C text or the path of a file, got {self.given!r}")
         self.name, self.text = self.file or "source.c", self.given
         if not isinstance(self.given, str) or not re.search(r"[;{\n]", self.given):
             path = Path(self.given)
             if not path.is_file():
-                raise FileNotFoundError(f"{self.what}: there is no C file {str(path)!r}")
+                raise FileNotFoundError(f"{self.what}: there is no C file {str(self.given)!r}")
             self.file = self.name = str(path)
             self.text = path.read_text(encoding="utf-8")
         folder = None if self.file is None else Path(self.file).resolve().parent

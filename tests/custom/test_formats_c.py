@@ -3,6 +3,7 @@
 import pickle
 import shutil
 import subprocess
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -260,8 +261,11 @@ def test_files_are_named_and_their_folder_is_looked_in(tmp_path):
     (tmp_path / "bodies.h").write_text(BODIES.replace("a.s ^= 1;", "a.s = 1 +;"))
     with pytest.raises(ValueError, match="bodies.h:10:.*error"):
         sn.CustomFormat.from_c(str(path))
-    with pytest.raises(FileNotFoundError, match=r"there is no C file '.*other.c'"):
-        sn.CustomFormat.from_c(tmp_path / "other.c")
+    for missing in (tmp_path / "other.c", "", "other.c"):
+        with pytest.raises(FileNotFoundError, match=rf"there is no C file '{missing}'"):
+            sn.CustomFormat.from_c(missing)
+    with pytest.raises(TypeError, match="the source is C text or the path of a file, got 3"):
+        sn.CustomFormat.from_c(3)
 
 
 def test_options_of_the_compiler(monkeypatch):
@@ -284,6 +288,17 @@ def test_another_compiler_makes_the_same_format(monkeypatch, fp8):
     codes = every(fp8)
     assert np.array_equal(other.table("add"), fp8.table("add")) and np.array_equal(other.table("log"), fp8.table("log"))
     assert np.array_equal(other.decode(codes, np.float32), fp8.decode(codes, np.float32), equal_nan=True)
+
+
+def test_numbers_of_every_kind(fp8):
+    texts = ["1/3", "0x1p-3", "1e400", "nan", "-inf"]
+    for x in (texts, [Fraction(1, 3), 2**70, -5], np.float16([1.1, 3.3]), np.arange(5), np.array([True, False])):
+        assert sn.encode(x, fp8).tolist() == sn.encode(x, "e5m2").tolist()
+    codes = [60, 124, 254, 0, 128]
+    mine, built_in = (sn.decode(codes, f, object).tolist() for f in (fp8, "e5m2"))
+    assert [str(v) for v in mine] == [str(v) for v in built_in]
+    out = np.empty(3, np.float32)
+    assert sn.quantize(np.float32([1, 2.2, 3.3]), fp8, out=out) is out and out.tolist() == [1.0, 2.0, 3.5]
 
 
 def test_a_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path):
