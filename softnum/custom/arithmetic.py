@@ -16,7 +16,7 @@ import numpy as np
 from softnum.custom.formats import CustomFormat
 from softnum.custom.primitives import Primitives, user_operations
 from softnum.formats import FixedFormat
-from softnum.modes import rounding_name
+from softnum.modes import Flags, rounding_name
 
 __all__ = ["Operator", "as_values", "primitives_of", "table_of"]
 
@@ -54,19 +54,24 @@ def as_values(codes, formats) -> tuple[list, tuple]:
     return taken, tuple(kinds)
 
 
-def derived_values(name: str, codes, formats, rounding: str) -> np.ndarray:
-    """The exact results of an operation on values, float64, rounded to odd; of round_to_integral in the mode given."""
+def _derived(name: str, codes, formats, rounding: str) -> tuple[np.ndarray, np.ndarray]:
+    """(the exact results of an operation on values, rounded to odd in float64, where they are not exact there)
+
+    round_to_integral rounds in the mode given, to integers.
+    """
     from softnum.ops import apply
 
     codes, extra = list(codes), ()
     if name == "scalb":
         extra = ((codes.pop(), FixedFormat(32, 0)),)
     taken, kinds = as_values(codes, formats)
-    result = apply(
-        name, tuple(taken), kinds, out_fmt="binary64", extra=extra,
-        rounding=rounding if name == "round_to_integral" else "to_odd",
+    integral = name == "round_to_integral"
+    result, flags = apply(
+        name, tuple(taken), kinds, out_fmt="binary64", extra=extra, rounding=rounding if integral else "to_odd",
+        return_flags=True,
     )  # fmt: skip
-    return np.ascontiguousarray(result).view(np.float64).reshape(np.shape(result))
+    z = np.ascontiguousarray(result).view(np.float64).reshape(np.shape(result))
+    return z, (flags & Flags.INEXACT != 0) & (not integral)
 
 
 class Operator:
@@ -114,12 +119,12 @@ class Operator:
             return self._choose(*codes), None
         if self.name in _STEPS:
             return self._step(np.asarray(codes[0])), None
-        z = derived_values(self.name, codes, self.formats, self.rounding)
+        z, inexact = _derived(self.name, codes, self.formats, self.rounding)
         mode = "nearest_even" if self.name == "round_to_integral" else self.rounding
         if self.out._functions.convert_takes is not None:
             return self.out.encode(z, mode, self.overflow, None, 0), None
         found, lost = self.out._table.rounded(z, mode)
-        unsure = self.out._table.undecided(z, mode)
+        unsure = inexact & self.out._table.undecided(z, mode)
         if unsure.any():
             found[unsure] = self._exactly([np.broadcast_to(c, z.shape)[unsure] for c in codes], mode)
         return found, lost

@@ -205,10 +205,10 @@ class ValueTable:
         return found
 
     def undecided(self, z: np.ndarray, rounding: str) -> np.ndarray:
-        """Where numbers that were rounded to odd in float64 may round to the table otherwise than before.
+        """Where inexact numbers, rounded to odd in float64, may round to the table otherwise than before.
 
-        A z with an odd last bit stands for any number between its neighbours; the rounding is known unless a point that
-        decides it lies there.
+        Such a z has an odd last bit and stands for any number between its neighbours; the rounding is known unless a
+        point that decides it lies there.
         """
         low, high = self._deciding[rounding.startswith("nearest")]
         inexact = np.isfinite(z) & (z.view(np.uint64) & np.uint64(1) == 1)

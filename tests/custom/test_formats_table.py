@@ -184,6 +184,18 @@ def test_values_round_alike_in_every_type(rounding):
         assert sn.encode([Fraction(v) for v in x[:200].tolist()], fmt, rounding=rounding).tolist() == want[:200]
 
 
+def test_exact_results_need_no_neighbours():
+    codes = np.arange(8, dtype=np.uint8)
+    mirrored = sn.encode([-v for v in ODD.values], ODD, rounding="up").tolist()
+    assert sn.negate(codes, ODD, rounding="up").tolist() == mirrored
+    assert sn.scalb(codes, 0, ODD, rounding="down").tolist() == codes.tolist()
+    assert sn.absolute(codes, ODD, rounding="toward_zero")[[1, 2]].tolist() == [1, 1]
+    with pytest.raises(ValueError, match="cbrt: a result lies closer to .* two values of near than binary64 can tell"):
+        root = math.nextafter(2.0 ** (1 / 3), 2.0) if (2.0 ** (1 / 3)) ** 3 < 2 else 2.0 ** (1 / 3)
+        near = sn.CustomFormat.from_table([0.0, 2.0, root, math.nextafter(root, 0.0)], name="near")
+        sn.cbrt([1], near, rounding="up")
+
+
 def test_results_without_a_code():
     zero, one = np.uint8([0]), np.uint8([15])
     with pytest.raises(ValueError, match="divide: the result is NaN or infinite, and nf4 has no code for it"):
