@@ -40,7 +40,7 @@ class _Run:
                 raise
             except ZeroDivisionError:
                 raise self.program.source.error(step.at, f"{step.base}: division by zero among constants") from None
-            except ValueError as error:
+            except (TypeError, ValueError) as error:
                 raise self.program.source.error(step.at, f"{step.base}: {error}") from error
         return [self.values[name] for name in self.program.outputs]
 
