@@ -14,6 +14,7 @@ from softnum.elementary import OPERATIONS  # with the elementary functions in it
 from softnum.environment import random_words, seed_and_stream
 from softnum.modes import rounding_name
 from softnum.plan import fits
+from softnum.tile.syntax import shown_number
 from softnum.values import decode, encode
 
 __all__ = ["Tensor", "apply", "as_constant", "carrier_of", "compare", "key_of", "lifted"]
@@ -99,7 +100,7 @@ def as_constant(value: Fraction, fmt) -> Array:
     """A number rounded to the nearest value of a format (even of two); ValueError beyond its largest."""
     if not fmt.min <= value <= fmt.max:
         limit = fmt.min if value < 0 else fmt.max
-        raise ValueError(f"the constant {float(value):g} lies beyond {fmt}, which ends at {float(limit):g}")
+        raise ValueError(f"the constant {shown_number(value)} lies beyond {fmt}, which ends at {shown_number(limit)}")
     return Array._of(encode(np.array(value, object), fmt), fmt)
 
 
@@ -137,6 +138,8 @@ def _beside(value: Fraction, fmt) -> Array:
     try:
         return as_operand(value, fmt)
     except ValueError:  # no value of the format
+        if abs(value) >= 2**1024:
+            raise ValueError(f"{shown_number(value)} is compared, and lies beyond binary64") from None
         return Array._of(encode(float(value), "binary64"), _binary64())
 
 

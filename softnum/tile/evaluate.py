@@ -28,6 +28,7 @@ class _Run:
         self.program, self.sizes, self.settings = program, sizes, settings
         self.key, self.threads = key, threads
         self.values: dict = dict(inputs)
+        self.shapes: dict[str, tuple[int, ...]] = {}  # of tensors whose values are not there
         self.steps = {step.name: step for step in program.steps}
 
     def outputs(self) -> list[Tensor]:
@@ -46,20 +47,35 @@ class _Run:
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a tensor, whether or not its values were needed."""
-        if name in self.values:
-            return self.values[name].shape
-        step = self.steps[name]
+        pending = [name]
+        while pending:  # chains of steps may be long
+            last = pending[-1]
+            unknown = () if self._has_shape(last) else self.steps[last].shaped_by
+            unknown = [part for part in unknown if not self._has_shape(part)]
+            pending += unknown
+            if not unknown:
+                pending.pop()
+                if not self._has_shape(last):
+                    self.shapes[last] = self._shape_of(self.steps[last])
+        return self.values[name].shape if name in self.values else self.shapes[name]
+
+    def _has_shape(self, name: str) -> bool:
+        return name in self.values or name in self.shapes
+
+    def _shape_of(self, step) -> tuple[int, ...]:
+        shapes = {part: self.shape(part) for part in step.shaped_by}
         if isinstance(step, Contraction):
             if isinstance(step.sizes, Like):
-                return self.shape(step.sizes.name)
-            shapes = {part: self.shape(part) for part in step.reads if part not in step.values_read}
+                return shapes[step.sizes.name]
             return tuple(size_value(size, self.sizes, shapes, self.program.source) for size in step.sizes)
-        if step.function in ("reduce_like", "scatter"):
-            return self.shape(step.arguments[-1])
         if step.function == "vector":
             return (len(step.arguments),)
-        shapes = [self.shape(part) for part in step.reads]
-        return (*shapes[1], *shapes[0][1:]) if step.function == "gather" else np.broadcast_shapes(*shapes)
+        if step.function in ("reduce_like", "scatter"):
+            return shapes[step.arguments[-1]]
+        if step.function == "gather":
+            table, places = (shapes[part] for part in step.arguments)
+            return *places, *table[1:]
+        return np.broadcast_shapes(*shapes.values())
 
     # -- contractions --------------------------------------------------------------------------------------------------
     def _contract(self, number: int, step: Contraction) -> Tensor:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from softnum.tile import syntax
 from softnum.tile.functions import WHOLE
 from softnum.tile.program import COMPARISONS, Contraction
-from softnum.tile.syntax import Access, Binary, Call, Choose, Name, Number, Unary
+from softnum.tile.syntax import Access, Binary, Call, Choose, Name, Number, Unary, shown_number
 
 __all__ = ["LOGIC", "Contractions"]
 
@@ -143,7 +143,7 @@ class Contractions:
 
     def _check_whole(self, number: Number) -> None:
         if number.value.denominator != 1:
-            raise self.error(number.at, f"{float(number.value):g} is not whole, as sizes and indices are")
+            raise self.error(number.at, f"{shown_number(number.value)} is not whole, as sizes and indices are")
 
     def size(self, expression):
         """A size: whole numbers, sizes of inputs, size(tensor, axis), and + - * / of them."""

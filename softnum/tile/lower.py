@@ -10,7 +10,7 @@ from softnum.tile.functions import FUNCTIONS, OPERATORS, WHOLE
 from softnum.tile.indices import LOGIC, Contractions
 from softnum.tile.parser import parse
 from softnum.tile.program import COMPARISONS, Builder, Constant, Program, renamed
-from softnum.tile.syntax import Access, Assign, Binary, Call, Choose, Name, Number, Source, Unary, Vector
+from softnum.tile.syntax import Access, Assign, Binary, Call, Choose, Name, Number, Source, Unary, Vector, shown_number
 
 __all__ = ["Lowering", "lower"]
 
@@ -131,8 +131,10 @@ class Lowering(Contractions):
         for case in reversed(statement.cases):
             low, high = case.low, case.high
             if low is not None and high is not None and low.value >= high.value and not case.point:
-                raise self.error(case.at, f"no value lies in {float(low.value):g} .. {float(high.value):g}: the lower "
-                                 "end belongs to a range, the upper does not")  # fmt: skip
+                ends = f"{shown_number(low.value)} .. {shown_number(high.value)}"
+                raise self.error(
+                    case.at, f"no value lies in {ends}: the lower end belongs to a range, the upper does not"
+                )  # fmt: skip
             limits = [Binary("==", statement.subject, low, case.at)] if case.point else []
             if not case.point:
                 limits += [] if low is None else [Binary(">=", statement.subject, low, case.at)]

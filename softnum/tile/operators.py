@@ -15,7 +15,7 @@ from softnum.tile.evaluate import evaluate
 from softnum.tile.lower import lower
 from softnum.tile.program import Contraction
 from softnum.tile.settings import Settings
-from softnum.tile.syntax import Name, Number, Source
+from softnum.tile.syntax import NOWHERE, Name, Number, Source
 
 __all__ = ["Operator", "operator"]
 
@@ -43,7 +43,13 @@ class Operator:
     """
 
     def __init__(self, text: str, name: str) -> None:
-        self._program, self._stated_gradient, self._scope = lower(Source(text, name))
+        source = Source(text, name)
+        try:
+            self._program, self._stated_gradient, self._scope = lower(source)
+        except RecursionError:
+            raise source.error(
+                NOWHERE, "an expression or a branch is nested too deeply; assign parts of it to tensors of their own"
+            ) from None
         self.name, self.source, self.gradient_of = name, text, None
 
     @classmethod

@@ -74,6 +74,8 @@ COMMENT.9: /#[^\n]*|\/\/[^\n]*|\/\*(.|\n)*?\*\//
 %ignore /[ \t\r\n\f]+/
 """
 
+#: of a literal: the most characters, and the largest exponent of ten, beyond that of any format
+LONGEST, FURTHEST = 1000, 5000
 #: words that are no names
 KEYWORDS = ("case", "default", "else", "format", "function", "gradient", "if", "like", "switch")
 _WORDS = {
@@ -153,6 +155,13 @@ class _Builder:
             raise self.source.error(_place(token), f"{str(token)!r} is a word of the language; choose another name")
         return str(token)
 
+    def _number(self, text: str, at) -> Fraction:
+        """A literal, exactly; one that no format comes near is refused before it takes memory."""
+        exponent = text.lower().partition("e")[2] or "0"
+        if len(text) > LONGEST or len(exponent) > 6 or abs(int(exponent)) > FURTHEST:
+            raise self.source.error(at, f"a number has up to {LONGEST} digits, and an exponent up to {FURTHEST}")
+        return Fraction(text)
+
     def _parameter(self, tree) -> syntax.Parameter:
         name, *sizes = tree.children
         return syntax.Parameter(self._name(name), self._list(sizes[0]) if sizes else None, _place(name))
@@ -207,7 +216,7 @@ class _Builder:
         at, children = _place(tree), tree.children
         match tree.data:
             case "number":
-                return syntax.Number(Fraction(str(children[0])), at)
+                return syntax.Number(self._number(str(children[0]), at), at)
             case "minus":
                 return syntax.Number(-self._expression(children[0]).value, at)
             case "name":

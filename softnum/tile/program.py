@@ -49,6 +49,11 @@ class Step:
         """Those of them whose values it needs, and not only their shape."""
         return self.reads[:-1] if self.function in ("reduce_like", "scatter") else self.reads
 
+    @property
+    def shaped_by(self) -> tuple[str, ...]:
+        """Those that the shape of its result follows from."""
+        return self.arguments[-1:] if self.function in ("reduce_like", "scatter") else self.reads
+
 
 @dataclass(frozen=True)
 class Contraction:
@@ -72,17 +77,22 @@ class Contraction:
         return tuple(dict.fromkeys(part.name for part in syntax.walk(self.body) if isinstance(part, syntax.Access)))
 
     @property
+    def shaped_by(self) -> tuple[str, ...]:
+        """The tensors that its sizes name."""
+        return (self.sizes.name,) if isinstance(self.sizes, syntax.Like) else _sized(self.sizes)
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """The tensors it names, those among them of which it needs the shape alone."""
-        found = list(self.values_read)
-        if isinstance(self.sizes, syntax.Like):
-            found.append(self.sizes.name)
-        expressions = [*self.indices, *(part for pair in self.constraints for part in pair)]
-        expressions += [] if isinstance(self.sizes, syntax.Like) else self.sizes
-        expressions += [i for part in syntax.walk(self.body) if isinstance(part, syntax.Access) for i in part.indices]
-        for expression in expressions:
-            found += [p.arguments[0].name for p in syntax.walk(expression) if isinstance(p, syntax.Call)]
-        return tuple(dict.fromkeys(found))
+        places = [part for part in syntax.walk(self.body) if isinstance(part, syntax.Access)]
+        expressions = [*self.indices, *(p for pair in self.constraints for p in pair)]
+        expressions += [index for place in places for index in place.indices]
+        return tuple(dict.fromkeys((*self.values_read, *self.shaped_by, *_sized(expressions))))
+
+
+def _sized(expressions) -> tuple[str, ...]:
+    """The tensors of ``size(tensor, axis)`` in expressions."""
+    return tuple(p.arguments[0].name for e in expressions for p in syntax.walk(e) if isinstance(p, syntax.Call))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 __all__ = [
     "Access", "Assign", "Binary", "Call", "Choose", "Contract", "Declare", "Function", "If", "Like", "Name", "Number",
-    "Place", "Source", "Switch", "TileError", "Unary", "Vector",
+    "Place", "Source", "Switch", "TileError", "Unary", "Vector", "shown_number",
 ]  # fmt: skip
 
 
@@ -56,6 +56,15 @@ class Place:
 
 
 NOWHERE = Place()
+
+
+def shown_number(value: Fraction) -> str:
+    """A number in an error message: in six digits."""
+    try:
+        return f"{float(value):g}"
+    except OverflowError:
+        digits = len(str(abs(value.numerator) // value.denominator)) - 1
+        return f"{'-' if value < 0 else ''}1e{digits} or more"
 
 
 # -- expressions -------------------------------------------------------------------------------------------------------

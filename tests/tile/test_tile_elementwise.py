@@ -113,6 +113,15 @@ def test_constants_are_computed_exactly_and_rounded_once():
         tile("Y = X * (1 / (2 - 2));")(sn.array(1.0, "e5m2"))
 
 
+def test_constants_beyond_binary64():
+    wide = sn.array(1.0, "e15m48")
+    assert tile("Y = X * 1e400;")(wide).codes == sn.encode(Fraction(10) ** 400, "e15m48")
+    with pytest.raises(sn.TileError, match="the constant 1e400 or more lies beyond e5m2"):
+        tile("Y = X * 1e400;")(sn.array(1.0, "e5m2"))
+    with pytest.raises(sn.TileError, match="1e400 or more is compared, and lies beyond binary64"):
+        tile("Y = X > 1e400 ? 1 : 0;")(wide)
+
+
 def test_comparisons_are_exact():
     """No operand is rounded: 0.3 lies between two values of e5m2."""
     x = sn.array([0.25, 0.3125, np.nan, -np.inf], "e5m2")

@@ -375,3 +375,24 @@ def test_errors_in_a_gradient_show_the_step_that_it_is_of():
     ) as error:
         op.backward([x], [x], [sn.array([0.5], "q1.7")], fmt={"dY": "q1.7", "*": "q2.6"})
     assert str(error.value).endswith("        tan(P * X);\n            ^^^")
+
+
+def test_shapes_alone_are_found_through_long_chains():
+    """Of a sum the gradient takes the operands' shapes, and none of the values that led to them."""
+    doubled = "".join("S = S + S; S = S + X;" for _ in range(600))
+    op = sn.operator(f"function (X, Z) -> (Y) {{ S = X; {doubled} T = gather(Z, Z); Y = S + T; }}")
+    x, z = np.zeros((2, 1)), np.zeros(3)
+    dx, dz = op.backward([x, z], in_wide(op, x, z), [np.ones((2, 3))], **WIDE)
+    assert dx.shape == (2, 1) and dx[0, 0] > 2.0**600 and dz.tolist() == [6, 0, 0]
+    needed = op.gradient._program.needed()
+    assert not any(op.gradient._program.steps[n].base == "S" for n in needed)
+
+
+def test_shapes_that_follow_from_sizes_of_other_tensors():
+    op = sn.operator("""function (X, Z) -> (Y) {
+        S = X * X;
+        T[i: size(S, 0) - 1] = +(S[i + 1] * S[i]);
+        U[i: like T] = +(T[i] * T[i]);
+        Y = U + Z;
+    }""")
+    assert_gradients(op, [normal(5), normal(3, 1)])
