@@ -9,7 +9,7 @@ import numpy as np
 
 from softnum import _core
 from softnum.custom.primitives import storage_of
-from softnum.custom.rounding import ValueTable
+from softnum.custom.rounding import ValueTable, narrowed
 
 __all__ = ["CustomFormat"]
 
@@ -416,14 +416,14 @@ class CustomFormat:
 
     def decode(self, codes, dtype) -> np.ndarray:
         """The values of codes, exact in dtype."""
-        values = np.asarray(self._functions.as_float(codes) if self._table is None else self._table.values[codes])
-        if dtype == np.float64:
-            return values
-        with np.errstate(over="ignore"):
-            narrow = values.astype(dtype)
-        if not np.array_equal(narrow.astype(np.float64), values, equal_nan=True):
+        if self._table is None:
+            values, inexact = narrowed(self._functions.as_float(codes), dtype)
+        else:
+            known, where = self._table.in_type(np.dtype(dtype))
+            values, inexact = known[codes], None if where is None else where[codes]
+        if inexact is not None and inexact.any():
             raise ValueError(f"a value of {self} is not exact in {np.dtype(dtype)} (use a wider type)")
-        return narrow
+        return np.asarray(values)
 
     def quantize(self, x, rounding: str, overflow, words, stochastic_bits: int) -> np.ndarray:
         """The values that x rounds to, in x's float type."""

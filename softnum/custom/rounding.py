@@ -10,7 +10,7 @@ from numbers import Rational, Real
 
 import numpy as np
 
-__all__ = ["ValueTable"]
+__all__ = ["ValueTable", "narrowed"]
 
 _WORTH = 4096  # elements, from which rounding float32 by their leading bits is worth its table
 
@@ -41,7 +41,7 @@ class ValueTable:
     def __init__(self, values: np.ndarray, name: str, storage) -> None:
         self.values, self.name, self.storage = values, name, np.dtype(storage)
         self.values.flags.writeable = False
-        self._cells_of = {}
+        self._cells_of, self._in_types = {}, {}
         first = self._first_code
         self.nan_code, self.minus_zero = first(np.isnan(values)), first((values == 0) & np.signbit(values))
         self.infinity, self.minus_infinity = first(values == np.inf), first(values == -np.inf)
@@ -178,6 +178,13 @@ class ValueTable:
         return np.array(middle), np.array(error)
 
     # -- facts ---------------------------------------------------------------------------------------------------------
+    def in_type(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray | None]:
+        """(the values in a float type, which of them are not exact in it, or None)"""
+        if dtype not in self._in_types:
+            narrow, inexact = narrowed(self.values, dtype)
+            self._in_types[dtype] = narrow, inexact if inexact.any() else None
+        return self._in_types[dtype]
+
     @cached_property
     def carrier_facts(self) -> tuple[int, int, int]:
         """(precision, lowest exponent of a last bit, highest exponent) that hold for all values."""
@@ -228,9 +235,8 @@ class ValueTable:
     @cached_property
     def _by_leading_bits(self) -> tuple[np.ndarray, np.ndarray] | None:
         """`find` by the leading 16 bits of a float32, if no value has more: (codes, where a value is none)"""
-        with np.errstate(over="ignore"):
-            narrow = self.values.astype(np.float32)
-        if not np.array_equal(narrow, self.values, equal_nan=True) or (narrow.view(np.uint32) & 0xFFFF).any():
+        narrow, inexact = self.in_type(np.dtype(np.float32))
+        if inexact is not None or (narrow.view(np.uint32) & 0xFFFF).any():
             return None
         return self._find((np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)).view(np.float32))
 
@@ -268,6 +274,13 @@ class ValueTable:
         place = np.empty(len(codes), self.storage)
         place[np.lexsort((codes, ~np.signbit(values), values, nan))] = codes
         return place
+
+
+def narrowed(values: np.ndarray, dtype) -> tuple[np.ndarray, np.ndarray]:
+    """(float64 values in another float type, which of them are not exact in it)"""
+    with np.errstate(over="ignore", under="ignore"):
+        narrow = values.astype(dtype)
+    return narrow, (narrow != values) & ~np.isnan(values)
 
 
 def _widened(x: np.ndarray) -> np.ndarray:

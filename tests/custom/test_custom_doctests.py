@@ -1,0 +1,20 @@
+"""The examples of softnum.custom run, those in examples/custom among them."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+from conftest import EXAMPLES
+
+import softnum.custom
+
+OF_THE_PACKAGE = [m.name for m in pkgutil.iter_modules(softnum.custom.__path__, "softnum.custom.")]
+WORKED = sorted(path.stem for path in EXAMPLES.glob("*.py"))
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+@pytest.mark.parametrize("name", [*OF_THE_PACKAGE, *WORKED])
+def test_examples(name):
+    result = doctest.testmod(importlib.import_module(name), optionflags=OPTIONS)
+    assert result.failed == 0 and (result.attempted > 0 or name in OF_THE_PACKAGE)
