@@ -41,6 +41,13 @@ class Scalar:
     proof says that these give the same bits (`softnum.kernels.rounding` states the domain), else a call of the core.
     Compiled code raises nothing: where the format has no code for a result, a carrier gets a NaN and codes get -1,
     which a unit that meets them refuses; Python raises ValueError.
+
+    Examples
+    --------
+    >>> from softnum import kernels
+    >>> e5m2 = kernels.scalar("e5m2", rounding="stochastic", stochastic_bits=2)
+    >>> e5m2.add(1, 0.0625, 0), e5m2.add(1, 0.0625, 3)  # a quarter of an ulp: one of four words rounds up
+    (np.float32(1.0), np.float32(1.25))
     """
 
     format: object
@@ -192,8 +199,8 @@ def scalar(fmt, *, rounding="nearest_even", overflow=None, stochastic_bits=32, c
     --------
     >>> from softnum import kernels
     >>> e5m2, e6m9 = kernels.scalar("e5m2"), kernels.scalar("e6m9")
-    >>> e5m2.multiply(1.25, 1.25), e6m9.fma(1.25, 1.25, 1024), e6m9.round(0.1)
-    (np.float32(1.5), np.float32(1026.0), np.float32(0.099975586))
+    >>> e5m2.multiply(1.25, 1.25), e6m9.fma(1.25, 1.25, 1024), e6m9.round(1 + 2**-8)
+    (np.float32(1.5), np.float32(1026.0), np.float32(1.0039062))
     """
     fmt = format(fmt)
     if isinstance(fmt, CustomFormat):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,9 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum.custom.compiler import RENAMED, compile_c
-from softnum.custom.source import CSource
-from softnum.custom.trial import Call, sample_codes, try_out
 from softnum.values import decode
 
 __all__ = ["CMad"]
@@ -98,7 +94,9 @@ class CMad:
         return f"CustomMadUnit.from_c: {self.name}"
 
     @cached_property
-    def _source(self) -> CSource:
+    def _source(self):
+        from softnum.custom.source import CSource
+
         return CSource(self.source, what=self._what, cflags=self.cflags)
 
     @cached_property
@@ -171,6 +169,8 @@ class CMad:
     @cached_property
     def path(self) -> Path:
         """The compiled library."""
+        from softnum.custom.compiler import RENAMED, compile_c
+
         carrier, element, lanes, kind = self._kind
         given = ", ".join(("softnum_v[0]", "softnum_v[1]", "softnum_v[2]")[-len(self.parameters) :])
         call, tried = f"{RENAMED}{self.name}({given})", {"float32": "float", "float64": "double"}.get(carrier, element)
@@ -190,6 +190,8 @@ class CMad:
 
     def _try_out(self) -> None:
         """ValueError unless the function does twice the same in a child process, on numbers of its formats."""
+        from softnum.custom.trial import Call, sample_codes, try_out
+
         formats = self.formats[3 - len(self.parameters) :]
         number = np.dtype(self.carrier) if self.carrier != "codes" else None
 
@@ -214,6 +216,9 @@ class CMad:
 
     @cached_property
     def _products(self):
+        """(the function of rows of products, the C type of its numbers)"""
+        import ctypes
+
         self._try_out()
         number = {"float32": ctypes.c_float, "float64": ctypes.c_double}.get(self.carrier, ctypes.c_int64)
         function = ctypes.CDLL(os.fspath(self.path)).softnum_products
@@ -227,6 +232,8 @@ class CMad:
 
         Raises ValueError if an element of a vector depends on where it stands.
         """
+        from softnum.custom.trial import sample_codes
+
         _, *formats = self.formats
         if self.carrier != "codes" or len(self.parameters) > 2 or sum(f.bits for f in formats) > _TABLE_BITS:
             return None
@@ -243,6 +250,8 @@ class CMad:
 
     def _on_rows(self, a, b) -> np.ndarray:
         """The products of codes in rows, as many at a time as a vector has."""
+        import ctypes
+
         self.address  # noqa: B018  tried out first
         out, kind = np.empty_like(a), ctypes.POINTER(np.ctypeslib.as_ctypes_type(self._tried))
         arrays = [x.ctypes.data_as(kind) for x in (np.zeros_like(a), a, b, out)]
@@ -252,6 +261,8 @@ class CMad:
     @property
     def address(self) -> int:
         """Where this process has the function of rows of products."""
+        import ctypes
+
         return ctypes.cast(self._products[0], ctypes.c_void_p).value
 
     def __call__(self, *numbers):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import FunctionType
@@ -213,7 +212,7 @@ class CustomMadUnit(Unit):
         ... )
         >>> print(unit)
         acc = round(acc + mad(a, b)): uq8.0 x uq8.0 -> uq8.0 (nearest_even), on codes
-        >>> sn.dot([12, 3], [10, 7], unit)  # 8 + 3
+        >>> sn.dot([12.0, 3.0], [10.0, 7.0], unit)  # 8 + 3
         np.float32(11.0)
         """
         pair = operand if isinstance(operand, tuple) else (operand, operand)
@@ -245,6 +244,8 @@ class CustomMadUnit(Unit):
                 "CustomMadUnit: function must be a Python function (def or lambda), mad(a, b) or mad(acc, a, b), or "
                 f"one that Numba has compiled; got {self.function!r}"
             )
+        import inspect
+
         names = list(inspect.signature(plain).parameters.values())
         kinds = {p.kind for p in names}
         word = bool(names) and names[-1].name == "word"

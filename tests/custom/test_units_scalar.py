@@ -1,5 +1,8 @@
 """softnum.kernels.scalar in compiled code equals the definition, operand by operand, bit for bit."""
 
+import doctest
+import importlib
+
 import numpy as np
 import pytest
 
@@ -117,3 +120,64 @@ def test_compiled_equals_definition(name, options):
     got = np.empty((len(NAMES), columns.shape[1]), dtype)
     loop(scalar)(*columns, got)
     compare(scalar, columns, got)
+
+
+@pytest.mark.parametrize("module", ["scalars", "cache"])
+def test_docstrings_run(module):
+    result = doctest.testmod(
+        importlib.import_module(f"softnum.kernels.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE
+    )
+    assert result.attempted and not result.failed
+
+
+@pytest.mark.parametrize("fmt", ["e5m2", "e4m3fn", "q3.2", "e2m1fn"])
+def test_codes_by_table_and_by_the_core(fmt):
+    """All pairs of codes, and integers that are none: these, and what has no code, give -1, and -1 gives -1 again."""
+    scalar = kernels.scalar(fmt, carrier="codes")
+    bits = scalar.format.bits
+
+    @numba.njit
+    def run(a, b, out):
+        for i in range(len(a)):
+            out[0, i] = scalar.add(a[i], b[i])
+            out[1, i] = scalar.multiply(a[i], b[i])
+            out[2, i] = scalar.divide(a[i], b[i])
+            out[3, i] = scalar.fma(a[i], b[i], a[i])
+            out[4, i] = scalar.sqrt(a[i])
+
+    a, b = (np.ascontiguousarray(x.ravel()) for x in np.indices((1 << bits, 1 << bits)))
+    out = np.empty((5, a.size), np.int64)
+    run(a, b, out)
+    zeros = np.zeros(a.size, np.uint32)
+    for row, (name, given) in enumerate(
+        {"add": (a, b), "multiply": (a, b), "divide": (a, b), "fma": (a, b, a), "sqrt": (a,)}.items()
+    ):
+        codes, flags = _core.define(name, handle_of(scalar, name), given, zeros)
+        np.testing.assert_array_equal(out[row], np.where(flags & _core.NO_CODE, -1, codes.astype(np.int64)), name)
+    assert scalar.add(1, 2) == out[0, 1 << bits | 2]
+    bad = np.array([-1, 1 << bits, 1 << 40, 0], np.int64)
+    out = np.empty((5, 4), np.int64)
+    run(bad, bad[::-1].copy(), out)
+    assert (out[:4] == -1).all() and (out[4, :3] == -1).all()
+
+
+def test_random_words_in_compiled_code():
+    for fmt, options in (("e6m9", {"stochastic_bits": 12}), ("q4.8", {}), ("e5m2", {"carrier": "float64"})):
+        scalar = kernels.scalar(fmt, rounding="stochastic", **options)
+        dtype = np.dtype(scalar.carrier)
+
+        @numba.njit
+        def run(x, y, words, out):
+            for i in range(len(x)):
+                out[0, i] = scalar.round(x[i], words[i])  # noqa: B023
+                out[1, i] = scalar.add(x[i], y[i], words[i])  # noqa: B023
+
+        rng = np.random.default_rng(3)
+        x, y = rng.standard_normal((2, 5000)).astype(dtype)
+        words = rng.integers(0, 2**32, 5000, np.uint32)
+        out = np.empty((2, 5000), dtype)
+        run(x, y, words, out)
+        width = f"u{dtype.itemsize}"
+        np.testing.assert_array_equal(out[0].view(width), defined(scalar, "round", [x], words))
+        np.testing.assert_array_equal(out[1].view(width), defined(scalar, "add", [x, y], words))
+        assert scalar.add(x[0], y[0], int(words[0])) == out[1, 0]
