@@ -114,6 +114,8 @@ class CustomMadUnit(Unit):
     carrier: str | None = None
     name: str | None = None
 
+    stochastic_bits = 32  # of a word, all of which the function gets
+
     def __post_init__(self) -> None:
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
         put("operand", operand_pair(self))

@@ -189,3 +189,47 @@ def test_float64_and_formats_that_fit_no_carrier():
     y = sn.array(b, beyond)
     got = sn.matmul(x, y, unit)
     assert np.array_equal(got.codes, sn.matmul(x, y, sn.MadUnit(beyond, operand=beyond, product=beyond)).codes)
+
+
+def test_operands_of_a_value_table():
+    table = sn.CustomFormat.from_table([-1.0, -0.625, -0.25, 0.0, 0.125, 0.375, 0.75, 1.0], name="eighths")
+    values = np.array(table.values, np.float32)
+    rng = np.random.default_rng(1)
+    a, b = values[rng.integers(0, 8, (5, 31))], sn.quantize(rng.standard_normal((31, 6), np.float32), "e4m3")
+    want = sn.matmul(a, b, sn.MadUnit("e6m9", operand=(table, "e4m3")))
+    same(sn.matmul(a, b, sn.CustomMadUnit(exact_product, operand=(table, "e4m3"), accumulator="e6m9")), want)
+    wide = kernels.scalar("e6m9", carrier="codes")
+
+    def by_index(acc, a, b):
+        """The codes of a are indices: 4 is 0.125, 5 is 0.375 ...; those of b are e4m3's."""
+        return wide.add(acc, acc) if a == 4 and b == 0x38 else acc
+
+    unit = sn.CustomMadUnit(by_index, operand=(table, "e4m3"), accumulator="e6m9", carrier="codes")
+    got = sn.matmul(np.float32([[0.125, 0.375]]), np.float32([[1], [1]]), unit, np.float32([[3]]))
+    assert got.tolist() == [[6.0]]
+
+
+@pytest.mark.parametrize("function", [stochastic, fused])
+def test_within_a_unit_of_blocks(function):
+    mode = {"rounding": "stochastic", "stochastic_bits": 12} if function is stochastic else {}
+    built_in = sn.MadUnit("e6m9", operand="e4m3fn", **mode)
+    a, b = (sn.array(x, "mxfp8_e4m3", axis=axis) for x, axis in zip(matrices((4, 40, 3))[:2], (-1, -2), strict=True))
+    got, want = (
+        sn.matmul(a, b, sn.BlockDotUnit("binary32", operand="mxfp8_e4m3", inner=unit), **({"key": 3} if mode else {}))
+        for unit in (sn.CustomMadUnit(function, operand="e4m3fn", accumulator="e6m9"), built_in)
+    )
+    same(got, want)
+
+
+def test_what_a_unit_says_of_itself():
+    unit = sn.CustomMadUnit(fused, operand="e5m2", accumulator="e6m9", lanes=4, chunk=64, reduction="tree")
+    assert str(unit) == (
+        "acc = fused(acc, a, b): e5m2 x e5m2 -> e6m9 (nearest_even), in 4 lanes reduced as a tree: "
+        "(l0 + l1) + (l2 + l3), in chunks of 64 summed in e6m9"
+    )
+    assert eval(unit.expression, {"CustomMadUnit": sn.CustomMadUnit, "fused": fused}) == unit
+    again = sn.CustomMadUnit(on_codes, operand="e5m2", carrier="codes", name="mine")
+    assert again.expression == "CustomMadUnit(mine, operand='e5m2', carrier='codes', name='mine')"
+    assert unit.result == sn.format("e6m9") and not unit.stochastic and unit.steps(9) == 9
+    with pytest.raises(TypeError, match="no steps are known of CustomMadUnit"):
+        unit.trace([1.0], [1.0])
