@@ -5,6 +5,7 @@ import pytest
 
 import softnum as sn
 from softnum import kernels
+from softnum.custom_steps import DefinitionCustom, try_out
 from softnum.engines import definition_of
 
 numba = pytest.importorskip("numba")
@@ -107,6 +108,17 @@ def test_is_its_definition_in_python(function, order):
     coded = [sn.encode(x, f).astype(np.uint64) for x, f in ((a, "e5m2"), (b, "e5m2"), (c, "e6m9"))]
     definition_of(unit).run(*coded, out, None, (0, 0, 0, 0), 0, 0, 4, 0, 5)
     same(sn.matmul(a, b, unit, c), sn.decode(out.astype(np.uint16), "e6m9", np.float32))
+
+
+def test_a_compiled_unit_that_is_wrong_by_one_code_is_refused():
+    unit = sn.CustomMadUnit(fused, operand="e5m2", accumulator="e6m9")
+
+    def run(a, b, c, out, *rest):
+        DefinitionCustom(unit, unit.operand).run(a, b, c, out, *rest)
+        out[-1, -1] ^= 1
+
+    with pytest.raises(ValueError, match=r"fused \(.*test_units.py:\d+\) is not the same compiled and in Python"):
+        try_out(unit, run)
 
 
 def test_does_not_depend_on_threads_tiles_or_layout():

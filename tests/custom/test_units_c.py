@@ -58,7 +58,7 @@ def test_listing_2_is_the_built_in_unit_of_four_lanes():
     assert sn.matmul(a[:1, 1:2], b[:1, 1:], unit).tolist() == sn.matmul(a[:1, 1:2], b[:1, 1:], built_in).tolist()
 
 
-@pytest.mark.parametrize("n", [1, 2, 4, 8])
+@pytest.mark.parametrize("n", [1, 8, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 4))])
 def test_vectors_are_their_elements(n):
     if n == 1:
         source = f"{FP8}{MITCHELL}new_fp mad(new_fp a, new_fp b) {{ return one(a, b); }}"
@@ -91,7 +91,9 @@ def test_steps_of_vectors_that_have_no_table():
     np.testing.assert_array_equal(sn.matmul(a, b[:, :5], unit, c[:, :5]), sn.decode(out.astype(np.uint16), "binary16"))
 
 
-@pytest.mark.parametrize(("kind", "accumulator"), [("float", "binary32"), ("double", "binary64")])
+@pytest.mark.parametrize(
+    ("kind", "accumulator"), [("float", "binary32"), pytest.param("double", "binary64", marks=pytest.mark.slow)]
+)
 def test_floats(kind, accumulator):
     source = f"{kind} mad({kind} acc, {kind} a, {kind} b) {{ {kind} p = a * b; return acc + p; }}"
     unit = sn.CustomMadUnit.from_c(source, operand="e5m2", accumulator=accumulator)

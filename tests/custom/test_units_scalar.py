@@ -122,6 +122,16 @@ def test_compiled_equals_definition(name, options):
     compare(scalar, columns, got)
 
 
+def test_one_wrong_bit_is_caught():
+    scalar = kernels.scalar("e5m2")
+    columns = operands(scalar.format, np.float32, 3, n=10)
+    got = np.array([defined(scalar, name, columns[: OPERANDS[name][1]]) for name in NAMES]).view(np.float32)
+    compare(scalar, columns, got)
+    got.view(np.uint32)[5, 7] ^= 1
+    with pytest.raises(AssertionError, match=r"fma of .* \(1 differ\)"):
+        compare(scalar, columns, got)
+
+
 @pytest.mark.parametrize("module", ["scalars", "cache"])
 def test_docstrings_run(module):
     result = doctest.testmod(
