@@ -53,7 +53,13 @@ def scalar(fmt, **options):
 
 
 def custom_engine(unit):
-    """The compiled engine of a CustomMadUnit."""
+    """The compiled engine of a CustomMadUnit; ImportError without Numba."""
+    try:
+        import numba  # noqa: F401
+    except ImportError:
+        raise ImportError(
+            f"{unit.name}: functions are compiled by Numba, which is not installed: pip install 'softnum[custom]'"
+        ) from None
     from softnum.kernels.custom_gemm import engine_of
 
     return engine_of(unit)

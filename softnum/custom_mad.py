@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -68,26 +69,37 @@ void softnum_try(int64_t n, const {tried} *acc, const {tried} *a, const {tried} 
 """
 
 
+def _digest(source) -> str:
+    return hashlib.sha256(source.preprocessed.encode()).hexdigest()[:16]
+
+
 @dataclass(frozen=True)
 class CMad:
     """A function in C of two or three numbers, or of two or three vectors of numbers, each element on its own.
 
     source: C text, or the path of a file. formats: of (acc, a, b). The numbers are float, double, unsigned integers
     that are codes, or the type of a code that the source declares (a struct of bit-fields), or vectors of that type:
-    ``new_fp4``.
+    ``new_fp4``. digest: of the text that is compiled, headers and all: a file may change, a unit may not.
     """
 
     source: str
     name: str
     formats: tuple
     cflags: tuple = ()
+    digest: str = ""
 
     @property
     def __name__(self) -> str:
         return self.name
 
     def __reduce__(self):
-        return CMad, (self.source, self.name, self.formats, self.cflags)  # another process compiles it itself
+        return CMad, (
+            self.source,
+            self.name,
+            self.formats,
+            self.cflags,
+            self.digest,
+        )  # another process compiles it itself
 
     @cached_property
     def _what(self) -> str:
@@ -97,7 +109,14 @@ class CMad:
     def _source(self):
         from softnum.custom.source import CSource
 
-        return CSource(self.source, what=self._what, cflags=self.cflags)
+        source = CSource(self.source, what=self._what, cflags=self.cflags)
+        if self.digest and self.digest != _digest(source):
+            raise ValueError(f"{self._what}: {self.source} has changed since the unit was made; make the unit again")
+        return source
+
+    def fixed(self) -> CMad:
+        """The function as its text is now."""
+        return replace(self, digest=_digest(self._source))
 
     @cached_property
     def _function(self):

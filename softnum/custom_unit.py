@@ -221,7 +221,7 @@ class CustomMadUnit(Unit):
         formats = tuple(format(f) for f in (accumulator or pair[0], *pair))
         if not isinstance(source, str):
             source = str(Path(source).resolve())
-        function = CMad(source, name, formats, tuple(cflags))
+        function = CMad(source, name, formats, tuple(cflags)).fixed()
         function.check()
         if lanes is not None and function.lanes > 1 and lanes != function.lanes:
             raise ValueError(f"CustomMadUnit.from_c: {name} takes vectors of {function.lanes}, and lanes={lanes!r}")

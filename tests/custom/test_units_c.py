@@ -172,6 +172,26 @@ def test_units_in_c_are_equal_by_their_source_and_can_be_pickled():
     assert eval(unit.expression, {"CustomMadUnit": sn.CustomMadUnit}) == unit
 
 
+def test_a_file_that_changes_makes_another_unit(tmp_path):
+    file, header = tmp_path / "mine.c", tmp_path / "mine.h"
+    x = np.float32([[1, 2]])
+
+    def written(text):
+        header.write_text(f"#define CODE {text}\n")
+        file.write_text('#include "mine.h"\nuint8_t mad(uint8_t a, uint8_t b) { return CODE; }\n')
+        return sn.CustomMadUnit.from_c(file, operand="uq8.0")
+
+    unit = written("a & b")
+    kept = pickle.dumps(unit)
+    assert sn.matmul(x, x.T, unit) == 3
+    other = written("a | 4")
+    assert other != unit
+    assert sn.matmul(x, x.T, other) == 5 + 6
+    assert sn.matmul(x, x.T, unit) == 3
+    with pytest.raises(ValueError, match=r"mine.c has changed since the unit was made; make the unit again"):
+        pickle.loads(kept).function.path  # noqa: B018
+
+
 U8 = "uint8_t mad(uint8_t a, uint8_t b) "
 
 

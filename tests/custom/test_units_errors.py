@@ -150,6 +150,14 @@ def test_python_and_numba_must_agree():
         sn.dot(np.float32([1]), np.float32([1]), sn.CustomMadUnit(wraps, operand="e5m2", carrier="codes"))
 
 
+def test_without_numba(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba", None)
+    unit = sn.CustomMadUnit(lambda a, b: a, operand="e4m3")
+    with pytest.raises(ImportError, match=r"<lambda>: .*pip install 'softnum\[custom\]'"):
+        sn.dot(np.float32([1]), np.float32([1]), unit)
+    assert kernels.scalar("e4m3").add(1, 2) == 3  # in Python
+
+
 def test_parts_that_do_not_fit_together():
     def mad(a, b):
         return a * b
