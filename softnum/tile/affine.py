@@ -64,7 +64,7 @@ def exact_value(expression, sizes: dict[str, int]) -> Fraction:
     """A number made of literals and sizes, exactly."""
     match expression:
         case Number():
-            return Fraction(expression.value)
+            return expression.value
         case Name():
             return Fraction(sizes[expression.name])
         case Unary():

@@ -32,7 +32,7 @@ class _Run:
         self.steps = {step.name: step for step in program.steps}
 
     def outputs(self) -> list[Tensor]:
-        for number in self.program.needed():
+        for number in self.program.needed:
             step = self.program.steps[number]
             try:
                 make = self._contract if isinstance(step, Contraction) else self._step

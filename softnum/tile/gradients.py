@@ -7,6 +7,7 @@ the same index variables. Branches stay branches: what a branch reads gets its g
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 from softnum.tile import syntax
 from softnum.tile.functions import FUNCTIONS, OPERATORS, rules_of
@@ -16,7 +17,7 @@ from softnum.tile.syntax import NOWHERE, Access, Binary, Call, Choose, Like, Nam
 
 __all__ = ["differentiate"]
 
-_ZERO = Constant(Number(0))
+_ZERO = Constant(Number(Fraction(0)))
 _LETTERS = "abc"
 
 
@@ -165,7 +166,7 @@ class _Gradient(Lowering):
                     "of a tensor's elements; assign this expression to a tensor first, or state gradient { }",
                 )  # fmt: skip
             chosen = Binary("==", step.body, Access(step.name, step.indices))
-            above = Choose(chosen, above, Number(0))
+            above = Choose(chosen, above, Number(Fraction(0)))
         if step.aggregation == "*":
             above = Binary("*", above, self._others(step))
         for access, expression in _through(step.body, above):
@@ -178,7 +179,7 @@ class _Gradient(Lowering):
         constraints = list(step.constraints)
         for lost in (p for p in walk(step.body) if isinstance(p, Access) and p not in kept):
             for axis, index in enumerate(lost.indices):
-                constraints.append((index, Call("size", (Name(lost.name), Number(axis)))))
+                constraints.append((index, Call("size", (Name(lost.name), Number(Fraction(axis))))))
         variables = self._variables([expression, *access.indices, *(part for part, _ in constraints)])
         plain = {index.name for index in access.indices if isinstance(index, Name)}
         product = isinstance(expression, Binary) and expression.operator == "*"
@@ -235,8 +236,8 @@ class _Gradient(Lowering):
                 inside = Access(tensor, tuple(moved.get(i.name, i) for i in indices))
                 here, there = Name(variable), moved[variable]
                 pair = (here, there) if before else (there, here)
-                distance = Binary("-", Binary("-", *pair), Number(1))
-                bound = Call("size", (Name(tensor), Number(plain[variable])))
+                distance = Binary("-", Binary("-", *pair), Number(Fraction(1)))
+                bound = Call("size", (Name(tensor), Number(Fraction(plain[variable]))))
                 constraints = ((distance, bound),)
                 contraction = Contraction(
                     self.builder.version(base), base, "*", indices, Like(tensor), inside, constraints,
@@ -256,8 +257,8 @@ def _through(expression, above):
             yield expression, above
             return
         case Choose():
-            yield from _through(expression.yes, Choose(expression.condition, above, Number(0)))
-            yield from _through(expression.no, Choose(expression.condition, Number(0), above))
+            yield from _through(expression.yes, Choose(expression.condition, above, Number(Fraction(0))))
+            yield from _through(expression.no, Choose(expression.condition, Number(Fraction(0)), above))
             return
         case Unary(operator="+"):
             yield from _through(expression.operand, above)

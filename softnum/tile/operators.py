@@ -152,7 +152,7 @@ class Operator:
             if stated is not None and stated != x.format:
                 raise ValueError(f"{self.name}: {name} is an Array of {x.format}, and its format is {stated}")
             return Tensor.of(x)
-        fmt = stated or settings.format(name)
+        fmt = settings.format_given(name)
         if not isinstance(x, np.ndarray):
             x = np.asarray(x, np.float64)
         checked = checked_operand(x, fmt, name, self.name)

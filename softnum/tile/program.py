@@ -7,6 +7,8 @@ A step's `base` is the tensor whose format it rounds to: ``Y = X * X + 1`` has t
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
 
 from softnum.tile import syntax
 from softnum.tile.syntax import NOWHERE, Place, Source
@@ -109,16 +111,25 @@ class Program:
     formats: dict[str, str]
     gradients: frozenset = frozenset()
 
-    def needed(self, *, named: bool = False) -> list[int]:
-        """The numbers of the steps whose values the outputs depend on, in order; named: of all that are named there."""
+    @cached_property
+    def needed(self) -> tuple[int, ...]:
+        """The numbers of the steps whose values the outputs depend on, in order."""
+        return self._behind(lambda step: step.values_read)
+
+    @cached_property
+    def named(self) -> tuple[int, ...]:
+        """The numbers of the steps that the outputs' text takes, those of whose shape alone is asked among them."""
+        return self._behind(lambda step: step.reads)
+
+    def _behind(self, reads) -> tuple[int, ...]:
         wanted, found = set(self.outputs), []
         given = {name for name, _ in self.inputs}
         for number in range(len(self.steps) - 1, -1, -1):
             step = self.steps[number]
             if step.name in wanted and step.name not in given:
                 found.append(number)
-                wanted.update(step.reads if named else step.values_read)
-        return found[::-1]
+                wanted.update(reads(step))
+        return tuple(found[::-1])
 
 
 # -- making one --------------------------------------------------------------------------------------------------------
@@ -180,7 +191,7 @@ class Builder:
         if step.function == "scatter":
             return self.shapes[step.arguments[2]]
         if step.function == "vector":
-            return (syntax.Number(len(step.arguments)),)
+            return (syntax.Number(Fraction(len(step.arguments))),)
         if step.function == "gather":
             table, places = (self.shapes[a] for a in step.arguments)
             return places if len(table) == 1 and table[0] != "joint" else ("gathered", table, places)

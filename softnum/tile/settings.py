@@ -6,6 +6,8 @@ from softnum.array import Array
 from softnum.blocks import is_block_format
 from softnum.modes import rounding_name
 from softnum.names import format
+from softnum.tile.program import Contraction
+from softnum.tile.syntax import Access
 from softnum.units import Unit
 
 __all__ = ["Settings"]
@@ -72,6 +74,16 @@ class Settings:
                 f'{base!r} or "*" for all'
             )
         return found
+
+    def format_given(self, name: str):
+        """The format of an input, of a gradient's program among them the outputs: that which their step gave them."""
+        step = next((step for step in self.program.steps if step.name == name), None)
+        if self.stated_format(name) is None and step is not None:
+            if getattr(step, "aggregation", "") == "+" or getattr(step, "function", "") == "scatter":
+                return self.unit(name).result
+            if isinstance(step, Contraction) and step.aggregation != "*" and isinstance(step.body, Access):
+                return self.format_given(step.body.name)
+        return self.format(name)
 
     def unit(self, base: str) -> Unit:
         """The unit of a tensor's sums."""

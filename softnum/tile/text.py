@@ -27,7 +27,7 @@ def _text(expression) -> tuple[str, int]:
     listed = lambda parts: ", ".join(map(expression_text, parts))  # noqa: E731
     match expression:
         case Number():
-            return _number(Fraction(expression.value)), 7 if expression.value >= 0 else 6
+            return _number(expression.value), 7 if expression.value >= 0 else 6
         case Name():
             return expression.name, 7
         case Access():
@@ -95,7 +95,7 @@ def text_of(program: Program) -> str:
         name if sizes is None else f"{name}[{', '.join(map(expression_text, sizes))}]" for name, sizes in program.inputs
     ]
     lines = [f"function ({', '.join(inputs)}) -> ({', '.join(program.outputs)}) {{"]
-    steps = [program.steps[number] for number in program.needed(named=True)]
+    steps = [program.steps[number] for number in program.named]
     for name, fmt in program.formats.items():
         parts = [given for given, _ in program.inputs if given == name]
         parts += [step.name for step in steps if step.base == name and getattr(step, "function", "") not in PREDICATES]

@@ -218,6 +218,26 @@ def test_what_is_no_convolution_is_none(statement, monkeypatch):
     assert made(statement, i.shape, k.shape)(i, k, fmt="e5m2", unit=MAD).size
 
 
+def test_the_examples_of_the_lecture():
+    """Sum and maximum over an axis, the matrix product, and the convolution with "same" padding followed by a ReLU."""
+    i = small((6, 5), 1)
+    for body, want in (("+(I[m, n])", sn.sum(i, MAD, axis=0)), (">(I[m, n])", i.max(axis=0))):
+        op = sn.operator(f"function (I[M, N]) -> (O) {{ O[n: N] = {body}; }}")
+        assert np.array_equal(op(i, fmt="e5m2", unit=MAD), want)
+    a, b = small((3, 7), 2), small((7, 4), 3)
+    op = sn.operator("""function (A[M, L], B[L, N]) -> (C) {
+        C[i, j: M, N] = +(A[i, k] * B[k, j]);
+    }""")
+    assert np.array_equal(op(a, b, fmt="e5m2", unit=MAD), sn.matmul(a, b, MAD))
+    image, kernel = small((2, 3, 5, 6), 4), small((4, 3, 3, 3), 5)
+    op = sn.operator("""function (I[N, CI, H, W], K[CO, CI, 3, 3]) -> (R) {
+        O[n, co, y, x: N, CO, H, W] = +(I[n, ci, y + ky - 1, x + kx - 1] * K[co, ci, ky, kx]);
+        R = (O < 0 ? 0 : O);
+    }""")
+    want = np.maximum(sn.conv2d(image, kernel, MAD, padding=1), 0)
+    assert np.array_equal(op(image, kernel, fmt={"*": "e5m2", "R": "e6m9"}, unit=MAD), want)
+
+
 # -- sums of other bodies ----------------------------------------------------------------------------------------------
 SUMS = [
     ("O[n: N1] = +(I[m, n])", lambda i, o: [i[m, o[0]] for m in range(i.shape[0])], (5,)),

@@ -217,6 +217,9 @@ def test_scatter_adds_in_order():
     rows = op(np.ones((3, 2), np.float32), np.float32([1, 1, 0]), np.zeros((2, 2), np.float32), fmt="e5m2", unit=unit)
     assert rows.tolist() == [[1, 1], [2, 2]]
     assert op(np.ones(0), np.ones(0), t, fmt="e5m2", unit=unit).tolist() == [0, 0, 0, 0]
+    wide = sn.MadUnit("e6m9", operand="e5m2")
+    total = op(e, i, t, fmt="e5m2", unit=wide)
+    assert op.backward([e, i, t], [total], [t + 2], fmt="e5m2", unit=wide)[0].tolist() == [2] * 6
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------

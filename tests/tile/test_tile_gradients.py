@@ -226,7 +226,7 @@ def test_matmul_gradients_are_matmuls():
     a, b, dc = small((6, 5), 1), small((5, 4), 2), small((6, 4), 3)
     c = op(a, b, fmt="e5m2", unit=forward)
     units = {"*": forward, "dA": data, "dB": weight}
-    found = op.backward([a, b], [c], [dc], fmt={"*": "e5m2", "C": "e6m9"}, unit=units)
+    found = op.backward([a, b], [c], [dc], fmt="e5m2", unit=units)
     assert np.array_equal(found[0], sn.matmul(dc, b.T, data))
     assert np.array_equal(found[1], sn.matmul(a.T, dc, weight))
 
@@ -363,7 +363,7 @@ def test_branches_without_elements_and_unused_results():
     assert op(x).tolist() == [0.5, 0, -1]
     assert op.backward([x], [op(x)], [sn.array([1.0, 1.0, 1.0], "q4.4")])[0].tolist() == [-0.25, 1, -1]
     layer = sn.operator("function (A[M, L], B[L, N], C) -> (Y) { P[i, j: M, N] = +(A[i, k] * B[k, j]); Y = P + C; }")
-    steps = [layer.gradient._program.steps[n].name for n in layer.gradient._program.needed()]
+    steps = [layer.gradient._program.steps[n].name for n in layer.gradient._program.needed]
     assert "P" not in steps
 
 
@@ -384,7 +384,7 @@ def test_shapes_alone_are_found_through_long_chains():
     x, z = np.zeros((2, 1)), np.zeros(3)
     dx, dz = op.backward([x, z], in_wide(op, x, z), [np.ones((2, 3))], **WIDE)
     assert dx.shape == (2, 1) and dx[0, 0] > 2.0**600 and dz.tolist() == [6, 0, 0]
-    needed = op.gradient._program.needed()
+    needed = op.gradient._program.needed
     assert not any(op.gradient._program.steps[n].base == "S" for n in needed)
 
 
@@ -396,3 +396,21 @@ def test_shapes_that_follow_from_sizes_of_other_tensors():
         Y = U + Z;
     }""")
     assert_gradients(op, [normal(5), normal(3, 1)])
+
+
+def test_outputs_are_given_back_in_the_format_they_came_in():
+    """Of the unit's result, or of an extreme's terms, under the options of the call itself."""
+    unit = sn.MadUnit("e6m9", operand="e5m2")
+    op = sn.operator("""function (A[M, L], B[L, N]) -> (C, D, E, S) {
+        C[i, j: M, N] = +(A[i, k] * B[k, j]);
+        D[i: M] = >(C[i, j]);
+        E[i: M] = =(D[i]);
+        S = D * 2;
+    }""")
+    a, b = small((6, 5), 1), small((5, 4), 2)
+    options = {"fmt": {"*": "e5m2", "S": "e4m6"}, "unit": unit}
+    outputs = op(a, b, **options)
+    assert not np.array_equal(sn.quantize(outputs[0], "e5m2"), outputs[0])
+    gradients = [sn.quantize(x, "e5m2") for x in outputs]
+    da, db = op.backward([a, b], outputs, gradients, **options | {"fmt": options["fmt"] | {"d*": "e5m2"}})
+    assert da.shape == a.shape and db.shape == b.shape
