@@ -29,12 +29,13 @@ SITE_BITS = 16
 
 
 class Tensor:
-    """Values of a format, as codes or as carriers, each made of the other when it is first asked for."""
+    """Values of a format, given as codes or as carriers, each made of the other when it is first asked for."""
 
-    __slots__ = ("_codes", "_values", "format")
+    __slots__ = ("_codes", "_values", "by_values", "format")
 
     def __init__(self, fmt, codes: np.ndarray | None = None, values: np.ndarray | None = None) -> None:
         self.format, self._codes, self._values = fmt, codes, values
+        self.by_values = values is not None
 
     @classmethod
     def of(cls, x, fmt=None) -> Tensor:
@@ -70,15 +71,19 @@ class Tensor:
 
     @property
     def data(self) -> tuple[np.ndarray, object]:
-        """(what moves without loss, the zero of it): the values where there are some, else the codes."""
-        if self._values is not None:
-            return self._values, self._values.dtype.type(0)
-        zero = encode(0.0, self.format) if _has_zero(self.format) else None
-        return self._codes, zero
+        """(what moves without loss, the zero of it): the codes, or the values if it was given as these."""
+        data = self._values if self.by_values else self._codes
+        if not _has_zero(self.format):
+            return data, None
+        return data, data.dtype.type(0) if self.by_values else encode(0.0, self.format)
 
     def with_data(self, data: np.ndarray) -> Tensor:
         """A tensor of this format of moved `data`."""
-        return Tensor(self.format, values=data) if self._values is not None else Tensor(self.format, codes=data)
+        return Tensor(self.format, values=data) if self.by_values else Tensor(self.format, codes=data)
+
+    def as_carriers(self) -> Tensor:
+        """The tensor given as values, where a carrier holds its format."""
+        return self if self.by_values or carrier_of(self.format) is None else Tensor(self.format, values=self.values)
 
 
 @lru_cache(maxsize=256)

@@ -48,7 +48,7 @@ class _Body:
     def operand(self, expression, fmt) -> Tensor:
         """Values, zeros where they do not exist, of a part of the body."""
         if isinstance(expression, Access):
-            return self.space.filled(expression, self.tensors[expression.name])
+            return self.space.filled(expression, self.tensors[expression.name].as_carriers())
         return self.factor(expression, fmt)[0]
 
     def factor(self, expression, fmt, mask=None) -> tuple[Tensor, np.ndarray | None]:

@@ -357,6 +357,15 @@ def test_assignments_move_elements():
     assert np.array_equal(rounded.codes, a.astype("e3m2fn").codes)
 
 
+def test_codes_that_only_move_stay():
+    """NaNs with their payloads, whatever else becomes of the tensor."""
+    a = sn.Array(np.uint8([0x7D, 0x7F, 0xFE, 0x80]), "e5m2")
+    op = sn.operator("function (I[N]) -> (O, S, P) { S[] = +(I[i]); O[i: N] = =(I[N - 1 - i]); P[i: N] = >(I[i]); }")
+    flipped, _, same = op(a, unit=MAD)
+    assert np.array_equal(flipped.codes, a.codes[::-1])
+    assert np.array_equal(same.codes[3:], a.codes[3:])
+
+
 # -- zeros, sizes, ranges ----------------------------------------------------------------------------------------------
 def test_zeros_are_needed_where_there_is_nothing():
     fmt = sn.format("e8m0fnu")
@@ -367,6 +376,8 @@ def test_zeros_are_needed_where_there_is_nothing():
     for statement in ("O[x: 3] = +(I[x + j]), j < 2", "O[x: 3] = +(I[x] * I[j]), x - j < 2"):
         with pytest.raises(sn.TileError, match="stands a zero, and e8m0fnu has none"):
             made(statement, a.shape, names="I")(a, unit=unit)
+        with pytest.raises(sn.TileError, match="stands a zero, and e8m0fnu has none"):
+            made(statement, a.shape, names="I")(np.asarray(a), fmt=fmt, unit=unit)
 
 
 def test_padding_is_an_operand_of_the_unit():
