@@ -273,10 +273,10 @@ def main() -> None:
     if atheris is None:
         sys.exit("fuzz/formats.py needs atheris: pip install atheris")
 
-    def refuse(text, folder):
+    def refuse(text, *_):
         raise ValueError(f"not loaded: {text!r}")
 
-    train.designs.load_object = refuse
+    train.objects.load_object = train.design_files.load_operator = refuse
     folders = [a for a in sys.argv[1:] if Path(a).is_dir()]
     if folders:
         write_seeds(folders[0])

@@ -171,11 +171,11 @@ class FunctionGemm:
 class CodesGemm(FunctionGemm):
     """The same as the definition of a unit on codes."""
 
-    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)) -> int:
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None) -> int:
         """out[m0:m1, n0:n1] of codes; random words that are given go to the steps in Python."""
-        if words is not None:
+        if words is not None or tallies is not None:  # the steps refuse to count
             steps = DefinitionCustom(self.unit, self.unit.operand)
-            return steps.run(a, b, c, out, words, keys, batch, m0, m1, n0, n1, first)
+            return steps.run(a, b, c, out, words, keys, batch, m0, m1, n0, n1, first, tallies)
         return self._run_on_codes(a, b, c, out, words, keys, batch, m0, m1, n0, n1, first)
 
 

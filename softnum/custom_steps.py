@@ -42,9 +42,13 @@ class DefinitionCustom:
         self.function = getattr(unit.function, "py_func", unit.function)
         self.zero = zero_of(unit)
 
-    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0)) -> int:
-        """out[m0:m1, n0:n1], as every engine (`softnum.engines`)."""
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None) -> int:
+        """out[m0:m1, n0:n1], as every engine (`softnum.engines`); ValueError if roundings are to be counted."""
         unit, (row, column) = self.unit, first
+        if tallies is not None:
+            raise ValueError(
+                f"return_stats=True is not defined for {unit.name}: what a user's function rounds is its own"
+            )
         x, y = (
             numbers_of(codes, source, fmt, unit.carrier)
             for codes, source, fmt in zip((a, b), self.sources, unit.operand, strict=True)

@@ -123,7 +123,7 @@ class CustomMadUnit(Unit):
         own = isinstance(self.accumulator, CustomFormat)
         if own:
             self.accumulator.check_modes(rounding_name(self.rounding), self.overflow)
-        check_sum_formats(self, "accumulator")
+        check_sum_formats(self, "accumulator", custom=True)
         put_order(self)
         put("rounding", rounding_name(self.rounding))
         if self.rounding.startswith("stochastic"):

@@ -12,6 +12,8 @@ What is computed in which precision, nothing silently:
   forward unit's accumulator) and its gradient (ones @ errors in the backward-weight unit): in the design's units;
 - every role of `softnum.train.designs`: rounded as the design says, at the place that page names;
 - ReLU and its gradient: exact;
+- other functions, sums and products element by element (an LSTM's gates and states), and their gradients: operation by
+  operation, correctly rounded to the role ``elementwise``, or as an operator of the user's own says;
 - softmax, cross-entropy, the division by the batch size and the multiplication by the loss scale: binary64, in a fixed
   order and with an exponential made of additions and multiplications, so that the bits are the same on every machine;
 - dividing the loss scale out of a weight gradient: one binary64 division, then the rounding to ``weight_gradients``;
@@ -19,7 +21,9 @@ What is computed in which precision, nothing silently:
 - evaluation: the forward pass of the design itself; the largest output wins, the first among equals.
 """
 
-from softnum.train.designs import Design, design_names, load_design
+from softnum.train.design_files import design_names, load_design
+from softnum.train.designs import Design
+from softnum.train.functions import activation, operate
 from softnum.train.loop import Settings, run
 from softnum.train.nets import make_network
 from softnum.train.numerics import Numerics, design_gemms
@@ -37,10 +41,12 @@ __all__ = [
     "Parameter",
     "Settings",
     "Tensor",
+    "activation",
     "design_gemms",
     "design_names",
     "load_design",
     "make_network",
+    "operate",
     "run",
     "run_study",
 ]

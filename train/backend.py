@@ -36,6 +36,8 @@ def bits_of_precision(fmt) -> int:
         return fmt.precision
     if fmt.kind == "fixed":
         return fmt.bits
+    if fmt.bits > 16:
+        return fmt.carrier_facts[0]
     values = sn.decode(np.arange(2**fmt.bits, dtype=fmt.storage_dtype), fmt)
     values = np.unique(values[np.isfinite(values)])
     integers, exponents = np.frexp(values)
@@ -88,6 +90,24 @@ class NumpyBackend:
             c = np.ascontiguousarray(np.broadcast_to(c, (a.shape[0], b.shape[1])))
         return sn.matmul(a, b, unit, c, key=key, threads=self.threads).astype(self.dtype, copy=False)
 
+    def operate(self, operation: str, operands, role, key):
+        """One of softnum's operations on values of a role's format, rounded once as the role says.
+
+        Parameters
+        ----------
+        operation : str
+            Its name in softnum, like "add" or "tanh".
+        operands : sequence of arrays of carriers
+        role, key
+            As in `quantize`.
+        """
+        codes = (sn.encode(x, role.format) for x in operands)
+        result = getattr(sn, operation)(
+            *codes, role.format, rounding=role.rounding, overflow=role.overflow,
+            key=key if role.stochastic else None, stochastic_bits=role.stochastic_bits,
+        )  # fmt: skip
+        return sn.decode(result, role.format, self.dtype)
+
     # -- exact, or IEEE-determined, on carriers ------------------------------------------------------------------------
     def array(self, x):
         """A new carrier array with the given values, which the carrier must hold exactly."""
@@ -121,9 +141,19 @@ class NumpyBackend:
         """a + b, rounded to the carrier."""
         return a + b
 
-    def multiply(self, a, b):
-        """a * b, rounded to the carrier."""
-        return a * b
+    def part(self, x, rows: slice, columns: slice):
+        """The rows and columns of a matrix, as a matrix of its own."""
+        return np.ascontiguousarray(x[rows, columns])
+
+    def place(self, x, shape, rows: slice, columns: slice):
+        """A matrix of a shape with x in these rows and columns, and +0 elsewhere."""
+        result = np.zeros(shape, x.dtype)
+        result[rows, columns] = x
+        return result
+
+    def steps(self, x, steps: int):
+        """A batch of sequences (B, steps * features) as a matrix (steps * B, features): all of step 0 first."""
+        return np.ascontiguousarray(x.reshape(len(x), steps, -1).swapaxes(0, 1)).reshape(steps * len(x), -1)
 
     def positive_part(self, x):
         """max(x, 0), and +0 for -0 and for NaN's absence of sign: NaN stays NaN."""

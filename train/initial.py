@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-__all__ = ["DOMAIN_BATCHES", "DOMAIN_WEIGHTS", "he_uniform", "random_words"]
+__all__ = ["DOMAIN_BATCHES", "DOMAIN_WEIGHTS", "he_uniform", "random_words", "uniform"]
 
 DOMAIN_WEIGHTS = 1
 DOMAIN_BATCHES = 2
@@ -47,6 +47,11 @@ def he_uniform(seed: int, index: int, inputs: int, outputs: int) -> np.ndarray:
     ----------
     K. He et al., "Delving Deep into Rectifiers", 2015, equation 10 (variance 2 / inputs).
     """
+    return uniform(seed, index, inputs, outputs, math.sqrt(6.0 / inputs))
+
+
+def uniform(seed: int, index: int, inputs: int, outputs: int, limit: float) -> np.ndarray:
+    """Weights uniform in [-limit, limit), in binary64, (inputs, outputs); seed and index as of `he_uniform`."""
     words = random_words(seed, DOMAIN_WEIGHTS, index, inputs * outputs)
     unit = (words >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0  # 53 bits: exact, in [-1, 1)
-    return (unit * math.sqrt(6.0 / inputs)).reshape(inputs, outputs)
+    return (unit * limit).reshape(inputs, outputs)

@@ -144,7 +144,8 @@ def run(
     Raises
     ------
     ValueError
-        If a setting is unusable, a ``[layers]`` pattern matches no layer, the record of another run is in the way, a
+        If a setting is unusable, a ``[layers]`` pattern matches no layer, ``operators`` names a function that the
+        network does not have, the user's own code fails on a first sample, the record of another run is in the way, a
         finished record is damaged, or another process is writing the record.
 
     Examples
@@ -160,6 +161,7 @@ def run(
     network = make_network(settings.network, **settings.network_options)
     data = load_data(settings.data)
     network.check(data.train_x.shape[1], int(data.train_y.max()) + 1)
+    design.check_operators(network.operators)
     numerics = Numerics(design, network.layer_names, seed=seed, threads=threads)
     per_epoch = len(batches(len(data.train_y), settings.batch, seed, 1))
     network.initialise(numerics)
@@ -169,6 +171,7 @@ def run(
         momentum=settings.momentum,
         weight_decay=settings.weight_decay,
     )
+    _try_out(design, network, numerics, data)
     header = _header(design, network, data, settings, numerics.seed)
     iterations = settings.epochs * per_epoch
     files = RunFiles(Path(out) / design.name, numerics.seed, header, iterations)
@@ -203,6 +206,19 @@ def run(
     finally:
         files.close()
     raise AssertionError("a run ends with its last iteration")
+
+
+def _try_out(design, network, numerics, data) -> None:
+    """One sample forwards and backwards: what is wrong with the user's own code shows before any file is made."""
+    if not design.sources:
+        return
+    numerics.begin(0)
+    try:
+        loss = softmax_cross_entropy(network.forward(Tensor(data.train_x[:1], numerics.backend)), data.train_y[:1])
+        if math.isfinite(loss.value):
+            loss.backward(numerics.loss_scale)
+    except (ImportError, TypeError, ValueError) as error:
+        raise ValueError(f"{design.path}: cannot train, its first sample ends with: {error}") from error
 
 
 def _train(network, optimiser, numerics, iteration: int, samples, labels) -> float:

@@ -14,13 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum import CustomFormat
-from softnum.train.backend import NumpyBackend, bits_of_precision
+from softnum.train.backend import NumpyBackend
 from softnum.train.designs import OPERAND_ROLES, PASSES, ROLES, Design, LayerDesign, RoleRounding
 
 __all__ = ["LayerNumerics", "Numerics", "design_gemms", "fits_float32"]
 
-_TABLE_PRECISION = 50
 _SITE_BITS = 16
 _ITERATION_BITS = 47
 
@@ -37,11 +35,8 @@ def fits_float32(fmt) -> bool:
         return fmt.bits - fmt.signed <= 24
     if kind == "float":
         return fmt.precision <= 24 and fmt.emax <= 127 and fmt.emin - fmt.mantissa_bits >= -149
-    import softnum as sn
-
-    values = sn.decode(np.arange(2**fmt.bits, dtype=fmt.storage_dtype), fmt)
-    with np.errstate(over="ignore"):  # a value beyond float32 becomes infinite, which the comparison notices
-        return np.array_equal(values.astype(np.float32).astype(np.float64), values, equal_nan=True)
+    precision, last, top = fmt.carrier_facts
+    return precision <= 24 and last >= -149 and top <= 127
 
 
 class LayerNumerics:
@@ -62,7 +57,7 @@ class LayerNumerics:
     def __init__(self, numerics: Numerics, name: str, design: LayerDesign, first: bool) -> None:
         self.numerics, self.name, self.design, self.first = numerics, name, design, first
         weights = design.roles["weights"]
-        self.bias_rounding = RoleRounding(
+        self.start_rounding = RoleRounding(
             design.units["forward"].c_format, weights.rounding, None, weights.stochastic_bits
         )
         self.operand_role = "input" if first else "activations"
@@ -78,9 +73,47 @@ class LayerNumerics:
         """y + alpha * x of carriers, rounded once as the design says for a role."""
         return self.numerics.backend.axpy(alpha, x, y, self.design.roles[role], self.numerics.next_key())
 
-    def round_bias(self, x):
-        """A bias rounded to what the forward unit starts from, with the rounding mode of the role ``weights``."""
-        return self._round(self.bias_rounding, x, self.format("master"))
+    def working_copy(self, weight):
+        """The weights that matrix products take, rounded from a parameter's master copy."""
+        return self.round("weights", weight.value, of=self.format("master"))
+
+    def round_start(self, x, *, of=None):
+        """A bias, or another product, rounded to what the forward unit starts from, in the mode of ``weights``."""
+        return self._round(self.start_rounding, x, of)
+
+    def enter(self, x):
+        """x as an operand of element-by-element arithmetic: rounded to the role ``elementwise``."""
+        return self.round("elementwise", x)
+
+    def one(self, like):
+        """1 in the role ``elementwise``, so often as an array has elements."""
+        return self.enter(self.numerics.backend.ones(like.shape))
+
+    def elementwise(self, operation: str, *operands):
+        """One of softnum's operations on values of the role ``elementwise``, rounded once to that role."""
+        role = self.design.roles["elementwise"]
+        return self.numerics.backend.operate(operation, operands, role, self.numerics.next_key())
+
+    def operator_options(self, operator, parameters: list[bool]) -> dict:
+        """What a user's operator is called with, forwards and backwards: formats, units, and its roundings' key.
+
+        parameters: for each input, whether it is a parameter.
+        """
+        role, units, key = self.design.roles["elementwise"], self.design.units, self.numerics.next_key()
+        formats, sums = {"*": role.format}, {"*": units["forward"], "d*": units["backward_data"]}
+        for (name, _), parameter in zip(operator.inputs, parameters, strict=True):
+            if parameter:
+                sums[f"d{name}"] = units["backward_weight"]
+            if not operator.is_elementwise:
+                formats[name] = self.format("weights" if parameter else self.operand_role)
+        if not operator.is_elementwise:
+            formats |= {f"d{name}": self.format("errors") for name in operator.outputs}
+        options = {"fmt": formats, "unit": sums, "rounding": role.rounding, "stochastic_bits": role.stochastic_bits}
+        if role.overflow is not None:
+            options["overflow"] = role.overflow
+        if role.stochastic or any(unit.stochastic for unit in sums.values()):
+            options["key"] = key
+        return options
 
     def format(self, role: str):
         """The format of a role."""
@@ -135,15 +168,6 @@ class Numerics:
             raise ValueError(f"seed must be an integer in 0..2**64-1, got {seed!r}")
         design.check_layers(names)
         layers = {name: design.layer(name, first=position == 0) for position, name in enumerate(names)}
-        for name, layer in layers.items():
-            for role in ("update.decay", "update.momentum", "update.weight"):
-                fmt = layer.roles[role].format
-                if isinstance(fmt, CustomFormat) and bits_of_precision(fmt) > _TABLE_PRECISION:
-                    raise ValueError(
-                        f"{design.path}: layer {name!r}: role {role!r} would round to the table {fmt}, whose values "
-                        f"take {bits_of_precision(fmt)} bits to tell apart; the update rounds to tables of up to "
-                        f"{_TABLE_PRECISION}: state {role} in another format, like binary32"
-                    )
         self.seed = int(seed)
         self.loss_scale = design.loss_scale
         self.backend = NumpyBackend(np.float32 if _all_fit(layers.values()) else np.float64, threads=threads)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from softnum.train.designs import load_design
+from softnum.train.design_files import load_design
 from softnum.train.loop import Settings, run
 
 __all__ = ["DEFAULT_SEEDS", "DEFAULT_STUDY", "TARGET", "Case", "default_cases", "run_study"]

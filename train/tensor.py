@@ -17,6 +17,7 @@ __all__ = [
     "cast",
     "linear",
     "multiply",
+    "part",
     "relu",
     "softmax_cross_entropy",
 ]
@@ -41,6 +42,9 @@ class Tensor:
         Default: whether a parent does.
     name : str
         For error messages.
+    layer : LayerNumerics, optional
+        Of a result of the layer's element-by-element arithmetic: that is also what adds up its gradients, where it was
+        used more than once. Without one they are added on the carrier.
 
     Attributes
     ----------
@@ -59,15 +63,18 @@ class Tensor:
     array([[ 0.2689, -0.2689]])
     """
 
-    __slots__ = ("backend", "gradient", "name", "op", "parents", "requires_gradient", "saved", "value")
+    __slots__ = ("backend", "gradient", "layer", "name", "op", "parents", "requires_gradient", "saved", "value")
 
-    def __init__(self, value, backend, *, op=None, parents=(), saved=(), requires_gradient=None, name="") -> None:
+    def __init__(
+        self, value, backend, *, op=None, parents=(), saved=(), requires_gradient=None, name="", layer=None
+    ) -> None:  # fmt: skip
         self.value = value
         self.backend = backend
         self.op = op
         self.parents = parents
         self.saved = saved
         self.name = name
+        self.layer = layer
         self.gradient = None
         if requires_gradient is None:
             requires_gradient = any(parent.requires_gradient for parent in parents)
@@ -102,7 +109,13 @@ class Tensor:
             for parent, part in zip(node.parents, parts, strict=True):
                 if part is None or not parent.requires_gradient:
                     continue
-                parent.gradient = part if parent.gradient is None else self.backend.add(parent.gradient, part)
+                parent.gradient = part if parent.gradient is None else parent.sum_gradients(parent.gradient, part)
+
+    def sum_gradients(self, first, second):
+        """The sum of two gradients of this tensor: of the use made last and of those before it."""
+        if self.layer is None:
+            return self.backend.add(first, second)
+        return self.layer.elementwise("add", self.layer.enter(first), self.layer.enter(second))
 
     def _order(self) -> list[Tensor]:
         """The graph below, each tensor after all its parents; parents in the order of their tuples."""
@@ -137,38 +150,45 @@ class Parameter(Tensor):
     [('fc1.weight', (64, 128)), ('fc1.bias', (128,))]
     """
 
-    __slots__ = ("layer",)
+    __slots__ = ()
 
     def __init__(self, value, layer, name: str) -> None:
-        super().__init__(value, layer.numerics.backend, requires_gradient=True, name=name)
-        self.layer = layer
+        super().__init__(value, layer.numerics.backend, requires_gradient=True, name=name, layer=layer)
+
+    def sum_gradients(self, first, second):
+        """The sum of two gradients, of a parameter that was used twice, rounded once to ``weight_gradients``."""
+        return self.layer.axpy("weight_gradients", 1.0, second, first)
 
 
 # -- operations --------------------------------------------------------------------------------------------------------
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor, layer) -> Tensor:
-    """x @ weight + bias in a layer's arithmetic.
+def linear(x: Tensor, weight: Tensor, start: Tensor, layer, *, weights=None) -> Tensor:
+    """x @ weight + start in a layer's arithmetic.
 
-    The operands are rounded to ``activations`` (``input`` in the first layer) and ``weights``; the bias is rounded to
-    the forward unit's accumulator and is its initial value, as in hardware. The result is what the accumulator holds.
+    The operands are rounded to ``activations`` (``input`` in the first layer) and ``weights``; start, a bias or the
+    result of another product, is rounded to the forward unit's accumulator and is its initial value, as in hardware.
+    The result is what the accumulator holds.
 
     Parameters
     ----------
     x : Tensor (B, inputs)
-    weight : Tensor (inputs, outputs)
-    bias : Tensor (outputs,)
+    weight : Parameter (inputs, outputs)
+    start : Parameter (outputs,) or Tensor (B, outputs)
     layer : LayerNumerics
+    weights : array (inputs, outputs), optional
+        The working copy of weight, for a layer that is used more than once in an iteration; default: rounded here.
 
     Returns
     -------
     Tensor (B, outputs)
     """
     operand = layer.round(layer.operand_role, x.value)
-    weights = layer.round("weights", weight.value, of=layer.format("master"))
-    start = layer.round_bias(bias.value)
-    value = layer.matmul("forward", operand, weights, start)
-    return Tensor(value, x.backend, op="linear", parents=(x, weight, bias), saved=(operand, weights, layer))
+    if weights is None:
+        weights = layer.working_copy(weight)
+    initial = layer.round_start(start.value, of=layer.format("master") if isinstance(start, Parameter) else None)
+    value = layer.matmul("forward", operand, weights, initial)
+    return Tensor(value, x.backend, op="linear", parents=(x, weight, start), saved=(operand, weights, layer))
 
 
 def relu(x: Tensor) -> Tensor:
@@ -181,16 +201,28 @@ def cast(x: Tensor, role: str, layer, *, of=None) -> Tensor:
     return Tensor(layer.round(role, x.value, of=of), x.backend, op="cast", parents=(x,))
 
 
-def add(x: Tensor, y: Tensor) -> Tensor:
-    """x + y of equal shapes, rounded to the carrier; follow it by a cast to a role."""
-    _same_shape("add", x, y)
-    return Tensor(x.backend.add(x.value, y.value), x.backend, op="add", parents=(x, y))
+def part(x: Tensor, rows: slice, columns: slice) -> Tensor:
+    """x[rows, columns] of a matrix; its gradient is +0 elsewhere, so that those of parts that share nothing add up
+    exactly (but for the sign of a zero)."""
+    return Tensor(x.backend.part(x.value, rows, columns), x.backend, op="part", parents=(x,), saved=(rows, columns))
 
 
-def multiply(x: Tensor, y: Tensor) -> Tensor:
-    """x * y, element by element, of equal shapes, rounded to the carrier; follow it by a cast to a role."""
-    _same_shape("multiply", x, y)
-    return Tensor(x.backend.multiply(x.value, y.value), x.backend, op="multiply", parents=(x, y))
+def add(x: Tensor, y: Tensor, layer) -> Tensor:
+    """x + y of equal shapes; operands and sum in the role ``elementwise`` of a layer."""
+    return _elementwise("add", x, y, layer)
+
+
+def multiply(x: Tensor, y: Tensor, layer) -> Tensor:
+    """x * y, element by element, of equal shapes; operands and product in the role ``elementwise`` of a layer."""
+    return _elementwise("multiply", x, y, layer)
+
+
+def _elementwise(op: str, x: Tensor, y: Tensor, layer) -> Tensor:
+    if x.value.shape != y.value.shape:
+        raise ValueError(f"{op} needs equal shapes, got {x.value.shape} and {y.value.shape}")
+    operands = layer.enter(x.value), layer.enter(y.value)
+    value = layer.elementwise(op, *operands)
+    return Tensor(value, x.backend, op=op, parents=(x, y), saved=operands, layer=layer)
 
 
 def softmax_cross_entropy(logits: Tensor, labels) -> Tensor:
@@ -211,11 +243,6 @@ def softmax_cross_entropy(logits: Tensor, labels) -> Tensor:
     return Tensor(loss, logits.backend, op="softmax_cross_entropy", parents=(logits,), saved=saved)
 
 
-def _same_shape(op: str, x: Tensor, y: Tensor) -> None:
-    if x.value.shape != y.value.shape:
-        raise ValueError(f"{op} needs equal shapes, got {x.value.shape} and {y.value.shape}")
-
-
 # -- gradient rules ----------------------------------------------------------------------------------------------------
 
 
@@ -227,6 +254,8 @@ def _linear_gradient(node: Tensor, gradient) -> tuple:
     if node.parents[0].requires_gradient:
         data = layer.matmul("backward_data", error, backend.transpose(weights))
     product = layer.matmul("backward_weight", backend.transpose(operand), error)
+    if node.parents[2].value.ndim == 2:  # the result of another product, whose layer rounds its own error
+        return data, layer.weight_gradient(product), gradient
     ones = backend.ones((1, error.shape[0]))
     column_sums = layer.matmul("backward_weight", ones, error)
     bias = backend.reshape(layer.weight_gradient(column_sums), (error.shape[1],))
@@ -239,8 +268,8 @@ def _cross_entropy_gradient(node: Tensor, gradient) -> tuple:
 
 
 def _multiply_gradient(node: Tensor, gradient) -> tuple:
-    x, y = node.parents
-    return node.backend.multiply(gradient, y.value), node.backend.multiply(gradient, x.value)
+    gradient = node.layer.enter(gradient)
+    return tuple(node.layer.elementwise("multiply", gradient, other) for other in reversed(node.saved))
 
 
 #: operation -> rule(node, gradient of the node) -> one gradient per parent (None where there is none)
@@ -249,6 +278,7 @@ GRADIENTS: dict[str, Callable[[Tensor, object], tuple]] = {
     "cast": lambda node, gradient: (gradient,),
     "linear": _linear_gradient,
     "multiply": _multiply_gradient,
+    "part": lambda node, gradient: (node.backend.place(gradient, node.parents[0].value.shape, *node.saved),),
     "relu": lambda node, gradient: (node.backend.where_positive(node.value, gradient),),
     "softmax_cross_entropy": _cross_entropy_gradient,
 }

@@ -5,6 +5,9 @@
     forward = { kind = "mad", accumulator = "e6m9", chunk = 64 }          # softnum.MadUnit
     forward = { kind = "fused", accumulator = "binary32", terms = 8, fraction_bits = 24 }    # softnum.FusedDotUnit
     forward = { kind = "exact", accumulator = "binary32" }                # softnum.ExactDotUnit
+    forward = { kind = "custom", function = "my_mad.py:mad", lanes = 4 }  # softnum.CustomMadUnit; also "my_mad.c:mad"
+
+A custom unit's function may also be an object that is a unit already; nothing else is stated beside it then.
 
 Without ``operand`` a unit takes what the roles hold that feed it; a preset states its own.
 """
@@ -12,14 +15,17 @@ Without ``operand`` a unit takes what the roles hold that feed it; a preset stat
 from __future__ import annotations
 
 import dataclasses
+import functools
+from pathlib import Path
 from typing import Any
 
 import softnum as sn
-from softnum.train.objects import describe_format
+from softnum.train.objects import UnitFunction, describe_format
+from softnum.units import Unit
 
 __all__ = ["KINDS", "PRESET_KEYS", "build_unit", "describe_unit"]
 
-#: kind: (the class, its formats, its other options)
+#: kind: (the class, its formats, its other options, what cannot be left out)
 KINDS = {
     "mad": (
         sn.MadUnit,
@@ -27,6 +33,7 @@ KINDS = {
         (
             "rounding", "product_rounding", "overflow", "stochastic_bits", "lanes", "chunk", "reduction", "compensated",
         ),
+        ("accumulator",),
     ),
     "fused": (
         sn.FusedDotUnit,
@@ -35,8 +42,15 @@ KINDS = {
             "terms", "fraction_bits", "min_exponent", "output_rounding", "truncate_fraction", "k_order", "c",
             "overflow",
         ),
+        ("accumulator",),
     ),
-    "exact": (sn.ExactDotUnit, ("accumulator",), ("rounding", "overflow", "stochastic_bits")),
+    "exact": (sn.ExactDotUnit, ("accumulator",), ("rounding", "overflow", "stochastic_bits"), ("accumulator",)),
+    "custom": (
+        sn.CustomMadUnit,
+        ("accumulator",),
+        ("rounding", "overflow", "lanes", "chunk", "reduction", "carrier"),
+        ("function",),
+    ),
 }  # fmt: skip
 PRESET_KEYS = ("kind", "name", "output")
 
@@ -46,13 +60,31 @@ def build_unit(spec: dict, operand: tuple):
     if "preset" in spec:
         return spec["preset"]
     spec = {"kind": "mad"} | spec
-    unit = KINDS[spec.pop("kind")][0]
+    kind = spec.pop("kind")
     spec.pop("operand", None)
-    return unit(operand=operand, **spec)
+    if kind == "custom":
+        for key, value in spec.items():
+            if isinstance(value, (dict, list)):
+                raise ValueError(f"{key} must be a number or a text, got {value!r}")
+        return custom_unit(spec.pop("function"), operand, tuple(spec.items()))
+    return KINDS[kind][0](operand=operand, **spec)
 
 
-def describe_unit(unit) -> dict:
-    """A unit as plain data: its kind and every field, formats by name.
+@functools.lru_cache(maxsize=64)
+def custom_unit(function: UnitFunction, operand: tuple, options: tuple):
+    """The unit of a user's function: once for all layers and passes that are alike, so that it compiles once."""
+    if isinstance(function.value, Unit):
+        return function.value
+    if isinstance(function.value, Path):
+        if "carrier" in dict(options):
+            raise ValueError(f"{function.source!r} declares what its numbers are; leave out carrier")
+        name = function.source.rpartition(":")[2]
+        return sn.CustomMadUnit.from_c(function.value, name=name, operand=operand, **dict(options))
+    return sn.CustomMadUnit(function.value, operand=operand, **dict(options))
+
+
+def describe_unit(unit, function: str | None = None) -> dict:
+    """A unit as plain data: its kind and every field, formats by name, and a user's function as the design wrote it.
 
     >>> import softnum as sn
     >>> describe_unit(sn.ExactDotUnit("binary32", operand="e5m2"))["operand"]
@@ -62,7 +94,7 @@ def describe_unit(unit) -> dict:
     facts: dict[str, Any] = {"kind": kind}
     for item in dataclasses.fields(unit):
         facts[item.name] = _plain(getattr(unit, item.name))
-    return facts
+    return facts if function is None else {**facts, "function": function}
 
 
 def _plain(value):

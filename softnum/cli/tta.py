@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli import exit_codes, need, writable_folder
+from softnum.cli.train import SIZES_HELP, STEPS_HELP, network_options, progress_bar
 
 __all__ = ["register"]
 
@@ -40,6 +41,7 @@ def _points(cases, settings, timings):
     for case in cases:
         design = load_design(case.design)
         design.check_layers(network.layer_names)
+        design.check_operators(network.operators)
         if not design.hardware and timings is None:
             raise ValueError(
                 f"{design.path}: states no [hardware], so its iteration cannot be simulated; add the table (see the "
@@ -62,6 +64,10 @@ def tta(
         str | None, typer.Option(help="Design files or names, with commas between them.  [default: the shipped ones]")
     ] = None,
     seeds: Annotated[str, typer.Option(help="How many seeds, or a list like 1,2,3.")] = "3",
+    network: Annotated[str, typer.Option(help="Reference network: mlp or lstm.")] = "mlp",
+    sizes: Annotated[str | None, typer.Option(help=SIZES_HELP)] = None,
+    steps: Annotated[int | None, typer.Option(help=STEPS_HELP)] = None,
+    learning_rate: Annotated[float, typer.Option("--learning-rate", "--lr", help="Step size of SGD.")] = 0.1,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
     target: Annotated[float, typer.Option(help="Accuracy on held-out samples that a run has to reach.")] = 0.95,
     baseline: Annotated[str | None, typer.Option(help="Design that speed-ups are over.  [default: the first]")] = None,
@@ -90,8 +96,7 @@ def tta(
     times.csv has the columns design,iteration,seconds or design,iteration,cycles,clock.
     """
     need("joblib", "sklearn", "matplotlib")  # before minutes of training that a missing one would throw away
-    from softnum.cli.train import progress_bar
-    from softnum.train import Settings, load_design, run_study
+    from softnum.train import Settings, load_design, make_network, run_study
     from softnum.train.study import default_cases
     from softnum.tta import read_records
     from softnum.tta.study import conclude, study_variants
@@ -111,7 +116,12 @@ def tta(
         raise ValueError(f"--target must lie in (0, 1], got {target}")
     cases = default_cases(None if designs is None else [part.strip() for part in designs.split(",")])
     chosen = _seeds(seeds)
-    settings = Settings(epochs=epochs)
+    settings = Settings(
+        network=network,
+        network_options=network_options(network, sizes, steps),
+        epochs=epochs,
+        learning_rate=learning_rate,
+    )
     base = load_design(baseline or cases[0].design).name
     # Times first: a missing report or a malformed file costs seconds, not the training.
     variants = study_variants(
@@ -132,6 +142,9 @@ def tta(
         )  # fmt: skip
     conclude(
         read_records(records), variants, target=target, baseline=base, out=out,
-        inputs={"designs": [case.design for case in cases], "seeds": chosen, "epochs": epochs},
+        inputs={
+            "designs": [case.design for case in cases], "seeds": chosen, "epochs": epochs,
+            "network": make_network(network, **settings.network_options).describe(), "learning_rate": learning_rate,
+        },
     )  # fmt: skip
     typer.echo(f"\nWritten: {out / 'results.json'}\n         {out / 'tta.png'}\n         {out / 'records'}")

@@ -152,6 +152,9 @@ def test_train_writes_a_record(tmp_path):
         (("mlp", "--design", "gone.toml"), "no design file 'gone.toml'"),
         (("mlp", "--design", "a-float32", "--data", "mnist"), "no data set is called 'mnist'"),
         (("mlp", "--design", "a-float32", "--sizes", "64,x"), "--sizes must be integers and commas"),
+        (("mlp", "--design", "a-float32", "--steps", "4"), "--steps is the lstm's; an mlp takes a sample at once"),
+        (("lstm", "--design", "a-float32", "--steps", "4"), "the network takes 32 inputs, the data have 64 features"),
+        (("lstm", "--design", "a-float32", "--sizes", "8,10"), "sizes must be three positive integers, got"),
         (("mlp", "--design", "a-float32", "--sizes", "9,10"), "the network takes 9 inputs, the data have 64"),
         (("mlp", "--design", "c-wang-fp8", "--sizes", "64,10"), 'matches no layer of the network'),
         (("mlp", "--design", "a-float32", "--epochs", "0"), "epochs must be a positive integer, got 0"),
@@ -313,6 +316,18 @@ def test_tta_from_designs_to_results(tmp_path):
     assert stamps == [path.stat().st_mtime_ns for path in sorted(out.rglob("*.jsonl"))]
 
 
+def test_tta_of_a_recurrent_network(tmp_path):
+    times = tmp_path / "times.csv"
+    times.write_text("design,iteration,seconds\nb-binary16,1,0.5\n")
+    result = softnum(
+        "tta", "--network", "lstm", "--sizes", "16,3,10", "--steps", "4", "--lr", "0.5", "--designs", "b-binary16",
+        "--seeds", "1", "--epochs", "1", "--target", "0.15", "--timings", times, "--out", tmp_path, "--jobs", "1",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    inputs = json.loads((tmp_path / "results.json").read_text())["inputs"]
+    assert inputs["network"] == {"name": "lstm", "sizes": [16, 3, 10], "steps": 4} and inputs["learning_rate"] == 0.5
+
+
 @pytest.mark.parametrize(
     ("variant", "labels"),
     [("stated", ["stated hardware"]), ("equal-area", ["equal area"]), ("all", ["stated hardware", "equal area"])],
@@ -325,7 +340,10 @@ def test_tta_variants_of_the_hardware(variant, labels, tmp_path):
     assert result.exit_code == 0, result.stderr
     results = json.loads((tmp_path / "results.json").read_text())
     assert [v["label"] for v in results["variants"]] == labels
-    assert results["inputs"] == {"designs": ["a-float32", "b-binary16"], "seeds": [7, 8], "epochs": 1}
+    assert results["inputs"] == {
+        "designs": ["a-float32", "b-binary16"], "seeds": [7, 8], "epochs": 1,
+        "network": {"name": "mlp", "sizes": [64, 128, 10]}, "learning_rate": 0.1,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.train import Numerics, load_design
+from softnum.train import load_design
 from softnum.train.backend import NumpyBackend, bits_of_precision
 from softnum.train.designs import RoleRounding
 
@@ -99,7 +99,15 @@ def test_precision_of_tables(tmp_path):
     values = sn.decode(np.arange(256, dtype=np.uint8), posit8)
     for value, want in zip(got, exact, strict=True):
         assert abs(Fraction(value) - want) == min(abs(Fraction(v) - want) for v in values[np.isfinite(values)])
-    (tmp_path / "t.py").write_text("import softnum as sn\nt = sn.CustomFormat.from_table([0.0, 0.1, -0.1, 0.7])\n")
-    (tmp_path / "t.toml").write_text('[roles]\nupdate.decay = "t.py:t"\n')
-    with pytest.raises(ValueError, match=r"t.toml: layer 'fc1': role 'update.decay' .* state update.decay in another"):
-        Numerics(load_design(tmp_path / "t.toml"), ["fc1"], seed=1)
+
+
+def test_tables_of_many_bits_are_rounded_once_too():
+    table = [0.0, 0.1, 0.1 + 2.0**-56, -0.1, 0.7, 0.7 - 2.0**-53, 1.0, -3.0]
+    role = RoleRounding(sn.CustomFormat.from_table(table))
+    assert bits_of_precision(role.format) > 52
+    x, y = np.array([1.0, 2.0**-57, -(2.0**-60), 2.0**-55, 3.5]), np.array([0.0, 0.1, 0.1, 0.7, -1.0])
+    got = NumpyBackend(np.float64).axpy(0.5, x, y, role, None)
+    for a, b, value in zip(x.tolist(), y.tolist(), got.tolist(), strict=True):
+        exact = Fraction(b) + Fraction(a) / 2
+        best = min(abs(Fraction(v) - exact) for v in table)
+        assert value in [v for v in table if abs(Fraction(v) - exact) == best], (a, b)

@@ -171,7 +171,7 @@ def test_a_unit_may_take_wider_operands_than_its_roles(tmp_path):
         ('[roles]\nweights = "no_such_module_:x"', "module 'no_such_module_' cannot be imported"),
         ('[roles]\nweights = "softnum:nothing"', "softnum has no object 'nothing'"),
         ('[roles]\nweights = "softnum:Flags"', "is not a format but EnumType|is not a format but EnumMeta"),
-        ('[roles]\nweights = "fp.c:new_fp"', "formats written in C are not read yet"),
+        ('[roles]\nweights = "fp.c:new_fp"', "roles.weights.format: no file .*fp.c"),
         ('[units]\nforwards = {}', r"units: unknown key 'forwards'; did you mean 'forward'\?"),
         ("[units]\nforward = 3", "units.forward: must be a table or a preset's name, got 3"),
         ('[units]\nforward = { kind = "made" }', r"units.forward: unknown kind 'made'; did you mean 'mad'\?"),

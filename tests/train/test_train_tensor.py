@@ -69,15 +69,21 @@ def leaf(backend, value, name="x"):
     return Tensor(backend.array(value), backend, requires_gradient=True, name=name)
 
 
+def wide():
+    """A layer of a design that states nothing: everything in binary32."""
+    return Numerics(load_design("a-float32"), ["fc1"], seed=1).layer("fc1")
+
+
 def test_gradients_of_branches_add_up_in_the_graphs_order():
-    backend = NumpyBackend(np.float32)
+    layer = wide()
+    backend = layer.numerics.backend
     big, one = np.float32(2.0**24), np.float32(1)
     x = leaf(backend, [one])
 
     def run():
         # d/dx of (big x) x-free branches: contributions 2^24, 1, 1 whose float32 sum depends on the order
-        terms = [engine.multiply(x, leaf(backend, [value])) for value in (big, one, one)]
-        total = engine.add(engine.add(terms[0], terms[1]), terms[2])
+        terms = [engine.multiply(x, leaf(backend, [value]), layer) for value in (big, one, one)]
+        total = engine.add(engine.add(terms[0], terms[1], layer), terms[2], layer)
         total.backward(np.ones(1, np.float32))
         return x.gradient.tobytes()
 
@@ -87,12 +93,12 @@ def test_gradients_of_branches_add_up_in_the_graphs_order():
 
 
 def test_a_tensor_used_twice_gets_both_gradients_once():
-    backend = NumpyBackend(np.float64)
-    x = leaf(backend, [3.0])
-    y = engine.multiply(x, x)
-    engine.add(y, y).backward(np.ones(1))
+    layer = wide()
+    x = leaf(layer.numerics.backend, [np.float32(3.0)])
+    y = engine.multiply(x, x, layer)
+    engine.add(y, y, layer).backward(np.ones(1, np.float32))
     assert x.gradient == 12.0
-    engine.add(y, y).backward(np.ones(1))
+    engine.add(y, y, layer).backward(np.ones(1, np.float32))
     assert x.gradient == 12.0  # not accumulated from the pass before
 
 
@@ -114,15 +120,16 @@ def test_a_missing_rule_is_named():
 
 
 def test_every_operation_has_a_rule():
-    operations = {"add", "cast", "linear", "multiply", "relu", "softmax_cross_entropy"}
-    assert set(engine.GRADIENTS) == operations == set(engine.__all__) - {"GRADIENTS", "Parameter", "Tensor"}
+    operations = {"add", "cast", "linear", "multiply", "part", "relu", "softmax_cross_entropy"}
+    assert operations == set(engine.__all__) - {"GRADIENTS", "Parameter", "Tensor"}
+    assert set(engine.GRADIENTS) == operations | {"function", "operator"}  # of softnum.train.functions
 
 
 @pytest.mark.parametrize("op", ["add", "multiply"])
 def test_shapes_must_agree(op):
     backend = NumpyBackend(np.float64)
     with pytest.raises(ValueError, match=rf"{op} needs equal shapes, got \(2,\) and \(3,\)"):
-        getattr(engine, op)(leaf(backend, [1.0, 2.0]), leaf(backend, [1.0, 2.0, 3.0]))
+        getattr(engine, op)(leaf(backend, [1.0, 2.0]), leaf(backend, [1.0, 2.0, 3.0]), wide())
 
 
 def test_the_first_layer_computes_no_gradient_of_its_input(network):

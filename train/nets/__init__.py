@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 
+from softnum.train.nets.lstm import LSTM
 from softnum.train.nets.mlp import MLP
 
-__all__ = ["MLP", "NETWORKS", "make_network"]
+__all__ = ["LSTM", "MLP", "NETWORKS", "make_network"]
 
-NETWORKS = {"mlp": MLP}
+NETWORKS = {"lstm": LSTM, "mlp": MLP}
 
 
 def make_network(name: str, **options):
@@ -19,7 +20,7 @@ def make_network(name: str, **options):
     name : str
         One of `NETWORKS`.
     **options
-        The network's own parameters; for "mlp", ``sizes``.
+        The network's own parameters: ``sizes``; of "lstm" also ``steps``.
 
     Raises
     ------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from softnum.train.functions import activation
 from softnum.train.initial import he_uniform
-from softnum.train.tensor import Parameter, Tensor, cast, linear, relu
+from softnum.train.nets.sizes import check_batch, check_data, check_sizes
+from softnum.train.tensor import Parameter, Tensor, cast, linear
 
 __all__ = ["MLP"]
 
@@ -23,13 +25,11 @@ class MLP:
     """
 
     name = "mlp"
+    operators = ("relu",)
 
     def __init__(self, sizes=(64, 128, 10)) -> None:
-        sizes = tuple(sizes)
-        if len(sizes) < 2 or not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in sizes):
-            raise ValueError(f"sizes must be at least two positive integers, got {sizes!r}")
-        self.sizes = sizes
-        self.layer_names = [f"fc{i}" for i in range(1, len(sizes))]
+        self.sizes = check_sizes(sizes, least=2)
+        self.layer_names = [f"fc{i}" for i in range(1, len(self.sizes))]
         self.parameters: list[Parameter] = []
 
     def describe(self) -> dict:
@@ -38,10 +38,7 @@ class MLP:
 
     def check(self, features: int, classes: int) -> None:
         """Raise ValueError if data of so many features and classes do not fit the network."""
-        if features != self.sizes[0]:
-            raise ValueError(f"the network takes {self.sizes[0]} inputs, the data have {features} features a sample")
-        if classes > self.sizes[-1]:
-            raise ValueError(f"the network has {self.sizes[-1]} outputs, the data have {classes} classes")
+        check_data(self.sizes[0], self.sizes[-1], features, classes)
 
     def gemms(self, batch: int) -> list[dict]:
         """The matrix products of one training iteration, in the order in which they are computed.
@@ -64,8 +61,7 @@ class MLP:
         [{'layer': 'fc1', 'pass': 'forward', 'M': 32, 'N': 10, 'K': 64},
          {'layer': 'fc1', 'pass': 'backward_weight', 'M': 64, 'N': 10, 'K': 32}]
         """
-        if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-            raise ValueError(f"batch must be a positive integer, got {batch!r}")
+        check_batch(batch)
         layers = list(zip(self.layer_names, self.sizes, self.sizes[1:], strict=False))
         rows = [(name, "forward", batch, outputs, inputs) for name, inputs, outputs in layers]
         for position, (name, inputs, outputs) in reversed(list(enumerate(layers))):
@@ -98,7 +94,7 @@ class MLP:
         """
         for index in range(len(self.layer_names)):
             weight, bias = self.parameters[2 * index : 2 * index + 2]
-            if index:
-                x = relu(x)
             x = linear(x, weight, bias, weight.layer)
+            if index < len(self.layer_names) - 1:
+                x = activation("relu", x, weight.layer)
         return cast(x, "output", weight.layer, of=weight.layer.design.units["forward"].result)

@@ -1,0 +1,295 @@
+"""Reading a design's file: TOML into a `Design`, strictly. Every error names the file and the key."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+import softnum as sn
+from softnum.modes import overflow_name, rounding_name
+from softnum.train.designs import PASSES, ROLES, Design, NamedOperator, RoleRounding, nearest
+from softnum.train.objects import checksum, load_format, load_operator, load_unit_function
+from softnum.train.unit_specs import KINDS, PRESET_KEYS
+from softnum.units import Unit
+
+__all__ = ["design_names", "load_design"]
+
+_ROLE_KEYS = ("format", "rounding", "overflow", "stochastic_bits")
+_TOP_KEYS = ("name", "description", "roles", "units", "operators", "layers", "loss", "hardware")
+_LAYER_KEYS = ("roles", "units", "operators")
+_SRAM_KEYS = ("ifmap", "filter", "ofmap")
+_HARDWARE_KEYS = ("array", "sram_bytes", "bandwidth", "clock")
+_QUANTITY = {
+    "bandwidth": re.compile(r"\d+(\.\d+)?\s*[kMGT]?B/s"),
+    "clock": re.compile(r"\d+(\.\d+)?\s*[kMG]?Hz"),
+}
+
+
+def design_names() -> list[str]:
+    """The names of the designs that ship with softnum, in alphabetical order.
+
+    >>> from softnum.train import design_names
+    >>> design_names()[0]
+    'a-float32'
+    """
+    return sorted(entry.name[:-5] for entry in _shipped().iterdir() if entry.name.endswith(".toml"))
+
+
+def _shipped():
+    return resources.files("softnum.train") / "designs"
+
+
+def load_design(path: str | Path) -> Design:
+    """Read a design.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        A TOML file, or the name of a shipped design (`design_names`).
+
+    Returns
+    -------
+    Design
+
+    Raises
+    ------
+    FileNotFoundError
+        If it looks like a file's path and there is no such file.
+    ValueError
+        If there is no design of that name; or the file is not valid: its message names the file, the key, and the
+        nearest key that is known.
+
+    Notes
+    -----
+    ``format = "file.py:object"`` runs that Python file, which lies next to the design, and ``"file.c:type"`` is
+    compiled and run: read designs that you trust.
+
+    Examples
+    --------
+    >>> from softnum.train import load_design
+    >>> design = load_design("c-wang-fp8")
+    >>> design.loss_scale
+    1000.0
+    """
+    file = Path(path)
+    if not file.is_file():
+        names = design_names()
+        if str(path) in names:
+            file = Path(str(_shipped() / f"{path}.toml"))
+        elif isinstance(path, Path) or file.suffix == ".toml" or len(file.parts) > 1:
+            raise FileNotFoundError(f"no design file {str(path)!r}; the shipped designs are {', '.join(names)}")
+        else:
+            raise ValueError(
+                f"no design is called {str(path)!r}{nearest(str(path), names)} (shipped: {', '.join(names)})"
+            )
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, numbers too long, brackets too deep
+        raise ValueError(f"{file}: not valid TOML: {error}") from error
+    return _Reader(file).design(table)
+
+
+_WIDEST = "the limit is 53 significant bits, exponents -1074 to 1023 (q32.32 takes 63; q27.27, 53)"
+
+
+def fits_float64(fmt) -> bool:
+    """Whether binary64 holds every value of a format.
+
+    >>> fits_float64(sn.format("q27.27")), fits_float64(sn.format("q32.32")), fits_float64(sn.format("binary64"))
+    (True, False, True)
+    """
+    if fmt.kind == "fixed":
+        return fmt.bits - fmt.signed <= 53 and fmt.fraction_bits <= 1074 and fmt.integer_bits <= 1024
+    if fmt.kind == "float":
+        return fmt.precision <= 53 and fmt.emax <= 1023 and fmt.emin - fmt.mantissa_bits >= -1074
+    return True  # a table's values are given in binary64
+
+
+class _Reader:
+    """Turns the tables of one file into a Design; every error names the file and the key."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.sources: dict[str, str | None] = {}
+
+    def fail(self, where: str, message: str):
+        raise ValueError(f"{self.file}: {where}: {message}")
+
+    def table(self, where: str, value, known) -> dict:
+        if not isinstance(value, dict):
+            self.fail(where, f"must be a table, got {value!r}")
+        for key in value:
+            if key not in known:
+                self.fail(where, f"unknown key {key!r}{nearest(key, known)} (known: {', '.join(known)})")
+        return value
+
+    def number(self, where: str, value, *, whole: bool = False):
+        right = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+        if not right or not 0 < value <= sys.float_info.max:
+            self.fail(where, f"must be a positive {'integer' if whole else 'number'}, got {value!r}")
+        return value
+
+    def design(self, table: dict) -> Design:
+        self.table("top level", table, _TOP_KEYS)
+        name = table.get("name", self.file.stem)
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
+            self.fail("name", f"must be letters, digits and . _ + - (it names a folder), got {name!r}")
+        description = table.get("description", "")
+        if not isinstance(description, str):
+            self.fail("description", f"must be a string, got {description!r}")
+        layers = []
+        for pattern, entry in self.table("layers", table.get("layers", {}), _Anything()).items():
+            where = f'layers."{pattern}"'
+            try:
+                re.compile(pattern)
+            except (re.error, RecursionError, OverflowError) as error:
+                self.fail(where, f"not a regular expression: {error}")
+            self.table(where, entry, _LAYER_KEYS)
+            parts = [getattr(self, key)(f"{where}.{key}", entry.get(key, {})) for key in _LAYER_KEYS]
+            layers.append((pattern, *parts))
+        loss = self.table("loss", table.get("loss", {}), ("scale",))
+        scale = float(self.number("loss.scale", loss.get("scale", 1)))
+        return Design(
+            name=name,
+            path=self.file,
+            description=" ".join(description.split()),
+            roles=self.roles("roles", table.get("roles", {})),
+            units=self.units("units", table.get("units", {})),
+            operators=self.operators("operators", table.get("operators", {})),
+            layers=tuple(layers),
+            loss_scale=scale,
+            hardware=self.hardware(table.get("hardware", {})),
+            sources=self.sources,
+        )
+
+    def load(self, where: str, text, loader, what: str):
+        """What a text of the design names, by one of the loaders of `softnum.train.objects`."""
+        if not isinstance(text, str):
+            self.fail(where, f"must be {what}, got {text!r}")
+        try:
+            loaded = loader(text, self.file.parent)
+        except (ImportError, TypeError, ValueError, FileNotFoundError) as error:
+            self.fail(where, str(error))
+        if ":" in text or text.endswith(".tile"):
+            self.sources[text] = checksum(text, self.file.parent)
+        return loaded
+
+    def format(self, where: str, text):
+        fmt = self.load(where, text, load_format, "a format's name")
+        if not hasattr(fmt, "storage_dtype"):
+            self.fail(where, f"{text!r} is not a format but {type(fmt).__name__}")
+        if not (where.endswith(".product") or fits_float64(fmt)):  # products stay inside their unit
+            self.fail(where, f"{text!r} has values that binary64, which carries them, cannot hold: {_WIDEST}")
+        return fmt
+
+    def roles(self, where: str, value) -> dict[str, RoleRounding]:
+        known = ("default", *ROLES)
+        flat = {}
+        for key, entry in self.table(where, value, _Anything()).items():
+            if key == "update" and isinstance(entry, dict):  # update.decay = {...} is a nested table in TOML
+                flat.update({f"update.{part}": rounding for part, rounding in entry.items()})
+            else:
+                flat[key] = entry
+        self.table(where, flat, known)
+        return {role: self.role(f"{where}.{role}", entry) for role, entry in flat.items()}
+
+    def role(self, where: str, entry) -> RoleRounding:
+        entry = {"format": entry} if isinstance(entry, str) else entry
+        self.table(where, entry, _ROLE_KEYS)
+        if "format" not in entry:
+            self.fail(where, "has no format")
+        fmt = self.format(f"{where}.format", entry["format"])
+        bits = entry.get("stochastic_bits", 32)
+        if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 32:
+            self.fail(f"{where}.stochastic_bits", f"must be an integer in 1..32, got {bits!r}")
+        try:
+            rounding = rounding_name(entry.get("rounding", "nearest_even"))
+            overflow = entry.get("overflow")
+            if overflow is not None:
+                overflow = overflow_name(overflow, fmt)
+        except ValueError as error:
+            self.fail(where, str(error))
+        return RoleRounding(fmt, rounding, overflow, bits, source=entry["format"])
+
+    def operators(self, where: str, value) -> dict[str, NamedOperator]:
+        found = {}
+        for name, text in self.table(where, value, _Anything()).items():
+            operator = self.load(f"{where}.{name}", text, load_operator, "a Tile file's name")
+            if not hasattr(operator, "is_elementwise"):
+                self.fail(f"{where}.{name}", f"{text!r} is not an operator but {type(operator).__name__}")
+            found[name] = NamedOperator(text, operator)
+        return found
+
+    def units(self, where: str, value) -> dict[str, dict]:
+        return {
+            key: self.unit(f"{where}.{key}", entry) for key, entry in self.table(where, value, PASSES).items()
+        }  # fmt: skip
+
+    def unit(self, where: str, entry) -> dict:
+        entry = {"kind": "preset", "name": entry} if isinstance(entry, str) else entry
+        if not isinstance(entry, dict):
+            self.fail(where, f"must be a table or a preset's name, got {entry!r}")
+        kind, kinds = entry.get("kind", "mad"), (*KINDS, "preset")
+        if str(kind) not in kinds:
+            self.fail(where, f"unknown kind {kind!r}{nearest(str(kind), kinds)} (known: {', '.join(kinds)})")
+        if kind == "preset":
+            return self.preset(where, self.table(where, entry, PRESET_KEYS))
+        _, formats, options, needed = KINDS[kind]
+        self.table(where, entry, ("kind", "operand", *needed, *formats, *options))
+        for key in needed:
+            if key not in entry:
+                self.fail(where, f"has no {key}")
+        spec = {key: self.format(f"{where}.{key}", entry[key]) for key in formats if key in entry}
+        spec.update({key: entry[key] for key in options if key in entry}, kind=kind)
+        if "function" in entry:
+            spec["function"] = self.load(f"{where}.function", entry["function"], load_unit_function, "'file.py:name'")
+            unit = spec["function"].value
+            if isinstance(unit, Unit):
+                if beside := [key for key in entry if key not in ("kind", "function")]:
+                    self.fail(where, f"{entry['function']!r} is a unit already; leave out {', '.join(beside)}")
+                spec["operand"] = unit.operand
+        if "operand" in entry:
+            pair = entry["operand"] if isinstance(entry["operand"], list) else [entry["operand"]] * 2
+            if len(pair) != 2:
+                self.fail(f"{where}.operand", f"must be one format or a pair, got {entry['operand']!r}")
+            spec["operand"] = tuple(self.format(f"{where}.operand", text) for text in pair)
+        return spec
+
+    def preset(self, where: str, entry: dict) -> dict:
+        name, output = entry.get("name"), entry.get("output")
+        if not isinstance(name, str) or not (output is None or isinstance(output, str)):
+            self.fail(where, f"name, and output if there is one, must be texts, got {entry!r}")
+        try:
+            unit = sn.unit(name, output)
+        except ValueError as error:
+            self.fail(where, str(error))
+        return {"preset": unit, "operand": unit.operand}
+
+    def hardware(self, value) -> dict:
+        table = self.table("hardware", value, _HARDWARE_KEYS)
+        if "array" in table:
+            if not isinstance(table["array"], list) or len(table["array"]) != 2:
+                self.fail("hardware.array", f"must be [rows, columns], got {table['array']!r}")
+            for size in table["array"]:
+                self.number("hardware.array", size, whole=True)
+        for key, size in self.table("hardware.sram_bytes", table.get("sram_bytes", {}), _SRAM_KEYS).items():
+            self.number(f"hardware.sram_bytes.{key}", size, whole=True)
+        for key, pattern in _QUANTITY.items():
+            text = table.get(key)
+            right = isinstance(text, str) and pattern.fullmatch(text.strip()) and re.search("[1-9]", text)
+            if text is not None and not right:
+                example = {"bandwidth": "16 GB/s", "clock": "1 GHz"}[key]
+                self.fail(
+                    f"hardware.{key}", f"must be a number above zero with its unit like {example!r}, got {text!r}"
+                )
+        return table
+
+
+class _Anything:
+    """A set of known keys that every key is in."""
+
+    def __contains__(self, key: object) -> bool:
+        return True

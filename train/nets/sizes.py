@@ -1,0 +1,37 @@
+"""What every network checks of its sizes, its batch and its data."""
+
+from __future__ import annotations
+
+__all__ = ["check_batch", "check_data", "check_sizes"]
+
+
+def check_sizes(sizes, what: str = "sizes", *, least: int = 1, exactly: int | None = None) -> tuple[int, ...]:
+    """The sizes as a tuple, if they are so many positive integers; else ValueError.
+
+    >>> check_sizes([64, 10], least=2)
+    (64, 10)
+    """
+    sizes = tuple(sizes)
+    right = len(sizes) >= least if exactly is None else len(sizes) == exactly
+    if not right or not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in sizes):
+        if exactly == 1:
+            raise ValueError(f"{what} must be a positive integer, got {sizes[0]!r}")
+        number = f"at least {_WORDS[least]}" if exactly is None else _WORDS[exactly]
+        raise ValueError(f"{what} must be {number} positive integers, got {sizes!r}")
+    return sizes
+
+
+_WORDS = {1: "one", 2: "two", 3: "three"}
+
+
+def check_batch(batch) -> None:
+    """Raise ValueError unless batch is a positive integer."""
+    check_sizes((batch,), "batch", exactly=1)
+
+
+def check_data(inputs: int, outputs: int, features: int, classes: int) -> None:
+    """Raise ValueError if data of so many features and classes do not fit a network of these inputs and outputs."""
+    if features != inputs:
+        raise ValueError(f"the network takes {inputs} inputs, the data have {features} features a sample")
+    if classes > outputs:
+        raise ValueError(f"the network has {outputs} outputs, the data have {classes} classes")
