@@ -86,7 +86,12 @@ def same(x, y):
 
 
 @pytest.mark.parametrize(
-    ("name", "order"), [*((name, ORDERS[i % 2]) for i, name in enumerate(SAME)), *(("product", o) for o in ORDERS)]
+    ("name", "order"),
+    [
+        *(("product", order) for order in ORDERS),
+        *((name, ORDERS[i % 2]) for i, name in enumerate(("two roundings", "codes", "saturating"))),
+        *(pytest.param(name, order, marks=pytest.mark.slow) for name in SAME for order in ORDERS),
+    ],
 )
 def test_is_the_built_in_unit_of_the_same_arithmetic(name, order):
     function, options, built_in = SAME[name]

@@ -13,11 +13,9 @@ from softnum.kernels.scalars import OPERANDS, handle_of
 numba = pytest.importorskip("numba")
 
 #: float formats with and without infinities, NaN, -0 and subnormals, down to binary32's edge; fixed point
-FORMATS = [
-    ("e4m3fn", {}), ("e5m2fnuz", {}), ("e2m1fn", {"overflow": "saturate"}), ("e6m9", {}), ("bfloat16", {}),
-    ("binary32", {}), ("q4.8", {}),
-]  # fmt: skip
+FORMATS = [("e4m3fn", {}), ("e6m9", {}), ("bfloat16", {}), ("binary32", {}), ("q4.8", {})]
 MORE = [
+    ("e5m2fnuz", {}), ("e2m1fn", {"overflow": "saturate"}),
     ("e5m2", {}), ("e4m3fn", {"overflow": "saturate"}), ("e2m1fn", {}), ("e6m9", {"overflow": "saturate"}),
     ("binary16", {}), ("tf32", {}), ("e8m21", {}), ("e8m20", {}), ("dlfloat16", {}), ("binary8p3sf", {}),
     ("q12.12", {}), ("uq4.4", {}), ("q4.8", {"overflow": "wrap"}), ("e4m3", {"rounding": "toward_zero"}),
@@ -140,7 +138,7 @@ def test_docstrings_run(module):
     assert result.attempted and not result.failed
 
 
-@pytest.mark.parametrize("fmt", ["e5m2", "e4m3fn", "q3.2", "e2m1fn"])
+@pytest.mark.parametrize("fmt", ["e4m3fn", "q3.2"])
 def test_codes_by_table_and_by_the_core(fmt):
     """All pairs of codes, and integers that are none: these, and what has no code, give -1, and -1 gives -1 again."""
     scalar = kernels.scalar(fmt, carrier="codes")
@@ -172,7 +170,7 @@ def test_codes_by_table_and_by_the_core(fmt):
 
 
 def test_random_words_in_compiled_code():
-    for fmt, options in (("e6m9", {"stochastic_bits": 12}), ("q4.8", {}), ("e5m2", {"carrier": "float64"})):
+    for fmt, options in (("e6m9", {"stochastic_bits": 12}), ("q4.8", {"carrier": "float64"})):
         scalar = kernels.scalar(fmt, rounding="stochastic", **options)
         dtype = np.dtype(scalar.carrier)
 
