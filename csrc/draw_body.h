@@ -39,7 +39,7 @@ SN_INLINE sn_wu SN_(with_tail)(const sn_draw_rule *r, sn_wu code, sn_wu word) {
 }
 
 SN_INLINE sn_wu SN_(entries)(const sn_u64 *table, sn_wu index) {
-    sn_wu found;
+    sn_wu found = {0};
     for (int i = 0; i < SN_W; i++)
         found[i] = table[index[i]];
     return found;
