@@ -105,6 +105,7 @@ def _function(function, seen: dict) -> Iterator[str]:
         yield f"function {seen[function]}"
         return
     seen[function] = len(seen)
+    yield f"of {function.__module__}"  # compiled code is kept with the name of its module
     yield from _parts(function.__code__, seen)
     yield from _parts(function.__defaults__, seen)
     for name in sorted(_names(function.__code__)):
@@ -141,7 +142,10 @@ class DiskCache(NullCache):
         path = self._path(sig, target_context.codegen())
         if not path.is_file():
             return None
-        return CompileResult._rebuild(target_context, *pickle.loads(path.read_bytes()))
+        try:
+            return CompileResult._rebuild(target_context, *pickle.loads(path.read_bytes()))
+        except (ImportError, AttributeError, EOFError, pickle.UnpicklingError):
+            return None  # of a module that is not here, or damaged: it is compiled, and kept, anew
 
     def save_overload(self, sig, data) -> None:
         """Keep what was compiled, unless it has addresses of this process in it."""

@@ -5,7 +5,7 @@ This module is the one door to it.
 
 from __future__ import annotations
 
-__all__ = ["compile_function", "custom_engine", "is_device_array", "matmul", "quantize", "scalar"]
+__all__ = ["compile_function", "custom_engine", "fingerprint", "is_device_array", "matmul", "quantize", "scalar"]
 
 
 def is_device_array(x) -> bool:
@@ -63,3 +63,10 @@ def custom_engine(unit):
     from softnum.kernels.custom_gemm import engine_of
 
     return engine_of(unit)
+
+
+def fingerprint(*functions) -> str | None:
+    """A digest of Python functions and of all that they read from outside; None if that cannot be told."""
+    from softnum.kernels.cache import fingerprint
+
+    return fingerprint(*functions)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -69,10 +68,6 @@ void softnum_try(int64_t n, const {tried} *acc, const {tried} *a, const {tried} 
 """
 
 
-def _digest(source) -> str:
-    return hashlib.sha256(source.preprocessed.encode()).hexdigest()[:16]
-
-
 @dataclass(frozen=True)
 class CMad:
     """A function in C of two or three numbers, or of two or three vectors of numbers, each element on its own.
@@ -110,13 +105,13 @@ class CMad:
         from softnum.custom.source import CSource
 
         source = CSource(self.source, what=self._what, cflags=self.cflags)
-        if self.digest and self.digest != _digest(source):
+        if self.digest and self.digest != source.digest:
             raise ValueError(f"{self._what}: {self.source} has changed since the unit was made; make the unit again")
         return source
 
     def fixed(self) -> CMad:
         """The function as its text is now."""
-        return replace(self, digest=_digest(self._source))
+        return replace(self, digest=self._source.digest)
 
     @cached_property
     def _function(self):

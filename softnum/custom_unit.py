@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from types import FunctionType
 
+from softnum import backend
 from softnum.blocks import shown_format
 from softnum.custom import CustomFormat
 from softnum.custom_mad import CMad
@@ -31,7 +33,7 @@ def place_of(function) -> str:
     return "built in" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class CustomMadUnit(Unit):
     """A unit whose multiplication, or multiplication and addition, is a function of the user's.
 
@@ -262,6 +264,24 @@ class CustomMadUnit(Unit):
                 "word if it rounds stochastically"
             )
         return ("acc", "a", "b")[3 - count :] + (("word",) if word else ())
+
+    @cached_property
+    def _identity(self) -> tuple:
+        """What units are equal by: with a Python function, all that it reads from outside when the unit is first used.
+
+        Where that cannot be told, a unit equals itself alone.
+        """
+        told = () if isinstance(self.function, CMad) else backend.fingerprint(self.function) or object()
+        return (*(getattr(self, f.name) for f in fields(self)), told)
+
+    def __eq__(self, other) -> bool:
+        return self is other or (isinstance(other, CustomMadUnit) and self._identity == other._identity)
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    def __reduce__(self):
+        return type(self), tuple(getattr(self, f.name) for f in fields(self))
 
     @property
     def adds(self) -> bool:

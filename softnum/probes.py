@@ -316,4 +316,10 @@ def probe(operation, *operands, **options) -> Probe:
         raise TypeError("probe: the flags are always told, as .flags; leave return_flags out")
     if name in _OTHERS and any(isinstance(x, Array) for x in operands) and name != "shift":
         raise TypeError(f"probe: {name} takes values; convert an Array with probe('convert', a, to_fmt=...)")
-    return function(*operands, compute=partial(_observe, name), **options)
+    told = function(*operands, compute=partial(_observe, name), **options)
+    if not isinstance(told, Probe):  # the core did not round it
+        raise ValueError(
+            f"probe: {name} rounds to a custom format by that format's own values or functions, of which no bits are "
+            "told; probe it with out_fmt= a built-in format"
+        )
+    return told

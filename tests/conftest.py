@@ -1,7 +1,15 @@
 """Settings of the whole suite."""
 
+import os
+
 from hypothesis import settings
 
 # the same examples on every run and machine; how fast a machine is decides nothing
 settings.register_profile("softnum", deadline=None, derandomize=True, max_examples=150, database=None)
 settings.load_profile("softnum")
+
+
+def pytest_configure(config):
+    """Numba decides when it is imported, by whatever test, whether CUDA kernels run in its simulator or on a GPU."""
+    os.environ["NUMBA_ENABLE_CUDASIM"] = "0" if config.option.markexpr == "gpu" else "1"
+    os.environ["NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS"] = "0"  # the tests of kernels are small, and warnings are errors

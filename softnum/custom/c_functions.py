@@ -153,15 +153,19 @@ class CFunctions:
     # -- identity ------------------------------------------------------------------------------------------------------
     @property
     def key(self) -> tuple:
-        """What tells formats in C apart: their text, type and flags."""
-        return self.source.text, self.type.name, tuple(self.source.cflags)
+        """What tells formats in C apart: their text with its headers, type and flags."""
+        return self.source.digest, self.type.name, tuple(self.source.cflags)
 
     def rebuilding(self, name: str) -> tuple:
-        """How pickle makes the format again: from the text as it was read."""
-        return _rebuilt, (self.source.text, self.type.name, name, tuple(self.source.cflags), self.source.file)
+        """How pickle makes the format again: from the text as it was read, if its headers are what they were."""
+        source = self.source
+        return _rebuilt, (source.text, self.type.name, name, tuple(source.cflags), source.file, source.digest)
 
 
-def _rebuilt(text: str, type_name: str, name: str, cflags: tuple, file: str | None):
+def _rebuilt(text: str, type_name: str, name: str, cflags: tuple, file: str | None, digest: str):
     from softnum.custom.formats import CustomFormat
 
-    return CustomFormat._made(CFunctions(text, type_name, cflags, f"CustomFormat {name}", file), name, "custom")
+    what = f"CustomFormat {name}"
+    if CSource(text, what, cflags, file).digest != digest:
+        raise ValueError(f"{what}: a file that its source includes has changed since it was pickled; make it again")
+    return CustomFormat._made(CFunctions(text, type_name, cflags, what, file), name, "custom")

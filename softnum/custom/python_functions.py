@@ -38,7 +38,7 @@ class PythonFunctions:
                 hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
                 raise ValueError(f"{what}: ops has no operation {name!r} ({hint})")
         self.bits, self.what, self.storage = bits, what, storage_of(bits)
-        self.key = (bits, as_float, convert, tuple(sorted(operations.items())))
+        self._made_of = (bits, as_float, convert, tuple(sorted(operations.items())))
         if convert is None:
             self.convert_takes = None
         self.operations = tuple(name for name in known if name in operations)
@@ -53,6 +53,8 @@ class PythonFunctions:
             name: backend.compile_function(function, name, operands, count, limit, what)
             for name, (function, operands, count, limit) in given.items()
         }
+        # what the functions read from outside is a part of them; where that cannot be told, a format equals itself alone
+        self.key = (*self._made_of, backend.fingerprint(as_float, convert, *operations.values()) or object())
 
     def _run(self, name: str, *operands) -> np.ndarray:
         with _core.PlainEnvironment():
@@ -72,7 +74,7 @@ class PythonFunctions:
 
     def rebuilding(self, name: str) -> tuple:
         """How pickle makes the format again: from the functions, which it knows by module and name."""
-        return _rebuilt, (*self.key, name)
+        return _rebuilt, (*self._made_of, name)
 
 
 def _rebuilt(bits: int, as_float, convert, operations: tuple, name: str):

@@ -219,7 +219,8 @@ class ValueTable:
         """
         low, high = self._deciding[rounding.startswith("nearest")]
         inexact = np.isfinite(z) & (z.view(np.uint64) & np.uint64(1) == 1)
-        below, above = np.nextafter(z, -np.inf), np.nextafter(z, np.inf)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            below, above = np.nextafter(z, -np.inf), np.nextafter(z, np.inf)
         return inexact & (np.searchsorted(low, above, "left") > np.searchsorted(high, below, "right"))
 
     # -- codes of values that are known to be in the table -------------------------------------------------------------

@@ -7,6 +7,7 @@ be one of them whether <math.h> is included or not.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -128,6 +129,11 @@ class CSource:
         self._tokens = list(_tokens(self.preprocessed))
         self._declarations = list(_declarations(self._tokens))
         self.functions = _functions(self._declarations)
+
+    @property
+    def digest(self) -> str:
+        """A digest of all that is compiled: the text with its headers and macros."""
+        return hashlib.sha256(self.preprocessed.encode()).hexdigest()[:16]
 
     def refuse(self, message: str) -> ValueError:
         """The error to raise: the message, or the compiler's if the source is no C at all."""
@@ -278,14 +284,20 @@ def _at(token: Token) -> str:
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    """The tokens of the user's files: all but the system's headers and the prelude."""
-    file, line, mine = "", 1, False
+    """The tokens of the user's files: all but the system's headers and the prelude.
+
+    Flag 3 marks a system header, and also what a macro of one, like bool, stands for in a file of the user's.
+    """
+    file, line, mine, system = "", 1, False, {"prelude.h", "<built-in>", "<command-line>"}
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup if match["marker"] is None else "marker"
         if kind == "marker":
             file = file if match["file"] is None else re.sub(r"\\(.)", r"\1", match["file"])
             line = int(match["line"]) - 1  # the line break that follows counts
-            mine = "3" not in match["flags"].split() and file not in ("prelude.h", "<built-in>", "<command-line>")
+            flags = match["flags"].split()
+            if "1" in flags and "3" in flags:  # a system header begins
+                system.add(file)
+            mine = file not in system
         elif kind == "newline":
             line += 1
         elif kind in ("text", "name", "number", "mark") and mine:
