@@ -53,7 +53,7 @@ class PythonFunctions:
             name: backend.compile_function(function, name, operands, count, limit, what)
             for name, (function, operands, count, limit) in given.items()
         }
-        # what the functions read from outside is a part of them; where that cannot be told, a format equals itself alone
+        # what the functions read from outside is a part of them; where that cannot be told, a format equals only itself
         self.key = (*self._made_of, backend.fingerprint(as_float, convert, *operations.values()) or object())
 
     def _run(self, name: str, *operands) -> np.ndarray:

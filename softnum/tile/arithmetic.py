@@ -102,10 +102,10 @@ def carrier_of(fmt):
 
 @lru_cache(maxsize=4096)
 def as_constant(value: Fraction, fmt) -> Array:
-    """A number rounded to the nearest value of a format (even of two); ValueError beyond its largest."""
+    """A number rounded to the nearest value of a format (even of two); ValueError beyond its ends."""
     if not fmt.min <= value <= fmt.max:
-        limit = fmt.min if value < 0 else fmt.max
-        raise ValueError(f"the constant {shown_number(value)} lies beyond {fmt}, which ends at {shown_number(limit)}")
+        end = f"begins at {shown_number(fmt.min)}" if value < fmt.min else f"ends at {shown_number(fmt.max)}"
+        raise ValueError(f"the constant {shown_number(value)} lies beyond {fmt}, which {end}")
     return Array._of(encode(np.array(value, object), fmt), fmt)
 
 

@@ -13,7 +13,7 @@ from softnum.tile.program import PREDICATES, Constant, Contraction
 from softnum.tile.space import Space
 from softnum.tile.syntax import Like, TileError
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "shapes_of"]
 
 _LOGIC = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
 
@@ -21,6 +21,12 @@ _LOGIC = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
 def evaluate(program, inputs: dict, sizes: dict[str, int], settings, key, threads) -> list[Tensor]:
     """The outputs, of inputs by name; steps that they do not need are left out."""
     return _Run(program, inputs, sizes, settings, key, threads).outputs()
+
+
+def shapes_of(program, inputs: dict, sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
+    """The outputs' shapes by name, of which nothing is computed."""
+    run = _Run(program, inputs, sizes, None, None, None)
+    return {name: run.shape(name) for name in program.outputs}
 
 
 class _Run:
@@ -41,8 +47,15 @@ class _Run:
                 raise
             except ZeroDivisionError:
                 raise self.program.source.error(step.at, f"{step.base}: division by zero among constants") from None
+            except MemoryError as error:
+                message = f"{step.base}, of shape {self.shape(step.name)}, takes more memory than there is: {error}"
+                raise self.program.source.error(step.at, message) from error
+            except OverflowError as error:
+                message = f"{step.base}, of shape {self.shape(step.name)}, has numbers beyond 64 bits: {error}"
+                raise self.program.source.error(step.at, message) from error
             except (TypeError, ValueError) as error:
-                raise self.program.source.error(step.at, f"{step.base}: {error}") from error
+                message = str(error).removeprefix(f"{self.program.source.name}: ").removeprefix(f"{step.base}: ")
+                raise self.program.source.error(step.at, f"{step.base}: {message}") from error
         return [self.values[name] for name in self.program.outputs]
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -75,7 +88,11 @@ class _Run:
         if step.function == "gather":
             table, places = (shapes[part] for part in step.arguments)
             return *places, *table[1:]
-        return np.broadcast_shapes(*shapes.values())
+        try:
+            return np.broadcast_shapes(*shapes.values())
+        except ValueError:
+            some = ", ".join(f"{part} of shape {shape}" for part, shape in shapes.items())
+            raise self.program.source.error(step.at, f"{step.base}: {some} do not broadcast to one shape") from None
 
     # -- contractions --------------------------------------------------------------------------------------------------
     def _contract(self, number: int, step: Contraction) -> Tensor:
@@ -169,6 +186,14 @@ class _Run:
         """For each place of a table, the sum of the elements that go there, in their order, then zeros to the most."""
         elements, places = (self.values[a] for a in step.arguments[:2])
         table = self.shape(step.arguments[2])
+        if not table:
+            raise self.program.source.error(step.at, f"{step.arguments[2]} is a single number, no table")
+        if elements.shape != (*places.shape, *table[1:]):
+            e, i, t = step.arguments
+            raise self.program.source.error(
+                step.at, f"{e} has shape {elements.shape}, and for the places {i} of shape {places.shape} in {t} of "
+                f"shape {table} it must have {(*places.shape, *table[1:])}",
+            )  # fmt: skip
         unit = self.settings.unit(step.base)
         flat = self._places(places, table[0], step).reshape(-1)
         order = np.argsort(flat, kind="stable")

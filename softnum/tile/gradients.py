@@ -6,7 +6,8 @@ the same index variables. Branches stay branches: what a branch reads gets its g
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from difflib import get_close_matches
 from fractions import Fraction
 
 from softnum.tile import syntax
@@ -85,6 +86,7 @@ class _Gradient(Lowering):
         self.scope = self.forward_scope | {f"d{name}": f"d{name}" for name in self.program.outputs}
         self.fixed = set(self.scope)
         self.statements(statements)
+        self._check_used(statements)
         found = {name: version for name, version in self.scope.items() if name not in self.fixed}
         for name, _ in self.program.inputs:
             version = found.get(f"d{name}")
@@ -92,6 +94,28 @@ class _Gradient(Lowering):
                 at = next(step.at for step in self.builder.steps if step.name == version)
                 raise self.error(at, f"'d{name}' is true or false, no number: 'd{name}' ? 1 : 0 is one")
         return found
+
+    def _check_used(self, statements) -> None:
+        """TileError if a ``gradient { }`` assigns what no gradient of an input depends on."""
+        behind: dict[str, set[str]] = {}
+        places = {}
+        for name, at, reads in _assignments(statements):
+            behind.setdefault(name, set()).update(reads)
+            places.setdefault(name, at)
+        gradients = [f"d{name}" for name, _ in self.program.inputs]
+        used, pending = set(), list(gradients)
+        while pending:
+            name = pending.pop()
+            if name not in used:
+                used.add(name)
+                pending += behind.get(name, ())
+        unused = [name for name in places if name not in used]
+        last = [name for name in unused if not any(name in behind[other] for other in unused)]
+        for name in last or unused:
+            by_lower = {gradient.lower(): gradient for gradient in gradients}
+            near = get_close_matches(name.lower(), by_lower, 1)
+            hint = f"did you mean {by_lower[near[0]]!r}?" if near else f"there are {', '.join(gradients)}"
+            raise self.error(places[name], f"{name!r} is no gradient of an input, and none depends on it; {hint}")
 
     # -- sums of contributions -----------------------------------------------------------------------------------------
     def contribute(self, name: str, guard, value) -> None:
@@ -276,6 +300,36 @@ def _through(expression, above):
     for part, rule in zip(parts, rules_of(operation), strict=True):
         if rule is not None and any(isinstance(p, Access) for p in walk(part)):
             yield from _through(part, _filled(rule, names))
+
+
+def _assignments(statements, conditions=frozenset()):
+    """(name, its place, the names that it depends on) of all assignments in statements."""
+    for statement in statements or ():
+        match statement:
+            case syntax.Assign() | syntax.Contract():
+                yield statement.name, statement.at, conditions | _names_in(statement)
+            case syntax.If():
+                inside = conditions | _names_in(statement.condition)
+                yield from _assignments((*statement.then, *(statement.otherwise or ())), inside)
+            case syntax.Switch():
+                inside = conditions | _names_in(statement.subject)
+                bodies = (*(case.body for case in statement.cases), statement.default)
+                for body in bodies:
+                    yield from _assignments(body, inside)
+
+
+def _names_in(part) -> frozenset[str]:
+    """The names that an expression, or a statement's expressions, read."""
+    found, pending = set(), [part]
+    while pending:  # expressions may be deep
+        part = pending.pop()
+        if isinstance(part, (Access, Like, Name)):
+            found.add(part.name)
+        if isinstance(part, tuple):
+            pending += part
+        elif is_dataclass(part):
+            pending += [getattr(part, f.name) for f in fields(part)]
+    return frozenset(found)
 
 
 def _filled(rule, names: dict):

@@ -11,7 +11,7 @@ from softnum import _core
 from softnum.array import Array
 from softnum.operands import checked_operand
 from softnum.tile.arithmetic import Tensor, carrier_of
-from softnum.tile.evaluate import evaluate
+from softnum.tile.evaluate import evaluate, shapes_of
 from softnum.tile.lower import lower
 from softnum.tile.program import Contraction
 from softnum.tile.settings import Settings
@@ -143,7 +143,25 @@ class Operator:
         tensors = {
             name: self._taken(x, name, settings) for x, (name, _) in zip(inputs, program.inputs, strict=True)
         }  # fmt: skip
-        return evaluate(program, tensors, self._sizes(tensors), settings, key, threads)
+        sizes = self._sizes(tensors)
+        if self.gradient_of is None:
+            return evaluate(program, tensors, sizes, settings, key, threads)
+        for name, shape in shapes_of(self.gradient_of._program, tensors, sizes).items():
+            given, gradient = tensors[name].shape, tensors[f"d{name}"].shape
+            if given != shape:
+                raise ValueError(f"{self.name}: {name} has shape {given}, and of these inputs it has {shape}")
+            if gradient != shape:
+                raise ValueError(f"{self.name}: d{name} has shape {gradient}, {name} has {shape}")
+        results = evaluate(program, tensors, sizes, settings, key, threads)
+        for name, result in zip(program.outputs, results, strict=True):
+            shape = tensors[name[1:]].shape
+            if result.shape != shape:
+                at = next(step.at for step in program.steps if step.name == name)
+                raise program.source.error(
+                    at, f"{name} has shape {result.shape}, {name[1:]} has {shape}: a gradient has the shape of its "
+                    "input (reduce_like sums one to it)",
+                )  # fmt: skip
+        return results
 
     def _taken(self, x, name: str, settings: Settings) -> Tensor:
         """An input, checked to be of its format."""
@@ -231,6 +249,11 @@ class Operator:
         -------
         tuple of arrays, one for each input
             None where there is no gradient.
+
+        Raises
+        ------
+        ValueError
+            As the call, and if an output or its gradient has not the shape that these inputs give the output.
 
         Examples
         --------

@@ -6,7 +6,7 @@ free; the free ones are summed over as nested loops, the first outermost.
 
 from __future__ import annotations
 
-from math import prod
+from math import lcm, prod
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -17,6 +17,7 @@ from softnum.tile.syntax import Access, Like, walk
 
 __all__ = ["Space", "both"]
 
+LARGEST = 1 << 62  # of whole numbers on the way to an index: int64 holds them
 MARGIN = 1 << 14  # zeros that may stand around a tensor, whatever its size
 
 
@@ -80,12 +81,33 @@ class Space:
         self.free = [(v, 0, 0) if self.empty else (v, ranges[v][0], ranges[v][1] - ranges[v][0] + 1) for v in free]
         self.ndim = len(self.shape) + len(self.free)
         self.lengths = (*self.shape, *(length for _, _, length in self.free))
+        inside = [f for forms in self.forms.values() for f in forms] + [f for f, _ in constraints]
+        inside = [form.substituted(self.solved) for form in inside]
+        self._check_numbers([*inside, *conditions, *self.solved.values()])
         self.axes = {i: (i, np.arange(n)) for i, n in enumerate(self.shape)}
         self.axes |= {
             v: (len(self.shape) + i, np.arange(low, low + n)) for i, (v, low, n) in enumerate(self.free)
         }  # fmt: skip
         self.residual = self._residual(conditions, constraints)
         self.first = [0] * len(self.shape)  # the place in the whole of the first element, in a part
+
+    def _check_numbers(self, forms) -> None:
+        """TileError unless the axes, and every number on the way to an index, are within `LARGEST`."""
+        most = dict(enumerate(self.shape)) | {v: max(abs(low), abs(low + n)) for v, low, n in self.free}
+        for name, number in most.items():
+            if number >= LARGEST:
+                what = f"dimension {name}" if isinstance(name, int) else f"the index variable {name!r}"
+                message = f"{what} of {self.step.base} goes to {number}; sizes and indices must be less than 2**62"
+                raise self.source.error(self.step.at, message)
+        for form in forms:
+            scale = lcm(form.constant.denominator, *(v.denominator for v in form.coefficients.values()))
+            numbers = [form.constant, *(v * max(1, most[name]) for name, v in form.coefficients.items())]
+            if scale * sum(map(abs, numbers)) >= LARGEST:
+                largest = int(max(abs(n) for n in (form.constant, *form.coefficients.values())))
+                raise self.source.error(
+                    self.step.at, f"the index arithmetic of {self.step.base} takes numbers of 2**62 and more (with the "
+                    f"number {largest}); the numbers in indices and constraints times the sizes must be less",
+                )  # fmt: skip
 
     def _residual(self, conditions, constraints) -> np.ndarray | None:
         """Where the terms exist as far as no access tells."""
