@@ -110,11 +110,11 @@ class _Gradient(Lowering):
                 used.add(name)
                 pending += behind.get(name, ())
         unused = [name for name in places if name not in used]
-        last = [name for name in unused if not any(name in behind[other] for other in unused)]
+        last = [name for name in unused if not any(name in behind[u] for u in unused if u != name)]
         for name in last or unused:
             by_lower = {gradient.lower(): gradient for gradient in gradients}
             near = get_close_matches(name.lower(), by_lower, 1)
-            hint = f"did you mean {by_lower[near[0]]!r}?" if near else f"there are {', '.join(gradients)}"
+            hint = f"did you mean {by_lower[near[0]]!r}?" if near else f"those are {', '.join(gradients)}"
             raise self.error(places[name], f"{name!r} is no gradient of an input, and none depends on it; {hint}")
 
     # -- sums of contributions -----------------------------------------------------------------------------------------

@@ -94,8 +94,9 @@ class Lowering(Contractions):
 
     def _assign(self, statement: Assign) -> None:
         self.assigned(statement.name, statement.at)
+        before = len(self.builder.steps)
         value = self.value(statement.value, statement.name)
-        if isinstance(value, Constant) or (isinstance(statement.value, Name) and self.builder.kind(value) == "number"):
+        if len(self.builder.steps) == before and self.builder.kind(value) == "number":  # a constant, or X, or +X
             value = self.builder.emit("copy", (value,), statement.name, self.guard, statement.at)
         self.scope[statement.name] = value
         self.partial.pop(statement.name, None)

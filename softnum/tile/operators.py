@@ -146,7 +146,9 @@ class Operator:
         sizes = self._sizes(tensors)
         if self.gradient_of is None:
             return evaluate(program, tensors, sizes, settings, key, threads)
-        for name, shape in shapes_of(self.gradient_of._program, tensors, sizes).items():
+        forward = self.gradient_of._program
+        inputs = {name: tensors[name] for name, _ in forward.inputs}
+        for name, shape in shapes_of(forward, inputs, sizes).items():
             given, gradient = tensors[name].shape, tensors[f"d{name}"].shape
             if given != shape:
                 raise ValueError(f"{self.name}: {name} has shape {given}, and of these inputs it has {shape}")

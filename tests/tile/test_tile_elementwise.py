@@ -107,7 +107,7 @@ def test_constants_are_computed_exactly_and_rounded_once():
     assert tile("Y = X - -2;")(sn.array(1.0, "e5m2")).item() == 3
     with pytest.raises(sn.TileError, match="the constant 100 lies beyond q4.4, which ends at 7.9375"):
         tile("Y = X * 100;")(sn.array(1.0, "q4.4"))
-    with pytest.raises(sn.TileError, match="the constant -1 lies beyond uq4.4, which ends at 0"):
+    with pytest.raises(sn.TileError, match="the constant -1 lies beyond uq4.4, which begins at 0"):
         tile("Y = X * -1;")(sn.array(1.0, "uq4.4"))
     with pytest.raises(sn.TileError, match="division by zero among constants"):
         tile("Y = X * (1 / (2 - 2));")(sn.array(1.0, "e5m2"))

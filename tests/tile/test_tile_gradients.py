@@ -302,6 +302,79 @@ def test_errors_in_a_stated_gradient(statements, message):
         _ = sn.operator(f"function (X) -> (Y) {{ Y = X; gradient {{ {statements} }} }}").gradient
 
 
+@pytest.mark.parametrize(
+    ("statements", "column", "message"),
+    [
+        ("dx = 0 * dY;", 41, "'dx' is no gradient of an input, and none depends on it; did you mean 'dX'?"),
+        ("dX = dY; foo = dY;", 50, "'foo' is no gradient of an input, and none depends on it; those are dX"),
+        ("T = dY; dX = dY; U = T + T; U = U * 2;", 58, "'U' is no gradient of an input"),
+        ("if (X > 0) { dX = dY; dS = X; } else { dX = X; }", 63, "'dS' is no gradient of an input"),
+        ("switch (X) { case 0 ..: Z = X; default: Z = dY; }", 65, "'Z' is no gradient of an input"),
+    ],
+)
+def test_what_a_stated_gradient_assigns_is_of_use(statements, column, message):
+    op = sn.operator(f"function (X) -> (Y) {{ Y = X; gradient {{ {statements} }} }}")
+    with pytest.raises(sn.TileError) as raised:
+        _ = op.gradient
+    assert message in str(raised.value) and f"line 1, column {column}:" in str(raised.value)
+    assert str(raised.value).splitlines()[-1].strip("^") == " " * (column + 3)
+
+
+def test_a_stated_gradient_may_depend_on_branches_and_conditions():
+    op = sn.operator(
+        """function (X) -> (Y) { Y = X; gradient {
+            T = 2 * dY; C = T > 1; if (C) { dX = T; } else { dX = -T; }
+        } }"""
+    )
+    x = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(op.backward([x], [x], [np.array([1.0, -1.0])], **WIDE)[0], [2, 2])
+
+
+def test_a_sign_in_front_is_still_an_assignment():
+    op = sn.operator("function (X) -> (Y) { Y = +X; gradient { T = +dY; dX = +T; } }")
+    x = np.array([1.3])
+    assert op(x, fmt={"X": "binary64", "Y": "e5m2"}).tolist() == [1.25]
+    (found,) = op.backward([x], [x], [np.array([3.0])], **WIDE)
+    assert op.gradient.outputs == ("dX",) and found.tolist() == [3.0]
+
+
+# -- shapes ------------------------------------------------------------------------------------------------------------
+ROWS = "function (X[M, N]) -> (Y) { Y[i: M] = +(X[i, k]); }"
+PRODUCT = "function (X, Z) -> (Y) { S = X * Z; Y = S + 1; }"
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "message"),
+    [
+        (ROWS, [(2, 3), (2,), (1,)], r"gradient of tile: dY has shape \(1,\), Y has \(2,\)"),
+        (ROWS, [(2, 3), (2,), (3,)], r"dY has shape \(3,\), Y has \(2,\)"),
+        (ROWS, [(2, 3), (1,), (1,)], r"Y has shape \(1,\), and of these inputs it has \(2,\)"),
+        (ROWS, [(2, 3), (2,), (2, 1)], r"dY has shape \(2, 1\), Y has \(2,\)"),
+        (PRODUCT, [(2,), (1,), (2,), (1,)], r"dY has shape \(1,\), Y has \(2,\)"),
+        (PRODUCT, [(2,), (1,), (1,), (2,)], r"Y has shape \(1,\), and of these inputs it has \(2,\)"),
+        (PRODUCT, [(2,), (), (2,), ()], r"dY has shape \(\), Y has \(2,\)"),
+        (PRODUCT, [(2,), (3,), (2,), (2,)], r"S: X of shape \(2,\), Z of shape \(3,\) do not broadcast to one shape"),
+    ],
+)
+def test_outputs_and_their_gradients_have_the_shapes_of_the_forward_call(text, shapes, message):
+    op = sn.operator(text)
+    arrays = [np.ones(shape) for shape in shapes]
+    n = len(op.inputs)
+    with pytest.raises(ValueError, match=message):
+        op.backward(arrays[:n], arrays[n : n + 1], arrays[n + 1 :], **WIDE)
+
+
+def test_a_stated_gradient_has_the_shape_of_its_input():
+    text = "function (X[N], W[1]) -> (Y) {{ Y = X * W; gradient {{ {} }} }}"
+    arrays = [np.array([1.0, 2.0]), np.array([3.0])], [np.array([3.0, 6.0])], [np.array([1.0, 1.0])]
+    with pytest.raises(sn.TileError, match=r"dW has shape \(2,\), W has \(1,\): a gradient has the shape of its input"):
+        sn.operator(text.format("dW = X * dY;")).backward(*arrays, **WIDE)
+    with pytest.raises(sn.TileError, match=r"dX has shape \(\), X has \(2,\)"):
+        sn.operator(text.format("dX = 0;")).backward(*arrays, **WIDE)
+    dx, dw = sn.operator(text.format("T = X * dY; dW = reduce_like(T, W);")).backward(*arrays, **WIDE)
+    assert dx.tolist() == [3, 3] and dw.tolist() == [3]
+
+
 # -- what is not derived -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("text", "message"),
