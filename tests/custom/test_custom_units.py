@@ -122,7 +122,7 @@ def test_a_compiled_unit_that_is_wrong_by_one_code_is_refused():
         DefinitionCustom(unit, unit.operand).run(a, b, c, out, *rest)
         out[-1, -1] ^= 1
 
-    with pytest.raises(ValueError, match=r"fused \(.*test_custom_units.py:\d+\) is not the same compiled and in Python"):
+    with pytest.raises(ValueError, match=r"fused \(.*_units.py:\d+\) is not the same compiled and in Python"):
         try_out(unit, run)
 
 
