@@ -54,8 +54,6 @@ class RoundingStats:
     ----------
     kinds : mapping of str to RoundingCounts
         One entry for each kind of rounding that the unit has; ``stats["sum"]`` is ``stats.kinds["sum"]``.
-    total : RoundingCounts
-        The sum over all kinds; ``stats.overflowed`` is ``stats.total.overflowed``, and so on.
 
     Notes
     -----
@@ -88,7 +86,7 @@ class RoundingStats:
 
     @property
     def total(self) -> RoundingCounts:
-        """All kinds together."""
+        """All kinds together; ``stats.overflowed`` is ``stats.total.overflowed``, and so on."""
         return sum(self.kinds.values(), RoundingCounts())
 
     def __getattr__(self, name: str) -> int:

@@ -304,7 +304,7 @@ class MadUnit(Unit):
 
     @property
     def on_codes(self) -> bool:
-        """Whether the unit computes in a custom format, on its codes (`softnum.custom.gemm`)."""
+        """Whether the unit computes in a custom format, on its codes (``softnum.custom.gemm``)."""
         return any(isinstance(fmt, CustomFormat) for fmt in (self.product, self.accumulator, self.outer))
 
     @property

@@ -7,8 +7,7 @@ names the file, the key and the nearest key that is.
 Roles (what is rounded, and when)
     ``input``               the first layer's operand, in place of ``activations``
     ``activations``         a layer's input, rounded as it enters that layer's matrix products
-    ``elementwise``         operands and results of operations element by element: of an LSTM's gates and states, and of
-                            activation functions other than the exact ReLU; forwards and backwards
+    ``elementwise``         operands and results of an LSTM's gates and states, and of functions; both ways
     ``weights``             the working copy of a layer's weights, rounded from the master copy once a step
     ``output``              the network's result, before softmax and cross-entropy
     ``errors``              the gradient of a layer's output, rounded as it enters that layer's matrix products

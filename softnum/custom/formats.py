@@ -41,7 +41,7 @@ class CustomFormat:
 
     It is made of functions in Python by `CustomFormat` itself, of C by `from_c`, and of a table of values by
     `from_table`. It then works as softnum's own formats do, in `quantize`, `encode`, `decode` and `Array`, in the
-    operations of `softnum.ops` and the elementary functions, and in units, as operand, product and accumulator.
+    operations of ``softnum.ops`` and the elementary functions, and in units, as operand, product and accumulator.
 
     Operations that are not given are derived: the exact operation on the values, rounded to the format. Their rounding
     is that of `convert`; without one, a value rounds to one of its two neighbours among the format's values: a tie in
@@ -325,7 +325,7 @@ class CustomFormat:
         Parameters
         ----------
         name : str
-            An operation of `softnum.ops` that gives codes.
+            An operation of ``softnum.ops`` that gives codes.
         *codes : array_like of unsigned integers
             Broadcast against each other.
         rounding, overflow, invalid
