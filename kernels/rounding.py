@@ -8,6 +8,9 @@ and correctly rounded sums: proved algorithms using rounding to odd", 2008).
 
 Operands are any numbers of the carrier. Of two binary32 numbers the product is exact in binary64; a sum's error comes
 by Knuth's TwoSum, which is exact in rounding to nearest unless the sum overflows, and then it is beyond the format too.
+A quotient or root of binary32 numbers that is no value or midpoint of a format that binary32 holds differs from it by
+2^-51 of it or more, because the midpoint times the divisor, or squared, has at most 50 bits: rounded to binary64 it
+stays on its side.
 """
 
 from __future__ import annotations
@@ -20,7 +23,10 @@ from softnum.kernels.scalars import Scalar
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.plan import fits, overflow_values
 
-__all__ = ["bits_of_float32", "bits_of_float64", "body_of", "float32_of_bits", "float64_of_bits", "inlined"]
+__all__ = [
+    "bits_of_float32", "bits_of_float64", "body_of", "float32_of_bits", "float64_of_bits", "inlined", "quotient_of",
+    "root_of",
+]  # fmt: skip
 
 
 def _cast(source, target):
@@ -41,6 +47,7 @@ float64_of_bits = _cast(types.int64, types.float64)
 
 #: Compiled into its callers, so that LLVM makes vectors of their loops.
 inlined = njit(forceinline=True)
+_dividing = njit(forceinline=True, error_model="numpy")
 
 _WIDTHS = {
     32: (np.float32, np.int32, 23, 127, bits_of_float32, float32_of_bits),
@@ -202,3 +209,23 @@ def _widened(scalar: Scalar, name: str):
     else:
         return None
     return body
+
+
+def _in_binary64(scalar: Scalar) -> bool:
+    return _width(scalar) == 32 and _rounds(scalar, 64, 0)
+
+
+def quotient_of(scalar: Scalar):
+    """a / b of finite binary32 numbers, b not 0, rounded once; None outside the domain."""
+    if not _in_binary64(scalar):
+        return None
+    rounded, wide, narrow = _round(scalar, 64), np.float64, np.float32
+    return _dividing(lambda a, b: narrow(rounded(wide(a) / wide(b))))
+
+
+def root_of(scalar: Scalar):
+    """The square root of a finite binary32 number, NaN of one below 0, rounded once; None outside the domain."""
+    if not _in_binary64(scalar):
+        return None
+    rounded, wide, narrow = _round(scalar, 64), np.float64, np.float32
+    return inlined(lambda a: narrow(rounded(np.sqrt(wide(a)))))

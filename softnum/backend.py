@@ -5,7 +5,10 @@ This module is the one door to it.
 
 from __future__ import annotations
 
-__all__ = ["compile_function", "custom_engine", "fingerprint", "is_device_array", "matmul", "quantize", "scalar"]
+__all__ = [
+    "compile_function", "custom_engine", "elementwise_loop", "fingerprint", "is_device_array", "matmul", "quantize",
+    "scalar",
+]  # fmt: skip
 
 
 def is_device_array(x) -> bool:
@@ -63,6 +66,15 @@ def custom_engine(unit):
     from softnum.kernels.custom_gemm import engine_of
 
     return engine_of(unit)
+
+
+def elementwise_loop(operations, names, inputs, outputs):
+    """A compiled loop over operations (`softnum.kernels.elementwise.loop_of`); None outside its domain."""
+    try:
+        from softnum.kernels.elementwise import loop_of
+    except ImportError:  # there is no Numba, and the operations are carried out one by one
+        return None
+    return loop_of(operations, names, inputs, outputs)
 
 
 def fingerprint(*functions) -> str | None:

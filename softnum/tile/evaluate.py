@@ -9,37 +9,55 @@ from softnum.sums import sum as sum_by
 from softnum.tile.affine import exact_value, size_value
 from softnum.tile.arithmetic import Tensor, apply, as_constant, compare, key_of
 from softnum.tile.contract import contract
+from softnum.tile.loops import Loop, Plan
 from softnum.tile.program import PREDICATES, Constant, Contraction
 from softnum.tile.space import Space
 from softnum.tile.syntax import Like, TileError
+from softnum.tile.tables import MOST_BITS, is_elementwise
 
 __all__ = ["evaluate", "shapes_of"]
 
 _LOGIC = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
 
 
-def evaluate(program, inputs: dict, sizes: dict[str, int], settings, key, threads) -> list[Tensor]:
-    """The outputs, of inputs by name; steps that they do not need are left out."""
-    return _Run(program, inputs, sizes, settings, key, threads).outputs()
+def evaluate(program, inputs: dict, sizes: dict[str, int], settings, key, threads, tables) -> list[Tensor]:
+    """The outputs, of inputs by name; steps that they do not need are left out. tables: the program's, or None."""
+    return _Run(program, inputs, sizes, settings, key, threads, tables).outputs()
 
 
-def shapes_of(program, inputs: dict, sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
+def shapes_of(program, inputs: dict, sizes: dict[str, int], tables) -> dict[str, tuple[int, ...]]:
     """The outputs' shapes by name, of which nothing is computed."""
-    run = _Run(program, inputs, sizes, None, None, None)
+    run = _Run(program, inputs, sizes, None, None, None, tables)
     return {name: run.shape(name) for name in program.outputs}
 
 
 class _Run:
-    def __init__(self, program, inputs, sizes, settings, key, threads) -> None:
+    def __init__(self, program, inputs, sizes, settings, key, threads, tables) -> None:
         self.program, self.sizes, self.settings = program, sizes, settings
-        self.key, self.threads = key, threads
+        self.key, self.threads, self.tables = key, threads, tables
+        self.skipped: set[str] = set()  # steps inside loops, whose values are not wanted
+        self.done: set[str] = set()  # roots of groups of which all that is wanted is there
+        self.refused: set[str] = set()  # roots of groups that are not looked up, and steps that are not looped
         self.values: dict = dict(inputs)
         self.shapes: dict[str, tuple[int, ...]] = {}  # of tensors whose values are not there
         self.steps = {step.name: step for step in program.steps}
+        given = tuple((name, getattr(x, "format", None), x.shape) for name, x in inputs.items())
+        self.situation = None if settings is None else (settings.key, given)  # all that plans depend on
 
     def outputs(self) -> list[Tensor]:
-        for number in self.program.needed:
+        self.carry_out(self.program.needed)
+        self._need_constants(self.program.outputs)
+        return [self.values[name] for name in self.program.outputs]
+
+    def carry_out(self, numbers) -> None:
+        """Carry out the steps of these numbers whose values are not there."""
+        for place, number in enumerate(numbers):
             step = self.program.steps[number]
+            if self._is_there(step) or self._is_looked_up(step):
+                continue
+            if self._is_looped(step, numbers[place:]):
+                continue
+            self._need_constants(step.reads)
             try:
                 make = self._contract if isinstance(step, Contraction) else self._step
                 self.values[step.name] = make(number, step)
@@ -56,10 +74,11 @@ class _Run:
             except (TypeError, ValueError) as error:
                 message = str(error).removeprefix(f"{self.program.source.name}: ").removeprefix(f"{step.base}: ")
                 raise self.program.source.error(step.at, f"{step.base}: {message}") from error
-        return [self.values[name] for name in self.program.outputs]
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a tensor, whether or not its values were needed."""
+        if self.tables is not None and name in self.tables.groups:
+            name = self.tables.groups[name].root  # whose elements it follows place by place
         pending = [name]
         while pending:  # chains of steps may be long
             last = pending[-1]
@@ -93,6 +112,109 @@ class _Run:
         except ValueError:
             some = ", ".join(f"{part} of shape {shape}" for part, shape in shapes.items())
             raise self.program.source.error(step.at, f"{step.base}: {some} do not broadcast to one shape") from None
+
+    def _is_there(self, step) -> bool:
+        """Whether the values of a step need not be computed now, or not at all."""
+        return step.name in self.values or step.name in self.skipped or self._waits(step)
+
+    # -- look-ups ------------------------------------------------------------------------------------------------------
+    def _waits(self, step) -> bool:
+        """Whether a step is one of constants alone, which may be read by nothing but look-ups."""
+        return self.tables is not None and step.name in self.tables.constants
+
+    def _need_constants(self, names) -> None:
+        if any(self._waits(self.steps[name]) for name in names if name not in self.values):
+            tables, self.tables = self.tables, None
+            self.carry_out([n for n in self.program.needed if self.program.steps[n].name in tables.constants])
+            self.tables = tables
+
+    def _is_looked_up(self, step) -> bool:
+        """Whether the values of a step, or what is wanted of its group, are there now by a table."""
+        group = None if self.tables is None else self.tables.groups.get(step.name)
+        if group is None or group.root in self.refused or group.root not in self.values:
+            return False  # the root may lie inside a loop, and what this step reads then does not
+        if group.root not in self.done:
+            facts = self._facts(group)
+            found = None if facts is None else self._looked_up(group, facts)
+            if found is None:
+                self.refused.add(group.root)
+                return False
+            self.values |= found
+            self.done.add(group.root)
+        return True
+
+    def _facts(self, group) -> tuple | None:
+        """All that the elements of a group depend on besides the codes of its root; None if there is no table."""
+        root = self.values[group.root]
+        if not isinstance(root, Tensor) or root.format.bits > MOST_BITS:
+            return None
+        if self.settings.is_stochastic(group.bases):
+            return None
+        return root.format, self.settings.key, tuple(sorted(self.sizes.items()))
+
+    def _looked_up(self, group, facts) -> dict | None:
+        root = self.values[group.root]
+
+        def compute(codes):
+            one = {group.root: Tensor(root.format, codes=codes.astype(root.format.storage_dtype))}
+            run = _Run(self.program, one, self.sizes, self.settings, None, self.threads, None)
+            run.carry_out(group.numbers)
+            found = {name: run.values[name] for name in group.outputs}
+            return {name: x.codes if isinstance(x, Tensor) else x for name, x in found.items()}
+
+        try:
+            found = self.tables.of(group, facts).look_up(root.codes, compute)
+        except TileError:  # one of these elements: the steps themselves say which
+            return None
+        steps, settings = self.steps, self.settings
+        return {
+            name: x if x.dtype == bool else Tensor(settings.format(steps[name].base), codes=x)
+            for name, x in found.items()
+        }
+
+    # -- loops ---------------------------------------------------------------------------------------------------------
+    def _is_looped(self, first, numbers) -> bool:
+        """Whether the values of a step, and of as many as possible that follow it, are there now by a compiled loop."""
+        if self.tables is None or first.name in self.refused or not is_elementwise(first):
+            return False
+        loop = self.tables.loops.get((first.name, self.situation), lambda: self._planned(first, numbers))
+        if loop is None:
+            return False
+        for name in loop.reads:
+            if name not in self.values and not self._is_looked_up(self.steps[name]):
+                return False
+        found = loop.run(self.values)
+        if found is None:
+            self.refused |= loop.members
+            return False
+        self.values |= found
+        self.skipped |= loop.members
+        return True
+
+    def _planned(self, first, numbers) -> Loop | None:
+        """A loop of a step and as many as possible that follow it, or None."""
+        plan, members = Plan(self.values, self.settings, self.sizes), []
+        shape = self._shape_in(plan, first, None)
+        for number in numbers:
+            step = self.program.steps[number]
+            if self._is_there(step):
+                continue
+            if self._is_looked_up(step):
+                continue
+            if not is_elementwise(step) or self._shape_in(plan, step, shape) != shape or not plan.takes(step):
+                break
+            members.append(step.name)
+        wanted = set(self.program.outputs)
+        for number in self.program.needed:
+            if self.program.steps[number].name not in members:
+                wanted.update(self.program.steps[number].reads)
+        outputs = tuple(name for name in members if name in wanted)
+        return Loop(plan, members, outputs, shape) if members else None
+
+    def _shape_in(self, plan, step, shape) -> tuple[int, ...]:
+        """The shape of a step, where the plan's steps have a shape."""
+        shapes = {shape if name in plan.formats else self.shape(name) for name in step.reads}
+        return shapes.pop() if len(shapes) == 1 else self.shape(step.name)
 
     # -- contractions --------------------------------------------------------------------------------------------------
     def _contract(self, number: int, step: Contraction) -> Tensor:

@@ -16,6 +16,7 @@ from softnum.tile.lower import lower
 from softnum.tile.program import Contraction
 from softnum.tile.settings import Settings
 from softnum.tile.syntax import NOWHERE, Name, Number, Source
+from softnum.tile.tables import Tables
 
 __all__ = ["Operator", "operator"]
 
@@ -86,6 +87,10 @@ class Operator:
         vectors = {s.name for s in self._program.steps if not whole and s.function == "vector"}
         return not whole and tables <= vectors
 
+    @cached_property
+    def _tables(self) -> Tables:
+        return Tables(self._program)
+
     # -- evaluation ----------------------------------------------------------------------------------------------------
     def __call__(
         self, *inputs, fmt=None, unit=None, rounding="nearest_even", overflow=None, stochastic_bits=32, key=None,
@@ -145,16 +150,16 @@ class Operator:
         }  # fmt: skip
         sizes = self._sizes(tensors)
         if self.gradient_of is None:
-            return evaluate(program, tensors, sizes, settings, key, threads)
+            return evaluate(program, tensors, sizes, settings, key, threads, self._tables)
         forward = self.gradient_of._program
         inputs = {name: tensors[name] for name, _ in forward.inputs}
-        for name, shape in shapes_of(forward, inputs, sizes).items():
+        for name, shape in shapes_of(forward, inputs, sizes, self.gradient_of._tables).items():
             given, gradient = tensors[name].shape, tensors[f"d{name}"].shape
             if given != shape:
                 raise ValueError(f"{self.name}: {name} has shape {given}, and of these inputs it has {shape}")
             if gradient != shape:
                 raise ValueError(f"{self.name}: d{name} has shape {gradient}, {name} has {shape}")
-        results = evaluate(program, tensors, sizes, settings, key, threads)
+        results = evaluate(program, tensors, sizes, settings, key, threads, self._tables)
         for name, result in zip(program.outputs, results, strict=True):
             shape = tensors[name[1:]].shape
             if result.shape != shape:

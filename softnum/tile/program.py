@@ -41,17 +41,17 @@ class Step:
     guard: tuple[tuple[str, bool], ...] = ()
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
-    @property
+    @cached_property
     def reads(self) -> tuple[str, ...]:
         """The tensors and conditions it names."""
         return (*(a for a in self.arguments if isinstance(a, str)), *(condition for condition, _ in self.guard))
 
-    @property
+    @cached_property
     def values_read(self) -> tuple[str, ...]:
         """Those of them whose values it needs, and not only their shape."""
         return self.reads[:-1] if self.function in ("reduce_like", "scatter") else self.reads
 
-    @property
+    @cached_property
     def shaped_by(self) -> tuple[str, ...]:
         """Those that the shape of its result follows from."""
         return self.arguments[-1:] if self.function in ("reduce_like", "scatter") else self.reads
@@ -73,17 +73,17 @@ class Contraction:
 
     guard = ()
 
-    @property
+    @cached_property
     def values_read(self) -> tuple[str, ...]:
         """The tensors whose values it needs."""
         return tuple(dict.fromkeys(part.name for part in syntax.walk(self.body) if isinstance(part, syntax.Access)))
 
-    @property
+    @cached_property
     def shaped_by(self) -> tuple[str, ...]:
         """The tensors that its sizes name."""
         return (self.sizes.name,) if isinstance(self.sizes, syntax.Like) else _sized(self.sizes)
 
-    @property
+    @cached_property
     def reads(self) -> tuple[str, ...]:
         """The tensors it names, those among them of which it needs the shape alone."""
         places = [part for part in syntax.walk(self.body) if isinstance(part, syntax.Access)]

@@ -38,6 +38,9 @@ class Settings:
             known = {x.format for x in inputs if isinstance(x, Array)}
             if len(known) == 1:
                 self._formats[ALL] = known.pop()
+        tables = self._formats, self._rounding, self._overflow, self._bits
+        #: formats and roundings, to tell two calls' apart
+        self.key = tuple(tuple(sorted(table.items())) for table in tables)
 
     def _check_names(self) -> None:
         known = {step.base for step in self.program.steps} | {name for name, _ in self.program.inputs}
@@ -54,6 +57,10 @@ class Settings:
                         f'({", ".join(sorted(known - {"condition", "dcondition"}))}; "d*" is every gradient, "*" '
                         "every other tensor)"
                     )
+
+    def is_stochastic(self, bases) -> bool:
+        """Whether a rounding to one of these tensors is stochastic."""
+        return any("stochastic_bits" in self.rounding(base) for base in bases) if self._rounding else False
 
     def _find(self, table: dict, base: str, default=None):
         keys = (base, GRADIENTS, ALL) if base in self.program.gradients else (base, ALL)
