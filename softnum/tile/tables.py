@@ -13,6 +13,7 @@ import numpy as np
 
 from softnum.tile.loops import Loops
 from softnum.tile.program import PREDICATES, Contraction
+from softnum.tile.syntax import TileError
 
 __all__ = ["MOST_BITS", "Group", "Table", "Tables", "is_elementwise"]
 
@@ -39,20 +40,32 @@ class Table:
     def __init__(self, codes: int) -> None:
         self._known = np.zeros(codes, bool)
         self._outputs: dict[str, np.ndarray] = {}
+        self._all_at_once = self._tried = False  # the second call brings all codes in, if they all have results
 
     def look_up(self, codes: np.ndarray, compute) -> dict[str, np.ndarray]:
         """Output -> its elements for these codes; compute(codes) gives those that are not known."""
         codes = codes.astype(np.intp)  # what take makes of them each time
         if not self._known.take(codes).all():
+            if self._all_at_once:
+                try:
+                    self._keep(np.flatnonzero(~self._known), compute)
+                except TileError:
+                    self._all_at_once = False  # some codes have no result, and perhaps never occur
             wanted = np.zeros(len(self._known), bool)
             wanted[codes] = True
-            new = np.flatnonzero(wanted & ~self._known)
-            for name, elements in compute(new).items():
-                if name not in self._outputs:
-                    self._outputs[name] = np.zeros(len(self._known), elements.dtype)
-                self._outputs[name][new] = elements
-            self._known[new] = True  # last: another thread may look, and finds what it must compute itself
+            wanted &= ~self._known
+            if wanted.any():
+                self._keep(np.flatnonzero(wanted), compute)
+                self._all_at_once = not self._tried
+                self._tried = True
         return {name: table.take(codes) for name, table in self._outputs.items()}
+
+    def _keep(self, codes: np.ndarray, compute) -> None:
+        for name, elements in compute(codes).items():
+            if name not in self._outputs:
+                self._outputs[name] = np.zeros(len(self._known), elements.dtype)
+            self._outputs[name][codes] = elements
+        self._known[codes] = True  # last: another thread may look, and finds what it must compute itself
 
 
 class Tables:
