@@ -1,6 +1,6 @@
 """Loops over operations on elements, written out as text and compiled by Numba.
 
-One text serves an operator's steps (`softnum.tile.loops` states the domain and makes the operations): each is a few
+One text serves an operator's steps (`softnum.tile.elementwise` states the domain and makes the operations): each is a few
 instructions without a branch, so that LLVM makes vectors of them.
 """
 
@@ -48,7 +48,7 @@ def _body(operation):
 def text_of(operations, names, inputs, outputs) -> tuple[str, dict[str, object]]:
     """(the text of a loop, what it calls by name).
 
-    operations: `softnum.tile.loops.Operation`s; names, inputs: of what it reads, and for each (kind, whether it is one
+    operations: `softnum.tile.elementwise.Operation`s; names, inputs: of what it reads, and for each (kind, whether it is one
     number for all elements); outputs: names of what it writes.
     """
     called, number = {"uintp": np.uintp, "float32": np.float32, "float64": np.float64}, {}

@@ -9,7 +9,7 @@ from softnum.sums import sum as sum_by
 from softnum.tile.affine import exact_value, size_value
 from softnum.tile.arithmetic import Tensor, apply, as_constant, compare, key_of
 from softnum.tile.contract import contract
-from softnum.tile.loops import Loop, Plan
+from softnum.tile.elementwise import Loop, Plan
 from softnum.tile.program import PREDICATES, Constant, Contraction
 from softnum.tile.space import Space
 from softnum.tile.syntax import Like, TileError

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softnum.tile.loops import Loops
+from softnum.tile.elementwise import Loops
 from softnum.tile.program import PREDICATES, Contraction
 from softnum.tile.syntax import TileError
 

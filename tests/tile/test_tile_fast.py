@@ -7,7 +7,7 @@ import pytest
 from test_tile_random_programs import Draw
 
 import softnum as sn
-from softnum.tile import loops
+from softnum.tile import elementwise
 from softnum.tile.operators import Operator
 
 FORMATS = ["e5m2", "e4m3fn", "e4m3fnuz", "e6m9", "bfloat16", "binary32", "q4.4", "q8.8", "e2m3fn"]
@@ -17,7 +17,7 @@ FORMATS = ["e5m2", "e4m3fn", "e4m3fnuz", "e6m9", "bfloat16", "binary32", "q4.4",
 def at_once(monkeypatch):
     """Loops are compiled when they are first asked for."""
     pytest.importorskip("numba")
-    monkeypatch.setattr(loops, "ENOUGH", 0)
+    monkeypatch.setattr(elementwise, "ENOUGH", 0)
 
 
 @pytest.fixture
@@ -181,10 +181,10 @@ def test_stochastic_steps_are_carried_out_one_by_one(at_once, one_by_one):
 
 
 def test_it_pays_before_it_is_compiled(monkeypatch):
-    monkeypatch.setattr(loops, "ENOUGH", 3 * (100 + (1 << 14)))
+    monkeypatch.setattr(elementwise, "ENOUGH", 3 * (100 + (1 << 14)))
     op, x = sn.operator("function (X, Z) -> (Y) { Y = X * Z; }"), sn.array(np.ones(100), "e5m2")
     made = []
-    monkeypatch.setattr(loops.backend, "elementwise_loop", lambda *facts: made.append(facts))
+    monkeypatch.setattr(elementwise.backend, "elementwise_loop", lambda *facts: made.append(facts))
     for count in (0, 0, 1, 1):
         op(x, x)
         assert len(made) == count  # and there is none: it is not asked for again
