@@ -94,8 +94,11 @@ def _parts(x, seen: dict) -> Iterator[str]:
         if module != "builtins" and not _is_fixed(module):
             raise _UnknownError(x)
         yield f"{module}.{getattr(x, '__qualname__', x.__class__.__name__)} {getattr(x, '__name__', '')}"
-    elif isinstance(getattr(x, "py_func", x), FunctionType):
-        yield from _function(getattr(x, "py_func", x), seen)
+    elif isinstance(x, FunctionType):
+        yield from _function(x, seen)
+    elif isinstance(getattr(x, "py_func", None), FunctionType):
+        yield f"compiled with {sorted(x.targetoptions.items())}"
+        yield from _function(x.py_func, seen)
     else:
         raise _UnknownError(x)
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from types import CellType, FunctionType
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.core.errors import NumbaError
 
 from softnum import _core
 from softnum.custom import CustomFormat
+from softnum.custom.primitives import place_of
 from softnum.custom_mad import CMad
 from softnum.custom_steps import DefinitionCustom, numbers_of, try_out
-from softnum.custom_unit import place_of
 from softnum.kernels.cache import DiskCache, fingerprint
 from softnum.kernels.custom_loops import TILE, is_single, kernel_of
-from softnum.kernels.jit import TABLE_BITS, looked_up, number_type, products_of
+from softnum.kernels.jit import TABLE_BITS, jitted, looked_up, number_type, products_of
 from softnum.kernels.scalars import Scalar, scalar
 from softnum.reference.units import reduction_order
 from softnum.values import encode
@@ -52,32 +51,6 @@ def _check_result(unit, function) -> None:
     raise TypeError(f"CustomMadUnit: {me} returns {result} where Numba compiles it, and not {wanted}{hint}")
 
 
-def _jitted(function, seen: dict):
-    """A Python function, and the plain ones of the user's that it calls, for Numba."""
-    if hasattr(function, "py_func"):
-        return function
-    if function not in seen:
-        seen[function] = None  # one that calls itself stays as it is
-        code, names = function.__code__, {}
-        for name in code.co_names:
-            if _is_plain(function.__globals__.get(name), seen):
-                names[name] = _jitted(function.__globals__[name], seen)
-        cells = function.__closure__ and tuple(
-            CellType(_jitted(cell.cell_contents, seen)) if _is_plain(cell.cell_contents, seen) else cell
-            for cell in function.__closure__
-        )
-        copy = FunctionType(code, function.__globals__ | names, function.__name__, function.__defaults__, cells)
-        copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
-        seen[function] = njit(copy, error_model="numpy", forceinline=True)
-    return seen[function]
-
-
-def _is_plain(x, seen: dict) -> bool:
-    """Whether x is a Python function of the user's, and none that Numba knows."""
-    known = ("numpy", "numba", "math", "softnum")
-    return isinstance(x, FunctionType) and x.__module__.partition(".")[0] not in known and seen.get(x, x) is not None
-
-
 def _compiled_kernel(unit, adder: Scalar):
     """The unit's kernel, compiled or from the disk; units that differ in lanes and chunks share one."""
     function, signature = unit.function, _signature(unit.carrier)
@@ -86,7 +59,7 @@ def _compiled_kernel(unit, adder: Scalar):
         told = function.symbol, function.lanes
         function = products_of(function) if function.table is None else looked_up(function.table)
     else:
-        function = _jitted(function, {})
+        function = jitted(function, "python" if unit.carrier == "codes" else "numpy")  # as single numbers behave there
     key = fingerprint(*(told or (function,)), adder, unit.parameters, is_single(unit))
     cache = None if key is None else DiskCache(key)
     if not told and (cache is None or not cache.holds(signature)):
@@ -147,7 +120,7 @@ class FunctionGemm:
         parts = _U(self.unit.lanes), _U(self.unit.chunk or 0)
         try:
             return self.kernel(a, b, c, out, _order(self.unit, joined), *parts, *limits, at.copy(), sums, words)
-        except Exception:  # the definition raises it again, and says where
+        except Exception:  # whatever users raise: the definition raises it again, and says where
             return True
 
     def _explain(self, a, b, c, out, keys, batch, limits, at):

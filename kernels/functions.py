@@ -1,15 +1,29 @@
-"""Users' Python functions on codes and values, compiled by Numba into loops over arrays."""
+"""Users' Python functions over arrays of codes and values: Numba compiles them into loops.
+
+The Python function on single numbers is the definition. Compiled code stands for it where it gives a number that can be
+one of the results; what it cannot do, and what float64 holds but an integer of 64 bits does not (NaN, infinities,
+2**53 and more), goes to the Python function, whose errors are the user's. A trial compares both on a sample.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
+from itertools import product
+from numbers import Integral, Real
 
 import numpy as np
+from numba import njit, types
+from numba.core.errors import NumbaError
+
+from softnum.custom.primitives import place_of, shown_code
+from softnum.kernels.cache import DiskCache, fingerprint
+from softnum.kernels.jit import jitted
+from softnum.kernels.rounding import inlined
 
 __all__ = ["Compiled"]
 
-_MISSING = "Python functions are compiled by Numba, which is not installed: pip install 'softnum[custom]'"
+_FAR = 2.0**53  # of this magnitude or more values go to the Python function: int() of many of them is undefined in C
 
 
 class Compiled:
@@ -20,118 +34,197 @@ class Compiled:
     function : callable
     name : str
         The primitive that it is.
-    operands : {"codes", "value"}
+    takes, gives : {"codes", "values"}
     count : int
         Number of operands.
-    limit : int or None
-        The number of codes that a result may be one of; None: the result is a value.
+    bits : int
+        Width of a code.
     what : str
         What errors begin with.
 
     Raises
     ------
-    ImportError
-        If Numba is not installed.
     TypeError
         If Numba cannot compile the function, or its result is of another type; the message is Numba's.
+    ValueError
+        If the compiled function makes a result of the trial's operands that the Python function does not.
     """
 
-    def __init__(self, function, name: str, operands: str, count: int, limit: int | None, what: str) -> None:
-        try:
-            import numba
-        except ImportError:
-            raise ImportError(f"{what}: {_MISSING}") from None
-        self.function, self.name, self.what, self.limit = function, name, what, limit
-        self.where = place_of(function)
-        self.result = np.dtype(np.float64 if limit is None else np.int64)
-        kind = numba.int64 if operands == "codes" else numba.float64
-        self.operand = np.dtype(np.int64 if operands == "codes" else np.float64)
-        plain = getattr(function, "py_func", function)
-        given = _parameters(plain)
+    def __init__(self, function, name: str, takes: str, gives: str, count: int, bits: int, what: str) -> None:
+        self.function, self.name, self.what, self.bits = getattr(function, "py_func", function), name, what, bits
+        self.where, self.count, self.makes_codes = place_of(function), count, gives == "codes"
+        self.operand, self.result = (np.dtype(np.int64 if x == "codes" else np.float64) for x in (takes, gives))
+        given = _parameters(self.function)
         if given is not None and given != count:
             raise TypeError(f"{what}: {name} ({self.where}) takes {given} arguments, and must take {count}")
-        inner = function if plain is not function else numba.njit(function)
-        try:
-            inner.compile((kind,) * count)
-            returned = inner.overloads[(kind,) * count].signature.return_type
-        except numba.core.errors.NumbaError as error:
-            raise TypeError(f"{what}: Numba cannot compile {name} ({self.where}):\n{_shortened(str(error))}") from None
-        wanted = (numba.types.Integer, numba.types.Boolean)
-        if limit is None:
-            wanted = (*wanted, numba.types.Float)
-        if not isinstance(returned, wanted):
-            kinds = "a number" if limit is None else "an integer, a code"
-            raise TypeError(f"{what}: {name} ({self.where}) must return {kinds}, and returns {returned}")
-        self._loop = _loop_over(inner, count, limit)
+        self._loop = self._compiled(function)
+        self._try_out()
 
-    def __call__(self, *operands) -> np.ndarray:
-        shape = np.broadcast_shapes(*(np.shape(x) for x in operands))
-        flat = [np.ascontiguousarray(np.broadcast_to(x, shape), self.operand).ravel() for x in operands]
-        out, at = np.empty(int(np.prod(shape, dtype=np.int64)), self.result), np.zeros(1, np.int64)
+    def _compiled(self, function):
+        """The loop over operands, compiled or from the disk."""
+        number, result = (types.int64 if x == np.int64 else types.float64 for x in (self.operand, self.result))
+        signature = types.Array(number, 2, "C"), types.Array(result, 1, "C"), types.Array(types.int64, 1, "C")
+        key = fingerprint(function, self.count, self.bits, self.makes_codes)
+        cache = None if key is None else DiskCache(key)
+        inner = jitted(function, "python")
+        if cache is None or not cache.holds(signature):
+            self._check_result(inner, (number,) * self.count)
+        loop = _loop_over(inner, self.count, 1 << self.bits if self.makes_codes else None)
+        if cache is not None:
+            loop._cache = cache
+        loop.compile(signature)
+        loop.disable_compile()
+        return loop
+
+    def _check_result(self, inner, operands: tuple) -> None:
         try:
-            bad = self._loop(*flat, out, at)
-        except Exception as error:
-            on = self._on(flat, int(at[0]))
-            raise ValueError(f"{self.what}: {self.name} {on} raises {type(error).__name__}: {error}") from error
-        if bad >= 0:
-            got = self.function(*(x[bad].item() for x in flat))
-            raise ValueError(
-                f"{self.what}: {self.name} {self._on(flat, bad)} returns {got}, and codes lie in 0..{self.limit - 1}"
-            )
+            inner.compile(operands)
+        except NumbaError as error:
+            raise TypeError(
+                f"{self.what}: Numba cannot compile {self.name} ({self.where}):\n{_shortened(str(error))}"
+            ) from None
+        returned = inner.overloads[operands].signature.return_type
+        wanted = (types.Integer, types.Boolean) if self.makes_codes else (types.Integer, types.Boolean, types.Float)
+        if not isinstance(returned, wanted):
+            kinds = "an integer, a code" if self.makes_codes else "a number"
+            raise TypeError(f"{self.what}: {self.name} ({self.where}) must return {kinds}, and returns {returned}")
+
+    # -- over arrays ---------------------------------------------------------------------------------------------------
+    def __call__(self, *operands) -> np.ndarray:
+        """The results of operands that broadcast; ValueError where there is none."""
+        return self._over(*self._columns(operands), None)
+
+    def partly(self, *operands) -> tuple[np.ndarray, np.ndarray | None]:
+        """(results, where there is none, or None): what the call raises is marked, for whoever meets it."""
+        shape, x = self._columns(operands)
+        lost = np.zeros(x.shape[1], bool)
+        out = self._over(shape, x, lost)
+        return out, lost.reshape(shape) if lost.any() else None
+
+    def _columns(self, operands) -> tuple[tuple, np.ndarray]:
+        shape = np.broadcast_shapes(*(np.shape(x) for x in operands))
+        x = np.empty((self.count, *shape), self.operand)
+        for i, given in enumerate(operands):
+            x[i] = given
+        return shape, x.reshape(self.count, -1)
+
+    def _over(self, shape, x, lost) -> np.ndarray:
+        """lost: where to note what has no result; None: that raises."""
+        far = np.False_ if self.operand == np.int64 else ~(np.abs(x[0]) < _FAR)
+        if not far.any():
+            return self._run(x, lost).reshape(shape)
+        out, near = np.empty(x.shape[1], self.result), ~far
+        values, which = np.unique(x[0, far], return_inverse=True)  # NaNs are one
+        marks = [None if lost is None else np.zeros(n, bool) for n in (near.sum(), values.size)]
+        out[near] = self._run(np.ascontiguousarray(x[:, near]), marks[0])
+        out[far] = np.array([self._settled((v,), marks[1], i) for i, v in enumerate(values)], self.result)[which]
+        if lost is not None:
+            lost[near], lost[far] = marks[0], marks[1][which]
         return out.reshape(shape)
 
-    def _on(self, operands, index: int) -> str:
-        shown = (hex(x[index]) if x.dtype.kind == "i" else repr(x[index].item()) for x in operands)
-        return f"({self.where}) of {', '.join(shown)}"
+    def _run(self, x, lost) -> np.ndarray:
+        out, at = np.zeros(x.shape[1], self.result), np.zeros(1, np.int64)
+        while (i := self._stop(x, out, at)) >= 0:
+            out[i] = self._settled(x[:, i], lost, i)
+            at[0] = i + 1
+        return out
+
+    def _stop(self, x, out, at) -> int:
+        """The index of the first operands from at[0] on of which compiled code has no result; -1: of none."""
+        try:
+            return self._loop(x, out, at)
+        except Exception:  # whatever users raise: the Python function raises it again
+            return int(at[0])
+
+    def _settled(self, numbers, lost, i: int):
+        """The Python function's result; where it has none, 0, and that is noted."""
+        result, wrong = self._in_python(numbers)
+        if wrong and lost is None:
+            raise ValueError(f"{self.what}: {self.name} ({self.where}) of {self._shown(numbers)} {wrong}")
+        if wrong:
+            lost[i] = True
+        return result
+
+    def _in_python(self, numbers) -> tuple:
+        """(the result by definition, or 0; what is wrong with it, or "")"""
+        try:
+            with np.errstate(all="ignore"):
+                result = self.function(*(x.item() for x in numbers))
+        except Exception as error:  # whatever users raise is told with its place
+            return 0, f"raises {type(error).__name__}: {error}"
+        if not self.makes_codes:
+            good = isinstance(result, Real | np.bool_)
+            return (float(result), "") if good else (0, f"returns {result!r}, which is no number")
+        codes = f"codes lie in 0..{(1 << self.bits) - 1}"
+        if not isinstance(result, Integral | np.bool_):
+            return 0, f"returns {result!r}, which is no integer, and {codes}"
+        if not 0 <= result < 1 << self.bits:
+            return 0, f"returns {shown_code(int(result))}, and {codes}"
+        return int(result), ""
+
+    def _shown(self, numbers) -> str:
+        return ", ".join((hex if self.operand == np.int64 else repr)(x.item()) for x in numbers)
+
+    # -- the trial -----------------------------------------------------------------------------------------------------
+    def _try_out(self) -> None:
+        """ValueError where compiled code makes a result of a sample of operands, and Python another or none."""
+        x = _codes(self.bits, self.count) if self.operand == np.int64 else _values()
+        out, lost = self.partly(*x)
+        for i in range(out.size) if lost is None else np.flatnonzero(~lost):
+            want, wrong = self._in_python(x[:, i])
+            got = out[i].item()
+            if not wrong and (got == want or (got != got and want != want)):
+                continue
+            made, meant = (hex(r) if self.makes_codes else repr(r) for r in (got, want))
+            raise ValueError(
+                f"{self.what}: {self.name} ({self.where}) is not the same compiled and in Python: in a trial, of "
+                f"{self._shown(x[:, i])}, compiled code makes {made}, and Python {wrong or f'makes {meant}'}. In Numba "
+                "integers are signed, have 64 bits and wrap, int() of a float beyond them is undefined, and what math "
+                "refuses is an infinity or a NaN: bring numbers into range first"
+            )
+
+
+def _codes(bits: int, count: int) -> np.ndarray:
+    """Operands that are codes, shape (count, n): corners, and a fixed sample."""
+    if bits * count <= 8:
+        return np.array(list(product(range(1 << bits), repeat=count)), np.int64).T
+    top, half = (1 << bits) - 1, 1 << (bits - 1)
+    few = sorted({c & top for c in (0, 1, 2, half - 1, half, half + 1, top - 1, top)})
+    corners = np.array(list(product(few, repeat=count)), np.int64).T
+    drawn = np.random.Generator(np.random.PCG64(20190415)).integers(0, top, (count, 256), np.int64, endpoint=True)
+    return np.concatenate([corners, drawn], axis=1)
+
+
+def _values() -> np.ndarray:
+    """Operands that are values, shape (1, n): of every magnitude and sign, and what is no finite number."""
+    exponents = [-1074, -1060, -1022, -300, -150, -149, -126, *range(-64, 64), 70, 100, 127, 128, 300, 1023]
+    sizes = np.ldexp([[1.0], [1.25], [1.5], [1.75], [2 - 2.0**-52]], exponents).ravel()
+    sizes = np.concatenate([sizes, np.arange(0, 40, 0.25), [255, 256, 257, 65535, 65536, 65537, np.inf, np.nan]])
+    return np.concatenate([sizes, -sizes])[None]
 
 
 def _loop_over(f, count: int, limit: int | None):
-    """A loop that returns the index of the first result that is no code, or -1; at[0]: the index it is at."""
-    import numba
+    """A loop from operands at[0] on that returns the index of the first result that is no code, or -1.
 
-    most = -1 if limit is None else limit
-    if count == 1:
+    at[0]: the index that it is at.
+    """
+    call = {
+        1: inlined(lambda x, i: f(x[0, i])),
+        2: inlined(lambda x, i: f(x[0, i], x[1, i])),
+        3: inlined(lambda x, i: f(x[0, i], x[1, i], x[2, i])),
+    }[count]
 
-        def loop(a, out, at):
-            for i in range(out.size):
-                at[0] = i
-                r = f(a[i])
-                if most >= 0 and (r < 0 or r >= most):
-                    return i
-                out[i] = r
-            return -1
+    @njit
+    def loop(x, out, at):
+        for i in range(at[0], out.size):
+            at[0] = i
+            r = call(x, i)
+            if limit is not None and (r < 0 or r >= limit):
+                return i
+            out[i] = r
+        return -1
 
-    elif count == 2:
-
-        def loop(a, b, out, at):
-            for i in range(out.size):
-                at[0] = i
-                r = f(a[i], b[i])
-                if r < 0 or r >= most:
-                    return i
-                out[i] = r
-            return -1
-
-    else:
-
-        def loop(a, b, c, out, at):
-            for i in range(out.size):
-                at[0] = i
-                r = f(a[i], b[i], c[i])
-                if r < 0 or r >= most:
-                    return i
-                out[i] = r
-            return -1
-
-    return numba.njit(loop)
-
-
-def place_of(function) -> str:
-    """Where a function stands: file:line."""
-    code = getattr(getattr(function, "py_func", function), "__code__", None)
-    if code is None:
-        return getattr(function, "__name__", repr(function))
-    return f"{code.co_filename}:{code.co_firstlineno}"
+    return loop
 
 
 def _parameters(function) -> int | None:

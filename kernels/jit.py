@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from types import CellType, FunctionType
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -13,6 +14,7 @@ from numba.extending import models, overload_method, register_model, typeof_impl
 
 from softnum import _core
 from softnum.custom import CustomFormat
+from softnum.custom.lookup import table_in_part
 from softnum.kernels.rounding import (
     bits_of_float32,
     bits_of_float64,
@@ -23,7 +25,7 @@ from softnum.kernels.rounding import (
 )
 from softnum.kernels.scalars import OPERANDS, Scalar, carrier_format, handle_of, plain
 
-__all__ = ["TABLE_BITS", "ScalarType", "compiled", "looked_up", "number_type", "products_of", "step_words"]
+__all__ = ["TABLE_BITS", "ScalarType", "compiled", "jitted", "looked_up", "number_type", "products_of", "step_words"]
 
 TABLE_BITS = 8
 
@@ -62,6 +64,37 @@ def products_of(function):
     return types.ExternalFunction(
         function.symbol, types.void(pointer, pointer, pointer, size, pointer, size, size, size)
     )
+
+
+def jitted(function, error_model: str, seen: dict | None = None):
+    """A Python function, and the plain ones of the user's that it calls, for Numba; as it is if Numba has it already.
+
+    error_model: "python", where a division by zero raises as Python's numbers do, or "numpy", where it makes an
+    infinity as NumPy's do.
+    """
+    seen = {} if seen is None else seen
+    if not isinstance(function, FunctionType):
+        return function if hasattr(function, "py_func") else njit(function)
+    if function not in seen:
+        seen[function] = None  # one that calls itself stays as it is
+        code, names = function.__code__, {}
+        for name in code.co_names:
+            if _is_plain(function.__globals__.get(name), seen):
+                names[name] = jitted(function.__globals__[name], error_model, seen)
+        cells = function.__closure__ and tuple(
+            CellType(jitted(cell.cell_contents, error_model, seen)) if _is_plain(cell.cell_contents, seen) else cell
+            for cell in function.__closure__
+        )
+        copy = FunctionType(code, function.__globals__ | names, function.__name__, function.__defaults__, cells)
+        copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
+        seen[function] = njit(copy, error_model=error_model, forceinline=True)
+    return seen[function]
+
+
+def _is_plain(x, seen: dict) -> bool:
+    """Whether x is a Python function of the user's, and none that Numba knows."""
+    known = ("numpy", "numba", "math", "softnum")
+    return isinstance(x, FunctionType) and x.__module__.partition(".")[0] not in known and seen.get(x, x) is not None
 
 
 def number_type(carrier: str):
@@ -154,7 +187,7 @@ def _tabulated(scalar: Scalar, name: str):
         return None
     n = 1 << bits
     if isinstance(scalar.format, CustomFormat):
-        return looked_up(scalar.format.table(OPERANDS[name][0]).astype(np.int16))
+        return looked_up(table_in_part(scalar.format, OPERANDS[name][0]))
     pairs = np.indices((n, n), np.uint64).reshape(2, -1)
     codes, flags = _core.define(OPERANDS[name][0], handle_of(scalar, name), pairs, np.zeros(n * n, np.uint32))
     table = np.where(flags & _core.NO_CODE, -1, codes.astype(np.int64)).astype(np.int16)

@@ -203,7 +203,8 @@ def scalar(fmt, *, rounding="nearest_even", overflow=None, stochastic_bits=32, c
     (np.float32(1.5), np.float32(1026.0), np.float32(1.0039062))
     """
     fmt = format(fmt)
-    if isinstance(fmt, CustomFormat):
+    own = isinstance(fmt, CustomFormat)
+    if own:
         fmt.check_modes(rounding, overflow)
         if carrier not in (None, "codes"):
             raise ValueError(f"scalar: the arithmetic of {fmt} is on codes; carrier={carrier!r} is not for it")
@@ -218,9 +219,9 @@ def scalar(fmt, *, rounding="nearest_even", overflow=None, stochastic_bits=32, c
         raise ValueError(
             f"scalar: codes are signed 64-bit integers in compiled code; {fmt} has {fmt.bits} bits, limit 63"
         )
-    made = Scalar(fmt, rounding_name(rounding), overflow, stochastic_bits, carrier)
-    if not isinstance(fmt, CustomFormat):
-        made.environment  # noqa: B018  checks the rule and r
+    mode = rounding_name(rounding)
+    env = environment(format("binary32") if own else fmt, mode, None if own else overflow, stochastic_bits)  # checks
+    made = Scalar(fmt, mode, overflow, int(env[3]), carrier)  # r of a mode that is not stochastic is always 32
     if find_spec("numba") is not None:
         from softnum.kernels import jit  # noqa: F401  tells Numba what a Scalar is
     return made

@@ -41,11 +41,21 @@ def matmul(a, b, unit, c=None, **options):
     return matmul(a, b, unit, c, **options)
 
 
-def compile_function(function, name: str, operands: str, count: int, limit: int | None, what: str):
-    """A user's Python function over arrays, compiled: `softnum.kernels.functions.Compiled`."""
+def _needs_numba(what: str) -> None:
+    try:
+        import numba  # noqa: F401
+    except ImportError:
+        raise ImportError(
+            f"{what}: Python functions are compiled by Numba, which is not installed: pip install 'softnum[custom]'"
+        ) from None
+
+
+def compile_function(function, name: str, takes: str, gives: str, count: int, bits: int, what: str):
+    """A user's Python function over arrays, compiled (`softnum.kernels.functions`); ImportError without Numba."""
+    _needs_numba(what)
     from softnum.kernels.functions import Compiled
 
-    return Compiled(function, name, operands, count, limit, what)
+    return Compiled(function, name, takes, gives, count, bits, what)
 
 
 def scalar(fmt, **options):
@@ -57,12 +67,7 @@ def scalar(fmt, **options):
 
 def custom_engine(unit):
     """The compiled engine of a CustomMadUnit; ImportError without Numba."""
-    try:
-        import numba  # noqa: F401
-    except ImportError:
-        raise ImportError(
-            f"{unit.name}: functions are compiled by Numba, which is not installed: pip install 'softnum[custom]'"
-        ) from None
+    _needs_numba(unit.name)
     from softnum.kernels.custom_gemm import engine_of
 
     return engine_of(unit)

@@ -167,11 +167,6 @@ class BlockDotUnit(Unit):
 
     # -- what every unit has -----------------------------------------------------------------------------------------
     @property
-    def result(self):
-        """The format of the sum."""
-        return self.accumulator
-
-    @property
     def block_size(self) -> int | None:
         """Elements of a block; None: all of K."""
         return self.operand[0].block_size

@@ -217,7 +217,8 @@ class CMad:
                 given = [decode(c.astype(f.storage_dtype), f, number) for c, f in zip(codes, formats, strict=True)]
             return [np.zeros_like(given[0])] * (3 - len(given)) + given
 
-        try_out(self.path, [Call("softnum_try", operands, self._tried, self.name, self.where)], what=self._what)
+        call = Call("softnum_try", operands, self._tried, self.name, self.where, shown=len(formats))
+        try_out(self.path, [call], what=self._what)
 
     @property
     def _tried(self) -> np.dtype:

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from softnum import _core, backend
-from softnum.custom_unit import place_of
+from softnum.custom.primitives import place_of, shown_code
 from softnum.plan import fits
 from softnum.values import decode, encode
 
@@ -89,11 +89,14 @@ class DefinitionCustom:
             sums = [
                 self._lane(self._number(self.zero), a, b, range(lane, stop, unit.lanes), word, where) for lane in lanes
             ]
+            names = [f"l{lane}" for lane in range(unit.lanes)]
             if unit.chunk is None and c is not None:
                 sums.insert(0, c)
+                names.insert(0, "c")
             for i, j in reduction_order(len(sums), unit.reduction):
-                sums[i] = self._add(sums[i], sums[j], where)
-            total = sums[0] if unit.chunk is None else self._add(total, sums[0], where)
+                sums[i] = self._add(sums[i], sums[j], where, "lanes", names[i], names[j])
+                names[i] = f"{names[i].split('..')[0]}..{names[j].split('..')[-1]}"
+            total = sums[0] if unit.chunk is None else self._add(total, sums[0], where, "chunks", "acc", "sum")
         return total
 
     def _lane(self, acc, a, b, steps, word, where):
@@ -108,10 +111,10 @@ class DefinitionCustom:
         try:
             with np.errstate(all="ignore"):
                 result = self.function(*numbers, *(() if word is None else (word,)))
-        except Exception as error:
-            raise type(error)(f"{told}: {error}") from error
+        except Exception as error:  # whatever users raise, with its place
+            raise ValueError(f"{told} raises {type(error).__name__}: {error}") from error
         result = self._checked(result, told)
-        return result if self.unit.adds else self._add(acc, result, f", adding {told}")
+        return result if self.unit.adds else self._add(acc, result, f", adding {told}", "sum", "acc", "p")
 
     def _checked(self, result, told):
         """The function's result as a number of the carrier; of the accumulator's format if it is one."""
@@ -120,7 +123,9 @@ class DefinitionCustom:
             if isinstance(result, bool) or not isinstance(result, Integral):
                 raise TypeError(f"{told} is {result!r}, and no integer: a code of {fmt}")
             if not 0 <= result < 1 << fmt.bits:
-                raise ValueError(f"{told} is {result}, which is no code of {fmt}: 0 to {(1 << fmt.bits) - 1}")
+                raise ValueError(
+                    f"{told} is {shown_code(int(result))}, which is no code of {fmt}: 0 to {(1 << fmt.bits) - 1}"
+                )
             return int(result)
         if isinstance(result, (bool, np.bool_)) or not isinstance(result, Real):
             raise TypeError(f"{told} is {result!r}, and no number")
@@ -143,13 +148,12 @@ class DefinitionCustom:
             )
         return nearest
 
-    def _add(self, x, y, where):
+    def _add(self, x, y, where, name, left, right):
+        """x + y by the accumulator's own addition; name, left and right: which addition it is, to who looks on."""
         try:
             return self.adder.add(x, y)
-        except ValueError:
-            raise ValueError(
-                f"{self.unit.name}: {x} + {y}{where}: {self.unit.accumulator} has no code for it"
-            ) from None
+        except ValueError as error:
+            raise ValueError(f"{self.unit.name}: {x} + {y}{where}: {error}") from None
 
 
 _TRIED = (8, 3, 16)  # M, K, N of the products that a compiled unit is tried with
@@ -158,7 +162,8 @@ _TRIED = (8, 3, 16)  # M, K, N of the products that a compiled unit is tried wit
 def try_out(unit, run) -> None:
     """ValueError unless a compiled unit does on a sample of finite operands what the Python function does.
 
-    run(a, b, c, out, words, keys, batch, m0, m1, n0, n1) is that of an engine on codes of the operands.
+    run(a, b, c, out, words, keys, batch, m0, m1, n0, n1) is that of an engine on codes of the operands. An output that
+    the Python function has no result for must have none compiled; it is no error, for the operands are not the user's.
     """
     m, k, n = _TRIED
     rng = np.random.Generator(np.random.PCG64(20190415))
@@ -166,21 +171,45 @@ def try_out(unit, run) -> None:
         _sample(rng, fmt, shape)
         for fmt, shape in zip((*unit.operand, unit.accumulator), ((m, k), (k, n), (m, n)), strict=True)
     )
-    got, want = np.empty((m, n), np.uint64), np.empty((m, n), np.uint64)
-    for engine, out in ((DefinitionCustom(unit, unit.operand).run, want), (run, got)):
-        engine(a, b, c, out, None, (2019, 415, 0, 0), 0, 0, m, 0, n)
-    if not np.array_equal(got, want):
-        i, j = np.argwhere(got != want)[0]
+    want, got = (_tried(engine, (a, b, c)) for engine in (DefinitionCustom(unit, unit.operand).run, run))
+    me = f"{unit.name} ({place_of(unit.function)})"
+    if all(isinstance(x, ValueError) for x in want.flat):
+        raise ValueError(
+            f"{me} has no result for any operands of the trial that compares it with itself compiled, which are of "
+            f"softnum's choosing. The first: {want[0, 0]}"
+        )
+    for i, j in np.ndindex(m, n):
+        if want[i, j] == got[i, j] or (isinstance(want[i, j], ValueError) and isinstance(got[i, j], ValueError)):
+            continue
         shown = [numbers_of(x, f, f, unit.carrier) for x, f in ((a[i], unit.operand[0]), (b[:, j], unit.operand[1]))]
         start, *results = (
-            numbers_of(x[i, j], unit.accumulator, unit.accumulator, unit.carrier) for x in (c, got, want)
+            str(x) if isinstance(x, ValueError) else numbers_of(np.array(x), *[unit.accumulator] * 2, unit.carrier)
+            for x in (c[i, j], got[i, j], want[i, j])
         )
         raise ValueError(
-            f"{unit.name} ({place_of(unit.function)}) is not the same compiled and in Python: of {shown[0].tolist()} "
-            f"and {shown[1].tolist()}, from {start}, the one "
-            f"makes {results[0]}, the other {results[1]}. In Numba a constant is a float64 or an int64 (write "
-            "numpy.float32(0.5)), integers wrap, and names outside the function have the values of its compilation"
+            f"{me} is not the same compiled and in Python: in a trial, of {shown[0].tolist()} and {shown[1].tolist()}, "
+            f"from {start}, the one makes {results[0]}, the other {results[1]}. In Numba a constant is a float64 or an "
+            "int64 (write numpy.float32(0.5)), integers wrap, and names outside the function have the values of its "
+            "compilation"
         )
+
+
+def _tried(run, operands) -> np.ndarray:
+    """The outputs of an engine, as objects: codes, or the errors of those that have none."""
+    m, _, n = _TRIED
+    out, each = np.empty((m, n), np.uint64), np.empty((m, n), object)
+    keys = (2019, 415, 0, 0)
+    try:
+        run(*operands, out, None, keys, 0, 0, m, 0, n)
+    except ValueError:
+        for i, j in np.ndindex(m, n):
+            try:
+                run(*operands, out, None, keys, 0, i, i + 1, j, j + 1)
+                each[i, j] = int(out[i, j])
+            except ValueError as error:
+                each[i, j] = error
+        return each
+    return out.astype(object)
 
 
 def _sample(rng, fmt, shape) -> np.ndarray:

@@ -10,6 +10,7 @@ from types import FunctionType
 from softnum import backend
 from softnum.blocks import shown_format
 from softnum.custom import CustomFormat
+from softnum.custom.primitives import place_of
 from softnum.custom_mad import CMad
 from softnum.environment import environment
 from softnum.modes import rounding_name
@@ -17,20 +18,12 @@ from softnum.names import format
 from softnum.plan import fits
 from softnum.units import Unit, check_sum_formats, in_lanes, operand_pair, put_order, shown
 
-__all__ = ["CARRIERS", "CustomMadUnit", "place_of"]
+__all__ = ["CARRIERS", "CustomMadUnit"]
 
 #: What a function's numbers are: floats, or codes of the formats as integers.
 CARRIERS = ("float32", "float64", "codes")
 
 _MOST_BITS = 63  # of a code: in compiled code it is a signed 64-bit integer
-
-
-def place_of(function) -> str:
-    """Where a function of the user's stands: file:line."""
-    if isinstance(function, CMad):
-        return function.where
-    code = getattr(getattr(function, "py_func", function), "__code__", None)
-    return "built in" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -297,16 +290,6 @@ class CustomMadUnit(Unit):
     def on_codes(self) -> bool:
         """Whether the function takes codes."""
         return self.carrier == "codes"
-
-    @property
-    def result(self):
-        """The format of the sum."""
-        return self.accumulator
-
-    @property
-    def rounded_to(self) -> tuple:
-        """The format of the sums."""
-        return (self.accumulator,)
 
     @property
     def expression(self) -> str:

@@ -132,16 +132,6 @@ class ExactDotUnit(Unit):
         return -(-self.width // 64)
 
     @property
-    def result(self):
-        """The format of the sum."""
-        return self.accumulator
-
-    @property
-    def rounded_to(self) -> tuple:
-        """The one format that is rounded to."""
-        return (self.accumulator,)
-
-    @property
     def stochastic(self) -> bool:
         """Whether a random key is needed."""
         return self.rounding.startswith("stochastic")

@@ -283,19 +283,9 @@ class FmaChainUnit(Unit):
         self.environment  # noqa: B018  checks flush_results
 
     @property
-    def result(self):
-        """The format of the result."""
-        return self.accumulator
-
-    @property
     def period(self) -> int:
         """Number of products after which the order of summation repeats."""
         return len(self.k_order) if self.k_order else 1
-
-    @property
-    def rounded_to(self) -> tuple:
-        """The one format that sums are rounded to."""
-        return (self.accumulator,)
 
     @cached_property
     def environment(self) -> tuple:

@@ -23,6 +23,7 @@ import numpy as np
 from softnum.array import Array
 from softnum.block_unit import BlockDotUnit
 from softnum.checks import float_array
+from softnum.custom import CustomFormat
 from softnum.engines import coded
 from softnum.environment import seed_and_stream
 from softnum.exact import ExactDotUnit
@@ -37,7 +38,7 @@ from softnum.reference.units import mad_dot
 from softnum.reference.values import Value, decode
 from softnum.units import MadUnit, Unit
 
-__all__ = ["Step", "Trace", "exact_step", "number", "number_text", "rounding_step", "steps_of", "trace"]
+__all__ = ["Step", "Trace", "decoded", "exact_step", "number", "number_text", "rounding_step", "steps_of", "trace"]
 
 
 NO_FLAGS = Flags(0)
@@ -48,6 +49,14 @@ def number(x: Value) -> Fraction | str:
     if x.kind == "finite":
         return "-0" if x.sign and not x.numerator else x.fraction
     return x.kind if x.kind != "inf" or not x.sign else "-inf"
+
+
+def decoded(code: int, fmt) -> Value:
+    """What a code of any format stands for."""
+    if not isinstance(fmt, CustomFormat):
+        return decode(code, fmt)
+    value = fmt.decode(np.array([code], fmt.storage_dtype), np.float64)
+    return decode(int(value.view(np.uint64)[0]), "binary64")
 
 
 @dataclass(frozen=True)
@@ -95,7 +104,7 @@ class Step:
     @property
     def value(self) -> Fraction | str | None:
         """The result as a number, or None where nothing is rounded."""
-        return None if self.code is None else number(decode(self.code, self.format))
+        return None if self.code is None else number(decoded(self.code, self.format))
 
     @property
     def guard_round_sticky(self) -> tuple[int, int, int] | None:
@@ -244,7 +253,7 @@ class Trace:
     @property
     def value(self) -> Fraction | str:
         """The result as an exact number, or "-0", "inf", "-inf" or "nan"."""
-        return number(decode(self.code, self.unit.result))
+        return number(decoded(self.code, self.unit.result))
 
     @property
     def result(self):
@@ -313,8 +322,11 @@ def trace(unit: Unit, a, b, c=None, *, key=None, random_bits=None) -> Trace:
     from softnum.block_steps import block_vectors
     from softnum.operands import checked_operand
 
-    if unit.on_codes:
-        raise TypeError(f"trace: no trace of units that compute in custom formats is known ({unit.expression})")
+    if unit.on_codes and isinstance(unit, MadUnit):
+        raise TypeError(
+            f"trace: no trace of a MadUnit that computes in custom formats is known ({unit}); its steps one by one are "
+            "CustomFormat.apply('multiply', ...) and apply('add', ...), or apply('fma', ...) without product="
+        )
     if isinstance(unit, BlockDotUnit):
         vectors = block_vectors(unit, a, b)
     else:
@@ -323,14 +335,16 @@ def trace(unit: Unit, a, b, c=None, *, key=None, random_bits=None) -> Trace:
         x = x if isinstance(x, Array) else float_array(x, "trace")
         if x.ndim != 1:
             raise ValueError(f"trace takes two vectors, got {what} of shape {x.shape}; give one row and one column")
-        vectors.append(codes_of(checked_operand(x, fmt, what, "trace"), coded(fmt)))
+        x = checked_operand(x, fmt, what, "trace", on_codes=unit.on_codes)
+        vectors.append(codes_of(x, coded(fmt, unit)))
     if len(vectors[0]) != len(vectors[1]):
         raise ValueError(f"trace: a has {len(vectors[0])} elements, b has {len(vectors[1])}")
     if c is not None:
         c = c if isinstance(c, Array) else float_array(c, "trace")
         if c.size != 1:
             raise ValueError(f"trace: c is one number, got an array of shape {c.shape}")
-        (c,) = codes_of(checked_operand(c.reshape(1), unit.c_format, "c", "trace"), unit.c_format)
+        c = checked_operand(c.reshape(1), unit.c_format, "c", "trace", on_codes=unit.on_codes)
+        (c,) = codes_of(c, unit.c_format)
     k = len(vectors[0])
     words = _words(unit, k, c is not None, key, random_bits)
     steps, code = steps_of(unit, *vectors, c, words)
@@ -346,6 +360,8 @@ def trace(unit: Unit, a, b, c=None, *, key=None, random_bits=None) -> Trace:
 def codes_of(x, fmt) -> list[int]:
     if isinstance(x, Array):
         return [int(code) for code in x.codes]
+    if isinstance(fmt, CustomFormat):
+        return fmt.find(x)[0].tolist()
     return [encode(float(v), fmt)[0] for v in x]
 
 
@@ -368,4 +384,5 @@ def _words(unit, k: int, with_c: bool, key, random_bits) -> Callable[[int], tupl
 
 
 import softnum.block_steps  # noqa: E402  registers the steps of its unit
+import softnum.custom_trace  # noqa: E402  registers the steps of its unit
 import softnum.fused_steps  # noqa: E402, F401  registers the steps of its units

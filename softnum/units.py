@@ -46,6 +46,16 @@ class Unit:
     evidence: dict = {}  # of a preset: what each property rests on (softnum.presets.Evidence)
 
     @property
+    def result(self):
+        """The format of the sum."""
+        return self.accumulator
+
+    @property
+    def rounded_to(self) -> tuple:
+        """The formats that are rounded to: the sum's alone, if nothing else is."""
+        return (self.accumulator,)
+
+    @property
     def c_format(self):
         """The format of C."""
         return self.result

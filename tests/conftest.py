@@ -1,8 +1,11 @@
-"""Settings of the whole suite."""
+"""Settings and fixtures of the whole suite."""
 
 import os
 
+import pytest
 from hypothesis import settings
+
+from softnum import _core
 
 # the same examples on every run and machine; how fast a machine is decides nothing
 settings.register_profile("softnum", deadline=None, derandomize=True, max_examples=150, database=None)
@@ -13,3 +16,14 @@ def pytest_configure(config):
     """Numba decides when it is imported, by whatever test, whether CUDA kernels run in its simulator or on a GPU."""
     os.environ["NUMBA_ENABLE_CUDASIM"] = "0" if config.option.markexpr == "gpu" else "1"
     os.environ["NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS"] = "0"  # the tests of kernels are small, and warnings are errors
+
+
+@pytest.fixture(params=["portable", "avx2", "avx512"])
+def isa(request):
+    """Each instruction set that this machine runs, in turn."""
+    if request.param not in _core.available_isas():
+        pytest.skip(f"this CPU or build does not run {request.param}")
+    before = _core.current_isa()
+    _core.use_isa(request.param)
+    yield request.param
+    _core.use_isa(before)

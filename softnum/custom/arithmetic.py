@@ -111,21 +111,28 @@ class Operator:
         if not self.users_own:
             out.check_modes("nearest_even" if name == "round_to_integral" else self.rounding, overflow)
 
-    def __call__(self, *codes):
-        """(codes, where a result is NaN and has no code, or None)"""
+    def __call__(self, *codes, partly: bool = False):
+        """(codes, where a result is NaN and has no code, or None)
+
+        partly: what else has no result, because a function of the user's fails, is marked as well, and raises nothing.
+        """
+        functions = self.out._functions
         if self.users_own:
-            return self.out._functions.call(self.name, *codes), None
+            return functions.partly(self.name, *codes) if partly else (functions.call(self.name, *codes), None)
         if self.name in _CHOSEN:
             return self._choose(*codes), None
         if self.name in _STEPS:
             return self._step(np.asarray(codes[0])), None
         z, inexact = _derived(self.name, codes, self.formats, self.rounding)
         mode = "nearest_even" if self.name == "round_to_integral" else self.rounding
-        if self.out._functions.convert_takes is not None:
-            return self.out.encode(z, mode, self.overflow, None, 0), None
+        if functions.convert_takes is not None:
+            x = self.out.for_convert(z)
+            return functions.partly("convert", x) if partly else (functions.convert(x), None)
         found, lost = self.out._table.rounded(z, mode)
         unsure = inexact & self.out._table.undecided(z, mode)
         if unsure.any():
+            if partly and self.name not in _FRACTIONS:
+                return found, unsure if lost is None else lost | unsure
             found[unsure] = self._exactly([np.broadcast_to(c, z.shape)[unsure] for c in codes], mode)
         return found, lost
 
@@ -165,11 +172,11 @@ class Operator:
 
 
 def table_of(op: Operator) -> tuple[np.ndarray, np.ndarray | None] | None:
-    """All results of an operation, shape (2**bits,) * operands, and where one has no code; None if too many."""
+    """All results of an operation, shape (2**bits,) * operands, and where there is none or None; None if too many."""
     widest = _TABLE_BITS.get(len(op.formats))
     if widest is None or op.name == "scalb" or any(f.bits > widest for f in op.formats):
         return None
     codes = np.meshgrid(*(np.arange(1 << f.bits).astype(f.storage_dtype) for f in op.formats), indexing="ij")
-    found, lost = op(*codes)
+    found, lost = op(*codes, partly=True)
     found.flags.writeable = False
     return found, lost if lost is not None and lost.any() else None

@@ -10,17 +10,12 @@ import numpy as np
 
 from softnum import _core
 from softnum.custom.compiler import RENAMED, compile_c
-from softnum.custom.primitives import storage_of, user_operations
+from softnum.custom.primitives import ALIASES, storage_of, user_operations
 from softnum.custom.source import CFunction, CSource
 from softnum.custom.trial import Call, sample_codes, sample_floats, try_out
 
 __all__ = ["CFunctions"]
 
-#: What users of C call some of the operations.
-ALIASES = {
-    "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negate", "abs": "absolute", "min": "minimum",
-    "max": "maximum",
-}  # fmt: skip
 _FLOATS = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
 _BITS = re.compile(rb"softnum-bits=(\d\d);")
 
@@ -149,6 +144,10 @@ class CFunctions:
     def call(self, name: str, *codes) -> np.ndarray:
         """An operation that the user has given, on codes that broadcast."""
         return self._run(name, [np.asarray(x, self.storage) for x in codes], self.storage)
+
+    def partly(self, name: str, *operands) -> tuple[np.ndarray, None]:
+        """(codes that convert or an operation gives, None): what C answers is a code."""
+        return self.convert(*operands) if name == "convert" else self.call(name, *operands), None
 
     # -- identity ------------------------------------------------------------------------------------------------------
     @property

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import cached_property
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 
 from softnum import _core
 from softnum.custom.primitives import storage_of
 from softnum.custom.rounding import ValueTable, narrowed
+from softnum.modes import rounding_name
 
 __all__ = ["CustomFormat"]
 
@@ -34,6 +36,19 @@ class _Values:
 
     def rebuilding(self, name: str) -> tuple:
         return CustomFormat._of_values, (self.values, name)
+
+
+def _exact_float(value, i: int) -> float:
+    """An entry of a table as a float, +0 of any zero; TypeError or ValueError if it is none."""
+    if not isinstance(value, (Real, Decimal)):
+        raise TypeError(f"from_table: values[{i}] is {value!r}; a value is a real number (int, float, Fraction) or NaN")
+    try:
+        found = float(value)
+    except OverflowError:
+        found = float("inf")
+    if value == value and value != found:
+        raise ValueError(f"from_table: values[{i}] is {value!r}, which is not exact in binary64; round it first")
+    return found if found else 0.0
 
 
 class CustomFormat:
@@ -61,7 +76,8 @@ class CustomFormat:
         result comes to it rounded to odd in binary64, which rounds as the exact one would if `convert` looks at no more
         than 51 leading bits.
     ops : dict of str to function
-        Operations on codes: "add": function of two ints that returns an int. Names as in `softnum.ops.OPERATIONS`.
+        Operations on codes: "add": function of two ints that returns an int. Names as in `softnum.ops.OPERATIONS`;
+        sub, mul, div, neg, abs, min and max are understood.
     name : str
 
     Raises
@@ -71,12 +87,16 @@ class CustomFormat:
     TypeError
         If Numba cannot compile a function (the message is Numba's), or it returns another type.
     ValueError
-        If an operation's name is unknown, or a function returns what is no code.
+        If an operation's name is unknown, or a function is not the same compiled and in Python, which a trial on a
+        sample of operands finds. Where it is used: if a function raises, or returns what is no code; the message names
+        its line and the operands. Operands that are not met are no matter.
 
     Notes
     -----
-    Integers in the functions are those of Numba, 64 bits and signed. Operations of two operands on formats of up to 8
-    bits are looked up in tables (`table`), of one operand up to 16 bits.
+    Integers in the compiled functions are those of Numba, 64 bits and signed. What `convert` makes of a NaN, an
+    infinity or 2**53 and more, which int() cannot take in compiled code, the Python function is asked for, one by one.
+    Operations of two operands on formats of up to 8 bits are looked up in tables (`table`), of one operand up to 16
+    bits. The first process compiles (a second for each function); others find compiled code in SOFTNUM_CACHE.
 
     Examples
     --------
@@ -102,7 +122,7 @@ class CustomFormat:
             raise ValueError(f"{what}: bits must be an integer from 1 to {MAX_BITS} (from_c: to 64), got {bits!r}")
         if convert is None and bits > _TABULATED:
             raise ValueError(f"{what}: a format of {bits} bits needs convert=; without, {_TABULATED} are the most")
-        self._set(PythonFunctions(int(bits), as_float, convert, dict(ops or {}), what), name, "custom")
+        self._set(PythonFunctions(int(bits), as_float, convert, {} if ops is None else ops, what), name, "custom")
 
     def _set(self, functions, name: str, kind: str) -> None:
         self._functions, self.name, self._tables = functions, name, {}
@@ -145,7 +165,10 @@ class CustomFormat:
         Raises
         ------
         ValueError
-            If the length is no power of two up to 65536, a value is infinite or occurs twice, or all are NaN.
+            If the length is no power of two up to 65536, a value is infinite, not exact in binary64 or occurs twice, or
+            all are NaN.
+        TypeError
+            If an entry is no real number.
 
         Examples
         --------
@@ -156,12 +179,12 @@ class CustomFormat:
         >>> sn.array([1.0, -1.0], ternary) * sn.array([-1.0, -1.0], ternary)
         Array([-1.,  1.], ternary)
         """
-        values = list(values)
+        try:
+            given = list(values)
+        except TypeError:
+            raise TypeError(f"from_table takes a sequence of 2**bits numbers, got {values!r}") from None
         with _core.PlainEnvironment():
-            table = tuple(float(v) if v != 0 else 0.0 for v in values)  # one zero, without sign
-            for given, value in zip(values, table, strict=True):
-                if given == given and given != value:
-                    raise ValueError(f"from_table: {given!r} is not exact in binary64; round it first")
+            table = tuple(_exact_float(v, i) for i, v in enumerate(given))
         n = len(table)
         if n < 2 or n > 65536 or n & (n - 1):
             raise ValueError(f"from_table takes 2**bits values with 1 <= bits <= 16, got {n}")
@@ -384,6 +407,7 @@ class CustomFormat:
     # -- values to codes and back --------------------------------------------------------------------------------------
     def check_modes(self, rounding: str, overflow) -> None:
         """ValueError unless the format rounds in this mode and under this overflow rule."""
+        rounding = rounding_name(rounding)
         kind = "value table" if self.kind == "table" else "format"
         if self._functions.convert_takes is not None:
             if rounding != "nearest_even" or overflow is not None:
@@ -402,17 +426,20 @@ class CustomFormat:
     def encode(self, x, rounding: str, overflow, words, stochastic_bits: int) -> np.ndarray:
         """Codes of the values x (numbers of any kind, taken exactly)."""
         self.check_modes(rounding, overflow)
-        takes = self._functions.convert_takes
-        if takes is None:
+        if self._functions.convert_takes is None:
             return self._table.encode(x, rounding)
-        x = np.asarray(x)
+        return self._functions.convert(self.for_convert(x))
+
+    def for_convert(self, x) -> np.ndarray:
+        """Numbers in the float type that the user's convert takes, rounded to odd where they are not exact in it."""
+        takes, x = self._functions.convert_takes, np.asarray(x)
         if x.dtype != takes:
             from softnum.values import encode
 
             wide = f"binary{8 * takes.itemsize}"
             odd = encode(x, wide, rounding="to_odd")
             x = np.ascontiguousarray(odd).view(takes).reshape(odd.shape)
-        return self._functions.convert(x)
+        return x
 
     def decode(self, codes, dtype) -> np.ndarray:
         """The values of codes, exact in dtype."""

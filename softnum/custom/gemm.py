@@ -95,12 +95,17 @@ class _Tables:
         self.product = np.ascontiguousarray(rows.reshape(len(a), len(b)).astype(np.uint32) * np.uint32(len(codes)))
         self.sum = np.concatenate([results.ravel(), np.zeros(_tables.SLACK, np.uint8)])
 
-    @staticmethod
-    def fit(unit: MadUnit) -> bool:
-        """Whether the formats are narrow enough, and every step has a result."""
-        acc = unit.accumulator
-        always = acc.has_nan or not (_special(acc) or any(_special(f) for f in unit.operand))
-        return always and all(f.bits <= _TABLE_BITS for f in (*unit.operand, acc))
+    @classmethod
+    def of(cls, steps: _Steps) -> _Tables | None:
+        """The tables; None where the formats are too wide, or some step has no result."""
+        acc, operands = steps.unit.accumulator, steps.unit.operand
+        always = acc.has_nan or not (_special(acc) or any(_special(f) for f in operands))
+        if not always or any(f.bits > _TABLE_BITS for f in (*operands, acc)):
+            return None
+        try:
+            return cls(steps)
+        except ValueError:  # of codes that may never meet: the steps raise it again where they do
+            return None
 
     @staticmethod
     def _factors(unit: MadUnit) -> np.ndarray:
@@ -127,8 +132,7 @@ class CustomGemm:
 
     def __init__(self, unit: MadUnit) -> None:
         self.unit, self.steps = unit, _Steps(unit)
-        over = _Tables(self.steps) if _Tables.fit(unit) else self.steps
-        self.over = over.over
+        self.over = (_Tables.of(self.steps) or self.steps).over
         self.zero = {fmt: _zero(fmt) for fmt in (unit.accumulator, unit.outer)}
 
     def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None) -> int:

@@ -13,7 +13,7 @@ from softnum.custom.primitives import user_operations
 from softnum.threads import for_ranges
 from softnum.ufuncs import raise_no_code
 
-__all__ = ["into_custom", "operate", "run", "whole_table"]
+__all__ = ["into_custom", "operate", "run", "table_in_part", "whole_table"]
 
 _WORTH = 16  # a table is made when so many times the elements asked for are as many as it has
 _GRAIN = 1 << 19  # elements for each thread
@@ -68,6 +68,7 @@ def operate(operation: Operator, codes, invalid) -> np.ndarray:
     instead = invalid_code(invalid, operation.out)
     found, lost = _looked_up(operation, codes) or operation(*codes)
     if lost is not None and lost.any():
+        operation(*(np.broadcast_to(c, lost.shape)[lost] for c in codes))  # a function of the user's that fails, raises
         if isinstance(invalid, str):
             raise_no_code(operation.out, operation.name)
         found = np.where(lost, found.dtype.type(instead), found)
@@ -84,9 +85,17 @@ def whole_table(fmt, name: str) -> np.ndarray:
             f"{name} of {fmt} has no table: operations of one operand have one up to 16 bits, of two up to 8"
         )
     if made[1] is not None:
-        where = ", ".join(f"0x{int(i):02x}" for i in np.argwhere(made[1])[0])
+        first = np.argwhere(made[1])[0]
+        operation(*(np.array([i], fmt.storage_dtype) for i in first))  # a function of the user's that fails, raises
+        where = ", ".join(f"0x{int(i):02x}" for i in first)
         raise ValueError(f"{name} of {fmt} has no table: {name} of {where} is NaN, and the format has no code for it")
     return made[0]
+
+
+def table_in_part(fmt, name: str) -> np.ndarray:
+    """All results of an operation of two operands of up to 8 bits, int16; -1 where there is none."""
+    found, lost = _table(Operator(name, (fmt, fmt), fmt))
+    return np.where(np.False_ if lost is None else lost, np.int16(-1), found.astype(np.int16))
 
 
 def _key(operation: Operator) -> tuple:

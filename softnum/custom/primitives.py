@@ -1,4 +1,4 @@
-"""Which operations a custom format has: the user's own, and those that are derived from its values."""
+"""What users give: operations and their names, functions and where they stand; and what is derived instead."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from functools import cache
 
 import numpy as np
 
-__all__ = ["Primitives", "storage_of", "user_operations"]
+__all__ = ["ALIASES", "Primitives", "place_of", "shown_code", "storage_of", "user_operations"]
+
+#: Other names of some of the operations, which users may give them by.
+ALIASES = {
+    "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negate", "abs": "absolute", "min": "minimum",
+    "max": "maximum",
+}  # fmt: skip
 
 
 @cache
@@ -15,6 +21,31 @@ def user_operations() -> dict[str, int]:
     from softnum.ops import CODE_OPERATIONS
 
     return {name: operands for name, (_, operands) in CODE_OPERATIONS.items() if name != "convert"}
+
+
+def place_of(function) -> str:
+    """Where a function of the user's stands: file:line; of one without a line, its name.
+
+    >>> from softnum.custom.primitives import place_of
+    >>> place_of(place_of).rpartition(":")[0].endswith("primitives.py"), place_of(abs)
+    (True, 'abs')
+    """
+    code = getattr(getattr(function, "py_func", function), "__code__", None)
+    if code is not None:
+        return f"{code.co_filename}:{code.co_firstlineno}"
+    return getattr(function, "where", None) or getattr(function, "__name__", None) or repr(function)
+
+
+def shown_code(code: int) -> str:
+    """A number that was given as a code; one that is negative but for its type, as what it was meant to be, too.
+
+    >>> from softnum.custom.primitives import shown_code
+    >>> shown_code(300), shown_code(2**64 - 1)
+    ('300', '18446744073709551615 (-1 in unsigned numbers of 64 bits)')
+    """
+    if abs(code) >= 2**64:
+        return f"a number of {code.bit_length()} bits"
+    return str(code) if code < 2**63 else f"{code} ({code - 2**64} in unsigned numbers of 64 bits)"
 
 
 def storage_of(bits: int) -> np.dtype:

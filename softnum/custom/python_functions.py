@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 
 import numpy as np
 
 from softnum import _core, backend
-from softnum.custom.primitives import storage_of, user_operations
+from softnum.custom.primitives import ALIASES, storage_of, user_operations
 
 __all__ = ["MAX_BITS", "PythonFunctions"]
 
@@ -32,26 +33,22 @@ class PythonFunctions:
 
     def __init__(self, bits: int, as_float, convert, operations: dict, what: str) -> None:
         known = user_operations()
-        for name in operations:
-            if name not in known:
-                near = get_close_matches(str(name), known, 3)
-                hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
-                raise ValueError(f"{what}: ops has no operation {name!r} ({hint})")
+        operations = _named(operations, known, what)
         self.bits, self.what, self.storage = bits, what, storage_of(bits)
         self._made_of = (bits, as_float, convert, tuple(sorted(operations.items())))
         if convert is None:
             self.convert_takes = None
         self.operations = tuple(name for name in known if name in operations)
-        given = {"as_float": (as_float, "codes", 1, None)}
+        given = {"as_float": (as_float, "codes", "values", 1)}
         if convert is not None:
-            given["convert"] = (convert, "value", 1, 1 << bits)
-        given |= {name: (operations[name], "codes", known[name], 1 << bits) for name in self.operations}
+            given["convert"] = (convert, "values", "codes", 1)
+        given |= {name: (operations[name], "codes", "codes", known[name]) for name in self.operations}
         for name, (function, *_) in given.items():
             if not callable(function):
                 raise TypeError(f"{what}: {name} must be a function, got {function!r}")
         self._compiled = {
-            name: backend.compile_function(function, name, operands, count, limit, what)
-            for name, (function, operands, count, limit) in given.items()
+            name: backend.compile_function(function, name, takes, gives, count, bits, what)
+            for name, (function, takes, gives, count) in given.items()
         }
         # what the functions read from outside is a part of them; where that cannot be told, a format equals only itself
         self.key = (*self._made_of, backend.fingerprint(as_float, convert, *operations.values()) or object())
@@ -72,9 +69,32 @@ class PythonFunctions:
         """An operation that the user has given, on codes that broadcast."""
         return self._run(name, *codes).astype(self.storage)
 
+    def partly(self, name: str, *operands) -> tuple[np.ndarray, np.ndarray | None]:
+        """(codes that convert or an operation gives, where it gives none or None)"""
+        with _core.PlainEnvironment():
+            found, lost = self._compiled[name].partly(*operands)
+        return found.astype(self.storage), lost
+
     def rebuilding(self, name: str) -> tuple:
         """How pickle makes the format again: from the functions, which it knows by module and name."""
         return _rebuilt, (*self._made_of, name)
+
+
+def _named(operations, known, what: str) -> dict:
+    """The operations by the names that softnum has for them."""
+    if not isinstance(operations, Mapping):
+        raise TypeError(f"{what}: ops is a dict, the name of an operation -> its function; got {operations!r}")
+    found, told = {}, {}
+    for given, function in operations.items():
+        name = ALIASES.get(given, given)
+        if name not in known:
+            near = get_close_matches(str(given), [*known, *ALIASES], 3)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join([*known, *ALIASES])}"
+            raise ValueError(f"{what}: ops has no operation {given!r} ({hint})")
+        if name in found:
+            raise ValueError(f"{what}: ops has {name} twice, as {told[name]!r} and {given!r}")
+        found[name], told[name] = function, given
+    return found
 
 
 def _rebuilt(bits: int, as_float, convert, operations: tuple, name: str):

@@ -157,7 +157,7 @@ class CSource:
                 raise self.refuse(f"{_at(tokens[0])}: {name} is a union, whose code is not plain; make it a struct")
             if "struct" not in words:
                 self._check_plain(tokens[1:-2], name)
-                return CType(name, (CField("", f"8 * sizeof({name})"),), where, end)
+                return CType(name, (CField("", _width(name)),), where, end)
             body = _body(tokens) or self._tagged(words[words.index("struct") + 1 : -2])
             if body is None:
                 raise self.refuse(f"{_at(tokens[0])}: struct {name} is declared without its fields")
@@ -193,7 +193,7 @@ class CSource:
             if unnamed:  # padding, which is no part of a code
                 continue
             own = self._new_name(declared[-1].text)
-            yield CField(own, f"({width})" if len(part) - colon > 2 else width or f"8 * sizeof((({name} *)0)->{own})")
+            yield CField(own, f"({width})" if len(part) - colon > 2 else width or _width(f"(({name} *)0)->{own}"))
 
     # -- the text that is compiled -----------------------------------------------------------------------------------
     def _is_renamed(self, name: str) -> bool:
@@ -232,6 +232,15 @@ class CSource:
         return self.renamed("".join(vectors), kind.end) + _codes(kind)
 
 
+def _width(of: str) -> str:
+    """The bits of what has no width of its own; a _Bool has one that counts."""
+    return f"({_is_bool(of)} ? 1 : 8 * (int)sizeof({of}))"
+
+
+def _is_bool(of: str) -> str:
+    return f"__builtin_types_compatible_p(__typeof__({of}), _Bool)"
+
+
 def _vector(name: str, n: int, letters: str) -> str:
     numbered = ", ".join(f"s{i}" for i in range(n))
     named = f"struct {{ {name} {', '.join(letters)}; }}; " if letters else ""
@@ -250,9 +259,11 @@ def _codes(kind: CType) -> str:
         shift = f" >> ({' + '.join(g.width for g in kind.fields[-below:])})" if below else ""
         pack += f" softnum_c = {f'softnum_c << ({f.width}) | ' if pack else ''}((uint64_t){part} & {mask});"
         unpack += f" {part} = softnum_c{shift} & {mask};"
-        if f.width.startswith("8 * sizeof"):  # bit-fields are integers anyway
-            declared = f"__typeof__((({name} *)0)->{f.name})" if f.name else name
-            checks += f'_Static_assert(({declared})0.5 == 0, "{f.name or name} is no integer"); '
+        if "sizeof" in f.width and "_Bool" in f.width:  # bit-fields are integers anyway
+            of = f"(({name} *)0)->{f.name}" if f.name else name
+            checks += (
+                f'_Static_assert((__typeof__({of}))0.5 == 0 || {_is_bool(of)}, "{f.name or name} is no integer"); '
+            )
     return f"""
 # {line} "{_quoted(file)}"
 {checks}_Static_assert({total} >= 1 && {total} <= 64, "{name} must have from 1 to 64 bits");

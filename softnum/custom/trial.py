@@ -33,7 +33,7 @@ class Call:
     """A function to try: ``void symbol(int64_t n, const T0 *, const T1 *, ..., R *results)`` of the library.
 
     ``operands()`` are arrays of one length, of the types T; ``result`` is R's dtype; ``what`` and ``where`` are the
-    user's name for it and the line it stands in (file:line).
+    user's name for it and the line it stands in (file:line). Errors show the last ``shown`` operands; None: all.
     """
 
     symbol: str
@@ -41,6 +41,7 @@ class Call:
     result: object
     what: str
     where: str = ""
+    shown: int | None = None
 
 
 def sample_codes(*bits: int, samples: int = SAMPLES) -> list[np.ndarray]:
@@ -121,11 +122,11 @@ def try_out(library, calls: Sequence[Call], *, what: str = "C source", timeout: 
         ended, at, told = _run(task, timeout)
         if ended is not None:
             call = calls[at[0]]
-            operands = [np.load(path, mmap_mode="r") for path in task["calls"][at[0]]["operands"]]
+            operands = _operands(task, at[0], call)
             where = _one_by_one(task, at, timeout) if ended != "ends the process" else None
             raise ValueError(f"{what}: {_named(call)} {ended}{_on(operands, where, at[1])}")
         for i, index, first, second in json.loads(told):
-            operands = [np.load(path, mmap_mode="r") for path in task["calls"][i]["operands"]]
+            operands = _operands(task, i, calls[i])
             raise ValueError(
                 f"{what}: {_named(calls[i])} answers differently each time it is asked{_on(operands, index, 0)}: "
                 f"{first}, then {second}; a result may depend on the operands alone"
@@ -133,6 +134,11 @@ def try_out(library, calls: Sequence[Call], *, what: str = "C source", timeout: 
     known = passed.read_text(encoding="utf-8").split() if passed.exists() else []
     with atomic_file(passed) as file:
         file.write("\n".join([*known, key]).encode())
+
+
+def _operands(task: dict, i: int, call: Call) -> list[np.ndarray]:
+    paths = task["calls"][i]["operands"]
+    return [np.load(path, mmap_mode="r") for path in paths[len(paths) - (call.shown or len(paths)) :]]
 
 
 def _named(call: Call) -> str:

@@ -11,16 +11,8 @@ from conftest import EXAMPLES
 
 import softnum as sn
 
-LISTING = """typedef struct {
-    uint s : 1;
-    uint e : 5;
-    uint m : 2;
-} new_fp;
-new_fp convert(float f);
-float as_float(new_fp nf);
-new_fp add(new_fp a, new_fp b);
-new_fp log(new_fp a);
-"""
+FP8 = (EXAMPLES / "fp8.c").read_text(encoding="utf-8")
+LISTING = FP8[FP8.index("typedef") : FP8.index("\nenum")]  # the declarations of the paper's listing
 BODIES = """
 float as_float(new_fp nf) {
     float f = nf.e ? (nf.m + 4) / 4.f : nf.m / 2.f;

@@ -6,7 +6,7 @@ from nf4 import nf4
 from posit8 import posit8
 
 import softnum as sn
-from softnum import _core, _tables
+from softnum import _tables
 from softnum.custom.gemm import CustomGemm
 from softnum.engines import definition_of
 from softnum.reference.units import reduction_order
@@ -87,16 +87,6 @@ def units(fmt, **more):
 def drawn(fmt, shape, seed=0):
     rng = np.random.default_rng(seed)
     return sn.Array(rng.integers(0, 1 << fmt.bits, shape).astype(fmt.storage_dtype), fmt)
-
-
-@pytest.fixture(params=["avx512", "portable"])
-def isa(request):
-    if request.param not in _core.available_isas():
-        pytest.skip(f"no {request.param} here")
-    before = _core.current_isa()
-    _core.use_isa(request.param)
-    yield request.param
-    _core.use_isa(before)
 
 
 @pytest.mark.parametrize("with_c", [False, True])
@@ -206,7 +196,9 @@ def test_what_is_not_a_value_or_not_defined(fp8):
     with pytest.raises(ValueError, match="return_stats=True is not defined for MadUnit.*new_fp"):
         codes = np.zeros((1, 1), np.uint64)
         definition_of(unit).run(codes, codes, None, codes, None, None, 0, 0, 1, 0, 1, tallies=np.zeros(6, np.uint64))
-    with pytest.raises(TypeError, match="trace: no trace of units that compute in custom formats"):
+    with pytest.raises(
+        TypeError, match="trace: no trace of a MadUnit that computes in custom formats .*apply.'multiply'"
+    ):
         unit.trace([1.0], [1.0])
     with pytest.raises(ValueError, match="new_fp rounds as its convert does; rounding='up'"):
         sn.MadUnit(fp8, operand=fp8, rounding="up")

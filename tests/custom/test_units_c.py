@@ -198,8 +198,8 @@ U8 = "uint8_t mad(uint8_t a, uint8_t b) "
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (U8 + "{ return a / b; }", r"mad \(source.c:1\) crashes \(SIGFPE\) on 0x00, 0x00, 0x00"),
-        (U8 + "{ return a == 9 && b == 9 ? *(volatile uint8_t *)1 : 1; }", r"SIG(SEGV|BUS)\) on 0x00, 0x09, 0x09"),
+        (U8 + "{ return a / b; }", r"mad \(source.c:1\) crashes \(SIGFPE\) on 0x00, 0x00$"),
+        (U8 + "{ return a == 9 && b == 9 ? *(volatile uint8_t *)1 : 1; }", r"SIG(SEGV|BUS)\) on 0x09, 0x09$"),
         ("static int n;\n" + U8 + "{ return (uint8_t)n++; }", "source.c:2.* answers differently"),
         (U8 + "{ return a + }", "source.c:1:.*error"),
         (U8 + ";", r"uint8_t mad\(uint8_t, uint8_t\) has no body"),
