@@ -6,8 +6,8 @@ This module is the one door to it.
 from __future__ import annotations
 
 __all__ = [
-    "compile_function", "custom_engine", "elementwise_loop", "fingerprint", "is_device_array", "matmul", "quantize",
-    "scalar",
+    "compile_function", "custom_engine", "elementwise_loop", "fingerprint", "is_device_array", "is_short", "loops",
+    "matmul", "quantize", "scalar",
 ]  # fmt: skip
 
 
@@ -80,6 +80,20 @@ def elementwise_loop(operations, names, inputs, outputs):
     except ImportError:  # there is no Numba, and the operations are carried out one by one
         return None
     return loop_of(operations, names, inputs, outputs)
+
+
+def is_short(scalar, *names: str) -> bool:
+    """Whether operations of a scalar are a few instructions each in compiled code."""
+    from softnum.kernels.contractions import is_short
+
+    return is_short(scalar, *names)
+
+
+def loops(kind: str, loops, arrays, start, operations=()):
+    """A contraction by compiled loops: `softnum.kernels.contractions.run`."""
+    from softnum.kernels.contractions import run
+
+    return run(kind, loops, arrays, start, operations)
 
 
 def fingerprint(*functions) -> str | None:

@@ -22,6 +22,7 @@ from softnum.tile import convolutions
 from softnum.tile.affine import exact_value
 from softnum.tile.arithmetic import Tensor, apply, as_constant, compare, lifted
 from softnum.tile.functions import FUNCTIONS, OPERATORS
+from softnum.tile.loops import by_loops
 from softnum.tile.program import COMPARISONS
 from softnum.tile.space import Space, both
 from softnum.tile.syntax import Access, Binary, Call, Choose, Name, Number, Unary, walk
@@ -140,6 +141,9 @@ def contract(space: Space, tensors, *, unit_of, format_of, options, keys, thread
                     return Tensor.of(
                         convolutions.run(found, *(t.values for t in factors), unit, key, threads), unit.result
                     )
+    found = by_loops(space, tensors, unit, format_of, options)
+    if found is not None:
+        return found
     # random words are numbered in the whole
     random = options.get("rounding", "").startswith("stochastic") or (unit is not None and unit.stochastic)
     axis, most = (None, 0) if random else _split(space)

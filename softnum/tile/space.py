@@ -39,6 +39,8 @@ class Space:
         The axes that are summed over, in order.
     solved : dict
         The other variables, as forms of the places in the output (numbers) and of the free variables.
+    conditions, constraints : lists
+        Forms that are to be 0; (form, bound) of the step's own.
     """
 
     def __init__(self, step, source, sizes: dict[str, int], shapes: dict[str, tuple]) -> None:
@@ -77,6 +79,7 @@ class Space:
                     f"a constraint, as in ', {variable} < 3'",
                 )  # fmt: skip
         self.solved, conditions = solve(step.variables, outputs)
+        self.conditions, self.constraints = conditions, constraints
         free = [v for v in step.variables if v not in self.solved]
         self.free = [(v, 0, 0) if self.empty else (v, ranges[v][0], ranges[v][1] - ranges[v][0] + 1) for v in free]
         self.ndim = len(self.shape) + len(self.free)
@@ -88,7 +91,7 @@ class Space:
         self.axes |= {
             v: (len(self.shape) + i, np.arange(low, low + n)) for i, (v, low, n) in enumerate(self.free)
         }  # fmt: skip
-        self.residual = self._residual(conditions, constraints)
+        self.residual = self._residual()
         self.first = [0] * len(self.shape)  # the place in the whole of the first element, in a part
 
     def _check_numbers(self, forms) -> None:
@@ -109,13 +112,13 @@ class Space:
                     f"number {largest}); the numbers in indices and constraints times the sizes must be less",
                 )  # fmt: skip
 
-    def _residual(self, conditions, constraints) -> np.ndarray | None:
+    def _residual(self) -> np.ndarray | None:
         """Where the terms exist as far as no access tells."""
         mask = None
-        for form in conditions:
+        for form in self.conditions:
             value, whole = form.on(self.axes, self.ndim)
             mask = both(mask, both(value == 0, whole))
-        for form, bound in constraints:
+        for form, bound in self.constraints:
             value, whole = self.place(form)
             mask = both(mask, both((value >= 0) & (value < bound), whole))
         told = {name for forms in self.forms.values() for form in forms for name in form.coefficients}
