@@ -21,7 +21,7 @@ from softnum.kernels.scalars import Scalar
 
 __all__ = ["is_short", "run"]
 
-TILE = 128  # places of the result at a time
+TILE = 64  # places of the result at a time
 
 
 def is_short(scalar: Scalar, *names: str) -> bool:

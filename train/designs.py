@@ -196,21 +196,41 @@ class Design:
                     f"(layers: {', '.join(names)})"
                 )
 
-    def check_operators(self, functions) -> None:
-        """Raise ValueError if the design replaces a function that a network does not have, or by what is none.
+    def check_operators(self, operators: dict[str, tuple[str, ...]]) -> None:
+        """Raise ValueError if the design replaces a function that a network's layers do not have, or by what is none.
 
+        Parameters
+        ----------
+        operators : dict
+            Layer -> the functions that it asks for by name: a network's ``operators``.
+
+        Raises
+        ------
+        ValueError
+            If no layer has the function, or none of those that a ``[layers]`` pattern matches; or what is to replace it
+            does not take one tensor to one, element by element.
+
+        Examples
+        --------
         >>> from softnum.train import load_design
-        >>> load_design("c-wang-fp8").check_operators(["tanh"])
+        >>> load_design("c-wang-fp8").check_operators({"lstm.hidden": ("sigmoid", "tanh")})
         """
-        tables = [("operators", self.operators)]
-        tables += [(f'layers."{pattern}".operators', table) for pattern, _, _, table in self.layers]
-        for where, table in tables:
+        tables = [("operators", ".*", self.operators)]
+        tables += [(f'layers."{pattern}".operators', pattern, table) for pattern, _, _, table in self.layers]
+        known = dict.fromkeys(name for functions in operators.values() for name in functions)
+        for where, pattern, table in tables:
             for name, named in table.items():
                 operator, shape = named.operator, (len(named.operator.inputs), len(named.operator.outputs))
-                if name not in functions:
+                if name not in known:
                     raise ValueError(
-                        f"{self.path}: {where}: the network has no function {name!r}{nearest(name, functions)} "
-                        f"(it has {', '.join(functions)})"
+                        f"{self.path}: {where}: the network has no function {name!r}{nearest(name, known)} "
+                        f"(it has {', '.join(known) or 'none'})"
+                    )
+                having = [layer for layer, functions in operators.items() if name in functions]
+                if not any(re.fullmatch(pattern, layer) for layer in having):
+                    raise ValueError(
+                        f"{self.path}: {where}: no layer that matches computes {name!r}; the layers that do are "
+                        f"{', '.join(having)}"
                     )
                 if not operator.is_elementwise or shape != (1, 1):
                     how = "element by element" if operator.is_elementwise else "not element by element"

@@ -90,7 +90,7 @@ def operate(operator, inputs: tuple[Tensor, ...], layer) -> Tensor:
         Each operation on elements is rounded to the role ``elementwise``. Sums are computed in the unit ``forward``,
         and are what its accumulator holds. Backwards, the gradient of the result is rounded to ``elementwise``, or
         with sums to ``errors``; those of parameters are summed in ``backward_weight`` and rounded as any, all others
-        summed in ``backward_data``.
+        summed in ``backward_data``. An input that the result does not depend on smoothly has a gradient of 0.
 
     Raises
     ------
@@ -127,6 +127,11 @@ def _operator_gradient(node: Tensor, gradient) -> tuple:
     operator, values, options, layer = node.saved
     gradient = layer.enter(gradient) if operator.is_elementwise else layer.round("errors", gradient)
     parts = operator.backward(values, (node.value,), (gradient,), **options)
+    # of an input that the result does not depend on: where nothing else depends on it either, it has a gradient of 0
+    parts = tuple(
+        node.backend.zeros(parent.value.shape) if part is None and parent.gradient is None else part
+        for parent, part in zip(node.parents, parts, strict=True)
+    )
     return tuple(
         layer.weight_gradient(part) if isinstance(parent, Parameter) and part is not None else part
         for parent, part in zip(node.parents, parts, strict=True)

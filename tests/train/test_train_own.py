@@ -70,6 +70,7 @@ TILE = {
     "sum.tile": "function (X[B, N]) -> (Y) { Y[b, 0: B, 1] = +(X[b, n]); }",
     "wrong.tile": "function (X) -> (Y) {\n    Y = tahn(X);\n}",
     "dense.tile": "function (X[B, K], W[K, N]) -> (Y) { Y[b, n: B, N] = +(X[b, k] * W[k, n]); }",
+    "step.tile": "function (X) -> (Y) { Y = X > 0 ? 1 : -1; }",
     "leaky.tile": "function (X) -> (Y) { Y = X > 0 ? X : 0.125 * X; }",
 }
 
@@ -248,6 +249,20 @@ def test_an_operator_with_sums_is_a_layer(folder):
         assert one.tobytes() == other.tobytes()
 
 
+def test_what_an_output_does_not_depend_on_has_a_gradient_of_zero(folder):
+    layer = Numerics(write(folder, 'name = "plain"\n'), ["fc1", "fc2"], seed=1).layer("fc2")
+    backend, ones = layer.numerics.backend, np.ones((2, 3), np.float32)
+    second = sn.operator("function (X, W) -> (Y) { Y = W < 5 ? 2 * X : 0; }")
+    x, w = Tensor(ones, backend, requires_gradient=True), Parameter(4 * ones, layer, "weight")
+    operate(second, (x, w), layer).backward(ones)
+    assert x.gradient.tolist() == (2 * ones).tolist() and w.gradient.tolist() == (0 * ones).tolist()
+    twice = Tensor(ones, backend, requires_gradient=True)
+    operate(second, (twice, twice), layer).backward(ones)
+    assert twice.gradient.tolist() == (2 * ones).tolist()
+    losses = [row["loss"] for row in rows_of(write(folder, '[operators]\nrelu = "step.tile"\n'), MLP, folder)[1:]]
+    assert losses[-1] < losses[0]  # the last layer learns, those before it stay
+
+
 def test_an_operator_rounds_stochastically_with_the_runs_key(folder):
     text = '[roles]\nelementwise = { format = "e6m9", rounding = "stochastic", stochastic_bits = 10 }\n'
     design = write(folder, text + '[operators]\ntanh = "scaled.tile"\n')
@@ -323,6 +338,12 @@ def test_what_is_wrong_is_named_with_file_and_key(folder, text, message):
         ('[operators]\nrelu = "leaky.tile"', "operators: the network has no function 'relu'"),
         (TANH + '"two.tile"', "operators.tanh: 'two.tile' takes 1 tensors to 2, element by element; tanh takes one"),
         (TANH + '"sum.tile"', "'sum.tile' takes 1 tensors to 1, not element by element"),
+        ('[layers."lstm.input".operators]\ntanh = "scaled.tile"',
+         r'layers."lstm.input".operators: no layer that matches computes .tanh.; the layers that do are lstm.hidden'),
+        (
+            '[layers."lstm.input".operators]\ntanh = "scaled.tile"',
+            r'layers."lstm.input".operators: no layer that matches computes .tanh.; the layers that do are lstm.hidden',
+        ),
         ('[layers."lstm.*".operators]\ntanh = "dense.tile"', r'layers."lstm.\*".operators.tanh: .dense.tile. takes 2'),
         (UNIT + ', function = "my_mad.py:four", accumulator = "binary32" }', "units.forward: .*four.*my_mad.py"),
         (UNIT + ', function = "fp8.c:mad", accumulator = "e5m2" }', "units.forward: .*mad"),

@@ -38,6 +38,11 @@ class LSTM:
     steps : int
         Steps of a sample.
 
+    Attributes
+    ----------
+    operators : dict
+        As of `MLP`.
+
     Raises
     ------
     ValueError
@@ -51,11 +56,11 @@ class LSTM:
 
     name = "lstm"
     layer_names = ("lstm.input", "lstm.hidden", "fc")
-    operators = ("sigmoid", "tanh")
 
     def __init__(self, sizes=(8, 32, 10), steps: int = 8) -> None:
         self.sizes = check_sizes(sizes, exactly=3)
         (self.steps,) = check_sizes((steps,), "steps", exactly=1)
+        self.operators = {name: ("sigmoid", "tanh") if name == "lstm.hidden" else () for name in self.layer_names}
         self.parameters: list[Parameter] = []
 
     def describe(self) -> dict:

@@ -18,6 +18,11 @@ class MLP:
     sizes : sequence of int
         Inputs, hidden sizes, outputs; at least two.
 
+    Attributes
+    ----------
+    operators : dict
+        Layer -> the functions that it asks for by name, which a design may replace.
+
     Raises
     ------
     ValueError
@@ -25,11 +30,11 @@ class MLP:
     """
 
     name = "mlp"
-    operators = ("relu",)
 
     def __init__(self, sizes=(64, 128, 10)) -> None:
         self.sizes = check_sizes(sizes, least=2)
         self.layer_names = [f"fc{i}" for i in range(1, len(self.sizes))]
+        self.operators = {name: ("relu",) if name != self.layer_names[-1] else () for name in self.layer_names}
         self.parameters: list[Parameter] = []
 
     def describe(self) -> dict:
