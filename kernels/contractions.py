@@ -227,7 +227,7 @@ def _compiled(text: str, operations, dtypes) -> object:
     """The kernel of a text over arrays of these types; operations: ((name, Scalar, its operation), ...)."""
     names = {"U": np.uintp, "int64": np.int64, "__name__": __name__}
     names |= {name: compiled(scalar, operation) for name, scalar, operation in operations}
-    exec(compile(text, "<contraction>", "exec"), names)  # noqa: S102  the text is made above, of numbers and names
+    exec(compile(text, "<contraction>", "exec"), names)
     kernel = njit(nogil=True, error_model="numpy")(names["kernel"])
     key = fingerprint(text, *(x for operation in operations for x in operation))
     if key is not None:

@@ -6,16 +6,18 @@ tensor (or the output) and every constraint ``0 <= expression < bound`` holds.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, lcm
 
 import numpy as np
 
-from softnum.tile.syntax import Access, Binary, Call, Name, Number, Source, Unary
+from softnum.tile.syntax import Access, Binary, Name, Number, Source, Unary
 
 __all__ = ["Form", "affine", "exact_value", "ranges_of", "size_value", "solve"]
 
+_ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 _ROUNDS = 64  # of narrowing ranges, each of which may narrow all
 
 
@@ -60,58 +62,50 @@ class Form:
 
 
 # -- numbers made of sizes ---------------------------------------------------------------------------------------------
-def exact_value(expression, sizes: dict[str, int]) -> Fraction:
-    """A number made of literals and sizes, exactly."""
+def _folded(expression, leaf, quotient):
+    """An expression of numbers; leaf(part): a number's own, quotient(division, left, right): a division's."""
     match expression:
-        case Number():
-            return expression.value
-        case Name():
-            return Fraction(sizes[expression.name])
         case Unary():
-            value = exact_value(expression.operand, sizes)
+            value = _folded(expression.operand, leaf, quotient)
             return -value if expression.operator == "-" else value
-    left, right = exact_value(expression.left, sizes), exact_value(expression.right, sizes)
-    match expression.operator:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-    if not right:
-        raise ZeroDivisionError
-    return left / right
+        case Binary():
+            left, right = (_folded(part, leaf, quotient) for part in (expression.left, expression.right))
+            if expression.operator == "/":
+                return quotient(expression, left, right)
+            return _ARITHMETIC[expression.operator](left, right)
+    return leaf(expression)
+
+
+def exact_value(expression, sizes: dict[str, int]) -> Fraction:
+    """A number made of literals and sizes, exactly; ZeroDivisionError where it divides by 0."""
+    return _folded(
+        expression, lambda part: part.value if isinstance(part, Number) else Fraction(sizes[part.name]),
+        lambda _, left, right: left / right,
+    )  # fmt: skip
 
 
 def size_value(expression, sizes: dict[str, int], shapes: dict[str, tuple], source: Source) -> int:
     """A size: whole, its quotients rounded down."""
-    match expression:
-        case Number():
-            return int(expression.value)
-        case Name():
-            return sizes[expression.name]
-        case Call():
-            tensor, axis = expression.arguments
-            shape = shapes[tensor.name]
-            if int(axis.value) >= len(shape):
-                message = f"{tensor.name} has {len(shape)} dimensions, and {int(axis.value)} is asked for (from 0)"
-                raise source.error(expression.at, message)
-            return shape[int(axis.value)]
-        case Unary():
-            value = size_value(expression.operand, sizes, shapes, source)
-            return -value if expression.operator == "-" else value
-    left = size_value(expression.left, sizes, shapes, source)
-    right = size_value(expression.right, sizes, shapes, source)
-    match expression.operator:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-    if right == 0:
-        raise source.error(expression.at, f"division by a size of 0 ({left} / 0)")
-    return left // right
+
+    def leaf(part):
+        match part:
+            case Number():
+                return int(part.value)
+            case Name():
+                return sizes[part.name]
+        tensor, axis = part.arguments
+        shape = shapes[tensor.name]
+        if int(axis.value) >= len(shape):
+            message = f"{tensor.name} has {len(shape)} dimensions, and {int(axis.value)} is asked for (from 0)"
+            raise source.error(part.at, message)
+        return shape[int(axis.value)]
+
+    def quotient(part, left, right):
+        if right == 0:
+            raise source.error(part.at, f"division by a size of 0 ({left} / 0)")
+        return left // right
+
+    return _folded(expression, leaf, quotient)
 
 
 def affine(expression, variables, number) -> Form:

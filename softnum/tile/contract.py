@@ -34,20 +34,23 @@ TERMS = 1 << 22  # the most elements that are laid out at a time, but for one pl
 
 
 class _Body:
-    """The evaluation of a contraction's body: each access gathered once, operations in the format asked for."""
+    """The evaluation of a contraction's body: each access gathered once, operations in the format asked for.
+
+    What does not exist is zero in sums, which take it in; elsewhere it is of no meaning, and no format needs a zero.
+    """
 
     def __init__(self, space: Space, tensors: dict[str, Tensor], options: dict, keys) -> None:
         self.space, self.tensors, self.options, self.keys = space, tensors, options, keys
-        self.part, self.gathered = 0, {}
+        self.part, self.gathered, self.fill = 0, {}, space.step.aggregation == "+"
 
     def gather(self, access: Access) -> tuple[Tensor, np.ndarray | None]:
         """`Space.gather`, once for each access."""
         if access not in self.gathered:
-            self.gathered[access] = self.space.gather(access, self.tensors[access.name])
+            self.gathered[access] = self.space.gather(access, self.tensors[access.name], self.fill)
         return self.gathered[access]
 
     def operand(self, expression, fmt) -> Tensor:
-        """Values, zeros where they do not exist, of a part of the body."""
+        """Values of a part of a sum's body, zeros where they do not exist."""
         if isinstance(expression, Access):
             return self.space.filled(expression, self.tensors[expression.name].as_carriers())
         return self.factor(expression, fmt)[0]
@@ -63,7 +66,8 @@ class _Body:
         if isinstance(value, Fraction):
             value = apply("copy", (value,), fmt, {})
             value = Array._of(value.codes.reshape((1,) * self.space.ndim), fmt)
-        return self.space.kept(Tensor.of(value), exists, expression.at), exists
+        value = Tensor.of(value)
+        return self.space.kept(value, exists, expression.at) if self.fill else value, exists
 
     def value(self, expression, fmt, mask):
         """An Array over the axes, or an exact number."""

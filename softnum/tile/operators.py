@@ -20,6 +20,8 @@ from softnum.tile.tables import Tables
 
 __all__ = ["Operator", "operator"]
 
+_OPTIONS = ("fmt", "unit", "rounding", "overflow", "stochastic_bits", "key", "threads")
+
 
 class Operator:
     """An operator of the Tile language; `softnum.operator` makes it.
@@ -94,7 +96,7 @@ class Operator:
     # -- evaluation ----------------------------------------------------------------------------------------------------
     def __call__(
         self, *inputs, fmt=None, unit=None, rounding="nearest_even", overflow=None, stochastic_bits=32, key=None,
-        threads=None,
+        threads=None, **unknown,
     ):  # fmt: skip
         """The outputs, with every operation rounded to the format of its tensor and every sum on its unit.
 
@@ -111,7 +113,7 @@ class Operator:
         rounding, overflow, stochastic_bits : as in `softnum.add`, or dicts by tensor
             Of the roundings outside the units.
         key : int or (int, int), optional
-            Seed, or (seed, stream); needed iff something rounds stochastically.
+            Seed, or (seed, stream); needed iff something rounds stochastically, and not looked at otherwise.
         threads : int, optional
             Of the sums; the result does not depend on it.
 
@@ -124,6 +126,8 @@ class Operator:
         ------
         ValueError
             If a shape, a value or an option does not fit; what happens inside shows its place in the source.
+        TypeError
+            If an option is none of these: there is no ``out=``, as results are new arrays.
 
         Examples
         --------
@@ -133,9 +137,13 @@ class Operator:
         >>> product(x, x.T, fmt="e5m2", unit=sn.MadUnit("e6m3", operand="e5m2"))
         array([[16.]], dtype=float32)
         """
+        for option in unknown:
+            raise TypeError(
+                f"{self.name} takes no {option}=; results are new arrays, and the options are {', '.join(_OPTIONS)}"
+            )
         settings = Settings(self._program, inputs, fmt, unit, rounding, overflow, stochastic_bits)
         with _core.PlainEnvironment():
-            results = self._run(inputs, settings, key, threads)
+            results = self._run(inputs, settings, key if settings.stochastic else None, threads)
         as_array = any(isinstance(x, Array) for x in inputs)
         delivered = tuple(tensor.array if as_array else tensor.values for tensor in results)
         return delivered[0] if len(delivered) == 1 else delivered

@@ -102,6 +102,13 @@ class Settings:
             )
         return found
 
+    @property
+    def stochastic(self) -> bool:
+        """Whether something may round stochastically; if not, a key is for nothing."""
+        return any(name.startswith("stochastic") for name in self._rounding.values()) or any(
+            unit.stochastic for unit in self._units.values()
+        )
+
     def rounding(self, base: str) -> dict:
         """The options of a rounding to a tensor, as `softnum.add` takes them."""
         options = {}

@@ -6,6 +6,7 @@ free; the free ones are summed over as nested loops, the first outermost.
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import lcm, prod
 
 import numpy as np
@@ -91,7 +92,6 @@ class Space:
         self.axes |= {
             v: (len(self.shape) + i, np.arange(low, low + n)) for i, (v, low, n) in enumerate(self.free)
         }  # fmt: skip
-        self.residual = self._residual()
         self.first = [0] * len(self.shape)  # the place in the whole of the first element, in a part
 
     def _check_numbers(self, forms) -> None:
@@ -112,7 +112,8 @@ class Space:
                     f"number {largest}); the numbers in indices and constraints times the sizes must be less",
                 )  # fmt: skip
 
-    def _residual(self) -> np.ndarray | None:
+    @cached_property
+    def residual(self) -> np.ndarray | None:
         """Where the terms exist as far as no access tells."""
         mask = None
         for form in self.conditions:
@@ -139,10 +140,11 @@ class Space:
         """The access's indices as forms of the places in the output and of the free variables."""
         return [form.substituted(self.solved) for form in self.forms[access]]
 
-    def gather(self, access: Access, tensor: Tensor) -> tuple[Tensor, np.ndarray | None]:
+    def gather(self, access: Access, tensor: Tensor, fill: bool = True) -> tuple[Tensor, np.ndarray | None]:
         """(the elements that an access meets, where they exist or None for everywhere): arrays over the axes.
 
-        The length of an axis that the access does not depend on is 1; elements that do not exist are zeros.
+        The length of an axis that the access does not depend on is 1; elements that do not exist are zeros, or without
+        fill any.
         """
         view = self._view(access, tensor, fill=False)
         if view is not None:
@@ -161,7 +163,8 @@ class Space:
             return tensor.with_data(data.reshape(-1)[flat] if data.size else np.zeros(flat.shape, data.dtype)), None
         flat = np.where(mask, flat, 0)
         found = data.reshape(-1)[flat] if data.size else np.zeros(flat.shape, data.dtype)
-        return self.kept(tensor.with_data(found), mask, access.at), mask
+        found = tensor.with_data(found)
+        return self.kept(found, mask, access.at) if fill else found, mask
 
     def filled(self, access: Access, tensor: Tensor) -> Tensor:
         """The elements alone, as `gather` gives them."""

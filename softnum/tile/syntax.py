@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import dataclass_transform
 
 __all__ = [
     "Access", "Assign", "Binary", "Call", "Choose", "Contract", "Declare", "Function", "If", "Like", "Name", "Number",
@@ -67,88 +68,87 @@ def shown_number(value: Fraction) -> str:
         return f"{'-' if value < 0 else ''}1e{digits} or more"
 
 
+@dataclass_transform(frozen_default=True)
+def _part(cls):
+    """A part of a program: a frozen dataclass, whose last field is its place in the text and tells none apart."""
+    cls.__annotations__["at"] = "Place"
+    cls.at = field(default=NOWHERE, compare=False, repr=False)
+    return dataclass(frozen=True)(cls)
+
+
 # -- expressions -------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@_part
 class Number:
     """A literal, exactly."""
 
     value: Fraction
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@_part
 class Name:
     """A tensor, a size or an index variable."""
 
     name: str
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@_part
 class Access:
     """``A[i, k]``"""
 
     name: str
     indices: tuple
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@_part
 class Call:
     """``f(x, y)``"""
 
     function: str
     arguments: tuple
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@_part
 class Unary:
     """``-x`` or ``!x``"""
 
     operator: str
     operand: object
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@_part
 class Binary:
     """``x + y``; at: of the operator."""
 
     operator: str
     left: object
     right: object
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@_part
 class Choose:
     """``condition ? yes : no``"""
 
     condition: object
     yes: object
     no: object
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@_part
 class Vector:
     """``[0, 0.5, 1]``: a tensor of one dimension."""
 
     values: tuple
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 # -- statements --------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@_part
 class Like:
     """The sizes of another tensor."""
 
     name: str
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@_part
 class Contract:
     """``C[i, j: M, N] = +(body), constraint < bound``; sizes: expressions, or `Like`."""
 
@@ -158,29 +158,26 @@ class Contract:
     aggregation: str
     body: object
     constraints: tuple = ()
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@_part
 class Assign:
     """``Y = expression``"""
 
     name: str
     value: object
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@_part
 class If:
     """``if (condition) { ... } else { ... }``; otherwise: None without else."""
 
     condition: object
     then: tuple
     otherwise: tuple | None
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@_part
 class Case:
     """``case low .. high:``; low or high may be None; point: ``case low:``."""
 
@@ -188,35 +185,31 @@ class Case:
     high: Number | None
     point: bool
     body: tuple
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@_part
 class Switch:
     """``switch (subject) { case ...: ... default: ... }``"""
 
     subject: object
     cases: tuple
     default: tuple | None
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@_part
 class Declare:
     """``format A, B: "q4.8";``"""
 
     names: tuple[Name, ...]
     format: str
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@_part
 class Parameter:
     """An input: its name and sizes (names or numbers), None where they are left out."""
 
     name: str
     sizes: tuple | None
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

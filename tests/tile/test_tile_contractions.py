@@ -380,6 +380,20 @@ def test_zeros_are_needed_where_there_is_nothing():
             made(statement, a.shape, names="I")(np.asarray(a), fmt=fmt, unit=unit)
 
 
+@pytest.mark.parametrize("fmt", ["e8m0fnu", sn.CustomFormat.from_table([0.5, 1, 2, 4], name="powers")], ids=str)
+def test_extremes_and_products_need_no_zero(fmt):
+    """They leave out the terms that do not exist."""
+    a = sn.array([1.0, 4.0, 2.0], fmt)
+    for body, values in ((">(I[x + j - 1])", [4, 4, 4]), ("<(I[x + j - 1])", [1, 1, 2]), ("*(I[x + j])", [4, 8, 2])):
+        if body[0] == "*" and fmt != "e8m0fnu":
+            continue  # the table has no operations of its own
+        length = 2 if body[0] == "*" else 3
+        op = made(f"O[x: N0] = {body}, j < {length}", a.shape, names="I")
+        assert op(a).tolist() == values
+    with pytest.raises(sn.TileError, match="the constant 0 lies beyond"):
+        made("O[x + 1: 4] = =(I[x])", a.shape, names="I")(a)
+
+
 def test_padding_is_an_operand_of_the_unit():
     """Of the weights an infinite one meets the padded zeros: NaN, as in conv2d."""
     i, k = np.ones((1, 1, 3, 3), np.float32), np.ones((1, 1, 3, 3), np.float32)

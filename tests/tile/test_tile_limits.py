@@ -76,3 +76,26 @@ def test_a_constant_below_the_lowest_value_is_told_that_value():
     op = sn.operator("function (X) -> (Y) { Y = X; if (X > 1) { Y = 0; } }")
     with pytest.raises(sn.TileError, match="Y: the constant 0 lies beyond e8m0fnu, which begins at 5.87747e-39"):
         op(sn.array([1.0, 2.0], "e8m0fnu"))
+
+
+def test_a_key_is_looked_at_only_where_something_is_random():
+    """As in softnum.add."""
+    op, x = sn.operator("function (X) -> (Y) { Z = X * X; Y = Z + 1; }"), sn.array([1.0, 1.5], "e5m2")
+    for key in (None, 7, "none", -1):
+        assert np.array_equal(op(x, key=key).codes, op(x).codes)
+        assert np.array_equal(sn.add(x, x, key=key).codes, sn.add(x, x).codes)
+    for options in ({"rounding": {"Z": "stochastic"}}, {"rounding": "stochastic_floor", "fmt": {"Y": "q4.1"}}):
+        with pytest.raises(sn.TileError, match="key must be a seed or .seed, stream., .* got 'none'"):
+            op(x, key="none", **options)
+    noisy = sn.MadUnit("e5m2", operand="e5m2", rounding="stochastic")
+    with pytest.raises(sn.TileError, match="key must be a seed or"):
+        sn.operator("function (X[N]) -> (Y) { Z = X; Y[] = +(Z[i]); }")(x, unit=noisy, key=-1)
+
+
+def test_unknown_options_are_named():
+    op, x = sn.operator("function (X) -> (Y) { Y = X * X; }"), sn.array([1.0, 1.5], "e5m2")
+    message = "tile takes no out=; results are new arrays, and the options are fmt, unit, rounding, overflow, "
+    with pytest.raises(TypeError, match=message):
+        op(x, out=np.empty(2))
+    with pytest.raises(TypeError, match="gradient of tile takes no out="):
+        op.backward([x], [x], [x], out=np.empty(2))

@@ -338,8 +338,6 @@ def test_what_is_wrong_is_named_with_file_and_key(folder, text, message):
         ('[operators]\nrelu = "leaky.tile"', "operators: the network has no function 'relu'"),
         (TANH + '"two.tile"', "operators.tanh: 'two.tile' takes 1 tensors to 2, element by element; tanh takes one"),
         (TANH + '"sum.tile"', "'sum.tile' takes 1 tensors to 1, not element by element"),
-        ('[layers."lstm.input".operators]\ntanh = "scaled.tile"',
-         r'layers."lstm.input".operators: no layer that matches computes .tanh.; the layers that do are lstm.hidden'),
         (
             '[layers."lstm.input".operators]\ntanh = "scaled.tile"',
             r'layers."lstm.input".operators: no layer that matches computes .tanh.; the layers that do are lstm.hidden',
