@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import softnum as sn
-from benchmarks import arithmetic, custom_units, elementary, exact, gemm, peers, units, values, vectors
+from benchmarks import arithmetic, custom_units, elementary, exact, gemm, operators, peers, units, values, vectors
 from benchmarks.measure import Row
 from softnum import _core
 
@@ -55,6 +55,7 @@ SECTIONS = {
     "exact": lambda options: exact.rows(options.gemm),
     "units": lambda options: units.rows(options.gemm),
     "custom units": lambda options: custom_units.rows(options.gemm),
+    "operators": lambda options: operators.rows(),
     "vectors": lambda options: vectors.rows(),
     "peers": lambda options: peers.rows(),
 }

@@ -112,9 +112,7 @@ class _Reading:
             if bound and not c:
                 text.add(depth, f"if {at} < 0 or {at} >= {bound}:", f"    {high} = 0")
             elif bound:
-                ahead, behind = (
-                    (at, f"{bound} - 1 - {at}") if c > 0 else (f"{bound} - 1 - {at}", at)
-                )
+                ahead, behind = (at, f"{bound} - 1 - {at}") if c > 0 else (f"{bound} - 1 - {at}", at)
                 if abs(c) == 1:
                     text.add(depth, f"{low} = max({low}, -({ahead}))", f"{high} = min({high}, {behind} + 1)")
                 else:

@@ -1,7 +1,7 @@
 """Loops over operations on elements, written out as text and compiled by Numba.
 
-One text serves an operator's steps (`softnum.tile.elementwise` states the domain and makes the operations): each is a few
-instructions without a branch, so that LLVM makes vectors of them.
+One text serves an operator's steps (`softnum.tile.elementwise` states the domain and makes the operations): each is a
+few instructions without a branch, so that LLVM makes vectors of them.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def _body(operation):
 def text_of(operations, names, inputs, outputs) -> tuple[str, dict[str, object]]:
     """(the text of a loop, what it calls by name).
 
-    operations: `softnum.tile.elementwise.Operation`s; names, inputs: of what it reads, and for each (kind, whether it is one
-    number for all elements); outputs: names of what it writes.
+    operations: `softnum.tile.elementwise.Operation`s; names, inputs: of what it reads, and for each (kind, whether it
+    is one number for all elements); outputs: names of what it writes.
     """
     called, number = {"uintp": np.uintp, "float32": np.float32, "float64": np.float64}, {}
     arguments = [f"x{i}" for i in range(len(inputs))], [f"y{i}" for i in range(len(outputs))]

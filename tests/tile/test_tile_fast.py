@@ -1,6 +1,7 @@
 """Look-ups and compiled loops give what the steps give one by one: bits, and errors."""
 
 import threading
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -8,7 +9,6 @@ from test_tile_random_programs import Draw
 
 import softnum as sn
 from softnum.tile import elementwise
-from softnum.tile.operators import Operator
 
 FORMATS = ["e5m2", "e4m3fn", "e4m3fnuz", "e6m9", "bfloat16", "binary32", "q4.4", "q8.8", "e2m3fn"]
 
@@ -20,16 +20,10 @@ def at_once(monkeypatch):
     monkeypatch.setattr(elementwise, "ENOUGH", 0)
 
 
-@pytest.fixture
-def one_by_one(monkeypatch):
-    """A function that calls an operator whose steps are carried out one by one."""
-
-    def call(op, *inputs, **options):
-        with monkeypatch.context() as patch:
-            patch.setattr(Operator, "_tables", None)
-            return outcome(op, *inputs, **options)
-
-    return call
+def one_by_one(op, *inputs, **options):
+    """The outcome of an operator whose steps are carried out one by one."""
+    with patch.dict(op.__dict__, {"_tables": None}):
+        return outcome(op, *inputs, **options)
 
 
 def outcome(op, *inputs, **options):
@@ -56,7 +50,7 @@ SEEDS = [seed if seed < 4 else pytest.param(seed, marks=pytest.mark.slow) for se
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_programs(seed, at_once, one_by_one):
+def test_random_programs(seed, at_once):
     rng = np.random.default_rng(seed)
     draw = Draw(seed)
     body, _, names = draw.block(["X", "Z"], 2, 5)
@@ -73,6 +67,13 @@ def test_random_programs(seed, at_once, one_by_one):
         finite = [sn.array(rng.integers(-8, 9, size) / 4, f) for f in (x, z)]
         for inputs in (finite, [codes_of(f, rng, size) for f in (x, z)]):
             assert outcome(op, *inputs, **options) == one_by_one(op, *inputs, **options), (op.source, fmt, inputs)
+
+
+def test_one_by_one_is(at_once):
+    op, x = sn.operator("function (X, Z) -> (Y) { T = X * X; Y = T * Z; }"), sn.array([1.0, 2.0], "e5m2")
+    assert one_by_one(op, x, x) == outcome(sn.operator(op.source), x, x) == [[60, 72]]
+    assert "_tables" not in op.__dict__ and not compiled(op)
+    assert outcome(op, x, x) == [[60, 72]] and compiled(op) and op._tables._kept
 
 
 @pytest.mark.slow
@@ -103,7 +104,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("steps", STEPS)
-def test_operations_on_numbers_of_all_kinds(steps, at_once, one_by_one):
+def test_operations_on_numbers_of_all_kinds(steps, at_once):
     """Values at both ends, subnormal ones, zeros of both signs and infinities: none of them is a NaN."""
     op, rng = sn.operator(TEXT.format(STEPS[steps])), np.random.default_rng(3)
     for fmt in ("e5m2", "binary32"):
@@ -120,7 +121,7 @@ def test_operations_on_numbers_of_all_kinds(steps, at_once, one_by_one):
 
 
 @pytest.mark.parametrize("fmt", ["e5m2", "q4.4"])
-def test_operands_and_results_in_formats_of_their_own(fmt, at_once, one_by_one):
+def test_operands_and_results_in_formats_of_their_own(fmt, at_once):
     rng = np.random.default_rng(5)
     op = sn.operator(TEXT.format("Y = A * B + C; Z = A > 0 ? B : C;"))
     given = [sn.array(rng.normal(0, 1, 500), f) for f in ("e4m3", "e6m9", "q4.12")]
@@ -128,7 +129,7 @@ def test_operands_and_results_in_formats_of_their_own(fmt, at_once, one_by_one):
     assert outcome(op, *given, fmt=formats) == one_by_one(op, *given, fmt=formats)
 
 
-def test_loops_on_the_disk_are_told_apart(at_once, one_by_one):
+def test_loops_on_the_disk_are_told_apart(at_once):
     """Their texts are the same."""
     a, b = sn.array([1.0, -3.0], "e6m9"), sn.array([0.5, 2.0], "e6m9")
     for name in ("min", "max"):
@@ -136,7 +137,7 @@ def test_loops_on_the_disk_are_told_apart(at_once, one_by_one):
         assert outcome(op, a, b) == one_by_one(op, a, b) and compiled(op)
 
 
-def test_nans_and_results_without_a_code_leave_it_to_the_steps(at_once, one_by_one):
+def test_nans_and_results_without_a_code_leave_it_to_the_steps(at_once):
     op = sn.operator("function (A, B) -> (Y) { Y = A - B; }")
     x = sn.array([1.0, np.inf, np.nan, 2.0], "e5m2")
     negative = sn.Array(np.array([0x3C, 0xFF, 0x7D, 0x40], np.uint8), "e5m2")
@@ -153,7 +154,7 @@ def test_nans_and_results_without_a_code_leave_it_to_the_steps(at_once, one_by_o
     assert outcome(branch, a, b) == [[16, 32]]
 
 
-def test_broadcasting_and_results_that_steps_take_up(at_once, one_by_one):
+def test_broadcasting_and_results_that_steps_take_up(at_once):
     op = sn.operator(
         "function (X[M, N], B[N], S) -> (Y) { T = (X + B) * S; U = T > 0 ? T : S * T; V = U / (1 + U * U); "
         "Y[i, j: M, N] = =(V[i, N - 1 - j]); }"
@@ -165,7 +166,7 @@ def test_broadcasting_and_results_that_steps_take_up(at_once, one_by_one):
             assert outcome(op, x, b, s) == one_by_one(op, x, b, s)
 
 
-def test_the_gradient_is_looped(at_once, one_by_one):
+def test_the_gradient_is_looped(at_once):
     op = sn.operator("function (X) -> (Y) { if (X > 0) { Y = X / (1 + X); } else { Y = 0.5 * X; } }")
     x = sn.array(np.random.default_rng(2).normal(0, 2, 300), "e6m9")
     y = op(x)
@@ -173,7 +174,7 @@ def test_the_gradient_is_looped(at_once, one_by_one):
     assert compiled(op.gradient) and not compiled(op)  # of one tensor alone: looked up
 
 
-def test_stochastic_steps_are_carried_out_one_by_one(at_once, one_by_one):
+def test_stochastic_steps_are_carried_out_one_by_one(at_once):
     op, x = sn.operator("function (X, Z) -> (Y) { T = X * X; Y = T + Z; }"), sn.array([0.3, 0.7], "e5m2")
     for rounding in ("stochastic", {"T": "stochastic"}, {"Y": "stochastic"}):
         options = {"rounding": rounding, "key": 4}
@@ -202,7 +203,7 @@ def test_only_codes_that_occur_are_computed():
     assert op(sn.array([2.0, 1.0], "q4.4")).tolist() == [3, 5]
 
 
-def test_tables_are_of_their_formats_roundings_and_sizes(one_by_one):
+def test_tables_are_of_their_formats_roundings_and_sizes():
     op = sn.operator("function (X[N]) -> (Y) { Y = X / 3 + N / 7; }")
     rng = np.random.default_rng(4)
     for size in (5, 50):
@@ -212,7 +213,7 @@ def test_tables_are_of_their_formats_roundings_and_sizes(one_by_one):
                 assert outcome(op, x, **options) == one_by_one(op, x, **options)
 
 
-def test_formats_of_the_users_own_are_looked_up(one_by_one):
+def test_formats_of_the_users_own_are_looked_up():
     posit = sn.CustomFormat.from_table([0.0, 0.25, 0.5, 1.0, 2.0, 4.0, -1.0, -4.0])
     op, x = (
         sn.operator("function (X) -> (Y) { Y = X > 0 ? X * X : -X; }"),

@@ -95,4 +95,3 @@ def test_all_valuations_count(seed):
     assert np.array_equal(da, summed(a.shape, at["A"], terms["C"] * terms["B"])), op.gradient.source
     assert np.array_equal(db, summed(b.shape, at["B"], terms["C"] * terms["A"])), op.gradient.source
     assert (dc * c).sum() == (a * da).sum() == (b * db).sum()
-
