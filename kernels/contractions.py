@@ -16,17 +16,40 @@ from numba.np.numpy_support import from_dtype
 
 from softnum.kernels.cache import DiskCache, fingerprint
 from softnum.kernels.jit import compiled
-from softnum.kernels.rounding import body_of
+from softnum.kernels.rounding import body_of, inlined
 from softnum.kernels.scalars import Scalar
 
 __all__ = ["is_short", "run"]
 
+EXTREMES = ("largest", "largest float", "smallest float")
 TILE = 64  # places of the result at a time
 
 
+@lru_cache(maxsize=1024)
 def is_short(scalar: Scalar, *names: str) -> bool:
     """Whether these operations are a few instructions each, and no calls of the core."""
     return all(body_of(scalar, name) is not None for name in names)
+
+
+def _order_of_floats(largest: bool, width: int):
+    """(bits of a float -> integer, back): the one that wins is the largest; a NaN wins, -0 is below +0."""
+    kind = np.int32 if width == 32 else np.int64
+    top, most = kind(width - 1), kind(np.iinfo(kind).max)
+    infinity = kind(np.array(np.inf, f"f{width // 8}").view(kind))
+    nan = kind(np.array(np.nan, f"f{width // 8}").view(kind))
+    turn = kind(0 if largest else -1)
+
+    @inlined
+    def key(bits):
+        turned = bits ^ ((bits >> top) & most) ^ turn
+        return most if bits & most > infinity else turned
+
+    @inlined
+    def back(found):
+        found_bits = found ^ turn
+        return nan if found == most else found_bits ^ ((found_bits >> top) & most)
+
+    return key, back
 
 
 class _Text:
@@ -161,8 +184,9 @@ def _term(kind: str, readings, text: _Text, depth: int) -> None:
     (reading,) = readings
     text.add(depth, f"for x in {reading.places(text, depth)}:")
     element = reading.element()
-    if kind == "largest":
-        text.add(depth + 1, f"term = {element}", "total[x] = term if term > total[x] else total[x]")
+    if kind in EXTREMES:
+        term = element if kind == "largest" else f"key({element})"
+        text.add(depth + 1, f"term = {term}", "total[x] = term if term > total[x] else total[x]")
     elif kind == "only":
         text.add(depth + 1, f"total[x] = {element}")
     else:
@@ -171,6 +195,7 @@ def _term(kind: str, readings, text: _Text, depth: int) -> None:
         text.add(depth + 1, "met[x] = met[x] + 1 if met[x] < 2 else 2")
 
 
+@lru_cache(maxsize=512)
 def _text_of(kind: str, loops) -> tuple[str, list[int]]:
     """(the kernel, the numbers it takes)"""
     text = _Text(loops)
@@ -210,10 +235,12 @@ def _text_of(kind: str, loops) -> tuple[str, list[int]]:
         ended = ("for x in range(U(0), width):", "    outer[x] = join(outer[x], total[x])", "    total[x] = start[0]")
         text.add(depth, "k += 1", f"if k == {chunk}:", *(f"    {line}" for line in ended), "    k = 0")
         text.add(inner, "if k > 0:", *(f"    {line}" for line in ended))
-    depth, vector = inner, target.vector
+    depth, vector, total = inner, target.vector, "outer[x]" if chunk else "total[x]"
+    if kind in EXTREMES and kind != "largest":
+        total = f"back(total[x])  # {kind}"
     place = f"U({target.at}) + {'x' if vector == 1 else f'U({target.factors.get(loops.vector, 0)}) * x'}"
-    text.add(depth, "for x in range(U(0), width):", f"    out[{place}] = {'outer' if chunk else 'total'}[x]")
-    if counted and kind == "largest":
+    text.add(depth, "for x in range(U(0), width):", f"    out[{place}] = {total}")
+    if counted and kind in EXTREMES:
         text.add(depth, "    bad |= met[x] == 0")
     elif counted:
         text.add(depth, f"    marks[{place}] = met[x]")
@@ -224,6 +251,10 @@ def _text_of(kind: str, loops) -> tuple[str, list[int]]:
 def _compiled(text: str, operations, dtypes) -> object:
     """The kernel of a text over arrays of these types; operations: ((name, Scalar, its operation), ...)."""
     names = {"U": np.uintp, "int64": np.int64, "__name__": __name__}
+    for kind in EXTREMES:
+        if f"# {kind}\n" in text:
+            width = dtypes[1][0].itemsize * 8
+            names["key"], names["back"] = _order_of_floats(kind == "largest float", width)
     names |= {name: compiled(scalar, operation) for name, scalar, operation in operations}
     exec(compile(text, "<contraction>", "exec"), names)
     kernel = njit(nogil=True, error_model="numpy")(names["kernel"])
@@ -241,7 +272,8 @@ def run(kind: str, loops, arrays, start, operations=()) -> tuple[np.ndarray, np.
     Parameters
     ----------
     kind : str
-        "largest", "only", "product", "sum", "sum of products" or "sum of fused" (the latter three also ", in chunks").
+        "largest" of unsigned integers, "largest float" or "smallest float" of bits as signed ones; "only", "product",
+        "sum", "sum of products" or "sum of fused" (the latter three also ", in chunks").
     loops : softnum.tile.loops.Loops
     arrays : one or two ndarrays of one dimension
         What the readings read.
@@ -254,7 +286,7 @@ def run(kind: str, loops, arrays, start, operations=()) -> tuple[np.ndarray, np.
     -------
     (ndarray, ndarray or None, bool)
         The result; of "only" and "product" how many terms each place has (2: two or more), None where all have all;
-        and of "largest" whether a place has none.
+        and of extremes whether a place has none.
     """
     text, numbers = _text_of(kind, loops)
     dtype = np.dtype(type(start))

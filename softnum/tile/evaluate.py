@@ -220,7 +220,7 @@ class _Run:
     def _contract(self, number: int, step: Contraction) -> Tensor:
         settings, base = self.settings, step.base
         tensors = {name: self.values[name] for name in step.values_read}
-        space = Space(step, self.program.source, self.sizes, {name: self.shape(name) for name in step.reads})
+        space = Space.of(step, self.program.source, self.sizes, {name: self.shape(name) for name in step.reads})
         result = contract(
             space, tensors, unit_of=lambda: settings.unit(base),
             format_of=lambda fmt: settings.stated_format(base) or fmt or settings.format(base),

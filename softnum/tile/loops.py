@@ -121,7 +121,14 @@ def _needed(limit: Line, lengths) -> Line | None:
 
 
 def loops_of(space, accesses, shapes) -> Loops:
-    """The loops of a contraction: axes of one place left out, those that follow each other made one."""
+    """The loops of a contraction, made once."""
+    if "loops" not in space.memo:
+        space.memo["loops"] = _made(space, accesses, shapes)
+    return space.memo["loops"]
+
+
+def _made(space, accesses, shapes) -> Loops:
+    """Loops, axes of one place left out, those that follow each other made one."""
     readings = [_reading(access, shape, space) for access, shape in zip(accesses, shapes, strict=True)]
     readings[0][1].extend(_everywhere(space))
     strides = [prod(space.shape[a + 1 :]) for a in range(len(space.shape))]
@@ -192,27 +199,21 @@ def _flat(data: np.ndarray) -> np.ndarray:
 
 
 def _extreme(loops, tensor: Tensor, fmt, options, space) -> Tensor | None:
+    """Of values by their bits; of codes by their ranks, among which there is no NaN to tell apart."""
     if fmt != tensor.format:
         return None
-    found = _ranked(tensor, space.step.aggregation == ">")
-    if found is None:
-        return None
-    keys, back = found
-    result, _, none = backend.loops("largest", loops(), (_flat(keys),), keys.dtype.type(np.iinfo(keys.dtype).min))
-    return None if none else back(result.reshape(space.shape))
-
-
-def _ranked(tensor: Tensor, largest: bool):
-    """(integers of which the largest is the extreme, back to the tensor's elements); None for formats without any."""
-    fmt = tensor.format
-    if tensor.by_values and not isinstance(fmt, CustomFormat):
-        return _keys_of_values(tensor.values, fmt, largest)
-    if fmt.bits <= _RANKED_BITS:
-        ranks, codes = _ranks(fmt, largest)
-        return ranks[tensor.codes], lambda found: Tensor.of(Array._of(codes[found], fmt))
-    if isinstance(fmt, CustomFormat) or carrier_of(fmt) is None:
-        return None
-    return _keys_of_values(tensor.values, fmt, largest)
+    largest = space.step.aggregation == ">"
+    custom = isinstance(fmt, CustomFormat)  # whose codes know their order
+    if fmt.bits > _RANKED_BITS or (tensor.by_values and not custom):
+        if custom or carrier_of(fmt) is None:
+            return None
+        kind = "largest float" if largest else "smallest float"
+        bits = _flat(tensor.values).view(f"i{tensor.values.itemsize}")
+        found, _, none = backend.loops(kind, loops(), (bits,), bits.dtype.type(np.iinfo(bits.dtype).min))
+        return None if none else Tensor(fmt, values=found.view(tensor.values.dtype).reshape(space.shape))
+    ranks, codes = _ranks(fmt, largest)
+    found, _, none = backend.loops("largest", loops(), (_flat(ranks.take(tensor.codes)),), ranks.dtype.type(0))
+    return None if none else Tensor.of(Array._of(codes.take(found).reshape(space.shape), fmt))
 
 
 @lru_cache(maxsize=64)
@@ -230,24 +231,6 @@ def _ranks(fmt, largest: bool) -> tuple[np.ndarray, np.ndarray]:
         ranks[nan] = numbers
         codes[numbers] = as_operand(float("nan"), fmt).codes
     return ranks, codes
-
-
-def _keys_of_values(values: np.ndarray, fmt, largest: bool):
-    """Integers in the order of floats, -0 below +0; a NaN is the highest of them."""
-    kind = np.int32 if values.dtype == np.float32 else np.int64
-    most, top = np.iinfo(kind).max, 8 * values.itemsize - 1
-
-    def turned(bits):
-        return bits ^ ((bits >> kind(top)) & kind(most))
-
-    keys = turned(np.ascontiguousarray(values).view(kind))
-    keys = np.where(np.isnan(values), kind(most), keys if largest else ~keys)
-
-    def back(found):
-        result = turned(found if largest else ~found).view(values.dtype)
-        return Tensor(fmt, values=np.where(found == most, values.dtype.type(np.nan), result))
-
-    return keys, back
 
 
 def _only(loops, tensor: Tensor, fmt, options, space) -> Tensor | None:

@@ -6,7 +6,8 @@ free; the free ones are summed over as nested loops, the first outermost.
 
 from __future__ import annotations
 
-from functools import cached_property
+from copy import copy
+from functools import cached_property, lru_cache
 from math import lcm, prod
 
 import numpy as np
@@ -45,7 +46,7 @@ class Space:
     """
 
     def __init__(self, step, source, sizes: dict[str, int], shapes: dict[str, tuple]) -> None:
-        self.step, self.source, self.shapes = step, source, shapes
+        self.step, self.source = step, source
         number = lambda e: size_value(e, sizes, shapes, source)  # noqa: E731
         if isinstance(step.sizes, Like):
             self.shape = shapes[step.sizes.name]
@@ -93,6 +94,12 @@ class Space:
             v: (len(self.shape) + i, np.arange(low, low + n)) for i, (v, low, n) in enumerate(self.free)
         }  # fmt: skip
         self.first = [0] * len(self.shape)  # the place in the whole of the first element, in a part
+        self.memo: dict = {}  # what others make of it once, for all copies
+
+    @classmethod
+    def of(cls, step, source, sizes: dict[str, int], shapes: dict[str, tuple]) -> Space:
+        """The space; made anew for other sizes alone, as its fractions take longer than a small contraction."""
+        return copy(_made(cls, step, source, tuple(sizes.items()), tuple(shapes.items())))  # masks are not kept
 
     def _check_numbers(self, forms) -> None:
         """TileError unless the axes, and every number on the way to an index, are within `LARGEST`."""
@@ -246,3 +253,8 @@ class Space:
         """The first element of the output where a mask holds, as ``Y[0, 3]``."""
         index = np.argwhere(mask)[0]
         return f"{self.step.base}[{', '.join(str(int(i) + f) for i, f in zip(index, self.first, strict=True))}]"
+
+
+@lru_cache(maxsize=64)
+def _made(kind, step, source, sizes, shapes) -> Space:
+    return kind(step, source, dict(sizes), dict(shapes))
