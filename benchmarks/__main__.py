@@ -20,7 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 import softnum as sn
-from benchmarks import arithmetic, custom_units, elementary, exact, gemm, operators, peers, units, values, vectors
+from benchmarks import (
+    arithmetic, contractions, custom_units, elementary, exact, gemm, operators, peers, units, values, vectors,
+)  # fmt: skip
 from benchmarks.measure import Row
 from softnum import _core
 
@@ -56,6 +58,7 @@ SECTIONS = {
     "units": lambda options: units.rows(options.gemm),
     "custom units": lambda options: custom_units.rows(options.gemm),
     "operators": lambda options: operators.rows(),
+    "contractions": lambda options: contractions.rows(),
     "vectors": lambda options: vectors.rows(),
     "peers": lambda options: peers.rows(),
 }

@@ -182,7 +182,8 @@ UNITS = [
     ("e5m2", MAD), ("e5m2", PRODUCT), ("q4.4", FIXED), ("e5m2", sn.MadUnit("e6m3", operand="e5m2", lanes=2)),
     ("e4m3fn", sn.MadUnit("binary16", operand="e4m3fn", chunk=2, outer_accumulator="binary32")),
     ("binary32", sn.MadUnit("binary32", operand="binary32")), ("e2m1fn", sn.MadUnit("e5m2", operand="e2m1fn")),
-    ("binary8p3se", sn.MadUnit("binary16", operand="binary8p3se")), ("e4m3fnuz", sn.ExactDotUnit("e6m9", operand="e4m3fnuz")),
+    ("binary8p3se", sn.MadUnit("binary16", operand="binary8p3se")),
+    ("e4m3fnuz", sn.ExactDotUnit("e6m9", operand="e4m3fnuz")),
 ]  # fmt: skip
 
 
@@ -206,7 +207,9 @@ def test_random_contractions(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     statement, shapes = draw(rng)
     fmt, unit = UNITS[seed % len(UNITS)]
-    a, b = (drawn(rng, s, fmt) if rng.random() < 0.5 else sn.array(small(s, seed), fmt, overflow="saturate") for s in shapes)
+    a, b = (
+        drawn(rng, s, fmt) if rng.random() < 0.5 else sn.array(small(s, seed), fmt, overflow="saturate") for s in shapes
+    )
     if rng.random() < 0.5:
         a, b = np.asarray(a), np.asarray(b)
     one, other, _ = both(monkeypatch, lambda: operator_of(statement)(a, b, fmt=fmt, unit=unit))
