@@ -157,23 +157,26 @@ class _Reading:
         text.add(depth, f"if {high} < {low}:", f"    {low}, {high} = 0, 0")
         return f"range(U({low}), U({high}){f', U({self.period})' if self.period else ''})"
 
-    def filled(self, text: _Text, depth: int) -> str:
-        """Lines that write the row with zeros where there is nothing, and its element at place x."""
+    def row(self, text: _Text, depth: int, fill: bool) -> tuple[str, str]:
+        """(the places where there are elements, the element at place x), after the lines that bring them together.
+
+        Elements that lie apart are copied to a row first, so that what is done with them is done in vectors. fill:
+        whether the row holds zeros where there are none.
+        """
         places = self.places(text, depth)
-        if not self.limits:
-            return self.element()
+        if not self.scale and self.offset.vector in (0, 1) and not (fill and self.limits):
+            return places, self.element()
         row = f"row{self.number}"
-        text.add(
-            depth, "for x in range(U(0), width):", f"    {row}[x] = zero", f"for x in {places}:",
-            f"    {row}[x] = {self.element()}",
-        )  # fmt: skip
-        return f"{row}[x]"
+        if fill and self.limits:
+            text.add(depth, "for x in range(U(0), width):", f"    {row}[x] = zero")
+        text.add(depth, f"for x in {places}:", f"    {row}[x] = {self.element()}")
+        return places, f"{row}[x]"
 
 
 def _term(kind: str, readings, text: _Text, depth: int) -> None:
     """Lines that bring one term to every place of the row."""
     if kind.startswith("sum"):
-        elements = [reading.filled(text, depth) for reading in readings]
+        elements = [reading.row(text, depth, fill=True)[1] for reading in readings]
         text.add(depth, "for x in range(U(0), width):")
         step = {
             "sum": "add(total[x], {0})", "sum of fused": "fused({0}, {1}, total[x])",
@@ -182,8 +185,11 @@ def _term(kind: str, readings, text: _Text, depth: int) -> None:
         text.add(depth + 1, f"total[x] = {step.format(*elements)}")
         return
     (reading,) = readings
-    text.add(depth, f"for x in {reading.places(text, depth)}:")
-    element = reading.element()
+    if kind == "only":
+        places, element = reading.places(text, depth), reading.element()
+    else:
+        places, element = reading.row(text, depth, fill=False)
+    text.add(depth, f"for x in {places}:")
     if kind in EXTREMES:
         term = element if kind == "largest" else f"key({element})"
         text.add(depth + 1, f"term = {term}", "total[x] = term if term > total[x] else total[x]")
