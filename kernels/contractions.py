@@ -157,18 +157,18 @@ class _Reading:
         text.add(depth, f"if {high} < {low}:", f"    {low}, {high} = 0, 0")
         return f"range(U({low}), U({high}){f', U({self.period})' if self.period else ''})"
 
-    def row(self, text: _Text, depth: int, fill: bool) -> tuple[str, str]:
+    def row(self, text: _Text, depth: int, fill: str = "") -> tuple[str, str]:
         """(the places where there are elements, the element at place x), after the lines that bring them together.
 
-        Elements that lie apart are copied to a row first, so that what is done with them is done in vectors. fill:
-        whether the row holds zeros where there are none.
+        Elements that lie apart are copied to a row first, so that what is done with them is done in vectors. fill: what
+        the row holds where there are none.
         """
         places = self.places(text, depth)
         if not self.scale and self.offset.vector in (0, 1) and not (fill and self.limits):
             return places, self.element()
         row = f"row{self.number}"
         if fill and self.limits:
-            text.add(depth, "for x in range(U(0), width):", f"    {row}[x] = zero")
+            text.add(depth, "for x in range(U(0), width):", f"    {row}[x] = {fill}")
         text.add(depth, f"for x in {places}:", f"    {row}[x] = {self.element()}")
         return places, f"{row}[x]"
 
@@ -176,11 +176,13 @@ class _Reading:
 def _term(kind: str, readings, text: _Text, depth: int) -> None:
     """Lines that bring one term to every place of the row."""
     if kind.startswith("sum"):
-        elements = [reading.row(text, depth, fill=True)[1] for reading in readings]
+        fills = ("nan", "nan", "zero") if len(readings) == 3 else ("zero", "zero")
+        elements = [reading.row(text, depth, fill)[1] for reading, fill in zip(readings, fills, strict=False)]
         text.add(depth, "for x in range(U(0), width):")
         step = {
             "sum": "add(total[x], {0})", "sum of fused": "fused({0}, {1}, total[x])",
             "sum of products": "add(total[x], product({0}, {1}))",
+            "sum where equal": "add(total[x], {2} if {0} == {1} else zero)",
         }[kind.removesuffix(", in chunks")]  # fmt: skip
         text.add(depth + 1, f"total[x] = {step.format(*elements)}")
         return
@@ -188,7 +190,7 @@ def _term(kind: str, readings, text: _Text, depth: int) -> None:
     if kind == "only":
         places, element = reading.places(text, depth), reading.element()
     else:
-        places, element = reading.row(text, depth, fill=False)
+        places, element = reading.row(text, depth)
     text.add(depth, f"for x in {places}:")
     if kind in EXTREMES:
         term = element if kind == "largest" else f"key({element})"
@@ -211,7 +213,7 @@ def _text_of(kind: str, loops) -> tuple[str, list[int]]:
     lengths = [text.number(n) for n in loops.lengths]
     lines = [line for reading in readings for line in reading.lines]
     counted = bool(readings[0].limits) and not kind.startswith("sum")
-    text.add(1, "zero = start[0] * 0" if kind.startswith("sum") else "zero = start[0]", "bad = False")
+    text.add(1, "zero = start[0]", "nan = start[0] / start[0]" if len(readings) == 3 else "", "bad = False")
     depth = 1
     for axis in range(loops.vector):
         text.add(depth, f"for i{axis} in range({lengths[axis]}):")
@@ -250,7 +252,9 @@ def _text_of(kind: str, loops) -> tuple[str, list[int]]:
         text.add(depth, "    bad |= met[x] == 0")
     elif counted:
         text.add(depth, f"    marks[{place}] = met[x]")
-    return text.whole("kernel", "p, a0, a1, start, out, marks, total, outer, row0, row1, met", "bad"), text.numbers
+    return text.whole(
+        "kernel", "p, a0, a1, a2, start, out, marks, total, outer, row0, row1, row2, met", "bad"
+    ), text.numbers
 
 
 @lru_cache(maxsize=512)
@@ -279,9 +283,10 @@ def run(kind: str, loops, arrays, start, operations=()) -> tuple[np.ndarray, np.
     ----------
     kind : str
         "largest" of unsigned integers, "largest float" or "smallest float" of bits as signed ones; "only", "product",
-        "sum", "sum of products" or "sum of fused" (the latter three also ", in chunks").
+        "sum", "sum of products", "sum of fused" or "sum where equal": of the third factor where the first two are (sums
+        also ", in chunks").
     loops : softnum.tile.loops.Loops
-    arrays : one or two ndarrays of one dimension
+    arrays : one to three ndarrays of one dimension
         What the readings read.
     start : numpy scalar
         What every place starts from, of the result's type.
@@ -298,9 +303,8 @@ def run(kind: str, loops, arrays, start, operations=()) -> tuple[np.ndarray, np.
     dtype = np.dtype(type(start))
     size = loops.size
     marks = np.empty(size if " marks[" in text else 0, np.uint8)
-    first, second = (*arrays, arrays[0][:0])[:2]
-    given = np.array(numbers, np.int64), first, second, np.array([start], dtype)
-    made = np.empty(size, dtype), marks, *(np.empty(TILE, dtype) for _ in range(4)), np.empty(TILE, np.uint8)
+    given = np.array(numbers, np.int64), *(*arrays, *[arrays[0][:0]] * 2)[:3], np.array([start], dtype)
+    made = np.empty(size, dtype), marks, *(np.empty(TILE, dtype) for _ in range(5)), np.empty(TILE, np.uint8)
     dtypes = (*((x.dtype, True) for x in given), *((x.dtype, False) for x in made))
     bad = _compiled(text, operations, dtypes)(*given, *made)
     return made[0], marks if marks.size else None, bad

@@ -24,7 +24,7 @@ from softnum.operands import checked_operand
 from softnum.plan import fits
 from softnum.tile.affine import Form
 from softnum.tile.arithmetic import Tensor, apply, as_constant, carrier_of
-from softnum.tile.syntax import Access, Binary
+from softnum.tile.syntax import Access, Binary, Choose, Number
 from softnum.units import MadUnit
 from softnum.values import decode
 
@@ -177,9 +177,9 @@ def _made(space, accesses, shapes) -> Loops:
 # -- the aggregations --------------------------------------------------------------------------------------------------
 def by_loops(space, tensors, unit, format_of, options) -> Tensor | None:
     """What `softnum.tile.contract.contract` makes of a contraction; None where it is for that to do."""
-    step, body = space.step, space.step.body
-    factors = (body.left, body.right) if isinstance(body, Binary) and body.operator == "*" else (body,)
-    if not all(isinstance(x, Access) for x in factors) or (len(factors) == 2 and step.aggregation != "+"):
+    step = space.step
+    factors = _factors(step.body)
+    if factors is None or (len(factors) > 1 and step.aggregation != "+"):
         return None
     given = [tensors[x.name] for x in factors]
     if 0 in space.lengths or space.empty or any(0 in t.shape for t in given) or prod(space.lengths) < LEAST:
@@ -188,10 +188,22 @@ def by_loops(space, tensors, unit, format_of, options) -> Tensor | None:
         return None
     shapes = [t.shape for t in given]
     if step.aggregation == "+":
-        return _sum(space, factors, given, unit)
+        return _sum(space, factors, given, unit, options)
     fmt = format_of(given[0].format)
     make = {"=": _only, "*": _product}.get(step.aggregation, _extreme)
     return make(lambda: loops_of(space, factors, shapes), given[0], fmt, options, space)
+
+
+def _factors(body) -> tuple[Access, ...] | None:
+    """The elements of a body: one, the two of a product, or three of ``A[i] == B[i] ? C[i] : 0``."""
+    match body:
+        case Binary(operator="*"):
+            parts = body.left, body.right
+        case Choose(condition=Binary(operator="==") as equal, yes=yes, no=Number(value=0)):
+            parts = equal.left, equal.right, yes
+        case _:
+            parts = (body,)
+    return parts if all(isinstance(part, Access) for part in parts) else None
 
 
 def _flat(data: np.ndarray) -> np.ndarray:
@@ -284,17 +296,25 @@ def _checked(result: np.ndarray, fmt, space) -> Tensor | None:
     return Tensor(fmt, values=result.astype(carrier_of(fmt), copy=False).reshape(space.shape))
 
 
-def _sum(space, factors, tensors, unit) -> Tensor | None:
+def _sum(space, factors, tensors, unit, options) -> Tensor | None:
     if type(unit) is not MadUnit or unit.on_codes or unit.lanes != 1 or unit.compensated or unit.stochastic:
         return None
     products = len(factors) == 2
     if products and min(_sides(space, factors)) >= _COLUMNS:
         return None
-    taken = [(f,) for f in unit.operand] if products else [(unit.accumulator, unit.result, *unit.operand)]
-    if not all(_holds(t, formats) for t, formats in zip(tensors, taken, strict=True)):
+    if products:
+        taken = zip(tensors, ((fmt,) for fmt in unit.operand), strict=True)
+    elif len(factors) == 1:
+        taken = [(tensors[0], (unit.accumulator, unit.result, *unit.operand))]
+    else:  # the third is converted first, which is exact but for an overflow rule that knows no infinities
+        random = options.get("rounding", "").startswith("stochastic")
+        if random or options.get("overflow") is not None or not unit.result.has_zero:
+            return None
+        taken = [(tensors[2], (unit.result,))]
+    if not all(_holds(tensor, formats) for tensor, formats in taken):
         return None
     formats = [unit.accumulator, unit.outer, *(t.format for t in tensors)]
-    kind, needed = "sum", [("add", unit.accumulator, "add", unit.rounding)]
+    kind, needed = "sum" if len(factors) == 1 else "sum where equal", [("add", unit.accumulator, "add", unit.rounding)]
     if products and unit.product is None:
         kind, needed = "sum of fused", [("fused", unit.accumulator, "fma", unit.rounding)]
     elif products:

@@ -67,6 +67,8 @@ CASES = [
     ("C[2 * y + k - 1: 200] = +(A[y] * B[k, y])", (100, 5, 100), "e5m2", PRODUCT),
     ("C[] = +(A[i, j] * B[i, j])", (7, 9, 7, 9), "e5m2", WIDER),
     ("C[m, n: 70, 2] = +(A[m - n, 2 * k])", (70, 9), "q4.4", FIXED),
+    ("C[2 * y + k - 1, m: 40, 5] = +(A[2 * y + k - 1, m] == B[y, m] ? A[y, m - k] : 0), k < 3", (40, 5, 20, 5), "e5m2",
+     PRODUCT),
 ]  # fmt: skip
 
 
@@ -190,13 +192,15 @@ UNITS = [
 def draw(rng):
     """(a statement of A and B, their shapes)"""
     names = ["i", "j", "k"][: int(rng.integers(1, 4))]
-    kind = str(rng.choice([">", "<", "=", "*", "+", "+B"]))
+    kind = str(rng.choice([">", "<", "=", "*", "+", "+B", "+?"]))
     a = [form(rng, names)[0] for _ in range(int(rng.integers(1, 3)))]
     a += [n for n in names if rng.random() < 0.4]
     b = [form(rng, names)[0] for _ in range(int(rng.integers(1, 3)))]
     c = [form(rng, names)[0] if rng.random() < 0.5 else str(rng.choice(names)) for _ in range(int(rng.integers(0, 3)))]
     shapes = [tuple(int(n) for n in rng.integers(1, 6, len(forms))) for forms in (a, b, c)]
     body = f"A[{', '.join(a)}]" + (f" * B[{', '.join(b)}]" if kind == "+B" else "")
+    if kind == "+?":
+        body += f" == B[{', '.join(b)}] ? A[{', '.join(reversed(a))}] : 0"
     limits = [f", {form(rng, names)[0]} < {int(rng.integers(1, 6))}" for _ in range(2) if rng.random() < 0.3]
     place = f"{', '.join(c)}: {', '.join(map(str, shapes[2]))}" if c else ""
     return f"C[{place}] = {kind[0]}({body}){''.join(limits)}", shapes[:2]
