@@ -47,7 +47,8 @@ class DefinitionCustom:
         unit, (row, column) = self.unit, first
         if tallies is not None:
             raise ValueError(
-                f"return_stats=True is not defined for {unit.name}: what a user's function rounds is its own"
+                f"return_stats=True is not defined for {unit.name}: what a user's function rounds is its own (leave it "
+                "out; unit.trace shows the roundings of one sum)"
             )
         x, y = (
             numbers_of(codes, source, fmt, unit.carrier)

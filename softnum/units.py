@@ -103,12 +103,13 @@ class Unit:
         -------
         Trace
             ``.steps``, ``.code``, ``.result`` (what `softnum.dot` returns), ``.flags``, ``.to_dicts()``; printed, a
-            table. It is computed by `softnum.reference`, in Python integers, and shares no code with `softnum.dot`.
+            table. It is computed by `softnum.reference`, in Python integers, and shares no code with `softnum.dot`; a
+            CustomMadUnit's function is called as it is in Python, and of its result only the value is told.
 
         Raises
         ------
         TypeError
-            If no trace of this kind of unit is known.
+            If no trace of this kind of unit is known: of a MadUnit that computes in custom formats.
         ValueError
             As `softnum.dot`.
 
@@ -146,8 +147,7 @@ def check_sum_formats(unit, *names: str, custom: bool = False) -> None:
     for what in names:
         fmt, caller = getattr(unit, what), type(unit).__name__
         if isinstance(fmt, CustomFormat) and not custom:
-            kind = "value table" if fmt.kind == "table" else "custom format"
-            raise ValueError(f"{caller}: {what} must be a float or fixed-point format; {fmt} is a {kind}")
+            raise ValueError(f"{caller}: {what} must be a float or fixed-point format, got {fmt.described}")
         if fmt is not None and not fmt.has_zero:
             raise ValueError(f"{caller}: {what}={fmt} has no zero to start a sum from")
 
@@ -292,7 +292,10 @@ class MadUnit(Unit):
                 fmt.check_modes(mode, self.overflow)
                 if self.compensated or self.stochastic:
                     what = f"compensated={self.compensated!r}" if self.compensated else "stochastic rounding"
-                    raise ValueError(f"MadUnit: {what} is not defined where products or sums are of {fmt}")
+                    raise ValueError(
+                        f"MadUnit: {what} is not defined where products or sums are of {fmt}; a CustomMadUnit whose "
+                        "function takes a last parameter named word may round as it likes"
+                    )
 
     def _known_overflow(self) -> str:
         if self.overflow not in OVERFLOW_RULES:

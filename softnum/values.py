@@ -211,8 +211,8 @@ def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, *, 
     env = _environment(fmt, rounding, overflow, stochastic_bits, **plain)
     stochastic = rounding_name(rounding).startswith("stochastic")
     if isinstance(fmt, CustomFormat):
-        words = random_words(stochastic, key, random_bits, x.shape)
-        return delivered(fmt.quantize(x, rounding_name(rounding), overflow, words, env[3]), out)
+        instead = None if isinstance(plain["invalid"], str) else env[7]
+        return delivered(fmt.quantize(x, rounding_name(rounding), overflow, instead), out)
     kernel = lanes.rounder(fmt, env, 8 * x.dtype.itemsize)
     if kernel.ok != 8 * x.dtype.itemsize:
         codes = _encode(x, fmt, *modes, threads=threads, **plain)
@@ -232,7 +232,9 @@ def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, *, 
 def _environment(fmt, rounding, overflow, stochastic_bits, invalid="raise", tininess="after", flush_results=None):
     """The core's environment of encode and quantize."""
     if isinstance(fmt, CustomFormat) and flush_results is not None:
-        raise ValueError(f"flush_results is not defined for the value table {fmt}: none of its values is subnormal")
+        raise ValueError(
+            f"flush_results is not defined for {fmt.described}: none of its values is subnormal; leave it out"
+        )
     code = invalid_code(invalid, fmt)
     return environment(fmt, rounding, overflow, stochastic_bits, tininess, False, flush_results, invalid_code=code)
 
@@ -355,7 +357,9 @@ def _encode(
     check_out("encode", out, x.shape, fmt.storage_dtype)
     table = isinstance(fmt, CustomFormat)
     if table and return_flags:
-        raise ValueError(f"return_flags is not defined for the value table {fmt}: it has values, but no exceptions")
+        raise ValueError(
+            f"return_flags is not defined for {fmt.described}: it has values, but no exceptions; leave it out"
+        )
     binary = x.dtype in _BINARY or (x.dtype.kind in "biu" and x.dtype.itemsize <= 4)
     if binary and not table and not return_flags:
         # binary16 is exact in binary32, integers of up to 32 bits in binary64
@@ -366,13 +370,14 @@ def _encode(
             return _encode_fast(
                 wide, fmt, kernel, words_or_key(stochastic, key, random_bits, x.shape), may_fail, out, threads
             )
-    words = random_words(stochastic, key, random_bits, x.shape)
     if x.dtype.kind == "U":
         x = numbers_of(x)
     source = format_of_dtype(x.dtype)
     if table:
         x = x if source is None else decode(x.view(source.storage_dtype), source)
-        return delivered(fmt.encode(x, rounding_name(rounding), overflow, words, env[3]), out)
+        instead = None if isinstance(invalid, str) else env[7]
+        return delivered(fmt.encode(x, rounding_name(rounding), overflow, instead), out)
+    words = random_words(stochastic, key, random_bits, x.shape)
     if x.dtype.kind == "O" or (x.dtype.kind == "f" and source is None):
         codes, flags = _encode_objects(x, fmt, env, words, invalid)
     else:

@@ -408,7 +408,6 @@ class CustomFormat:
     def check_modes(self, rounding: str, overflow) -> None:
         """ValueError unless the format rounds in this mode and under this overflow rule."""
         rounding = rounding_name(rounding)
-        kind = "value table" if self.kind == "table" else "format"
         if self._functions.convert_takes is not None:
             if rounding != "nearest_even" or overflow is not None:
                 raise ValueError(
@@ -418,16 +417,16 @@ class CustomFormat:
             return
         if rounding.startswith("stochastic") or rounding == "to_odd":
             raise ValueError(
-                f"rounding={rounding!r} is not defined for the {kind} {self}; use a nearest or directed mode"
+                f"rounding={rounding!r} is not defined for {self.described}; use a nearest or directed mode"
             )
         if overflow not in (None, "saturate", "saturate_finite"):
-            raise ValueError(f"the {kind} {self} saturates; overflow={overflow!r} is not defined for it")
+            raise ValueError(f"{self.described} saturates; overflow={overflow!r} is not defined for it (leave it out)")
 
-    def encode(self, x, rounding: str, overflow, words, stochastic_bits: int) -> np.ndarray:
-        """Codes of the values x (numbers of any kind, taken exactly)."""
+    def encode(self, x, rounding: str = "nearest_even", overflow=None, instead: int | None = None) -> np.ndarray:
+        """Codes of the values x (numbers of any kind, taken exactly); instead: that of a NaN in a table without one."""
         self.check_modes(rounding, overflow)
         if self._functions.convert_takes is None:
-            return self._table.encode(x, rounding)
+            return self._table.encode(x, rounding, instead)
         return self._functions.convert(self.for_convert(x))
 
     def for_convert(self, x) -> np.ndarray:
@@ -452,17 +451,22 @@ class CustomFormat:
             raise ValueError(f"a value of {self} is not exact in {np.dtype(dtype)} (use a wider type)")
         return np.asarray(values)
 
-    def quantize(self, x, rounding: str, overflow, words, stochastic_bits: int) -> np.ndarray:
+    def quantize(self, x, rounding: str, overflow=None, instead: int | None = None) -> np.ndarray:
         """The values that x rounds to, in x's float type."""
-        return self.decode(self.encode(x, rounding, overflow, words, stochastic_bits), x.dtype)
+        return self.decode(self.encode(x, rounding, overflow, instead), x.dtype)
 
     def find(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(codes of float values that are the format's, where one is not)"""
         if self._table is not None:
             return self._table.find(x)
-        codes = self.encode(x, "nearest_even", None, None, 0)
+        codes = self.encode(x)
         values = self._functions.as_float(codes)
         return codes, (values != x) & ~(np.isnan(values) & np.isnan(x))
+
+    @property
+    def described(self) -> str:
+        """What errors call the format: by its kind and name."""
+        return f"the {'value table' if self.kind == 'table' else 'custom format'} {self.name}"
 
     # -- identity ------------------------------------------------------------------------------------------------------
     def _key(self) -> tuple:

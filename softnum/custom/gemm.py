@@ -143,7 +143,7 @@ class CustomGemm:
         if tallies is not None:
             raise ValueError(
                 f"return_stats=True is not defined for {self.unit.expression}: operations of custom formats have "
-                "results, and no roundings to be counted"
+                "results, and no roundings to be counted (leave return_stats out)"
             )
         rows, columns = slice(m0 - first[0], m1 - first[0]), slice(n0 - first[1], n1 - first[1])
         x, y = (

@@ -40,7 +40,9 @@ def into_custom(name, codes, formats, out, rounding, overflow, invalid, extra, o
 
     for option, given in options.items():
         if given:
-            raise ValueError(f"{name}: {option}= is not defined for {out}: it has values, but no exceptions")
+            raise ValueError(
+                f"{name}: {option}= is not defined for {out}: it has values, but no exceptions; leave it out"
+            )
     if name == "total_order":
         return _in_order(out, *codes).astype(np.uint8)
     if name == "classify":

@@ -35,10 +35,13 @@ class PythonFunctions:
         known = user_operations()
         operations = _named(operations, known, what)
         self.bits, self.what, self.storage = bits, what, storage_of(bits)
-        self._made_of = (bits, as_float, convert, tuple(sorted(operations.items())))
+        operations = {
+            name: operations[name] for name in known if name in operations
+        }  # in whatever order they are given
+        self._made_of = (bits, as_float, convert, tuple(operations.items()))
         if convert is None:
             self.convert_takes = None
-        self.operations = tuple(name for name in known if name in operations)
+        self.operations = tuple(operations)
         given = {"as_float": (as_float, "codes", "values", 1)}
         if convert is not None:
             given["convert"] = (convert, "values", "codes", 1)

@@ -59,18 +59,23 @@ class ValueTable:
         return int(found[0]) if len(found) else None
 
     # -- rounding ------------------------------------------------------------------------------------------------------
-    def encode(self, x, rounding: str) -> np.ndarray:
-        """Codes of the values x, exact in float64 or objects, in a nearest or directed mode; ValueError for a NaN."""
+    def encode(self, x, rounding: str, instead: int | None = None) -> np.ndarray:
+        """Codes of the values x, exact in float64 or objects, in a nearest or directed mode.
+
+        instead: the code of a NaN where the table has none; None: that is a ValueError.
+        """
+        if np.asarray(x).dtype.kind == "O":
+            return self._round_exactly(np.asarray(x), rounding, instead)
         codes, lost = self.rounded(x, rounding)
         if lost is not None and lost.any():
+            if instead is not None:
+                return np.where(lost, self.storage.type(instead), codes)
             raise ValueError(f"encode: a value is NaN, and {self.name} has no code for it")
         return codes
 
     def rounded(self, x, rounding: str) -> tuple[np.ndarray, np.ndarray | None]:
-        """(codes, where a NaN has none or None)"""
+        """(codes, where a NaN has none or None) of numbers that float64 holds"""
         x = np.asarray(x)
-        if x.dtype.kind == "O":
-            return self._round_exactly(x, rounding), None
         if x.dtype != np.float32 or x.size < _WORTH:
             return self._round(x, rounding)
         codes, lost, split = self._cells(rounding)
@@ -122,7 +127,7 @@ class ValueTable:
             return code, None
         return code, nan
 
-    def _round_exactly(self, x, rounding: str) -> np.ndarray:
+    def _round_exactly(self, x, rounding: str, instead: int | None) -> np.ndarray:
         """Codes of Python numbers, the Fractions among them too long for binary64."""
         code = np.empty(x.shape, self.storage)
         table = [Fraction(v) for v in self.sorted]
@@ -130,7 +135,7 @@ class ValueTable:
             if not isinstance(value, Real):
                 raise TypeError(f"encode takes real numbers (int, float, Fraction), got {value!r}")
             if not isinstance(value, Rational):  # NaN, infinities and -0 are floats
-                code[index] = self.encode(np.float64(value), rounding)
+                code[index] = self.encode(np.float64(value), rounding, instead)
                 continue
             above = min(bisect_left(table, value), len(table) - 1)
             upper = above == 0 or value >= table[above]

@@ -296,7 +296,7 @@ def test_units_are_values():
         ("state operand=", ("e6m9",), {}),
         ("operand is one format or a pair, got 3", ("e6m9",), {"operand": ("e5m2",) * 3}),
         ("accumulator=e8m0fnu has no zero", ("e8m0fnu",), {"operand": "e5m2"}),
-        ("accumulator must be .* is a value table", (sn.CustomFormat.from_table([0, 1]),), {"operand": "e5m2"}),
+        ("accumulator must be .*, got the value table", (sn.CustomFormat.from_table([0, 1]),), {"operand": "e5m2"}),
         ("accumulator=e12m3 has 12 exponent bits.* at most 11: use a MadUnit", ("e12m3",), {"operand": "e5m2"}),
         ("operand=e15m48 has 15 exponent bits", ("e5m2",), {"operand": ("e5m2", "e15m48")}),
         ("unknown rounding mode 'even'", ("e6m9",), {"operand": "e5m2", "rounding": "even"}),

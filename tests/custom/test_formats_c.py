@@ -24,7 +24,8 @@ new_fp convert(float f) { new_fp r = {f < 0, 0, 0}; while (r.e < 31 && as_float(
 new_fp add(new_fp a, new_fp b) { a.m ^= b.m; return a; }
 new_fp log(new_fp a) { a.s ^= 1; return a; }
 """
-SMALL = """typedef struct {{ {} }} fp;
+SMALL = """typedef _Bool typedef_bool;
+typedef struct {{ {} }} fp;
 float as_float(fp a) {{ return {}; }}
 fp convert(float x) {{ fp r = {{0}}; return r; }}
 """
@@ -140,6 +141,9 @@ def test_values_and_rounding_are_the_built_in_ones(fp8, fp16):
         ("unsigned long long a : 2, : 5, b : 7;", "1000 * a.a + a.b", lambda c: 1000 * (c >> 7) + (c & 127)),
         ("uint8_t a; int b : 4;", "100.f * a.a + a.b", lambda c: 100 * (c >> 4) + ((c & 15) ^ 8) - 8),
         ("int8_t a; uint b : 1;", "10 * a.a + a.b", lambda c: 10 * (((c >> 1) ^ 128) - 128) + (c & 1)),
+        ("_Bool a; uint b : 3;", "100 * a.a + a.b", lambda c: 100 * (c >> 3) + (c & 7)),
+        ("typedef_bool a, c : 1; uint : 3, b : 2;", "100 * a.a + 10 * a.c + a.b",
+         lambda c: 100 * (c >> 3) + 10 * (c >> 2 & 1) + (c & 3)),
         ("uint a : 1 + 2; uint b : sizeof(int);", "100 * a.a + a.b", lambda c: 100 * (c >> 4) + (c & 15)),
     ],
 )  # fmt: skip

@@ -56,6 +56,14 @@ def test_the_functions_are_what_it_does(half):
     assert {n for n, kind in half.primitives.items() if kind == "user"} == {"as_float", "convert", "add", "negate"}
 
 
+def test_operations_by_the_names_of_c(half):
+    names = {"sub": "subtract", "mul": "multiply", "div": "divide", "min": "minimum", "max": "maximum"}
+    short, long = (make(ops=dict.fromkeys(n, strange_sum) | {neg: negated}) for n, neg in
+                   ((names, "neg"), (names.values(), "negate")))  # fmt: skip
+    assert short == long and short.primitives == long.primitives and pickle.loads(pickle.dumps(short)) == long
+    assert sn.divide(CODES, 3, short).tolist() == [strange_sum(c, 3) for c in CODES.tolist()]
+
+
 def test_without_convert_values_round_to_their_neighbours():
     plain = make(convert=None, ops={})
     x = np.random.default_rng(1).uniform(-3.4, 3.4, 300)
@@ -94,6 +102,10 @@ def raises(a):
     [
         (ValueError, r"CustomFormat half: ops has no operation 'ad' \(did you mean add", {"ops": {"ad": strange_sum}}),
         (ValueError, r"ops has no operation 'convert'", {"ops": {"convert": strange_sum}}),
+        (ValueError, r"ops has no operation 'mult' \(did you mean", {"ops": {"mult": strange_sum}}),
+        (ValueError, "ops has no operation 7 .known: add, .*, sub, mul", {"ops": {7: strange_sum}}),
+        (ValueError, "ops has multiply twice, as 'mul' and 'multiply'", {"ops": {"mul": max, "multiply": max}}),
+        (TypeError, r"ops is a dict, the name of an operation -> its function; got \['add'\]", {"ops": ["add"]}),
         (TypeError, "convert must be a function, got 3", {"convert": 3}),
         (TypeError, r"add .*test_formats_python.py:\d+. takes 1 arguments, and must take 2", {"ops": {"add": negated}}),
         (TypeError, "add .* must return an integer, a code, and returns float64", {"ops": {"add": lambda a, b: a / 2}}),
@@ -108,6 +120,16 @@ def raises(a):
 def test_what_is_wrong_is_said(error, message, changes):
     with pytest.raises(error, match=message):
         make(**changes)
+
+
+def test_codes_that_are_negative_but_for_their_type():
+    fmt = make(ops={"negate": lambda a: np.uint64(2**64 - 1) if a == 5 else np.uint64(0)})
+    with pytest.raises(
+        ValueError, match=r"negate .* of 0x5 returns 18446744073709551615 .-1 in unsigned numbers of 64"
+    ):
+        fmt.apply("negate", [4, 5])
+    with pytest.raises(ValueError, match=r"convert .* of 1e.300 returns a number of 997 bits, and codes lie in 0..15"):
+        sn.encode([1e300], make(convert=lambda x: int(x)))
 
 
 def test_results_that_are_no_codes_are_named():

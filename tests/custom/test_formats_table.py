@@ -196,6 +196,40 @@ def test_exact_results_need_no_neighbours():
         sn.cbrt([1], near, rounding="up")
 
 
+@pytest.mark.parametrize(
+    ("error", "said", "values"),
+    [
+        (TypeError, r"values\[1\] is 1j; a value is a real number \(int, float, Fraction\) or NaN", [0, 1j]),
+        (TypeError, r"values\[0\] is None", [None, 1]),
+        (TypeError, r"values\[0\] is \[0, 1\]", [[0, 1], [2, 3]]),
+        (TypeError, r"values\[0\] is array\(\[1., 1.\]\)", np.ones((2, 2))),
+        (TypeError, r"values\[1\] is '1.5'", [1.0, "1.5"]),
+        (TypeError, "from_table takes a sequence of 2..bits numbers, got 5", 5),
+        (ValueError, r"values\[1\] is Fraction\(1, 3\), which is not exact in binary64; round", [0, Fraction(1, 3)]),
+        (ValueError, r"values\[0\] is 10+, which is not exact in binary64", [10**400, 1]),
+        (ValueError, "a table has no infinity", [math.inf, 1]),
+        (ValueError, "the value 1.0 occurs more than once", [1, 1.0]),
+        (ValueError, "takes 2..bits values with 1 <= bits <= 16, got 3", [1, 2, 3]),
+        (ValueError, "all values are NaN", [math.nan] * 2),
+    ],
+)  # fmt: skip
+def test_entries_that_are_no_values(error, said, values):
+    with pytest.raises(error, match=said):
+        sn.CustomFormat.from_table(values)
+    assert sn.CustomFormat.from_table([Fraction(1, 4), np.float16(2), -0.0, 1]).values == (0.25, 2.0, 0.0, 1.0)
+
+
+def test_invalid_is_what_a_nan_becomes():
+    for function, want in ((sn.encode, 7), (sn.quantize, 0.0)):
+        for x in (np.array([math.nan, 1.0]), np.float32([math.nan, 1.0]), np.array([math.nan, 1.0], object)):
+            if function is sn.encode or x.dtype != object:
+                assert function(x, nf4, invalid=0.0)[0] == want
+        with pytest.raises(ValueError, match="a value is NaN, and nf4 has no code for it"):
+            function([math.nan], nf4)
+        with pytest.raises(ValueError, match="invalid=0.3 is no value of nf4"):
+            function([math.nan], nf4, invalid=0.3)
+
+
 def test_results_without_a_code():
     zero, one = np.uint8([0]), np.uint8([15])
     with pytest.raises(ValueError, match="divide: the result is NaN or infinite, and nf4 has no code for it"):
@@ -218,7 +252,10 @@ def test_results_without_a_code():
     [
         ("rounding='stochastic' is not defined for the value table nf4", {"rounding": "sr", "key": 1}),
         ("the value table nf4 saturates; overflow='infinity' is not defined", {"overflow": "infinity"}),
-        ("add: return_flags= is not defined for nf4", {"return_flags": True}),
+        (
+            "add: return_flags= is not defined for nf4: it has values, but no exceptions; leave it",
+            {"return_flags": True},
+        ),
         ("add: flush_inputs= is not defined for nf4", {"flush_inputs": True}),
         ("add: nan= is not defined for nf4", {"nan": "x86"}),
         ("add: tininess= is not defined for nf4", {"tininess": "before"}),

@@ -147,7 +147,7 @@ def test_a_custom_format_of_c_and_its_unit():
     a, b = (sn.Array(x, fmt) for x in codes)
     want = np.zeros((3, 5), np.uint8)
     table = fmt.table("add")
-    zero = fmt.encode(np.zeros(1), "nearest_even", None, None, 0)[0]
+    zero = fmt.encode(np.zeros(1))[0]
     for i, j in np.ndindex(3, 5):
         sums = [zero] * 4
         for k in range(9):

@@ -104,14 +104,51 @@ def test_other_parameters(function, shown):
         (lambda a, b: np.float32(np.nan), {"accumulator": "q4.8"}, r"adding <lambda>\(.*q4.8 has no code"),
         (lambda a, b: 700, {"carrier": "codes"}, "is 700, which is no code of e5m2: 0 to 255"),
         (lambda acc, a, b: -1, {"carrier": "codes"}, "is -1, which is no code"),
-        (lambda acc, a, b: acc // (b - b), {"carrier": "codes"}, "by zero"),
+        (lambda acc, a, b: acc // (b - b), {"carrier": "codes"}, "raises ZeroDivisionError: .*by zero"),
     ],
 )
 def test_results_that_are_no_value(function, options, said):
     unit = sn.CustomMadUnit(function, operand="e5m2", **options)
-    with pytest.raises((ValueError, ZeroDivisionError), match=said) as error:
+    with pytest.raises(ValueError, match=said) as error:
         sn.matmul(np.ones((2, 3), np.float32), np.ones((3, 2), np.float32), unit)
     assert f"{HERE}:{line_of(function)}" in str(error.value)
+
+
+def positive(a, b):
+    if a < 0 or b < 0:
+        raise KeyError("a sign")
+    return a * b
+
+
+def test_the_operands_of_the_trial_are_not_the_users():
+    """What has no result there is no error, unless nothing has one; and then it says whose operands they were."""
+    unit = sn.CustomMadUnit(positive, operand="e5m2", accumulator="e6m9")
+    x = np.float32([[1, 2, 3]])
+    assert sn.matmul(x, x.T, unit) == 14
+    with pytest.raises(ValueError, match=rf"positive\(-1.0, 3.0\) at k = 2 of output \(1, 0\) .*{HERE}.* KeyError"):
+        sn.matmul(np.float32([[1, 1, 1], [1, 1, -1]]), x.T, unit)
+    with pytest.raises(
+        ValueError, match=r"never \(.*\) has no result for any operands of the trial .* softnum's choosing"
+    ):
+        sn.matmul(x, x.T, sn.CustomMadUnit(never, operand="e5m2"))
+
+
+def never(a, b):
+    raise KeyError(1)
+
+
+def test_a_division_by_zero_of_codes_is_pythons():
+    def divides(acc, a, b):
+        return acc + a // (b - 77)
+
+    unit = sn.CustomMadUnit(divides, operand="uq8.0", carrier="codes")
+    a, b = np.full((1, 30), 20, np.float32), np.full((30, 3), 78, np.float32)
+    assert sn.matmul(a[:, :10], b[:10], unit).tolist() == [[200.0] * 3]
+    b[1, 2] = 77
+    with pytest.raises(
+        ValueError, match=r"divides\(20, 20, 77\) at k = 1 of output \(0, 2\) .* raises ZeroDivisionError"
+    ):
+        sn.matmul(a[:, :10], b[:10], unit)
 
 
 def rare(acc, a, b):
@@ -179,6 +216,19 @@ def test_parts_that_do_not_fit_together():
     for thing in ("mad", max, np.multiply):
         with pytest.raises(TypeError, match="function must be a Python function"):
             sn.CustomMadUnit(thing, operand="e5m2")
+
+
+def test_random_bits_of_a_scalar_count_where_it_rounds_stochastically():
+    """As in softnum.quantize: where nothing is stochastic they are checked, and make no difference."""
+    table = sn.CustomFormat.from_table([0.0, 1.0, 2.0, 3.0], name="table")
+    for fmt in ("e5m2", "q4.8", table):
+        assert kernels.scalar(fmt, stochastic_bits=8) == kernels.scalar(fmt)
+        with pytest.raises(ValueError, match="stochastic_bits must be an integer from 1 to 32, got 33"):
+            kernels.scalar(fmt, stochastic_bits=33)
+    assert kernels.scalar("e5m2", rounding="sr", stochastic_bits=8).stochastic_bits == 8
+    for mode in ("sr", "rto"):
+        with pytest.raises(ValueError, match="not defined for the value table table; use a nearest or directed mode"):
+            kernels.scalar(table, rounding=mode)
 
 
 def test_scalars_refuse_what_they_do_not_hold():
