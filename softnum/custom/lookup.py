@@ -131,10 +131,13 @@ def _looked_up(operation: Operator, codes):
     if made is None:
         return None
     table, lost = made
-    bytes_only = all(t == np.uint8 for t in (table.dtype, *(c.dtype for c in codes)))
-    if len(codes) != 2 or lost is not None or not bytes_only:
+    if len(codes) != 2 or not all(t == np.uint8 for t in (table.dtype, *(c.dtype for c in codes))):
         return table[tuple(codes)], None if lost is None else lost[tuple(codes)]
     a, b = (np.ascontiguousarray(np.broadcast_to(c, shape)) for c in codes)
-    out = np.empty(shape, table.dtype)
+    return _of_bytes(table, a, b), None if lost is None else _of_bytes(lost.view(np.uint8), a, b).view(bool)
+
+
+def _of_bytes(table, a, b) -> np.ndarray:
+    out = np.empty(a.shape, np.uint8)
     for_ranges(out.size, lambda start, stop: _tables.look_up(table, a, b, out, start, stop), None, _GRAIN)
-    return out, None
+    return out

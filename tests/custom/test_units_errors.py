@@ -134,7 +134,9 @@ def test_the_operands_of_the_trial_are_not_the_users():
 
 
 def never(a, b):
-    raise KeyError(1)
+    if a == a:
+        raise KeyError(1)
+    return b
 
 
 def test_a_division_by_zero_of_codes_is_pythons():
