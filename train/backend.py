@@ -54,6 +54,17 @@ def bits_of_precision(fmt) -> int:
     return int((top - low).max()) + 1
 
 
+def _places(shape, window: tuple[int, int], stride: tuple[int, int]) -> list[tuple]:
+    """For each place of a window, row by row, the index of that place in all windows of images of a shape."""
+    rows, columns = ((n - w) // t * t + 1 for n, w, t in zip(shape[2:], window, stride, strict=True))
+    everything = slice(None)
+    return [
+        (everything, everything, slice(row, row + rows, stride[0]), slice(column, column + columns, stride[1]))
+        for row in range(window[0])
+        for column in range(window[1])
+    ]
+
+
 class NumpyBackend:
     """Arrays in NumPy, arithmetic of the design in softnum's C core.
 
@@ -90,6 +101,28 @@ class NumpyBackend:
             c = np.ascontiguousarray(np.broadcast_to(c, (a.shape[0], b.shape[1])))
         return sn.matmul(a, b, unit, c, key=key, threads=self.threads).astype(self.dtype, copy=False)
 
+    def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict):
+        """One of a convolution's three products in a unit, on carriers.
+
+        Parameters
+        ----------
+        key : str
+            The pass: "forward" of x and w, "backward_data" of dy and w, "backward_weight" of x and dy.
+        a, b : arrays of carriers
+        unit : Unit
+        c : array, optional
+            The accumulator's initial value.
+        words_key
+            As key in `quantize`.
+        geometry : dict
+            The keywords of `softnum.conv2d` and its gradients, with ``size`` or ``kernel``.
+        """
+        product = {
+            "forward": sn.conv2d, "backward_data": sn.conv2d_backward_data,
+            "backward_weight": sn.conv2d_backward_weight,
+        }[key]  # fmt: skip
+        return product(a, b, unit, c=c, key=words_key, threads=self.threads, **geometry).astype(self.dtype, copy=False)
+
     def operate(self, operation: str, operands, role, key):
         """One of softnum's operations on values of a role's format, rounded once as the role says.
 
@@ -98,6 +131,7 @@ class NumpyBackend:
         operation : str
             Its name in softnum, like "add" or "tanh".
         operands : sequence of arrays of carriers
+            Broadcast to one shape.
         role, key
             As in `quantize`.
         """
@@ -154,6 +188,43 @@ class NumpyBackend:
     def steps(self, x, steps: int):
         """A batch of sequences (B, steps * features) as a matrix (steps * B, features): all of step 0 first."""
         return np.ascontiguousarray(x.reshape(len(x), steps, -1).swapaxes(0, 1)).reshape(steps * len(x), -1)
+
+    def pixels(self, x):
+        """Images (N, C, H, W) as a matrix (N * H * W, C): a row for each pixel."""
+        return np.ascontiguousarray(x.transpose(0, 2, 3, 1)).reshape(-1, x.shape[1])
+
+    def neighbours(self, x):
+        """The first of each pair of neighbours along the first axis, the second, and an odd last one or none."""
+        even = len(x) // 2 * 2
+        return x[0:even:2], x[1:even:2], x[even:]
+
+    def join(self, first, second):
+        """Two arrays, one after the other along the first axis."""
+        return np.concatenate([first, second]) if len(second) else first
+
+    def windows(self, x, window: tuple[int, int], stride: tuple[int, int]):
+        """Images (N, C, H, W) as (places, N, C, rows, columns): for each place of a window, its element of each one."""
+        return np.stack([x[place] for place in _places(x.shape, window, stride)])
+
+    def from_windows(self, parts, shape, window: tuple[int, int], stride: tuple[int, int], *, first: int = 0):
+        """Images of a shape with these parts in the places of the windows from the first on, and +0 elsewhere."""
+        result = np.zeros(shape, self.dtype)
+        for place, part in zip(_places(shape, window, stride)[first:], parts, strict=False):
+            result[place] = part
+        return result
+
+    def largest(self, parts):
+        """The largest of arrays, element by element (NaN if there is one), and which it is: the first among equals."""
+        best, chosen = parts[0].copy(), np.zeros(parts[0].shape, np.uint16)
+        for place, part in enumerate(parts[1:], start=1):
+            larger = (part > best) | (np.isnan(part) & ~np.isnan(best))
+            best[larger] = part[larger]
+            chosen[larger] = place
+        return best, chosen
+
+    def where_equal(self, chosen, place: int, x):
+        """x where chosen is place, else +0."""
+        return np.where(chosen == place, x, np.zeros((), x.dtype))
 
     def positive_part(self, x):
         """max(x, 0), and +0 for -0 and for NaN's absence of sign: NaN stays NaN."""

@@ -5,13 +5,48 @@ from __future__ import annotations
 import difflib
 import functools
 import hashlib
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from softnum.train.image_files import read_cifar10, read_idx_set
 from softnum.train.initial import DOMAIN_BATCHES, random_words
 
-__all__ = ["DATA_SETS", "DataSet", "batches", "load_data"]
+__all__ = ["DATA_SETS", "DataSet", "Pixels", "batches", "data_facts", "load_data"]
+
+
+class Pixels:
+    """Images of bytes that become numbers as they are taken: byte / 256, exact in binary32.
+
+    Parameters
+    ----------
+    codes : uint8 array (samples, features)
+
+    Examples
+    --------
+    >>> x = Pixels(np.array([[0, 64], [128, 255]], np.uint8))
+    >>> x.shape, x[[1]]
+    ((2, 2), array([[0.5       , 0.99609375]], dtype=float32))
+    """
+
+    def __init__(self, codes: np.ndarray) -> None:
+        self.codes = codes
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(samples, features)"""
+        return self.codes.shape
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, samples) -> np.ndarray:
+        """The given samples, as float32 (samples, features)."""
+        return self.codes[samples] * np.float32(2.0**-8)
 
 
 @dataclass(frozen=True)
@@ -20,22 +55,24 @@ class DataSet:
 
     Attributes
     ----------
-    train_x, test_x : float64 array (samples, features)
+    train_x, test_x : float64 array, or Pixels, (samples, features)
+        The features of an image in the order (channel, row, column).
     train_y, test_y : int64 array (samples,)
     """
 
     name: str
-    train_x: np.ndarray
+    train_x: np.ndarray | Pixels
     train_y: np.ndarray
-    test_x: np.ndarray
+    test_x: np.ndarray | Pixels
     test_y: np.ndarray
 
     def describe(self) -> dict:
         """The data set as plain data for a record, with a checksum of every sample, label and the split."""
         digest = hashlib.sha256()
         for part in (self.train_x, self.train_y, self.test_x, self.test_y):
+            part = part.codes if isinstance(part, Pixels) else part
             digest.update(str(part.shape).encode())
-            digest.update(np.ascontiguousarray(part, dtype=part.dtype.newbyteorder("<")).tobytes())
+            digest.update(np.ascontiguousarray(part, dtype=part.dtype.newbyteorder("<")).data)
         return {
             "name": self.name,
             "train": len(self.train_y),
@@ -43,8 +80,27 @@ class DataSet:
             "sha256": digest.hexdigest(),
         }
 
+    def first(self, train: int | None = None, held_out: int | None = None) -> DataSet:
+        """The set of the first so many samples of each part; None: all of them.
 
-def _digits() -> DataSet:
+        >>> len(load_data("digits").first(train=100).train_y)
+        100
+        """
+        parts = []
+        for what, count, x, y in (
+            ("train", train, self.train_x, self.train_y),
+            ("held_out", held_out, self.test_x, self.test_y),
+        ):
+            if count is None:
+                count = len(y)
+            if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= len(y):
+                raise ValueError(f"{self.name} has {len(y)} samples in the part {what}; cannot take {count!r}")
+            taken = Pixels(x.codes[:count]) if isinstance(x, Pixels) else x[:count]
+            parts += [taken, y[:count]]
+        return DataSet(self.name, *parts)
+
+
+def _digits(_: Path | None) -> DataSet:
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
@@ -60,26 +116,70 @@ def _digits() -> DataSet:
     return DataSet("digits", pixels[~held_out], labels[~held_out], pixels[held_out], labels[held_out])
 
 
-DATA_SETS = {"digits": _digits}
+def _of_bytes(name: str, read: Callable) -> Callable[[Path | None], DataSet]:
+    """A data set of images of bytes, as a function of its folder."""
+
+    def load(folder: Path | None) -> DataSet:
+        train, train_labels, test, test_labels = read(name, folder)
+        return DataSet(name, Pixels(train), train_labels, Pixels(test), test_labels)
+
+    return load
 
 
-@functools.cache
-def load_data(name: str) -> DataSet:
+class DataFacts(NamedTuple):
+    """What is known of a data set without its files: (channels, height, width) of a sample, and its classes."""
+
+    image: tuple[int, int, int]
+    classes: int
+    load: Callable[[Path | None], DataSet]
+
+
+DATA_SETS = {
+    "cifar10": DataFacts((3, 32, 32), 10, _of_bytes("cifar10", read_cifar10)),
+    "digits": DataFacts((1, 8, 8), 10, _digits),
+    "fashion-mnist": DataFacts((1, 28, 28), 10, _of_bytes("fashion-mnist", read_idx_set)),
+    "mnist": DataFacts((1, 28, 28), 10, _of_bytes("mnist", read_idx_set)),
+}
+
+
+def data_facts(name: str) -> DataFacts:
+    """What is known of a data set without its files; ValueError if there is none of that name.
+
+    >>> data_facts("cifar10").image
+    (3, 32, 32)
+    """
+    if name not in DATA_SETS:
+        near = difflib.get_close_matches(str(name), DATA_SETS, n=1, cutoff=0.3)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"no data set is called {name!r}{hint} (data sets: {', '.join(DATA_SETS)})")
+    return DATA_SETS[name]
+
+
+def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     """Return a data set.
 
     ``digits``: 1797 handwritten digits of 8 x 8 pixels (Alpaydin and Kaynak, "Optical Recognition of Handwritten
     Digits", UCI, 1998; shipped in scikit-learn's wheel). Pixels 0..16 are divided by 16. Of each digit's samples, in
     the file's order, every fourth (the 4th, 8th, ...) is held out.
 
+    ``fashion-mnist`` (Xiao et al., 2017) and ``mnist`` (LeCun et al., 1998): 60,000 images of 28 x 28 to train on and
+    10,000 held out, from IDX files. ``cifar10`` (Krizhevsky, 2009): 50,000 colour images of 32 x 32 and 10,000 held
+    out, from its binary version. Their bytes are divided by 256, and the uncompressed files must have the published
+    checksums.
+
     Parameters
     ----------
     name : str
         One of `DATA_SETS`.
+    folder : path-like, optional
+        Where the files of ``fashion-mnist``, ``mnist`` and ``cifar10`` lie: there, or in a folder of the set's name in
+        it. Default: what the environment variable SOFTNUM_DATA says, else where Debian's packages put them.
 
     Raises
     ------
     ValueError
-        If there is no such data set, or the package it comes with is not installed.
+        If there is no such data set, the package it comes with is not installed, or its files are not there (the
+        message says how to get them) or not the published ones.
 
     Examples
     --------
@@ -88,11 +188,14 @@ def load_data(name: str) -> DataSet:
     >>> len(data.train_y), len(data.test_y), float(data.train_x.max())
     (1352, 445, 1.0)
     """
-    if name not in DATA_SETS:
-        near = difflib.get_close_matches(str(name), DATA_SETS, n=1, cutoff=0.3)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"no data set is called {name!r}{hint} (data sets: {', '.join(DATA_SETS)})")
-    return DATA_SETS[name]()
+    data_facts(name)
+    folder = folder or os.environ.get("SOFTNUM_DATA")
+    return _loaded(name, None if folder is None else Path(folder).expanduser())
+
+
+@functools.cache
+def _loaded(name: str, folder: Path | None) -> DataSet:
+    return DATA_SETS[name].load(folder)
 
 
 def batches(count: int, batch: int, seed: int, epoch: int) -> np.ndarray:

@@ -7,7 +7,8 @@ names the file, the key and the nearest key that is.
 Roles (what is rounded, and when)
     ``input``               the first layer's operand, in place of ``activations``
     ``activations``         a layer's input, rounded as it enters that layer's matrix products
-    ``elementwise``         operands and results of an LSTM's gates and states, and of functions; both ways
+    ``elementwise``         operands and results of operations element by element, and of functions; both ways
+    ``statistics``          sums, means and variances of a batch normalisation, and its running values
     ``weights``             the working copy of a layer's weights, rounded from the master copy once a step
     ``output``              the network's result, before softmax and cross-entropy
     ``errors``              the gradient of a layer's output, rounded as it enters that layer's matrix products
@@ -42,7 +43,7 @@ from softnum.train.unit_specs import build_unit, describe_unit
 __all__ = ["OPERAND_ROLES", "PASSES", "ROLES", "Design", "LayerDesign", "NamedOperator", "RoleRounding", "nearest"]
 
 ROLES = (
-    "input", "weights", "activations", "elementwise", "output", "errors", "weight_gradients",
+    "input", "weights", "activations", "elementwise", "statistics", "output", "errors", "weight_gradients",
     "master", "momentum", "update.decay", "update.momentum", "update.weight",
 )  # fmt: skip
 PASSES = ("forward", "backward_data", "backward_weight")

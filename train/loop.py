@@ -23,6 +23,7 @@ from softnum.train.tensor import Tensor, softmax_cross_entropy
 __all__ = ["Settings", "run"]
 
 _EVALUATION_SAMPLES = 160
+_SAMPLES_AT_A_TIME = 512  # of an evaluation: what a network holds in memory for them
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,9 @@ class Settings:
     network_options : dict
         Its own parameters.
     data : str
-        Name of a data set.
+        Name of a data set (`load_data`).
+    data_folder : str, optional
+        Where its files lie; not part of a record.
     batch : int
         Samples per iteration.
     epochs : int
@@ -44,19 +47,20 @@ class Settings:
     learning_rate, momentum, weight_decay : float
         Constants of `SGD`.
     evaluate_every : int, optional
-        Iterations between evaluations on the held-out samples. Default: every 160 samples, at least every iteration.
-        The last iteration is always followed by one.
+        Iterations between evaluations on the held-out samples. Default: every 160 samples, or ten times an epoch if
+        that is less often; at least every iteration. The last iteration is always followed by one.
 
     Examples
     --------
     >>> from softnum.train import Settings
-    >>> Settings(epochs=2, batch=64).interval  # an evaluation every 160 samples
+    >>> Settings(epochs=2, batch=64).interval(samples=1352)  # an evaluation every 160 samples
     2
     """
 
     network: str = "mlp"
     network_options: dict = field(default_factory=dict)
     data: str = "digits"
+    data_folder: str | None = None
     batch: int = 32
     epochs: int = 20
     learning_rate: float = 0.1
@@ -72,10 +76,9 @@ class Settings:
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
 
-    @property
-    def interval(self) -> int:
-        """Iterations between evaluations."""
-        return self.evaluate_every or max(1, _EVALUATION_SAMPLES // self.batch)
+    def interval(self, samples: int) -> int:
+        """Iterations between evaluations, of training on so many samples."""
+        return self.evaluate_every or max(1, max(_EVALUATION_SAMPLES, samples // 10) // self.batch)
 
 
 def _versions() -> dict:
@@ -95,7 +98,7 @@ def _header(design: Design, network, data, settings: Settings, seed: int) -> dic
         "data": data.describe(),
         "batch": settings.batch,
         "epochs": settings.epochs,
-        "evaluate_every": settings.interval,
+        "evaluate_every": settings.interval(len(data.train_y)),
         "optimiser": {
             "name": "sgd",
             "learning_rate": settings.learning_rate,
@@ -158,12 +161,14 @@ def run(
     >>> record.name, len(rows)
     ('seed-1.jsonl', 6)
     """
-    network = make_network(settings.network, **settings.network_options)
-    data = load_data(settings.data)
+    network = make_network(settings.network, data=settings.data, **settings.network_options)
+    data = load_data(settings.data, settings.data_folder)
     network.check(data.train_x.shape[1], int(data.train_y.max()) + 1)
     design.check_operators(network.operators)
     numerics = Numerics(design, network.layer_names, seed=seed, threads=threads)
+    interval = settings.interval(len(data.train_y))
     per_epoch = len(batches(len(data.train_y), settings.batch, seed, 1))
+    _try_out(design, network, numerics, data)
     network.initialise(numerics)
     optimiser = SGD(
         network.parameters,
@@ -171,7 +176,6 @@ def run(
         momentum=settings.momentum,
         weight_decay=settings.weight_decay,
     )
-    _try_out(design, network, numerics, data)
     header = _header(design, network, data, settings, numerics.seed)
     iterations = settings.epochs * per_epoch
     files = RunFiles(Path(out) / design.name, numerics.seed, header, iterations)
@@ -190,7 +194,7 @@ def run(
                 row["loss"] = _train(network, optimiser, numerics, iteration, data.train_x[rows], data.train_y[rows])
                 diverged = not math.isfinite(row["loss"])
                 last = diverged or iteration == iterations
-                if last or iteration % settings.interval == 0:
+                if last or iteration % interval == 0:
                     row["accuracy"] = _evaluate(network, numerics, iteration, data)
                 if diverged:
                     row.update(loss=None, diverged=True)
@@ -209,22 +213,23 @@ def run(
 
 
 def _try_out(design, network, numerics, data) -> None:
-    """One sample forwards and backwards: what is wrong with the user's own code shows before any file is made."""
+    """Two samples forwards and backwards: what is wrong with the user's own code shows before any file is made."""
     if not design.sources:
         return
-    numerics.begin(0)
+    network.initialise(numerics)
     try:
-        loss = softmax_cross_entropy(network.forward(Tensor(data.train_x[:1], numerics.backend)), data.train_y[:1])
+        output = network.forward(Tensor(data.train_x[:2], numerics.backend), training=True)
+        loss = softmax_cross_entropy(output, data.train_y[:2])
         if math.isfinite(loss.value):
             loss.backward(numerics.loss_scale)
     except (ImportError, TypeError, ValueError) as error:
-        raise ValueError(f"{design.path}: cannot train, its first sample ends with: {error}") from error
+        raise ValueError(f"{design.path}: cannot train, its first samples end with: {error}") from error
 
 
 def _train(network, optimiser, numerics, iteration: int, samples, labels) -> float:
     """One iteration; returns the batch's loss before the update. A loss that is not finite leaves the weights alone."""
     numerics.begin(iteration)
-    loss = softmax_cross_entropy(network.forward(Tensor(samples, numerics.backend)), labels)
+    loss = softmax_cross_entropy(network.forward(Tensor(samples, numerics.backend), training=True), labels)
     if math.isfinite(loss.value):
         loss.backward(numerics.loss_scale)
         optimiser.step()
@@ -237,9 +242,13 @@ def _evaluate(network, numerics, iteration: int, data) -> float:
     A sample whose outputs are not all finite counts as wrong.
     """
     numerics.begin(iteration, evaluation=True)
-    outputs = network.forward(Tensor(data.test_x, numerics.backend)).value
-    right = (numerics.backend.argmax(outputs) == data.test_y) & np.isfinite(outputs).all(axis=1)
-    return int(right.sum()) / len(data.test_y)
+    right = 0
+    for first in range(0, len(data.test_y), _SAMPLES_AT_A_TIME):
+        part = slice(first, first + _SAMPLES_AT_A_TIME)
+        outputs = network.forward(Tensor(data.test_x[part], numerics.backend)).value
+        hits = (numerics.backend.argmax(outputs) == data.test_y[part]) & np.isfinite(outputs).all(axis=1)
+        right += int(hits.sum())
+    return right / len(data.test_y)
 
 
 def _state(network, optimiser, epoch: int) -> dict:
@@ -247,6 +256,8 @@ def _state(network, optimiser, epoch: int) -> dict:
     for index, parameter in enumerate(network.parameters):
         state[f"parameter_{index}"] = parameter.value
         state[f"velocity_{index}"] = optimiser.velocities[index]
+    for index, buffer in enumerate(network.buffers):
+        state[f"buffer_{index}"] = buffer.value
     return state
 
 
@@ -256,6 +267,8 @@ def _restore(state: dict | None, network, optimiser) -> int:
     for index, parameter in enumerate(network.parameters):
         parameter.value = state[f"parameter_{index}"]
         optimiser.velocities[index] = state[f"velocity_{index}"]
+    for index, buffer in enumerate(network.buffers):
+        buffer.value = state[f"buffer_{index}"]
     return int(state["epoch"])
 
 

@@ -91,8 +91,31 @@ class LayerNumerics:
 
     def elementwise(self, operation: str, *operands):
         """One of softnum's operations on values of the role ``elementwise``, rounded once to that role."""
-        role = self.design.roles["elementwise"]
-        return self.numerics.backend.operate(operation, operands, role, self.numerics.next_key())
+        return self.operate("elementwise", operation, *operands)
+
+    def operate(self, role: str, operation: str, *operands):
+        """One of softnum's operations on values of a role, rounded once to that role."""
+        return self.numerics.backend.operate(operation, operands, self.design.roles[role], self.numerics.next_key())
+
+    def total(self, role: str, x):
+        """The sum of values of a role along the first axis, as a tree: neighbours in pairs, then the sums in pairs.
+
+        An odd last one waits, unrounded; each sum is rounded to the role.
+
+        >>> import numpy as np
+        >>> from softnum.train import Numerics, load_design
+        >>> layer = Numerics(load_design("d-e6m3-long"), ["fc1", "fc2"], seed=1).layer("fc1")
+        >>> layer.total("elementwise", np.ones(64, np.float32))  # one after another, they would stop at 16
+        np.float32(64.0)
+        """
+        while len(x) > 1:
+            first, second, odd = self.numerics.backend.neighbours(x)
+            x = self.numerics.backend.join(self.operate(role, "add", first, second), odd)
+        return x[0]
+
+    def quotient(self, role: str, x, count: int):
+        """x / count in binary64, rounded to a role."""
+        return self.round(role, self.numerics.backend.divide(x, float(count)))
 
     def operator_options(self, operator, parameters: list[bool]) -> dict:
         """What a user's operator is called with, forwards and backwards: formats, units, and its roundings' key.
@@ -129,10 +152,19 @@ class LayerNumerics:
         unit = self.design.units[key]
         return self.numerics.backend.matmul(a, b, unit, c, site if unit.stochastic else None)
 
-    def weight_gradient(self, product):
-        """A scaled gradient with the loss scale divided out (binary64), rounded to ``weight_gradients``."""
+    def convolve(self, key: str, a, b, c=None, **geometry):
+        """The product of a pass of a convolution in the pass's unit; c is the accumulator's initial value."""
+        site = self.numerics.next_key()
+        unit = self.design.units[key]
+        return self.numerics.backend.convolve(key, a, b, unit, c, site if unit.stochastic else None, geometry)
+
+    def weight_gradient(self, product, *, of=None):
+        """A scaled gradient with the loss scale divided out (binary64), rounded to ``weight_gradients``.
+
+        of= is the format that all of it are values of; default: what the unit ``backward_weight`` delivers.
+        """
         scale = self.numerics.loss_scale
-        of = self.design.units["backward_weight"].result if scale == 1.0 else None
+        of = (of or self.design.units["backward_weight"].result) if scale == 1.0 else None
         return self.round("weight_gradients", self.numerics.backend.divide(product, scale), of=of)
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "multiply",
     "part",
     "relu",
+    "reshape",
     "softmax_cross_entropy",
 ]
 
@@ -193,7 +194,7 @@ def linear(x: Tensor, weight: Tensor, start: Tensor, layer, *, weights=None) -> 
 
 def relu(x: Tensor) -> Tensor:
     """max(x, 0), exact; its gradient at 0 is 0."""
-    return Tensor(x.backend.positive_part(x.value), x.backend, op="relu", parents=(x,))
+    return Tensor(x.backend.positive_part(x.value), x.backend, op="relu", parents=(x,), layer=x.layer)
 
 
 def cast(x: Tensor, role: str, layer, *, of=None) -> Tensor:
@@ -205,6 +206,11 @@ def part(x: Tensor, rows: slice, columns: slice) -> Tensor:
     """x[rows, columns] of a matrix; its gradient is +0 elsewhere, so that those of parts that share nothing add up
     exactly (but for the sign of a zero)."""
     return Tensor(x.backend.part(x.value, rows, columns), x.backend, op="part", parents=(x,), saved=(rows, columns))
+
+
+def reshape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The same elements, in C order, in another shape; one of its sizes may be -1."""
+    return Tensor(x.backend.reshape(x.value, shape), x.backend, op="reshape", parents=(x,), layer=x.layer)
 
 
 def add(x: Tensor, y: Tensor, layer) -> Tensor:
@@ -280,5 +286,6 @@ GRADIENTS: dict[str, Callable[[Tensor, object], tuple]] = {
     "multiply": _multiply_gradient,
     "part": lambda node, gradient: (node.backend.place(gradient, node.parents[0].value.shape, *node.saved),),
     "relu": lambda node, gradient: (node.backend.where_positive(node.value, gradient),),
+    "reshape": lambda node, gradient: (node.backend.reshape(gradient, node.parents[0].value.shape),),
     "softmax_cross_entropy": _cross_entropy_gradient,
 }

@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from softnum.cli import exit_codes, need, writable_folder
+from softnum.cli.networks import NETWORK_HELP, Block, Data, DataFolder, Depth, Sizes, Steps, network_options
 
-__all__ = ["SIZES_HELP", "STEPS_HELP", "network_options", "progress_bar", "register"]
-
-SIZES_HELP = "Layer sizes: of the mlp (64,128,10), or inputs of a step, hidden, outputs of the lstm (8,32,10)."
-STEPS_HELP = "Steps in which the lstm reads a sample.  [default: 8]"
+__all__ = ["progress_bar", "register"]
 
 
 @contextlib.contextmanager
@@ -38,40 +36,28 @@ def progress_bar():
             bar.stop()
 
 
-def network_options(network: str, sizes: str | None, steps: int | None) -> dict:
-    """The parameters of a network as its constructor takes them; what is not given stays the network's own."""
-    options = {}
-    if sizes is not None:
-        try:
-            options["sizes"] = [int(size) for size in sizes.split(",")]
-        except ValueError:
-            raise ValueError(f"--sizes must be integers and commas, like 64,128,10, got {sizes!r}") from None
-    if steps is not None:
-        if network == "mlp":
-            raise ValueError("--steps is the lstm's; an mlp takes a sample at once")
-        options["steps"] = steps
-    return options
-
-
 def register(app: typer.Typer) -> None:
     """Add the verb to the program."""
     app.command("train", short_help="Train a network in a design's arithmetic.")(exit_codes(train))
 
 
 def train(
-    network: Annotated[str, typer.Argument(help="Reference network: mlp or lstm.")],
+    network: Annotated[str, typer.Argument(help=NETWORK_HELP)],
     design: Annotated[str, typer.Option(help="Design file, or the name of a shipped design.")],
-    data: Annotated[str, typer.Option(help="Data set: digits.")] = "digits",
+    data: Data = "digits",
+    data_dir: DataFolder = None,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
     batch: Annotated[int, typer.Option(help="Samples per iteration.")] = 32,
     seed: Annotated[int, typer.Option(help="Of initial weights, batches and stochastic rounding.")] = 1,
-    sizes: Annotated[str | None, typer.Option(help=SIZES_HELP)] = None,
-    steps: Annotated[int | None, typer.Option(help=STEPS_HELP)] = None,
+    sizes: Sizes = None,
+    steps: Steps = None,
+    depth: Depth = None,
+    block: Block = None,
     learning_rate: Annotated[float, typer.Option("--learning-rate", "--lr", help="Step size of SGD.")] = 0.1,
     momentum: Annotated[float, typer.Option(help="Momentum of SGD.")] = 0.9,
     weight_decay: Annotated[float, typer.Option(help="L2 weight decay of SGD.")] = 1e-4,
     evaluate_every: Annotated[
-        int | None, typer.Option(help="Iterations between evaluations.  [default: every 160 samples]")
+        int | None, typer.Option(help="Iterations between evaluations.  [default: 160 samples, or a tenth of an epoch]")
     ] = None,
     threads: Annotated[int, typer.Option(help="Threads of a matrix product; the record does not depend on it.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder; the record is OUT/<design>/seed-<n>.jsonl.")] = Path("runs/train"),
@@ -90,15 +76,17 @@ def train(
     \b
       softnum designs c-wang-fp8 --out .
     """
-    need("sklearn")  # the data
+    if data == "digits":
+        need("sklearn")
     writable_folder(out)
     from softnum.train import Settings, load_design, run
     from softnum.train.loop import read_rows
 
     settings = Settings(
         network=network,
-        network_options=network_options(network, sizes, steps),
+        network_options=network_options(network, sizes=sizes, steps=steps, depth=depth, block=block),
         data=data,
+        data_folder=data_dir,
         batch=batch,
         epochs=epochs,
         learning_rate=learning_rate,

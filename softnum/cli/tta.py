@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from softnum.cli import exit_codes, need, writable_folder
-from softnum.cli.train import SIZES_HELP, STEPS_HELP, network_options, progress_bar
+from softnum.cli.networks import NETWORK_HELP, Block, Data, DataFolder, Depth, Sizes, Steps, network_options
+from softnum.cli.train import progress_bar
 
 __all__ = ["register"]
 
@@ -36,7 +37,7 @@ def _points(cases, settings, timings):
     from softnum.train import design_gemms, load_design, make_network
     from softnum.tta import DesignPoint
 
-    network = make_network(settings.network, **settings.network_options)
+    network = make_network(settings.network, data=settings.data, **settings.network_options)
     points = []
     for case in cases:
         design = load_design(case.design)
@@ -64,9 +65,13 @@ def tta(
         str | None, typer.Option(help="Design files or names, with commas between them.  [default: the shipped ones]")
     ] = None,
     seeds: Annotated[str, typer.Option(help="How many seeds, or a list like 1,2,3.")] = "3",
-    network: Annotated[str, typer.Option(help="Reference network: mlp or lstm.")] = "mlp",
-    sizes: Annotated[str | None, typer.Option(help=SIZES_HELP)] = None,
-    steps: Annotated[int | None, typer.Option(help=STEPS_HELP)] = None,
+    network: Annotated[str, typer.Option(help=NETWORK_HELP)] = "mlp",
+    sizes: Sizes = None,
+    steps: Steps = None,
+    depth: Depth = None,
+    block: Block = None,
+    data: Data = "digits",
+    data_dir: DataFolder = None,
     learning_rate: Annotated[float, typer.Option("--learning-rate", "--lr", help="Step size of SGD.")] = 0.1,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
     target: Annotated[float, typer.Option(help="Accuracy on held-out samples that a run has to reach.")] = 0.95,
@@ -118,7 +123,9 @@ def tta(
     chosen = _seeds(seeds)
     settings = Settings(
         network=network,
-        network_options=network_options(network, sizes, steps),
+        network_options=network_options(network, sizes=sizes, steps=steps, depth=depth, block=block),
+        data=data,
+        data_folder=data_dir,
         epochs=epochs,
         learning_rate=learning_rate,
     )
@@ -144,7 +151,8 @@ def tta(
         read_records(records), variants, target=target, baseline=base, out=out,
         inputs={
             "designs": [case.design for case in cases], "seeds": chosen, "epochs": epochs,
-            "network": make_network(network, **settings.network_options).describe(), "learning_rate": learning_rate,
+            "network": make_network(network, data=data, **settings.network_options).describe(),
+            "data": data, "learning_rate": learning_rate,
         },
     )  # fmt: skip
     typer.echo(f"\nWritten: {out / 'results.json'}\n         {out / 'tta.png'}\n         {out / 'records'}")

@@ -152,7 +152,7 @@ def test_train_writes_a_record(tmp_path):
         (("mlp", "--design", "gone.toml"), "no design file 'gone.toml'"),
         (("mlp", "--design", "a-float32", "--data", "mnist"), "no data set is called 'mnist'"),
         (("mlp", "--design", "a-float32", "--sizes", "64,x"), "--sizes must be integers and commas"),
-        (("mlp", "--design", "a-float32", "--steps", "4"), "--steps is the lstm's; an mlp takes a sample at once"),
+        (("mlp", "--design", "a-float32", "--steps", "4"), "--steps is no option of mlp, which has --sizes"),
         (("lstm", "--design", "a-float32", "--steps", "4"), "the network takes 32 inputs, the data have 64 features"),
         (("lstm", "--design", "a-float32", "--sizes", "8,10"), "sizes must be three positive integers, got"),
         (("mlp", "--design", "a-float32", "--sizes", "9,10"), "the network takes 9 inputs, the data have 64"),
@@ -342,7 +342,7 @@ def test_tta_variants_of_the_hardware(variant, labels, tmp_path):
     assert [v["label"] for v in results["variants"]] == labels
     assert results["inputs"] == {
         "designs": ["a-float32", "b-binary16"], "seeds": [7, 8], "epochs": 1,
-        "network": {"name": "mlp", "sizes": [64, 128, 10]}, "learning_rate": 0.1,
+        "network": {"name": "mlp", "sizes": [64, 128, 10]}, "data": "digits", "learning_rate": 0.1,
     }  # fmt: skip
 
 

@@ -3,38 +3,58 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 
+from softnum.train.data import data_facts
+from softnum.train.nets.cifar10_cnn import CIFAR10CNN
+from softnum.train.nets.lenet5 import LeNet5
 from softnum.train.nets.lstm import LSTM
 from softnum.train.nets.mlp import MLP
+from softnum.train.nets.resnet import ResNet
+from softnum.train.nets.vgg_small import VGGSmall
 
-__all__ = ["LSTM", "MLP", "NETWORKS", "make_network"]
+__all__ = ["CIFAR10CNN", "LSTM", "MLP", "NETWORKS", "LeNet5", "ResNet", "VGGSmall", "make_network"]
 
-NETWORKS = {"lstm": LSTM, "mlp": MLP}
+NETWORKS = {network.name: network for network in (CIFAR10CNN, LeNet5, LSTM, MLP, ResNet, VGGSmall)}
 
 
-def make_network(name: str, **options):
+def make_network(name: str, *, data: str | None = None, **options):
     """Return a reference network.
 
     Parameters
     ----------
     name : str
         One of `NETWORKS`.
+    data : str, optional
+        The data set that it is for: a network of images takes ``image`` and ``classes`` from it, where the options do
+        not state them.
     **options
-        The network's own parameters: ``sizes``; of "lstm" also ``steps``.
+        The network's own parameters: the arguments of its class.
 
     Raises
     ------
     ValueError
-        If there is no network of that name.
+        If there is no network or data set of that name, or the network has no such parameter.
 
     Examples
     --------
     >>> from softnum.train import make_network
     >>> make_network("mlp", sizes=(64, 32, 10)).layer_names
     ['fc1', 'fc2']
+    >>> make_network("lenet5", data="digits").image
+    (1, 8, 8)
     """
     if name not in NETWORKS:
         near = difflib.get_close_matches(str(name), NETWORKS, n=1, cutoff=0.3)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"no network is called {name!r}{hint} (networks: {', '.join(NETWORKS)})")
-    return NETWORKS[name](**options)
+    network = NETWORKS[name]
+    if data is not None:
+        facts = data_facts(data)
+        if network.takes_images:
+            options = {"image": facts.image, "classes": facts.classes} | options
+    known = list(inspect.signature(network).parameters)
+    for key in options:
+        if key not in known:
+            raise ValueError(f"{name} has no parameter {key!r} (it has {', '.join(known)})")
+    return network(**options)

@@ -6,15 +6,16 @@ import math
 
 from softnum.train.functions import activation
 from softnum.train.initial import he_uniform, uniform
-from softnum.train.nets.sizes import check_batch, check_data, check_sizes
-from softnum.train.tensor import Parameter, Tensor, add, cast, linear, multiply, part
+from softnum.train.nets.network import Network, product_rows
+from softnum.train.nets.sizes import check_batch, check_sizes
+from softnum.train.tensor import Parameter, Tensor, add, linear, multiply, part
 
 __all__ = ["LSTM"]
 
 _FORGET_BIAS = 1.0
 
 
-class LSTM:
+class LSTM(Network):
     """An LSTM over the steps of a sample, and a linear layer on its last hidden state.
 
     A sample of ``steps * inputs`` features is read as so many steps of ``inputs`` features; from hidden state h and
@@ -38,11 +39,6 @@ class LSTM:
     steps : int
         Steps of a sample.
 
-    Attributes
-    ----------
-    operators : dict
-        As of `MLP`.
-
     Raises
     ------
     ValueError
@@ -60,16 +56,9 @@ class LSTM:
     def __init__(self, sizes=(8, 32, 10), steps: int = 8) -> None:
         self.sizes = check_sizes(sizes, exactly=3)
         (self.steps,) = check_sizes((steps,), "steps", exactly=1)
+        options = {"sizes": self.sizes, "steps": self.steps}
+        super().__init__((), options, self.steps * self.sizes[0], self.sizes[-1])
         self.operators = {name: ("sigmoid", "tanh") if name == "lstm.hidden" else () for name in self.layer_names}
-        self.parameters: list[Parameter] = []
-
-    def describe(self) -> dict:
-        """The network as plain data for a record."""
-        return {"name": self.name, "sizes": list(self.sizes), "steps": self.steps}
-
-    def check(self, features: int, classes: int) -> None:
-        """Raise ValueError if data of so many features and classes do not fit the network."""
-        check_data(self.steps * self.sizes[0], self.sizes[-1], features, classes)
 
     def gemms(self, batch: int) -> list[dict]:
         """The matrix products of one training iteration, in the order in which they are computed.
@@ -82,7 +71,7 @@ class LSTM:
         Returns
         -------
         list of dict
-            As of `MLP.gemms`; those of ``lstm.hidden`` once for every step but the first.
+            As of `Network.gemms`; those of ``lstm.hidden`` once for every step but the first.
 
         Examples
         --------
@@ -110,7 +99,7 @@ class LSTM:
             *[(step, "backward_data", batch, hidden, gates), (step, "backward_weight", hidden, gates, batch)] * again,
             (read, "backward_weight", inputs, gates, self.steps * batch),
         ]
-        return [dict(zip(("layer", "pass", "M", "N", "K"), row, strict=True)) for row in rows]
+        return product_rows(rows)
 
     def initialise(self, numerics) -> None:
         """Set the parameters to their initial values, rounded to ``master``.
@@ -134,12 +123,14 @@ class LSTM:
                 if value is not None:
                     self.parameters.append(Parameter(layer.round("master", value), layer, f"{layer.name}.{kind}"))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """The network's output for a batch, rounded to the role ``output`` of the last layer.
 
         Parameters
         ----------
         x : Tensor (B, steps * inputs)
+        training : bool
+            Makes no difference here.
 
         Returns
         -------
@@ -162,5 +153,4 @@ class LSTM:
             fresh = multiply(i, g, layer)
             c = fresh if c is None else add(multiply(f, c, layer), fresh, layer)
             h = multiply(o, activation("tanh", c, layer), layer)
-        result = linear(h, last_weight, last_bias, last)
-        return cast(result, "output", last, of=last.design.units["forward"].result)
+        return self.output(linear(h, last_weight, last_bias, last))

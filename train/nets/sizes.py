@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["check_batch", "check_data", "check_sizes"]
+__all__ = ["check_batch", "check_data", "check_image", "check_sizes"]
 
 
 def check_sizes(sizes, what: str = "sizes", *, least: int = 1, exactly: int | None = None) -> tuple[int, ...]:
@@ -21,7 +21,19 @@ def check_sizes(sizes, what: str = "sizes", *, least: int = 1, exactly: int | No
     return sizes
 
 
-_WORDS = {1: "one", 2: "two", 3: "three"}
+_WORDS = {1: "one", 2: "two", 3: "three", 4: "four"}
+
+
+def check_image(image, least: int) -> tuple[int, int, int]:
+    """Channels, height and width as a tuple, if they are positive integers and the sides have so many pixels.
+
+    >>> check_image([1, 28, 28], 4)
+    (1, 28, 28)
+    """
+    image = check_sizes(image, "image", exactly=3)
+    if min(image[1:]) < least:
+        raise ValueError(f"image must have at least {least} x {least} pixels, got {image[1]} x {image[2]}")
+    return image
 
 
 def check_batch(batch) -> None:

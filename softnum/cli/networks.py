@@ -1,0 +1,56 @@
+"""How commands take a network's own parameters and its data."""
+
+import inspect
+from typing import Annotated
+
+import typer
+
+__all__ = ["NETWORK_HELP", "Block", "Data", "DataFolder", "Depth", "Sizes", "Steps", "network_options"]
+
+_SIZES = (
+    "Layer sizes. mlp: 64,128,10. lstm: inputs of a step, hidden, outputs: 8,32,10. Channels of the convolutions, then "
+    "of the hidden linear layer: lenet5 6,16,120,84, vgg-small 32,64,128,128. Channels: cifar10-cnn 32,32,64, resnet "
+    "16,32,64."
+)
+_FOLDER = "Folder of the data set's files.  [default: SOFTNUM_DATA, else where Debian's packages put them]"
+_DEPTH = "Layers of the resnet: 8, 14, 20, ... of basic blocks, 11, 20, 29, ... of bottlenecks.  [default: 8]"
+
+NETWORK_HELP = "Reference network: mlp, lstm, lenet5, cifar10-cnn, vgg-small or resnet."
+Sizes = Annotated[str | None, typer.Option(help=_SIZES)]
+Steps = Annotated[int | None, typer.Option(help="Steps in which the lstm reads a sample.  [default: 8]")]
+Depth = Annotated[int | None, typer.Option(help=_DEPTH)]
+Block = Annotated[str | None, typer.Option(help="Blocks of the resnet: basic or bottleneck.  [default: basic]")]
+Data = Annotated[str, typer.Option(help="Data set: digits, fashion-mnist, mnist or cifar10.")]
+DataFolder = Annotated[str | None, typer.Option("--data-dir", help=_FOLDER)]
+
+
+def network_options(network: str, **given) -> dict:
+    """The parameters of a network as its class takes them; what is not given (None) stays the network's own.
+
+    Parameters
+    ----------
+    network : str
+    **given
+        Command-line options by name: ``sizes`` as text, the others as the class takes them.
+
+    Raises
+    ------
+    ValueError
+        If sizes are no integers, or the network has no such parameter.
+    """
+    from softnum.train.nets import NETWORKS
+
+    options = {key: value for key, value in given.items() if value is not None}
+    if "sizes" in options:
+        sizes = options["sizes"]
+        try:
+            options["sizes"] = [int(size) for size in sizes.split(",")]
+        except ValueError:
+            raise ValueError(f"--sizes must be integers and commas, like 64,128,10, got {sizes!r}") from None
+    if network in NETWORKS:  # else make_network says which there are
+        known = inspect.signature(NETWORKS[network]).parameters
+        for key in options:
+            if key not in known:
+                has = [f"--{name}" for name in known if name in given]
+                raise ValueError(f"--{key} is no option of {network}, which has {', '.join(has)}")
+    return options

@@ -1,0 +1,122 @@
+"""What networks have in common."""
+
+from __future__ import annotations
+
+from softnum.train.nets.sizes import check_batch, check_data
+from softnum.train.normalisation import Buffer
+from softnum.train.tensor import Parameter, Tensor, cast
+
+__all__ = ["Network", "product_rows"]
+
+
+def product_rows(rows) -> list[dict]:
+    """(layer, pass, M, N, K) of each matrix product, as `Network.gemms` returns it.
+
+    >>> product_rows([("fc1", "forward", 32, 10, 64)])
+    [{'layer': 'fc1', 'pass': 'forward', 'M': 32, 'N': 10, 'K': 64}]
+    """
+    return [dict(zip(("layer", "pass", "M", "N", "K"), row, strict=True)) for row in rows]
+
+
+class Network:
+    """A network of layers (`softnum.train.nets.layers`), each of which every sample passes once.
+
+    Subclasses set ``name`` and ``takes_images``, and give the constructor their layers. They implement ``forward(x, *, training=False)``: the output for a batch of samples,
+    rounded to the role ``output`` of the last layer.
+
+    Parameters
+    ----------
+    layers : sequence
+        In the order in which the input passes them; of two branches, the one that is added first comes first.
+    options : dict
+        The constructor's arguments, for a record.
+    inputs, outputs : int
+        Features of a sample; results of the last layer.
+    relu : sequence
+        Those of the layers whose results pass a ReLU.
+
+    Attributes
+    ----------
+    operators : dict
+        Layer -> the functions that it asks for by name, which a design may replace.
+    parameters : list of Parameter
+        What an optimiser updates; empty before `initialise`.
+    buffers : list of Buffer
+        What training changes besides, like running statistics.
+
+    Examples
+    --------
+    >>> from softnum.train import make_network
+    >>> make_network("mlp", sizes=(64, 32, 10)).layer_names
+    ['fc1', 'fc2']
+    """
+
+    name: str
+    takes_images = False
+
+    def __init__(self, layers, options: dict, inputs: int, outputs: int, *, relu=()) -> None:
+        self.layers, self.options, self.inputs, self.outputs = list(layers), options, inputs, outputs
+        asking = {layer.name for layer in relu}
+        self.operators = {name: ("relu",) if name in asking else () for name in self.layer_names}
+        self.parameters: list[Parameter] = []
+        self.buffers: list[Buffer] = []
+
+    @property
+    def layer_names(self) -> list[str]:
+        """The layers' names, in the order in which the input passes them."""
+        return [layer.name for layer in self.layers]
+
+    def describe(self) -> dict:
+        """The network as plain data for a record."""
+        plain = {key: list(value) if isinstance(value, tuple) else value for key, value in self.options.items()}
+        return {"name": self.name, **plain}
+
+    def check(self, features: int, classes: int) -> None:
+        """Raise ValueError if data of so many features and classes do not fit the network."""
+        check_data(self.inputs, self.outputs, features, classes)
+
+    def gemms(self, batch: int) -> list[dict]:
+        """The matrix products of one training iteration, in the order in which they are computed.
+
+        Parameters
+        ----------
+        batch : int
+            Samples per iteration.
+
+        Returns
+        -------
+        list of dict
+            ``layer``, ``pass`` and the sizes of an (M, K) @ (K, N) product. The first layer has no backward_data: the
+            input needs no gradient. A convolution is the product of its unfolded operand, once for each group. Bias
+            gradients and the sums of normalisations and poolings are not listed.
+
+        Examples
+        --------
+        >>> from softnum.train import make_network
+        >>> make_network("mlp", sizes=(64, 10)).gemms(32)
+        [{'layer': 'fc1', 'pass': 'forward', 'M': 32, 'N': 10, 'K': 64},
+         {'layer': 'fc1', 'pass': 'backward_weight', 'M': 64, 'N': 10, 'K': 32}]
+        """
+        check_batch(batch)
+        rows = [row for layer in self.layers for row in layer.products("forward", batch)]
+        for layer in reversed(self.layers):
+            passes = ("backward_weight",) if layer is self.layers[0] else ("backward_data", "backward_weight")
+            rows += [row for key in passes for row in layer.products(key, batch)]
+        return product_rows(rows)
+
+    def initialise(self, numerics) -> None:
+        """Set the parameters and buffers to their initial values, rounded to their roles.
+
+        Weights are He-uniform, each layer's from its own stream; biases are 0, of a normalisation the gains are 1.
+        """
+        numerics.begin(0)
+        self.parameters, self.buffers = [], []
+        for index, layer in enumerate(self.layers):
+            layer.initialise(numerics, index)
+            self.parameters += layer.parameters
+            self.buffers += layer.buffers
+
+    def output(self, x: Tensor) -> Tensor:
+        """x, the result of the last layer, rounded to its role ``output``."""
+        layer = self.parameters[-1].layer
+        return cast(x, "output", layer, of=layer.design.units["forward"].result)

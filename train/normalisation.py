@@ -1,0 +1,169 @@
+"""Batch normalisation of images, with every rounding stated."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softnum.train.tensor import GRADIENTS, Parameter, Tensor
+
+__all__ = ["Buffer", "batch_norm"]
+
+
+class Buffer:
+    """What a network keeps besides its parameters: no optimiser updates it, a checkpoint holds it.
+
+    Parameters
+    ----------
+    value : array of carriers
+    name : str
+
+    Examples
+    --------
+    >>> from softnum.train import Numerics, load_design, make_network
+    >>> network = make_network("resnet", image=(1, 8, 8))
+    >>> network.initialise(Numerics(load_design("a-float32"), network.layer_names, seed=1))
+    >>> network.buffers[0].name, network.buffers[0].value.shape
+    ('bn1.mean', (16,))
+    """
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, value, name: str) -> None:
+        self.value = value
+        self.name = name
+
+
+def batch_norm(
+    x: Tensor, gain: Parameter, bias: Parameter, mean: Buffer, variance: Buffer, layer, *, training: bool,
+    momentum: float = 0.1, epsilon: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """Normalise each channel of a batch of images, then scale and shift it.
+
+    Of the n = images * height * width elements x of a channel, each line rounded to the role that is named::
+
+        m = total(x) / n                  statistics: a tree of sums; the quotient in binary64
+        d = x - m                         elementwise
+        v = total(d * d) / n              statistics
+        r = 1 / sqrt(v + epsilon)         statistics: three operations
+        y = (d * r) * gain + bias         elementwise: three operations
+
+    Operands are rounded to the role as they enter; gain and bias from their master copies. `total` adds neighbours in
+    the order (image, row, column) in pairs, then the sums in pairs, and so on (an odd last one waits), each sum
+    rounded. The running values are stored in ``statistics``::
+
+        running = running + momentum * (new - running)      the difference rounded, then the multiply-add, once
+
+    where new is m, or total(d * d) / (n - 1). In evaluation the running values take the places of m and v.
+
+    Backwards, from the gradient e of y, rounded to ``elementwise``::
+
+        e1, e2 = total(e), total(e * (d * r))     statistics; / loss scale, these are the gradients of bias and gain
+        dx = ((e - e1 / n) - (d * r) * (e2 / n)) * (gain * r)
+
+    the quotients as above, the rest in ``elementwise``, operation by operation; in evaluation dx = e * (gain * r).
+
+    Parameters
+    ----------
+    x : Tensor (images, channels, height, width)
+    gain, bias : Parameter (channels,)
+    mean, variance : Buffer (channels,)
+        The running values; replaced if training.
+    layer : LayerNumerics
+    training : bool
+        Whether to normalise by the batch's own mean and variance.
+    momentum : float
+        The share of the batch in the running values, rounded to binary32.
+    epsilon : float
+        Rounded to ``statistics``.
+
+    Returns
+    -------
+    Tensor (images, channels, height, width)
+        Values of the role ``elementwise``.
+
+    Raises
+    ------
+    ValueError
+        If a channel of a training batch has one element only.
+
+    References
+    ----------
+    S. Ioffe and C. Szegedy, "Batch Normalization", 2015; algorithm 1 and section 3. The running variance takes n - 1,
+    momentum and epsilon are as in PyTorch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import Numerics, Parameter, Tensor, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["bn"], seed=1).layer("bn")
+    >>> gain, bias = (Parameter(np.float32([value]), layer, "bn") for value in (1, 0))
+    >>> mean, variance = Buffer(np.float32([0]), "bn.mean"), Buffer(np.float32([1]), "bn.variance")
+    >>> x = Tensor(np.float32([1, 3]).reshape(2, 1, 1, 1), layer.numerics.backend)
+    >>> batch_norm(x, gain, bias, mean, variance, layer, training=True).value.ravel()
+    array([-0.999995,  0.999995], dtype=float32)
+    >>> mean.value, variance.value
+    (array([0.2], dtype=float32), array([1.1], dtype=float32))
+    """
+    backend = x.backend
+    images, channels, *size = x.value.shape
+    count = images * size[0] * size[1]
+    entered = layer.enter(x.value)
+    if training:
+        if count < 2:
+            raise ValueError(f"batch_norm: a channel of a training batch of shape {x.value.shape} has {count} element")
+        center = layer.quotient("statistics", _total(layer, entered), count)
+    else:
+        center = mean.value
+    centered = layer.elementwise("subtract", entered, _entered(layer, center))
+    if training:
+        deviations = layer.round("statistics", centered)
+        squares = layer.operate("statistics", "multiply", deviations, deviations)
+        total = layer.total("statistics", backend.pixels(squares))
+        spread = layer.quotient("statistics", total, count)
+        share = float(np.float32(momentum))
+        for running, new in ((mean, center), (variance, layer.quotient("statistics", total, count - 1))):
+            step = layer.operate("statistics", "subtract", new, running.value)
+            running.value = layer.axpy("statistics", share, step, running.value)
+    else:
+        spread = variance.value
+    ones = backend.ones((channels,))
+    tiny = layer.round("statistics", epsilon * backend.double(ones))
+    root = layer.operate("statistics", "sqrt", layer.operate("statistics", "add", spread, tiny))
+    scale = _entered(layer, layer.operate("statistics", "divide", layer.round("statistics", ones), root))
+    normal = layer.elementwise("multiply", centered, scale)
+    gains = _entered(layer, gain.value)
+    value = layer.elementwise("add", layer.elementwise("multiply", normal, gains), _entered(layer, bias.value))
+    saved = (normal, gains, scale, layer, training)
+    return Tensor(value, backend, op="batch_norm", parents=(x, gain, bias), saved=saved, layer=layer)
+
+
+def _entered(layer, channels):
+    """A value for each channel, rounded to ``elementwise``, in the shape that goes with images."""
+    return layer.numerics.backend.reshape(layer.enter(channels), (-1, 1, 1))
+
+
+def _total(layer, x):
+    """The sum of each channel in the role ``statistics``."""
+    return layer.total("statistics", layer.round("statistics", layer.numerics.backend.pixels(x)))
+
+
+def _batch_norm_gradient(node: Tensor, gradient) -> tuple:
+    normal, gains, scale, layer, training = node.saved
+    error = layer.enter(gradient)
+    factors = (layer.round("statistics", factor) for factor in (error, normal))
+    products = layer.operate("statistics", "multiply", *factors)
+    sums = _total(layer, error), layer.total("statistics", node.backend.pixels(products))
+    data = None
+    if node.parents[0].requires_gradient:
+        data = error
+        if training:
+            count = error.shape[0] * error.shape[2] * error.shape[3]
+            shift, slope = (_entered(layer, layer.quotient("statistics", total, count)) for total in sums)
+            data = layer.elementwise("subtract", data, shift)
+            data = layer.elementwise("subtract", data, layer.elementwise("multiply", normal, slope))
+        data = layer.elementwise("multiply", data, layer.elementwise("multiply", gains, scale))
+    bias, gain = (layer.weight_gradient(total, of=layer.format("statistics")) for total in sums)
+    return data, gain, bias
+
+
+GRADIENTS["batch_norm"] = _batch_norm_gradient
