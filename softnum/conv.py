@@ -99,14 +99,16 @@ def _operands(caller, unit, **given):
     return [checked_operand(x, f, what, caller, unit.on_codes) for x, f, what in taken]
 
 
-def _spread_out(x, before, step, length) -> np.ndarray:
-    """Zeros of the given length in the last two axes, with x's elements `step` apart from `before` on."""
+def _spread_out(x, before, step, length, *, mirrored=False) -> np.ndarray:
+    """Zeros of the given length in the last two axes, with x's elements `step` apart from `before` on; mirrored: with
+    both axes reversed in memory."""
+    turn = (..., *[slice(None, None, -1 if mirrored else 1)] * 2)
     if tuple(before) == (0, 0) and tuple(step) == (1, 1) and tuple(length) == x.shape[2:]:
-        return np.ascontiguousarray(x)
+        return np.ascontiguousarray(x[turn])
     out = np.zeros((*x.shape[:2], *length), x.dtype)
     (y, z), (dy, dz), (h, w) = before, step, x.shape[2:]
     if h and w:
-        out[:, :, y : y + dy * (h - 1) + 1 : dy, z : z + dz * (w - 1) + 1 : dz] = x
+        out[turn][:, :, y : y + dy * (h - 1) + 1 : dy, z : z + dz * (w - 1) + 1 : dz] = x
     return out
 
 
@@ -130,10 +132,12 @@ def _sources(s: _Shape, dy: np.ndarray) -> np.ndarray:
         b + max((m - 1) * t + 1, n + p)
         for b, m, t, n, p in zip(start, s.result, s.stride, s.size, s.padding, strict=True)
     ]
-    spread = _spread_out(dy, start, s.stride, ends)
+    # mirrored, so that kx rises in memory: `_lay_out` copies whole runs of it
+    spread = _spread_out(dy, start, s.stride, ends, mirrored=True)
     n, c, y, z = spread.strides
-    first = spread[:, :, start[0] + s.padding[0] :, start[1] + s.padding[1] :]
-    strides = (n, y, z, c, -y * s.dilation[0], -z * s.dilation[1])
+    top, left = (e - 1 - b - p for e, b, p in zip(ends, start, s.padding, strict=True))
+    first = spread[:, :, top:, left:]
+    strides = (n, -y, -z, c, y * s.dilation[0], z * s.dilation[1])
     return as_strided(first, (s.images, *s.size, s.filters, *s.kernel), strides, writeable=False)
 
 
@@ -144,12 +148,20 @@ def _lay_out(view: np.ndarray, dims: int, first: int, last: int, out: np.ndarray
         i, rest = divmod(first, inner)
         if rest == 0 and last - first >= inner:
             whole = (last - first) // inner
-            out[: whole * inner].reshape(whole, *view.shape[1:])[...] = view[i : i + whole]
+            _copy(view[i : i + whole], out[: whole * inner].reshape(whole, *view.shape[1:]))
             done = whole * inner
         else:
             done = min(inner - rest, last - first)
             _lay_out(view[i], dims - 1, rest, rest + done, out[:done])
         first, out = first + done, out[done:]
+
+
+def _copy(view: np.ndarray, out: np.ndarray) -> None:
+    """out[...] = view, the elements of the last axis at a time where they lie side by side."""
+    if view.shape[-1] > 1 and view.size and view.strides[-1] == out.strides[-1] == view.itemsize:
+        run = np.dtype((np.void, view.shape[-1] * view.itemsize))
+        view, out = view.view(run), out.view(run)
+    out[...] = view
 
 
 # -- products of them --------------------------------------------------------------------------------------------------

@@ -215,11 +215,11 @@ class NumpyBackend:
 
     def largest(self, parts):
         """The largest of arrays, element by element (NaN if there is one), and which it is: the first among equals."""
-        best, chosen = parts[0].copy(), np.zeros(parts[0].shape, np.uint16)
+        best, chosen = parts[0].copy(), np.zeros(parts[0].shape, np.min_scalar_type(len(parts) - 1))
         for place, part in enumerate(parts[1:], start=1):
-            larger = (part > best) | (np.isnan(part) & ~np.isnan(best))
-            best[larger] = part[larger]
-            chosen[larger] = place
+            larger = ~(part <= best) & (best == best)  # the first NaN, too
+            np.copyto(best, part, where=larger)
+            np.copyto(chosen, chosen.dtype.type(place), where=larger)
         return best, chosen
 
     def where_equal(self, chosen, place: int, x):
@@ -228,7 +228,7 @@ class NumpyBackend:
 
     def positive_part(self, x):
         """max(x, 0), and +0 for -0 and for NaN's absence of sign: NaN stays NaN."""
-        return np.where(x > 0, x, np.where(np.isnan(x), x, np.zeros((), x.dtype)))
+        return np.maximum(x, 0) + 0  # the sum makes +0 of a -0
 
     def where_positive(self, condition, x):
         """x where the condition's element is above 0, else +0."""
