@@ -11,9 +11,12 @@ What is computed in which precision, nothing silently:
 - the three matrix products of a layer (forward, backward-data, backward-weight), the bias (the initial value of the
   forward unit's accumulator) and its gradient (ones @ errors in the backward-weight unit): in the design's units;
 - every role of `softnum.train.designs`: rounded as the design says, at the place that page names;
-- ReLU and its gradient: exact;
-- other functions, sums and products element by element (an LSTM's gates and states), and their gradients: operation by
-  operation, correctly rounded to the role ``elementwise``, or as an operator of the user's own says;
+- ReLU, the largest of a window, and their gradients: exact;
+- other functions, sums and products element by element (an LSTM's gates and states, the sum of two branches), averages
+  of windows, and their gradients: operation by operation, correctly rounded to the role ``elementwise``, or as an
+  operator of the user's own says;
+- batch normalisation: sums as trees, means and variances in the role ``statistics``, the rest in ``elementwise``;
+- the quotient of a sum by the number of its terms (mean, variance, average): binary64, then the role's rounding;
 - softmax, cross-entropy, the division by the batch size and the multiplication by the loss scale: binary64, in a fixed
   order and with an exponential made of additions and multiplications, so that the bits are the same on every machine;
 - dividing the loss scale out of a weight gradient: one binary64 division, then the rounding to ``weight_gradients``;

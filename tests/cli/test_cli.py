@@ -150,7 +150,7 @@ def test_train_writes_a_record(tmp_path):
         (("mpl", "--design", "a-float32"), "no network is called 'mpl'; did you mean 'mlp'?"),
         (("mlp", "--design", "a-float33"), "no design is called 'a-float33'; did you mean 'a-float32'?"),
         (("mlp", "--design", "gone.toml"), "no design file 'gone.toml'"),
-        (("mlp", "--design", "a-float32", "--data", "mnist"), "no data set is called 'mnist'"),
+        (("mlp", "--design", "a-float32", "--data", "minst"), "no data set is called 'minst'"),
         (("mlp", "--design", "a-float32", "--sizes", "64,x"), "--sizes must be integers and commas"),
         (("mlp", "--design", "a-float32", "--steps", "4"), "--steps is no option of mlp, which has --sizes"),
         (("lstm", "--design", "a-float32", "--steps", "4"), "the network takes 32 inputs, the data have 64 features"),

@@ -21,8 +21,9 @@ def product_rows(rows) -> list[dict]:
 class Network:
     """A network of layers (`softnum.train.nets.layers`), each of which every sample passes once.
 
-    Subclasses set ``name`` and ``takes_images``, and give the constructor their layers. They implement ``forward(x, *, training=False)``: the output for a batch of samples,
-    rounded to the role ``output`` of the last layer.
+    Subclasses set ``name`` and ``takes_images``, and give the constructor their layers. They implement
+    ``forward(x, *, training=False)``: the output for a batch of samples, rounded to the role ``output`` of the last
+    layer.
 
     Parameters
     ----------
