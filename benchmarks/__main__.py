@@ -21,7 +21,17 @@ from rich.table import Table
 
 import softnum as sn
 from benchmarks import (
-    arithmetic, contractions, custom_units, elementary, exact, gemm, operators, peers, units, values, vectors,
+    arithmetic,
+    contractions,
+    custom_units,
+    elementary,
+    exact,
+    gemm,
+    operators,
+    peers,
+    units,
+    values,
+    vectors,
 )  # fmt: skip
 from benchmarks.measure import Row
 from softnum import _core
