@@ -20,7 +20,8 @@ What is computed in which precision, nothing silently:
 - softmax, cross-entropy, the division by the batch size and the multiplication by the loss scale: binary64, in a fixed
   order and with an exponential made of additions and multiplications, so that the bits are the same on every machine;
 - dividing the loss scale out of a weight gradient: one binary64 division, then the rounding to ``weight_gradients``;
-- the optimiser's three multiply-adds, with constants rounded to binary32: exact, then one rounding to ``update.*``;
+- every operation of the optimiser: exact, then one rounding to ``update.*``; its constants, the learning rate's
+  schedule, norms for clipping and for rates by layer: binary64 (`softnum.train.optimisers` has the formulas);
 - evaluation: the forward pass of the design itself; the largest output wins, the first among equals.
 """
 
@@ -30,18 +31,24 @@ from softnum.train.functions import activation, operate
 from softnum.train.loop import Settings, run
 from softnum.train.nets import make_network
 from softnum.train.numerics import Numerics, design_gemms
-from softnum.train.optimiser import SGD
+from softnum.train.optimisers import LAMB, LARS, SGD, Adam, AdamW, make_optimiser
+from softnum.train.schedules import Schedule
 from softnum.train.study import DEFAULT_STUDY, TARGET, Case, run_study
 from softnum.train.tensor import Parameter, Tensor
 
 __all__ = [
     "DEFAULT_STUDY",
+    "LAMB",
+    "LARS",
     "SGD",
     "TARGET",
+    "Adam",
+    "AdamW",
     "Case",
     "Design",
     "Numerics",
     "Parameter",
+    "Schedule",
     "Settings",
     "Tensor",
     "activation",
@@ -49,6 +56,7 @@ __all__ = [
     "design_names",
     "load_design",
     "make_network",
+    "make_optimiser",
     "operate",
     "run",
     "run_study",

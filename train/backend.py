@@ -95,6 +95,10 @@ class NumpyBackend:
             )  # fmt: skip
         return x.astype(self.dtype, copy=False)
 
+    def unchanged(self, x, role):
+        """x, whose values are known to be those of a role's format."""
+        return x
+
     def matmul(self, a, b, unit, c, key):
         """(M, K) @ (K, N) in a unit, on carriers; c is None or the accumulator's initial value, broadcast to (M, N)."""
         if c is not None:
@@ -240,50 +244,51 @@ class NumpyBackend:
         Parameters
         ----------
         alpha : float
-            A value of binary32.
+            Rounded to the carrier.
         x, y : arrays of carriers
         role, key
             As in `quantize`.
         """
-        if not self._odd_is_exact(role):
-            return self._fma(alpha, x, y, role, key)
-        return self.quantize(self.sum_to_odd(alpha, x, y), role, key)
+        return self.compute("fma", (self.constant(alpha), x, y), role, key)
 
-    def _odd_is_exact(self, role) -> bool:
-        """Whether rounding `sum_to_odd` to a role is rounding the exact value: see there."""
-        random = role.stochastic_bits if role.stochastic else 0
-        # wrapped, a value's high bits are dropped and its low ones stay: no precision bounds what is needed
-        narrow = role.overflow != "wrap" and bits_of_precision(role.format) + max(random, 2) <= 52
-        return narrow and (self.dtype == np.float32 or isinstance(role.format, sn.CustomFormat))
+    def compute(self, operation: str, operands, role, key):
+        """One of softnum's operations on carriers, whatever their values: the exact result rounded once, as a role says.
 
-    def _fma(self, alpha: float, x, y, role, key):
-        """axpy by softnum's own multiply-add: exact for every format, and slower."""
-        operands = (sn.encode(np.float64(part), "binary64") for part in (alpha, self.double(x), self.double(y)))
-        codes = sn.fma(
-            *operands, ("binary64",) * 3, out_fmt=role.format, rounding=role.rounding, overflow=role.overflow,
+        Parameters
+        ----------
+        operation : str
+            Its name in softnum, like "fma" or "sqrt".
+        operands : sequence of arrays of carriers
+            Broadcast against each other.
+        role, key
+            As in `quantize`.
+        """
+        formats = (self._own_format,) * len(operands)
+        codes = [sn.encode(x, self._own_format) for x in operands]
+        if self._odd_is_exact(role):
+            odd = getattr(sn, operation)(*codes, formats, out_fmt="binary64", rounding="to_odd")
+            return self.quantize(sn.decode(odd, "binary64"), role, key)
+        result = getattr(sn, operation)(
+            *codes, formats, out_fmt=role.format, rounding=role.rounding, overflow=role.overflow,
             key=key if role.stochastic else None, stochastic_bits=role.stochastic_bits,
         )  # fmt: skip
-        return sn.decode(codes, role.format).astype(self.dtype)
+        return sn.decode(result, role.format, self.dtype)
 
-    def sum_to_odd(self, alpha: float, x, y):
-        """y + alpha * x in binary64, rounded to odd: exact, or else the neighbour with an odd last bit.
+    def _odd_is_exact(self, role) -> bool:
+        """Whether a user's own format is narrow enough to be fed from binary64 rounded to odd.
 
-        Rounding that to a format of precision p (and r random bits) with p + max(r, 2) <= 52 equals rounding the exact
-        value once (Boldo and Melquiond 2008). With float32 carriers the product is exact (twice 24 bits), and the
-        error of the sum is Knuth's TwoSum.
+        Rounding such a number to a format of precision p (and r random bits) with p + max(r, 2) <= 52 equals rounding
+        the exact value once (Boldo and Melquiond 2008). Only formats that are the user's own are slow without it.
         """
-        if self.dtype != np.float32:
-            operands = (sn.encode(np.float64(part), "binary64") for part in (alpha, self.double(x), self.double(y)))
-            return sn.decode(sn.fma(*operands, "binary64", rounding="to_odd"), "binary64")
-        y, product = self.double(y), alpha * self.double(x)
-        with np.errstate(invalid="ignore"):  # infinities have no error term
-            total = y + product
-            part = total - y
-            error = (y - (total - part)) + (product - part)
-        bits = total.view(np.int64)
-        beyond = (np.signbit(error) != np.signbit(total)).astype(np.int64)  # step back toward zero
-        odd = (bits - beyond) | 1
-        return np.where((error != 0) & np.isfinite(error), odd, bits).view(np.float64)
+        if not isinstance(role.format, sn.CustomFormat):
+            return False
+        random = role.stochastic_bits if role.stochastic else 0
+        return bits_of_precision(role.format) + max(random, 2) <= 52
+
+    def constant(self, value: float):
+        """A number rounded to the carrier, to nearest even."""
+        with np.errstate(over="ignore", under="ignore"):
+            return self.dtype.type(value)
 
     def divide(self, x, divisor: float):
         """x / divisor in binary64; x itself if the divisor is 1."""
@@ -292,6 +297,11 @@ class NumpyBackend:
     def all_finite(self, x) -> bool:
         """Whether no element is infinite or NaN."""
         return bool(np.isfinite(x).all())
+
+    def clamp(self, x, limit: float):
+        """x with what lies beyond -limit or limit replaced by that, rounded to the carrier; NaN stays NaN."""
+        limit = self.constant(limit)
+        return np.clip(x, -limit, limit)
 
     def argmax(self, x):
         """Per row, the index of the largest element; the first among equals."""
@@ -330,6 +340,23 @@ class NumpyBackend:
         error = probabilities.copy()
         error[np.arange(len(labels)), labels] -= 1.0
         return error / len(labels) * factor
+
+    def norm(self, arrays) -> float:
+        """The root of the sum of the squares of all elements, in binary64.
+
+        The arrays are taken in their order, elements in C order, and each array's squares are added from the first to
+        the last, then the arrays' sums. They are scaled by a power of two, so that no square overflows.
+        """
+        arrays = [self.double(x).ravel() for x in arrays if x.size]
+        largest = float(np.max([np.abs(x).max() for x in arrays], initial=0.0))
+        if largest == 0.0 or not math.isfinite(largest):
+            return largest
+        exponent = math.frexp(largest)[1]
+        total = 0.0
+        for x in arrays:
+            scaled = np.ldexp(x, -exponent)
+            total += float(self.ordered_sum(scaled * scaled, axis=0))
+        return math.ldexp(math.sqrt(total), exponent)
 
     def ordered_sum(self, x, axis: int):
         """The sum from the first element to the last, one after another."""

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import softnum as sn
 from softnum.modes import overflow_name, rounding_name
-from softnum.train.designs import PASSES, ROLES, Design, NamedOperator, RoleRounding, nearest
+from softnum.train.designs import NO_MASTER, PASSES, ROLES, Design, NamedOperator, RoleRounding, nearest
 from softnum.train.objects import checksum, load_format, load_operator, load_unit_function
+from softnum.train.scaling import LossScaling
 from softnum.train.unit_specs import KINDS, PRESET_KEYS
 from softnum.units import Unit
 
@@ -20,6 +21,8 @@ __all__ = ["design_names", "load_design"]
 _ROLE_KEYS = ("format", "rounding", "overflow", "stochastic_bits")
 _TOP_KEYS = ("name", "description", "roles", "units", "operators", "layers", "loss", "hardware")
 _LAYER_KEYS = ("roles", "units", "operators")
+_DYNAMIC_KEYS = {"initial": 65536.0, "growth": 2.0, "backoff": 0.5, "interval": 2000}
+_LOSS_KEYS = ("scale", *_DYNAMIC_KEYS, "skip_overflow")
 _SRAM_KEYS = ("ifmap", "filter", "ofmap")
 _HARDWARE_KEYS = ("array", "sram_bytes", "bandwidth", "clock")
 _QUANTITY = {
@@ -150,8 +153,6 @@ class _Reader:
             self.table(where, entry, _LAYER_KEYS)
             parts = [getattr(self, key)(f"{where}.{key}", entry.get(key, {})) for key in _LAYER_KEYS]
             layers.append((pattern, *parts))
-        loss = self.table("loss", table.get("loss", {}), ("scale",))
-        scale = float(self.number("loss.scale", loss.get("scale", 1)))
         return Design(
             name=name,
             path=self.file,
@@ -160,7 +161,7 @@ class _Reader:
             units=self.units("units", table.get("units", {})),
             operators=self.operators("operators", table.get("operators", {})),
             layers=tuple(layers),
-            loss_scale=scale,
+            loss=self.loss(table.get("loss", {})),
             hardware=self.hardware(table.get("hardware", {})),
             sources=self.sources,
         )
@@ -194,7 +195,10 @@ class _Reader:
             else:
                 flat[key] = entry
         self.table(where, flat, known)
-        return {role: self.role(f"{where}.{role}", entry) for role, entry in flat.items()}
+        return {
+            role: NO_MASTER if (role, entry) == ("master", NO_MASTER) else self.role(f"{where}.{role}", entry)
+            for role, entry in flat.items()
+        }
 
     def role(self, where: str, entry) -> RoleRounding:
         entry = {"format": entry} if isinstance(entry, str) else entry
@@ -267,6 +271,30 @@ class _Reader:
         except ValueError as error:
             self.fail(where, str(error))
         return {"preset": unit, "operand": unit.operand}
+
+    def loss(self, value) -> LossScaling:
+        table = self.table("loss", value, _LOSS_KEYS)
+        scale, changing = table.get("scale", 1), [key for key in _DYNAMIC_KEYS if key in table]
+        if isinstance(scale, str) and scale != "dynamic":
+            self.fail("loss.scale", f"must be a positive number or \"dynamic\", got {scale!r}")
+        if scale != "dynamic":
+            if changing:
+                self.fail(f"loss.{changing[0]}", f'is of a scale that changes; add scale = "dynamic" or leave it out')
+            skip = table.get("skip_overflow", False)
+            if not isinstance(skip, bool):
+                self.fail("loss.skip_overflow", f"must be true or false, got {skip!r}")
+            return LossScaling(float(self.number("loss.scale", scale)), skip_overflow=skip)
+        if "skip_overflow" in table:
+            self.fail("loss.skip_overflow", "leave it out: with a dynamic scale, iterations that overflow are skipped")
+        numbers = {
+            key: self.number(f"loss.{key}", table.get(key, default), whole=key == "interval")
+            for key, default in _DYNAMIC_KEYS.items()
+        }
+        for key, low, high in (("initial", 2.0**-126, 2.0**127), ("growth", 1, 2.0**127), ("backoff", 2.0**-126, 1)):
+            if not low <= numbers[key] <= high:
+                self.fail(f"loss.{key}", f"must lie in [{low:g}, {high:g}], got {numbers[key]!r}")
+            numbers[key] = float(numbers[key])
+        return LossScaling(dynamic=True, **numbers)
 
     def hardware(self, value) -> dict:
         table = self.table("hardware", value, _HARDWARE_KEYS)

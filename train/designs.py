@@ -14,9 +14,15 @@ Roles (what is rounded, and when)
     ``errors``              the gradient of a layer's output, rounded as it enters that layer's matrix products
     ``weight_gradients``    the gradient of a parameter, after the loss scale is divided out
     ``update.decay``        gradient + weight_decay * master
-    ``update.momentum``     momentum * velocity + the above
-    ``update.weight``       master - learning_rate * velocity
-    ``momentum``, ``master``  how velocity and parameters are stored
+    ``update.momentum``     momentum * velocity + the above; the mean of gradients of Adam, AdamW and LAMB
+    ``update.second_moment``  the mean of squared gradients of these three
+    ``update.step``         their direction from both means; the last sum of Nesterov's momentum
+    ``update.norm``         norms of LARS and LAMB, and quotients of these
+    ``update.weight``       master - learning_rate * velocity, or * direction
+    ``momentum``, ``second_moment``, ``master``  how velocity or mean, mean of squares, and parameters are stored
+
+`softnum.train.optimisers` says which operation of which optimiser rounds to which of them. ``master = "none"`` stands for
+no master copy: parameters are stored as the role ``weights`` says.
 
 A role belongs to the layer whose matrix products use it, so ``[layers."fc2".roles]`` states the operands of fc2's three
 products. A role that a design does not name follows ``default`` in ``[roles]``, else binary32, to nearest even; an
@@ -38,14 +44,22 @@ from typing import Any
 
 import softnum as sn
 from softnum.train.objects import describe_format, file_of
+from softnum.train.scaling import LossScaling, overflow_shows
 from softnum.train.unit_specs import build_unit, describe_unit
 
-__all__ = ["OPERAND_ROLES", "PASSES", "ROLES", "Design", "LayerDesign", "NamedOperator", "RoleRounding", "nearest"]
+__all__ = [
+    "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "ROLES", "Design", "LayerDesign", "NamedOperator",
+    "RoleRounding", "nearest",
+]  # fmt: skip
 
 ROLES = (
     "input", "weights", "activations", "elementwise", "statistics", "output", "errors", "weight_gradients",
     "master", "momentum", "update.decay", "update.momentum", "update.weight",
+    "second_moment", "update.second_moment", "update.step", "update.norm",
 )  # fmt: skip
+#: roles that only some optimisers round to
+OPTIMISER_ROLES = ROLES[-4:]
+NO_MASTER = "none"
 PASSES = ("forward", "backward_data", "backward_weight")
 OPERAND_ROLES = {
     "forward": ("activations", "weights"),
@@ -118,10 +132,10 @@ class LayerDesign:
     operators: dict[str, NamedOperator]
     functions: dict[str, str]
 
-    def describe(self) -> dict:
-        """All of it as plain data for a record."""
+    def describe(self, roles: tuple[str, ...] = ROLES) -> dict:
+        """All of it, or some of its roles, as plain data for a record."""
         facts = {
-            "roles": {role: self.roles[role].describe() for role in ROLES},
+            "roles": {role: self.roles[role].describe() for role in roles},
             "units": {key: describe_unit(self.units[key], self.functions.get(key)) for key in PASSES},
         }
         if self.operators:
@@ -140,12 +154,12 @@ class Design:
     path : pathlib.Path
         The file it was read from.
     roles, units, operators : dict
-        What the file states for every layer, before defaults.
+        What the file states for every layer, before defaults; `NO_MASTER` where it wants no master copy.
     layers : tuple of (str, dict, dict, dict)
         Pattern, roles, units and operators of each ``[layers."pattern"]``, in file order; later ones win, entry by
         entry.
-    loss_scale : float
-        Factor on the error at the loss.
+    loss : LossScaling
+        The factor on the error at the loss, and how it changes.
     hardware : dict
         The ``[hardware]`` table as written.
     sources : dict
@@ -167,9 +181,14 @@ class Design:
     units: dict[str, dict]
     operators: dict[str, NamedOperator]
     layers: tuple[tuple[str, dict, dict, dict], ...]
-    loss_scale: float
+    loss: LossScaling
     hardware: dict
     sources: dict[str, str | None]
+
+    @property
+    def loss_scale(self) -> float:
+        """The loss scale; of a dynamic one, the first."""
+        return self.loss.initial
 
     @property
     def files(self) -> list[Path]:
@@ -276,13 +295,33 @@ class Design:
         functions = {key: units[key]["function"].source for key in PASSES if "function" in units.get(key, ())}
         return LayerDesign(roles, built, operators, functions)
 
-    def describe(self, names: list[str]) -> dict:
+    def check_loss(self, names: list[str]) -> None:
+        """Raise ValueError if the loss scale is to follow overflows that a network's layers would not show.
+
+        >>> from softnum.train import load_design
+        >>> load_design("c-wang-fp8").check_loss(["fc1", "fc2"])
+        """
+        for position, name in enumerate(names if self.loss.dynamic else ()):
+            layer = self.layer(name, first=position == 0)
+            for role in ("errors", "weight_gradients"):
+                rounding = layer.roles[role]
+                if not overflow_shows(rounding):
+                    raise ValueError(
+                        f"{self.path}: loss.scale is dynamic and follows infinities and NaN in weight gradients, which "
+                        f"role {role!r} of layer {name!r} ({rounding.format}, {rounding.rounding}, overflow "
+                        f"{rounding.overflow or 'by default'}) hides; give it a format and an overflow rule with them, "
+                        "or state a number as the scale"
+                    )
+
+    def describe(self, names: list[str], roles: tuple[str, ...] = ROLES) -> dict:
         """The whole design, resolved for a network's layers, as plain data for a record's ``config``."""
         return {
             "name": self.name,
             "description": self.description,
-            "layers": {name: self.layer(name, first=position == 0).describe() for position, name in enumerate(names)},
-            "loss": {"scale": self.loss_scale},
+            "layers": {
+                name: self.layer(name, first=position == 0).describe(roles) for position, name in enumerate(names)
+            },
+            "loss": self.loss.describe(),
             "hardware": self.hardware,
             "sources": self.sources,
         }
@@ -309,6 +348,7 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
     """The roundings and the units of a layer."""
     default = given.get("default", RoleRounding(sn.format("binary32"), source="binary32"))
     roles = {role: given.get(role) for role in ROLES}
+    stored = roles.pop("master")
     first_role = "input" if first else "activations"
     for key, spec in units.items():
         if "operand" not in spec:
@@ -318,6 +358,7 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
                 if roles[name] is None:
                     roles[name] = dataclasses.replace(default, format=fmt, source=str(fmt))
     roles = {role: value or default for role, value in roles.items()}
+    roles["master"] = roles["weights"] if stored == NO_MASTER else stored or default
     built = {}
     for key in PASSES:
         spec = dict(units.get(key, {"accumulator": sn.format("binary32")}))

@@ -13,17 +13,20 @@ from pathlib import Path
 import numpy as np
 
 from softnum.train.data import batches, load_data
-from softnum.train.designs import Design
+from softnum.train.designs import OPTIMISER_ROLES, ROLES, Design
 from softnum.train.nets import make_network
 from softnum.train.numerics import Numerics, design_gemms
-from softnum.train.optimiser import SGD
+from softnum.train.optimisers import make_optimiser
 from softnum.train.record import RunFiles
+from softnum.train.scaling import LossScaler, check_limit, clip_gradients, gradients_overflow
+from softnum.train.schedules import Schedule
 from softnum.train.tensor import Tensor, softmax_cross_entropy
 
 __all__ = ["Settings", "run"]
 
 _EVALUATION_SAMPLES = 160
 _SAMPLES_AT_A_TIME = 512  # of an evaluation: what a network holds in memory for them
+_CONSTANTS = ("learning_rate", "momentum", "nesterov", "beta1", "beta2", "epsilon", "trust", "weight_decay")
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,18 @@ class Settings:
         Samples per iteration.
     epochs : int
         Passes over the training samples.
-    learning_rate, momentum, weight_decay : float
-        Constants of `SGD`.
+    optimiser : str
+        Name of an optimiser (`softnum.train.optimisers`).
+    learning_rate, momentum, nesterov, beta1, beta2, epsilon, trust, weight_decay : optional
+        Constants of the optimiser. Default: its own; those of SGD are 0.1, 0.9 and, of weight decay, 1e-4.
+    schedule : str
+        Name of a learning-rate schedule (`Schedule`): constant, step, exponential or cosine.
+    warmup : int
+        Iterations of linear warm-up before it.
+    decay_every, decay_factor, final_rate : optional
+        Constants of the schedule.
+    clip_norm, clip_value : float, optional
+        Limits of gradients (`clip_gradients`): of the norm of all together, and of every element.
     evaluate_every : int, optional
         Iterations between evaluations on the held-out samples. Default: every 160 samples, or ten times an epoch if
         that is less often; at least every iteration. The last iteration is always followed by one.
@@ -63,9 +76,22 @@ class Settings:
     data_folder: str | None = None
     batch: int = 32
     epochs: int = 20
-    learning_rate: float = 0.1
-    momentum: float = 0.9
-    weight_decay: float = 1e-4
+    optimiser: str = "sgd"
+    learning_rate: float | None = None
+    momentum: float | None = None
+    nesterov: bool | None = None
+    beta1: float | None = None
+    beta2: float | None = None
+    epsilon: float | None = None
+    trust: float | None = None
+    weight_decay: float | None = None
+    schedule: str = "constant"
+    warmup: int = 0
+    decay_every: int | None = None
+    decay_factor: float | None = None
+    final_rate: float | None = None
+    clip_norm: float | None = None
+    clip_value: float | None = None
     evaluate_every: int | None = None
 
     def __post_init__(self) -> None:
@@ -75,6 +101,17 @@ class Settings:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
+        check_limit("clip_norm", self.clip_norm)
+        check_limit("clip_value", self.clip_value)
+
+    def make_optimiser(self, parameters):
+        """The optimiser of some parameters."""
+        constants = {name: getattr(self, name) for name in _CONSTANTS}
+        return make_optimiser(self.optimiser, parameters, **constants)
+
+    def make_schedule(self) -> Schedule:
+        """The schedule of the learning rate."""
+        return Schedule(self.schedule, self.warmup, self.decay_every, self.decay_factor, self.final_rate)
 
     def interval(self, samples: int) -> int:
         """Iterations between evaluations, of training on so many samples."""
@@ -89,25 +126,6 @@ def _versions() -> dict:
         except metadata.PackageNotFoundError:
             found[package] = "not installed"
     return found
-
-
-def _header(design: Design, network, data, settings: Settings, seed: int) -> dict:
-    config = {
-        "design": design.describe(network.layer_names),
-        "network": network.describe(),
-        "data": data.describe(),
-        "batch": settings.batch,
-        "epochs": settings.epochs,
-        "evaluate_every": settings.interval(len(data.train_y)),
-        "optimiser": {
-            "name": "sgd",
-            "learning_rate": settings.learning_rate,
-            "momentum": settings.momentum,
-            "weight_decay": settings.weight_decay,
-        },
-        "gemms": design_gemms(design, network, settings.batch),
-    }
-    return {"config": config, "seed": seed, "versions": _versions()}
 
 
 def run(
@@ -161,115 +179,155 @@ def run(
     >>> record.name, len(rows)
     ('seed-1.jsonl', 6)
     """
-    network = make_network(settings.network, data=settings.data, **settings.network_options)
-    data = load_data(settings.data, settings.data_folder)
-    network.check(data.train_x.shape[1], int(data.train_y.max()) + 1)
-    design.check_operators(network.operators)
-    numerics = Numerics(design, network.layer_names, seed=seed, threads=threads)
-    interval = settings.interval(len(data.train_y))
-    per_epoch = len(batches(len(data.train_y), settings.batch, seed, 1))
-    _try_out(design, network, numerics, data)
-    network.initialise(numerics)
-    optimiser = SGD(
-        network.parameters,
-        learning_rate=settings.learning_rate,
-        momentum=settings.momentum,
-        weight_decay=settings.weight_decay,
-    )
-    header = _header(design, network, data, settings, numerics.seed)
-    iterations = settings.epochs * per_epoch
-    files = RunFiles(Path(out) / design.name, numerics.seed, header, iterations)
+    work = _Run(design, settings, seed, threads)
+    files = RunFiles(Path(out) / design.name, work.seed, work.header(), work.iterations)
     try:
         files.open()
         if not force and files.finished():
             return files.path
         state = None if force else files.load()
-        epochs_done = _restore(state, network, optimiser)
+        epochs_done = 0 if state is None else work.restore(state)
         files.start(state)
         for epoch in range(epochs_done + 1, settings.epochs + 1):
-            plan = batches(len(data.train_y), settings.batch, numerics.seed, epoch)
-            for position, rows in enumerate(plan):
-                iteration = (epoch - 1) * per_epoch + position + 1
-                row = {"iteration": iteration, "epoch": epoch}
-                row["loss"] = _train(network, optimiser, numerics, iteration, data.train_x[rows], data.train_y[rows])
+            for iteration, samples in work.plan(epoch):
+                row = {"iteration": iteration, "epoch": epoch, **work.train(iteration, samples)}
                 diverged = not math.isfinite(row["loss"])
-                last = diverged or iteration == iterations
-                if last or iteration % interval == 0:
-                    row["accuracy"] = _evaluate(network, numerics, iteration, data)
+                last = diverged or iteration == work.iterations
+                if last or iteration % work.interval == 0:
+                    row["accuracy"] = work.evaluate(iteration)
                 if diverged:
                     row.update(loss=None, diverged=True)
                 if last:
                     row["finished"] = True
                 files.row(row)
                 if progress is not None:
-                    progress(iteration, iterations, row.get("accuracy"))
+                    progress(iteration, work.iterations, row.get("accuracy"))
                 if last:
                     files.discard_checkpoint()
                     return files.path
-            files.save(_state(network, optimiser, epoch))
+            files.save({"epoch": epoch, **work.state()})
     finally:
         files.close()
     raise AssertionError("a run ends with its last iteration")
 
 
-def _try_out(design, network, numerics, data) -> None:
-    """Two samples forwards and backwards: what is wrong with the user's own code shows before any file is made."""
-    if not design.sources:
-        return
-    network.initialise(numerics)
-    try:
-        output = network.forward(Tensor(data.train_x[:2], numerics.backend), training=True)
-        loss = softmax_cross_entropy(output, data.train_y[:2])
-        if math.isfinite(loss.value):
-            loss.backward(numerics.loss_scale)
-    except (ImportError, TypeError, ValueError) as error:
-        raise ValueError(f"{design.path}: cannot train, its first samples end with: {error}") from error
+class _Run:
+    """What a run works on: network, data, arithmetic, optimiser, schedule, loss scale."""
 
+    def __init__(self, design: Design, settings: Settings, seed: int, threads: int) -> None:
+        self.design, self.settings = design, settings
+        self.network = make_network(settings.network, data=settings.data, **settings.network_options)
+        self.data = load_data(settings.data, settings.data_folder)
+        self.network.check(self.data.train_x.shape[1], int(self.data.train_y.max()) + 1)
+        design.check_operators(self.network.operators)
+        self.numerics = Numerics(design, self.network.layer_names, seed=seed, threads=threads)
+        design.check_loss(self.network.layer_names)
+        self.seed = self.numerics.seed
+        self.per_epoch = len(batches(len(self.data.train_y), settings.batch, seed, 1))
+        self.iterations = settings.epochs * self.per_epoch
+        self.interval = settings.interval(len(self.data.train_y))
+        self._try_out()
+        self.network.initialise(self.numerics)
+        self.optimiser = settings.make_optimiser(self.network.parameters)
+        self.schedule = settings.make_schedule()
+        self.scaler = LossScaler(design.loss)
 
-def _train(network, optimiser, numerics, iteration: int, samples, labels) -> float:
-    """One iteration; returns the batch's loss before the update. A loss that is not finite leaves the weights alone."""
-    numerics.begin(iteration)
-    loss = softmax_cross_entropy(network.forward(Tensor(samples, numerics.backend), training=True), labels)
-    if math.isfinite(loss.value):
+    def header(self) -> dict:
+        """The record's first row."""
+        settings = self.settings
+        roles = tuple(role for role in ROLES if role not in OPTIMISER_ROLES or role in self.optimiser.roles)
+        config = {
+            "design": self.design.describe(self.network.layer_names, roles),
+            "network": self.network.describe(),
+            "data": self.data.describe(),
+            "batch": settings.batch,
+            "epochs": settings.epochs,
+            "evaluate_every": self.interval,
+            "optimiser": self.optimiser.describe(),
+        }
+        beside = {"schedule": self.schedule.describe(), "clip_norm": settings.clip_norm, "clip_value": settings.clip_value}
+        config |= {name: value for name, value in beside.items() if value is not None}
+        config["gemms"] = design_gemms(self.design, self.network, settings.batch)
+        return {"config": config, "seed": self.seed, "versions": _versions()}
+
+    def plan(self, epoch: int):
+        """The iterations of an epoch, and the samples of each."""
+        first = (epoch - 1) * self.per_epoch + 1
+        return enumerate(batches(len(self.data.train_y), self.settings.batch, self.seed, epoch), start=first)
+
+    def train(self, iteration: int, samples) -> dict:
+        """One iteration; returns the batch's loss before the update, and what else belongs into its row.
+
+        A loss that is not finite leaves parameters and states alone.
+        """
+        numerics, parameters = self.numerics, self.network.parameters
+        numerics.begin(iteration)
+        numerics.loss_scale = self.scaler.scale
+        outputs = self.network.forward(Tensor(self.data.train_x[samples], numerics.backend), training=True)
+        loss = softmax_cross_entropy(outputs, self.data.train_y[samples])
+        row = {"loss": loss.value}
+        if self.design.loss.dynamic:
+            row["loss_scale"] = self.scaler.scale
+        if not math.isfinite(loss.value):
+            return row
         loss.backward(numerics.loss_scale)
-        optimiser.step()
-    return loss.value
+        overflow = self.scaler.skips and gradients_overflow(parameters)
+        self.scaler.update(overflow)
+        if overflow:
+            return row | {"skipped": True}
+        clip_gradients(parameters, value=self.settings.clip_value, norm=self.settings.clip_norm)
+        self.optimiser.step(self.schedule.factor(iteration, self.iterations))
+        return row
 
+    def evaluate(self, iteration: int) -> float:
+        """The share of held-out samples that the network, in the design's arithmetic, gets right.
 
-def _evaluate(network, numerics, iteration: int, data) -> float:
-    """The share of held-out samples that the network, in the design's arithmetic, gets right.
+        A sample whose outputs are not all finite counts as wrong.
+        """
+        self.numerics.begin(iteration, evaluation=True)
+        backend, labels = self.numerics.backend, self.data.test_y
+        right = 0
+        for first in range(0, len(labels), _SAMPLES_AT_A_TIME):
+            part = slice(first, first + _SAMPLES_AT_A_TIME)
+            outputs = self.network.forward(Tensor(self.data.test_x[part], backend)).value
+            right += int(((backend.argmax(outputs) == labels[part]) & np.isfinite(outputs).all(axis=1)).sum())
+        return right / len(labels)
 
-    A sample whose outputs are not all finite counts as wrong.
-    """
-    numerics.begin(iteration, evaluation=True)
-    right = 0
-    for first in range(0, len(data.test_y), _SAMPLES_AT_A_TIME):
-        part = slice(first, first + _SAMPLES_AT_A_TIME)
-        outputs = network.forward(Tensor(data.test_x[part], numerics.backend)).value
-        hits = (numerics.backend.argmax(outputs) == data.test_y[part]) & np.isfinite(outputs).all(axis=1)
-        right += int(hits.sum())
-    return right / len(data.test_y)
+    def _try_out(self) -> None:
+        """Two samples forwards and backwards: what is wrong with the user's own code shows before any file is made."""
+        if not self.design.sources:
+            return
+        self.network.initialise(self.numerics)
+        try:
+            outputs = self.network.forward(Tensor(self.data.train_x[:2], self.numerics.backend), training=True)
+            loss = softmax_cross_entropy(outputs, self.data.train_y[:2])
+            if math.isfinite(loss.value):
+                loss.backward(self.numerics.loss_scale)
+        except (ImportError, TypeError, ValueError) as error:
+            raise ValueError(f"{self.design.path}: cannot train, its first samples end with: {error}") from error
 
+    def state(self) -> dict:
+        """What a checkpoint holds besides the epoch: from both follows the schedule's position."""
+        state = {"steps": self.optimiser.steps, "loss_scale": self.scaler.scale, "loss_scale_good": self.scaler.good}
+        for index, parameter in enumerate(self.network.parameters):
+            state[f"parameter_{index}"] = parameter.value
+            for name, arrays in self.optimiser.states.items():
+                state[f"{name}_{index}"] = arrays[index]
+        for index, buffer in enumerate(self.network.buffers):
+            state[f"buffer_{index}"] = buffer.value
+        return state
 
-def _state(network, optimiser, epoch: int) -> dict:
-    state = {"epoch": epoch}
-    for index, parameter in enumerate(network.parameters):
-        state[f"parameter_{index}"] = parameter.value
-        state[f"velocity_{index}"] = optimiser.velocities[index]
-    for index, buffer in enumerate(network.buffers):
-        state[f"buffer_{index}"] = buffer.value
-    return state
-
-
-def _restore(state: dict | None, network, optimiser) -> int:
-    if state is None:
-        return 0
-    for index, parameter in enumerate(network.parameters):
-        parameter.value = state[f"parameter_{index}"]
-        optimiser.velocities[index] = state[f"velocity_{index}"]
-    for index, buffer in enumerate(network.buffers):
-        buffer.value = state[f"buffer_{index}"]
-    return int(state["epoch"])
+    def restore(self, state: dict) -> int:
+        """Go back to a checkpoint; returns the epochs done."""
+        self.optimiser.steps, self.scaler.good = int(state["steps"]), int(state["loss_scale_good"])
+        self.scaler.scale = float(state["loss_scale"])
+        for index, parameter in enumerate(self.network.parameters):
+            parameter.value = state[f"parameter_{index}"]
+            for name, arrays in self.optimiser.states.items():
+                arrays[index] = state[f"{name}_{index}"]
+        for index, buffer in enumerate(self.network.buffers):
+            buffer.value = state[f"buffer_{index}"]
+        return int(state["epoch"])
 
 
 def read_rows(path: Path) -> list[dict]:

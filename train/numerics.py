@@ -67,11 +67,20 @@ class LayerNumerics:
 
         of= is a format that all of x are values of: rounding to that same format changes nothing and is left out.
         """
-        return self._round(self.design.roles[role], x, of)
+        return self._round(role, self.design.roles[role], x, of)
 
     def axpy(self, role: str, alpha: float, x, y):
         """y + alpha * x of carriers, rounded once as the design says for a role."""
-        return self.numerics.backend.axpy(alpha, x, y, self.design.roles[role], self.numerics.next_key())
+        return self.numerics.backend.axpy(alpha, x, y, self.design.roles[role], self._key(role))
+
+    def compute(self, operation: str, role: str, *operands):
+        """One of softnum's operations on carriers, the exact result rounded once as the design says for a role.
+
+        An operand that is a Python number is rounded to the carrier.
+        """
+        backend = self.numerics.backend
+        operands = tuple(backend.constant(x) if isinstance(x, float) else x for x in operands)
+        return backend.compute(operation, operands, self.design.roles[role], self._key(role))
 
     def working_copy(self, weight):
         """The weights that matrix products take, rounded from a parameter's master copy."""
@@ -79,7 +88,7 @@ class LayerNumerics:
 
     def round_start(self, x, *, of=None):
         """A bias, or another product, rounded to what the forward unit starts from, in the mode of ``weights``."""
-        return self._round(self.start_rounding, x, of)
+        return self._round("start", self.start_rounding, x, of)
 
     def enter(self, x):
         """x as an operand of element-by-element arithmetic: rounded to the role ``elementwise``."""
@@ -95,7 +104,7 @@ class LayerNumerics:
 
     def operate(self, role: str, operation: str, *operands):
         """One of softnum's operations on values of a role, rounded once to that role."""
-        return self.numerics.backend.operate(operation, operands, self.design.roles[role], self.numerics.next_key())
+        return self.numerics.backend.operate(operation, operands, self.design.roles[role], self._key(role))
 
     def total(self, role: str, x):
         """The sum of values of a role along the first axis, as a tree: neighbours in pairs, then the sums in pairs.
@@ -122,7 +131,7 @@ class LayerNumerics:
 
         parameters: for each input, whether it is a parameter.
         """
-        role, units, key = self.design.roles["elementwise"], self.design.units, self.numerics.next_key()
+        role, units, key = self.design.roles["elementwise"], self.design.units, self._key("elementwise")
         formats, sums = {"*": role.format}, {"*": units["forward"], "d*": units["backward_data"]}
         for (name, _), parameter in zip(operator.inputs, parameters, strict=True):
             if parameter:
@@ -142,20 +151,23 @@ class LayerNumerics:
         """The format of a role."""
         return self.design.roles[role].format
 
-    def _round(self, rounding: RoleRounding, x, of):
-        key = self.numerics.next_key()
-        return x if of == rounding.format else self.numerics.backend.quantize(x, rounding, key)
+    def _round(self, place: str, rounding: RoleRounding, x, of):
+        key, backend = self._key(place), self.numerics.backend
+        return backend.unchanged(x, rounding) if of == rounding.format else backend.quantize(x, rounding, key)
+
+    def _key(self, place: str) -> tuple[int, int]:
+        """The key of the next rounding site, which is one of a role, a pass, or the start of an accumulator."""
+        self.numerics.place = (self.name, place)
+        return self.numerics.next_key()
 
     def matmul(self, key: str, a, b, c=None):
         """a @ b in the unit of a pass; c is the accumulator's initial value."""
-        site = self.numerics.next_key()
-        unit = self.design.units[key]
+        site, unit = self._key(key), self.design.units[key]
         return self.numerics.backend.matmul(a, b, unit, c, site if unit.stochastic else None)
 
     def convolve(self, key: str, a, b, c=None, **geometry):
         """The product of a pass of a convolution in the pass's unit; c is the accumulator's initial value."""
-        site = self.numerics.next_key()
-        unit = self.design.units[key]
+        site, unit = self._key(key), self.design.units[key]
         return self.numerics.backend.convolve(key, a, b, unit, c, site if unit.stochastic else None, geometry)
 
     def weight_gradient(self, product, *, of=None):
@@ -208,6 +220,7 @@ class Numerics:
             for position, (name, layer) in enumerate(layers.items())
         }
         self.last = self._layers[names[-1]]
+        self.place: tuple[str, str] | None = None  # layer and role of the rounding that was numbered last
         self.begin(0)
 
     def layer(self, name: str) -> LayerNumerics:

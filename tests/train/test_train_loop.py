@@ -51,7 +51,7 @@ def test_float32_training_is_training(tmp_path):
 def test_every_operand_of_every_product_is_a_value_of_its_format(tmp_path, monkeypatch):
     """Watch sn.matmul and sn.quantize under Wang's design: formats, units and keys as the design says."""
     seen, keys = [], []
-    matmul, quantize = sn.matmul, sn.quantize
+    matmul, quantize, fma = sn.matmul, sn.quantize, sn.fma
 
     def watching_matmul(a, b, unit, c=None, **options):
         seen.append((a.shape, b.shape, unit, c is not None))
@@ -61,15 +61,18 @@ def test_every_operand_of_every_product_is_a_value_of_its_format(tmp_path, monke
         return matmul(a, b, unit, c, **options)
 
     def watching_quantize(x, fmt, **options):
-        if options["rounding"] == "stochastic":
-            assert options["stochastic_bits"] == 16
-            keys.append(options["key"])
-        else:
-            assert options["key"] is None
+        assert options["rounding"] == "nearest_even" and options["key"] is None
         return quantize(x, fmt, **options)
+
+    def watching_fma(*operands, **options):
+        assert (options["rounding"], options["stochastic_bits"]) == ("stochastic", 16)
+        assert options["out_fmt"] == sn.format("e6m9")
+        keys.append(options["key"])
+        return fma(*operands, **options)
 
     monkeypatch.setattr(sn, "matmul", watching_matmul)
     monkeypatch.setattr(sn, "quantize", watching_quantize)
+    monkeypatch.setattr(sn, "fma", watching_fma)
     design = load_design("c-wang-fp8")
     run(design, Settings(epochs=1, batch=1352, evaluate_every=1), seed=5, out=tmp_path)
     first, last = design.layer("fc1", first=True).units, design.layer("fc2").units

@@ -8,6 +8,7 @@ from softnum import reference
 from softnum.train import Numerics, Settings, load_design, run
 
 SAMPLES = 12
+OPERATIONS = ("add", "divide", "fma", "multiply", "sqrt")
 
 
 class Reached(Exception):
@@ -15,19 +16,22 @@ class Reached(Exception):
 
 
 @pytest.mark.parametrize(
-    ("name", "iteration"),
+    ("name", "iteration", "optimiser"),
     [
-        ("c-wang-fp8", 2),
-        ("d-e6m3-long", 2),
-        ("e-e6m3-chunk", 2),
-        ("f-q44-nearest", 1),
-        ("g-q44-stochastic", 1),
-        ("g-q44-stochastic", 20),  # by then outputs saturate at -8
+        ("c-wang-fp8", 2, "sgd"),
+        ("c-wang-fp8", 3, "adamw"),
+        ("b-binary16", 2, "lamb"),
+        ("c-wang-fp8", 2, "lars"),
+        ("d-e6m3-long", 2, "sgd"),
+        ("e-e6m3-chunk", 2, "sgd"),
+        ("f-q44-nearest", 1, "sgd"),
+        ("g-q44-stochastic", 1, "sgd"),
+        ("g-q44-stochastic", 20, "sgd"),  # by then outputs saturate at -8
     ],
 )
-def test_an_iteration_equals_the_reference(name, iteration, tmp_path, monkeypatch):
+def test_an_iteration_equals_the_reference(name, iteration, optimiser, tmp_path, monkeypatch):
     matmul, quantize, begin = sn.matmul, sn.quantize, Numerics.begin
-    now, checked = [0], {"quantize": 0, "matmul": 0, "saturated": 0}
+    now, checked = [0], {"quantize": 0, "matmul": 0, "saturated": 0} | dict.fromkeys(OPERATIONS, 0)
     rng = np.random.default_rng(0)
 
     def watched_begin(self, number, *, evaluation=False):
@@ -48,6 +52,25 @@ def test_an_iteration_equals_the_reference(name, iteration, tmp_path, monkeypatc
                 assert reference.to_fraction(code, fmt) == float(y.flat[i]), (x.flat[i], fmt, key, i)
                 checked["quantize"] += 1
         return y
+
+    def watched(operation, compute):
+        def wrapped(*codes, out_fmt, rounding, overflow, key, stochastic_bits):
+            *codes, formats = codes
+            environment = {"rounding": rounding, "overflow": overflow, "stochastic_bits": stochastic_bits}
+            result = compute(*codes, formats, out_fmt=out_fmt, key=key, **environment)
+            if now[0] == iteration:
+                flat = [part.ravel() for part in np.broadcast_arrays(*codes)]
+                for i in rng.choice(result.size, min(SAMPLES, result.size), replace=False).tolist():
+                    bits = {}
+                    if rounding == "stochastic":
+                        bits["random_bits"] = reference.random_word_elementwise(*key, i) & ((1 << stochastic_bits) - 1)
+                    operands = [int(part[i]) for part in flat]
+                    code, _ = getattr(reference, operation)(*operands, formats, out_fmt=out_fmt, **environment, **bits)
+                    assert code == result.flat[i], (operation, operands, out_fmt, key, i)
+                    checked[operation] += 1
+            return result
+
+        return wrapped
 
     def watched_matmul(a, b, unit, c=None, *, key, threads):
         y = matmul(a, b, unit, c, key=key, threads=threads)
@@ -70,9 +93,13 @@ def test_an_iteration_equals_the_reference(name, iteration, tmp_path, monkeypatc
     monkeypatch.setattr(sn, "matmul", watched_matmul)
     monkeypatch.setattr(sn, "quantize", watched_quantize)
     monkeypatch.setattr(Numerics, "begin", watched_begin)
+    for operation in OPERATIONS:
+        monkeypatch.setattr(sn, operation, watched(operation, getattr(sn, operation)))
     batch = 256 if "e6m3" in name else 32
     with pytest.raises(Reached):
-        run(load_design(name), Settings(batch=batch), seed=1, out=tmp_path)
+        run(load_design(name), Settings(batch=batch, optimiser=optimiser), seed=1, out=tmp_path)
     assert checked["matmul"] >= 7 * (SAMPLES + 1)
-    assert checked["quantize"] > 50
+    assert checked["quantize"] > 30
+    assert checked["fma"] >= 80
+    assert optimiser in ("sgd", "lars") or min(checked[operation] for operation in OPERATIONS) > 30
     assert checked["saturated"] > 0 or iteration < 20
