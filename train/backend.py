@@ -252,7 +252,7 @@ class NumpyBackend:
         return self.compute("fma", (self.constant(alpha), x, y), role, key)
 
     def compute(self, operation: str, operands, role, key):
-        """One of softnum's operations on carriers, whatever their values: the exact result rounded once, as a role says.
+        """One of softnum's operations on any carriers: its exact result rounded once, as a role says.
 
         Parameters
         ----------

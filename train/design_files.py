@@ -276,10 +276,10 @@ class _Reader:
         table = self.table("loss", value, _LOSS_KEYS)
         scale, changing = table.get("scale", 1), [key for key in _DYNAMIC_KEYS if key in table]
         if isinstance(scale, str) and scale != "dynamic":
-            self.fail("loss.scale", f"must be a positive number or \"dynamic\", got {scale!r}")
+            self.fail("loss.scale", f'must be a positive number or "dynamic", got {scale!r}')
         if scale != "dynamic":
             if changing:
-                self.fail(f"loss.{changing[0]}", f'is of a scale that changes; add scale = "dynamic" or leave it out')
+                self.fail(f"loss.{changing[0]}", 'is of a scale that changes; add scale = "dynamic" or leave it out')
             skip = table.get("skip_overflow", False)
             if not isinstance(skip, bool):
                 self.fail("loss.skip_overflow", f"must be true or false, got {skip!r}")

@@ -21,8 +21,8 @@ Roles (what is rounded, and when)
     ``update.weight``       master - learning_rate * velocity, or * direction
     ``momentum``, ``second_moment``, ``master``  how velocity or mean, mean of squares, and parameters are stored
 
-`softnum.train.optimisers` says which operation of which optimiser rounds to which of them. ``master = "none"`` stands for
-no master copy: parameters are stored as the role ``weights`` says.
+`softnum.train.optimisers` says which operation of which optimiser rounds to which of them. ``master = "none"`` stands
+for no master copy: parameters are stored as the role ``weights`` says.
 
 A role belongs to the layer whose matrix products use it, so ``[layers."fc2".roles]`` states the operands of fc2's three
 products. A role that a design does not name follows ``default`` in ``[roles]``, else binary32, to nearest even; an

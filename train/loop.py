@@ -245,7 +245,8 @@ class _Run:
             "evaluate_every": self.interval,
             "optimiser": self.optimiser.describe(),
         }
-        beside = {"schedule": self.schedule.describe(), "clip_norm": settings.clip_norm, "clip_value": settings.clip_value}
+        beside = {name: getattr(settings, name) for name in ("clip_norm", "clip_value")}
+        beside["schedule"] = self.schedule.describe()
         config |= {name: value for name, value in beside.items() if value is not None}
         config["gemms"] = design_gemms(self.design, self.network, settings.batch)
         return {"config": config, "seed": self.seed, "versions": _versions()}

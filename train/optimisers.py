@@ -287,8 +287,8 @@ class Adam(_Moments):
     ----------
     parameters : list of Parameter
     learning_rate, beta1, beta2, epsilon, weight_decay : float
-        Default: 0.001, 0.9, 0.999, 1e-8, 0. epsilon has to be a number of the format of ``update.step`` too: where it rounds to 0 and so does the root, the
-        step divides by zero.
+        Default: 0.001, 0.9, 0.999, 1e-8, 0. The format of ``update.step`` should hold epsilon: where it rounds to 0,
+        and the root is 0 too, the step divides by zero.
 
     Raises
     ------

@@ -31,8 +31,8 @@ class Schedule:
         cosine         final_rate + (1 - final_rate) * (1 + cos(pi * s / S)) / 2,  S = iterations after the warm-up
 
     Iterations whose update is skipped for an overflow count too. All of it is binary64: powers are products, by
-    squaring, and the cosine is a series of additions and multiplications (to 1e-15), because libraries differ in theirs.
-    The product of rate and factor is then rounded to binary32.
+    squaring, and the cosine is a series of additions and multiplications, because libraries differ in theirs. The
+    product of rate and factor is then rounded to binary32.
 
     Parameters
     ----------

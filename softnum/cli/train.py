@@ -53,9 +53,37 @@ def train(
     steps: Steps = None,
     depth: Depth = None,
     block: Block = None,
-    learning_rate: Annotated[float, typer.Option("--learning-rate", "--lr", help="Step size of SGD.")] = 0.1,
-    momentum: Annotated[float, typer.Option(help="Momentum of SGD.")] = 0.9,
-    weight_decay: Annotated[float, typer.Option(help="L2 weight decay of SGD.")] = 1e-4,
+    optimiser: Annotated[str, typer.Option(help="sgd, adam, adamw, lamb or lars.")] = "sgd",
+    learning_rate: Annotated[
+        float | None,
+        typer.Option("--learning-rate", "--lr", help="Step size.  [default: sgd 0.1, lars 1, others 0.001]"),
+    ] = None,
+    momentum: Annotated[float | None, typer.Option(help="Of sgd and lars.  [default: 0.9]")] = None,
+    nesterov: Annotated[bool, typer.Option("--nesterov", help="Nesterov's momentum (sgd).")] = False,
+    beta1: Annotated[float | None, typer.Option(help="Of adam, adamw, lamb: the mean's.  [default: 0.9]")] = None,
+    beta2: Annotated[float | None, typer.Option(help="The mean of squares'.  [default: 0.999]")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Added to the root of the squares.  [default: 1e-8, lamb 1e-6]")
+    ] = None,
+    trust: Annotated[float | None, typer.Option(help="Of lars: |w| / |g| is scaled by it.  [default: 0.001]")] = None,
+    weight_decay: Annotated[
+        float | None, typer.Option(help="[default: sgd and lars 1e-4, adam 0, adamw and lamb 0.01]")
+    ] = None,
+    schedule: Annotated[
+        str, typer.Option(help="Of the learning rate: constant, step, exponential or cosine.")
+    ] = "constant",
+    warmup: Annotated[int, typer.Option(help="Iterations in which the rate grows linearly from 0.")] = 0,
+    decay_every: Annotated[int | None, typer.Option(help="Iterations between steps (step).")] = None,
+    decay_factor: Annotated[
+        float | None, typer.Option(help="Of each step (step; default 0.1), or iteration (exponential).")
+    ] = None,
+    final_rate: Annotated[
+        float | None, typer.Option(help="What cosine ends at, as a share of the rate.  [default: 0]")
+    ] = None,
+    clip_norm: Annotated[
+        float | None, typer.Option(help="Shrink all gradients if their norm together is larger.")
+    ] = None,
+    clip_value: Annotated[float | None, typer.Option(help="Largest size of an element of a gradient.")] = None,
     evaluate_every: Annotated[
         int | None, typer.Option(help="Iterations between evaluations.  [default: 160 samples, or a tenth of an epoch]")
     ] = None,
@@ -69,6 +97,13 @@ def train(
 
     \b
       softnum train mlp --design c-wang-fp8 --epochs 2 --seed 1 --out runs/train
+
+    \b
+      softnum train mlp --design c-wang-fp8 --optimiser adamw --schedule cosine --warmup 100 --clip-norm 1.0
+
+    The design says how every operation of the optimiser rounds and in which formats its states are kept (roles
+    momentum, second_moment, update.decay, update.step ...), and how the loss is scaled: [loss] with scale = 1000, or
+    scale = "dynamic".
 
     Shipped designs: a-float32, b-binary16, c-wang-fp8, d-e6m3-long, e-e6m3-chunk, f-q44-nearest, g-q44-stochastic,
     h-posit8; `softnum designs` says what they are. To make your own, change a copy of one:
@@ -89,9 +124,22 @@ def train(
         data_folder=data_dir,
         batch=batch,
         epochs=epochs,
+        optimiser=optimiser,
         learning_rate=learning_rate,
         momentum=momentum,
+        nesterov=nesterov or None,
+        beta1=beta1,
+        beta2=beta2,
+        epsilon=epsilon,
+        trust=trust,
         weight_decay=weight_decay,
+        schedule=schedule,
+        warmup=warmup,
+        decay_every=decay_every,
+        decay_factor=decay_factor,
+        final_rate=final_rate,
+        clip_norm=clip_norm,
+        clip_value=clip_value,
         evaluate_every=evaluate_every,
     )
     chosen = load_design(design)

@@ -1,5 +1,6 @@
 """Runs: what is rounded, what is recorded, interruption and resumption to the byte, independence of threads."""
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -165,21 +166,50 @@ def interrupt_at(*iterations):
     return progress
 
 
-@pytest.mark.parametrize("name", ["a-float32", "c-wang-fp8", "g-q44-stochastic"])
-def test_an_interrupted_run_ends_with_the_same_bytes(name, tmp_path):
-    design = load_design(name)
-    whole = run(design, SHORT, seed=1, out=tmp_path / "whole").read_bytes()
+DYNAMIC = """
+name = "dynamic"
+[roles]
+default = "binary32"
+errors = "e5m2"
+weight_gradients = "binary16"
+second_moment = { format = "bfloat16", rounding = "stochastic" }
+update.weight = { format = "e6m9", rounding = "stochastic" }
+[loss]
+scale = "dynamic"
+initial = 1e6
+interval = 4
+"""
+ADAMW = dataclasses.replace(
+    SHORT, optimiser="adamw", learning_rate=0.01, schedule="cosine", warmup=5, clip_norm=0.5, clip_value=0.25
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("a-float32", SHORT), ("c-wang-fp8", SHORT), ("g-q44-stochastic", SHORT), ("dynamic", ADAMW),
+        ("dynamic", dataclasses.replace(ADAMW, optimiser="lamb", schedule="step", decay_every=7)),
+        ("c-wang-fp8", dataclasses.replace(SHORT, optimiser="lars", schedule="exponential", decay_factor=0.9)),
+    ],
+)  # fmt: skip
+def test_an_interrupted_run_ends_with_the_same_bytes(name, settings, tmp_path):
+    file = tmp_path / "dynamic.toml"
+    file.write_text(DYNAMIC)
+    design = load_design(file if name == "dynamic" else name)
+    whole = run(design, settings, seed=1, out=tmp_path / "whole").read_bytes()
+    if name == "dynamic":
+        assert b'"skipped": true' in whole and b'"clip_norm": 0.5' in whole
     for stops in ((4,), (10,), (15,), (23, 29), (3, 12, 21)):
         out = tmp_path / "-".join(map(str, stops))
         progress = interrupt_at(*stops)
         for stop in stops:
             with pytest.raises(KeyboardInterrupt):
-                run(design, SHORT, seed=1, out=out, progress=progress)
+                run(design, settings, seed=1, out=out, progress=progress)
             partial = out / design.name / "seed-1.jsonl"
             assert read_rows(partial)[-1]["iteration"] == stop
             assert partial.read_bytes().endswith(b"\n")
         iterations = []
-        path = run(design, SHORT, seed=1, out=out, progress=lambda i, n, a, seen=iterations: seen.append(i))
+        path = run(design, settings, seed=1, out=out, progress=lambda i, n, a, seen=iterations: seen.append(i))
         assert path.read_bytes() == whole
         assert iterations[0] == (stops[-1] // 10) * 10 + 1 or stops[-1] % 10 == 0  # whole epochs are not repeated
         assert [p.name for p in path.parent.iterdir()] == ["seed-1.jsonl"]
@@ -208,8 +238,10 @@ def test_a_torn_row_or_checkpoint_is_survived(tmp_path):
         assert run(design, SHORT, seed=1, out=out).read_bytes() == whole, damage
 
 
-def test_sigint_leaves_a_record_that_the_same_command_finishes(tmp_path):
-    command = [sys.executable, "-m", "softnum.cli", "train", "mlp", "--design", "c-wang-fp8", "--epochs", "4"]
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_signal_leaves_a_record_that_the_same_command_finishes(number, tmp_path):
+    options = ["--epochs", "4", "--optimiser", "adamw", "--schedule", "cosine", "--warmup", "20", "--clip-norm", "1"]
+    command = [sys.executable, "-m", "softnum.cli", "train", "mlp", "--design", "c-wang-fp8", *options]
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     subprocess.run([*command, "--out", str(whole)], check=True, capture_output=True)
     record = cut / "c-wang-fp8" / "seed-1.jsonl"
@@ -221,9 +253,10 @@ def test_sigint_leaves_a_record_that_the_same_command_finishes(tmp_path):
         if record.exists() and record.read_bytes().count(b"\n") > 60:
             break
         time.sleep(0.01)
-    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, number)
     errors = process.communicate(timeout=60)[1]
-    assert process.returncode == 130 and "interrupted" in errors and "Traceback" not in errors
+    if number == signal.SIGINT:
+        assert process.returncode == 130 and "interrupted" in errors and "Traceback" not in errors
     rows = read_rows(record)
     assert 60 <= rows[-1]["iteration"] < 168 and "finished" not in rows[-1]
     subprocess.run([*command, "--out", str(cut)], check=True, capture_output=True)
@@ -290,6 +323,12 @@ def test_formats_beyond_float32_are_carried_in_float64(tmp_path):
         ({"learning_rate": 0.0}, "learning_rate must be positive, got 0.0"),
         ({"momentum": 1.0}, r"momentum must lie in \[0, 1\), got 1.0"),
         ({"weight_decay": -1.0}, "weight_decay must not be negative"),
+        ({"optimiser": "adma"}, r"no optimiser is called 'adma'; did you mean 'adam'\?"),
+        ({"optimiser": "adam", "momentum": 0.5}, "adam has no momentum"),
+        ({"schedule": "cosin"}, r"no schedule is called 'cosin'; did you mean 'cosine'\?"),
+        ({"schedule": "step"}, "the schedule 'step' needs decay_every"),
+        ({"clip_norm": 0.0}, r"clip_norm must be a number from 2\*\*-126 to 2\*\*127, got 0.0; leave it out"),
+        ({"clip_value": True}, "clip_value must be a number .*, got True"),
         ({"network": "mpl"}, r"no network is called 'mpl'; did you mean 'mlp'\?"),
         ({"data": "minst"}, r"no data set is called 'minst'; did you mean 'mnist'\?"),
         ({"network_options": {"sizes": (64,)}}, "sizes must be at least two positive integers"),
