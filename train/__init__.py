@@ -27,6 +27,7 @@ What is computed in which precision, nothing silently:
 
 from softnum.train.design_files import design_names, load_design
 from softnum.train.designs import Design
+from softnum.train.explain import explain
 from softnum.train.functions import activation, operate
 from softnum.train.loop import Settings, run
 from softnum.train.nets import make_network
@@ -54,6 +55,7 @@ __all__ = [
     "activation",
     "design_gemms",
     "design_names",
+    "explain",
     "load_design",
     "make_network",
     "make_optimiser",

@@ -146,6 +146,14 @@ class NumpyBackend:
         )  # fmt: skip
         return sn.decode(result, role.format, self.dtype)
 
+    def run_operator(self, operator, operands, options):
+        """An operator of the user's own on carriers."""
+        return operator(*operands, **options)
+
+    def run_operator_backward(self, operator, operands, results, gradients, options):
+        """The gradients of an operator's operands."""
+        return operator.backward(operands, results, gradients, **options)
+
     # -- exact, or IEEE-determined, on carriers ------------------------------------------------------------------------
     def array(self, x):
         """A new carrier array with the given values, which the carrier must hold exactly."""

@@ -117,7 +117,7 @@ def operate(operator, inputs: tuple[Tensor, ...], layer) -> Tensor:
             layer.working_copy(x) if isinstance(x, Parameter) else layer.round(layer.operand_role, x.value)
             for x in inputs
         )
-    result = operator(*values, **options)
+    result = layer.numerics.backend.run_operator(operator, values, options)
     saved = operator, values, options, layer
     own = layer if operator.is_elementwise else None
     return Tensor(result, inputs[0].backend, op="operator", parents=inputs, saved=saved, layer=own)
@@ -126,10 +126,11 @@ def operate(operator, inputs: tuple[Tensor, ...], layer) -> Tensor:
 def _operator_gradient(node: Tensor, gradient) -> tuple:
     operator, values, options, layer = node.saved
     gradient = layer.enter(gradient) if operator.is_elementwise else layer.round("errors", gradient)
-    parts = operator.backward(values, (node.value,), (gradient,), **options)
+    backend = layer.numerics.backend
+    parts = backend.run_operator_backward(operator, values, (node.value,), (gradient,), options)
     # of an input that the result does not depend on: where nothing else depends on it either, it has a gradient of 0
     parts = tuple(
-        node.backend.zeros(parent.value.shape) if part is None and parent.gradient is None else part
+        backend.zeros(parent.value.shape) if part is None and parent.gradient is None else part
         for parent, part in zip(node.parents, parts, strict=True)
     )
     return tuple(

@@ -20,9 +20,11 @@ from softnum.train.optimisers import make_optimiser
 from softnum.train.record import RunFiles
 from softnum.train.scaling import LossScaler, check_limit, clip_gradients, gradients_overflow
 from softnum.train.schedules import Schedule
+from softnum.train.statistics import StatisticsFile, Watch
 from softnum.train.tensor import Tensor, softmax_cross_entropy
+from softnum.train.watch import watching
 
-__all__ = ["Settings", "run"]
+__all__ = ["Run", "Settings", "run"]
 
 _EVALUATION_SAMPLES = 160
 _SAMPLES_AT_A_TIME = 512  # of an evaluation: what a network holds in memory for them
@@ -136,6 +138,7 @@ def run(
     out: str | Path,
     force: bool = False,
     threads: int = 1,
+    statistics: int | None = None,
     progress: Callable[[int, int, float | None], None] | None = None,
 ) -> Path:
     """Train one network under one design and write its record.
@@ -152,6 +155,9 @@ def run(
         Run again even if a finished record, or one of another run, is there.
     threads : int
         Threads of a matrix product. The record does not depend on it.
+    statistics : int, optional
+        Also write what became of the numbers (`softnum.train.statistics`) in the first iteration and every so many from
+        it, to ``seed-<seed>.statistics.jsonl`` beside the record, which does not depend on it.
     progress : callable, optional
         Called as ``progress(iteration, iterations, accuracy or None)`` after every iteration.
 
@@ -167,7 +173,7 @@ def run(
     ValueError
         If a setting is unusable, a ``[layers]`` pattern matches no layer, ``operators`` names a function that the
         network does not have, the user's own code fails on a first sample, the record of another run is in the way, a
-        finished record is damaged, or another process is writing the record.
+        finished record is damaged or lacks the wanted statistics, or another process is writing the record.
 
     Examples
     --------
@@ -179,18 +185,32 @@ def run(
     >>> record.name, len(rows)
     ('seed-1.jsonl', 6)
     """
-    work = _Run(design, settings, seed, threads)
+    work = Run(settings, design, seed, threads)
     files = RunFiles(Path(out) / design.name, work.seed, work.header(), work.iterations)
+    statistics_file = StatisticsFile(files.path, statistics, files.header)
     try:
         files.open()
         if not force and files.finished():
+            if not statistics_file.fits():
+                raise ValueError(
+                    f"{files.path} is finished, and {statistics_file.path.name} beside it does not hold its statistics "
+                    f"every {statistics} iterations; use --force to run again (the record will be the same)"
+                )
             return files.path
-        state = None if force else files.load()
+        state = None if force or not statistics_file.fits() else files.load()
         epochs_done = 0 if state is None else work.restore(state)
         files.start(state)
+        statistics_file.start(epochs_done * work.per_epoch)
         for epoch in range(epochs_done + 1, settings.epochs + 1):
             for iteration, samples in work.plan(epoch):
-                row = {"iteration": iteration, "epoch": epoch, **work.train(iteration, samples)}
+                row = {"iteration": iteration, "epoch": epoch}
+                if statistics_file.wants(iteration):
+                    watch = Watch()
+                    with watching(work.numerics, watch):
+                        row |= work.train(iteration, samples)
+                    statistics_file.write(watch.rows(iteration))
+                else:
+                    row |= work.train(iteration, samples)
                 diverged = not math.isfinite(row["loss"])
                 last = diverged or iteration == work.iterations
                 if last or iteration % work.interval == 0:
@@ -207,14 +227,21 @@ def run(
                     return files.path
             files.save({"epoch": epoch, **work.state()})
     finally:
+        statistics_file.close()
         files.close()
     raise AssertionError("a run ends with its last iteration")
 
 
-class _Run:
-    """What a run works on: network, data, arithmetic, optimiser, schedule, loss scale."""
+class Run:
+    """What a run works on: network, data, arithmetic, optimiser, schedule, loss scale.
 
-    def __init__(self, design: Design, settings: Settings, seed: int, threads: int) -> None:
+    Parameters
+    ----------
+    settings, design, seed, threads
+        As of `run`.
+    """
+
+    def __init__(self, settings: Settings, design: Design, seed: int, threads: int = 1) -> None:
         self.design, self.settings = design, settings
         self.network = make_network(settings.network, data=settings.data, **settings.network_options)
         self.data = load_data(settings.data, settings.data_folder)

@@ -67,8 +67,8 @@ class Optimiser:
     """
 
     name: ClassVar[str]
-    #: names of the states, of which each parameter has its own
-    state_names: ClassVar[tuple[str, ...]]
+    #: the states, of which each parameter has its own, and the roles that store them
+    state_roles: ClassVar[dict[str, str]]
     #: roles of `softnum.train.designs.OPTIMISER_ROLES` that the update rounds to
     roles: tuple[str, ...] = ()
 
@@ -80,7 +80,7 @@ class Optimiser:
         self.steps = 0
         self.states = {
             name: [parameter.backend.zeros(parameter.value.shape) for parameter in self.parameters]
-            for name in self.state_names
+            for name in self.state_roles
         }
 
     def describe(self) -> dict:
@@ -107,9 +107,10 @@ class Optimiser:
         """The new value of a parameter, rounded to ``update.weight``."""
         raise NotImplementedError
 
-    def _store(self, state: str, index: int, value, layer, role: str, updating: str):
-        """A state's new value, rounded to its role from the one that it was computed in."""
-        self.states[state][index] = layer.round(role, value, of=layer.format(updating))
+    def _store(self, state: str, index: int, value, layer):
+        """A state's new value, rounded to the role that stores it from the one that updates it."""
+        role = self.state_roles[state]
+        self.states[state][index] = layer.round(role, value, of=layer.format(f"update.{role}"))
         return self.states[state][index]
 
 
@@ -154,7 +155,7 @@ class SGD(Optimiser):
     """
 
     name = "sgd"
-    state_names = ("velocity",)
+    state_roles = {"velocity": "momentum"}
 
     def __init__(
         self, parameters, *, learning_rate: float = 0.1, momentum: float = 0.9, weight_decay: float = 1e-4,
@@ -173,7 +174,7 @@ class SGD(Optimiser):
     def _updated(self, index, value, gradient, layer, rate):
         gradient = layer.axpy("update.decay", self.weight_decay, value, gradient)
         velocity = layer.axpy("update.momentum", self.momentum, self.states["velocity"][index], gradient)
-        velocity = self._store("velocity", index, velocity, layer, "momentum", "update.momentum")
+        velocity = self._store("velocity", index, velocity, layer)
         if self.nesterov:
             velocity = layer.axpy("update.step", self.momentum, velocity, gradient)
         return layer.axpy("update.weight", -rate, velocity, value)
@@ -206,7 +207,7 @@ class LARS(Optimiser):
     """
 
     name = "lars"
-    state_names = ("velocity",)
+    state_roles = {"velocity": "momentum"}
     roles = ("update.norm",)
 
     def __init__(
@@ -227,14 +228,14 @@ class LARS(Optimiser):
             rate = rate * self.trust * ratio if present else rate
         scaled = layer.compute("multiply", "update.momentum", rate, decayed)
         velocity = layer.axpy("update.momentum", self.momentum, self.states["velocity"][index], scaled)
-        velocity = self._store("velocity", index, velocity, layer, "momentum", "update.momentum")
+        velocity = self._store("velocity", index, velocity, layer)
         return layer.axpy("update.weight", -1.0, velocity, value)
 
 
 class _Moments(Optimiser):
     """Optimisers that keep means of gradients and of their squares."""
 
-    state_names = ("momentum", "second_moment")
+    state_roles = {"momentum": "momentum", "second_moment": "second_moment"}
     roles = ("second_moment", "update.second_moment", "update.step")
 
     _epsilon = 1e-8
@@ -259,11 +260,11 @@ class _Moments(Optimiser):
         old = {state: arrays[index] for state, arrays in self.states.items()}
         fresh = layer.compute("multiply", "update.momentum", 1.0 - self.beta1, gradient)
         first = layer.axpy("update.momentum", self.beta1, old["momentum"], fresh)
-        first = self._store("momentum", index, first, layer, "momentum", "update.momentum")
+        first = self._store("momentum", index, first, layer)
         square = layer.compute("multiply", "update.second_moment", gradient, gradient)
         fresh = layer.compute("multiply", "update.second_moment", 1.0 - self.beta2, square)
         second = layer.axpy("update.second_moment", self.beta2, old["second_moment"], fresh)
-        second = self._store("second_moment", index, second, layer, "second_moment", "update.second_moment")
+        second = self._store("second_moment", index, second, layer)
         root = math.sqrt(1.0 - power(self.beta2, self.steps))
         deviation = layer.compute("sqrt", "update.step", second)
         deviation = layer.compute("add", "update.step", deviation, self.epsilon * root)

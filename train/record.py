@@ -19,7 +19,7 @@ import numpy as np
 
 from softnum.train.lock import FileLock
 
-__all__ = ["RunFiles", "write_atomic"]
+__all__ = ["RunFiles", "read_lines", "write_atomic"]
 
 
 def write_atomic(path: Path, content: bytes) -> None:
@@ -33,6 +33,22 @@ def write_atomic(path: Path, content: bytes) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def read_lines(path: Path) -> list[dict]:
+    """The whole rows of a file of JSON lines, up to one that is damaged; none if there is no file."""
+    rows: list[dict] = []
+    if not path.is_file():
+        return rows
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            break
+        if not isinstance(row, dict):
+            break
+        rows.append(row)
+    return rows
 
 
 def _first_difference(old, new, where: str = "") -> str:

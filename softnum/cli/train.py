@@ -87,7 +87,17 @@ def train(
     evaluate_every: Annotated[
         int | None, typer.Option(help="Iterations between evaluations.  [default: 160 samples, or a tenth of an epoch]")
     ] = None,
+    statistics: Annotated[
+        int | None,
+        typer.Option(
+            help="Write what rounding did, every so many iterations, to OUT/<design>/seed-<n>.statistics.jsonl."
+        ),
+    ] = None,
+    plot: Annotated[bool, typer.Option("--plot", help="Draw these statistics, to a .png of that name.")] = False,
     threads: Annotated[int, typer.Option(help="Threads of a matrix product; the record does not depend on it.")] = 1,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Train nothing: list every operation of an iteration, and how it rounds.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder; the record is OUT/<design>/seed-<n>.jsonl.")] = Path("runs/train"),
     force: Annotated[bool, typer.Option("--force", help="Run again and replace the record.")] = False,
 ) -> None:
@@ -101,6 +111,10 @@ def train(
     \b
       softnum train mlp --design c-wang-fp8 --optimiser adamw --schedule cosine --warmup 100 --clip-norm 1.0
 
+    \b
+      softnum train mlp --design c-wang-fp8 --explain
+      softnum train mlp --design c-wang-fp8 --statistics 50 --plot
+
     The design says how every operation of the optimiser rounds and in which formats its states are kept (roles
     momentum, second_moment, update.decay, update.step ...), and how the loss is scaled: [loss] with scale = 1000, or
     scale = "dynamic".
@@ -111,10 +125,13 @@ def train(
     \b
       softnum designs c-wang-fp8 --out .
     """
-    if data == "digits":
-        need("sklearn")
-    writable_folder(out)
+    need(*(["sklearn"] if data == "digits" else []), *(["matplotlib"] if plot else []))  # the data; the picture
+    if plot and statistics is None:
+        raise ValueError("--plot draws what --statistics writes; add --statistics N")
+    if not explain:
+        writable_folder(out)
     from softnum.train import Settings, load_design, run
+    from softnum.train import explain as explain_iteration
     from softnum.train.loop import read_rows
 
     settings = Settings(
@@ -143,15 +160,27 @@ def train(
         evaluate_every=evaluate_every,
     )
     chosen = load_design(design)
+    if explain:
+        typer.echo(explain_iteration(settings, chosen, seed=seed))
+        return
     with progress_bar() as step:
 
         def show(iteration: int, iterations: int, accuracy: float | None) -> None:
             text = None if accuracy is None else f"{chosen.name}, seed {seed}: accuracy {accuracy:.3f}"
             step(iteration, iterations, text)
 
-        path = run(chosen, settings, seed=seed, out=out, force=force, threads=threads, progress=show)
+        path = run(
+            chosen, settings, seed=seed, out=out, force=force, threads=threads, statistics=statistics, progress=show
+        )  # fmt: skip
     rows = read_rows(path)
     best = max(row["accuracy"] for row in rows if "accuracy" in row)
     end = "diverged" if rows[-1].get("diverged") else f"loss {rows[-1]['loss']:.4g}"
     last = rows[-1]
+    if plot:
+        from softnum.train.record import write_atomic
+        from softnum.train.statistics_plot import draw_statistics
+
+        picture = path.with_suffix(".statistics.png")
+        write_atomic(picture, draw_statistics(path.with_suffix(".statistics.jsonl")))
+        typer.echo(f"Drawn: {picture}")
     typer.echo(f"{path}: {last['iteration']} iterations, {end}, accuracy {last['accuracy']:.4f} (best {best:.4f})")

@@ -66,7 +66,7 @@ def test_an_overflow_skips_the_update_and_lowers_the_scale(tmp_path, monkeypatch
     design = design_of(tmp_path, 'scale = "dynamic"\ninitial = 67108864\ninterval = 5', text)
     seen = []
 
-    class Watched(loop._Run):
+    class Watched(loop.Run):
         def train(self, iteration, samples):
             before = [parameter.value.copy() for parameter in self.network.parameters]
             row = super().train(iteration, samples)
@@ -74,7 +74,7 @@ def test_an_overflow_skips_the_update_and_lowers_the_scale(tmp_path, monkeypatch
             seen.append((same, self.optimiser.steps))
             return row
 
-    monkeypatch.setattr(loop, "_Run", Watched)
+    monkeypatch.setattr(loop, "Run", Watched)
     header, *rows = read_rows(run(design, SHORT, seed=1, out=tmp_path))
     skipped = [row.get("skipped", False) for row in rows]
     assert skipped[0] and not all(skipped[:15])

@@ -1,0 +1,251 @@
+"""What one training iteration computes, operation by operation, and where it rounds: found by running it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from softnum.train.designs import Design, RoleRounding
+from softnum.train.loop import Run, Settings
+from softnum.train.objects import describe_format
+from softnum.train.unit_specs import describe_unit
+from softnum.train.watch import BINARY64, CARRIER, EXACT, Event, watching
+
+__all__ = ["Explanation", "Step", "explain"]
+
+_FLOPS = {"fma": 2, "axpy": 2}
+_SILENT = {"all_finite", "array", "constant", "double", "zeros"}  # no arithmetic, and nothing that moves
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation of an iteration.
+
+    Attributes
+    ----------
+    operation : str
+        "matmul", "round", "keep" (values that are of the role's format already), an operation of softnum, or a method
+        of `softnum.train.backend.NumpyBackend`.
+    layer, role : str or None
+        Of a rounding; of a product in a unit, the pass ("forward"), or "start" for an accumulator's initial value.
+    format : str
+        Of the result.
+    rounding : str
+        How the result is rounded; "exact" of what moves or selects values; of a product, the unit's mode.
+    unit : dict or None
+        Of a product, as a record describes it.
+    operands : tuple of (str, tuple)
+        Format and shape of each array that goes in.
+    shape : tuple of int
+        Of the result.
+    flops : int
+        Additions and multiplications of a product; one an element of other arithmetic, two of a multiply-add; none of
+        rounding and moving.
+    bytes : float
+        Of operands and result, each once, in the bits of their formats; none of what is kept.
+    """
+
+    operation: str
+    layer: str | None
+    role: str | None
+    format: str
+    rounding: str
+    unit: dict | None
+    operands: tuple[tuple[str, tuple[int, ...]], ...]
+    shape: tuple[int, ...]
+    flops: int
+    bytes: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The steps of an iteration, in the order in which they are computed; print it to see them as a table."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def binary64(self) -> list[Step]:
+        """What is computed in binary64 whatever the design says: the loss, its scale, norms."""
+        return [step for step in self.steps if step.rounding == "binary64"]
+
+    @property
+    def flops(self) -> int:
+        """Of all steps."""
+        return sum(step.flops for step in self.steps)
+
+    @property
+    def bytes(self) -> float:
+        """Of all steps."""
+        return sum(step.bytes for step in self.steps)
+
+    def to_rows(self) -> list[dict]:
+        """The steps as plain data."""
+        return [asdict(step) for step in self.steps]
+
+    def __str__(self) -> str:
+        rows = [("layer", "role", "operation", "operands", "result", "rounding", "flops", "bytes")]
+        for step in self.steps:
+            operands = ", ".join(f"{_shape(shape)} {name}" for name, shape in step.operands)
+            rows.append(
+                (
+                    step.layer or "-", step.role or "-", step.operation, operands,
+                    f"{_shape(step.shape)} {step.format}", step.rounding, f"{step.flops:,}", f"{step.bytes:,.0f}",
+                )
+            )  # fmt: skip
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = []
+        for *texts, flops, size in rows:
+            cells = [text.ljust(width) for text, width in zip(texts, widths, strict=False)]
+            lines.append("  ".join([*cells, flops.rjust(widths[-2]), size.rjust(widths[-1])]))
+        return "\n".join([*lines, "", self._summary()])
+
+    def _summary(self) -> str:
+        names = dict.fromkeys(step.operation for step in self.binary64)
+        carried = dict.fromkeys(step.operation for step in self.steps if step.rounding == "carrier")
+        lines = [
+            f"{len(self.steps)} steps, {self.flops:,} flops, {self.bytes:,.0f} bytes",
+            f"in binary64 whatever the design says: {', '.join(names) or 'nothing'}",
+        ]
+        if carried:
+            lines.append(f"rounded to what carries values, binary32 or binary64: {', '.join(carried)}")
+        return "\n".join(lines)
+
+
+def explain(model: str | Settings, design: Design, *, seed: int = 1) -> Explanation:
+    """List every tensor and operation of a network's first training iteration under a design.
+
+    Parameters
+    ----------
+    model : str or Settings
+        A network's name, or all settings of a run: network, data, batch, optimiser, clipping.
+    design : Design
+    seed : int
+        Of weights and samples; which operations there are depends on it only where an update is skipped.
+
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    ValueError
+        As of `softnum.train.run`.
+
+    Examples
+    --------
+    >>> from softnum.train import Settings, explain, load_design
+    >>> steps = explain(Settings(batch=32), load_design("c-wang-fp8"))
+    >>> first = next(step for step in steps.steps if step.operation == "matmul")
+    >>> first.layer, first.role, first.format, first.flops, first.operands
+    ('fc1', 'forward', 'e6m9', 524288, (('e6m9', (32, 64)), ('e5m2', (64, 128)), ('e6m9', (128,))))
+    >>> [step.operation for step in steps.binary64]
+    ['softmax_cross_entropy', 'cross_entropy_error', 'divide', 'divide', 'divide', 'divide']
+    """
+    work = Run(model if isinstance(model, Settings) else Settings(network=model), design, seed)
+    trace = _Trace(work)
+    with watching(work.numerics, trace):
+        for iteration, samples in work.plan(1):
+            work.train(iteration, samples)
+            break
+    return Explanation(tuple(trace.steps))
+
+
+class _Trace:
+    """A listener that turns calls into steps. It follows formats from array to array, by identity."""
+
+    def __init__(self, work) -> None:
+        self.steps: list[Step] = []
+        self._carrier = "binary32" if work.numerics.backend.dtype == np.float32 else "binary64"
+        self._known: dict[int, tuple[Any, str, int]] = {}  # id -> the array, kept alive, its format and bits
+        for parameter in work.network.parameters:
+            self._learn(parameter.value, *_format(parameter.layer.design.roles["master"]))
+        for state, role in work.optimiser.state_roles.items():
+            for parameter, array in zip(work.network.parameters, work.optimiser.states[state], strict=True):
+                self._learn(array, *_format(parameter.layer.design.roles[role]))
+
+    def __call__(self, event: Event) -> None:
+        arrays = list(_arrays(event.arguments))
+        operands = [self._known.get(id(array), (array, *_of_dtype(array)))[1:] for array in arrays]
+        rounding, unit, result = event.rounding, event.unit, event.result
+        operation, how, flops, facts = event.method, "exact", 0, None
+        name, bits = operands[0] if operands else (self._carrier, int(self._carrier[-2:]))
+        if rounding is not None:
+            (name, bits), how = _format(rounding), rounding.rounding
+            operation = {"quantize": "round", "unchanged": "keep"}.get(event.method, event.method)
+            if event.method in ("compute", "operate"):
+                operation = event.arguments[0]
+            if operation == "keep":
+                how = "exact"
+            elif operation != "round":
+                flops = _FLOPS.get(operation, 1) * result.size
+                operation = "fma" if operation == "axpy" else operation
+        elif unit is not None:
+            facts = describe_unit(unit)
+            name, bits = describe_format(unit.result, "")["format"], unit.result.bits
+            how = str(facts.get("rounding") or facts.get("output_rounding") or "-")
+            flops = 2 * _products(event)
+        elif event.method.startswith("run_operator"):
+            operation, how = f"operator {event.arguments[0].name}", "operator"
+        elif event.method in BINARY64:
+            if result is event.arguments[0]:
+                return  # a division by 1
+            name, bits, how = "binary64", 64, "binary64"
+            flops = max((array.size for array in arrays), default=0)
+        elif event.method in CARRIER:
+            name, bits, how = self._carrier, int(self._carrier[-2:]), "carrier"
+            flops = getattr(result, "size", 0) if event.method == "add" else 0
+        elif event.method not in EXACT:
+            raise ValueError(f"softnum.train.watch does not say how the backend's {event.method} rounds")
+        for array in _arrays((result,)):
+            self._learn(array, name, bits)
+        if event.method in _SILENT or (how == "exact" and not operands):
+            return
+        shape = next((array.shape for array in _arrays((result,))), ())
+        size = (
+            0
+            if operation == "keep"
+            else sum(array.size * width for array, (_, width) in zip(arrays, operands, strict=True))
+        )
+        size += 0 if operation == "keep" else bits * int(np.prod(shape, dtype=np.int64))
+        layer, role = (event.layer, event.place) if event.place else (None, None)
+        described = tuple((fmt, array.shape) for array, (fmt, _) in zip(arrays, operands, strict=True))
+        self.steps.append(Step(operation, layer, role, name, how, facts, described, shape, flops, size / 8))
+
+    def _learn(self, array, name: str, bits: int) -> None:
+        self._known[id(array)] = (array, name, bits)
+
+
+def _arrays(parts):
+    """The float arrays among arguments or results, in order."""
+    for part in parts:
+        if isinstance(part, np.ndarray) and part.dtype.kind == "f":
+            yield part
+        elif isinstance(part, (tuple, list)):
+            yield from _arrays(part)
+
+
+def _format(rounding: RoleRounding) -> tuple[str, int]:
+    facts = rounding.describe()
+    return facts["format"], facts["bits"]
+
+
+def _of_dtype(array) -> tuple[str, int]:
+    """What holds an array of which nothing else is known."""
+    bits = 8 * array.dtype.itemsize
+    return f"binary{bits}", bits
+
+
+def _products(event: Event) -> int:
+    """How many multiplications a product in a unit has: those by the zeros of a padding too."""
+    if event.method == "matmul":
+        return event.result.size * event.arguments[0].shape[1]
+    key, first, second = event.arguments[:3]  # of a convolution
+    outputs = {"forward": event.result, "backward_data": first, "backward_weight": second}[key]
+    weights = event.result if key == "backward_weight" else second
+    return outputs.size * int(np.prod(weights.shape[1:], dtype=np.int64))
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape)) or "1"

@@ -1,0 +1,104 @@
+"""Watching a run's arithmetic: everything that passes the one door to arrays, with the layer and role it is for.
+
+What is watched computes what it would compute anyway, by the same calls: no bit of a run depends on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from softnum.train.designs import RoleRounding
+from softnum.units import Unit
+
+__all__ = ["BINARY64", "CARRIER", "EXACT", "ROUNDING", "Event", "watching"]
+
+#: methods of `NumpyBackend` that round to a role, or compute in a unit
+ROUNDING = {"axpy", "compute", "convolve", "matmul", "operate", "quantize", "run_operator", "run_operator_backward", "unchanged"}
+#: methods that select, move or compare values
+EXACT = {
+    "all_finite", "argmax", "array", "double", "from_windows", "join", "largest", "neighbours", "ones", "part", "pixels",
+    "place", "positive_part", "reshape", "steps", "take", "transpose", "where_equal", "where_positive", "windows",
+    "zeros",
+}  # fmt: skip
+#: methods that round to the carrier, binary32 or binary64
+CARRIER = {"add", "clamp", "constant"}
+#: methods that compute in binary64
+BINARY64 = {"cross_entropy_error", "divide", "exp", "log", "norm", "ordered_sum", "softmax_cross_entropy"}
+
+
+@dataclass(frozen=True)
+class Event:
+    """One call of a backend's method.
+
+    Attributes
+    ----------
+    method : str
+    layer, place : str or None
+        Of a rounding: the layer, and the role, the pass, or "start" (the initial value of an accumulator).
+    arguments : tuple
+        As the method got them.
+    result
+        What it returned.
+    again : callable
+        The method itself, unwatched.
+    """
+
+    method: str
+    layer: str | None
+    place: str | None
+    arguments: tuple
+    result: Any
+    again: Callable
+
+    @property
+    def rounding(self) -> RoleRounding | None:
+        """How it rounded to a role."""
+        return next((part for part in self.arguments if isinstance(part, RoleRounding)), None)
+
+    @property
+    def unit(self) -> Unit | None:
+        """The unit that it computed in."""
+        return next((part for part in self.arguments if isinstance(part, Unit)), None)
+
+
+class _WatchedBackend:
+    """A backend's methods, each of which tells a listener of its calls."""
+
+    def __init__(self, backend, numerics, listener: Callable[[Event], None]) -> None:
+        self._backend, self._numerics, self._listener = backend, numerics, listener
+
+    def __getattr__(self, name: str):
+        method = getattr(self._backend, name)
+        if not callable(method) or name == "dtype":
+            return method
+
+        def watched(*arguments, **options):
+            result = method(*arguments, **options)
+            layer, place = None, None
+            if name in ROUNDING or any(isinstance(part, (RoleRounding, Unit)) for part in arguments):
+                layer, place = self._numerics.place or (None, None)
+            self._listener(Event(name, layer, place, (*arguments, *options.values()), result, method))
+            return result
+
+        return watched
+
+
+@contextlib.contextmanager
+def watching(numerics, listener: Callable[[Event], None]):
+    """Tell a listener of every call of a run's backend, as long as the context lasts.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    listener : callable
+        Takes an `Event`, and must not change the arrays in it.
+    """
+    own = numerics.backend
+    numerics.backend = _WatchedBackend(own, numerics, listener)
+    try:
+        yield
+    finally:
+        numerics.backend = own
