@@ -16,12 +16,22 @@ from softnum.units import Unit
 __all__ = ["BINARY64", "CARRIER", "EXACT", "ROUNDING", "Event", "watching"]
 
 #: methods of `NumpyBackend` that round to a role, or compute in a unit
-ROUNDING = {"axpy", "compute", "convolve", "matmul", "operate", "quantize", "run_operator", "run_operator_backward", "unchanged"}
+ROUNDING = {
+    "axpy",
+    "compute",
+    "convolve",
+    "matmul",
+    "operate",
+    "quantize",
+    "run_operator",
+    "run_operator_backward",
+    "unchanged",
+}
 #: methods that select, move or compare values
 EXACT = {
-    "all_finite", "argmax", "array", "double", "from_windows", "join", "largest", "neighbours", "ones", "part", "pixels",
-    "place", "positive_part", "reshape", "steps", "take", "transpose", "where_equal", "where_positive", "windows",
-    "zeros",
+    "all_finite", "argmax", "array", "double", "from_windows", "join", "largest", "neighbours", "ones", "part",
+    "pixels", "place", "positive_part", "reshape", "steps", "take", "transpose", "where_equal", "where_positive",
+    "windows", "zeros",
 }  # fmt: skip
 #: methods that round to the carrier, binary32 or binary64
 CARRIER = {"add", "clamp", "constant"}

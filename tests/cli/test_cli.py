@@ -144,6 +144,31 @@ def test_train_writes_a_record(tmp_path):
     assert softnum(*arguments, "--batch", 64, "--force").exit_code == 0
 
 
+def test_train_takes_optimiser_schedule_and_limits_and_draws(tmp_path):
+    arguments = ("train", "mlp", "--design", "c-wang-fp8", "--epochs", 1, "--batch", 128, "--out", tmp_path)
+    options = ("--optimiser", "adamw", "--lr", "0.01", "--schedule", "cosine", "--warmup", 4, "--clip-norm", "1.0")
+    result = softnum(*arguments, *options, "--statistics", 5, "--plot")
+    assert result.exit_code == 0 and "Drawn:" in result.stdout
+    record = tmp_path / "c-wang-fp8" / "seed-1.jsonl"
+    config = json.loads(record.read_text().splitlines()[0])["config"]
+    assert config["optimiser"] == {
+        "name": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "weight_decay": 0.01,
+    }  # fmt: skip
+    assert config["schedule"] == {"name": "cosine", "warmup": 4, "final_rate": 0.0} and config["clip_norm"] == 1.0
+    assert sorted(path.name for path in record.parent.iterdir()) == [
+        "seed-1.jsonl", "seed-1.statistics.jsonl", "seed-1.statistics.png",
+    ]  # fmt: skip
+
+
+def test_train_explains_and_trains_nothing(tmp_path):
+    result = softnum(
+        "train", "mlp", "--design", "c-wang-fp8", "--optimiser", "lamb", "--explain", "--out", tmp_path / "x"
+    )
+    assert result.exit_code == 0 and not (tmp_path / "x").exists()
+    assert "in binary64 whatever the design says: softmax_cross_entropy" in result.stdout
+    assert "fc2    update.second_moment  multiply" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -158,6 +183,14 @@ def test_train_writes_a_record(tmp_path):
         (("mlp", "--design", "a-float32", "--sizes", "9,10"), "the network takes 9 inputs, the data have 64"),
         (("mlp", "--design", "c-wang-fp8", "--sizes", "64,10"), 'matches no layer of the network'),
         (("mlp", "--design", "a-float32", "--epochs", "0"), "epochs must be a positive integer, got 0"),
+        (("mlp", "--design", "a-float32", "--optimiser", "adma"), "no optimiser is called 'adma'; did you mean 'adam'"),
+        (("mlp", "--design", "a-float32", "--optimiser", "adam", "--nesterov"), "adam has no nesterov (it has"),
+        (("mlp", "--design", "a-float32", "--beta1", "0.5"), "sgd has no beta1 (it has learning_rate"),
+        (("mlp", "--design", "a-float32", "--final-rate", "0.1"), "final_rate is of the schedule 'cosine', not of"),
+        (("mlp", "--design", "a-float32", "--warmup", "-1"), "warmup must be a number of iterations, 0 or more"),
+        (("mlp", "--design", "a-float32", "--clip-norm", "0"), "clip_norm must be a number from 2**-126 to 2**127"),
+        (("mlp", "--design", "a-float32", "--plot"), "--plot draws what --statistics writes; add --statistics N"),
+        (("mlp", "--design", "a-float32", "--statistics", "0"), "statistics must be a positive number of iterations"),
     ],
 )  # fmt: skip
 def test_train_unusable_input(arguments, message, tmp_path):
