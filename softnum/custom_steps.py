@@ -157,11 +157,12 @@ class DefinitionCustom:
             raise ValueError(f"{self.unit.name}: {x} + {y}{where}: {error}") from None
 
 
-_TRIED = (8, 3, 16)  # M, K, N of the products that a compiled unit is tried with
+_TRIED = (12, 3, 20)  # M, K, N of the products that a compiled unit is tried with
+_FINITE = (8, 16)  # the rows and columns of finite numbers alone
 
 
 def try_out(unit, run) -> None:
-    """ValueError unless a compiled unit does on a sample of finite operands what the Python function does.
+    """ValueError unless a compiled unit does on a sample of operands what the Python function does.
 
     run(a, b, c, out, words, keys, batch, m0, m1, n0, n1) is that of an engine on codes of the operands. An output that
     the Python function has no result for must have none compiled; it is no error, for the operands are not the user's.
@@ -172,6 +173,8 @@ def try_out(unit, run) -> None:
         _sample(rng, fmt, shape)
         for fmt, shape in zip((*unit.operand, unit.accumulator), ((m, k), (k, n), (m, n)), strict=True)
     )
+    for fmt, part in ((unit.operand[0], a[_FINITE[0] :]), (unit.operand[1], b[:, _FINITE[1] :])):
+        _put_specials(rng, fmt, part)
     want, got = (_tried(engine, (a, b, c)) for engine in (DefinitionCustom(unit, unit.operand).run, run))
     me = f"{unit.name} ({place_of(unit.function)})"
     if all(isinstance(x, ValueError) for x in want.flat):
@@ -190,8 +193,8 @@ def try_out(unit, run) -> None:
         raise ValueError(
             f"{me} is not the same compiled and in Python: in a trial, of {shown[0].tolist()} and {shown[1].tolist()}, "
             f"from {start}, the one makes {results[0]}, the other {results[1]}. In Numba a constant is a float64 or an "
-            "int64 (write numpy.float32(0.5)), integers wrap, and names outside the function have the values of its "
-            "compilation"
+            "int64 (write numpy.float32(0.5)), integers wrap, int() of an infinity or a NaN is undefined, and names "
+            "outside the function have the values of its compilation"
         )
 
 
@@ -211,6 +214,15 @@ def _tried(run, operands) -> np.ndarray:
                 each[i, j] = error
         return each
     return out.astype(object)
+
+
+def _put_specials(rng, fmt, codes) -> None:
+    """Infinities and NaN in place of some codes, where the format has them."""
+    values = [np.inf, -np.inf] if fmt.kind != "fixed" and fmt.infinities else []
+    values += [np.nan] if fmt.has_nan else []
+    if values:
+        special = rng.choice(encode(np.array(values), fmt).astype(np.uint64), codes.shape)
+        codes[...] = np.where(rng.integers(0, 3, codes.shape) == 0, special, codes)
 
 
 def _sample(rng, fmt, shape) -> np.ndarray:

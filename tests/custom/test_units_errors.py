@@ -139,6 +139,23 @@ def never(a, b):
     return b
 
 
+def test_what_int_makes_of_an_infinity_is_not_left_to_the_compiler():
+    def whole(a, b):
+        return np.float32(int(a) * int(b))
+
+    def guarded(a, b):
+        return np.float32(int(a) * int(b)) if np.isfinite(a * b) else a * b
+
+    x = np.float32([[2.5, np.inf]])
+    assert sn.matmul(x, np.abs(x.T), sn.CustomMadUnit(guarded, operand="e5m2")) == np.inf
+    with pytest.raises(
+        ValueError, match=r"whole \(.*not the same compiled .*inf.*raises OverflowError: cannot convert"
+    ):
+        sn.matmul(x, x.T, sn.CustomMadUnit(whole, operand="e5m2"))
+    unit = sn.CustomMadUnit(whole, operand="e2m1fn", accumulator="e6m9")  # nothing but finite numbers
+    assert sn.matmul(np.float32([[1.5]]), np.float32([[6]]), unit) == 6
+
+
 def test_a_division_by_zero_of_codes_is_pythons():
     def divides(acc, a, b):
         return acc + a // (b - 77)
