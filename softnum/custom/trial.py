@@ -25,6 +25,7 @@ __all__ = ["Call", "sample_codes", "sample_floats", "try_out"]
 
 SAMPLES = 10**6
 _BLOCK = 4096
+_START = 60.0  # seconds that a busy machine may take to start the child, which are not the function's
 _CHILD = Path(__file__).with_name("trial_child.py")
 
 
@@ -169,7 +170,7 @@ def _task(folder: Path, library: Path, calls) -> dict:
 def _run(task: dict, timeout: float):
     """(how the child ended early or None, (call, first operand of the block), what it printed)"""
     progress = np.memmap(task["progress"], np.int64, "r+", shape=(3,))
-    progress[:] = 0
+    progress[:] = -1  # until the first call
     command = [sys.executable, "-P", str(_CHILD)]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as complaint:
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=complaint)
@@ -180,7 +181,7 @@ def _run(task: dict, timeout: float):
         finally:
             child.kill()
             child.wait()
-        at = (int(progress[0]), int(progress[1]))
+        at = (max(int(progress[0]), 0), max(int(progress[1]), 0))
         out.seek(0)
         told = out.read().decode()
         if hung:
@@ -206,7 +207,7 @@ def _ended(child, progress, timeout: float) -> bool:
             now = tuple(progress)
             if now != seen:
                 seen, since = now, time.monotonic()
-            elif time.monotonic() - since > timeout:
+            elif time.monotonic() - since > (timeout if now[0] >= 0 else max(timeout, _START)):
                 return False
         else:
             return True
