@@ -199,7 +199,7 @@ def _term(kind: str, readings, text: _Text, depth: int) -> None:
         text.add(depth + 1, f"total[x] = {element}")
     else:
         text.add(depth + 1, f"total[x] = product(total[x], {element})")
-    if reading.limits:
+    if reading.limits and kind != "product":
         text.add(depth + 1, "met[x] = met[x] + 1 if met[x] < 2 else 2")
 
 
@@ -212,7 +212,7 @@ def _text_of(kind: str, loops) -> tuple[str, list[int]]:
     chunk = text.number(loops.chunk) if kind.endswith(", in chunks") else None
     lengths = [text.number(n) for n in loops.lengths]
     lines = [line for reading in readings for line in reading.lines]
-    counted = bool(readings[0].limits) and not kind.startswith("sum")
+    counted = bool(readings[0].limits) and kind in (*EXTREMES, "only")
     text.add(1, "zero = start[0]", "nan = start[0] / start[0]" if len(readings) == 3 else "", "bad = False")
     depth = 1
     for axis in range(loops.vector):
@@ -296,8 +296,8 @@ def run(kind: str, loops, arrays, start, operations=()) -> tuple[np.ndarray, np.
     Returns
     -------
     (ndarray, ndarray or None, bool)
-        The result; of "only" and "product" how many terms each place has (2: two or more), None where all have all;
-        and of extremes whether a place has none.
+        The result; of "only" how many terms each place has (2: two or more), None where all have all of them; and of
+        extremes whether a place has none.
     """
     text, numbers = _text_of(kind, loops)
     dtype = np.dtype(type(start))

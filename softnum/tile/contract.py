@@ -3,7 +3,7 @@
 Terms that do not exist for an output (an index outside its tensor, a constraint not met) are zeros that the unit
 multiplies and adds, as the padding of a convolution is; maxima, minima and products leave them out. Products of two
 factors are laid out as the two matrices of `softnum.matmul`; what takes more memory than `TERMS` goes part by part, of
-the output, which changes no bit.
+the output, which changes no bit. This is the definition, also of convolutions and of `softnum.tile.loops`.
 """
 
 from __future__ import annotations

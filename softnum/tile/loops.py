@@ -24,6 +24,7 @@ from softnum.operands import checked_operand
 from softnum.plan import fits
 from softnum.tile.affine import Form
 from softnum.tile.arithmetic import Tensor, apply, as_constant, carrier_of
+from softnum.tile.space import LARGEST
 from softnum.tile.syntax import Access, Binary, Choose, Number
 from softnum.units import MadUnit
 from softnum.values import decode
@@ -115,19 +116,19 @@ def _needed(limit: Line, lengths) -> Line | None:
         bound = None if limit.bound is None else limit.bound // shared
         limit = Line(tuple(c // shared for c in limit.coefficients), limit.constant // shared, 1, bound)
     low, high = limit.ends(lengths)
-    if limit.bound is not None and low >= 0 and high < limit.bound:
-        limit = replace(limit, bound=None)
+    if limit.bound is not None:
+        limit = replace(limit, bound=None if low >= 0 and high < limit.bound else min(limit.bound, max(0, high + 1)))
     return None if limit.scale == 1 and limit.bound is None else limit
 
 
-def loops_of(space, accesses, shapes) -> Loops:
-    """The loops of a contraction, made once."""
+def loops_of(space, accesses, shapes) -> Loops | None:
+    """The loops of a contraction, made once; None if their arithmetic is beyond 64 bits."""
     if "loops" not in space.memo:
         space.memo["loops"] = _made(space, accesses, shapes)
     return space.memo["loops"]
 
 
-def _made(space, accesses, shapes) -> Loops:
+def _made(space, accesses, shapes) -> Loops | None:
     """Loops, axes of one place left out, those that follow each other made one."""
     readings = [_reading(access, shape, space) for access, shape in zip(accesses, shapes, strict=True)]
     readings[0][1].extend(_everywhere(space))
@@ -143,6 +144,9 @@ def _made(space, accesses, shapes) -> Loops:
         for offset, limits in readings
     ]  # fmt: skip
     lines = [target, *(line for offset, limits in readings for line in (offset, *limits))]
+    if any(abs(x.constant) + sum(abs(c) * n for c, n in zip(x.coefficients, lengths, strict=True)) >= LARGEST
+           for x in lines):  # fmt: skip
+        return None
     groups: list[list[int]] = []
     for a in range(len(lengths)):
         last = groups[-1][-1] if groups and a != outer else None
@@ -186,12 +190,14 @@ def by_loops(space, tensors, unit, format_of, options) -> Tensor | None:
         return None
     if find_spec("numba") is None:
         return None
-    shapes = [t.shape for t in given]
+    loops = loops_of(space, factors, [t.shape for t in given])
+    if loops is None:
+        return None
     if step.aggregation == "+":
-        return _sum(space, factors, given, unit, options)
+        return _sum(loops, space, factors, given, unit, options)
     fmt = format_of(given[0].format)
     make = {"=": _only, "*": _product}.get(step.aggregation, _extreme)
-    return make(lambda: loops_of(space, factors, shapes), given[0], fmt, options, space)
+    return make(loops, given[0], fmt, options, space)
 
 
 def _factors(body) -> tuple[Access, ...] | None:
@@ -221,10 +227,10 @@ def _extreme(loops, tensor: Tensor, fmt, options, space) -> Tensor | None:
             return None
         kind = "largest float" if largest else "smallest float"
         bits = _flat(tensor.values).view(f"i{tensor.values.itemsize}")
-        found, _, none = backend.loops(kind, loops(), (bits,), bits.dtype.type(np.iinfo(bits.dtype).min))
+        found, _, none = backend.loops(kind, loops, (bits,), bits.dtype.type(np.iinfo(bits.dtype).min))
         return None if none else Tensor(fmt, values=found.view(tensor.values.dtype).reshape(space.shape))
     ranks, codes = _ranks(fmt, largest)
-    found, _, none = backend.loops("largest", loops(), (_flat(ranks.take(tensor.codes)),), ranks.dtype.type(0))
+    found, _, none = backend.loops("largest", loops, (_flat(ranks.take(tensor.codes)),), ranks.dtype.type(0))
     return None if none else Tensor.of(Array._of(codes.take(found).reshape(space.shape), fmt))
 
 
@@ -248,7 +254,7 @@ def _ranks(fmt, largest: bool) -> tuple[np.ndarray, np.ndarray]:
 def _only(loops, tensor: Tensor, fmt, options, space) -> Tensor | None:
     data, _ = tensor.data
     bits = _flat(data).view(f"u{data.itemsize}")
-    found, counts, _ = backend.loops("only", loops(), (bits,), bits.dtype.type(0))
+    found, counts, _ = backend.loops("only", loops, (bits,), bits.dtype.type(0))
     if counts is None:  # a term for each place, if none has more
         counts = np.full(1, prod(n for _, _, n in space.free), np.int64)
     if (counts > 1).any():
@@ -274,8 +280,8 @@ def _product(loops, tensor: Tensor, fmt, options, space) -> Tensor | None:
     dtype = np.dtype(scalar.carrier).type
     start = decode(as_constant(Fraction(1), fmt).codes, fmt, dtype)[()]
     terms = _flat(tensor.values).astype(dtype, copy=False)
-    result, *_ = backend.loops("product", loops(), (terms,), start, (("product", scalar, "multiply"),))
-    return _checked(result, fmt, space)
+    result, *_ = backend.loops("product", loops, (terms,), start, (("product", scalar, "multiply"),))
+    return _checked(result, [fmt], space)
 
 
 def _short(formats, fmt, options, *names):
@@ -289,14 +295,15 @@ def _short(formats, fmt, options, *names):
     return scalar if backend.is_short(scalar, *names) else None
 
 
-def _checked(result: np.ndarray, fmt, space) -> Tensor | None:
-    """The result; None where a rounding had none, which the definition tells of."""
-    if not fmt.has_nan and np.isnan(result).any():
+def _checked(result: np.ndarray, formats, space) -> Tensor | None:
+    """The result, of the last of the formats; None where a rounding to one of them had none: NaNs stay to the end."""
+    if not all(fmt.has_nan for fmt in formats) and np.isnan(result).any():
         return None
+    fmt = formats[-1]
     return Tensor(fmt, values=result.astype(carrier_of(fmt), copy=False).reshape(space.shape))
 
 
-def _sum(space, factors, tensors, unit, options) -> Tensor | None:
+def _sum(loops, space, factors, tensors, unit, options) -> Tensor | None:
     if type(unit) is not MadUnit or unit.on_codes or unit.lanes != 1 or unit.compensated or unit.stochastic:
         return None
     products = len(factors) == 2
@@ -331,10 +338,10 @@ def _sum(space, factors, tensors, unit, options) -> Tensor | None:
             return None
         operations.append((name, scalar, operation))
     dtype = np.dtype(scalar.carrier).type
-    loops = replace(loops_of(space, factors, [t.shape for t in tensors]), chunk=unit.chunk or 0)
+    loops = replace(loops, chunk=unit.chunk or 0)
     values = tuple(_flat(t.values).astype(dtype, copy=False) for t in tensors)
     result, *_ = backend.loops(kind, loops, values, dtype(0), tuple(operations))
-    return _checked(result, unit.result, space)
+    return _checked(result, [fmt for fmt in unit.rounded_to if fmt is not None], space)
 
 
 def _sides(space, factors) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from tile_checks import small
 
 import softnum as sn
 from softnum.tile import convolutions
+from softnum.tile.arithmetic import key_of
 
 MAD = sn.MadUnit("e6m9", operand="e5m2")
 CHUNKED = sn.MadUnit("e6m3", operand="e5m2", chunk=4)
@@ -335,6 +336,21 @@ def test_products_are_rounded_in_order():
     assert np.array_equal(window[:, 3].codes, (a[:, 2] * a[:, 3] * a[:, 4]).codes)
     empty = made("O[m: N0] = *(I[m, n])", (4, 0), names="I")(a[:, :0])
     assert empty.tolist() == [1, 1, 1, 1]
+
+
+def test_random_words_are_numbered_by_steps():
+    """U is step 0, its comparison and choice 1 and 2, the contraction 3; its body has parts 1 and 2, then its terms."""
+    options, key = {"rounding": "stochastic", "stochastic_bits": 9}, (5, 7)
+    x = sn.array(np.linspace(0.3, 2, 12).reshape(3, 4), "e5m2")
+    text = "U = X; V = U == 0 ? 1 : U; Y[m: M] = *(V[m, k] * V[m, k] + 1);"
+    found = sn.operator(f"function (X[M, N]) -> (Y) {{ {text} }}")(x, key=key, **options)
+    square = sn.multiply(x, x, key=key_of(key, 3, 1), **options)
+    terms = sn.add(square, sn.array(1.0, "e5m2"), key=key_of(key, 3, 2), **options)
+    want = sn.array(np.ones(3), "e5m2")
+    for k in range(4):
+        want = sn.multiply(want, terms[:, k], key=key_of(key, 3, 3 + k), **options)
+    assert np.array_equal(found.codes, want.codes)
+    assert not np.array_equal(found.codes, sn.operator(f"function (X[M, N]) -> (Y) {{ {text} }}")(x).codes)
 
 
 def test_assignments_move_elements():

@@ -53,22 +53,22 @@ def operator_of(statement):
     return sn.operator(f"function (A, B) -> (C) {{ {statement}; }}")
 
 
-#: statement, shapes, format, unit; by pairs in which one text does for both
+#: statement, the shapes of A and B, format, unit
 CASES = [
     ("C[n, y, x: 3, 5, 70] = >(A[n, 2 * y + j - 1, 2 * x + i - 1]), j < 3, i < 3", (3, 9, 139), "e5m2", None),
-    ("C[n, y, x: 3, 5, 70] = <(A[n, 2 * y + j - 1, 2 * x + i - 1]), j < 3, i < 3", (3, 9, 139), "binary8p3se", None),
-    ("C[m: 150] = >(A[m, k])", (150, 7), "e4m3fnuz", None),
-    ("C[3 * x - 2 * j + 1: 160] = >(A[x, j])", (60, 9), "q4.4", None),
-    ("C[y, x: 9, 150] = =(A[8 - y, 149 - x])", (9, 150), "e5m2", None),
     ("C[2 * y + 1, 3 * x - y: 21, 160] = =(A[y, x])", (9, 50), "e5m2", None),
     ("C[m: 150] = *(A[m + j - 1, k]), j < 3", (150, 2), "e5m2", None),
     ("C[n, m: 140, 3] = +(A[k, m]), n - k < 140", (140, 3), "e5m2", MAD),
     ("C[m, n: 6, 130] = +(A[m + 1 - k, n - 3] * B[k, n]), k < 4", (6, 130, 4, 130), "e5m2", MAD),
     ("C[2 * y + k - 1: 200] = +(A[y] * B[k, y])", (100, 5, 100), "e5m2", PRODUCT),
-    ("C[] = +(A[i, j] * B[i, j])", (7, 9, 7, 9), "e5m2", WIDER),
-    ("C[m, n: 70, 2] = +(A[m - n, 2 * k])", (70, 9), "q4.4", FIXED),
     ("C[2 * y + k - 1, m: 40, 5] = +(A[2 * y + k - 1, m] == B[y, m] ? A[y, m - k] : 0), k < 3", (40, 5, 20, 5), "e5m2",
      PRODUCT),
+    ("C[n, y, x: 3, 5, 70] = <(A[n, 2 * y + j - 1, 2 * x + i - 1]), j < 3, i < 3", (3, 9, 139), "binary8p3se", None),
+    ("C[m: 150] = >(A[m, k])", (150, 7), "e4m3fnuz", None),
+    ("C[3 * x - 2 * j + 1: 160] = >(A[x, j])", (60, 9), "q4.4", None),
+    ("C[y, x: 9, 150] = =(A[8 - y, 149 - x])", (9, 150), "e5m2", None),
+    ("C[] = +(A[i, j] * B[i, j])", (7, 9, 7, 9), "e5m2", WIDER),
+    ("C[m, n: 70, 2] = +(A[m - n, 2 * k])", (70, 9), "q4.4", FIXED),
 ]  # fmt: skip
 
 
@@ -79,7 +79,12 @@ def drawn(rng, shape, fmt):
     return sn.Array(np.where(rng.random(shape) < 0.3, sn.encode(0.0, fmt), codes).astype(fmt.storage_dtype), fmt)
 
 
-@pytest.mark.parametrize(("statement", "shape", "fmt", "unit"), CASES, ids=[c[0] for c in CASES])
+def some(cases, quick):
+    """The first few, and the others among the slow tests: each compiles loops of its own."""
+    return [*cases[:quick], *(pytest.param(*case, marks=pytest.mark.slow) for case in cases[quick:])]
+
+
+@pytest.mark.parametrize(("statement", "shape", "fmt", "unit"), some(CASES, 7))
 def test_loops_give_the_bits_of_the_definition(statement, shape, fmt, unit, monkeypatch):
     op, rng = operator_of(statement), np.random.default_rng(4)
     rank = statement.split("A[")[1].split("]")[0].count(",") + 1
@@ -152,6 +157,30 @@ def test_errors_are_those_of_the_definition(statement, options, message, monkeyp
             op(a, np.ones(1), **{"fmt": "e5m2"} | options)
 
 
+def test_products_that_have_no_code_fail_wherever_the_sum_has_one(monkeypatch):
+    unit, a = sn.MadUnit("e6m9", operand="e5m2", product="e2m1fn"), np.array([1, np.nan, 2])
+    one, other, _ = both(monkeypatch, lambda: operator_of("C[] = +(A[x] * A[x])")(a, a, fmt="e5m2", unit=unit))
+    assert one == other and "e2m1fn has no code for it" in one
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "C[i: 5] = =(A[i]), i < 99999999999999999999",
+        "C[i: 5] = >(A[i]), i + 9 < 99999999999999999999",
+        "C[i: 5] = >(A[i]), 576460752303423488 * i < 576460752303423489, i < 2",
+        "C[i: 5] = +(A[i]), 576460752303423488 * i < 576460752303423489",
+        "C[i: 5] = =(A[2 * i - 4611686018427387000, j]), j < 2",
+    ],
+)
+def test_large_numbers_in_indices(statement, monkeypatch):
+    a = np.arange(1.0, 6.0)
+    if "j" in statement:
+        a = a[:, None]
+    one, other, _ = both(monkeypatch, lambda: operator_of(statement)(a, a, fmt="e5m2", unit=MAD))
+    assert_same(one, other)
+
+
 def test_small_contractions_and_those_without_numba_are_laid_out(monkeypatch):
     op, a = operator_of("C[m: 300] = >(A[m, k])"), small((300, 300), 1)
     kinds = []
@@ -206,7 +235,7 @@ def draw(rng):
     return f"C[{place}] = {kind[0]}({body}){''.join(limits)}", shapes[:2]
 
 
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(s, marks=pytest.mark.slow) for s in range(6, 400))])
+@pytest.mark.parametrize(("seed",), some([(seed,) for seed in range(400)], 3))
 def test_random_contractions(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     statement, shapes = draw(rng)
