@@ -2,8 +2,8 @@
 
 What this covers gives the bits of `softnum.tile.contract`, the definition; what it does not, and what raises, is left
 to that: `by_loops` answers None. Covered are extremes and assignments of a tensor's elements, products of them, and
-sums of them or of products of two, on a `MadUnit` of one lane, where Numba is installed and there are so many terms
-(`LEAST`) that to compile a loop, or to read one from the disk, pays.
+sums of them, of products of two or of gradients of extremes, on a `MadUnit` of one lane, where Numba is installed and
+so many terms (`LEAST`) have come together that to compile a loop, which takes a second or two, pays.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from softnum.values import decode
 
 __all__ = ["LEAST", "Line", "Loops", "by_loops"]
 
-LEAST = 1 << 16  # terms; changes no bit
+LEAST = 1 << 24  # terms of all calls of one contraction at the same sizes; changes no bit
 _RANKED_BITS = 16
 _COLUMNS = 8  # of a matrix product: with as many the C core is faster
 
@@ -186,7 +186,10 @@ def by_loops(space, tensors, unit, format_of, options) -> Tensor | None:
     if factors is None or (len(factors) > 1 and step.aggregation != "+"):
         return None
     given = [tensors[x.name] for x in factors]
-    if 0 in space.lengths or space.empty or any(0 in t.shape for t in given) or prod(space.lengths) < LEAST:
+    if 0 in space.lengths or space.empty or any(0 in t.shape for t in given):
+        return None
+    space.memo["terms"] = space.memo.get("terms", 0) + prod(space.lengths)
+    if space.memo["terms"] < LEAST:
         return None
     if find_spec("numba") is None:
         return None

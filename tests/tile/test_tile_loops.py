@@ -118,13 +118,14 @@ def test_extremes_of_every_kind_of_format(fmt, sign, monkeypatch):
         assert used
 
 
-def test_zeros_and_nans_of_both_signs():
+def test_zeros_and_nans_of_both_signs(monkeypatch):
+    monkeypatch.setattr(loops, "LEAST", 0)
     values = [[-0.0, 0.0], [0.0, -0.0], [-0.0, -0.0], [np.nan, 1], [-np.inf, np.nan], [-np.inf, np.inf]]
     a = np.array(values, np.float32)
     for sign, want in ((">", [0.0, 0.0, -0.0, np.nan, np.nan, np.inf]), ("<", [-0.0] * 3 + [np.nan, np.nan, -np.inf])):
-        for given in (np.repeat(a, 11000, 0), sn.array(np.repeat(a, 11000, 0), "e5m2")):
+        for given in (a, sn.array(a, "e5m2")):
             found = np.asarray(operator_of(f"C[m: {len(given)}] = {sign}(A[m, k])")(given, given, fmt="e5m2"))
-            expected = np.repeat(np.float32(want), 11000)
+            expected = np.float32(want)
             assert np.array_equal(found, expected, equal_nan=True)
             assert np.array_equal(np.signbit(found), np.signbit(expected))
 
@@ -181,16 +182,19 @@ def test_large_numbers_in_indices(statement, monkeypatch):
     assert_same(one, other)
 
 
-def test_small_contractions_and_those_without_numba_are_laid_out(monkeypatch):
-    op, a = operator_of("C[m: 300] = >(A[m, k])"), small((300, 300), 1)
-    kinds = []
+def test_what_comes_to_few_terms_and_what_is_without_numba_is_laid_out(monkeypatch):
+    """The calls of a contraction at the same sizes count together."""
+    a, kinds = small((30, 40), 1), []
     monkeypatch.setattr("softnum.backend.loops", lambda kind, *_: kinds.append(kind) or (a[:, 0], None, True))
-    op(a, a, fmt="e5m2")
-    assert kinds == ["largest float"]
-    operator_of("C[m: 200] = >(A[m, k])")(a[:200], a, fmt="e5m2")
+    monkeypatch.setattr(loops, "LEAST", 3 * a.size)
+    op = operator_of("C[few: 30] = >(A[few, k])")
+    for want in (0, 0, 1, 2):
+        op(a, a, fmt="e5m2")
+        assert kinds == ["largest float"] * want
+    op(a[:, 1:], a, fmt="e5m2")
     monkeypatch.setattr(loops, "find_spec", lambda name: None)
     op(a, a, fmt="e5m2")
-    assert kinds == ["largest float"]
+    assert kinds == ["largest float"] * 2
 
 
 def test_compiled_loops_are_kept_and_shared(monkeypatch, tmp_path):
