@@ -212,6 +212,19 @@ def test_compiled_loops_are_kept_and_shared(monkeypatch, tmp_path):
         assert len(list((tmp_path / "numba").iterdir())) == 1
 
 
+def test_without_a_folder_for_compiled_code_loops_work(monkeypatch, tmp_path):
+    from softnum.kernels import contractions
+
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SOFTNUM_CACHE", str(tmp_path / "file" / "cache"))
+    contractions._compiled.cache_clear()
+    one, other, used = both(
+        monkeypatch, lambda: operator_of("C[m: 9] = =(A[8 - m])")(small((9,), 1), small((1,), 1), fmt="e5m2")
+    )
+    assert_same(one, other)
+    assert used
+
+
 # -- at random ---------------------------------------------------------------------------------------------------------
 UNITS = [
     ("e5m2", MAD), ("e5m2", PRODUCT), ("q4.4", FIXED), ("e5m2", sn.MadUnit("e6m3", operand="e5m2", lanes=2)),
