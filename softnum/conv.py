@@ -7,14 +7,14 @@ each result, and random words are numbered by the result's own indices.
 
 from __future__ import annotations
 
+import functools
+from dataclasses import replace
 from math import prod
 from operator import index
-from typing import NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
-from softnum import _core, backend
+from softnum import _core, _gemm, backend
 from softnum.array import Array
 from softnum.engines import coded, definition_of, fast_of
 from softnum.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
@@ -22,32 +22,13 @@ from softnum.plan import fits
 from softnum.statistics import Tallies
 from softnum.threads import for_each
 from softnum.ufuncs import raise_no_code
-from softnum.units import Unit
+from softnum.unfold import Shape, lay_out, patches, sources
+from softnum.units import MadUnit, Unit
 from softnum.values import decode
 
 __all__ = ["conv2d", "conv2d_backward_data", "conv2d_backward_weight"]
 
 WORKSPACE = 1 << 25  # bytes
-
-
-class _Shape(NamedTuple):
-    """A convolution: (rows, columns) of the image, the result, the kernel and so on."""
-
-    images: int
-    channels: int  # of the input
-    filters: int
-    groups: int
-    size: tuple[int, int]
-    result: tuple[int, int]
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    padding: tuple[int, int]
-    dilation: tuple[int, int]
-
-    @property
-    def per_group(self) -> tuple[int, int]:
-        """Input channels and output channels of a group."""
-        return self.channels // self.groups, self.filters // self.groups
 
 
 def _pair(value, what: str, caller: str, least: int) -> tuple[int, int]:
@@ -61,7 +42,7 @@ def _pair(value, what: str, caller: str, least: int) -> tuple[int, int]:
     return pair
 
 
-def _shape(caller, images, channels, filters, size, kernel, stride, padding, dilation, groups) -> _Shape:
+def _shape(caller, images, channels, filters, size, kernel, stride, padding, dilation, groups) -> Shape:
     stride, dilation = _pair(stride, "stride", caller, 1), _pair(dilation, "dilation", caller, 1)
     padding = _pair(padding, "padding", caller, 0)
     if isinstance(groups, bool) or index(groups) < 1 or channels % groups or filters % groups:
@@ -77,7 +58,7 @@ def _shape(caller, images, channels, filters, size, kernel, stride, padding, dil
             f"with padding {padding}"
         )
     result = tuple((n - s) // t + 1 for n, s, t in zip(padded, spread, stride, strict=True))
-    return _Shape(
+    return Shape(
         images, channels, filters, index(groups), tuple(size), result, tuple(kernel), stride, padding, dilation
     )
 
@@ -99,72 +80,20 @@ def _operands(caller, unit, **given):
     return [checked_operand(x, f, what, caller, unit.on_codes) for x, f, what in taken]
 
 
-def _spread_out(x, before, step, length, *, mirrored=False) -> np.ndarray:
-    """Zeros of the given length in the last two axes, with x's elements `step` apart from `before` on; mirrored: with
-    both axes reversed in memory."""
-    turn = (..., *[slice(None, None, -1 if mirrored else 1)] * 2)
-    if tuple(before) == (0, 0) and tuple(step) == (1, 1) and tuple(length) == x.shape[2:]:
-        return np.ascontiguousarray(x[turn])
-    out = np.zeros((*x.shape[:2], *length), x.dtype)
-    (y, z), (dy, dz), (h, w) = before, step, x.shape[2:]
-    if h and w:
-        out[turn][:, :, y : y + dy * (h - 1) + 1 : dy, z : z + dz * (w - 1) + 1 : dz] = x
-    return out
-
-
-def _patches(s: _Shape, x: np.ndarray) -> np.ndarray:
-    """View [image, y, x, channel, ky, kx] of the padded input: what each element of the result is made of."""
-    length = [n + 2 * p for n, p in zip(s.size, s.padding, strict=True)]
-    padded = _spread_out(x, s.padding, (1, 1), length)
-    n, c, y, z = padded.strides
-    strides = (n, y * s.stride[0], z * s.stride[1], c, y * s.dilation[0], z * s.dilation[1])
-    return as_strided(padded, (s.images, *s.result, s.channels, *s.kernel), strides, writeable=False)
-
-
-def _sources(s: _Shape, dy: np.ndarray) -> np.ndarray:
-    """View [image, y, x, filter, ky, kx] of the gradient of the result: where each element of the input went.
-
-    Element (y, x) met kernel element (ky, kx) in the result at (y + padding - ky * dilation) / stride; zeros stand
-    where that is no integer, or outside.
-    """
-    start = [max(0, d * (k - 1) - p) for d, k, p in zip(s.dilation, s.kernel, s.padding, strict=True)]
-    ends = [
-        b + max((m - 1) * t + 1, n + p)
-        for b, m, t, n, p in zip(start, s.result, s.stride, s.size, s.padding, strict=True)
-    ]
-    # mirrored, so that kx rises in memory: `_lay_out` copies whole runs of it
-    spread = _spread_out(dy, start, s.stride, ends, mirrored=True)
-    n, c, y, z = spread.strides
-    top, left = (e - 1 - b - p for e, b, p in zip(ends, start, s.padding, strict=True))
-    first = spread[:, :, top:, left:]
-    strides = (n, -y, -z, c, y * s.dilation[0], z * s.dilation[1])
-    return as_strided(first, (s.images, *s.size, s.filters, *s.kernel), strides, writeable=False)
-
-
-def _lay_out(view: np.ndarray, dims: int, first: int, last: int, out: np.ndarray) -> None:
-    """Rows first..last, counted in C order over the first `dims` axes of the view, into the rows of out."""
-    inner = prod(view.shape[1:dims])
-    while first < last:
-        i, rest = divmod(first, inner)
-        if rest == 0 and last - first >= inner:
-            whole = (last - first) // inner
-            _copy(view[i : i + whole], out[: whole * inner].reshape(whole, *view.shape[1:]))
-            done = whole * inner
-        else:
-            done = min(inner - rest, last - first)
-            _lay_out(view[i], dims - 1, rest, rest + done, out[:done])
-        first, out = first + done, out[done:]
-
-
-def _copy(view: np.ndarray, out: np.ndarray) -> None:
-    """out[...] = view, the elements of the last axis at a time where they lie side by side."""
-    if view.shape[-1] > 1 and view.size and view.strides[-1] == out.strides[-1] == view.itemsize:
-        run = np.dtype((np.void, view.shape[-1] * view.itemsize))
-        view, out = view.view(run), out.view(run)
-    out[...] = view
-
-
 # -- products of them --------------------------------------------------------------------------------------------------
+@functools.lru_cache(maxsize=64)
+def _turned(unit):
+    """The engine of a unit with its operands exchanged, where that changes no bit and pays; else None.
+
+    A product of numbers is the same either way round, and a NaN is the canonical one; random words are numbered by row
+    and column.
+    """
+    if type(unit) is not MadUnit or unit.stochastic:
+        return None
+    engine = fast_of(replace(unit, operand=unit.operand[::-1]))
+    return engine if type(engine) is _gemm.FastGemm else None
+
+
 class _Work:
     """How a unit's engine takes its operands, and what it makes of them."""
 
@@ -184,6 +113,7 @@ class _Work:
             fast = None
         self.fast = fast is not None
         self.engine = fast or definition_of(unit)
+        self.turned = _turned(unit) if self.fast else None
         self.dtype = np.dtype(np.uint64) if not self.fast else np.dtype(np.float64 if fast.wide else np.float32)
         self.lost = 0
 
@@ -194,6 +124,10 @@ class _Work:
     def run(self, view, dims, b, c, out, columns) -> None:
         """out[:, columns] = the unit's product of the rows of a view with b [K, its columns], from c [M, N] or +0."""
         rows, width = self.shape[0], columns.stop - columns.start
+        short = view.shape[dims - 1] > view.shape[-1] and self.k  # runs of k, against those of rows
+        if self.turned is not None and short and self.workspace >= self.k * self.dtype.itemsize * _gemm.LANES:
+            self._run_turned(view, dims, b, c, out, columns)
+            return
         line = self.k * self.dtype.itemsize
         most = rows if line == 0 else min(rows, self.workspace // line)
         if rows and most == 0:
@@ -207,12 +141,32 @@ class _Work:
             last = min(first + most, rows)
             part = slice(first, last)
             if self.k:
-                _lay_out(view, dims, first, last, block)
+                lay_out(view, dims, first, last, block)
             target = np.empty((last - first, width), self.dtype)
             start = None if c is None else np.ascontiguousarray(c[part, columns])
             words = None if self.words is None else np.ascontiguousarray(self.words[0, part, columns])
             self._run_block(block[: last - first], b, start, target, words, first, columns.start)
             out[part, columns] = target
+
+    def _run_turned(self, view, dims, b, c, out, columns) -> None:
+        """`run` of the transposed product: its operand lies in memory as the images do, in runs of their rows."""
+        rows, width = self.shape[0], columns.stop - columns.start
+        most = self.workspace // (self.k * self.dtype.itemsize) // _gemm.LANES * _gemm.LANES
+        a = np.ascontiguousarray(b.T, self.dtype)
+        for first in range(0, rows if width else 0, most):
+            last = min(first + most, rows)
+            block = np.empty((self.k, -(-(last - first) // _gemm.LANES) * _gemm.LANES), self.dtype)
+            block[:, last - first :] = 0
+            lay_out(view, dims, first, last, block.T[: last - first])
+            target = np.empty((width, last - first), self.dtype)
+            start = None if c is None else np.ascontiguousarray(c[first:last, columns].T)
+            threads, blocks = blocks_of(*target.shape, self.k, 1, self.threads)
+
+            def work(_, *limits, given=(a, block, start, target)):
+                return self.turned.run(*given, self.keys, 0, *limits)
+
+            self.lost |= for_each(blocks, work, threads)
+            out[first:last, columns] = target.T
 
     def _run_block(self, a, b, c, out, words, row, column) -> None:
         # the numbers of the whole product are for the random words: without any, the block's own do
@@ -394,7 +348,7 @@ def _forward(x, w, unit, c, stride, padding, dilation, groups, options):
     k = per_group * prod(s.kernel)
     return _product(
         me, unit, s, k, (x, w), c, options, ((s.images, s.filters, *s.result), (0, 2, 3, 1), 3),
-        lambda x: _patches(s, x),
+        lambda x: patches(s, x),
         lambda w, g: w[g * filters : (g + 1) * filters].reshape(filters, k).T,
         lambda view, g: view[:, :, :, g * per_group : (g + 1) * per_group],
     )  # fmt: skip
@@ -465,12 +419,12 @@ def _backward_data(dy, w, unit, size, c, stride, padding, dilation, groups, opti
 
     return _product(
         me, unit, s, k, (dy, w), c, options, ((s.images, s.channels, *s.size), (0, 2, 3, 1), 3),
-        lambda dy: _sources(s, dy), weights,
+        lambda dy: sources(s, dy), weights,
         lambda view, g: view[:, :, :, g * filters : (g + 1) * filters],
     )  # fmt: skip
 
 
-def _check_gradient(caller, s: _Shape, dy) -> None:
+def _check_gradient(caller, s: Shape, dy) -> None:
     if dy.shape != (s.images, s.filters, *s.result):
         raise ValueError(
             f"{caller}: dy of shape {dy.shape} is no gradient of a result of shape "
@@ -539,6 +493,6 @@ def _backward_weight(x, dy, unit, kernel, c, stride, padding, dilation, groups, 
 
     return _product(
         me, unit, s, k, (x, dy), c, options, ((s.filters, per_group, *s.kernel), (1, 2, 3, 0), 3),
-        lambda x: _patches(s, x),
+        lambda x: patches(s, x),
         lambda dy, g: dy[:, g * filters : (g + 1) * filters].transpose(0, 2, 3, 1).reshape(k, filters), rows,
     )  # fmt: skip

@@ -363,3 +363,37 @@ def test_the_workspace_is_kept():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 5 * x.nbytes + (1 << 20)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        sn.MadUnit("binary32", operand="binary32"),
+        sn.MadUnit("e6m9", operand=("e5m2", "e4m3"), chunk=8),
+        sn.MadUnit("binary32", operand="binary16", product="binary16"),
+        sn.MadUnit("bfloat16", operand="bfloat16", overflow="saturate"),
+    ],
+    ids=str,
+)
+def test_the_product_turned_round_has_the_same_bits(unit, groups):
+    """A workspace of one sum keeps the operands as they are; a larger one exchanges them. Infinities and NaN too."""
+    rng = np.random.default_rng(3)
+    operands = [rng.standard_normal(shape).astype(np.float32) for shape in ((3, 4, 9, 11), (6, 4 // groups, 3, 2))]
+    x, w = (sn.quantize(v, f) for v, f in zip(operands, unit.operand, strict=True))
+    for v, fmt in ((x, unit.operand[0]), (w, unit.operand[1])):
+        v.flat[::71] = fmt.max
+        v.flat[5::97] = np.nan if fmt.has_nan else fmt.max
+        if fmt.infinities:
+            v.flat[7::89] = -np.inf
+    w[0, 0, 0, 0] = 0.0  # times infinity
+    w[1] = np.abs(np.nan_to_num(w[1], posinf=1, neginf=1)) * 0 - 0.0
+    geometry = {"padding": 1, "stride": (2, 1), "groups": groups}
+    for threads in (1, 3):
+        options = {"threads": threads, **geometry}
+        y = sn.conv2d(x, w, unit, **options)
+        assert y.tobytes() == sn.conv2d(x, w, unit, workspace=8 * 24, **options).tobytes()
+        assert np.isnan(y).any() and np.isfinite(y).any()
+        dy = sn.quantize(np.nan_to_num(y, posinf=2, neginf=-2), unit.operand[0])
+        back = sn.conv2d_backward_data(dy, w, unit, (9, 11), **options)
+        assert back.tobytes() == sn.conv2d_backward_data(dy, w, unit, (9, 11), workspace=8 * 36, **options).tobytes()

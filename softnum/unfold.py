@@ -1,0 +1,96 @@
+"""Images unfolded for a convolution: the matrix whose rows are what each result is made of, laid out in parts."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+__all__ = ["Shape", "lay_out", "patches", "sources"]
+
+
+class Shape(NamedTuple):
+    """A convolution: (rows, columns) of the image, the result, the kernel and so on."""
+
+    images: int
+    channels: int  # of the input
+    filters: int
+    groups: int
+    size: tuple[int, int]
+    result: tuple[int, int]
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+
+    @property
+    def per_group(self) -> tuple[int, int]:
+        """Input channels and output channels of a group."""
+        return self.channels // self.groups, self.filters // self.groups
+
+
+def _spread_out(x, before, step, length, *, mirrored=False) -> np.ndarray:
+    """Zeros of the given length in the last two axes, with x's elements `step` apart from `before` on; mirrored: with
+    both axes reversed in memory."""
+    turn = (..., *[slice(None, None, -1 if mirrored else 1)] * 2)
+    if tuple(before) == (0, 0) and tuple(step) == (1, 1) and tuple(length) == x.shape[2:]:
+        return np.ascontiguousarray(x[turn])
+    out = np.zeros((*x.shape[:2], *length), x.dtype)
+    (y, z), (dy, dz), (h, w) = before, step, x.shape[2:]
+    if h and w:
+        out[turn][:, :, y : y + dy * (h - 1) + 1 : dy, z : z + dz * (w - 1) + 1 : dz] = x
+    return out
+
+
+def patches(s: Shape, x: np.ndarray) -> np.ndarray:
+    """View [image, y, x, channel, ky, kx] of the padded input: what each element of the result is made of."""
+    length = [n + 2 * p for n, p in zip(s.size, s.padding, strict=True)]
+    padded = _spread_out(x, s.padding, (1, 1), length)
+    n, c, y, z = padded.strides
+    strides = (n, y * s.stride[0], z * s.stride[1], c, y * s.dilation[0], z * s.dilation[1])
+    return as_strided(padded, (s.images, *s.result, s.channels, *s.kernel), strides, writeable=False)
+
+
+def sources(s: Shape, dy: np.ndarray) -> np.ndarray:
+    """View [image, y, x, filter, ky, kx] of the gradient of the result: where each element of the input went.
+
+    Element (y, x) met kernel element (ky, kx) in the result at (y + padding - ky * dilation) / stride; zeros stand
+    where that is no integer, or outside.
+    """
+    start = [max(0, d * (k - 1) - p) for d, k, p in zip(s.dilation, s.kernel, s.padding, strict=True)]
+    ends = [
+        b + max((m - 1) * t + 1, n + p)
+        for b, m, t, n, p in zip(start, s.result, s.stride, s.size, s.padding, strict=True)
+    ]
+    # mirrored, so that kx rises in memory: `lay_out` copies whole runs of it
+    spread = _spread_out(dy, start, s.stride, ends, mirrored=True)
+    n, c, y, z = spread.strides
+    top, left = (e - 1 - b - p for e, b, p in zip(ends, start, s.padding, strict=True))
+    first = spread[:, :, top:, left:]
+    strides = (n, -y, -z, c, y * s.dilation[0], z * s.dilation[1])
+    return as_strided(first, (s.images, *s.size, s.filters, *s.kernel), strides, writeable=False)
+
+
+def lay_out(view: np.ndarray, dims: int, first: int, last: int, out: np.ndarray) -> None:
+    """Rows first..last, counted in C order over the first `dims` axes of the view, into the rows of out."""
+    inner = prod(view.shape[1:dims])
+    while first < last:
+        i, rest = divmod(first, inner)
+        if rest == 0 and last - first >= inner:
+            whole = (last - first) // inner
+            _copy(view[i : i + whole], out[: whole * inner].reshape(whole, *view.shape[1:]))
+            done = whole * inner
+        else:
+            done = min(inner - rest, last - first)
+            lay_out(view[i], dims - 1, rest, rest + done, out[:done])
+        first, out = first + done, out[done:]
+
+
+def _copy(view: np.ndarray, out: np.ndarray) -> None:
+    """out[...] = view, the elements of the last axis at a time where they lie side by side."""
+    if view.shape[-1] > 1 and view.size and view.strides[-1] == out.strides[-1] == view.itemsize:
+        run = np.dtype((np.void, view.shape[-1] * view.itemsize))
+        view, out = view.view(run), out.view(run)
+    out[...] = view
