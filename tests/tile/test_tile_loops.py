@@ -37,7 +37,7 @@ def both(monkeypatch, call):
         except sn.TileError as error:
             found.append(str(error))
     monkeypatch.undo()
-    return *found, made[-1] is not None
+    return *found, bool(made) and made[-1] is not None
 
 
 def assert_same(one, other):
