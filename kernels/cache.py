@@ -8,6 +8,7 @@ and of the same of the functions that it calls.
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 import sys
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ from softnum.custom.compiler import cache_folder
 from softnum.files import atomic_file
 from softnum.kernels.scalars import Scalar
 
-__all__ = ["DiskCache", "fingerprint"]
+__all__ = ["cache_of", "fingerprint"]
 
 _FIXED = {"math", "cmath", "numpy", "numba", "operator"}  # modules whose parts are told by their versions
 
@@ -125,8 +126,25 @@ def _names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*(_names(c) for c in inner))
 
 
-class DiskCache(NullCache):
-    """A dispatcher's cache, for all its signatures: a file each in the cache folder."""
+def cache_of(*things) -> NullCache:
+    """A dispatcher's cache, of code that is compiled of these things and nothing else.
+
+    It keeps nothing where they cannot be told apart, or where there is no folder to write: the process compiles anew.
+    """
+    key = fingerprint(*things)
+    try:
+        return _NoCache() if key is None or not os.access(cache_folder(), os.W_OK) else _DiskCache(key)
+    except ValueError:
+        return _NoCache()
+
+
+class _NoCache(NullCache):
+    def holds(self, signature) -> bool:
+        return False
+
+
+class _DiskCache(NullCache):
+    """For all signatures of a dispatcher: a file each in the cache folder."""
 
     def __init__(self, key: str) -> None:
         self._key = key

@@ -7,7 +7,6 @@ nearest cache.
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 from math import gcd, lcm
 
@@ -15,8 +14,7 @@ import numpy as np
 from numba import njit, types
 from numba.np.numpy_support import from_dtype
 
-from softnum.custom.compiler import cache_folder
-from softnum.kernels.cache import DiskCache, fingerprint
+from softnum.kernels.cache import cache_of
 from softnum.kernels.jit import compiled
 from softnum.kernels.rounding import body_of, inlined
 from softnum.kernels.scalars import Scalar
@@ -259,14 +257,6 @@ def _text_of(kind: str, loops) -> tuple[str, list[int]]:
     ), text.numbers
 
 
-def _can_keep() -> bool:
-    """Whether there is a folder for compiled code; without one, loops are compiled in each process."""
-    try:
-        return os.access(cache_folder(), os.W_OK)
-    except ValueError:
-        return False
-
-
 @lru_cache(maxsize=512)
 def _compiled(text: str, operations, dtypes) -> object:
     """The kernel of a text over arrays of these types; operations: ((name, Scalar, its operation), ...)."""
@@ -278,9 +268,7 @@ def _compiled(text: str, operations, dtypes) -> object:
     names |= {name: compiled(scalar, operation) for name, scalar, operation in operations}
     exec(compile(text, "<contraction>", "exec"), names)
     kernel = njit(nogil=True, error_model="numpy")(names["kernel"])
-    key = fingerprint(text, *(x for operation in operations for x in operation))
-    if key is not None and _can_keep():
-        kernel._cache = DiskCache(key)
+    kernel._cache = cache_of(text, *(x for operation in operations for x in operation))
     kernel.compile(tuple(types.Array(from_dtype(dtype), 1, "C", readonly=given) for dtype, given in dtypes))
     kernel.disable_compile()
     return kernel

@@ -14,7 +14,7 @@ from softnum.custom import CustomFormat
 from softnum.custom.primitives import place_of
 from softnum.custom_mad import CMad
 from softnum.custom_steps import DefinitionCustom, numbers_of, try_out
-from softnum.kernels.cache import DiskCache, fingerprint
+from softnum.kernels.cache import cache_of
 from softnum.kernels.custom_loops import TILE, is_single, kernel_of
 from softnum.kernels.jit import TABLE_BITS, jitted, looked_up, number_type, products_of
 from softnum.kernels.scalars import Scalar, scalar
@@ -60,13 +60,11 @@ def _compiled_kernel(unit, adder: Scalar):
         function = products_of(function) if function.table is None else looked_up(function.table)
     else:
         function = jitted(function, "python" if unit.carrier == "codes" else "numpy")  # as single numbers behave there
-    key = fingerprint(*(told or (function,)), adder, unit.parameters, is_single(unit))
-    cache = None if key is None else DiskCache(key)
-    if not told and (cache is None or not cache.holds(signature)):
+    cache = cache_of(*(told or (function,)), adder, unit.parameters, is_single(unit))
+    if not told and not cache.holds(signature):
         _check_result(unit, function)
     kernel = kernel_of(unit, function, adder)
-    if cache is not None:
-        kernel._cache = cache
+    kernel._cache = cache
     kernel.compile(signature)
     kernel.disable_compile()  # what is given is converted, not compiled for anew
     return kernel

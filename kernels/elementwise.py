@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, types
 
-from softnum.kernels.cache import DiskCache, fingerprint
+from softnum.kernels.cache import cache_of
 from softnum.kernels.rounding import bits_of_float32, bits_of_float64, body_of, inlined, quotient_of, root_of
 from softnum.kernels.scalars import Scalar
 
@@ -127,9 +127,7 @@ def loop_of(operations, names, inputs, outputs):
     loop = njit(nogil=True, error_model="numpy")(space["loop"])
     # the text calls bodies by numbers: what they are is told by the operations
     told = tuple((o.function, o.carrier, o.rounding and Scalar(*o.rounding, 32, o.carrier)) for o in operations)
-    key = fingerprint(text, *told)
-    if key is not None:
-        loop._cache = DiskCache(key)
+    loop._cache = cache_of(text, *told)
     constants = types.Array(types.float64, 1, "C", readonly=True)
     loop.compile((types.intp, constants, *given, *made))
     loop.disable_compile()

@@ -17,7 +17,7 @@ from numba import njit, types
 from numba.core.errors import NumbaError
 
 from softnum.custom.primitives import place_of, shown_code
-from softnum.kernels.cache import DiskCache, fingerprint
+from softnum.kernels.cache import cache_of
 from softnum.kernels.jit import jitted
 from softnum.kernels.rounding import inlined
 
@@ -64,14 +64,12 @@ class Compiled:
         """The loop over operands, compiled or from the disk."""
         number, result = (types.int64 if x == np.int64 else types.float64 for x in (self.operand, self.result))
         signature = types.Array(number, 2, "C"), types.Array(result, 1, "C"), types.Array(types.int64, 1, "C")
-        key = fingerprint(function, self.count, self.bits, self.makes_codes)
-        cache = None if key is None else DiskCache(key)
+        cache = cache_of(function, self.count, self.bits, self.makes_codes)
         inner = jitted(function, "python")
-        if cache is None or not cache.holds(signature):
+        if not cache.holds(signature):
             self._check_result(inner, (number,) * self.count)
         loop = _loop_over(inner, self.count, 1 << self.bits if self.makes_codes else None)
-        if cache is not None:
-            loop._cache = cache
+        loop._cache = cache
         loop.compile(signature)
         loop.disable_compile()
         return loop

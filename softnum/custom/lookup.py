@@ -134,7 +134,8 @@ def _looked_up(operation: Operator, codes):
     if len(codes) != 2 or not all(t == np.uint8 for t in (table.dtype, *(c.dtype for c in codes))):
         return table[tuple(codes)], None if lost is None else lost[tuple(codes)]
     a, b = (np.ascontiguousarray(np.broadcast_to(c, shape)) for c in codes)
-    return _of_bytes(table, a, b), None if lost is None else _of_bytes(lost.view(np.uint8), a, b).view(bool)
+    found = _of_bytes(table, a, b).reshape(shape)  # a scalar became an array of one
+    return found, None if lost is None else _of_bytes(lost.view(np.uint8), a, b).view(bool).reshape(shape)
 
 
 def _of_bytes(table, a, b) -> np.ndarray:

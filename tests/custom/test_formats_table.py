@@ -346,3 +346,12 @@ def test_tables_of_values_in_files_and_pickles(tmp_path):
         sn.save(tmp_path / "a.npz", sn.Array([1, 2], posit8))
     assert nf4 != ODD and nf4.kind == "table" and posit8.kind == "custom"
     assert eval(repr(nf4), {"CustomFormat": sn.CustomFormat}) == nf4
+
+
+def test_scalars_stay_scalars_when_they_are_looked_up():
+    fmt = sn.CustomFormat.from_table([0.0, 1.0, 2.0, 3.0])
+    codes = np.array([0, 1, 2, 3], np.uint8)
+    fmt.table("add")
+    assert fmt.apply("add", np.uint8(1), np.uint8(2)).shape == ()
+    assert [int(fmt.apply("add", np.uint8(1), c)) for c in codes] == [1, 2, 3, 3]
+    assert sn.add(sn.Array(codes[1], fmt), sn.Array(codes[2], fmt)).shape == ()
