@@ -238,13 +238,17 @@ def _of_dtype(array) -> tuple[str, int]:
 
 
 def _products(event: Event) -> int:
-    """How many multiplications a product in a unit has: those by the zeros of a padding too."""
+    """How many multiplications a product in a unit has: those by the zeros of a padding or a stride too, as in GEMMs."""
+    result = event.result
     if event.method == "matmul":
-        return event.result.size * event.arguments[0].shape[1]
-    key, first, second = event.arguments[:3]  # of a convolution
-    outputs = {"forward": event.result, "backward_data": first, "backward_weight": second}[key]
-    weights = event.result if key == "backward_weight" else second
-    return outputs.size * int(np.prod(weights.shape[1:], dtype=np.int64))
+        return result.size * event.arguments[0].shape[1]
+    key, _, second = event.arguments[:3]  # of a convolution: (x, w), (dy, w) or (x, dy)
+    if key == "backward_weight":
+        return second.size * int(np.prod(result.shape[1:], dtype=np.int64))
+    outputs, inputs, *kernel = second.shape
+    if key == "backward_data":
+        inputs = outputs * inputs // result.shape[1]  # result's channels / inputs are the groups
+    return result.size * inputs * int(np.prod(kernel, dtype=np.int64))
 
 
 def _shape(shape: tuple[int, ...]) -> str:

@@ -171,6 +171,21 @@ def test_the_picture_is_the_same_each_time(tmp_path):
 # -- explain -----------------------------------------------------------------------------------------------------------
 
 
+def test_a_network_of_images_is_listed_and_counted(tmp_path):
+    """Convolutions are the GEMMs of the record; batch normalisation shows its roundings."""
+    design, settings = load_design("e-e6m3-chunk"), Settings(network="resnet", batch=4, epochs=1)
+    work, steps = Run(settings, design, 1), explain(settings, design).steps
+    gemms = work.header()["config"]["gemms"]
+    ours = {}
+    for step in steps:
+        if step.unit is not None and not (step.operation == "matmul" and step.shape[0] == 1):
+            ours[step.layer, step.role] = ours.get((step.layer, step.role), 0) + step.flops
+    assert ours == {(g["layer"], g["pass"]): 2 * g["M"] * g["N"] * g["K"] for g in gemms}
+    assert any(step.role == "statistics" for step in steps)
+    for step in steps:
+        assert step.role is not None or step.rounding in ("exact", "binary64", "carrier")
+
+
 @pytest.mark.parametrize("name", ["c-wang-fp8", "h-posit8", "a-float32"])
 def test_products_are_the_gemms_of_the_record(name):
     design, settings = load_design(name), Settings(batch=32)
