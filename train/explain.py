@@ -238,7 +238,7 @@ def _of_dtype(array) -> tuple[str, int]:
 
 
 def _products(event: Event) -> int:
-    """How many multiplications a product in a unit has: those by the zeros of a padding or a stride too, as in GEMMs."""
+    """How many multiplications a product in a unit has: as a GEMM, those by the zeros of padding and stride too."""
     result = event.result
     if event.method == "matmul":
         return result.size * event.arguments[0].shape[1]
