@@ -272,7 +272,7 @@ class NumpyBackend:
             As in `quantize`.
         """
         formats = (self._own_format,) * len(operands)
-        codes = [sn.encode(x, self._own_format) for x in operands]
+        codes = [np.asarray(x, self.dtype).view(self._own_format.storage_dtype) for x in operands]
         if self._odd_is_exact(role):
             odd = getattr(sn, operation)(*codes, formats, out_fmt="binary64", rounding="to_odd")
             return self.quantize(sn.decode(odd, "binary64"), role, key)

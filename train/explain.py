@@ -114,7 +114,10 @@ class Explanation:
 
 
 def explain(model: str | Settings, design: Design, *, seed: int = 1) -> Explanation:
-    """List every tensor and operation of a network's first training iteration under a design.
+    """List every tensor and operation of a network's training iteration under a design.
+
+    It is the first iteration; with a loss scale that follows overflows, the first whose update is not skipped (if there
+    is one in an epoch).
 
     Parameters
     ----------
@@ -122,7 +125,7 @@ def explain(model: str | Settings, design: Design, *, seed: int = 1) -> Explanat
         A network's name, or all settings of a run: network, data, batch, optimiser, clipping.
     design : Design
     seed : int
-        Of weights and samples; which operations there are depends on it only where an update is skipped.
+        Of weights and samples, on which the list does not depend as long as the loss is finite.
 
     Returns
     -------
@@ -144,10 +147,11 @@ def explain(model: str | Settings, design: Design, *, seed: int = 1) -> Explanat
     ['softmax_cross_entropy', 'cross_entropy_error', 'divide', 'divide', 'divide', 'divide']
     """
     work = Run(model if isinstance(model, Settings) else Settings(network=model), design, seed)
-    trace = _Trace(work)
-    with watching(work.numerics, trace):
-        for iteration, samples in work.plan(1):
-            work.train(iteration, samples)
+    for iteration, samples in work.plan(1):
+        trace = _Trace(work)
+        with watching(work.numerics, trace):
+            row = work.train(iteration, samples)
+        if "skipped" not in row:
             break
     return Explanation(tuple(trace.steps))
 

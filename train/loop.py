@@ -172,7 +172,7 @@ def run(
     ------
     ValueError
         If a setting is unusable, a ``[layers]`` pattern matches no layer, ``operators`` names a function that the
-        network does not have, the user's own code fails on a first sample, the record of another run is in the way, a
+        network does not have, the user's own code fails on first samples, the record of another run is in the way, a
         finished record is damaged or lacks the wanted statistics, or another process is writing the record.
 
     Examples

@@ -244,6 +244,12 @@ def test_an_explanation_is_plain_data_and_a_table():
     assert {row["operation"] for row in rows} >= {"tanh", "sigmoid", "multiply", "add", "matmul", "part"}
 
 
+def test_the_iteration_that_is_explained_has_an_update(tmp_path):
+    file = tmp_path / "scaled.toml"
+    file.write_text('[roles]\ndefault = "binary32"\nerrors = "e5m2"\n[loss]\nscale = "dynamic"\ninitial = 1e8\n')
+    assert any(step.role == "update.weight" for step in explain(SHORT, load_design(file)).steps)
+
+
 def test_an_operator_of_the_users_own_is_in_the_list(tmp_path):
     (tmp_path / "half.tile").write_text("function (X) -> (Y) { Y = X * 0.5; }\n")
     (tmp_path / "own.toml").write_text('operators = { relu = "half.tile" }\n[roles]\ndefault = "bfloat16"\n')
