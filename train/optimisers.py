@@ -204,6 +204,17 @@ class LARS(Optimiser):
     References
     ----------
     Y. You, I. Gitman and B. Ginsburg, "Large Batch Training of Convolutional Networks", 2017, algorithm 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import LARS, Numerics, Parameter, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1"], seed=1).layer("fc1")
+    >>> weight = Parameter(np.float32([[3.0, 4.0]]), layer, "weight")
+    >>> weight.gradient = np.float32([[60.0, 80.0]])
+    >>> LARS([weight], learning_rate=1.0, weight_decay=0.0, trust=0.25).step()  # a quarter of the weight's norm
+    >>> weight.value
+    array([[2.25, 3.  ]], dtype=float32)
     """
 
     name = "lars"
@@ -342,6 +353,17 @@ class AdamW(_Moments):
     References
     ----------
     I. Loshchilov and F. Hutter, "Decoupled Weight Decay Regularization", 2019, algorithm 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import AdamW, Numerics, Parameter, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1"], seed=1).layer("fc1")
+    >>> weight = Parameter(np.float32([1.0, -2.0]), layer, "weight")
+    >>> weight.gradient = np.float32([0.5, 0.25])
+    >>> AdamW([weight], learning_rate=0.125, weight_decay=0.5).step()  # w - w / 16, then the rate
+    >>> weight.value
+    array([ 0.8125, -2.    ], dtype=float32)
     """
 
     name = "adamw"
@@ -379,6 +401,17 @@ class LAMB(_Moments):
     References
     ----------
     Y. You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes", 2020, algorithm 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import LAMB, Numerics, Parameter, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1"], seed=1).layer("fc1")
+    >>> weight = Parameter(np.float32([[3.0, 4.0]]), layer, "weight")
+    >>> weight.gradient = np.float32([[60.0, 80.0]])
+    >>> LAMB([weight], learning_rate=0.25, weight_decay=0.0).step()  # a quarter of the weight's norm
+    >>> (np.float32([[3.0, 4.0]]) - weight.value).round(4)
+    array([[0.8839, 0.8839]], dtype=float32)
     """
 
     name = "lamb"
