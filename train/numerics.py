@@ -80,7 +80,14 @@ class LayerNumerics:
         """
         backend = self.numerics.backend
         operands = tuple(backend.constant(x) if isinstance(x, float) else x for x in operands)
-        return backend.compute(operation, operands, self.design.roles[role], self._key(role))
+        key, rounding = self._key(role), self.design.roles[role]
+        try:
+            return backend.compute(operation, operands, rounding, key)
+        except ValueError as error:  # 0 / 0, where the format has no NaN
+            raise ValueError(
+                f"{error} (layer {self.name!r}, role {role!r}); give the role a format with finer or larger numbers, "
+                "or one with NaN"
+            ) from error
 
     def working_copy(self, weight):
         """The weights that matrix products take, rounded from a parameter's master copy."""

@@ -182,6 +182,16 @@ def test_norms_do_not_overflow_and_have_an_order():
     )
 
 
+def test_a_division_without_a_result_names_the_role(tmp_path):
+    layer = layer_of(tmp_path, '[roles]\ndefault = "q4.4"\n')  # epsilon is 0 there, and so is a small square
+    parameter = Parameter(np.zeros((2, 2), np.float32), layer, "w")
+    parameter.gradient = np.full((2, 2), 0.0625, np.float32)
+    with pytest.raises(
+        ValueError, match=r"divide: .* q4.4 has no code for it \(layer 'fc1', role 'update.step'\); give"
+    ):
+        make_optimiser("adam", [parameter]).step()
+
+
 def test_a_norm_of_zero_leaves_the_rate_alone(tmp_path):
     for name in ("lamb", "lars"):
         layer = layer_of(tmp_path, '[roles]\ndefault = "binary32"\n')
