@@ -7,7 +7,7 @@ import pytest
 from tile_checks import small
 
 import softnum as sn
-from softnum.tile import convolutions
+from softnum.tile import convolutions, loops
 from softnum.tile.arithmetic import key_of
 
 MAD = sn.MadUnit("e6m9", operand="e5m2")
@@ -492,3 +492,20 @@ def test_parts_change_nothing(terms, monkeypatch):
         made("O[x: 5] = >(I[0, 2 * x + j]), j < 2", i.shape, names="I")(i, fmt="e5m2")
     with pytest.raises(sn.TileError, match=r"O\[2\] would be assigned 3 times"):
         made("O[m: N0] = =(I[m, n]), m - 1 < 9, n - 9 + 3 * m < 12", i.shape, names="I")(i, fmt="e5m2")
+
+
+@pytest.mark.parametrize("outer", [None, "binary32"])
+def test_sums_that_have_no_code_are_errors_however_they_are_computed(outer, monkeypatch):
+    """A NaN in an accumulator that has none stays an error where chunks are summed in a format that has one."""
+    pytest.importorskip("numba")
+    unit = sn.MadUnit("q8.8", operand="e4m3fnuz", chunk=2, outer_accumulator=outer)
+    op = sn.operator("function (A[M, K], B[K]) -> (C) { C[m: M] = +(A[m, k] * B[k]); }")
+    a, b = sn.array([[1.0, np.nan, 2.0], [1.0, 0.5, 2.0]], "e4m3fnuz"), sn.array([1.0, 1.0, 0.5], "e4m3fnuz")
+    said = []
+    for least in (0, 1 << 60):
+        monkeypatch.setattr(loops, "LEAST", least)
+        assert op(a[1:], b, unit=unit).tolist() == [2.5]
+        with pytest.raises(sn.TileError, match="q8.8 has no code") as error:
+            op(a, b, unit=unit)
+        said.append(str(error.value))
+    assert said[0] == said[1]
