@@ -245,8 +245,10 @@ class Loop:
             if self._cost < ENOUGH:
                 return None
             inputs = tuple(zip(self._inputs.values(), self._ones, strict=True))
-            loop = backend.elementwise_loop(self._operations, self.reads, inputs, self.outputs)
-            self._loop = loop or False
+            try:
+                self._loop = backend.elementwise_loop(self._operations, self.reads, inputs, self.outputs) or False
+            except ValueError:  # a rounding that its format does not have: the step says so, and where
+                self._loop = False
         if not self._loop:
             return None
         arrays = []

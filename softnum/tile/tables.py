@@ -45,6 +45,8 @@ class Table:
     def look_up(self, codes: np.ndarray, compute) -> dict[str, np.ndarray]:
         """Output -> its elements for these codes; compute(codes) gives those that are not known."""
         codes = codes.astype(np.intp)  # what take makes of them each time
+        if not (codes.size or self._outputs):
+            self._keep(codes.reshape(-1), compute)  # which tells the outputs and their types
         if not self._known.take(codes).all():
             if self._all_at_once:
                 try:

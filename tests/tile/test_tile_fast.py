@@ -154,6 +154,36 @@ def test_nans_and_results_without_a_code_leave_it_to_the_steps(at_once):
     assert outcome(branch, a, b) == [[16, 32]]
 
 
+@pytest.mark.parametrize(
+    ("fmt", "overflow", "said"),
+    [
+        ("e5m2", "wrap", "for fixed point; e5m2 is a float"),
+        ("q4.4", "infinity", "q4.4 has no inf"),
+        ("e5m2", "?", "unknown"),
+    ],
+)
+def test_roundings_that_a_format_does_not_have_are_the_steps_errors(fmt, overflow, said, at_once):
+    op, x = sn.operator("function (A, B) -> (Y) { Y = A * B; }"), sn.array([1.0, 2.0], fmt)
+    for _ in range(2):
+        message = outcome(op, x, x, overflow=overflow)
+        assert message == one_by_one(op, x, x, overflow=overflow)
+        assert message.startswith("tile, line 1, column 32: Y: ") and said in message
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
+def test_tensors_without_elements(shape, at_once):
+    op = sn.operator("function (X, Z) -> (Y, T) { T = X < 0 ? -X : sqrt(X); U = T + Z; Y = U * U - Z; }")
+    x = sn.array(np.zeros(shape), "e5m2")
+    unit = sn.MadUnit("e5m2", operand="e5m2")
+    for z in (x, sn.array(1.0, "e5m2")):
+        for _ in range(2):
+            y, t = op(x, z)
+            assert (y.shape, t.shape, y.format, t.format) == (shape, shape, x.format, x.format)
+            assert [g.shape for g in op.backward([x, z], [y, t], [y, t], unit=unit)] == [x.shape, z.shape]
+    four = sn.array([4.0], "e5m2")
+    assert [a.tolist() for a in op(four, four)] == [[28], [2]]  # and it knows the elements that come later
+
+
 def test_broadcasting_and_results_that_steps_take_up(at_once):
     op = sn.operator(
         "function (X[M, N], B[N], S) -> (Y) { T = (X + B) * S; U = T > 0 ? T : S * T; V = U / (1 + U * U); "
