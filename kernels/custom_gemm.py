@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 from numba import types
-from numba.core.errors import NumbaError
+from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
 from softnum import _core
 from softnum.custom import CustomFormat
@@ -41,7 +41,7 @@ def _check_result(unit, function) -> None:
     me = f"{unit.name} ({place_of(unit.function)})"
     try:
         function.compile(arguments)
-    except NumbaError as error:
+    except (NumbaError, UnsupportedBytecodeError) as error:
         raise TypeError(f"CustomMadUnit: Numba cannot compile {me}: {_said(error)}") from None
     result = types.unliteral(function.overloads[arguments].signature.return_type)
     if result == number or (unit.carrier == "codes" and isinstance(result, types.Integer)):
@@ -150,7 +150,7 @@ class CodesGemm(FunctionGemm):
         return self._run_on_codes(a, b, c, out, words, keys, batch, m0, m1, n0, n1, first)
 
 
-def _said(error: NumbaError) -> str:
+def _said(error: Exception) -> str:
     """What Numba's message says of the user's code: the cause, and the line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     ours = [line.removeprefix("TypingError: ") for line in lines if line.startswith("TypingError: scalar(")]

@@ -14,7 +14,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from numba import njit, types
-from numba.core.errors import NumbaError
+from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
 from softnum.custom.primitives import place_of, shown_code
 from softnum.kernels.cache import cache_of
@@ -77,7 +77,7 @@ class Compiled:
     def _check_result(self, inner, operands: tuple) -> None:
         try:
             inner.compile(operands)
-        except NumbaError as error:
+        except (NumbaError, UnsupportedBytecodeError) as error:
             raise TypeError(
                 f"{self.what}: Numba cannot compile {self.name} ({self.where}):\n{_shortened(str(error))}"
             ) from None

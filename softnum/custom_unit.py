@@ -244,17 +244,14 @@ class CustomMadUnit(Unit):
         import inspect
 
         names = list(inspect.signature(plain).parameters.values())
-        kinds = {p.kind for p in names}
+        plainly = all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in names)
         word = bool(names) and names[-1].name == "word"
         count = len(names) - word
-        if count not in (2, 3) or not kinds <= {
-            inspect.Parameter.POSITIONAL_ONLY,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        }:
+        if count not in (2, 3) or not plainly or any(p.name == "word" for p in names[:-1]):
             raise TypeError(
                 f"CustomMadUnit: {self.name} ({place_of(self.function)}) takes ({', '.join(map(str, names))}); a unit "
                 "is mad(a, b), the product, or mad(acc, a, b), the new accumulator, each with a last parameter named "
-                "word if it rounds stochastically"
+                "word if it rounds stochastically, and none with a default"
             )
         return ("acc", "a", "b")[3 - count :] + (("word",) if word else ())
 

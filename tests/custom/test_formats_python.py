@@ -26,6 +26,12 @@ def negated(a):
     return a ^ 8
 
 
+def imports(code):
+    import math
+
+    return math.sqrt(code)
+
+
 def make(**changes):
     options = {"as_float": value, "convert": nearest, "ops": {"add": strange_sum, "negate": negated}, "name": "half"}
     return sn.CustomFormat(4, **{**options, **changes})
@@ -112,6 +118,7 @@ def raises(a):
         (TypeError, "as_float .* must return a number, and returns .*str", {"as_float": lambda c: "a"}),
         (TypeError, r"Numba cannot compile as_float .*test_formats_python.py:\d+(?s:.*)no_such_name",
          {"as_float": lambda c: no_such_name(c)}),  # noqa: F821
+        (TypeError, r"Numba cannot compile as_float .*_python.py:\d+(?s:.*)IMPORT_NAME", {"as_float": imports}),
         (ValueError, "as_float gives NaN for every code", {"as_float": lambda c: float("nan")}),
         (ValueError, r"as_float .*_python.py:\d+. of 0x8 raises ZeroDivisionError",
          {"as_float": lambda c: 1 / (c - 8)}),

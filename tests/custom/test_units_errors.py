@@ -45,6 +45,12 @@ def undefined(acc, a, b):
     return not_there(acc, a)  # noqa: F821
 
 
+def with_an_import(acc, a, b):
+    import math
+
+    return math.sqrt(a)
+
+
 def float_of_codes(a, b):
     return a * 0.5
 
@@ -67,6 +73,7 @@ def line_of(function) -> int:
         ),
         (nothing, {}, r"nothing \(.*{file}:{line}\) returns none"),
         (undefined, {}, "not_there"),
+        (with_an_import, {}, r"cannot compile with_an_import .*{file}:{line}\): .*IMPORT_NAME"),
         (float_of_codes, {"carrier": "codes", "accumulator": "e5m2"}, "not an integer, a code"),
     ],
 )
@@ -85,6 +92,8 @@ def test_what_numba_refuses(function, options, said):
         (lambda *a: a, r"\*a"),
         (lambda a, b, *, c=1: a, "c=1"),
         (lambda word: word, "word"),
+        (lambda a, b, scale=2.0: a, "scale=2.0"),  # three parameters are a whole step
+        (lambda word, a, b: a, "word, a, b"),
     ],
 )
 def test_other_parameters(function, shown):
