@@ -22,6 +22,11 @@ _LOGIC = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
 
 def evaluate(program, inputs: dict, sizes: dict[str, int], settings, key, threads, tables) -> list[Tensor]:
     """The outputs, of inputs by name; steps that they do not need are left out. tables: the program's, or None."""
+    if tables is not None:
+        try:
+            return _Run(program, inputs, sizes, settings, key, threads, tables).outputs()
+        except TileError:  # where several steps fail, the first one says so
+            tables = None
     return _Run(program, inputs, sizes, settings, key, threads, tables).outputs()
 
 

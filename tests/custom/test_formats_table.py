@@ -355,3 +355,13 @@ def test_scalars_stay_scalars_when_they_are_looked_up():
     assert fmt.apply("add", np.uint8(1), np.uint8(2)).shape == ()
     assert [int(fmt.apply("add", np.uint8(1), c)) for c in codes] == [1, 2, 3, 3]
     assert sn.add(sn.Array(codes[1], fmt), sn.Array(codes[2], fmt)).shape == ()
+
+
+@pytest.mark.parametrize("operation", [sn.minimum, sn.maximum, sn.minimum_number, sn.maximum_number])
+def test_extremes_of_other_formats_are_refused(operation):
+    """They choose one of two codes, and those of another format mean other values."""
+    fmt = sn.CustomFormat.from_table([-1, 0, 1, 2], name="four")
+    a, b = sn.array([1.0, 2.0], fmt), sn.array([0.5, 1.0], "e2m1fn")
+    for operands in ((a, b), (b, a), (b, b)):
+        with pytest.raises(ValueError, match="of e2m1fn has no result in four; convert the operands to four first"):
+            operation(*operands, out_fmt=fmt)

@@ -184,6 +184,13 @@ def test_tensors_without_elements(shape, at_once):
     assert [a.tolist() for a in op(four, four)] == [[28], [2]]  # and it knows the elements that come later
 
 
+def test_of_several_steps_that_fail_the_first_says_so(at_once):
+    x = sn.array([3.0], "uq4.4")
+    for text, column in (("T = X - 4; Y = -1 * X;", 29), ("T = abs(-1) * X; Y = T - 4;", 27)):
+        op = sn.operator(f"function (X) -> (T, Y) {{ {text} }}")
+        assert f"column {column}" in outcome(op, x) and outcome(op, x) == one_by_one(op, x)
+
+
 def test_broadcasting_and_results_that_steps_take_up(at_once):
     op = sn.operator(
         "function (X[M, N], B[N], S) -> (Y) { T = (X + B) * S; U = T > 0 ? T : S * T; V = U / (1 + U * U); "
