@@ -105,9 +105,7 @@ class Operator:
             raise ValueError(f"{name} is defined for custom formats of up to 16 bits, and {out} has {out.bits}")
         foreign = next((f for f in self.formats if f != out), None)
         if name in _CHOSEN and foreign is not None:
-            raise ValueError(
-                f"{name} of {foreign} has no result in {out}; convert the operands to {out} first"
-            )
+            raise ValueError(f"{name} of {foreign} has no result in {out}; convert the operands to {out} first")
         if self.users_own and (self.rounding != "nearest_even" or overflow is not None):
             raise ValueError(
                 f"{name} of {out} is the user's own and rounds in its own way; rounding={rounding!r} and "
