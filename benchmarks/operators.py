@@ -13,7 +13,7 @@ from benchmarks.measure import Row, against
 from softnum.tile import elementwise
 
 _EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "tile"
-_LIMIT = 0.2  # of the time of the steps
+_LIMIT = 0.3  # of the time of the steps
 
 
 def rows(elements: int = 100_000) -> Iterator[Row]:

@@ -113,7 +113,7 @@ def raises(a):
         (ValueError, "ops has multiply twice, as 'mul' and 'multiply'", {"ops": {"mul": max, "multiply": max}}),
         (TypeError, r"ops is a dict, the name of an operation -> its function; got \['add'\]", {"ops": ["add"]}),
         (TypeError, "convert must be a function, got 3", {"convert": 3}),
-        (TypeError, r"add .*test_formats_python.py:\d+. takes 1 arguments, and must take 2", {"ops": {"add": negated}}),
+        (TypeError, r"add .*test_formats_python.py:\d+. takes 1 argument, and must take 2", {"ops": {"add": negated}}),
         (TypeError, "add .* must return an integer, a code, and returns float64", {"ops": {"add": lambda a, b: a / 2}}),
         (TypeError, "as_float .* must return a number, and returns .*str", {"as_float": lambda c: "a"}),
         (TypeError, r"Numba cannot compile as_float .*test_formats_python.py:\d+(?s:.*)no_such_name",
