@@ -56,9 +56,8 @@ class Compiled:
         self.operand, self.result = (np.dtype(np.int64 if x == "codes" else np.float64) for x in (takes, gives))
         given = _parameters(self.function)
         if given is not None and given != count:
-            raise TypeError(
-                f"{what}: {name} ({self.where}) takes {given} argument{'s' if given != 1 else ''}, and must take {count}"
-            )
+            plural = "s" if given != 1 else ""
+            raise TypeError(f"{what}: {name} ({self.where}) takes {given} argument{plural}, and must take {count}")
         self._loop = self._compiled(function)
         self._try_out()
 
