@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from softnum.train.tensor import GRADIENTS, Parameter, Tensor, relu
 
-__all__ = ["EXACT", "activation", "operate"]
+__all__ = ["EXACT", "activation", "operate", "raise_first_nan"]
 
 
 def _tanh_slope(layer, y):
@@ -121,6 +121,16 @@ def operate(operator, inputs: tuple[Tensor, ...], layer) -> Tensor:
     saved = operator, values, options, layer
     own = layer if operator.is_elementwise else None
     return Tensor(result, inputs[0].backend, op="operator", parents=inputs, saved=saved, layer=own)
+
+
+def raise_first_nan(result: Tensor) -> None:
+    """ValueError if an operator of the user's, on the way to a result, made a NaN of numbers; it shows the place."""
+    for node in result._order():
+        if node.op == "operator":
+            operator, values, options, _ = node.saved
+            error = operator.first_nan(*values, **options)
+            if error is not None:
+                raise error
 
 
 def _operator_gradient(node: Tensor, gradient) -> tuple:

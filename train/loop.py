@@ -14,6 +14,7 @@ import numpy as np
 
 from softnum.train.data import batches, load_data
 from softnum.train.designs import OPTIMISER_ROLES, ROLES, Design
+from softnum.train.functions import raise_first_nan
 from softnum.train.nets import make_network
 from softnum.train.numerics import Numerics, design_gemms
 from softnum.train.optimisers import make_optimiser
@@ -331,6 +332,8 @@ class Run:
             loss = softmax_cross_entropy(outputs, self.data.train_y[:2])
             if math.isfinite(loss.value):
                 loss.backward(self.numerics.loss_scale)
+            else:
+                raise_first_nan(loss)
         except (ImportError, TypeError, ValueError) as error:
             raise ValueError(f"{self.design.path}: cannot train, its first samples end with: {error}") from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from softnum.array import Array
+from softnum.array_functions import isnan
 from softnum.sums import sum as sum_by
 from softnum.tile.affine import exact_value, size_value
 from softnum.tile.arithmetic import Tensor, apply, as_constant, compare, key_of
@@ -15,7 +16,7 @@ from softnum.tile.space import Space
 from softnum.tile.syntax import Like, TileError
 from softnum.tile.tables import MOST_BITS, is_elementwise
 
-__all__ = ["evaluate", "shapes_of"]
+__all__ = ["evaluate", "first_nan", "shapes_of"]
 
 _LOGIC = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
 
@@ -28,6 +29,29 @@ def evaluate(program, inputs: dict, sizes: dict[str, int], settings, key, thread
         except TileError:  # where several steps fail, the first one says so
             tables = None
     return _Run(program, inputs, sizes, settings, key, threads, tables).outputs()
+
+
+def first_nan(program, inputs: dict, sizes: dict[str, int], settings, key, threads) -> TileError | None:
+    """Where the first NaN arises of tensors that have none, as an error that is not raised; None if nowhere."""
+    run = _Run(program, inputs, sizes, settings, key, threads, None)
+    run.outputs()
+    for step in (program.steps[number] for number in program.needed):
+        made = run.values[step.name]
+        if not isinstance(made, Tensor):
+            continue
+        nan, mask = isnan(made.array), run._mask(step.guard)
+        nan = nan if mask is None else nan & mask
+        read = {name: run.values[name] for name in step.values_read if isinstance(run.values[name], Tensor)}
+        if not nan.any() or any(isnan(tensor.array).any() for tensor in read.values()):
+            continue
+        place = tuple(int(i) for i in np.argwhere(nan)[0])
+        operands = [
+            f"{name} is {np.broadcast_to(np.asarray(tensor.array), nan.shape)[place]:g}"
+            for name, tensor in read.items() if not isinstance(step, Contraction)
+        ]  # fmt: skip
+        there = f" where {' and '.join(operands)}" if operands else ""
+        return program.source.error(step.at, f"{step.base}{list(place) if place else ''} is NaN{there}")
+    return None
 
 
 def shapes_of(program, inputs: dict, sizes: dict[str, int], tables) -> dict[str, tuple[int, ...]]:

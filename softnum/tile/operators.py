@@ -11,7 +11,7 @@ from softnum import _core
 from softnum.array import Array
 from softnum.operands import checked_operand
 from softnum.tile.arithmetic import Tensor, carrier_of
-from softnum.tile.evaluate import evaluate, shapes_of
+from softnum.tile.evaluate import evaluate, first_nan, shapes_of
 from softnum.tile.lower import lower
 from softnum.tile.program import Contraction
 from softnum.tile.settings import Settings
@@ -148,7 +148,37 @@ class Operator:
         delivered = tuple(tensor.array if as_array else tensor.values for tensor in results)
         return delivered[0] if len(delivered) == 1 else delivered
 
-    def _run(self, inputs, settings, key, threads) -> list[Tensor]:
+    def first_nan(
+        self, *inputs, fmt=None, unit=None, rounding="nearest_even", overflow=None, stochastic_bits=32, key=None,
+        threads=None,
+    ):  # fmt: skip
+        """Where the first NaN arises of tensors that have none, in a call with these arguments.
+
+        Parameters
+        ----------
+        As of the call.
+
+        Returns
+        -------
+        TileError or None
+            An error that shows the place in the source, not raised.
+
+        Examples
+        --------
+        >>> import softnum as sn
+        >>> op = sn.operator("function (X) -> (Y) { T = X - 2; Y = log(T); }")
+        >>> print(op.first_nan(sn.array([3.0, 1.5], "binary16")))
+        tile, line 1, column 38: Y[1] is NaN where T is -0.5
+            function (X) -> (Y) { T = X - 2; Y = log(T); }
+                                                 ^^^
+        """
+        settings = Settings(self._program, inputs, fmt, unit, rounding, overflow, stochastic_bits)
+        with _core.PlainEnvironment():
+            tensors, sizes = self._tensors(inputs, settings)
+            return first_nan(self._program, tensors, sizes, settings, key if settings.stochastic else None, threads)
+
+    def _tensors(self, inputs, settings) -> tuple[dict[str, Tensor], dict[str, int]]:
+        """The inputs by name, checked, and the sizes that their shapes give."""
         program = self._program
         if len(inputs) != len(program.inputs):
             names = ", ".join(name for name, _ in program.inputs)
@@ -156,7 +186,10 @@ class Operator:
         tensors = {
             name: self._taken(x, name, settings) for x, (name, _) in zip(inputs, program.inputs, strict=True)
         }  # fmt: skip
-        sizes = self._sizes(tensors)
+        return tensors, self._sizes(tensors)
+
+    def _run(self, inputs, settings, key, threads) -> list[Tensor]:
+        program, (tensors, sizes) = self._program, self._tensors(inputs, settings)
         if self.gradient_of is None:
             return evaluate(program, tensors, sizes, settings, key, threads, self._tables)
         forward = self.gradient_of._program

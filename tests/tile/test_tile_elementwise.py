@@ -313,3 +313,19 @@ def test_custom_tables_are_formats():
     total = sn.operator("function (X[N], W[N]) -> (Y) { Y[] = +(X[i] * W[i]); }")
     unit = sn.MadUnit("binary32", operand=(table, "e5m2"))
     assert total(x, sn.array(np.ones(4), "e5m2"), unit=unit, fmt={"Y": "binary32"}).item() == 2.5
+
+
+# -- where a NaN arises ------------------------------------------------------------------------------------------------
+def test_the_first_nan_of_numbers_is_found():
+    op = tile("T = X > 0 ? log(X) : X; U = T - T; Y = sqrt(U - 1) * 2;")
+    x = sn.array([1.0, 4.0], "e5m2")
+    assert str(op.first_nan(x)).startswith("tile, line 1, column 62: Y[0] is NaN where Y_1 is -1")
+    assert op.first_nan(sn.array([np.nan], "e5m2")) is None  # it is not made here
+    assert tile("Y = X > 0 ? log(X) : 0;").first_nan(sn.array([-1.0, 2.0], "e5m2")) is None  # not computed
+    assert str(tile("Y = X - X;").first_nan(sn.array(np.inf, "e5m2"))).startswith(
+        "tile, line 1, column 29: Y is NaN where X is inf\n"
+    )
+    total = sn.operator("function (X[N]) -> (Y) { Y[] = +(X[i]); }")
+    unit = sn.MadUnit("e5m2", operand="e5m2")
+    found = total.first_nan(sn.array([np.inf, -np.inf], "e5m2"), unit=unit)
+    assert "Y is NaN\n" in str(found)

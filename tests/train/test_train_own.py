@@ -364,3 +364,12 @@ def test_records_are_plain_json(folder):
         "fp8.c:new_fp",
         "clip.tile",
     }
+
+
+def test_an_operator_that_makes_nans_is_named_with_its_place(folder):
+    (folder / "log.tile").write_text("function (X) -> (Y) {\n    Y = log(X);\n}")
+    design = write(folder, '[operators]\nrelu = "log.tile"\n')
+    message = r"cannot train, its first samples end with: .*log.tile, line 2, column 9: Y\[.*\] is NaN where X is -"
+    with pytest.raises(ValueError, match=message):
+        run(design, Settings(epochs=1), seed=1, out=folder / "runs")
+    assert not (folder / "runs").exists()
