@@ -15,10 +15,12 @@ What is computed in which precision, nothing silently:
 - other functions, sums and products element by element (an LSTM's gates and states, the sum of two branches), averages
   of windows, and their gradients: operation by operation, correctly rounded to the role ``elementwise``, or as an
   operator of the user's own says;
-- batch normalisation: sums as trees, means and variances in the role ``statistics``, the rest in ``elementwise``;
+- batch and layer normalisation: sums as trees, means and variances in the role ``statistics``, the rest in
+  ``elementwise``; softmax within a network: its sums in ``statistics``, exponentials and quotients in ``elementwise``;
+- the two products of an attention, and their gradients: in the design's units; of an embedding: ones @ errors;
 - the quotient of a sum by the number of its terms (mean, variance, average): binary64, then the role's rounding;
-- softmax, cross-entropy, the division by the batch size and the multiplication by the loss scale: binary64, in a fixed
-  order and with an exponential made of additions and multiplications, so that the bits are the same on every machine;
+- the loss's softmax and cross-entropy, the division by the batch size, the multiplication by the loss scale: binary64,
+  in a fixed order and with an exponential made of additions and multiplications, so that the bits are the same on every machine;
 - dividing the loss scale out of a weight gradient: one binary64 division, then the rounding to ``weight_gradients``;
 - every operation of the optimiser: exact, then one rounding to ``update.*``; its constants, the learning rate's
   schedule, norms for clipping and for rates by layer: binary64 (`softnum.train.optimisers` has the formulas);

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 import softnum as sn
+from softnum.train.initial import DOMAIN_DROPOUT
 
 __all__ = ["NumpyBackend"]
 
@@ -179,6 +180,10 @@ class NumpyBackend:
         """A matrix with its axes exchanged."""
         return np.ascontiguousarray(x.T)
 
+    def permute(self, x, axes: tuple[int, ...]):
+        """An array with its axes in this order."""
+        return np.ascontiguousarray(x.transpose(axes))
+
     def reshape(self, x, shape):
         """The same elements in C order in another shape."""
         return x.reshape(shape)
@@ -214,6 +219,20 @@ class NumpyBackend:
         """Two arrays, one after the other along the first axis."""
         return np.concatenate([first, second]) if len(second) else first
 
+    def concatenate(self, parts, axis: int):
+        """Arrays, one after the other along an axis."""
+        return np.concatenate(parts, axis)
+
+    def split(self, x, sizes, axis: int):
+        """The parts of so many rows each (or columns, ...) that an array consists of along an axis."""
+        return [np.ascontiguousarray(part) for part in np.split(x, np.cumsum(sizes)[:-1], axis)]
+
+    def put(self, x, rows, values):
+        """x with these rows, all different, replaced by those of values."""
+        result = x.copy()
+        result[rows] = values
+        return result
+
     def windows(self, x, window: tuple[int, int], stride: tuple[int, int]):
         """Images (N, C, H, W) as (places, N, C, rows, columns): for each place of a window, its element of each one."""
         return np.stack([x[place] for place in _places(x.shape, window, stride)])
@@ -237,6 +256,33 @@ class NumpyBackend:
     def where_equal(self, chosen, place: int, x):
         """x where chosen is place, else +0."""
         return np.where(chosen == place, x, np.zeros((), x.dtype))
+
+    def choose(self, mask, x, instead):
+        """x where a mask of the same rank says so, else what is given instead: a number, or an array of carriers."""
+        return np.where(mask, x, np.asarray(instead, x.dtype))
+
+    def kept(self, shape, rate: float, key: tuple[int, int]):
+        """Which elements a dropout keeps: each with probability 1 - rate.
+
+        Element i, in C order, is kept if its word is at least rate * 2**64: word i of NumPy's Philox4x64-10 (raw words,
+        which NumPy promises never to change) with the key (seed, `DOMAIN_DROPOUT` * 2**32) and a counter that starts at
+        stream * 2**64.
+
+        Parameters
+        ----------
+        shape : tuple of int
+        rate : float
+            At least 0 and below 1.
+        key : (int, int)
+            Seed and stream, as in `quantize`.
+
+        Returns
+        -------
+        bool array
+        """
+        seed, stream = key
+        words = np.random.Philox(key=np.array([seed, DOMAIN_DROPOUT << 32], np.uint64), counter=stream << 64)
+        return (words.random_raw(math.prod(shape)) >= np.uint64(math.ceil(rate * 2.0**64))).reshape(shape)
 
     def positive_part(self, x):
         """max(x, 0), and +0 for -0 and for NaN's absence of sign: NaN stays NaN."""

@@ -8,7 +8,7 @@ Roles (what is rounded, and when)
     ``input``               the first layer's operand, in place of ``activations``
     ``activations``         a layer's input, rounded as it enters that layer's matrix products
     ``elementwise``         operands and results of operations element by element, and of functions; both ways
-    ``statistics``          sums, means and variances of a batch normalisation, and its running values
+    ``statistics``          sums, means and variances of a normalisation, and running values; the sums of a softmax
     ``weights``             the working copy of a layer's weights, rounded from the master copy once a step
     ``output``              the network's result, before softmax and cross-entropy
     ``errors``              the gradient of a layer's output, rounded as it enters that layer's matrix products
@@ -23,6 +23,8 @@ Roles (what is rounded, and when)
 
 `softnum.train.optimisers` says which operation of which optimiser rounds to which of them. ``master = "none"`` stands
 for no master copy: parameters are stored as the role ``weights`` says.
+
+An attention multiplies results: queries and softmax are its ``activations``, keys and values its ``weights``.
 
 A role belongs to the layer whose matrix products use it, so ``[layers."fc2".roles]`` states the operands of fc2's three
 products. A role that a design does not name follows ``default`` in ``[roles]``, else binary32, to nearest even; an

@@ -245,7 +245,7 @@ def _products(event: Event) -> int:
     """How many multiplications a product in a unit has: as a GEMM, those by the zeros of padding and stride too."""
     result = event.result
     if event.method == "matmul":
-        return result.size * event.arguments[0].shape[1]
+        return result.size * event.arguments[0].shape[-1]
     key, _, second = event.arguments[:3]  # of a convolution: (x, w), (dy, w) or (x, dy)
     if key == "backward_weight":
         return second.size * int(np.prod(result.shape[1:], dtype=np.int64))

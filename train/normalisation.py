@@ -1,4 +1,4 @@
-"""Batch normalisation of images, with every rounding stated."""
+"""Batch normalisation of images and layer normalisation, with every rounding stated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from softnum.train.tensor import GRADIENTS, Parameter, Tensor
 
-__all__ = ["Buffer", "batch_norm"]
+__all__ = ["Buffer", "batch_norm", "layer_norm"]
 
 
 class Buffer:
@@ -105,7 +105,7 @@ def batch_norm(
     (array([0.2], dtype=float32), array([1.1], dtype=float32))
     """
     backend = x.backend
-    images, channels, *size = x.value.shape
+    images, _, *size = x.value.shape
     count = images * size[0] * size[1]
     entered = layer.enter(x.value)
     if training:
@@ -126,15 +126,21 @@ def batch_norm(
             running.value = layer.axpy("statistics", share, step, running.value)
     else:
         spread = variance.value
-    ones = backend.ones((channels,))
-    tiny = layer.round("statistics", epsilon * backend.double(ones))
-    root = layer.operate("statistics", "sqrt", layer.operate("statistics", "add", spread, tiny))
-    scale = _entered(layer, layer.operate("statistics", "divide", layer.round("statistics", ones), root))
+    scale = _entered(layer, _reciprocal_root(layer, spread, epsilon))
     normal = layer.elementwise("multiply", centered, scale)
     gains = _entered(layer, gain.value)
     value = layer.elementwise("add", layer.elementwise("multiply", normal, gains), _entered(layer, bias.value))
     saved = (normal, gains, scale, layer, training)
     return Tensor(value, backend, op="batch_norm", parents=(x, gain, bias), saved=saved, layer=layer)
+
+
+def _reciprocal_root(layer, variance, epsilon: float):
+    """1 / sqrt(variance + epsilon) in the role ``statistics``, operation by operation."""
+    backend = layer.numerics.backend
+    ones = backend.ones(variance.shape)
+    tiny = layer.round("statistics", epsilon * backend.double(ones))
+    root = layer.operate("statistics", "sqrt", layer.operate("statistics", "add", variance, tiny))
+    return layer.operate("statistics", "divide", layer.round("statistics", ones), root)
 
 
 def _entered(layer, channels):
@@ -166,4 +172,95 @@ def _batch_norm_gradient(node: Tensor, gradient) -> tuple:
     return data, gain, bias
 
 
+def layer_norm(x: Tensor, gain: Parameter, bias: Parameter, layer, *, epsilon: float = 1e-5) -> Tensor:
+    """Normalise each row over its n features, then scale and shift each feature.
+
+    For the features x of a row, each line rounded to the role that is named::
+
+        m = total(x) / n                  statistics: a tree of sums; the quotient in binary64
+        d = x - m                         elementwise
+        v = total(d * d) / n              statistics
+        r = 1 / sqrt(v + epsilon)         statistics: three operations
+        y = (d * r) * gain + bias         elementwise: three operations
+
+    Operands are rounded to the role as they enter; gain and bias from their master copies. `total` adds neighbours in
+    the order of the features in pairs, then the sums in pairs, and so on (an odd last one waits), each sum rounded.
+
+    Backwards, from the gradient e of y, rounded to ``elementwise``, with f = e * gain::
+
+        total(e), total(e * (d * r))     over the rows, in their order, in statistics; / loss scale, the gradients of
+                                         bias and gain
+        f1, f2 = total(f) / n, total(f * (d * r)) / n     statistics, over the features
+        dx = ((f - f1) - (d * r) * f2) * r                elementwise, operation by operation
+
+    Parameters
+    ----------
+    x : Tensor (rows, features)
+    gain, bias : Parameter (features,)
+    layer : LayerNumerics
+    epsilon : float
+        Rounded to ``statistics``.
+
+    Returns
+    -------
+    Tensor (rows, features)
+        Values of the role ``elementwise``.
+
+    References
+    ----------
+    J. Ba et al., "Layer Normalization", 2016; epsilon as in PyTorch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import Numerics, Parameter, Tensor, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["norm"], seed=1).layer("norm")
+    >>> gain, bias = (Parameter(np.full(2, value, np.float32), layer, "norm") for value in (1, 0))
+    >>> layer_norm(Tensor(np.float32([[1, 3], [5, 5]]), layer.numerics.backend), gain, bias, layer).value
+    array([[-0.999995,  0.999995],
+           [ 0.      ,  0.      ]], dtype=float32)
+    """
+    count = x.value.shape[-1]
+    entered = layer.enter(x.value)
+    center = layer.quotient("statistics", _row_totals(layer, entered), count)
+    centered = layer.elementwise("subtract", entered, layer.enter(center))
+    deviations = layer.round("statistics", centered)
+    squares = layer.operate("statistics", "multiply", deviations, deviations)
+    spread = layer.quotient("statistics", layer.total("statistics", squares, last=True), count)
+    scale = layer.enter(_reciprocal_root(layer, spread, epsilon))
+    normal = layer.elementwise("multiply", centered, scale)
+    gains = layer.enter(gain.value)
+    value = layer.elementwise("add", layer.elementwise("multiply", normal, gains), layer.enter(bias.value))
+    saved = (normal, gains, scale, layer)
+    return Tensor(value, x.backend, op="layer_norm", parents=(x, gain, bias), saved=saved, layer=layer)
+
+
+def _row_totals(layer, x):
+    """The sum of each row in the role ``statistics``, as a column."""
+    return layer.total("statistics", layer.round("statistics", x), last=True)
+
+
+def _products(layer, x, y):
+    """x * y in the role ``statistics``."""
+    return layer.operate("statistics", "multiply", *(layer.round("statistics", factor) for factor in (x, y)))
+
+
+def _layer_norm_gradient(node: Tensor, gradient) -> tuple:
+    normal, gains, scale, layer = node.saved
+    error, count = layer.enter(gradient), normal.shape[-1]
+    sums = layer.round("statistics", error), _products(layer, error, normal)
+    bias, gain = (
+        layer.weight_gradient(layer.total("statistics", x), of=layer.format("statistics")) for x in sums
+    )  # fmt: skip
+    if not node.parents[0].requires_gradient:
+        return None, gain, bias
+    data = layer.elementwise("multiply", error, gains)
+    totals = _row_totals(layer, data), layer.total("statistics", _products(layer, data, normal), last=True)
+    shift, slope = (layer.enter(layer.quotient("statistics", total, count)) for total in totals)
+    data = layer.elementwise("subtract", data, shift)
+    data = layer.elementwise("subtract", data, layer.elementwise("multiply", normal, slope))
+    return layer.elementwise("multiply", data, scale), gain, bias
+
+
 GRADIENTS["batch_norm"] = _batch_norm_gradient
+GRADIENTS["layer_norm"] = _layer_norm_gradient

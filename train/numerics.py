@@ -5,9 +5,9 @@ Random bits. Every rounding of a run has a key ``(seed, stream)`` of `softnum.qu
     stream = evaluation * 2**63 + iteration * 2**16 + site
 
 where iteration counts parameter updates from 1 (0: the initial values), evaluation is 1 in an evaluation after that
-iteration, and site numbers the roundings of the iteration from 0 in program order: every rounding to a role and every
-matrix product counts, whether or not it is stochastic and whether or not it changes anything. So a run's random bits
-follow from its seed alone, and making one role stochastic leaves the bits of the others as they were.
+iteration, and site numbers the roundings of the iteration from 0 in program order: every rounding to a role, every
+matrix product and every dropout counts, whether or not it is stochastic and whether or not it changes anything. So a
+run's random bits follow from its seed alone, and making one role stochastic leaves the bits of the others as they were.
 """
 
 from __future__ import annotations
@@ -113,10 +113,11 @@ class LayerNumerics:
         """One of softnum's operations on values of a role, rounded once to that role."""
         return self.numerics.backend.operate(operation, operands, self.design.roles[role], self._key(role))
 
-    def total(self, role: str, x):
+    def total(self, role: str, x, *, last: bool = False):
         """The sum of values of a role along the first axis, as a tree: neighbours in pairs, then the sums in pairs.
 
-        An odd last one waits, unrounded; each sum is rounded to the role.
+        An odd last one waits, unrounded; each sum is rounded to the role. last=True: along the last axis, which has one
+        element then.
 
         >>> import numpy as np
         >>> from softnum.train import Numerics, load_design
@@ -124,14 +125,25 @@ class LayerNumerics:
         >>> layer.total("elementwise", np.ones(64, np.float32))  # one after another, they would stop at 16
         np.float32(64.0)
         """
+        shape = (*x.shape[:-1], 1)
+        if last:
+            x = self.last_first(x)
         while len(x) > 1:
             first, second, odd = self.numerics.backend.neighbours(x)
             x = self.numerics.backend.join(self.operate(role, "add", first, second), odd)
-        return x[0]
+        return self.numerics.backend.reshape(x[0], shape) if last else x[0]
+
+    def last_first(self, x):
+        """An array with its last axis before all others."""
+        return self.numerics.backend.permute(x, (x.ndim - 1, *range(x.ndim - 1)))
 
     def quotient(self, role: str, x, count: int):
         """x / count in binary64, rounded to a role."""
         return self.round(role, self.numerics.backend.divide(x, float(count)))
+
+    def kept(self, shape, rate: float):
+        """Which elements of an array a dropout keeps, each with probability 1 - rate."""
+        return self.numerics.backend.kept(shape, rate, self._key("dropout"))
 
     def operator_options(self, operator, parameters: list[bool]) -> dict:
         """What a user's operator is called with, forwards and backwards: formats, units, and its roundings' key.

@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from softnum.cli import exit_codes, need, writable_folder
-from softnum.cli.networks import NETWORK_HELP, Block, Data, DataFolder, Depth, Sizes, Steps, network_options
+from softnum.cli.networks import (
+    NETWORK_HELP,
+    Block,
+    Data,
+    DataFolder,
+    Depth,
+    Dropout,
+    Heads,
+    Sizes,
+    Steps,
+    network_options,
+)
 
 __all__ = ["progress_bar", "register"]
 
@@ -53,6 +64,8 @@ def train(
     steps: Steps = None,
     depth: Depth = None,
     block: Block = None,
+    heads: Heads = None,
+    dropout: Dropout = None,
     optimiser: Annotated[str, typer.Option(help="sgd, adam, adamw, lamb or lars.")] = "sgd",
     learning_rate: Annotated[
         float | None,
@@ -136,7 +149,9 @@ def train(
 
     settings = Settings(
         network=network,
-        network_options=network_options(network, sizes=sizes, steps=steps, depth=depth, block=block),
+        network_options=network_options(
+            network, sizes=sizes, steps=steps, depth=depth, block=block, heads=heads, dropout=dropout
+        ),
         data=data,
         data_folder=data_dir,
         batch=batch,

@@ -6,7 +6,18 @@ from typing import Annotated
 import typer
 
 from softnum.cli import exit_codes, need, writable_folder
-from softnum.cli.networks import NETWORK_HELP, Block, Data, DataFolder, Depth, Sizes, Steps, network_options
+from softnum.cli.networks import (
+    NETWORK_HELP,
+    Block,
+    Data,
+    DataFolder,
+    Depth,
+    Dropout,
+    Heads,
+    Sizes,
+    Steps,
+    network_options,
+)
 from softnum.cli.train import progress_bar
 
 __all__ = ["register"]
@@ -70,6 +81,8 @@ def tta(
     steps: Steps = None,
     depth: Depth = None,
     block: Block = None,
+    heads: Heads = None,
+    dropout: Dropout = None,
     data: Data = "digits",
     data_dir: DataFolder = None,
     learning_rate: Annotated[float, typer.Option("--learning-rate", "--lr", help="Step size of SGD.")] = 0.1,
@@ -123,7 +136,9 @@ def tta(
     chosen = _seeds(seeds)
     settings = Settings(
         network=network,
-        network_options=network_options(network, sizes=sizes, steps=steps, depth=depth, block=block),
+        network_options=network_options(
+            network, sizes=sizes, steps=steps, depth=depth, block=block, heads=heads, dropout=dropout
+        ),
         data=data,
         data_folder=data_dir,
         epochs=epochs,

@@ -11,11 +11,12 @@ from softnum.train.nets.lenet5 import LeNet5
 from softnum.train.nets.lstm import LSTM
 from softnum.train.nets.mlp import MLP
 from softnum.train.nets.resnet import ResNet
+from softnum.train.nets.transformer import Transformer
 from softnum.train.nets.vgg_small import VGGSmall
 
-__all__ = ["CIFAR10CNN", "LSTM", "MLP", "NETWORKS", "LeNet5", "ResNet", "VGGSmall", "make_network"]
+__all__ = ["CIFAR10CNN", "LSTM", "MLP", "NETWORKS", "LeNet5", "ResNet", "Transformer", "VGGSmall", "make_network"]
 
-NETWORKS = {network.name: network for network in (CIFAR10CNN, LeNet5, LSTM, MLP, ResNet, VGGSmall)}
+NETWORKS = {network.name: network for network in (CIFAR10CNN, LeNet5, LSTM, MLP, ResNet, Transformer, VGGSmall)}
 
 
 def make_network(name: str, *, data: str | None = None, **options):

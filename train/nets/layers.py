@@ -35,6 +35,15 @@ class Layer:
         self.parameters: list[Parameter] = []
         self.buffers: list[Buffer] = []
 
+    def products(self, key: str, batch: int) -> list[tuple]:
+        """(layer, pass, M, N, K) of each matrix product of a pass: here none."""
+        return []
+
+    def backward_products(self, batch: int, *, data: bool) -> list[tuple]:
+        """Those of the backward passes, in their order; data: whether its input needs a gradient."""
+        passes = ("backward_data", "backward_weight") if data else ("backward_weight",)
+        return [row for key in passes for row in self.products(key, batch)]
+
     @property
     def numerics(self):
         """The layer's arithmetic, which its parameters know."""
@@ -48,6 +57,8 @@ class Linear(Layer):
     ----------
     name : str
     inputs, outputs : int
+    rows : int
+        Of x, for each sample.
 
     Examples
     --------
@@ -55,9 +66,9 @@ class Linear(Layer):
     [('fc1', 'forward', 32, 10, 64)]
     """
 
-    def __init__(self, name: str, inputs: int, outputs: int) -> None:
+    def __init__(self, name: str, inputs: int, outputs: int, rows: int = 1) -> None:
         super().__init__(name)
-        self.inputs, self.outputs = inputs, outputs
+        self.inputs, self.outputs, self.rows = inputs, outputs, rows
 
     def initialise(self, numerics, index: int) -> None:
         """Make the parameters, from the random numbers of an index."""
@@ -68,10 +79,11 @@ class Linear(Layer):
 
     def products(self, key: str, batch: int) -> list[tuple]:
         """(layer, pass, M, N, K) of each matrix product of a pass."""
+        rows = batch * self.rows
         sizes = {
-            "forward": (batch, self.outputs, self.inputs),
-            "backward_data": (batch, self.inputs, self.outputs),
-            "backward_weight": (self.inputs, self.outputs, batch),
+            "forward": (rows, self.outputs, self.inputs),
+            "backward_data": (rows, self.inputs, self.outputs),
+            "backward_weight": (self.inputs, self.outputs, rows),
         }
         return [(self.name, key, *sizes[key])]
 
@@ -183,10 +195,6 @@ class BatchNorm(Layer):
         self.parameters = [Parameter(value, layer, f"{self.name}.{kind}") for kind, value in values.items()]
         values = {"mean": zeros, "variance": layer.round("statistics", ones)}
         self.buffers = [Buffer(value, f"{self.name}.{kind}") for kind, value in values.items()]
-
-    def products(self, key: str, batch: int) -> list[tuple]:
-        """It has no matrix products."""
-        return []
 
     def __call__(self, x: Tensor, *, training: bool) -> Tensor:
         return batch_norm(x, *self.parameters, *self.buffers, self.numerics, training=training)

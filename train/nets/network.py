@@ -88,8 +88,9 @@ class Network:
         -------
         list of dict
             ``layer``, ``pass`` and the sizes of an (M, K) @ (K, N) product. The first layer has no backward_data: the
-            input needs no gradient. A convolution is the product of its unfolded operand, once for each group. Bias
-            gradients and the sums of normalisations and poolings are not listed.
+            input needs no gradient. A convolution is the product of its unfolded operand, once for each group; the
+            products of an attention are those of each sample and head. Gradients of biases and embeddings and the sums
+            of normalisations, poolings and softmax are not listed.
 
         Examples
         --------
@@ -101,8 +102,7 @@ class Network:
         check_batch(batch)
         rows = [row for layer in self.layers for row in layer.products("forward", batch)]
         for layer in reversed(self.layers):
-            passes = ("backward_weight",) if layer is self.layers[0] else ("backward_data", "backward_weight")
-            rows += [row for key in passes for row in layer.products(key, batch)]
+            rows += layer.backward_products(batch, data=layer is not self.layers[0])
         return product_rows(rows)
 
     def initialise(self, numerics) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["check_batch", "check_data", "check_image", "check_sizes"]
+__all__ = ["check_batch", "check_data", "check_heads", "check_image", "check_rate", "check_sizes"]
 
 
 def check_sizes(sizes, what: str = "sizes", *, least: int = 1, exactly: int | None = None) -> tuple[int, ...]:
@@ -34,6 +34,29 @@ def check_image(image, least: int) -> tuple[int, int, int]:
     if min(image[1:]) < least:
         raise ValueError(f"image must have at least {least} x {least} pixels, got {image[1]} x {image[2]}")
     return image
+
+
+def check_heads(heads, model: int) -> int:
+    """The number of heads of an attention, if it divides the features of the model; else ValueError.
+
+    >>> check_heads(4, 32)
+    4
+    """
+    (heads,) = check_sizes((heads,), "heads", exactly=1)
+    if model % heads:
+        raise ValueError(f"heads must divide the {model} features that they share, got {heads}")
+    return heads
+
+
+def check_rate(rate, what: str = "dropout") -> float:
+    """A probability of dropout, if it is at least 0 and below 1; else ValueError.
+
+    >>> check_rate(0.1)
+    0.1
+    """
+    if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0.0 <= rate < 1.0:
+        raise ValueError(f"{what} must be at least 0 and below 1, got {rate!r}")
+    return float(rate)
 
 
 def check_batch(batch) -> None:

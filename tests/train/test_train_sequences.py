@@ -1,0 +1,263 @@
+"""Operations of sequences: gradients, PyTorch's values, each rounding where the text says, and what they refuse."""
+
+import numpy as np
+import pytest
+from image_cases import MIXED, judge, judge_faults, layer_of, leaf, needs_torch, numerics_of
+
+import softnum as sn
+from softnum import reference
+from softnum.train import Parameter, Tensor
+from softnum.train import tensor as engine
+from softnum.train.attention import attention, causal_mask, matmul, softmax
+from softnum.train.backend import NumpyBackend
+from softnum.train.initial import DOMAIN_DROPOUT
+from softnum.train.normalisation import layer_norm
+from softnum.train.sequences import concatenate, dropout, embedding, permute, scale
+
+ROWS = np.array([2, 0, 2, 4, 0, 2])
+MASK = np.array([[True, False, True, True], [True, True, True, True], [False, False, True, False]])
+
+
+def leaves_of(layer, **shapes):
+    rng = np.random.default_rng(1)
+    dtype = layer.numerics.backend.dtype
+    return [leaf(layer, dtype.type(rng.standard_normal(shape)), name) for name, shape in shapes.items()]
+
+
+#: operation -> (shapes of its leaves, what makes it of them)
+CASES = {
+    "layer_norm": ({"x": (3, 5), "gain": (5,), "bias": (5,)}, lambda leaves, layer: layer_norm(*leaves, layer)),
+    "softmax": ({"x": (2, 3, 4)}, lambda leaves, layer: softmax(*leaves, layer)),
+    "softmax of a mask": ({"x": (3, 4)}, lambda leaves, layer: softmax(*leaves, layer, mask=MASK)),
+    "matmul": ({"a": (2, 3, 4), "b": (2, 4, 2)}, lambda leaves, layer: matmul(*leaves, layer)),
+    "scale": ({"x": (2, 3)}, lambda leaves, layer: scale(*leaves, 0.3, layer)),
+    "permute": ({"x": (2, 3, 4)}, lambda leaves, layer: permute(*leaves, (2, 0, 1))),
+    "concatenate": ({"x": (2, 3), "y": (2, 1), "z": (2, 2)}, lambda leaves, layer: concatenate(leaves, axis=1)),
+    "embedding": ({"weight": (5, 3)}, lambda leaves, layer: embedding(ROWS, *leaves, layer)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_gradients_agree_with_finite_differences(case, tmp_path, monkeypatch):
+    shapes, make = CASES[case]
+    layer = layer_of(tmp_path)
+    leaves = leaves_of(layer, **shapes)
+    judge(monkeypatch, lambda: make(leaves, layer), leaves)
+    judge_faults(monkeypatch, lambda: make(leaves, layer))
+
+
+@pytest.mark.parametrize("mask", [None, causal_mask(4)])
+def test_gradients_of_attention_agree_with_finite_differences(mask, tmp_path, monkeypatch):
+    layer = layer_of(tmp_path)
+    leaves = leaves_of(layer, query=(8, 6), key=(8, 6), value=(8, 6))
+    judge(monkeypatch, lambda: attention(*leaves, layer, batch=2, heads=3, mask=mask), leaves)
+
+
+@needs_torch
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_is_pytorchs(causal, tmp_path):
+    import torch
+
+    layer = layer_of(tmp_path)
+    leaves = leaves_of(layer, query=(8, 6), key=(8, 6), value=(8, 6))
+    ours = attention(*leaves, layer, batch=2, heads=3, mask=causal_mask(4) if causal else None)
+    theirs = [torch.tensor(x.value, requires_grad=True) for x in leaves]
+    parts = [x.reshape(2, 4, 3, 2).transpose(1, 2) for x in theirs]
+    out = torch.nn.functional.scaled_dot_product_attention(*parts, is_causal=causal)
+    out = out.transpose(1, 2).reshape(8, 6)
+    error = np.random.default_rng(2).standard_normal((8, 6))
+    ours.backward(error)
+    out.backward(torch.tensor(error))
+    np.testing.assert_allclose(ours.value, out.detach().numpy(), rtol=1e-12, atol=1e-13)
+    for x, y in zip(leaves, theirs, strict=True):
+        np.testing.assert_allclose(x.gradient, y.grad.numpy(), rtol=1e-10, atol=1e-12)
+
+
+@needs_torch
+def test_layer_norm_is_pytorchs(tmp_path):
+    import torch
+
+    layer = layer_of(tmp_path)
+    leaves = leaves_of(layer, x=(4, 7), gain=(7,), bias=(7,))
+    theirs = [torch.tensor(x.value, requires_grad=True) for x in leaves]
+    ours = layer_norm(*leaves, layer)
+    out = torch.nn.functional.layer_norm(theirs[0], (7,), *theirs[1:])
+    error = np.random.default_rng(2).standard_normal((4, 7))
+    ours.backward(error)
+    out.backward(torch.tensor(error))
+    np.testing.assert_allclose(ours.value, out.detach().numpy(), rtol=1e-12, atol=1e-13)
+    for x, y in zip(leaves, theirs, strict=True):
+        np.testing.assert_allclose(x.gradient, y.grad.numpy(), rtol=1e-10, atol=1e-12)
+
+
+# -- every rounding ----------------------------------------------------------------------------------------------------
+S, E = "e7m8", "e6m9"
+
+
+def watch_operations(monkeypatch):
+    """Operations and formats in their order, three elements of each judged by the reference."""
+    operate, seen, keys, bits = NumpyBackend.operate, [], set(), {E: 12, S: 10}
+
+    def watched(self, operation, operands, role, key):
+        y = operate(self, operation, operands, role, key)
+        assert key not in keys and role.stochastic_bits == bits[str(role.format)]
+        keys.add(key)
+        wide = [np.broadcast_to(x, y.shape) for x in operands]
+        for index in (0, y.size // 2, y.size - 1):
+            codes = [int(sn.encode(x.flat[index], role.format)) for x in wide]
+            word = reference.random_word_elementwise(*key, index) & ((1 << role.stochastic_bits) - 1)
+            code, _ = getattr(reference, operation)(
+                *codes, role.format, rounding="stochastic", stochastic_bits=role.stochastic_bits, random_bits=word
+            )
+            assert reference.to_fraction(code, role.format) == float(y.flat[index]), (operation, codes, key, index)
+        seen.append((operation, str(role.format)))
+        return y
+
+    monkeypatch.setattr(NumpyBackend, "operate", watched)
+    return seen
+
+
+def mixed_layer(tmp_path):
+    numerics = numerics_of(tmp_path, MIXED)
+    numerics.begin(1)
+    return numerics.layer("conv")
+
+
+def test_every_operation_of_a_layer_norm_is_rounded_to_its_role(tmp_path, monkeypatch):
+    layer, seen = mixed_layer(tmp_path), watch_operations(monkeypatch)
+    leaves = leaves_of(layer, x=(6, 5), gain=(5,), bias=(5,))
+    y = layer_norm(*leaves, layer)
+    tree = [("add", S)] * 3  # 5 values, and 6: 3, 2, 1
+    assert seen == [
+        *tree, ("subtract", E), ("multiply", S), *tree, ("add", S), ("sqrt", S), ("divide", S),
+        ("multiply", E), ("multiply", E), ("add", E),
+    ]  # fmt: skip
+    assert np.array_equal(sn.quantize(y.value, E), y.value)
+    seen.clear()
+    y.backward(np.float32(np.random.default_rng(2).standard_normal((6, 5))))
+    assert seen == [
+        ("multiply", S), *tree, *tree, ("multiply", E), *tree, ("multiply", S), *tree,
+        ("subtract", E), ("multiply", E), ("subtract", E), ("multiply", E),
+    ]  # fmt: skip
+    for parameter in leaves[1:]:
+        assert np.array_equal(sn.quantize(parameter.gradient, "e6m7"), parameter.gradient) and parameter.gradient.any()
+
+
+def test_every_operation_of_a_softmax_is_rounded_to_its_role(tmp_path, monkeypatch):
+    layer, seen = mixed_layer(tmp_path), watch_operations(monkeypatch)
+    (x,) = leaves_of(layer, x=(3, 4))
+    y = softmax(x, layer, mask=MASK)
+    assert seen == [("subtract", E), ("exp", E), *[("add", S)] * 2, ("divide", E)]
+    assert not y.value[~MASK].any() and np.abs(y.value.sum(axis=1) - 1).max() < 0.02
+    seen.clear()
+    y.backward(np.float32(np.random.default_rng(2).standard_normal((3, 4))))
+    assert seen == [("multiply", S), *[("add", S)] * 2, ("subtract", E), ("multiply", E)]
+    assert not x.gradient[~MASK].any() and np.array_equal(sn.quantize(x.gradient, E), x.gradient)
+
+
+def test_the_products_of_an_attention_are_in_the_layers_units(tmp_path, monkeypatch):
+    layer, seen, made = mixed_layer(tmp_path), [], sn.matmul
+
+    def watched(a, b, unit, c=None, **options):
+        for x, fmt in ((a, unit.operand[0]), (b, unit.operand[1])):
+            assert np.array_equal(sn.quantize(x, fmt), x)
+        seen.append((*map(str, unit.operand), a.shape, b.shape))
+        return made(a, b, unit, c, **options)
+
+    monkeypatch.setattr(sn, "matmul", watched)
+    leaves = leaves_of(layer, query=(8, 6), key=(8, 6), value=(8, 6))
+    attention(*leaves, layer, batch=2, heads=3).backward(np.ones((8, 6), np.float32))
+    assert seen == [
+        ("e4m3", "e5m2", (2, 3, 4, 2), (2, 3, 2, 4)), ("e4m3", "e5m2", (2, 3, 4, 4), (2, 3, 4, 2)),
+        ("e5m2", "e5m2", (2, 3, 4, 2), (2, 3, 2, 4)), ("e4m3", "e5m2", (2, 3, 4, 4), (2, 3, 4, 2)),
+        ("e5m2", "e5m2", (2, 3, 4, 4), (2, 3, 4, 2)), ("e4m3", "e5m2", (2, 3, 2, 4), (2, 3, 4, 4)),
+    ]  # fmt: skip
+
+
+def test_the_sum_of_a_softmax_does_not_stagnate(tmp_path):
+    """4096 equal values: one after another, a sum in e6m9 would stop at 1024."""
+    layer = numerics_of(tmp_path, '[roles]\ndefault = "e6m9"\n').layer("conv")
+    y = softmax(leaf(layer, np.full((1, 4096), 0.5, np.float32), "x"), layer)
+    assert np.all(y.value == 2.0**-12)
+
+
+def test_the_gradient_of_an_embedding_is_a_product_with_ones(tmp_path):
+    """Each row's errors in their order, in the unit's chunks of sums; stated once more, row by row."""
+    text = MIXED.replace('accumulator = "binary32"', 'accumulator = "e4m3", chunk = 4')
+    layer = numerics_of(tmp_path, text).layer("conv")
+    rng = np.random.default_rng(3)
+    rows = rng.integers(0, 6, 60)
+    weight = Parameter(np.float32(rng.integers(-8, 9, (7, 3))), layer, "embedding.weight")
+    y = embedding(rows, weight, layer)
+    assert np.array_equal(y.value, np.take(sn.quantize(weight.value, "e5m2"), rows, axis=0))
+    error = np.float32(rng.standard_normal((60, 3)))
+    y.backward(error)
+    unit = sn.MadUnit("e4m3", operand=("e4m3", "e5m2"), chunk=4)
+    rounded = sn.quantize(error, "e5m2")
+    for row in range(7):
+        mine = rounded[rows == row]
+        total = sn.matmul(np.ones((1, len(mine)), np.float32), mine, unit)[0] if len(mine) else np.zeros(3)
+        want = sn.quantize(total.astype(np.float64) / 64, "e6m7", rounding="toward_zero")
+        assert np.array_equal(weight.gradient[row], want), row
+
+
+# -- dropout -----------------------------------------------------------------------------------------------------------
+def test_gradients_of_a_dropout_agree_with_finite_differences(tmp_path, monkeypatch):
+    layer = layer_of(tmp_path)
+    leaves = leaves_of(layer, x=(5, 4))
+
+    def build():
+        layer.numerics.begin(1)  # the same elements each time
+        return dropout(*leaves, 0.4, layer, training=True)
+
+    judge(monkeypatch, build, leaves)
+    rule = engine.GRADIENTS["dropout"]
+    monkeypatch.setitem(engine.GRADIENTS, "dropout", lambda node, e: (rule(node, e)[0] * 1.001,))
+    with pytest.raises(ValueError, match="finite differences say"):
+        judge(monkeypatch, build, leaves)
+
+
+def test_what_a_dropout_keeps_follows_from_seed_iteration_place_and_element(tmp_path):
+    layer = numerics_of(tmp_path, MIXED).layer("conv")
+    x = leaf(layer, np.ones((30, 40), np.float32), "x")
+    kept = []
+    for iteration in (5, 6):
+        layer.numerics.begin(iteration)
+        for site in (0, 4):  # a dropout counts as four places: itself, its operand, its factor and its product
+            y = dropout(x, 0.25, layer, training=True).value
+            stream = (iteration << 16) + site
+            words = np.random.Philox(key=[3, DOMAIN_DROPOUT << 32], counter=stream << 64).random_raw(1200)
+            assert np.array_equal(y.ravel() != 0, words >= 2**62)
+            assert set(np.unique(y)) - {0.0} <= {np.float32(1.33203125), np.float32(1.333984375)}  # 4/3 in e6m9
+            kept.append(y != 0)
+    assert all(0.7 < k.mean() < 0.8 for k in kept)
+    assert len({k.tobytes() for k in kept}) == 4
+
+
+def test_evaluation_drops_nothing(tmp_path):
+    layer = layer_of(tmp_path)
+    x = Tensor(np.ones((2, 2)), layer.numerics.backend)
+    assert dropout(x, 0.5, layer, training=False) is x and dropout(x, 0.0, layer, training=True) is x
+
+
+# -- what they refuse --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("rate", [1.0, -0.1, True, "0.5"])
+def test_a_rate_out_of_range_is_named(rate, tmp_path):
+    layer = layer_of(tmp_path)
+    with pytest.raises(ValueError, match=f"a dropout's rate must be at least 0 and below 1, got {rate!r}"):
+        dropout(Tensor(np.ones((2, 2)), layer.numerics.backend), rate, layer, training=True)
+
+
+def test_unusable_shapes_and_rows_are_named(tmp_path):
+    layer = layer_of(tmp_path)
+    x, y = leaves_of(layer, x=(2, 3), y=(2, 4))
+    with pytest.raises(ValueError, match=r"matmul needs shapes .* got \(2, 3\) and \(2, 4\)"):
+        matmul(x, y, layer)
+    with pytest.raises(ValueError, match=r"a mask of shape \(3,\) must have the rank of \(2, 3\)"):
+        softmax(x, layer, mask=np.ones(3, bool))
+    with pytest.raises(ValueError, match="leave an element of each row"):
+        softmax(x, layer, mask=np.array([[True, True, True], [False, False, False]]))
+    with pytest.raises(ValueError, match="concatenate needs at least one tensor, got none"):
+        concatenate([])
+    with pytest.raises(ValueError, match="x has rows 0 to 1, got 0 to 2"):
+        embedding(np.array([0, 2]), x, layer)
