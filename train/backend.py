@@ -219,6 +219,10 @@ class NumpyBackend:
         """Two arrays, one after the other along the first axis."""
         return np.concatenate([first, second]) if len(second) else first
 
+    def negate(self, x):
+        """-x, exact on carriers."""
+        return -x
+
     def concatenate(self, parts, axis: int):
         """Arrays, one after the other along an axis."""
         return np.concatenate(parts, axis)

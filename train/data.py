@@ -15,6 +15,7 @@ import numpy as np
 
 from softnum.train.image_files import read_cifar10, read_idx_set
 from softnum.train.initial import DOMAIN_BATCHES, random_words
+from softnum.train.text_files import STEPS, read_text
 
 __all__ = ["DATA_SETS", "DataSet", "Pixels", "batches", "data_facts", "load_data"]
 
@@ -56,8 +57,8 @@ class DataSet:
     Attributes
     ----------
     train_x, test_x : float64 array, or Pixels, (samples, features)
-        The features of an image in the order (channel, row, column).
-    train_y, test_y : int64 array (samples,)
+        The features of an image in the order (channel, row, column); of text int64, a byte for each step.
+    train_y, test_y : int64 array (samples,), or of text (samples, steps)
     """
 
     name: str
@@ -116,6 +117,11 @@ def _digits(_: Path | None) -> DataSet:
     return DataSet("digits", pixels[~held_out], labels[~held_out], pixels[held_out], labels[held_out])
 
 
+def _text(file: Path | None) -> DataSet:
+    train, train_labels, test, test_labels = read_text(file)
+    return DataSet("text", train, train_labels, test, test_labels)
+
+
 def _of_bytes(name: str, read: Callable) -> Callable[[Path | None], DataSet]:
     """A data set of images of bytes, as a function of its folder."""
 
@@ -127,11 +133,13 @@ def _of_bytes(name: str, read: Callable) -> Callable[[Path | None], DataSet]:
 
 
 class DataFacts(NamedTuple):
-    """What is known of a data set without its files: (channels, height, width) of a sample, and its classes."""
+    """What is known of a data set without its files: (channels, height, width) of a sample, its classes, and whether it
+    is text: sequences of bytes, each with one label more for every byte."""
 
     image: tuple[int, int, int]
     classes: int
     load: Callable[[Path | None], DataSet]
+    text: bool = False
 
 
 DATA_SETS = {
@@ -139,6 +147,7 @@ DATA_SETS = {
     "digits": DataFacts((1, 8, 8), 10, _digits),
     "fashion-mnist": DataFacts((1, 28, 28), 10, _of_bytes("fashion-mnist", read_idx_set)),
     "mnist": DataFacts((1, 28, 28), 10, _of_bytes("mnist", read_idx_set)),
+    "text": DataFacts((1, 1, STEPS), 256, _text, text=True),
 }
 
 
@@ -167,13 +176,17 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     out, from its binary version. Their bytes are divided by 256, and the uncompressed files must have the published
     checksums.
 
+    ``text``: a file of the user's own, as sequences of 32 bytes, each of which is to be told from those before it; the
+    last tenth is held out (`softnum.train.text_files.read_text`).
+
     Parameters
     ----------
     name : str
         One of `DATA_SETS`.
     folder : path-like, optional
         Where the files of ``fashion-mnist``, ``mnist`` and ``cifar10`` lie: there, or in a folder of the set's name in
-        it. Default: what the environment variable SOFTNUM_DATA says, else where Debian's packages put them.
+        it; the file that is the ``text``, or a folder with a file ``input.txt``. Default: what the environment variable
+        SOFTNUM_DATA says, else where Debian's packages put them.
 
     Raises
     ------
@@ -188,9 +201,9 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     >>> len(data.train_y), len(data.test_y), float(data.train_x.max())
     (1352, 445, 1.0)
     """
-    data_facts(name)
-    folder = folder or os.environ.get("SOFTNUM_DATA")
-    return _loaded(name, None if folder is None else Path(folder).expanduser())
+    facts, folder = data_facts(name), folder or os.environ.get("SOFTNUM_DATA")
+    folder = None if folder is None else Path(folder).expanduser()
+    return facts.load(folder) if facts.text else _loaded(name, folder)  # a user's text may change, published files not
 
 
 @functools.cache

@@ -293,7 +293,7 @@ class Run:
         numerics.begin(iteration)
         numerics.loss_scale = self.scaler.scale
         outputs = self.network.forward(Tensor(self.data.train_x[samples], numerics.backend), training=True)
-        loss = softmax_cross_entropy(outputs, self.data.train_y[samples])
+        loss = softmax_cross_entropy(outputs, self.data.train_y[samples].reshape(-1))
         row = {"loss": loss.value}
         if self.design.loss.dynamic:
             row["loss_scale"] = self.scaler.scale
@@ -309,9 +309,9 @@ class Run:
         return row
 
     def evaluate(self, iteration: int) -> float:
-        """The share of held-out samples that the network, in the design's arithmetic, gets right.
+        """The share of held-out samples (of text, bytes) that the network, in the design's arithmetic, gets right.
 
-        A sample whose outputs are not all finite counts as wrong.
+        One whose outputs are not all finite counts as wrong.
         """
         self.numerics.begin(iteration, evaluation=True)
         backend, labels = self.numerics.backend, self.data.test_y
@@ -319,8 +319,9 @@ class Run:
         for first in range(0, len(labels), _SAMPLES_AT_A_TIME):
             part = slice(first, first + _SAMPLES_AT_A_TIME)
             outputs = self.network.forward(Tensor(self.data.test_x[part], backend)).value
-            right += int(((backend.argmax(outputs) == labels[part]) & np.isfinite(outputs).all(axis=1)).sum())
-        return right / len(labels)
+            found = backend.argmax(outputs) == labels[part].reshape(-1)
+            right += int((found & np.isfinite(outputs).all(axis=1)).sum())
+        return right / labels.size
 
     def _try_out(self) -> None:
         """Two samples forwards and backwards: what is wrong with the user's own code shows before any file is made."""
@@ -329,7 +330,7 @@ class Run:
         self.network.initialise(self.numerics)
         try:
             outputs = self.network.forward(Tensor(self.data.train_x[:2], self.numerics.backend), training=True)
-            loss = softmax_cross_entropy(outputs, self.data.train_y[:2])
+            loss = softmax_cross_entropy(outputs, self.data.train_y[:2].reshape(-1))
             if math.isfinite(loss.value):
                 loss.backward(self.numerics.loss_scale)
             else:

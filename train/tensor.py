@@ -21,6 +21,7 @@ __all__ = [
     "relu",
     "reshape",
     "softmax_cross_entropy",
+    "subtract",
 ]
 
 
@@ -218,6 +219,11 @@ def add(x: Tensor, y: Tensor, layer) -> Tensor:
     return _elementwise("add", x, y, layer)
 
 
+def subtract(x: Tensor, y: Tensor, layer) -> Tensor:
+    """x - y of equal shapes; operands and difference in the role ``elementwise`` of a layer."""
+    return _elementwise("subtract", x, y, layer)
+
+
 def multiply(x: Tensor, y: Tensor, layer) -> Tensor:
     """x * y, element by element, of equal shapes; operands and product in the role ``elementwise`` of a layer."""
     return _elementwise("multiply", x, y, layer)
@@ -288,4 +294,5 @@ GRADIENTS: dict[str, Callable[[Tensor, object], tuple]] = {
     "relu": lambda node, gradient: (node.backend.where_positive(node.value, gradient),),
     "reshape": lambda node, gradient: (node.backend.reshape(gradient, node.parents[0].value.shape),),
     "softmax_cross_entropy": _cross_entropy_gradient,
+    "subtract": lambda node, gradient: (gradient, node.backend.negate(gradient)),
 }

@@ -6,28 +6,37 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "NETWORK_HELP", "Block", "Data", "DataFolder", "Depth", "Dropout", "Heads", "Sizes", "Steps", "network_options",
+    "NETWORK_HELP", "Block", "Cell", "Data", "DataFolder", "Depth", "Dropout", "Heads", "Sizes", "Steps",
+    "network_options",
 ]  # fmt: skip
 
 _SIZES = (
     "Layer sizes. mlp: 64,128,10. lstm: inputs of a step, hidden, outputs: 8,32,10. Channels of the convolutions, then "
     "of the hidden linear layer: lenet5 6,16,120,84, vgg-small 32,64,128,128. Channels: cifar10-cnn 32,32,64, resnet "
-    "16,32,64. Features of a step, of a block's hidden layer: transformer 32,64."
+    "16,32,64. Features of a step, of a block's hidden layer: transformer, transformer-lm 32,64. Features "
+    "of a byte, hidden size: recurrent-lm 32,64."
 )
-_FOLDER = "Folder of the data set's files.  [default: SOFTNUM_DATA, else where Debian's packages put them]"
+_FOLDER = (
+    "Folder of the data set's files; of text, the file.  [default: SOFTNUM_DATA, else where Debian's packages put them]"
+)
 _DEPTH = (
-    "Layers of the resnet: 8, 14, 20, ... of basic blocks, 11, 20, 29, ... of bottlenecks; blocks of the transformer.  "
-    "[default: resnet 8, transformer 2]"
+    "Layers of the resnet: 8, 14, 20, ... of basic blocks, 11, 20, 29, ... of bottlenecks; blocks of a transformer.  "
+    "[default: resnet 8, transformers 2]"
 )
 
-NETWORK_HELP = "Reference network: mlp, lstm, lenet5, cifar10-cnn, vgg-small, resnet or transformer."
+NETWORK_HELP = (
+    "Reference network: mlp, lstm, lenet5, cifar10-cnn, vgg-small, resnet, transformer, recurrent-lm or transformer-lm."
+)
 Sizes = Annotated[str | None, typer.Option(help=_SIZES)]
-Steps = Annotated[int | None, typer.Option(help="Steps in which the lstm reads a sample.  [default: 8]")]
+Steps = Annotated[int | None, typer.Option(help="Steps of a sample: lstm 8, language models 32.")]
 Depth = Annotated[int | None, typer.Option(help=_DEPTH)]
 Block = Annotated[str | None, typer.Option(help="Blocks of the resnet: basic or bottleneck.  [default: basic]")]
-Heads = Annotated[int | None, typer.Option(help="Heads of the transformer's attention.  [default: 2]")]
-Dropout = Annotated[float | None, typer.Option(help="Share of elements that the transformer drops.  [default: 0]")]
-Data = Annotated[str, typer.Option(help="Data set: digits, fashion-mnist, mnist or cifar10.")]
+Heads = Annotated[int | None, typer.Option(help="Heads of a transformer's attention.  [default: 2]")]
+Cell = Annotated[str | None, typer.Option(help="Cell of recurrent-lm: lstm, gru or rnn.  [default: lstm]")]
+Dropout = Annotated[
+    float | None, typer.Option(help="Share of elements that a transformer or language model drops.  [default: 0]")
+]
+Data = Annotated[str, typer.Option(help="Data set: digits, fashion-mnist, mnist, cifar10 or text.")]
 DataFolder = Annotated[str | None, typer.Option("--data-dir", help=_FOLDER)]
 
 

@@ -10,6 +10,7 @@ from softnum.cli import exit_codes, need, writable_folder
 from softnum.cli.networks import (
     NETWORK_HELP,
     Block,
+    Cell,
     Data,
     DataFolder,
     Depth,
@@ -65,6 +66,7 @@ def train(
     depth: Depth = None,
     block: Block = None,
     heads: Heads = None,
+    cell: Cell = None,
     dropout: Dropout = None,
     optimiser: Annotated[str, typer.Option(help="sgd, adam, adamw, lamb or lars.")] = "sgd",
     learning_rate: Annotated[
@@ -125,6 +127,9 @@ def train(
       softnum train mlp --design c-wang-fp8 --optimiser adamw --schedule cosine --warmup 100 --clip-norm 1.0
 
     \b
+      softnum train recurrent-lm --cell gru --data text --data-dir my-text.txt --design b-binary16
+
+    \b
       softnum train mlp --design c-wang-fp8 --explain
       softnum train mlp --design c-wang-fp8 --statistics 50 --plot
 
@@ -150,7 +155,7 @@ def train(
     settings = Settings(
         network=network,
         network_options=network_options(
-            network, sizes=sizes, steps=steps, depth=depth, block=block, heads=heads, dropout=dropout
+            network, sizes=sizes, steps=steps, depth=depth, block=block, heads=heads, cell=cell, dropout=dropout
         ),
         data=data,
         data_folder=data_dir,

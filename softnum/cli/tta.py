@@ -9,6 +9,7 @@ from softnum.cli import exit_codes, need, writable_folder
 from softnum.cli.networks import (
     NETWORK_HELP,
     Block,
+    Cell,
     Data,
     DataFolder,
     Depth,
@@ -82,6 +83,7 @@ def tta(
     depth: Depth = None,
     block: Block = None,
     heads: Heads = None,
+    cell: Cell = None,
     dropout: Dropout = None,
     data: Data = "digits",
     data_dir: DataFolder = None,
@@ -137,7 +139,7 @@ def tta(
     settings = Settings(
         network=network,
         network_options=network_options(
-            network, sizes=sizes, steps=steps, depth=depth, block=block, heads=heads, dropout=dropout
+            network, sizes=sizes, steps=steps, depth=depth, block=block, heads=heads, cell=cell, dropout=dropout
         ),
         data=data,
         data_folder=data_dir,

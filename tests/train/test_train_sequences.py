@@ -30,6 +30,7 @@ CASES = {
     "softmax": ({"x": (2, 3, 4)}, lambda leaves, layer: softmax(*leaves, layer)),
     "softmax of a mask": ({"x": (3, 4)}, lambda leaves, layer: softmax(*leaves, layer, mask=MASK)),
     "matmul": ({"a": (2, 3, 4), "b": (2, 4, 2)}, lambda leaves, layer: matmul(*leaves, layer)),
+    "subtract": ({"x": (2, 3), "y": (2, 3)}, lambda leaves, layer: engine.subtract(*leaves, layer)),
     "scale": ({"x": (2, 3)}, lambda leaves, layer: scale(*leaves, 0.3, layer)),
     "permute": ({"x": (2, 3, 4)}, lambda leaves, layer: permute(*leaves, (2, 0, 1))),
     "concatenate": ({"x": (2, 3), "y": (2, 1), "z": (2, 2)}, lambda leaves, layer: concatenate(leaves, axis=1)),

@@ -5,18 +5,26 @@ from __future__ import annotations
 import difflib
 import inspect
 
-from softnum.train.data import data_facts
+from softnum.train.data import DATA_SETS, data_facts
 from softnum.train.nets.cifar10_cnn import CIFAR10CNN
 from softnum.train.nets.lenet5 import LeNet5
 from softnum.train.nets.lstm import LSTM
 from softnum.train.nets.mlp import MLP
+from softnum.train.nets.recurrent_lm import RecurrentLM
 from softnum.train.nets.resnet import ResNet
 from softnum.train.nets.transformer import Transformer
+from softnum.train.nets.transformer_lm import TransformerLM
 from softnum.train.nets.vgg_small import VGGSmall
 
-__all__ = ["CIFAR10CNN", "LSTM", "MLP", "NETWORKS", "LeNet5", "ResNet", "Transformer", "VGGSmall", "make_network"]
+__all__ = [
+    "CIFAR10CNN", "LSTM", "MLP", "NETWORKS", "LeNet5", "RecurrentLM", "ResNet", "Transformer", "TransformerLM",
+    "VGGSmall", "make_network",
+]  # fmt: skip
 
-NETWORKS = {network.name: network for network in (CIFAR10CNN, LeNet5, LSTM, MLP, ResNet, Transformer, VGGSmall)}
+NETWORKS = {
+    network.name: network
+    for network in (CIFAR10CNN, LeNet5, LSTM, MLP, RecurrentLM, ResNet, Transformer, TransformerLM, VGGSmall)
+}
 
 
 def make_network(name: str, *, data: str | None = None, **options):
@@ -35,7 +43,8 @@ def make_network(name: str, *, data: str | None = None, **options):
     Raises
     ------
     ValueError
-        If there is no network or data set of that name, or the network has no such parameter.
+        If there is no network or data set of that name, the network reads text and the data are none or the other way
+        round, or the network has no such parameter.
 
     Examples
     --------
@@ -52,6 +61,10 @@ def make_network(name: str, *, data: str | None = None, **options):
     network = NETWORKS[name]
     if data is not None:
         facts = data_facts(data)
+        if network.takes_text != facts.text:
+            wants, others = "a text" if network.takes_text else "samples of numbers", DATA_SETS.items()
+            fitting = ", ".join(key for key, other in others if other.text == network.takes_text)
+            raise ValueError(f"{name} takes {wants}, which {data!r} is not (data sets for it: {fitting})")
         if network.takes_images:
             options = {"image": facts.image, "classes": facts.classes} | options
     known = list(inspect.signature(network).parameters)

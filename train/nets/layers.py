@@ -23,12 +23,16 @@ class Layer:
     ----------
     parameters, buffers : list of Parameter, of Buffer
         Empty before `initialise`.
+    functions : tuple of str
+        Those that it asks for by name itself, which a design may replace.
 
     Examples
     --------
     >>> Layer("fc1").parameters
     []
     """
+
+    functions: tuple[str, ...] = ()
 
     def __init__(self, name: str) -> None:
         self.name = name

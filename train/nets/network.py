@@ -21,9 +21,9 @@ def product_rows(rows) -> list[dict]:
 class Network:
     """A network of layers (`softnum.train.nets.layers`), each of which every sample passes once.
 
-    Subclasses set ``name`` and ``takes_images``, and give the constructor their layers. They implement
-    ``forward(x, *, training=False)``: the output for a batch of samples, rounded to the role ``output`` of the last
-    layer.
+    Subclasses set ``name``, and ``takes_images`` or ``takes_text`` where they do, and give the constructor their
+    layers. They implement ``forward(x, *, training=False)``: the output for a batch of samples, rounded to the role
+    ``output`` of the last layer; of text, a row for each byte, sequence by sequence.
 
     Parameters
     ----------
@@ -54,11 +54,14 @@ class Network:
 
     name: str
     takes_images = False
+    takes_text = False
 
     def __init__(self, layers, options: dict, inputs: int, outputs: int, *, relu=()) -> None:
         self.layers, self.options, self.inputs, self.outputs = list(layers), options, inputs, outputs
         asking = {layer.name for layer in relu}
-        self.operators = {name: ("relu",) if name in asking else () for name in self.layer_names}
+        self.operators = {
+            layer.name: ("relu",) if layer.name in asking else layer.functions for layer in self.layers
+        }  # fmt: skip
         self.parameters: list[Parameter] = []
         self.buffers: list[Buffer] = []
 

@@ -1,0 +1,278 @@
+"""Language models: gradients, products, PyTorch's losses, texts, resumption, and what they refuse."""
+
+import numpy as np
+import pytest
+from image_cases import BINARY64, MIXED, needs_torch, numerics_of
+
+from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run
+from softnum.train import tensor as engine
+from softnum.train.data import load_data
+from softnum.train.loop import read_rows
+from softnum.train.numerics import LayerNumerics
+
+SIZES = {"sizes": (4, 3), "steps": 3, "words": 5}
+CASES = {
+    "lstm": ("recurrent-lm", {"cell": "lstm"} | SIZES),
+    "gru": ("recurrent-lm", {"cell": "gru"} | SIZES),
+    "rnn": ("recurrent-lm", {"cell": "rnn", "dropout": 0.2} | SIZES),
+    "transformer": ("transformer-lm", {"depth": 1} | SIZES),
+}
+
+
+def network(case, tmp_path, text=BINARY64, batch=4, **options):
+    """A network, its numerics, sequences and labels."""
+    name, own = CASES[case]
+    net = make_network(name, **own | options)
+    numerics = numerics_of(tmp_path, text, net.layer_names)
+    net.initialise(numerics)
+    rng = np.random.default_rng(0)
+    for parameter in net.parameters:  # away from where a gradient is zero
+        kick = rng.uniform(-0.1, 0.1, parameter.value.shape)
+        parameter.value = parameter.layer.round("master", parameter.value + kick)
+    words = net.options["words"]
+    return net, numerics, rng.integers(0, words, (batch, net.inputs)), rng.integers(0, words, batch * net.inputs)
+
+
+def loss_of(net, numerics, x, labels):
+    numerics.begin(1)
+    return engine.softmax_cross_entropy(net.forward(Tensor(x, numerics.backend), training=True), labels)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_gradients_agree_with_finite_differences(case, tmp_path):
+    """Of each parameter, along one direction: the operations themselves are judged element by element."""
+    parts = network(case, tmp_path)
+    loss_of(*parts).backward()
+    rng = np.random.default_rng(7)
+    for parameter in parts[0].parameters:
+        original, direction = parameter.value, rng.standard_normal(parameter.value.shape)
+        sides = []
+        for step in (1e-6, -1e-6):
+            parameter.value = original + step * direction
+            sides.append(loss_of(*parts).value)
+        parameter.value = original
+        want = float((parameter.gradient * direction).sum())
+        scale = np.abs(parameter.gradient * direction).sum()
+        assert abs((sides[0] - sides[1]) / 2e-6 - want) <= 1e-6 * scale + 1e-9, parameter.name
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_listed_products_are_those_computed(case, tmp_path, monkeypatch):
+    seen, matmul = [], LayerNumerics.matmul
+
+    def watched(self, key, a, b, c=None):
+        if a.shape[-2] > 1:  # not the ones of a gradient of biases or embeddings
+            seen.extend([(self.name, key, a.shape[-2], b.shape[-1], b.shape[-2])] * int(np.prod(a.shape[:-2])))
+        return matmul(self, key, a, b, c)
+
+    monkeypatch.setattr(LayerNumerics, "matmul", watched)
+    parts = network(case, tmp_path)
+    loss_of(*parts).backward()
+    assert seen == [tuple(row.values()) for row in parts[0].gemms(4)]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_output_depends_on_a_later_byte(case, tmp_path):
+    net, numerics, x, _ = network(case, tmp_path)
+    before = net.forward(Tensor(x, numerics.backend)).value.reshape(4, 3, 5)
+    x[:, 1] = (x[:, 1] + 1) % 5
+    after = net.forward(Tensor(x, numerics.backend)).value.reshape(4, 3, 5)
+    assert np.array_equal(before[:, 0], after[:, 0])
+    assert (before[:, 1:] != after[:, 1:]).any(axis=2).all()
+
+
+# -- against PyTorch ---------------------------------------------------------------------------------------------------
+def torch_forward(net, values, x):
+    """The same network with PyTorch's functions."""
+    import torch
+    from torch.nn import functional
+
+    if net.name == "recurrent-lm":
+        table, w, b, *own, v, d = values
+        read, h, c, states = table[x] @ w + b, torch.zeros(len(x), own[0].shape[0], dtype=w.dtype), 0.0, []
+        for step in range(net.steps):
+            z = read[:, step]
+            if net.options["cell"] == "lstm":
+                i, f, g, o = (z + h @ own[0]).chunk(4, dim=1)
+                c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+                h = o.sigmoid() * torch.tanh(c)
+            elif net.options["cell"] == "gru":
+                r, k = (z[:, : 2 * h.shape[1]] + h @ own[0]).sigmoid().chunk(2, dim=1)
+                h = k * h + (1 - k) * torch.tanh(z[:, 2 * h.shape[1] :] + (r * h) @ own[1])
+            else:
+                h = torch.tanh(z + h @ own[0])
+            states.append(h)
+        return (torch.stack(states, dim=1) @ v + d).reshape(len(x) * net.steps, -1)
+    table, position, g1, b1, wq, bq, wp, bp, g2, b2, w1, c1, w2, c2, g3, b3, v, d = values
+    features = (table.shape[1],)
+    y = table[x] + position
+    joint = functional.layer_norm(y, features, g1, b1) @ wq + bq
+    joint = joint.reshape(len(x), net.steps, 3, net.blocks[0].attention.heads, -1).permute(2, 0, 3, 1, 4)
+    out = functional.scaled_dot_product_attention(*joint, is_causal=True).transpose(1, 2).reshape(y.shape)
+    y = y + out @ wp + bp
+    y = y + torch.relu(functional.layer_norm(y, features, g2, b2) @ w1 + c1) @ w2 + c2
+    return (functional.layer_norm(y, features, g3, b3) @ v + d).reshape(len(x) * net.steps, -1)
+
+
+@needs_torch
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("design", ["float64", "float32"])
+def test_losses_are_pytorchs(case, design, tmp_path):
+    """The same weights and batches give the same first twenty losses."""
+    import torch
+
+    double = design == "float64"
+    text = BINARY64 if double else BINARY64.replace("binary64", "binary32")
+    net, numerics, *_ = network(case, tmp_path, text, sizes=(6, 8), steps=5, words=11, dropout=0.0)
+    values = [torch.tensor(p.value, requires_grad=True) for p in net.parameters]
+    momentum, decay = float(np.float32(0.9)), float(np.float32(1e-4))
+    theirs = torch.optim.SGD(values, lr=0.125, momentum=momentum, weight_decay=decay)
+    ours = SGD(net.parameters, learning_rate=0.125, momentum=0.9, weight_decay=1e-4)
+    rng, losses = np.random.default_rng(9), []
+    for iteration in range(1, 21):
+        x = rng.integers(0, 6, (8, 5))
+        labels = (x + np.roll(x, 1, axis=1)).ravel()
+        numerics.begin(iteration)
+        mine = engine.softmax_cross_entropy(net.forward(Tensor(x, numerics.backend), training=True), labels)
+        mine.backward()
+        ours.step()
+        theirs.zero_grad()
+        loss = torch.nn.functional.cross_entropy(torch_forward(net, values, torch.tensor(x)), torch.tensor(labels))
+        loss.backward()
+        theirs.step()
+        assert abs(mine.value - loss.item()) < (1e-10 if double else 1e-4), iteration
+        losses.append(mine.value)
+    assert losses[-1] < losses[0]
+
+
+# -- texts -------------------------------------------------------------------------------------------------------------
+TEXT = b"Wer reitet so sp\xc3\xa4t durch Nacht und Wind? Es ist der Vater mit seinem Kind. " * 12
+
+
+def text_file(tmp_path, content=TEXT):
+    file = tmp_path / "mine.txt"
+    file.write_bytes(content)
+    return file
+
+
+def test_a_text_is_cut_into_sequences_and_those_that_follow(tmp_path):
+    data = load_data("text", text_file(tmp_path))
+    count = (len(TEXT) - 1) // 32
+    assert len(data.train_y) + len(data.test_y) == count and len(data.test_y) == count // 10
+    x, y = np.concatenate([data.train_x, data.test_x]), np.concatenate([data.train_y, data.test_y])
+    assert bytes(x.ravel().tolist()) == TEXT[: 32 * count] and bytes(y.ravel().tolist()) == TEXT[1 : 32 * count + 1]
+    assert data.describe()["train"] == count - count // 10
+    assert len(data.first(train=3).train_y) == 3
+
+
+def test_a_text_that_has_changed_is_read_again(tmp_path):
+    before = load_data("text", text_file(tmp_path)).describe()
+    assert load_data("text", text_file(tmp_path)).describe() == before
+    assert load_data("text", text_file(tmp_path, TEXT[::-1])).describe() != before
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, r"the text '.*mine.txt' cannot be read \(No such file or directory\); the data set 'text' is a plain"),
+        (b"too short", r"the text '.*mine.txt' has 9 bytes; at least 65 are needed"),
+    ],
+)
+def test_unusable_texts_are_named(content, message, tmp_path):
+    file = tmp_path / "mine.txt" if content is None else text_file(tmp_path, content)
+    with pytest.raises(ValueError, match=message):
+        load_data("text", file)
+
+
+def test_a_text_must_be_named(monkeypatch):
+    monkeypatch.delenv("SOFTNUM_DATA", raising=False)
+    with pytest.raises(ValueError, match="'text' is a plain text file of your own: name it with --data-dir FILE"):
+        load_data("text")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("recurrent-lm", "digits", r"recurrent-lm takes a text, which 'digits' is not \(data sets for it: text\)"),
+        ("transformer", "text", r"transformer takes samples of numbers, which 'text' is not \(data sets for it: cifar"),
+    ],
+)
+def test_networks_of_text_take_text(name, data, message):
+    with pytest.raises(ValueError, match=message):
+        make_network(name, data=data)
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------
+def settings_of(name, tmp_path, **options):
+    return Settings(
+        network=name, network_options={"sizes": (4, 6)} | options, data="text", data_folder=str(text_file(tmp_path)),
+        batch=10, epochs=3, evaluate_every=2,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "options"), [("recurrent-lm", {"cell": "gru"}), ("transformer-lm", {"dropout": 0.1})])
+def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(name, options, tmp_path):
+    settings = settings_of(name, tmp_path, **options)
+    (tmp_path / "mine.toml").write_text(MIXED)
+    design = load_design(tmp_path / "mine.toml")
+    whole = run(design, settings, seed=1, out=tmp_path / "whole", threads=2).read_bytes()
+
+    def stop(iteration, *_):
+        if iteration == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(design, settings, seed=1, out=tmp_path, progress=stop)
+    path = run(design, settings, seed=1, out=tmp_path)
+    assert path.read_bytes() == whole
+    config = read_rows(path)[0]["config"]
+    described = config["network"]
+    assert make_network(described.pop("name"), **described).describe() == {"name": name, **described}
+    assert config["data"]["name"] == "text" and config["data"]["held_out"] == 2
+
+
+def test_a_gru_learns_a_text_that_repeats_itself(tmp_path):
+    options, file = {"sizes": (16, 24), "cell": "gru"}, text_file(tmp_path, TEXT[:80] * 12)
+    settings = Settings(
+        network="recurrent-lm", network_options=options, data="text", data_folder=str(file), batch=8, epochs=14,
+        optimiser="adam", learning_rate=0.02, evaluate_every=100,
+    )  # fmt: skip
+    rows = read_rows(run(load_design("a-float32"), settings, seed=1, out=tmp_path))
+    assert rows[-1]["accuracy"] > 0.4 and rows[-1]["loss"] < 2
+
+
+def test_every_operation_is_explained(tmp_path):
+    settings = settings_of("recurrent-lm", tmp_path, cell="gru")
+    steps = explain(settings, load_design("b-binary16")).steps
+    operations = {step.operation for step in steps if step.layer == "gru.hidden"}
+    assert {"sigmoid", "tanh", "subtract", "matmul"} <= operations
+    sums = [step for step in steps if step.layer == "embedding" and step.role == "backward_weight"]
+    assert sums and all(step.operands[0][1][1] == 1 for step in sums)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("recurrent-lm", {"cell": "lst"}, "cell must be one of gru, lstm, rnn, got 'lst'"),
+        ("recurrent-lm", {"sizes": (3,)}, r"sizes must be two positive integers, got \(3,\)"),
+        ("recurrent-lm", {"steps": 0}, "steps must be a positive integer, got 0"),
+        ("recurrent-lm", {"dropout": -1}, "dropout must be at least 0 and below 1, got -1"),
+        ("transformer-lm", {"words": 0}, "words must be a positive integer, got 0"),
+        ("transformer-lm", {"heads": 5}, "heads must divide the 32 features that they share, got 5"),
+    ],
+)
+def test_unusable_options_are_named(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        make_network(name, **options)
+
+
+def test_the_products_of_a_cell_are_asked_for_in_their_order():
+    with pytest.raises(ValueError, match=r"lstm.hidden: .* go by backward_products, got 'backward_data'"):
+        make_network("recurrent-lm").cell.products("backward_data", 1)
+
+
+def test_a_cell_without_a_step_is_named():
+    from softnum.train.nets.cells import Cell
+
+    with pytest.raises(NotImplementedError, match="Cell has no step"):
+        Cell("cell", 3, 2).step(None, None)
