@@ -5,8 +5,11 @@ import importlib.util
 import numpy as np
 import pytest
 
+import softnum as sn
+from softnum import reference
 from softnum.train import Numerics, Parameter, Tensor, load_design
 from softnum.train import tensor as engine
+from softnum.train.backend import NumpyBackend
 from softnum.train.check import check_gradients
 
 BINARY64 = """
@@ -82,3 +85,27 @@ def judge_faults(monkeypatch, build):
         with monkeypatch.context() as patch, pytest.raises(ValueError, match="finite differences say"):
             patch.setitem(engine.GRADIENTS, node.op, faulty)
             judge(patch, build, [parent])
+
+
+def watch_operations(monkeypatch):
+    """Operations of `MIXED` and their formats in their order, three elements of each judged by the reference."""
+    operate, seen, keys = NumpyBackend.operate, [], set()
+    bits = {"e6m9": 12, "e7m8": 10}
+
+    def watched(self, operation, operands, role, key):
+        y = operate(self, operation, operands, role, key)
+        assert key not in keys and role.stochastic_bits == bits[str(role.format)]
+        keys.add(key)
+        wide = [np.broadcast_to(x, y.shape) for x in operands]
+        for index in (0, y.size // 2, y.size - 1):
+            codes = [int(sn.encode(x.flat[index], role.format)) for x in wide]
+            word = reference.random_word_elementwise(*key, index) & ((1 << role.stochastic_bits) - 1)
+            code, _ = getattr(reference, operation)(
+                *codes, role.format, rounding="stochastic", stochastic_bits=role.stochastic_bits, random_bits=word
+            )
+            assert reference.to_fraction(code, role.format) == float(y.flat[index]), (operation, codes, key, index)
+        seen.append((operation, str(role.format)))
+        return y
+
+    monkeypatch.setattr(NumpyBackend, "operate", watched)
+    return seen

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from image_cases import BINARY64, MIXED, needs_torch, numerics_of
+from image_cases import BINARY64, MIXED, needs_torch, numerics_of, watch_operations
 
 from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run
 from softnum.train import tensor as engine
@@ -79,6 +79,18 @@ def test_no_output_depends_on_a_later_byte(case, tmp_path):
     after = net.forward(Tensor(x, numerics.backend)).value.reshape(4, 3, 5)
     assert np.array_equal(before[:, 0], after[:, 0])
     assert (before[:, 1:] != after[:, 1:]).any(axis=2).all()
+
+
+def test_every_operation_of_a_gru_is_rounded(tmp_path, monkeypatch):
+    parts = network("gru", tmp_path, MIXED)
+    seen = watch_operations(monkeypatch)
+    loss_of(*parts).backward(parts[1].loss_scale)
+    assert {name for _, name in seen} == {"e6m9"}
+    # forward: 5 gates, 3 candidates; 2 products a step, 1 in the first; a difference each; a sum, but in the first.
+    # Backward: three operations a function, two for a product; h is used four times but once in the last step, n twice.
+    counts = {name: sum(operation == name for operation, _ in seen) for name, _ in seen}
+    functions = {"sigmoid": 5, "tanh": 3}
+    assert counts == functions | {"multiply": 5 + 2 * 8 + 2 * 5, "subtract": 3 + 8, "add": 2 + 2 * 3 + 3}
 
 
 # -- against PyTorch ---------------------------------------------------------------------------------------------------

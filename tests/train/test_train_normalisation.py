@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from image_cases import MIXED, judge, judge_faults, layer_of, leaf, needs_torch, numerics_of
+from image_cases import MIXED, judge, judge_faults, layer_of, leaf, needs_torch, numerics_of, watch_operations
 
 import softnum as sn
-from softnum import reference
-from softnum.train.backend import NumpyBackend
 from softnum.train.normalisation import Buffer, batch_norm
 
 
@@ -73,25 +71,7 @@ def test_every_operation_is_rounded_to_its_role(tmp_path, monkeypatch):
     """Each operation equals the reference's; and how many there are of each role is what the text says."""
     numerics = numerics_of(tmp_path, MIXED)
     layer = numerics.layer("conv")
-    operate, seen, keys = NumpyBackend.operate, [], set()
-    bits = {"e6m9": 12, "e7m8": 10}
-
-    def watched(self, operation, operands, role, key):
-        y = operate(self, operation, operands, role, key)
-        assert key not in keys and role.stochastic_bits == bits[str(role.format)]
-        keys.add(key)
-        wide = [np.broadcast_to(x, y.shape) for x in operands]
-        for index in (0, y.size // 2, y.size - 1):
-            codes = [int(sn.encode(x.flat[index], role.format)) for x in wide]
-            word = reference.random_word_elementwise(*key, index) & ((1 << role.stochastic_bits) - 1)
-            code, _ = getattr(reference, operation)(
-                *codes, role.format, rounding="stochastic", stochastic_bits=role.stochastic_bits, random_bits=word
-            )
-            assert reference.to_fraction(code, role.format) == float(y.flat[index]), (operation, codes, key, index)
-        seen.append((operation, str(role.format)))
-        return y
-
-    monkeypatch.setattr(NumpyBackend, "operate", watched)
+    seen = watch_operations(monkeypatch)
     numerics.begin(1)
     leaves, buffers = case(layer)
     y = batch_norm(*leaves, *buffers, layer, training=True)

@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from image_cases import MIXED, judge, judge_faults, layer_of, leaf, needs_torch, numerics_of
+from image_cases import MIXED, judge, judge_faults, layer_of, leaf, needs_torch, numerics_of, watch_operations
 
 import softnum as sn
-from softnum import reference
 from softnum.train import Parameter, Tensor
 from softnum.train import tensor as engine
 from softnum.train.attention import attention, causal_mask, matmul, softmax
-from softnum.train.backend import NumpyBackend
 from softnum.train.initial import DOMAIN_DROPOUT
 from softnum.train.normalisation import layer_norm
 from softnum.train.sequences import concatenate, dropout, embedding, permute, scale
@@ -74,6 +72,21 @@ def test_attention_is_pytorchs(causal, tmp_path):
         np.testing.assert_allclose(x.gradient, y.grad.numpy(), rtol=1e-10, atol=1e-12)
 
 
+def test_a_format_that_cannot_hold_epsilon_needs_another_for_statistics(tmp_path):
+    for text, message in (
+        ("", "divide: the result is NaN or infinite, and q4.4 has no code for it"),
+        ("binary32", None),
+    ):
+        design = '[roles]\ndefault = "q4.4"\n' + (f'statistics = "{text}"\n' if text else "")
+        layer = numerics_of(tmp_path, design).layer("conv")
+        leaves = [leaf(layer, np.float32(value), "leaf") for value in ([[1, 1]], [1, 1], [0.5, 0.5])]
+        if message is None:
+            assert layer_norm(*leaves, layer).value.tolist() == [[0.5, 0.5]]
+        else:
+            with pytest.raises(ValueError, match=message):
+                layer_norm(*leaves, layer)
+
+
 @needs_torch
 def test_layer_norm_is_pytorchs(tmp_path):
     import torch
@@ -93,29 +106,6 @@ def test_layer_norm_is_pytorchs(tmp_path):
 
 # -- every rounding ----------------------------------------------------------------------------------------------------
 S, E = "e7m8", "e6m9"
-
-
-def watch_operations(monkeypatch):
-    """Operations and formats in their order, three elements of each judged by the reference."""
-    operate, seen, keys, bits = NumpyBackend.operate, [], set(), {E: 12, S: 10}
-
-    def watched(self, operation, operands, role, key):
-        y = operate(self, operation, operands, role, key)
-        assert key not in keys and role.stochastic_bits == bits[str(role.format)]
-        keys.add(key)
-        wide = [np.broadcast_to(x, y.shape) for x in operands]
-        for index in (0, y.size // 2, y.size - 1):
-            codes = [int(sn.encode(x.flat[index], role.format)) for x in wide]
-            word = reference.random_word_elementwise(*key, index) & ((1 << role.stochastic_bits) - 1)
-            code, _ = getattr(reference, operation)(
-                *codes, role.format, rounding="stochastic", stochastic_bits=role.stochastic_bits, random_bits=word
-            )
-            assert reference.to_fraction(code, role.format) == float(y.flat[index]), (operation, codes, key, index)
-        seen.append((operation, str(role.format)))
-        return y
-
-    monkeypatch.setattr(NumpyBackend, "operate", watched)
-    return seen
 
 
 def mixed_layer(tmp_path):
