@@ -1,4 +1,4 @@
-"""Two-dimensional convolution as a layer: the three products of `softnum.train.tensor.linear`, of images."""
+"""Two-dimensional convolution as a layer: the three products of ``softnum.train.tensor.linear``, of images."""
 
 from __future__ import annotations
 

@@ -157,8 +157,8 @@ def run(
     threads : int
         Threads of a matrix product. The record does not depend on it.
     statistics : int, optional
-        Also write what became of the numbers (`softnum.train.statistics`) in the first iteration and every so many from
-        it, to ``seed-<seed>.statistics.jsonl`` beside the record, which does not depend on it.
+        Also write what became of the numbers (``softnum.train.statistics``) in the first iteration and every so many
+        from it, to ``seed-<seed>.statistics.jsonl`` beside the record, which does not depend on it.
     progress : callable, optional
         Called as ``progress(iteration, iterations, accuracy or None)`` after every iteration.
 

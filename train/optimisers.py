@@ -69,7 +69,7 @@ class Optimiser:
     name: ClassVar[str]
     #: the states, of which each parameter has its own, and the roles that store them
     state_roles: ClassVar[dict[str, str]]
-    #: roles of `softnum.train.designs.OPTIMISER_ROLES` that the update rounds to
+    #: roles of ``softnum.train.designs.OPTIMISER_ROLES`` that the update rounds to
     roles: tuple[str, ...] = ()
 
     def __init__(self, parameters, **constants: float) -> None:

@@ -66,7 +66,7 @@ def max_pool2d(x: Tensor, layer, *, window=2, stride=None) -> Tensor:
     Raises
     ------
     ValueError
-        As `pooled_size`.
+        As ``pooled_size``.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def avg_pool2d(x: Tensor, layer, *, window=2, stride=None) -> Tensor:
     Raises
     ------
     ValueError
-        As `pooled_size`.
+        As ``pooled_size``.
 
     Examples
     --------

@@ -61,7 +61,7 @@ def dropout(x: Tensor, rate: float, layer, *, training: bool) -> Tensor:
 
     The factor is computed in binary64 and rounded to ``elementwise`` of the layer, as are operands and products; the
     gradient is treated alike. Which elements stay is counted random: they follow from the run's seed, the iteration,
-    the number of this place in the iteration and the element (`softnum.train.backend.NumpyBackend.kept`). In
+    the number of this place in the iteration and the element (``softnum.train.backend.NumpyBackend.kept``). In
     evaluation, or with a rate of 0, x itself is returned, and no place is counted.
 
     Parameters
