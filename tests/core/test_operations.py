@@ -177,7 +177,7 @@ def test_order_classes_and_copied_signs(fmt):
 
 
 @pytest.mark.parametrize("fmt", ["e5m2", "e4m3fn", "e3m2fn", "e4m3fnuz"])
-@pytest.mark.parametrize("name", ["add", "multiply", "subtract"])
+@pytest.mark.parametrize("name", ["add", "multiply", pytest.param("subtract", marks=pytest.mark.slow)])
 def test_flushing_in_the_basic_operations(name, fmt):
     fmt = sn.format(fmt)
     codes = codes_of(fmt, 2, 3000)

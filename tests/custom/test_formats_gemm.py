@@ -89,7 +89,7 @@ def drawn(fmt, shape, seed=0):
     return sn.Array(rng.integers(0, 1 << fmt.bits, shape).astype(fmt.storage_dtype), fmt)
 
 
-@pytest.mark.parametrize("with_c", [False, True])
+@pytest.mark.parametrize("with_c", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_every_order_of_steps(with_c, odd, fp8, isa):
     for fmt in (odd, posit8, fp8, nf4):
         for unit in units(fmt):

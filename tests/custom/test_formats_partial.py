@@ -191,6 +191,7 @@ def test_numbas_options_make_another_function():
     assert len({fingerprint(x) for x in made}) == 4 and fingerprint(numba.njit(f)) == fingerprint(made[1])
 
 
+@pytest.mark.slow
 def test_the_next_process_finds_what_was_compiled(tmp_path):
     (tmp_path / "mine.py").write_text(
         "import sys\n"

@@ -104,8 +104,17 @@ def test_loops_give_the_bits_of_the_definition(statement, shape, fmt, unit, monk
             assert used or isinstance(one, str)
 
 
-@pytest.mark.parametrize("fmt", ["binary32", "binary64", "tf32", "uq4.4", "e8m0fnu", "q8.24", "binary8p1uf", "powers"])
-@pytest.mark.parametrize("sign", ["<", ">"])
+@pytest.mark.parametrize(
+    ("fmt", "sign"),
+    some(
+        [
+            (fmt, sign)
+            for sign in "><"
+            for fmt in ("binary32", "e8m0fnu", "powers", "uq4.4", "binary64", "tf32", "q8.24", "binary8p1uf")
+        ],
+        4,
+    ),
+)
 def test_extremes_of_every_kind_of_format(fmt, sign, monkeypatch):
     if fmt == "powers":
         fmt = sn.CustomFormat.from_table([-0.5, 0.0, 0.5, 1.0, 2.0, float("nan"), -3.0, 4.0], name="powers")

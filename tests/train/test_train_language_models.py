@@ -243,6 +243,7 @@ def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(name, option
     assert config["data"]["name"] == "text" and config["data"]["held_out"] == 2
 
 
+@pytest.mark.slow
 def test_a_gru_learns_a_text_that_repeats_itself(tmp_path):
     options, file = {"sizes": (16, 24), "cell": "gru"}, text_file(tmp_path, TEXT[:80] * 12)
     settings = Settings(

@@ -238,7 +238,7 @@ def test_a_torn_row_or_checkpoint_is_survived(tmp_path):
         assert run(design, SHORT, seed=1, out=out).read_bytes() == whole, damage
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL])
 def test_a_signal_leaves_a_record_that_the_same_command_finishes(number, tmp_path):
     options = ["--epochs", "4", "--optimiser", "adamw", "--schedule", "cosine", "--warmup", "20", "--clip-norm", "1"]
     command = [sys.executable, "-m", "softnum.cli", "train", "mlp", "--design", "c-wang-fp8", *options]

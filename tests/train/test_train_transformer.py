@@ -157,6 +157,7 @@ def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_it_learns_the_digits(tmp_path):
     options = {"sizes": (16, 32), "depth": 1}
     settings = Settings(
