@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from image_cases import BINARY64, MIXED, judge, judge_faults, layer_of, leaf, needs_torch, numerics_of
+from train_cases import BINARY64, MIXED, judge, judge_faults, layer_of, leaf, needs_torch, numerics_of
 
 import softnum as sn
 from softnum import reference

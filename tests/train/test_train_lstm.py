@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from train_cases import BINARY64
 
 import softnum as sn
 from softnum import reference
@@ -14,14 +15,6 @@ from softnum.train.functions import activation
 from softnum.train.initial import he_uniform, uniform
 from softnum.train.loop import read_rows
 
-BINARY64 = """
-[roles]
-default = "binary64"
-[units]
-forward = { accumulator = "binary64" }
-backward_data = { accumulator = "binary64" }
-backward_weight = { accumulator = "binary64" }
-"""
 #: every role of the layers in another format or mode, stochastic where it can be
 MIXED = """
 [roles]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from image_cases import MIXED, judge, judge_faults, layer_of, leaf, needs_torch, numerics_of, watch_operations
+from train_cases import MIXED, judge, judge_faults, layer_of, leaf, needs_torch, numerics_of, watch_operations
 
 import softnum as sn
 from softnum.train.normalisation import Buffer, batch_norm

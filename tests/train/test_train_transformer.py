@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from image_cases import BINARY64, MIXED, needs_torch, numerics_of
+from train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch, numerics_of
 
 from softnum.train import SGD, Settings, Tensor, design_gemms, explain, load_design, make_network, run
 from softnum.train import tensor as engine
@@ -16,36 +16,13 @@ SMALL = {"sizes": (4, 6), "depth": 2, "heads": 2, "image": (2, 3, 2), "classes":
 def network(tmp_path, text=BINARY64, batch=4, **options):
     """A network, its numerics, samples and labels."""
     net = make_network("transformer", **SMALL | options)
-    numerics = numerics_of(tmp_path, text, net.layer_names)
-    net.initialise(numerics)
-    rng = np.random.default_rng(0)
-    for parameter in net.parameters:  # away from where a gradient is zero
-        kick = rng.uniform(-0.1, 0.1, parameter.value.shape)
-        parameter.value = parameter.layer.round("master", parameter.value + kick)
+    numerics, rng = moved(net, tmp_path, text)
     return net, numerics, rng.standard_normal((batch, net.inputs)), rng.integers(0, 3, batch)
-
-
-def loss_of(net, numerics, x, labels):
-    numerics.begin(1)
-    return engine.softmax_cross_entropy(net.forward(Tensor(x, numerics.backend), training=True), labels)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_gradients_agree_with_finite_differences(dropout, tmp_path):
-    """Of each parameter, along one direction: the operations themselves are judged element by element."""
-    parts = network(tmp_path, dropout=dropout)
-    loss_of(*parts).backward()
-    rng = np.random.default_rng(7)
-    for parameter in parts[0].parameters:
-        original, direction = parameter.value, rng.standard_normal(parameter.value.shape)
-        sides = []
-        for step in (1e-6, -1e-6):
-            parameter.value = original + step * direction
-            sides.append(loss_of(*parts).value)
-        parameter.value = original
-        want = float((parameter.gradient * direction).sum())
-        scale = np.abs(parameter.gradient * direction).sum()
-        assert abs((sides[0] - sides[1]) / 2e-6 - want) <= 1e-6 * scale + 1e-9, parameter.name
+    judge_along_directions(network(tmp_path, dropout=dropout))
 
 
 def test_the_listed_products_are_those_computed(tmp_path, monkeypatch):

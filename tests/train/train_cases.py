@@ -1,4 +1,4 @@
-"""What the tests of image operations share: designs, leaves, and gradients judged twice."""
+"""What the tests of operations and networks share: designs, leaves, and gradients judged twice."""
 
 import importlib.util
 
@@ -45,6 +45,39 @@ def numerics_of(tmp_path, text=BINARY64, names=("first", "conv"), **options):
     file = tmp_path / "mine.toml"
     file.write_text(text)
     return Numerics(load_design(file), list(names), seed=3, **options)
+
+
+def moved(net, tmp_path, text=BINARY64):
+    """A network's numerics; its parameters are their initial values, moved away from where a gradient is zero."""
+    numerics = numerics_of(tmp_path, text, net.layer_names)
+    net.initialise(numerics)
+    rng = np.random.default_rng(0)
+    for parameter in net.parameters:
+        kick = rng.uniform(-0.1, 0.1, parameter.value.shape)
+        parameter.value = parameter.layer.round("master", parameter.value + kick)
+    return numerics, rng
+
+
+def loss_of(net, numerics, x, labels):
+    """The loss of a network in its first iteration."""
+    numerics.begin(1)
+    return engine.softmax_cross_entropy(net.forward(Tensor(x, numerics.backend), training=True), labels)
+
+
+def judge_along_directions(parts):
+    """Each parameter's gradient along one direction: the operations themselves are judged element by element."""
+    loss_of(*parts).backward()
+    rng = np.random.default_rng(7)
+    for parameter in parts[0].parameters:
+        original, direction = parameter.value, rng.standard_normal(parameter.value.shape)
+        sides = []
+        for step in (1e-6, -1e-6):
+            parameter.value = original + step * direction
+            sides.append(loss_of(*parts).value)
+        parameter.value = original
+        want = float((parameter.gradient * direction).sum())
+        scale = np.abs(parameter.gradient * direction).sum()
+        assert abs((sides[0] - sides[1]) / 2e-6 - want) <= 1e-6 * scale + 1e-9, parameter.name
 
 
 def layer_of(tmp_path, text=BINARY64):
