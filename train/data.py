@@ -17,7 +17,7 @@ from softnum.train.image_files import read_cifar10, read_idx_set
 from softnum.train.initial import DOMAIN_BATCHES, random_words
 from softnum.train.text_files import STEPS, read_text
 
-__all__ = ["DATA_SETS", "DataSet", "Pixels", "batches", "data_facts", "load_data"]
+__all__ = ["DATA_SETS", "KINDS", "DataSet", "Pixels", "batches", "data_facts", "load_data"]
 
 
 class Pixels:
@@ -132,14 +132,18 @@ def _of_bytes(name: str, read: Callable) -> Callable[[Path | None], DataSet]:
     return load
 
 
+#: kind of data -> what it is, in words; text is sequences of bytes, each with one label more for every byte
+KINDS = {"samples": "samples of numbers", "text": "a text"}
+
+
 class DataFacts(NamedTuple):
-    """What is known of a data set without its files: (channels, height, width) of a sample, its classes, and whether it
-    is text: sequences of bytes, each with one label more for every byte."""
+    """What is known of a data set without its files: (channels, height, width) of a sample, its classes, and its kind,
+    which is a key of `KINDS`."""
 
     image: tuple[int, int, int]
     classes: int
     load: Callable[[Path | None], DataSet]
-    text: bool = False
+    kind: str = "samples"
 
 
 DATA_SETS = {
@@ -147,7 +151,7 @@ DATA_SETS = {
     "digits": DataFacts((1, 8, 8), 10, _digits),
     "fashion-mnist": DataFacts((1, 28, 28), 10, _of_bytes("fashion-mnist", read_idx_set)),
     "mnist": DataFacts((1, 28, 28), 10, _of_bytes("mnist", read_idx_set)),
-    "text": DataFacts((1, 1, STEPS), 256, _text, text=True),
+    "text": DataFacts((1, 1, STEPS), 256, _text, kind="text"),
 }
 
 
@@ -203,7 +207,8 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     """
     facts, folder = data_facts(name), folder or os.environ.get("SOFTNUM_DATA")
     folder = None if folder is None else Path(folder).expanduser()
-    return facts.load(folder) if facts.text else _loaded(name, folder)  # a user's text may change, published files not
+    # a user's text may change, published files do not
+    return facts.load(folder) if facts.kind == "text" else _loaded(name, folder)
 
 
 @functools.cache

@@ -165,9 +165,10 @@ class _Trace:
         self._known: dict[int, tuple[Any, str, int]] = {}  # id -> the array, kept alive, its format and bits
         for parameter in work.network.parameters:
             self._learn(parameter.value, *_format(parameter.layer.design.roles["master"]))
-        for state, role in work.optimiser.state_roles.items():
-            for parameter, array in zip(work.network.parameters, work.optimiser.states[state], strict=True):
-                self._learn(array, *_format(parameter.layer.design.roles[role]))
+        for optimiser in work.optimisers.values():
+            for state, role in optimiser.state_roles.items():
+                for parameter, array in zip(optimiser.parameters, optimiser.states[state], strict=True):
+                    self._learn(array, *_format(parameter.layer.design.roles[role]))
 
     def __call__(self, event: Event) -> None:
         arrays = list(_arrays(event.arguments))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum.train.data import batches, load_data
+from softnum.train.data import load_data
 from softnum.train.designs import OPTIMISER_ROLES, ROLES, Design
 from softnum.train.functions import raise_first_nan
 from softnum.train.nets import make_network
@@ -22,13 +22,11 @@ from softnum.train.record import RunFiles
 from softnum.train.scaling import LossScaler, check_limit, clip_gradients, gradients_overflow
 from softnum.train.schedules import Schedule
 from softnum.train.statistics import StatisticsFile, Watch
-from softnum.train.tensor import Tensor, softmax_cross_entropy
 from softnum.train.watch import watching
 
 __all__ = ["Run", "Settings", "run"]
 
 _EVALUATION_SAMPLES = 160
-_SAMPLES_AT_A_TIME = 512  # of an evaluation: what a network holds in memory for them
 _CONSTANTS = ("learning_rate", "momentum", "nesterov", "beta1", "beta2", "epsilon", "trust", "weight_decay")
 
 
@@ -215,7 +213,7 @@ def run(
                 diverged = not math.isfinite(row["loss"])
                 last = diverged or iteration == work.iterations
                 if last or iteration % work.interval == 0:
-                    row["accuracy"] = work.evaluate(iteration)
+                    row |= work.evaluate(iteration)
                 if diverged:
                     row.update(loss=None, diverged=True)
                 if last:
@@ -246,24 +244,26 @@ class Run:
         self.design, self.settings = design, settings
         self.network = make_network(settings.network, data=settings.data, **settings.network_options)
         self.data = load_data(settings.data, settings.data_folder)
-        self.network.check(self.data.train_x.shape[1], int(self.data.train_y.max()) + 1)
+        self.task = self.network.make_task(self.data, settings.batch, seed)
         design.check_operators(self.network.operators)
         self.numerics = Numerics(design, self.network.layer_names, seed=seed, threads=threads)
         design.check_loss(self.network.layer_names)
         self.seed = self.numerics.seed
-        self.per_epoch = len(batches(len(self.data.train_y), settings.batch, seed, 1))
+        self.per_epoch = self.task.per_epoch
         self.iterations = settings.epochs * self.per_epoch
-        self.interval = settings.interval(len(self.data.train_y))
+        self.interval = settings.interval(self.task.samples)
         self._try_out()
         self.network.initialise(self.numerics)
-        self.optimiser = settings.make_optimiser(self.network.parameters)
+        self.optimisers = {
+            group: settings.make_optimiser(parameters) for group, parameters in self.network.groups.items()
+        }
         self.schedule = settings.make_schedule()
         self.scaler = LossScaler(design.loss)
 
     def header(self) -> dict:
         """The record's first row."""
-        settings = self.settings
-        roles = tuple(role for role in ROLES if role not in OPTIMISER_ROLES or role in self.optimiser.roles)
+        settings, optimiser = self.settings, next(iter(self.optimisers.values()))
+        roles = tuple(role for role in ROLES if role not in OPTIMISER_ROLES or role in optimiser.roles)
         config = {
             "design": self.design.describe(self.network.layer_names, roles),
             "network": self.network.describe(),
@@ -271,7 +271,7 @@ class Run:
             "batch": settings.batch,
             "epochs": settings.epochs,
             "evaluate_every": self.interval,
-            "optimiser": self.optimiser.describe(),
+            "optimiser": optimiser.describe(),
         }
         beside = {name: getattr(settings, name) for name in ("clip_norm", "clip_value")}
         beside["schedule"] = self.schedule.describe()
@@ -280,57 +280,51 @@ class Run:
         return {"config": config, "seed": self.seed, "versions": _versions()}
 
     def plan(self, epoch: int):
-        """The iterations of an epoch, and the samples of each."""
-        first = (epoch - 1) * self.per_epoch + 1
-        return enumerate(batches(len(self.data.train_y), self.settings.batch, self.seed, epoch), start=first)
+        """The iterations of an epoch, and what each takes of the data."""
+        return enumerate(self.task.plan(epoch), start=(epoch - 1) * self.per_epoch + 1)
 
-    def train(self, iteration: int, samples) -> dict:
-        """One iteration; returns the batch's loss before the update, and what else belongs into its row.
+    def train(self, iteration: int, part) -> dict:
+        """One iteration; returns the losses before their updates, and what else belongs into its row.
 
-        A loss that is not finite leaves parameters and states alone.
+        A loss that is not finite leaves parameters and states alone and ends the iteration.
         """
-        numerics, parameters = self.numerics, self.network.parameters
+        numerics = self.numerics
         numerics.begin(iteration)
-        numerics.loss_scale = self.scaler.scale
-        outputs = self.network.forward(Tensor(self.data.train_x[samples], numerics.backend), training=True)
-        loss = softmax_cross_entropy(outputs, self.data.train_y[samples].reshape(-1))
-        row = {"loss": loss.value}
-        if self.design.loss.dynamic:
-            row["loss_scale"] = self.scaler.scale
-        if not math.isfinite(loss.value):
-            return row
-        loss.backward(numerics.loss_scale)
+        row = {}
+        for loss, group, name in self.task.losses(numerics, part):
+            row[name] = loss.value
+            if self.design.loss.dynamic:
+                row["loss_scale"] = self.scaler.scale
+            if not math.isfinite(loss.value):
+                return row | {"loss": loss.value}
+            if not self._update(loss, self.network.groups[group], self.optimisers[group], iteration):
+                row["skipped"] = True
+        return row
+
+    def _update(self, loss, parameters, optimiser, iteration: int) -> bool:
+        """One update of some parameters by a loss; False if it is skipped, as gradients overflow."""
+        self.numerics.loss_scale = self.scaler.scale
+        loss.backward(self.scaler.scale)
         overflow = self.scaler.skips and gradients_overflow(parameters)
         self.scaler.update(overflow)
         if overflow:
-            return row | {"skipped": True}
+            return False
         clip_gradients(parameters, value=self.settings.clip_value, norm=self.settings.clip_norm)
-        self.optimiser.step(self.schedule.factor(iteration, self.iterations))
-        return row
+        optimiser.step(self.schedule.factor(iteration, self.iterations))
+        return True
 
-    def evaluate(self, iteration: int) -> float:
-        """The share of held-out samples (of text, bytes) that the network, in the design's arithmetic, gets right.
-
-        One whose outputs are not all finite counts as wrong.
-        """
+    def evaluate(self, iteration: int) -> dict:
+        """How well the network, in the design's arithmetic, does on held-out data: a row's ``accuracy`` and more."""
         self.numerics.begin(iteration, evaluation=True)
-        backend, labels = self.numerics.backend, self.data.test_y
-        right = 0
-        for first in range(0, len(labels), _SAMPLES_AT_A_TIME):
-            part = slice(first, first + _SAMPLES_AT_A_TIME)
-            outputs = self.network.forward(Tensor(self.data.test_x[part], backend)).value
-            found = backend.argmax(outputs) == labels[part].reshape(-1)
-            right += int((found & np.isfinite(outputs).all(axis=1)).sum())
-        return right / labels.size
+        return self.task.evaluate(self.numerics)
 
     def _try_out(self) -> None:
-        """Two samples forwards and backwards: what is wrong with the user's own code shows before any file is made."""
+        """A little forwards and backwards: what is wrong with the user's own code shows before any file is made."""
         if not self.design.sources:
             return
         self.network.initialise(self.numerics)
         try:
-            outputs = self.network.forward(Tensor(self.data.train_x[:2], self.numerics.backend), training=True)
-            loss = softmax_cross_entropy(outputs, self.data.train_y[:2].reshape(-1))
+            loss = next(iter(self.task.losses(self.numerics, self.task.trial))).loss
             if math.isfinite(loss.value):
                 loss.backward(self.numerics.loss_scale)
             else:
@@ -340,25 +334,26 @@ class Run:
 
     def state(self) -> dict:
         """What a checkpoint holds besides the epoch: from both follows the schedule's position."""
-        state = {"steps": self.optimiser.steps, "loss_scale": self.scaler.scale, "loss_scale_good": self.scaler.good}
-        for index, parameter in enumerate(self.network.parameters):
-            state[f"parameter_{index}"] = parameter.value
-            for name, arrays in self.optimiser.states.items():
-                state[f"{name}_{index}"] = arrays[index]
-        for index, buffer in enumerate(self.network.buffers):
-            state[f"buffer_{index}"] = buffer.value
-        return state
+        state = {"loss_scale": self.scaler.scale, "loss_scale_good": self.scaler.good}
+        for group, optimiser in self.optimisers.items():
+            state[f"steps_{group}"] = optimiser.steps
+            for name, arrays in optimiser.states.items():
+                state |= {f"{name}_{group}_{index}": array for index, array in enumerate(arrays)}
+        for kind, tensors in (("parameter", self.network.parameters), ("buffer", self.network.buffers)):
+            state |= {f"{kind}_{index}": tensor.value for index, tensor in enumerate(tensors)}
+        return state | {f"task_{name}": value for name, value in self.task.state().items()}
 
     def restore(self, state: dict) -> int:
         """Go back to a checkpoint; returns the epochs done."""
-        self.optimiser.steps, self.scaler.good = int(state["steps"]), int(state["loss_scale_good"])
-        self.scaler.scale = float(state["loss_scale"])
-        for index, parameter in enumerate(self.network.parameters):
-            parameter.value = state[f"parameter_{index}"]
-            for name, arrays in self.optimiser.states.items():
-                arrays[index] = state[f"{name}_{index}"]
-        for index, buffer in enumerate(self.network.buffers):
-            buffer.value = state[f"buffer_{index}"]
+        self.scaler.scale, self.scaler.good = float(state["loss_scale"]), int(state["loss_scale_good"])
+        for group, optimiser in self.optimisers.items():
+            optimiser.steps = int(state[f"steps_{group}"])
+            for name, arrays in optimiser.states.items():
+                arrays[:] = [state[f"{name}_{group}_{index}"] for index in range(len(arrays))]
+        for kind, tensors in (("parameter", self.network.parameters), ("buffer", self.network.buffers)):
+            for index, tensor in enumerate(tensors):
+                tensor.value = state[f"{kind}_{index}"]
+        self.task.restore({name[5:]: value for name, value in state.items() if name.startswith("task_")})
         return int(state["epoch"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 
-from softnum.train.data import DATA_SETS, data_facts
+from softnum.train.data import DATA_SETS, KINDS, data_facts
 from softnum.train.nets.cifar10_cnn import CIFAR10CNN
 from softnum.train.nets.lenet5 import LeNet5
 from softnum.train.nets.lstm import LSTM
@@ -35,16 +35,16 @@ def make_network(name: str, *, data: str | None = None, **options):
     name : str
         One of `NETWORKS`.
     data : str, optional
-        The data set that it is for: a network of images takes ``image`` and ``classes`` from it, where the options do
-        not state them.
+        The data set that it is for, from which follow options that are not stated: the size of images, features,
+        classes.
     **options
         The network's own parameters: the arguments of its class.
 
     Raises
     ------
     ValueError
-        If there is no network or data set of that name, the network reads text and the data are none or the other way
-        round, or the network has no such parameter.
+        If there is no network or data set of that name, the network takes data of another kind, or has no such
+        parameter.
 
     Examples
     --------
@@ -61,12 +61,10 @@ def make_network(name: str, *, data: str | None = None, **options):
     network = NETWORKS[name]
     if data is not None:
         facts = data_facts(data)
-        if network.takes_text != facts.text:
-            wants, others = "a text" if network.takes_text else "samples of numbers", DATA_SETS.items()
-            fitting = ", ".join(key for key, other in others if other.text == network.takes_text)
-            raise ValueError(f"{name} takes {wants}, which {data!r} is not (data sets for it: {fitting})")
-        if network.takes_images:
-            options = {"image": facts.image, "classes": facts.classes} | options
+        if network.kind != facts.kind:
+            fitting = ", ".join(key for key, other in DATA_SETS.items() if other.kind == network.kind)
+            raise ValueError(f"{name} takes {KINDS[network.kind]}, which {data!r} is not (data sets for it: {fitting})")
+        options = network.options_of(facts) | options
     known = list(inspect.signature(network).parameters)
     for key in options:
         if key not in known:

@@ -46,7 +46,6 @@ class CIFAR10CNN(Network):
     """
 
     name = "cifar10-cnn"
-    takes_images = True
 
     def __init__(self, sizes=(32, 32, 64), image=(3, 32, 32), classes: int = 10) -> None:
         sizes, image = check_sizes(sizes, exactly=3), check_image(image, 4)
@@ -59,6 +58,11 @@ class CIFAR10CNN(Network):
         layers.append(Linear("fc", maps[0] * maps[1] * maps[2], classes))
         options = {"sizes": sizes, "image": image, "classes": classes}
         super().__init__(layers, options, image[0] * image[1] * image[2], classes, relu=layers[:-1])
+
+    @classmethod
+    def options_of(cls, facts) -> dict:
+        """The images' size, and their classes."""
+        return {"image": facts.image, "classes": facts.classes}
 
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """The network's output for a batch, rounded to the role ``output`` of the last layer.

@@ -52,7 +52,6 @@ class LeNet5(Network):
     """
 
     name = "lenet5"
-    takes_images = True
 
     def __init__(self, sizes=(6, 16, 120, 84), image=(1, 28, 28), classes: int = 10) -> None:
         sizes, image = check_sizes(sizes, exactly=4), check_image(image, 4)
@@ -67,6 +66,11 @@ class LeNet5(Network):
         layers += [Linear("fc1", channels * rows * columns, sizes[3]), Linear("fc2", sizes[3], classes)]
         options = {"sizes": sizes, "image": image, "classes": classes}
         super().__init__(layers, options, image[0] * image[1] * image[2], classes, relu=layers[:-1])
+
+    @classmethod
+    def options_of(cls, facts) -> dict:
+        """The images' size, and their classes."""
+        return {"image": facts.image, "classes": facts.classes}
 
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """The network's output for a batch, rounded to the role ``output`` of the last layer.

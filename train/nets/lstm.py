@@ -69,6 +69,12 @@ class LSTM(Network):
         options = {"sizes": sizes, "steps": self.steps}
         super().__init__([self.read, self.cell, self.last], options, self.steps * inputs, outputs)
 
+    @classmethod
+    def options_of(cls, facts) -> dict:
+        """A step for each row of an image; the default's hidden size."""
+        channels, rows, columns = facts.image
+        return {"sizes": (channels * columns, 32, facts.classes), "steps": rows}
+
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """The network's output for a batch, rounded to the role ``output`` of the last layer.
 

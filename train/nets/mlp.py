@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import prod
 
 from softnum.train.functions import activation
 from softnum.train.nets.layers import Linear
@@ -38,6 +39,11 @@ class MLP(Network):
         sizes = check_sizes(sizes, least=2)
         layers = [Linear(f"fc{i}", *pair) for i, pair in enumerate(pairwise(sizes), start=1)]
         super().__init__(layers, {"sizes": sizes}, sizes[0], sizes[-1], relu=layers[:-1])
+
+    @classmethod
+    def options_of(cls, facts) -> dict:
+        """As many inputs and outputs as samples have features and classes, around the default's hidden layer."""
+        return {"sizes": (prod(facts.image), 128, facts.classes)}
 
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """The network's output for a batch, rounded to the role ``output`` of the last layer.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from softnum.train.nets.sizes import check_batch, check_data
 from softnum.train.normalisation import Buffer
+from softnum.train.tasks import Classification, Task
 from softnum.train.tensor import Parameter, Tensor, cast
 
 __all__ = ["Network", "product_rows"]
@@ -21,9 +22,10 @@ def product_rows(rows) -> list[dict]:
 class Network:
     """A network of layers (`softnum.train.nets.layers`), each of which every sample passes once.
 
-    Subclasses set ``name``, and ``takes_images`` or ``takes_text`` where they do, and give the constructor their
-    layers. They implement ``forward(x, *, training=False)``: the output for a batch of samples, rounded to the role
-    ``output`` of the last layer; of text, a row for each byte, sequence by sequence.
+    Subclasses set ``name``, and ``kind`` and ``task`` where those are others, and give the constructor their layers; in
+    `options_of` they say which of its arguments follow from the data. They implement ``forward(x, *, training=False)``:
+    the output for a batch of samples, rounded to the role ``output`` of the last layer; of text, a row for each byte,
+    sequence by sequence.
 
     Parameters
     ----------
@@ -53,8 +55,10 @@ class Network:
     """
 
     name: str
-    takes_images = False
-    takes_text = False
+    #: of the data that it takes: `softnum.train.data.DataFacts.kind`
+    kind = "samples"
+    #: what it learns
+    task: type[Task] = Classification
 
     def __init__(self, layers, options: dict, inputs: int, outputs: int, *, relu=()) -> None:
         self.layers, self.options, self.inputs, self.outputs = list(layers), options, inputs, outputs
@@ -64,6 +68,20 @@ class Network:
         }  # fmt: skip
         self.parameters: list[Parameter] = []
         self.buffers: list[Buffer] = []
+
+    @classmethod
+    def options_of(cls, facts) -> dict:
+        """The constructor's arguments that follow from a data set's facts, where a user does not state them."""
+        return {}
+
+    def make_task(self, data, batch: int, seed: int) -> Task:
+        """What it learns from some data, in batches of so many samples."""
+        return self.task(self, data, batch, seed)
+
+    @property
+    def groups(self) -> dict[str, list[Parameter]]:
+        """The parameters that are updated together, by the name of the group: here all of them."""
+        return {"all": self.parameters}
 
     @property
     def layer_names(self) -> list[str]:

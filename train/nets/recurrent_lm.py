@@ -52,7 +52,7 @@ class RecurrentLM(Network):
     """
 
     name = "recurrent-lm"
-    takes_text = True
+    kind = "text"
 
     def __init__(
         self, sizes=(32, 64), cell: str = "lstm", dropout: float = 0.0, steps: int = 32, words: int = 256

@@ -100,7 +100,6 @@ class ResNet(Network):
     """
 
     name = "resnet"
-    takes_images = True
 
     def __init__(
         self, depth: int = 8, block: str = "basic", sizes=(16, 32, 64), image=(3, 32, 32), classes: int = 10
@@ -128,6 +127,11 @@ class ResNet(Network):
         options = {"depth": depth, "block": block, "sizes": sizes, "image": image, "classes": classes}
         relu = [self.first[1], *(norm for part in self.blocks for _, norm in part.convolutions)]
         super().__init__(layers, options, image[0] * image[1] * image[2], classes, relu=relu)
+
+    @classmethod
+    def options_of(cls, facts) -> dict:
+        """The images' size, and their classes."""
+        return {"image": facts.image, "classes": facts.classes}
 
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """The network's output for a batch, rounded to the role ``output`` of the last layer.

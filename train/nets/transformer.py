@@ -55,7 +55,6 @@ class Transformer(Network):
     """
 
     name = "transformer"
-    takes_images = True
 
     def __init__(
         self, sizes=(32, 64), depth: int = 2, heads: int = 2, dropout: float = 0.0, image=(1, 8, 8), classes: int = 10
@@ -78,6 +77,11 @@ class Transformer(Network):
         }  # fmt: skip
         relu = [block.ff1 for block in self.blocks]
         super().__init__([*layers, self.norm, self.last], options, channels * self.steps * width, classes, relu=relu)
+
+    @classmethod
+    def options_of(cls, facts) -> dict:
+        """The images' size, and their classes."""
+        return {"image": facts.image, "classes": facts.classes}
 
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """The network's output for a batch, rounded to the role ``output`` of the last layer.

@@ -51,7 +51,7 @@ class TransformerLM(Network):
     """
 
     name = "transformer-lm"
-    takes_text = True
+    kind = "text"
 
     def __init__(
         self, sizes=(32, 64), depth: int = 2, heads: int = 2, dropout: float = 0.0, steps: int = 32, words: int = 256

@@ -46,7 +46,6 @@ class VGGSmall(Network):
     """
 
     name = "vgg-small"
-    takes_images = True
 
     def __init__(self, sizes=(32, 64, 128, 128), image=(3, 32, 32), classes: int = 10) -> None:
         sizes = check_sizes(sizes, least=2)
@@ -68,6 +67,11 @@ class VGGSmall(Network):
         super().__init__(
             [*layers, self.fc1, self.fc2], options, image[0] * image[1] * image[2], classes, relu=relu
         )  # fmt: skip
+
+    @classmethod
+    def options_of(cls, facts) -> dict:
+        """The images' size, and their classes."""
+        return {"image": facts.image, "classes": facts.classes}
 
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """The network's output for a batch, rounded to the role ``output`` of the last layer.

@@ -1,0 +1,101 @@
+"""What tasks have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from softnum.train.data import batches
+from softnum.train.tensor import Tensor
+
+__all__ = ["Task", "Update"]
+
+
+class Update(NamedTuple):
+    """A loss, whose gradients one of a network's groups of parameters is updated by.
+
+    Attributes
+    ----------
+    loss : Tensor
+        A single number.
+    group : str
+        Key of the network's ``groups``.
+    name : str
+        The key of its value in a record's row. One of an iteration's is called ``loss``.
+    """
+
+    loss: Tensor
+    group: str = "all"
+    name: str = "loss"
+
+
+class Task:
+    """What a network learns from some data, and how well it does.
+
+    Subclasses implement `losses` and `evaluate`. What they change as they go, besides a network's parameters and
+    buffers, they give to `state` and take back in `restore`, so that a run resumes to the same bits.
+
+    Parameters
+    ----------
+    network : Network
+    data
+        As `softnum.train.data.load_data` returns it.
+    batch : int
+        Samples of an iteration.
+    seed : int
+        Of the run.
+
+    Attributes
+    ----------
+    per_epoch : int
+        Iterations of an epoch.
+    samples : int
+        That an epoch passes, from which follows how often a run is evaluated.
+    trial : object
+        What `losses` takes in place of an item of `plan` to try a network out quickly.
+
+    Examples
+    --------
+    >>> from softnum.train import make_network
+    >>> from softnum.train.data import load_data
+    >>> task = make_network("mlp").make_task(load_data("digits"), batch=64, seed=1)
+    >>> type(task).__name__, task.per_epoch
+    ('Classification', 21)
+    """
+
+    trial: Any = None
+
+    def __init__(self, network, data, batch: int, seed: int) -> None:
+        self.network, self.data, self.batch, self.seed = network, data, batch, seed
+        self.samples = len(data.train_y)
+        self.per_epoch = len(batches(self.samples, batch, seed, 1))
+
+    def plan(self, epoch: int) -> Iterable:
+        """What each iteration of an epoch takes: here the samples' numbers."""
+        return batches(self.samples, self.batch, self.seed, epoch)
+
+    def losses(self, numerics, part) -> Iterator[Update]:
+        """The losses of an iteration, each followed by an update of its group before the next is asked for.
+
+        Parameters
+        ----------
+        numerics : Numerics
+        part
+            An item of `plan`.
+
+        Yields
+        ------
+        Update
+        """
+        raise NotImplementedError
+
+    def evaluate(self, numerics) -> dict[str, float]:
+        """How good the network is: ``accuracy``, from 0 to 1, and what else a record's row should say."""
+        raise NotImplementedError
+
+    def state(self) -> dict:
+        """Arrays and numbers that a checkpoint holds for the task."""
+        return {}
+
+    def restore(self, state: dict) -> None:
+        """Go back to a checkpoint."""
