@@ -34,7 +34,7 @@ class Line:
 
 
 def terms(length: int, repeats: int = REPEATS) -> np.ndarray:
-    """Numbers of (1,6,9), uniform with mean 1 and standard deviation 1, the same on every machine: (repeats, length)."""
+    """Uniform numbers of mean 1 and standard deviation 1, rounded to (1,6,9): (repeats, length)."""
     words = np.random.Philox(key=np.array([1, length], np.uint64), counter=0).random_raw(repeats * length)
     unit = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return sn.quantize((1 + (2 * unit - 1) * np.sqrt(3.0)).reshape(repeats, length), "e6m9")
