@@ -237,6 +237,12 @@ class NumpyBackend:
         result[rows] = values
         return result
 
+    def put_rows(self, x, rows, count: int):
+        """An array of so many rows, with those of x in the given places, all different, and +0 elsewhere."""
+        result = np.zeros((count, *x.shape[1:]), x.dtype)
+        result[rows] = x
+        return result
+
     def windows(self, x, window: tuple[int, int], stride: tuple[int, int]):
         """Images (N, C, H, W) as (places, N, C, rows, columns): for each place of a window, its element of each one."""
         return np.stack([x[place] for place in _places(x.shape, window, stride)])

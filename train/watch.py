@@ -30,8 +30,8 @@ ROUNDING = {
 #: methods that select, move or compare values
 EXACT = {
     "all_finite", "argmax", "array", "choose", "concatenate", "double", "from_windows", "join", "kept", "largest",
-    "negate", "neighbours", "ones", "part", "permute", "pixels", "place", "positive_part", "put", "reshape", "split",
-    "steps", "take", "transpose", "where_equal", "where_positive", "windows", "zeros",
+    "negate", "neighbours", "ones", "part", "permute", "pixels", "place", "positive_part", "put",
+    "put_rows", "reshape", "split", "steps", "take", "transpose", "where_equal", "where_positive", "windows", "zeros",
 }  # fmt: skip
 #: methods that round to the carrier, binary32 or binary64
 CARRIER = {"add", "clamp", "constant"}
