@@ -6,19 +6,19 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "NETWORK_HELP", "Block", "Cell", "Data", "DataFolder", "Depth", "Dropout", "Heads", "Sizes", "Steps",
-    "network_options",
+    "NETWORK_HELP", "Block", "Cell", "Data", "DataFolder", "Depth", "Dropout", "Heads", "HeldOut", "Samples", "Sizes",
+    "Steps", "network_options",
 ]  # fmt: skip
 
 _SIZES = (
-    "Layer sizes. mlp: 64,128,10. Inputs of a step, hidden, outputs: lstm 8,32,10, speech-lstm 12,32,9. Channels of the convolutions, then "
-    "of the hidden linear layer: lenet5 6,16,120,84, vgg-small 32,64,128,128. Channels: cifar10-cnn 32,32,64, resnet "
-    "16,32,64. Features of a step, of a block's hidden layer: transformer, transformer-lm 32,64. Features "
-    "of a byte, hidden size: recurrent-lm 32,64."
+    "Layer sizes. mlp: 64,128,10. Inputs of a step, hidden, outputs: lstm 8,32,10, speech-lstm 12,32,9. Channels of "
+    "the convolutions, then of the hidden linear layer: lenet5 6,16,120,84, vgg-small 32,64,128,128. Channels: "
+    "cifar10-cnn 32,32,64, resnet 16,32,64. Features of a step, of a block's hidden layer: transformer, transformer-lm "
+    "32,64. Features of a byte, hidden size: recurrent-lm 32,64."
 )
 _FOLDER = (
-    "Folder of the data set's files; of text, the file.  [default: SOFTNUM_DATA, else where Debian's packages, or aeon's, "
-    "put them]"
+    "Folder of the data set's files; of text, the file.  [default: SOFTNUM_DATA, else where Debian's packages, or "
+    "Python's aeon, put them]"
 )
 _DEPTH = (
     "Layers of the resnet: 8, 14, 20, ... of basic blocks, 11, 20, 29, ... of bottlenecks; blocks of a transformer.  "
@@ -39,6 +39,8 @@ Dropout = Annotated[
     float | None, typer.Option(help="Share of elements that a transformer or language model drops.  [default: 0]")
 ]
 Data = Annotated[str, typer.Option(help="Data set: digits, fashion-mnist, mnist, cifar10, japanese-vowels or text.")]
+Samples = Annotated[int | None, typer.Option(help="How many of the first samples to train on.  [default: all]")]
+HeldOut = Annotated[int | None, typer.Option(help="How many of the first held-out samples to be measured on.")]
 DataFolder = Annotated[str | None, typer.Option("--data-dir", help=_FOLDER)]
 
 
