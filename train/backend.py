@@ -405,6 +405,39 @@ class NumpyBackend:
         error[np.arange(len(labels)), labels] -= 1.0
         return error / len(labels) * factor
 
+    def binary_cross_entropy(self, logits, targets, weights, count: int):
+        """The sum of weighted binary cross-entropies over a count, and its slope by the logits, in binary64.
+
+        An element's is max(x, 0) - x * target + log(1 + exp(-abs(x))); the sum goes from the first element to the last.
+        The slope is weight * (sigmoid(x) - target) / count.
+
+        Parameters
+        ----------
+        logits : array
+        targets : float64 array
+            0 or 1, of the same shape.
+        weights : float or float64 array
+        count : int
+
+        Returns
+        -------
+        loss : float
+            NaN if a logit is not finite.
+        slope : float64 array
+        """
+        x = self.double(logits)
+        if not self.all_finite(x):
+            return math.nan, np.full_like(x, math.nan)
+        power = self.exp(-np.abs(x))
+        terms = np.maximum(x, 0.0) - x * targets + self.log(1.0 + power)
+        sigmoid = np.where(x >= 0.0, 1.0, power) / (1.0 + power)
+        total = float(self.ordered_sum((weights * terms).reshape(-1), axis=0))
+        return total / count, weights * (sigmoid - targets) / count
+
+    def scaled(self, slope, factor: float):
+        """slope * factor in binary64."""
+        return slope * factor
+
     def norm(self, arrays) -> float:
         """The root of the sum of the squares of all elements, in binary64.
 

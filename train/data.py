@@ -15,6 +15,7 @@ import numpy as np
 
 from softnum.train.image_files import read_cifar10, read_idx_set
 from softnum.train.initial import DOMAIN_BATCHES, random_words
+from softnum.train.rating_files import read_ratings
 from softnum.train.series_files import FEATURES, SPEAKERS, read_vowels
 from softnum.train.series_files import STEPS as SERIES_STEPS
 from softnum.train.text_files import STEPS, read_text
@@ -60,7 +61,8 @@ class DataSet:
     ----------
     train_x, test_x : float64 array, or Pixels, (samples, features)
         The features of an image in the order (channel, row, column); of series those of a step after those before it,
-        and NaN after the last step; of text int64, a byte for each step.
+        and NaN after the last step; of text int64, a byte for each step; of ratings int64, a user and an item, held out
+        more items (`softnum.train.rating_files.read_ratings`).
     train_y, test_y : int64 array (samples,), or of text (samples, steps)
     """
 
@@ -139,8 +141,17 @@ def _vowels(folder: Path | None) -> DataSet:
     return DataSet("japanese-vowels", *read_vowels(folder))
 
 
+def _ratings(folder: Path | None) -> DataSet:
+    return DataSet("movielens", *read_ratings(folder))
+
+
 #: kind of data -> what it is, in words; text is sequences of bytes, each with one label more for every byte
-KINDS = {"samples": "samples of numbers", "series": "series of different lengths", "text": "a text"}
+KINDS = {
+    "ratings": "users' ratings of items",
+    "samples": "samples of numbers",
+    "series": "series of different lengths",
+    "text": "a text",
+}
 
 
 class DataFacts(NamedTuple):
@@ -159,6 +170,7 @@ DATA_SETS = {
     "fashion-mnist": DataFacts((1, 28, 28), 10, _of_bytes("fashion-mnist", read_idx_set)),
     "japanese-vowels": DataFacts((1, SERIES_STEPS, FEATURES), SPEAKERS, _vowels, kind="series"),
     "mnist": DataFacts((1, 28, 28), 10, _of_bytes("mnist", read_idx_set)),
+    "movielens": DataFacts((1, 1, 2), 1, _ratings, kind="ratings"),
     "text": DataFacts((1, 1, STEPS), 256, _text, kind="text"),
 }
 
@@ -191,6 +203,8 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     ``japanese-vowels``: 640 utterances of two vowels by nine speakers, who are to be told apart, 270 to train on and
     370 held out; series of 7 to 29 frames of 12 LPC cepstrum coefficients (`softnum.train.series_files.read_vowels`).
 
+    ``movielens``: which films users rated; the last of each is held out (`softnum.train.rating_files.read_ratings`).
+
     ``text``: a file of the user's own, as sequences of 32 bytes, each of which is to be told from those before it; the
     last tenth is held out (`softnum.train.text_files.read_text`).
 
@@ -199,9 +213,10 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     name : str
         One of `DATA_SETS`.
     folder : path-like, optional
-        Where the files of ``fashion-mnist``, ``mnist``, ``cifar10`` and ``japanese-vowels`` lie: there, or in a folder
-        of the set's name in it; the file that is the ``text``, or a folder with a file ``input.txt``. Default: what the
-        environment variable SOFTNUM_DATA says, else where Debian's packages or Python's aeon put them.
+        Where the files of ``fashion-mnist``, ``mnist``, ``cifar10``, ``japanese-vowels`` and ``movielens`` lie: there,
+        or in a folder of the set's name in it; the file that is the ``text``, or a folder with a file ``input.txt``.
+        Default: what the environment variable SOFTNUM_DATA says, else where Debian's packages or Python's aeon put
+        them.
 
     Raises
     ------
@@ -218,8 +233,8 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     """
     facts, folder = data_facts(name), folder or os.environ.get("SOFTNUM_DATA")
     folder = None if folder is None else Path(folder).expanduser()
-    # a user's text may change, published files do not
-    return facts.load(folder) if facts.kind == "text" else _loaded(name, folder)
+    # files without a published checksum may change
+    return facts.load(folder) if facts.kind in ("ratings", "text") else _loaded(name, folder)
 
 
 @functools.cache

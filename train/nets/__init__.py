@@ -10,6 +10,7 @@ from softnum.train.nets.cifar10_cnn import CIFAR10CNN
 from softnum.train.nets.lenet5 import LeNet5
 from softnum.train.nets.lstm import LSTM
 from softnum.train.nets.mlp import MLP
+from softnum.train.nets.ncf import NCF
 from softnum.train.nets.recurrent_lm import RecurrentLM
 from softnum.train.nets.resnet import ResNet
 from softnum.train.nets.speech_lstm import SpeechLSTM
@@ -18,7 +19,7 @@ from softnum.train.nets.transformer_lm import TransformerLM
 from softnum.train.nets.vgg_small import VGGSmall
 
 __all__ = [
-    "CIFAR10CNN", "LSTM", "MLP", "NETWORKS", "LeNet5", "RecurrentLM", "ResNet", "SpeechLSTM", "Transformer",
+    "CIFAR10CNN", "LSTM", "MLP", "NCF", "NETWORKS", "LeNet5", "RecurrentLM", "ResNet", "SpeechLSTM", "Transformer",
     "TransformerLM", "VGGSmall", "make_network",
 ]  # fmt: skip
 
@@ -29,6 +30,7 @@ NETWORKS = {
         LeNet5,
         LSTM,
         MLP,
+        NCF,
         RecurrentLM,
         ResNet,
         SpeechLSTM,
