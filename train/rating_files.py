@@ -18,7 +18,8 @@ _SEPARATORS = {"u.data": "\t", "ratings.dat": "::", "ratings.csv": ","}
 _FOLDERS = (_NAME, "ml-100k", "ml-1m", "ml-latest-small")
 _HOW_TO_GET = (
     "fetch ml-100k.zip, ml-1m.zip or ml-latest-small.zip from files.grouplens.org/datasets/movielens and unpack it; "
-    f"then name the folder with --data-dir, in load_data({_NAME!r}, folder), or in the environment variable SOFTNUM_DATA"
+    f"then name the folder with --data-dir, in load_data({_NAME!r}, folder), or in the environment variable "
+    "SOFTNUM_DATA"
 )
 
 
