@@ -39,7 +39,9 @@ Cell = Annotated[str | None, typer.Option(help="Cell of recurrent-lm: lstm, gru 
 Dropout = Annotated[
     float | None, typer.Option(help="Share of elements that a transformer or language model drops.  [default: 0]")
 ]
-Data = Annotated[str, typer.Option(help="Data set: digits, fashion-mnist, mnist, cifar10, japanese-vowels, movielens, text.")]
+Data = Annotated[
+    str, typer.Option(help="Data set: digits, fashion-mnist, mnist, cifar10, japanese-vowels, movielens or text.")
+]
 Samples = Annotated[int | None, typer.Option(help="How many of the first samples to train on.  [default: all]")]
 HeldOut = Annotated[int | None, typer.Option(help="How many of the first held-out samples to be measured on.")]
 DataFolder = Annotated[str | None, typer.Option("--data-dir", help=_FOLDER)]
