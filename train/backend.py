@@ -434,6 +434,19 @@ class NumpyBackend:
         total = float(self.ordered_sum((weights * terms).reshape(-1), axis=0))
         return total / count, weights * (sigmoid - targets) / count
 
+    def smooth_l1(self, x, targets, count: int):
+        """The sum of smooth absolute differences over a count, and its slope by x, in binary64.
+
+        Of d = x - target it is d * d / 2, or abs(d) - 1 / 2 where abs(d) is at least 1, and the slope d, or its sign;
+        the sum goes from the first element to the last. Not finite: NaN, as of `binary_cross_entropy`.
+        """
+        d = self.double(x) - targets
+        if not self.all_finite(d):
+            return math.nan, np.full_like(d, math.nan)
+        size = np.abs(d)
+        terms = np.where(size < 1.0, d * d / 2.0, size - 0.5)
+        return float(self.ordered_sum(terms.reshape(-1), axis=0)) / count, np.clip(d, -1.0, 1.0) / count
+
     def scaled(self, slope, factor: float):
         """slope * factor in binary64."""
         return slope * factor

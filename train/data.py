@@ -16,6 +16,7 @@ import numpy as np
 from softnum.train.image_files import read_cifar10, read_idx_set
 from softnum.train.initial import DOMAIN_BATCHES, random_words
 from softnum.train.rating_files import read_ratings
+from softnum.train.scenes import SIDE, read_scenes
 from softnum.train.series_files import FEATURES, SPEAKERS, read_vowels
 from softnum.train.series_files import STEPS as SERIES_STEPS
 from softnum.train.text_files import STEPS, read_text
@@ -63,7 +64,7 @@ class DataSet:
         The features of an image in the order (channel, row, column); of series those of a step after those before it,
         and NaN after the last step; of text int64, a byte for each step; of ratings int64, a user and an item, held out
         more items (`softnum.train.rating_files.read_ratings`).
-    train_y, test_y : int64 array (samples,), or of text (samples, steps)
+    train_y, test_y : int64 array (samples,), or of text (samples, steps), or of scenes (samples, things, 5)
     """
 
     name: str
@@ -145,10 +146,16 @@ def _ratings(folder: Path | None) -> DataSet:
     return DataSet("movielens", *read_ratings(folder))
 
 
+def _scenes(folder: Path | None) -> DataSet:
+    train, train_labels, test, test_labels = read_scenes(folder)
+    return DataSet("fashion-scenes", Pixels(train), train_labels, Pixels(test), test_labels)
+
+
 #: kind of data -> what it is, in words; text is sequences of bytes, each with one label more for every byte
 KINDS = {
     "ratings": "users' ratings of items",
     "samples": "samples of numbers",
+    "scenes": "scenes with boxes",
     "series": "series of different lengths",
     "text": "a text",
 }
@@ -168,6 +175,7 @@ DATA_SETS = {
     "cifar10": DataFacts((3, 32, 32), 10, _of_bytes("cifar10", read_cifar10)),
     "digits": DataFacts((1, 8, 8), 10, _digits),
     "fashion-mnist": DataFacts((1, 28, 28), 10, _of_bytes("fashion-mnist", read_idx_set)),
+    "fashion-scenes": DataFacts((1, SIDE, SIDE), 10, _scenes, kind="scenes"),
     "japanese-vowels": DataFacts((1, SERIES_STEPS, FEATURES), SPEAKERS, _vowels, kind="series"),
     "mnist": DataFacts((1, 28, 28), 10, _of_bytes("mnist", read_idx_set)),
     "movielens": DataFacts((1, 1, 2), 1, _ratings, kind="ratings"),
@@ -202,6 +210,9 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
 
     ``japanese-vowels``: 640 utterances of two vowels by nine speakers, who are to be told apart, 270 to train on and
     370 held out; series of 7 to 29 frames of 12 LPC cepstrum coefficients (`softnum.train.series_files.read_vowels`).
+
+    ``fashion-scenes``: scenes of 64 x 64 with one to four garments of ``fashion-mnist``, whose files it takes, with
+    classes and boxes; 4000 to train on and 500 held out (`softnum.train.scenes.compose`).
 
     ``movielens``: which films users rated; the last of each is held out (`softnum.train.rating_files.read_ratings`).
 

@@ -38,7 +38,7 @@ CARRIER = {"add", "clamp", "constant"}
 #: methods that compute in binary64
 BINARY64 = {
     "binary_cross_entropy", "cross_entropy_error", "divide", "exp", "log", "norm", "ordered_sum", "scaled",
-    "softmax_cross_entropy",
+    "smooth_l1", "softmax_cross_entropy",
 }  # fmt: skip
 
 

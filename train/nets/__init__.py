@@ -7,6 +7,7 @@ import inspect
 
 from softnum.train.data import DATA_SETS, KINDS, data_facts
 from softnum.train.nets.cifar10_cnn import CIFAR10CNN
+from softnum.train.nets.detector import Detector
 from softnum.train.nets.lenet5 import LeNet5
 from softnum.train.nets.lstm import LSTM
 from softnum.train.nets.mlp import MLP
@@ -19,14 +20,15 @@ from softnum.train.nets.transformer_lm import TransformerLM
 from softnum.train.nets.vgg_small import VGGSmall
 
 __all__ = [
-    "CIFAR10CNN", "LSTM", "MLP", "NCF", "NETWORKS", "LeNet5", "RecurrentLM", "ResNet", "SpeechLSTM", "Transformer",
-    "TransformerLM", "VGGSmall", "make_network",
+    "CIFAR10CNN", "LSTM", "MLP", "NCF", "NETWORKS", "Detector", "LeNet5", "RecurrentLM", "ResNet", "SpeechLSTM",
+    "Transformer", "TransformerLM", "VGGSmall", "make_network",
 ]  # fmt: skip
 
 NETWORKS = {
     network.name: network
     for network in (
         CIFAR10CNN,
+        Detector,
         LeNet5,
         LSTM,
         MLP,
