@@ -17,7 +17,7 @@ class Detector(Network):
     """3 x 3 convolutions, each normalised and followed by ReLU, and a 1 x 1 convolution on each cell of what is left.
 
     The first three of the layers conv1, bn1, conv2, bn2, ... halve the image, so that a cell is 8 x 8 pixels of it; the
-    others keep its size. Convolutions have no biases, but for the last, ``head``. One detection comes of each cell.
+    others keep its size. Convolutions have no biases, but for the last, ``fc``. One detection comes of each cell.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Detector(Network):
     --------
     >>> net = Detector()
     >>> net.grid, net.outputs, net.layer_names[-3:]
-    ((8, 8), 15, ['conv5', 'bn5', 'head'])
+    ((8, 8), 15, ['conv5', 'bn5', 'fc'])
     """
 
     name = "detector"
@@ -64,8 +64,8 @@ class Detector(Network):
             self.stages.append((conv, BatchNorm(f"bn{number}", filters)))
             maps = conv.result
         self.grid, self.classes = maps[1:], classes
-        self.head = Convolution("head", maps, Detection.CODES + classes, 1)
-        layers = [*(layer for stage in self.stages for layer in stage), self.head]
+        self.last = Convolution("fc", maps, Detection.CODES + classes, 1)
+        layers = [*(layer for stage in self.stages for layer in stage), self.last]
         options = {"sizes": sizes, "image": self.image, "classes": classes}
         inputs = self.image[0] * self.image[1] * self.image[2]
         super().__init__(layers, options, inputs, Detection.CODES + classes, relu=[norm for _, norm in self.stages])
@@ -92,4 +92,4 @@ class Detector(Network):
         x = reshape(x, (-1, *self.image))
         for conv, norm in self.stages:
             x = activation("relu", norm(conv(x), training=training), norm.numerics)
-        return self.output(reshape(permute(self.head(x), (0, 2, 3, 1)), (-1, self.outputs)))
+        return self.output(reshape(permute(self.last(x), (0, 2, 3, 1)), (-1, self.outputs)))
