@@ -13,7 +13,7 @@ __all__ = [
 _SIZES = (
     "Layer sizes. mlp: 64,128,10. Inputs of a step, hidden, outputs: lstm 8,32,10, speech-lstm 12,32,9. Channels of "
     "the convolutions, then of the hidden linear layer: lenet5 6,16,120,84, vgg-small 32,64,128,128. Channels: "
-    "cifar10-cnn 32,32,64, resnet 16,32,64. Features of a step, of a block's hidden layer: transformer, transformer-lm "
+    "cifar10-cnn 32,32,64, resnet 16,32,64, detector 16,32,32,32,32. Features of a step, of a block's hidden layer: transformer, transformer-lm "
     "32,64. Features of a byte, hidden size: recurrent-lm 32,64. Features of the factors' and of the perceptron's "
     "embeddings, its layers: ncf 8,16,16,8."
 )
@@ -28,7 +28,7 @@ _DEPTH = (
 
 NETWORK_HELP = (
     "Reference network: mlp, lstm, speech-lstm, lenet5, cifar10-cnn, vgg-small, resnet, transformer, recurrent-lm, "
-    "transformer-lm or ncf."
+    "transformer-lm, detector or ncf."
 )
 Sizes = Annotated[str | None, typer.Option(help=_SIZES)]
 Steps = Annotated[int | None, typer.Option(help="Steps of a sample: lstm 8, speech-lstm 29, language models 32.")]
@@ -40,7 +40,10 @@ Dropout = Annotated[
     float | None, typer.Option(help="Share of elements that a transformer or language model drops.  [default: 0]")
 ]
 Data = Annotated[
-    str, typer.Option(help="Data set: digits, fashion-mnist, mnist, cifar10, japanese-vowels, movielens or text.")
+    str,
+    typer.Option(
+        help="Data set: digits, fashion-mnist, mnist, cifar10, fashion-scenes, japanese-vowels, movielens or text."
+    ),
 ]
 Samples = Annotated[int | None, typer.Option(help="How many of the first samples to train on.  [default: all]")]
 HeldOut = Annotated[int | None, typer.Option(help="How many of the first held-out samples to be measured on.")]
