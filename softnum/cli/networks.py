@@ -13,9 +13,9 @@ __all__ = [
 _SIZES = (
     "Layer sizes. mlp: 64,128,10. Inputs of a step, hidden, outputs: lstm 8,32,10, speech-lstm 12,32,9. Channels of "
     "the convolutions, then of the hidden linear layer: lenet5 6,16,120,84, vgg-small 32,64,128,128. Channels: "
-    "cifar10-cnn 32,32,64, resnet 16,32,64, detector 16,32,32,32,32. Features of a step, of a block's hidden layer: transformer, transformer-lm "
-    "32,64. Features of a byte, hidden size: recurrent-lm 32,64. Features of the factors' and of the perceptron's "
-    "embeddings, its layers: ncf 8,16,16,8."
+    "cifar10-cnn 32,32,64, resnet 16,32,64, detector 16,32,32,32,32. Features of a step, of a block's hidden layer: "
+    "transformer, transformer-lm 32,64. Features of a byte, hidden size: recurrent-lm 32,64. Features of the factors' "
+    "and of the perceptron's embeddings, its layers: ncf 8,16,16,8."
 )
 _FOLDER = (
     "Folder of the data set's files; of text, the file.  [default: SOFTNUM_DATA, else where Debian's packages, or "
