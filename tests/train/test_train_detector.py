@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from train_cases import BINARY64, MIXED, judge_along_directions, moved, needs_torch
 
+from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run, scenes
 from softnum.train.backend import NumpyBackend
 from softnum.train.boxes import average_precision, mean_average_precision, overlap, suppress
@@ -283,12 +284,12 @@ def test_losses_are_pytorchs(design, tmp_path):
     torch.set_num_threads(1)
     double = design == "float64"
     net, numerics, task = case(tmp_path, BINARY64 if double else BINARY64.replace("binary64", "binary32"))
-    values = [torch.tensor(p.value, requires_grad=True) for p in net.parameters]
+    values = twins.parameters_of(net)
     momentum, decay = float(np.float32(0.9)), float(np.float32(1e-4))
     theirs = torch.optim.SGD(values, lr=2.0**-6, momentum=momentum, weight_decay=decay)
     ours = SGD(net.parameters, learning_rate=2.0**-6, momentum=0.9, weight_decay=1e-4)
     cells, classes, boxes = (torch.tensor(part) for part in task.targets(np.array(SOME)))
-    x = torch.tensor(np.float64(task.data.train_x[:]), dtype=values[0].dtype).reshape(2, 1, 24, 16)
+    x = torch.tensor(task.data.train_x[:], dtype=values[0].dtype)
     full = torch.zeros(12, dtype=x.dtype)
     full[cells] = 1
     losses = []
@@ -297,11 +298,7 @@ def test_losses_are_pytorchs(design, tmp_path):
         mine = loss_of(net, numerics, task)
         mine.backward()
         ours.step()
-        y, rest = x, iter(values)
-        for conv, _ in net.stages:
-            y = functional.conv2d(y, next(rest), stride=conv.geometry["stride"], padding=1)
-            y = functional.batch_norm(y, None, None, next(rest), next(rest), training=True).relu()
-        y = functional.conv2d(y, *rest).permute(0, 2, 3, 1).reshape(12, 8)
+        y = twins.forward(net, values, x)
         objectness = functional.binary_cross_entropy_with_logits(y[:, 0], full, 0.5 + full / 2, reduction="sum")
         box = functional.smooth_l1_loss(y[cells, 1:5], boxes.to(y.dtype), reduction="sum")
         loss = (objectness + box) / len(cells) + functional.cross_entropy(y[cells, 5:], classes)

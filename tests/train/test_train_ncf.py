@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from train_cases import BINARY64, MIXED, moved, needs_torch, numerics_of
 
+from benchmarks import twins
 from softnum.train import SGD, Numerics, Settings, Tensor, explain, load_design, make_network, run
 from softnum.train.backend import NumpyBackend
 from softnum.train.check import check_gradients
@@ -92,8 +93,7 @@ def test_losses_are_pytorchs(design, tmp_path):
 
     double = design == "float64"
     net, numerics = network(tmp_path, BINARY64 if double else BINARY64.replace("binary64", "binary32"))
-    values = [torch.tensor(p.value, requires_grad=True) for p in net.parameters]
-    gu, gi, mu, mi, w1, b1, w2, b2, v, d = values
+    values = twins.parameters_of(net)
     momentum, decay = float(np.float32(0.9)), float(np.float32(1e-4))
     theirs = torch.optim.SGD(values, lr=0.125, momentum=momentum, weight_decay=decay)
     ours = SGD(net.parameters, learning_rate=0.125, momentum=0.9, weight_decay=1e-4)
@@ -106,9 +106,7 @@ def test_losses_are_pytorchs(design, tmp_path):
         mine.backward()
         ours.step()
         theirs.zero_grad()
-        user, item = torch.tensor(pairs).T
-        hidden = torch.relu(torch.relu(torch.cat([mu[user], mi[item]], 1) @ w1 + b1) @ w2 + b2)
-        logits = torch.cat([gu[user] * gi[item], hidden], 1) @ v + d
+        logits = twins.forward(net, values, torch.tensor(pairs))
         loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, torch.tensor(targets, dtype=logits.dtype))
         loss.backward()
         theirs.step()

@@ -34,7 +34,7 @@ class Detection(Task):
     - smooth L1 of y, x, h and w, in cells with a thing.
 
     It is computed in binary64 in a fixed order: each of the three sums cell by cell, then the three quotients in this
-    order. A cell's gradient is the same whatever the others hold, so gradients are those of the three, joined.
+    order. No output is in two of them, so that joining their gradients is exact.
 
     ``accuracy`` is the mean average precision at an intersection over union of 0.5 (`mean_average_precision`). A cell
     detects its largest class, with the score sigmoid(o) times the class's softmax, if that is at least 0.05; of
