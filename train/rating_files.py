@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum.train.initial import DOMAIN_NEGATIVES, random_words
+from softnum.train.initial import DOMAIN_RANKED, random_words
 
 __all__ = ["NEGATIVES", "complement", "read_ratings"]
 
@@ -32,7 +32,7 @@ def read_ratings(folder: Path | None) -> tuple[np.ndarray, np.ndarray, np.ndarra
     latest time, the last in the file among equals; who rated one item only has none held out.
 
     Each held-out item is to be found among 99 that the user rated never, all different: those of the smallest words of
-    `random_words`(0, `DOMAIN_NEGATIVES`, user, number of such items). So they are the same in all runs.
+    `random_words`(0, `DOMAIN_RANKED`, user, number of such items). So they are the same in all runs.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def read_ratings(folder: Path | None) -> tuple[np.ndarray, np.ndarray, np.ndarra
                 f"{path}: user {names[user]} has not rated {len(others)} of {len(words)} items; {NEGATIVES} are "
                 "needed, which the held-out one is ranked among"
             )
-        row[2:] = others[np.argsort(random_words(0, DOMAIN_NEGATIVES, user, len(others)), kind="stable")[:NEGATIVES]]
+        row[2:] = others[np.argsort(random_words(0, DOMAIN_RANKED, user, len(others)), kind="stable")[:NEGATIVES]]
     return pairs[kept], np.ones(int(kept.sum()), np.int64), test, np.zeros(len(test), np.int64)
 
 

@@ -214,7 +214,7 @@ def test_two_things_in_a_cell_are_named():
         ({"image": (1, 24, 4)}, "image must have at least 8 x 8 pixels, got 24 x 4"),
         ({"sizes": (2, 3)}, r"sizes must be at least three positive integers, got \(2, 3\)"),
         ({"classes": 0}, "classes must be a positive integer, got 0"),
-        ({"classes": 2}, "the network has 7 outputs, the data have 8 classes"),
+        ({"classes": 2}, "the network has 2 outputs, the data have 3 classes"),
     ],
 )
 def test_unusable_options_are_named(options, message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from softnum.train.functions import activation
 from softnum.train.nets.layers import BatchNorm, Convolution
 from softnum.train.nets.network import Network
-from softnum.train.nets.sizes import check_image, check_sizes
+from softnum.train.nets.sizes import check_data, check_image, check_sizes
 from softnum.train.sequences import permute
 from softnum.train.tasks import Detection
 from softnum.train.tensor import Tensor, reshape
@@ -74,6 +74,10 @@ class Detector(Network):
     def options_of(cls, facts) -> dict:
         """The scenes' size, and their classes."""
         return {"image": facts.image, "classes": facts.classes}
+
+    def check(self, features: int, classes: int) -> None:
+        """Raise ValueError if scenes of so many pixels, and things of so many classes, do not fit the network."""
+        check_data(self.inputs, self.classes, features, classes)
 
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """The network's output for a batch, rounded to the role ``output`` of the last layer.

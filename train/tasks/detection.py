@@ -73,7 +73,7 @@ class Detection(Task):
     CELL, SIDE, CODES = 8, 16, 5
 
     def __init__(self, network, data, batch: int, seed: int) -> None:
-        network.check(data.train_x.shape[1], network.outputs - network.classes + int(data.train_y[:, :, 0].max()) + 1)
+        network.check(data.train_x.shape[1], int(data.train_y[:, :, 0].max()) + 1)
         super().__init__(network, data, batch, seed)
         self.trial = slice(2)
         self.targets(data.train_y)
