@@ -237,6 +237,12 @@ class NumpyBackend:
         result[rows] = values
         return result
 
+    def put_rows(self, x, rows, count: int):
+        """An array of so many rows, with those of x in the given places, all different, and +0 elsewhere."""
+        result = np.zeros((count, *x.shape[1:]), x.dtype)
+        result[rows] = x
+        return result
+
     def windows(self, x, window: tuple[int, int], stride: tuple[int, int]):
         """Images (N, C, H, W) as (places, N, C, rows, columns): for each place of a window, its element of each one."""
         return np.stack([x[place] for place in _places(x.shape, window, stride)])
@@ -398,6 +404,52 @@ class NumpyBackend:
         error = probabilities.copy()
         error[np.arange(len(labels)), labels] -= 1.0
         return error / len(labels) * factor
+
+    def binary_cross_entropy(self, logits, targets, weights, count: int):
+        """The sum of weighted binary cross-entropies over a count, and its slope by the logits, in binary64.
+
+        An element's is max(x, 0) - x * target + log(1 + exp(-abs(x))); the sum goes from the first element to the last.
+        The slope is weight * (sigmoid(x) - target) / count.
+
+        Parameters
+        ----------
+        logits : array
+        targets : float64 array
+            0 or 1, of the same shape.
+        weights : float or float64 array
+        count : int
+
+        Returns
+        -------
+        loss : float
+            NaN if a logit is not finite.
+        slope : float64 array
+        """
+        x = self.double(logits)
+        if not self.all_finite(x):
+            return math.nan, np.full_like(x, math.nan)
+        power = self.exp(-np.abs(x))
+        terms = np.maximum(x, 0.0) - x * targets + self.log(1.0 + power)
+        sigmoid = np.where(x >= 0.0, 1.0, power) / (1.0 + power)
+        total = float(self.ordered_sum((weights * terms).reshape(-1), axis=0))
+        return total / count, weights * (sigmoid - targets) / count
+
+    def smooth_l1(self, x, targets, count: int):
+        """The sum of smooth absolute differences over a count, and its slope by x, in binary64.
+
+        Of d = x - target it is d * d / 2, or abs(d) - 1 / 2 where abs(d) is at least 1, and the slope d, or its sign;
+        the sum goes from the first element to the last. Not finite: NaN, as of `binary_cross_entropy`.
+        """
+        d = self.double(x) - targets
+        if not self.all_finite(d):
+            return math.nan, np.full_like(d, math.nan)
+        size = np.abs(d)
+        terms = np.where(size < 1.0, d * d / 2.0, size - 0.5)
+        return float(self.ordered_sum(terms.reshape(-1), axis=0)) / count, np.clip(d, -1.0, 1.0) / count
+
+    def scaled(self, slope, factor: float):
+        """slope * factor in binary64."""
+        return slope * factor
 
     def norm(self, arrays) -> float:
         """The root of the sum of the squares of all elements, in binary64.

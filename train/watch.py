@@ -30,13 +30,16 @@ ROUNDING = {
 #: methods that select, move or compare values
 EXACT = {
     "all_finite", "argmax", "array", "choose", "concatenate", "double", "from_windows", "join", "kept", "largest",
-    "negate", "neighbours", "ones", "part", "permute", "pixels", "place", "positive_part", "put", "reshape", "split",
-    "steps", "take", "transpose", "where_equal", "where_positive", "windows", "zeros",
+    "negate", "neighbours", "ones", "part", "permute", "pixels", "place", "positive_part", "put",
+    "put_rows", "reshape", "split", "steps", "take", "transpose", "where_equal", "where_positive", "windows", "zeros",
 }  # fmt: skip
 #: methods that round to the carrier, binary32 or binary64
 CARRIER = {"add", "clamp", "constant"}
 #: methods that compute in binary64
-BINARY64 = {"cross_entropy_error", "divide", "exp", "log", "norm", "ordered_sum", "softmax_cross_entropy"}
+BINARY64 = {
+    "binary_cross_entropy", "cross_entropy_error", "divide", "exp", "log", "norm", "ordered_sum", "scaled",
+    "smooth_l1", "softmax_cross_entropy",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
