@@ -153,7 +153,7 @@ def run(
     force : bool
         Run again even if a finished record, or one of another run, is there.
     threads : int
-        Threads of a matrix product. The record does not depend on it.
+        Of a product; at most, of other arithmetic. The record does not depend on it.
     statistics : int, optional
         Also write what became of the numbers (``softnum.train.statistics``) in the first iteration and every so many
         from it, to ``seed-<seed>.statistics.jsonl`` beside the record, which does not depend on it.

@@ -210,7 +210,7 @@ class Numerics:
     seed : int
         The run's seed, 0 to 2**64 - 1.
     threads : int
-        Threads of a matrix product; results do not depend on it.
+        Of a product; at most, of other arithmetic. Results do not depend on it.
 
     Raises
     ------

@@ -109,7 +109,7 @@ def train(
         ),
     ] = None,
     plot: Annotated[bool, typer.Option("--plot", help="Draw these statistics, to a .png of that name.")] = False,
-    threads: Annotated[int, typer.Option(help="Threads of a matrix product; the record does not depend on it.")] = 1,
+    threads: Annotated[int, typer.Option(help="Threads of the arithmetic; the record does not depend on it.")] = 1,
     explain: Annotated[
         bool, typer.Option("--explain", help="Train nothing: list every operation of an iteration, and how it rounds.")
     ] = False,
