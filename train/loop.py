@@ -299,12 +299,14 @@ class Run:
                 return row | {"loss": loss.value}
             if not self._update(loss, self.network.groups[group], self.optimisers[group], iteration):
                 row["skipped"] = True
+            numerics.stage = "forward"
         return row
 
     def _update(self, loss, parameters, optimiser, iteration: int) -> bool:
         """One update of some parameters by a loss; False if it is skipped, as gradients overflow."""
-        self.numerics.loss_scale = self.scaler.scale
+        self.numerics.loss_scale, self.numerics.stage = self.scaler.scale, "backward"
         loss.backward(self.scaler.scale)
+        self.numerics.stage = "update"
         overflow = self.scaler.skips and gradients_overflow(parameters)
         self.scaler.update(overflow)
         if overflow:

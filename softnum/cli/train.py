@@ -113,6 +113,15 @@ def train(
     explain: Annotated[
         bool, typer.Option("--explain", help="Train nothing: list every operation of an iteration, and how it rounds.")
     ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Train nothing that stays: measure where the time of an iteration goes.")
+    ] = False,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of --profile's timeline, for chrome://tracing.  [default: OUT/<design>/seed-<n>.profile.json]"
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder; the record is OUT/<design>/seed-<n>.jsonl.")] = Path("runs/train"),
     force: Annotated[bool, typer.Option("--force", help="Run again and replace the record.")] = False,
 ) -> None:
@@ -131,6 +140,7 @@ def train(
 
     \b
       softnum train mlp --design c-wang-fp8 --explain
+      softnum train mlp --design c-wang-fp8 --profile --trace step.json
       softnum train mlp --design c-wang-fp8 --statistics 50 --plot
 
     The design says how every operation of the optimiser rounds and in which formats its states are kept (roles
@@ -146,10 +156,15 @@ def train(
     need(*(["sklearn"] if data == "digits" else []), *(["matplotlib"] if plot else []))  # the data; the picture
     if plot and statistics is None:
         raise ValueError("--plot draws what --statistics writes; add --statistics N")
-    if not explain:
+    if trace is not None and not profile:
+        raise ValueError("--trace names the file that --profile writes; add --profile")
+    if explain and profile:
+        raise ValueError("--explain and --profile each take the place of training; leave one of them out")
+    if not explain and trace is None:
         writable_folder(out)
     from softnum.train import Settings, load_design, run
     from softnum.train import explain as explain_iteration
+    from softnum.train import profile as profile_iteration
     from softnum.train.loop import read_rows
 
     settings = Settings(
@@ -182,6 +197,15 @@ def train(
     chosen = load_design(design)
     if explain:
         typer.echo(explain_iteration(settings, chosen, seed=seed))
+        return
+    if profile:
+        from softnum.train.record import write_atomic
+
+        found = profile_iteration(settings, chosen, seed=seed, threads=threads)
+        trace = trace or out / chosen.name / f"seed-{seed}.profile.json"
+        trace.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(trace, found.to_json())
+        typer.echo(f"{found}\n\nWritten: {trace}")
         return
     with progress_bar() as step:
 
