@@ -110,6 +110,23 @@ def test_a_slow_operation_is_found_and_its_watching_is_not(monkeypatch):
     assert found.between < 0.05
 
 
+def test_an_operation_within_another_counts_once(monkeypatch):
+    """The parts that from_windows places are computed as it asks for them."""
+    kept = NumpyBackend.where_equal
+
+    def slow(self, chosen, place, x):
+        time.sleep(0.01)
+        return kept(self, chosen, place, x)
+
+    monkeypatch.setattr(NumpyBackend, "where_equal", slow)
+    lenet = Settings(network="lenet5", network_options={"sizes": (2, 2, 8, 8)}, batch=16)
+    found = profile(lenet, load_design("a-float32"), iterations=1)
+    times = {row.scope[0]: row for row in found.by_operation}
+    assert times["where_equal"].seconds >= 0.01 * times["where_equal"].occurrences == 0.08
+    assert times["from_windows"].seconds < 0.04 and found.between > 0
+    assert sum(o.lasted for o in found.operations if o.name == "from_windows") > 0.08
+
+
 def test_what_cannot_be_measured_is_said(tmp_path):
     design = load_design("a-float32")
     with pytest.raises(ValueError, match="of the 10 of the run, 9 could be measured"):
