@@ -297,7 +297,8 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
     Returns
     -------
     list of dict
-        ``layer``, ``pass``, ``M``, ``N``, ``K``; ``bits`` of the wider operand; ``formats`` of both.
+        ``layer``, ``pass``, ``M``, ``N``, ``K``; ``count`` of equal products, where there is more than one; ``bits`` of
+        the wider operand; ``formats`` of both.
 
     Examples
     --------
