@@ -11,6 +11,7 @@ from importlib import util
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks import twins
 from benchmarks.measure import Row, against, one_thread
 
 __all__ = ["rows"]
@@ -72,27 +73,22 @@ def softnum_steps(case: Case, design: str) -> Callable[[], object]:
 def torch_steps(case: Case) -> Callable[[], object]:
     """A function that trains PyTorch's network one step further."""
     import torch
-    from torch import nn
 
+    from softnum.train import Numerics, load_design, make_network
     from softnum.train.data import batches, load_data
 
-    layers = {
-        "mlp": [nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10)],
-        "lenet5": [
-            nn.Unflatten(1, (1, 28, 28)), nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 120, 5), nn.ReLU(), nn.Flatten(),
-            nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
-        ],
-    }  # fmt: skip
-    model, data = nn.Sequential(*layers[case.network]), load_data("fashion-mnist")
+    network, data = make_network(case.network, data="fashion-mnist", **case.options), load_data("fashion-mnist")
+    network.initialise(Numerics(load_design("a-float32"), network.layer_names, seed=1))
     images, labels = (torch.from_numpy(part.copy()) for part in (data.train_x.codes, data.train_y))
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
+    values = twins.parameters_of(network)
+    optimiser = torch.optim.SGD(values, lr=0.1, momentum=0.9, weight_decay=1e-4)
     epochs = (batches(len(labels), BATCH, 1, epoch) for epoch in itertools.count(1))
     plan = (torch.from_numpy(part) for epoch in epochs for part in epoch)
 
     def step() -> float:
         part = next(plan)
-        loss = nn.functional.cross_entropy(model(images[part] * (1 / 256)), labels[part])
+        outputs = twins.forward(network, values, images[part] * (1 / 256))
+        loss = torch.nn.functional.cross_entropy(outputs, labels[part])
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()

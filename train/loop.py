@@ -118,6 +118,12 @@ class Settings:
         """The schedule of the learning rate."""
         return Schedule(self.schedule, self.warmup, self.decay_every, self.decay_factor, self.final_rate)
 
+    def describe_updates(self) -> dict:
+        """Optimiser, schedule and limits as plain data for a record; what is not asked for is left out."""
+        facts = {"optimiser": self.make_optimiser([]).describe(), "clip_norm": self.clip_norm}
+        facts |= {"clip_value": self.clip_value, "schedule": self.make_schedule().describe()}
+        return {name: value for name, value in facts.items() if value is not None}
+
     def interval(self, samples: int) -> int:
         """Iterations between evaluations, of training on so many samples."""
         return self.evaluate_every or max(1, max(_EVALUATION_SAMPLES, samples // 10) // self.batch)
@@ -277,11 +283,8 @@ class Run:
             "batch": settings.batch,
             "epochs": settings.epochs,
             "evaluate_every": self.interval,
-            "optimiser": optimiser.describe(),
+            **settings.describe_updates(),
         }
-        beside = {name: getattr(settings, name) for name in ("clip_norm", "clip_value")}
-        beside["schedule"] = self.schedule.describe()
-        config |= {name: value for name, value in beside.items() if value is not None}
         config["gemms"] = design_gemms(self.design, self.network, settings.batch)
         return {"config": config, "seed": self.seed, "versions": _versions()}
 

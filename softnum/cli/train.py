@@ -22,8 +22,11 @@ from softnum.cli.networks import (
     Steps,
     network_options,
 )
+from softnum.cli.updates import Updates, with_groups
 
 __all__ = ["progress_bar", "register"]
+
+_DEFAULTS = Updates()
 
 
 @contextlib.contextmanager
@@ -52,7 +55,7 @@ def progress_bar():
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the program."""
-    app.command("train", short_help="Train a network in a design's arithmetic.")(exit_codes(train))
+    app.command("train", short_help="Train a network in a design's arithmetic.")(exit_codes(with_groups(train)))
 
 
 def train(
@@ -72,37 +75,7 @@ def train(
     heads: Heads = None,
     cell: Cell = None,
     dropout: Dropout = None,
-    optimiser: Annotated[str, typer.Option(help="sgd, adam, adamw, lamb or lars.")] = "sgd",
-    learning_rate: Annotated[
-        float | None,
-        typer.Option("--learning-rate", "--lr", help="Step size.  [default: sgd 0.1, lars 1, others 0.001]"),
-    ] = None,
-    momentum: Annotated[float | None, typer.Option(help="Of sgd and lars.  [default: 0.9]")] = None,
-    nesterov: Annotated[bool, typer.Option("--nesterov", help="Nesterov's momentum (sgd).")] = False,
-    beta1: Annotated[float | None, typer.Option(help="Of adam, adamw, lamb: the mean's.  [default: 0.9]")] = None,
-    beta2: Annotated[float | None, typer.Option(help="The mean of squares'.  [default: 0.999]")] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Added to the root of the squares.  [default: 1e-8, lamb 1e-6]")
-    ] = None,
-    trust: Annotated[float | None, typer.Option(help="Of lars: |w| / |g| is scaled by it.  [default: 0.001]")] = None,
-    weight_decay: Annotated[
-        float | None, typer.Option(help="[default: sgd and lars 1e-4, adam 0, adamw and lamb 0.01]")
-    ] = None,
-    schedule: Annotated[
-        str, typer.Option(help="Of the learning rate: constant, step, exponential or cosine.")
-    ] = "constant",
-    warmup: Annotated[int, typer.Option(help="Iterations in which the rate grows linearly from 0.")] = 0,
-    decay_every: Annotated[int | None, typer.Option(help="Iterations between steps (step).")] = None,
-    decay_factor: Annotated[
-        float | None, typer.Option(help="Of each step (step; default 0.1), or iteration (exponential).")
-    ] = None,
-    final_rate: Annotated[
-        float | None, typer.Option(help="What cosine ends at, as a share of the rate.  [default: 0]")
-    ] = None,
-    clip_norm: Annotated[
-        float | None, typer.Option(help="Shrink all gradients if their norm together is larger.")
-    ] = None,
-    clip_value: Annotated[float | None, typer.Option(help="Largest size of an element of a gradient.")] = None,
+    updates: Updates = _DEFAULTS,
     evaluate_every: Annotated[
         int | None, typer.Option(help="Iterations between evaluations.  [default: 160 samples, or a tenth of an epoch]")
     ] = None,
@@ -182,23 +155,8 @@ def train(
         held_out=held_out,
         batch=batch,
         epochs=epochs,
-        optimiser=optimiser,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        nesterov=nesterov or None,
-        beta1=beta1,
-        beta2=beta2,
-        epsilon=epsilon,
-        trust=trust,
-        weight_decay=weight_decay,
-        schedule=schedule,
-        warmup=warmup,
-        decay_every=decay_every,
-        decay_factor=decay_factor,
-        final_rate=final_rate,
-        clip_norm=clip_norm,
-        clip_value=clip_value,
         evaluate_every=evaluate_every,
+        **updates.settings(),
     )
     chosen = load_design(design)
     if explain:
