@@ -37,6 +37,7 @@ from softnum.train.loop import Settings, run
 from softnum.train.nets import make_network
 from softnum.train.numerics import Numerics, design_gemms
 from softnum.train.optimisers import LAMB, LARS, SGD, Adam, AdamW, make_optimiser
+from softnum.train.profile import profile
 from softnum.train.schedules import Schedule
 from softnum.train.study import DEFAULT_STUDY, TARGET, Case, run_study
 from softnum.train.tensor import Parameter, Tensor
@@ -64,6 +65,7 @@ __all__ = [
     "make_network",
     "make_optimiser",
     "operate",
+    "profile",
     "run",
     "run_study",
 ]

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 import softnum as sn
+from softnum.threads import threads_by_default
 from softnum.train.initial import DOMAIN_DROPOUT
 
 __all__ = ["NumpyBackend"]
@@ -66,6 +67,17 @@ def _places(shape, window: tuple[int, int], stride: tuple[int, int]) -> list[tup
     ]
 
 
+def _in_own_threads(method):
+    """A method of a backend whose calls of softnum take the backend's number of threads."""
+
+    @functools.wraps(method)
+    def wrapped(self, *arguments):
+        with threads_by_default(self.threads):
+            return method(self, *arguments)
+
+    return wrapped
+
+
 class NumpyBackend:
     """Arrays in NumPy, arithmetic of the design in softnum's C core.
 
@@ -74,7 +86,7 @@ class NumpyBackend:
     dtype : numpy dtype
         The carrier: float32, or float64 where a format needs it.
     threads : int
-        Threads of a matrix product; results do not depend on it.
+        Of a product in a unit; at most, of other arithmetic. Results do not depend on it.
     """
 
     def __init__(self, dtype=np.float32, *, threads: int = 1) -> None:
@@ -87,6 +99,7 @@ class NumpyBackend:
         self._own_format = sn.format("binary32" if self.dtype == np.float32 else "binary64")
 
     # -- the design's arithmetic -------------------------------------------------------------------------------------
+    @_in_own_threads
     def quantize(self, x, role, key):
         """Values of any float array rounded as a role says, as carriers; key is used if the rounding is stochastic."""
         if role.format != self._own_format or x.dtype != self.dtype:
@@ -100,12 +113,14 @@ class NumpyBackend:
         """x, whose values are known to be those of a role's format."""
         return x
 
+    @_in_own_threads
     def matmul(self, a, b, unit, c, key):
         """(M, K) @ (K, N) in a unit, on carriers; c is None or the accumulator's initial value, broadcast to (M, N)."""
         if c is not None:
             c = np.ascontiguousarray(np.broadcast_to(c, (a.shape[0], b.shape[1])))
         return sn.matmul(a, b, unit, c, key=key, threads=self.threads).astype(self.dtype, copy=False)
 
+    @_in_own_threads
     def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict):
         """One of a convolution's three products in a unit, on carriers.
 
@@ -128,6 +143,7 @@ class NumpyBackend:
         }[key]  # fmt: skip
         return product(a, b, unit, c=c, key=words_key, threads=self.threads, **geometry).astype(self.dtype, copy=False)
 
+    @_in_own_threads
     def operate(self, operation: str, operands, role, key):
         """One of softnum's operations on values of a role's format, rounded once as the role says.
 
@@ -147,10 +163,12 @@ class NumpyBackend:
         )  # fmt: skip
         return sn.decode(result, role.format, self.dtype)
 
+    @_in_own_threads
     def run_operator(self, operator, operands, options):
         """An operator of the user's own on carriers."""
         return operator(*operands, **options)
 
+    @_in_own_threads
     def run_operator_backward(self, operator, operands, results, gradients, options):
         """The gradients of an operator's operands."""
         return operator.backward(operands, results, gradients, **options)
@@ -315,6 +333,7 @@ class NumpyBackend:
         """
         return self.compute("fma", (self.constant(alpha), x, y), role, key)
 
+    @_in_own_threads
     def compute(self, operation: str, operands, role, key):
         """One of softnum's operations on any carriers: its exact result rounded once, as a role says.
 

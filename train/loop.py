@@ -118,6 +118,12 @@ class Settings:
         """The schedule of the learning rate."""
         return Schedule(self.schedule, self.warmup, self.decay_every, self.decay_factor, self.final_rate)
 
+    def describe_updates(self) -> dict:
+        """Optimiser, schedule and limits as plain data for a record; what is not asked for is left out."""
+        facts = {"optimiser": self.make_optimiser([]).describe(), "clip_norm": self.clip_norm}
+        facts |= {"clip_value": self.clip_value, "schedule": self.make_schedule().describe()}
+        return {name: value for name, value in facts.items() if value is not None}
+
     def interval(self, samples: int) -> int:
         """Iterations between evaluations, of training on so many samples."""
         return self.evaluate_every or max(1, max(_EVALUATION_SAMPLES, samples // 10) // self.batch)
@@ -157,7 +163,7 @@ def run(
     force : bool
         Run again even if a finished record, or one of another run, is there.
     threads : int
-        Threads of a matrix product. The record does not depend on it.
+        Of a product; at most, of other arithmetic. The record does not depend on it.
     statistics : int, optional
         Also write what became of the numbers (``softnum.train.statistics``) in the first iteration and every so many
         from it, to ``seed-<seed>.statistics.jsonl`` beside the record, which does not depend on it.
@@ -277,11 +283,8 @@ class Run:
             "batch": settings.batch,
             "epochs": settings.epochs,
             "evaluate_every": self.interval,
-            "optimiser": optimiser.describe(),
+            **settings.describe_updates(),
         }
-        beside = {name: getattr(settings, name) for name in ("clip_norm", "clip_value")}
-        beside["schedule"] = self.schedule.describe()
-        config |= {name: value for name, value in beside.items() if value is not None}
         config["gemms"] = design_gemms(self.design, self.network, settings.batch)
         return {"config": config, "seed": self.seed, "versions": _versions()}
 
@@ -305,12 +308,14 @@ class Run:
                 return row | {"loss": loss.value}
             if not self._update(loss, self.network.groups[group], self.optimisers[group], iteration):
                 row["skipped"] = True
+            numerics.stage = "forward"
         return row
 
     def _update(self, loss, parameters, optimiser, iteration: int) -> bool:
         """One update of some parameters by a loss; False if it is skipped, as gradients overflow."""
-        self.numerics.loss_scale = self.scaler.scale
+        self.numerics.loss_scale, self.numerics.stage = self.scaler.scale, "backward"
         loss.backward(self.scaler.scale)
+        self.numerics.stage = "update"
         overflow = self.scaler.skips and gradients_overflow(parameters)
         self.scaler.update(overflow)
         if overflow:

@@ -17,7 +17,10 @@ import numpy as np
 from softnum.train.backend import NumpyBackend
 from softnum.train.designs import OPERAND_ROLES, PASSES, ROLES, Design, LayerDesign, RoleRounding
 
-__all__ = ["LayerNumerics", "Numerics", "design_gemms", "fits_float32"]
+__all__ = ["STAGES", "LayerNumerics", "Numerics", "design_gemms", "fits_float32"]
+
+#: what an iteration does, in this order for each of its losses
+STAGES = ("forward", "backward", "update")
 
 _SITE_BITS = 16
 _ITERATION_BITS = 47
@@ -210,7 +213,7 @@ class Numerics:
     seed : int
         The run's seed, 0 to 2**64 - 1.
     threads : int
-        Threads of a matrix product; results do not depend on it.
+        Of a product; at most, of other arithmetic. Results do not depend on it.
 
     Raises
     ------
@@ -240,6 +243,7 @@ class Numerics:
         }
         self.last = self._layers[names[-1]]
         self.place: tuple[str, str] | None = None  # layer and role of the rounding that was numbered last
+        self.stage = STAGES[0]
         self.begin(0)
 
     def layer(self, name: str) -> LayerNumerics:
@@ -252,6 +256,7 @@ class Numerics:
             raise ValueError(f"iteration must lie in 0..2**{_ITERATION_BITS}-1, got {iteration}")
         self._base = (int(evaluation) << 63) | (iteration << _SITE_BITS)
         self._site = 0
+        self.place, self.stage = None, STAGES[0]
 
     def next_key(self) -> tuple[int, int]:
         """The key of the next rounding site.
@@ -292,7 +297,8 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
     Returns
     -------
     list of dict
-        ``layer``, ``pass``, ``M``, ``N``, ``K``; ``bits`` of the wider operand; ``formats`` of both.
+        ``layer``, ``pass``, ``M``, ``N``, ``K``; ``count`` of equal products, where there is more than one; ``bits`` of
+        the wider operand; ``formats`` of both.
 
     Examples
     --------

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter_ns
 from typing import Any
 
 from softnum.train.designs import RoleRounding
@@ -49,6 +50,8 @@ class Event:
     Attributes
     ----------
     method : str
+    stage : str
+        What the iteration is doing: one of `softnum.train.numerics.STAGES`.
     layer, place : str or None
         Of a rounding: the layer, and the role, the pass, or "start" (the initial value of an accumulator).
     arguments : tuple
@@ -57,14 +60,19 @@ class Event:
         What it returned.
     again : callable
         The method itself, unwatched.
+    started, ended : int
+        Nanoseconds of a clock that stands still while anything but the run itself works: the watching and its listener.
     """
 
     method: str
+    stage: str
     layer: str | None
     place: str | None
     arguments: tuple
     result: Any
     again: Callable
+    started: int
+    ended: int
 
     @property
     def rounding(self) -> RoleRounding | None:
@@ -82,6 +90,10 @@ class _WatchedBackend:
 
     def __init__(self, backend, numerics, listener: Callable[[Event], None]) -> None:
         self._backend, self._numerics, self._listener = backend, numerics, listener
+        self._spent = 0  # nanoseconds of watching
+
+    def _now(self) -> int:
+        return perf_counter_ns() - self._spent
 
     def __getattr__(self, name: str):
         method = getattr(self._backend, name)
@@ -89,11 +101,15 @@ class _WatchedBackend:
             return method
 
         def watched(*arguments, **options):
+            started = self._now()
             result = method(*arguments, **options)
+            ended = self._now()
             layer, place = None, None
             if name in ROUNDING or any(isinstance(part, (RoleRounding, Unit)) for part in arguments):
                 layer, place = self._numerics.place or (None, None)
-            self._listener(Event(name, layer, place, (*arguments, *options.values()), result, method))
+            parts = (*arguments, *options.values())
+            self._listener(Event(name, self._numerics.stage, layer, place, parts, result, method, started, ended))
+            self._spent += self._now() - ended
             return result
 
         return watched
@@ -108,10 +124,15 @@ def watching(numerics, listener: Callable[[Event], None]):
     numerics : Numerics
     listener : callable
         Takes an `Event`, and must not change the arrays in it.
+
+    Yields
+    ------
+    callable
+        Takes nothing, and returns what the clock of `Event` shows.
     """
     own = numerics.backend
-    numerics.backend = _WatchedBackend(own, numerics, listener)
+    numerics.backend = watched = _WatchedBackend(own, numerics, listener)
     try:
-        yield
+        yield watched._now
     finally:
         numerics.backend = own

@@ -23,7 +23,7 @@ _FOLDER = (
 )
 _DEPTH = (
     "Layers of the resnet: 8, 14, 20, ... of basic blocks, 11, 20, 29, ... of bottlenecks; blocks of a transformer.  "
-    "[default: resnet 8, transformers 2]"
+    "[default: resnet 8, of bottlenecks 11; transformers 2]"
 )
 
 NETWORK_HELP = (

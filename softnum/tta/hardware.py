@@ -116,7 +116,7 @@ class Hardware:
 
 @dataclass(frozen=True)
 class Gemm:
-    """One matrix product of an iteration: (M, K) @ (K, N).
+    """A matrix product of an iteration, (M, K) @ (K, N), and how often it is computed.
 
     Parameters
     ----------
@@ -130,6 +130,8 @@ class Gemm:
         Bits of one operand word; the wider of the two where they differ, because the simulator knows one word size.
     formats : tuple of str
         Names of the operands' formats, for the multiplier areas; empty where unknown.
+    count : int
+        How many products of this kind an iteration computes, one after another.
 
     Examples
     --------
@@ -144,33 +146,37 @@ class Gemm:
     k: int
     bits: int
     formats: tuple[str, ...] = ()
+    count: int = 1
 
     @classmethod
     def from_table(cls, table: Mapping, where: str = "GEMM") -> Gemm:
-        """Read ``{"layer", "pass", "M", "N", "K", "bits"}`` and optionally ``"formats"``: a list of format names.
+        """Read ``{"layer", "pass", "M", "N", "K", "bits"}`` and optionally ``"formats"``, a list of format names, and
+        ``"count"``.
 
         Examples
         --------
         >>> Gemm.from_table({"layer": "fc1", "pass": "forward", "M": 32, "N": 128, "K": 64, "bits": 8}).k
         64
         """
-        check_keys(table, ["layer", "pass", "M", "N", "K", "bits"], ["formats"], where)
+        check_keys(table, ["layer", "pass", "M", "N", "K", "bits"], ["formats", "count"], where)
         if table["pass"] not in PASSES:
             raise ValueError(f"{where} has the unknown pass {table['pass']!r}; passes: {', '.join(PASSES)}")
         formats = table.get("formats", ())
         if isinstance(formats, str) or not all(isinstance(name, str) for name in formats):
             raise InputTypeError(f"{where} formats must be a list of format names, got {formats!r}")
         m, n, k, bits = (positive_int(table[key], f"{where} {key}") for key in ("M", "N", "K", "bits"))
-        return cls(str(table["layer"]), table["pass"], m, n, k, bits, tuple(formats))
+        count = positive_int(table.get("count", 1), f"{where} count")
+        return cls(str(table["layer"]), table["pass"], m, n, k, bits, tuple(formats), count)
 
     def to_table(self) -> dict:
-        """Return the table that `from_table` reads back, with plain JSON values."""
+        """Return the table that `from_table` reads back, with plain JSON values; a count of 1 is left out."""
         return {
             "layer": self.layer,
             "pass": self.phase,
             "M": self.m,
             "N": self.n,
             "K": self.k,
+            **({"count": self.count} if self.count > 1 else {}),
             "bits": self.bits,
             "formats": list(self.formats),
         }

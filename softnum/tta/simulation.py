@@ -449,7 +449,7 @@ def scalesim_timings(
                     break
             else:
                 raise MissingReport(_difference(point, gemm, stores))
-        cycles = sum(row.cycles for _, _, row in rows)
+        cycles = sum(gemm.count * row.cycles for gemm, _, row in rows)
         if len({row.memory_included for _, _, row in rows}) > 1:
             raise ValueError(
                 f"design {point.name!r} mixes reports with and without memory cycles (SCALE-Sim 3.0 and 2.x); "
@@ -457,7 +457,7 @@ def scalesim_timings(
             )
         detail = {
             "cycles": cycles,
-            "stall_cycles": sum(row.stalls for _, _, row in rows),
+            "stall_cycles": sum(gemm.count * row.stalls for gemm, _, row in rows),
             "memory_included": rows[0][2].memory_included,
             "dataflow": rows[0][1].dataflow,
             "hardware": point.hardware.to_table(),

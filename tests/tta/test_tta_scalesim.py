@@ -95,6 +95,11 @@ def test_tables_round_trip():
     gemm = {"layer": "fc1", "pass": "forward", "M": 2, "N": 3, "K": 4, "bits": 8, "formats": ["e5m2", "e4m3"]}
     table = {"name": "d", "hardware": {**TABLE, "bandwidth": "1.5 GB/s"}, "gemms": [gemm]}
     assert DesignPoint.from_table(table).to_table() == table
+    often = {**gemm, "count": 64}
+    assert Gemm.from_table(gemm).count == 1 and Gemm.from_table(often).to_table() == often
+    for wrong in (0, -1, 1.5, True, "2"):
+        with pytest.raises((TypeError, ValueError), match="GEMM count must be"):
+            Gemm.from_table({**gemm, "count": wrong})
     with pytest.raises(ValueError, match="unknown pass 'forwards'; passes: forward"):
         Gemm.from_table({**gemm, "pass": "forwards"})
     with pytest.raises(ValueError, match="design 'd' has no GEMM"):
@@ -195,6 +200,21 @@ def test_shipped_times_are_the_sum_of_the_gemms_cycles():
         ]
         assert time.seconds == sum(cycles) / 1e9
         assert time.source == "SCALE-Sim 3.0.0"
+
+
+def test_products_count_as_often_as_they_are_computed():
+    reports = load_reports()
+    point = reports.designs[reports.baseline]
+    first, *others = point.gemms
+    once = scalesim_timings([point])[point.name]
+    times = scalesim_timings([replace(point, gemms=(replace(first, count=5), *others))])[point.name]
+    (cycles, stalls) = (once.detail["gemms"][0][key] for key in ("cycles", "stall_cycles"))
+    assert times.detail["cycles"] == once.detail["cycles"] + 4 * cycles > once.detail["cycles"]
+    assert times.detail["stall_cycles"] == once.detail["stall_cycles"] + 4 * stalls
+    assert times.seconds == times.detail["cycles"] / 1e9
+    repeated = scalesim_timings([replace(point, gemms=(*[first] * 5, *others))])[point.name]
+    assert repeated.seconds == times.seconds  # as records without a count say it
+    assert times.detail["gemms"][0]["count"] == 5 and "count" not in times.detail["gemms"][1]
 
 
 def test_narrower_operands_take_less_time_but_no_less_than_the_array_needs():
