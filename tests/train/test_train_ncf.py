@@ -325,7 +325,7 @@ def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(tmp_path):
 def test_every_operation_is_explained(tmp_path):
     explanation = explain(settings_of(tmp_path), load_design("b-binary16"))
     assert {"binary_cross_entropy", "scaled"} <= {step.operation for step in explanation.binary64}
-    sums = {step.layer for step in explanation.steps if step.role == "backward_weight" and step.operands[0][1][1] == 1}
+    sums = {step.layer for step in explanation.steps if step.role == "backward_weight" and step.operands[0][1][-2] == 1}
     assert {"gmf.user", "gmf.item", "mlp.user", "mlp.item"} <= sums
 
 
