@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from softnum.train.designs import RoleRounding
+from softnum.train.sparsity import Sparsity
 from softnum.units import Unit
 
 __all__ = ["BINARY64", "CARRIER", "EXACT", "ROUNDING", "Event", "watching"]
@@ -29,9 +30,10 @@ ROUNDING = {
 }
 #: methods that select, move or compare values
 EXACT = {
-    "all_finite", "argmax", "array", "choose", "concatenate", "double", "from_windows", "join", "kept", "largest",
-    "negate", "neighbours", "ones", "part", "permute", "pixels", "place", "positive_part", "put", "reshape", "split",
-    "steps", "take", "transpose", "where_equal", "where_positive", "windows", "zeros",
+    "all_finite", "argmax", "array", "choose", "concatenate", "double", "from_windows", "join", "kept",
+    "kept_of_groups", "kept_of_tensor", "largest", "negate", "neighbours", "ones", "part", "permute", "pixels",
+    "place", "positive_part", "prune", "put", "reshape", "split", "steps", "take", "transpose", "where_equal",
+    "where_positive", "windows", "zeros",
 }  # fmt: skip
 #: methods that round to the carrier, binary32 or binary64
 CARRIER = {"add", "clamp", "constant"}
@@ -47,7 +49,7 @@ class Event:
     ----------
     method : str
     layer, place : str or None
-        Of a rounding: the layer, and the role, the pass, or "start" (the initial value of an accumulator).
+        Of a rounding or pruning: the layer, and the role, the pass, or "start" (the initial value of an accumulator).
     arguments : tuple
         As the method got them.
     result
@@ -69,6 +71,11 @@ class Event:
         return next((part for part in self.arguments if isinstance(part, RoleRounding)), None)
 
     @property
+    def sparsity(self) -> Sparsity | None:
+        """What it pruned by."""
+        return next((part for part in self.arguments if isinstance(part, Sparsity)), None)
+
+    @property
     def unit(self) -> Unit | None:
         """The unit that it computed in."""
         return next((part for part in self.arguments if isinstance(part, Unit)), None)
@@ -88,7 +95,7 @@ class _WatchedBackend:
         def watched(*arguments, **options):
             result = method(*arguments, **options)
             layer, place = None, None
-            if name in ROUNDING or any(isinstance(part, (RoleRounding, Unit)) for part in arguments):
+            if name in ROUNDING or any(isinstance(part, (RoleRounding, Sparsity, Unit)) for part in arguments):
                 layer, place = self._numerics.place or (None, None)
             self._listener(Event(name, layer, place, (*arguments, *options.values()), result, method))
             return result

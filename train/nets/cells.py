@@ -103,7 +103,7 @@ class Cell(Layer):
     def __call__(self, read: Tensor, samples: int) -> list[Tensor]:
         """The hidden states of all steps, each (samples, hidden), from what was read, all of step 0 first."""
         layer, states, state = self.numerics, [], None
-        self._working = [layer.working_copy(weight) for weight in self.parameters]
+        self._working = [layer.working_copy(weight, (weight.value.shape, 0)) for weight in self.parameters]
         for step in range(self.steps):
             z = part(read, slice(step * samples, (step + 1) * samples), slice(None))
             state = self.step(z, state)
