@@ -235,8 +235,8 @@ def _sparse(machine: Machine, hardware: Hardware, bits: int, pattern: str) -> Ma
     if min(left, right, *words) < 1:
         raise ValueError(
             f"the pattern {pattern} leaves {left} times 1024 words and {words[0]} words per cycle for left operands, "
-            f"{right} and {words[1]} for right ones of {wide} bits; SCALE-Sim needs one of each: state more sram_bytes, "
-            "or a higher bandwidth"
+            f"{right} and {words[1]} for right ones of {wide} bits; SCALE-Sim needs one of each: state more "
+            "sram_bytes, or a higher bandwidth"
         )
     return replace(machine, sram_kwords=(left, right, results), pattern=pattern, operand_words=words)
 
