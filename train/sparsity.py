@@ -141,6 +141,8 @@ class Sparsity:
         """
         if not self.pattern:
             return backend.kept_of_tensor(x, self.count(x.size, iteration))
+        if shape == x.shape:
+            return backend.kept_of_groups(x, *self.pattern, axis)
         return backend.reshape(backend.kept_of_groups(backend.reshape(x, shape), *self.pattern, axis), x.shape)
 
     def describe(self) -> dict:
