@@ -172,6 +172,11 @@ class _Trace:
                 for parameter, array in zip(optimiser.parameters, optimiser.states[state], strict=True):
                     self._learn(array, *_format(parameter.layer.design.roles[role]))
 
+        for sparse in work.sparse.values():
+            for index, array in sparse.residuals.items():
+                rule = sparse.parameters[index].layer.design.roles["weight_gradients"].sparsity
+                self._learn(array, *_format(rule.feedback))
+
     def __call__(self, event: Event) -> None:
         arrays = list(_arrays(event.arguments))
         operands = [self._known.get(id(array), (array, *_of_dtype(array)))[1:] for array in arrays]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from train_cases import BINARY64, judge, judge_along_directions, layer_of, leaf, moved, numerics_of
 
+import softnum as sn
 from softnum.train import (
     Settings,
     Tensor,
@@ -22,6 +23,7 @@ from softnum.train import tensor as engine
 from softnum.train.attention import matmul
 from softnum.train.backend import NumpyBackend
 from softnum.train.convolution import conv2d
+from softnum.train.functions import operate
 from softnum.train.loop import Run, read_rows
 from softnum.train.numerics import LayerNumerics
 from softnum.train.sequences import embedding
@@ -285,6 +287,21 @@ def test_gradients_of_pruned_activations(tmp_path, monkeypatch):
     engine.softmax_cross_entropy(engine.linear(x, weight, start, layer), np.array([0, 1, 2])).backward()
     GradientSparsity([weight]).apply()
     assert weight.gradient[weight.kept].any() and not weight.gradient[~weight.kept].any()
+
+
+def test_gradients_of_an_operator_of_the_users_own(tmp_path, monkeypatch):
+    text = sparse("activations", "top_k = 0.5", base=sparse(rule='magnitude = 0.5, backward = "masked"'))
+    layer, rng = layer_of(tmp_path, text), np.random.default_rng(5)
+    product = sn.operator("function (X[M, L], W[L, N]) -> (Y) { Y[i, j: M, N] = +(X[i, k] * W[k, j]); }")
+    x = Tensor(rng.standard_normal((3, 4)), layer.numerics.backend, requires_gradient=True)
+    weight = leaf(layer, rng.standard_normal((4, 5)), "weight")
+    y = operate(product, (x, weight), layer)
+    kept = [kept_of_tensor(value, value.size // 2) for value in (x.value, weight.value)]
+    np.testing.assert_allclose(y.value, (x.value * kept[0]) @ (weight.value * kept[1]), rtol=1e-12)
+    y.backward(gradient := rng.standard_normal((3, 5)))
+    GradientSparsity([weight]).apply()
+    np.testing.assert_allclose(x.gradient, (gradient @ (weight.value * kept[1]).T) * kept[0], rtol=1e-12)
+    np.testing.assert_allclose(weight.gradient, ((x.value * kept[0]).T @ gradient) * kept[1], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["transformer", "lstm", "lenet5", "resnet"])
