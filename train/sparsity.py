@@ -41,7 +41,7 @@ class Gradual:
     Parameters
     ----------
     start, stop : int
-        Iterations: the first in which it grows, the first of the final share.
+        Iterations: that from which it grows (its first step is `every` later), and the first of the final share.
     every : int
         Iterations between its steps.
     initial : float
