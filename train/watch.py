@@ -33,8 +33,8 @@ ROUNDING = {
 EXACT = {
     "all_finite", "argmax", "array", "choose", "concatenate", "double", "from_windows", "join", "kept",
     "kept_of_groups", "kept_of_tensor", "largest", "negate", "neighbours", "ones", "part", "permute", "pixels",
-    "place", "positive_part", "prune", "put", "put_rows", "reshape", "split", "steps", "take", "transpose", "where_equal",
-    "where_positive", "windows", "zeros",
+    "place", "positive_part", "prune", "put", "put_rows", "reshape", "split", "steps", "take", "transpose",
+    "where_equal", "where_positive", "windows", "zeros",
 }  # fmt: skip
 #: methods that round to the carrier, binary32 or binary64
 CARRIER = {"add", "clamp", "constant"}
