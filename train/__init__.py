@@ -18,6 +18,7 @@ What is computed in which precision, nothing silently:
 - batch and layer normalisation: sums as trees, means and variances in the role ``statistics``, the rest in
   ``elementwise``; softmax within a network: its sums in ``statistics``, exponentials and quotients in ``elementwise``;
 - the two products of an attention, and their gradients: in the design's units; of an embedding: ones @ errors;
+- the masks of sparse roles: magnitudes compared exactly, shares counted exactly (`softnum.train.sparsity`);
 - the quotient of a sum by the number of its terms (mean, variance, average): binary64, then the role's rounding;
 - the loss's softmax and cross-entropy (of `ncf` the binary one, of `detector` both and smooth L1), the division by the
   batch size, the multiplication by the loss scale: binary64, in a fixed order and with an exponential made of

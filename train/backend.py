@@ -78,6 +78,11 @@ def _in_own_threads(method):
     return wrapped
 
 
+def _magnitudes(x):
+    """The magnitudes by which elements are compared: that of a NaN is infinite."""
+    return np.nan_to_num(np.abs(x), nan=math.inf, posinf=math.inf)
+
+
 class NumpyBackend:
     """Arrays in NumPy, arithmetic of the design in softnum's C core.
 
@@ -311,6 +316,57 @@ class NumpyBackend:
         seed, stream = key
         words = np.random.Philox(key=np.array([seed, DOMAIN_DROPOUT << 32], np.uint64), counter=stream << 64)
         return (words.random_raw(math.prod(shape)) >= np.uint64(math.ceil(rate * 2.0**64))).reshape(shape)
+
+    def kept_of_tensor(self, x, count: int):
+        """Which are the so many elements of largest magnitude; the first in C order among equals.
+
+        NaN counts as infinite.
+
+        Parameters
+        ----------
+        x : array
+        count : int
+            1 to x.size.
+
+        Returns
+        -------
+        bool array
+            Of x's shape.
+        """
+        sizes = _magnitudes(x).ravel()
+        least = np.partition(sizes, sizes.size - count)[sizes.size - count]
+        kept = sizes > least
+        kept[np.flatnonzero(sizes == least)[: count - int(kept.sum())]] = True
+        return kept.reshape(x.shape)
+
+    def kept_of_groups(self, x, count: int, size: int, axis: int):
+        """Which are the ``count`` elements of largest magnitude of each ``size`` that follow each other along an axis.
+
+        The first among equals; a last group that is shorter keeps as many, or all of it.
+
+        Parameters
+        ----------
+        x : array
+        count, size : int
+            1 <= count <= size.
+        axis : int
+
+        Returns
+        -------
+        bool array
+            Of x's shape.
+        """
+        sizes = np.moveaxis(_magnitudes(x), axis, -1)
+        length = sizes.shape[-1]
+        padding = [(0, 0)] * (x.ndim - 1) + [(0, -length % size)]
+        groups = np.pad(sizes, padding, constant_values=-1).reshape(*sizes.shape[:-1], -1, size)
+        ranks = np.argsort(np.argsort(-groups, axis=-1, kind="stable"), axis=-1)
+        kept = (ranks < count).reshape(*sizes.shape[:-1], -1)[..., :length]
+        return np.ascontiguousarray(np.moveaxis(kept, -1, axis))
+
+    def prune(self, x, kept, sparsity):
+        """x where it is kept, as a sparsity says, else +0."""
+        return self.choose(kept, x, 0.0)
 
     def positive_part(self, x):
         """max(x, 0), and +0 for -0 and for NaN's absence of sign: NaN stays NaN."""

@@ -188,7 +188,7 @@ def _scale_gradient(node: Tensor, gradient) -> tuple:
 def _embedding_gradient(node: Tensor, gradient) -> tuple:
     rows, layer = node.saved
     backend, (words, features) = node.backend, node.parents[0].value.shape
-    error = layer.round("errors", gradient)
+    error = layer.errors(gradient)
     order = np.argsort(rows, kind="stable")
     taken, first, counts = np.unique(rows[order], return_index=True, return_counts=True)
     total = backend.zeros((words, features))

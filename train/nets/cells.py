@@ -107,7 +107,7 @@ class Cell(Layer):
         lengths, if given, are the samples' own numbers of steps: past them their states are +0 and have no gradient.
         """
         layer, states, state = self.numerics, [], None
-        self._working = [layer.working_copy(weight) for weight in self.parameters]
+        self._working = [layer.working_copy(weight, (weight.value.shape, 0)) for weight in self.parameters]
         for step in range(self.steps):
             z = part(read, slice(step * samples, (step + 1) * samples), slice(None))
             state = self.step(z, state)
