@@ -14,13 +14,11 @@ import numpy as np
 
 import softnum as sn
 from softnum.threads import threads_by_default
+from softnum.train.enclosures import LN2_HIGH, LN2_LOW, LOG2_E, enclose, encloses
 from softnum.train.initial import DOMAIN_DROPOUT
 
 __all__ = ["NumpyBackend"]
 
-_LOG2_E = 1.4426950408889634
-_LN2_HIGH = 0.6931471803691238  # the 32 leading bits of ln 2: its product with an exponent is exact
-_LN2_LOW = 1.9082149292705877e-10
 _EXP_TERMS = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))
 _ATANH_TERMS = tuple(1.0 / n for n in range(25, 0, -2))
 
@@ -156,12 +154,23 @@ class NumpyBackend:
         role, key
             As in `quantize`.
         """
-        codes = (sn.encode(x, role.format) for x in operands)
+        if not encloses(operation, role):
+            return self._operate(operation, operands, role, key)
+        (x,) = operands
+        result, undecided = enclose(operation, x, lambda values: self.quantize(values, role, None))
+        if undecided.size:
+            result.reshape(-1)[undecided] = self._operate(operation, (x.reshape(-1)[undecided],), role, key)
+        return result
+
+    def _operate(self, operation: str, operands, role, key):
+        """`operate`, in softnum's C core."""
+        own = role.format == self._own_format  # whose codes are the carriers' bits
+        codes = (self._bits(x) if own else sn.encode(x, role.format) for x in operands)
         result = getattr(sn, operation)(
             *codes, role.format, rounding=role.rounding, overflow=role.overflow,
             key=key if role.stochastic else None, stochastic_bits=role.stochastic_bits,
         )  # fmt: skip
-        return sn.decode(result, role.format, self.dtype)
+        return result.view(self.dtype) if own else sn.decode(result, role.format, self.dtype)
 
     @_in_own_threads
     def run_operator(self, operator, operands, options):
@@ -341,7 +350,7 @@ class NumpyBackend:
             As in `quantize`.
         """
         formats = (self._own_format,) * len(operands)
-        codes = [np.asarray(x, self.dtype).view(self._own_format.storage_dtype) for x in operands]
+        codes = [self._bits(x) for x in operands]
         if self._odd_is_exact(role):
             odd = getattr(sn, operation)(*codes, formats, out_fmt="binary64", rounding="to_odd")
             return self.quantize(sn.decode(odd, "binary64"), role, key)
@@ -350,6 +359,10 @@ class NumpyBackend:
             key=key if role.stochastic else None, stochastic_bits=role.stochastic_bits,
         )  # fmt: skip
         return sn.decode(result, role.format, self.dtype)
+
+    def _bits(self, x):
+        """Carriers as codes of their own format."""
+        return np.asarray(x, self.dtype).view(self._own_format.storage_dtype)
 
     def _odd_is_exact(self, role) -> bool:
         """Whether a user's own format is narrow enough to be fed from binary64 rounded to odd.
@@ -442,8 +455,8 @@ class NumpyBackend:
     def exp(self, x):
         """exp of binary64 numbers x <= 0, to about an ulp, from IEEE-determined operations only."""
         x = np.maximum(x, -746.0)
-        k = np.rint(x * _LOG2_E)
-        r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+        k = np.rint(x * LOG2_E)
+        r = (x - k * LN2_HIGH) - k * LN2_LOW
         result = np.full_like(r, _EXP_TERMS[0])
         for term in _EXP_TERMS[1:]:
             result = result * r + term
@@ -459,4 +472,4 @@ class NumpyBackend:
         series = np.full_like(s, _ATANH_TERMS[0])
         for term in _ATANH_TERMS[1:]:
             series = series * square + term
-        return e * _LN2_HIGH + (2.0 * s * series + e * _LN2_LOW)
+        return e * LN2_HIGH + (2.0 * s * series + e * LN2_LOW)
