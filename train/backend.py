@@ -76,6 +76,11 @@ def _in_own_threads(method):
     return wrapped
 
 
+def _magnitudes(x):
+    """The magnitudes by which elements are compared: that of a NaN is infinite."""
+    return np.nan_to_num(np.abs(x), nan=math.inf, posinf=math.inf)
+
+
 class NumpyBackend:
     """Arrays in NumPy, arithmetic of the design in softnum's C core.
 
@@ -264,6 +269,12 @@ class NumpyBackend:
         result[rows] = values
         return result
 
+    def put_rows(self, x, rows, count: int):
+        """An array of so many rows, with those of x in the given places, all different, and +0 elsewhere."""
+        result = np.zeros((count, *x.shape[1:]), x.dtype)
+        result[rows] = x
+        return result
+
     def windows(self, x, window: tuple[int, int], stride: tuple[int, int]):
         """Images (N, C, H, W) as (places, N, C, rows, columns): for each place of a window, its element of each one."""
         return np.stack([x[place] for place in _places(x.shape, window, stride)])
@@ -314,6 +325,57 @@ class NumpyBackend:
         seed, stream = key
         words = np.random.Philox(key=np.array([seed, DOMAIN_DROPOUT << 32], np.uint64), counter=stream << 64)
         return (words.random_raw(math.prod(shape)) >= np.uint64(math.ceil(rate * 2.0**64))).reshape(shape)
+
+    def kept_of_tensor(self, x, count: int):
+        """Which are the so many elements of largest magnitude; the first in C order among equals.
+
+        NaN counts as infinite.
+
+        Parameters
+        ----------
+        x : array
+        count : int
+            1 to x.size.
+
+        Returns
+        -------
+        bool array
+            Of x's shape.
+        """
+        sizes = _magnitudes(x).ravel()
+        least = np.partition(sizes, sizes.size - count)[sizes.size - count]
+        kept = sizes > least
+        kept[np.flatnonzero(sizes == least)[: count - int(kept.sum())]] = True
+        return kept.reshape(x.shape)
+
+    def kept_of_groups(self, x, count: int, size: int, axis: int):
+        """Which are the ``count`` elements of largest magnitude of each ``size`` that follow each other along an axis.
+
+        The first among equals; a last group that is shorter keeps as many, or all of it.
+
+        Parameters
+        ----------
+        x : array
+        count, size : int
+            1 <= count <= size.
+        axis : int
+
+        Returns
+        -------
+        bool array
+            Of x's shape.
+        """
+        sizes = np.moveaxis(_magnitudes(x), axis, -1)
+        length = sizes.shape[-1]
+        padding = [(0, 0)] * (x.ndim - 1) + [(0, -length % size)]
+        groups = np.pad(sizes, padding, constant_values=-1).reshape(*sizes.shape[:-1], -1, size)
+        ranks = np.argsort(np.argsort(-groups, axis=-1, kind="stable"), axis=-1)
+        kept = (ranks < count).reshape(*sizes.shape[:-1], -1)[..., :length]
+        return np.ascontiguousarray(np.moveaxis(kept, -1, axis))
+
+    def prune(self, x, kept, sparsity):
+        """x where it is kept, as a sparsity says, else +0."""
+        return self.choose(kept, x, 0.0)
 
     def positive_part(self, x):
         """max(x, 0), and +0 for -0 and for NaN's absence of sign: NaN stays NaN."""
@@ -430,6 +492,52 @@ class NumpyBackend:
         error = probabilities.copy()
         error[np.arange(len(labels)), labels] -= 1.0
         return error / len(labels) * factor
+
+    def binary_cross_entropy(self, logits, targets, weights, count: int):
+        """The sum of weighted binary cross-entropies over a count, and its slope by the logits, in binary64.
+
+        An element's is max(x, 0) - x * target + log(1 + exp(-abs(x))); the sum goes from the first element to the last.
+        The slope is weight * (sigmoid(x) - target) / count.
+
+        Parameters
+        ----------
+        logits : array
+        targets : float64 array
+            0 or 1, of the same shape.
+        weights : float or float64 array
+        count : int
+
+        Returns
+        -------
+        loss : float
+            NaN if a logit is not finite.
+        slope : float64 array
+        """
+        x = self.double(logits)
+        if not self.all_finite(x):
+            return math.nan, np.full_like(x, math.nan)
+        power = self.exp(-np.abs(x))
+        terms = np.maximum(x, 0.0) - x * targets + self.log(1.0 + power)
+        sigmoid = np.where(x >= 0.0, 1.0, power) / (1.0 + power)
+        total = float(self.ordered_sum((weights * terms).reshape(-1), axis=0))
+        return total / count, weights * (sigmoid - targets) / count
+
+    def smooth_l1(self, x, targets, count: int):
+        """The sum of smooth absolute differences over a count, and its slope by x, in binary64.
+
+        Of d = x - target it is d * d / 2, or abs(d) - 1 / 2 where abs(d) is at least 1, and the slope d, or its sign;
+        the sum goes from the first element to the last. Not finite: NaN, as of `binary_cross_entropy`.
+        """
+        d = self.double(x) - targets
+        if not self.all_finite(d):
+            return math.nan, np.full_like(d, math.nan)
+        size = np.abs(d)
+        terms = np.where(size < 1.0, d * d / 2.0, size - 0.5)
+        return float(self.ordered_sum(terms.reshape(-1), axis=0)) / count, np.clip(d, -1.0, 1.0) / count
+
+    def scaled(self, slope, factor: float):
+        """slope * factor in binary64."""
+        return slope * factor
 
     def norm(self, arrays) -> float:
         """The root of the sum of the squares of all elements, in binary64.

@@ -16,7 +16,8 @@ from softnum.train.watch import BINARY64, CARRIER, EXACT, Event, watching
 __all__ = ["Explanation", "Step", "StepTrace", "explain", "text_table"]
 
 _FLOPS = {"fma": 2, "axpy": 2}
-_SILENT = {"all_finite", "array", "constant", "double", "zeros"}  # no arithmetic, and nothing that moves
+#: no arithmetic, and nothing that moves
+_SILENT = {"all_finite", "array", "constant", "double", "kept_of_groups", "kept_of_tensor", "zeros"}
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,11 @@ class Step:
     Attributes
     ----------
     operation : str
-        "matmul", "round", "keep" (values that are of the role's format already), an operation of softnum, or a method
-        of `softnum.train.backend.NumpyBackend`.
+        "matmul", "round", "keep" (values that are of the role's format already), "prune 2:4" (or another sparsity), an
+        operation of softnum, or a method of `softnum.train.backend.NumpyBackend`.
     layer, role : str or None
-        Of a rounding; of a product in a unit, the pass ("forward"), or "start" for an accumulator's initial value.
+        Of a rounding or pruning; of a product in a unit, the pass ("forward"), or "start" for an accumulator's initial
+        value.
     format : str
         Of the result.
     rounding : str
@@ -189,6 +191,11 @@ class StepTrace:
                 for parameter, array in zip(optimiser.parameters, optimiser.states[state], strict=True):
                     self._learn(array, *_format(parameter.layer.design.roles[role]))
 
+        for sparse in work.sparse.values():
+            for index, array in sparse.residuals.items():
+                rule = sparse.parameters[index].layer.design.roles["weight_gradients"].sparsity
+                self._learn(array, *_format(rule.feedback))
+
     def __call__(self, event: Event) -> None:
         arrays = list(_arrays(event.arguments))
         operands = [self._known.get(id(array), (array, *_of_dtype(array)))[1:] for array in arrays]
@@ -210,6 +217,8 @@ class StepTrace:
             name, bits = describe_format(unit.result, "")["format"], unit.result.bits
             how = str(facts.get("rounding") or facts.get("output_rounding") or "-")
             flops = 2 * _products(event)
+        elif event.sparsity is not None:
+            operation = f"prune {event.sparsity}"
         elif event.method.startswith("run_operator"):
             operation, how = f"operator {event.arguments[0].name}", "operator"
         elif event.method in BINARY64:

@@ -21,6 +21,7 @@ from softnum.train.optimisers import make_optimiser
 from softnum.train.record import RunFiles
 from softnum.train.scaling import LossScaler, check_limit, clip_gradients, gradients_overflow
 from softnum.train.schedules import Schedule
+from softnum.train.sparsity import GradientSparsity
 from softnum.train.statistics import StatisticsFile, Watch
 from softnum.train.watch import watching
 
@@ -263,12 +264,14 @@ class Run:
         self.seed = self.numerics.seed
         self.per_epoch = self.task.per_epoch
         self.iterations = settings.epochs * self.per_epoch
+        design.check_sparsity(self.network.layer_names, self.iterations)
         self.interval = settings.interval(self.task.samples)
         self._try_out()
         self.network.initialise(self.numerics)
         self.optimisers = {
             group: settings.make_optimiser(parameters) for group, parameters in self.network.groups.items()
         }
+        self.sparse = {group: GradientSparsity(parameters) for group, parameters in self.network.groups.items()}
         self.schedule = settings.make_schedule()
         self.scaler = LossScaler(design.loss)
 
@@ -306,13 +309,14 @@ class Run:
                 row["loss_scale"] = self.scaler.scale
             if not math.isfinite(loss.value):
                 return row | {"loss": loss.value}
-            if not self._update(loss, self.network.groups[group], self.optimisers[group], iteration):
+            if not self._update(loss, group, iteration):
                 row["skipped"] = True
             numerics.stage = "forward"
         return row
 
-    def _update(self, loss, parameters, optimiser, iteration: int) -> bool:
-        """One update of some parameters by a loss; False if it is skipped, as gradients overflow."""
+    def _update(self, loss, group: str, iteration: int) -> bool:
+        """One update of a group of parameters by a loss; False if it is skipped, as gradients overflow."""
+        parameters = self.network.groups[group]
         self.numerics.loss_scale, self.numerics.stage = self.scaler.scale, "backward"
         loss.backward(self.scaler.scale)
         self.numerics.stage = "update"
@@ -321,7 +325,8 @@ class Run:
         if overflow:
             return False
         clip_gradients(parameters, value=self.settings.clip_value, norm=self.settings.clip_norm)
-        optimiser.step(self.schedule.factor(iteration, self.iterations))
+        self.sparse[group].apply()
+        self.optimisers[group].step(self.schedule.factor(iteration, self.iterations))
         return True
 
     def evaluate(self, iteration: int) -> dict:
@@ -350,6 +355,8 @@ class Run:
             state[f"steps_{group}"] = optimiser.steps
             for name, arrays in optimiser.states.items():
                 state |= {f"{name}_{group}_{index}": array for index, array in enumerate(arrays)}
+        for group, sparse in self.sparse.items():
+            state |= {f"residual_{group}_{index}": array for index, array in sparse.residuals.items()}
         for kind, tensors in (("parameter", self.network.parameters), ("buffer", self.network.buffers)):
             state |= {f"{kind}_{index}": tensor.value for index, tensor in enumerate(tensors)}
         return state | {f"task_{name}": value for name, value in self.task.state().items()}
@@ -361,6 +368,8 @@ class Run:
             optimiser.steps = int(state[f"steps_{group}"])
             for name, arrays in optimiser.states.items():
                 arrays[:] = [state[f"{name}_{group}_{index}"] for index in range(len(arrays))]
+        for group, sparse in self.sparse.items():
+            sparse.residuals = {index: state[f"residual_{group}_{index}"] for index in sparse.residuals}
         for kind, tensors in (("parameter", self.network.parameters), ("buffer", self.network.buffers)):
             for index, tensor in enumerate(tensors):
                 tensor.value = state[f"{kind}_{index}"]

@@ -12,6 +12,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from softnum.train.designs import RoleRounding
+from softnum.train.sparsity import Sparsity
 from softnum.units import Unit
 
 __all__ = ["BINARY64", "CARRIER", "EXACT", "ROUNDING", "Event", "watching"]
@@ -30,14 +31,18 @@ ROUNDING = {
 }
 #: methods that select, move or compare values
 EXACT = {
-    "all_finite", "argmax", "array", "choose", "concatenate", "double", "from_windows", "join", "kept", "largest",
-    "negate", "neighbours", "ones", "part", "permute", "pixels", "place", "positive_part", "put", "reshape", "split",
-    "steps", "take", "transpose", "where_equal", "where_positive", "windows", "zeros",
+    "all_finite", "argmax", "array", "choose", "concatenate", "double", "from_windows", "join", "kept",
+    "kept_of_groups", "kept_of_tensor", "largest", "negate", "neighbours", "ones", "part", "permute", "pixels",
+    "place", "positive_part", "prune", "put", "put_rows", "reshape", "split", "steps", "take", "transpose",
+    "where_equal", "where_positive", "windows", "zeros",
 }  # fmt: skip
 #: methods that round to the carrier, binary32 or binary64
 CARRIER = {"add", "clamp", "constant"}
 #: methods that compute in binary64
-BINARY64 = {"cross_entropy_error", "divide", "exp", "log", "norm", "ordered_sum", "softmax_cross_entropy"}
+BINARY64 = {
+    "binary_cross_entropy", "cross_entropy_error", "divide", "exp", "log", "norm", "ordered_sum", "scaled",
+    "smooth_l1", "softmax_cross_entropy",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class Event:
     stage : str
         What the iteration is doing: one of `softnum.train.numerics.STAGES`.
     layer, place : str or None
-        Of a rounding: the layer, and the role, the pass, or "start" (the initial value of an accumulator).
+        Of a rounding or pruning: the layer, and the role, the pass, or "start" (the initial value of an accumulator).
     arguments : tuple
         As the method got them.
     result
@@ -75,6 +80,11 @@ class Event:
     def rounding(self) -> RoleRounding | None:
         """How it rounded to a role."""
         return next((part for part in self.arguments if isinstance(part, RoleRounding)), None)
+
+    @property
+    def sparsity(self) -> Sparsity | None:
+        """What it pruned by."""
+        return next((part for part in self.arguments if isinstance(part, Sparsity)), None)
 
     @property
     def unit(self) -> Unit | None:
@@ -102,7 +112,7 @@ class _WatchedBackend:
             result = method(*arguments, **options)
             ended = self._now()
             layer, place = None, None
-            if name in ROUNDING or any(isinstance(part, (RoleRounding, Unit)) for part in arguments):
+            if name in ROUNDING or any(isinstance(part, (RoleRounding, Sparsity, Unit)) for part in arguments):
                 layer, place = self._numerics.place or (None, None)
             parts = (*arguments, *options.values())
             self._listener(Event(name, self._numerics.stage, layer, place, parts, result, method, started, ended))

@@ -122,7 +122,7 @@ def train(
 
     The design says how every operation of the optimiser rounds and in which formats its states are kept (roles
     momentum, second_moment, update.decay, update.step ...), and how the loss is scaled: [loss] with scale = 1000, or
-    scale = "dynamic".
+    scale = "dynamic". A role may be sparse: weights = { format = "e4m3fn", sparsity = { pattern = "2:4" } }.
 
     Shipped designs: a-float32, b-binary16, c-wang-fp8, d-e6m3-long, e-e6m3-chunk, f-q44-nearest, g-q44-stochastic,
     h-posit8; `softnum designs` says what they are. To make your own, change a copy of one:
