@@ -65,6 +65,16 @@ def _places(shape, window: tuple[int, int], stride: tuple[int, int]) -> list[tup
     ]
 
 
+def _bits(x):
+    """Numbers as integers of their size."""
+    return x.view(f"u{x.itemsize}")
+
+
+def _where(mask, x):
+    """x where a mask of its shape says so, else +0: products of bits, which take a tenth of np.where's time."""
+    return (_bits(x) * mask).view(x.dtype)
+
+
 def _in_own_threads(method):
     """A method of a backend whose calls of softnum take the backend's number of threads."""
 
@@ -169,13 +179,13 @@ class NumpyBackend:
 
     def _operate(self, operation: str, operands, role, key):
         """`operate`, in softnum's C core."""
-        own = role.format == self._own_format  # whose codes are the carriers' bits
-        codes = (self._bits(x) if own else sn.encode(x, role.format) for x in operands)
+        own = role.format == self._own_format
+        codes = (self._own_codes(x) if own else sn.encode(x, role.format) for x in operands)
         result = getattr(sn, operation)(
             *codes, role.format, rounding=role.rounding, overflow=role.overflow,
             key=key if role.stochastic else None, stochastic_bits=role.stochastic_bits,
         )  # fmt: skip
-        return result.view(self.dtype) if own else sn.decode(result, role.format, self.dtype)
+        return self._carriers(result, role.format)
 
     @_in_own_threads
     def run_operator(self, operator, operands, options):
@@ -291,13 +301,14 @@ class NumpyBackend:
         best, chosen = parts[0].copy(), np.zeros(parts[0].shape, np.min_scalar_type(len(parts) - 1))
         for place, part in enumerate(parts[1:], start=1):
             larger = ~(part <= best) & (best == best)  # the first NaN, too
-            np.copyto(best, part, where=larger)
-            np.copyto(chosen, chosen.dtype.type(place), where=larger)
+            bits = _bits(best)
+            bits ^= (bits ^ _bits(part)) * larger
+            np.maximum(chosen, larger * chosen.dtype.type(place), out=chosen)  # places rise
         return best, chosen
 
     def where_equal(self, chosen, place: int, x):
         """x where chosen is place, else +0."""
-        return np.where(chosen == place, x, np.zeros((), x.dtype))
+        return _where(chosen == place, x)
 
     def choose(self, mask, x, instead):
         """x where a mask of the same rank says so, else what is given instead: a number, or an array of carriers."""
@@ -383,7 +394,7 @@ class NumpyBackend:
 
     def where_positive(self, condition, x):
         """x where the condition's element is above 0, else +0."""
-        return np.where(condition > 0, x, np.zeros((), x.dtype))
+        return _where(condition > 0, x)
 
     def axpy(self, alpha: float, x, y, role, key):
         """y + alpha * x rounded once, as a role says, as carriers.
@@ -412,7 +423,7 @@ class NumpyBackend:
             As in `quantize`.
         """
         formats = (self._own_format,) * len(operands)
-        codes = [self._bits(x) for x in operands]
+        codes = [self._own_codes(x) for x in operands]
         if self._odd_is_exact(role):
             odd = getattr(sn, operation)(*codes, formats, out_fmt="binary64", rounding="to_odd")
             return self.quantize(sn.decode(odd, "binary64"), role, key)
@@ -420,11 +431,15 @@ class NumpyBackend:
             *codes, formats, out_fmt=role.format, rounding=role.rounding, overflow=role.overflow,
             key=key if role.stochastic else None, stochastic_bits=role.stochastic_bits,
         )  # fmt: skip
-        return sn.decode(result, role.format, self.dtype)
+        return self._carriers(result, role.format)
 
-    def _bits(self, x):
+    def _carriers(self, codes, fmt):
+        """The values of codes."""
+        return codes.view(self.dtype) if fmt == self._own_format else sn.decode(codes, fmt, self.dtype)
+
+    def _own_codes(self, x):
         """Carriers as codes of their own format."""
-        return np.asarray(x, self.dtype).view(self._own_format.storage_dtype)
+        return _bits(np.asarray(x, self.dtype))
 
     def _odd_is_exact(self, role) -> bool:
         """Whether a user's own format is narrow enough to be fed from binary64 rounded to odd.
