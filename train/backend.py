@@ -14,13 +14,11 @@ import numpy as np
 
 import softnum as sn
 from softnum.threads import threads_by_default
+from softnum.train.enclosures import LN2_HIGH, LN2_LOW, LOG2_E, enclose, encloses
 from softnum.train.initial import DOMAIN_DROPOUT
 
 __all__ = ["NumpyBackend"]
 
-_LOG2_E = 1.4426950408889634
-_LN2_HIGH = 0.6931471803691238  # the 32 leading bits of ln 2: its product with an exponent is exact
-_LN2_LOW = 1.9082149292705877e-10
 _EXP_TERMS = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))
 _ATANH_TERMS = tuple(1.0 / n for n in range(25, 0, -2))
 
@@ -65,6 +63,16 @@ def _places(shape, window: tuple[int, int], stride: tuple[int, int]) -> list[tup
         for row in range(window[0])
         for column in range(window[1])
     ]
+
+
+def _bits(x):
+    """Numbers as integers of their size."""
+    return x.view(f"u{x.itemsize}")
+
+
+def _where(mask, x):
+    """x where a mask of its shape says so, else +0: products of bits, which take a tenth of np.where's time."""
+    return (_bits(x) * mask).view(x.dtype)
 
 
 def _in_own_threads(method):
@@ -161,12 +169,23 @@ class NumpyBackend:
         role, key
             As in `quantize`.
         """
-        codes = (sn.encode(x, role.format) for x in operands)
+        if not encloses(operation, role):
+            return self._operate(operation, operands, role, key)
+        (x,) = operands
+        result, undecided = enclose(operation, x, lambda values: self.quantize(values, role, None))
+        if undecided.size:
+            result.reshape(-1)[undecided] = self._operate(operation, (x.reshape(-1)[undecided],), role, key)
+        return result
+
+    def _operate(self, operation: str, operands, role, key):
+        """`operate`, in softnum's C core."""
+        own = role.format == self._own_format
+        codes = (self._own_codes(x) if own else sn.encode(x, role.format) for x in operands)
         result = getattr(sn, operation)(
             *codes, role.format, rounding=role.rounding, overflow=role.overflow,
             key=key if role.stochastic else None, stochastic_bits=role.stochastic_bits,
         )  # fmt: skip
-        return sn.decode(result, role.format, self.dtype)
+        return self._carriers(result, role.format)
 
     @_in_own_threads
     def run_operator(self, operator, operands, options):
@@ -282,13 +301,14 @@ class NumpyBackend:
         best, chosen = parts[0].copy(), np.zeros(parts[0].shape, np.min_scalar_type(len(parts) - 1))
         for place, part in enumerate(parts[1:], start=1):
             larger = ~(part <= best) & (best == best)  # the first NaN, too
-            np.copyto(best, part, where=larger)
-            np.copyto(chosen, chosen.dtype.type(place), where=larger)
+            bits = _bits(best)
+            bits ^= (bits ^ _bits(part)) * larger
+            np.maximum(chosen, larger * chosen.dtype.type(place), out=chosen)  # places rise
         return best, chosen
 
     def where_equal(self, chosen, place: int, x):
         """x where chosen is place, else +0."""
-        return np.where(chosen == place, x, np.zeros((), x.dtype))
+        return _where(chosen == place, x)
 
     def choose(self, mask, x, instead):
         """x where a mask of the same rank says so, else what is given instead: a number, or an array of carriers."""
@@ -374,7 +394,7 @@ class NumpyBackend:
 
     def where_positive(self, condition, x):
         """x where the condition's element is above 0, else +0."""
-        return np.where(condition > 0, x, np.zeros((), x.dtype))
+        return _where(condition > 0, x)
 
     def axpy(self, alpha: float, x, y, role, key):
         """y + alpha * x rounded once, as a role says, as carriers.
@@ -403,7 +423,7 @@ class NumpyBackend:
             As in `quantize`.
         """
         formats = (self._own_format,) * len(operands)
-        codes = [np.asarray(x, self.dtype).view(self._own_format.storage_dtype) for x in operands]
+        codes = [self._own_codes(x) for x in operands]
         if self._odd_is_exact(role):
             odd = getattr(sn, operation)(*codes, formats, out_fmt="binary64", rounding="to_odd")
             return self.quantize(sn.decode(odd, "binary64"), role, key)
@@ -411,7 +431,15 @@ class NumpyBackend:
             *codes, formats, out_fmt=role.format, rounding=role.rounding, overflow=role.overflow,
             key=key if role.stochastic else None, stochastic_bits=role.stochastic_bits,
         )  # fmt: skip
-        return sn.decode(result, role.format, self.dtype)
+        return self._carriers(result, role.format)
+
+    def _carriers(self, codes, fmt):
+        """The values of codes."""
+        return codes.view(self.dtype) if fmt == self._own_format else sn.decode(codes, fmt, self.dtype)
+
+    def _own_codes(self, x):
+        """Carriers as codes of their own format."""
+        return _bits(np.asarray(x, self.dtype))
 
     def _odd_is_exact(self, role) -> bool:
         """Whether a user's own format is narrow enough to be fed from binary64 rounded to odd.
@@ -550,8 +578,8 @@ class NumpyBackend:
     def exp(self, x):
         """exp of binary64 numbers x <= 0, to about an ulp, from IEEE-determined operations only."""
         x = np.maximum(x, -746.0)
-        k = np.rint(x * _LOG2_E)
-        r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+        k = np.rint(x * LOG2_E)
+        r = (x - k * LN2_HIGH) - k * LN2_LOW
         result = np.full_like(r, _EXP_TERMS[0])
         for term in _EXP_TERMS[1:]:
             result = result * r + term
@@ -567,4 +595,4 @@ class NumpyBackend:
         series = np.full_like(s, _ATANH_TERMS[0])
         for term in _ATANH_TERMS[1:]:
             series = series * square + term
-        return e * _LN2_HIGH + (2.0 * s * series + e * _LN2_LOW)
+        return e * LN2_HIGH + (2.0 * s * series + e * LN2_LOW)

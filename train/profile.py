@@ -37,9 +37,9 @@ class Operation:
     step : Step or None
         Its formats, shapes, FLOPs and bytes; None of what neither computes nor moves anything.
     seconds : float
-        Median over the iterations, without what other operations took within it.
+        Median over the iterations.
     started, lasted : float
-        Seconds from the start of the iteration that the timeline shows; how long it took there, all in all.
+        Seconds from the start of the iteration that the timeline shows; how long it took there.
     """
 
     name: str
@@ -172,9 +172,9 @@ class Profile:
         run: list[Operation] = []
         for operation in (*self.operations, None):
             if run and (operation is None or key(operation) != key(run[-1])):
-                start, end = min(o.started for o in run), max(o.started + o.lasted for o in run)
-                *_, name = key(run[0])
-                yield _span(name, ",".join(key(run[0])), start, end - start)
+                first, last = run[0], run[-1]
+                *_, name = key(first)
+                yield _span(name, ",".join(key(first)), first.started, last.started + last.lasted - first.started)
                 run = []
             run.append(operation)
 
@@ -262,13 +262,13 @@ def profile(
             (started - shown.started) / 1e9, (ended - started) / 1e9,
         )
         for (method, layer, stage), step, each, (started, ended) in zip(
-            first.seen, first.steps, zip(*(watch.own for watch in measured), strict=True), shown.times, strict=True
+            first.seen, first.steps, zip(*(watch.lasted for watch in measured), strict=True), shown.times, strict=True
         )
     )  # fmt: skip
     parameters = dict.fromkeys(work.network.layer_names, 0)
     for parameter in work.network.parameters:
         parameters[parameter.layer.name] += parameter.value.size
-    between = median(watch.length - sum(watch.own) for watch in measured)
+    between = median(watch.length - sum(watch.lasted) for watch in measured)
     title = f"{settings.network}, {settings.data}, batch {settings.batch}, {design.name}, threads: {threads}"
     return Profile(title, operations, between / 1e9, iterations, shown.length / 1e9, parameters)
 
@@ -280,10 +280,13 @@ class _Watch:
         self._numerics, self._trace = work.numerics, trace
         self.seen: list[tuple[str, str, str]] = []  # method, layer, stage
         self.times: list[tuple[int, int]] = []
-        self.own: list[int] = []  # nanoseconds of each operation without those within it
         self.steps: list[Step | None] = []
         self.started = self.length = 0
-        self._whole: list[tuple[int, int]] = []  # times of those that lie in no other one yet
+
+    @property
+    def lasted(self) -> list[int]:
+        """Nanoseconds of each operation."""
+        return [ended - started for started, ended in self.times]
 
     def __call__(self, event: Event) -> None:
         layer = (self._numerics.place or ("input",))[0]
@@ -291,12 +294,6 @@ class _Watch:
             layer = "loss"
         self.seen.append((event.method, layer, event.stage))
         self.times.append((event.started, event.ended))
-        within = 0
-        while self._whole and self._whole[-1][0] >= event.started:
-            started, ended = self._whole.pop()
-            within += ended - started
-        self._whole.append(self.times[-1])
-        self.own.append(event.ended - event.started - within)
         if self._trace is not None:
             before = len(self._trace.steps)
             self._trace(event)

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter_ns
+from types import GeneratorType
 from typing import Any
 
 from softnum.train.designs import RoleRounding
@@ -108,6 +109,8 @@ class _WatchedBackend:
             return method
 
         def watched(*arguments, **options):
+            # parts that are made as they are asked for are operations of their own, before this one
+            arguments = tuple(list(part) if isinstance(part, GeneratorType) else part for part in arguments)
             started = self._now()
             result = method(*arguments, **options)
             ended = self._now()

@@ -200,7 +200,7 @@ def test_every_call_takes_the_backends_threads(own, monkeypatch):
         "compute": lambda: backend.compute("fma", (x[: 2**20], x[: 2**20], x[: 2**20]), role, None),
         "operate": lambda: backend.operate("add", (x, x), role, None),
         "stochastic": lambda: backend.operate("add", (x[: 2**20], x[: 2**20]), sure, (1, 2)),
-        "tanh": lambda: backend.operate("tanh", (x[:16384],), RoleRounding(sn.format("binary32")), None),
+        "evaluated": lambda: backend.operate("erf", (x[:16384],), RoleRounding(sn.format("binary32")), None),
         "operator": lambda: backend.run_operator(
             sn.operator("function (X[N]) -> (Y) { Y = exp(X); }"), (x[:16384],), {"fmt": "binary32"}
         ),
@@ -212,3 +212,25 @@ def test_every_call_takes_the_backends_threads(own, monkeypatch):
     taken.clear()
     sn.quantize(np.ones(5 * 2**20, np.float32), "e5m2")
     assert taken == {5}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_selections_are_numpys_to_the_bit(dtype):
+    """Signs of zeros, infinities and NaN included: they are made of products of bits."""
+    backend, rng = NumpyBackend(dtype), np.random.default_rng(2)
+    values = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 2.0], dtype)
+    parts = rng.choice(values, (9, 6, 7, 3))
+    best, chosen = parts[0].copy(), np.zeros(parts[0].shape, int)
+    for place, part in enumerate(parts):
+        for index in np.ndindex(part.shape):
+            if not (part[index] <= best[index] or np.isnan(best[index])):
+                best[index], chosen[index] = part[index], place
+    largest, which = backend.largest(parts)
+    assert largest.tobytes() == best.tobytes() and np.array_equal(which, chosen)
+    x, y = parts[0].transpose(2, 0, 1), parts[1].transpose(2, 0, 1)
+    assert backend.where_positive(x, y).tobytes() == np.where(x > 0, y, dtype(0)).tobytes()
+    assert (
+        backend.where_equal(chosen, 1, y.transpose(1, 2, 0)).tobytes() == np.where(chosen == 1, parts[1], 0).tobytes()
+    )
+    double = rng.standard_normal((6, 7))  # a loss's gradient, in binary64
+    assert np.array_equal(backend.where_positive(parts[0][..., 0], double), np.where(parts[0][..., 0] > 0, double, 0))
