@@ -5,14 +5,13 @@ import re
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch
+from train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch, watch_products
 
 from softnum.train import Settings, Tensor, explain, load_design, make_network, run, series_files
 from softnum.train.data import load_data
 from softnum.train.loop import read_rows
 from softnum.train.nets import cells
 from softnum.train.nets.network import product_rows
-from softnum.train.numerics import LayerNumerics
 from softnum.train.tensor import softmax_cross_entropy
 
 LENGTHS = np.array([2, 4, 1, 3])
@@ -95,14 +94,7 @@ def test_each_series_is_read_as_if_it_were_alone(tmp_path):
 
 
 def test_the_listed_products_are_those_computed(tmp_path, monkeypatch):
-    seen, matmul = [], LayerNumerics.matmul
-
-    def watched(self, key, a, b, c=None):
-        if len(a) > 1:  # not the ones of a bias's gradient
-            seen.append((self.name, key, len(a), b.shape[1], len(b)))
-        return matmul(self, key, a, b, c)
-
-    monkeypatch.setattr(LayerNumerics, "matmul", watched)
+    seen = watch_products(monkeypatch)
     parts = network(tmp_path)
     loss_of(*parts).backward()
     assert product_rows(seen) == parts[0].gemms(4)
