@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "NETWORK_HELP", "Block", "Cell", "Data", "DataFolder", "Depth", "Dropout", "Heads", "Sizes", "Steps",
-    "network_options",
+    "NETWORK_HELP", "Block", "Cell", "Data", "DataFolder", "Depth", "Dropout", "GroupSize", "Heads", "Norm", "Sizes",
+    "Steps", "network_options",
 ]  # fmt: skip
 
 _SIZES = (
@@ -31,6 +31,8 @@ Sizes = Annotated[str | None, typer.Option(help=_SIZES)]
 Steps = Annotated[int | None, typer.Option(help="Steps of a sample: lstm 8, language models 32.")]
 Depth = Annotated[int | None, typer.Option(help=_DEPTH)]
 Block = Annotated[str | None, typer.Option(help="Blocks of the resnet: basic or bottleneck.  [default: basic]")]
+Norm = Annotated[str | None, typer.Option(help="Normalisation of the resnet: batch or group.  [default: batch]")]
+GroupSize = Annotated[int | None, typer.Option(help="Channels of a group, with --norm group.  [default: 8]")]
 Heads = Annotated[int | None, typer.Option(help="Heads of a transformer's attention.  [default: 2]")]
 Cell = Annotated[str | None, typer.Option(help="Cell of recurrent-lm: lstm, gru or rnn.  [default: lstm]")]
 Dropout = Annotated[
@@ -67,6 +69,10 @@ def network_options(network: str, **given) -> dict:
         known = inspect.signature(NETWORKS[network]).parameters
         for key in options:
             if key not in known:
-                has = [f"--{name}" for name in known if name in given]
-                raise ValueError(f"--{key} is no option of {network}, which has {', '.join(has)}")
+                has = [_flag(name) for name in known if name in given]
+                raise ValueError(f"{_flag(key)} is no option of {network}, which has {', '.join(has)}")
     return options
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
