@@ -237,6 +237,12 @@ class NumpyBackend:
         result[rows] = values
         return result
 
+    def spread(self, x, rows, count: int):
+        """So many rows, of which these, all different, are those of x, and the others +0."""
+        result = np.zeros((count, *x.shape[1:]), x.dtype)
+        result[rows] = x
+        return result
+
     def windows(self, x, window: tuple[int, int], stride: tuple[int, int]):
         """Images (N, C, H, W) as (places, N, C, rows, columns): for each place of a window, its element of each one."""
         return np.stack([x[place] for place in _places(x.shape, window, stride)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import functools
 import hashlib
@@ -15,9 +16,11 @@ import numpy as np
 
 from softnum.train.image_files import read_cifar10, read_idx_set
 from softnum.train.initial import DOMAIN_BATCHES, random_words
+from softnum.train.sentence_files import STEPS as SENTENCE_STEPS
+from softnum.train.sentence_files import WORDS, read_sentences
 from softnum.train.text_files import STEPS, read_text
 
-__all__ = ["DATA_SETS", "KINDS", "DataSet", "Pixels", "batches", "data_facts", "load_data"]
+__all__ = ["DATA_SETS", "KINDS", "DataSet", "Pixels", "SentencePairs", "batches", "data_facts", "load_data"]
 
 
 class Pixels:
@@ -98,7 +101,28 @@ class DataSet:
                 raise ValueError(f"{self.name} has {len(y)} samples in the part {what}; cannot take {count!r}")
             taken = Pixels(x.codes[:count]) if isinstance(x, Pixels) else x[:count]
             parts += [taken, y[:count]]
-        return DataSet(self.name, *parts)
+        names = ("train_x", "train_y", "test_x", "test_y")
+        return dataclasses.replace(self, **dict(zip(names, parts, strict=True)))
+
+
+@dataclass(frozen=True)
+class SentencePairs(DataSet):
+    """Pairs of sentences, as `softnum.train.sentence_files.Sentences` describes them.
+
+    Attributes
+    ----------
+    source_words, target_words : tuple of str
+        The words by number.
+    """
+
+    source_words: tuple[str, ...]
+    target_words: tuple[str, ...]
+
+    def describe(self) -> dict:
+        """As of any data set, with how many words have a number and a checksum of them."""
+        digest = hashlib.sha256("\n".join([*self.source_words, "", *self.target_words]).encode())
+        sizes = [len(self.source_words), len(self.target_words)]
+        return super().describe() | {"words": sizes, "words_sha256": digest.hexdigest()}
 
 
 def _digits(_: Path | None) -> DataSet:
@@ -122,6 +146,10 @@ def _text(file: Path | None) -> DataSet:
     return DataSet("text", train, train_labels, test, test_labels)
 
 
+def _sentences(file: Path | None) -> SentencePairs:
+    return SentencePairs("de-en", *read_sentences(file))
+
+
 def _of_bytes(name: str, read: Callable) -> Callable[[Path | None], DataSet]:
     """A data set of images of bytes, as a function of its folder."""
 
@@ -132,13 +160,15 @@ def _of_bytes(name: str, read: Callable) -> Callable[[Path | None], DataSet]:
     return load
 
 
-#: kind of data -> what it is, in words; text is sequences of bytes, each with one label more for every byte
-KINDS = {"samples": "samples of numbers", "text": "a text"}
+#: kind of data -> what it is, in words; text is sequences of bytes, each with one label more for every byte, sentences
+#: are sequences of words, each with the same in another language
+KINDS = {"samples": "samples of numbers", "sentences": "pairs of sentences", "text": "a text"}
+_OWN = {"sentences", "text"}  # files of a user's own, which may change
 
 
 class DataFacts(NamedTuple):
-    """What is known of a data set without its files: (channels, height, width) of a sample, its classes, and its kind,
-    which is a key of `KINDS`."""
+    """What is known of a data set without its files: (channels, height, width) of a sample (of sentences: one, their
+    number, words of each), its classes, and its kind, which is a key of `KINDS`."""
 
     image: tuple[int, int, int]
     classes: int
@@ -148,6 +178,7 @@ class DataFacts(NamedTuple):
 
 DATA_SETS = {
     "cifar10": DataFacts((3, 32, 32), 10, _of_bytes("cifar10", read_cifar10)),
+    "de-en": DataFacts((1, 2, SENTENCE_STEPS), WORDS, _sentences, kind="sentences"),
     "digits": DataFacts((1, 8, 8), 10, _digits),
     "fashion-mnist": DataFacts((1, 28, 28), 10, _of_bytes("fashion-mnist", read_idx_set)),
     "mnist": DataFacts((1, 28, 28), 10, _of_bytes("mnist", read_idx_set)),
@@ -183,13 +214,17 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     ``text``: a file of the user's own, as sequences of 32 bytes, each of which is to be told from those before it; the
     last tenth is held out (`softnum.train.text_files.read_text`).
 
+    ``de-en``: German sentences of at most eleven words and what they are in English, from a dictionary (Debian's
+    trans-de-en) or a file of the user's own (`softnum.train.sentence_files.read_sentences`).
+
     Parameters
     ----------
     name : str
         One of `DATA_SETS`.
     folder : path-like, optional
         Where the files of ``fashion-mnist``, ``mnist`` and ``cifar10`` lie: there, or in a folder of the set's name in
-        it; the file that is the ``text``, or a folder with a file ``input.txt``. Default: what the environment variable
+        it; the file that is the ``text``, or a folder with a file ``input.txt``; that of the sentences, or a folder
+        with a file ``pairs.tsv`` or ``de-en``. Default: what the environment variable
         SOFTNUM_DATA says, else where Debian's packages put them.
 
     Raises
@@ -207,8 +242,7 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     """
     facts, folder = data_facts(name), folder or os.environ.get("SOFTNUM_DATA")
     folder = None if folder is None else Path(folder).expanduser()
-    # a user's text may change, published files do not
-    return facts.load(folder) if facts.kind == "text" else _loaded(name, folder)
+    return facts.load(folder) if facts.kind in _OWN else _loaded(name, folder)
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import numpy as np
 
 from softnum.train.tensor import GRADIENTS, Parameter, Tensor
 
-__all__ = ["concatenate", "dropout", "embedding", "permute", "scale"]
+__all__ = ["concatenate", "dropout", "embedding", "permute", "scale", "take_rows"]
 
 
 def permute(x: Tensor, axes: tuple[int, ...]) -> Tensor:
@@ -14,16 +14,47 @@ def permute(x: Tensor, axes: tuple[int, ...]) -> Tensor:
     return Tensor(x.backend.permute(x.value, axes), x.backend, op="permute", parents=(x,), saved=axes, layer=x.layer)
 
 
-def concatenate(parts: list[Tensor], axis: int = 0) -> Tensor:
-    """Tensors one after the other along an axis; shapes agree but there. Exact.
+def take_rows(x: Tensor, rows) -> Tensor:
+    """Rows of a result, each at most once; exact. The gradient of those that are not taken is +0.
 
-    Where the result is used more than once, its gradients are added in the arithmetic of the layer that made all parts,
-    if one did.
+    Parameters
+    ----------
+    x : Tensor (n, features)
+    rows : integer array (m,)
+        Their numbers, in the order of the result, all different.
+
+    Returns
+    -------
+    Tensor (m, features)
+
+    Raises
+    ------
+    ValueError
+        If a number is not that of a row, or occurs twice.
+
+    Examples
+    --------
+    >>> from softnum.train.backend import NumpyBackend
+    >>> x = Tensor(np.float32([[1], [2], [3]]), NumpyBackend())
+    >>> take_rows(x, np.array([2, 0])).value.tolist()
+    [[3.0], [1.0]]
+    """
+    count = len(x.value)
+    if len(rows) and not (0 <= rows.min() <= rows.max() < count and np.bincount(rows).max() == 1):
+        raise ValueError(f"rows must be different numbers in 0..{count - 1}, got {rows!r}")
+    return Tensor(x.backend.take(x.value, rows), x.backend, op="take_rows", parents=(x,), saved=(rows,), layer=x.layer)
+
+
+def concatenate(parts: list[Tensor], axis: int = 0, *, layer=None) -> Tensor:
+    """Tensors one after the other along an axis; shapes agree but there. Exact.
 
     Parameters
     ----------
     parts : list of Tensor
     axis : int
+    layer : LayerNumerics, optional
+        In whose arithmetic gradients of the result are added, where it is used more than once. Default: that of the
+        layer that made all parts, if one did; else they are added on the carrier.
 
     Returns
     -------
@@ -45,7 +76,8 @@ def concatenate(parts: list[Tensor], axis: int = 0) -> Tensor:
         raise ValueError("concatenate needs at least one tensor, got none")
     backend, layers = parts[0].backend, {id(x.layer) for x in parts}
     value = backend.concatenate([x.value for x in parts], axis)
-    layer = parts[0].layer if len(layers) == 1 else None
+    if layer is None and len(layers) == 1:
+        layer = parts[0].layer
     return Tensor(value, backend, op="concatenate", parents=tuple(parts), saved=(axis,), layer=layer)
 
 
@@ -157,6 +189,10 @@ def _concatenate_gradient(node: Tensor, gradient) -> tuple:
     return tuple(node.backend.split(gradient, sizes, axis))
 
 
+def _take_rows_gradient(node: Tensor, gradient) -> tuple:
+    return (node.backend.spread(gradient, *node.saved, len(node.parents[0].value)),)
+
+
 def _scale_gradient(node: Tensor, gradient) -> tuple:
     return (node.layer.elementwise("multiply", node.layer.enter(gradient), *node.saved),)
 
@@ -182,3 +218,4 @@ GRADIENTS["dropout"] = lambda node, gradient: (node.backend.choose(*node.saved, 
 GRADIENTS["embedding"] = _embedding_gradient
 GRADIENTS["permute"] = _permute_gradient
 GRADIENTS["scale"] = _scale_gradient
+GRADIENTS["take_rows"] = _take_rows_gradient

@@ -31,7 +31,7 @@ ROUNDING = {
 EXACT = {
     "all_finite", "argmax", "array", "choose", "concatenate", "double", "from_windows", "join", "kept", "largest",
     "negate", "neighbours", "ones", "part", "permute", "pixels", "place", "positive_part", "put", "reshape", "split",
-    "steps", "take", "transpose", "where_equal", "where_positive", "windows", "zeros",
+    "spread", "steps", "take", "transpose", "where_equal", "where_positive", "windows", "zeros",
 }  # fmt: skip
 #: methods that round to the carrier, binary32 or binary64
 CARRIER = {"add", "clamp", "constant"}

@@ -6,18 +6,19 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "NETWORK_HELP", "Block", "Cell", "Data", "DataFolder", "Depth", "Dropout", "GroupSize", "Heads", "Norm", "Sizes",
-    "Steps", "network_options",
+    "NETWORK_HELP", "Bidirectional", "Block", "Cell", "Data", "DataFolder", "Depth", "Dropout", "GroupSize", "Heads",
+    "Norm", "Sizes", "Steps", "network_options",
 ]  # fmt: skip
 
 _SIZES = (
     "Layer sizes. mlp: 64,128,10. lstm: inputs of a step, hidden, outputs: 8,32,10. Channels of the convolutions, then "
     "of the hidden linear layer: lenet5 6,16,120,84, vgg-small 32,64,128,128. Channels: cifar10-cnn 32,32,64, resnet "
     "16,32,64. Features of a step, of a block's hidden layer: transformer, transformer-lm 32,64. Features "
-    "of a byte, hidden size: recurrent-lm 32,64."
+    "of a byte (of a word), hidden size: recurrent-lm, seq2seq 32,64."
 )
 _FOLDER = (
-    "Folder of the data set's files; of text, the file.  [default: SOFTNUM_DATA, else where Debian's packages put them]"
+    "Folder of the data set's files; of text and de-en, the file.  "
+    "[default: SOFTNUM_DATA, else where Debian's packages put them]"
 )
 _DEPTH = (
     "Layers of the resnet: 8, 14, 20, ... of basic blocks, 11, 20, 29, ... of bottlenecks; blocks of a transformer.  "
@@ -25,20 +26,25 @@ _DEPTH = (
 )
 
 NETWORK_HELP = (
-    "Reference network: mlp, lstm, lenet5, cifar10-cnn, vgg-small, resnet, transformer, recurrent-lm or transformer-lm."
+    "Reference network: mlp, lstm, lenet5, cifar10-cnn, vgg-small, resnet, transformer, recurrent-lm, transformer-lm "
+    "or seq2seq."
 )
 Sizes = Annotated[str | None, typer.Option(help=_SIZES)]
-Steps = Annotated[int | None, typer.Option(help="Steps of a sample: lstm 8, language models 32.")]
+Steps = Annotated[int | None, typer.Option(help="Steps of a sample: lstm 8, seq2seq 12, language models 32.")]
 Depth = Annotated[int | None, typer.Option(help=_DEPTH)]
 Block = Annotated[str | None, typer.Option(help="Blocks of the resnet: basic or bottleneck.  [default: basic]")]
 Norm = Annotated[str | None, typer.Option(help="Normalisation of the resnet: batch or group.  [default: batch]")]
 GroupSize = Annotated[int | None, typer.Option(help="Channels of a group, with --norm group.  [default: 8]")]
 Heads = Annotated[int | None, typer.Option(help="Heads of a transformer's attention.  [default: 2]")]
-Cell = Annotated[str | None, typer.Option(help="Cell of recurrent-lm: lstm, gru or rnn.  [default: lstm]")]
-Dropout = Annotated[
-    float | None, typer.Option(help="Share of elements that a transformer or language model drops.  [default: 0]")
+Cell = Annotated[str | None, typer.Option(help="lstm, gru or rnn.  [default: of recurrent-lm lstm, of seq2seq gru]")]
+Bidirectional = Annotated[
+    bool | None, typer.Option("--bidirectional", help="Let the encoder of seq2seq read in two directions.")
 ]
-Data = Annotated[str, typer.Option(help="Data set: digits, fashion-mnist, mnist, cifar10 or text.")]
+Dropout = Annotated[
+    float | None,
+    typer.Option(help="Share of elements that a transformer, language model or seq2seq drops.  [default: 0]"),
+]
+Data = Annotated[str, typer.Option(help="Data set: digits, fashion-mnist, mnist, cifar10, text or de-en.")]
 DataFolder = Annotated[str | None, typer.Option("--data-dir", help=_FOLDER)]
 
 

@@ -9,6 +9,7 @@ import typer
 from softnum.cli import exit_codes, need, writable_folder
 from softnum.cli.networks import (
     NETWORK_HELP,
+    Bidirectional,
     Block,
     Cell,
     Data,
@@ -71,6 +72,7 @@ def train(
     group_size: GroupSize = None,
     heads: Heads = None,
     cell: Cell = None,
+    bidirectional: Bidirectional = None,
     dropout: Dropout = None,
     optimiser: Annotated[str, typer.Option(help="sgd, adam, adamw, lamb or lars.")] = "sgd",
     learning_rate: Annotated[
@@ -134,6 +136,9 @@ def train(
       softnum train recurrent-lm --cell gru --data text --data-dir my-text.txt --design b-binary16
 
     \b
+      softnum train seq2seq --data de-en --design b-binary16 --optimiser adam --lr 0.003 --epochs 5
+
+    \b
       softnum train mlp --design c-wang-fp8 --explain
       softnum train mlp --design c-wang-fp8 --statistics 50 --plot
 
@@ -168,6 +173,7 @@ def train(
             group_size=group_size,
             heads=heads,
             cell=cell,
+            bidirectional=bidirectional,
             dropout=dropout,
         ),
         data=data,

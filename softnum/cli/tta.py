@@ -8,6 +8,7 @@ import typer
 from softnum.cli import exit_codes, need, writable_folder
 from softnum.cli.networks import (
     NETWORK_HELP,
+    Bidirectional,
     Block,
     Cell,
     Data,
@@ -88,6 +89,7 @@ def tta(
     group_size: GroupSize = None,
     heads: Heads = None,
     cell: Cell = None,
+    bidirectional: Bidirectional = None,
     dropout: Dropout = None,
     data: Data = "digits",
     data_dir: DataFolder = None,
@@ -152,6 +154,7 @@ def tta(
             group_size=group_size,
             heads=heads,
             cell=cell,
+            bidirectional=bidirectional,
             dropout=dropout,
         ),
         data=data,

@@ -12,18 +12,30 @@ from softnum.train.nets.lstm import LSTM
 from softnum.train.nets.mlp import MLP
 from softnum.train.nets.recurrent_lm import RecurrentLM
 from softnum.train.nets.resnet import ResNet
+from softnum.train.nets.seq2seq import Seq2Seq
 from softnum.train.nets.transformer import Transformer
 from softnum.train.nets.transformer_lm import TransformerLM
 from softnum.train.nets.vgg_small import VGGSmall
 
 __all__ = [
-    "CIFAR10CNN", "LSTM", "MLP", "NETWORKS", "LeNet5", "RecurrentLM", "ResNet", "Transformer", "TransformerLM",
-    "VGGSmall", "make_network",
+    "CIFAR10CNN", "LSTM", "MLP", "NETWORKS", "LeNet5", "RecurrentLM", "ResNet", "Seq2Seq", "Transformer",
+    "TransformerLM", "VGGSmall", "make_network",
 ]  # fmt: skip
 
 NETWORKS = {
     network.name: network
-    for network in (CIFAR10CNN, LeNet5, LSTM, MLP, RecurrentLM, ResNet, Transformer, TransformerLM, VGGSmall)
+    for network in (
+        CIFAR10CNN,
+        LeNet5,
+        LSTM,
+        MLP,
+        RecurrentLM,
+        ResNet,
+        Seq2Seq,
+        Transformer,
+        TransformerLM,
+        VGGSmall,
+    )
 }
 
 

@@ -2,5 +2,6 @@
 
 from softnum.train.tasks.classification import Classification
 from softnum.train.tasks.task import Task, Update
+from softnum.train.tasks.translation import Translation
 
-__all__ = ["Classification", "Task", "Update"]
+__all__ = ["Classification", "Task", "Translation", "Update"]
