@@ -7,7 +7,7 @@ import typer
 
 __all__ = [
     "NETWORK_HELP", "Bidirectional", "Block", "Cell", "Data", "DataFolder", "Depth", "Dropout", "GroupSize", "Heads",
-    "Norm", "Sizes", "Steps", "network_options",
+    "HeldOut", "Norm", "Samples", "Sizes", "Steps", "network_options",
 ]  # fmt: skip
 
 _SIZES = (
@@ -45,6 +45,8 @@ Dropout = Annotated[
     typer.Option(help="Share of elements that a transformer, language model or seq2seq drops.  [default: 0]"),
 ]
 Data = Annotated[str, typer.Option(help="Data set: digits, fashion-mnist, mnist, cifar10, text or de-en.")]
+Samples = Annotated[int | None, typer.Option(help="How many of the first samples to train on.  [default: all]")]
+HeldOut = Annotated[int | None, typer.Option(help="How many of the first held-out samples to be measured on.")]
 DataFolder = Annotated[str | None, typer.Option("--data-dir", help=_FOLDER)]
 
 
