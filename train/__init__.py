@@ -25,7 +25,8 @@ What is computed in which precision, nothing silently:
 - dividing the loss scale out of a weight gradient: one binary64 division, then the rounding to ``weight_gradients``;
 - every operation of the optimiser: exact, then one rounding to ``update.*``; its constants, the learning rate's
   schedule, norms for clipping and for rates by layer: binary64 (`softnum.train.optimisers` has the formulas);
-- evaluation: the forward pass of the design itself; the largest output wins, the first among equals.
+- evaluation: the forward pass of the design itself; the largest output wins, the first among equals;
+  BLEU's logarithms and exponential: binary64, those of the loss.
 """
 
 from softnum.train.design_files import design_names, load_design
