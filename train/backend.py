@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 import softnum as sn
+from softnum.threads import threads_by_default
 from softnum.train.initial import DOMAIN_DROPOUT
 
 __all__ = ["NumpyBackend"]
@@ -66,6 +67,22 @@ def _places(shape, window: tuple[int, int], stride: tuple[int, int]) -> list[tup
     ]
 
 
+def _in_own_threads(method):
+    """A method of a backend whose calls of softnum take the backend's number of threads."""
+
+    @functools.wraps(method)
+    def wrapped(self, *arguments):
+        with threads_by_default(self.threads):
+            return method(self, *arguments)
+
+    return wrapped
+
+
+def _magnitudes(x):
+    """The magnitudes by which elements are compared: that of a NaN is infinite."""
+    return np.nan_to_num(np.abs(x), nan=math.inf, posinf=math.inf)
+
+
 class NumpyBackend:
     """Arrays in NumPy, arithmetic of the design in softnum's C core.
 
@@ -74,7 +91,7 @@ class NumpyBackend:
     dtype : numpy dtype
         The carrier: float32, or float64 where a format needs it.
     threads : int
-        Threads of a matrix product; results do not depend on it.
+        Of a product in a unit; at most, of other arithmetic. Results do not depend on it.
     """
 
     def __init__(self, dtype=np.float32, *, threads: int = 1) -> None:
@@ -87,6 +104,7 @@ class NumpyBackend:
         self._own_format = sn.format("binary32" if self.dtype == np.float32 else "binary64")
 
     # -- the design's arithmetic -------------------------------------------------------------------------------------
+    @_in_own_threads
     def quantize(self, x, role, key):
         """Values of any float array rounded as a role says, as carriers; key is used if the rounding is stochastic."""
         if role.format != self._own_format or x.dtype != self.dtype:
@@ -100,12 +118,14 @@ class NumpyBackend:
         """x, whose values are known to be those of a role's format."""
         return x
 
+    @_in_own_threads
     def matmul(self, a, b, unit, c, key):
         """(M, K) @ (K, N) in a unit, on carriers; c is None or the accumulator's initial value, broadcast to (M, N)."""
         if c is not None:
             c = np.ascontiguousarray(np.broadcast_to(c, (a.shape[0], b.shape[1])))
         return sn.matmul(a, b, unit, c, key=key, threads=self.threads).astype(self.dtype, copy=False)
 
+    @_in_own_threads
     def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict):
         """One of a convolution's three products in a unit, on carriers.
 
@@ -128,6 +148,7 @@ class NumpyBackend:
         }[key]  # fmt: skip
         return product(a, b, unit, c=c, key=words_key, threads=self.threads, **geometry).astype(self.dtype, copy=False)
 
+    @_in_own_threads
     def operate(self, operation: str, operands, role, key):
         """One of softnum's operations on values of a role's format, rounded once as the role says.
 
@@ -147,10 +168,12 @@ class NumpyBackend:
         )  # fmt: skip
         return sn.decode(result, role.format, self.dtype)
 
+    @_in_own_threads
     def run_operator(self, operator, operands, options):
         """An operator of the user's own on carriers."""
         return operator(*operands, **options)
 
+    @_in_own_threads
     def run_operator_backward(self, operator, operands, results, gradients, options):
         """The gradients of an operator's operands."""
         return operator.backward(operands, results, gradients, **options)
@@ -237,8 +260,8 @@ class NumpyBackend:
         result[rows] = values
         return result
 
-    def spread(self, x, rows, count: int):
-        """So many rows, of which these, all different, are those of x, and the others +0."""
+    def put_rows(self, x, rows, count: int):
+        """An array of so many rows, with those of x in the given places, all different, and +0 elsewhere."""
         result = np.zeros((count, *x.shape[1:]), x.dtype)
         result[rows] = x
         return result
@@ -294,6 +317,57 @@ class NumpyBackend:
         words = np.random.Philox(key=np.array([seed, DOMAIN_DROPOUT << 32], np.uint64), counter=stream << 64)
         return (words.random_raw(math.prod(shape)) >= np.uint64(math.ceil(rate * 2.0**64))).reshape(shape)
 
+    def kept_of_tensor(self, x, count: int):
+        """Which are the so many elements of largest magnitude; the first in C order among equals.
+
+        NaN counts as infinite.
+
+        Parameters
+        ----------
+        x : array
+        count : int
+            1 to x.size.
+
+        Returns
+        -------
+        bool array
+            Of x's shape.
+        """
+        sizes = _magnitudes(x).ravel()
+        least = np.partition(sizes, sizes.size - count)[sizes.size - count]
+        kept = sizes > least
+        kept[np.flatnonzero(sizes == least)[: count - int(kept.sum())]] = True
+        return kept.reshape(x.shape)
+
+    def kept_of_groups(self, x, count: int, size: int, axis: int):
+        """Which are the ``count`` elements of largest magnitude of each ``size`` that follow each other along an axis.
+
+        The first among equals; a last group that is shorter keeps as many, or all of it.
+
+        Parameters
+        ----------
+        x : array
+        count, size : int
+            1 <= count <= size.
+        axis : int
+
+        Returns
+        -------
+        bool array
+            Of x's shape.
+        """
+        sizes = np.moveaxis(_magnitudes(x), axis, -1)
+        length = sizes.shape[-1]
+        padding = [(0, 0)] * (x.ndim - 1) + [(0, -length % size)]
+        groups = np.pad(sizes, padding, constant_values=-1).reshape(*sizes.shape[:-1], -1, size)
+        ranks = np.argsort(np.argsort(-groups, axis=-1, kind="stable"), axis=-1)
+        kept = (ranks < count).reshape(*sizes.shape[:-1], -1)[..., :length]
+        return np.ascontiguousarray(np.moveaxis(kept, -1, axis))
+
+    def prune(self, x, kept, sparsity):
+        """x where it is kept, as a sparsity says, else +0."""
+        return self.choose(kept, x, 0.0)
+
     def positive_part(self, x):
         """max(x, 0), and +0 for -0 and for NaN's absence of sign: NaN stays NaN."""
         return np.maximum(x, 0) + 0  # the sum makes +0 of a -0
@@ -315,6 +389,7 @@ class NumpyBackend:
         """
         return self.compute("fma", (self.constant(alpha), x, y), role, key)
 
+    @_in_own_threads
     def compute(self, operation: str, operands, role, key):
         """One of softnum's operations on any carriers: its exact result rounded once, as a role says.
 
@@ -404,6 +479,52 @@ class NumpyBackend:
         error = probabilities.copy()
         error[np.arange(len(labels)), labels] -= 1.0
         return error / len(labels) * factor
+
+    def binary_cross_entropy(self, logits, targets, weights, count: int):
+        """The sum of weighted binary cross-entropies over a count, and its slope by the logits, in binary64.
+
+        An element's is max(x, 0) - x * target + log(1 + exp(-abs(x))); the sum goes from the first element to the last.
+        The slope is weight * (sigmoid(x) - target) / count.
+
+        Parameters
+        ----------
+        logits : array
+        targets : float64 array
+            0 or 1, of the same shape.
+        weights : float or float64 array
+        count : int
+
+        Returns
+        -------
+        loss : float
+            NaN if a logit is not finite.
+        slope : float64 array
+        """
+        x = self.double(logits)
+        if not self.all_finite(x):
+            return math.nan, np.full_like(x, math.nan)
+        power = self.exp(-np.abs(x))
+        terms = np.maximum(x, 0.0) - x * targets + self.log(1.0 + power)
+        sigmoid = np.where(x >= 0.0, 1.0, power) / (1.0 + power)
+        total = float(self.ordered_sum((weights * terms).reshape(-1), axis=0))
+        return total / count, weights * (sigmoid - targets) / count
+
+    def smooth_l1(self, x, targets, count: int):
+        """The sum of smooth absolute differences over a count, and its slope by x, in binary64.
+
+        Of d = x - target it is d * d / 2, or abs(d) - 1 / 2 where abs(d) is at least 1, and the slope d, or its sign;
+        the sum goes from the first element to the last. Not finite: NaN, as of `binary_cross_entropy`.
+        """
+        d = self.double(x) - targets
+        if not self.all_finite(d):
+            return math.nan, np.full_like(d, math.nan)
+        size = np.abs(d)
+        terms = np.where(size < 1.0, d * d / 2.0, size - 0.5)
+        return float(self.ordered_sum(terms.reshape(-1), axis=0)) / count, np.clip(d, -1.0, 1.0) / count
+
+    def scaled(self, slope, factor: float):
+        """slope * factor in binary64."""
+        return slope * factor
 
     def norm(self, arrays) -> float:
         """The root of the sum of the squares of all elements, in binary64.

@@ -1,4 +1,5 @@
-"""What networks of sequences need besides: rows of an embedding, dropout, and moving, joining and scaling results."""
+"""What networks of sequences need besides: rows of an embedding, dropout, and moving, joining, choosing and scaling
+results."""
 
 from __future__ import annotations
 
@@ -6,43 +7,12 @@ import numpy as np
 
 from softnum.train.tensor import GRADIENTS, Parameter, Tensor
 
-__all__ = ["concatenate", "dropout", "embedding", "permute", "scale", "take_rows"]
+__all__ = ["concatenate", "dropout", "embedding", "masked", "permute", "scale", "take"]
 
 
 def permute(x: Tensor, axes: tuple[int, ...]) -> Tensor:
     """x with its axes in this order; (1, 0) transposes a matrix. Exact."""
     return Tensor(x.backend.permute(x.value, axes), x.backend, op="permute", parents=(x,), saved=axes, layer=x.layer)
-
-
-def take_rows(x: Tensor, rows) -> Tensor:
-    """Rows of a result, each at most once; exact. The gradient of those that are not taken is +0.
-
-    Parameters
-    ----------
-    x : Tensor (n, features)
-    rows : integer array (m,)
-        Their numbers, in the order of the result, all different.
-
-    Returns
-    -------
-    Tensor (m, features)
-
-    Raises
-    ------
-    ValueError
-        If a number is not that of a row, or occurs twice.
-
-    Examples
-    --------
-    >>> from softnum.train.backend import NumpyBackend
-    >>> x = Tensor(np.float32([[1], [2], [3]]), NumpyBackend())
-    >>> take_rows(x, np.array([2, 0])).value.tolist()
-    [[3.0], [1.0]]
-    """
-    count = len(x.value)
-    if len(rows) and not (0 <= rows.min() <= rows.max() < count and np.bincount(rows).max() == 1):
-        raise ValueError(f"rows must be different numbers in 0..{count - 1}, got {rows!r}")
-    return Tensor(x.backend.take(x.value, rows), x.backend, op="take_rows", parents=(x,), saved=(rows,), layer=x.layer)
 
 
 def concatenate(parts: list[Tensor], axis: int = 0, *, layer=None) -> Tensor:
@@ -79,6 +49,48 @@ def concatenate(parts: list[Tensor], axis: int = 0, *, layer=None) -> Tensor:
     if layer is None and len(layers) == 1:
         layer = parts[0].layer
     return Tensor(value, backend, op="concatenate", parents=tuple(parts), saved=(axis,), layer=layer)
+
+
+def take(x: Tensor, rows) -> Tensor:
+    """Rows of a result, each at most once; exact. The gradient of those that are not taken is +0.
+
+    Parameters
+    ----------
+    x : Tensor (n, features)
+    rows : integer array (m,)
+        Their numbers, in the order of the result, all different.
+
+    Returns
+    -------
+    Tensor (m, features)
+
+    Raises
+    ------
+    ValueError
+        If a number is not that of a row, or occurs twice.
+
+    Examples
+    --------
+    >>> from softnum.train.backend import NumpyBackend
+    >>> x = Tensor(np.float32([[1], [2], [3]]), NumpyBackend())
+    >>> take(x, np.array([2, 0])).value.tolist()
+    [[3.0], [1.0]]
+    """
+    count = len(x.value)
+    if len(rows) and not (0 <= rows.min() <= rows.max() < count and np.bincount(rows).max() == 1):
+        raise ValueError(f"rows must be different numbers in 0..{count - 1}, got {rows!r}")
+    return Tensor(x.backend.take(x.value, rows), x.backend, op="take", parents=(x,), saved=(rows,), layer=x.layer)
+
+
+def masked(x: Tensor, mask) -> Tensor:
+    """x where a mask of its rank says so, else +0; the gradient is treated alike. Exact.
+
+    >>> from softnum.train.backend import NumpyBackend
+    >>> masked(Tensor(np.float32([[1], [2]]), NumpyBackend()), np.array([[True], [False]])).value.tolist()
+    [[1.0], [0.0]]
+    """
+    backend = x.backend
+    return Tensor(backend.choose(mask, x.value, 0.0), backend, op="masked", parents=(x,), saved=(mask,), layer=x.layer)
 
 
 def scale(x: Tensor, factor: float, layer) -> Tensor:
@@ -130,11 +142,8 @@ def dropout(x: Tensor, rate: float, layer, *, training: bool) -> Tensor:
         raise ValueError(f"a dropout's rate must be at least 0 and below 1, got {rate!r}")
     if rate == 0.0 or not training:
         return x
-    backend = x.backend
     kept = layer.kept(x.value.shape, float(rate))
-    scaled = scale(x, 1.0 / (1.0 - rate), layer)
-    return Tensor(backend.choose(kept, scaled.value, 0.0), backend, op="dropout", parents=(scaled,), saved=(kept,),
-                  layer=layer)  # fmt: skip
+    return masked(scale(x, 1.0 / (1.0 - rate), layer), kept)
 
 
 def embedding(rows, weight: Parameter, layer) -> Tensor:
@@ -173,7 +182,7 @@ def embedding(rows, weight: Parameter, layer) -> Tensor:
     words = weight.value.shape[0]
     if rows.size and not 0 <= rows.min() <= rows.max() < words:
         raise ValueError(f"{weight.name} has rows 0 to {words - 1}, got {rows.min()} to {rows.max()}")
-    backend = layer.numerics.backend
+    backend = layer.numerics.backend  # not the parameter's own, which nobody watches
     value = backend.take(layer.working_copy(weight), rows)
     return Tensor(value, backend, op="embedding", parents=(weight,), saved=(rows, layer))
 
@@ -190,10 +199,6 @@ def _concatenate_gradient(node: Tensor, gradient) -> tuple:
     return tuple(node.backend.split(gradient, sizes, axis))
 
 
-def _take_rows_gradient(node: Tensor, gradient) -> tuple:
-    return (node.backend.spread(gradient, *node.saved, len(node.parents[0].value)),)
-
-
 def _scale_gradient(node: Tensor, gradient) -> tuple:
     return (node.layer.elementwise("multiply", node.layer.enter(gradient), *node.saved),)
 
@@ -201,7 +206,7 @@ def _scale_gradient(node: Tensor, gradient) -> tuple:
 def _embedding_gradient(node: Tensor, gradient) -> tuple:
     rows, layer = node.saved
     backend, (words, features) = node.backend, node.parents[0].value.shape
-    error = layer.round("errors", gradient)
+    error = layer.errors(gradient)
     order = np.argsort(rows, kind="stable")
     taken, first, counts = np.unique(rows[order], return_index=True, return_counts=True)
     total = backend.zeros((words, features))
@@ -215,8 +220,10 @@ def _embedding_gradient(node: Tensor, gradient) -> tuple:
 
 
 GRADIENTS["concatenate"] = _concatenate_gradient
-GRADIENTS["dropout"] = lambda node, gradient: (node.backend.choose(*node.saved, gradient, 0.0),)
 GRADIENTS["embedding"] = _embedding_gradient
+GRADIENTS["masked"] = lambda node, gradient: (node.backend.choose(*node.saved, gradient, 0.0),)
 GRADIENTS["permute"] = _permute_gradient
 GRADIENTS["scale"] = _scale_gradient
-GRADIENTS["take_rows"] = _take_rows_gradient
+GRADIENTS["take"] = lambda node, gradient: (
+    node.backend.put_rows(gradient, *node.saved, node.parents[0].value.shape[0]),
+)

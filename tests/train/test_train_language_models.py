@@ -1,5 +1,7 @@
 """Language models: gradients, products, PyTorch's losses, texts, resumption, and what they refuse."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch, watch_operations
@@ -7,9 +9,13 @@ from train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved,
 from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run
 from softnum.train import tensor as engine
+from softnum.train.backend import NumpyBackend
 from softnum.train.data import load_data
-from softnum.train.loop import read_rows
+from softnum.train.loop import Run, read_rows
+from softnum.train.nets.network import product_rows
 from softnum.train.numerics import LayerNumerics
+from softnum.train.watch import BINARY64 as IN_BINARY64
+from softnum.train.watch import CARRIER, EXACT, ROUNDING, watching
 
 SIZES = {"sizes": (4, 3), "steps": 3, "words": 5}
 CASES = {
@@ -46,7 +52,7 @@ def test_the_listed_products_are_those_computed(case, tmp_path, monkeypatch):
     monkeypatch.setattr(LayerNumerics, "matmul", watched)
     parts = network(case, tmp_path)
     loss_of(*parts).backward()
-    assert seen == [tuple(row.values()) for row in parts[0].gemms(4)]
+    assert product_rows(seen) == parts[0].gemms(4)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -235,3 +241,29 @@ def test_a_cell_without_a_step_is_named():
 
     with pytest.raises(NotImplementedError, match="Cell has no step"):
         Cell("cell", 3, 2).step(None, None)
+
+
+@pytest.mark.parametrize("name", ["recurrent-lm", "transformer-lm"])
+def test_an_explanation_leaves_nothing_out(name, tmp_path, monkeypatch):
+    """Every call of the backend that is not one of its own is watched."""
+    (tmp_path / "mine.toml").write_text('[loss]\nscale = "dynamic"\ninitial = 1.0\n')
+    work = Run(dataclasses.replace(settings_of(name, tmp_path), clip_norm=1e-3), load_design(tmp_path / "mine.toml"), 1)
+    calls, seen, inside = [], [], []
+
+    def counted(name, method):
+        def call(self, *arguments, **options):
+            if not inside:
+                calls.append(name)
+            inside.append(name)
+            try:
+                return method(self, *arguments, **options)
+            finally:
+                inside.pop()
+
+        return call
+
+    for method in ROUNDING | EXACT | CARRIER | IN_BINARY64:
+        monkeypatch.setattr(NumpyBackend, method, counted(method, getattr(NumpyBackend, method)))
+    with watching(work.numerics, lambda event: seen.append(event.method)):
+        work.train(1, next(iter(work.plan(1)))[1])
+    assert seen == calls and {"softmax_cross_entropy", "all_finite", "norm", "matmul", "take"} <= set(seen)

@@ -11,6 +11,7 @@ from softnum.train import SGD, Settings, Tensor, explain, load_design, make_netw
 from softnum.train.backend import NumpyBackend
 from softnum.train.data import SentencePairs
 from softnum.train.loop import read_rows
+from softnum.train.nets.network import product_rows
 from softnum.train.numerics import LayerNumerics
 from softnum.train.sentence_files import END, PADDING, START, UNKNOWN
 from softnum.train.tasks import Translation
@@ -65,7 +66,7 @@ def test_the_listed_products_are_those_computed(case, tmp_path, monkeypatch):
     monkeypatch.setattr(LayerNumerics, "matmul", watched)
     net, numerics, x, labels = network(case, tmp_path)
     loss_of(net, numerics, x, labels.ravel()).backward()
-    assert seen == [tuple(row.values()) for row in net.gemms(5)]
+    assert product_rows(seen) == net.gemms(5)
 
 
 # -- against PyTorch ---------------------------------------------------------------------------------------------------
@@ -332,7 +333,7 @@ def test_every_operation_is_explained(tmp_path):
     operations = {step.operation for step in steps if step.layer == "decoder.hidden"}
     assert {"sigmoid", "tanh", "subtract", "matmul"} <= operations
     assert {step.role for step in steps if step.layer == "attention"} >= {"forward", "backward_data", "statistics"}
-    taken = [step for step in steps if step.operation == "spread"]
+    taken = [step for step in steps if step.operation == "put_rows"]
     assert taken and all(step.rounding == "exact" for step in taken)
     assert [step.operation for step in explained.binary64][:2] == ["softmax_cross_entropy", "cross_entropy_error"]
 

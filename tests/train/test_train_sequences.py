@@ -11,7 +11,7 @@ from softnum.train.attention import attention, causal_mask, matmul, softmax
 from softnum.train.backend import NumpyBackend
 from softnum.train.initial import DOMAIN_DROPOUT
 from softnum.train.normalisation import layer_norm
-from softnum.train.sequences import concatenate, dropout, embedding, permute, scale, take_rows
+from softnum.train.sequences import concatenate, dropout, embedding, permute, scale, take
 
 ROWS = np.array([2, 0, 2, 4, 0, 2])
 MASK = np.array([[True, False, True, True], [True, True, True, True], [False, False, True, False]])
@@ -32,7 +32,7 @@ CASES = {
     "subtract": ({"x": (2, 3), "y": (2, 3)}, lambda leaves, layer: engine.subtract(*leaves, layer)),
     "scale": ({"x": (2, 3)}, lambda leaves, layer: scale(*leaves, 0.3, layer)),
     "permute": ({"x": (2, 3, 4)}, lambda leaves, layer: permute(*leaves, (2, 0, 1))),
-    "take_rows": ({"x": (5, 2)}, lambda leaves, layer: take_rows(*leaves, np.array([4, 0, 3]))),
+    "take": ({"x": (5, 2)}, lambda leaves, layer: take(*leaves, np.array([4, 0, 3]))),
     "concatenate": ({"x": (2, 3), "y": (2, 1), "z": (2, 2)}, lambda leaves, layer: concatenate(leaves, axis=1)),
     "embedding": ({"weight": (5, 3)}, lambda leaves, layer: embedding(ROWS, *leaves, layer)),
 }
@@ -204,8 +204,8 @@ def test_gradients_of_a_dropout_agree_with_finite_differences(tmp_path, monkeypa
         return dropout(*leaves, 0.4, layer, training=True)
 
     judge(monkeypatch, build, leaves)
-    rule = engine.GRADIENTS["dropout"]
-    monkeypatch.setitem(engine.GRADIENTS, "dropout", lambda node, e: (rule(node, e)[0] * 1.001,))
+    rule = engine.GRADIENTS["masked"]
+    monkeypatch.setitem(engine.GRADIENTS, "masked", lambda node, e: (rule(node, e)[0] * 1.001,))
     with pytest.raises(ValueError, match="finite differences say"):
         judge(monkeypatch, build, leaves)
 
@@ -236,7 +236,7 @@ def test_evaluation_drops_nothing(tmp_path):
 def test_rows_that_are_not_taken_have_no_gradient_and_the_loss_keeps_its_bits():
     """What the loss sends back is binary64, wider than a carrier: taking rows must not round it."""
     x = Tensor(np.ones((3, 2), np.float32), NumpyBackend(), requires_gradient=True)
-    take_rows(x, np.array([2, 0])).backward(np.array([[1 + 2.0**-50, 0.1], [0.2, 0.3]]))
+    take(x, np.array([2, 0])).backward(np.array([[1 + 2.0**-50, 0.1], [0.2, 0.3]]))
     assert x.gradient.tolist() == [[0.2, 0.3], [0.0, 0.0], [1 + 2.0**-50, 0.1]]
 
 
@@ -268,6 +268,6 @@ def test_unusable_shapes_and_rows_are_named(tmp_path):
         concatenate([])
     for rows in ([0, 2], [-1], [1, 1]):
         with pytest.raises(ValueError, match=r"rows must be different numbers in 0\.\.1, got array"):
-            take_rows(x, np.array(rows))
+            take(x, np.array(rows))
     with pytest.raises(ValueError, match="x has rows 0 to 1, got 0 to 2"):
         embedding(np.array([0, 2]), x, layer)

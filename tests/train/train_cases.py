@@ -64,16 +64,16 @@ def loss_of(net, numerics, x, labels):
     return engine.softmax_cross_entropy(net.forward(Tensor(x, numerics.backend), training=True), labels)
 
 
-def judge_along_directions(parts):
+def judge_along_directions(parts, loss=loss_of):
     """Each parameter's gradient along one direction: the operations themselves are judged element by element."""
-    loss_of(*parts).backward()
+    loss(*parts).backward()
     rng = np.random.default_rng(7)
     for parameter in parts[0].parameters:
         original, direction = parameter.value, rng.standard_normal(parameter.value.shape)
         sides = []
         for step in (1e-6, -1e-6):
             parameter.value = original + step * direction
-            sides.append(loss_of(*parts).value)
+            sides.append(loss(*parts).value)
         parameter.value = original
         want = float((parameter.gradient * direction).sum())
         scale = np.abs(parameter.gradient * direction).sum()

@@ -7,6 +7,7 @@ import math
 from softnum.train.functions import activation
 from softnum.train.initial import uniform
 from softnum.train.nets.layers import Layer, Linear
+from softnum.train.sequences import masked
 from softnum.train.tensor import Parameter, Tensor, add, linear, multiply, part, subtract
 
 __all__ = ["CELLS", "Cell", "GRUCell", "LSTMCell", "Read", "RNNCell"]
@@ -102,23 +103,28 @@ class Cell(Layer):
             rows.append((self.name, "backward_weight", hidden, times * hidden, batch))
         return rows * self.with_products
 
-    def __call__(self, read: Tensor, samples: int) -> list[Tensor]:
-        """The hidden states of all steps, each (samples, hidden), from what was read, all of step 0 first."""
-        return [state[0] for state in self.states(read, samples)]
+    def __call__(self, read: Tensor, samples: int, lengths=None) -> list[Tensor]:
+        """The hidden states of all steps, each (samples, hidden), from what was read, all of step 0 first.
 
-    def states(self, read: Tensor, samples: int, state: tuple[Tensor, ...] | None = None) -> list[tuple[Tensor, ...]]:
-        """The states after all steps, of that before them."""
+        lengths, if given, are the samples' own numbers of steps: past them their states are +0 and have no gradient.
+        """
+        return [state[0] for state in self.states(read, samples, lengths=lengths)]
+
+    def states(self, read: Tensor, samples: int, state=None, *, lengths=None) -> list[tuple[Tensor, ...]]:
+        """The states after all steps, the hidden state of each first, from that before them if there is one."""
         self.begin()
         states = []
         for step in range(self.steps):
             z = part(read, slice(step * samples, (step + 1) * samples), slice(None))
             state = self.step(z, state)
+            if lengths is not None and step >= lengths.min():
+                state = tuple(masked(part, lengths[:, None] > step) for part in state)
             states.append(state)
         return states
 
     def begin(self) -> None:
         """Round the weights, for the steps that follow."""
-        self._working = [self.numerics.working_copy(weight) for weight in self.parameters]
+        self._working = [self.numerics.working_copy(weight, (weight.value.shape, 0)) for weight in self.parameters]
 
     def step(self, z: Tensor, state: tuple[Tensor, ...] | None) -> tuple[Tensor, ...]:
         """The state after a step, the hidden state first; None: before the first step."""

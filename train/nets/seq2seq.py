@@ -11,7 +11,7 @@ from softnum.train.nets.network import Network
 from softnum.train.nets.sequence_layers import Attention, Embedding
 from softnum.train.nets.sizes import check_rate, check_sizes
 from softnum.train.sentence_files import END, PADDING, START, UNKNOWN
-from softnum.train.sequences import concatenate, permute, take_rows
+from softnum.train.sequences import concatenate, permute, take
 from softnum.train.sequences import dropout as drop
 from softnum.train.tasks import Translation
 from softnum.train.tensor import Tensor, part, reshape
@@ -33,9 +33,9 @@ class Seq2Seq(Network):
         y = fc(dropout(tanh([a, h] @ W + b)))               combine
 
     This is Luong's global attention with the score "dot", scaled as Vaswani's is, and without feeding y's input to the
-    next step: so the products of all steps are one for each sentence. Cells run over padding, but nothing that is
-    attended to, started from or counted as loss depends on it. With two directions a second cell reads the source from
-    its last word to its first; each has half the hidden size, and states of the same word stand side by side.
+    next step: so the products of all steps are one for each sentence. No bit of what is attended to, started from or
+    counted as loss depends on padding. With two directions a second cell reads the source from its last word to its
+    first; each has half the hidden size, and states of the same word stand side by side.
 
     Parameters
     ----------
@@ -172,10 +172,10 @@ class Seq2Seq(Network):
         memories, lasts = [], []
         for number, (order, (read, cell)) in enumerate(zip(orders, self.encoders, strict=True)):
             rows = slice(number * steps * samples, (number + 1) * steps * samples)
-            states = cell.states(read(part(words, rows, slice(None))), samples)
+            states = cell.states(read(part(words, rows, slice(None))), samples, lengths=lengths)
             kinds = [concatenate(list(parts)) for parts in zip(*states, strict=True)]
-            memories.append(take_rows(kinds[0], (order * samples + sample[:, None]).ravel()))
-            lasts.append([take_rows(x, (lengths - 1) * samples + sample) for x in kinds])
+            memories.append(take(kinds[0], (order * samples + sample[:, None]).ravel()))
+            lasts.append([take(x, (lengths - 1) * samples + sample) for x in kinds])
         layer = self.encoders[0][1].numerics
         if len(memories) == 1:
             return memories[0], tuple(lasts[0]), (source != PADDING)[:, None, None]

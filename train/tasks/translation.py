@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from softnum.train.sentence_files import END, PADDING, UNKNOWN
-from softnum.train.sequences import take_rows
+from softnum.train.sequences import take
 from softnum.train.tasks.task import Task, Update
 from softnum.train.tensor import Tensor, softmax_cross_entropy
 
@@ -64,7 +64,7 @@ class Translation(Task):
         outputs = self.network.forward(Tensor(self.data.train_x[part], numerics.backend), training=True)
         labels = self.data.train_y[part].reshape(-1)
         words = np.flatnonzero(labels != PADDING)
-        yield Update(softmax_cross_entropy(take_rows(outputs, words), labels[words]))
+        yield Update(softmax_cross_entropy(take(outputs, words), labels[words]))
 
     def evaluate(self, numerics) -> dict[str, float]:
         """The accuracy, and BLEU from 0 to 1, in the design's arithmetic."""
