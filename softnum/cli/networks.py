@@ -6,20 +6,20 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "NETWORK_HELP", "Block", "Cell", "Data", "DataFolder", "Depth", "Dropout", "Heads", "HeldOut", "Samples", "Sizes",
-    "Steps", "network_options",
+    "NETWORK_HELP", "Bidirectional", "Block", "Cell", "Data", "DataFolder", "Depth", "Dropout", "GroupSize", "Heads",
+    "HeldOut", "Norm", "Samples", "Sizes", "Steps", "network_options",
 ]  # fmt: skip
 
 _SIZES = (
     "Layer sizes. mlp: 64,128,10. Inputs of a step, hidden, outputs: lstm 8,32,10, speech-lstm 12,32,9. Channels of "
     "the convolutions, then of the hidden linear layer: lenet5 6,16,120,84, vgg-small 32,64,128,128. Channels: "
     "cifar10-cnn 32,32,64, resnet 16,32,64, detector 16,32,32,32,32. Features of a step, of a block's hidden layer: "
-    "transformer, transformer-lm 32,64. Features of a byte, hidden size: recurrent-lm 32,64. Features of the factors' "
-    "and of the perceptron's embeddings, its layers: ncf 8,16,16,8."
+    "transformer, transformer-lm 32,64. Features of a byte (of a word), hidden size: recurrent-lm, seq2seq 32,64. "
+    "Features of the factors' and of the perceptron's embeddings, its layers: ncf 8,16,16,8."
 )
 _FOLDER = (
-    "Folder of the data set's files; of text, the file.  [default: SOFTNUM_DATA, else where Debian's packages, or "
-    "Python's aeon, put them]"
+    "Folder of the data set's files; of text and de-en, the file.  [default: SOFTNUM_DATA, else where Debian's "
+    "packages, or Python's aeon, put them]"
 )
 _DEPTH = (
     "Layers of the resnet: 8, 14, 20, ... of basic blocks, 11, 20, 29, ... of bottlenecks; blocks of a transformer.  "
@@ -28,21 +28,30 @@ _DEPTH = (
 
 NETWORK_HELP = (
     "Reference network: mlp, lstm, speech-lstm, lenet5, cifar10-cnn, vgg-small, resnet, transformer, recurrent-lm, "
-    "transformer-lm, detector or ncf."
+    "transformer-lm, seq2seq, detector or ncf."
 )
 Sizes = Annotated[str | None, typer.Option(help=_SIZES)]
-Steps = Annotated[int | None, typer.Option(help="Steps of a sample: lstm 8, speech-lstm 29, language models 32.")]
+Steps = Annotated[
+    int | None, typer.Option(help="Steps of a sample: lstm 8, speech-lstm 29, seq2seq 12, language models 32.")
+]
 Depth = Annotated[int | None, typer.Option(help=_DEPTH)]
 Block = Annotated[str | None, typer.Option(help="Blocks of the resnet: basic or bottleneck.  [default: basic]")]
+Norm = Annotated[str | None, typer.Option(help="Normalisation of the resnet: batch or group.  [default: batch]")]
+GroupSize = Annotated[int | None, typer.Option(help="Channels of a group, with --norm group.  [default: 8]")]
 Heads = Annotated[int | None, typer.Option(help="Heads of a transformer's attention.  [default: 2]")]
-Cell = Annotated[str | None, typer.Option(help="Cell of recurrent-lm: lstm, gru or rnn.  [default: lstm]")]
+Cell = Annotated[str | None, typer.Option(help="lstm, gru or rnn.  [default: of recurrent-lm lstm, of seq2seq gru]")]
+Bidirectional = Annotated[
+    bool | None, typer.Option("--bidirectional", help="Let the encoder of seq2seq read in two directions.")
+]
 Dropout = Annotated[
-    float | None, typer.Option(help="Share of elements that a transformer or language model drops.  [default: 0]")
+    float | None,
+    typer.Option(help="Share of elements that a transformer, language model or seq2seq drops.  [default: 0]"),
 ]
 Data = Annotated[
     str,
     typer.Option(
-        help="Data set: digits, fashion-mnist, mnist, cifar10, fashion-scenes, japanese-vowels, movielens or text."
+        help="Data set: digits, fashion-mnist, mnist, cifar10, fashion-scenes, japanese-vowels, movielens, text or "
+        "de-en."
     ),
 ]
 Samples = Annotated[int | None, typer.Option(help="How many of the first samples to train on.  [default: all]")]
@@ -77,6 +86,10 @@ def network_options(network: str, **given) -> dict:
         known = inspect.signature(NETWORKS[network]).parameters
         for key in options:
             if key not in known:
-                has = [f"--{name}" for name in known if name in given]
-                raise ValueError(f"--{key} is no option of {network}, which has {', '.join(has)}")
+                has = [_flag(name) for name in known if name in given]
+                raise ValueError(f"{_flag(key)} is no option of {network}, which has {', '.join(has)}")
     return options
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")

@@ -9,14 +9,17 @@ import typer
 from softnum.cli import exit_codes, need, writable_folder
 from softnum.cli.networks import (
     NETWORK_HELP,
+    Bidirectional,
     Block,
     Cell,
     Data,
     DataFolder,
     Depth,
     Dropout,
+    GroupSize,
     Heads,
     HeldOut,
+    Norm,
     Samples,
     Sizes,
     Steps,
@@ -72,8 +75,11 @@ def train(
     steps: Steps = None,
     depth: Depth = None,
     block: Block = None,
+    norm: Norm = None,
+    group_size: GroupSize = None,
     heads: Heads = None,
     cell: Cell = None,
+    bidirectional: Bidirectional = None,
     dropout: Dropout = None,
     updates: Updates = _DEFAULTS,
     evaluate_every: Annotated[
@@ -116,6 +122,9 @@ def train(
       softnum train recurrent-lm --cell gru --data text --data-dir my-text.txt --design b-binary16
 
     \b
+      softnum train seq2seq --data de-en --design b-binary16 --optimiser adam --lr 0.003 --epochs 5
+
+    \b
       softnum train mlp --design c-wang-fp8 --explain
       softnum train mlp --design c-wang-fp8 --profile --trace step.json
       softnum train mlp --design c-wang-fp8 --statistics 50 --plot
@@ -147,7 +156,17 @@ def train(
     settings = Settings(
         network=network,
         network_options=network_options(
-            network, sizes=sizes, steps=steps, depth=depth, block=block, heads=heads, cell=cell, dropout=dropout
+            network,
+            sizes=sizes,
+            steps=steps,
+            depth=depth,
+            block=block,
+            norm=norm,
+            group_size=group_size,
+            heads=heads,
+            cell=cell,
+            bidirectional=bidirectional,
+            dropout=dropout,
         ),
         data=data,
         data_folder=data_dir,

@@ -14,14 +14,15 @@ from softnum.train.nets.mlp import MLP
 from softnum.train.nets.ncf import NCF
 from softnum.train.nets.recurrent_lm import RecurrentLM
 from softnum.train.nets.resnet import ResNet
+from softnum.train.nets.seq2seq import Seq2Seq
 from softnum.train.nets.speech_lstm import SpeechLSTM
 from softnum.train.nets.transformer import Transformer
 from softnum.train.nets.transformer_lm import TransformerLM
 from softnum.train.nets.vgg_small import VGGSmall
 
 __all__ = [
-    "CIFAR10CNN", "LSTM", "MLP", "NCF", "NETWORKS", "Detector", "LeNet5", "RecurrentLM", "ResNet", "SpeechLSTM",
-    "Transformer", "TransformerLM", "VGGSmall", "make_network",
+    "CIFAR10CNN", "LSTM", "MLP", "NCF", "NETWORKS", "Detector", "LeNet5", "RecurrentLM", "ResNet", "Seq2Seq",
+    "SpeechLSTM", "Transformer", "TransformerLM", "VGGSmall", "make_network",
 ]  # fmt: skip
 
 NETWORKS = {
@@ -35,6 +36,7 @@ NETWORKS = {
         NCF,
         RecurrentLM,
         ResNet,
+        Seq2Seq,
         SpeechLSTM,
         Transformer,
         TransformerLM,

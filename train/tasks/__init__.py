@@ -4,5 +4,6 @@ from softnum.train.tasks.classification import Classification
 from softnum.train.tasks.detection import Detection
 from softnum.train.tasks.recommendation import Recommendation
 from softnum.train.tasks.task import Task, Update
+from softnum.train.tasks.translation import Translation
 
-__all__ = ["Classification", "Detection", "Recommendation", "Task", "Update"]
+__all__ = ["Classification", "Detection", "Recommendation", "Task", "Translation", "Update"]
