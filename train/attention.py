@@ -110,7 +110,7 @@ def matmul(a: Tensor, b: Tensor, layer) -> Tensor:
     shapes = a.value.shape, b.value.shape
     if min(map(len, shapes)) < 2 or shapes[0][:-2] != shapes[1][:-2] or shapes[0][-1] != shapes[1][-2]:
         raise ValueError(f"matmul needs shapes (..., M, K) and (..., K, N), got {shapes[0]} and {shapes[1]}")
-    operands = layer.round(layer.operand_role, a.value), layer.round("weights", b.value)
+    operands = layer.operand(layer.operand_role, a.value), layer.operand("weights", b.value)
     value = layer.matmul("forward", *operands)
     return Tensor(value, a.backend, op="matmul", parents=(a, b), saved=(*operands, layer))
 
@@ -198,13 +198,12 @@ def _softmax_gradient(node: Tensor, gradient) -> tuple:
 
 def _matmul_gradient(node: Tensor, gradient) -> tuple:
     a, b, layer = node.saved
-    backend, error = node.backend, layer.round("errors", gradient)
-    swapped = (*range(a.ndim - 2), a.ndim - 1, a.ndim - 2)
+    error = layer.operand("errors", gradient)
     first = second = None
     if node.parents[0].requires_gradient:
-        first = layer.matmul("backward_data", error, backend.permute(b, swapped))
+        first = layer.matmul("backward_data", error, layer.turned(b))
     if node.parents[1].requires_gradient:
-        second = layer.matmul("backward_weight", backend.permute(a, swapped), error)
+        second = layer.matmul("backward_weight", layer.turned(a), error)
     return first, second
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 import softnum as sn
 from softnum.train.initial import DOMAIN_DROPOUT
+from softnum.unfold import Shape, lay_out, patches, sources
 
 __all__ = ["NumpyBackend"]
 
@@ -100,10 +101,20 @@ class NumpyBackend:
         """x, whose values are known to be those of a role's format."""
         return x
 
+    def quantize_blocks(self, x, role, axis: int, key):
+        """Values of any float array rounded to blocks along an axis as a role says: a BlockArray."""
+        return sn.array(
+            x, role.format, axis=axis, scale_rule=role.scale_rule, rounding=role.rounding, overflow=role.overflow,
+            key=key if role.stochastic else None, stochastic_bits=role.stochastic_bits,
+        )  # fmt: skip
+
     def matmul(self, a, b, unit, c, key):
-        """(M, K) @ (K, N) in a unit, on carriers; c is None or the accumulator's initial value, broadcast to (M, N)."""
+        """(..., M, K) @ (..., K, N) in a unit, on carriers or BlockArrays.
+
+        c is None or the accumulator's initial value, broadcast to (..., M, N).
+        """
         if c is not None:
-            c = np.ascontiguousarray(np.broadcast_to(c, (a.shape[0], b.shape[1])))
+            c = np.ascontiguousarray(np.broadcast_to(c, (*a.shape[:-1], b.shape[-1])))
         return sn.matmul(a, b, unit, c, key=key, threads=self.threads).astype(self.dtype, copy=False)
 
     def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict):
@@ -175,6 +186,37 @@ class NumpyBackend:
     def ones(self, shape):
         """Carriers of 1."""
         return np.ones(shape, self.dtype)
+
+    def block_ones(self, shape: tuple[int, int], fmt):
+        """A BlockArray of 1, exact, in blocks along the last axis: elements of a power of two, scales of its inverse.
+
+        The element is the power of two of the largest element's binade; ValueError where the scales lack its inverse.
+        """
+        power = 2.0**fmt.element_exponent
+        element = sn.encode(np.full(shape, power), fmt.element)
+        scales = np.full((*shape[:-1], fmt.blocks(shape[-1])), 1.0 / power)
+        if not np.array_equal(sn.quantize(scales, fmt.scale, overflow="saturate"), scales):
+            raise ValueError(
+                f"sums of columns are products with 1, which {fmt} lacks: {fmt.scale} has no scale {1.0 / power:g}"
+            )
+        tensor = () if fmt.tensor_scale is None else (1.0,)
+        return sn.BlockArray(element, sn.encode(scales, fmt.scale), fmt, -1, *tensor)
+
+    def patches(self, x, shape: Shape):
+        """Images unfolded for a convolution: (groups, M, K), as `softnum.conv2d` numbers rows and k."""
+        return self._unfolded(patches(shape, x), shape)
+
+    def sources(self, dy, shape: Shape):
+        """Gradients unfolded for `softnum.conv2d_backward_data`: (groups, M, K)."""
+        return self._unfolded(sources(shape, dy), shape)
+
+    def _unfolded(self, view, shape: Shape):
+        own = view.shape[3] // shape.groups
+        rows, k = math.prod(view.shape[:3]), own * math.prod(view.shape[4:])
+        out = np.empty((shape.groups, rows, k), view.dtype)
+        for group, matrix in enumerate(out):
+            lay_out(view[:, :, :, group * own : (group + 1) * own], 3, 0, rows, matrix)
+        return out
 
     def transpose(self, x):
         """A matrix with its axes exchanged."""

@@ -51,7 +51,7 @@ def conv2d(
              [81., 90.]]]], dtype=float32)
     """
     geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-    operand = layer.round(layer.operand_role, x.value)
+    operand = layer.operand(layer.operand_role, x.value)
     weights = layer.working_copy(weight)
     parents, initial = (x, weight), None
     if bias is not None:
@@ -64,17 +64,15 @@ def conv2d(
 
 def _conv2d_gradient(node: Tensor, gradient) -> tuple:
     operand, weights, layer, geometry = node.saved
-    backend = node.backend
-    error = layer.round("errors", gradient)
+    error = layer.operand("errors", gradient)
     data = None
     if node.parents[0].requires_gradient:
         data = layer.convolve("backward_data", error, weights, size=operand.shape[2:], **geometry)
     product = layer.convolve("backward_weight", operand, error, kernel=weights.shape[2:], **geometry)
     if len(node.parents) == 2:
         return data, layer.weight_gradient(product)
-    errors = backend.pixels(error)
-    sums = layer.matmul("backward_weight", backend.ones((1, len(errors))), errors)
-    bias = backend.reshape(layer.weight_gradient(sums), (errors.shape[1],))
+    sums = layer.column_sums(layer.pixels(error, geometry["groups"]))
+    bias = node.backend.reshape(layer.weight_gradient(sums), (error.shape[1],))
     return data, layer.weight_gradient(product), bias
 
 

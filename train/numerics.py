@@ -8,14 +8,18 @@ where iteration counts parameter updates from 1 (0: the initial values), evaluat
 iteration, and site numbers the roundings of the iteration from 0 in program order: every rounding to a role, every
 matrix product and every dropout counts, whether or not it is stochastic and whether or not it changes anything. So a
 run's random bits follow from its seed alone, and making one role stochastic leaves the bits of the others as they were.
+A role with a block format is rounded where a product first needs its numbers along a dimension K: that is where the
+rounding counts.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+import softnum as sn
 from softnum.train.backend import NumpyBackend
-from softnum.train.designs import OPERAND_ROLES, PASSES, ROLES, Design, LayerDesign, RoleRounding
+from softnum.train.blocks import BlockOperand, as_matrices, pixels
+from softnum.train.designs import BLOCK_ROLES, OPERAND_ROLES, PASSES, Design, LayerDesign, RoleRounding
 
 __all__ = ["LayerNumerics", "Numerics", "design_gemms", "fits_float32"]
 
@@ -89,9 +93,41 @@ class LayerNumerics:
                 "or one with NaN"
             ) from error
 
+    def operand(self, role: str, x, *, of=None):
+        """x as an operand of matrix products: rounded to its role, or a `BlockOperand`, which each product rounds.
+
+        of= as in `round`.
+        """
+        if not self.design.roles[role].block:
+            return self.round(role, x, of=of)
+        return BlockOperand(x, lambda values, axis: self._in_blocks(role, values, axis))
+
+    def _in_blocks(self, role: str, x, axis: int):
+        return self.numerics.backend.quantize_blocks(x, self.design.roles[role], axis, self._key(role))
+
+    def turned(self, operand):
+        """An operand with its last two axes exchanged."""
+        if isinstance(operand, BlockOperand):
+            return operand.turned()
+        backend, rank = self.numerics.backend, operand.ndim
+        if rank == 2:
+            return backend.transpose(operand)
+        return backend.permute(operand, (*range(rank - 2), rank - 1, rank - 2))
+
     def working_copy(self, weight):
-        """The weights that matrix products take, rounded from a parameter's master copy."""
-        return self.round("weights", weight.value, of=self.format("master"))
+        """The weights as products take them (`operand`), from a parameter's master copy."""
+        return self.operand("weights", weight.value, of=self.format("master"))
+
+    def refuse_blocks(self, what: str) -> None:
+        """Raise ValueError if a role of operands has a block format; what: why this layer cannot take it."""
+        for role in BLOCK_ROLES:
+            rounding = self.design.roles[role]
+            if rounding.block and (role != "input" or self.first):
+                raise ValueError(
+                    f"layer {self.name!r}: {what}, and role {role!r} has the block format {rounding.format}; state "
+                    f'formats of single numbers for this layer: [layers."{self.name}".roles] with weights, activations '
+                    "and errors, and units that take these"
+                )
 
     def round_start(self, x, *, of=None):
         """A bias, or another product, rounded to what the forward unit starts from, in the mode of ``weights``."""
@@ -171,6 +207,10 @@ class LayerNumerics:
         return self.design.roles[role].format
 
     def _round(self, place: str, rounding: RoleRounding, x, of):
+        if rounding.block:
+            raise TypeError(
+                f"layer {self.name!r}: role {place!r} has the block format {rounding.format}; use `operand`"
+            )
         key, backend = self._key(place), self.numerics.backend
         return backend.unchanged(x, rounding) if of == rounding.format else backend.quantize(x, rounding, key)
 
@@ -180,14 +220,43 @@ class LayerNumerics:
         return self.numerics.next_key()
 
     def matmul(self, key: str, a, b, c=None):
-        """a @ b in the unit of a pass; c is the accumulator's initial value."""
+        """a @ b, operands (`operand`), in the unit of a pass; c is the accumulator's initial value.
+
+        Block operands are rounded here, along K: a first, then b.
+        """
+        if isinstance(a, BlockOperand):
+            a = a.along(-1)
+        if isinstance(b, BlockOperand):
+            b = b.along(-2)
         site, unit = self._key(key), self.design.units[key]
         return self.numerics.backend.matmul(a, b, unit, c, site if unit.stochastic else None)
 
     def convolve(self, key: str, a, b, c=None, **geometry):
-        """The product of a pass of a convolution in the pass's unit; c is the accumulator's initial value."""
+        """The product of a pass of a convolution in the pass's unit; c is the accumulator's initial value.
+
+        Block operands are unfolded, one matrix a group, and multiplied as matrices: their blocks run along the K that
+        `softnum.conv2d` and its gradients state.
+        """
+        if isinstance(a, BlockOperand):
+            backend, groups = self.numerics.backend, geometry["groups"]
+            first, second, shaped = as_matrices(key, a, b, backend, geometry)
+            return shaped(self.matmul(key, first, second, None if c is None else backend.reshape(c, (groups, 1, -1))))
         site, unit = self._key(key), self.design.units[key]
         return self.numerics.backend.convolve(key, a, b, unit, c, site if unit.stochastic else None, geometry)
+
+    def pixels(self, error, groups: int):
+        """Errors of images as an operand of matrices: a row for each pixel; of block operands, a matrix a group."""
+        backend = self.numerics.backend
+        return pixels(error, backend, groups) if isinstance(error, BlockOperand) else backend.pixels(error)
+
+    def column_sums(self, error):
+        """ones @ error in the unit ``backward_weight``; error: an operand (..., rows, columns)."""
+        backend, rows = self.numerics.backend, error.shape[-2]
+        if isinstance(error, BlockOperand):
+            ones = backend.block_ones((1, rows), self.design.units["backward_weight"].operand[0])
+        else:
+            ones = backend.ones((1, rows))
+        return self.matmul("backward_weight", ones, error)
 
     def weight_gradient(self, product, *, of=None):
         """A scaled gradient with the loss scale divided out (binary64), rounded to ``weight_gradients``.
@@ -272,7 +341,8 @@ class Numerics:
 def _all_fit(layers) -> bool:
     formats = {}
     for layer in layers:
-        formats.update({id(layer.roles[role].format): layer.roles[role].format for role in ROLES})
+        scalar = (rounding.format for rounding in layer.roles.values() if not rounding.block)  # blocks travel as codes
+        formats.update({id(fmt): fmt for fmt in scalar})
         for unit in layer.units.values():
             formats.update({id(fmt): fmt for fmt in (unit.c_format, unit.result)})
     return all(fits_float32(fmt) for fmt in formats.values())
@@ -292,7 +362,8 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
     Returns
     -------
     list of dict
-        ``layer``, ``pass``, ``M``, ``N``, ``K``; ``bits`` of the wider operand; ``formats`` of both.
+        ``layer``, ``pass``, ``M``, ``N``, ``K``; ``bits`` of the wider operand, of a block format with an element's
+        share of its scale; ``formats`` of both.
 
     Examples
     --------
@@ -307,15 +378,17 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
         roles = design.layer(row["layer"], first=first).roles
         pair = ["input" if first and role == "activations" else role for role in OPERAND_ROLES[row["pass"]]]
         formats = [roles[role].format for role in pair]
-        rows.append(
-            {**row, "bits": max(fmt.bits for fmt in formats), "formats": [_short(roles[role]) for role in pair]}
-        )
+        rows.append({**row, "bits": max(map(_bits, formats)), "formats": [_short(roles[role]) for role in pair]})
     return rows
+
+
+def _bits(fmt) -> int | float:
+    return fmt.bits_per_value if isinstance(fmt, sn.BlockFormat) else fmt.bits
 
 
 def _short(rounding: RoleRounding) -> str:
     """A format's name; of ``file.py:object`` the object."""
-    if getattr(rounding.format, "kind", None) in ("float", "fixed"):
+    if getattr(rounding.format, "kind", None) in ("float", "fixed", "block"):
         return str(rounding.format)
     return rounding.source.rpartition(":")[2] or str(rounding.format)
 

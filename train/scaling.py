@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -162,7 +163,13 @@ def overflow_shows(rounding) -> bool:
     >>> from softnum.train.designs import RoleRounding
     >>> overflow_shows(RoleRounding(sn.format("e5m2"))), overflow_shows(RoleRounding(sn.format("q4.4")))
     (True, False)
+
+    Of block formats elements saturate; an infinity becomes a NaN scale, if there is one, and no finite number of
+    binary32 may be beyond the largest value.
     """
+    if rounding.block:
+        fmt, tensor = rounding.format, rounding.format.tensor_scale
+        return fmt.scale.has_nan and fmt.max * (1 if tensor is None else Fraction(tensor.max)) >= 2**128
     if rounding.overflow in ("saturate", "saturate_finite", "wrap") or rounding.rounding in ("toward_zero", "to_odd"):
         return False
     try:

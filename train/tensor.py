@@ -185,7 +185,7 @@ def linear(x: Tensor, weight: Tensor, start: Tensor, layer, *, weights=None) -> 
     -------
     Tensor (B, outputs)
     """
-    operand = layer.round(layer.operand_role, x.value)
+    operand = layer.operand(layer.operand_role, x.value)
     if weights is None:
         weights = layer.working_copy(weight)
     initial = layer.round_start(start.value, of=layer.format("master") if isinstance(start, Parameter) else None)
@@ -260,17 +260,14 @@ def softmax_cross_entropy(logits: Tensor, labels) -> Tensor:
 
 def _linear_gradient(node: Tensor, gradient) -> tuple:
     operand, weights, layer = node.saved
-    backend = node.backend
-    error = layer.round("errors", gradient)
+    error = layer.operand("errors", gradient)
     data = None
     if node.parents[0].requires_gradient:
-        data = layer.matmul("backward_data", error, backend.transpose(weights))
-    product = layer.matmul("backward_weight", backend.transpose(operand), error)
+        data = layer.matmul("backward_data", error, layer.turned(weights))
+    product = layer.matmul("backward_weight", layer.turned(operand), error)
     if node.parents[2].value.ndim == 2:  # the result of another product, whose layer rounds its own error
         return data, layer.weight_gradient(product), gradient
-    ones = backend.ones((1, error.shape[0]))
-    column_sums = layer.matmul("backward_weight", ones, error)
-    bias = backend.reshape(layer.weight_gradient(column_sums), (error.shape[1],))
+    bias = node.backend.reshape(layer.weight_gradient(layer.column_sums(error)), (error.shape[1],))
     return data, layer.weight_gradient(product), bias
 
 
