@@ -152,9 +152,10 @@ def encode_blocks(
         raise TypeError("encode: block formats take arrays of the host; copy x there first")
     source = native(x)
     overflow = "saturate" if overflow is None else overflow
-    if source.dtype == np.float32 and tensor_scale is None and _narrow(fmt, rule, rounding_name(rounding)):
+    if tensor_scale is None and _narrow(fmt, rule, rounding_name(rounding)):
+        narrow = _in_float32(source)
         axis = _axis(axis, source.ndim, "encode")
-        scaled = _scaled(source, fmt, axis, rule)
+        scaled = None if narrow is None else _scaled(narrow, fmt, axis, rule)
         if scaled is not None:
             q, scales = scaled
             codes = _encode(q, element, rounding, overflow, key, random_bits, stochastic_bits, threads=threads)
@@ -203,6 +204,15 @@ def _narrow(fmt: BlockFormat, rule: str, rounding: str) -> bool:
     return powers and modes and small and rule != "max" and -127 <= low <= high <= 127
 
 
+def _in_float32(x: np.ndarray) -> np.ndarray | None:
+    """Numbers in float32, if they are float32 numbers in float64 or float32."""
+    if x.dtype != np.float64:
+        return x if x.dtype == np.float32 else None
+    with np.errstate(over="ignore", under="ignore"):
+        narrow = x.astype(np.float32)
+    return narrow if np.array_equal(narrow, x) else None
+
+
 def _scaled(x: np.ndarray, fmt: BlockFormat, axis: int, rule: str) -> tuple[np.ndarray, np.ndarray] | None:
     """(values over their block's scale, scale codes) of float32 numbers; None if one is infinite or NaN."""
     x = np.ascontiguousarray(x)
@@ -225,7 +235,7 @@ def _scaled(x: np.ndarray, fmt: BlockFormat, axis: int, rule: str) -> tuple[np.n
 
 
 def _apart(x: np.ndarray, fmt: BlockFormat, axis: int) -> list[np.ndarray]:
-    """Views of a C-ordered array, (..., blocks, elements of a block, ...): of its full blocks, of a shorter last one."""
+    """Views of a C-ordered array, (..., blocks, elements of one, ...): of its full blocks, of a shorter last one."""
     length = x.shape[axis]
     size = fmt.size(length)
     views = []

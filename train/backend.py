@@ -56,6 +56,18 @@ def bits_of_precision(fmt) -> int:
     return int((top - low).max()) + 1
 
 
+@functools.lru_cache(maxsize=64)
+def _block_ones(shape: tuple[int, int], fmt) -> sn.BlockArray:
+    power = 2.0**fmt.element_exponent
+    scales = np.full((shape[0], fmt.blocks(shape[1])), 1.0 / power)
+    if not np.array_equal(sn.quantize(scales, fmt.scale, overflow="saturate"), scales):
+        raise ValueError(
+            f"sums of columns are products with 1, which {fmt} lacks: {fmt.scale} has no scale {1.0 / power:g}"
+        )
+    tensor = () if fmt.tensor_scale is None else (1.0,)
+    return sn.BlockArray(sn.encode(np.full(shape, power), fmt.element), sn.encode(scales, fmt.scale), fmt, -1, *tensor)
+
+
 def _places(shape, window: tuple[int, int], stride: tuple[int, int]) -> list[tuple]:
     """For each place of a window, row by row, the index of that place in all windows of images of a shape."""
     rows, columns = ((n - w) // t * t + 1 for n, w, t in zip(shape[2:], window, stride, strict=True))
@@ -192,15 +204,7 @@ class NumpyBackend:
 
         The element is the power of two of the largest element's binade; ValueError where the scales lack its inverse.
         """
-        power = 2.0**fmt.element_exponent
-        element = sn.encode(np.full(shape, power), fmt.element)
-        scales = np.full((*shape[:-1], fmt.blocks(shape[-1])), 1.0 / power)
-        if not np.array_equal(sn.quantize(scales, fmt.scale, overflow="saturate"), scales):
-            raise ValueError(
-                f"sums of columns are products with 1, which {fmt} lacks: {fmt.scale} has no scale {1.0 / power:g}"
-            )
-        tensor = () if fmt.tensor_scale is None else (1.0,)
-        return sn.BlockArray(element, sn.encode(scales, fmt.scale), fmt, -1, *tensor)
+        return _block_ones(shape, fmt)
 
     def patches(self, x, shape: Shape):
         """Images unfolded for a convolution: (groups, M, K), as `softnum.conv2d` numbers rows and k."""
