@@ -125,8 +125,8 @@ class LayerNumerics:
             if rounding.block and (role != "input" or self.first):
                 raise ValueError(
                     f"layer {self.name!r}: {what}, and role {role!r} has the block format {rounding.format}; state "
-                    f'formats of single numbers for this layer: [layers."{self.name}".roles] with weights, activations '
-                    "and errors, and units that take these"
+                    f'formats of single numbers for this layer: [layers."{self.name}".roles] with weights, '
+                    f"{self.operand_role} and errors, and units that take these"
                 )
 
     def round_start(self, x, *, of=None):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
@@ -164,12 +163,13 @@ def overflow_shows(rounding) -> bool:
     >>> overflow_shows(RoleRounding(sn.format("e5m2"))), overflow_shows(RoleRounding(sn.format("q4.4")))
     (True, False)
 
-    Of block formats elements saturate; an infinity becomes a NaN scale, if there is one, and no finite number of
-    binary32 may be beyond the largest value.
+    Elements of block formats saturate, but an infinity becomes a NaN scale, if there is one. The largest scale must do
+    for all numbers of binary32.
     """
     if rounding.block:
         fmt, tensor = rounding.format, rounding.format.tensor_scale
-        return fmt.scale.has_nan and fmt.max * (1 if tensor is None else Fraction(tensor.max)) >= 2**128
+        largest = fmt.element_exponent + fmt.scale_exponents[1] + (0 if tensor is None else tensor.emax)
+        return fmt.scale.has_nan and largest >= 127
     if rounding.overflow in ("saturate", "saturate_finite", "wrap") or rounding.rounding in ("toward_zero", "to_odd"):
         return False
     try:
