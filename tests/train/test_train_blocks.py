@@ -442,7 +442,7 @@ def test_unusable_files(text, message, tmp_path):
         (f'{BLOCKED}master = "none"', "state master's format"),
         (f'{BLOCKED}[units]\nforward = {{ kind = "mad", accumulator = "e6m9" }}',
          "units.forward: kind 'mad' multiplies single numbers, got mxfp4_e2m1 x mxfp4_e2m1; block formats take kind"),
-        ('[units]\nforward = { kind = "block_dot", accumulator = "e6m9" }', "kind 'block_dot' multiplies block formats"),
+        ('[units]\nforward = { kind = "block_dot", accumulator = "e6m9" }', "'block_dot' multiplies block formats"),
         (f'{BLOCKED}[units]\nforward = {{ accumulator = "e6m9", chunk = 4 }}', "chunk: no option of kind 'block_dot'"),
         (f'{BLOCKED}[units]\nforward = "nvidia_h100_e4m3"', "do not hold every value of role 'activations'"),
         (f'{BLOCKED}[units]\nforward = "ocp_mxfp8_e4m3"', "do not hold every value of role 'activations'"),
