@@ -103,7 +103,11 @@ class LayerNumerics:
         return BlockOperand(x, lambda values, axis: self._in_blocks(role, values, axis))
 
     def _in_blocks(self, role: str, x, axis: int):
-        return self.numerics.backend.quantize_blocks(x, self.design.roles[role], axis, self._key(role))
+        key = self._key(role)
+        try:
+            return self.numerics.backend.quantize_blocks(x, self.design.roles[role], axis, key)
+        except ValueError as error:  # an infinity or a NaN, where scales have no NaN
+            raise ValueError(f"{error} (layer {self.name!r}, role {role!r}); give the role scales with NaN") from error
 
     def turned(self, operand):
         """An operand with its last two axes exchanged."""

@@ -153,13 +153,9 @@ def _span(fmt) -> tuple[int, int] | None:
 
 def _block_limits(x: sn.BlockArray) -> tuple[np.ndarray, np.ndarray]:
     """The lowest and the largest value that each element could have with the scale of its block."""
-    element, own = (
-        x.format.element,
-        [np.full(x.shape, float(end)) for end in (x.format.element.min, x.format.element.max)],
-    )
-    return tuple(
-        sn.BlockArray(sn.encode(end, element), x.scales, x.format, x.axis, x.tensor_scale).decode() for end in own
-    )
+    element = x.format.element
+    codes = (sn.encode(np.full(x.shape, float(end)), element) for end in (element.min, element.max))
+    return tuple(sn.BlockArray(end, x.scales, x.format, x.axis, x.tensor_scale).decode() for end in codes)
 
 
 def _unrounded(event: Event, carrier) -> np.ndarray:

@@ -486,6 +486,14 @@ def test_operators_with_sums_have_no_blocks(tmp_path):
         operate(op, (x, x), layer)
 
 
+def test_infinities_in_blocks_whose_scales_have_no_nan(tmp_path):
+    (tmp_path / "own.py").write_text('import softnum as sn\nown = sn.BlockFormat("e2m1fn", "q8.8", 32)\n')
+    layer = numerics_of(tmp_path, BLOCKED.replace("mxfp4", "own.py:own")).layer("conv")
+    operand = layer.operand("errors", np.float32([[1, np.inf]]))
+    with pytest.raises(ValueError, match=r"holds an infinity .* \(layer 'conv', role 'errors'\); give the role scales"):
+        operand.along(-1)
+
+
 def test_rounding_to_a_block_role_without_a_product_is_an_error(tmp_path):
     layer = numerics_of(tmp_path, f"{BLOCKED}").layer("conv")
     with pytest.raises(TypeError, match="role 'weights' has the block format mxfp4_e2m1; use `operand`"):
