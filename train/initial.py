@@ -6,11 +6,17 @@ import math
 
 import numpy as np
 
-__all__ = ["DOMAIN_BATCHES", "DOMAIN_DROPOUT", "DOMAIN_WEIGHTS", "he_uniform", "random_words", "uniform"]
+__all__ = [
+    "DOMAIN_BATCHES", "DOMAIN_DROPOUT", "DOMAIN_NEGATIVES", "DOMAIN_RANKED", "DOMAIN_SCENES", "DOMAIN_WEIGHTS",
+    "he_uniform", "random_words", "uniform",
+]  # fmt: skip
 
 DOMAIN_WEIGHTS = 1
 DOMAIN_BATCHES = 2
 DOMAIN_DROPOUT = 3
+DOMAIN_NEGATIVES = 16
+DOMAIN_SCENES = 17
+DOMAIN_RANKED = 18
 
 
 def random_words(seed: int, domain: int, index: int, count: int) -> np.ndarray:

@@ -21,6 +21,7 @@ from softnum.train.optimisers import make_optimiser
 from softnum.train.record import RunFiles
 from softnum.train.scaling import LossScaler, check_limit, clip_gradients, gradients_overflow
 from softnum.train.schedules import Schedule
+from softnum.train.sparsity import GradientSparsity
 from softnum.train.statistics import StatisticsFile, Watch
 from softnum.train.watch import watching
 
@@ -44,6 +45,8 @@ class Settings:
         Name of a data set (`load_data`).
     data_folder : str, optional
         Where its files lie; not part of a record.
+    samples, held_out : int, optional
+        How many of the set's first samples to train on, and to be measured on. Default: all.
     batch : int
         Samples per iteration.
     epochs : int
@@ -75,6 +78,8 @@ class Settings:
     network_options: dict = field(default_factory=dict)
     data: str = "digits"
     data_folder: str | None = None
+    samples: int | None = None
+    held_out: int | None = None
     batch: int = 32
     epochs: int = 20
     optimiser: str = "sgd"
@@ -113,6 +118,12 @@ class Settings:
     def make_schedule(self) -> Schedule:
         """The schedule of the learning rate."""
         return Schedule(self.schedule, self.warmup, self.decay_every, self.decay_factor, self.final_rate)
+
+    def describe_updates(self) -> dict:
+        """Optimiser, schedule and limits as plain data for a record; what is not asked for is left out."""
+        facts = {"optimiser": self.make_optimiser([]).describe(), "clip_norm": self.clip_norm}
+        facts |= {"clip_value": self.clip_value, "schedule": self.make_schedule().describe()}
+        return {name: value for name, value in facts.items() if value is not None}
 
     def interval(self, samples: int) -> int:
         """Iterations between evaluations, of training on so many samples."""
@@ -153,7 +164,7 @@ def run(
     force : bool
         Run again even if a finished record, or one of another run, is there.
     threads : int
-        Threads of a matrix product. The record does not depend on it.
+        Of a product; at most, of other arithmetic. The record does not depend on it.
     statistics : int, optional
         Also write what became of the numbers (``softnum.train.statistics``) in the first iteration and every so many
         from it, to ``seed-<seed>.statistics.jsonl`` beside the record, which does not depend on it.
@@ -244,6 +255,8 @@ class Run:
         self.design, self.settings = design, settings
         self.network = make_network(settings.network, data=settings.data, **settings.network_options)
         self.data = load_data(settings.data, settings.data_folder)
+        if settings.samples is not None or settings.held_out is not None:
+            self.data = self.data.first(settings.samples, settings.held_out)
         self.task = self.network.make_task(self.data, settings.batch, seed)
         design.check_operators(self.network.operators)
         self.numerics = Numerics(design, self.network.layer_names, seed=seed, threads=threads)
@@ -251,12 +264,14 @@ class Run:
         self.seed = self.numerics.seed
         self.per_epoch = self.task.per_epoch
         self.iterations = settings.epochs * self.per_epoch
+        design.check_sparsity(self.network.layer_names, self.iterations)
         self.interval = settings.interval(self.task.samples)
         self._try_out()
         self.network.initialise(self.numerics)
         self.optimisers = {
             group: settings.make_optimiser(parameters) for group, parameters in self.network.groups.items()
         }
+        self.sparse = {group: GradientSparsity(parameters) for group, parameters in self.network.groups.items()}
         self.schedule = settings.make_schedule()
         self.scaler = LossScaler(design.loss)
 
@@ -271,11 +286,8 @@ class Run:
             "batch": settings.batch,
             "epochs": settings.epochs,
             "evaluate_every": self.interval,
-            "optimiser": optimiser.describe(),
+            **settings.describe_updates(),
         }
-        beside = {name: getattr(settings, name) for name in ("clip_norm", "clip_value")}
-        beside["schedule"] = self.schedule.describe()
-        config |= {name: value for name, value in beside.items() if value is not None}
         config["gemms"] = design_gemms(self.design, self.network, settings.batch)
         return {"config": config, "seed": self.seed, "versions": _versions()}
 
@@ -297,20 +309,24 @@ class Run:
                 row["loss_scale"] = self.scaler.scale
             if not math.isfinite(loss.value):
                 return row | {"loss": loss.value}
-            if not self._update(loss, self.network.groups[group], self.optimisers[group], iteration):
+            if not self._update(loss, group, iteration):
                 row["skipped"] = True
+            numerics.stage = "forward"
         return row
 
-    def _update(self, loss, parameters, optimiser, iteration: int) -> bool:
-        """One update of some parameters by a loss; False if it is skipped, as gradients overflow."""
-        self.numerics.loss_scale = self.scaler.scale
+    def _update(self, loss, group: str, iteration: int) -> bool:
+        """One update of a group of parameters by a loss; False if it is skipped, as gradients overflow."""
+        parameters = self.network.groups[group]
+        self.numerics.loss_scale, self.numerics.stage = self.scaler.scale, "backward"
         loss.backward(self.scaler.scale)
+        self.numerics.stage = "update"
         overflow = self.scaler.skips and gradients_overflow(parameters)
         self.scaler.update(overflow)
         if overflow:
             return False
         clip_gradients(parameters, value=self.settings.clip_value, norm=self.settings.clip_norm)
-        optimiser.step(self.schedule.factor(iteration, self.iterations))
+        self.sparse[group].apply()
+        self.optimisers[group].step(self.schedule.factor(iteration, self.iterations))
         return True
 
     def evaluate(self, iteration: int) -> dict:
@@ -339,6 +355,8 @@ class Run:
             state[f"steps_{group}"] = optimiser.steps
             for name, arrays in optimiser.states.items():
                 state |= {f"{name}_{group}_{index}": array for index, array in enumerate(arrays)}
+        for group, sparse in self.sparse.items():
+            state |= {f"residual_{group}_{index}": array for index, array in sparse.residuals.items()}
         for kind, tensors in (("parameter", self.network.parameters), ("buffer", self.network.buffers)):
             state |= {f"{kind}_{index}": tensor.value for index, tensor in enumerate(tensors)}
         return state | {f"task_{name}": value for name, value in self.task.state().items()}
@@ -350,6 +368,8 @@ class Run:
             optimiser.steps = int(state[f"steps_{group}"])
             for name, arrays in optimiser.states.items():
                 arrays[:] = [state[f"{name}_{group}_{index}"] for index in range(len(arrays))]
+        for group, sparse in self.sparse.items():
+            sparse.residuals = {index: state[f"residual_{group}_{index}"] for index in sparse.residuals}
         for kind, tensors in (("parameter", self.network.parameters), ("buffer", self.network.buffers)):
             for index, tensor in enumerate(tensors):
                 tensor.value = state[f"{kind}_{index}"]

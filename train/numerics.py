@@ -19,9 +19,12 @@ import numpy as np
 import softnum as sn
 from softnum.train.backend import NumpyBackend
 from softnum.train.blocks import BlockOperand, as_matrices, pixels
-from softnum.train.designs import BLOCK_ROLES, OPERAND_ROLES, PASSES, Design, LayerDesign, RoleRounding
+from softnum.train.designs import BLOCK_ROLES, OPERAND_ROLES, PASSES, ROLES, Design, LayerDesign, RoleRounding
 
-__all__ = ["LayerNumerics", "Numerics", "design_gemms", "fits_float32"]
+__all__ = ["STAGES", "LayerNumerics", "Numerics", "design_gemms", "fits_float32"]
+
+#: what an iteration does, in this order for each of its losses
+STAGES = ("forward", "backward", "update")
 
 _SITE_BITS = 16
 _ITERATION_BITS = 47
@@ -93,14 +96,45 @@ class LayerNumerics:
                 "or one with NaN"
             ) from error
 
-    def operand(self, role: str, x, *, of=None):
-        """x as an operand of matrix products: rounded to its role, or a `BlockOperand`, which each product rounds.
+    def working_copy(self, weight, groups=None):
+        """The weights as products take them (`operand`), from a parameter's master copy and pruned by it.
 
-        of= as in `round`.
+        groups: as of `operand`. Which are kept stays with the parameter, as its ``kept``.
         """
-        if not self.design.roles[role].block:
-            return self.round(role, x, of=of)
-        return BlockOperand(x, lambda values, axis: self._in_blocks(role, values, axis))
+        values, weight.kept = self.operand("weights", weight.value, groups, of=self.format("master"))
+        return values
+
+    def operand(self, role: str, x, groups=None, *, of=None):
+        """x as an operand of matrix products: rounded to a role, and pruned where the role is sparse.
+
+        Parameters
+        ----------
+        role : str
+        x : array
+        groups : (tuple of int, int), optional
+            A shape of x, and the axis of it that is the reduction dimension: along it lie the groups of a pattern.
+        of : Format, optional
+            As of `round`.
+
+        Returns
+        -------
+        values : array or BlockOperand
+            Of a role that has a block format, the pruned x itself, which each product rounds along its own K.
+        kept : bool array or None
+            Which of x are kept, by their sizes before the rounding; None of a role that is not sparse.
+
+        Raises
+        ------
+        ValueError
+            If the role has a pattern, and the operation no reduction dimension for it.
+        """
+        rounding = self.design.roles[role]
+        values = x if rounding.block else self.round(role, x, of=of)
+        kept = None if rounding.sparsity is None else self.largest(role, x, groups)
+        values = self.select(role, values, kept)
+        if rounding.block:
+            values = BlockOperand(values, lambda numbers, axis: self._in_blocks(role, numbers, axis))
+        return values, kept
 
     def _in_blocks(self, role: str, x, axis: int):
         key = self._key(role)
@@ -118,10 +152,6 @@ class LayerNumerics:
             return backend.transpose(operand)
         return backend.permute(operand, (*range(rank - 2), rank - 1, rank - 2))
 
-    def working_copy(self, weight):
-        """The weights as products take them (`operand`), from a parameter's master copy."""
-        return self.operand("weights", weight.value, of=self.format("master"))
-
     def refuse_blocks(self, what: str) -> None:
         """Raise ValueError if a role of operands has a block format; what: why this layer cannot take it."""
         for role in BLOCK_ROLES:
@@ -132,6 +162,28 @@ class LayerNumerics:
                     f'formats of single numbers for this layer: [layers."{self.name}".roles] with weights, '
                     f"{self.operand_role} and errors, and units that take these"
                 )
+
+    def errors(self, gradient, groups=None):
+        """The gradient of a result as an operand of the backward products; groups: as of `operand`."""
+        return self.operand("errors", gradient, groups)[0]
+
+    def largest(self, role: str, x, groups=None):
+        """Which elements of x the sparsity of a role keeps in this iteration; groups: as of `operand`."""
+        sparsity = self.design.roles[role].sparsity
+        if sparsity.pattern and groups is None:
+            raise ValueError(
+                f"layer {self.name!r}, role {role!r}: the groups of {sparsity} lie along the reduction dimension of a "
+                "matrix product, and this layer has no such product; state the role for it alone, under "
+                f'[layers."{self.name}".roles], without a pattern'
+            )
+        return sparsity.kept(self.numerics.backend, x, self.numerics.iteration, *(groups or (None, None)))
+
+    def select(self, role: str, x, kept):
+        """x where it is kept, else +0; x itself if kept is None."""
+        if kept is None or x is None:
+            return x
+        self.numerics.place = (self.name, role)
+        return self.numerics.backend.prune(x, kept, self.design.roles[role].sparsity)
 
     def round_start(self, x, *, of=None):
         """A bias, or another product, rounded to what the forward unit starts from, in the mode of ``weights``."""
@@ -271,6 +323,21 @@ class LayerNumerics:
         of = (of or self.design.units["backward_weight"].result) if scale == 1.0 else None
         return self.round("weight_gradients", self.numerics.backend.divide(product, scale), of=of)
 
+    def pruned_weights_gradient(self, parameter):
+        """The gradient of a parameter whose working copy was pruned, as the sparsity of ``weights`` says."""
+        sparsity, gradient, kept = self.design.roles["weights"].sparsity, parameter.gradient, parameter.kept
+        if sparsity.masked:
+            gradient = self.select("weights", gradient, kept)
+        if sparsity.decay:
+            pruned = self.select("weights", parameter.value, ~kept)
+            gradient = self.axpy("weight_gradients", sparsity.decay, pruned, gradient)
+        return gradient
+
+    def remember(self, gradient, residual):
+        """gradient + residual, what was left out of gradients before, rounded as the memory is."""
+        feedback = self.design.roles["weight_gradients"].sparsity.feedback
+        return self.numerics.backend.axpy(1.0, gradient, residual, feedback, self._key("weight_gradients"))
+
 
 class Numerics:
     """A design's arithmetic over one run of one network.
@@ -283,7 +350,7 @@ class Numerics:
     seed : int
         The run's seed, 0 to 2**64 - 1.
     threads : int
-        Threads of a matrix product; results do not depend on it.
+        Of a product; at most, of other arithmetic. Results do not depend on it.
 
     Raises
     ------
@@ -313,6 +380,7 @@ class Numerics:
         }
         self.last = self._layers[names[-1]]
         self.place: tuple[str, str] | None = None  # layer and role of the rounding that was numbered last
+        self.stage = STAGES[0]
         self.begin(0)
 
     def layer(self, name: str) -> LayerNumerics:
@@ -323,8 +391,10 @@ class Numerics:
         """Number rounding sites from 0 again, for an iteration or the evaluation after it."""
         if not 0 <= iteration < 2**_ITERATION_BITS:
             raise ValueError(f"iteration must lie in 0..2**{_ITERATION_BITS}-1, got {iteration}")
+        self.iteration = iteration
         self._base = (int(evaluation) << 63) | (iteration << _SITE_BITS)
         self._site = 0
+        self.place, self.stage = None, STAGES[0]
 
     def next_key(self) -> tuple[int, int]:
         """The key of the next rounding site.
@@ -345,11 +415,20 @@ class Numerics:
 def _all_fit(layers) -> bool:
     formats = {}
     for layer in layers:
-        scalar = (rounding.format for rounding in layer.roles.values() if not rounding.block)  # blocks travel as codes
-        formats.update({id(fmt): fmt for fmt in scalar})
+        for rounding in _roundings(layer):
+            if not rounding.block:  # blocks travel as codes
+                formats[id(rounding.format)] = rounding.format
         for unit in layer.units.values():
             formats.update({id(fmt): fmt for fmt in (unit.c_format, unit.result)})
     return all(fits_float32(fmt) for fmt in formats.values())
+
+
+def _roundings(layer: LayerDesign):
+    """Those of all roles, and of the memory of sparse gradients."""
+    yield from (layer.roles[role] for role in ROLES)
+    sparsity = layer.roles["weight_gradients"].sparsity
+    if sparsity is not None and sparsity.feedback is not None:
+        yield sparsity.feedback
 
 
 def design_gemms(design: Design, network, batch: int) -> list[dict]:
@@ -366,8 +445,9 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
     Returns
     -------
     list of dict
-        ``layer``, ``pass``, ``M``, ``N``, ``K``; ``bits`` of the wider operand, of a block format with an element's
-        share of its scale; ``formats`` of both.
+        ``layer``, ``pass``, ``M``, ``N``, ``K``; ``count`` of equal products, where there is more than one; ``bits`` of
+        the wider operand, of a block format with an element's share of its scale; ``formats`` of both. ``sparsity`` of
+        both, "2:4" or "dense", where an operand has a pattern along K; no other zeros are told of.
 
     Examples
     --------
@@ -382,12 +462,22 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
         roles = design.layer(row["layer"], first=first).roles
         pair = ["input" if first and role == "activations" else role for role in OPERAND_ROLES[row["pass"]]]
         formats = [roles[role].format for role in pair]
-        rows.append({**row, "bits": max(map(_bits, formats)), "formats": [_short(roles[role]) for role in pair]})
+        facts = {"bits": max(map(_bits, formats)), "formats": [_short(roles[role]) for role in pair]}
+        patterns = [_pattern(row["pass"], role, roles[role]) for role in pair]
+        if any(pattern != "dense" for pattern in patterns):
+            facts["sparsity"] = patterns
+        rows.append({**row, **facts})
     return rows
 
 
 def _bits(fmt) -> int | float:
     return fmt.bits_per_value if isinstance(fmt, sn.BlockFormat) else fmt.bits
+
+
+def _pattern(key: str, role: str, rounding: RoleRounding) -> str:
+    """The pattern of an operand along the reduction dimension of a pass, or "dense"."""
+    along = key == ("backward_data" if role == "errors" else "forward")
+    return str(rounding.sparsity) if along and rounding.sparsity and rounding.sparsity.pattern else "dense"
 
 
 def _short(rounding: RoleRounding) -> str:

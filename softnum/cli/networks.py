@@ -6,29 +6,32 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "NETWORK_HELP", "Block", "Cell", "Data", "DataFolder", "Depth", "Dropout", "Heads", "Sizes", "Steps",
-    "network_options",
+    "NETWORK_HELP", "Block", "Cell", "Data", "DataFolder", "Depth", "Dropout", "Heads", "HeldOut", "Samples", "Sizes",
+    "Steps", "network_options",
 ]  # fmt: skip
 
 _SIZES = (
-    "Layer sizes. mlp: 64,128,10. lstm: inputs of a step, hidden, outputs: 8,32,10. Channels of the convolutions, then "
-    "of the hidden linear layer: lenet5 6,16,120,84, vgg-small 32,64,128,128. Channels: cifar10-cnn 32,32,64, resnet "
-    "16,32,64. Features of a step, of a block's hidden layer: transformer, transformer-lm 32,64. Features "
-    "of a byte, hidden size: recurrent-lm 32,64."
+    "Layer sizes. mlp: 64,128,10. Inputs of a step, hidden, outputs: lstm 8,32,10, speech-lstm 12,32,9. Channels of "
+    "the convolutions, then of the hidden linear layer: lenet5 6,16,120,84, vgg-small 32,64,128,128. Channels: "
+    "cifar10-cnn 32,32,64, resnet 16,32,64, detector 16,32,32,32,32. Features of a step, of a block's hidden layer: "
+    "transformer, transformer-lm 32,64. Features of a byte, hidden size: recurrent-lm 32,64. Features of the factors' "
+    "and of the perceptron's embeddings, its layers: ncf 8,16,16,8."
 )
 _FOLDER = (
-    "Folder of the data set's files; of text, the file.  [default: SOFTNUM_DATA, else where Debian's packages put them]"
+    "Folder of the data set's files; of text, the file.  [default: SOFTNUM_DATA, else where Debian's packages, or "
+    "Python's aeon, put them]"
 )
 _DEPTH = (
     "Layers of the resnet: 8, 14, 20, ... of basic blocks, 11, 20, 29, ... of bottlenecks; blocks of a transformer.  "
-    "[default: resnet 8, transformers 2]"
+    "[default: resnet 8, of bottlenecks 11; transformers 2]"
 )
 
 NETWORK_HELP = (
-    "Reference network: mlp, lstm, lenet5, cifar10-cnn, vgg-small, resnet, transformer, recurrent-lm or transformer-lm."
+    "Reference network: mlp, lstm, speech-lstm, lenet5, cifar10-cnn, vgg-small, resnet, transformer, recurrent-lm, "
+    "transformer-lm, detector or ncf."
 )
 Sizes = Annotated[str | None, typer.Option(help=_SIZES)]
-Steps = Annotated[int | None, typer.Option(help="Steps of a sample: lstm 8, language models 32.")]
+Steps = Annotated[int | None, typer.Option(help="Steps of a sample: lstm 8, speech-lstm 29, language models 32.")]
 Depth = Annotated[int | None, typer.Option(help=_DEPTH)]
 Block = Annotated[str | None, typer.Option(help="Blocks of the resnet: basic or bottleneck.  [default: basic]")]
 Heads = Annotated[int | None, typer.Option(help="Heads of a transformer's attention.  [default: 2]")]
@@ -36,7 +39,14 @@ Cell = Annotated[str | None, typer.Option(help="Cell of recurrent-lm: lstm, gru 
 Dropout = Annotated[
     float | None, typer.Option(help="Share of elements that a transformer or language model drops.  [default: 0]")
 ]
-Data = Annotated[str, typer.Option(help="Data set: digits, fashion-mnist, mnist, cifar10 or text.")]
+Data = Annotated[
+    str,
+    typer.Option(
+        help="Data set: digits, fashion-mnist, mnist, cifar10, fashion-scenes, japanese-vowels, movielens or text."
+    ),
+]
+Samples = Annotated[int | None, typer.Option(help="How many of the first samples to train on.  [default: all]")]
+HeldOut = Annotated[int | None, typer.Option(help="How many of the first held-out samples to be measured on.")]
 DataFolder = Annotated[str | None, typer.Option("--data-dir", help=_FOLDER)]
 
 

@@ -16,12 +16,17 @@ from softnum.cli.networks import (
     Depth,
     Dropout,
     Heads,
+    HeldOut,
+    Samples,
     Sizes,
     Steps,
     network_options,
 )
+from softnum.cli.updates import Updates, with_groups
 
 __all__ = ["progress_bar", "register"]
+
+_DEFAULTS = Updates()
 
 
 @contextlib.contextmanager
@@ -50,7 +55,7 @@ def progress_bar():
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the program."""
-    app.command("train", short_help="Train a network in a design's arithmetic.")(exit_codes(train))
+    app.command("train", short_help="Train a network in a design's arithmetic.")(exit_codes(with_groups(train)))
 
 
 def train(
@@ -58,6 +63,8 @@ def train(
     design: Annotated[str, typer.Option(help="Design file, or the name of a shipped design.")],
     data: Data = "digits",
     data_dir: DataFolder = None,
+    samples: Samples = None,
+    held_out: HeldOut = None,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
     batch: Annotated[int, typer.Option(help="Samples per iteration.")] = 32,
     seed: Annotated[int, typer.Option(help="Of initial weights, batches and stochastic rounding.")] = 1,
@@ -68,37 +75,7 @@ def train(
     heads: Heads = None,
     cell: Cell = None,
     dropout: Dropout = None,
-    optimiser: Annotated[str, typer.Option(help="sgd, adam, adamw, lamb or lars.")] = "sgd",
-    learning_rate: Annotated[
-        float | None,
-        typer.Option("--learning-rate", "--lr", help="Step size.  [default: sgd 0.1, lars 1, others 0.001]"),
-    ] = None,
-    momentum: Annotated[float | None, typer.Option(help="Of sgd and lars.  [default: 0.9]")] = None,
-    nesterov: Annotated[bool, typer.Option("--nesterov", help="Nesterov's momentum (sgd).")] = False,
-    beta1: Annotated[float | None, typer.Option(help="Of adam, adamw, lamb: the mean's.  [default: 0.9]")] = None,
-    beta2: Annotated[float | None, typer.Option(help="The mean of squares'.  [default: 0.999]")] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Added to the root of the squares.  [default: 1e-8, lamb 1e-6]")
-    ] = None,
-    trust: Annotated[float | None, typer.Option(help="Of lars: |w| / |g| is scaled by it.  [default: 0.001]")] = None,
-    weight_decay: Annotated[
-        float | None, typer.Option(help="[default: sgd and lars 1e-4, adam 0, adamw and lamb 0.01]")
-    ] = None,
-    schedule: Annotated[
-        str, typer.Option(help="Of the learning rate: constant, step, exponential or cosine.")
-    ] = "constant",
-    warmup: Annotated[int, typer.Option(help="Iterations in which the rate grows linearly from 0.")] = 0,
-    decay_every: Annotated[int | None, typer.Option(help="Iterations between steps (step).")] = None,
-    decay_factor: Annotated[
-        float | None, typer.Option(help="Of each step (step; default 0.1), or iteration (exponential).")
-    ] = None,
-    final_rate: Annotated[
-        float | None, typer.Option(help="What cosine ends at, as a share of the rate.  [default: 0]")
-    ] = None,
-    clip_norm: Annotated[
-        float | None, typer.Option(help="Shrink all gradients if their norm together is larger.")
-    ] = None,
-    clip_value: Annotated[float | None, typer.Option(help="Largest size of an element of a gradient.")] = None,
+    updates: Updates = _DEFAULTS,
     evaluate_every: Annotated[
         int | None, typer.Option(help="Iterations between evaluations.  [default: 160 samples, or a tenth of an epoch]")
     ] = None,
@@ -109,10 +86,19 @@ def train(
         ),
     ] = None,
     plot: Annotated[bool, typer.Option("--plot", help="Draw these statistics, to a .png of that name.")] = False,
-    threads: Annotated[int, typer.Option(help="Threads of a matrix product; the record does not depend on it.")] = 1,
+    threads: Annotated[int, typer.Option(help="Threads of the arithmetic; the record does not depend on it.")] = 1,
     explain: Annotated[
         bool, typer.Option("--explain", help="Train nothing: list every operation of an iteration, and how it rounds.")
     ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Train nothing that stays: measure where the time of an iteration goes.")
+    ] = False,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of --profile's timeline, for chrome://tracing.  [default: OUT/<design>/seed-<n>.profile.json]"
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder; the record is OUT/<design>/seed-<n>.jsonl.")] = Path("runs/train"),
     force: Annotated[bool, typer.Option("--force", help="Run again and replace the record.")] = False,
 ) -> None:
@@ -131,11 +117,12 @@ def train(
 
     \b
       softnum train mlp --design c-wang-fp8 --explain
+      softnum train mlp --design c-wang-fp8 --profile --trace step.json
       softnum train mlp --design c-wang-fp8 --statistics 50 --plot
 
     The design says how every operation of the optimiser rounds and in which formats its states are kept (roles
     momentum, second_moment, update.decay, update.step ...), and how the loss is scaled: [loss] with scale = 1000, or
-    scale = "dynamic".
+    scale = "dynamic". A role may be sparse: weights = { format = "e4m3fn", sparsity = { pattern = "2:4" } }.
 
     Shipped designs: a-float32, b-binary16, c-wang-fp8, d-e6m3-long, e-e6m3-chunk, f-q44-nearest, g-q44-stochastic,
     h-posit8, i-mxfp8, j-mxfp4; `softnum designs` says what they are. To make your own, change a copy of one:
@@ -146,10 +133,15 @@ def train(
     need(*(["sklearn"] if data == "digits" else []), *(["matplotlib"] if plot else []))  # the data; the picture
     if plot and statistics is None:
         raise ValueError("--plot draws what --statistics writes; add --statistics N")
-    if not explain:
+    if trace is not None and not profile:
+        raise ValueError("--trace names the file that --profile writes; add --profile")
+    if explain and profile:
+        raise ValueError("--explain and --profile each take the place of training; leave one of them out")
+    if not explain and trace is None:
         writable_folder(out)
     from softnum.train import Settings, load_design, run
     from softnum.train import explain as explain_iteration
+    from softnum.train import profile as profile_iteration
     from softnum.train.loop import read_rows
 
     settings = Settings(
@@ -159,29 +151,25 @@ def train(
         ),
         data=data,
         data_folder=data_dir,
+        samples=samples,
+        held_out=held_out,
         batch=batch,
         epochs=epochs,
-        optimiser=optimiser,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        nesterov=nesterov or None,
-        beta1=beta1,
-        beta2=beta2,
-        epsilon=epsilon,
-        trust=trust,
-        weight_decay=weight_decay,
-        schedule=schedule,
-        warmup=warmup,
-        decay_every=decay_every,
-        decay_factor=decay_factor,
-        final_rate=final_rate,
-        clip_norm=clip_norm,
-        clip_value=clip_value,
         evaluate_every=evaluate_every,
+        **updates.settings(),
     )
     chosen = load_design(design)
     if explain:
         typer.echo(explain_iteration(settings, chosen, seed=seed))
+        return
+    if profile:
+        from softnum.train.record import write_atomic
+
+        found = profile_iteration(settings, chosen, seed=seed, threads=threads)
+        trace = trace or out / chosen.name / f"seed-{seed}.profile.json"
+        trace.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(trace, found.to_json())
+        typer.echo(f"{found}\n\nWritten: {trace}")
         return
     with progress_bar() as step:
 

@@ -1,5 +1,6 @@
 """``softnum tta``: the main job, from designs to a table of time-to-accuracy."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,20 +16,24 @@ from softnum.cli.networks import (
     Depth,
     Dropout,
     Heads,
+    HeldOut,
+    Samples,
     Sizes,
     Steps,
     network_options,
 )
 from softnum.cli.train import progress_bar
+from softnum.cli.updates import Updates, with_groups
 
 __all__ = ["register"]
 
+_DEFAULTS = Updates()
 _VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the program."""
-    app.command("tta", short_help="Compare designs by time-to-accuracy.")(exit_codes(tta))
+    app.command("tta", short_help="Compare designs by time-to-accuracy.")(exit_codes(with_groups(tta)))
 
 
 def _seeds(text: str) -> list[int]:
@@ -88,7 +93,12 @@ def tta(
     dropout: Dropout = None,
     data: Data = "digits",
     data_dir: DataFolder = None,
-    learning_rate: Annotated[float, typer.Option("--learning-rate", "--lr", help="Step size of SGD.")] = 0.1,
+    samples: Samples = None,
+    held_out: HeldOut = None,
+    batch: Annotated[
+        int | None, typer.Option(help="Samples per iteration.  [default: 32; of the shipped d and e 256]")
+    ] = None,
+    updates: Updates = _DEFAULTS,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
     target: Annotated[float, typer.Option(help="Accuracy on held-out samples that a run has to reach.")] = 0.95,
     baseline: Annotated[str | None, typer.Option(help="Design that speed-ups are over.  [default: the first]")] = None,
@@ -136,6 +146,8 @@ def tta(
     if not 0 < target <= 1:
         raise ValueError(f"--target must lie in (0, 1], got {target}")
     cases = default_cases(None if designs is None else [part.strip() for part in designs.split(",")])
+    if batch is not None:
+        cases = [replace(case, batch=batch) for case in cases]
     chosen = _seeds(seeds)
     settings = Settings(
         network=network,
@@ -144,9 +156,12 @@ def tta(
         ),
         data=data,
         data_folder=data_dir,
+        samples=samples,
+        held_out=held_out,
         epochs=epochs,
-        learning_rate=learning_rate,
+        **updates.settings(),
     )
+    said = settings.describe_updates()  # raises what would end the first run
     base = load_design(baseline or cases[0].design).name
     # Times first: a missing report or a malformed file costs seconds, not the training.
     variants = study_variants(
@@ -170,7 +185,7 @@ def tta(
         inputs={
             "designs": [case.design for case in cases], "seeds": chosen, "epochs": epochs,
             "network": make_network(network, data=data, **settings.network_options).describe(),
-            "data": data, "learning_rate": learning_rate,
+            "data": data, "batches": [case.batch for case in cases], **said,
         },
     )  # fmt: skip
     typer.echo(f"\nWritten: {out / 'results.json'}\n         {out / 'tta.png'}\n         {out / 'records'}")

@@ -135,6 +135,23 @@ def test_rounding_what_is_rounded_is_noticed(tmp_path, monkeypatch):
     assert np.array_equal(got["y"], want["y"]) and not np.array_equal(got["w"], want["w"])
 
 
+def test_sparse_operands_are_pruned_before_their_blocks_are_rounded(tmp_path):
+    rng = np.random.default_rng(4)
+    text = BLOCKS.replace('scale_rule = "rceil" }', 'scale_rule = "rceil", sparsity = { pattern = "2:4" } }')
+    layer = numerics_of(tmp_path, text).layer("conv")
+    x, w, b, e = (spread(rng, shape) for shape in ((9, 72), (72, 5), (5,), (9, 5)))
+    source, weight = parameter(layer, x, "x"), parameter(layer, w, "w")
+    y = linear(source, weight, parameter(layer, b, "b"), layer)
+    y.backward(e)
+    groups = np.abs(w).reshape(18, 4, 5)
+    pruned = np.where(groups >= np.sort(groups, axis=1)[:, 2:3], w.reshape(18, 4, 5), 0).reshape(w.shape)
+    assert (pruned == 0).sum() == 180
+    r = ROUNDINGS
+    assert np.array_equal(y.value, product(x, pruned, r["x"], r["w"], b))
+    assert np.array_equal(source.gradient, product(e, pruned.T, r["e"], r["w"]))
+    assert np.array_equal(weight.gradient, product(x.T, e, r["x"], r["e"]))
+
+
 def test_attentions_products_round_their_own_operands(tmp_path):
     rng = np.random.default_rng(2)
     layer = numerics_of(tmp_path, BLOCKS).layer("conv")
@@ -489,7 +506,7 @@ def test_operators_with_sums_have_no_blocks(tmp_path):
 def test_infinities_in_blocks_whose_scales_have_no_nan(tmp_path):
     (tmp_path / "own.py").write_text('import softnum as sn\nown = sn.BlockFormat("e2m1fn", "q8.8", 32)\n')
     layer = numerics_of(tmp_path, BLOCKED.replace("mxfp4", "own.py:own")).layer("conv")
-    operand = layer.operand("errors", np.float32([[1, np.inf]]))
+    operand = layer.errors(np.float32([[1, np.inf]]))
     with pytest.raises(ValueError, match=r"holds an infinity .* \(layer 'conv', role 'errors'\); give the role scales"):
         operand.along(-1)
 

@@ -1,14 +1,29 @@
 """Language models: gradients, products, PyTorch's losses, texts, resumption, and what they refuse."""
 
+import dataclasses
+
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch, watch_operations
+from train_cases import (
+    BINARY64,
+    MIXED,
+    judge_along_directions,
+    loss_of,
+    moved,
+    needs_torch,
+    watch_operations,
+    watch_products,
+)
 
+from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run
 from softnum.train import tensor as engine
+from softnum.train.backend import NumpyBackend
 from softnum.train.data import load_data
-from softnum.train.loop import read_rows
-from softnum.train.numerics import LayerNumerics
+from softnum.train.loop import Run, read_rows
+from softnum.train.nets.network import product_rows
+from softnum.train.watch import BINARY64 as IN_BINARY64
+from softnum.train.watch import CARRIER, EXACT, ROUNDING, watching
 
 SIZES = {"sizes": (4, 3), "steps": 3, "words": 5}
 CASES = {
@@ -35,17 +50,10 @@ def test_gradients_agree_with_finite_differences(case, tmp_path):
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_listed_products_are_those_computed(case, tmp_path, monkeypatch):
-    seen, matmul = [], LayerNumerics.matmul
-
-    def watched(self, key, a, b, c=None):
-        if a.shape[-2] > 1:  # not the ones of a gradient of biases or embeddings
-            seen.extend([(self.name, key, a.shape[-2], b.shape[-1], b.shape[-2])] * int(np.prod(a.shape[:-2])))
-        return matmul(self, key, a, b, c)
-
-    monkeypatch.setattr(LayerNumerics, "matmul", watched)
+    seen = watch_products(monkeypatch)
     parts = network(case, tmp_path)
     loss_of(*parts).backward()
-    assert seen == [tuple(row.values()) for row in parts[0].gemms(4)]
+    assert product_rows(seen) == parts[0].gemms(4)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -71,38 +79,6 @@ def test_every_operation_of_a_gru_is_rounded(tmp_path, monkeypatch):
 
 
 # -- against PyTorch ---------------------------------------------------------------------------------------------------
-def torch_forward(net, values, x):
-    """The same network with PyTorch's functions."""
-    import torch
-    from torch.nn import functional
-
-    if net.name == "recurrent-lm":
-        table, w, b, *own, v, d = values
-        read, h, c, states = table[x] @ w + b, torch.zeros(len(x), own[0].shape[0], dtype=w.dtype), 0.0, []
-        for step in range(net.steps):
-            z = read[:, step]
-            if net.options["cell"] == "lstm":
-                i, f, g, o = (z + h @ own[0]).chunk(4, dim=1)
-                c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-                h = o.sigmoid() * torch.tanh(c)
-            elif net.options["cell"] == "gru":
-                r, k = (z[:, : 2 * h.shape[1]] + h @ own[0]).sigmoid().chunk(2, dim=1)
-                h = k * h + (1 - k) * torch.tanh(z[:, 2 * h.shape[1] :] + (r * h) @ own[1])
-            else:
-                h = torch.tanh(z + h @ own[0])
-            states.append(h)
-        return (torch.stack(states, dim=1) @ v + d).reshape(len(x) * net.steps, -1)
-    table, position, g1, b1, wq, bq, wp, bp, g2, b2, w1, c1, w2, c2, g3, b3, v, d = values
-    features = (table.shape[1],)
-    y = table[x] + position
-    joint = functional.layer_norm(y, features, g1, b1) @ wq + bq
-    joint = joint.reshape(len(x), net.steps, 3, net.blocks[0].attention.heads, -1).permute(2, 0, 3, 1, 4)
-    out = functional.scaled_dot_product_attention(*joint, is_causal=True).transpose(1, 2).reshape(y.shape)
-    y = y + out @ wp + bp
-    y = y + torch.relu(functional.layer_norm(y, features, g2, b2) @ w1 + c1) @ w2 + c2
-    return (functional.layer_norm(y, features, g3, b3) @ v + d).reshape(len(x) * net.steps, -1)
-
-
 @needs_torch
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("design", ["float64", "float32"])
@@ -113,7 +89,7 @@ def test_losses_are_pytorchs(case, design, tmp_path):
     double = design == "float64"
     text = BINARY64 if double else BINARY64.replace("binary64", "binary32")
     net, numerics, *_ = network(case, tmp_path, text, sizes=(6, 8), steps=5, words=11, dropout=0.0)
-    values = [torch.tensor(p.value, requires_grad=True) for p in net.parameters]
+    values = twins.parameters_of(net)
     momentum, decay = float(np.float32(0.9)), float(np.float32(1e-4))
     theirs = torch.optim.SGD(values, lr=0.125, momentum=momentum, weight_decay=decay)
     ours = SGD(net.parameters, learning_rate=0.125, momentum=0.9, weight_decay=1e-4)
@@ -126,7 +102,7 @@ def test_losses_are_pytorchs(case, design, tmp_path):
         mine.backward()
         ours.step()
         theirs.zero_grad()
-        loss = torch.nn.functional.cross_entropy(torch_forward(net, values, torch.tensor(x)), torch.tensor(labels))
+        loss = torch.nn.functional.cross_entropy(twins.forward(net, values, torch.tensor(x)), torch.tensor(labels))
         loss.backward()
         theirs.step()
         assert abs(mine.value - loss.item()) < (1e-10 if double else 1e-4), iteration
@@ -237,7 +213,7 @@ def test_every_operation_is_explained(tmp_path):
     operations = {step.operation for step in steps if step.layer == "gru.hidden"}
     assert {"sigmoid", "tanh", "subtract", "matmul"} <= operations
     sums = [step for step in steps if step.layer == "embedding" and step.role == "backward_weight"]
-    assert sums and all(step.operands[0][1][1] == 1 for step in sums)
+    assert sums and all(step.operands[0][1][-2] == 1 for step in sums)
 
 
 @pytest.mark.parametrize(
@@ -266,3 +242,29 @@ def test_a_cell_without_a_step_is_named():
 
     with pytest.raises(NotImplementedError, match="Cell has no step"):
         Cell("cell", 3, 2).step(None, None)
+
+
+@pytest.mark.parametrize("name", ["recurrent-lm", "transformer-lm"])
+def test_an_explanation_leaves_nothing_out(name, tmp_path, monkeypatch):
+    """Every call of the backend that is not one of its own is watched."""
+    (tmp_path / "mine.toml").write_text('[loss]\nscale = "dynamic"\ninitial = 1.0\n')
+    work = Run(dataclasses.replace(settings_of(name, tmp_path), clip_norm=1e-3), load_design(tmp_path / "mine.toml"), 1)
+    calls, seen, inside = [], [], []
+
+    def counted(name, method):
+        def call(self, *arguments, **options):
+            if not inside:
+                calls.append(name)
+            inside.append(name)
+            try:
+                return method(self, *arguments, **options)
+            finally:
+                inside.pop()
+
+        return call
+
+    for method in ROUNDING | EXACT | CARRIER | IN_BINARY64:
+        monkeypatch.setattr(NumpyBackend, method, counted(method, getattr(NumpyBackend, method)))
+    with watching(work.numerics, lambda event: seen.append(event.method)):
+        work.train(1, next(iter(work.plan(1)))[1])
+    assert seen == calls and {"softmax_cross_entropy", "all_finite", "norm", "matmul", "take"} <= set(seen)

@@ -238,10 +238,22 @@ def test_a_torn_row_or_checkpoint_is_survived(tmp_path):
         assert run(design, SHORT, seed=1, out=out).read_bytes() == whole, damage
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL])
-def test_a_signal_leaves_a_record_that_the_same_command_finishes(number, tmp_path):
-    options = ["--epochs", "4", "--optimiser", "adamw", "--schedule", "cosine", "--warmup", "20", "--clip-norm", "1"]
-    command = [sys.executable, "-m", "softnum.cli", "train", "mlp", "--design", "c-wang-fp8", *options]
+MLP = ("mlp", "--epochs", "4", "--optimiser", "adamw", "--schedule", "cosine", "--warmup", "20", "--clip-norm", "1")
+LENET = (
+    "lenet5", "--data", "digits", "--sizes", "2,4,16,16", "--epochs", "3", "--batch", "64", "--evaluate-every", "20",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("number", "options", "enough", "last"),
+    [
+        pytest.param(signal.SIGINT, MLP, 60, 168, marks=pytest.mark.slow), (signal.SIGKILL, MLP, 60, 168),
+        pytest.param(signal.SIGKILL, LENET, 26, 63, marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_a_signal_leaves_a_record_that_the_same_command_finishes(number, options, enough, last, tmp_path):
+    """Killed in its second epoch or later, when a checkpoint is there."""
+    command = [sys.executable, "-m", "softnum.cli", "train", *options, "--design", "c-wang-fp8"]
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     subprocess.run([*command, "--out", str(whole)], check=True, capture_output=True)
     record = cut / "c-wang-fp8" / "seed-1.jsonl"
@@ -250,7 +262,7 @@ def test_a_signal_leaves_a_record_that_the_same_command_finishes(number, tmp_pat
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     )  # fmt: skip
     for _ in range(2000):
-        if record.exists() and record.read_bytes().count(b"\n") > 60:
+        if record.exists() and record.read_bytes().count(b"\n") > enough:
             break
         time.sleep(0.01)
     os.kill(process.pid, number)
@@ -258,7 +270,8 @@ def test_a_signal_leaves_a_record_that_the_same_command_finishes(number, tmp_pat
     if number == signal.SIGINT:
         assert process.returncode == 130 and "interrupted" in errors and "Traceback" not in errors
     rows = read_rows(record)
-    assert 60 <= rows[-1]["iteration"] < 168 and "finished" not in rows[-1]
+    assert enough <= rows[-1]["iteration"] < last and "finished" not in rows[-1]
+    assert record.with_name("seed-1.checkpoint.npz").exists()
     subprocess.run([*command, "--out", str(cut)], check=True, capture_output=True)
     assert record.read_bytes() == (whole / "c-wang-fp8" / "seed-1.jsonl").read_bytes()
 
@@ -363,3 +376,15 @@ def test_the_last_layer_has_no_hidden_dependence_on_its_name():
     ]
     with pytest.raises(ValueError, match="batch must be a positive integer"):
         net.gemms(0)
+
+
+def test_a_part_of_the_data(tmp_path):
+    """The first samples of each part, as the record says; more than there are is an error that says how many."""
+    settings = dataclasses.replace(SHORT, samples=256, held_out=50, epochs=1)
+    header, *rows = read_rows(run(load_design("a-float32"), settings, seed=1, out=tmp_path))
+    data = header["config"]["data"]
+    assert (data["train"], data["held_out"]) == (256, 50)
+    assert data["sha256"] == load_data("digits").first(256, 50).describe()["sha256"]
+    assert len(rows) == 256 // settings.batch and rows[-1]["accuracy"] * 50 % 1 == 0
+    with pytest.raises(ValueError, match="1352 samples in the part train; cannot take 2000"):
+        run(load_design("a-float32"), dataclasses.replace(SHORT, samples=2000), seed=2, out=tmp_path)

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch, numerics_of
 
+from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, design_gemms, explain, load_design, make_network, run
 from softnum.train import tensor as engine
 from softnum.train.data import batches, load_data
-from softnum.train.loop import read_rows
+from softnum.train.loop import Run, read_rows
+from softnum.train.nets.network import product_rows
 from softnum.train.numerics import LayerNumerics
 
 SMALL = {"sizes": (4, 6), "depth": 2, "heads": 2, "image": (2, 3, 2), "classes": 3}
@@ -36,7 +38,24 @@ def test_the_listed_products_are_those_computed(tmp_path, monkeypatch):
     monkeypatch.setattr(LayerNumerics, "matmul", watched)
     parts = network(tmp_path)
     loss_of(*parts).backward()
-    assert seen == [tuple(row.values()) for row in parts[0].gemms(4)]
+    assert product_rows(seen) == parts[0].gemms(4)
+
+
+def test_a_header_lists_equal_products_once():
+    """However many samples and heads there are; what they take is that of all of them."""
+    rows = design_gemms(load_design("c-wang-fp8"), make_network("transformer", heads=2), 32)
+    attention = [row for row in rows if row["layer"] == "block1.attention"]
+    assert len(rows) < 60 and [row["count"] for row in attention] == [64] * len(attention)
+    assert list(attention[0]) == ["layer", "pass", "M", "N", "K", "count", "bits", "formats"]
+    work = Run(Settings(network="transformer", batch=32), load_design("c-wang-fp8"), 1)
+    flops = {}
+    for step in explain(work.settings, work.design).steps:
+        if step.unit is not None and step.shape[-2] > 1:
+            flops[step.layer, step.role] = flops.get((step.layer, step.role), 0) + step.flops
+    listed = dict.fromkeys(flops, 0)
+    for row in work.header()["config"]["gemms"]:
+        listed[row["layer"], row["pass"]] += 2 * row["M"] * row["N"] * row["K"] * row.get("count", 1)
+    assert listed == flops
 
 
 def test_products_under_a_design():
@@ -54,31 +73,6 @@ def test_the_products_of_an_attention_are_asked_for_in_their_order():
 
 
 # -- against PyTorch ---------------------------------------------------------------------------------------------------
-def torch_forward(net, values, x):
-    """The same network with PyTorch's functions."""
-    import torch
-    from torch.nn import functional
-
-    values = iter(values)
-    take = lambda count: [next(values) for _ in range(count)]  # noqa: E731
-    batch, features = len(x), net.norm.features
-
-    def norm(x):
-        return functional.layer_norm(x, (features,), *take(2))
-
-    def linear(x):
-        weight, bias = take(2)
-        return x @ weight + bias
-
-    x = linear(x.reshape(batch, *net.image).transpose(1, 2).reshape(batch, net.steps, -1)) + take(1)[0]
-    for block in net.blocks:
-        joint = linear(norm(x)).reshape(batch, net.steps, 3, block.attention.heads, -1).permute(2, 0, 3, 1, 4)
-        y = functional.scaled_dot_product_attention(*joint).transpose(1, 2).reshape(batch, net.steps, -1)
-        x = x + linear(y)
-        x = x + linear(torch.relu(linear(norm(x))))
-    return linear(norm(x).mean(dim=1))
-
-
 @needs_torch
 @pytest.mark.parametrize("design", ["float64", "float32"])
 def test_losses_are_pytorchs(design, tmp_path):
@@ -90,7 +84,7 @@ def test_losses_are_pytorchs(design, tmp_path):
     numerics = numerics_of(tmp_path, BINARY64 if double else BINARY64.replace("binary64", "binary32"), net.layer_names)
     net.initialise(numerics)
     data, rows = load_data("digits"), batches(1352, 16, 3, 1)[:20]
-    values = [torch.tensor(p.value, requires_grad=True) for p in net.parameters]
+    values = twins.parameters_of(net)
     momentum, decay = float(np.float32(0.9)), float(np.float32(1e-4))
     theirs = torch.optim.SGD(values, lr=0.125, momentum=momentum, weight_decay=decay)
     ours = SGD(net.parameters, learning_rate=0.125, momentum=0.9, weight_decay=1e-4)
@@ -104,7 +98,7 @@ def test_losses_are_pytorchs(design, tmp_path):
         ours.step()
         theirs.zero_grad()
         loss = torch.nn.functional.cross_entropy(
-            torch_forward(net, values, torch.tensor(x)), torch.tensor(data.train_y[batch])
+            twins.forward(net, values, torch.tensor(x)), torch.tensor(data.train_y[batch])
         )
         loss.backward()
         theirs.step()

@@ -11,6 +11,7 @@ from softnum.train import Numerics, Parameter, Tensor, load_design
 from softnum.train import tensor as engine
 from softnum.train.backend import NumpyBackend
 from softnum.train.check import check_gradients
+from softnum.train.numerics import LayerNumerics
 
 BINARY64 = """
 [roles]
@@ -64,16 +65,16 @@ def loss_of(net, numerics, x, labels):
     return engine.softmax_cross_entropy(net.forward(Tensor(x, numerics.backend), training=True), labels)
 
 
-def judge_along_directions(parts):
+def judge_along_directions(parts, loss=loss_of):
     """Each parameter's gradient along one direction: the operations themselves are judged element by element."""
-    loss_of(*parts).backward()
+    loss(*parts).backward()
     rng = np.random.default_rng(7)
     for parameter in parts[0].parameters:
         original, direction = parameter.value, rng.standard_normal(parameter.value.shape)
         sides = []
         for step in (1e-6, -1e-6):
             parameter.value = original + step * direction
-            sides.append(loss_of(*parts).value)
+            sides.append(loss(*parts).value)
         parameter.value = original
         want = float((parameter.gradient * direction).sum())
         scale = np.abs(parameter.gradient * direction).sum()
@@ -118,6 +119,19 @@ def judge_faults(monkeypatch, build):
         with monkeypatch.context() as patch, pytest.raises(ValueError, match="finite differences say"):
             patch.setitem(engine.GRADIENTS, node.op, faulty)
             judge(patch, build, [parent])
+
+
+def watch_products(monkeypatch):
+    """(layer, pass, M, N, K) of each product in a unit, in their order, but for those of ones, whose M is 1."""
+    seen, matmul = [], LayerNumerics.matmul
+
+    def watched(self, key, a, b, c=None):
+        if a.shape[-2] > 1:
+            seen.extend([(self.name, key, a.shape[-2], b.shape[-1], b.shape[-2])] * int(np.prod(a.shape[:-2])))
+        return matmul(self, key, a, b, c)
+
+    monkeypatch.setattr(LayerNumerics, "matmul", watched)
+    return seen
 
 
 def watch_operations(monkeypatch):

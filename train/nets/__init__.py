@@ -7,23 +7,39 @@ import inspect
 
 from softnum.train.data import DATA_SETS, KINDS, data_facts
 from softnum.train.nets.cifar10_cnn import CIFAR10CNN
+from softnum.train.nets.detector import Detector
 from softnum.train.nets.lenet5 import LeNet5
 from softnum.train.nets.lstm import LSTM
 from softnum.train.nets.mlp import MLP
+from softnum.train.nets.ncf import NCF
 from softnum.train.nets.recurrent_lm import RecurrentLM
 from softnum.train.nets.resnet import ResNet
+from softnum.train.nets.speech_lstm import SpeechLSTM
 from softnum.train.nets.transformer import Transformer
 from softnum.train.nets.transformer_lm import TransformerLM
 from softnum.train.nets.vgg_small import VGGSmall
 
 __all__ = [
-    "CIFAR10CNN", "LSTM", "MLP", "NETWORKS", "LeNet5", "RecurrentLM", "ResNet", "Transformer", "TransformerLM",
-    "VGGSmall", "make_network",
+    "CIFAR10CNN", "LSTM", "MLP", "NCF", "NETWORKS", "Detector", "LeNet5", "RecurrentLM", "ResNet", "SpeechLSTM",
+    "Transformer", "TransformerLM", "VGGSmall", "make_network",
 ]  # fmt: skip
 
 NETWORKS = {
     network.name: network
-    for network in (CIFAR10CNN, LeNet5, LSTM, MLP, RecurrentLM, ResNet, Transformer, TransformerLM, VGGSmall)
+    for network in (
+        CIFAR10CNN,
+        Detector,
+        LeNet5,
+        LSTM,
+        MLP,
+        NCF,
+        RecurrentLM,
+        ResNet,
+        SpeechLSTM,
+        Transformer,
+        TransformerLM,
+        VGGSmall,
+    )
 }
 
 
