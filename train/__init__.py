@@ -10,7 +10,8 @@ What is computed in which precision, nothing silently:
 
 - the three matrix products of a layer (forward, backward-data, backward-weight), the bias (the initial value of the
   forward unit's accumulator) and its gradient (ones @ errors in the backward-weight unit): in the design's units;
-- every role of `softnum.train.designs`: rounded as the design says, at the place that page names;
+- every role of `softnum.train.designs`: rounded as the design says, at the place that page names; operands in a block
+  format by each product, in blocks along its own K;
 - ReLU, the largest of a window, and their gradients: exact;
 - other functions, sums and products element by element (an LSTM's gates and states, the sum of two branches), averages
   of windows, and their gradients: operation by operation, correctly rounded to the role ``elementwise``, or as an
