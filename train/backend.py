@@ -399,6 +399,105 @@ class NumpyBackend:
         error[np.arange(len(labels)), labels] -= 1.0
         return error / len(labels) * factor
 
+    def signed_means(self, x, parts) -> float:
+        """Means of parts of x times factors, added in their order, in binary64.
+
+        Parameters
+        ----------
+        x : array
+            Its elements, in C order, are those of the parts, one part after the other.
+        parts : sequence of (float, int)
+            Factor and number of elements of each part.
+
+        Returns
+        -------
+        float
+            NaN if an element is not finite.
+        """
+        x = self.double(x).ravel()
+        if not self.all_finite(x):
+            return math.nan
+        total, first = 0.0, 0
+        for factor, count in parts:
+            total += factor * (float(self.ordered_sum(x[first : first + count], axis=0)) / count)
+            first += count
+        return total
+
+    def signed_means_error(self, shape, parts, factor: float):
+        """The gradient of `signed_means`, times a factor, in a shape: own factor / count * factor, in this order."""
+        error = [np.full(count, own / count * factor) for own, count in parts]
+        return np.concatenate(error).reshape(shape)
+
+    def draw(self, logits, words):
+        """A class for each row, drawn from its softmax in binary64.
+
+        Row i's is the first whose probability, together with those before it (added in their order), exceeds the number
+        that word i stands for: its 53 leading bits / 2**53. If rounding keeps all from it, it is the last.
+
+        Parameters
+        ----------
+        logits : array (B, C)
+            Finite.
+        words : uint64 array (B,)
+
+        Returns
+        -------
+        int64 array (B,)
+        """
+        probabilities, _ = self._softmax(self.double(logits))
+        below = np.add.accumulate(probabilities, axis=1)[:, :-1]
+        number = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return (below <= number[:, None]).sum(axis=1)
+
+    def policy_loss(self, outputs, actions, returns, advantages, value_weight: float, entropy: float):
+        """The loss of an actor-critic and its gradient, in binary64.
+
+        With p the softmax of a row's logits, log p(a) that of the action taken, R its return, A its advantage, V its
+        value and H = -sum(p * log p), in the order of the classes, a row's loss is::
+
+            (-log p(a) * A + value_weight * ((R - V) * (R - V))) - entropy * H
+
+        Parameters
+        ----------
+        outputs : array (B, C + 1)
+            Logits of C actions, then the value.
+        actions : integer array (B,)
+        returns, advantages : float64 arrays (B,)
+        value_weight, entropy : float
+
+        Returns
+        -------
+        loss : float
+            The mean of the rows', added from first to last; NaN if an output is not finite.
+        gradient : float64 array (B, C + 1)
+            Of each row's own loss.
+        """
+        x = self.double(outputs)
+        if not self.all_finite(x):
+            return math.nan, np.full_like(x, math.nan)
+        rows = np.arange(len(actions))
+        p, log_p = self._softmax(x[:, :-1])
+        missing = returns - x[:, -1]
+        disorder = -self.ordered_sum(p * log_p, axis=1)
+        terms = (-log_p[rows, actions] * advantages + value_weight * (missing * missing)) - entropy * disorder
+        taken = p.copy()
+        taken[rows, actions] -= 1.0
+        gradient = np.empty_like(x)
+        gradient[:, :-1] = taken * advantages[:, None] + entropy * (p * (log_p + disorder[:, None]))
+        gradient[:, -1] = -2.0 * value_weight * missing
+        return float(self.ordered_sum(terms, axis=0)) / len(actions), gradient
+
+    def policy_error(self, gradient, factor: float):
+        """gradient / B * factor in binary64, in this order."""
+        return gradient / len(gradient) * factor
+
+    def _softmax(self, x):
+        """Softmax and its logarithm, row by row, of binary64 numbers."""
+        x = x - x.max(axis=1, keepdims=True)
+        powers = self.exp(x)
+        total = self.ordered_sum(powers, axis=1)[:, None]
+        return powers / total, x - self.log(total)
+
     def norm(self, arrays) -> float:
         """The root of the sum of the squares of all elements, in binary64.
 

@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from softnum.train.environments import CartPole
 from softnum.train.image_files import read_cifar10, read_idx_set
 from softnum.train.initial import DOMAIN_BATCHES, random_words
 from softnum.train.text_files import STEPS, read_text
 
-__all__ = ["DATA_SETS", "KINDS", "DataSet", "Pixels", "batches", "data_facts", "load_data"]
+__all__ = ["DATA_SETS", "KINDS", "DataSet", "Pixels", "batches", "data_facts", "data_of_kind", "load_data"]
 
 
 class Pixels:
@@ -132,13 +133,14 @@ def _of_bytes(name: str, read: Callable) -> Callable[[Path | None], DataSet]:
     return load
 
 
-#: kind of data -> what it is, in words; text is sequences of bytes, each with one label more for every byte
-KINDS = {"samples": "samples of numbers", "text": "a text"}
+#: kind of data -> what it is, in words; text is sequences of bytes, each with one label more for every byte; an
+#: environment has no samples
+KINDS = {"environment": "an environment to act in", "samples": "samples of numbers", "text": "a text"}
 
 
 class DataFacts(NamedTuple):
     """What is known of a data set without its files: (channels, height, width) of a sample, its classes, and its kind,
-    which is a key of `KINDS`."""
+    which is a key of `KINDS`. Of an environment: the numbers of an observation, and its actions."""
 
     image: tuple[int, int, int]
     classes: int
@@ -147,6 +149,7 @@ class DataFacts(NamedTuple):
 
 
 DATA_SETS = {
+    "cartpole": DataFacts((1, 1, 4), 2, lambda _: CartPole(), kind="environment"),
     "cifar10": DataFacts((3, 32, 32), 10, _of_bytes("cifar10", read_cifar10)),
     "digits": DataFacts((1, 8, 8), 10, _digits),
     "fashion-mnist": DataFacts((1, 28, 28), 10, _of_bytes("fashion-mnist", read_idx_set)),
@@ -168,6 +171,15 @@ def data_facts(name: str) -> DataFacts:
     return DATA_SETS[name]
 
 
+def data_of_kind(kind: str) -> list[str]:
+    """The data sets of a kind, of which the first is taken where none is named: digits, if they are of that kind.
+
+    >>> data_of_kind("samples")[0], data_of_kind("environment")
+    ('digits', ['cartpole'])
+    """
+    return sorted((name for name, facts in DATA_SETS.items() if facts.kind == kind), key=lambda name: name != "digits")
+
+
 def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     """Return a data set.
 
@@ -182,6 +194,8 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
 
     ``text``: a file of the user's own, as sequences of 32 bytes, each of which is to be told from those before it; the
     last tenth is held out (`softnum.train.text_files.read_text`).
+
+    ``cartpole``: no samples, but an environment to act in (`softnum.train.environments.CartPole`).
 
     Parameters
     ----------

@@ -157,6 +157,12 @@ class Parameter(Tensor):
     def __init__(self, value, layer, name: str) -> None:
         super().__init__(value, layer.numerics.backend, requires_gradient=True, name=name, layer=layer)
 
+    def frozen(self) -> Parameter:
+        """The same value as a constant: no gradient of it is computed."""
+        constant = Parameter(self.value, self.layer, self.name)
+        constant.requires_gradient = False
+        return constant
+
     def sum_gradients(self, first, second):
         """The sum of two gradients, of a parameter that was used twice, rounded once to ``weight_gradients``."""
         return self.layer.axpy("weight_gradients", 1.0, second, first)
@@ -265,6 +271,8 @@ def _linear_gradient(node: Tensor, gradient) -> tuple:
     data = None
     if node.parents[0].requires_gradient:
         data = layer.matmul("backward_data", error, backend.transpose(weights))
+    if not any(parent.requires_gradient for parent in node.parents[1:]):
+        return data, None, None
     product = layer.matmul("backward_weight", backend.transpose(operand), error)
     if node.parents[2].value.ndim == 2:  # the result of another product, whose layer rounds its own error
         return data, layer.weight_gradient(product), gradient

@@ -36,7 +36,10 @@ EXACT = {
 #: methods that round to the carrier, binary32 or binary64
 CARRIER = {"add", "clamp", "constant"}
 #: methods that compute in binary64
-BINARY64 = {"cross_entropy_error", "divide", "exp", "log", "norm", "ordered_sum", "softmax_cross_entropy"}
+BINARY64 = {
+    "cross_entropy_error", "divide", "draw", "exp", "log", "norm", "ordered_sum", "policy_error", "policy_loss",
+    "signed_means", "signed_means_error", "softmax_cross_entropy",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 """What runs learn, and how well: a task gives a run its iterations, their losses and the measure of held-out data."""
 
+from softnum.train.tasks.adversarial import Adversarial
 from softnum.train.tasks.classification import Classification
+from softnum.train.tasks.control import Control
 from softnum.train.tasks.task import Task, Update
 
-__all__ = ["Classification", "Task", "Update"]
+__all__ = ["Adversarial", "Classification", "Control", "Task", "Update"]
