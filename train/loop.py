@@ -44,6 +44,8 @@ class Settings:
         Name of a data set (`load_data`). Default: digits, or what the network takes instead (`default_data`).
     data_folder : str, optional
         Where its files lie; not part of a record.
+    samples, held_out : int, optional
+        How many of the set's first samples to train on, and to be measured on. Default: all.
     batch : int
         Samples per iteration.
     epochs : int
@@ -75,6 +77,8 @@ class Settings:
     network_options: dict = field(default_factory=dict)
     data: str | None = None
     data_folder: str | None = None
+    samples: int | None = None
+    held_out: int | None = None
     batch: int = 32
     epochs: int = 20
     optimiser: str = "sgd"
@@ -246,6 +250,8 @@ class Run:
         self.design, self.settings = design, settings
         self.network = make_network(settings.network, data=settings.data, **settings.network_options)
         self.data = load_data(settings.data, settings.data_folder)
+        if settings.samples is not None or settings.held_out is not None:
+            self.data = self.data.first(settings.samples, settings.held_out)
         self.task = self.network.make_task(self.data, settings.batch, seed)
         design.check_operators(self.network.operators)
         self.numerics = Numerics(design, self.network.layer_names, seed=seed, threads=threads)

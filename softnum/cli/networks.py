@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "NETWORK_HELP", "Block", "Cell", "Data", "DataFolder", "Depth", "Dropout", "Heads", "Sizes", "Steps",
-    "network_options",
+    "NETWORK_HELP", "Block", "Cell", "Data", "DataFolder", "Depth", "Dropout", "Heads", "HeldOut", "Samples", "Sizes",
+    "Steps", "network_options",
 ]  # fmt: skip
 
 _SIZES = (
@@ -37,6 +37,8 @@ Dropout = Annotated[
     float | None, typer.Option(help="Share of elements that a transformer or language model drops.  [default: 0]")
 ]
 Data = Annotated[str, typer.Option(help="Data set: digits, fashion-mnist, mnist, cifar10 or text.")]
+Samples = Annotated[int | None, typer.Option(help="How many of the first samples to train on.  [default: all]")]
+HeldOut = Annotated[int | None, typer.Option(help="How many of the first held-out samples to be measured on.")]
 DataFolder = Annotated[str | None, typer.Option("--data-dir", help=_FOLDER)]
 
 

@@ -20,7 +20,7 @@ from softnum.tta.report import format_seconds
 _COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F")
 _STYLES = ("-", "--", "-.", ":")
 _MARKERS = "osD^vPX*"
-_STYLE = {
+PICTURE_STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -46,7 +46,7 @@ def draw(studies: Sequence[Study]) -> bytes:
     bytes
     """
     first = studies[0]
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **_STYLE}):
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **PICTURE_STYLE}):
         rows = len(first.designs)
         figure = Figure(figsize=(11, 4.6 + 0.34 * rows), layout="constrained")
         FigureCanvasAgg(figure)
@@ -54,7 +54,7 @@ def draw(studies: Sequence[Study]) -> bytes:
         top = grid[0].subgridspec(1, 2)
         left = figure.add_subplot(top[0])
         right = figure.add_subplot(top[1], sharey=left)
-        looks = {result.design: _look(i) for i, result in enumerate(first.designs)}
+        looks = {result.design: look(i) for i, result in enumerate(first.designs)}
         _curves(left, first, looks, seconds=False)
         _curves(right, first, looks, seconds=True)
         right.set_ylabel("")
@@ -72,7 +72,7 @@ def draw(studies: Sequence[Study]) -> bytes:
     return out.getvalue()
 
 
-def _look(index: int) -> dict:
+def look(index: int) -> dict:
     return {
         "color": _COLOURS[index % len(_COLOURS)],
         "linestyle": _STYLES[(index // 2) % len(_STYLES)],

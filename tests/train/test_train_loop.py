@@ -363,3 +363,15 @@ def test_the_last_layer_has_no_hidden_dependence_on_its_name():
     ]
     with pytest.raises(ValueError, match="batch must be a positive integer"):
         net.gemms(0)
+
+
+def test_a_part_of_the_data(tmp_path):
+    """The first samples of each part, as the record says; more than there are is an error that says how many."""
+    settings = dataclasses.replace(SHORT, samples=256, held_out=50, epochs=1)
+    header, *rows = read_rows(run(load_design("a-float32"), settings, seed=1, out=tmp_path))
+    data = header["config"]["data"]
+    assert (data["train"], data["held_out"]) == (256, 50)
+    assert data["sha256"] == load_data("digits").first(256, 50).describe()["sha256"]
+    assert len(rows) == 256 // settings.batch and rows[-1]["accuracy"] * 50 % 1 == 0
+    with pytest.raises(ValueError, match="1352 samples in the part train; cannot take 2000"):
+        run(load_design("a-float32"), dataclasses.replace(SHORT, samples=2000), seed=2, out=tmp_path)

@@ -211,7 +211,7 @@ def test_every_rounding_is_the_roles_of_its_layer():
             rounding = design.layer(step.layer, first=step.layer == "fc1").roles[step.role]
             assert step.format == str(rounding.format)
             assert step.rounding == ("exact" if step.operation == "keep" else rounding.rounding)
-        numerics = Run(Settings(optimiser=optimiser), design, 1).optimiser.roles
+        numerics = Run(Settings(optimiser=optimiser), design, 1).optimisers["all"].roles
         assert set(numerics) <= {step.role for step in steps}
 
 
