@@ -11,15 +11,20 @@ from softnum.cli.networks import (
     NETWORK_HELP,
     Block,
     Cell,
+    CriticClip,
+    CriticUpdates,
     Data,
     DataFolder,
     Depth,
+    Discount,
     Dropout,
+    Entropy,
     Heads,
     HeldOut,
     Samples,
     Sizes,
     Steps,
+    ValueWeight,
     network_options,
 )
 
@@ -58,7 +63,7 @@ def register(app: typer.Typer) -> None:
 def train(
     network: Annotated[str, typer.Argument(help=NETWORK_HELP)],
     design: Annotated[str, typer.Option(help="Design file, or the name of a shipped design.")],
-    data: Data = "digits",
+    data: Data = None,
     data_dir: DataFolder = None,
     samples: Samples = None,
     held_out: HeldOut = None,
@@ -72,6 +77,11 @@ def train(
     heads: Heads = None,
     cell: Cell = None,
     dropout: Dropout = None,
+    critic_updates: CriticUpdates = None,
+    critic_clip: CriticClip = None,
+    discount: Discount = None,
+    value_weight: ValueWeight = None,
+    entropy: Entropy = None,
     optimiser: Annotated[str, typer.Option(help="sgd, adam, adamw, lamb or lars.")] = "sgd",
     learning_rate: Annotated[
         float | None,
@@ -134,6 +144,10 @@ def train(
       softnum train recurrent-lm --cell gru --data text --data-dir my-text.txt --design b-binary16
 
     \b
+      softnum train wgan --design c-wang-fp8 --optimiser adam --lr 0.001 --beta1 0
+      softnum train actor-critic --design c-wang-fp8 --optimiser adam --batch 128 --steps 16
+
+    \b
       softnum train mlp --design c-wang-fp8 --explain
       softnum train mlp --design c-wang-fp8 --statistics 50 --plot
 
@@ -147,19 +161,34 @@ def train(
     \b
       softnum designs c-wang-fp8 --out .
     """
+    from softnum.train import Settings, load_design, run
+    from softnum.train import explain as explain_iteration
+    from softnum.train.loop import read_rows
+    from softnum.train.nets import default_data
+
+    data = data or default_data(network)
     need(*(["sklearn"] if data == "digits" else []), *(["matplotlib"] if plot else []))  # the data; the picture
     if plot and statistics is None:
         raise ValueError("--plot draws what --statistics writes; add --statistics N")
     if not explain:
         writable_folder(out)
-    from softnum.train import Settings, load_design, run
-    from softnum.train import explain as explain_iteration
-    from softnum.train.loop import read_rows
 
     settings = Settings(
         network=network,
         network_options=network_options(
-            network, sizes=sizes, steps=steps, depth=depth, block=block, heads=heads, cell=cell, dropout=dropout
+            network,
+            sizes=sizes,
+            steps=steps,
+            depth=depth,
+            block=block,
+            heads=heads,
+            cell=cell,
+            dropout=dropout,
+            critic_updates=critic_updates,
+            critic_clip=critic_clip,
+            discount=discount,
+            value_weight=value_weight,
+            entropy=entropy,
         ),
         data=data,
         data_folder=data_dir,

@@ -87,7 +87,7 @@ def tta(
     heads: Heads = None,
     cell: Cell = None,
     dropout: Dropout = None,
-    data: Data = "digits",
+    data: Data = None,
     data_dir: DataFolder = None,
     samples: Samples = None,
     held_out: HeldOut = None,
@@ -174,8 +174,8 @@ def tta(
         read_records(records), variants, target=target, baseline=base, out=out,
         inputs={
             "designs": [case.design for case in cases], "seeds": chosen, "epochs": epochs,
-            "network": make_network(network, data=data, **settings.network_options).describe(),
-            "data": data, "learning_rate": learning_rate,
+            "network": make_network(network, data=settings.data, **settings.network_options).describe(),
+            "data": settings.data, "learning_rate": learning_rate,
         },
     )  # fmt: skip
     typer.echo(f"\nWritten: {out / 'results.json'}\n         {out / 'tta.png'}\n         {out / 'records'}")

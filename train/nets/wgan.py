@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import prod
+from math import inf, prod
 
 from softnum.train.functions import activation
 from softnum.train.nets.layers import Linear
@@ -23,8 +23,8 @@ class WGAN(Network):
 
     with ReLU between linear layers. An iteration is ``critic_updates`` updates of the critic, each on a batch of real
     images and one of generated ones, then one of the generator (`softnum.train.tasks.Adversarial`). After each of its
-    updates the critic's weights and biases are clipped to [-clip, clip]: the limit is rounded to the carrier, what it
-    replaces to the role ``master``.
+    updates the critic's weights and biases are clipped to [-critic_clip, critic_clip]: the limit is rounded to the
+    carrier, what it replaces to the role ``master``.
 
     Noise enters ``generator.ff1`` in the role ``input``; images, real ones too, enter ``critic.ff1`` as its
     ``activations``. The scores have the role ``output`` of ``critic.fc``.
@@ -37,7 +37,7 @@ class WGAN(Network):
         Channels, height and width of a sample.
     critic_updates : int
         Updates of the critic for each of the generator.
-    clip : float
+    critic_clip : float
         The largest size of a weight of the critic.
 
     Raises
@@ -59,16 +59,16 @@ class WGAN(Network):
     name = "wgan"
     task = Adversarial
 
-    def __init__(self, sizes=(16, 128), image=(1, 8, 8), critic_updates: int = 5, clip: float = 0.01) -> None:
+    def __init__(self, sizes=(16, 128), image=(1, 8, 8), critic_updates: int = 5, critic_clip: float = 0.01) -> None:
         sizes, image = check_sizes(sizes, least=2), check_image(image, 1)
         (self.critic_updates,) = check_sizes((critic_updates,), "critic_updates", exactly=1)
-        if isinstance(clip, bool) or not isinstance(clip, (int, float)) or not 0 < clip < float("inf"):
-            raise ValueError(f"clip must be a positive number, got {clip!r}")
-        self.clip, self.pixels = float(clip), prod(image)
+        if isinstance(critic_clip, bool) or not isinstance(critic_clip, (int, float)) or not 0 < critic_clip < inf:
+            raise ValueError(f"critic_clip must be a positive number, got {critic_clip!r}")
+        self.clip, self.pixels = float(critic_clip), prod(image)
         self.generator = _chain("generator", (*sizes, self.pixels))
         self.critic = _chain("critic", (self.pixels, *reversed(sizes[1:]), 1))
         self.generator[-1].functions = ("sigmoid",)
-        options = {"sizes": sizes, "image": image, "critic_updates": self.critic_updates, "clip": self.clip}
+        options = {"sizes": sizes, "image": image, "critic_updates": self.critic_updates, "critic_clip": self.clip}
         hidden = self.generator[:-1] + self.critic[:-1]
         super().__init__(self.generator + self.critic, options, sizes[0], 1, relu=hidden)
 
