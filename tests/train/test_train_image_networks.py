@@ -9,7 +9,7 @@ from softnum.train import tensor as engine
 from softnum.train.data import load_data
 from softnum.train.designs import PASSES
 from softnum.train.loop import read_rows
-from softnum.train.nets import NETWORKS
+from softnum.train.nets import NETWORKS, default_data
 from softnum.train.numerics import LayerNumerics
 
 #: small, and of every kind
@@ -255,7 +255,7 @@ def test_an_operator_takes_the_place_of_relu(tmp_path):
 # -- what they say of themselves, and what they refuse -----------------------------------------------------------------
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_is_rebuilt_from_its_description(name):
-    described = make_network(name, data="text" if NETWORKS[name].kind == "text" else "digits").describe()
+    described = make_network(name, data=default_data(name)).describe()
     again = make_network(described.pop("name"), **described)
     assert again.describe() == {"name": name, **described}
     assert len(set(again.layer_names)) == len(again.layer_names)
