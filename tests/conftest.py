@@ -1,11 +1,15 @@
 """Settings and fixtures of the whole suite."""
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from softnum import _core
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for benchmarks
 
 # the same examples on every run and machine; how fast a machine is decides nothing
 settings.register_profile("softnum", deadline=None, derandomize=True, max_examples=150, database=None)

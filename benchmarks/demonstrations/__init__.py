@@ -6,6 +6,6 @@
     python -m benchmarks.demonstrations sums            # the error of long sums, and its picture
     python -m benchmarks.demonstrations pytorch         # losses beside PyTorch's
 
-A study is a file ``<name>.toml`` in this folder: experiments, each a network, data, settings (`softnum.train.Settings`),
+A study is a file ``<name>.toml`` here: experiments, each a network, data, settings (`softnum.train.Settings`),
 designs and seeds.
 """

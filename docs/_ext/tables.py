@@ -349,9 +349,29 @@ def peer_speeds() -> str:
     return table(("work of the peer", "its speed", "its time / softnum's"), rows, "lrr")
 
 
+def demonstration(study: str, name: str) -> str:
+    """What the kept records of an experiment say."""
+    from benchmarks.demonstrations import plans, results
+
+    experiment = next(part for part in plans.experiments(study) if part.name == name)
+    found = results.curves(study, experiment)
+    if not found:
+        raise ValueError(f"no records of {study}, {name} are kept in {results.RECORDS}")
+    header = tuple(text.format(target=experiment.target) for text in results.HEADER)
+    return table(header, results.table_rows(experiment, found), "lrrrr")
+
+
+def long_sums() -> str:
+    """The errors of long sums in (1,6,9)."""
+    from benchmarks.demonstrations import sums
+
+    lengths = sums.LENGTHS[::2]
+    return table(("sum", *lengths), sums.table_rows(sums.lines(lengths)), "l" + "r" * len(lengths))
+
+
 MAKERS = {
     "array-functions": array_functions, "c-functions": c_functions, "commands": commands, "dialects": dialects,
-    "evidence": evidence, "formats": formats, "guarantees": guarantees, "modes": modes, "nan-profiles": nan_profiles,
+    "demonstration": demonstration, "evidence": evidence, "formats": formats, "guarantees": guarantees, "long-sums": long_sums, "modes": modes, "nan-profiles": nan_profiles,
     "overflow": overflow, "peer-agreements": peer_agreements, "peer-differences": peer_differences,
     "peer-speeds": peer_speeds, "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic,
     "tile-functions": tile_functions, "values": values,

@@ -73,6 +73,7 @@ EXAMPLES = {
     "lookup": (lambda t, i: t[i.astype(int)], [normal(4, 3), np.float64([2, 0, 2])]),
     "matmul": (np.matmul, [normal(3, 4), normal(4, 5)]),
     "max_pool": (lambda i: windows(i, 2, 2, 2).max(axis=(-2, -1)), [normal(2, 2, 5, 6)]),
+    "plan_sigmoid": (lambda x: (1 + plan(x / 2)) / 2, [4 * normal(6, 7)]),
     "plan_tanh": (plan, [2 * normal(6, 7)]),
     "rational_tanh": (rational, [2 * normal(6, 7)]),
     "sign": (lambda x: np.where(x < 0, -1.0, 1.0), [normal(4, 5)]),
@@ -166,7 +167,7 @@ def test_examples_in_narrow_formats(name):
 
 def test_examples_are_elementwise_where_they_say_so():
     elementwise = {name for name in EXAMPLES if example(name).is_elementwise}
-    assert elementwise == {*TANHS, "hard_sigmoid", "sign"}
+    assert elementwise == {*TANHS, "hard_sigmoid", "plan_sigmoid", "sign"}
 
 
 @pytest.mark.parametrize("name", TANHS)

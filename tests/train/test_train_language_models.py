@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch, watch_operations
 
+from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run
 from softnum.train import tensor as engine
 from softnum.train.data import load_data
@@ -71,38 +72,6 @@ def test_every_operation_of_a_gru_is_rounded(tmp_path, monkeypatch):
 
 
 # -- against PyTorch ---------------------------------------------------------------------------------------------------
-def torch_forward(net, values, x):
-    """The same network with PyTorch's functions."""
-    import torch
-    from torch.nn import functional
-
-    if net.name == "recurrent-lm":
-        table, w, b, *own, v, d = values
-        read, h, c, states = table[x] @ w + b, torch.zeros(len(x), own[0].shape[0], dtype=w.dtype), 0.0, []
-        for step in range(net.steps):
-            z = read[:, step]
-            if net.options["cell"] == "lstm":
-                i, f, g, o = (z + h @ own[0]).chunk(4, dim=1)
-                c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-                h = o.sigmoid() * torch.tanh(c)
-            elif net.options["cell"] == "gru":
-                r, k = (z[:, : 2 * h.shape[1]] + h @ own[0]).sigmoid().chunk(2, dim=1)
-                h = k * h + (1 - k) * torch.tanh(z[:, 2 * h.shape[1] :] + (r * h) @ own[1])
-            else:
-                h = torch.tanh(z + h @ own[0])
-            states.append(h)
-        return (torch.stack(states, dim=1) @ v + d).reshape(len(x) * net.steps, -1)
-    table, position, g1, b1, wq, bq, wp, bp, g2, b2, w1, c1, w2, c2, g3, b3, v, d = values
-    features = (table.shape[1],)
-    y = table[x] + position
-    joint = functional.layer_norm(y, features, g1, b1) @ wq + bq
-    joint = joint.reshape(len(x), net.steps, 3, net.blocks[0].attention.heads, -1).permute(2, 0, 3, 1, 4)
-    out = functional.scaled_dot_product_attention(*joint, is_causal=True).transpose(1, 2).reshape(y.shape)
-    y = y + out @ wp + bp
-    y = y + torch.relu(functional.layer_norm(y, features, g2, b2) @ w1 + c1) @ w2 + c2
-    return (functional.layer_norm(y, features, g3, b3) @ v + d).reshape(len(x) * net.steps, -1)
-
-
 @needs_torch
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("design", ["float64", "float32"])
@@ -113,7 +82,7 @@ def test_losses_are_pytorchs(case, design, tmp_path):
     double = design == "float64"
     text = BINARY64 if double else BINARY64.replace("binary64", "binary32")
     net, numerics, *_ = network(case, tmp_path, text, sizes=(6, 8), steps=5, words=11, dropout=0.0)
-    values = [torch.tensor(p.value, requires_grad=True) for p in net.parameters]
+    values = twins.parameters_of(net)
     momentum, decay = float(np.float32(0.9)), float(np.float32(1e-4))
     theirs = torch.optim.SGD(values, lr=0.125, momentum=momentum, weight_decay=decay)
     ours = SGD(net.parameters, learning_rate=0.125, momentum=0.9, weight_decay=1e-4)
@@ -126,7 +95,7 @@ def test_losses_are_pytorchs(case, design, tmp_path):
         mine.backward()
         ours.step()
         theirs.zero_grad()
-        loss = torch.nn.functional.cross_entropy(torch_forward(net, values, torch.tensor(x)), torch.tensor(labels))
+        loss = torch.nn.functional.cross_entropy(twins.forward(net, values, torch.tensor(x)), torch.tensor(labels))
         loss.backward()
         theirs.step()
         assert abs(mine.value - loss.item()) < (1e-10 if double else 1e-4), iteration

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch, numerics_of
 
+from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, design_gemms, explain, load_design, make_network, run
 from softnum.train import tensor as engine
 from softnum.train.data import batches, load_data
@@ -54,31 +55,6 @@ def test_the_products_of_an_attention_are_asked_for_in_their_order():
 
 
 # -- against PyTorch ---------------------------------------------------------------------------------------------------
-def torch_forward(net, values, x):
-    """The same network with PyTorch's functions."""
-    import torch
-    from torch.nn import functional
-
-    values = iter(values)
-    take = lambda count: [next(values) for _ in range(count)]  # noqa: E731
-    batch, features = len(x), net.norm.features
-
-    def norm(x):
-        return functional.layer_norm(x, (features,), *take(2))
-
-    def linear(x):
-        weight, bias = take(2)
-        return x @ weight + bias
-
-    x = linear(x.reshape(batch, *net.image).transpose(1, 2).reshape(batch, net.steps, -1)) + take(1)[0]
-    for block in net.blocks:
-        joint = linear(norm(x)).reshape(batch, net.steps, 3, block.attention.heads, -1).permute(2, 0, 3, 1, 4)
-        y = functional.scaled_dot_product_attention(*joint).transpose(1, 2).reshape(batch, net.steps, -1)
-        x = x + linear(y)
-        x = x + linear(torch.relu(linear(norm(x))))
-    return linear(norm(x).mean(dim=1))
-
-
 @needs_torch
 @pytest.mark.parametrize("design", ["float64", "float32"])
 def test_losses_are_pytorchs(design, tmp_path):
@@ -90,7 +66,7 @@ def test_losses_are_pytorchs(design, tmp_path):
     numerics = numerics_of(tmp_path, BINARY64 if double else BINARY64.replace("binary64", "binary32"), net.layer_names)
     net.initialise(numerics)
     data, rows = load_data("digits"), batches(1352, 16, 3, 1)[:20]
-    values = [torch.tensor(p.value, requires_grad=True) for p in net.parameters]
+    values = twins.parameters_of(net)
     momentum, decay = float(np.float32(0.9)), float(np.float32(1e-4))
     theirs = torch.optim.SGD(values, lr=0.125, momentum=momentum, weight_decay=decay)
     ours = SGD(net.parameters, learning_rate=0.125, momentum=0.9, weight_decay=1e-4)
@@ -104,7 +80,7 @@ def test_losses_are_pytorchs(design, tmp_path):
         ours.step()
         theirs.zero_grad()
         loss = torch.nn.functional.cross_entropy(
-            torch_forward(net, values, torch.tensor(x)), torch.tensor(data.train_y[batch])
+            twins.forward(net, values, torch.tensor(x)), torch.tensor(data.train_y[batch])
         )
         loss.backward()
         theirs.step()

@@ -1,0 +1,141 @@
+"""Reference networks once more, of PyTorch's functions: an independent implementation to compare with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["forward", "losses", "parameters_of"]
+
+
+def parameters_of(network, dtype=None) -> list:
+    """A network's parameters as PyTorch's tensors, in their order; dtype: float32 or float64, default: as they are."""
+    import torch
+
+    return [torch.tensor(p.value, dtype=dtype, requires_grad=True) for p in network.parameters]
+
+
+def forward(network, values, x):
+    """The outputs of a network with these parameters for a batch x.
+
+    Parameters
+    ----------
+    network : Network
+        mlp, lenet5, lstm, transformer, recurrent-lm or transformer-lm.
+    values : list of torch.Tensor
+        As of `parameters_of`.
+    x : torch.Tensor
+    """
+    return _FORWARD[network.name](network, iter(values), x)
+
+
+def losses(network, data, rows, *, dtype, rate: float, momentum: float = 0.9, decay: float = 1e-4) -> list[float]:
+    """The losses of training by SGD on batches: rows of numbers of the data's samples."""
+    import torch
+
+    values = parameters_of(network, dtype)
+    momentum, decay = float(np.float32(momentum)), float(np.float32(decay))
+    optimiser = torch.optim.SGD(values, lr=rate, momentum=momentum, weight_decay=decay)
+    found = []
+    for batch in rows:
+        optimiser.zero_grad()
+        x, labels = torch.tensor(data.train_x[batch], dtype=dtype), torch.tensor(data.train_y[batch])
+        loss = torch.nn.functional.cross_entropy(forward(network, values, x), labels)
+        loss.backward()
+        optimiser.step()
+        found.append(loss.item())
+    return found
+
+
+def _linear(values, x):
+    weight, bias = next(values), next(values)
+    return x @ weight + bias
+
+
+def _norm(values, x):
+    from torch.nn import functional
+
+    return functional.layer_norm(x, x.shape[-1:], next(values), next(values))
+
+
+def _mlp(network, values, x):
+    for _ in network.layers[:-1]:
+        x = _linear(values, x).relu()
+    return _linear(values, x)
+
+
+def _lenet5(network, values, x):
+    from torch.nn import functional
+
+    x = x.reshape(-1, *network.image)
+    for layer in network.layers[:3]:
+        x = functional.conv2d(x, next(values), next(values), padding=layer.geometry["padding"]).relu()
+        x = functional.max_pool2d(x, 2) if layer.name != "conv3" else x
+    return _linear(values, _linear(values, x.flatten(1)).relu())
+
+
+def _cell(kind: str, read, own) -> list:
+    """The hidden states of all steps of a recurrent layer; read: x @ W + b of each sample and step."""
+    import torch
+
+    h, c, states = read.new_zeros(len(read), own[0].shape[0]), 0.0, []
+    for step in range(read.shape[1]):
+        z = read[:, step]
+        if kind == "lstm":
+            i, f, g, o = (z + h @ own[0]).chunk(4, dim=1)
+            c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+            h = o.sigmoid() * torch.tanh(c)
+        elif kind == "gru":
+            r, k = (z[:, : 2 * h.shape[1]] + h @ own[0]).sigmoid().chunk(2, dim=1)
+            h = k * h + (1 - k) * torch.tanh(z[:, 2 * h.shape[1] :] + (r * h) @ own[1])
+        else:
+            h = torch.tanh(z + h @ own[0])
+        states.append(h)
+    return states
+
+
+def _lstm(network, values, x):
+    read = _linear(values, x.reshape(len(x), network.steps, -1))
+    return _linear(values, _cell("lstm", read, [next(values)])[-1])
+
+
+def _recurrent_lm(network, values, x):
+    import torch
+
+    read = _linear(values, next(values)[x])
+    kind = network.options["cell"]
+    states = _cell(kind, read, [next(values) for _ in range(2 if kind == "gru" else 1)])
+    return _linear(values, torch.stack(states, dim=1)).flatten(0, 1)
+
+
+def _blocks(network, values, x, *, causal: bool):
+    from torch.nn import functional
+
+    for block in network.blocks:
+        joint = _linear(values, _norm(values, x)).reshape(*x.shape[:2], 3, block.attention.heads, -1)
+        joint = joint.permute(2, 0, 3, 1, 4)
+        x = x + _linear(
+            values, functional.scaled_dot_product_attention(*joint, is_causal=causal).transpose(1, 2).reshape(x.shape)
+        )
+        x = x + _linear(values, _linear(values, _norm(values, x)).relu())
+    return _norm(values, x)
+
+
+def _transformer(network, values, x):
+    x = x.reshape(-1, *network.image).transpose(1, 2).reshape(len(x), network.steps, -1)
+    x = _linear(values, x) + next(values)
+    return _linear(values, _blocks(network, values, x, causal=False).mean(dim=1))
+
+
+def _transformer_lm(network, values, x):
+    x = next(values)[x] + next(values)
+    return _linear(values, _blocks(network, values, x, causal=True)).flatten(0, 1)
+
+
+_FORWARD = {
+    "lenet5": _lenet5,
+    "lstm": _lstm,
+    "mlp": _mlp,
+    "recurrent-lm": _recurrent_lm,
+    "transformer": _transformer,
+    "transformer-lm": _transformer_lm,
+}
