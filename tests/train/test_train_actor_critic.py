@@ -303,6 +303,25 @@ def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(name, stop, 
     assert [row["reward"] / 9 for row in rows if "reward" in row] == [r["accuracy"] for r in rows if "accuracy" in r]
 
 
+def test_records_do_not_depend_on_the_instruction_set(isa, tmp_path, short_epochs, record_here):
+    mine = design(tmp_path, MIXED)
+    settings = dataclasses.replace(SETTINGS, epochs=2, evaluate_every=4)
+    assert run(mine, settings, seed=1, out=tmp_path).read_bytes() == record_here(mine, settings)
+
+
+@pytest.fixture(scope="module")
+def record_here(tmp_path_factory):
+    """A record, made once, by the instruction set that is tested first."""
+    found = []
+
+    def record(mine, settings):
+        if not found:
+            found.append(run(mine, settings, seed=1, out=tmp_path_factory.mktemp("record")).read_bytes())
+        return found[0]
+
+    return record
+
+
 def test_episodes_go_on_over_checkpoints(tmp_path, short_epochs):
     """Without the environments' state a resumed run would not end with the same bytes."""
     work = Run(SETTINGS, load_design("a-float32"), 1)

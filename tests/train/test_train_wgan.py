@@ -22,7 +22,7 @@ from softnum.train.objectives import signed_means
 TINY = {"sizes": (3, 5), "image": (1, 2, 3), "critic_updates": 2}
 SHORT = Settings(
     network="wgan", network_options={"sizes": (4, 8), "critic_updates": 2}, batch=128, epochs=2, optimiser="adam",
-    beta1=0.0, evaluate_every=4,
+    beta1=0.0, evaluate_every=4, held_out=60,
 )  # fmt: skip
 
 
