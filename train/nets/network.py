@@ -55,7 +55,7 @@ class Network:
     """
 
     name: str
-    #: of the data that it takes: `softnum.train.data.DataFacts.kind`
+    #: of the data that it takes: ``softnum.train.data.DataFacts.kind``
     kind = "samples"
     #: what it learns
     task: type[Task] = Classification

@@ -24,7 +24,7 @@ class Adversarial(Task):
 
     Each update of the critic takes a batch of real images, and as many generated ones, as one batch of twice the size,
     real ones first; an epoch passes the images once, with ``critic_updates`` batches an iteration. Every batch of
-    generated images is made of noise of its own (`softnum.train.initial.noise`), those of evaluations of the first.
+    generated images is made of noise of its own (``softnum.train.initial.noise``), those of evaluations of the first.
 
     A record's ``loss`` is the critic's at its last update of the iteration; minus it is an estimate of the distance
     between generated and real images, up to a factor. ``generator_loss`` is the generator's. ``accuracy`` is the
@@ -34,7 +34,7 @@ class Adversarial(Task):
     Parameters
     ----------
     network, data, batch, seed
-        As of `Task`.
+        As of `softnum.train.tasks.task.Task`.
 
     Raises
     ------

@@ -23,7 +23,7 @@ class Control(Task):
 
     An iteration acts for ``network.steps`` steps: the network's forward pass gives logits and values, in the design's
     arithmetic, and an action is drawn from the softmax in each environment, by a word of the iteration's own
-    (`softnum.train.backend.NumpyBackend.draw`). What followed is passed once more as one batch, step by step, for the
+    (``softnum.train.backend.NumpyBackend.draw``). What followed is passed once more as one batch, step by step, for the
     update (`softnum.train.objectives.policy_loss`). The return of a step is, in binary64::
 
         reward + discount * next      next: the return of the next step; 0 if the pole fell; of the last step, and where
@@ -39,7 +39,7 @@ class Control(Task):
     Parameters
     ----------
     network, data, batch, seed
-        As of `Task`; data is an environment (`softnum.train.environments`).
+        As of `softnum.train.tasks.task.Task`; data is an environment (`softnum.train.environments`).
 
     Raises
     ------
