@@ -172,12 +172,12 @@ def data_facts(name: str) -> DataFacts:
 
 
 def data_of_kind(kind: str) -> list[str]:
-    """The data sets of a kind, of which the first is taken where none is named: digits, if they are of that kind.
+    """The names of the data sets of a kind.
 
-    >>> data_of_kind("samples")[0], data_of_kind("environment")
-    ('digits', ['cartpole'])
+    >>> data_of_kind("environment")
+    ['cartpole']
     """
-    return sorted((name for name, facts in DATA_SETS.items() if facts.kind == kind), key=lambda name: name != "digits")
+    return [name for name, facts in DATA_SETS.items() if facts.kind == kind]
 
 
 def load_data(name: str, folder: str | Path | None = None) -> DataSet:

@@ -37,7 +37,8 @@ def default_data(name: str) -> str:
     >>> default_data("mlp"), default_data("actor-critic")
     ('digits', 'cartpole')
     """
-    return data_of_kind(NETWORKS[name].kind if name in NETWORKS else "samples")[0]
+    fitting = data_of_kind(NETWORKS[name].kind) if name in NETWORKS else ["digits"]
+    return "digits" if "digits" in fitting else fitting[0]
 
 
 def make_network(name: str, *, data: str | None = None, **options):
