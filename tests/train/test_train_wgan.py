@@ -233,6 +233,8 @@ def test_coverage_is_that_of_exact_distances(k):
     rng = np.random.default_rng(k)
     real, made = rng.integers(0, 5, (12, 3)) / 4, rng.random((8, 3)) * 1.2 - 0.1
     assert Coverage(real, k)(made) == slow_coverage(real, np.clip(made, 0, 1), k)
+    row = np.array([[0.0], [0.25], [0.5]])
+    assert Coverage(row, 1)(np.array([[0.75]])) == 1 / 3  # as far as the nearest other is near
 
 
 def test_coverage_tells_good_generators_from_bad():
