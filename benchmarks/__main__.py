@@ -29,6 +29,7 @@ from benchmarks import (
     gemm,
     operators,
     peers,
+    training,
     units,
     values,
     vectors,
@@ -70,6 +71,7 @@ SECTIONS = {
     "operators": lambda options: operators.rows(),
     "contractions": lambda options: contractions.rows(),
     "vectors": lambda options: vectors.rows(),
+    "training": lambda options: training.rows(),
     "peers": lambda options: peers.rows(),
 }
 

@@ -20,7 +20,7 @@ def forward(network, values, x):
     Parameters
     ----------
     network : Network
-        mlp, lenet5, lstm, transformer, recurrent-lm or transformer-lm.
+        mlp, lenet5, lstm, transformer, recurrent-lm, transformer-lm, detector or ncf.
     values : list of torch.Tensor
         As of `parameters_of`.
     x : torch.Tensor
@@ -131,10 +131,33 @@ def _transformer_lm(network, values, x):
     return _linear(values, _blocks(network, values, x, causal=True)).flatten(0, 1)
 
 
+def _detector(network, values, x):
+    from torch.nn import functional
+
+    x = x.reshape(-1, *network.image)
+    for conv, _ in network.stages:
+        x = functional.conv2d(x, next(values), stride=conv.geometry["stride"], padding=1)
+        x = functional.batch_norm(x, None, None, next(values), next(values), training=True).relu()
+    return functional.conv2d(x, *values).permute(0, 2, 3, 1).reshape(-1, network.outputs)
+
+
+def _ncf(network, values, x):
+    import torch
+
+    user, item = x.T
+    factors = next(values)[user] * next(values)[item]
+    x = torch.cat([next(values)[user], next(values)[item]], 1)
+    for _ in network.hidden:
+        x = _linear(values, x).relu()
+    return _linear(values, torch.cat([factors, x], 1))
+
+
 _FORWARD = {
+    "detector": _detector,
     "lenet5": _lenet5,
     "lstm": _lstm,
     "mlp": _mlp,
+    "ncf": _ncf,
     "recurrent-lm": _recurrent_lm,
     "transformer": _transformer,
     "transformer-lm": _transformer_lm,

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections import deque
+from contextvars import ContextVar
 from itertools import pairwise
 
 from softnum._core import Gate
 
-__all__ = ["default_threads", "for_each", "for_ranges", "thread_count"]
+__all__ = ["default_threads", "for_each", "for_ranges", "thread_count", "threads_by_default"]
 
 _BLOCK = 4096  # elements; a multiple of the kernels' blocks of random words
 _PIECES = 8  # ranges for each thread
 _SPIN = 200_000  # nanoseconds that a thread waits awake for the next job: to wake one from sleep takes half as long
 _WINK = 50_000_000  # nanoseconds, after which this thread looks whether the user interrupts
 _NIGHT = 3_600_000_000_000  # nanoseconds that another one sleeps at a time
+
+_chosen: ContextVar[int | None] = ContextVar("threads", default=None)
 
 
 class _Job:
@@ -111,18 +115,36 @@ if hasattr(os, "register_at_fork"):  # a forked child has no threads
 def default_threads() -> int:
     """How many threads a long computation takes: SOFTNUM_THREADS, else the CPUs that this process may use.
 
-    Raises ValueError if SOFTNUM_THREADS is no positive integer.
+    Within `threads_by_default`, what that says. Raises ValueError if SOFTNUM_THREADS is no positive integer.
 
     >>> from softnum.threads import default_threads
     >>> default_threads() >= 1
     True
     """
+    chosen = _chosen.get()
+    if chosen is not None:
+        return chosen
     text = os.environ.get("SOFTNUM_THREADS")
     if text:
         if not (text.isascii() and text.isdecimal() and int(text) > 0):
             raise ValueError(f"SOFTNUM_THREADS must be a positive integer, got {text!r}")
         return int(text)
     return _cpus()
+
+
+@contextlib.contextmanager
+def threads_by_default(threads: int):
+    """Within the context, in this thread, computations that are not told otherwise take at most so many threads.
+
+    >>> with threads_by_default(3):
+    ...     default_threads()
+    3
+    """
+    token = _chosen.set(thread_count(threads, 1))
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
 
 
 def thread_count(threads: int | None, most: int) -> int:

@@ -18,16 +18,18 @@ What is computed in which precision, nothing silently:
 - batch and layer normalisation: sums as trees, means and variances in the role ``statistics``, the rest in
   ``elementwise``; softmax within a network: its sums in ``statistics``, exponentials and quotients in ``elementwise``;
 - the two products of an attention, and their gradients: in the design's units; of an embedding: ones @ errors;
+- the masks of sparse roles: magnitudes compared exactly, shares counted exactly (`softnum.train.sparsity`);
 - the quotient of a sum by the number of its terms (mean, variance, average): binary64, then the role's rounding;
-- the loss's softmax and cross-entropy, the division by the batch size, the multiplication by the loss scale: binary64,
-  in a fixed order and with an exponential made of additions and multiplications, so that the bits are the same on
-  every machine;
+- the loss's softmax and cross-entropy (of `ncf` the binary one, of `detector` both and smooth L1), the division by the
+  batch size, the multiplication by the loss scale: binary64, in a fixed order and with an exponential made of
+  additions and multiplications, so that the bits are the same on every machine;
 - losses of a GAN and of an actor-critic, the probabilities that its actions are drawn by, and its returns: binary64, in
   a fixed order;
 - dividing the loss scale out of a weight gradient: one binary64 division, then the rounding to ``weight_gradients``;
 - every operation of the optimiser: exact, then one rounding to ``update.*``; its constants, the learning rate's
   schedule, norms for clipping and for rates by layer: binary64 (`softnum.train.optimisers` has the formulas);
-- evaluation: the forward pass of the design itself; the largest output wins, the first among equals.
+- evaluation: the forward pass of the design itself; the largest output wins, the first among equals; ranks of items,
+  and scores, boxes and precisions of detections: binary64.
 """
 
 from softnum.train.design_files import design_names, load_design
@@ -38,6 +40,7 @@ from softnum.train.loop import Settings, run
 from softnum.train.nets import make_network
 from softnum.train.numerics import Numerics, design_gemms
 from softnum.train.optimisers import LAMB, LARS, SGD, Adam, AdamW, make_optimiser
+from softnum.train.profile import profile
 from softnum.train.schedules import Schedule
 from softnum.train.study import DEFAULT_STUDY, TARGET, Case, run_study
 from softnum.train.tensor import Parameter, Tensor
@@ -65,6 +68,7 @@ __all__ = [
     "make_network",
     "make_optimiser",
     "operate",
+    "profile",
     "run",
     "run_study",
 ]

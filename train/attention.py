@@ -110,9 +110,11 @@ def matmul(a: Tensor, b: Tensor, layer) -> Tensor:
     shapes = a.value.shape, b.value.shape
     if min(map(len, shapes)) < 2 or shapes[0][:-2] != shapes[1][:-2] or shapes[0][-1] != shapes[1][-2]:
         raise ValueError(f"matmul needs shapes (..., M, K) and (..., K, N), got {shapes[0]} and {shapes[1]}")
-    operands = layer.round(layer.operand_role, a.value), layer.round("weights", b.value)
-    value = layer.matmul("forward", *operands)
-    return Tensor(value, a.backend, op="matmul", parents=(a, b), saved=(*operands, layer))
+    first, kept_first = layer.operand(layer.operand_role, a.value, (shapes[0], -1))
+    second, kept_second = layer.operand("weights", b.value, (shapes[1], -2))
+    value = layer.matmul("forward", first, second)
+    saved = (first, second, kept_first, kept_second, layer)
+    return Tensor(value, a.backend, op="matmul", parents=(a, b), saved=saved)
 
 
 def causal_mask(steps: int) -> np.ndarray:
@@ -197,14 +199,16 @@ def _softmax_gradient(node: Tensor, gradient) -> tuple:
 
 
 def _matmul_gradient(node: Tensor, gradient) -> tuple:
-    a, b, layer = node.saved
-    backend, error = node.backend, layer.round("errors", gradient)
+    a, b, kept_a, kept_b, layer = node.saved
+    backend, error = node.backend, layer.errors(gradient, (gradient.shape, -1))
     swapped = (*range(a.ndim - 2), a.ndim - 1, a.ndim - 2)
     first = second = None
     if node.parents[0].requires_gradient:
         first = layer.matmul("backward_data", error, backend.permute(b, swapped))
+        first = layer.select(layer.operand_role, first, kept_a)
     if node.parents[1].requires_gradient:
         second = layer.matmul("backward_weight", backend.permute(a, swapped), error)
+        second = layer.select("weights", second, kept_b)
     return first, second
 
 

@@ -51,24 +51,30 @@ def conv2d(
              [81., 90.]]]], dtype=float32)
     """
     geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-    operand = layer.round(layer.operand_role, x.value)
-    weights = layer.working_copy(weight)
+    operand, kept = layer.operand(layer.operand_role, x.value, _channels(x.value, groups))
+    weights = layer.working_copy(weight, ((len(weight.value), -1), 1))
     parents, initial = (x, weight), None
     if bias is not None:
         parents = (x, weight, bias)
         initial = layer.round_start(bias.value, of=layer.format("master"))
         initial = x.backend.reshape(initial, (*initial.shape, 1, 1))
     value = layer.convolve("forward", operand, weights, initial, **geometry)
-    return Tensor(value, x.backend, op="conv2d", parents=parents, saved=(operand, weights, layer, geometry))
+    return Tensor(value, x.backend, op="conv2d", parents=parents, saved=(operand, weights, kept, layer, geometry))
+
+
+def _channels(x, groups: int) -> tuple[tuple[int, ...], int]:
+    """The shape of images in which the channels of each group of a convolution lie along an axis, and that axis."""
+    return (len(x), groups, x.shape[1] // groups, -1), 2
 
 
 def _conv2d_gradient(node: Tensor, gradient) -> tuple:
-    operand, weights, layer, geometry = node.saved
+    operand, weights, kept, layer, geometry = node.saved
     backend = node.backend
-    error = layer.round("errors", gradient)
+    error = layer.errors(gradient, _channels(gradient, geometry["groups"]))
     data = None
     if node.parents[0].requires_gradient:
         data = layer.convolve("backward_data", error, weights, size=operand.shape[2:], **geometry)
+        data = layer.select(layer.operand_role, data, kept)
     product = layer.convolve("backward_weight", operand, error, kernel=weights.shape[2:], **geometry)
     if len(node.parents) == 2:
         return data, layer.weight_gradient(product)

@@ -16,6 +16,10 @@ import numpy as np
 from softnum.train.environments import CartPole
 from softnum.train.image_files import read_cifar10, read_idx_set
 from softnum.train.initial import DOMAIN_BATCHES, random_words
+from softnum.train.rating_files import read_ratings
+from softnum.train.scenes import SIDE, read_scenes
+from softnum.train.series_files import FEATURES, SPEAKERS, read_vowels
+from softnum.train.series_files import STEPS as SERIES_STEPS
 from softnum.train.text_files import STEPS, read_text
 
 __all__ = ["DATA_SETS", "KINDS", "DataSet", "Pixels", "batches", "data_facts", "data_of_kind", "load_data"]
@@ -58,8 +62,10 @@ class DataSet:
     Attributes
     ----------
     train_x, test_x : float64 array, or Pixels, (samples, features)
-        The features of an image in the order (channel, row, column); of text int64, a byte for each step.
-    train_y, test_y : int64 array (samples,), or of text (samples, steps)
+        The features of an image in the order (channel, row, column); of series those of a step after those before it,
+        and NaN after the last step; of text int64, a byte for each step; of ratings int64, a user and an item, held out
+        more items (`softnum.train.rating_files.read_ratings`).
+    train_y, test_y : int64 array (samples,), or of text (samples, steps), or of scenes (samples, things, 5)
     """
 
     name: str
@@ -133,14 +139,35 @@ def _of_bytes(name: str, read: Callable) -> Callable[[Path | None], DataSet]:
     return load
 
 
+def _vowels(folder: Path | None) -> DataSet:
+    return DataSet("japanese-vowels", *read_vowels(folder))
+
+
+def _ratings(folder: Path | None) -> DataSet:
+    return DataSet("movielens", *read_ratings(folder))
+
+
+def _scenes(folder: Path | None) -> DataSet:
+    train, train_labels, test, test_labels = read_scenes(folder)
+    return DataSet("fashion-scenes", Pixels(train), train_labels, Pixels(test), test_labels)
+
+
 #: kind of data -> what it is, in words; text is sequences of bytes, each with one label more for every byte; an
 #: environment has no samples
-KINDS = {"environment": "an environment to act in", "samples": "samples of numbers", "text": "a text"}
+KINDS = {
+    "environment": "an environment to act in",
+    "ratings": "users' ratings of items",
+    "samples": "samples of numbers",
+    "scenes": "scenes with boxes",
+    "series": "series of different lengths",
+    "text": "a text",
+}
 
 
 class DataFacts(NamedTuple):
     """What is known of a data set without its files: (channels, height, width) of a sample, its classes, and its kind,
-    which is a key of `KINDS`. Of an environment: the numbers of an observation, and its actions."""
+    which is a key of `KINDS`. The rows of a series are its steps: the most that there are. Of an environment: the
+    numbers of an observation, and its actions."""
 
     image: tuple[int, int, int]
     classes: int
@@ -153,7 +180,10 @@ DATA_SETS = {
     "cifar10": DataFacts((3, 32, 32), 10, _of_bytes("cifar10", read_cifar10)),
     "digits": DataFacts((1, 8, 8), 10, _digits),
     "fashion-mnist": DataFacts((1, 28, 28), 10, _of_bytes("fashion-mnist", read_idx_set)),
+    "fashion-scenes": DataFacts((1, SIDE, SIDE), 10, _scenes, kind="scenes"),
+    "japanese-vowels": DataFacts((1, SERIES_STEPS, FEATURES), SPEAKERS, _vowels, kind="series"),
     "mnist": DataFacts((1, 28, 28), 10, _of_bytes("mnist", read_idx_set)),
+    "movielens": DataFacts((1, 1, 2), 1, _ratings, kind="ratings"),
     "text": DataFacts((1, 1, STEPS), 256, _text, kind="text"),
 }
 
@@ -192,6 +222,14 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     out, from its binary version. Their bytes are divided by 256, and the uncompressed files must have the published
     checksums.
 
+    ``japanese-vowels``: 640 utterances of two vowels by nine speakers, who are to be told apart, 270 to train on and
+    370 held out; series of 7 to 29 frames of 12 LPC cepstrum coefficients (`softnum.train.series_files.read_vowels`).
+
+    ``fashion-scenes``: scenes of 64 x 64 with one to four garments of ``fashion-mnist``, whose files it takes, with
+    classes and boxes; 4000 to train on and 500 held out (`softnum.train.scenes.compose`).
+
+    ``movielens``: which films users rated; the last of each is held out (`softnum.train.rating_files.read_ratings`).
+
     ``text``: a file of the user's own, as sequences of 32 bytes, each of which is to be told from those before it; the
     last tenth is held out (`softnum.train.text_files.read_text`).
 
@@ -202,9 +240,10 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     name : str
         One of `DATA_SETS`.
     folder : path-like, optional
-        Where the files of ``fashion-mnist``, ``mnist`` and ``cifar10`` lie: there, or in a folder of the set's name in
-        it; the file that is the ``text``, or a folder with a file ``input.txt``. Default: what the environment variable
-        SOFTNUM_DATA says, else where Debian's packages put them.
+        Where the files of ``fashion-mnist``, ``mnist``, ``cifar10``, ``japanese-vowels`` and ``movielens`` lie: there,
+        or in a folder of the set's name in it; the file that is the ``text``, or a folder with a file ``input.txt``.
+        Default: what the environment variable SOFTNUM_DATA says, else where Debian's packages or Python's aeon put
+        them.
 
     Raises
     ------
@@ -221,8 +260,8 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     """
     facts, folder = data_facts(name), folder or os.environ.get("SOFTNUM_DATA")
     folder = None if folder is None else Path(folder).expanduser()
-    # a user's text may change, published files do not
-    return facts.load(folder) if facts.kind == "text" else _loaded(name, folder)
+    # files without a published checksum may change
+    return facts.load(folder) if facts.kind in ("ratings", "text") else _loaded(name, folder)
 
 
 @functools.cache

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import sys
 import tomllib
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
+
 import softnum as sn
 from softnum.modes import overflow_name, rounding_name
-from softnum.train.designs import NO_MASTER, PASSES, ROLES, Design, NamedOperator, RoleRounding, nearest
+from softnum.train.designs import (
+    NO_MASTER,
+    PASSES,
+    ROLES,
+    SPARSE_ROLES,
+    Design,
+    NamedOperator,
+    RoleRounding,
+    nearest,
+)  # fmt: skip
 from softnum.train.objects import checksum, load_format, load_operator, load_unit_function
 from softnum.train.scaling import LossScaling
+from softnum.train.sparsity import Gradual, Sparsity
 from softnum.train.unit_specs import KINDS, PRESET_KEYS
 from softnum.units import Unit
 
 __all__ = ["design_names", "load_design"]
 
 _ROLE_KEYS = ("format", "rounding", "overflow", "stochastic_bits")
+_GRADUAL_KEYS = ("from", "to", "every", "initial")
+#: keys of a role's sparsity beside its rule, of which there is one: pattern, magnitude or top_k
+_SPARSITY_KEYS = {"weights": ("backward", "decay"), "weight_gradients": ("feedback",)}
 _TOP_KEYS = ("name", "description", "roles", "units", "operators", "layers", "loss", "hardware")
 _LAYER_KEYS = ("roles", "units", "operators")
 _DYNAMIC_KEYS = {"initial": 65536.0, "growth": 2.0, "backoff": 0.5, "interval": 2000}
@@ -196,13 +212,13 @@ class _Reader:
                 flat[key] = entry
         self.table(where, flat, known)
         return {
-            role: NO_MASTER if (role, entry) == ("master", NO_MASTER) else self.role(f"{where}.{role}", entry)
+            role: NO_MASTER if (role, entry) == ("master", NO_MASTER) else self.role(f"{where}.{role}", entry, role)
             for role, entry in flat.items()
         }
 
-    def role(self, where: str, entry) -> RoleRounding:
+    def role(self, where: str, entry, role: str = "") -> RoleRounding:
         entry = {"format": entry} if isinstance(entry, str) else entry
-        self.table(where, entry, _ROLE_KEYS)
+        self.table(where, entry, (*_ROLE_KEYS, "sparsity"))
         if "format" not in entry:
             self.fail(where, "has no format")
         fmt = self.format(f"{where}.format", entry["format"])
@@ -216,7 +232,63 @@ class _Reader:
                 overflow = overflow_name(overflow, fmt)
         except ValueError as error:
             self.fail(where, str(error))
-        return RoleRounding(fmt, rounding, overflow, bits, source=entry["format"])
+        found = RoleRounding(fmt, rounding, overflow, bits, source=entry["format"])
+        if "sparsity" not in entry:
+            return found
+        if not np.array_equal(sn.quantize(np.zeros(1), fmt), [0.0]):
+            self.fail(f"{where}.sparsity", f"makes zeros, and {entry['format']!r} has none")
+        return dataclasses.replace(found, sparsity=self.sparsity(f"{where}.sparsity", entry["sparsity"], role))
+
+    def sparsity(self, where: str, value, role: str) -> Sparsity:
+        if role not in SPARSE_ROLES:
+            self.fail(where, f"this role cannot be sparse (those that can: {', '.join(SPARSE_ROLES)})")
+        rules = ("magnitude", "top_k") if role == "weight_gradients" else ("pattern", "magnitude", "top_k")
+        own = _SPARSITY_KEYS.get(role, ())
+        table = self.table(where, value, (*rules, *_GRADUAL_KEYS, *own))
+        if len(stated := [rule for rule in rules if rule in table]) != 1:
+            self.fail(where, f"must state one of {', '.join(rules)}, got {', '.join(stated) or 'none'}")
+        facts: dict = {}
+        if "pattern" in table:
+            text = table["pattern"]
+            numbers = re.fullmatch(r"([1-9]\d{0,3}):([1-9]\d{0,3})", text) if isinstance(text, str) else None
+            pair = tuple(map(int, numbers.groups())) if numbers else (0, 0)
+            if not 0 < pair[0] < pair[1]:
+                self.fail(f"{where}.pattern", f"must be 'N:M' with 1 <= N < M <= 9999, like '2:4', got {text!r}")
+            facts["pattern"] = pair
+        else:
+            facts[stated[0]] = self.share(f"{where}.{stated[0]}", table[stated[0]])
+        if ramp := [key for key in _GRADUAL_KEYS if key in table]:
+            if "magnitude" not in table:
+                self.fail(f"{where}.{ramp[0]}", "is of a share of zeros that grows; state magnitude or leave it out")
+            facts["gradual"] = self.gradual(where, table)
+        if (backward := table.get("backward", "straight_through")) not in ("straight_through", "masked"):
+            self.fail(f"{where}.backward", f"must be 'straight_through' or 'masked', got {backward!r}")
+        facts["masked"] = backward == "masked"
+        if "decay" in table:
+            facts["decay"] = float(self.number(f"{where}.decay", table["decay"]))
+        if "feedback" in table:
+            facts["feedback"] = self.role(f"{where}.feedback", table["feedback"])
+        return Sparsity(**facts)
+
+    def gradual(self, where: str, table: dict) -> Gradual:
+        for key in ("from", "to"):
+            if key not in table:
+                self.fail(where, f"grows {'to' if key == 'from' else 'from'} an iteration, and has no {key!r}")
+        first, last, every = (
+            self.number(f"{where}.{key}", table.get(key, 1), whole=True) for key in ("from", "to", "every")
+        )
+        if not first < last or every > last - first:
+            self.fail(where, f"needs from < to and every <= to - from, got {first}, {last} and {every}")
+        initial = table.get("initial", 0.0)
+        number = isinstance(initial, (int, float)) and not isinstance(initial, bool)
+        if not number or not 0 <= initial < table["magnitude"]:
+            self.fail(f"{where}.initial", f"must be a share from 0 to below magnitude, got {initial!r}")
+        return Gradual(first, last, every, float(initial))
+
+    def share(self, where: str, value) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+            self.fail(where, f"must be a share above 0 and below 1, got {value!r}")
+        return float(value)
 
     def operators(self, where: str, value) -> dict[str, NamedOperator]:
         found = {}

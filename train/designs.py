@@ -30,6 +30,15 @@ A role belongs to the layer whose matrix products use it, so ``[layers."fc2".rol
 products. A role that a design does not name follows ``default`` in ``[roles]``, else binary32, to nearest even; an
 operand role that it does not name follows the ``operand`` of the unit that consumes it, where the unit states one.
 
+``sparsity`` in the table of a role of `SPARSE_ROLES` keeps its largest numbers and makes +0 of the others
+(`softnum.train.sparsity`): ``{ pattern = "2:4" }``, ``{ magnitude = 0.8, from = 100, to = 1000, every = 50 }`` or
+``{ top_k = 0.01 }``. Numbers are compared before they are rounded, weights by their master copy, once an iteration. The
+groups of a pattern lie along the reduction dimension of the product that an operand enters first: of activations and
+weights that is the forward product (of images, the channels at each pixel; of a convolution's weights channel, row and
+column of each filter), of errors it is ``backward_data``. The same pruned operands enter the backward products. The
+gradient of pruned activations is +0; that of pruned weights passes straight through to the master copy, unless
+``backward = "masked"`` says otherwise.
+
 ``operators`` puts the user's own operators (`softnum.operator`, in the Tile language) in the place of functions of the
 network: ``operators = { tanh = "plan_tanh.tile" }``, at the top level for every layer, under ``[layers."lstm.*"]`` for
 those. They compute in the role ``elementwise``, forwards and backwards.
@@ -47,11 +56,12 @@ from typing import Any
 import softnum as sn
 from softnum.train.objects import describe_format, file_of
 from softnum.train.scaling import LossScaling, overflow_shows
+from softnum.train.sparsity import Sparsity
 from softnum.train.unit_specs import build_unit, describe_unit
 
 __all__ = [
-    "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "ROLES", "Design", "LayerDesign", "NamedOperator",
-    "RoleRounding", "nearest",
+    "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "ROLES", "SPARSE_ROLES", "Design", "LayerDesign",
+    "NamedOperator", "RoleRounding", "nearest",
 ]  # fmt: skip
 
 ROLES = (
@@ -61,6 +71,8 @@ ROLES = (
 )  # fmt: skip
 #: roles that only some optimisers round to
 OPTIMISER_ROLES = ROLES[-4:]
+#: roles that may be sparse
+SPARSE_ROLES = ("input", "weights", "activations", "errors", "weight_gradients")
 NO_MASTER = "none"
 PASSES = ("forward", "backward_data", "backward_weight")
 OPERAND_ROLES = {
@@ -72,7 +84,7 @@ OPERAND_ROLES = {
 
 @dataclass(frozen=True)
 class RoleRounding:
-    """How numbers in one role are rounded: the arguments of `softnum.quantize` but the key.
+    """How numbers in one role are rounded: the arguments of `softnum.quantize` but the key; and which are pruned.
 
     Parameters
     ----------
@@ -84,6 +96,8 @@ class RoleRounding:
         Random bits of a stochastic rounding.
     source : str
         The format as the design file wrote it.
+    sparsity : Sparsity, optional
+        Which are kept; None: all.
     """
 
     format: Any
@@ -91,6 +105,7 @@ class RoleRounding:
     overflow: str | None = None
     stochastic_bits: int = 32
     source: str = field(default="", compare=False)
+    sparsity: Sparsity | None = None
 
     @property
     def stochastic(self) -> bool:
@@ -104,6 +119,8 @@ class RoleRounding:
             facts["overflow"] = self.overflow
         if self.stochastic:
             facts["stochastic_bits"] = self.stochastic_bits
+        if self.sparsity is not None:
+            facts["sparsity"] = self.sparsity.describe()
         return facts
 
 
@@ -315,6 +332,21 @@ class Design:
                         "or state a number as the scale"
                     )
 
+    def check_sparsity(self, names: list[str], iterations: int) -> None:
+        """Raise ValueError if a share of zeros would still grow when a run of so many iterations ends.
+
+        >>> from softnum.train import load_design
+        >>> load_design("c-wang-fp8").check_sparsity(["fc1", "fc2"], 100)
+        """
+        for position, name in enumerate(names):
+            for role, rounding in self.layer(name, first=position == 0).roles.items():
+                sparsity = rounding.sparsity
+                if sparsity is not None and sparsity.gradual is not None and sparsity.gradual.stop > iterations:
+                    raise ValueError(
+                        f"{self.path}: role {role!r} of layer {name!r} reaches its {sparsity} in iteration "
+                        f"{sparsity.gradual.stop}, and the run has {iterations}; lower its to, or train for longer"
+                    )
+
     def describe(self, names: list[str], roles: tuple[str, ...] = ROLES) -> dict:
         """The whole design, resolved for a network's layers, as plain data for a record's ``config``."""
         return {
@@ -360,7 +392,8 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
                 if roles[name] is None:
                     roles[name] = dataclasses.replace(default, format=fmt, source=str(fmt))
     roles = {role: value or default for role, value in roles.items()}
-    roles["master"] = roles["weights"] if stored == NO_MASTER else stored or default
+    unmasked = dataclasses.replace(roles["weights"], sparsity=None)
+    roles["master"] = unmasked if stored == NO_MASTER else stored or default
     built = {}
     for key in PASSES:
         spec = dict(units.get(key, {"accumulator": sn.format("binary32")}))

@@ -13,10 +13,11 @@ from softnum.train.objects import describe_format
 from softnum.train.unit_specs import describe_unit
 from softnum.train.watch import BINARY64, CARRIER, EXACT, Event, watching
 
-__all__ = ["Explanation", "Step", "explain"]
+__all__ = ["Explanation", "Step", "StepTrace", "explain", "text_table"]
 
 _FLOPS = {"fma": 2, "axpy": 2}
-_SILENT = {"all_finite", "array", "constant", "double", "zeros"}  # no arithmetic, and nothing that moves
+#: no arithmetic, and nothing that moves
+_SILENT = {"all_finite", "array", "constant", "double", "kept_of_groups", "kept_of_tensor", "zeros"}
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,11 @@ class Step:
     Attributes
     ----------
     operation : str
-        "matmul", "round", "keep" (values that are of the role's format already), an operation of softnum, or a method
-        of `softnum.train.backend.NumpyBackend`.
+        "matmul", "round", "keep" (values that are of the role's format already), "prune 2:4" (or another sparsity), an
+        operation of softnum, or a method of `softnum.train.backend.NumpyBackend`.
     layer, role : str or None
-        Of a rounding; of a product in a unit, the pass ("forward"), or "start" for an accumulator's initial value.
+        Of a rounding or pruning; of a product in a unit, the pass ("forward"), or "start" for an accumulator's initial
+        value.
     format : str
         Of the result.
     rounding : str
@@ -94,12 +96,7 @@ class Explanation:
                     f"{_shape(step.shape)} {step.format}", step.rounding, f"{step.flops:,}", f"{step.bytes:,.0f}",
                 )
             )  # fmt: skip
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = []
-        for *texts, flops, size in rows:
-            cells = [text.ljust(width) for text, width in zip(texts, widths, strict=False)]
-            lines.append("  ".join([*cells, flops.rjust(widths[-2]), size.rjust(widths[-1])]))
-        return "\n".join([*lines, "", self._summary()])
+        return "\n".join([text_table(rows, numbers=2), "", self._summary()])
 
     def _summary(self) -> str:
         names = dict.fromkeys(step.operation for step in self.binary64)
@@ -111,6 +108,25 @@ class Explanation:
         if carried:
             lines.append(f"rounded to what carries values, binary32 or binary64: {', '.join(carried)}")
         return "\n".join(lines)
+
+
+def text_table(rows, *, numbers: int) -> str:
+    """Rows of texts as lines of columns, of which the last so many stand to the right.
+
+    >>> print(text_table([("work", "ms"), ("add", "1"), ("matmul", "10")], numbers=1))
+    work    ms
+    add      1
+    matmul  10
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    left = len(widths) - numbers
+    return "\n".join(
+        "  ".join(
+            text.ljust(width) if place < left else text.rjust(width)
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
 
 
 def explain(model: str | Settings, design: Design, *, seed: int = 1) -> Explanation:
@@ -148,7 +164,7 @@ def explain(model: str | Settings, design: Design, *, seed: int = 1) -> Explanat
     """
     work = Run(model if isinstance(model, Settings) else Settings(network=model), design, seed)
     for iteration, samples in work.plan(1):
-        trace = _Trace(work)
+        trace = StepTrace(work)
         with watching(work.numerics, trace):
             row = work.train(iteration, samples)
         if "skipped" not in row:
@@ -156,8 +172,13 @@ def explain(model: str | Settings, design: Design, *, seed: int = 1) -> Explanat
     return Explanation(tuple(trace.steps))
 
 
-class _Trace:
-    """A listener that turns calls into steps. It follows formats from array to array, by identity."""
+class StepTrace:
+    """A listener that turns calls into steps. It follows formats from array to array, by identity.
+
+    Parameters
+    ----------
+    work : softnum.train.loop.Run
+    """
 
     def __init__(self, work) -> None:
         self.steps: list[Step] = []
@@ -169,6 +190,11 @@ class _Trace:
             for state, role in optimiser.state_roles.items():
                 for parameter, array in zip(optimiser.parameters, optimiser.states[state], strict=True):
                     self._learn(array, *_format(parameter.layer.design.roles[role]))
+
+        for sparse in work.sparse.values():
+            for index, array in sparse.residuals.items():
+                rule = sparse.parameters[index].layer.design.roles["weight_gradients"].sparsity
+                self._learn(array, *_format(rule.feedback))
 
     def __call__(self, event: Event) -> None:
         arrays = list(_arrays(event.arguments))
@@ -191,6 +217,8 @@ class _Trace:
             name, bits = describe_format(unit.result, "")["format"], unit.result.bits
             how = str(facts.get("rounding") or facts.get("output_rounding") or "-")
             flops = 2 * _products(event)
+        elif event.sparsity is not None:
+            operation = f"prune {event.sparsity}"
         elif event.method.startswith("run_operator"):
             operation, how = f"operator {event.arguments[0].name}", "operator"
         elif event.method in BINARY64:

@@ -111,14 +111,15 @@ def operate(operator, inputs: tuple[Tensor, ...], layer) -> Tensor:
         raise ValueError(f"{operator.name}: a layer has one output, this operator has {', '.join(operator.outputs)}")
     options = layer.operator_options(operator, [isinstance(x, Parameter) for x in inputs])
     if operator.is_elementwise:
-        values = tuple(layer.enter(x.value) for x in inputs)
+        values, kept = tuple(layer.enter(x.value) for x in inputs), (None,) * len(inputs)
     else:
-        values = tuple(
-            layer.working_copy(x) if isinstance(x, Parameter) else layer.round(layer.operand_role, x.value)
+        operands = (
+            (layer.working_copy(x), None) if isinstance(x, Parameter) else layer.operand(layer.operand_role, x.value)
             for x in inputs
         )
+        values, kept = zip(*operands, strict=True)
     result = layer.numerics.backend.run_operator(operator, values, options)
-    saved = operator, values, options, layer
+    saved = operator, values, options, kept, layer
     own = layer if operator.is_elementwise else None
     return Tensor(result, inputs[0].backend, op="operator", parents=inputs, saved=saved, layer=own)
 
@@ -127,15 +128,15 @@ def raise_first_nan(result: Tensor) -> None:
     """ValueError if an operator of the user's, on the way to a result, made a NaN of numbers; it shows the place."""
     for node in result._order():
         if node.op == "operator":
-            operator, values, options, _ = node.saved
+            operator, values, options, *_ = node.saved
             error = operator.first_nan(*values, **options)
             if error is not None:
                 raise error
 
 
 def _operator_gradient(node: Tensor, gradient) -> tuple:
-    operator, values, options, layer = node.saved
-    gradient = layer.enter(gradient) if operator.is_elementwise else layer.round("errors", gradient)
+    operator, values, options, kept, layer = node.saved
+    gradient = layer.enter(gradient) if operator.is_elementwise else layer.errors(gradient)
     backend = layer.numerics.backend
     parts = backend.run_operator_backward(operator, values, (node.value,), (gradient,), options)
     # of an input that the result does not depend on: where nothing else depends on it either, it has a gradient of 0
@@ -144,8 +145,10 @@ def _operator_gradient(node: Tensor, gradient) -> tuple:
         for parent, part in zip(node.parents, parts, strict=True)
     )
     return tuple(
-        layer.weight_gradient(part) if isinstance(parent, Parameter) and part is not None else part
-        for parent, part in zip(node.parents, parts, strict=True)
+        layer.weight_gradient(part)
+        if isinstance(parent, Parameter) and part is not None
+        else layer.select(layer.operand_role, part, mask)
+        for parent, part, mask in zip(node.parents, parts, kept, strict=True)
     )
 
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 __all__ = [
-    "DOMAIN_ACTIONS", "DOMAIN_BATCHES", "DOMAIN_DROPOUT", "DOMAIN_NOISE", "DOMAIN_STARTS", "DOMAIN_WEIGHTS",
-    "he_uniform", "noise", "random_words", "uniform",
+    "DOMAIN_ACTIONS", "DOMAIN_BATCHES", "DOMAIN_DROPOUT", "DOMAIN_NEGATIVES", "DOMAIN_NOISE", "DOMAIN_RANKED",
+    "DOMAIN_SCENES", "DOMAIN_STARTS", "DOMAIN_WEIGHTS", "he_uniform", "noise", "random_words", "uniform",
 ]  # fmt: skip
 
 DOMAIN_WEIGHTS = 1
@@ -17,6 +17,9 @@ DOMAIN_DROPOUT = 3
 DOMAIN_NOISE = 4
 DOMAIN_ACTIONS = 5
 DOMAIN_STARTS = 6
+DOMAIN_NEGATIVES = 16
+DOMAIN_SCENES = 17
+DOMAIN_RANKED = 18
 
 
 def random_words(seed: int, domain: int, index: int, count: int) -> np.ndarray:

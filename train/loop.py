@@ -21,6 +21,7 @@ from softnum.train.optimisers import make_optimiser
 from softnum.train.record import RunFiles
 from softnum.train.scaling import LossScaler, check_limit, clip_gradients, gradients_overflow
 from softnum.train.schedules import Schedule
+from softnum.train.sparsity import GradientSparsity
 from softnum.train.statistics import StatisticsFile, Watch
 from softnum.train.watch import watching
 
@@ -120,6 +121,12 @@ class Settings:
         """The schedule of the learning rate."""
         return Schedule(self.schedule, self.warmup, self.decay_every, self.decay_factor, self.final_rate)
 
+    def describe_updates(self) -> dict:
+        """Optimiser, schedule and limits as plain data for a record; what is not asked for is left out."""
+        facts = {"optimiser": self.make_optimiser([]).describe(), "clip_norm": self.clip_norm}
+        facts |= {"clip_value": self.clip_value, "schedule": self.make_schedule().describe()}
+        return {name: value for name, value in facts.items() if value is not None}
+
     def interval(self, samples: int) -> int:
         """Iterations between evaluations, of training on so many samples."""
         return self.evaluate_every or max(1, max(_EVALUATION_SAMPLES, samples // 10) // self.batch)
@@ -159,7 +166,7 @@ def run(
     force : bool
         Run again even if a finished record, or one of another run, is there.
     threads : int
-        Threads of a matrix product. The record does not depend on it.
+        Of a product; at most, of other arithmetic. The record does not depend on it.
     statistics : int, optional
         Also write what became of the numbers (``softnum.train.statistics``) in the first iteration and every so many
         from it, to ``seed-<seed>.statistics.jsonl`` beside the record, which does not depend on it.
@@ -259,12 +266,14 @@ class Run:
         self.seed = self.numerics.seed
         self.per_epoch = self.task.per_epoch
         self.iterations = settings.epochs * self.per_epoch
+        design.check_sparsity(self.network.layer_names, self.iterations)
         self.interval = settings.interval(self.task.samples)
         self._try_out()
         self.network.initialise(self.numerics)
         self.optimisers = {
             group: settings.make_optimiser(parameters) for group, parameters in self.network.groups.items()
         }
+        self.sparse = {group: GradientSparsity(parameters) for group, parameters in self.network.groups.items()}
         self.schedule = settings.make_schedule()
         self.scaler = LossScaler(design.loss)
 
@@ -279,11 +288,8 @@ class Run:
             "batch": settings.batch,
             "epochs": settings.epochs,
             "evaluate_every": self.interval,
-            "optimiser": optimiser.describe(),
+            **settings.describe_updates(),
         }
-        beside = {name: getattr(settings, name) for name in ("clip_norm", "clip_value")}
-        beside["schedule"] = self.schedule.describe()
-        config |= {name: value for name, value in beside.items() if value is not None}
         config["gemms"] = design_gemms(self.design, self.network, settings.batch)
         return {"config": config, "seed": self.seed, "versions": _versions()}
 
@@ -306,20 +312,24 @@ class Run:
                 row["loss_scale"] = self.scaler.scale
             if not finite:
                 return row | {"loss": loss.value}
-            if not self._update(loss, self.network.groups[group], self.optimisers[group], iteration):
+            if not self._update(loss, group, iteration):
                 row["skipped"] = True
+            numerics.stage = "forward"
         return row
 
-    def _update(self, loss, parameters, optimiser, iteration: int) -> bool:
-        """One update of some parameters by a loss; False if it is skipped, as gradients overflow."""
-        self.numerics.loss_scale = self.scaler.scale
+    def _update(self, loss, group: str, iteration: int) -> bool:
+        """One update of a group of parameters by a loss; False if it is skipped, as gradients overflow."""
+        parameters = self.network.groups[group]
+        self.numerics.loss_scale, self.numerics.stage = self.scaler.scale, "backward"
         loss.backward(self.scaler.scale)
+        self.numerics.stage = "update"
         overflow = self.scaler.skips and gradients_overflow(parameters)
         self.scaler.update(overflow)
         if overflow:
             return False
         clip_gradients(parameters, value=self.settings.clip_value, norm=self.settings.clip_norm)
-        optimiser.step(self.schedule.factor(iteration, self.iterations))
+        self.sparse[group].apply()
+        self.optimisers[group].step(self.schedule.factor(iteration, self.iterations))
         return True
 
     def evaluate(self, iteration: int) -> dict:
@@ -348,6 +358,8 @@ class Run:
             state[f"steps_{group}"] = optimiser.steps
             for name, arrays in optimiser.states.items():
                 state |= {f"{name}_{group}_{index}": array for index, array in enumerate(arrays)}
+        for group, sparse in self.sparse.items():
+            state |= {f"residual_{group}_{index}": array for index, array in sparse.residuals.items()}
         for kind, tensors in (("parameter", self.network.parameters), ("buffer", self.network.buffers)):
             state |= {f"{kind}_{index}": tensor.value for index, tensor in enumerate(tensors)}
         return state | {f"task_{name}": value for name, value in self.task.state().items()}
@@ -359,6 +371,8 @@ class Run:
             optimiser.steps = int(state[f"steps_{group}"])
             for name, arrays in optimiser.states.items():
                 arrays[:] = [state[f"{name}_{group}_{index}"] for index in range(len(arrays))]
+        for group, sparse in self.sparse.items():
+            sparse.residuals = {index: state[f"residual_{group}_{index}"] for index in sparse.residuals}
         for kind, tensors in (("parameter", self.network.parameters), ("buffer", self.network.buffers)):
             for index, tensor in enumerate(tensors):
                 tensor.value = state[f"{kind}_{index}"]

@@ -17,7 +17,10 @@ import numpy as np
 from softnum.train.backend import NumpyBackend
 from softnum.train.designs import OPERAND_ROLES, PASSES, ROLES, Design, LayerDesign, RoleRounding
 
-__all__ = ["LayerNumerics", "Numerics", "design_gemms", "fits_float32"]
+__all__ = ["STAGES", "LayerNumerics", "Numerics", "design_gemms", "fits_float32"]
+
+#: what an iteration does, in this order for each of its losses
+STAGES = ("forward", "backward", "update")
 
 _SITE_BITS = 16
 _ITERATION_BITS = 47
@@ -89,9 +92,64 @@ class LayerNumerics:
                 "or one with NaN"
             ) from error
 
-    def working_copy(self, weight):
-        """The weights that matrix products take, rounded from a parameter's master copy."""
-        return self.round("weights", weight.value, of=self.format("master"))
+    def working_copy(self, weight, groups=None):
+        """The weights that matrix products take, rounded from a parameter's master copy and pruned by it.
+
+        groups: as of `operand`. Which are kept stays with the parameter, as its ``kept``.
+        """
+        values, weight.kept = self.operand("weights", weight.value, groups, of=self.format("master"))
+        return values
+
+    def operand(self, role: str, x, groups=None, *, of=None):
+        """x as an operand of matrix products: rounded to a role, and pruned where the role is sparse.
+
+        Parameters
+        ----------
+        role : str
+        x : array
+        groups : (tuple of int, int), optional
+            A shape of x, and the axis of it that is the reduction dimension: along it lie the groups of a pattern.
+        of : Format, optional
+            As of `round`.
+
+        Returns
+        -------
+        values : array
+        kept : bool array or None
+            Which of x are kept, by their sizes before the rounding; None of a role that is not sparse.
+
+        Raises
+        ------
+        ValueError
+            If the role has a pattern, and the operation no reduction dimension for it.
+        """
+        values, sparsity = self.round(role, x, of=of), self.design.roles[role].sparsity
+        if sparsity is None:
+            return values, None
+        kept = self.largest(role, x, groups)
+        return self.select(role, values, kept), kept
+
+    def errors(self, gradient, groups=None):
+        """The gradient of a result as an operand of the backward products; groups: as of `operand`."""
+        return self.operand("errors", gradient, groups)[0]
+
+    def largest(self, role: str, x, groups=None):
+        """Which elements of x the sparsity of a role keeps in this iteration; groups: as of `operand`."""
+        sparsity = self.design.roles[role].sparsity
+        if sparsity.pattern and groups is None:
+            raise ValueError(
+                f"layer {self.name!r}, role {role!r}: the groups of {sparsity} lie along the reduction dimension of a "
+                "matrix product, and this layer has no such product; state the role for it alone, under "
+                f'[layers."{self.name}".roles], without a pattern'
+            )
+        return sparsity.kept(self.numerics.backend, x, self.numerics.iteration, *(groups or (None, None)))
+
+    def select(self, role: str, x, kept):
+        """x where it is kept, else +0; x itself if kept is None."""
+        if kept is None or x is None:
+            return x
+        self.numerics.place = (self.name, role)
+        return self.numerics.backend.prune(x, kept, self.design.roles[role].sparsity)
 
     def round_start(self, x, *, of=None):
         """A bias, or another product, rounded to what the forward unit starts from, in the mode of ``weights``."""
@@ -198,6 +256,21 @@ class LayerNumerics:
         of = (of or self.design.units["backward_weight"].result) if scale == 1.0 else None
         return self.round("weight_gradients", self.numerics.backend.divide(product, scale), of=of)
 
+    def pruned_weights_gradient(self, parameter):
+        """The gradient of a parameter whose working copy was pruned, as the sparsity of ``weights`` says."""
+        sparsity, gradient, kept = self.design.roles["weights"].sparsity, parameter.gradient, parameter.kept
+        if sparsity.masked:
+            gradient = self.select("weights", gradient, kept)
+        if sparsity.decay:
+            pruned = self.select("weights", parameter.value, ~kept)
+            gradient = self.axpy("weight_gradients", sparsity.decay, pruned, gradient)
+        return gradient
+
+    def remember(self, gradient, residual):
+        """gradient + residual, what was left out of gradients before, rounded as the memory is."""
+        feedback = self.design.roles["weight_gradients"].sparsity.feedback
+        return self.numerics.backend.axpy(1.0, gradient, residual, feedback, self._key("weight_gradients"))
+
 
 class Numerics:
     """A design's arithmetic over one run of one network.
@@ -210,7 +283,7 @@ class Numerics:
     seed : int
         The run's seed, 0 to 2**64 - 1.
     threads : int
-        Threads of a matrix product; results do not depend on it.
+        Of a product; at most, of other arithmetic. Results do not depend on it.
 
     Raises
     ------
@@ -240,6 +313,7 @@ class Numerics:
         }
         self.last = self._layers[names[-1]]
         self.place: tuple[str, str] | None = None  # layer and role of the rounding that was numbered last
+        self.stage = STAGES[0]
         self.begin(0)
 
     def layer(self, name: str) -> LayerNumerics:
@@ -250,8 +324,10 @@ class Numerics:
         """Number rounding sites from 0 again, for an iteration or the evaluation after it."""
         if not 0 <= iteration < 2**_ITERATION_BITS:
             raise ValueError(f"iteration must lie in 0..2**{_ITERATION_BITS}-1, got {iteration}")
+        self.iteration = iteration
         self._base = (int(evaluation) << 63) | (iteration << _SITE_BITS)
         self._site = 0
+        self.place, self.stage = None, STAGES[0]
 
     def next_key(self) -> tuple[int, int]:
         """The key of the next rounding site.
@@ -272,10 +348,19 @@ class Numerics:
 def _all_fit(layers) -> bool:
     formats = {}
     for layer in layers:
-        formats.update({id(layer.roles[role].format): layer.roles[role].format for role in ROLES})
+        for rounding in _roundings(layer):
+            formats[id(rounding.format)] = rounding.format
         for unit in layer.units.values():
             formats.update({id(fmt): fmt for fmt in (unit.c_format, unit.result)})
     return all(fits_float32(fmt) for fmt in formats.values())
+
+
+def _roundings(layer: LayerDesign):
+    """Those of all roles, and of the memory of sparse gradients."""
+    yield from (layer.roles[role] for role in ROLES)
+    sparsity = layer.roles["weight_gradients"].sparsity
+    if sparsity is not None and sparsity.feedback is not None:
+        yield sparsity.feedback
 
 
 def design_gemms(design: Design, network, batch: int) -> list[dict]:
@@ -292,7 +377,9 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
     Returns
     -------
     list of dict
-        ``layer``, ``pass``, ``M``, ``N``, ``K``; ``bits`` of the wider operand; ``formats`` of both.
+        ``layer``, ``pass``, ``M``, ``N``, ``K``; ``count`` of equal products, where there is more than one; ``bits`` of
+        the wider operand; ``formats`` of both. ``sparsity`` of both, "2:4" or "dense", where an operand has a pattern
+        along K; no other zeros are told of.
 
     Examples
     --------
@@ -307,10 +394,18 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
         roles = design.layer(row["layer"], first=first).roles
         pair = ["input" if first and role == "activations" else role for role in OPERAND_ROLES[row["pass"]]]
         formats = [roles[role].format for role in pair]
-        rows.append(
-            {**row, "bits": max(fmt.bits for fmt in formats), "formats": [_short(roles[role]) for role in pair]}
-        )
+        facts = {"bits": max(fmt.bits for fmt in formats), "formats": [_short(roles[role]) for role in pair]}
+        patterns = [_pattern(row["pass"], role, roles[role]) for role in pair]
+        if any(pattern != "dense" for pattern in patterns):
+            facts["sparsity"] = patterns
+        rows.append({**row, **facts})
     return rows
+
+
+def _pattern(key: str, role: str, rounding: RoleRounding) -> str:
+    """The pattern of an operand along the reduction dimension of a pass, or "dense"."""
+    along = key == ("backward_data" if role == "errors" else "forward")
+    return str(rounding.sparsity) if along and rounding.sparsity and rounding.sparsity.pattern else "dense"
 
 
 def _short(rounding: RoleRounding) -> str:

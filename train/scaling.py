@@ -104,7 +104,7 @@ class LossScaler:
 
 def gradients_overflow(parameters) -> bool:
     """Whether the gradient of a parameter holds an infinity or NaN."""
-    return not all(parameter.backend.all_finite(parameter.gradient) for parameter in parameters)
+    return not all(parameter.layer.numerics.backend.all_finite(parameter.gradient) for parameter in parameters)
 
 
 def clip_gradients(parameters, *, value: float | None = None, norm: float | None = None) -> None:

@@ -1,4 +1,5 @@
-"""What networks of sequences need besides: rows of an embedding, dropout, and moving, joining and scaling results."""
+"""What networks of sequences need besides: rows of an embedding, dropout, and moving, joining, choosing and scaling
+results."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import numpy as np
 
 from softnum.train.tensor import GRADIENTS, Parameter, Tensor
 
-__all__ = ["concatenate", "dropout", "embedding", "permute", "scale"]
+__all__ = ["concatenate", "dropout", "embedding", "masked", "permute", "scale", "take"]
 
 
 def permute(x: Tensor, axes: tuple[int, ...]) -> Tensor:
@@ -47,6 +48,31 @@ def concatenate(parts: list[Tensor], axis: int = 0) -> Tensor:
     value = backend.concatenate([x.value for x in parts], axis)
     layer = parts[0].layer if len(layers) == 1 else None
     return Tensor(value, backend, op="concatenate", parents=tuple(parts), saved=(axis,), layer=layer)
+
+
+def take(x: Tensor, rows) -> Tensor:
+    """The given rows of x, all different, in their order; the gradient is +0 in the others. Exact.
+
+    >>> from softnum.train.backend import NumpyBackend
+    >>> x = Tensor(np.float32([[1, 2], [3, 4], [5, 6]]), NumpyBackend(), requires_gradient=True)
+    >>> y = take(x, np.array([2, 0]))
+    >>> y.backward(np.ones((2, 2), np.float32))
+    >>> y.value.tolist(), x.gradient.tolist()
+    ([[5.0, 6.0], [1.0, 2.0]], [[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
+    """
+    value = x.backend.take(x.value, rows)
+    return Tensor(value, x.backend, op="take", parents=(x,), saved=(rows,), layer=x.layer)
+
+
+def masked(x: Tensor, mask) -> Tensor:
+    """x where a mask of its rank says so, else +0; the gradient is treated alike. Exact.
+
+    >>> from softnum.train.backend import NumpyBackend
+    >>> masked(Tensor(np.float32([[1], [2]]), NumpyBackend()), np.array([[True], [False]])).value.tolist()
+    [[1.0], [0.0]]
+    """
+    backend = x.backend
+    return Tensor(backend.choose(mask, x.value, 0.0), backend, op="masked", parents=(x,), saved=(mask,), layer=x.layer)
 
 
 def scale(x: Tensor, factor: float, layer) -> Tensor:
@@ -98,11 +124,8 @@ def dropout(x: Tensor, rate: float, layer, *, training: bool) -> Tensor:
         raise ValueError(f"a dropout's rate must be at least 0 and below 1, got {rate!r}")
     if rate == 0.0 or not training:
         return x
-    backend = x.backend
     kept = layer.kept(x.value.shape, float(rate))
-    scaled = scale(x, 1.0 / (1.0 - rate), layer)
-    return Tensor(backend.choose(kept, scaled.value, 0.0), backend, op="dropout", parents=(scaled,), saved=(kept,),
-                  layer=layer)  # fmt: skip
+    return masked(scale(x, 1.0 / (1.0 - rate), layer), kept)
 
 
 def embedding(rows, weight: Parameter, layer) -> Tensor:
@@ -141,8 +164,9 @@ def embedding(rows, weight: Parameter, layer) -> Tensor:
     words = weight.value.shape[0]
     if rows.size and not 0 <= rows.min() <= rows.max() < words:
         raise ValueError(f"{weight.name} has rows 0 to {words - 1}, got {rows.min()} to {rows.max()}")
-    value = weight.backend.take(layer.working_copy(weight), rows)
-    return Tensor(value, weight.backend, op="embedding", parents=(weight,), saved=(rows, layer))
+    backend = layer.numerics.backend  # not the parameter's own, which nobody watches
+    value = backend.take(layer.working_copy(weight), rows)
+    return Tensor(value, backend, op="embedding", parents=(weight,), saved=(rows, layer))
 
 
 # -- gradient rules ----------------------------------------------------------------------------------------------------
@@ -164,21 +188,28 @@ def _scale_gradient(node: Tensor, gradient) -> tuple:
 def _embedding_gradient(node: Tensor, gradient) -> tuple:
     rows, layer = node.saved
     backend, (words, features) = node.backend, node.parents[0].value.shape
-    error = layer.round("errors", gradient)
+    error = layer.errors(gradient)
     order = np.argsort(rows, kind="stable")
     taken, first, counts = np.unique(rows[order], return_index=True, return_counts=True)
     total = backend.zeros((words, features))
     for count in np.unique(counts).tolist():
         same = counts == count
         where = order[first[same][:, None] + np.arange(count)]  # (rows taken so often, the places where)
-        ones = backend.ones((len(where), 1, count))
-        sums = layer.matmul("backward_weight", ones, backend.take(error, where))
+        parts, ones = backend.take(error, where), backend.ones((1, count))
+        if layer.design.units["backward_weight"].stochastic:  # whose random bits depend on the place in a product
+            ones = backend.ones((len(where), 1, count))
+        else:  # one product of many columns has the same sums, and takes a fraction of the time
+            parts = backend.reshape(backend.permute(parts, (1, 0, 2)), (count, -1))
+        sums = layer.matmul("backward_weight", ones, parts)
         total = backend.put(total, taken[same], backend.reshape(sums, (len(where), features)))
     return (layer.weight_gradient(total),)
 
 
 GRADIENTS["concatenate"] = _concatenate_gradient
-GRADIENTS["dropout"] = lambda node, gradient: (node.backend.choose(*node.saved, gradient, 0.0),)
 GRADIENTS["embedding"] = _embedding_gradient
+GRADIENTS["masked"] = lambda node, gradient: (node.backend.choose(*node.saved, gradient, 0.0),)
 GRADIENTS["permute"] = _permute_gradient
 GRADIENTS["scale"] = _scale_gradient
+GRADIENTS["take"] = lambda node, gradient: (
+    node.backend.put_rows(gradient, *node.saved, node.parents[0].value.shape[0]),
+)

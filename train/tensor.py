@@ -143,6 +143,11 @@ class Parameter(Tensor):
         Whose roles say how it is stored and updated.
     name : str
 
+    Attributes
+    ----------
+    kept : bool array or None
+        Which elements the working copy made last kept; None: all.
+
     Examples
     --------
     >>> from softnum.train import Numerics, load_design, make_network
@@ -152,9 +157,10 @@ class Parameter(Tensor):
     [('fc1.weight', (64, 128)), ('fc1.bias', (128,))]
     """
 
-    __slots__ = ()
+    __slots__ = ("kept",)
 
     def __init__(self, value, layer, name: str) -> None:
+        self.kept = None
         super().__init__(value, layer.numerics.backend, requires_gradient=True, name=name, layer=layer)
 
     def frozen(self) -> Parameter:
@@ -174,9 +180,9 @@ class Parameter(Tensor):
 def linear(x: Tensor, weight: Tensor, start: Tensor, layer, *, weights=None) -> Tensor:
     """x @ weight + start in a layer's arithmetic.
 
-    The operands are rounded to ``activations`` (``input`` in the first layer) and ``weights``; start, a bias or the
-    result of another product, is rounded to the forward unit's accumulator and is its initial value, as in hardware.
-    The result is what the accumulator holds.
+    The operands are rounded to ``activations`` (``input`` in the first layer) and ``weights``, and pruned where these
+    roles are sparse; start, a bias or the result of another product, is rounded to the forward unit's accumulator and
+    is its initial value, as in hardware. The result is what the accumulator holds.
 
     Parameters
     ----------
@@ -191,12 +197,12 @@ def linear(x: Tensor, weight: Tensor, start: Tensor, layer, *, weights=None) -> 
     -------
     Tensor (B, outputs)
     """
-    operand = layer.round(layer.operand_role, x.value)
+    operand, kept = layer.operand(layer.operand_role, x.value, (x.value.shape, 1))
     if weights is None:
-        weights = layer.working_copy(weight)
+        weights = layer.working_copy(weight, (weight.value.shape, 0))
     initial = layer.round_start(start.value, of=layer.format("master") if isinstance(start, Parameter) else None)
     value = layer.matmul("forward", operand, weights, initial)
-    return Tensor(value, x.backend, op="linear", parents=(x, weight, start), saved=(operand, weights, layer))
+    return Tensor(value, x.backend, op="linear", parents=(x, weight, start), saved=(operand, weights, kept, layer))
 
 
 def relu(x: Tensor) -> Tensor:
@@ -265,12 +271,13 @@ def softmax_cross_entropy(logits: Tensor, labels) -> Tensor:
 
 
 def _linear_gradient(node: Tensor, gradient) -> tuple:
-    operand, weights, layer = node.saved
+    operand, weights, kept, layer = node.saved
     backend = node.backend
-    error = layer.round("errors", gradient)
+    error = layer.errors(gradient, (gradient.shape, 1))
     data = None
     if node.parents[0].requires_gradient:
         data = layer.matmul("backward_data", error, backend.transpose(weights))
+        data = layer.select(layer.operand_role, data, kept)
     if not any(parent.requires_gradient for parent in node.parents[1:]):
         return data, None, None
     product = layer.matmul("backward_weight", backend.transpose(operand), error)

@@ -8,9 +8,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter_ns
+from types import GeneratorType
 from typing import Any
 
 from softnum.train.designs import RoleRounding
+from softnum.train.sparsity import Sparsity
 from softnum.units import Unit
 
 __all__ = ["BINARY64", "CARRIER", "EXACT", "ROUNDING", "Event", "watching"]
@@ -29,16 +32,17 @@ ROUNDING = {
 }
 #: methods that select, move or compare values
 EXACT = {
-    "all_finite", "argmax", "array", "choose", "concatenate", "double", "from_windows", "join", "kept", "largest",
-    "negate", "neighbours", "ones", "part", "permute", "pixels", "place", "positive_part", "put", "reshape", "split",
-    "steps", "take", "transpose", "where_equal", "where_positive", "windows", "zeros",
+    "all_finite", "argmax", "array", "choose", "concatenate", "double", "from_windows", "join", "kept",
+    "kept_of_groups", "kept_of_tensor", "largest", "negate", "neighbours", "ones", "part", "permute", "pixels",
+    "place", "positive_part", "prune", "put", "put_rows", "reshape", "split", "steps", "take", "transpose",
+    "where_equal", "where_positive", "windows", "zeros",
 }  # fmt: skip
 #: methods that round to the carrier, binary32 or binary64
 CARRIER = {"add", "clamp", "constant"}
 #: methods that compute in binary64
 BINARY64 = {
-    "cross_entropy_error", "divide", "draw", "exp", "log", "norm", "ordered_sum", "policy_error", "policy_loss",
-    "signed_means", "signed_means_error", "softmax_cross_entropy",
+    "binary_cross_entropy", "cross_entropy_error", "divide", "draw", "exp", "log", "norm", "ordered_sum", "policy_loss",
+    "scaled", "signed_means", "smooth_l1", "softmax_cross_entropy",
 }  # fmt: skip
 
 
@@ -49,27 +53,39 @@ class Event:
     Attributes
     ----------
     method : str
+    stage : str
+        What the iteration is doing: one of `softnum.train.numerics.STAGES`.
     layer, place : str or None
-        Of a rounding: the layer, and the role, the pass, or "start" (the initial value of an accumulator).
+        Of a rounding or pruning: the layer, and the role, the pass, or "start" (the initial value of an accumulator).
     arguments : tuple
         As the method got them.
     result
         What it returned.
     again : callable
         The method itself, unwatched.
+    started, ended : int
+        Nanoseconds of a clock that stands still while anything but the run itself works: the watching and its listener.
     """
 
     method: str
+    stage: str
     layer: str | None
     place: str | None
     arguments: tuple
     result: Any
     again: Callable
+    started: int
+    ended: int
 
     @property
     def rounding(self) -> RoleRounding | None:
         """How it rounded to a role."""
         return next((part for part in self.arguments if isinstance(part, RoleRounding)), None)
+
+    @property
+    def sparsity(self) -> Sparsity | None:
+        """What it pruned by."""
+        return next((part for part in self.arguments if isinstance(part, Sparsity)), None)
 
     @property
     def unit(self) -> Unit | None:
@@ -82,6 +98,10 @@ class _WatchedBackend:
 
     def __init__(self, backend, numerics, listener: Callable[[Event], None]) -> None:
         self._backend, self._numerics, self._listener = backend, numerics, listener
+        self._spent = 0  # nanoseconds of watching
+
+    def _now(self) -> int:
+        return perf_counter_ns() - self._spent
 
     def __getattr__(self, name: str):
         method = getattr(self._backend, name)
@@ -89,11 +109,17 @@ class _WatchedBackend:
             return method
 
         def watched(*arguments, **options):
+            # parts that are made as they are asked for are operations of their own, before this one
+            arguments = tuple(list(part) if isinstance(part, GeneratorType) else part for part in arguments)
+            started = self._now()
             result = method(*arguments, **options)
+            ended = self._now()
             layer, place = None, None
-            if name in ROUNDING or any(isinstance(part, (RoleRounding, Unit)) for part in arguments):
+            if name in ROUNDING or any(isinstance(part, (RoleRounding, Sparsity, Unit)) for part in arguments):
                 layer, place = self._numerics.place or (None, None)
-            self._listener(Event(name, layer, place, (*arguments, *options.values()), result, method))
+            parts = (*arguments, *options.values())
+            self._listener(Event(name, self._numerics.stage, layer, place, parts, result, method, started, ended))
+            self._spent += self._now() - ended
             return result
 
         return watched
@@ -108,10 +134,15 @@ def watching(numerics, listener: Callable[[Event], None]):
     numerics : Numerics
     listener : callable
         Takes an `Event`, and must not change the arrays in it.
+
+    Yields
+    ------
+    callable
+        Takes nothing, and returns what the clock of `Event` shows.
     """
     own = numerics.backend
-    numerics.backend = _WatchedBackend(own, numerics, listener)
+    numerics.backend = watched = _WatchedBackend(own, numerics, listener)
     try:
-        yield
+        yield watched._now
     finally:
         numerics.backend = own

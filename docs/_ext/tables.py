@@ -370,8 +370,9 @@ def long_sums() -> str:
 
 
 MAKERS = {
-    "array-functions": array_functions, "c-functions": c_functions, "commands": commands, "dialects": dialects,
-    "demonstration": demonstration, "evidence": evidence, "formats": formats, "guarantees": guarantees, "long-sums": long_sums, "modes": modes, "nan-profiles": nan_profiles,
+    "array-functions": array_functions, "c-functions": c_functions, "commands": commands,
+    "demonstration": demonstration, "dialects": dialects, "evidence": evidence, "formats": formats,
+    "guarantees": guarantees, "long-sums": long_sums, "modes": modes, "nan-profiles": nan_profiles,
     "overflow": overflow, "peer-agreements": peer_agreements, "peer-differences": peer_differences,
     "peer-speeds": peer_speeds, "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic,
     "tile-functions": tile_functions, "values": values,

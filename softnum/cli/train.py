@@ -7,28 +7,13 @@ from typing import Annotated
 import typer
 
 from softnum.cli import exit_codes, need, writable_folder
-from softnum.cli.networks import (
-    NETWORK_HELP,
-    Block,
-    Cell,
-    CriticClip,
-    CriticUpdates,
-    Data,
-    DataFolder,
-    Depth,
-    Discount,
-    Dropout,
-    Entropy,
-    Heads,
-    HeldOut,
-    Samples,
-    Sizes,
-    Steps,
-    ValueWeight,
-    network_options,
-)
+from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
+from softnum.cli.updates import Updates, with_groups
 
 __all__ = ["progress_bar", "register"]
+
+_OWN = NetworkOptions()
+_DEFAULTS = Updates()
 
 
 @contextlib.contextmanager
@@ -57,7 +42,7 @@ def progress_bar():
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the program."""
-    app.command("train", short_help="Train a network in a design's arithmetic.")(exit_codes(train))
+    app.command("train", short_help="Train a network in a design's arithmetic.")(exit_codes(with_groups(train)))
 
 
 def train(
@@ -70,49 +55,8 @@ def train(
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
     batch: Annotated[int, typer.Option(help="Samples per iteration.")] = 32,
     seed: Annotated[int, typer.Option(help="Of initial weights, batches and stochastic rounding.")] = 1,
-    sizes: Sizes = None,
-    steps: Steps = None,
-    depth: Depth = None,
-    block: Block = None,
-    heads: Heads = None,
-    cell: Cell = None,
-    dropout: Dropout = None,
-    critic_updates: CriticUpdates = None,
-    critic_clip: CriticClip = None,
-    discount: Discount = None,
-    value_weight: ValueWeight = None,
-    entropy: Entropy = None,
-    optimiser: Annotated[str, typer.Option(help="sgd, adam, adamw, lamb or lars.")] = "sgd",
-    learning_rate: Annotated[
-        float | None,
-        typer.Option("--learning-rate", "--lr", help="Step size.  [default: sgd 0.1, lars 1, others 0.001]"),
-    ] = None,
-    momentum: Annotated[float | None, typer.Option(help="Of sgd and lars.  [default: 0.9]")] = None,
-    nesterov: Annotated[bool, typer.Option("--nesterov", help="Nesterov's momentum (sgd).")] = False,
-    beta1: Annotated[float | None, typer.Option(help="Of adam, adamw, lamb: the mean's.  [default: 0.9]")] = None,
-    beta2: Annotated[float | None, typer.Option(help="The mean of squares'.  [default: 0.999]")] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Added to the root of the squares.  [default: 1e-8, lamb 1e-6]")
-    ] = None,
-    trust: Annotated[float | None, typer.Option(help="Of lars: |w| / |g| is scaled by it.  [default: 0.001]")] = None,
-    weight_decay: Annotated[
-        float | None, typer.Option(help="[default: sgd and lars 1e-4, adam 0, adamw and lamb 0.01]")
-    ] = None,
-    schedule: Annotated[
-        str, typer.Option(help="Of the learning rate: constant, step, exponential or cosine.")
-    ] = "constant",
-    warmup: Annotated[int, typer.Option(help="Iterations in which the rate grows linearly from 0.")] = 0,
-    decay_every: Annotated[int | None, typer.Option(help="Iterations between steps (step).")] = None,
-    decay_factor: Annotated[
-        float | None, typer.Option(help="Of each step (step; default 0.1), or iteration (exponential).")
-    ] = None,
-    final_rate: Annotated[
-        float | None, typer.Option(help="What cosine ends at, as a share of the rate.  [default: 0]")
-    ] = None,
-    clip_norm: Annotated[
-        float | None, typer.Option(help="Shrink all gradients if their norm together is larger.")
-    ] = None,
-    clip_value: Annotated[float | None, typer.Option(help="Largest size of an element of a gradient.")] = None,
+    own: NetworkOptions = _OWN,
+    updates: Updates = _DEFAULTS,
     evaluate_every: Annotated[
         int | None, typer.Option(help="Iterations between evaluations.  [default: 160 samples, or a tenth of an epoch]")
     ] = None,
@@ -123,10 +67,19 @@ def train(
         ),
     ] = None,
     plot: Annotated[bool, typer.Option("--plot", help="Draw these statistics, to a .png of that name.")] = False,
-    threads: Annotated[int, typer.Option(help="Threads of a matrix product; the record does not depend on it.")] = 1,
+    threads: Annotated[int, typer.Option(help="Threads of the arithmetic; the record does not depend on it.")] = 1,
     explain: Annotated[
         bool, typer.Option("--explain", help="Train nothing: list every operation of an iteration, and how it rounds.")
     ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Train nothing that stays: measure where the time of an iteration goes.")
+    ] = False,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of --profile's timeline, for chrome://tracing.  [default: OUT/<design>/seed-<n>.profile.json]"
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder; the record is OUT/<design>/seed-<n>.jsonl.")] = Path("runs/train"),
     force: Annotated[bool, typer.Option("--force", help="Run again and replace the record.")] = False,
 ) -> None:
@@ -149,11 +102,12 @@ def train(
 
     \b
       softnum train mlp --design c-wang-fp8 --explain
+      softnum train mlp --design c-wang-fp8 --profile --trace step.json
       softnum train mlp --design c-wang-fp8 --statistics 50 --plot
 
     The design says how every operation of the optimiser rounds and in which formats its states are kept (roles
     momentum, second_moment, update.decay, update.step ...), and how the loss is scaled: [loss] with scale = 1000, or
-    scale = "dynamic".
+    scale = "dynamic". A role may be sparse: weights = { format = "e4m3fn", sparsity = { pattern = "2:4" } }.
 
     Shipped designs: a-float32, b-binary16, c-wang-fp8, d-e6m3-long, e-e6m3-chunk, f-q44-nearest, g-q44-stochastic,
     h-posit8; `softnum designs` says what they are. To make your own, change a copy of one:
@@ -163,6 +117,7 @@ def train(
     """
     from softnum.train import Settings, load_design, run
     from softnum.train import explain as explain_iteration
+    from softnum.train import profile as profile_iteration
     from softnum.train.loop import read_rows
     from softnum.train.nets import default_data
 
@@ -170,53 +125,36 @@ def train(
     need(*(["sklearn"] if data == "digits" else []), *(["matplotlib"] if plot else []))  # the data; the picture
     if plot and statistics is None:
         raise ValueError("--plot draws what --statistics writes; add --statistics N")
-    if not explain:
+    if trace is not None and not profile:
+        raise ValueError("--trace names the file that --profile writes; add --profile")
+    if explain and profile:
+        raise ValueError("--explain and --profile each take the place of training; leave one of them out")
+    if not explain and trace is None:
         writable_folder(out)
-
     settings = Settings(
         network=network,
-        network_options=network_options(
-            network,
-            sizes=sizes,
-            steps=steps,
-            depth=depth,
-            block=block,
-            heads=heads,
-            cell=cell,
-            dropout=dropout,
-            critic_updates=critic_updates,
-            critic_clip=critic_clip,
-            discount=discount,
-            value_weight=value_weight,
-            entropy=entropy,
-        ),
+        network_options=own.of(network),
         data=data,
         data_folder=data_dir,
         samples=samples,
         held_out=held_out,
         batch=batch,
         epochs=epochs,
-        optimiser=optimiser,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        nesterov=nesterov or None,
-        beta1=beta1,
-        beta2=beta2,
-        epsilon=epsilon,
-        trust=trust,
-        weight_decay=weight_decay,
-        schedule=schedule,
-        warmup=warmup,
-        decay_every=decay_every,
-        decay_factor=decay_factor,
-        final_rate=final_rate,
-        clip_norm=clip_norm,
-        clip_value=clip_value,
         evaluate_every=evaluate_every,
+        **updates.settings(),
     )
     chosen = load_design(design)
     if explain:
         typer.echo(explain_iteration(settings, chosen, seed=seed))
+        return
+    if profile:
+        from softnum.train.record import write_atomic
+
+        found = profile_iteration(settings, chosen, seed=seed, threads=threads)
+        trace = trace or out / chosen.name / f"seed-{seed}.profile.json"
+        trace.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(trace, found.to_json())
+        typer.echo(f"{found}\n\nWritten: {trace}")
         return
     with progress_bar() as step:
 

@@ -1,36 +1,26 @@
 """``softnum tta``: the main job, from designs to a table of time-to-accuracy."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from softnum.cli import exit_codes, need, writable_folder
-from softnum.cli.networks import (
-    NETWORK_HELP,
-    Block,
-    Cell,
-    Data,
-    DataFolder,
-    Depth,
-    Dropout,
-    Heads,
-    HeldOut,
-    Samples,
-    Sizes,
-    Steps,
-    network_options,
-)
+from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
 from softnum.cli.train import progress_bar
+from softnum.cli.updates import Updates, with_groups
 
 __all__ = ["register"]
 
+_OWN = NetworkOptions()
+_DEFAULTS = Updates()
 _VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the program."""
-    app.command("tta", short_help="Compare designs by time-to-accuracy.")(exit_codes(tta))
+    app.command("tta", short_help="Compare designs by time-to-accuracy.")(exit_codes(with_groups(tta)))
 
 
 def _seeds(text: str) -> list[int]:
@@ -80,18 +70,15 @@ def tta(
     ] = None,
     seeds: Annotated[str, typer.Option(help="How many seeds, or a list like 1,2,3.")] = "3",
     network: Annotated[str, typer.Option(help=NETWORK_HELP)] = "mlp",
-    sizes: Sizes = None,
-    steps: Steps = None,
-    depth: Depth = None,
-    block: Block = None,
-    heads: Heads = None,
-    cell: Cell = None,
-    dropout: Dropout = None,
+    own: NetworkOptions = _OWN,
     data: Data = None,
     data_dir: DataFolder = None,
     samples: Samples = None,
     held_out: HeldOut = None,
-    learning_rate: Annotated[float, typer.Option("--learning-rate", "--lr", help="Step size of SGD.")] = 0.1,
+    batch: Annotated[
+        int | None, typer.Option(help="Samples per iteration.  [default: 32; of the shipped d and e 256]")
+    ] = None,
+    updates: Updates = _DEFAULTS,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
     target: Annotated[float, typer.Option(help="Accuracy on held-out samples that a run has to reach.")] = 0.95,
     baseline: Annotated[str | None, typer.Option(help="Design that speed-ups are over.  [default: the first]")] = None,
@@ -139,19 +126,20 @@ def tta(
     if not 0 < target <= 1:
         raise ValueError(f"--target must lie in (0, 1], got {target}")
     cases = default_cases(None if designs is None else [part.strip() for part in designs.split(",")])
+    if batch is not None:
+        cases = [replace(case, batch=batch) for case in cases]
     chosen = _seeds(seeds)
     settings = Settings(
         network=network,
-        network_options=network_options(
-            network, sizes=sizes, steps=steps, depth=depth, block=block, heads=heads, cell=cell, dropout=dropout
-        ),
+        network_options=own.of(network),
         data=data,
         data_folder=data_dir,
         samples=samples,
         held_out=held_out,
         epochs=epochs,
-        learning_rate=learning_rate,
+        **updates.settings(),
     )
+    said = settings.describe_updates()  # raises what would end the first run
     base = load_design(baseline or cases[0].design).name
     # Times first: a missing report or a malformed file costs seconds, not the training.
     variants = study_variants(
@@ -175,7 +163,7 @@ def tta(
         inputs={
             "designs": [case.design for case in cases], "seeds": chosen, "epochs": epochs,
             "network": make_network(network, data=settings.data, **settings.network_options).describe(),
-            "data": settings.data, "learning_rate": learning_rate,
+            "data": settings.data, "batches": [case.batch for case in cases], **said,
         },
     )  # fmt: skip
     typer.echo(f"\nWritten: {out / 'results.json'}\n         {out / 'tta.png'}\n         {out / 'records'}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -114,9 +115,20 @@ class Hardware:
         return self.bandwidth / self.clock
 
 
+def read_pattern(text: object) -> tuple[int, int] | None:
+    """N and M of a pattern "N:M" with 1 <= N < M; None if it is none.
+
+    >>> read_pattern("2:4"), read_pattern("4:2")
+    ((2, 4), None)
+    """
+    found = re.fullmatch(r"([1-9]\d{0,3}):([1-9]\d{0,3})", text) if isinstance(text, str) else None
+    pair = (int(found[1]), int(found[2])) if found else (0, 0)
+    return pair if 0 < pair[0] < pair[1] else None
+
+
 @dataclass(frozen=True)
 class Gemm:
-    """One matrix product of an iteration: (M, K) @ (K, N).
+    """A matrix product of an iteration, (M, K) @ (K, N), and how often it is computed.
 
     Parameters
     ----------
@@ -130,11 +142,18 @@ class Gemm:
         Bits of one operand word; the wider of the two where they differ, because the simulator knows one word size.
     formats : tuple of str
         Names of the operands' formats, for the multiplier areas; empty where unknown.
+    count : int
+        How many products of this kind an iteration computes, one after another.
+    sparsity : tuple of str
+        Of both operands, "2:4" where there are at most two numbers other than 0 in every four along K, else "dense";
+        empty if both are dense.
 
     Examples
     --------
     >>> Gemm("fc1", "forward", 32, 128, 64, bits=8).shape
     (32, 128, 64)
+    >>> Gemm("fc1", "forward", 32, 128, 64, bits=8, sparsity=("dense", "2:4")).pattern
+    '2:4'
     """
 
     layer: str
@@ -144,36 +163,53 @@ class Gemm:
     k: int
     bits: int
     formats: tuple[str, ...] = ()
+    count: int = 1
+    sparsity: tuple[str, ...] = ()
 
     @classmethod
     def from_table(cls, table: Mapping, where: str = "GEMM") -> Gemm:
-        """Read ``{"layer", "pass", "M", "N", "K", "bits"}`` and optionally ``"formats"``: a list of format names.
+        """Read ``{"layer", "pass", "M", "N", "K", "bits"}`` and optionally ``"formats"``, a list of format names, and
+        ``"count"`` and ``"sparsity"``, like ``["dense", "2:4"]``.
 
         Examples
         --------
         >>> Gemm.from_table({"layer": "fc1", "pass": "forward", "M": 32, "N": 128, "K": 64, "bits": 8}).k
         64
         """
-        check_keys(table, ["layer", "pass", "M", "N", "K", "bits"], ["formats"], where)
+        check_keys(table, ["layer", "pass", "M", "N", "K", "bits"], ["formats", "count", "sparsity"], where)
         if table["pass"] not in PASSES:
             raise ValueError(f"{where} has the unknown pass {table['pass']!r}; passes: {', '.join(PASSES)}")
         formats = table.get("formats", ())
         if isinstance(formats, str) or not all(isinstance(name, str) for name in formats):
             raise InputTypeError(f"{where} formats must be a list of format names, got {formats!r}")
+        sparsity = table.get("sparsity", ())
+        right = isinstance(sparsity, (list, tuple)) and len(sparsity) in (0, 2)
+        if not right or not all(text == "dense" or read_pattern(text) for text in sparsity):
+            raise ValueError(
+                f'{where} sparsity must be that of both operands, "dense" or "N:M" with 1 <= N < M, got {sparsity!r}'
+            )
         m, n, k, bits = (positive_int(table[key], f"{where} {key}") for key in ("M", "N", "K", "bits"))
-        return cls(str(table["layer"]), table["pass"], m, n, k, bits, tuple(formats))
+        count = positive_int(table.get("count", 1), f"{where} count")
+        return cls(str(table["layer"]), table["pass"], m, n, k, bits, tuple(formats), count, tuple(sparsity))
 
     def to_table(self) -> dict:
-        """Return the table that `from_table` reads back, with plain JSON values."""
+        """Return the table that `from_table` reads back, with plain JSON values; a count of 1 is left out."""
         return {
             "layer": self.layer,
             "pass": self.phase,
             "M": self.m,
             "N": self.n,
             "K": self.k,
+            **({"count": self.count} if self.count > 1 else {}),
             "bits": self.bits,
             "formats": list(self.formats),
+            **({"sparsity": list(self.sparsity)} if self.sparsity else {}),
         }
+
+    @property
+    def pattern(self) -> str | None:
+        """The pattern of the right operand, of which a simulator makes use; None if it is dense."""
+        return None if self.sparsity[1:] in ((), ("dense",)) else self.sparsity[1]
 
     @property
     def shape(self) -> tuple[int, int, int]:

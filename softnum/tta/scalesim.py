@@ -28,6 +28,21 @@ written. ``Total Cycles`` alone starts when both operands are in SRAM and ends b
 GEMMs that fit half of the SRAM (the other half is the double buffer) it is independent of the word size. Reports of 2.x
 have only that, and are marked `memory_included = False`.
 
+*Sparsity.* A right operand with a pattern N:M along K is simulated with 3.0.0's ``SparsitySupport`` ("layer-wise", the
+ratio in the topology's last column). What that does, found by reading and running it: every filter keeps the first N of
+every M rows, both operands are cut down to the K' = K // M * N + min(N, K % M) rows that are left, and compute and
+memory cycles are those of an M x N x K' GEMM. That is right if all columns of the right operand share one mask. If each
+column has its own, as with magnitudes, the cells need all of the left operand and an index for each number of the right
+one, and SCALE-Sim counts neither in cycles (only in SPARSE_REPORT.csv). So they are counted here:
+
+- the left operand's words per cycle and SRAM are N / M of what they are, because all K columns pass for K' steps;
+- a word of the right operand is ceil(log2 M) bits wider.
+
+Cells that choose one of M left operands are assumed to cost no time. Zeros of the left operand and such without a
+pattern save nothing. The other mode of 3.0.0, ``OptimizedMapping`` ("row-wise"), draws N at random for each filter, and
+so is no use for a pattern that is given; and only output stationary is supported here, because only for that were the
+cycles checked by hand.
+
 SCALE-Sim: A. Samajdar, J. M. Joseph, Y. Zhu, P. Whatmough, M. Mattina, T. Krishna, "A Systematic Methodology for
 Characterizing Scalability of DNN Accelerators using SCALE-Sim", ISPASS 2020.
 """
@@ -37,11 +52,11 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from softnum.tta.hardware import Hardware
+from softnum.tta.hardware import Hardware, read_pattern
 from softnum.tta.quantities import frequency, write_atomic
 from softnum.tta.timings import IterationTime
 
@@ -49,6 +64,7 @@ __all__ = [
     "ASSUMPTIONS",
     "DATAFLOWS",
     "NOT_SIMULATED",
+    "SPARSE_ASSUMPTIONS",
     "GemmCycles",
     "Machine",
     "machine_for",
@@ -75,6 +91,13 @@ ASSUMPTIONS = (
     "the same clock and the same cells for every format; the accumulator's width costs nothing",
 )
 
+#: What the time of sparse products rests on; listed where there are any.
+SPARSE_ASSUMPTIONS = (
+    "zeros save time only where the right operand has a pattern N:M along K: then N / M of the steps; its indices are "
+    "fetched with it, and the whole left operand passes",
+    "cells that choose which left operand to multiply are as fast as others, and take no more area",
+)
+
 _TOTAL, _COMPUTE, _STALL, _UTIL = "Total Cycles (incl. prefetch)", "Total Cycles", "Stall Cycles", "Overall Util %"
 _TAIL = ["Stall Cycles", "Overall Util %", "Mapping Efficiency %", "Compute Util %"]
 _HEADERS = {
@@ -97,27 +120,56 @@ class Machine:
         Words that each SRAM exchanges with memory per cycle.
     dataflow : str
         "os", "ws" or "is".
+    pattern : str, optional
+        Of the right operand: "2:4".
+    operand_words : (int, int), optional
+        Words per cycle of left and right operand, where there is a pattern. Default: `words_per_cycle`.
 
     Examples
     --------
     >>> Machine((32, 32), (64, 64, 64), words_per_cycle=16).slug
     'os-32x32-sram64k-bw16'
+    >>> Machine((32, 32), (32, 51, 64), 16, pattern="2:4", operand_words=(8, 12)).slug
+    'os-32x32-sram32.51.64k-bw8.12.16-2of4'
     """
 
     array: tuple[int, int]
     sram_kwords: tuple[int, int, int]
     words_per_cycle: int
     dataflow: str = "os"
+    pattern: str | None = None
+    operand_words: tuple[int, int] | None = None
+
+    @property
+    def bandwidths(self) -> tuple[int, int, int]:
+        """Words per cycle of left operand, right operand and result."""
+        return (*(self.operand_words or (self.words_per_cycle,) * 2), self.words_per_cycle)
 
     @property
     def slug(self) -> str:
         """A file name that tells the machine: "os-32x32-sram64k-bw16"."""
-        sram = self.sram_kwords
-        sizes = str(sram[0]) if len(set(sram)) == 1 else ".".join(map(str, sram))
-        return f"{self.dataflow}-{self.array[0]}x{self.array[1]}-sram{sizes}k-bw{self.words_per_cycle}"
+        sizes, words = (
+            str(three[0]) if len(set(three)) == 1 else ".".join(map(str, three))
+            for three in (self.sram_kwords, self.bandwidths)
+        )
+        name = f"{self.dataflow}-{self.array[0]}x{self.array[1]}-sram{sizes}k-bw{words}"
+        return f"{name}-{self.pattern.replace(':', 'of')}" if self.pattern else name
+
+    def to_table(self) -> dict:
+        """The machine as plain data; what belongs to a pattern only where there is one."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+    @classmethod
+    def from_table(cls, table: Mapping) -> Machine:
+        """The machine of such a table.
+
+        >>> Machine.from_table(Machine((4, 4), (1, 1, 1), 2).to_table()).array
+        (4, 4)
+        """
+        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in table.items()})
 
 
-def machine_for(hardware: Hardware, bits: int, *, dataflow: str = "os") -> Machine:
+def machine_for(hardware: Hardware, bits: int, *, dataflow: str = "os", pattern: str | None = None) -> Machine:
     """Convert a design's bytes to SCALE-Sim's words.
 
     Parameters
@@ -128,6 +180,8 @@ def machine_for(hardware: Hardware, bits: int, *, dataflow: str = "os") -> Machi
         Bits of one word.
     dataflow : str
         "os" (default), "ws" or "is".
+    pattern : str, optional
+        Of the right operand along K, like "2:4".
 
     Returns
     -------
@@ -136,15 +190,19 @@ def machine_for(hardware: Hardware, bits: int, *, dataflow: str = "os") -> Machi
     Raises
     ------
     ValueError
-        If less than 1024 words of SRAM or less than one word per cycle would be left, or the dataflow is unknown.
+        If less than 1024 words of SRAM or less than one word per cycle would be left, the dataflow is unknown, or there
+        is a pattern and the dataflow is not "os".
 
     Examples
     --------
     >>> from softnum.tta import Hardware
     >>> table = {"array": [32, 32], "sram_bytes": {"ifmap": 65536, "filter": 65536, "ofmap": 65536},
     ...          "bandwidth": "16 GB/s", "clock": "1 GHz"}
-    >>> machine_for(Hardware.from_table(table), bits=16)
-    Machine(array=(32, 32), sram_kwords=(32, 32, 32), words_per_cycle=8, dataflow='os')
+    >>> machine = machine_for(Hardware.from_table(table), bits=16)
+    >>> machine.sram_kwords, machine.words_per_cycle, machine.dataflow
+    ((32, 32, 32), 8, 'os')
+    >>> machine_for(Hardware.from_table(table), bits=8, pattern="2:4").bandwidths
+    (8, 12, 16)
     """
     if dataflow not in DATAFLOWS:
         raise ValueError(f"unknown dataflow {dataflow!r}; SCALE-Sim knows {', '.join(DATAFLOWS)}")
@@ -160,7 +218,27 @@ def machine_for(hardware: Hardware, bits: int, *, dataflow: str = "os") -> Machi
             f"the bandwidth of {float(hardware.bytes_per_cycle):g} bytes per cycle is less than one word of {bits} "
             "bits, the least SCALE-Sim can be given; state a higher bandwidth or a lower clock"
         )
-    return Machine(hardware.array, sram, words, dataflow)
+    machine = Machine(hardware.array, sram, words, dataflow)
+    return machine if pattern is None else _sparse(machine, hardware, bits, pattern)
+
+
+def _sparse(machine: Machine, hardware: Hardware, bits: int, pattern: str) -> Machine:
+    """The machine as a right operand with a pattern meets it: all of the left one passes, and indices are fetched."""
+    if machine.dataflow != "os":
+        raise ValueError(f"a pattern ({pattern}) can be simulated with the dataflow os only, got {machine.dataflow!r}")
+    kept, group = read_pattern(pattern)
+    wide = bits + (group - 1).bit_length()
+    left, right, results = machine.sram_kwords
+    right = hardware.sram_bytes[1] * 8 // wide // 1024
+    left = left * kept // group
+    words = machine.words_per_cycle * kept // group, math.floor(hardware.bytes_per_cycle * 8 / wide)
+    if min(left, right, *words) < 1:
+        raise ValueError(
+            f"the pattern {pattern} leaves {left} times 1024 words and {words[0]} words per cycle for left operands, "
+            f"{right} and {words[1]} for right ones of {wide} bits; SCALE-Sim needs one of each: state more "
+            "sram_bytes, or a higher bandwidth"
+        )
+    return replace(machine, sram_kwords=(left, right, results), pattern=pattern, operand_words=words)
 
 
 def write_inputs(folder: str | os.PathLike, machine: Machine, shapes: Sequence[tuple[int, int, int]]) -> None:
@@ -188,9 +266,9 @@ def write_inputs(folder: str | os.PathLike, machine: Machine, shapes: Sequence[t
     gemm0, 32, 128, 64,
     """
     bank = "".join(
-        f"{name}CustomLayout = False\n{name}SRAMBankBandwidth = {machine.words_per_cycle}\n"
+        f"{name}CustomLayout = False\n{name}SRAMBankBandwidth = {words}\n"
         f"{name}SRAMBankNum = 1\n{name}SRAMBankPort = 1\n"
-        for name in ("Ifmap", "Filter")
+        for name, words in zip(("Ifmap", "Filter"), machine.bandwidths[:2], strict=True)
     )
     sizes = "".join(
         f"{name}SramSzkB = {size}\n"
@@ -206,15 +284,24 @@ def write_inputs(folder: str | os.PathLike, machine: Machine, shapes: Sequence[t
         f"Dataflow = {machine.dataflow}\nBandwidth = {machine.words_per_cycle}\n"
         "ReadRequestBuffer = 64\nWriteRequestBuffer = 64\n\n"
         f"[layout]\n{bank}\n"
-        "[sparsity]\nSparsitySupport = false\n\n"
+        f"[sparsity]\n{_SPARSITY if machine.pattern else _DENSE}\n"
         "[run_presets]\nInterfaceBandwidth = USER\nUseRamulatorTrace = False\n"
     )
-    rows = [f"gemm{i}, {m}, {n}, {k},\n" for i, (m, n, k) in enumerate(shapes)]
+    ratio = f" {machine.pattern}," if machine.pattern else ""
+    rows = [f"gemm{i}, {m}, {n}, {k},{ratio}\n" for i, (m, n, k) in enumerate(shapes)]
     layout = [f"gemm{i}, {'1, ' * 20}\n" for i in range(len(shapes))]
     folder = Path(folder)
     write_atomic(folder / "run.cfg", config)
-    write_atomic(folder / "topology.csv", "".join(["Layer, M, N, K,\n", *rows]))
+    header = f"Layer, M, N, K,{' Sparsity,' if ratio else ''}\n"
+    write_atomic(folder / "topology.csv", "".join([header, *rows]))
     write_atomic(folder / "layout.csv", "".join(["Layer, " + "factor, " * 20 + "\n", *layout]))
+
+
+_DENSE = "SparsitySupport = false\n"
+# the seed is of the other mapping, and 3.0.0 insists on it
+_SPARSITY = (
+    "SparsitySupport = true\nSparseRep = ellpack_block\nOptimizedMapping = false\nRandomNumberGeneratorSeed = 0\n"
+)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from softnum.tta.scalesim import (
     ASSUMPTIONS,
     DATAFLOWS,
     NOT_SIMULATED,
+    SPARSE_ASSUMPTIONS,
     GemmCycles,
     Machine,
     machine_for,
@@ -159,7 +160,8 @@ def _needed(points: Iterable[DesignPoint], dataflow: str) -> dict[Machine, list[
     needed: dict[Machine, set] = {}
     for point in points:
         for gemm in point.gemms:
-            needed.setdefault(machine_for(point.hardware, gemm.bits, dataflow=dataflow), set()).add(gemm.shape)
+            machine = machine_for(point.hardware, gemm.bits, dataflow=dataflow, pattern=gemm.pattern)
+            needed.setdefault(machine, set()).add(gemm.shape)
     return {machine: sorted(needed[machine]) for machine in sorted(needed, key=lambda machine: machine.slug)}
 
 
@@ -222,7 +224,7 @@ def simulate(
             {
                 "report": f"{machine.slug}.csv",
                 "sha256": hashlib.sha256(text.encode("utf-8")).hexdigest(),
-                "machine": asdict(machine),
+                "machine": machine.to_table(),
                 "shapes": shapes,
             }
         )
@@ -331,7 +333,7 @@ def load_reports(folder: str | os.PathLike | None = None) -> Simulations:
         if not report.is_file():
             raise FileNotFoundError(f"no SCALE-Sim report {name!r}, which the manifest names; remake them: {REMAKE}")
         data = report.read_bytes()
-        machine = Machine(*(tuple(v) if isinstance(v, list) else v for v in entry["machine"].values()))
+        machine = Machine.from_table(entry["machine"])
         shapes = [tuple(shape) for shape in entry["shapes"]]
         rows = read_compute_report(
             name, shapes=shapes, array=machine.array, text=data.decode("utf-8", errors="replace")
@@ -441,7 +443,7 @@ def scalesim_timings(
         rows, source = [], ""
         for gemm in point.gemms:
             for store in stores:
-                machine = machine_for(point.hardware, gemm.bits, dataflow=store.dataflow)
+                machine = machine_for(point.hardware, gemm.bits, dataflow=store.dataflow, pattern=gemm.pattern)
                 found = store.cycles.get((machine, gemm.shape))
                 if found is not None:
                     rows.append((gemm, machine, found))
@@ -449,7 +451,7 @@ def scalesim_timings(
                     break
             else:
                 raise MissingReport(_difference(point, gemm, stores))
-        cycles = sum(row.cycles for _, _, row in rows)
+        cycles = sum(gemm.count * row.cycles for gemm, _, row in rows)
         if len({row.memory_included for _, _, row in rows}) > 1:
             raise ValueError(
                 f"design {point.name!r} mixes reports with and without memory cycles (SCALE-Sim 3.0 and 2.x); "
@@ -457,7 +459,7 @@ def scalesim_timings(
             )
         detail = {
             "cycles": cycles,
-            "stall_cycles": sum(row.stalls for _, _, row in rows),
+            "stall_cycles": sum(gemm.count * row.stalls for gemm, _, row in rows),
             "memory_included": rows[0][2].memory_included,
             "dataflow": rows[0][1].dataflow,
             "hardware": point.hardware.to_table(),
@@ -466,7 +468,7 @@ def scalesim_timings(
                     **gemm.to_table(),
                     "cycles": row.cycles,
                     "stall_cycles": row.stalls,
-                    "words_per_cycle": machine.words_per_cycle,
+                    "words_per_cycle": list(machine.bandwidths) if machine.pattern else machine.words_per_cycle,
                     "sram_kwords": list(machine.sram_kwords),
                 }
                 for gemm, machine, row in rows
@@ -515,6 +517,8 @@ def scalesim_variants(
     equal = scalesim_timings(scaled, simulations)
     flows = sorted({time.detail["dataflow"] for time in stated.values()})
     common = (*ASSUMPTIONS, f"dataflow: {', '.join(DATAFLOWS[flow] for flow in flows)}")
+    if any(gemm.sparsity for point in points for gemm in point.gemms):
+        common += SPARSE_ASSUMPTIONS
     if len({json.dumps(point.hardware.to_table()) for point in points}) == 1:
         hardware = points[0].hardware.to_table()
         first = f"every design on the same hardware: {json.dumps(hardware)[1:-1]}"
@@ -559,7 +563,9 @@ def _difference(point: DesignPoint, gemm: Gemm, stores: list[Simulations]) -> st
     """Say in one message which fact of a design no report covers."""
     m, n, k = gemm.shape
     message = f"design {point.name!r}: no SCALE-Sim report has the {gemm.phase} GEMM of {gemm.layer!r}"
-    message += f" ({m} x {n} x {k}, {gemm.bits}-bit words) on this hardware"
+    message += (
+        f" ({m} x {n} x {k}, {gemm.bits}-bit words{f', {gemm.pattern}' if gemm.pattern else ''}) on this hardware"
+    )
     known = next((store.designs[point.name] for store in stores if point.name in store.designs), None)
     if known is None:
         names = [name for store in stores for name in store.designs]
@@ -575,6 +581,11 @@ def _difference(point: DesignPoint, gemm: Gemm, stores: list[Simulations]) -> st
             what = f"{ours_gemm.phase} of {ours_gemm.layer!r}"
             if other is None:
                 reasons.append(f"the reports have no {what}")
+            elif ours_gemm.pattern != other.pattern:
+                reasons.append(
+                    f"{what} has a right operand that is {ours_gemm.pattern or 'dense'} here and "
+                    f"{other.pattern or 'dense'} in the reports"
+                )
             elif (ours_gemm.shape, ours_gemm.bits) != (other.shape, other.bits):
                 reasons.append(
                     f"{what} is M, N, K = {ours_gemm.shape} in {ours_gemm.bits}-bit words here and "

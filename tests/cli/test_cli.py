@@ -1,5 +1,6 @@
 """The command line: what it prints, what it writes, its exit codes."""
 
+import dataclasses
 import json
 import os
 import re
@@ -362,7 +363,8 @@ def test_tta_of_a_recurrent_network(tmp_path):
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     inputs = json.loads((tmp_path / "results.json").read_text())["inputs"]
-    assert inputs["network"] == {"name": "lstm", "sizes": [16, 3, 10], "steps": 4} and inputs["learning_rate"] == 0.5
+    assert inputs["network"] == {"name": "lstm", "sizes": [16, 3, 10], "steps": 4}
+    assert inputs["optimiser"]["learning_rate"] == 0.5
 
 
 @pytest.mark.parametrize(
@@ -379,8 +381,45 @@ def test_tta_variants_of_the_hardware(variant, labels, tmp_path):
     assert [v["label"] for v in results["variants"]] == labels
     assert results["inputs"] == {
         "designs": ["a-float32", "b-binary16"], "seeds": [7, 8], "epochs": 1,
-        "network": {"name": "mlp", "sizes": [64, 128, 10]}, "data": "digits", "learning_rate": 0.1,
+        "network": {"name": "mlp", "sizes": [64, 128, 10]}, "data": "digits", "batches": [32, 32],
+        "optimiser": {"name": "sgd", "learning_rate": 0.1, "momentum": 0.9, "weight_decay": 1e-4},
     }  # fmt: skip
+
+
+def test_tta_takes_what_train_takes_of_updates(tmp_path):
+    """One declaration for both: a study's records are those of single runs, and its results say how it was trained."""
+    times = tmp_path / "times.csv"
+    times.write_text("design,iteration,seconds\nc-wang-fp8,1,0.5\n")
+    options = (
+        "--sizes", "64,16,10", "--epochs", 1, "--batch", 64, "--optimiser", "adamw", "--lr", "0.01", "--beta1", "0.5",
+        "--weight-decay", "0.1", "--schedule", "step", "--decay-every", 5, "--decay-factor", "0.5", "--warmup", 3,
+        "--clip-norm", "0.5", "--clip-value", "0.25",
+    )  # fmt: skip
+    result = softnum(
+        "tta", *options, "--designs", "c-wang-fp8", "--seeds", "1", "--target", "0.15", "--timings", times,
+        "--out", tmp_path, "--jobs", "1",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert softnum("train", "mlp", *options, "--design", "c-wang-fp8", "--out", tmp_path / "single").exit_code == 0
+    record = tmp_path / "records" / "c-wang-fp8" / "seed-1.jsonl"
+    assert record.read_bytes() == (tmp_path / "single" / "c-wang-fp8" / "seed-1.jsonl").read_bytes()
+    config = json.loads(record.read_text().splitlines()[0])["config"]
+    inputs = json.loads((tmp_path / "results.json").read_text())["inputs"]
+    assert inputs["batches"] == [64] == [config["batch"]]
+    said = {key: config[key] for key in ("optimiser", "clip_norm", "clip_value", "schedule")}
+    assert said == {key: inputs[key] for key in said}
+    assert said["optimiser"]["beta1"] == 0.5 and said["schedule"]["decay_every"] == 5
+
+
+def test_both_commands_have_every_option_of_updates():
+    from softnum.cli.updates import Updates
+    from softnum.train import Settings
+
+    names = {field.name for field in dataclasses.fields(Updates)}
+    assert names <= {field.name for field in dataclasses.fields(Settings)}
+    for verb in ("train", "tta"):
+        said = softnum(verb, "--help").stdout
+        assert all(f"--{name.replace('_', '-')}" in said for name in names)
 
 
 @pytest.mark.parametrize(
@@ -397,6 +436,8 @@ def test_tta_variants_of_the_hardware(variant, labels, tmp_path):
         (("--timings", "t.csv", "--simulate"), "--simulate is for SCALE-Sim's times, which --timings replaces"),
         (("--timings", "t.csv", "--reports", "r"), "--reports is for SCALE-Sim's times"),
         (("--timings", "t.csv", "--variant", "stated"), "--variant is for SCALE-Sim's times"),
+        (("--beta1", "0.5"), "sgd has no beta1"),
+        (("--batch", "0"), "batch must be a positive integer, got 0"),
         (("--baseline", "b-binary61"), "did you mean 'b-binary16'?"),
         (("--designs", "a-float32", "--baseline", "b-binary16"), "b-binary16"),
     ],

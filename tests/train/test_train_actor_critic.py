@@ -6,7 +6,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, judge_directions, moved
+from train_cases import BINARY64, MIXED, judge_directions, moved, watch_products
 
 import softnum as sn
 from softnum.train import Settings, Tensor, explain, load_design, make_network, run
@@ -16,8 +16,8 @@ from softnum.train.data import load_data
 from softnum.train.environments import CartPole
 from softnum.train.initial import DOMAIN_ACTIONS, DOMAIN_STARTS, he_uniform, random_words
 from softnum.train.loop import Run, read_rows
-from softnum.train.numerics import LayerNumerics
-from softnum.train.objectives import policy_loss
+from softnum.train.losses import policy_loss
+from softnum.train.nets.network import product_rows
 from softnum.train.tasks import control
 
 SMALL = {"sizes": (4, 6, 2), "steps": 3}
@@ -106,8 +106,8 @@ def test_gradients_agree_with_finite_differences(tmp_path):
 
 
 def test_a_gradient_off_by_a_thousandth_is_caught(tmp_path, monkeypatch):
-    rule = engine.GRADIENTS["policy_loss"]
-    monkeypatch.setitem(engine.GRADIENTS, "policy_loss", lambda node, g: tuple(p * 1.001 for p in rule(node, g)))
+    rule = engine.GRADIENTS["loss"]
+    monkeypatch.setitem(engine.GRADIENTS, "loss", lambda node, g: tuple(p * 1.001 for p in rule(node, g)))
     with pytest.raises(AssertionError, match="fc"):
         test_gradients_agree_with_finite_differences(tmp_path)
 
@@ -245,18 +245,11 @@ def test_trying_a_design_out_moves_no_cart():
 
 
 def test_the_listed_products_are_those_computed(tmp_path, monkeypatch):
-    seen, matmul = [], LayerNumerics.matmul
-
-    def watched(self, key, a, b, c=None):
-        if key != "backward_weight" or len(a) > 1:  # not the ones of a bias's gradient
-            seen.append((self.name, key, len(a), b.shape[1], len(b)))
-        return matmul(self, key, a, b, c)
-
-    monkeypatch.setattr(LayerNumerics, "matmul", watched)
+    seen = watch_products(monkeypatch)
     work = Run(SETTINGS, design(tmp_path, MIXED), 1)
     iteration, part = next(iter(work.plan(1)))
     work.train(iteration, part)
-    assert seen == [tuple(row.values()) for row in work.network.gemms(6)]
+    assert product_rows(seen) == work.network.gemms(6) and len(seen) == 2 * (3 + 1 + 1) + 3
 
 
 # -- the same training written down once more --------------------------------------------------------------------------
@@ -380,7 +373,7 @@ def test_outputs_without_a_number_end_the_run(tmp_path):
 
 def test_every_operation_is_explained():
     found = explain(SETTINGS, load_design("b-binary16"))
-    assert {step.operation for step in found.binary64} >= {"draw", "policy_loss", "policy_error"}
+    assert {step.operation for step in found.binary64} >= {"draw", "policy_loss", "scaled"}
     assert sum(step.operation == "matmul" and step.layer == "fc2" for step in found.steps) == 3 + 1 + 1 + 3
 
 

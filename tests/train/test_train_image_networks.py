@@ -10,12 +10,14 @@ from softnum.train.data import load_data
 from softnum.train.designs import PASSES
 from softnum.train.loop import read_rows
 from softnum.train.nets import NETWORKS, default_data
+from softnum.train.nets.network import product_rows
 from softnum.train.numerics import LayerNumerics
 
 #: small, and of every kind
 CASES = {
     "lenet5": {"sizes": (2, 3, 4, 5), "image": (1, 8, 8), "classes": 3},
     "cifar10-cnn": {"sizes": (2, 2, 3), "image": (3, 6, 6), "classes": 3},
+    "detector": {"sizes": (2, 3, 2, 2), "image": (2, 8, 8), "classes": 3},  # one cell
     "vgg-small": {"sizes": (2, 3, 4), "image": (2, 4, 4), "classes": 3},
     "resnet": {"sizes": (2, 3, 2), "image": (1, 5, 4), "classes": 3},
     "resnet-bottleneck": {"depth": 11, "block": "bottleneck", "sizes": (2, 2, 2), "image": (2, 4, 4), "classes": 3},
@@ -58,7 +60,7 @@ def test_the_listed_products_are_those_computed(case, tmp_path, monkeypatch):
     monkeypatch.setattr(LayerNumerics, "convolve", watched_convolve)
     parts = network(case, tmp_path)
     loss_of(*parts).backward()
-    assert seen == [tuple(row.values()) for row in parts[0].gemms(4)]
+    assert product_rows(seen) == parts[0].gemms(4)
 
 
 def test_a_convolution_of_groups_is_a_product_for_each():
@@ -68,6 +70,14 @@ def test_a_convolution_of_groups_is_a_product_for_each():
     assert conv.products("forward", 2) == [("c", "forward", 72, 4, 18)] * 2
     assert conv.products("backward_data", 2) == [("c", "backward_data", 72, 2, 36)] * 2
     assert conv.products("backward_weight", 2) == [("c", "backward_weight", 18, 4, 72)] * 2
+
+
+def test_a_resnets_depth_follows_its_blocks():
+    """One block a stage, and the record says the number."""
+    for options, depth in (({}, 8), ({"block": "basic"}, 8), ({"block": "bottleneck"}, 11)):
+        net = make_network("resnet", **options)
+        assert net.describe()["depth"] == depth and len(net.blocks) == 3
+        assert net.layer_names == make_network("resnet", depth=depth, **options).layer_names
 
 
 def test_products_under_a_design():
@@ -284,7 +294,11 @@ def test_every_set_of_images_fits(name, data):
         ("vgg-small", {"sizes": (1, 2, 3, 4, 5), "image": (1, 8, 8)}, "image must have at least 16 x 16 pixels, got 8"),
         ("resnet", {"depth": 9}, r"depth of basic blocks is 6 n \+ 2 \(8, 14, 20, \.\.\.\), got 9"),
         ("resnet", {"depth": 2}, r"depth of basic blocks is 6 n \+ 2"),
-        ("resnet", {"block": "bottleneck"}, r"depth of bottleneck blocks is 9 n \+ 2 \(11, 20, 29, \.\.\.\), got 8"),
+        (
+            "resnet",
+            {"block": "bottleneck", "depth": 8},
+            r"depth of bottleneck blocks is 9 n \+ 2 \(11, 20, 29, \.\.\.\), got 8",
+        ),
         ("resnet", {"block": "wide"}, "block must be basic or bottleneck, got 'wide'"),
         ("resnet", {"depth": "20"}, "depth must be a positive integer, got '20'"),
     ],

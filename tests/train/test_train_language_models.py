@@ -1,15 +1,29 @@
 """Language models: gradients, products, PyTorch's losses, texts, resumption, and what they refuse."""
 
+import dataclasses
+
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch, watch_operations
+from train_cases import (
+    BINARY64,
+    MIXED,
+    judge_along_directions,
+    loss_of,
+    moved,
+    needs_torch,
+    watch_operations,
+    watch_products,
+)
 
 from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run
 from softnum.train import tensor as engine
+from softnum.train.backend import NumpyBackend
 from softnum.train.data import load_data
-from softnum.train.loop import read_rows
-from softnum.train.numerics import LayerNumerics
+from softnum.train.loop import Run, read_rows
+from softnum.train.nets.network import product_rows
+from softnum.train.watch import BINARY64 as IN_BINARY64
+from softnum.train.watch import CARRIER, EXACT, ROUNDING, watching
 
 SIZES = {"sizes": (4, 3), "steps": 3, "words": 5}
 CASES = {
@@ -36,17 +50,10 @@ def test_gradients_agree_with_finite_differences(case, tmp_path):
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_listed_products_are_those_computed(case, tmp_path, monkeypatch):
-    seen, matmul = [], LayerNumerics.matmul
-
-    def watched(self, key, a, b, c=None):
-        if a.shape[-2] > 1:  # not the ones of a gradient of biases or embeddings
-            seen.extend([(self.name, key, a.shape[-2], b.shape[-1], b.shape[-2])] * int(np.prod(a.shape[:-2])))
-        return matmul(self, key, a, b, c)
-
-    monkeypatch.setattr(LayerNumerics, "matmul", watched)
+    seen = watch_products(monkeypatch)
     parts = network(case, tmp_path)
     loss_of(*parts).backward()
-    assert seen == [tuple(row.values()) for row in parts[0].gemms(4)]
+    assert product_rows(seen) == parts[0].gemms(4)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -206,7 +213,7 @@ def test_every_operation_is_explained(tmp_path):
     operations = {step.operation for step in steps if step.layer == "gru.hidden"}
     assert {"sigmoid", "tanh", "subtract", "matmul"} <= operations
     sums = [step for step in steps if step.layer == "embedding" and step.role == "backward_weight"]
-    assert sums and all(step.operands[0][1][1] == 1 for step in sums)
+    assert sums and all(step.operands[0][1][-2] == 1 for step in sums)
 
 
 @pytest.mark.parametrize(
@@ -235,3 +242,29 @@ def test_a_cell_without_a_step_is_named():
 
     with pytest.raises(NotImplementedError, match="Cell has no step"):
         Cell("cell", 3, 2).step(None, None)
+
+
+@pytest.mark.parametrize("name", ["recurrent-lm", "transformer-lm"])
+def test_an_explanation_leaves_nothing_out(name, tmp_path, monkeypatch):
+    """Every call of the backend that is not one of its own is watched."""
+    (tmp_path / "mine.toml").write_text('[loss]\nscale = "dynamic"\ninitial = 1.0\n')
+    work = Run(dataclasses.replace(settings_of(name, tmp_path), clip_norm=1e-3), load_design(tmp_path / "mine.toml"), 1)
+    calls, seen, inside = [], [], []
+
+    def counted(name, method):
+        def call(self, *arguments, **options):
+            if not inside:
+                calls.append(name)
+            inside.append(name)
+            try:
+                return method(self, *arguments, **options)
+            finally:
+                inside.pop()
+
+        return call
+
+    for method in ROUNDING | EXACT | CARRIER | IN_BINARY64:
+        monkeypatch.setattr(NumpyBackend, method, counted(method, getattr(NumpyBackend, method)))
+    with watching(work.numerics, lambda event: seen.append(event.method)):
+        work.train(1, next(iter(work.plan(1)))[1])
+    assert seen == calls and {"softmax_cross_entropy", "all_finite", "norm", "matmul", "take"} <= set(seen)

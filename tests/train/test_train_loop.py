@@ -238,10 +238,22 @@ def test_a_torn_row_or_checkpoint_is_survived(tmp_path):
         assert run(design, SHORT, seed=1, out=out).read_bytes() == whole, damage
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL])
-def test_a_signal_leaves_a_record_that_the_same_command_finishes(number, tmp_path):
-    options = ["--epochs", "4", "--optimiser", "adamw", "--schedule", "cosine", "--warmup", "20", "--clip-norm", "1"]
-    command = [sys.executable, "-m", "softnum.cli", "train", "mlp", "--design", "c-wang-fp8", *options]
+MLP = ("mlp", "--epochs", "4", "--optimiser", "adamw", "--schedule", "cosine", "--warmup", "20", "--clip-norm", "1")
+LENET = (
+    "lenet5", "--data", "digits", "--sizes", "2,4,16,16", "--epochs", "3", "--batch", "64", "--evaluate-every", "20",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("number", "options", "enough", "last"),
+    [
+        pytest.param(signal.SIGINT, MLP, 60, 168, marks=pytest.mark.slow), (signal.SIGKILL, MLP, 60, 168),
+        pytest.param(signal.SIGKILL, LENET, 26, 63, marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_a_signal_leaves_a_record_that_the_same_command_finishes(number, options, enough, last, tmp_path):
+    """Killed in its second epoch or later, when a checkpoint is there."""
+    command = [sys.executable, "-m", "softnum.cli", "train", *options, "--design", "c-wang-fp8"]
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     subprocess.run([*command, "--out", str(whole)], check=True, capture_output=True)
     record = cut / "c-wang-fp8" / "seed-1.jsonl"
@@ -250,7 +262,7 @@ def test_a_signal_leaves_a_record_that_the_same_command_finishes(number, tmp_pat
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     )  # fmt: skip
     for _ in range(2000):
-        if record.exists() and record.read_bytes().count(b"\n") > 60:
+        if record.exists() and record.read_bytes().count(b"\n") > enough:
             break
         time.sleep(0.01)
     os.kill(process.pid, number)
@@ -258,7 +270,8 @@ def test_a_signal_leaves_a_record_that_the_same_command_finishes(number, tmp_pat
     if number == signal.SIGINT:
         assert process.returncode == 130 and "interrupted" in errors and "Traceback" not in errors
     rows = read_rows(record)
-    assert 60 <= rows[-1]["iteration"] < 168 and "finished" not in rows[-1]
+    assert enough <= rows[-1]["iteration"] < last and "finished" not in rows[-1]
+    assert record.with_name("seed-1.checkpoint.npz").exists()
     subprocess.run([*command, "--out", str(cut)], check=True, capture_output=True)
     assert record.read_bytes() == (whole / "c-wang-fp8" / "seed-1.jsonl").read_bytes()
 

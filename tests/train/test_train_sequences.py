@@ -192,6 +192,16 @@ def test_the_gradient_of_an_embedding_is_a_product_with_ones(tmp_path):
         assert np.array_equal(weight.gradient[row], want), row
 
 
+def test_rows_of_an_embedding_have_random_bits_of_their_own(tmp_path):
+    """Where the unit rounds stochastically: equal errors of different rows have different sums."""
+    text = MIXED.replace('accumulator = "binary32"', 'accumulator = "e5m2", rounding = "stochastic"')
+    layer = numerics_of(tmp_path, text).layer("conv")
+    weight = Parameter(np.zeros((40, 1), np.float32), layer, "embedding.weight")
+    y = embedding(np.repeat(np.arange(40), 2), weight, layer)
+    y.backward(np.float32([[1.0], [0.15625]] * 40))  # 1 and 5 / 32 add up between 1 and 1.25
+    assert set((64 * weight.gradient[:, 0]).tolist()) == {1.0, 1.25}
+
+
 # -- dropout -----------------------------------------------------------------------------------------------------------
 def test_gradients_of_a_dropout_agree_with_finite_differences(tmp_path, monkeypatch):
     layer = layer_of(tmp_path)
@@ -202,8 +212,8 @@ def test_gradients_of_a_dropout_agree_with_finite_differences(tmp_path, monkeypa
         return dropout(*leaves, 0.4, layer, training=True)
 
     judge(monkeypatch, build, leaves)
-    rule = engine.GRADIENTS["dropout"]
-    monkeypatch.setitem(engine.GRADIENTS, "dropout", lambda node, e: (rule(node, e)[0] * 1.001,))
+    rule = engine.GRADIENTS["masked"]
+    monkeypatch.setitem(engine.GRADIENTS, "masked", lambda node, e: (rule(node, e)[0] * 1.001,))
     with pytest.raises(ValueError, match="finite differences say"):
         judge(monkeypatch, build, leaves)
 

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+import softnum as sn
+from softnum import threads
 from softnum.train import Numerics, Parameter, Tensor, load_design, make_network
 from softnum.train import tensor as engine
 from softnum.train.backend import NumpyBackend
 from softnum.train.check import check_gradients
+from softnum.train.designs import RoleRounding
 
 BINARY64 = """
 [roles]
@@ -124,8 +127,8 @@ def test_every_operation_has_a_rule():
     assert operations == set(engine.__all__) - {"GRADIENTS", "Parameter", "Tensor"}
     elsewhere = {"function", "operator"}  # of softnum.train.functions
     elsewhere |= {"avg_pool2d", "batch_norm", "conv2d", "layer_norm", "max_pool2d"}  # modules of their own
-    elsewhere |= {"policy_loss", "signed_means"}  # of softnum.train.objectives
-    elsewhere |= {"concatenate", "dropout", "embedding", "matmul", "permute", "scale", "softmax"}  # of sequences
+    elsewhere |= {"concatenate", "embedding", "masked", "matmul", "permute", "scale", "softmax", "take"}  # of sequences
+    elsewhere |= {"loss", "total"}  # of losses
     assert set(engine.GRADIENTS) == operations | elsewhere
 
 
@@ -176,3 +179,58 @@ def test_carriers_refuse_what_they_cannot_hold():
         NumpyBackend(np.float32).array([0.1])
     with pytest.raises(ValueError, match="carriers are float32 or float64"):
         NumpyBackend(np.float16)
+
+
+@pytest.mark.parametrize("own", [1, 2])
+def test_every_call_takes_the_backends_threads(own, monkeypatch):
+    """Not those of SOFTNUM_THREADS: the processes of a study would get into each other's way."""
+    taken, for_each = set(), threads.for_each
+
+    def counted(pieces, work, count):
+        taken.add(count)
+        return for_each(pieces, work, count)
+
+    monkeypatch.setattr(threads, "for_each", counted)
+    monkeypatch.setenv("SOFTNUM_THREADS", "5")
+    backend, x = NumpyBackend(threads=own), np.ones(2**21, np.float32)
+    role = RoleRounding(sn.format("e5m2"))
+    sure = RoleRounding(sn.format("e6m9"), "stochastic", stochastic_bits=8)
+    calls = {
+        "quantize": lambda: backend.quantize(x, role, None),
+        "compute": lambda: backend.compute("fma", (x[: 2**20], x[: 2**20], x[: 2**20]), role, None),
+        "operate": lambda: backend.operate("add", (x, x), role, None),
+        "stochastic": lambda: backend.operate("add", (x[: 2**20], x[: 2**20]), sure, (1, 2)),
+        "evaluated": lambda: backend.operate("erf", (x[:16384],), RoleRounding(sn.format("binary32")), None),
+        "operator": lambda: backend.run_operator(
+            sn.operator("function (X[N]) -> (Y) { Y = exp(X); }"), (x[:16384],), {"fmt": "binary32"}
+        ),
+    }
+    for name, call in calls.items():
+        taken.clear()
+        call()
+        assert taken == ({own} if own > 1 else set()), name
+    taken.clear()
+    sn.quantize(np.ones(5 * 2**20, np.float32), "e5m2")
+    assert taken == {5}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_selections_are_numpys_to_the_bit(dtype):
+    """Signs of zeros, infinities and NaN included: they are made of products of bits."""
+    backend, rng = NumpyBackend(dtype), np.random.default_rng(2)
+    values = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 2.0], dtype)
+    parts = rng.choice(values, (9, 6, 7, 3))
+    best, chosen = parts[0].copy(), np.zeros(parts[0].shape, int)
+    for place, part in enumerate(parts):
+        for index in np.ndindex(part.shape):
+            if not (part[index] <= best[index] or np.isnan(best[index])):
+                best[index], chosen[index] = part[index], place
+    largest, which = backend.largest(parts)
+    assert largest.tobytes() == best.tobytes() and np.array_equal(which, chosen)
+    x, y = parts[0].transpose(2, 0, 1), parts[1].transpose(2, 0, 1)
+    assert backend.where_positive(x, y).tobytes() == np.where(x > 0, y, dtype(0)).tobytes()
+    assert (
+        backend.where_equal(chosen, 1, y.transpose(1, 2, 0)).tobytes() == np.where(chosen == 1, parts[1], 0).tobytes()
+    )
+    double = rng.standard_normal((6, 7))  # a loss's gradient, in binary64
+    assert np.array_equal(backend.where_positive(parts[0][..., 0], double), np.where(parts[0][..., 0] > 0, double, 0))

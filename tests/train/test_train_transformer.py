@@ -8,7 +8,8 @@ from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, design_gemms, explain, load_design, make_network, run
 from softnum.train import tensor as engine
 from softnum.train.data import batches, load_data
-from softnum.train.loop import read_rows
+from softnum.train.loop import Run, read_rows
+from softnum.train.nets.network import product_rows
 from softnum.train.numerics import LayerNumerics
 
 SMALL = {"sizes": (4, 6), "depth": 2, "heads": 2, "image": (2, 3, 2), "classes": 3}
@@ -37,7 +38,24 @@ def test_the_listed_products_are_those_computed(tmp_path, monkeypatch):
     monkeypatch.setattr(LayerNumerics, "matmul", watched)
     parts = network(tmp_path)
     loss_of(*parts).backward()
-    assert seen == [tuple(row.values()) for row in parts[0].gemms(4)]
+    assert product_rows(seen) == parts[0].gemms(4)
+
+
+def test_a_header_lists_equal_products_once():
+    """However many samples and heads there are; what they take is that of all of them."""
+    rows = design_gemms(load_design("c-wang-fp8"), make_network("transformer", heads=2), 32)
+    attention = [row for row in rows if row["layer"] == "block1.attention"]
+    assert len(rows) < 60 and [row["count"] for row in attention] == [64] * len(attention)
+    assert list(attention[0]) == ["layer", "pass", "M", "N", "K", "count", "bits", "formats"]
+    work = Run(Settings(network="transformer", batch=32), load_design("c-wang-fp8"), 1)
+    flops = {}
+    for step in explain(work.settings, work.design).steps:
+        if step.unit is not None and step.shape[-2] > 1:
+            flops[step.layer, step.role] = flops.get((step.layer, step.role), 0) + step.flops
+    listed = dict.fromkeys(flops, 0)
+    for row in work.header()["config"]["gemms"]:
+        listed[row["layer"], row["pass"]] += 2 * row["M"] * row["N"] * row["K"] * row.get("count", 1)
+    assert listed == flops
 
 
 def test_products_under_a_design():

@@ -11,6 +11,7 @@ from softnum.train import Numerics, Parameter, Tensor, load_design
 from softnum.train import tensor as engine
 from softnum.train.backend import NumpyBackend
 from softnum.train.check import check_gradients
+from softnum.train.numerics import LayerNumerics
 
 BINARY64 = """
 [roles]
@@ -64,9 +65,9 @@ def loss_of(net, numerics, x, labels):
     return engine.softmax_cross_entropy(net.forward(Tensor(x, numerics.backend), training=True), labels)
 
 
-def judge_along_directions(parts):
+def judge_along_directions(parts, loss=loss_of):
     """Each parameter's gradient along one direction: the operations themselves are judged element by element."""
-    judge_directions(lambda: loss_of(*parts), parts[0].parameters)
+    judge_directions(lambda: loss(*parts), parts[0].parameters)
 
 
 def judge_directions(loss, parameters):
@@ -123,6 +124,19 @@ def judge_faults(monkeypatch, build):
         with monkeypatch.context() as patch, pytest.raises(ValueError, match="finite differences say"):
             patch.setitem(engine.GRADIENTS, node.op, faulty)
             judge(patch, build, [parent])
+
+
+def watch_products(monkeypatch):
+    """(layer, pass, M, N, K) of each product in a unit, in their order, but for those of ones, whose M is 1."""
+    seen, matmul = [], LayerNumerics.matmul
+
+    def watched(self, key, a, b, c=None):
+        if a.shape[-2] > 1:
+            seen.extend([(self.name, key, a.shape[-2], b.shape[-1], b.shape[-2])] * int(np.prod(a.shape[:-2])))
+        return matmul(self, key, a, b, c)
+
+    monkeypatch.setattr(LayerNumerics, "matmul", watched)
+    return seen
 
 
 def watch_operations(monkeypatch):

@@ -1,7 +1,9 @@
 """The shipped reports and the default study are kept in step: the one is made for the other."""
 
+from pathlib import Path
+
 from softnum.train import DEFAULT_STUDY, Settings, design_gemms, load_design, make_network
-from softnum.tta import DesignPoint, load_reports, multiplier_areas, scalesim_variants
+from softnum.tta import DesignPoint, Gemm, load_reports, multiplier_areas, scalesim_variants
 
 
 def default_points():
@@ -25,3 +27,12 @@ def test_every_default_design_has_a_time_and_an_area_but_the_user_format():
     assert equal.left_out == {"h-posit8": "no multiplier area is known for posit8"}
     formats = {name for point in default_points() for name in point.formats}
     assert formats - set(multiplier_areas()) == {"posit8"}
+
+
+def test_the_reports_of_the_tutorial_on_sparsity_are_of_its_designs():
+    # else: softnum tta --designs ... --simulate --out FOLDER makes them in FOLDER/scalesim
+    folder, network = Path(__file__).parents[2] / "examples" / "sparsity", make_network(Settings().network)
+    for name, point in load_reports(folder / "reports").designs.items():
+        design = load_design(folder / f"{name}.toml")
+        assert point.gemms == tuple(map(Gemm.from_table, design_gemms(design, network, 32)))
+        assert point.hardware.to_table() == design.hardware

@@ -37,6 +37,7 @@ TABLE = {
     "clock": "1 GHz",
 }
 HARDWARE = Hardware.from_table(TABLE)
+SPARSE = Path(__file__).parents[2] / "examples" / "sparsity" / "reports"
 SHIPPED = Path(str(resources.files("softnum.tta").joinpath("reports")))
 
 # The three rows are what scalesim 3.0.0 and 2.0.2 wrote for these GEMMs on 32 x 32 cells, 4 words per cycle, os.
@@ -53,6 +54,17 @@ LayerID, Total Cycles, Stall Cycles, Overall Util %, Mapping Efficiency %, Compu
 0, 503, 0, 50.89463220675945, 100.0, 50.79365079365079,
 1, 189, 0, 21.164021164021165, 31.25, 21.052631578947366,
 2, 751, 0, 34.0878828229028, 100.0, 34.04255319148936,
+"""
+
+
+# What 3.0.0 wrote for these, 2:4, in 8-bit words on the machine of `HARDWARE`.
+SPARSE_SHAPES = [(32, 128, 64), (32, 10, 128), (33, 40, 27)]
+SPARSE_REPORT = """\
+LayerID, Total Cycles (incl. prefetch), Total Cycles, Stall Cycles, Overall Util %, Mapping Efficiency %, \
+Compute Util %,
+0, 972, 375, 0, 68.26666666666667, 100.0, 34.04255319148936,
+1, 400, 125, 0, 32.0, 31.25, 15.873015873015872,
+2, 497, 303, 0, 11.486695544554456, 32.2265625, 5.936472039473684,
 """
 
 
@@ -95,6 +107,11 @@ def test_tables_round_trip():
     gemm = {"layer": "fc1", "pass": "forward", "M": 2, "N": 3, "K": 4, "bits": 8, "formats": ["e5m2", "e4m3"]}
     table = {"name": "d", "hardware": {**TABLE, "bandwidth": "1.5 GB/s"}, "gemms": [gemm]}
     assert DesignPoint.from_table(table).to_table() == table
+    often = {**gemm, "count": 64}
+    assert Gemm.from_table(gemm).count == 1 and Gemm.from_table(often).to_table() == often
+    for wrong in (0, -1, 1.5, True, "2"):
+        with pytest.raises((TypeError, ValueError), match="GEMM count must be"):
+            Gemm.from_table({**gemm, "count": wrong})
     with pytest.raises(ValueError, match="unknown pass 'forwards'; passes: forward"):
         Gemm.from_table({**gemm, "pass": "forwards"})
     with pytest.raises(ValueError, match="design 'd' has no GEMM"):
@@ -119,6 +136,70 @@ def test_input_files_say_what_the_machine_is(tmp_path):
     topology = (tmp_path / "topology.csv").read_text().splitlines()
     assert topology[1:] == ["gemm0, 32, 128, 64,", "gemm1, 32, 10, 128,", "gemm2, 64, 128, 32,"]
     assert {line.count(",") for line in (tmp_path / "layout.csv").read_text().splitlines()} == {21}
+
+
+# -- patterns N:M ------------------------------------------------------------------------------------------------------
+
+
+def test_a_pattern_costs_its_indices_and_all_of_the_left_operand(tmp_path):
+    machine = machine_for(HARDWARE, 8, pattern="2:4")
+    # left: half of 16 words and of 64 Ki; right: 10 bits a word; results as ever
+    assert (machine.bandwidths, machine.sram_kwords) == ((8, 128 // 10, 16), (32, 524288 // 10 // 1024, 64))
+    assert machine.slug == "os-32x32-sram32.51.64k-bw8.12.16-2of4"
+    assert machine_for(HARDWARE, 16, pattern="3:5").bandwidths == (4, 6, 8)  # 8 * 3 // 5, 128 // 19
+    assert Machine.from_table(json.loads(json.dumps(machine.to_table()))) == machine
+    assert "pattern" not in machine_for(HARDWARE, 8).to_table()
+    write_inputs(tmp_path, machine, SHAPES)
+    config = configparser.ConfigParser()
+    config.read(tmp_path / "run.cfg")
+    assert dict(config["sparsity"])["sparsitysupport"] == "true" and config["sparsity"]["OptimizedMapping"] == "false"
+    layout = config["layout"]
+    assert [layout[f"{name}SRAMBankBandwidth"] for name in ("Ifmap", "Filter")] == ["8", "12"]
+    assert config["architecture_presets"]["Bandwidth"] == "16"
+    assert (tmp_path / "topology.csv").read_text().splitlines()[1] == "gemm0, 32, 128, 64, 2:4,"
+    with pytest.raises(ValueError, match=r"2:4\) can be simulated with the dataflow os only, got 'ws'"):
+        machine_for(HARDWARE, 8, dataflow="ws", pattern="2:4")
+    with pytest.raises(ValueError, match=r"1:32 leaves 2 times 1024 words and 0 words per cycle for left .*13 bits"):
+        machine_for(HARDWARE, 8, pattern="1:32")
+
+
+def test_a_reports_cycles_are_those_counted_by_hand():
+    machine = machine_for(HARDWARE, 8, pattern="2:4")
+    rows = read_compute_report("sparse.csv", shapes=SPARSE_SHAPES, array=(32, 32), text=SPARSE_REPORT)
+    for (m, n, k), row, line in zip(SPARSE_SHAPES, rows, SPARSE_REPORT.splitlines()[1:], strict=True):
+        steps = k // 4 * 2 + min(2, k % 4)
+        down, across = -(-m // 32), -(-n // 32)
+        array = down * across * (steps + 32 + 32 - 2) - 1
+        left, right, results = machine.bandwidths
+        read = max(-(-down * 32 * steps // left), -(-across * 32 * steps // right))  # whole folds
+        assert int(line.split(", ")[2]) == array
+        assert row.cycles == read + array + -(-m * n // results) - 1
+
+
+def test_tables_of_patterns():
+    table = {"layer": "fc1", "pass": "forward", "M": 2, "N": 3, "K": 4, "bits": 8, "formats": []}
+    gemm = Gemm.from_table({**table, "sparsity": ["1:4", "2:4"]})
+    assert gemm.pattern == "2:4" and gemm.to_table()["sparsity"] == ["1:4", "2:4"]
+    assert Gemm.from_table({**table, "sparsity": ["1:4", "dense"]}).pattern is None
+    assert Gemm.from_table(table).pattern is None and "sparsity" not in Gemm.from_table(table).to_table()
+    for bad in ("2:4", ["2:4"], ["dense", "4:2"], ["dense", 0.5], ["dense", None]):
+        with pytest.raises(ValueError, match="GEMM sparsity must be that of both operands"):
+            Gemm.from_table({**table, "sparsity": bad})
+
+
+def test_times_of_patterns_are_told_apart_and_what_they_assume_is_told():
+    reports = load_reports(SPARSE)
+    dense, sparse = reports.designs.values()
+    stated, _ = scalesim_variants([dense, sparse], baseline=dense.name, simulations=reports)
+    cycles = {name: time.detail["cycles"] for name, time in stated.timings.items()}
+    forward = (1270 + 464) - (972 + 400)
+    assert cycles == {"fp8-dense": 4584, "fp8-2of4": 4584 - forward}
+    assert any("zeros save time only where the right operand has a pattern" in line for line in stated.assumptions)
+    alone, _ = scalesim_variants([dense], baseline=dense.name, simulations=reports)
+    assert not any("zeros" in line for line in alone.assumptions)
+    gemms = (replace(sparse.gemms[0], sparsity=("dense", "1:4")), *sparse.gemms[1:])
+    with pytest.raises(ValueError, match="right operand that is 1:4 here and 2:4 in the reports"):
+        scalesim_timings([replace(sparse, gemms=gemms)], reports)
 
 
 def test_reports_of_both_versions(tmp_path):
@@ -195,6 +276,21 @@ def test_shipped_times_are_the_sum_of_the_gemms_cycles():
         ]
         assert time.seconds == sum(cycles) / 1e9
         assert time.source == "SCALE-Sim 3.0.0"
+
+
+def test_products_count_as_often_as_they_are_computed():
+    reports = load_reports()
+    point = reports.designs[reports.baseline]
+    first, *others = point.gemms
+    once = scalesim_timings([point])[point.name]
+    times = scalesim_timings([replace(point, gemms=(replace(first, count=5), *others))])[point.name]
+    (cycles, stalls) = (once.detail["gemms"][0][key] for key in ("cycles", "stall_cycles"))
+    assert times.detail["cycles"] == once.detail["cycles"] + 4 * cycles > once.detail["cycles"]
+    assert times.detail["stall_cycles"] == once.detail["stall_cycles"] + 4 * stalls
+    assert times.seconds == times.detail["cycles"] / 1e9
+    repeated = scalesim_timings([replace(point, gemms=(*[first] * 5, *others))])[point.name]
+    assert repeated.seconds == times.seconds  # as records without a count say it
+    assert times.detail["gemms"][0]["count"] == 5 and "count" not in times.detail["gemms"][1]
 
 
 def test_narrower_operands_take_less_time_but_no_less_than_the_array_needs():
@@ -337,3 +433,16 @@ def test_scalesim_gives_the_shipped_reports_again(tmp_path):
     made = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert made == {path.name: path.read_bytes() for path in SHIPPED.iterdir()}
     assert load_reports(tmp_path / "out").cycles == load_reports().cycles
+
+
+@pytest.mark.slow
+def test_scalesim_gives_the_reports_of_patterns_again(tmp_path):
+    points, baseline = read_requests(SPARSE / "manifest.json")
+    gemms = tuple(replace(points[1].gemms[0], m=m, n=n, k=k) for m, n, k in SPARSE_SHAPES)
+    own = simulate([replace(points[1], gemms=gemms)], tmp_path / "own", baseline=points[1].name)
+    rows = load_reports(own.parent).cycles
+    machine = machine_for(HARDWARE, 8, pattern="2:4")
+    assert [rows[machine, shape].cycles for shape in SPARSE_SHAPES] == [972, 400, 497]
+    simulate(points, tmp_path / "out", baseline=baseline)
+    made = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert made == {path.name: path.read_bytes() for path in SPARSE.iterdir()}

@@ -8,27 +8,43 @@ import inspect
 from softnum.train.data import KINDS, data_facts, data_of_kind
 from softnum.train.nets.actor_critic import ActorCritic
 from softnum.train.nets.cifar10_cnn import CIFAR10CNN
+from softnum.train.nets.detector import Detector
 from softnum.train.nets.lenet5 import LeNet5
 from softnum.train.nets.lstm import LSTM
 from softnum.train.nets.mlp import MLP
+from softnum.train.nets.ncf import NCF
 from softnum.train.nets.recurrent_lm import RecurrentLM
 from softnum.train.nets.resnet import ResNet
+from softnum.train.nets.speech_lstm import SpeechLSTM
 from softnum.train.nets.transformer import Transformer
 from softnum.train.nets.transformer_lm import TransformerLM
 from softnum.train.nets.vgg_small import VGGSmall
 from softnum.train.nets.wgan import WGAN
 
 __all__ = [
-    "CIFAR10CNN", "LSTM", "MLP", "NETWORKS", "WGAN", "ActorCritic", "LeNet5", "RecurrentLM", "ResNet", "Transformer",
-    "TransformerLM", "VGGSmall", "default_data", "make_network",
+    "CIFAR10CNN", "LSTM", "MLP", "NCF", "NETWORKS", "WGAN", "ActorCritic", "Detector", "LeNet5", "RecurrentLM",
+    "ResNet", "SpeechLSTM", "Transformer", "TransformerLM", "VGGSmall", "default_data", "make_network",
 ]  # fmt: skip
 
 NETWORKS = {
     network.name: network
     for network in (
-        ActorCritic, CIFAR10CNN, LeNet5, LSTM, MLP, RecurrentLM, ResNet, Transformer, TransformerLM, VGGSmall, WGAN,
+        ActorCritic,
+        CIFAR10CNN,
+        Detector,
+        LeNet5,
+        LSTM,
+        MLP,
+        NCF,
+        RecurrentLM,
+        ResNet,
+        SpeechLSTM,
+        Transformer,
+        TransformerLM,
+        VGGSmall,
+        WGAN,
     )
-}  # fmt: skip
+}
 
 
 def default_data(name: str) -> str:

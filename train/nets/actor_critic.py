@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import isfinite, prod
 
 from softnum.train.nets.mlp import MLP
-from softnum.train.nets.network import product_rows
 from softnum.train.nets.sizes import check_batch, check_sizes
 from softnum.train.tasks import Control
 
@@ -82,16 +81,15 @@ class ActorCritic(MLP):
             )
         return batch // self.steps
 
-    def gemms(self, batch: int) -> list[dict]:
-        """The matrix products of one iteration, as `Network.gemms`: of each step, of the values that follow the last,
-        and of the update.
+    def _products(self, batch: int) -> list[tuple]:
+        """Those of each step, of the values that follow the last, and of the update.
 
         The values that follow are of one row more for each episode that its limit of steps cut off, which are not
         listed.
         """
         environments = self.environments(batch)
         forward = [row for layer in self.layers for row in layer.products("forward", environments)]
-        return product_rows(forward * (self.steps + 1)) + super().gemms(batch)
+        return forward * (self.steps + 1) + super()._products(batch)
 
 
 def _factor(what: str, value, most: float = float("inf")) -> float:

@@ -7,6 +7,7 @@ import math
 from softnum.train.functions import activation
 from softnum.train.initial import uniform
 from softnum.train.nets.layers import Layer, Linear
+from softnum.train.sequences import masked
 from softnum.train.tensor import Parameter, Tensor, add, linear, multiply, part, subtract
 
 __all__ = ["CELLS", "Cell", "GRUCell", "LSTMCell", "Read", "RNNCell"]
@@ -100,13 +101,18 @@ class Cell(Layer):
             rows.append((self.name, "backward_weight", hidden, times * hidden, batch))
         return rows * (self.steps - 1)
 
-    def __call__(self, read: Tensor, samples: int) -> list[Tensor]:
-        """The hidden states of all steps, each (samples, hidden), from what was read, all of step 0 first."""
+    def __call__(self, read: Tensor, samples: int, lengths=None) -> list[Tensor]:
+        """The hidden states of all steps, each (samples, hidden), from what was read, all of step 0 first.
+
+        lengths, if given, are the samples' own numbers of steps: past them their states are +0 and have no gradient.
+        """
         layer, states, state = self.numerics, [], None
-        self._working = [layer.working_copy(weight) for weight in self.parameters]
+        self._working = [layer.working_copy(weight, (weight.value.shape, 0)) for weight in self.parameters]
         for step in range(self.steps):
             z = part(read, slice(step * samples, (step + 1) * samples), slice(None))
             state = self.step(z, state)
+            if lengths is not None and step >= lengths.min():
+                state = tuple(masked(part, lengths[:, None] > step) for part in state)
             states.append(state[0])
         return states
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from softnum.train.nets.sizes import check_batch, check_data
 from softnum.train.normalisation import Buffer
 from softnum.train.tasks import Classification, Task
@@ -11,12 +13,16 @@ __all__ = ["Network", "product_rows"]
 
 
 def product_rows(rows) -> list[dict]:
-    """(layer, pass, M, N, K) of each matrix product, as `Network.gemms` returns it.
+    """(layer, pass, M, N, K) of each matrix product, as `Network.gemms` returns it: equal ones in a row with a count.
 
-    >>> product_rows([("fc1", "forward", 32, 10, 64)])
-    [{'layer': 'fc1', 'pass': 'forward', 'M': 32, 'N': 10, 'K': 64}]
+    >>> product_rows([("fc1", "forward", 32, 10, 64), ("conv1", "forward", 72, 4, 18), ("conv1", "forward", 72, 4, 18)])
+    [{'layer': 'fc1', 'pass': 'forward', 'M': 32, 'N': 10, 'K': 64},
+     {'layer': 'conv1', 'pass': 'forward', 'M': 72, 'N': 4, 'K': 18, 'count': 2}]
     """
-    return [dict(zip(("layer", "pass", "M", "N", "K"), row, strict=True)) for row in rows]
+    return [
+        dict(zip(("layer", "pass", "M", "N", "K"), row, strict=True)) | ({"count": count} if count > 1 else {})
+        for row, count in Counter(rows).items()
+    ]
 
 
 class Network:
@@ -98,7 +104,7 @@ class Network:
         check_data(self.inputs, self.outputs, features, classes)
 
     def gemms(self, batch: int) -> list[dict]:
-        """The matrix products of one training iteration, in the order in which they are computed.
+        """The matrix products of one training iteration, in the order in which they are first computed.
 
         Parameters
         ----------
@@ -108,10 +114,11 @@ class Network:
         Returns
         -------
         list of dict
-            ``layer``, ``pass`` and the sizes of an (M, K) @ (K, N) product. The first layer has no backward_data: the
-            input needs no gradient. A convolution is the product of its unfolded operand, once for each group; the
-            products of an attention are those of each sample and head. Gradients of biases and embeddings and the sums
-            of normalisations, poolings and softmax are not listed.
+            ``layer``, ``pass`` and the sizes of an (M, K) @ (K, N) product; ``count``, where a layer computes more than
+            one of these sizes in a pass. The first layer has no backward_data: the input needs no gradient. A
+            convolution is the product of its unfolded operand, once for each group; the products of an attention are
+            those of each sample and head, the products of a cell those of each step. Gradients of biases and embeddings
+            and the sums of normalisations, poolings and softmax are not listed.
 
         Examples
         --------
@@ -121,10 +128,14 @@ class Network:
          {'layer': 'fc1', 'pass': 'backward_weight', 'M': 64, 'N': 10, 'K': 32}]
         """
         check_batch(batch)
+        return product_rows(self._products(batch))
+
+    def _products(self, batch: int) -> list[tuple]:
+        """(layer, pass, M, N, K) of each matrix product of an iteration, in their order."""
         rows = [row for layer in self.layers for row in layer.products("forward", batch)]
         for layer in reversed(self.layers):
             rows += layer.backward_products(batch, data=layer is not self.layers[0])
-        return product_rows(rows)
+        return rows
 
     def initialise(self, numerics) -> None:
         """Set the parameters and buffers to their initial values, rounded to their roles.

@@ -71,8 +71,9 @@ class ResNet(Network):
 
     Parameters
     ----------
-    depth : int
+    depth : int, optional
         Convolutions on the longest way, and fc: 6 n + 2 of basic blocks, 9 n + 2 of bottlenecks, with n blocks a stage.
+        Default: with one block a stage, 8 or 11.
     block : str
         "basic" or "bottleneck".
     sizes : sequence of three int
@@ -102,12 +103,12 @@ class ResNet(Network):
     name = "resnet"
 
     def __init__(
-        self, depth: int = 8, block: str = "basic", sizes=(16, 32, 64), image=(3, 32, 32), classes: int = 10
+        self, depth: int | None = None, block: str = "basic", sizes=(16, 32, 64), image=(3, 32, 32), classes: int = 10
     ) -> None:  # fmt: skip
         if block not in _LAYERS:
             raise ValueError(f"block must be basic or bottleneck, got {block!r}")
-        (depth,) = check_sizes((depth,), "depth", exactly=1)
         each = 3 * _LAYERS[block]
+        (depth,) = check_sizes((each + 2 if depth is None else depth,), "depth", exactly=1)
         blocks, rest = divmod(depth - 2, each)
         if blocks < 1 or rest:
             depths = ", ".join(str(each * n + 2) for n in (1, 2, 3))

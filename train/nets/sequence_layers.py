@@ -52,6 +52,8 @@ class Embedding(Layer):
     ----------
     name : str
     words, features : int
+    limit : float
+        Of the initial weights.
 
     Examples
     --------
@@ -59,14 +61,14 @@ class Embedding(Layer):
     []
     """
 
-    def __init__(self, name: str, words: int, features: int) -> None:
+    def __init__(self, name: str, words: int, features: int, limit: float = 1.0) -> None:
         super().__init__(name)
-        self.words, self.features = words, features
+        self.words, self.features, self.limit = words, features, limit
 
     def initialise(self, numerics, index: int) -> None:
-        """Make the weights, uniform in [-1, 1), from the random numbers of an index."""
+        """Make the weights, uniform within the limit, from the random numbers of an index."""
         layer = numerics.layer(self.name)
-        weight = layer.round("master", uniform(numerics.seed, index, self.words, self.features, 1.0))
+        weight = layer.round("master", uniform(numerics.seed, index, self.words, self.features, self.limit))
         self.parameters = [Parameter(weight, layer, f"{self.name}.weight")]
 
     def __call__(self, rows) -> Tensor:

@@ -7,8 +7,8 @@ from math import inf, prod
 
 from softnum.train.functions import activation
 from softnum.train.nets.layers import Linear
-from softnum.train.nets.network import Network, product_rows
-from softnum.train.nets.sizes import check_batch, check_image, check_sizes
+from softnum.train.nets.network import Network
+from softnum.train.nets.sizes import check_image, check_sizes
 from softnum.train.tasks import Adversarial
 from softnum.train.tensor import Parameter, Tensor
 
@@ -83,20 +83,18 @@ class WGAN(Network):
         chains = {"critic": self.critic, "generator": self.generator}
         return {name: [p for layer in chain for p in layer.parameters] for name, chain in chains.items()}
 
-    def gemms(self, batch: int) -> list[dict]:
-        """The matrix products of one iteration, as `Network.gemms`: of the critic's updates and of the generator's."""
-        check_batch(batch)
+    def _products(self, batch: int) -> list[tuple]:
+        """Those of the critic's updates and of the generator's."""
         forward = [row for layer in self.generator for row in layer.products("forward", batch)]
-        rows = []
-        for _ in range(self.critic_updates):
-            rows += forward + [row for layer in self.critic for row in layer.products("forward", 2 * batch)]
-            for layer in reversed(self.critic):
-                rows += layer.backward_products(2 * batch, data=layer is not self.critic[0])
-        rows += forward + [row for layer in self.critic for row in layer.products("forward", batch)]
+        update = forward + [row for layer in self.critic for row in layer.products("forward", 2 * batch)]
+        for layer in reversed(self.critic):
+            update += layer.backward_products(2 * batch, data=layer is not self.critic[0])
+        rows = update * self.critic_updates + forward
+        rows += [row for layer in self.critic for row in layer.products("forward", batch)]
         rows += [row for layer in reversed(self.critic) for row in layer.products("backward_data", batch)]
         for layer in reversed(self.generator):
             rows += layer.backward_products(batch, data=layer is not self.generator[0])
-        return product_rows(rows)
+        return rows
 
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """Images of noise.

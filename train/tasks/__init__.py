@@ -3,6 +3,8 @@
 from softnum.train.tasks.adversarial import Adversarial
 from softnum.train.tasks.classification import Classification
 from softnum.train.tasks.control import Control
+from softnum.train.tasks.detection import Detection
+from softnum.train.tasks.recommendation import Recommendation
 from softnum.train.tasks.task import Task, Update
 
-__all__ = ["Adversarial", "Classification", "Control", "Task", "Update"]
+__all__ = ["Adversarial", "Classification", "Control", "Detection", "Recommendation", "Task", "Update"]

@@ -9,7 +9,7 @@ import numpy as np
 from softnum.train.coverage import Coverage
 from softnum.train.data import batches
 from softnum.train.initial import noise
-from softnum.train.objectives import signed_means
+from softnum.train.losses import signed_means
 from softnum.train.tasks.task import Task, Update
 from softnum.train.tensor import Tensor
 

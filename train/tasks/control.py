@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from softnum.train.initial import DOMAIN_ACTIONS, DOMAIN_STARTS, random_words
-from softnum.train.objectives import policy_loss
+from softnum.train.losses import policy_loss
 from softnum.train.tasks.task import Task, Update
 from softnum.train.tensor import Tensor
 
@@ -24,7 +24,7 @@ class Control(Task):
     An iteration acts for ``network.steps`` steps: the network's forward pass gives logits and values, in the design's
     arithmetic, and an action is drawn from the softmax in each environment, by a word of the iteration's own
     (``softnum.train.backend.NumpyBackend.draw``). What followed is passed once more as one batch, step by step, for the
-    update (`softnum.train.objectives.policy_loss`). The return of a step is, in binary64::
+    update (`softnum.train.losses.policy_loss`). The return of a step is, in binary64::
 
         reward + discount * next      next: the return of the next step; 0 if the pole fell; of the last step, and where
                                       the limit of steps cut an episode off, the network's value of the state it led to

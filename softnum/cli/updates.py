@@ -1,0 +1,99 @@
+"""How commands take what updates a network: optimiser, schedule of the learning rate, limits of gradients."""
+
+import dataclasses
+import functools
+import inspect
+import typing
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+__all__ = ["Updates", "with_groups"]
+
+
+@dataclass(frozen=True)
+class Updates:
+    """Options of a command, in the order of its help; names and meanings are those of `softnum.train.Settings`."""
+
+    optimiser: Annotated[str, typer.Option(help="sgd, adam, adamw, lamb or lars.")] = "sgd"
+    learning_rate: Annotated[
+        float | None,
+        typer.Option("--learning-rate", "--lr", help="Step size.  [default: sgd 0.1, lars 1, others 0.001]"),
+    ] = None
+    momentum: Annotated[float | None, typer.Option(help="Of sgd and lars.  [default: 0.9]")] = None
+    nesterov: Annotated[bool, typer.Option("--nesterov", help="Nesterov's momentum (sgd).")] = False
+    beta1: Annotated[float | None, typer.Option(help="Of adam, adamw, lamb: the mean's.  [default: 0.9]")] = None
+    beta2: Annotated[float | None, typer.Option(help="The mean of squares'.  [default: 0.999]")] = None
+    epsilon: Annotated[
+        float | None, typer.Option(help="Added to the root of the squares.  [default: 1e-8, lamb 1e-6]")
+    ] = None
+    trust: Annotated[float | None, typer.Option(help="Of lars: |w| / |g| is scaled by it.  [default: 0.001]")] = None
+    weight_decay: Annotated[
+        float | None, typer.Option(help="[default: sgd and lars 1e-4, adam 0, adamw and lamb 0.01]")
+    ] = None
+    schedule: Annotated[str, typer.Option(help="Of the learning rate: constant, step, exponential or cosine.")] = (
+        "constant"
+    )
+    warmup: Annotated[int, typer.Option(help="Iterations in which the rate grows linearly from 0.")] = 0
+    decay_every: Annotated[int | None, typer.Option(help="Iterations between steps (step).")] = None
+    decay_factor: Annotated[
+        float | None, typer.Option(help="Of each step (step; default 0.1), or iteration (exponential).")
+    ] = None
+    final_rate: Annotated[
+        float | None, typer.Option(help="What cosine ends at, as a share of the rate.  [default: 0]")
+    ] = None
+    clip_norm: Annotated[float | None, typer.Option(help="Shrink all gradients if their norm together is larger.")] = (
+        None
+    )
+    clip_value: Annotated[float | None, typer.Option(help="Largest size of an element of a gradient.")] = None
+
+    def settings(self) -> dict:
+        """Them as keywords of `softnum.train.Settings`."""
+        return {**dataclasses.asdict(self), "nesterov": self.nesterov or None}
+
+
+def with_groups(command):
+    """A command whose parameters of dataclasses, like `Updates`, are their fields on the command line.
+
+    Parameters
+    ----------
+    command : callable
+        A typer command. A parameter whose annotation is a dataclass of annotated options gets one of it.
+
+    Returns
+    -------
+    callable
+        Takes the fields by keyword, in the place of the group.
+
+    Examples
+    --------
+    >>> def command(batch: int = 32, updates: Updates = Updates()):
+    ...     return batch, updates.momentum
+    >>> list(inspect.signature(with_groups(command)).parameters)[:3]
+    ['batch', 'optimiser', 'learning_rate']
+    >>> with_groups(command)(batch=64, momentum=0.5)
+    (64, 0.5)
+    """
+    signature, parameters, groups = inspect.signature(command), [], {}
+    for parameter in signature.parameters.values():
+        if not dataclasses.is_dataclass(parameter.annotation):
+            parameters.append(parameter)
+            continue
+        groups[parameter.name] = kind = parameter.annotation
+        hints = typing.get_type_hints(kind, include_extras=True)
+        parameters += [
+            inspect.Parameter(field.name, parameter.kind, default=field.default, annotation=hints[field.name])
+            for field in dataclasses.fields(kind)
+        ]
+
+    @functools.wraps(command)
+    def wrapped(**options):
+        for name, kind in groups.items():
+            own = {field.name for field in dataclasses.fields(kind)} & set(options)
+            options[name] = kind(**{field: options.pop(field) for field in own})
+        return command(**options)
+
+    wrapped.__signature__ = signature.replace(parameters=parameters)
+    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapped
