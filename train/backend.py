@@ -597,6 +597,96 @@ class NumpyBackend:
         terms = np.where(size < 1.0, d * d / 2.0, size - 0.5)
         return float(self.ordered_sum(terms.reshape(-1), axis=0)) / count, np.clip(d, -1.0, 1.0) / count
 
+    def signed_means(self, x, parts):
+        """Means of parts of x times factors, added in their order, and the slope by x, in binary64.
+
+        Parameters
+        ----------
+        x : array
+            Its elements, in C order, are those of the parts, one part after the other.
+        parts : sequence of (float, int)
+            Factor and number of elements of each part.
+
+        Returns
+        -------
+        loss : float
+            NaN if an element is not finite.
+        slope : float64 array
+            An element's is the factor of its part / the number.
+        """
+        flat, slope = self.double(x).ravel(), [np.full(count, factor / count) for factor, count in parts]
+        total, first = 0.0, 0
+        for factor, count in parts if self.all_finite(flat) else [(math.nan, len(flat))]:
+            total += factor * (float(self.ordered_sum(flat[first : first + count], axis=0)) / count)
+            first += count
+        return total, np.concatenate(slope).reshape(x.shape)
+
+    def draw(self, logits, words):
+        """A class for each row, drawn from its softmax in binary64.
+
+        Row i's is the first whose probability, together with those before it (added in their order), exceeds the number
+        that word i stands for: its 53 leading bits / 2**53. If rounding keeps all from it, it is the last.
+
+        Parameters
+        ----------
+        logits : array (B, C)
+            Finite.
+        words : uint64 array (B,)
+
+        Returns
+        -------
+        int64 array (B,)
+        """
+        probabilities, _ = self._softmax(self.double(logits))
+        below = np.add.accumulate(probabilities, axis=1)[:, :-1]
+        number = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return (below <= number[:, None]).sum(axis=1)
+
+    def policy_loss(self, outputs, actions, returns, advantages, value_weight: float, entropy: float):
+        """The loss of an actor-critic, and its slope by the outputs, in binary64.
+
+        With p the softmax of a row's logits, log p(a) that of the action taken, R its return, A its advantage, V its
+        value and H = -sum(p * log p), in the order of the classes, a row's loss is::
+
+            (-log p(a) * A + value_weight * ((R - V) * (R - V))) - entropy * H
+
+        Parameters
+        ----------
+        outputs : array (B, C + 1)
+            Logits of C actions, then the value.
+        actions : integer array (B,)
+        returns, advantages : float64 arrays (B,)
+        value_weight, entropy : float
+
+        Returns
+        -------
+        loss : float
+            The mean of the rows', added from first to last; NaN if an output is not finite.
+        slope : float64 array (B, C + 1)
+            That of a row's own loss / B.
+        """
+        x = self.double(outputs)
+        if not self.all_finite(x):
+            return math.nan, np.full_like(x, math.nan)
+        rows = np.arange(len(actions))
+        p, log_p = self._softmax(x[:, :-1])
+        missing = returns - x[:, -1]
+        disorder = -self.ordered_sum(p * log_p, axis=1)
+        terms = (-log_p[rows, actions] * advantages + value_weight * (missing * missing)) - entropy * disorder
+        taken = p.copy()
+        taken[rows, actions] -= 1.0
+        slope = np.empty_like(x)
+        slope[:, :-1] = taken * advantages[:, None] + entropy * (p * (log_p + disorder[:, None]))
+        slope[:, -1] = -2.0 * value_weight * missing
+        return float(self.ordered_sum(terms, axis=0)) / len(actions), slope / len(actions)
+
+    def _softmax(self, x):
+        """Softmax and its logarithm, row by row, of binary64 numbers."""
+        x = x - x.max(axis=1, keepdims=True)
+        powers = self.exp(x)
+        total = self.ordered_sum(powers, axis=1)[:, None]
+        return powers / total, x - self.log(total)
+
     def scaled(self, slope, factor: float):
         """slope * factor in binary64."""
         return slope * factor

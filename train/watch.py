@@ -42,8 +42,8 @@ EXACT = {
 CARRIER = {"add", "clamp", "constant"}
 #: methods that compute in binary64
 BINARY64 = {
-    "binary_cross_entropy", "cross_entropy_error", "divide", "exp", "log", "norm", "ordered_sum", "scaled",
-    "smooth_l1", "softmax_cross_entropy",
+    "binary_cross_entropy", "cross_entropy_error", "divide", "draw", "exp", "log", "norm", "ordered_sum", "policy_loss",
+    "scaled", "signed_means", "smooth_l1", "softmax_cross_entropy",
 }  # fmt: skip
 
 
