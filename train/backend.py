@@ -16,6 +16,7 @@ import softnum as sn
 from softnum.threads import threads_by_default
 from softnum.train.enclosures import LN2_HIGH, LN2_LOW, LOG2_E, enclose, encloses
 from softnum.train.initial import DOMAIN_DROPOUT
+from softnum.unfold import Shape, lay_out, patches, sources
 
 __all__ = ["NumpyBackend"]
 
@@ -52,6 +53,18 @@ def bits_of_precision(fmt) -> int:
     top = np.where(zero, np.iinfo(np.int64).min, pairs[0]).max(axis=0)
     low = np.where(zero, np.iinfo(np.int64).max, pairs[1]).min(axis=0)
     return int((top - low).max()) + 1
+
+
+@functools.lru_cache(maxsize=64)
+def _block_ones(shape: tuple[int, int], fmt) -> sn.BlockArray:
+    power = 2.0**fmt.element_exponent
+    scales = np.full((shape[0], fmt.blocks(shape[1])), 1.0 / power)
+    if not np.array_equal(sn.quantize(scales, fmt.scale, overflow="saturate"), scales):
+        raise ValueError(
+            f"sums of columns are products with 1, which {fmt} lacks: {fmt.scale} has no scale {1.0 / power:g}"
+        )
+    tensor = () if fmt.tensor_scale is None else (1.0,)
+    return sn.BlockArray(sn.encode(np.full(shape, power), fmt.element), sn.encode(scales, fmt.scale), fmt, -1, *tensor)
 
 
 def _places(shape, window: tuple[int, int], stride: tuple[int, int]) -> list[tuple]:
@@ -127,10 +140,21 @@ class NumpyBackend:
         return x
 
     @_in_own_threads
+    def quantize_blocks(self, x, role, axis: int, key):
+        """Values of any float array rounded to blocks along an axis as a role says: a BlockArray."""
+        return sn.array(
+            x, role.format, axis=axis, scale_rule=role.scale_rule, rounding=role.rounding, overflow=role.overflow,
+            key=key if role.stochastic else None, stochastic_bits=role.stochastic_bits,
+        )  # fmt: skip
+
+    @_in_own_threads
     def matmul(self, a, b, unit, c, key):
-        """(M, K) @ (K, N) in a unit, on carriers; c is None or the accumulator's initial value, broadcast to (M, N)."""
+        """(..., M, K) @ (..., K, N) in a unit, on carriers or BlockArrays.
+
+        c is None or the accumulator's initial value, broadcast to (..., M, N).
+        """
         if c is not None:
-            c = np.ascontiguousarray(np.broadcast_to(c, (a.shape[0], b.shape[1])))
+            c = np.ascontiguousarray(np.broadcast_to(c, (*a.shape[:-1], b.shape[-1])))
         return sn.matmul(a, b, unit, c, key=key, threads=self.threads).astype(self.dtype, copy=False)
 
     @_in_own_threads
@@ -217,6 +241,29 @@ class NumpyBackend:
     def ones(self, shape):
         """Carriers of 1."""
         return np.ones(shape, self.dtype)
+
+    def block_ones(self, shape: tuple[int, int], fmt):
+        """A BlockArray of 1, exact, in blocks along the last axis: elements of a power of two, scales of its inverse.
+
+        The element is the power of two of the largest element's binade; ValueError where the scales lack its inverse.
+        """
+        return _block_ones(shape, fmt)
+
+    def patches(self, x, shape: Shape):
+        """Images unfolded for a convolution: (groups, M, K), as `softnum.conv2d` numbers rows and k."""
+        return self._unfolded(patches(shape, x), shape)
+
+    def sources(self, dy, shape: Shape):
+        """Gradients unfolded for `softnum.conv2d_backward_data`: (groups, M, K)."""
+        return self._unfolded(sources(shape, dy), shape)
+
+    def _unfolded(self, view, shape: Shape):
+        own = view.shape[3] // shape.groups
+        rows, k = math.prod(view.shape[:3]), own * math.prod(view.shape[4:])
+        out = np.empty((shape.groups, rows, k), view.dtype)
+        for group, matrix in enumerate(out):
+            lay_out(view[:, :, :, group * own : (group + 1) * own], 3, 0, rows, matrix)
+        return out
 
     def transpose(self, x):
         """A matrix with its axes exchanged."""

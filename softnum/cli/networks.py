@@ -13,28 +13,31 @@ _SIZES = (
     "Layer sizes. mlp: 64,128,10. Inputs of a step, hidden, outputs: lstm 8,32,10, speech-lstm 12,32,9. Channels of "
     "the convolutions, then of the hidden linear layer: lenet5 6,16,120,84, vgg-small 32,64,128,128. Channels: "
     "cifar10-cnn 32,32,64, resnet 16,32,64, detector 16,32,32,32,32. Features of a step, of a block's hidden layer: "
-    "transformer, transformer-lm 32,64. Features of a byte, hidden size: recurrent-lm 32,64. Features of the factors' "
-    "and of the perceptron's embeddings, its layers: ncf 8,16,16,8. Numbers of noise, hidden sizes: wgan 16,128. "
-    "Numbers of an observation, hidden sizes, actions: actor-critic 4,128,2."
+    "transformer, transformer-lm 32,64. Features of a byte (of a word), hidden size: recurrent-lm, seq2seq 32,64. "
+    "Features of the factors' and of the perceptron's embeddings, its layers: ncf 8,16,16,8. Numbers of noise, hidden "
+    "sizes: wgan 16,128. Numbers of an observation, hidden sizes, actions: actor-critic 4,128,2."
 )
 _FOLDER = (
-    "Folder of the data set's files; of text, the file.  [default: SOFTNUM_DATA, else where Debian's packages, or "
-    "Python's aeon, put them]"
+    "Folder of the data set's files; of text and de-en, the file.  [default: SOFTNUM_DATA, else where Debian's "
+    "packages, or Python's aeon, put them]"
 )
 _DEPTH = (
     "Layers of the resnet: 8, 14, 20, ... of basic blocks, 11, 20, 29, ... of bottlenecks; blocks of a transformer.  "
     "[default: resnet 8, of bottlenecks 11; transformers 2]"
 )
 
-_STEPS = "Steps of a sample: lstm 8, speech-lstm 29, language models 32; actions between updates of an actor-critic: 8."
+_STEPS = (
+    "Steps of a sample: lstm 8, speech-lstm 29, seq2seq 12, language models 32; actions between updates "
+    "of an actor-critic: 8."
+)
 _DATA = (
-    "Data set: digits, fashion-mnist, mnist, cifar10, fashion-scenes, japanese-vowels, movielens, text or cartpole.  "
-    "[default: digits, or what the network takes instead]"
+    "Data set: digits, fashion-mnist, mnist, cifar10, fashion-scenes, japanese-vowels, movielens, text, de-en or "
+    "cartpole.  [default: digits, or what the network takes instead]"
 )
 
 NETWORK_HELP = (
     "Reference network: mlp, lstm, speech-lstm, lenet5, cifar10-cnn, vgg-small, resnet, transformer, recurrent-lm, "
-    "transformer-lm, detector, ncf, wgan or actor-critic."
+    "transformer-lm, seq2seq, detector, ncf, wgan or actor-critic."
 )
 Data = Annotated[str | None, typer.Option(help=_DATA)]
 Samples = Annotated[int | None, typer.Option(help="How many of the first samples to train on.  [default: all]")]
@@ -52,10 +55,20 @@ class NetworkOptions:
     block: Annotated[str | None, typer.Option(help="Blocks of the resnet: basic or bottleneck.  [default: basic]")] = (
         None
     )
+    norm: Annotated[str | None, typer.Option(help="Normalisation of the resnet: batch or group.  [default: batch]")] = (
+        None
+    )
+    group_size: Annotated[int | None, typer.Option(help="Channels of a group, with --norm group.  [default: 8]")] = None
     heads: Annotated[int | None, typer.Option(help="Heads of a transformer's attention.  [default: 2]")] = None
-    cell: Annotated[str | None, typer.Option(help="Cell of recurrent-lm: lstm, gru or rnn.  [default: lstm]")] = None
+    cell: Annotated[
+        str | None, typer.Option(help="lstm, gru or rnn.  [default: of recurrent-lm lstm, of seq2seq gru]")
+    ] = None
+    bidirectional: Annotated[
+        bool | None, typer.Option("--bidirectional", help="Let the encoder of seq2seq read in two directions.")
+    ] = None
     dropout: Annotated[
-        float | None, typer.Option(help="Share of elements that a transformer or language model drops.  [default: 0]")
+        float | None,
+        typer.Option(help="Share of elements that a transformer, language model or seq2seq drops.  [default: 0]"),
     ] = None
     critic_updates: Annotated[
         int | None, typer.Option(help="Of wgan's critic, for each of the generator.  [default: 5]")

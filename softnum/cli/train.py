@@ -97,6 +97,7 @@ def train(
       softnum train recurrent-lm --cell gru --data text --data-dir my-text.txt --design b-binary16
 
     \b
+      softnum train seq2seq --data de-en --design b-binary16 --optimiser adam --lr 0.003 --epochs 5
       softnum train wgan --design c-wang-fp8 --optimiser adam --lr 0.001 --beta1 0
       softnum train actor-critic --design c-wang-fp8 --optimiser adam --batch 128 --steps 16
 
@@ -110,7 +111,7 @@ def train(
     scale = "dynamic". A role may be sparse: weights = { format = "e4m3fn", sparsity = { pattern = "2:4" } }.
 
     Shipped designs: a-float32, b-binary16, c-wang-fp8, d-e6m3-long, e-e6m3-chunk, f-q44-nearest, g-q44-stochastic,
-    h-posit8; `softnum designs` says what they are. To make your own, change a copy of one:
+    h-posit8, i-mxfp8, j-mxfp4; `softnum designs` says what they are. To make your own, change a copy of one:
 
     \b
       softnum designs c-wang-fp8 --out .

@@ -66,7 +66,8 @@ def _points(cases, settings, timings):
 
 def tta(
     designs: Annotated[
-        str | None, typer.Option(help="Design files or names, with commas between them.  [default: the shipped ones]")
+        str | None,
+        typer.Option(help="Design files or names, with commas between them.  [default: shipped a to h]"),
     ] = None,
     seeds: Annotated[str, typer.Option(help="How many seeds, or a list like 1,2,3.")] = "3",
     network: Annotated[str, typer.Option(help=NETWORK_HELP)] = "mlp",

@@ -15,6 +15,7 @@ from softnum.train.nets.mlp import MLP
 from softnum.train.nets.ncf import NCF
 from softnum.train.nets.recurrent_lm import RecurrentLM
 from softnum.train.nets.resnet import ResNet
+from softnum.train.nets.seq2seq import Seq2Seq
 from softnum.train.nets.speech_lstm import SpeechLSTM
 from softnum.train.nets.transformer import Transformer
 from softnum.train.nets.transformer_lm import TransformerLM
@@ -23,7 +24,7 @@ from softnum.train.nets.wgan import WGAN
 
 __all__ = [
     "CIFAR10CNN", "LSTM", "MLP", "NCF", "NETWORKS", "WGAN", "ActorCritic", "Detector", "LeNet5", "RecurrentLM",
-    "ResNet", "SpeechLSTM", "Transformer", "TransformerLM", "VGGSmall", "default_data", "make_network",
+    "ResNet", "Seq2Seq", "SpeechLSTM", "Transformer", "TransformerLM", "VGGSmall", "default_data", "make_network",
 ]  # fmt: skip
 
 NETWORKS = {
@@ -38,6 +39,7 @@ NETWORKS = {
         NCF,
         RecurrentLM,
         ResNet,
+        Seq2Seq,
         SpeechLSTM,
         Transformer,
         TransformerLM,

@@ -6,5 +6,8 @@ from softnum.train.tasks.control import Control
 from softnum.train.tasks.detection import Detection
 from softnum.train.tasks.recommendation import Recommendation
 from softnum.train.tasks.task import Task, Update
+from softnum.train.tasks.translation import Translation
 
-__all__ = ["Adversarial", "Classification", "Control", "Detection", "Recommendation", "Task", "Update"]
+__all__ = [
+    "Adversarial", "Classification", "Control", "Detection", "Recommendation", "Task", "Translation", "Update",
+]  # fmt: skip
