@@ -10,12 +10,13 @@ What is computed in which precision, nothing silently:
 
 - the three matrix products of a layer (forward, backward-data, backward-weight), the bias (the initial value of the
   forward unit's accumulator) and its gradient (ones @ errors in the backward-weight unit): in the design's units;
-- every role of `softnum.train.designs`: rounded as the design says, at the place that page names;
+- every role of `softnum.train.designs`: rounded as the design says, at the place that page names; operands in a block
+  format by each product, in blocks along its own K;
 - ReLU, the largest of a window, and their gradients: exact;
 - other functions, sums and products element by element (an LSTM's gates and states, the sum of two branches), averages
   of windows, and their gradients: operation by operation, correctly rounded to the role ``elementwise``, or as an
   operator of the user's own says;
-- batch and layer normalisation: sums as trees, means and variances in the role ``statistics``, the rest in
+- batch, group and layer normalisation: sums as trees, means and variances in the role ``statistics``, the rest in
   ``elementwise``; softmax within a network: its sums in ``statistics``, exponentials and quotients in ``elementwise``;
 - the two products of an attention, and their gradients: in the design's units; of an embedding: ones @ errors;
 - the masks of sparse roles: magnitudes compared exactly, shares counted exactly (`softnum.train.sparsity`);
@@ -23,11 +24,13 @@ What is computed in which precision, nothing silently:
 - the loss's softmax and cross-entropy (of `ncf` the binary one, of `detector` both and smooth L1), the division by the
   batch size, the multiplication by the loss scale: binary64, in a fixed order and with an exponential made of
   additions and multiplications, so that the bits are the same on every machine;
+- losses of a GAN and of an actor-critic, the probabilities that its actions are drawn by, and its returns: binary64, in
+  a fixed order;
 - dividing the loss scale out of a weight gradient: one binary64 division, then the rounding to ``weight_gradients``;
 - every operation of the optimiser: exact, then one rounding to ``update.*``; its constants, the learning rate's
   schedule, norms for clipping and for rates by layer: binary64 (`softnum.train.optimisers` has the formulas);
 - evaluation: the forward pass of the design itself; the largest output wins, the first among equals; ranks of items,
-  and scores, boxes and precisions of detections: binary64.
+  scores, boxes and precisions of detections, and BLEU: binary64.
 """
 
 from softnum.train.design_files import design_names, load_design

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import functools
 import hashlib
@@ -13,15 +14,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from softnum.train.environments import CartPole
 from softnum.train.image_files import read_cifar10, read_idx_set
 from softnum.train.initial import DOMAIN_BATCHES, random_words
 from softnum.train.rating_files import read_ratings
 from softnum.train.scenes import SIDE, read_scenes
+from softnum.train.sentence_files import STEPS as SENTENCE_STEPS
+from softnum.train.sentence_files import WORDS, read_sentences
 from softnum.train.series_files import FEATURES, SPEAKERS, read_vowels
 from softnum.train.series_files import STEPS as SERIES_STEPS
 from softnum.train.text_files import STEPS, read_text
 
-__all__ = ["DATA_SETS", "KINDS", "DataSet", "Pixels", "batches", "data_facts", "load_data"]
+__all__ = [
+    "DATA_SETS", "KINDS", "DataSet", "Pixels", "SentencePairs", "batches", "data_facts", "data_of_kind", "load_data",
+]  # fmt: skip
 
 
 class Pixels:
@@ -104,7 +110,28 @@ class DataSet:
                 raise ValueError(f"{self.name} has {len(y)} samples in the part {what}; cannot take {count!r}")
             taken = Pixels(x.codes[:count]) if isinstance(x, Pixels) else x[:count]
             parts += [taken, y[:count]]
-        return DataSet(self.name, *parts)
+        names = ("train_x", "train_y", "test_x", "test_y")
+        return dataclasses.replace(self, **dict(zip(names, parts, strict=True)))
+
+
+@dataclass(frozen=True)
+class SentencePairs(DataSet):
+    """Pairs of sentences, as `softnum.train.sentence_files.Sentences` describes them.
+
+    Attributes
+    ----------
+    source_words, target_words : tuple of str
+        The words by number.
+    """
+
+    source_words: tuple[str, ...]
+    target_words: tuple[str, ...]
+
+    def describe(self) -> dict:
+        """As of any data set, with how many words have a number and a checksum of them."""
+        digest = hashlib.sha256("\n".join([*self.source_words, "", *self.target_words]).encode())
+        sizes = [len(self.source_words), len(self.target_words)]
+        return super().describe() | {"words": sizes, "words_sha256": digest.hexdigest()}
 
 
 def _digits(_: Path | None) -> DataSet:
@@ -126,6 +153,10 @@ def _digits(_: Path | None) -> DataSet:
 def _text(file: Path | None) -> DataSet:
     train, train_labels, test, test_labels = read_text(file)
     return DataSet("text", train, train_labels, test, test_labels)
+
+
+def _sentences(file: Path | None) -> SentencePairs:
+    return SentencePairs("de-en", *read_sentences(file))
 
 
 def _of_bytes(name: str, read: Callable) -> Callable[[Path | None], DataSet]:
@@ -151,19 +182,24 @@ def _scenes(folder: Path | None) -> DataSet:
     return DataSet("fashion-scenes", Pixels(train), train_labels, Pixels(test), test_labels)
 
 
-#: kind of data -> what it is, in words; text is sequences of bytes, each with one label more for every byte
+#: kind of data -> what it is, in words; text is sequences of bytes, each with one label more for every byte, sentences
+#: are sequences of words, each with the same in another language; an environment has no samples
 KINDS = {
+    "environment": "an environment to act in",
     "ratings": "users' ratings of items",
     "samples": "samples of numbers",
     "scenes": "scenes with boxes",
+    "sentences": "pairs of sentences",
     "series": "series of different lengths",
     "text": "a text",
 }
+_OWN = {"ratings", "sentences", "text"}  # files without a published checksum, which may change
 
 
 class DataFacts(NamedTuple):
     """What is known of a data set without its files: (channels, height, width) of a sample, its classes, and its kind,
-    which is a key of `KINDS`. The rows of a series are its steps: the most that there are."""
+    which is a key of `KINDS`. The rows of a series are its steps: the most that there are; those of sentences are their
+    number, and the columns the words of each. Of an environment: the numbers of an observation, and its actions."""
 
     image: tuple[int, int, int]
     classes: int
@@ -172,7 +208,9 @@ class DataFacts(NamedTuple):
 
 
 DATA_SETS = {
+    "cartpole": DataFacts((1, 1, 4), 2, lambda _: CartPole(), kind="environment"),
     "cifar10": DataFacts((3, 32, 32), 10, _of_bytes("cifar10", read_cifar10)),
+    "de-en": DataFacts((1, 2, SENTENCE_STEPS), WORDS, _sentences, kind="sentences"),
     "digits": DataFacts((1, 8, 8), 10, _digits),
     "fashion-mnist": DataFacts((1, 28, 28), 10, _of_bytes("fashion-mnist", read_idx_set)),
     "fashion-scenes": DataFacts((1, SIDE, SIDE), 10, _scenes, kind="scenes"),
@@ -194,6 +232,15 @@ def data_facts(name: str) -> DataFacts:
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"no data set is called {name!r}{hint} (data sets: {', '.join(DATA_SETS)})")
     return DATA_SETS[name]
+
+
+def data_of_kind(kind: str) -> list[str]:
+    """The names of the data sets of a kind.
+
+    >>> data_of_kind("environment")
+    ['cartpole']
+    """
+    return [name for name, facts in DATA_SETS.items() if facts.kind == kind]
 
 
 def load_data(name: str, folder: str | Path | None = None) -> DataSet:
@@ -219,15 +266,20 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     ``text``: a file of the user's own, as sequences of 32 bytes, each of which is to be told from those before it; the
     last tenth is held out (`softnum.train.text_files.read_text`).
 
+    ``de-en``: German sentences of at most eleven words and what they are in English, from a dictionary (Debian's
+    trans-de-en) or a file of the user's own (`softnum.train.sentence_files.read_sentences`).
+
+    ``cartpole``: no samples, but an environment to act in (`softnum.train.environments.CartPole`).
+
     Parameters
     ----------
     name : str
         One of `DATA_SETS`.
     folder : path-like, optional
         Where the files of ``fashion-mnist``, ``mnist``, ``cifar10``, ``japanese-vowels`` and ``movielens`` lie: there,
-        or in a folder of the set's name in it; the file that is the ``text``, or a folder with a file ``input.txt``.
-        Default: what the environment variable SOFTNUM_DATA says, else where Debian's packages or Python's aeon put
-        them.
+        or in a folder of the set's name in it; the file that is the ``text``, or a folder with a file ``input.txt``;
+        that of the sentences, or a folder with a file ``pairs.tsv`` or ``de-en``. Default: what the environment
+        variable SOFTNUM_DATA says, else where Debian's packages or Python's aeon put them.
 
     Raises
     ------
@@ -244,8 +296,7 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     """
     facts, folder = data_facts(name), folder or os.environ.get("SOFTNUM_DATA")
     folder = None if folder is None else Path(folder).expanduser()
-    # files without a published checksum may change
-    return facts.load(folder) if facts.kind in ("ratings", "text") else _loaded(name, folder)
+    return facts.load(folder) if facts.kind in _OWN else _loaded(name, folder)
 
 
 @functools.cache

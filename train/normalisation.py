@@ -1,4 +1,4 @@
-"""Batch normalisation of images and layer normalisation, with every rounding stated."""
+"""Batch and group normalisation of images, and layer normalisation, with every rounding stated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from softnum.train.tensor import GRADIENTS, Parameter, Tensor
 
-__all__ = ["Buffer", "batch_norm", "layer_norm"]
+__all__ = ["Buffer", "batch_norm", "group_norm", "layer_norm"]
 
 
 class Buffer:
@@ -156,8 +156,7 @@ def _total(layer, x):
 def _batch_norm_gradient(node: Tensor, gradient) -> tuple:
     normal, gains, scale, layer, training = node.saved
     error = layer.enter(gradient)
-    factors = (layer.round("statistics", factor) for factor in (error, normal))
-    products = layer.operate("statistics", "multiply", *factors)
+    products = _products(layer, error, normal)
     sums = _total(layer, error), layer.total("statistics", node.backend.pixels(products))
     data = None
     if node.parents[0].requires_gradient:
@@ -220,19 +219,93 @@ def layer_norm(x: Tensor, gain: Parameter, bias: Parameter, layer, *, epsilon: f
     array([[-0.999995,  0.999995],
            [ 0.      ,  0.      ]], dtype=float32)
     """
-    count = x.value.shape[-1]
-    entered = layer.enter(x.value)
-    center = layer.quotient("statistics", _row_totals(layer, entered), count)
-    centered = layer.elementwise("subtract", entered, layer.enter(center))
-    deviations = layer.round("statistics", centered)
-    squares = layer.operate("statistics", "multiply", deviations, deviations)
-    spread = layer.quotient("statistics", layer.total("statistics", squares, last=True), count)
-    scale = layer.enter(_reciprocal_root(layer, spread, epsilon))
-    normal = layer.elementwise("multiply", centered, scale)
+    normal, scale = _standardised(layer, layer.enter(x.value), epsilon)
     gains = layer.enter(gain.value)
     value = layer.elementwise("add", layer.elementwise("multiply", normal, gains), layer.enter(bias.value))
     saved = (normal, gains, scale, layer)
     return Tensor(value, x.backend, op="layer_norm", parents=(x, gain, bias), saved=saved, layer=layer)
+
+
+def group_norm(x: Tensor, gain: Parameter, bias: Parameter, layer, *, groups: int, epsilon: float = 1e-5) -> Tensor:
+    """Normalise each group of neighbouring channels of each image, then scale and shift each channel.
+
+    The n = channels of a group * height * width elements of a group are a row of `layer_norm`, whose lines and roles
+    hold for it: `total` adds them in the order (channel, row, column). So images are normalised alone: nothing depends
+    on the batch, and evaluation computes what training does. Gain and bias are those of the channel.
+
+    Backwards, the sums of the gradients of bias and gain run over the images' pixels in the order (image, row, column),
+    as those of `batch_norm`; all else is as of `layer_norm`.
+
+    Parameters
+    ----------
+    x : Tensor (images, channels, height, width)
+    gain, bias : Parameter (channels,)
+    layer : LayerNumerics
+    groups : int
+        Divides the channels. 1: the whole image; as many as channels: each of them (instance normalisation).
+    epsilon : float
+        Rounded to ``statistics``.
+
+    Returns
+    -------
+    Tensor (images, channels, height, width)
+        Values of the role ``elementwise``.
+
+    Raises
+    ------
+    ValueError
+        If the groups do not divide the channels, or have one element only.
+
+    References
+    ----------
+    Y. Wu and K. He, "Group Normalization", 2018; epsilon as in PyTorch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import Numerics, Parameter, Tensor, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["gn"], seed=1).layer("gn")
+    >>> gain, bias = (Parameter(np.full(4, value, np.float32), layer, "gn") for value in (1, 0))
+    >>> x = Tensor(np.float32([1, 3, 20, 60]).reshape(1, 4, 1, 1), layer.numerics.backend)
+    >>> group_norm(x, gain, bias, layer, groups=2).value.ravel()
+    array([-0.999995,  0.999995, -1.      ,  1.      ], dtype=float32)
+    """
+    backend, shape = x.backend, x.value.shape
+    if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1 or shape[1] % groups:
+        raise ValueError(
+            f"group_norm: groups must be a positive integer that divides {shape[1]} channels, got {groups!r}"
+        )
+    rows = backend.reshape(layer.enter(x.value), (shape[0] * groups, -1))
+    if rows.shape[1] == 1:
+        raise ValueError(f"group_norm: a group of images of shape {shape} has 1 element; it needs at least 2")
+    normal, scale = _standardised(layer, rows, epsilon)
+    gains = _entered(layer, gain.value)
+    images = layer.elementwise("multiply", backend.reshape(normal, shape), gains)
+    value = layer.elementwise("add", images, _entered(layer, bias.value))
+    saved = (normal, gains, scale, layer)
+    return Tensor(value, backend, op="group_norm", parents=(x, gain, bias), saved=saved, layer=layer)
+
+
+def _standardised(layer, rows, epsilon: float):
+    """The elements d * r of rows of the role ``elementwise``, as `layer_norm` names them; and r, a column."""
+    count = rows.shape[-1]
+    center = layer.quotient("statistics", _row_totals(layer, rows), count)
+    centered = layer.elementwise("subtract", rows, layer.enter(center))
+    deviations = layer.round("statistics", centered)
+    squares = layer.operate("statistics", "multiply", deviations, deviations)
+    spread = layer.quotient("statistics", layer.total("statistics", squares, last=True), count)
+    scale = layer.enter(_reciprocal_root(layer, spread, epsilon))
+    return layer.elementwise("multiply", centered, scale), scale
+
+
+def _standardised_gradient(layer, data, normal, scale):
+    """The gradient of rows from that of their elements d * r, both of the role ``elementwise``."""
+    count = normal.shape[-1]
+    totals = _row_totals(layer, data), layer.total("statistics", _products(layer, data, normal), last=True)
+    shift, slope = (layer.enter(layer.quotient("statistics", total, count)) for total in totals)
+    data = layer.elementwise("subtract", data, shift)
+    data = layer.elementwise("subtract", data, layer.elementwise("multiply", normal, slope))
+    return layer.elementwise("multiply", data, scale)
 
 
 def _row_totals(layer, x):
@@ -247,20 +320,29 @@ def _products(layer, x, y):
 
 def _layer_norm_gradient(node: Tensor, gradient) -> tuple:
     normal, gains, scale, layer = node.saved
-    error, count = layer.enter(gradient), normal.shape[-1]
+    error = layer.enter(gradient)
     sums = layer.round("statistics", error), _products(layer, error, normal)
     bias, gain = (
         layer.weight_gradient(layer.total("statistics", x), of=layer.format("statistics")) for x in sums
     )  # fmt: skip
     if not node.parents[0].requires_gradient:
         return None, gain, bias
-    data = layer.elementwise("multiply", error, gains)
-    totals = _row_totals(layer, data), layer.total("statistics", _products(layer, data, normal), last=True)
-    shift, slope = (layer.enter(layer.quotient("statistics", total, count)) for total in totals)
-    data = layer.elementwise("subtract", data, shift)
-    data = layer.elementwise("subtract", data, layer.elementwise("multiply", normal, slope))
-    return layer.elementwise("multiply", data, scale), gain, bias
+    return _standardised_gradient(layer, layer.elementwise("multiply", error, gains), normal, scale), gain, bias
+
+
+def _group_norm_gradient(node: Tensor, gradient) -> tuple:
+    normal, gains, scale, layer = node.saved
+    backend, error = node.backend, layer.enter(gradient)
+    products = _products(layer, error, backend.reshape(normal, error.shape))
+    sums = _total(layer, error), layer.total("statistics", backend.pixels(products))
+    bias, gain = (layer.weight_gradient(total, of=layer.format("statistics")) for total in sums)
+    if not node.parents[0].requires_gradient:
+        return None, gain, bias
+    data = backend.reshape(layer.elementwise("multiply", error, gains), normal.shape)
+    data = backend.reshape(_standardised_gradient(layer, data, normal, scale), error.shape)
+    return data, gain, bias
 
 
 GRADIENTS["batch_norm"] = _batch_norm_gradient
+GRADIENTS["group_norm"] = _group_norm_gradient
 GRADIENTS["layer_norm"] = _layer_norm_gradient

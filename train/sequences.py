@@ -15,16 +15,16 @@ def permute(x: Tensor, axes: tuple[int, ...]) -> Tensor:
     return Tensor(x.backend.permute(x.value, axes), x.backend, op="permute", parents=(x,), saved=axes, layer=x.layer)
 
 
-def concatenate(parts: list[Tensor], axis: int = 0) -> Tensor:
+def concatenate(parts: list[Tensor], axis: int = 0, *, layer=None) -> Tensor:
     """Tensors one after the other along an axis; shapes agree but there. Exact.
-
-    Where the result is used more than once, its gradients are added in the arithmetic of the layer that made all parts,
-    if one did.
 
     Parameters
     ----------
     parts : list of Tensor
     axis : int
+    layer : LayerNumerics, optional
+        In whose arithmetic gradients of the result are added, where it is used more than once. Default: that of the
+        layer that made all parts, if one did; else they are added on the carrier.
 
     Returns
     -------
@@ -46,22 +46,40 @@ def concatenate(parts: list[Tensor], axis: int = 0) -> Tensor:
         raise ValueError("concatenate needs at least one tensor, got none")
     backend, layers = parts[0].backend, {id(x.layer) for x in parts}
     value = backend.concatenate([x.value for x in parts], axis)
-    layer = parts[0].layer if len(layers) == 1 else None
+    if layer is None and len(layers) == 1:
+        layer = parts[0].layer
     return Tensor(value, backend, op="concatenate", parents=tuple(parts), saved=(axis,), layer=layer)
 
 
 def take(x: Tensor, rows) -> Tensor:
-    """The given rows of x, all different, in their order; the gradient is +0 in the others. Exact.
+    """Rows of a result, each at most once; exact. The gradient of those that are not taken is +0.
 
+    Parameters
+    ----------
+    x : Tensor (n, features)
+    rows : integer array (m,)
+        Their numbers, in the order of the result, all different.
+
+    Returns
+    -------
+    Tensor (m, features)
+
+    Raises
+    ------
+    ValueError
+        If a number is not that of a row, or occurs twice.
+
+    Examples
+    --------
     >>> from softnum.train.backend import NumpyBackend
-    >>> x = Tensor(np.float32([[1, 2], [3, 4], [5, 6]]), NumpyBackend(), requires_gradient=True)
-    >>> y = take(x, np.array([2, 0]))
-    >>> y.backward(np.ones((2, 2), np.float32))
-    >>> y.value.tolist(), x.gradient.tolist()
-    ([[5.0, 6.0], [1.0, 2.0]], [[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
+    >>> x = Tensor(np.float32([[1], [2], [3]]), NumpyBackend())
+    >>> take(x, np.array([2, 0])).value.tolist()
+    [[3.0], [1.0]]
     """
-    value = x.backend.take(x.value, rows)
-    return Tensor(value, x.backend, op="take", parents=(x,), saved=(rows,), layer=x.layer)
+    count = len(x.value)
+    if len(rows) and not (0 <= rows.min() <= rows.max() < count and np.bincount(rows).max() == 1):
+        raise ValueError(f"rows must be different numbers in 0..{count - 1}, got {rows!r}")
+    return Tensor(x.backend.take(x.value, rows), x.backend, op="take", parents=(x,), saved=(rows,), layer=x.layer)
 
 
 def masked(x: Tensor, mask) -> Tensor:
@@ -164,6 +182,7 @@ def embedding(rows, weight: Parameter, layer) -> Tensor:
     words = weight.value.shape[0]
     if rows.size and not 0 <= rows.min() <= rows.max() < words:
         raise ValueError(f"{weight.name} has rows 0 to {words - 1}, got {rows.min()} to {rows.max()}")
+    layer.refuse_blocks("rows of an embedding are looked up, not multiplied")
     backend = layer.numerics.backend  # not the parameter's own, which nobody watches
     value = backend.take(layer.working_copy(weight), rows)
     return Tensor(value, backend, op="embedding", parents=(weight,), saved=(rows, layer))

@@ -6,10 +6,10 @@ from train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved,
 
 from softnum.train import Numerics, Settings, Tensor, design_gemms, load_design, make_network, run
 from softnum.train import tensor as engine
-from softnum.train.data import DATA_SETS, load_data
+from softnum.train.data import load_data
 from softnum.train.designs import PASSES
 from softnum.train.loop import read_rows
-from softnum.train.nets import NETWORKS
+from softnum.train.nets import NETWORKS, default_data
 from softnum.train.nets.network import product_rows
 from softnum.train.numerics import LayerNumerics
 
@@ -21,12 +21,17 @@ CASES = {
     "vgg-small": {"sizes": (2, 3, 4), "image": (2, 4, 4), "classes": 3},
     "resnet": {"sizes": (2, 3, 2), "image": (1, 5, 4), "classes": 3},
     "resnet-bottleneck": {"depth": 11, "block": "bottleneck", "sizes": (2, 2, 2), "image": (2, 4, 4), "classes": 3},
+    "resnet-groups": {"sizes": (2, 4, 2), "image": (1, 5, 4), "classes": 3, "norm": "group", "group_size": 2},
 }
+
+
+def name_of(case):
+    return "resnet" if case.startswith("resnet") else case
 
 
 def network(case, tmp_path, text=BINARY64, batch=4):
     """A network, its numerics, samples and labels."""
-    net = make_network(case.removesuffix("-bottleneck"), **CASES[case])
+    net = make_network(name_of(case), **CASES[case])
     numerics, rng = moved(net, tmp_path, text)
     return net, numerics, rng.standard_normal((batch, net.inputs)), rng.integers(0, 3, batch)
 
@@ -100,7 +105,9 @@ def torch_model(net):
         return nn.Conv2d(*shape, layer.geometry["stride"], layer.geometry["padding"], bias=layer.bias)
 
     def pair(of):
-        return nn.Sequential(conv(of[0]), nn.BatchNorm2d(of[0].result[0]))
+        groups, channels = getattr(of[1], "groups", None), of[0].result[0]
+        norm = nn.BatchNorm2d(channels) if groups is None else nn.GroupNorm(groups, channels)
+        return nn.Sequential(conv(of[0]), norm)
 
     class Block(nn.Module):
         def __init__(self, block):
@@ -176,6 +183,7 @@ OPTIONS = {
     "vgg-small": {"sizes": (8, 16, 32)},
     "resnet": {"sizes": (4, 8, 16)},
     "resnet-bottleneck": {"depth": 11, "block": "bottleneck", "sizes": (4, 4, 4)},
+    "resnet-groups": {"sizes": (4, 8, 16), "norm": "group", "group_size": 2},
 }
 
 
@@ -189,7 +197,7 @@ def test_losses_are_pytorchs(case, design, tmp_path):
     torch.set_num_threads(1)
     data, rate = load_data("digits"), 2.0**-8
     rows = np.arange(20 * 16).reshape(20, 16)
-    net = make_network(case.removesuffix("-bottleneck"), data="digits", **OPTIONS[case])
+    net = make_network(name_of(case), data="digits", **OPTIONS[case])
     wide = design == "float64"
     if wide:
         numerics = numerics_of(tmp_path, BINARY64, net.layer_names)
@@ -248,6 +256,19 @@ def test_evaluation_uses_the_running_statistics_and_does_not_depend_on_the_batch
     assert not any(np.array_equal(a, b.value) for a, b in zip(before, net.buffers, strict=True))
 
 
+def test_groups_are_described_and_the_batch_is_not(tmp_path):
+    described = make_network("resnet", norm="group").describe()
+    assert (described["norm"], described["group_size"]) == ("group", 8)
+    assert make_network(described.pop("name"), **described).describe() == {"name": "resnet", **described}
+    assert list(make_network("resnet").describe()) == ["name", "depth", "block", "sizes", "image", "classes"]
+
+
+def test_what_groups_make_of_a_sample_does_not_depend_on_the_batch(tmp_path):
+    net, numerics, x, _ = network("resnet-groups", tmp_path)
+    whole = net.forward(Tensor(x, numerics.backend), training=True).value
+    assert np.array_equal(whole[1:2], net.forward(Tensor(x[1:2], numerics.backend)).value) and not net.buffers
+
+
 def test_an_operator_takes_the_place_of_relu(tmp_path):
     (tmp_path / "relu.tile").write_text("function (X) -> (Y) { Y = X > 0 ? X : 0; }")
     text = '[roles]\ndefault = "e6m9"\n[units]\n'  # units too: what an operator rounds as it enters is rounded then
@@ -265,8 +286,7 @@ def test_an_operator_takes_the_place_of_relu(tmp_path):
 # -- what they say of themselves, and what they refuse -----------------------------------------------------------------
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_is_rebuilt_from_its_description(name):
-    data = next(data for data, facts in DATA_SETS.items() if facts.kind == NETWORKS[name].kind)
-    described = make_network(name, data=data).describe()
+    described = make_network(name, data=default_data(name)).describe()
     again = make_network(described.pop("name"), **described)
     assert again.describe() == {"name": name, **described}
     assert len(set(again.layer_names)) == len(again.layer_names)
@@ -301,6 +321,10 @@ def test_every_set_of_images_fits(name, data):
             r"depth of bottleneck blocks is 9 n \+ 2 \(11, 20, 29, \.\.\.\), got 8",
         ),
         ("resnet", {"block": "wide"}, "block must be basic or bottleneck, got 'wide'"),
+        ("resnet", {"norm": "layer"}, "norm must be batch or group, got 'layer'"),
+        ("resnet", {"group_size": 4}, "group_size is of norm='group', got 4 with norm='batch'"),
+        ("resnet", {"norm": "group", "group_size": 0}, "group_size must be a positive integer, got 0"),
+        ("resnet", {"norm": "group", "group_size": 32}, "gn1: groups of 32 channels do not divide its 16 channels"),
         ("resnet", {"depth": "20"}, "depth must be a positive integer, got '20'"),
     ],
 )

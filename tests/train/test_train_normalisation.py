@@ -1,11 +1,11 @@
-"""Batch normalisation: gradients, PyTorch's, running statistics, and each rounding where the text says."""
+"""Batch and group normalisation: gradients, PyTorch's, running statistics, and each rounding where the text says."""
 
 import numpy as np
 import pytest
 from train_cases import MIXED, judge, judge_faults, layer_of, leaf, needs_torch, numerics_of, watch_operations
 
 import softnum as sn
-from softnum.train.normalisation import Buffer, batch_norm
+from softnum.train.normalisation import Buffer, batch_norm, group_norm
 
 
 def case(layer, shape=(3, 2, 3, 2)):
@@ -111,3 +111,74 @@ def test_one_element_has_no_variance(tmp_path):
     with pytest.raises(ValueError, match=r"a channel of a training batch of shape \(1, 2, 1, 1\) has 1 element"):
         batch_norm(*leaves, *buffers, layer, training=True)
     assert np.isfinite(batch_norm(*leaves, *buffers, layer, training=False).value).all()
+
+
+# -- groups ------------------------------------------------------------------------------------------------------------
+GROUPS = (2, 4, 3, 2)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_gradients_of_groups_agree_with_finite_differences(groups, tmp_path, monkeypatch):
+    layer = layer_of(tmp_path)
+    leaves, _ = case(layer, GROUPS)
+    build = lambda: group_norm(*leaves, layer, groups=groups)  # noqa: E731
+    judge(monkeypatch, build, leaves)
+    judge_faults(monkeypatch, build)
+
+
+@needs_torch
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_values_and_gradients_of_groups_are_pytorchs(groups, tmp_path):
+    import torch
+
+    layer = layer_of(tmp_path)
+    leaves, _ = case(layer, GROUPS)
+    theirs = [torch.tensor(x.value, requires_grad=True) for x in leaves]
+    ours = group_norm(*leaves, layer, groups=groups)
+    out = torch.nn.functional.group_norm(theirs[0], groups, *theirs[1:])
+    error = np.random.default_rng(2).standard_normal(ours.value.shape)
+    ours.backward(error)
+    out.backward(torch.tensor(error))
+    np.testing.assert_allclose(ours.value, out.detach().numpy(), rtol=1e-12, atol=1e-13)
+    for x, y in zip(leaves, theirs, strict=True):
+        np.testing.assert_allclose(x.gradient, y.grad.numpy(), rtol=1e-11, atol=1e-12)
+
+
+def test_every_operation_of_groups_is_rounded_to_its_role(tmp_path, monkeypatch):
+    numerics = numerics_of(tmp_path, MIXED)
+    layer = numerics.layer("conv")
+    seen = watch_operations(monkeypatch)
+    numerics.begin(1)
+    leaves, _ = case(layer, GROUPS)
+    y = group_norm(*leaves, layer, groups=2)
+    s, e = "e7m8", "e6m9"
+    tree = [("add", s)] * 4  # 12 values: 6, 3, 2 (an odd one waits), 1; and 12 pixels of each channel
+    assert seen == [
+        *tree, ("subtract", e), ("multiply", s), *tree, ("add", s), ("sqrt", s), ("divide", s),
+        ("multiply", e), ("multiply", e), ("add", e),
+    ]  # fmt: skip
+    assert np.array_equal(sn.quantize(y.value, e), y.value)
+    seen.clear()
+    y.backward(np.float32(np.random.default_rng(2).standard_normal(y.value.shape)))
+    assert seen == [
+        ("multiply", s), *tree, *tree, ("multiply", e), *tree, ("multiply", s), *tree,
+        ("subtract", e), ("multiply", e), ("subtract", e), ("multiply", e),
+    ]  # fmt: skip
+    for parameter in leaves[1:]:
+        x = parameter.gradient
+        assert np.array_equal(sn.quantize(x, "e6m7"), x) and x.any()
+
+
+@pytest.mark.parametrize("groups", [0, 3, True, 2.0])
+def test_groups_must_divide_the_channels(groups, tmp_path):
+    layer = layer_of(tmp_path)
+    leaves, _ = case(layer, GROUPS)
+    with pytest.raises(ValueError, match=f"groups must be a positive integer that divides 4 channels, got {groups}"):
+        group_norm(*leaves, layer, groups=groups)
+
+
+def test_a_group_of_one_element_has_no_variance(tmp_path):
+    layer = layer_of(tmp_path)
+    leaves, _ = case(layer, (3, 4, 1, 1))
+    with pytest.raises(ValueError, match=r"a group of images of shape \(3, 4, 1, 1\) has 1 element"):
+        group_norm(*leaves, layer, groups=4)

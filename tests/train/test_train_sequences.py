@@ -8,9 +8,10 @@ import softnum as sn
 from softnum.train import Parameter, Tensor
 from softnum.train import tensor as engine
 from softnum.train.attention import attention, causal_mask, matmul, softmax
+from softnum.train.backend import NumpyBackend
 from softnum.train.initial import DOMAIN_DROPOUT
 from softnum.train.normalisation import layer_norm
-from softnum.train.sequences import concatenate, dropout, embedding, permute, scale
+from softnum.train.sequences import concatenate, dropout, embedding, permute, scale, take
 
 ROWS = np.array([2, 0, 2, 4, 0, 2])
 MASK = np.array([[True, False, True, True], [True, True, True, True], [False, False, True, False]])
@@ -31,6 +32,7 @@ CASES = {
     "subtract": ({"x": (2, 3), "y": (2, 3)}, lambda leaves, layer: engine.subtract(*leaves, layer)),
     "scale": ({"x": (2, 3)}, lambda leaves, layer: scale(*leaves, 0.3, layer)),
     "permute": ({"x": (2, 3, 4)}, lambda leaves, layer: permute(*leaves, (2, 0, 1))),
+    "take": ({"x": (5, 2)}, lambda leaves, layer: take(*leaves, np.array([4, 0, 3]))),
     "concatenate": ({"x": (2, 3), "y": (2, 1), "z": (2, 2)}, lambda leaves, layer: concatenate(leaves, axis=1)),
     "embedding": ({"weight": (5, 3)}, lambda leaves, layer: embedding(ROWS, *leaves, layer)),
 }
@@ -241,6 +243,20 @@ def test_evaluation_drops_nothing(tmp_path):
     assert dropout(x, 0.5, layer, training=False) is x and dropout(x, 0.0, layer, training=True) is x
 
 
+def test_rows_that_are_not_taken_have_no_gradient_and_the_loss_keeps_its_bits():
+    """What the loss sends back is binary64, wider than a carrier: taking rows must not round it."""
+    x = Tensor(np.ones((3, 2), np.float32), NumpyBackend(), requires_gradient=True)
+    take(x, np.array([2, 0])).backward(np.array([[1 + 2.0**-50, 0.1], [0.2, 0.3]]))
+    assert x.gradient.tolist() == [[0.2, 0.3], [0.0, 0.0], [1 + 2.0**-50, 0.1]]
+
+
+def test_the_layer_that_adds_the_gradients_of_what_is_joined(tmp_path):
+    numerics = numerics_of(tmp_path, MIXED)
+    x, y = (leaf(numerics.layer(name), np.ones((1, 1), np.float32), name) for name in ("first", "conv"))
+    assert concatenate([x, y]).layer is None and concatenate([x, x]).layer is x.layer
+    assert concatenate([x, y], layer=y.layer).layer is y.layer
+
+
 # -- what they refuse --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("rate", [1.0, -0.1, True, "0.5"])
 def test_a_rate_out_of_range_is_named(rate, tmp_path):
@@ -260,5 +276,8 @@ def test_unusable_shapes_and_rows_are_named(tmp_path):
         softmax(x, layer, mask=np.array([[True, True, True], [False, False, False]]))
     with pytest.raises(ValueError, match="concatenate needs at least one tensor, got none"):
         concatenate([])
+    for rows in ([0, 2], [-1], [1, 1]):
+        with pytest.raises(ValueError, match=r"rows must be different numbers in 0\.\.1, got array"):
+            take(x, np.array(rows))
     with pytest.raises(ValueError, match="x has rows 0 to 1, got 0 to 2"):
         embedding(np.array([0, 2]), x, layer)

@@ -55,12 +55,14 @@ class Cell(Layer):
     replace) and ``kinds`` (name of each of its weights, and how many times the hidden size it makes), and implement
     ``step``. Weights are rounded to ``weights`` once an iteration, however many steps use them; their gradients are
     added step by step, from the last to the first, in the role ``weight_gradients``. Before the first step the state is
-    0, and no products with it are computed.
+    0, and no products with it are computed; or it is one that is given.
 
     Parameters
     ----------
     name : str
     hidden, steps : int
+    given : bool
+        Whether the state before the first step is given.
 
     Examples
     --------
@@ -72,9 +74,9 @@ class Cell(Layer):
     functions: tuple[str, ...]
     kinds: dict[str, int]
 
-    def __init__(self, name: str, hidden: int, steps: int) -> None:
+    def __init__(self, name: str, hidden: int, steps: int, *, given: bool = False) -> None:
         super().__init__(name)
-        self.hidden, self.steps = hidden, steps
+        self.hidden, self.steps, self.with_products = hidden, steps, steps if given else steps - 1
 
     def initialise(self, numerics, index: int) -> None:
         """Make the weights, uniform within 1 / sqrt(hidden), side by side from the random numbers of an index."""
@@ -87,11 +89,11 @@ class Cell(Layer):
             first += times
 
     def products(self, key: str, batch: int) -> list[tuple]:
-        """(layer, pass, M, N, K) of each matrix product of the forward pass: of every step but the first."""
+        """(layer, pass, M, N, K) of each matrix product of the forward pass: of every step with a state before it."""
         if key != "forward":
             raise ValueError(f"{self.name}: the backward products of a cell go by backward_products, got {key!r}")
         step = [(self.name, key, batch, times * self.hidden, self.hidden) for times in self.kinds.values()]
-        return step * (self.steps - 1)
+        return step * self.with_products
 
     def backward_products(self, batch: int, *, data: bool) -> list[tuple]:
         """Those of the last step first; of a step, those of the last weights."""
@@ -99,22 +101,30 @@ class Cell(Layer):
         for times in reversed(self.kinds.values()):
             rows.append((self.name, "backward_data", batch, hidden, times * hidden))
             rows.append((self.name, "backward_weight", hidden, times * hidden, batch))
-        return rows * (self.steps - 1)
+        return rows * self.with_products
 
     def __call__(self, read: Tensor, samples: int, lengths=None) -> list[Tensor]:
         """The hidden states of all steps, each (samples, hidden), from what was read, all of step 0 first.
 
         lengths, if given, are the samples' own numbers of steps: past them their states are +0 and have no gradient.
         """
-        layer, states, state = self.numerics, [], None
-        self._working = [layer.working_copy(weight, (weight.value.shape, 0)) for weight in self.parameters]
+        return [state[0] for state in self.states(read, samples, lengths=lengths)]
+
+    def states(self, read: Tensor, samples: int, state=None, *, lengths=None) -> list[tuple[Tensor, ...]]:
+        """The states after all steps, the hidden state of each first, from that before them if there is one."""
+        self.begin()
+        states = []
         for step in range(self.steps):
             z = part(read, slice(step * samples, (step + 1) * samples), slice(None))
             state = self.step(z, state)
             if lengths is not None and step >= lengths.min():
                 state = tuple(masked(part, lengths[:, None] > step) for part in state)
-            states.append(state[0])
+            states.append(state)
         return states
+
+    def begin(self) -> None:
+        """Round the weights, for the steps that follow."""
+        self._working = [self.numerics.working_copy(weight, (weight.value.shape, 0)) for weight in self.parameters]
 
     def step(self, z: Tensor, state: tuple[Tensor, ...] | None) -> tuple[Tensor, ...]:
         """The state after a step, the hidden state first; None: before the first step."""

@@ -6,10 +6,10 @@ from math import prod
 
 from softnum.train.convolution import conv2d
 from softnum.train.initial import he_uniform
-from softnum.train.normalisation import Buffer, batch_norm
+from softnum.train.normalisation import Buffer, batch_norm, group_norm
 from softnum.train.tensor import Parameter, Tensor, linear
 
-__all__ = ["BatchNorm", "Convolution", "Layer", "Linear"]
+__all__ = ["BatchNorm", "Convolution", "GroupNorm", "Layer", "Linear"]
 
 
 class Layer:
@@ -91,8 +91,9 @@ class Linear(Layer):
         }
         return [(self.name, key, *sizes[key])]
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return linear(x, *self.parameters, self.numerics)
+    def __call__(self, x: Tensor, *, frozen: bool = False) -> Tensor:
+        parameters = [parameter.frozen() for parameter in self.parameters] if frozen else self.parameters
+        return linear(x, *parameters, self.numerics)
 
 
 class Convolution(Layer):
@@ -202,3 +203,43 @@ class BatchNorm(Layer):
 
     def __call__(self, x: Tensor, *, training: bool) -> Tensor:
         return batch_norm(x, *self.parameters, *self.buffers, self.numerics, training=training)
+
+
+class GroupNorm(Layer):
+    """Group normalisation of images.
+
+    Parameters
+    ----------
+    name : str
+    channels : int
+    size : int
+        Channels of a group.
+
+    Raises
+    ------
+    ValueError
+        If the channels are no whole number of groups.
+
+    Examples
+    --------
+    >>> GroupNorm("gn1", 16, size=8).groups
+    2
+    """
+
+    def __init__(self, name: str, channels: int, size: int) -> None:
+        super().__init__(name)
+        if channels % size:
+            raise ValueError(f"{name}: groups of {size} channels do not divide its {channels} channels")
+        self.channels, self.groups = channels, channels // size
+
+    def initialise(self, numerics, index: int) -> None:
+        """Make the gains of 1 and the biases of 0."""
+        layer, backend = numerics.layer(self.name), numerics.backend
+        values = {
+            "weight": layer.round("master", backend.ones((self.channels,))),
+            "bias": backend.zeros((self.channels,)),
+        }
+        self.parameters = [Parameter(value, layer, f"{self.name}.{kind}") for kind, value in values.items()]
+
+    def __call__(self, x: Tensor, *, training: bool) -> Tensor:
+        return group_norm(x, *self.parameters, self.numerics, groups=self.groups)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from softnum.train.functions import activation
-from softnum.train.nets.layers import BatchNorm, Convolution, Linear
+from softnum.train.nets.layers import BatchNorm, Convolution, GroupNorm, Linear
 from softnum.train.nets.network import Network
 from softnum.train.nets.sizes import check_image, check_sizes
 from softnum.train.pooling import avg_pool2d
@@ -12,22 +12,25 @@ from softnum.train.tensor import Tensor, add, reshape
 __all__ = ["ResNet"]
 
 _EXPANSION = 4  # channels of a bottleneck's result for each of its own
+_GROUP_SIZE = 8
 _LAYERS = {"basic": 2, "bottleneck": 3}  # convolutions of a block
 
 
 class _Block:
     """A residual block: its convolutions, each normalised, and what it adds them to."""
 
-    def __init__(self, name: str, image, filters: int, stride: int, kind: str) -> None:
+    def __init__(self, name: str, image, filters: int, stride: int, kind: str, group_size: int | None) -> None:
         if kind == "basic":
             shapes = ((filters, 3, stride), (filters, 3, 1))
         else:
             shapes = ((filters, 1, 1), (filters, 3, stride), (_EXPANSION * filters, 1, 1))
         maps, self.convolutions = image, []
         for number, (channels, kernel, step) in enumerate(shapes, start=1):
-            self.convolutions.append(_normalised(f"{name}.conv{number}", maps, channels, kernel, step))
+            self.convolutions.append(_normalised(f"{name}.conv{number}", maps, channels, kernel, step, group_size))
             maps = self.convolutions[-1][0].result
-        self.shortcut = None if maps == image else _normalised(f"{name}.shortcut", image, maps[0], 1, stride)
+        self.shortcut = None
+        if maps != image:
+            self.shortcut = _normalised(f"{name}.shortcut", image, maps[0], 1, stride, group_size)
         self.result = maps
 
     @property
@@ -48,10 +51,17 @@ class _Block:
         return activation("relu", add(y, x, norm.numerics), norm.numerics)
 
 
-def _normalised(name: str, image, filters: int, kernel: int, stride: int):
+def _normalised(name: str, image, filters: int, kernel: int, stride: int, group_size: int | None):
     """A convolution without a bias that keeps the size but for its stride, and the normalisation of its result."""
     conv = Convolution(name, image, filters, kernel, stride=stride, padding=kernel // 2, bias=False)
-    return conv, BatchNorm(f"{name}.bn", filters)
+    return conv, _norm(f"{name}.", "", filters, group_size)
+
+
+def _norm(before: str, after: str, channels: int, group_size: int | None):
+    """A normalisation of so many channels, called bn or gn: of the batch, or of groups."""
+    if group_size is None:
+        return BatchNorm(f"{before}bn{after}", channels)
+    return GroupNorm(f"{before}gn{after}", channels, group_size)
 
 
 class ResNet(Network):
@@ -67,7 +77,7 @@ class ResNet(Network):
     ``elementwise``; so are the average of each channel and the sums of gradients of what goes both ways.
 
     Layers are called conv1, bn1, stage<s>.<b>.conv<n>, stage<s>.<b>.conv<n>.bn, stage<s>.<b>.shortcut, ....shortcut.bn
-    and fc.
+    and fc. With norm="group" normalisations are of groups of channels instead, and called gn1 and ....gn.
 
     Parameters
     ----------
@@ -82,17 +92,22 @@ class ResNet(Network):
         Channels, height and width of a sample.
     classes : int
         Outputs of fc.
+    norm : str
+        "batch" or "group".
+    group_size : int, optional
+        Channels of a group, of norm="group": 8 if it is not stated.
 
     Raises
     ------
     ValueError
-        If there is no such block, the depth is not one of its, there are not three sizes or one is not positive, or the
-        image is smaller than 4 x 4.
+        If there is no such block or normalisation, the depth is not one of its, there are not three sizes or one is not
+        positive, groups do not divide the channels, or the image is smaller than 4 x 4.
 
     References
     ----------
     K. He et al., "Deep Residual Learning for Image Recognition", 2016, section 4.2 (there the shortcuts of CIFAR-10's
-    networks are padded with zeros; these are option B of the paper), and figure 5 (bottleneck).
+    networks are padded with zeros; these are option B of the paper), and figure 5 (bottleneck). Y. Wu and K. He, "Group
+    Normalization", 2018 (there 32 groups, or 16 channels each, of networks with more channels).
 
     Examples
     --------
@@ -103,10 +118,18 @@ class ResNet(Network):
     name = "resnet"
 
     def __init__(
-        self, depth: int | None = None, block: str = "basic", sizes=(16, 32, 64), image=(3, 32, 32), classes: int = 10
+        self, depth: int | None = None, block: str = "basic", sizes=(16, 32, 64), image=(3, 32, 32), classes: int = 10,
+        norm: str = "batch", group_size: int | None = None,
     ) -> None:  # fmt: skip
         if block not in _LAYERS:
             raise ValueError(f"block must be basic or bottleneck, got {block!r}")
+        if norm not in ("batch", "group"):
+            raise ValueError(f"norm must be batch or group, got {norm!r}")
+        if norm == "batch" and group_size is not None:
+            raise ValueError(f"group_size is of norm='group', got {group_size!r} with norm='batch'")
+        if norm == "group":
+            given = _GROUP_SIZE if group_size is None else group_size
+            (group_size,) = check_sizes((given,), "group_size", exactly=1)
         each = 3 * _LAYERS[block]
         (depth,) = check_sizes((each + 2 if depth is None else depth,), "depth", exactly=1)
         blocks, rest = divmod(depth - 2, each)
@@ -116,16 +139,19 @@ class ResNet(Network):
         sizes, image = check_sizes(sizes, exactly=3), check_image(image, 4)
         (classes,) = check_sizes((classes,), "classes", exactly=1)
         self.image = image
-        self.first = Convolution("conv1", image, sizes[0], 3, padding=1, bias=False), BatchNorm("bn1", sizes[0])
+        conv = Convolution("conv1", image, sizes[0], 3, padding=1, bias=False)
+        self.first = conv, _norm("", "1", sizes[0], group_size)
         maps, self.blocks = self.first[0].result, []
         for stage, filters in enumerate(sizes, start=1):
             for number in range(1, blocks + 1):
                 stride = 2 if stage > 1 and number == 1 else 1
-                self.blocks.append(_Block(f"stage{stage}.{number}", maps, filters, stride, block))
+                self.blocks.append(_Block(f"stage{stage}.{number}", maps, filters, stride, block, group_size))
                 maps = self.blocks[-1].result
         self.last = Linear("fc", maps[0], classes)
         layers = [*self.first, *(layer for part in self.blocks for layer in part.layers), self.last]
         options = {"depth": depth, "block": block, "sizes": sizes, "image": image, "classes": classes}
+        if norm == "group":
+            options |= {"norm": norm, "group_size": group_size}
         relu = [self.first[1], *(norm for part in self.blocks for _, norm in part.convolutions)]
         super().__init__(layers, options, image[0] * image[1] * image[2], classes, relu=relu)
 
