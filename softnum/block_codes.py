@@ -7,6 +7,8 @@ division, or by its rounding of the product with a power of two where that produ
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from softnum import backend
@@ -73,13 +75,14 @@ def _amax_over_largest(amax, element, scale, rounding: str, tensor: float) -> np
 
 
 def _power_scales(amax, fmt: BlockFormat, rule: str) -> np.ndarray:
-    """The exponents of scales that are powers of two."""
+    """The exponents of scales that are powers of two; of "rceil", where all scales are."""
     fraction, exponent = np.frexp(amax)  # amax = fraction * 2**exponent, 1/2 <= fraction < 1
     up = {
         "floor": np.False_,
         "ceil": fraction > 0.5,
         "even": fraction >= 1 - 2.0 ** -(_digits(fmt) + 1),
         "nearest": fraction >= 0.75,
+        "rceil": 2.0 * fraction > float(fmt.element.max) * 2.0**-fmt.element_exponent,
     }[rule]
     low, high = fmt.scale_exponents
     return np.clip(exponent.astype(np.int64) - 1 + up - fmt.element_exponent, low, high)
@@ -148,10 +151,18 @@ def encode_blocks(
     if backend.is_device_array(x):
         raise TypeError("encode: block formats take arrays of the host; copy x there first")
     source = native(x)
+    overflow = "saturate" if overflow is None else overflow
+    if tensor_scale is None and _narrow(fmt, rule, rounding_name(rounding)):
+        narrow = _in_float32(source)
+        axis = _axis(axis, source.ndim, "encode")
+        scaled = None if narrow is None else _scaled(narrow, fmt, axis, rule)
+        if scaled is not None:
+            q, scales = scaled
+            codes = _encode(q, element, rounding, overflow, key, random_bits, stochastic_bits, threads=threads)
+            return _symmetric(codes, element) if symmetric else codes, scales
     x = _values(source, "encode")
     axis = _axis(axis, x.ndim, "encode")
     length = x.shape[axis]
-    overflow = "saturate" if overflow is None else overflow
     starts = np.arange(0, length, fmt.size(length))
     with np.errstate(invalid="ignore"):
         amax = np.maximum.reduceat(np.abs(x), starts, axis=axis) if x.size else np.zeros(_blocked(x.shape, fmt, axis))
@@ -169,10 +180,70 @@ def encode_blocks(
         x, _spread(factor, fmt, axis, length), element, any_double, rounding, overflow, key, random_bits,
         stochastic_bits, threads,
     )  # fmt: skip
-    if symmetric:
-        lowest = 1 << (element.bits - 1)
-        codes = codes + (codes == lowest).astype(codes.dtype)
+    codes = _symmetric(codes, element) if symmetric else codes
     return (codes, scales) if tensor is None else (codes, scales, tensor)
+
+
+def _symmetric(codes: np.ndarray, element) -> np.ndarray:
+    """Codes of signed fixed point without the lowest integer, for which the next one stands."""
+    return codes + (codes == 1 << (element.bits - 1)).astype(codes.dtype)
+
+
+@functools.lru_cache(maxsize=256)
+def _narrow(fmt: BlockFormat, rule: str, rounding: str) -> bool:
+    """Whether `_scaled` may take float32 values to elements.
+
+    Scales are powers of two without a zero, and their inverses are float32 numbers. A value times an inverse is exact,
+    or is so small (below 2**-126) that it rounds to zero, as what float32 makes of it does: in the modes to nearest
+    where that is below half an element's smallest step, in stochastic ones where it is below 2**-32 of it.
+    """
+    scale, low, high = fmt.scale, *fmt.scale_exponents
+    powers = scale.kind == "float" and scale.mantissa_bits == 0 and not scale.has_zero and fmt.tensor_scale is None
+    modes = rounding.startswith("nearest") or rounding == "stochastic"
+    small = facts(fmt.element).last - 33 >= -126 and abs(fmt.element_exponent) < 64
+    return powers and modes and small and rule != "max" and -127 <= low <= high <= 127
+
+
+def _in_float32(x: np.ndarray) -> np.ndarray | None:
+    """Numbers in float32, if they are float32 numbers in float64 or float32."""
+    if x.dtype != np.float64:
+        return x if x.dtype == np.float32 else None
+    with np.errstate(over="ignore", under="ignore"):
+        narrow = x.astype(np.float32)
+    return narrow if np.array_equal(narrow, x) else None
+
+
+def _scaled(x: np.ndarray, fmt: BlockFormat, axis: int, rule: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """(values over their block's scale, scale codes) of float32 numbers; None if one is infinite or NaN."""
+    x = np.ascontiguousarray(x)
+    sizes = x.view(np.uint32) & np.uint32(0x7FFFFFFF)  # ordered as the magnitudes are, NaN above all
+    parts = [part.max(axis=axis + 1) for part in _apart(sizes, fmt, axis)] if x.size else []
+    largest = np.concatenate(parts, axis) if parts else np.zeros(_blocked(x.shape, fmt, axis), np.uint32)
+    if largest.size and largest.max() >= 0x7F800000:
+        return None
+    exponents = _power_scales(largest.view(np.float32), fmt, rule)
+    low = fmt.scale_exponents[0]
+    exponents[largest == 0] = low
+    inverse, q, first = np.ldexp(np.float32(1), -exponents), np.empty_like(x), 0
+    with np.errstate(under="ignore"):
+        for part, target in zip(_apart(x, fmt, axis), _apart(q, fmt, axis), strict=True):
+            blocks = part.shape[axis]
+            own = inverse[(slice(None),) * axis + (slice(first, first + blocks),)]
+            np.multiply(part, np.expand_dims(own, axis + 1), out=target)
+            first += blocks
+    return q, (exponents - low).astype(fmt.scale.storage_dtype)
+
+
+def _apart(x: np.ndarray, fmt: BlockFormat, axis: int) -> list[np.ndarray]:
+    """Views of a C-ordered array, (..., blocks, elements of one, ...): of its full blocks, of a shorter last one."""
+    length = x.shape[axis]
+    size = fmt.size(length)
+    views = []
+    for first, last, width in ((0, length // size * size, size), (length // size * size, length, length % size)):
+        if first < last:
+            part = x[(slice(None),) * axis + (slice(first, last),)]
+            views.append(part.reshape(*x.shape[:axis], (last - first) // width, width, *x.shape[axis + 1 :]))
+    return views
 
 
 def _blocked(shape: tuple, fmt: BlockFormat, axis: int) -> tuple:

@@ -107,23 +107,27 @@ def _range(x: np.ndarray, fmt) -> tuple[int, int, int]:
     return last, min(top, int(np.frexp(size.max())[1])), precision
 
 
-def _sums(unit, a, b, size: int):
-    """(float type, M of a split or 0) of exact sums of blocks of these values, or None."""
+def _in_float32(unit, size: int) -> bool:
+    """Whether exact sums of blocks are float32 numbers, for the formats alone."""
+    (last, top), terms = unit._spans[0], max(size - 1, 1).bit_length()
+    return top - last + terms <= 24 and all(fits(f.element, "float32") for f in unit.operand)
+
+
+def _split(unit, a, b, size: int) -> float | None:
+    """0 where exact sums of blocks of these values are float64 numbers, else M of their split; None if neither."""
     terms = max(size - 1, 1).bit_length()
     last, top = unit._spans[0]
     scales = sum(_bits(f.scale) for f in unit.operand)
     need = top - last + terms
-    if need <= 24 and all(fits(f.element, "float32") for f in unit.operand):
-        return np.float32, 0.0
     if need > 53 - scales:
         (last_a, top_a, _), (last_b, top_b, _) = _range(a, unit.operand[0].element), _range(b, unit.operand[1].element)
         last, top = last_a + last_b, top_a + top_b
         need = top - last + terms
     if need <= 53 - scales:
-        return np.float64, 0.0
+        return 0.0
     if need + terms > 103 or scales or unit.product is not None or np.isinf(a).any() or np.isinf(b).any():
         return None
-    return np.float64, 1.5 * 2.0 ** (52 + top + terms - 51)
+    return 1.5 * 2.0 ** (52 + top + terms - 51)
 
 
 def _in_binary32(x: np.ndarray, y: np.ndarray) -> bool:
@@ -143,7 +147,10 @@ def fast_product(p, threads) -> np.ndarray | None:
     plan = block_plan(unit)
     if plan is None or p.words is not None or not p.k:
         return None
-    elements = [decode(x, f.element, np.float64) for x, f in ((p.a, unit.operand[0]), (p.b, unit.operand[1]))]
+    size = unit.operand[0].size(p.k)
+    narrow = _in_float32(unit, size) if unit.inner is None else not plan.gemm.wide
+    dtype = np.float32 if narrow else np.float64
+    elements = [decode(x, f.element, dtype) for x, f in ((p.a, unit.operand[0]), (p.b, unit.operand[1]))]
     scales = [
         np.ascontiguousarray(decode(x, f.scale, np.float64))
         for x, f in ((p.scale_a, unit.operand[0]), (p.scale_b, unit.operand[1]))
@@ -152,15 +159,12 @@ def fast_product(p, threads) -> np.ndarray | None:
         return None
     how, magic = plan.how, 0.0
     if unit.inner is None:
-        size = unit.operand[0].size(p.k)
-        sums = _sums(unit, *elements, size)
-        if sums is None:
-            return None
-        dtype, magic = sums
+        if not narrow:
+            magic = _split(unit, *elements, size)
+            if magic is None:
+                return None
         if how == "fma" and (dtype == np.float64 or not (plan.checked_scales or _in_binary32(*scales))):
             how = "binary32"
-    else:
-        dtype = np.float64 if plan.gemm.wide else np.float32
     a, b = (np.ascontiguousarray(x, dtype) for x in elements)
     c = None if p.c is None else decode(p.c.astype(unit.result.storage_dtype), unit.result, np.float64)
     out = np.empty((p.batches, p.m, p.n))

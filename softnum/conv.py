@@ -22,45 +22,13 @@ from softnum.plan import fits
 from softnum.statistics import Tallies
 from softnum.threads import for_each
 from softnum.ufuncs import raise_no_code
-from softnum.unfold import Shape, lay_out, patches, sources
+from softnum.unfold import Shape, lay_out, pair_of, patches, shape_of, sources
 from softnum.units import MadUnit, Unit
 from softnum.values import decode
 
 __all__ = ["conv2d", "conv2d_backward_data", "conv2d_backward_weight"]
 
 WORKSPACE = 1 << 25  # bytes
-
-
-def _pair(value, what: str, caller: str, least: int) -> tuple[int, int]:
-    given = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
-    try:
-        pair = tuple(index(v) for v in given)
-    except TypeError:
-        pair = ()
-    if len(pair) != 2 or min(pair) < least or any(isinstance(v, bool) for v in given):
-        raise ValueError(f"{caller}: {what} must be an integer of at least {least}, or a pair of them, got {value!r}")
-    return pair
-
-
-def _shape(caller, images, channels, filters, size, kernel, stride, padding, dilation, groups) -> Shape:
-    stride, dilation = _pair(stride, "stride", caller, 1), _pair(dilation, "dilation", caller, 1)
-    padding = _pair(padding, "padding", caller, 0)
-    if isinstance(groups, bool) or index(groups) < 1 or channels % groups or filters % groups:
-        raise ValueError(
-            f"{caller}: groups={groups!r} must be positive and divide the {channels} input channels and the "
-            f"{filters} output channels"
-        )
-    spread = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
-    padded = [n + 2 * p for n, p in zip(size, padding, strict=True)]
-    if min(kernel) < 1 or any(s > n for s, n in zip(spread, padded, strict=True)):
-        raise ValueError(
-            f"{caller}: a kernel of {tuple(kernel)} with dilation {dilation} does not fit an image of {tuple(size)} "
-            f"with padding {padding}"
-        )
-    result = tuple((n - s) // t + 1 for n, s, t in zip(padded, spread, stride, strict=True))
-    return Shape(
-        images, channels, filters, index(groups), tuple(size), result, tuple(kernel), stride, padding, dilation
-    )
 
 
 def _four(x, what: str, caller: str):
@@ -337,7 +305,7 @@ def conv2d(
 def _forward(x, w, unit, c, stride, padding, dilation, groups, options):
     me = "conv2d"
     x, w = _operands(me, unit, x=x, w=w)
-    s = _shape(me, *x.shape[:2], w.shape[0], x.shape[2:], w.shape[2:], stride, padding, dilation, groups)
+    s = shape_of(me, *x.shape[:2], w.shape[0], x.shape[2:], w.shape[2:], stride, padding, dilation, groups)
     if w.shape[1] * s.groups != s.channels:
         raise ValueError(
             f"{me}: w of shape {w.shape} takes {w.shape[1]} channels in each of {s.groups} groups, x has {s.channels}"
@@ -403,8 +371,8 @@ def conv2d_backward_data(
 def _backward_data(dy, w, unit, size, c, stride, padding, dilation, groups, options):
     me = "conv2d_backward_data"
     dy, w = _operands(me, unit, dy=dy, w=w)
-    size = _pair(size, "size", me, 0)
-    s = _shape(
+    size = pair_of(size, "size", me, 0)
+    s = shape_of(
         me, dy.shape[0], w.shape[1] * index(groups), w.shape[0], size, w.shape[2:], stride, padding, dilation, groups
     )
     _check_gradient(me, s, dy)
@@ -479,8 +447,8 @@ def conv2d_backward_weight(
 def _backward_weight(x, dy, unit, kernel, c, stride, padding, dilation, groups, options):
     me = "conv2d_backward_weight"
     x, dy = _operands(me, unit, x=x, dy=dy)
-    kernel = _pair(kernel, "kernel", me, 1)
-    s = _shape(me, *x.shape[:2], dy.shape[1], x.shape[2:], kernel, stride, padding, dilation, groups)
+    kernel = pair_of(kernel, "kernel", me, 1)
+    s = shape_of(me, *x.shape[:2], dy.shape[1], x.shape[2:], kernel, stride, padding, dilation, groups)
     _check_gradient(me, s, dy)
     if s.padding != (0, 0):
         _check_zero(me, unit.operand[0], "x")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import prod
+from operator import index
 from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-__all__ = ["Shape", "lay_out", "patches", "sources"]
+__all__ = ["Shape", "lay_out", "pair_of", "patches", "shape_of", "sources"]
 
 
 class Shape(NamedTuple):
@@ -29,6 +30,40 @@ class Shape(NamedTuple):
     def per_group(self) -> tuple[int, int]:
         """Input channels and output channels of a group."""
         return self.channels // self.groups, self.filters // self.groups
+
+
+def pair_of(value, what: str, caller: str, least: int) -> tuple[int, int]:
+    """An integer of at least `least`, twice, or a pair of them; ValueError names the caller."""
+    given = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    try:
+        pair = tuple(index(v) for v in given)
+    except TypeError:
+        pair = ()
+    if len(pair) != 2 or min(pair) < least or any(isinstance(v, bool) for v in given):
+        raise ValueError(f"{caller}: {what} must be an integer of at least {least}, or a pair of them, got {value!r}")
+    return pair
+
+
+def shape_of(caller, images, channels, filters, size, kernel, stride, padding, dilation, groups) -> Shape:
+    """A convolution's sizes, checked; ValueError names the caller."""
+    stride, dilation = pair_of(stride, "stride", caller, 1), pair_of(dilation, "dilation", caller, 1)
+    padding = pair_of(padding, "padding", caller, 0)
+    if isinstance(groups, bool) or index(groups) < 1 or channels % groups or filters % groups:
+        raise ValueError(
+            f"{caller}: groups={groups!r} must be positive and divide the {channels} input channels and the "
+            f"{filters} output channels"
+        )
+    spread = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
+    padded = [n + 2 * p for n, p in zip(size, padding, strict=True)]
+    if min(kernel) < 1 or any(s > n for s, n in zip(spread, padded, strict=True)):
+        raise ValueError(
+            f"{caller}: a kernel of {tuple(kernel)} with dilation {dilation} does not fit an image of {tuple(size)} "
+            f"with padding {padding}"
+        )
+    result = tuple((n - s) // t + 1 for n, s, t in zip(padded, spread, stride, strict=True))
+    return Shape(
+        images, channels, filters, index(groups), tuple(size), result, tuple(kernel), stride, padding, dilation
+    )
 
 
 def _spread_out(x, before, step, length, *, mirrored=False) -> np.ndarray:

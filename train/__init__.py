@@ -10,7 +10,8 @@ What is computed in which precision, nothing silently:
 
 - the three matrix products of a layer (forward, backward-data, backward-weight), the bias (the initial value of the
   forward unit's accumulator) and its gradient (ones @ errors in the backward-weight unit): in the design's units;
-- every role of `softnum.train.designs`: rounded as the design says, at the place that page names;
+- every role of `softnum.train.designs`: rounded as the design says, at the place that page names; operands in a block
+  format by each product, in blocks along its own K;
 - ReLU, the largest of a window, and their gradients: exact;
 - other functions, sums and products element by element (an LSTM's gates and states, the sum of two branches), averages
   of windows, and their gradients: operation by operation, correctly rounded to the role ``elementwise``, or as an
@@ -23,6 +24,8 @@ What is computed in which precision, nothing silently:
 - the loss's softmax and cross-entropy (of `ncf` the binary one, of `detector` both and smooth L1), the division by the
   batch size, the multiplication by the loss scale: binary64, in a fixed order and with an exponential made of
   additions and multiplications, so that the bits are the same on every machine;
+- losses of a GAN and of an actor-critic, the probabilities that its actions are drawn by, and its returns: binary64, in
+  a fixed order;
 - dividing the loss scale out of a weight gradient: one binary64 division, then the rounding to ``weight_gradients``;
 - every operation of the optimiser: exact, then one rounding to ``update.*``; its constants, the learning rate's
   schedule, norms for clipping and for rates by layer: binary64 (`softnum.train.optimisers` has the formulas);

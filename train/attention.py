@@ -200,14 +200,13 @@ def _softmax_gradient(node: Tensor, gradient) -> tuple:
 
 def _matmul_gradient(node: Tensor, gradient) -> tuple:
     a, b, kept_a, kept_b, layer = node.saved
-    backend, error = node.backend, layer.errors(gradient, (gradient.shape, -1))
-    swapped = (*range(a.ndim - 2), a.ndim - 1, a.ndim - 2)
+    error = layer.errors(gradient, (gradient.shape, -1))
     first = second = None
     if node.parents[0].requires_gradient:
-        first = layer.matmul("backward_data", error, backend.permute(b, swapped))
+        first = layer.matmul("backward_data", error, layer.turned(b))
         first = layer.select(layer.operand_role, first, kept_a)
     if node.parents[1].requires_gradient:
-        second = layer.matmul("backward_weight", backend.permute(a, swapped), error)
+        second = layer.matmul("backward_weight", layer.turned(a), error)
         second = layer.select("weights", second, kept_b)
     return first, second
 

@@ -16,6 +16,7 @@ import softnum as sn
 from softnum.threads import threads_by_default
 from softnum.train.enclosures import LN2_HIGH, LN2_LOW, LOG2_E, enclose, encloses
 from softnum.train.initial import DOMAIN_DROPOUT
+from softnum.unfold import Shape, lay_out, patches, sources
 
 __all__ = ["NumpyBackend"]
 
@@ -52,6 +53,18 @@ def bits_of_precision(fmt) -> int:
     top = np.where(zero, np.iinfo(np.int64).min, pairs[0]).max(axis=0)
     low = np.where(zero, np.iinfo(np.int64).max, pairs[1]).min(axis=0)
     return int((top - low).max()) + 1
+
+
+@functools.lru_cache(maxsize=64)
+def _block_ones(shape: tuple[int, int], fmt) -> sn.BlockArray:
+    power = 2.0**fmt.element_exponent
+    scales = np.full((shape[0], fmt.blocks(shape[1])), 1.0 / power)
+    if not np.array_equal(sn.quantize(scales, fmt.scale, overflow="saturate"), scales):
+        raise ValueError(
+            f"sums of columns are products with 1, which {fmt} lacks: {fmt.scale} has no scale {1.0 / power:g}"
+        )
+    tensor = () if fmt.tensor_scale is None else (1.0,)
+    return sn.BlockArray(sn.encode(np.full(shape, power), fmt.element), sn.encode(scales, fmt.scale), fmt, -1, *tensor)
 
 
 def _places(shape, window: tuple[int, int], stride: tuple[int, int]) -> list[tuple]:
@@ -127,10 +140,21 @@ class NumpyBackend:
         return x
 
     @_in_own_threads
+    def quantize_blocks(self, x, role, axis: int, key):
+        """Values of any float array rounded to blocks along an axis as a role says: a BlockArray."""
+        return sn.array(
+            x, role.format, axis=axis, scale_rule=role.scale_rule, rounding=role.rounding, overflow=role.overflow,
+            key=key if role.stochastic else None, stochastic_bits=role.stochastic_bits,
+        )  # fmt: skip
+
+    @_in_own_threads
     def matmul(self, a, b, unit, c, key):
-        """(M, K) @ (K, N) in a unit, on carriers; c is None or the accumulator's initial value, broadcast to (M, N)."""
+        """(..., M, K) @ (..., K, N) in a unit, on carriers or BlockArrays.
+
+        c is None or the accumulator's initial value, broadcast to (..., M, N).
+        """
         if c is not None:
-            c = np.ascontiguousarray(np.broadcast_to(c, (a.shape[0], b.shape[1])))
+            c = np.ascontiguousarray(np.broadcast_to(c, (*a.shape[:-1], b.shape[-1])))
         return sn.matmul(a, b, unit, c, key=key, threads=self.threads).astype(self.dtype, copy=False)
 
     @_in_own_threads
@@ -217,6 +241,29 @@ class NumpyBackend:
     def ones(self, shape):
         """Carriers of 1."""
         return np.ones(shape, self.dtype)
+
+    def block_ones(self, shape: tuple[int, int], fmt):
+        """A BlockArray of 1, exact, in blocks along the last axis: elements of a power of two, scales of its inverse.
+
+        The element is the power of two of the largest element's binade; ValueError where the scales lack its inverse.
+        """
+        return _block_ones(shape, fmt)
+
+    def patches(self, x, shape: Shape):
+        """Images unfolded for a convolution: (groups, M, K), as `softnum.conv2d` numbers rows and k."""
+        return self._unfolded(patches(shape, x), shape)
+
+    def sources(self, dy, shape: Shape):
+        """Gradients unfolded for `softnum.conv2d_backward_data`: (groups, M, K)."""
+        return self._unfolded(sources(shape, dy), shape)
+
+    def _unfolded(self, view, shape: Shape):
+        own = view.shape[3] // shape.groups
+        rows, k = math.prod(view.shape[:3]), own * math.prod(view.shape[4:])
+        out = np.empty((shape.groups, rows, k), view.dtype)
+        for group, matrix in enumerate(out):
+            lay_out(view[:, :, :, group * own : (group + 1) * own], 3, 0, rows, matrix)
+        return out
 
     def transpose(self, x):
         """A matrix with its axes exchanged."""
@@ -549,6 +596,96 @@ class NumpyBackend:
         size = np.abs(d)
         terms = np.where(size < 1.0, d * d / 2.0, size - 0.5)
         return float(self.ordered_sum(terms.reshape(-1), axis=0)) / count, np.clip(d, -1.0, 1.0) / count
+
+    def signed_means(self, x, parts):
+        """Means of parts of x times factors, added in their order, and the slope by x, in binary64.
+
+        Parameters
+        ----------
+        x : array
+            Its elements, in C order, are those of the parts, one part after the other.
+        parts : sequence of (float, int)
+            Factor and number of elements of each part.
+
+        Returns
+        -------
+        loss : float
+            NaN if an element is not finite.
+        slope : float64 array
+            An element's is the factor of its part / the number.
+        """
+        flat, slope = self.double(x).ravel(), [np.full(count, factor / count) for factor, count in parts]
+        total, first = 0.0, 0
+        for factor, count in parts if self.all_finite(flat) else [(math.nan, len(flat))]:
+            total += factor * (float(self.ordered_sum(flat[first : first + count], axis=0)) / count)
+            first += count
+        return total, np.concatenate(slope).reshape(x.shape)
+
+    def draw(self, logits, words):
+        """A class for each row, drawn from its softmax in binary64.
+
+        Row i's is the first whose probability, together with those before it (added in their order), exceeds the number
+        that word i stands for: its 53 leading bits / 2**53. If rounding keeps all from it, it is the last.
+
+        Parameters
+        ----------
+        logits : array (B, C)
+            Finite.
+        words : uint64 array (B,)
+
+        Returns
+        -------
+        int64 array (B,)
+        """
+        probabilities, _ = self._softmax(self.double(logits))
+        below = np.add.accumulate(probabilities, axis=1)[:, :-1]
+        number = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return (below <= number[:, None]).sum(axis=1)
+
+    def policy_loss(self, outputs, actions, returns, advantages, value_weight: float, entropy: float):
+        """The loss of an actor-critic, and its slope by the outputs, in binary64.
+
+        With p the softmax of a row's logits, log p(a) that of the action taken, R its return, A its advantage, V its
+        value and H = -sum(p * log p), in the order of the classes, a row's loss is::
+
+            (-log p(a) * A + value_weight * ((R - V) * (R - V))) - entropy * H
+
+        Parameters
+        ----------
+        outputs : array (B, C + 1)
+            Logits of C actions, then the value.
+        actions : integer array (B,)
+        returns, advantages : float64 arrays (B,)
+        value_weight, entropy : float
+
+        Returns
+        -------
+        loss : float
+            The mean of the rows', added from first to last; NaN if an output is not finite.
+        slope : float64 array (B, C + 1)
+            That of a row's own loss / B.
+        """
+        x = self.double(outputs)
+        if not self.all_finite(x):
+            return math.nan, np.full_like(x, math.nan)
+        rows = np.arange(len(actions))
+        p, log_p = self._softmax(x[:, :-1])
+        missing = returns - x[:, -1]
+        disorder = -self.ordered_sum(p * log_p, axis=1)
+        terms = (-log_p[rows, actions] * advantages + value_weight * (missing * missing)) - entropy * disorder
+        taken = p.copy()
+        taken[rows, actions] -= 1.0
+        slope = np.empty_like(x)
+        slope[:, :-1] = taken * advantages[:, None] + entropy * (p * (log_p + disorder[:, None]))
+        slope[:, -1] = -2.0 * value_weight * missing
+        return float(self.ordered_sum(terms, axis=0)) / len(actions), slope / len(actions)
+
+    def _softmax(self, x):
+        """Softmax and its logarithm, row by row, of binary64 numbers."""
+        x = x - x.max(axis=1, keepdims=True)
+        powers = self.exp(x)
+        total = self.ordered_sum(powers, axis=1)[:, None]
+        return powers / total, x - self.log(total)
 
     def scaled(self, slope, factor: float):
         """slope * factor in binary64."""

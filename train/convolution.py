@@ -69,7 +69,6 @@ def _channels(x, groups: int) -> tuple[tuple[int, ...], int]:
 
 def _conv2d_gradient(node: Tensor, gradient) -> tuple:
     operand, weights, kept, layer, geometry = node.saved
-    backend = node.backend
     error = layer.errors(gradient, _channels(gradient, geometry["groups"]))
     data = None
     if node.parents[0].requires_gradient:
@@ -78,9 +77,8 @@ def _conv2d_gradient(node: Tensor, gradient) -> tuple:
     product = layer.convolve("backward_weight", operand, error, kernel=weights.shape[2:], **geometry)
     if len(node.parents) == 2:
         return data, layer.weight_gradient(product)
-    errors = backend.pixels(error)
-    sums = layer.matmul("backward_weight", backend.ones((1, len(errors))), errors)
-    bias = backend.reshape(layer.weight_gradient(sums), (errors.shape[1],))
+    sums = layer.column_sums(layer.pixels(error, geometry["groups"]))
+    bias = node.backend.reshape(layer.weight_gradient(sums), (error.shape[1],))
     return data, layer.weight_gradient(product), bias
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from softnum.train.environments import CartPole
 from softnum.train.image_files import read_cifar10, read_idx_set
 from softnum.train.initial import DOMAIN_BATCHES, random_words
 from softnum.train.rating_files import read_ratings
@@ -24,7 +25,9 @@ from softnum.train.series_files import FEATURES, SPEAKERS, read_vowels
 from softnum.train.series_files import STEPS as SERIES_STEPS
 from softnum.train.text_files import STEPS, read_text
 
-__all__ = ["DATA_SETS", "KINDS", "DataSet", "Pixels", "SentencePairs", "batches", "data_facts", "load_data"]
+__all__ = [
+    "DATA_SETS", "KINDS", "DataSet", "Pixels", "SentencePairs", "batches", "data_facts", "data_of_kind", "load_data",
+]  # fmt: skip
 
 
 class Pixels:
@@ -180,8 +183,9 @@ def _scenes(folder: Path | None) -> DataSet:
 
 
 #: kind of data -> what it is, in words; text is sequences of bytes, each with one label more for every byte, sentences
-#: are sequences of words, each with the same in another language
+#: are sequences of words, each with the same in another language; an environment has no samples
 KINDS = {
+    "environment": "an environment to act in",
     "ratings": "users' ratings of items",
     "samples": "samples of numbers",
     "scenes": "scenes with boxes",
@@ -195,7 +199,7 @@ _OWN = {"ratings", "sentences", "text"}  # files without a published checksum, w
 class DataFacts(NamedTuple):
     """What is known of a data set without its files: (channels, height, width) of a sample, its classes, and its kind,
     which is a key of `KINDS`. The rows of a series are its steps: the most that there are; those of sentences are their
-    number, and the columns the words of each."""
+    number, and the columns the words of each. Of an environment: the numbers of an observation, and its actions."""
 
     image: tuple[int, int, int]
     classes: int
@@ -204,6 +208,7 @@ class DataFacts(NamedTuple):
 
 
 DATA_SETS = {
+    "cartpole": DataFacts((1, 1, 4), 2, lambda _: CartPole(), kind="environment"),
     "cifar10": DataFacts((3, 32, 32), 10, _of_bytes("cifar10", read_cifar10)),
     "de-en": DataFacts((1, 2, SENTENCE_STEPS), WORDS, _sentences, kind="sentences"),
     "digits": DataFacts((1, 8, 8), 10, _digits),
@@ -227,6 +232,15 @@ def data_facts(name: str) -> DataFacts:
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"no data set is called {name!r}{hint} (data sets: {', '.join(DATA_SETS)})")
     return DATA_SETS[name]
+
+
+def data_of_kind(kind: str) -> list[str]:
+    """The names of the data sets of a kind.
+
+    >>> data_of_kind("environment")
+    ['cartpole']
+    """
+    return [name for name, facts in DATA_SETS.items() if facts.kind == kind]
 
 
 def load_data(name: str, folder: str | Path | None = None) -> DataSet:
@@ -254,6 +268,8 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
 
     ``de-en``: German sentences of at most eleven words and what they are in English, from a dictionary (Debian's
     trans-de-en) or a file of the user's own (`softnum.train.sentence_files.read_sentences`).
+
+    ``cartpole``: no samples, but an environment to act in (`softnum.train.environments.CartPole`).
 
     Parameters
     ----------

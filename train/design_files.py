@@ -12,8 +12,11 @@ from pathlib import Path
 import numpy as np
 
 import softnum as sn
+from softnum.blocks import scale_rule_of
 from softnum.modes import overflow_name, rounding_name
+from softnum.plan import facts
 from softnum.train.designs import (
+    BLOCK_ROLES,
     NO_MASTER,
     PASSES,
     ROLES,
@@ -26,12 +29,12 @@ from softnum.train.designs import (
 from softnum.train.objects import checksum, load_format, load_operator, load_unit_function
 from softnum.train.scaling import LossScaling
 from softnum.train.sparsity import Gradual, Sparsity
-from softnum.train.unit_specs import KINDS, PRESET_KEYS
+from softnum.train.unit_specs import INNER_KINDS, KINDS, PRESET_KEYS
 from softnum.units import Unit
 
 __all__ = ["design_names", "load_design"]
 
-_ROLE_KEYS = ("format", "rounding", "overflow", "stochastic_bits")
+_ROLE_KEYS = ("format", "rounding", "overflow", "stochastic_bits", "scale_rule")
 _GRADUAL_KEYS = ("from", "to", "every", "initial")
 #: keys of a role's sparsity beside its rule, of which there is one: pattern, magnitude or top_k
 _SPARSITY_KEYS = {"weights": ("backward", "decay"), "weight_gradients": ("feedback",)}
@@ -124,6 +127,10 @@ def fits_float64(fmt) -> bool:
         return fmt.bits - fmt.signed <= 53 and fmt.fraction_bits <= 1074 and fmt.integer_bits <= 1024
     if fmt.kind == "float":
         return fmt.precision <= 53 and fmt.emax <= 1023 and fmt.emin - fmt.mantissa_bits >= -1074
+    if fmt.kind == "block":
+        known = facts(fmt.element) * facts(fmt.scale)
+        known = known if fmt.tensor_scale is None else known * facts(fmt.tensor_scale)
+        return known.precision <= 53 and known.last >= -1074 and known.top <= 1023
     return True  # a table's values are given in binary64
 
 
@@ -194,10 +201,17 @@ class _Reader:
             self.sources[text] = checksum(text, self.file.parent)
         return loaded
 
-    def format(self, where: str, text):
+    def format(self, where: str, text, *, block: bool = False):
+        """The format of a text; block: whether it may be a block format."""
         fmt = self.load(where, text, load_format, "a format's name")
-        if not hasattr(fmt, "storage_dtype"):
+        if not (hasattr(fmt, "storage_dtype") or isinstance(fmt, sn.BlockFormat)):
             self.fail(where, f"{text!r} is not a format but {type(fmt).__name__}")
+        if isinstance(fmt, sn.BlockFormat) and not block:
+            self.fail(
+                where,
+                f"{text!r} is a block format, whose blocks run along the dimension K of a matrix product: only "
+                f"operands have one (roles {', '.join(BLOCK_ROLES)}); state a format of single numbers here",
+            )
         if not (where.endswith(".product") or fits_float64(fmt)):  # products stay inside their unit
             self.fail(where, f"{text!r} has values that binary64, which carries them, cannot hold: {_WIDEST}")
         return fmt
@@ -221,7 +235,8 @@ class _Reader:
         self.table(where, entry, (*_ROLE_KEYS, "sparsity"))
         if "format" not in entry:
             self.fail(where, "has no format")
-        fmt = self.format(f"{where}.format", entry["format"])
+        fmt = self.format(f"{where}.format", entry["format"], block=where.rpartition(".")[2] in BLOCK_ROLES)
+        block, rule = isinstance(fmt, sn.BlockFormat), entry.get("scale_rule")
         bits = entry.get("stochastic_bits", 32)
         if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 32:
             self.fail(f"{where}.stochastic_bits", f"must be an integer in 1..32, got {bits!r}")
@@ -229,10 +244,14 @@ class _Reader:
             rounding = rounding_name(entry.get("rounding", "nearest_even"))
             overflow = entry.get("overflow")
             if overflow is not None:
-                overflow = overflow_name(overflow, fmt)
-        except ValueError as error:
+                overflow = overflow_name(overflow, fmt.element if block else fmt)
+            if block:
+                scale_rule_of(fmt, rule)
+            elif rule is not None:
+                raise ValueError(f"scale_rule={rule!r} is for block formats, {fmt} has no scales; leave it out")
+        except (TypeError, ValueError) as error:
             self.fail(where, str(error))
-        found = RoleRounding(fmt, rounding, overflow, bits, source=entry["format"])
+        found = RoleRounding(fmt, rounding, overflow, bits, source=entry["format"], scale_rule=rule)
         if "sparsity" not in entry:
             return found
         if not np.array_equal(sn.quantize(np.zeros(1), fmt), [0.0]):
@@ -304,11 +323,11 @@ class _Reader:
             key: self.unit(f"{where}.{key}", entry) for key, entry in self.table(where, value, PASSES).items()
         }  # fmt: skip
 
-    def unit(self, where: str, entry) -> dict:
+    def unit(self, where: str, entry, kinds=(*KINDS, "preset")) -> dict:
         entry = {"kind": "preset", "name": entry} if isinstance(entry, str) else entry
         if not isinstance(entry, dict):
             self.fail(where, f"must be a table or a preset's name, got {entry!r}")
-        kind, kinds = entry.get("kind", "mad"), (*KINDS, "preset")
+        kind = entry.get("kind", "mad")
         if str(kind) not in kinds:
             self.fail(where, f"unknown kind {kind!r}{nearest(str(kind), kinds)} (known: {', '.join(kinds)})")
         if kind == "preset":
@@ -319,7 +338,9 @@ class _Reader:
             if key not in entry:
                 self.fail(where, f"has no {key}")
         spec = {key: self.format(f"{where}.{key}", entry[key]) for key in formats if key in entry}
-        spec.update({key: entry[key] for key in options if key in entry}, kind=kind)
+        spec.update({key: entry[key] for key in ("kind", *options) if key in entry})
+        if "inner" in entry:
+            spec["inner"] = self.unit(f"{where}.inner", entry["inner"], INNER_KINDS)
         if "function" in entry:
             spec["function"] = self.load(f"{where}.function", entry["function"], load_unit_function, "'file.py:name'")
             unit = spec["function"].value
@@ -331,7 +352,8 @@ class _Reader:
             pair = entry["operand"] if isinstance(entry["operand"], list) else [entry["operand"]] * 2
             if len(pair) != 2:
                 self.fail(f"{where}.operand", f"must be one format or a pair, got {entry['operand']!r}")
-            spec["operand"] = tuple(self.format(f"{where}.operand", text) for text in pair)
+            block = kind == "block_dot" or "kind" not in entry
+            spec["operand"] = tuple(self.format(f"{where}.operand", text, block=block) for text in pair)
         return spec
 
     def preset(self, where: str, entry: dict) -> dict:

@@ -26,6 +26,12 @@ for no master copy: parameters are stored as the role ``weights`` says.
 
 An attention multiplies results: queries and softmax are its ``activations``, keys and values its ``weights``.
 
+The roles of operands (``input``, ``weights``, ``activations``, ``errors``) take block formats too, with a
+``scale_rule`` besides (`softnum.BlockFormat`). Blocks run along the dimension K of a product, so such numbers are not
+rounded once, but by each product that they enter, along its own K, from what they were before any rounding: x along its
+features in forward and along the batch in backward_weight, W along its inputs in forward and along its outputs in
+backward_data, errors along the outputs and along the batch. Both operands of a product have block formats, or neither.
+
 A role belongs to the layer whose matrix products use it, so ``[layers."fc2".roles]`` states the operands of fc2's three
 products. A role that a design does not name follows ``default`` in ``[roles]``, else binary32, to nearest even; an
 operand role that it does not name follows the ``operand`` of the unit that consumes it, where the unit states one.
@@ -54,14 +60,15 @@ from pathlib import Path
 from typing import Any
 
 import softnum as sn
+from softnum.blocks import scale_rule_of
 from softnum.train.objects import describe_format, file_of
 from softnum.train.scaling import LossScaling, overflow_shows
 from softnum.train.sparsity import Sparsity
 from softnum.train.unit_specs import build_unit, describe_unit
 
 __all__ = [
-    "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "ROLES", "SPARSE_ROLES", "Design", "LayerDesign",
-    "NamedOperator", "RoleRounding", "nearest",
+    "BLOCK_ROLES", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "ROLES", "SPARSE_ROLES", "Design",
+    "LayerDesign", "NamedOperator", "RoleRounding", "nearest",
 ]  # fmt: skip
 
 ROLES = (
@@ -80,6 +87,8 @@ OPERAND_ROLES = {
     "backward_data": ("errors", "weights"),
     "backward_weight": ("activations", "errors"),
 }
+#: roles that take block formats: those of operands
+BLOCK_ROLES = ("input", "weights", "activations", "errors")
 
 
 @dataclass(frozen=True)
@@ -88,16 +97,18 @@ class RoleRounding:
 
     Parameters
     ----------
-    format : Format
+    format : Format or BlockFormat
         The format whose values the role's numbers take.
     rounding, overflow : str
-        As in `softnum.quantize`.
+        As in `softnum.quantize`; of a block format, of its elements.
     stochastic_bits : int
         Random bits of a stochastic rounding.
     source : str
         The format as the design file wrote it.
     sparsity : Sparsity, optional
         Which are kept; None: all.
+    scale_rule : str, optional
+        Of a block format, as in `softnum.encode`.
     """
 
     format: Any
@@ -106,6 +117,12 @@ class RoleRounding:
     stochastic_bits: int = 32
     source: str = field(default="", compare=False)
     sparsity: Sparsity | None = None
+    scale_rule: str | None = None
+
+    @property
+    def block(self) -> bool:
+        """Whether numbers are rounded in blocks, along the K of a product."""
+        return isinstance(self.format, sn.BlockFormat)
 
     @property
     def stochastic(self) -> bool:
@@ -119,6 +136,8 @@ class RoleRounding:
             facts["overflow"] = self.overflow
         if self.stochastic:
             facts["stochastic_bits"] = self.stochastic_bits
+        if self.block:
+            facts["scale_rule"] = scale_rule_of(self.format, self.scale_rule)
         if self.sparsity is not None:
             facts["sparsity"] = self.sparsity.describe()
         return facts
@@ -369,6 +388,8 @@ def contains(outer, inner) -> bool | None:
     kinds = (getattr(outer, "kind", None), getattr(inner, "kind", None))
     if outer == inner:
         return True
+    if "block" in kinds:
+        return False  # codes are multiplied, not values
     if kinds == ("fixed", "fixed"):
         return outer.min <= inner.min and outer.max >= inner.max and outer.fraction_bits >= inner.fraction_bits
     if kinds == ("float", "float"):
@@ -392,6 +413,11 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
                 if roles[name] is None:
                     roles[name] = dataclasses.replace(default, format=fmt, source=str(fmt))
     roles = {role: value or default for role, value in roles.items()}
+    if stored == NO_MASTER and roles["weights"].block:
+        raise ValueError(
+            f'{where}: roles.master is "none", but parameters are not stored as weights in blocks '
+            f"({roles['weights'].format}), which run along another dimension in each product; state master's format"
+        )
     unmasked = dataclasses.replace(roles["weights"], sparsity=None)
     roles["master"] = unmasked if stored == NO_MASTER else stored or default
     built = {}
@@ -399,6 +425,12 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
         spec = dict(units.get(key, {"accumulator": sn.format("binary32")}))
         feeding = [first_role if role == "activations" else role for role in OPERAND_ROLES[key]]
         formats = tuple(roles[role].format for role in feeding)
+        if roles[feeding[0]].block != roles[feeding[1]].block:
+            have = " by ".join(f"role {role!r} ({roles[role].format})" for role in feeding)
+            raise ValueError(
+                f"{where}: {key} multiplies {have}: both operands of a product have block formats, or neither; "
+                "give them formats of one kind"
+            )
         operand = spec.get("operand", formats)
         for role, have, need in zip(feeding, formats, operand, strict=True):
             if contains(need, have) is False:

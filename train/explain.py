@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import softnum as sn
 from softnum.train.designs import Design, RoleRounding
 from softnum.train.loop import Run, Settings
 from softnum.train.objects import describe_format
@@ -183,7 +184,7 @@ class StepTrace:
     def __init__(self, work) -> None:
         self.steps: list[Step] = []
         self._carrier = "binary32" if work.numerics.backend.dtype == np.float32 else "binary64"
-        self._known: dict[int, tuple[Any, str, int]] = {}  # id -> the array, kept alive, its format and bits
+        self._known: dict[int, tuple[Any, str, float]] = {}  # id -> the array, kept alive, its format and bits
         for parameter in work.network.parameters:
             self._learn(parameter.value, *_format(parameter.layer.design.roles["master"]))
         for optimiser in work.optimisers.values():
@@ -198,13 +199,15 @@ class StepTrace:
 
     def __call__(self, event: Event) -> None:
         arrays = list(_arrays(event.arguments))
-        operands = [self._known.get(id(array), (array, *_of_dtype(array)))[1:] for array in arrays]
+        operands = [self._known.get(id(array), (array, *_own_format(array)))[1:] for array in arrays]
         rounding, unit, result = event.rounding, event.unit, event.result
         operation, how, flops, facts = event.method, "exact", 0, None
         name, bits = operands[0] if operands else (self._carrier, int(self._carrier[-2:]))
         if rounding is not None:
             (name, bits), how = _format(rounding), rounding.rounding
-            operation = {"quantize": "round", "unchanged": "keep"}.get(event.method, event.method)
+            operation = {"quantize": "round", "quantize_blocks": "round", "unchanged": "keep"}.get(
+                event.method, event.method
+            )
             if event.method in ("compute", "operate"):
                 operation = event.arguments[0]
             if operation == "keep":
@@ -246,26 +249,29 @@ class StepTrace:
         described = tuple((fmt, array.shape) for array, (fmt, _) in zip(arrays, operands, strict=True))
         self.steps.append(Step(operation, layer, role, name, how, facts, described, shape, flops, size / 8))
 
-    def _learn(self, array, name: str, bits: int) -> None:
-        self._known[id(array)] = (array, name, bits)
+    def _learn(self, array, name: str, bits: float) -> None:
+        if not isinstance(array, sn.BlockArray):  # which knows its own
+            self._known[id(array)] = (array, name, bits)
 
 
 def _arrays(parts):
-    """The float arrays among arguments or results, in order."""
+    """The float arrays and BlockArrays among arguments or results, in order."""
     for part in parts:
-        if isinstance(part, np.ndarray) and part.dtype.kind == "f":
+        if isinstance(part, sn.BlockArray) or (isinstance(part, np.ndarray) and part.dtype.kind == "f"):
             yield part
         elif isinstance(part, (tuple, list)):
             yield from _arrays(part)
 
 
-def _format(rounding: RoleRounding) -> tuple[str, int]:
+def _format(rounding: RoleRounding) -> tuple[str, float]:
     facts = rounding.describe()
     return facts["format"], facts["bits"]
 
 
-def _of_dtype(array) -> tuple[str, int]:
-    """What holds an array of which nothing else is known."""
+def _own_format(array) -> tuple[str, float]:
+    """The format of a BlockArray; what holds another array, of which nothing else is known."""
+    if isinstance(array, sn.BlockArray):
+        return str(array.format), array.format.bits_per_value
     bits = 8 * array.dtype.itemsize
     return f"binary{bits}", bits
 

@@ -109,6 +109,8 @@ def operate(operator, inputs: tuple[Tensor, ...], layer) -> Tensor:
     """
     if len(operator.outputs) != 1:
         raise ValueError(f"{operator.name}: a layer has one output, this operator has {', '.join(operator.outputs)}")
+    if not operator.is_elementwise:
+        layer.refuse_blocks(f"the operator {operator.name} computes with values")
     options = layer.operator_options(operator, [isinstance(x, Parameter) for x in inputs])
     if operator.is_elementwise:
         values, kept = tuple(layer.enter(x.value) for x in inputs), (None,) * len(inputs)

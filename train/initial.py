@@ -7,13 +7,16 @@ import math
 import numpy as np
 
 __all__ = [
-    "DOMAIN_BATCHES", "DOMAIN_DROPOUT", "DOMAIN_NEGATIVES", "DOMAIN_RANKED", "DOMAIN_SCENES", "DOMAIN_WEIGHTS",
-    "he_uniform", "random_words", "uniform",
+    "DOMAIN_ACTIONS", "DOMAIN_BATCHES", "DOMAIN_DROPOUT", "DOMAIN_NEGATIVES", "DOMAIN_NOISE", "DOMAIN_RANKED",
+    "DOMAIN_SCENES", "DOMAIN_STARTS", "DOMAIN_WEIGHTS", "he_uniform", "noise", "random_words", "uniform",
 ]  # fmt: skip
 
 DOMAIN_WEIGHTS = 1
 DOMAIN_BATCHES = 2
 DOMAIN_DROPOUT = 3
+DOMAIN_NOISE = 4
+DOMAIN_ACTIONS = 5
+DOMAIN_STARTS = 6
 DOMAIN_NEGATIVES = 16
 DOMAIN_SCENES = 17
 DOMAIN_RANKED = 18
@@ -62,3 +65,28 @@ def uniform(seed: int, index: int, inputs: int, outputs: int, limit: float) -> n
     words = random_words(seed, DOMAIN_WEIGHTS, index, inputs * outputs)
     unit = (words >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0  # 53 bits: exact, in [-1, 1)
     return (unit * limit).reshape(inputs, outputs)
+
+
+def noise(seed: int, index: int, rows: int, columns: int) -> np.ndarray:
+    """Numbers uniform in [-1, 1) on the lattice of 2**-23, which binary32 holds: what a generator makes images of.
+
+    Parameters
+    ----------
+    seed : int
+        The run's seed.
+    index : int
+        Which batch of the run: its own stream.
+    rows, columns : int
+        The shape.
+
+    Returns
+    -------
+    float32 array (rows, columns)
+
+    Examples
+    --------
+    >>> noise(1, 0, 2, 3).shape
+    (2, 3)
+    """
+    words = random_words(seed, DOMAIN_NOISE, index, rows * columns)
+    return ((words >> np.uint64(40)).astype(np.float64) * 2.0**-23 - 1.0).astype(np.float32).reshape(rows, columns)

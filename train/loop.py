@@ -15,7 +15,7 @@ import numpy as np
 from softnum.train.data import load_data
 from softnum.train.designs import OPTIMISER_ROLES, ROLES, Design
 from softnum.train.functions import raise_first_nan
-from softnum.train.nets import make_network
+from softnum.train.nets import default_data, make_network
 from softnum.train.numerics import Numerics, design_gemms
 from softnum.train.optimisers import make_optimiser
 from softnum.train.record import RunFiles
@@ -41,8 +41,8 @@ class Settings:
         Name of a reference network (`make_network`).
     network_options : dict
         Its own parameters.
-    data : str
-        Name of a data set (`load_data`).
+    data : str, optional
+        Name of a data set (`load_data`). Default: digits, or what the network takes instead (`default_data`).
     data_folder : str, optional
         Where its files lie; not part of a record.
     samples, held_out : int, optional
@@ -76,7 +76,7 @@ class Settings:
 
     network: str = "mlp"
     network_options: dict = field(default_factory=dict)
-    data: str = "digits"
+    data: str | None = None
     data_folder: str | None = None
     samples: int | None = None
     held_out: int | None = None
@@ -101,6 +101,8 @@ class Settings:
     evaluate_every: int | None = None
 
     def __post_init__(self) -> None:
+        if self.data is None:
+            object.__setattr__(self, "data", default_data(self.network))
         for name in ("batch", "epochs", "evaluate_every"):
             value = getattr(self, name)
             if name == "evaluate_every" and value is None:
@@ -304,10 +306,11 @@ class Run:
         numerics.begin(iteration)
         row = {}
         for loss, group, name in self.task.losses(numerics, part):
-            row[name] = loss.value
+            finite = math.isfinite(loss.value)
+            row[name] = loss.value if finite else None
             if self.design.loss.dynamic:
                 row["loss_scale"] = self.scaler.scale
-            if not math.isfinite(loss.value):
+            if not finite:
                 return row | {"loss": loss.value}
             if not self._update(loss, group, iteration):
                 row["skipped"] = True

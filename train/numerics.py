@@ -8,14 +8,18 @@ where iteration counts parameter updates from 1 (0: the initial values), evaluat
 iteration, and site numbers the roundings of the iteration from 0 in program order: every rounding to a role, every
 matrix product and every dropout counts, whether or not it is stochastic and whether or not it changes anything. So a
 run's random bits follow from its seed alone, and making one role stochastic leaves the bits of the others as they were.
+A role with a block format is rounded where a product first needs its numbers along a dimension K: that is where the
+rounding counts.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+import softnum as sn
 from softnum.train.backend import NumpyBackend
-from softnum.train.designs import OPERAND_ROLES, PASSES, ROLES, Design, LayerDesign, RoleRounding
+from softnum.train.blocks import BlockOperand, as_matrices, pixels
+from softnum.train.designs import BLOCK_ROLES, OPERAND_ROLES, PASSES, ROLES, Design, LayerDesign, RoleRounding
 
 __all__ = ["STAGES", "LayerNumerics", "Numerics", "design_gemms", "fits_float32"]
 
@@ -93,7 +97,7 @@ class LayerNumerics:
             ) from error
 
     def working_copy(self, weight, groups=None):
-        """The weights that matrix products take, rounded from a parameter's master copy and pruned by it.
+        """The weights as products take them (`operand`), from a parameter's master copy and pruned by it.
 
         groups: as of `operand`. Which are kept stays with the parameter, as its ``kept``.
         """
@@ -114,7 +118,8 @@ class LayerNumerics:
 
         Returns
         -------
-        values : array
+        values : array or BlockOperand
+            Of a role that has a block format, the pruned x itself, which each product rounds along its own K.
         kept : bool array or None
             Which of x are kept, by their sizes before the rounding; None of a role that is not sparse.
 
@@ -123,11 +128,40 @@ class LayerNumerics:
         ValueError
             If the role has a pattern, and the operation no reduction dimension for it.
         """
-        values, sparsity = self.round(role, x, of=of), self.design.roles[role].sparsity
-        if sparsity is None:
-            return values, None
-        kept = self.largest(role, x, groups)
-        return self.select(role, values, kept), kept
+        rounding = self.design.roles[role]
+        values = x if rounding.block else self.round(role, x, of=of)
+        kept = None if rounding.sparsity is None else self.largest(role, x, groups)
+        values = self.select(role, values, kept)
+        if rounding.block:
+            values = BlockOperand(values, lambda numbers, axis: self._in_blocks(role, numbers, axis))
+        return values, kept
+
+    def _in_blocks(self, role: str, x, axis: int):
+        key = self._key(role)
+        try:
+            return self.numerics.backend.quantize_blocks(x, self.design.roles[role], axis, key)
+        except ValueError as error:  # an infinity or a NaN, where scales have no NaN
+            raise ValueError(f"{error} (layer {self.name!r}, role {role!r}); give the role scales with NaN") from error
+
+    def turned(self, operand):
+        """An operand with its last two axes exchanged."""
+        if isinstance(operand, BlockOperand):
+            return operand.turned()
+        backend, rank = self.numerics.backend, operand.ndim
+        if rank == 2:
+            return backend.transpose(operand)
+        return backend.permute(operand, (*range(rank - 2), rank - 1, rank - 2))
+
+    def refuse_blocks(self, what: str) -> None:
+        """Raise ValueError if a role of operands has a block format; what: why this layer cannot take it."""
+        for role in BLOCK_ROLES:
+            rounding = self.design.roles[role]
+            if rounding.block and (role != "input" or self.first):
+                raise ValueError(
+                    f"layer {self.name!r}: {what}, and role {role!r} has the block format {rounding.format}; state "
+                    f'formats of single numbers for this layer: [layers."{self.name}".roles] with weights, '
+                    f"{self.operand_role} and errors, and units that take these"
+                )
 
     def errors(self, gradient, groups=None):
         """The gradient of a result as an operand of the backward products; groups: as of `operand`."""
@@ -229,6 +263,10 @@ class LayerNumerics:
         return self.design.roles[role].format
 
     def _round(self, place: str, rounding: RoleRounding, x, of):
+        if rounding.block:
+            raise TypeError(
+                f"layer {self.name!r}: role {place!r} has the block format {rounding.format}; use `operand`"
+            )
         key, backend = self._key(place), self.numerics.backend
         return backend.unchanged(x, rounding) if of == rounding.format else backend.quantize(x, rounding, key)
 
@@ -238,14 +276,43 @@ class LayerNumerics:
         return self.numerics.next_key()
 
     def matmul(self, key: str, a, b, c=None):
-        """a @ b in the unit of a pass; c is the accumulator's initial value."""
+        """a @ b, operands (`operand`), in the unit of a pass; c is the accumulator's initial value.
+
+        Block operands are rounded here, along K: a first, then b.
+        """
+        if isinstance(a, BlockOperand):
+            a = a.along(-1)
+        if isinstance(b, BlockOperand):
+            b = b.along(-2)
         site, unit = self._key(key), self.design.units[key]
         return self.numerics.backend.matmul(a, b, unit, c, site if unit.stochastic else None)
 
     def convolve(self, key: str, a, b, c=None, **geometry):
-        """The product of a pass of a convolution in the pass's unit; c is the accumulator's initial value."""
+        """The product of a pass of a convolution in the pass's unit; c is the accumulator's initial value.
+
+        Block operands are unfolded, one matrix a group, and multiplied as matrices: their blocks run along the K that
+        `softnum.conv2d` and its gradients state.
+        """
+        if isinstance(a, BlockOperand):
+            backend, groups = self.numerics.backend, geometry["groups"]
+            first, second, shaped = as_matrices(key, a, b, backend, geometry)
+            return shaped(self.matmul(key, first, second, None if c is None else backend.reshape(c, (groups, 1, -1))))
         site, unit = self._key(key), self.design.units[key]
         return self.numerics.backend.convolve(key, a, b, unit, c, site if unit.stochastic else None, geometry)
+
+    def pixels(self, error, groups: int):
+        """Errors of images as an operand of matrices: a row for each pixel; of block operands, a matrix a group."""
+        backend = self.numerics.backend
+        return pixels(error, backend, groups) if isinstance(error, BlockOperand) else backend.pixels(error)
+
+    def column_sums(self, error):
+        """ones @ error in the unit ``backward_weight``; error: an operand (..., rows, columns)."""
+        backend, rows = self.numerics.backend, error.shape[-2]
+        if isinstance(error, BlockOperand):
+            ones = backend.block_ones((1, rows), self.design.units["backward_weight"].operand[0])
+        else:
+            ones = backend.ones((1, rows))
+        return self.matmul("backward_weight", ones, error)
 
     def weight_gradient(self, product, *, of=None):
         """A scaled gradient with the loss scale divided out (binary64), rounded to ``weight_gradients``.
@@ -349,7 +416,8 @@ def _all_fit(layers) -> bool:
     formats = {}
     for layer in layers:
         for rounding in _roundings(layer):
-            formats[id(rounding.format)] = rounding.format
+            if not rounding.block:  # blocks travel as codes
+                formats[id(rounding.format)] = rounding.format
         for unit in layer.units.values():
             formats.update({id(fmt): fmt for fmt in (unit.c_format, unit.result)})
     return all(fits_float32(fmt) for fmt in formats.values())
@@ -378,8 +446,8 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
     -------
     list of dict
         ``layer``, ``pass``, ``M``, ``N``, ``K``; ``count`` of equal products, where there is more than one; ``bits`` of
-        the wider operand; ``formats`` of both. ``sparsity`` of both, "2:4" or "dense", where an operand has a pattern
-        along K; no other zeros are told of.
+        the wider operand, of a block format with an element's share of its scale; ``formats`` of both. ``sparsity`` of
+        both, "2:4" or "dense", where an operand has a pattern along K; no other zeros are told of.
 
     Examples
     --------
@@ -394,12 +462,16 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
         roles = design.layer(row["layer"], first=first).roles
         pair = ["input" if first and role == "activations" else role for role in OPERAND_ROLES[row["pass"]]]
         formats = [roles[role].format for role in pair]
-        facts = {"bits": max(fmt.bits for fmt in formats), "formats": [_short(roles[role]) for role in pair]}
+        facts = {"bits": max(map(_bits, formats)), "formats": [_short(roles[role]) for role in pair]}
         patterns = [_pattern(row["pass"], role, roles[role]) for role in pair]
         if any(pattern != "dense" for pattern in patterns):
             facts["sparsity"] = patterns
         rows.append({**row, **facts})
     return rows
+
+
+def _bits(fmt) -> int | float:
+    return fmt.bits_per_value if isinstance(fmt, sn.BlockFormat) else fmt.bits
 
 
 def _pattern(key: str, role: str, rounding: RoleRounding) -> str:
@@ -410,7 +482,7 @@ def _pattern(key: str, role: str, rounding: RoleRounding) -> str:
 
 def _short(rounding: RoleRounding) -> str:
     """A format's name; of ``file.py:object`` the object."""
-    if getattr(rounding.format, "kind", None) in ("float", "fixed"):
+    if getattr(rounding.format, "kind", None) in ("float", "fixed", "block"):
         return str(rounding.format)
     return rounding.source.rpartition(":")[2] or str(rounding.format)
 

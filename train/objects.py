@@ -181,12 +181,20 @@ def _from_file(file: Path):
 def describe_format(fmt, source: str) -> dict:
     """A format as plain data: its name and width, and of the user's own up to 16 bits a checksum of all values.
 
+    The width of a block format is that of an element and its share of a scale; its parts follow.
+
     >>> import softnum
     >>> describe_format(softnum.format("e5m2"), "e5m2")
     {'format': 'e5m2', 'bits': 8}
+    >>> describe_format(softnum.format("mxfp4"), "mxfp4")
+    {'format': 'mxfp4_e2m1', 'bits': 4.25, 'element': 'e2m1fn', 'scale': 'e8m0fnu', 'block_size': 32}
     """
     if getattr(fmt, "kind", None) in ("float", "fixed"):
         return {"format": str(fmt), "bits": fmt.bits}
+    if isinstance(fmt, sn.BlockFormat):
+        tensor = {} if fmt.tensor_scale is None else {"tensor_scale": str(fmt.tensor_scale)}
+        parts = {"element": str(fmt.element), "scale": str(fmt.scale), "block_size": fmt.block_size, **tensor}
+        return {"format": str(fmt), "bits": fmt.bits_per_value, **parts}
     facts = {"format": source or str(getattr(fmt, "name", fmt)), "bits": fmt.bits}
     if fmt.bits > 16:
         return facts

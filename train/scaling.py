@@ -162,7 +162,14 @@ def overflow_shows(rounding) -> bool:
     >>> from softnum.train.designs import RoleRounding
     >>> overflow_shows(RoleRounding(sn.format("e5m2"))), overflow_shows(RoleRounding(sn.format("q4.4")))
     (True, False)
+
+    Elements of block formats saturate, but an infinity becomes a NaN scale, if there is one. The largest scale must do
+    for all numbers of binary32.
     """
+    if rounding.block:
+        fmt, tensor = rounding.format, rounding.format.tensor_scale
+        largest = fmt.element_exponent + fmt.scale_exponents[1] + (0 if tensor is None else tensor.emax)
+        return fmt.scale.has_nan and largest >= 127
     if rounding.overflow in ("saturate", "saturate_finite", "wrap") or rounding.rounding in ("toward_zero", "to_odd"):
         return False
     try:

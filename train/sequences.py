@@ -182,6 +182,7 @@ def embedding(rows, weight: Parameter, layer) -> Tensor:
     words = weight.value.shape[0]
     if rows.size and not 0 <= rows.min() <= rows.max() < words:
         raise ValueError(f"{weight.name} has rows 0 to {words - 1}, got {rows.min()} to {rows.max()}")
+    layer.refuse_blocks("rows of an embedding are looked up, not multiplied")
     backend = layer.numerics.backend  # not the parameter's own, which nobody watches
     value = backend.take(layer.working_copy(weight), rows)
     return Tensor(value, backend, op="embedding", parents=(weight,), saved=(rows, layer))

@@ -43,7 +43,8 @@ class TensorStatistics:
     elements : int
         Of all of them.
     saturated : int
-        Values beyond the format's range, or infinite, before; numbers after.
+        Values beyond the format's range (in a block format, that of the block's scale), or infinite, before; numbers
+        after.
     underflowed : int
         Not 0 before, 0 after.
     infinities, nans, zeros : int
@@ -53,7 +54,8 @@ class TensorStatistics:
     error, size : float
         Norms of after - before and of before, over elements that are finite in both.
     span : pair of int, optional
-        The exponents of the format's smallest and largest positive number; None of a format of the user's own.
+        The exponents of the format's smallest and largest positive number; None of a block format, or one of the user's
+        own.
     """
 
     layer: str
@@ -73,13 +75,14 @@ class TensorStatistics:
 
     span: tuple[int, int] | None = None
 
-    def add(self, before: np.ndarray, after: np.ndarray, fmt) -> None:
-        """Count one array's rounding."""
+    def add(self, before: np.ndarray, after: np.ndarray, fmt, limits=None) -> None:
+        """Count one array's rounding; limits: the lowest and the largest value, by default the format's."""
         self.span = _span(fmt)
+        low, high = limits or (float(fmt.min), float(fmt.max))
         finite = np.isfinite(after)
         self.roundings += 1
         self.elements += after.size
-        self.saturated += int((finite & ((before > float(fmt.max)) | (before < float(fmt.min)))).sum())
+        self.saturated += int((finite & ((before > high) | (before < low))).sum())
         self.underflowed += int(((after == 0) & (before != 0)).sum())
         self.infinities += int(np.isinf(after).sum())
         self.nans += int(np.isnan(after).sum())
@@ -121,15 +124,18 @@ class Watch:
         rounding, unit = event.rounding, event.unit
         if event.place is None or (rounding is None and unit is None):
             return
-        after = np.asarray(event.result, dtype=np.float64)
+        after, limits = np.asarray(event.result, dtype=np.float64), None
         if rounding is None:
             fmt, name = unit.result, describe_format(unit.result, "")["format"]
         else:
             fmt, name = rounding.format, rounding.describe()["format"]
-        before = _unrounded(event, event.result.dtype)
+        if event.method == "quantize_blocks":
+            before, limits = event.arguments[0], _block_limits(event.result)
+        else:
+            before = _unrounded(event, event.result.dtype)
         key = (event.layer, event.place, name, after.shape)
         tensor = self.tensors.setdefault(key, TensorStatistics(*key))
-        tensor.add(np.broadcast_to(before, after.shape), after, fmt)
+        tensor.add(np.broadcast_to(before, after.shape), after, fmt, limits)
 
     def rows(self, iteration: int) -> list[dict]:
         """The rows of an iteration."""
@@ -145,6 +151,13 @@ def _span(fmt) -> tuple[int, int] | None:
     return None
 
 
+def _block_limits(x: sn.BlockArray) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the largest value that each element could have with the scale of its block."""
+    element = x.format.element
+    codes = (sn.encode(np.full(x.shape, float(end)), element) for end in (element.min, element.max))
+    return tuple(sn.BlockArray(end, x.scales, x.format, x.axis, x.tensor_scale).decode() for end in codes)
+
+
 def _unrounded(event: Event, carrier) -> np.ndarray:
     """What the same call gives with one rounding, to binary64."""
     once = sn.ExactDotUnit("binary64", operand="binary64")
@@ -158,6 +171,8 @@ def _unrounded(event: Event, carrier) -> np.ndarray:
             return [wide(each) for each in part]
         if isinstance(part, (float, np.floating)):
             return float(carrier.type(part))
+        if isinstance(part, sn.BlockArray):
+            return part.decode()
         return part.astype(np.float64) if isinstance(part, np.ndarray) and part.dtype.kind == "f" else part
 
     return event.again.__func__(_DOUBLE, *(wide(part) for part in event.arguments))

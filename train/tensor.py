@@ -163,6 +163,12 @@ class Parameter(Tensor):
         self.kept = None
         super().__init__(value, layer.numerics.backend, requires_gradient=True, name=name, layer=layer)
 
+    def frozen(self) -> Parameter:
+        """The same value as a constant: no gradient of it is computed."""
+        constant = Parameter(self.value, self.layer, self.name)
+        constant.requires_gradient = False
+        return constant
+
     def sum_gradients(self, first, second):
         """The sum of two gradients, of a parameter that was used twice, rounded once to ``weight_gradients``."""
         return self.layer.axpy("weight_gradients", 1.0, second, first)
@@ -266,18 +272,17 @@ def softmax_cross_entropy(logits: Tensor, labels) -> Tensor:
 
 def _linear_gradient(node: Tensor, gradient) -> tuple:
     operand, weights, kept, layer = node.saved
-    backend = node.backend
     error = layer.errors(gradient, (gradient.shape, 1))
     data = None
     if node.parents[0].requires_gradient:
-        data = layer.matmul("backward_data", error, backend.transpose(weights))
+        data = layer.matmul("backward_data", error, layer.turned(weights))
         data = layer.select(layer.operand_role, data, kept)
-    product = layer.matmul("backward_weight", backend.transpose(operand), error)
+    if not any(parent.requires_gradient for parent in node.parents[1:]):
+        return data, None, None
+    product = layer.matmul("backward_weight", layer.turned(operand), error)
     if node.parents[2].value.ndim == 2:  # the result of another product, whose layer rounds its own error
         return data, layer.weight_gradient(product), gradient
-    ones = backend.ones((1, error.shape[0]))
-    column_sums = layer.matmul("backward_weight", ones, error)
-    bias = backend.reshape(layer.weight_gradient(column_sums), (error.shape[1],))
+    bias = node.backend.reshape(layer.weight_gradient(layer.column_sums(error)), (error.shape[1],))
     return data, layer.weight_gradient(product), bias
 
 

@@ -5,11 +5,15 @@
     forward = { kind = "mad", accumulator = "e6m9", chunk = 64 }          # softnum.MadUnit
     forward = { kind = "fused", accumulator = "binary32", terms = 8, fraction_bits = 24 }    # softnum.FusedDotUnit
     forward = { kind = "exact", accumulator = "binary32" }                # softnum.ExactDotUnit
+    forward = { kind = "block_dot", accumulator = "binary32" }            # softnum.BlockDotUnit, of block formats
+    forward = { kind = "block_dot", accumulator = "binary32", inner = { kind = "mad", accumulator = "e6m9" } }
     forward = { kind = "custom", function = "my_mad.py:mad", lanes = 4 }  # softnum.CustomMadUnit; also "my_mad.c:mad"
 
 A custom unit's function may also be an object that is a unit already; nothing else is stated beside it then.
 
-Without ``operand`` a unit takes what the roles hold that feed it; a preset states its own.
+Without ``operand`` a unit takes what the roles hold that feed it; a preset states its own. Without ``kind`` it is a
+"block_dot" where these are block formats, else a "mad". ``inner`` is a unit of kind mad, fused or exact, or a preset,
+which multiplies elements.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ import softnum as sn
 from softnum.train.objects import UnitFunction, describe_format
 from softnum.units import Unit
 
-__all__ = ["KINDS", "PRESET_KEYS", "build_unit", "describe_unit"]
+__all__ = ["INNER_KINDS", "KINDS", "PRESET_KEYS", "build_unit", "describe_unit"]
 
 #: kind: (the class, its formats, its other options, what cannot be left out)
 KINDS = {
@@ -45,6 +49,12 @@ KINDS = {
         ("accumulator",),
     ),
     "exact": (sn.ExactDotUnit, ("accumulator",), ("rounding", "overflow", "stochastic_bits"), ("accumulator",)),
+    "block_dot": (
+        sn.BlockDotUnit,
+        ("accumulator", "product"),
+        ("rounding", "product_rounding", "overflow", "stochastic_bits", "inner"),
+        ("accumulator",),
+    ),
     "custom": (
         sn.CustomMadUnit,
         ("accumulator",),
@@ -53,15 +63,30 @@ KINDS = {
     ),
 }  # fmt: skip
 PRESET_KEYS = ("kind", "name", "output")
+#: of the unit ``inner`` of a block_dot
+INNER_KINDS = ("mad", "fused", "exact", "preset")
 
 
 def build_unit(spec: dict, operand: tuple):
     """The unit of a spec as a design's reader made it: its kind and arguments, or a preset's unit."""
     if "preset" in spec:
         return spec["preset"]
-    spec = {"kind": "mad"} | spec
-    kind = spec.pop("kind")
+    spec, blocks = dict(spec), [isinstance(fmt, sn.BlockFormat) for fmt in operand]
+    kind = spec.pop("kind", "block_dot" if any(blocks) else "mad")
     spec.pop("operand", None)
+    made = kind == "custom" and isinstance(spec["function"].value, Unit)
+    if not made and set(blocks) != {kind == "block_dot"}:
+        have = " x ".join(map(str, operand))
+        if kind == "block_dot":
+            raise ValueError(f"kind 'block_dot' multiplies block formats, got {have}; take kind = \"mad\" or another")
+        raise ValueError(f'kind {kind!r} multiplies single numbers, got {have}; block formats take kind = "block_dot"')
+    if kind == "block_dot":
+        _, formats, options, _ = KINDS[kind]
+        if foreign := [key for key in spec if key not in (*formats, *options)]:
+            raise ValueError(f"{', '.join(foreign)}: no option of kind 'block_dot', which multiplies block formats")
+        if "inner" in spec:
+            elements = tuple(fmt.element for fmt in operand)
+            spec["inner"] = build_unit(spec["inner"], spec["inner"].get("operand", elements))
     if kind == "custom":
         for key, value in spec.items():
             if isinstance(value, (dict, list)):
@@ -98,6 +123,8 @@ def describe_unit(unit, function: str | None = None) -> dict:
 
 
 def _plain(value):
-    if hasattr(value, "storage_dtype"):
+    if hasattr(value, "storage_dtype") or isinstance(value, sn.BlockFormat):
         return describe_format(value, "")["format"]
+    if isinstance(value, Unit):
+        return describe_unit(value)
     return [_plain(part) for part in value] if isinstance(value, tuple) else value

@@ -26,23 +26,24 @@ ROUNDING = {
     "matmul",
     "operate",
     "quantize",
+    "quantize_blocks",
     "run_operator",
     "run_operator_backward",
     "unchanged",
 }
 #: methods that select, move or compare values
 EXACT = {
-    "all_finite", "argmax", "array", "choose", "concatenate", "double", "from_windows", "join", "kept",
-    "kept_of_groups", "kept_of_tensor", "largest", "negate", "neighbours", "ones", "part", "permute", "pixels",
-    "place", "positive_part", "prune", "put", "put_rows", "reshape", "split", "steps", "take", "transpose",
-    "where_equal", "where_positive", "windows", "zeros",
+    "all_finite", "argmax", "array", "block_ones", "choose", "concatenate", "double", "from_windows", "join", "kept",
+    "kept_of_groups", "kept_of_tensor", "largest", "negate", "neighbours", "ones", "part", "patches", "permute",
+    "pixels", "place", "positive_part", "prune", "put", "put_rows", "reshape", "sources", "split", "steps", "take",
+    "transpose", "where_equal", "where_positive", "windows", "zeros",
 }  # fmt: skip
 #: methods that round to the carrier, binary32 or binary64
 CARRIER = {"add", "clamp", "constant"}
 #: methods that compute in binary64
 BINARY64 = {
-    "binary_cross_entropy", "cross_entropy_error", "divide", "exp", "log", "norm", "ordered_sum", "scaled",
-    "smooth_l1", "softmax_cross_entropy",
+    "binary_cross_entropy", "cross_entropy_error", "divide", "draw", "exp", "log", "norm", "ordered_sum", "policy_loss",
+    "scaled", "signed_means", "smooth_l1", "softmax_cross_entropy",
 }  # fmt: skip
 
 

@@ -1,21 +1,21 @@
 """How commands take a network's own parameters and its data."""
 
+import dataclasses
 import inspect
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-__all__ = [
-    "NETWORK_HELP", "Bidirectional", "Block", "Cell", "Data", "DataFolder", "Depth", "Dropout", "GroupSize", "Heads",
-    "HeldOut", "Norm", "Samples", "Sizes", "Steps", "network_options",
-]  # fmt: skip
+__all__ = ["NETWORK_HELP", "Data", "DataFolder", "HeldOut", "NetworkOptions", "Samples"]
 
 _SIZES = (
     "Layer sizes. mlp: 64,128,10. Inputs of a step, hidden, outputs: lstm 8,32,10, speech-lstm 12,32,9. Channels of "
     "the convolutions, then of the hidden linear layer: lenet5 6,16,120,84, vgg-small 32,64,128,128. Channels: "
     "cifar10-cnn 32,32,64, resnet 16,32,64, detector 16,32,32,32,32. Features of a step, of a block's hidden layer: "
     "transformer, transformer-lm 32,64. Features of a byte (of a word), hidden size: recurrent-lm, seq2seq 32,64. "
-    "Features of the factors' and of the perceptron's embeddings, its layers: ncf 8,16,16,8."
+    "Features of the factors' and of the perceptron's embeddings, its layers: ncf 8,16,16,8. Numbers of noise, hidden "
+    "sizes: wgan 16,128. Numbers of an observation, hidden sizes, actions: actor-critic 4,128,2."
 )
 _FOLDER = (
     "Folder of the data set's files; of text and de-en, the file.  [default: SOFTNUM_DATA, else where Debian's "
@@ -26,70 +26,91 @@ _DEPTH = (
     "[default: resnet 8, of bottlenecks 11; transformers 2]"
 )
 
+_STEPS = (
+    "Steps of a sample: lstm 8, speech-lstm 29, seq2seq 12, language models 32; actions between updates "
+    "of an actor-critic: 8."
+)
+_DATA = (
+    "Data set: digits, fashion-mnist, mnist, cifar10, fashion-scenes, japanese-vowels, movielens, text, de-en or "
+    "cartpole.  [default: digits, or what the network takes instead]"
+)
+
 NETWORK_HELP = (
     "Reference network: mlp, lstm, speech-lstm, lenet5, cifar10-cnn, vgg-small, resnet, transformer, recurrent-lm, "
-    "transformer-lm, seq2seq, detector or ncf."
+    "transformer-lm, seq2seq, detector, ncf, wgan or actor-critic."
 )
-Sizes = Annotated[str | None, typer.Option(help=_SIZES)]
-Steps = Annotated[
-    int | None, typer.Option(help="Steps of a sample: lstm 8, speech-lstm 29, seq2seq 12, language models 32.")
-]
-Depth = Annotated[int | None, typer.Option(help=_DEPTH)]
-Block = Annotated[str | None, typer.Option(help="Blocks of the resnet: basic or bottleneck.  [default: basic]")]
-Norm = Annotated[str | None, typer.Option(help="Normalisation of the resnet: batch or group.  [default: batch]")]
-GroupSize = Annotated[int | None, typer.Option(help="Channels of a group, with --norm group.  [default: 8]")]
-Heads = Annotated[int | None, typer.Option(help="Heads of a transformer's attention.  [default: 2]")]
-Cell = Annotated[str | None, typer.Option(help="lstm, gru or rnn.  [default: of recurrent-lm lstm, of seq2seq gru]")]
-Bidirectional = Annotated[
-    bool | None, typer.Option("--bidirectional", help="Let the encoder of seq2seq read in two directions.")
-]
-Dropout = Annotated[
-    float | None,
-    typer.Option(help="Share of elements that a transformer, language model or seq2seq drops.  [default: 0]"),
-]
-Data = Annotated[
-    str,
-    typer.Option(
-        help="Data set: digits, fashion-mnist, mnist, cifar10, fashion-scenes, japanese-vowels, movielens, text or "
-        "de-en."
-    ),
-]
+Data = Annotated[str | None, typer.Option(help=_DATA)]
 Samples = Annotated[int | None, typer.Option(help="How many of the first samples to train on.  [default: all]")]
 HeldOut = Annotated[int | None, typer.Option(help="How many of the first held-out samples to be measured on.")]
 DataFolder = Annotated[str | None, typer.Option("--data-dir", help=_FOLDER)]
 
 
-def network_options(network: str, **given) -> dict:
-    """The parameters of a network as its class takes them; what is not given (None) stays the network's own.
+@dataclass(frozen=True)
+class NetworkOptions:
+    """Options of a command, in the order of its help: arguments of networks' classes, of which each has some."""
 
-    Parameters
-    ----------
-    network : str
-    **given
-        Command-line options by name: ``sizes`` as text, the others as the class takes them.
+    sizes: Annotated[str | None, typer.Option(help=_SIZES)] = None
+    steps: Annotated[int | None, typer.Option(help=_STEPS)] = None
+    depth: Annotated[int | None, typer.Option(help=_DEPTH)] = None
+    block: Annotated[str | None, typer.Option(help="Blocks of the resnet: basic or bottleneck.  [default: basic]")] = (
+        None
+    )
+    norm: Annotated[str | None, typer.Option(help="Normalisation of the resnet: batch or group.  [default: batch]")] = (
+        None
+    )
+    group_size: Annotated[int | None, typer.Option(help="Channels of a group, with --norm group.  [default: 8]")] = None
+    heads: Annotated[int | None, typer.Option(help="Heads of a transformer's attention.  [default: 2]")] = None
+    cell: Annotated[
+        str | None, typer.Option(help="lstm, gru or rnn.  [default: of recurrent-lm lstm, of seq2seq gru]")
+    ] = None
+    bidirectional: Annotated[
+        bool | None, typer.Option("--bidirectional", help="Let the encoder of seq2seq read in two directions.")
+    ] = None
+    dropout: Annotated[
+        float | None,
+        typer.Option(help="Share of elements that a transformer, language model or seq2seq drops.  [default: 0]"),
+    ] = None
+    critic_updates: Annotated[
+        int | None, typer.Option(help="Of wgan's critic, for each of the generator.  [default: 5]")
+    ] = None
+    critic_clip: Annotated[
+        float | None, typer.Option(help="Largest size of a weight of wgan's critic.  [default: 0.01]")
+    ] = None
+    discount: Annotated[
+        float | None, typer.Option(help="Of the reward of a step later, by an actor-critic.  [default: 0.99]")
+    ] = None
+    value_weight: Annotated[
+        float | None, typer.Option(help="Of an actor-critic's error of values.  [default: 0.5]")
+    ] = None
+    entropy: Annotated[float | None, typer.Option(help="Of an actor-critic's reward of entropy.  [default: 0.01]")] = (
+        None
+    )
 
-    Raises
-    ------
-    ValueError
-        If sizes are no integers, or the network has no such parameter.
-    """
-    from softnum.train.nets import NETWORKS
+    def of(self, network: str) -> dict:
+        """Those that are given, as the class of a network takes them; the others stay the network's own.
 
-    options = {key: value for key, value in given.items() if value is not None}
-    if "sizes" in options:
-        sizes = options["sizes"]
-        try:
-            options["sizes"] = [int(size) for size in sizes.split(",")]
-        except ValueError:
-            raise ValueError(f"--sizes must be integers and commas, like 64,128,10, got {sizes!r}") from None
-    if network in NETWORKS:  # else make_network says which there are
-        known = inspect.signature(NETWORKS[network]).parameters
-        for key in options:
-            if key not in known:
-                has = [_flag(name) for name in known if name in given]
-                raise ValueError(f"{_flag(key)} is no option of {network}, which has {', '.join(has)}")
-    return options
+        Raises
+        ------
+        ValueError
+            If sizes are no integers, or the network has no such parameter.
+        """
+        from softnum.train.nets import NETWORKS
+
+        names = [field.name for field in dataclasses.fields(self)]
+        options = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.sizes is not None:
+            try:
+                options["sizes"] = [int(size) for size in self.sizes.split(",")]
+            except ValueError:
+                raise ValueError(f"--sizes must be integers and commas, like 64,128,10, got {self.sizes!r}") from None
+        if network in NETWORKS:  # else make_network says which there are
+            known = inspect.signature(NETWORKS[network]).parameters
+            for name in options:
+                if name not in known:
+                    has = [_flag(other) for other in known if other in names]
+                    raise ValueError(f"{_flag(name)} is no option of {network}, which has {', '.join(has)}")
+        return options
 
 
 def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
+    return f"--{name.replace('_', '-')}"

@@ -7,28 +7,12 @@ from typing import Annotated
 import typer
 
 from softnum.cli import exit_codes, need, writable_folder
-from softnum.cli.networks import (
-    NETWORK_HELP,
-    Bidirectional,
-    Block,
-    Cell,
-    Data,
-    DataFolder,
-    Depth,
-    Dropout,
-    GroupSize,
-    Heads,
-    HeldOut,
-    Norm,
-    Samples,
-    Sizes,
-    Steps,
-    network_options,
-)
+from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
 from softnum.cli.updates import Updates, with_groups
 
 __all__ = ["progress_bar", "register"]
 
+_OWN = NetworkOptions()
 _DEFAULTS = Updates()
 
 
@@ -64,23 +48,14 @@ def register(app: typer.Typer) -> None:
 def train(
     network: Annotated[str, typer.Argument(help=NETWORK_HELP)],
     design: Annotated[str, typer.Option(help="Design file, or the name of a shipped design.")],
-    data: Data = "digits",
+    data: Data = None,
     data_dir: DataFolder = None,
     samples: Samples = None,
     held_out: HeldOut = None,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
     batch: Annotated[int, typer.Option(help="Samples per iteration.")] = 32,
     seed: Annotated[int, typer.Option(help="Of initial weights, batches and stochastic rounding.")] = 1,
-    sizes: Sizes = None,
-    steps: Steps = None,
-    depth: Depth = None,
-    block: Block = None,
-    norm: Norm = None,
-    group_size: GroupSize = None,
-    heads: Heads = None,
-    cell: Cell = None,
-    bidirectional: Bidirectional = None,
-    dropout: Dropout = None,
+    own: NetworkOptions = _OWN,
     updates: Updates = _DEFAULTS,
     evaluate_every: Annotated[
         int | None, typer.Option(help="Iterations between evaluations.  [default: 160 samples, or a tenth of an epoch]")
@@ -123,6 +98,8 @@ def train(
 
     \b
       softnum train seq2seq --data de-en --design b-binary16 --optimiser adam --lr 0.003 --epochs 5
+      softnum train wgan --design c-wang-fp8 --optimiser adam --lr 0.001 --beta1 0
+      softnum train actor-critic --design c-wang-fp8 --optimiser adam --batch 128 --steps 16
 
     \b
       softnum train mlp --design c-wang-fp8 --explain
@@ -134,11 +111,18 @@ def train(
     scale = "dynamic". A role may be sparse: weights = { format = "e4m3fn", sparsity = { pattern = "2:4" } }.
 
     Shipped designs: a-float32, b-binary16, c-wang-fp8, d-e6m3-long, e-e6m3-chunk, f-q44-nearest, g-q44-stochastic,
-    h-posit8; `softnum designs` says what they are. To make your own, change a copy of one:
+    h-posit8, i-mxfp8, j-mxfp4; `softnum designs` says what they are. To make your own, change a copy of one:
 
     \b
       softnum designs c-wang-fp8 --out .
     """
+    from softnum.train import Settings, load_design, run
+    from softnum.train import explain as explain_iteration
+    from softnum.train import profile as profile_iteration
+    from softnum.train.loop import read_rows
+    from softnum.train.nets import default_data
+
+    data = data or default_data(network)
     need(*(["sklearn"] if data == "digits" else []), *(["matplotlib"] if plot else []))  # the data; the picture
     if plot and statistics is None:
         raise ValueError("--plot draws what --statistics writes; add --statistics N")
@@ -148,26 +132,9 @@ def train(
         raise ValueError("--explain and --profile each take the place of training; leave one of them out")
     if not explain and trace is None:
         writable_folder(out)
-    from softnum.train import Settings, load_design, run
-    from softnum.train import explain as explain_iteration
-    from softnum.train import profile as profile_iteration
-    from softnum.train.loop import read_rows
-
     settings = Settings(
         network=network,
-        network_options=network_options(
-            network,
-            sizes=sizes,
-            steps=steps,
-            depth=depth,
-            block=block,
-            norm=norm,
-            group_size=group_size,
-            heads=heads,
-            cell=cell,
-            bidirectional=bidirectional,
-            dropout=dropout,
-        ),
+        network_options=own.of(network),
         data=data,
         data_folder=data_dir,
         samples=samples,

@@ -7,29 +7,13 @@ from typing import Annotated
 import typer
 
 from softnum.cli import exit_codes, need, writable_folder
-from softnum.cli.networks import (
-    NETWORK_HELP,
-    Bidirectional,
-    Block,
-    Cell,
-    Data,
-    DataFolder,
-    Depth,
-    Dropout,
-    GroupSize,
-    Heads,
-    HeldOut,
-    Norm,
-    Samples,
-    Sizes,
-    Steps,
-    network_options,
-)
+from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
 from softnum.cli.train import progress_bar
 from softnum.cli.updates import Updates, with_groups
 
 __all__ = ["register"]
 
+_OWN = NetworkOptions()
 _DEFAULTS = Updates()
 _VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
 
@@ -82,21 +66,13 @@ def _points(cases, settings, timings):
 
 def tta(
     designs: Annotated[
-        str | None, typer.Option(help="Design files or names, with commas between them.  [default: the shipped ones]")
+        str | None,
+        typer.Option(help="Design files or names, with commas between them.  [default: shipped a to h]"),
     ] = None,
     seeds: Annotated[str, typer.Option(help="How many seeds, or a list like 1,2,3.")] = "3",
     network: Annotated[str, typer.Option(help=NETWORK_HELP)] = "mlp",
-    sizes: Sizes = None,
-    steps: Steps = None,
-    depth: Depth = None,
-    block: Block = None,
-    norm: Norm = None,
-    group_size: GroupSize = None,
-    heads: Heads = None,
-    cell: Cell = None,
-    bidirectional: Bidirectional = None,
-    dropout: Dropout = None,
-    data: Data = "digits",
+    own: NetworkOptions = _OWN,
+    data: Data = None,
     data_dir: DataFolder = None,
     samples: Samples = None,
     held_out: HeldOut = None,
@@ -156,19 +132,7 @@ def tta(
     chosen = _seeds(seeds)
     settings = Settings(
         network=network,
-        network_options=network_options(
-            network,
-            sizes=sizes,
-            steps=steps,
-            depth=depth,
-            block=block,
-            norm=norm,
-            group_size=group_size,
-            heads=heads,
-            cell=cell,
-            bidirectional=bidirectional,
-            dropout=dropout,
-        ),
+        network_options=own.of(network),
         data=data,
         data_folder=data_dir,
         samples=samples,
@@ -199,8 +163,8 @@ def tta(
         read_records(records), variants, target=target, baseline=base, out=out,
         inputs={
             "designs": [case.design for case in cases], "seeds": chosen, "epochs": epochs,
-            "network": make_network(network, data=data, **settings.network_options).describe(),
-            "data": data, "batches": [case.batch for case in cases], **said,
+            "network": make_network(network, data=settings.data, **settings.network_options).describe(),
+            "data": settings.data, "batches": [case.batch for case in cases], **said,
         },
     )  # fmt: skip
     typer.echo(f"\nWritten: {out / 'results.json'}\n         {out / 'tta.png'}\n         {out / 'records'}")

@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import cache
 from importlib import resources
 
-from softnum.tta.quantities import InputTypeError, bandwidth, check_keys, frequency, positive_int
+from softnum.tta.quantities import InputTypeError, bandwidth, check_keys, frequency, positive_int, positive_number
 
 __all__ = [
     "PASSES",
@@ -138,8 +138,9 @@ class Gemm:
         "forward", "backward_data" or "backward_weight".
     m, n, k : int
         Sizes; K is the length of the sums.
-    bits : int
-        Bits of one operand word; the wider of the two where they differ, because the simulator knows one word size.
+    bits : int or float
+        Bits of one operand word; the wider of the two where they differ, because the simulator knows one word size. Of
+        a block format with an element's share of the scale of a full block: 8.25 of mxfp8.
     formats : tuple of str
         Names of the operands' formats, for the multiplier areas; empty where unknown.
     count : int
@@ -161,7 +162,7 @@ class Gemm:
     m: int
     n: int
     k: int
-    bits: int
+    bits: int | float
     formats: tuple[str, ...] = ()
     count: int = 1
     sparsity: tuple[str, ...] = ()
@@ -188,7 +189,8 @@ class Gemm:
             raise ValueError(
                 f'{where} sparsity must be that of both operands, "dense" or "N:M" with 1 <= N < M, got {sparsity!r}'
             )
-        m, n, k, bits = (positive_int(table[key], f"{where} {key}") for key in ("M", "N", "K", "bits"))
+        m, n, k = (positive_int(table[key], f"{where} {key}") for key in ("M", "N", "K"))
+        bits = positive_number(table["bits"], f"{where} bits")
         count = positive_int(table.get("count", 1), f"{where} count")
         return cls(str(table["layer"]), table["pass"], m, n, k, bits, tuple(formats), count, tuple(sparsity))
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 
-__all__ = ["InputTypeError", "bandwidth", "check_keys", "frequency", "positive_int", "write_atomic"]
+__all__ = ["InputTypeError", "bandwidth", "check_keys", "frequency", "positive_int", "positive_number", "write_atomic"]
 
 
 class InputTypeError(TypeError, ValueError):
@@ -129,6 +129,21 @@ def positive_int(value: object, what: str) -> int:
         raise InputTypeError(f"{what} must be an integer, got {value!r}")
     if value < 1:
         raise ValueError(f"{what} must be at least 1, got {value}")
+    return value
+
+
+def positive_number(value: object, what: str) -> int | float:
+    """Return `value` if it is a finite number above 0, or raise an error that names `what`.
+
+    Examples
+    --------
+    >>> positive_number(8.25, "bits")
+    8.25
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InputTypeError(f"{what} must be a number, got {value!r}")
+    if not 0 < value < math.inf:
+        raise ValueError(f"{what} must be finite and above 0, got {value}")
     return value
 
 

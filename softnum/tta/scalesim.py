@@ -54,6 +54,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 from softnum.tta.hardware import Hardware, read_pattern
@@ -169,15 +170,15 @@ class Machine:
         return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in table.items()})
 
 
-def machine_for(hardware: Hardware, bits: int, *, dataflow: str = "os", pattern: str | None = None) -> Machine:
+def machine_for(hardware: Hardware, bits: int | float, *, dataflow: str = "os", pattern: str | None = None) -> Machine:
     """Convert a design's bytes to SCALE-Sim's words.
 
     Parameters
     ----------
     hardware : Hardware
         Array, SRAM in bytes, bandwidth in bytes per second, clock.
-    bits : int
-        Bits of one word.
+    bits : int or float
+        Bits of one word; not whole where the words of a block share a scale.
     dataflow : str
         "os" (default), "ws" or "is".
     pattern : str, optional
@@ -206,13 +207,14 @@ def machine_for(hardware: Hardware, bits: int, *, dataflow: str = "os", pattern:
     """
     if dataflow not in DATAFLOWS:
         raise ValueError(f"unknown dataflow {dataflow!r}; SCALE-Sim knows {', '.join(DATAFLOWS)}")
-    sram = tuple(size * 8 // bits // 1024 for size in hardware.sram_bytes)
+    exact = Fraction(bits)
+    sram = tuple(size * 8 // exact // 1024 for size in hardware.sram_bytes)
     if min(sram) < 1:
         raise ValueError(
             f"sram_bytes {min(hardware.sram_bytes)} hold less than 1024 words of {bits} bits, the least SCALE-Sim can "
-            f"be given; state at least {128 * bits} bytes"
+            f"be given; state at least {math.ceil(128 * exact)} bytes"
         )
-    words = math.floor(hardware.bytes_per_cycle * 8 / bits)
+    words = math.floor(hardware.bytes_per_cycle * 8 / exact)
     if words < 1:
         raise ValueError(
             f"the bandwidth of {float(hardware.bytes_per_cycle):g} bytes per cycle is less than one word of {bits} "

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softnum as sn
+from softnum import block_codes, tile_scales, untile_scales
 from softnum import reference as ref
-from softnum import tile_scales, untile_scales
 from softnum.blocks import SCALE_RULES
 from softnum.formats import FloatFormat
 
@@ -315,6 +315,38 @@ def test_threads_change_nothing():
         one = sn.encode(x, name, threads=1, rounding="sr", key=3)
         for threads in (2, 3, 7):
             assert all(map(np.array_equal, one, sn.encode(x, name, threads=threads, rounding="sr", key=3)))
+
+
+def lanes_of_float32(fmt, rng):
+    """Every rule and several modes, of float32 numbers, of the same in float64, and both by the general way."""
+    for rule in rules_of(fmt):
+        for rounding in ("nearest_even", "nearest_away", "toward_zero", "stochastic", "stochastic_floor"):
+            options = {"scale_rule": rule, "rounding": rounding}
+            if rounding.startswith("stochastic"):
+                options["key"] = 5
+            for shape, axis in (((3, 70), 1), ((2, 33, 5), 1), ((64, 3), 0)):
+                x = np.ldexp(rng.standard_normal(shape), rng.integers(-20, 20, shape)).astype(np.float32)
+                x.flat[:5] = [0.0, -0.0, 1e-45, -3e-39, 2e38]
+                x[-1] = 0
+                got = sn.encode(x, fmt, axis=axis, **options)
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(block_codes, "_narrow", lambda *_: False)
+                    want = sn.encode(x, fmt, axis=axis, **options)
+                wide = sn.encode(x.astype(np.float64), fmt, axis=axis, **options)
+                for one, two, other in zip(got, wide, want, strict=True):
+                    assert np.array_equal(one, other) and np.array_equal(two, other), (rule, rounding, shape)
+
+
+@pytest.mark.parametrize("fmt", ALL, ids=str)
+def test_float32s_way_gives_what_the_general_one_gives(fmt):
+    lanes_of_float32(fmt, np.random.default_rng(8))
+
+
+def test_a_planted_fault_of_float32s_way_is_noticed(monkeypatch):
+    scales = block_codes._power_scales
+    monkeypatch.setattr(block_codes, "_power_scales", lambda amax, *rest: scales(amax, *rest) + (amax.dtype == "f4"))
+    with pytest.raises(AssertionError):
+        lanes_of_float32(sn.format("mxfp4"), np.random.default_rng(8))
 
 
 def test_inputs_of_other_types():

@@ -20,8 +20,10 @@ def write(tmp_path, text, name="mine.toml"):
     return file
 
 
-def test_the_default_study_runs_every_shipped_design():
-    assert sorted(case.design for case in DEFAULT_STUDY) == design_names()
+def test_the_default_study_runs_every_shipped_design_but_those_in_blocks():
+    in_blocks = [name for name in design_names() if load_design(name).layer("fc2").roles["weights"].block]
+    assert in_blocks == ["i-mxfp8", "j-mxfp4"]
+    assert sorted([*(case.design for case in DEFAULT_STUDY), *in_blocks]) == design_names()
 
 
 @pytest.mark.parametrize("name", design_names())

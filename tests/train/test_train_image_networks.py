@@ -6,10 +6,10 @@ from train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved,
 
 from softnum.train import Numerics, Settings, Tensor, design_gemms, load_design, make_network, run
 from softnum.train import tensor as engine
-from softnum.train.data import DATA_SETS, load_data
+from softnum.train.data import load_data
 from softnum.train.designs import PASSES
 from softnum.train.loop import read_rows
-from softnum.train.nets import NETWORKS
+from softnum.train.nets import NETWORKS, default_data
 from softnum.train.nets.network import product_rows
 from softnum.train.numerics import LayerNumerics
 
@@ -286,8 +286,7 @@ def test_an_operator_takes_the_place_of_relu(tmp_path):
 # -- what they say of themselves, and what they refuse -----------------------------------------------------------------
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_is_rebuilt_from_its_description(name):
-    data = next(data for data, facts in DATA_SETS.items() if facts.kind == NETWORKS[name].kind)
-    described = make_network(name, data=data).describe()
+    described = make_network(name, data=default_data(name)).describe()
     again = make_network(described.pop("name"), **described)
     assert again.describe() == {"name": name, **described}
     assert len(set(again.layer_names)) == len(again.layer_names)

@@ -11,6 +11,7 @@ NETWORKS = {
     "resnet": {"sizes": (3, 4, 5)},
     "lstm": {"sizes": (8, 12, 10)},
     "transformer": {"sizes": (8, 12), "depth": 1},
+    "wgan": {"sizes": (4, 8), "critic_updates": 1},
 }
 
 

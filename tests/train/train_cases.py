@@ -67,14 +67,19 @@ def loss_of(net, numerics, x, labels):
 
 def judge_along_directions(parts, loss=loss_of):
     """Each parameter's gradient along one direction: the operations themselves are judged element by element."""
-    loss(*parts).backward()
+    judge_directions(lambda: loss(*parts), parts[0].parameters)
+
+
+def judge_directions(loss, parameters):
+    """The gradients of any loss, called without arguments, along one direction of each parameter."""
+    loss().backward()
     rng = np.random.default_rng(7)
-    for parameter in parts[0].parameters:
+    for parameter in parameters:
         original, direction = parameter.value, rng.standard_normal(parameter.value.shape)
         sides = []
         for step in (1e-6, -1e-6):
             parameter.value = original + step * direction
-            sides.append(loss(*parts).value)
+            sides.append(loss().value)
         parameter.value = original
         want = float((parameter.gradient * direction).sum())
         scale = np.abs(parameter.gradient * direction).sum()

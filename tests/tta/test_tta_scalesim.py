@@ -76,6 +76,8 @@ def test_words_are_bytes_over_bits():
 
 
 def test_too_little_for_one_word_is_refused():
+    shared = machine_for(HARDWARE, 8.25)  # mxfp8: 65536 * 8 / 8.25 = 63550.06 words, 15.5 a cycle
+    assert (shared.words_per_cycle, shared.sram_kwords[0]) == (15, 62)
     with pytest.raises(ValueError, match=r"less than one word of 32 bits.*higher bandwidth or a lower clock"):
         machine_for(replace(HARDWARE, bandwidth=Fraction(3 * 10**9)), 32)
     with pytest.raises(ValueError, match=r"sram_bytes 4000 hold less than 1024 words of 32 bits.*at least 4096 bytes"):

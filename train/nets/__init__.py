@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import inspect
 
-from softnum.train.data import DATA_SETS, KINDS, data_facts
+from softnum.train.data import KINDS, data_facts, data_of_kind
+from softnum.train.nets.actor_critic import ActorCritic
 from softnum.train.nets.cifar10_cnn import CIFAR10CNN
 from softnum.train.nets.detector import Detector
 from softnum.train.nets.lenet5 import LeNet5
@@ -19,15 +20,17 @@ from softnum.train.nets.speech_lstm import SpeechLSTM
 from softnum.train.nets.transformer import Transformer
 from softnum.train.nets.transformer_lm import TransformerLM
 from softnum.train.nets.vgg_small import VGGSmall
+from softnum.train.nets.wgan import WGAN
 
 __all__ = [
-    "CIFAR10CNN", "LSTM", "MLP", "NCF", "NETWORKS", "Detector", "LeNet5", "RecurrentLM", "ResNet", "Seq2Seq",
-    "SpeechLSTM", "Transformer", "TransformerLM", "VGGSmall", "make_network",
+    "CIFAR10CNN", "LSTM", "MLP", "NCF", "NETWORKS", "WGAN", "ActorCritic", "Detector", "LeNet5", "RecurrentLM",
+    "ResNet", "Seq2Seq", "SpeechLSTM", "Transformer", "TransformerLM", "VGGSmall", "default_data", "make_network",
 ]  # fmt: skip
 
 NETWORKS = {
     network.name: network
     for network in (
+        ActorCritic,
         CIFAR10CNN,
         Detector,
         LeNet5,
@@ -41,8 +44,19 @@ NETWORKS = {
         Transformer,
         TransformerLM,
         VGGSmall,
+        WGAN,
     )
 }
+
+
+def default_data(name: str) -> str:
+    """The data set that a network of some name takes where none is stated: digits, or the first of its kind.
+
+    >>> default_data("mlp"), default_data("actor-critic")
+    ('digits', 'cartpole')
+    """
+    fitting = data_of_kind(NETWORKS[name].kind) if name in NETWORKS else ["digits"]
+    return "digits" if "digits" in fitting else fitting[0]
 
 
 def make_network(name: str, *, data: str | None = None, **options):
@@ -80,7 +94,7 @@ def make_network(name: str, *, data: str | None = None, **options):
     if data is not None:
         facts = data_facts(data)
         if network.kind != facts.kind:
-            fitting = ", ".join(key for key, other in DATA_SETS.items() if other.kind == network.kind)
+            fitting = ", ".join(data_of_kind(network.kind))
             raise ValueError(f"{name} takes {KINDS[network.kind]}, which {data!r} is not (data sets for it: {fitting})")
         options = network.options_of(facts) | options
     known = list(inspect.signature(network).parameters)

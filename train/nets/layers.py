@@ -91,8 +91,9 @@ class Linear(Layer):
         }
         return [(self.name, key, *sizes[key])]
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return linear(x, *self.parameters, self.numerics)
+    def __call__(self, x: Tensor, *, frozen: bool = False) -> Tensor:
+        parameters = [parameter.frozen() for parameter in self.parameters] if frozen else self.parameters
+        return linear(x, *parameters, self.numerics)
 
 
 class Convolution(Layer):

@@ -61,7 +61,7 @@ class Network:
     """
 
     name: str
-    #: of the data that it takes: `softnum.train.data.DataFacts.kind`
+    #: of the data that it takes: ``softnum.train.data.DataFacts.kind``
     kind = "samples"
     #: what it learns
     task: type[Task] = Classification
@@ -128,10 +128,14 @@ class Network:
          {'layer': 'fc1', 'pass': 'backward_weight', 'M': 64, 'N': 10, 'K': 32}]
         """
         check_batch(batch)
+        return product_rows(self._products(batch))
+
+    def _products(self, batch: int) -> list[tuple]:
+        """(layer, pass, M, N, K) of each matrix product of an iteration, in their order."""
         rows = [row for layer in self.layers for row in layer.products("forward", batch)]
         for layer in reversed(self.layers):
             rows += layer.backward_products(batch, data=layer is not self.layers[0])
-        return product_rows(rows)
+        return rows
 
     def initialise(self, numerics) -> None:
         """Set the parameters and buffers to their initial values, rounded to their roles.

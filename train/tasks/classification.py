@@ -23,7 +23,7 @@ class Classification(Task):
     Parameters
     ----------
     network, data, batch, seed
-        As of `Task`.
+        As of `softnum.train.tasks.task.Task`.
 
     Raises
     ------

@@ -39,7 +39,7 @@ class Task:
     ----------
     network : Network
     data
-        As `softnum.train.data.load_data` returns it.
+        As ``softnum.train.data.load_data`` returns it.
     batch : int
         Samples of an iteration.
     seed : int

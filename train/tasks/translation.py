@@ -34,7 +34,7 @@ class Translation(Task):
         With a method ``translate(source, backend)``.
     data : SentencePairs
     batch, seed
-        As of ``Task``.
+        As of `softnum.train.tasks.task.Task`.
 
     Raises
     ------
