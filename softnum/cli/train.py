@@ -130,6 +130,8 @@ def train(
         raise ValueError("--trace names the file that --profile writes; add --profile")
     if explain and profile:
         raise ValueError("--explain and --profile each take the place of training; leave one of them out")
+    if statistics is not None and (explain or profile):
+        raise ValueError("--statistics needs a training; --explain and --profile train nothing: leave one of them out")
     if not explain and trace is None:
         writable_folder(out)
     settings = Settings(

@@ -195,6 +195,7 @@ def test_train_explains_and_trains_nothing(tmp_path):
         (("mlp", "--design", "a-float32", "--warmup", "-1"), "warmup must be a number of iterations, 0 or more"),
         (("mlp", "--design", "a-float32", "--clip-norm", "0"), "clip_norm must be a number from 2**-126 to 2**127"),
         (("mlp", "--design", "a-float32", "--plot"), "--plot draws what --statistics writes; add --statistics N"),
+        (("mlp", "--design", "a-float32", "--statistics", "3", "--explain"), "--explain and --profile train nothing"),
         (("mlp", "--design", "a-float32", "--statistics", "0"), "statistics must be a positive number of iterations"),
     ],
 )  # fmt: skip
