@@ -77,15 +77,17 @@ def _amax_over_largest(amax, element, scale, rounding: str, tensor: float) -> np
 def _power_scales(amax, fmt: BlockFormat, rule: str) -> np.ndarray:
     """The exponents of scales that are powers of two; of "rceil", where all scales are."""
     fraction, exponent = np.frexp(amax)  # amax = fraction * 2**exponent, 1/2 <= fraction < 1
-    up = {
-        "floor": np.False_,
-        "ceil": fraction > 0.5,
-        "even": fraction >= 1 - 2.0 ** -(_digits(fmt) + 1),
-        "nearest": fraction >= 0.75,
-        "rceil": 2.0 * fraction > float(fmt.element.max) * 2.0**-fmt.element_exponent,
-    }[rule]
+    exponents = exponent.astype(np.int64) - (1 + fmt.element_exponent)
+    if rule == "ceil":
+        exponents += fraction > 0.5
+    elif rule == "even":
+        exponents += fraction >= 1 - 2.0 ** -(_digits(fmt) + 1)
+    elif rule == "nearest":
+        exponents += fraction >= 0.75
+    elif rule == "rceil":
+        exponents += 2.0 * fraction > float(fmt.element.max) * 2.0**-fmt.element_exponent
     low, high = fmt.scale_exponents
-    return np.clip(exponent.astype(np.int64) - 1 + up - fmt.element_exponent, low, high)
+    return np.minimum(np.maximum(exponents, low), high)
 
 
 def _digits(fmt: BlockFormat) -> int:

@@ -36,7 +36,7 @@ A role belongs to the layer whose matrix products use it, so ``[layers."fc2".rol
 products. A role that a design does not name follows ``default`` in ``[roles]``, else binary32, to nearest even; an
 operand role that it does not name follows the ``operand`` of the unit that consumes it, where the unit states one.
 
-``sparsity`` in the table of a role of `SPARSE_ROLES` keeps its largest numbers and makes +0 of the others
+``sparsity`` in the table of a role of ``SPARSE_ROLES`` keeps its largest numbers and makes +0 of the others
 (`softnum.train.sparsity`): ``{ pattern = "2:4" }``, ``{ magnitude = 0.8, from = 100, to = 1000, every = 50 }`` or
 ``{ top_k = 0.01 }``. Numbers are compared before they are rounded, weights by their master copy, once an iteration. The
 groups of a pattern lie along the reduction dimension of the product that an operand enters first: of activations and

@@ -39,10 +39,10 @@ class Sentences(NamedTuple):
     Attributes
     ----------
     train_x, test_x : int64 array (pairs, 2 * STEPS)
-        Numbers of German words, and of the English ones that a decoder takes: `START`, then those of train_y but the
+        Numbers of German words, and of the English ones that a decoder takes: ``START``, then those of train_y but the
         last.
     train_y, test_y : int64 array (pairs, STEPS)
-        Numbers of English words. A sentence ends with `END`; `PADDING` follows.
+        Numbers of English words. A sentence ends with ``END``; ``PADDING`` follows.
     source_words, target_words : tuple of str
         The words by number.
     """
@@ -75,7 +75,7 @@ def read_sentences(file: Path | None) -> Sentences:
     Sentences are cut into words (`tokens`). A pair is left out if a side has no words, or more than ``STEPS - 1``, or
     if its German words are those of an earlier one. Of the lines that give pairs every tenth (the 10th, 20th, ...) is
     held out. Words are numbered by how often they occur in the part to train on, the most frequent first and equals in
-    the order of their code points; those for which `WORDS` numbers do not reach are `UNKNOWN`.
+    the order of their code points; those for which ``WORDS`` numbers do not reach are ``UNKNOWN``.
 
     Parameters
     ----------

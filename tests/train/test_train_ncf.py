@@ -335,7 +335,7 @@ def test_other_networks_do_not_take_ratings():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["a-float32", "c-wang-fp8"])
+@pytest.mark.parametrize("name", ["a-float32", "b-binary16"])
 def test_it_learns_what_groups_of_users_like(name, tmp_path):
     """Two groups of users, each of whom rates films of its own."""
     rng, lines = np.random.default_rng(0), []

@@ -288,8 +288,8 @@ def test_every_operation_is_explained(files, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["a-float32", "c-wang-fp8"])
-def test_it_learns_speakers(name, tmp_path):
+@pytest.mark.parametrize(("name", "least"), [("a-float32", 0.85), ("c-wang-fp8", 0.6)])
+def test_it_learns_speakers(name, least, tmp_path):
     """Eight epochs of the real set, where a folder or aeon has it."""
     try:
         load_data("japanese-vowels")
@@ -298,7 +298,7 @@ def test_it_learns_speakers(name, tmp_path):
     options = {"batch": 30, "epochs": 8, "optimiser": "adam", "learning_rate": 0.01, "evaluate_every": 72}
     settings = Settings(network="speech-lstm", data="japanese-vowels", **options)
     rows = read_rows(run(load_design(name), settings, seed=1, out=tmp_path))
-    assert rows[-1]["accuracy"] > 0.85
+    assert rows[-1]["accuracy"] > least
 
 
 def test_a_loss_knows_which_frame_is_the_last(tmp_path):

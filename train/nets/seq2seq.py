@@ -146,7 +146,7 @@ class Seq2Seq(Network):
         Returns
         -------
         integer array (B, at most steps)
-            After the end of a sentence, padding. A word of which the outputs are not all finite is `UNKNOWN`.
+            After the end of a sentence, padding. A word of which the outputs are not all finite is ``UNKNOWN``.
         """
         memory, state, mask = self._encode(source, backend)
         self.decoder.begin()

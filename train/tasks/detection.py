@@ -36,15 +36,16 @@ class Detection(Task):
     It is computed in binary64 in a fixed order: each of the three sums cell by cell, then the three quotients in this
     order. No output is in two of them, so that joining their gradients is exact.
 
-    ``accuracy`` is the mean average precision at an intersection over union of 0.5 (`mean_average_precision`). A cell
-    detects its largest class, with the score sigmoid(o) times the class's softmax, if that is at least 0.05; of
-    detections of a class in a scene that overlap by more than 0.5, only the one with the best score stays. A scene
-    whose outputs are not all finite has no detections. All of it is binary64, the same on every machine.
+    ``accuracy`` is the mean average precision at an intersection over union of 0.5
+    (`softnum.train.boxes.mean_average_precision`). A cell detects its largest class, with the score sigmoid(o) times
+    the class's softmax, if that is at least 0.05; of detections of a class in a scene that overlap by more than 0.5,
+    only the one with the best score stays. A scene whose outputs are not all finite has no detections. All of it is
+    binary64, the same on every machine.
 
     Parameters
     ----------
     network, data, batch, seed
-        As of `Task`; labels as `softnum.train.scenes.compose` returns them.
+        As of `softnum.train.tasks.task.Task`; labels as ``softnum.train.scenes.compose`` returns them.
 
     Raises
     ------

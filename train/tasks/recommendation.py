@@ -36,7 +36,7 @@ class Recommendation(Task):
     Parameters
     ----------
     network, data, batch, seed
-        As of `Task`; the data as `softnum.train.rating_files.read_ratings` returns them.
+        As of `softnum.train.tasks.task.Task`; the data as ``softnum.train.rating_files.read_ratings`` returns them.
 
     Raises
     ------

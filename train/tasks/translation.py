@@ -34,7 +34,7 @@ class Translation(Task):
         With a method ``translate(source, backend)``.
     data : SentencePairs
     batch, seed
-        As of `Task`.
+        As of `softnum.train.tasks.task.Task`.
 
     Raises
     ------
@@ -92,8 +92,8 @@ def bleu(told: list[list[int]], wanted: list[list[int]], backend) -> float:
 
     For all sentences together, with one wanted translation each, and without smoothing: the geometric mean of the four
     shares, times exp(1 - r / c) if the translations have c words and the wanted ones r > c; 0 if one of the shares is
-    0. Words in a row with `UNKNOWN` among them are not found. Logarithms and the exponential are those of the loss, in
-    binary64 and the same on every machine.
+    0. Words in a row with ``UNKNOWN`` among them are not found. Logarithms and the exponential are those of the loss,
+    in binary64 and the same on every machine.
 
     Parameters
     ----------
