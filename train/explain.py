@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -255,9 +256,9 @@ class StepTrace:
         size += 0 if operation == "keep" else bits * int(np.prod(shape, dtype=np.int64))
         layer, role = (event.layer, event.place) if event.place else (None, None)
         described = tuple((fmt, array.shape) for array, (fmt, _) in zip(arrays, operands, strict=True))
-        self.steps.append(Step(operation, layer, role, name, how, facts, described, shape, flops, size / 8))
+        self.steps.append(Step(operation, layer, role, name, how, facts, described, shape, flops, float(size / 8)))
 
-    def _found(self, array, event: Event, place: int) -> tuple[str, float]:
+    def _found(self, array, event: Event, place: int) -> tuple[str, float | Fraction]:
         """The format and bits of an operand; of one that nothing is known of, those that its place takes, if any."""
         if id(array) in self._known:
             return self._known[id(array)][1:]
@@ -287,12 +288,12 @@ def _format(rounding: RoleRounding) -> tuple[str, float]:
     return facts["format"], facts["bits"]
 
 
-def _own_format(array) -> tuple[str, float]:
+def _own_format(array) -> tuple[str, float | Fraction]:
     """The format of a BlockArray, and an element's share of all its scales; what holds another array."""
     if isinstance(array, sn.BlockArray):
         fmt = array.format
         scales = array.scales.size * fmt.scale.bits + (0 if fmt.tensor_scale is None else fmt.tensor_scale.bits)
-        return str(fmt), fmt.element.bits + scales / array.codes.size
+        return str(fmt), fmt.element.bits + Fraction(scales, array.codes.size)
     bits = 8 * array.dtype.itemsize
     return f"binary{bits}", bits
 
