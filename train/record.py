@@ -52,9 +52,13 @@ def read_lines(path: Path) -> list[dict]:
 
 
 def _first_difference(old, new, where: str = "") -> str:
-    """The first place, in the order of the new one, where two pieces of plain data differ."""
+    """The first place, in the order of the new one, where two pieces of plain data differ.
+
+    Of a whole header network and data come first: what the design says of layers follows from them.
+    """
     if isinstance(old, dict) and isinstance(new, dict):
-        for key in [*new, *(key for key in old if key not in new)]:
+        keys = [*new, *(key for key in old if key not in new)]
+        for key in sorted(keys, key=lambda key: key not in ("network", "data")):
             if key not in old or key not in new or old[key] != new[key]:
                 path = f"{where}.{key}" if where else key
                 return _first_difference(old.get(key), new.get(key), path)

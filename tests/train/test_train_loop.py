@@ -294,6 +294,8 @@ def test_another_runs_record_is_in_the_way(tmp_path):
     longer = Settings(network_options={"sizes": (64, 16, 10)}, epochs=4, batch=128)
     with pytest.raises(ValueError, match=r"another run: config.epochs is 4 and was 3\. Use another --out.*--force"):
         run(design, longer, seed=1, out=tmp_path)
+    with pytest.raises(ValueError, match='another run: config.network.name is "lenet5" and was "mlp"'):
+        run(design, Settings(network="lenet5"), seed=1, out=tmp_path)  # not: config.design.layers.conv1
     assert path.read_bytes() == kept
     assert len(read_rows(run(design, longer, seed=1, out=tmp_path, force=True))) == 41
     path.write_text("not a record\n")

@@ -263,7 +263,12 @@ def test_the_forget_gate_starts_open(tmp_path):
         ({"sizes": (8, 0, 10)}, "sizes must be three positive integers"),
         ({"steps": 0}, "steps must be a positive integer, got 0"),
         ({"steps": True}, "steps must be a positive integer, got True"),
-        ({"steps": 7}, "the network takes 56 inputs, the data have 64"),
+        (
+            {"steps": 7},
+            r"the network takes 56 inputs, the data have 64 features a sample \(inputs are 8 in each of 7 steps; "
+            r"with steps 8 they fit\)$",
+        ),
+        ({"sizes": (7, 4, 10)}, r"takes 56 inputs, the data have 64 .*\(inputs are 7 in each of 8 steps\)$"),
         ({"sizes": (8, 4, 9)}, "the network has 9 outputs, the data have 10 classes"),
     ],
 )

@@ -101,7 +101,7 @@ class Network:
 
     def check(self, features: int, classes: int) -> None:
         """Raise ValueError if data of so many features and classes do not fit the network."""
-        check_data(self.inputs, self.outputs, features, classes)
+        check_data(self.inputs, self.outputs, features, classes, self.options.get("steps"))
 
     def gemms(self, batch: int) -> list[dict]:
         """The matrix products of one training iteration, in the order in which they are first computed.

@@ -64,9 +64,17 @@ def check_batch(batch) -> None:
     check_sizes((batch,), "batch", exactly=1)
 
 
-def check_data(inputs: int, outputs: int, features: int, classes: int) -> None:
-    """Raise ValueError if data of so many features and classes do not fit a network of these inputs and outputs."""
+def check_data(inputs: int, outputs: int, features: int, classes: int, steps: int | None = None) -> None:
+    """Raise ValueError if data of so many features and classes do not fit a network of these inputs and outputs.
+
+    Steps are those that the inputs are of, if they are of steps.
+    """
     if features != inputs:
-        raise ValueError(f"the network takes {inputs} inputs, the data have {features} features a sample")
+        message = f"the network takes {inputs} inputs, the data have {features} features a sample"
+        if steps is not None:
+            size = inputs // steps
+            message += f" (inputs are {size} in each of {steps} steps"
+            message += f"; with steps {features // size} they fit)" if features % size == 0 else ")"
+        raise ValueError(message)
     if classes > outputs:
         raise ValueError(f"the network has {outputs} outputs, the data have {classes} classes")
