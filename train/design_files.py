@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import sys
 import tomllib
@@ -149,7 +150,7 @@ class _Reader:
             self.fail(where, f"must be a table, got {value!r}")
         for key in value:
             if key not in known:
-                self.fail(where, f"unknown key {key!r}{nearest(key, known)} (known: {', '.join(known)})")
+                self.fail(where, f"unknown key {key!r}{nearest(key, known)} (known: {', '.join(dict.fromkeys(known))})")
         return value
 
     def number(self, where: str, value, *, whole: bool = False):
@@ -263,6 +264,8 @@ class _Reader:
             self.fail(where, f"this role cannot be sparse (those that can: {', '.join(SPARSE_ROLES)})")
         rules = ("magnitude", "top_k") if role == "weight_gradients" else ("pattern", "magnitude", "top_k")
         own = _SPARSITY_KEYS.get(role, ())
+        if isinstance(value, dict) and "pattern" in value and "pattern" not in rules:
+            self.fail(f"{where}.pattern", f"gradients of weights enter no product; state {' or '.join(rules)}")
         table = self.table(where, value, (*rules, *_GRADUAL_KEYS, *own))
         if len(stated := [rule for rule in rules if rule in table]) != 1:
             self.fail(where, f"must state one of {', '.join(rules)}, got {', '.join(stated) or 'none'}")
@@ -284,10 +287,17 @@ class _Reader:
             self.fail(f"{where}.backward", f"must be 'straight_through' or 'masked', got {backward!r}")
         facts["masked"] = backward == "masked"
         if "decay" in table:
-            facts["decay"] = float(self.number(f"{where}.decay", table["decay"]))
+            facts["decay"] = self.decay(f"{where}.decay", table["decay"])
         if "feedback" in table:
             facts["feedback"] = self.role(f"{where}.feedback", table["feedback"])
         return Sparsity(**facts)
+
+    def decay(self, where: str, value) -> float:
+        with np.errstate(over="ignore", under="ignore"):
+            rounded = float(np.float32(self.number(where, value)))
+        if not 0 < rounded < math.inf:
+            self.fail(where, f"is used in binary32, where {value!r} becomes {rounded!r}")
+        return float(value)
 
     def gradual(self, where: str, table: dict) -> Gradual:
         for key in ("from", "to"):
@@ -327,7 +337,7 @@ class _Reader:
         entry = {"kind": "preset", "name": entry} if isinstance(entry, str) else entry
         if not isinstance(entry, dict):
             self.fail(where, f"must be a table or a preset's name, got {entry!r}")
-        kind = entry.get("kind", "mad")
+        kind = entry.get("kind", "block_dot" if "inner" in entry and "block_dot" in kinds else "mad")
         if str(kind) not in kinds:
             self.fail(where, f"unknown kind {kind!r}{nearest(str(kind), kinds)} (known: {', '.join(kinds)})")
         if kind == "preset":
@@ -340,6 +350,7 @@ class _Reader:
         spec = {key: self.format(f"{where}.{key}", entry[key]) for key in formats if key in entry}
         spec.update({key: entry[key] for key in ("kind", *options) if key in entry})
         if "inner" in entry:
+            spec["kind"] = kind
             spec["inner"] = self.unit(f"{where}.inner", entry["inner"], INNER_KINDS)
         if "function" in entry:
             spec["function"] = self.load(f"{where}.function", entry["function"], load_unit_function, "'file.py:name'")

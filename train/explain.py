@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class Step:
         Additions and multiplications of a product; one an element of other arithmetic, two of a multiply-add; none of
         rounding and moving.
     bytes : float
-        Of operands and result, each once, in the bits of their formats; none of what is kept.
+        Of operands and result, each once, in the bits of their formats, scales of blocks too; none of what is kept.
     """
 
     operation: str
@@ -187,6 +188,9 @@ class StepTrace:
         self._known: dict[int, tuple[Any, str, float]] = {}  # id -> the array, kept alive, its format and bits
         for parameter in work.network.parameters:
             self._learn(parameter.value, *_format(parameter.layer.design.roles["master"]))
+        for layer in work.network.layers:
+            for buffer in layer.buffers:
+                self._learn(buffer.value, *_format(layer.numerics.design.roles["statistics"]))
         for optimiser in work.optimisers.values():
             for state, role in optimiser.state_roles.items():
                 for parameter, array in zip(optimiser.parameters, optimiser.states[state], strict=True):
@@ -199,10 +203,12 @@ class StepTrace:
 
     def __call__(self, event: Event) -> None:
         arrays = list(_arrays(event.arguments))
-        operands = [self._known.get(id(array), (array, *_own_format(array)))[1:] for array in arrays]
         rounding, unit, result = event.rounding, event.unit, event.result
+        operands = [self._found(array, event, place) for place, array in enumerate(arrays)]
         operation, how, flops, facts = event.method, "exact", 0, None
         name, bits = operands[0] if operands else (self._carrier, int(self._carrier[-2:]))
+        if event.method == "put":
+            name, bits = operands[-1]  # what is put into zeros, or into more of its kind
         if rounding is not None:
             (name, bits), how = _format(rounding), rounding.rounding
             operation = {"quantize": "round", "quantize_blocks": "round", "unchanged": "keep"}.get(
@@ -234,8 +240,11 @@ class StepTrace:
             flops = getattr(result, "size", 0) if event.method == "add" else 0
         elif event.method not in EXACT:
             raise ValueError(f"softnum.train.watch does not say how the backend's {event.method} rounds")
+        if isinstance(result, sn.BlockArray):
+            name, bits = _own_format(result)
         for array in _arrays((result,)):
-            self._learn(array, name, bits)
+            if event.method not in ("ones", "zeros"):  # which are of any format
+                self._learn(array, name, bits)
         if event.method in _SILENT or (how == "exact" and not operands):
             return
         shape = next((array.shape for array in _arrays((result,))), ())
@@ -247,7 +256,18 @@ class StepTrace:
         size += 0 if operation == "keep" else bits * int(np.prod(shape, dtype=np.int64))
         layer, role = (event.layer, event.place) if event.place else (None, None)
         described = tuple((fmt, array.shape) for array, (fmt, _) in zip(arrays, operands, strict=True))
-        self.steps.append(Step(operation, layer, role, name, how, facts, described, shape, flops, size / 8))
+        self.steps.append(Step(operation, layer, role, name, how, facts, described, shape, flops, float(size / 8)))
+
+    def _found(self, array, event: Event, place: int) -> tuple[str, float | Fraction]:
+        """The format and bits of an operand; of one that nothing is known of, those that its place takes, if any."""
+        if id(array) in self._known:
+            return self._known[id(array)][1:]
+        if event.method == "operate":
+            return _format(event.rounding)
+        if event.unit is not None and place < 2 and not isinstance(array, sn.BlockArray):
+            fmt = event.unit.operand[place]
+            return describe_format(fmt, "")["format"], fmt.bits
+        return _own_format(array)
 
     def _learn(self, array, name: str, bits: float) -> None:
         if not isinstance(array, sn.BlockArray):  # which knows its own
@@ -268,10 +288,12 @@ def _format(rounding: RoleRounding) -> tuple[str, float]:
     return facts["format"], facts["bits"]
 
 
-def _own_format(array) -> tuple[str, float]:
-    """The format of a BlockArray; what holds another array, of which nothing else is known."""
+def _own_format(array) -> tuple[str, float | Fraction]:
+    """The format of a BlockArray, and an element's share of all its scales; what holds another array."""
     if isinstance(array, sn.BlockArray):
-        return str(array.format), array.format.bits_per_value
+        fmt = array.format
+        scales = array.scales.size * fmt.scale.bits + (0 if fmt.tensor_scale is None else fmt.tensor_scale.bits)
+        return str(fmt), fmt.element.bits + Fraction(scales, array.codes.size)
     bits = 8 * array.dtype.itemsize
     return f"binary{bits}", bits
 

@@ -215,15 +215,15 @@ class LayerNumerics:
         >>> from softnum.train import Numerics, load_design
         >>> layer = Numerics(load_design("d-e6m3-long"), ["fc1", "fc2"], seed=1).layer("fc1")
         >>> layer.total("elementwise", np.ones(64, np.float32))  # one after another, they would stop at 16
-        np.float32(64.0)
+        array(64., dtype=float32)
         """
-        shape = (*x.shape[:-1], 1)
+        shape = (*x.shape[:-1], 1) if last else x.shape[1:]
         if last:
             x = self.last_first(x)
         while len(x) > 1:
             first, second, odd = self.numerics.backend.neighbours(x)
             x = self.numerics.backend.join(self.operate(role, "add", first, second), odd)
-        return self.numerics.backend.reshape(x[0], shape) if last else x[0]
+        return self.numerics.backend.reshape(x, shape)
 
     def last_first(self, x):
         """An array with its last axis before all others."""
@@ -330,7 +330,7 @@ class LayerNumerics:
             gradient = self.select("weights", gradient, kept)
         if sparsity.decay:
             pruned = self.select("weights", parameter.value, ~kept)
-            gradient = self.axpy("weight_gradients", sparsity.decay, pruned, gradient)
+            gradient = self.axpy("weight_gradients", float(np.float32(sparsity.decay)), pruned, gradient)
         return gradient
 
     def remember(self, gradient, residual):

@@ -86,7 +86,7 @@ class Sparsity:
         Of ``weights``: whether the gradient of a parameter is +0 where its working copy was pruned. Otherwise it passes
         straight through, and the master copy of a pruned weight may grow until it is kept again.
     decay : float
-        Of ``weights``: this times a pruned weight's master copy is added to its gradient (SR-STE).
+        Of ``weights``: this (rounded to binary32) times a pruned weight's master copy is added to its gradient: SR-STE.
     feedback : RoleRounding, optional
         Of ``weight_gradients``: how the memory of what was left out is stored; None: it is forgotten.
 

@@ -12,8 +12,8 @@
 A custom unit's function may also be an object that is a unit already; nothing else is stated beside it then.
 
 Without ``operand`` a unit takes what the roles hold that feed it; a preset states its own. Without ``kind`` it is a
-"block_dot" where these are block formats, else a "mad". ``inner`` is a unit of kind mad, fused or exact, or a preset,
-which multiplies elements.
+"block_dot" where these are block formats, or it has an ``inner``, else a "mad". ``inner`` is a unit of kind mad, fused
+or exact, or a preset, which multiplies elements.
 """
 
 from __future__ import annotations

@@ -224,12 +224,12 @@ def machine_for(hardware: Hardware, bits: int | float, *, dataflow: str = "os", 
     return machine if pattern is None else _sparse(machine, hardware, bits, pattern)
 
 
-def _sparse(machine: Machine, hardware: Hardware, bits: int, pattern: str) -> Machine:
+def _sparse(machine: Machine, hardware: Hardware, bits: int | float, pattern: str) -> Machine:
     """The machine as a right operand with a pattern meets it: all of the left one passes, and indices are fetched."""
     if machine.dataflow != "os":
         raise ValueError(f"a pattern ({pattern}) can be simulated with the dataflow os only, got {machine.dataflow!r}")
     kept, group = read_pattern(pattern)
-    wide = bits + (group - 1).bit_length()
+    wide = Fraction(bits) + (group - 1).bit_length()
     left, right, results = machine.sram_kwords
     right = hardware.sram_bytes[1] * 8 // wide // 1024
     left = left * kept // group
@@ -237,7 +237,7 @@ def _sparse(machine: Machine, hardware: Hardware, bits: int, pattern: str) -> Ma
     if min(left, right, *words) < 1:
         raise ValueError(
             f"the pattern {pattern} leaves {left} times 1024 words and {words[0]} words per cycle for left operands, "
-            f"{right} and {words[1]} for right ones of {wide} bits; SCALE-Sim needs one of each: state more "
+            f"{right} and {words[1]} for right ones of {float(wide):g} bits; SCALE-Sim needs one of each: state more "
             "sram_bytes, or a higher bandwidth"
         )
     return replace(machine, sram_kwords=(left, right, results), pattern=pattern, operand_words=words)

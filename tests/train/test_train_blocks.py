@@ -352,6 +352,9 @@ def test_explain_lists_each_products_own_rounding():
     assert [name for name, _ in first.operands] == ["mxfp8_e4m3", "mxfp8_e4m3", "binary32"]
     assert first.bytes == (32 * 64 * 8.25 + 64 * 128 * 8.25 + 128 * 32 + 32 * 128 * 32) / 8
     assert first.unit["kind"] == "block_dot" and first.flops == 2 * 32 * 64 * 128
+    errors = next(step for step in steps if step.layer == "fc2" and step.role == "backward_data")
+    # errors of 10 features and weights of 10 outputs: a block of 10 has a whole scale
+    assert errors.bytes == 32 * (10 + 1) + 128 * (10 + 1) + 32 * 128 * 4
 
 
 def test_statistics_count_what_a_blocks_scale_cuts_off(tmp_path):
@@ -438,7 +441,8 @@ BLOCKED = '[roles]\ninput = "mxfp4"\nweights = "mxfp4"\nactivations = "mxfp4"\ne
         (f"{BLOCKED}[units]\nforward = {{ kind = \"block_dot\" }}", "units.forward: has no accumulator"),
         (f"{BLOCKED}[units]\nforward = {{ kind = \"block_dot\", accumulator = \"e6m9\", lanes = 2 }}",
          "unknown key 'lanes'"),
-        (f"{BLOCKED}[units]\nforward = {{ accumulator = \"e6m9\", inner = {{ accumulator = \"e6m9\" }} }}",
+        (BLOCKED + "[units]\nforward = { kind = \"mad\", accumulator = \"e6m9\", inner = "
+         "{ accumulator = \"e6m9\" } }",
          "unknown key 'inner'"),
         (f"{BLOCKED}[units]\nforward = {{ kind = \"block_dot\", accumulator = \"e6m9\", inner = "
          "{ kind = \"block_dot\", accumulator = \"e6m9\" } }", "units.forward.inner: unknown kind 'block_dot'"),
@@ -525,7 +529,6 @@ def test_units_of_blocks(tmp_path):
 forward = {{ kind = "block_dot", accumulator = "e6m9", rounding = "stochastic", stochastic_bits = 8 }}
 backward_weight = "ocp_mxfp4_e2m1"
 [units.backward_data]
-kind = "block_dot"
 accumulator = "binary32"
 product = "e8m10"
 product_rounding = "toward_zero"

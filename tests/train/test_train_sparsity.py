@@ -155,7 +155,7 @@ def reference_losses(work, parts, rules):
             rule = rules.get("weights", {})
             if rule.get("masked"):
                 gradients[index] = gradients[index] * kept
-            gradients[index] = gradients[index] + float(np.float64(rule.get("decay", 0))) * weight * ~kept
+            gradients[index] = gradients[index] + float(np.float32(rule.get("decay", 0))) * weight * ~kept
             if "weight_gradients" in rules:
                 total = gradients[index] + (memory[index] if rules["weight_gradients"].get("feedback") else 0)
                 chosen = mask("weight_gradients", total, None, iteration)
@@ -175,8 +175,8 @@ CASES = {
     "weights 2:4": ({"weights": 'pattern = "2:4"'}, {"weights": {"pattern": (2, 4)}}),
     "weights 3:5": ({"weights": 'pattern = "3:5"'}, {"weights": {"pattern": (3, 5)}}),  # 64 and 16 are no multiples
     "masked, with decay": (
-        {"weights": 'pattern = "1:4", backward = "masked", decay = 0.125'},
-        {"weights": {"pattern": (1, 4), "masked": True, "decay": 0.125}},
+        {"weights": 'pattern = "1:4", backward = "masked", decay = 0.1'},
+        {"weights": {"pattern": (1, 4), "masked": True, "decay": 0.1}},
     ),
     "gradual": (
         {"weights": "magnitude = 0.75, from = 2, to = 7, every = 2"}, {"weights": {"kept": cubic}}
@@ -406,9 +406,11 @@ def test_a_skipped_update_leaves_the_memory_alone(tmp_path):
         ("weights", "magnitude = 0.5, from = 1, to = 5, initial = 0.5", "initial: must be a share from 0 to below"),
         ("weights", 'pattern = "2:4", backward = "ste"', "'straight_through' or 'masked', got 'ste'"),
         ("weights", 'pattern = "2:4", decay = -1', "decay: must be a positive number"),
+        ("weights", 'pattern = "2:4", decay = 1e-46', "decay: is used in binary32, where 1e-46 becomes 0.0"),
+        ("weights", 'pattern = "2:4", decay = 1e39', "decay: is used in binary32, where 1e.39 becomes inf"),
         ("weights", 'top_k = 0.1, feedback = "binary32"', "unknown key 'feedback'"),
         ("activations", 'pattern = "2:4", backward = "masked"', "unknown key 'backward'"),
-        ("weight_gradients", 'pattern = "2:4"', "unknown key 'pattern'"),
+        ("weight_gradients", 'pattern = "2:4"', "state magnitude or top_k"),
         ("weight_gradients", 'top_k = 0.1, feedback = "binary31"', "feedback.format: "),
         ("weight_gradients", "top_k = 0.1, feedback = { sparsity = {} }", "feedback: has no format"),
         ("master", "top_k = 0.1", "this role cannot be sparse .those that can: input, weights, activations, errors, "),

@@ -234,6 +234,32 @@ def test_bytes_are_of_the_formats():
     assert [name for name, _ in velocity.operands] == ["e6m9", "e6m9"]
 
 
+@pytest.mark.parametrize("network", ["vgg-small", "resnet", "transformer", "cifar10-cnn"])
+def test_formats_follow_every_array(network, tmp_path):
+    """Where everything is in one format, no operand is in another but samples, losses and constants."""
+    (tmp_path / "one.toml").write_text('[roles]\ndefault = "e6m9"\n[units]\n' + "\n".join(
+        f'{key} = {{ accumulator = "e6m9" }}' for key in ("forward", "backward_data", "backward_weight")
+    ))  # fmt: skip
+    options = {"norm": "group"} if network == "resnet" else {}
+    settings = Settings(network=network, network_options=options, batch=2, samples=2, epochs=1)
+    steps = explain(settings, load_design(tmp_path / "one.toml")).steps
+    for step in steps:
+        named = {name for name, _ in step.operands}
+        if step.unit is not None or step.operation in (
+            "add",
+            "subtract",
+            "multiply",
+            "fma",
+            "keep",
+            "permute",
+            "pixels",
+        ):
+            images = step.operation == "permute" and named == {"binary64"}  # samples
+            assert named == {"e6m9"} or images or (step.operation, step.rounding) == ("add", "carrier"), step
+        if step.operation == "put":
+            assert step.format == "e6m9"
+
+
 def test_an_explanation_is_plain_data_and_a_table():
     explanation = explain(LSTM, load_design("a-float32"))
     rows = json.loads(json.dumps(explanation.to_rows()))

@@ -149,6 +149,8 @@ def test_a_pattern_costs_its_indices_and_all_of_the_left_operand(tmp_path):
     assert (machine.bandwidths, machine.sram_kwords) == ((8, 128 // 10, 16), (32, 524288 // 10 // 1024, 64))
     assert machine.slug == "os-32x32-sram32.51.64k-bw8.12.16-2of4"
     assert machine_for(HARDWARE, 16, pattern="3:5").bandwidths == (4, 6, 8)  # 8 * 3 // 5, 128 // 19
+    shared = machine_for(HARDWARE, 8.25, pattern="2:4")  # mxfp8: right operands of 10.25 bits
+    assert str(shared.sram_kwords) == "(31, 49, 62)" and shared.bandwidths == (7, 12, 15)  # SCALE-Sim reads no 49.0
     assert Machine.from_table(json.loads(json.dumps(machine.to_table()))) == machine
     assert "pattern" not in machine_for(HARDWARE, 8).to_table()
     write_inputs(tmp_path, machine, SHAPES)
