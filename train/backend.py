@@ -723,7 +723,7 @@ class NumpyBackend:
         return np.ldexp(result, k.astype(np.int32))
 
     def log(self, x):
-        """Natural logarithm of binary64 numbers x >= 1, to three ulps or better, from IEEE-determined operations only."""
+        """Natural logarithm of binary64 numbers x >= 1, to three ulps, from IEEE-determined operations only."""
         m, e = np.frexp(x)
         low = m < math.sqrt(0.5)
         m, e = np.where(low, m * 2.0, m), np.where(low, e - 1, e).astype(np.float64)
