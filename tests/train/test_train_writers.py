@@ -74,7 +74,7 @@ def test_workers_of_a_killed_study_end(tmp_path):
     command = [sys.executable, "-m", "softnum.cli", "tta", "--designs", "c-wang-fp8,h-posit8", "--epochs", "200"]
     process = subprocess.Popen([*command, "--jobs", "2", "--out", str(tmp_path)], stderr=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
-    for _ in range(3000):
+    for _ in range(12000):
         if len(_rows_of(tmp_path)) == 2 and all(size > 10_000 for size in _rows_of(tmp_path).values()):
             break
         time.sleep(0.01)
