@@ -6,7 +6,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, judge_directions, moved, watch_products
+from train_cases import BINARY64, MIXED, interrupted, judge_directions, moved, watch_products
 
 import softnum as sn
 from softnum.train import Settings, Tensor, explain, load_design, make_network, run
@@ -292,16 +292,7 @@ def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(name, stop, 
     mine = design(tmp_path, MIXED)
     chosen = mine if name == "mine" else load_design(name)
     settings = dataclasses.replace(SETTINGS, epochs=3, evaluate_every=4)
-    whole = run(chosen, settings, seed=1, out=tmp_path / "whole", threads=2).read_bytes()
-
-    def interrupt(iteration, *_):
-        if iteration == stop:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(chosen, settings, seed=1, out=tmp_path, progress=interrupt)
-    path = run(chosen, settings, seed=1, out=tmp_path)
-    assert path.read_bytes() == whole
+    path = interrupted(chosen, settings, tmp_path, at=stop)
     header, *rows = read_rows(path)
     assert header["config"]["data"]["name"] == "cartpole" and header["config"]["data"]["gymnasium"]
     assert header["config"]["network"]["steps"] == 3

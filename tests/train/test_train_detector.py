@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, judge_along_directions, moved, needs_torch
+from train_cases import BINARY64, MIXED, interrupted, judge_along_directions, moved, needs_torch
 
 from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run, scenes
@@ -332,16 +332,7 @@ def small(monkeypatch):
 def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(small, tmp_path):
     (tmp_path / "mine.toml").write_text(MIXED)
     design = load_design(tmp_path / "mine.toml")
-    whole = run(design, small, seed=1, out=tmp_path / "whole", threads=2).read_bytes()
-
-    def stop(iteration, *_):
-        if iteration == 4:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(design, small, seed=1, out=tmp_path, progress=stop)
-    path = run(design, small, seed=1, out=tmp_path)
-    assert path.read_bytes() == whole
+    path = interrupted(design, small, tmp_path, at=4)
     rows = read_rows(path)
     assert rows[0]["config"]["network"] == {"name": "detector", "sizes": [2, 3, 4], "image": [1, 64, 64], "classes": 10}
     assert len(rows) == 7 and 0 <= rows[-1]["accuracy"] <= 1

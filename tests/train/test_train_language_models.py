@@ -7,6 +7,7 @@ import pytest
 from train_cases import (
     BINARY64,
     MIXED,
+    interrupted,
     judge_along_directions,
     loss_of,
     moved,
@@ -180,16 +181,7 @@ def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(name, option
     settings = settings_of(name, tmp_path, **options)
     (tmp_path / "mine.toml").write_text(MIXED)
     design = load_design(tmp_path / "mine.toml")
-    whole = run(design, settings, seed=1, out=tmp_path / "whole", threads=2).read_bytes()
-
-    def stop(iteration, *_):
-        if iteration == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(design, settings, seed=1, out=tmp_path, progress=stop)
-    path = run(design, settings, seed=1, out=tmp_path)
-    assert path.read_bytes() == whole
+    path = interrupted(design, settings, tmp_path, at=3)
     config = read_rows(path)[0]["config"]
     described = config["network"]
     assert make_network(described.pop("name"), **described).describe() == {"name": name, **described}

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from train_cases import BINARY64
+from train_cases import BINARY64, interrupted
 
 import softnum as sn
 from softnum import reference
@@ -221,16 +221,7 @@ def test_gradients_of_steps_are_added_in_the_role_weight_gradients(tmp_path, mon
 # -- runs --------------------------------------------------------------------------------------------------------------
 def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(tmp_path):
     mine = design(tmp_path, MIXED)
-    whole = run(mine, SMALL, seed=1, out=tmp_path / "whole", threads=2).read_bytes()
-
-    def stop(iteration, *_):
-        if iteration == 6:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(mine, SMALL, seed=1, out=tmp_path, progress=stop)
-    path = run(mine, SMALL, seed=1, out=tmp_path)
-    assert path.read_bytes() == whole
+    path = interrupted(mine, SMALL, tmp_path, at=6)
     config = read_rows(path)[0]["config"]
     assert config["network"] == {"name": "lstm", "sizes": [8, 4, 10], "steps": 8}
     assert config["design"]["layers"]["fc"]["roles"]["elementwise"]["stochastic_bits"] == 12

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, moved, needs_torch, numerics_of, watch_products
+from train_cases import BINARY64, MIXED, interrupted, moved, needs_torch, numerics_of, watch_products
 
 from benchmarks import twins
 from softnum.train import SGD, Numerics, Settings, Tensor, explain, load_design, make_network, run
@@ -307,16 +307,7 @@ def settings_of(tmp_path):
 def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(tmp_path):
     (tmp_path / "mine.toml").write_text(MIXED)
     design, settings = load_design(tmp_path / "mine.toml"), settings_of(tmp_path)
-    whole = run(design, settings, seed=1, out=tmp_path / "whole", threads=2).read_bytes()
-
-    def stop(iteration, *_):
-        if iteration == 8:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(design, settings, seed=1, out=tmp_path, progress=stop)
-    path = run(design, settings, seed=1, out=tmp_path)
-    assert path.read_bytes() == whole
+    path = interrupted(design, settings, tmp_path, at=8)
     rows = read_rows(path)
     assert rows[0]["config"]["network"] == {"name": "ncf", "sizes": [2, 3, 4], "users": 14, "items": 120}
     assert len(rows) == 15 and all(0 <= rows[-1][key] <= 1 for key in ("accuracy", "ndcg"))

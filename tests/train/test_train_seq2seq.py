@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch
+from train_cases import BINARY64, MIXED, interrupted, judge_along_directions, loss_of, moved, needs_torch
 
 from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run
 from softnum.train.backend import NumpyBackend
@@ -309,17 +309,7 @@ def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(options, tmp
     settings = settings_of(tmp_path, **options)
     (tmp_path / "mine.toml").write_text(MIXED)
     design = load_design(tmp_path / "mine.toml")
-    whole = run(design, settings, seed=1, out=tmp_path / "whole", threads=2).read_bytes()
-
-    def stop(iteration, *_):
-        if iteration == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(design, settings, seed=1, out=tmp_path, progress=stop)
-    done = []
-    path = run(design, settings, seed=1, out=tmp_path, progress=lambda i, *_: done.append(i))
-    assert path.read_bytes() == whole and done[0] == 3
+    path = interrupted(design, settings, tmp_path, at=3)
     header, *rows = read_rows(path)
     described = header["config"]["network"]
     assert make_network(described.pop("name"), **described).describe() == {"name": "seq2seq", **described}

@@ -5,7 +5,16 @@ import re
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch, watch_products
+from train_cases import (
+    BINARY64,
+    MIXED,
+    interrupted,
+    judge_along_directions,
+    loss_of,
+    moved,
+    needs_torch,
+    watch_products,
+)
 
 from softnum.train import Settings, Tensor, explain, load_design, make_network, run, series_files
 from softnum.train.data import load_data
@@ -265,16 +274,7 @@ def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(files, tmp_p
     files("uci")
     (tmp_path / "mine.toml").write_text(MIXED)
     design, settings = load_design(tmp_path / "mine.toml"), settings_of(tmp_path)
-    whole = run(design, settings, seed=1, out=tmp_path / "whole", threads=2).read_bytes()
-
-    def stop(iteration, *_):
-        if iteration == 4:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(design, settings, seed=1, out=tmp_path, progress=stop)
-    path = run(design, settings, seed=1, out=tmp_path)
-    assert path.read_bytes() == whole
+    path = interrupted(design, settings, tmp_path, at=4)
     config = read_rows(path)[0]["config"]
     assert config["network"] == {"name": "speech-lstm", "sizes": [12, 4, 9], "steps": 29}
     assert str(tmp_path) not in str(config["data"])

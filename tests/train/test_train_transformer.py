@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch, numerics_of
+from train_cases import BINARY64, MIXED, interrupted, judge_along_directions, loss_of, moved, needs_torch, numerics_of
 
 from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, design_gemms, explain, load_design, make_network, run
@@ -111,16 +111,7 @@ def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(tmp_path):
     settings = Settings(network="transformer", network_options=options, batch=338, epochs=2, evaluate_every=4)
     (tmp_path / "mine.toml").write_text(MIXED)
     design = load_design(tmp_path / "mine.toml")
-    whole = run(design, settings, seed=1, out=tmp_path / "whole", threads=2).read_bytes()
-
-    def stop(iteration, *_):
-        if iteration == 6:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(design, settings, seed=1, out=tmp_path, progress=stop)
-    path = run(design, settings, seed=1, out=tmp_path, statistics=3)
-    assert path.read_bytes() == whole
+    path = interrupted(design, settings, tmp_path, at=6, statistics=3)
     network = read_rows(path)[0]["config"]["network"]
     assert network == {
         "name": "transformer", "sizes": [8, 8], "depth": 1, "heads": 2, "dropout": 0.1, "image": [1, 8, 8],

@@ -6,7 +6,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, judge_directions, moved, numerics_of, watch_products
+from train_cases import BINARY64, MIXED, interrupted, judge_directions, moved, numerics_of, watch_products
 
 import softnum as sn
 from softnum.train import Settings, Tensor, explain, load_design, make_network, run
@@ -266,16 +266,7 @@ def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(name, stop, 
     (tmp_path / "mine.toml").write_text(MIXED)
     settings = dataclasses.replace(SHORT, optimiser="sgd", beta1=None) if name == "mine" else SHORT
     design = load_design(tmp_path / "mine.toml" if name == "mine" else name)
-    whole = run(design, settings, seed=1, out=tmp_path / "whole", threads=2).read_bytes()
-
-    def interrupt(iteration, *_):
-        if iteration == stop:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(design, settings, seed=1, out=tmp_path, progress=interrupt)
-    path = run(design, settings, seed=1, out=tmp_path)
-    assert path.read_bytes() == whole
+    path = interrupted(design, settings, tmp_path, at=stop)
     header, *rows = read_rows(path)
     assert header["config"]["network"] == {
         "name": "wgan", "sizes": [4, 8], "image": [1, 8, 8], "critic_updates": 2, "critic_clip": 0.01,

@@ -7,7 +7,7 @@ import pytest
 
 import softnum as sn
 from softnum import reference
-from softnum.train import Numerics, Parameter, Tensor, load_design
+from softnum.train import Numerics, Parameter, Tensor, load_design, run
 from softnum.train import tensor as engine
 from softnum.train.backend import NumpyBackend
 from softnum.train.check import check_gradients
@@ -161,3 +161,18 @@ def watch_operations(monkeypatch):
 
     monkeypatch.setattr(NumpyBackend, "operate", watched)
     return seen
+
+
+def interrupted(design, settings, folder, *, at, statistics=None):
+    """The record of a run that was interrupted and went on, which must be that of an unbroken run on two threads."""
+    whole = run(design, settings, seed=1, out=folder / "whole", threads=2).read_bytes()
+
+    def stop(iteration, *_):
+        if iteration == at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(design, settings, seed=1, out=folder, progress=stop)
+    path = run(design, settings, seed=1, out=folder, statistics=statistics)
+    assert path.read_bytes() == whole
+    return path
