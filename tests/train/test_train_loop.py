@@ -390,3 +390,10 @@ def test_a_part_of_the_data(tmp_path):
     assert len(rows) == 256 // settings.batch and rows[-1]["accuracy"] * 50 % 1 == 0
     with pytest.raises(ValueError, match="1352 samples in the part train; cannot take 2000"):
         run(load_design("a-float32"), dataclasses.replace(SHORT, samples=2000), seed=2, out=tmp_path)
+
+
+def test_classes_that_are_held_out_only_need_an_output_too(tmp_path):
+    """The first four digits are 0 to 3; those held out have all ten classes."""
+    settings = Settings(network_options={"sizes": (64, 4)}, samples=4, batch=4)
+    with pytest.raises(ValueError, match="the network has 4 outputs, the data have 10 classes"):
+        run(load_design("a-float32"), settings, seed=1, out=tmp_path)

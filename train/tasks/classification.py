@@ -39,7 +39,7 @@ class Classification(Task):
     """
 
     def __init__(self, network, data, batch: int, seed: int) -> None:
-        network.check(data.train_x.shape[1], int(data.train_y.max()) + 1)
+        network.check(data.train_x.shape[1], int(max(data.train_y.max(), data.test_y.max())) + 1)
         super().__init__(network, data, batch, seed)
         self.trial = slice(2)
 
