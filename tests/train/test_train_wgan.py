@@ -324,10 +324,13 @@ def test_unusable_options_are_named(options, message, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["a-float32", "c-wang-fp8"])
 def test_it_learns(name, tmp_path):
-    settings = Settings(network="wgan", epochs=40, optimiser="adam", learning_rate=0.001, beta1=0.0)
+    settings = Settings(
+        network="wgan", network_options={"critic_clip": 0.05}, epochs=60, optimiser="adam", learning_rate=0.003,
+        beta1=0.0, beta2=0.99,
+    )  # fmt: skip
     rows = read_rows(run(load_design(name), settings, seed=1, out=tmp_path))
     found = [row["accuracy"] for row in rows[1:] if "accuracy" in row]
-    assert max(found[:3]) < 0.1 and np.mean(found[-5:]) > 0.15
+    assert found[0] < 0.1 and np.mean(found[-5:]) > 0.3
 
 
 def test_a_layer_without_gradients_of_its_own_passes_those_of_its_input(tmp_path):
