@@ -16,7 +16,7 @@ NETWORKS = {
 
 
 @pytest.fixture(scope="module")
-def of_this_machine(tmp_path_factory):
+def first_record(tmp_path_factory):
     """The record of a network on one thread: made once, by the instruction set that is tested first."""
     folder, found = tmp_path_factory.mktemp("records"), {}
 
@@ -36,11 +36,11 @@ def _record(folder, network, threads=1):
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_records_do_not_depend_on_the_instruction_set(network, of_this_machine, isa, tmp_path):
-    before = of_this_machine(network)
+def test_records_do_not_depend_on_the_instruction_set(network, first_record, isa, tmp_path):
+    before = first_record(network)
     assert _record(tmp_path, network) == before
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_records_do_not_depend_on_threads(network, of_this_machine, tmp_path):
-    assert _record(tmp_path, network, threads=3) == of_this_machine(network)
+def test_records_do_not_depend_on_threads(network, first_record, tmp_path):
+    assert _record(tmp_path, network, threads=3) == first_record(network)

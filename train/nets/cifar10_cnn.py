@@ -59,11 +59,6 @@ class CIFAR10CNN(Network):
         options = {"sizes": sizes, "image": image, "classes": classes}
         super().__init__(layers, options, image[0] * image[1] * image[2], classes, relu=layers[:-1])
 
-    @classmethod
-    def options_of(cls, facts) -> dict:
-        """The images' size, and their classes."""
-        return {"image": facts.image, "classes": facts.classes}
-
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """The network's output for a batch, rounded to the role ``output`` of the last layer.
 

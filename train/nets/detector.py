@@ -70,11 +70,6 @@ class Detector(Network):
         inputs = self.image[0] * self.image[1] * self.image[2]
         super().__init__(layers, options, inputs, Detection.CODES + classes, relu=[norm for _, norm in self.stages])
 
-    @classmethod
-    def options_of(cls, facts) -> dict:
-        """The scenes' size, and their classes."""
-        return {"image": facts.image, "classes": facts.classes}
-
     def check(self, features: int, classes: int) -> None:
         """Raise ValueError if scenes of so many pixels, and things of so many classes, do not fit the network."""
         check_data(self.inputs, self.classes, features, classes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 
 from softnum.train.nets.sizes import check_batch, check_data
@@ -77,8 +78,12 @@ class Network:
 
     @classmethod
     def options_of(cls, facts) -> dict:
-        """The constructor's arguments that follow from a data set's facts, where a user does not state them."""
-        return {}
+        """The constructor's arguments that follow from a data set's facts, where a user does not state them.
+
+        Here those of ``image`` and ``classes`` that the constructor takes.
+        """
+        known = inspect.signature(cls).parameters
+        return {name: getattr(facts, name) for name in ("image", "classes") if name in known}
 
     def make_task(self, data, batch: int, seed: int) -> Task:
         """What it learns from some data, in batches of so many samples."""

@@ -155,11 +155,6 @@ class ResNet(Network):
         relu = [self.first[1], *(norm for part in self.blocks for _, norm in part.convolutions)]
         super().__init__(layers, options, image[0] * image[1] * image[2], classes, relu=relu)
 
-    @classmethod
-    def options_of(cls, facts) -> dict:
-        """The images' size, and their classes."""
-        return {"image": facts.image, "classes": facts.classes}
-
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """The network's output for a batch, rounded to the role ``output`` of the last layer.
 

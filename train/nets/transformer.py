@@ -78,11 +78,6 @@ class Transformer(Network):
         relu = [block.ff1 for block in self.blocks]
         super().__init__([*layers, self.norm, self.last], options, channels * self.steps * width, classes, relu=relu)
 
-    @classmethod
-    def options_of(cls, facts) -> dict:
-        """The images' size, and their classes."""
-        return {"image": facts.image, "classes": facts.classes}
-
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """The network's output for a batch, rounded to the role ``output`` of the last layer.
 

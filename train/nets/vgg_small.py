@@ -68,11 +68,6 @@ class VGGSmall(Network):
             [*layers, self.fc1, self.fc2], options, image[0] * image[1] * image[2], classes, relu=relu
         )  # fmt: skip
 
-    @classmethod
-    def options_of(cls, facts) -> dict:
-        """The images' size, and their classes."""
-        return {"image": facts.image, "classes": facts.classes}
-
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
         """The network's output for a batch, rounded to the role ``output`` of the last layer.
 

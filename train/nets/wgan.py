@@ -72,11 +72,6 @@ class WGAN(Network):
         hidden = self.generator[:-1] + self.critic[:-1]
         super().__init__(self.generator + self.critic, options, sizes[0], 1, relu=hidden)
 
-    @classmethod
-    def options_of(cls, facts) -> dict:
-        """The images' size."""
-        return {"image": facts.image}
-
     @property
     def groups(self) -> dict[str, list[Parameter]]:
         """The critic's parameters and the generator's."""
