@@ -172,7 +172,7 @@ def hardware(data: bytes) -> None:
 
 def record(data: bytes) -> None:
     """A training record."""
-    found = tta.records.read_record(_file("seed-0.jsonl", data))
+    found = tta.read_record(_file("seed-0.jsonl", data))
     if found is not None:
         found.first_reaching(0.5)
 
@@ -180,7 +180,7 @@ def record(data: bytes) -> None:
 def timings(data: bytes) -> None:
     """Iteration times, as CSV or JSON."""
     suffix, rest = (".csv", data[1:]) if data[:1] == b"c" else (".json", data[1:])
-    tta.timings.read_timings(_file(f"times{suffix}", rest), clock="1 GHz")
+    tta.read_timings(_file(f"times{suffix}", rest), clock="1 GHz")
 
 
 def saved(data: bytes) -> None:

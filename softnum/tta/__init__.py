@@ -10,12 +10,12 @@ and then `print_studies`, `write_results` and `plot_studies`; `study_variants` a
 trains or imports training code; matplotlib and rich are imported when they are used.
 """
 
+from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, design_points, read_record, read_records
 from softnum.tta.combine import DesignResult, Run, Spread, Study, Variant, combine_study
 from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
 from softnum.tta.quantities import bandwidth, frequency
-from softnum.tta.records import Evaluation, Record, RecordSet, design_points, read_record, read_records
 from softnum.tta.report import plot_studies, print_studies, results_dict, write_results
-from softnum.tta.scalesim import (
+from softnum.tta.simulators.scalesim import (
     ASSUMPTIONS,
     NOT_SIMULATED,
     GemmCycles,
@@ -25,7 +25,7 @@ from softnum.tta.scalesim import (
     read_scalesim,
     write_inputs,
 )
-from softnum.tta.simulation import (
+from softnum.tta.simulators.simulation import (
     SCALESIM_VERSION,
     MissingReport,
     Simulations,
@@ -39,11 +39,14 @@ from softnum.tta.simulation import (
 )
 from softnum.tta.study import conclude, study_variants
 from softnum.tta.timings import IterationTime, read_timings
+from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload
 
 __all__ = [
     "ASSUMPTIONS",
     "NOT_SIMULATED",
     "SCALESIM_VERSION",
+    "STAGES",
+    "TENSOR_CLASSES",
     "DesignPoint",
     "DesignResult",
     "Evaluation",
@@ -54,13 +57,16 @@ __all__ = [
     "Machine",
     "MissingReport",
     "MultiplierArea",
+    "Operation",
     "Record",
     "RecordSet",
     "Run",
     "Simulations",
     "Spread",
+    "StoredTensor",
     "Study",
     "Variant",
+    "Workload",
     "bandwidth",
     "combine_study",
     "conclude",

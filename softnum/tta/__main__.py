@@ -10,7 +10,7 @@ from pathlib import Path
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code (0 done, 2 unusable input)."""
-    from softnum.tta import simulation
+    from softnum.tta.simulators import simulation
 
     parser = argparse.ArgumentParser(prog="python -m softnum.tta", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)

@@ -29,7 +29,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from softnum.tta.records import Record, RecordSet, check_target
+from softnum.tta.accuracy.records import Record, RecordSet, check_target
 from softnum.tta.timings import IterationTime
 
 __all__ = ["DesignResult", "Run", "Spread", "Study", "Variant", "combine_study"]

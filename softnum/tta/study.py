@@ -11,11 +11,18 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from softnum.tta.accuracy.records import Record, RecordSet
 from softnum.tta.combine import Study, Variant, combine_study
 from softnum.tta.hardware import DesignPoint
-from softnum.tta.records import Record, RecordSet
 from softnum.tta.report import plot_studies, print_studies, write_results
-from softnum.tta.simulation import REMAKE, MissingReport, load_reports, scalesim_variants, simulate, write_requests
+from softnum.tta.simulators.simulation import (
+    REMAKE,
+    MissingReport,
+    load_reports,
+    scalesim_variants,
+    simulate,
+    write_requests,
+)
 from softnum.tta.timings import read_timings
 
 __all__ = ["conclude", "study_variants"]

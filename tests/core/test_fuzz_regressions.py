@@ -11,9 +11,9 @@ from matmul_units import definition
 
 import softnum as sn
 from softnum import reference, train
+from softnum.tta import read_timings
+from softnum.tta.accuracy.records import read_record
 from softnum.tta.quantities import bandwidth, frequency
-from softnum.tta.records import read_record
-from softnum.tta.timings import read_timings
 
 FORMATS = Path(__file__).parents[2] / "fuzz" / "formats.py"
 

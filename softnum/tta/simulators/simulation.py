@@ -21,7 +21,7 @@ from pathlib import Path
 from softnum.tta.combine import Variant
 from softnum.tta.hardware import DesignPoint, Gemm, area_source, equal_area
 from softnum.tta.quantities import check_keys, write_atomic
-from softnum.tta.scalesim import (
+from softnum.tta.simulators.scalesim import (
     ASSUMPTIONS,
     DATAFLOWS,
     NOT_SIMULATED,

@@ -19,51 +19,15 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 from softnum.tta.quantities import check_keys, frequency
+from softnum.tta.timings.iteration import IterationTime
 
-__all__ = ["IterationTime", "read_timings"]
+__all__ = ["read_timings"]
 
 _FORMS = "design, iteration, seconds  or  design, iteration, cycles[, clock]"
-
-
-@dataclass(frozen=True)
-class IterationTime:
-    """The time one training iteration takes under one design.
-
-    Parameters
-    ----------
-    design : str
-        Name of the design.
-    seconds : float
-        Mean seconds per iteration.
-    iterations : int
-        Number of iterations the mean is over (1 for a simulated iteration, which is deterministic).
-    source : str
-        Where the number comes from: a file, or a simulator and its version.
-    detail : Mapping
-        What the number is made of (for SCALE-Sim: cycles per GEMM, the machine); plain JSON values.
-
-    Examples
-    --------
-    >>> IterationTime("a-float32", 8.1e-6, source="my simulator 1.0").seconds
-    8.1e-06
-    """
-
-    design: str
-    seconds: float
-    iterations: int = 1
-    source: str = ""
-    detail: Mapping | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.seconds, (int, float)) or not math.isfinite(self.seconds) or self.seconds <= 0:
-            raise ValueError(
-                f"seconds per iteration of {self.design!r} must be finite and above zero: {self.seconds!r}"
-            )
 
 
 def read_timings(path: str | os.PathLike, *, clock: str | None = None) -> dict[str, IterationTime]:

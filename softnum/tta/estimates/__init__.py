@@ -1,0 +1,1 @@
+"""Times where there is no simulator: analytic models, labelled as such."""

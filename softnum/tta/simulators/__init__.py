@@ -1,0 +1,1 @@
+"""Simulators that softnum drives, each in an environment of its own."""

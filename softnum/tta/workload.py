@@ -1,0 +1,278 @@
+"""What one training iteration consists of: the one table that time, memory, network and energy are computed from.
+
+A network that softnum trains becomes a workload (`softnum.train.workload`), and so does one that only exists as a list
+of layers (`softnum.tta.architectures`). Whatever asks a question of an iteration reads this and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from softnum.tta.hardware import PASSES, Gemm
+from softnum.tta.quantities import InputTypeError, check_keys, positive_int
+
+__all__ = ["STAGES", "TENSOR_CLASSES", "Operation", "StoredTensor", "Workload"]
+
+#: Stages of an iteration: the passes of a GEMM, and the optimiser's update.
+STAGES = (*PASSES, "update")
+
+#: What memory holds during training: the classes of the TBD suite's memory profiler, with gradient maps apart.
+TENSOR_CLASSES = ("weights", "weight_gradients", "feature_maps", "gradient_maps", "optimiser_state", "workspace")
+
+
+def _whole(value: object, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputTypeError(f"{what} must be an integer, got {value!r}")
+    if value < 0:
+        raise ValueError(f"{what} must not be negative, got {value}")
+    return value
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of an iteration.
+
+    Parameters
+    ----------
+    layer : str
+        Name of its layer.
+    stage : str
+        "forward", "backward_data", "backward_weight" or "update".
+    kind : str
+        "gemm" for a matrix product, else what it does: "relu", "batch_norm", "pooling", "softmax", "sgd", ...
+    flops : int
+        Floating-point operations; a multiplication and an addition are two.
+    bytes_read, bytes_written : int
+        Bytes moved between memory and the processor if every operand is read once and every result written once.
+    formats : tuple of str
+        Names of the operands' formats; the widest decides a device's peak.
+    gemm : Gemm or None
+        Its matrix product; None where there is none.
+
+    Examples
+    --------
+    >>> Operation("relu1", "forward", "relu", flops=4096, bytes_read=16384, bytes_written=16384).intensity
+    0.125
+    """
+
+    layer: str
+    stage: str
+    kind: str
+    flops: int
+    bytes_read: int
+    bytes_written: int
+    formats: tuple[str, ...] = ()
+    gemm: Gemm | None = None
+
+    def __post_init__(self) -> None:
+        where = f"operation {self.kind!r} of layer {self.layer!r}"
+        if self.stage not in STAGES:
+            raise ValueError(f"{where} has the unknown stage {self.stage!r}; stages: {', '.join(STAGES)}")
+        for what in ("flops", "bytes_read", "bytes_written"):
+            _whole(getattr(self, what), f"{where}: {what}")
+
+    @property
+    def bytes(self) -> int:
+        """Bytes moved."""
+        return self.bytes_read + self.bytes_written
+
+    @property
+    def intensity(self) -> float:
+        """Arithmetic intensity, FLOPs per byte; infinite if nothing is moved."""
+        return self.flops / self.bytes if self.bytes else float("inf")
+
+    @classmethod
+    def from_table(cls, table: Mapping, where: str = "operation") -> Operation:
+        """Read what `to_table` returns."""
+        check_keys(
+            table, ["layer", "stage", "kind", "flops", "bytes_read", "bytes_written"], ["formats", "gemm"], where
+        )
+        gemm = table.get("gemm")
+        return cls(
+            str(table["layer"]),
+            table["stage"],
+            str(table["kind"]),
+            *(_whole(table[key], f"{where} {key}") for key in ("flops", "bytes_read", "bytes_written")),
+            tuple(table.get("formats", ())),
+            None if gemm is None else Gemm.from_table(gemm, f"{where}: GEMM"),
+        )
+
+    def to_table(self) -> dict:
+        """Return the table that `from_table` reads back, with plain JSON values."""
+        return {
+            "layer": self.layer,
+            "stage": self.stage,
+            "kind": self.kind,
+            "flops": self.flops,
+            "bytes_read": self.bytes_read,
+            "bytes_written": self.bytes_written,
+            "formats": list(self.formats),
+            **({} if self.gemm is None else {"gemm": self.gemm.to_table()}),
+        }
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """A tensor that memory holds during training.
+
+    Parameters
+    ----------
+    layer : str
+        The layer it belongs to.
+    name : str
+        What it is: "weight", "bias", "output", "momentum", ...
+    tensor_class : str
+        One of `TENSOR_CLASSES`.
+    elements : int
+    bits : int or float
+        Bits of one element; of a block format with its share of the scale of a full block.
+    format : str
+        Name of its format.
+    per_sample : bool
+        Whether the number of elements grows with the batch (as feature maps do); `elements` is of the whole batch.
+    stage : str
+        The stage that writes it; gradient maps live from there to the layer before, everything else to the end.
+
+    Examples
+    --------
+    >>> StoredTensor("fc1", "weight", "weights", 8192, 8, "e5m2").bytes
+    8192
+    """
+
+    layer: str
+    name: str
+    tensor_class: str
+    elements: int
+    bits: int | float
+    format: str = ""
+    per_sample: bool = False
+    stage: str = "forward"
+
+    def __post_init__(self) -> None:
+        where = f"tensor {self.name!r} of layer {self.layer!r}"
+        if self.tensor_class not in TENSOR_CLASSES:
+            raise ValueError(f"{where} has the unknown class {self.tensor_class!r}; one of {', '.join(TENSOR_CLASSES)}")
+        if self.stage not in STAGES:
+            raise ValueError(f"{where} has the unknown stage {self.stage!r}; stages: {', '.join(STAGES)}")
+        _whole(self.elements, f"{where}: elements")
+
+    @property
+    def bytes(self) -> int:
+        """Bytes, rounded up to whole ones."""
+        return -int(-self.elements * self.bits // 8)
+
+    @classmethod
+    def from_table(cls, table: Mapping, where: str = "tensor") -> StoredTensor:
+        """Read what `to_table` returns."""
+        required = ["layer", "name", "class", "elements", "bits"]
+        check_keys(table, required, ["format", "per_sample", "stage"], where)
+        return cls(
+            str(table["layer"]),
+            str(table["name"]),
+            table["class"],
+            _whole(table["elements"], f"{where} elements"),
+            table["bits"],
+            str(table.get("format", "")),
+            bool(table.get("per_sample", False)),
+            table.get("stage", "forward"),
+        )
+
+    def to_table(self) -> dict:
+        """Return the table that `from_table` reads back, with plain JSON values."""
+        return {
+            "layer": self.layer,
+            "name": self.name,
+            "class": self.tensor_class,
+            "elements": self.elements,
+            "bits": self.bits,
+            "format": self.format,
+            "per_sample": self.per_sample,
+            "stage": self.stage,
+        }
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One training iteration of one network under one arithmetic.
+
+    Parameters
+    ----------
+    network : str
+        Name of the network.
+    design : str
+        Name of the arithmetic.
+    batch : int
+        Samples of the iteration.
+    operations : tuple of Operation
+        In the order in which they run: forward, backward (last layer first), update.
+    tensors : tuple of StoredTensor
+        What memory holds.
+
+    Examples
+    --------
+    >>> work = Workload("two", "float32", 32, (Operation("fc", "forward", "gemm", 2 * 32 * 8 * 4, 1152, 512),))
+    >>> work.flops, Workload.from_table(work.to_table()) == work
+    (2048, True)
+    """
+
+    network: str
+    design: str
+    batch: int
+    operations: tuple[Operation, ...] = field(repr=False)
+    tensors: tuple[StoredTensor, ...] = field(default=(), repr=False)
+
+    @property
+    def gemms(self) -> tuple[Gemm, ...]:
+        """Every matrix product, in order."""
+        return tuple(operation.gemm for operation in self.operations if operation.gemm is not None)
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers, in order of first appearance."""
+        return tuple(dict.fromkeys(operation.layer for operation in self.operations))
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of the iteration."""
+        return sum(operation.flops for operation in self.operations)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that the iteration moves."""
+        return sum(operation.bytes for operation in self.operations)
+
+    @property
+    def parameters(self) -> int:
+        """Trained numbers."""
+        return sum(tensor.elements for tensor in self.tensors if tensor.tensor_class == "weights")
+
+    @classmethod
+    def from_table(cls, table: Mapping, where: str = "workload") -> Workload:
+        """Read what `to_table` returns.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a key is missing, unknown, or its value is not of its form.
+        """
+        check_keys(table, ["network", "design", "batch", "operations"], ["tensors"], where)
+        return cls(
+            str(table["network"]),
+            str(table["design"]),
+            positive_int(table["batch"], f"{where} batch"),
+            tuple(Operation.from_table(row, f"{where}: operation {i}") for i, row in enumerate(table["operations"])),
+            tuple(
+                StoredTensor.from_table(row, f"{where}: tensor {i}") for i, row in enumerate(table.get("tensors", ()))
+            ),
+        )
+
+    def to_table(self) -> dict:
+        """Return the table that `from_table` reads back, with plain JSON values."""
+        return {
+            "network": self.network,
+            "design": self.design,
+            "batch": self.batch,
+            "operations": [operation.to_table() for operation in self.operations],
+            "tensors": [tensor.to_table() for tensor in self.tensors],
+        }
