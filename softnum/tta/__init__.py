@@ -12,8 +12,22 @@ trains or imports training code; matplotlib and rich are imported when they are 
 
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, design_points, read_record, read_records
 from softnum.tta.combine import DesignResult, Run, Spread, Study, Variant, combine_study
+from softnum.tta.estimates import (
+    Device,
+    Inference,
+    Money,
+    Peak,
+    Roofline,
+    RooflineRow,
+    Utilisation,
+    device,
+    devices,
+    inference,
+    roofline,
+    utilisation,
+)
 from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
-from softnum.tta.quantities import bandwidth, frequency
+from softnum.tta.quantities import bandwidth, byte_size, flop_rate, frequency
 from softnum.tta.report import plot_studies, print_studies, results_dict, write_results
 from softnum.tta.simulators.scalesim import (
     ASSUMPTIONS,
@@ -39,7 +53,7 @@ from softnum.tta.simulators.simulation import (
 )
 from softnum.tta.study import conclude, study_variants
 from softnum.tta.timings import IterationTime, read_timings
-from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload
+from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload, workload_of_gemms
 
 __all__ = [
     "ASSUMPTIONS",
@@ -49,31 +63,43 @@ __all__ = [
     "TENSOR_CLASSES",
     "DesignPoint",
     "DesignResult",
+    "Device",
     "Evaluation",
     "Gemm",
     "GemmCycles",
     "Hardware",
+    "Inference",
     "IterationTime",
     "Machine",
     "MissingReport",
+    "Money",
     "MultiplierArea",
     "Operation",
+    "Peak",
     "Record",
     "RecordSet",
+    "Roofline",
+    "RooflineRow",
     "Run",
     "Simulations",
     "Spread",
     "StoredTensor",
     "Study",
+    "Utilisation",
     "Variant",
     "Workload",
     "bandwidth",
+    "byte_size",
     "combine_study",
     "conclude",
     "create_environment",
     "design_points",
+    "device",
+    "devices",
     "equal_area",
+    "flop_rate",
     "frequency",
+    "inference",
     "load_reports",
     "machine_for",
     "multiplier_areas",
@@ -86,10 +112,13 @@ __all__ = [
     "read_scalesim",
     "read_timings",
     "results_dict",
+    "roofline",
     "scalesim_timings",
     "scalesim_variants",
     "simulate",
     "study_variants",
+    "utilisation",
+    "workload_of_gemms",
     "write_inputs",
     "write_requests",
     "write_results",
