@@ -104,7 +104,7 @@ def _emptied(result):
 
 
 def stand_in(name: str, batch: int) -> DataSet:
-    """Samples of a data set's shape, of which no file is read: as many as a batch takes, and as long as they get.
+    """Samples of a data set's shape, of which no file is read: as long as they get, and as many as asked for, or 8.
 
     Parameters
     ----------
@@ -120,9 +120,9 @@ def stand_in(name: str, batch: int) -> DataSet:
 
     Examples
     --------
-    >>> data = stand_in("cifar10", 4)
+    >>> data = stand_in("cifar10", 8)
     >>> data.train_x.shape, data.train_y.tolist()
-    ((4, 3072), [0, 1, 2, 3])
+    ((8, 3072), [0, 1, 2, 3, 4, 5, 6, 7])
     """
     facts = data_facts(name)
     if facts.kind == "environment":

@@ -38,8 +38,11 @@ from softnum.tta.estimates import (
     units_per_day,
     utilisation,
 )
+from softnum.tta.exchange import Exchange, ParallelTime, Transfer, gradient_bytes
 from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
-from softnum.tta.quantities import bandwidth, byte_size, flop_rate, frequency
+from softnum.tta.memory import Memory, largest_batch, memory_of, memory_table
+from softnum.tta.network_time import gemm_layer_times, minimum_bandwidth, parallel_sweep, parallel_time
+from softnum.tta.quantities import bandwidth, bit_rate, byte_size, duration, flop_rate, frequency
 from softnum.tta.report import plot_studies, print_studies, results_dict, write_results
 from softnum.tta.simulators.scalesim import (
     ASSUMPTIONS,
@@ -78,6 +81,7 @@ __all__ = [
     "DesignResult",
     "Device",
     "Evaluation",
+    "Exchange",
     "Gemm",
     "GemmCycles",
     "GemmEstimate",
@@ -87,10 +91,12 @@ __all__ = [
     "Inference",
     "IterationTime",
     "Machine",
+    "Memory",
     "MissingReport",
     "Money",
     "MultiplierArea",
     "Operation",
+    "ParallelTime",
     "Peak",
     "Record",
     "RecordSet",
@@ -102,10 +108,12 @@ __all__ = [
     "Spread",
     "StoredTensor",
     "Study",
+    "Transfer",
     "Utilisation",
     "Variant",
     "Workload",
     "bandwidth",
+    "bit_rate",
     "byte_size",
     "combine_study",
     "conclude",
@@ -113,16 +121,25 @@ __all__ = [
     "design_points",
     "device",
     "devices",
+    "duration",
     "equal_area",
     "figure_of_merit",
     "flop_rate",
     "frequency",
+    "gemm_layer_times",
+    "gradient_bytes",
     "inference",
+    "largest_batch",
     "load_reports",
     "machine_for",
     "matrix_share",
     "measure_gemms",
+    "memory_of",
+    "memory_table",
+    "minimum_bandwidth",
     "multiplier_areas",
+    "parallel_sweep",
+    "parallel_time",
     "plot_roofline",
     "plot_studies",
     "print_studies",
