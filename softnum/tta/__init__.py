@@ -19,7 +19,8 @@ from softnum.tta.interaction import Factors, Interaction, interaction, predicted
 from softnum.tta.intervals import bootstrap_interval, ratio_interval, share_interval
 from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
 from softnum.tta.quantities import bandwidth, frequency
-from softnum.tta.report import plot_studies, print_studies, results_dict, write_results
+from softnum.tta.report import plot_studies, print_studies
+from softnum.tta.results import RESULTS_SCHEMA, read_results, results_dict, write_results
 from softnum.tta.simulators.scalesim import (
     ASSUMPTIONS,
     NOT_SIMULATED,
@@ -50,6 +51,7 @@ __all__ = [
     "ASSUMPTIONS",
     "DIRECTIONS",
     "NOT_SIMULATED",
+    "RESULTS_SCHEMA",
     "SCALESIM_VERSION",
     "STAGES",
     "TENSOR_CLASSES",
@@ -103,6 +105,7 @@ __all__ = [
     "read_record",
     "read_records",
     "read_requests",
+    "read_results",
     "read_scalesim",
     "read_timings",
     "results_dict",
