@@ -32,15 +32,36 @@ class Case:
         A shipped design's name or a file.
     batch : int
         Samples per iteration.
+    label : str, optional
+        What its folder and results are called. Default: the design's name.
 
     Examples
     --------
     >>> Case("d-e6m3-long", 256).batch
     256
+    >>> Case.parse("c-wang-fp8@64").label
+    'c-wang-fp8@64'
     """
 
     design: str
     batch: int = 32
+    label: str | None = None
+
+    @classmethod
+    def parse(cls, text: str, batch: int = 32) -> Case:
+        """The case of a design's name or file, or of ``NAME@BATCH``, whose label says its batch size too.
+
+        Raises
+        ------
+        ValueError, FileNotFoundError
+            If that is no batch size, or the design that has one is unusable.
+        """
+        design, at, size = text.rpartition("@")
+        if not (at and size.isascii() and size.isdigit()):
+            return cls(text, batch)
+        if not design or int(size) < 1:
+            raise ValueError(f"{text!r} is not DESIGN@BATCH with a batch size of at least 1, like a-float32@128")
+        return cls(design, int(size), f"{load_design(design).name}@{int(size)}")
 
 
 #: The default study. One network, one data set, one set of hyper-parameters. Batch 256 belongs to the question that
@@ -68,46 +89,33 @@ def default_cases(designs: Iterable[str] | None = None) -> list[Case]:
     if designs is None:
         return list(DEFAULT_STUDY)
     known = {case.design: case.batch for case in DEFAULT_STUDY}
-    pairs = [split_batch(str(design)) for design in designs]
-    return [Case(design, batch or known.get(design, 32)) for design, batch in pairs]
-
-
-def split_batch(text: str) -> tuple[str, int | None]:
-    """A design's name or file, and the batch size if it is ``NAME@BATCH``.
-
-    >>> split_batch("my.toml@64"), split_batch("my.toml")
-    (('my.toml', 64), ('my.toml', None))
-    """
-    design, at, size = text.rpartition("@")
-    if not (at and size.isascii() and size.isdigit()):
-        return text, None
-    if not design or int(size) < 1:
-        raise ValueError(f"{text!r} is not DESIGN@BATCH with a batch size of at least 1, like a-float32@128")
-    return design, int(size)
+    return [Case.parse(str(design), known.get(str(design), 32)) for design in designs]
 
 
 def case_labels(cases: Iterable[Case]) -> list[str]:
-    """How results call each case: by its design's name, or ``NAME@BATCH`` where a design has several batch sizes.
+    """How folders and results call each case: what it says itself, or its design's name.
 
     Raises
     ------
     ValueError
-        If a design is unusable, a case stands there twice, or two designs have one name.
+        If a design is unusable, or two cases have one label.
 
     Examples
     --------
-    >>> case_labels([Case("a-float32"), Case("c-wang-fp8", 32), Case("c-wang-fp8", 64)])
-    ['a-float32', 'c-wang-fp8@32', 'c-wang-fp8@64']
+    >>> case_labels([Case("a-float32"), Case.parse("a-float32@64")])
+    ['a-float32', 'a-float32@64']
     """
-    cases = list(cases)
-    names, batches, designs = [load_design(case.design).name for case in cases], {}, {}
-    for name, case in zip(names, cases, strict=True):
-        if designs.setdefault(name, case.design) != case.design:
-            raise ValueError(f"two designs of the study are called {name!r}; their records would mix")
-        if case.batch in batches.setdefault(name, []):
-            raise ValueError(f"the design {name!r} stands in the study twice with batch {case.batch}; leave one out")
-        batches[name].append(case.batch)
-    return [f"{n}@{case.batch}" if len(batches[n]) > 1 else n for n, case in zip(names, cases, strict=True)]
+    labels: dict[str, Case] = {}
+    for case in cases:
+        name = load_design(case.design).name
+        other = labels.setdefault(case.label or name, case)
+        if other is not case:
+            same = other.design == case.design
+            raise ValueError(
+                f"two {'cases' if same else 'designs'} of the study are called {case.label or name!r}; their records "
+                f"would mix{f': write {name}@{case.batch} for the one with batch {case.batch}' if same else ''}"
+            )
+    return list(labels)
 
 
 def run_study(
