@@ -13,6 +13,7 @@ trains or imports training code; matplotlib and rich are imported when they are 
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, design_points, read_record, read_records
 from softnum.tta.combine import DesignResult, Run, Spread, Study, Variant, combine_study
 from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
+from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
 from softnum.tta.quantities import bandwidth, frequency
 from softnum.tta.report import plot_studies, print_studies, results_dict, write_results
 from softnum.tta.simulators.scalesim import (
@@ -54,6 +55,8 @@ __all__ = [
     "GemmCycles",
     "Hardware",
     "IterationTime",
+    "MLLog",
+    "MLLogEvent",
     "Machine",
     "MissingReport",
     "MultiplierArea",
@@ -80,6 +83,7 @@ __all__ = [
     "plot_studies",
     "print_studies",
     "read_compute_report",
+    "read_mllog",
     "read_record",
     "read_records",
     "read_requests",
