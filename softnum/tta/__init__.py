@@ -17,6 +17,7 @@ from softnum.tta.cost import Cost, read_costs
 from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
 from softnum.tta.interaction import Factors, Interaction, interaction, predicted_speedup, read_combination
 from softnum.tta.intervals import bootstrap_interval, ratio_interval, share_interval
+from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
 from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
 from softnum.tta.quantities import bandwidth, frequency
 from softnum.tta.report import plot_studies, print_studies
@@ -68,6 +69,8 @@ __all__ = [
     "Interaction",
     "Intervals",
     "IterationTime",
+    "MLLog",
+    "MLLogEvent",
     "Machine",
     "MissingReport",
     "MultiplierArea",
@@ -102,6 +105,7 @@ __all__ = [
     "read_combination",
     "read_compute_report",
     "read_costs",
+    "read_mllog",
     "read_record",
     "read_records",
     "read_requests",
