@@ -11,6 +11,7 @@ trains or imports training code; matplotlib and rich are imported when they are 
 """
 
 from softnum.tta.accuracy.reached import DIRECTIONS, ReachedRule, direction_of
+from softnum.tta.accuracy.reading import ACCURACY_FORMATS, AccuracyFormat, read_accuracy
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, design_points, read_record, read_records
 from softnum.tta.combine import combine_study
 from softnum.tta.cost import Cost, read_costs
@@ -49,6 +50,7 @@ from softnum.tta.timings import IterationTime, read_timings
 from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload
 
 __all__ = [
+    "ACCURACY_FORMATS",
     "ASSUMPTIONS",
     "DIRECTIONS",
     "NOT_SIMULATED",
@@ -56,6 +58,7 @@ __all__ = [
     "SCALESIM_VERSION",
     "STAGES",
     "TENSOR_CLASSES",
+    "AccuracyFormat",
     "Cost",
     "CostResult",
     "DesignPoint",
@@ -102,6 +105,7 @@ __all__ = [
     "predicted_speedup",
     "print_studies",
     "ratio_interval",
+    "read_accuracy",
     "read_combination",
     "read_compute_report",
     "read_costs",

@@ -43,8 +43,8 @@ PHILOX_KEY = 0x74746120626F6F74  # "tta boot"
 _GRID = 401  # equally likely quantiles of one time, where two measured times are divided
 
 RULE = (
-    "percentile bootstrap of the median over the runs (every resample up to 8 runs, beyond 10000 drawn from Philox with "
-    "a fixed key), times the mean time's Student t where iterations were measured; ratios take runs as independent"
+    "percentile bootstrap of the median over the runs (every resample up to 8 runs, beyond 10000 drawn from Philox "
+    "with a fixed key), times the mean time's Student t where iterations were measured; ratios take runs as independent"
 )
 
 
@@ -115,7 +115,7 @@ def _quantile(points: Sequence[tuple[float, int]], p: Fraction) -> float:
     raise AssertionError("the weights of a distribution add up to their total")
 
 
-# -- times ---------------------------------------------------------------------------------------------------------------
+# -- times -------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Time:
     """A mean time: where it lies, its standard error and the degrees of freedom; a standard error of 0 is a point."""
@@ -210,7 +210,7 @@ def _mixture(points: Sequence[tuple[float, int]], cdf, confidence: float, centre
     return ends[0], ends[1]
 
 
-# -- what is asked for ---------------------------------------------------------------------------------------------------
+# -- what is asked for -------------------------------------------------------------------------------------------------
 def bootstrap_interval(
     values: Sequence[float],
     time: IterationTime | None = None,
