@@ -383,6 +383,27 @@ def percentiles(drawn, confidence: float) -> Interval:
     return ends[0], ends[1]
 
 
+def least_runs(confidence: float) -> int:
+    """The fewest runs whose whole range covers the true median with that probability, 1 - 2**(1 - n).
+
+    Each run falls on either side of the median with probability 1/2 (W. R. Thompson, "On confidence ranges for the
+    median", Annals of Mathematical Statistics 7, 1936). No interval made of fewer runs can do better.
+
+    >>> least_runs(0.95)
+    6
+    """
+    runs = 1
+    while 1 - Fraction(1, 2 ** (runs - 1)) < Fraction(repr(check_confidence(confidence))):
+        runs += 1
+    return runs
+
+
 def describe(confidence: float) -> Mapping:
     """What results.json says of the intervals."""
-    return {"confidence": confidence, "rule": RULE, "resamples": RESAMPLES, "exact_up_to_runs": EXACT_UP_TO}
+    return {
+        "confidence": confidence,
+        "rule": RULE,
+        "resamples": RESAMPLES,
+        "exact_up_to_runs": EXACT_UP_TO,
+        "least_runs": least_runs(confidence),
+    }

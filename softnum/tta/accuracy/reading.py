@@ -30,8 +30,9 @@ class AccuracyFormat:
 
     Examples
     --------
-    >>> ACCURACY_FORMATS["csv"].description
-    'CSV of any framework, one row for each evaluation'
+    >>> row = '{"design": "a", "iteration": 9, "accuracy": 1}'
+    >>> ACCURACY_FORMATS["jsonl"].read(Path("curve.jsonl"), row, Given(batch=8)).records[0].evaluations
+    (Evaluation(iteration=9, value=1.0, epoch=None),)
     """
 
     description: str
