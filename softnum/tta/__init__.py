@@ -10,8 +10,11 @@ and then `print_studies`, `write_results` and `plot_studies`; `study_variants` a
 trains or imports training code; matplotlib and rich are imported when they are used.
 """
 
+from softnum.tta.accuracy.reached import DIRECTIONS, ReachedRule, direction_of
+from softnum.tta.accuracy.reading import ACCURACY_FORMATS, AccuracyFormat, read_accuracy
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, design_points, read_record, read_records
-from softnum.tta.combine import DesignResult, Run, Spread, Study, Variant, combine_study
+from softnum.tta.combine import combine_study
+from softnum.tta.cost import Cost, read_costs
 from softnum.tta.estimates import (
     FARTHEST,
     Device,
@@ -39,8 +42,13 @@ from softnum.tta.estimates import (
     utilisation,
 )
 from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
+from softnum.tta.interaction import Factors, Interaction, interaction, predicted_speedup, read_combination
+from softnum.tta.intervals import bootstrap_interval, ratio_interval, share_interval
+from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
+from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
 from softnum.tta.quantities import bandwidth, byte_size, flop_rate, frequency
-from softnum.tta.report import plot_studies, print_studies, results_dict, write_results
+from softnum.tta.report import plot_studies, print_studies
+from softnum.tta.results import RESULTS_SCHEMA, read_results, results_dict, write_results
 from softnum.tta.simulators.scalesim import (
     ASSUMPTIONS,
     NOT_SIMULATED,
@@ -68,16 +76,19 @@ from softnum.tta.timings import IterationTime, read_timings
 from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload, workload_of_gemms
 
 __all__ = [
+    "ACCURACY_FORMATS",
     "ASSUMPTIONS",
-    "FARTHEST",
-    "NOT_SIMULATED",
-    "SCALESIM_VERSION",
-    "STAGES",
-    "TENSOR_CLASSES",
+    "AccuracyFormat",
+    "Cost",
+    "CostResult",
+    "DIRECTIONS",
     "DesignPoint",
     "DesignResult",
     "Device",
+    "EnergyResult",
     "Evaluation",
+    "FARTHEST",
+    "Factors",
     "Gemm",
     "GemmCycles",
     "GemmEstimate",
@@ -85,27 +96,38 @@ __all__ = [
     "GemmTime",
     "Hardware",
     "Inference",
+    "Interaction",
+    "Intervals",
     "IterationTime",
+    "MLLog",
+    "MLLogEvent",
     "Machine",
     "MissingReport",
     "Money",
     "MultiplierArea",
+    "NOT_SIMULATED",
     "Operation",
     "Peak",
+    "RESULTS_SCHEMA",
+    "ReachedRule",
     "Record",
     "RecordSet",
     "RollUp",
     "Roofline",
     "RooflineRow",
     "Run",
+    "SCALESIM_VERSION",
+    "STAGES",
     "Simulations",
     "Spread",
     "StoredTensor",
     "Study",
+    "TENSOR_CLASSES",
     "Utilisation",
     "Variant",
     "Workload",
     "bandwidth",
+    "bootstrap_interval",
     "byte_size",
     "combine_study",
     "conclude",
@@ -113,11 +135,13 @@ __all__ = [
     "design_points",
     "device",
     "devices",
+    "direction_of",
     "equal_area",
     "figure_of_merit",
     "flop_rate",
     "frequency",
     "inference",
+    "interaction",
     "load_reports",
     "machine_for",
     "matrix_share",
@@ -125,12 +149,19 @@ __all__ = [
     "multiplier_areas",
     "plot_roofline",
     "plot_studies",
+    "predicted_speedup",
     "print_studies",
+    "ratio_interval",
+    "read_accuracy",
+    "read_combination",
     "read_compute_report",
+    "read_costs",
+    "read_mllog",
     "read_rates",
     "read_record",
     "read_records",
     "read_requests",
+    "read_results",
     "read_scalesim",
     "read_timings",
     "results_dict",
@@ -138,6 +169,7 @@ __all__ = [
     "roofline",
     "scalesim_timings",
     "scalesim_variants",
+    "share_interval",
     "simulate",
     "study_variants",
     "units_per_day",
