@@ -10,8 +10,11 @@ and then `print_studies`, `write_results` and `plot_studies`; `study_variants` a
 trains or imports training code; matplotlib and rich are imported when they are used.
 """
 
+from softnum.tta.accuracy.reached import DIRECTIONS, ReachedRule, direction_of
+from softnum.tta.accuracy.reading import ACCURACY_FORMATS, AccuracyFormat, read_accuracy
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, design_points, read_record, read_records
-from softnum.tta.combine import DesignResult, Run, Spread, Study, Variant, combine_study
+from softnum.tta.combine import combine_study
+from softnum.tta.cost import Cost, read_costs
 from softnum.tta.estimates import (
     FARTHEST,
     Device,
@@ -40,10 +43,15 @@ from softnum.tta.estimates import (
 )
 from softnum.tta.exchange import Exchange, ParallelTime, Transfer, gradient_bytes
 from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
+from softnum.tta.interaction import Factors, Interaction, interaction, predicted_speedup, read_combination
+from softnum.tta.intervals import bootstrap_interval, ratio_interval, share_interval
 from softnum.tta.memory import Memory, largest_batch, memory_of, memory_table
+from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
 from softnum.tta.network_time import gemm_layer_times, minimum_bandwidth, parallel_sweep, parallel_time
+from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
 from softnum.tta.quantities import bandwidth, bit_rate, byte_size, duration, flop_rate, frequency
-from softnum.tta.report import plot_studies, print_studies, results_dict, write_results
+from softnum.tta.report import plot_studies, print_studies
+from softnum.tta.results import RESULTS_SCHEMA, read_results, results_dict, write_results
 from softnum.tta.simulators.scalesim import (
     ASSUMPTIONS,
     NOT_SIMULATED,
@@ -71,17 +79,25 @@ from softnum.tta.timings import IterationTime, read_timings
 from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload, workload_of_gemms
 
 __all__ = [
+    "ACCURACY_FORMATS",
     "ASSUMPTIONS",
+    "DIRECTIONS",
     "FARTHEST",
     "NOT_SIMULATED",
+    "RESULTS_SCHEMA",
     "SCALESIM_VERSION",
     "STAGES",
     "TENSOR_CLASSES",
+    "AccuracyFormat",
+    "Cost",
+    "CostResult",
     "DesignPoint",
     "DesignResult",
     "Device",
+    "EnergyResult",
     "Evaluation",
     "Exchange",
+    "Factors",
     "Gemm",
     "GemmCycles",
     "GemmEstimate",
@@ -89,7 +105,11 @@ __all__ = [
     "GemmTime",
     "Hardware",
     "Inference",
+    "Interaction",
+    "Intervals",
     "IterationTime",
+    "MLLog",
+    "MLLogEvent",
     "Machine",
     "Memory",
     "MissingReport",
@@ -98,6 +118,7 @@ __all__ = [
     "Operation",
     "ParallelTime",
     "Peak",
+    "ReachedRule",
     "Record",
     "RecordSet",
     "RollUp",
@@ -114,6 +135,7 @@ __all__ = [
     "Workload",
     "bandwidth",
     "bit_rate",
+    "bootstrap_interval",
     "byte_size",
     "combine_study",
     "conclude",
@@ -121,6 +143,7 @@ __all__ = [
     "design_points",
     "device",
     "devices",
+    "direction_of",
     "duration",
     "equal_area",
     "figure_of_merit",
@@ -129,6 +152,7 @@ __all__ = [
     "gemm_layer_times",
     "gradient_bytes",
     "inference",
+    "interaction",
     "largest_batch",
     "load_reports",
     "machine_for",
@@ -142,12 +166,19 @@ __all__ = [
     "parallel_time",
     "plot_roofline",
     "plot_studies",
+    "predicted_speedup",
     "print_studies",
+    "ratio_interval",
+    "read_accuracy",
+    "read_combination",
     "read_compute_report",
+    "read_costs",
+    "read_mllog",
     "read_rates",
     "read_record",
     "read_records",
     "read_requests",
+    "read_results",
     "read_scalesim",
     "read_timings",
     "results_dict",
@@ -155,6 +186,7 @@ __all__ = [
     "roofline",
     "scalesim_timings",
     "scalesim_variants",
+    "share_interval",
     "simulate",
     "study_variants",
     "units_per_day",

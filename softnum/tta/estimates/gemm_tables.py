@@ -280,7 +280,7 @@ class _Rates:
         if len(axes) == 1:
             order = np.argsort(sizes[:, axes[0]])
             x, y = sizes[order, axes[0]], values[order]
-            return axes, lambda at: np.interp(at[0], x, y, left=math.nan, right=math.nan)
+            return axes, lambda at: float(np.interp(at[0], x, y, left=math.nan, right=math.nan))
         if len(self.rates) <= len(axes):
             return None
         from scipy.interpolate import LinearNDInterpolator
@@ -290,7 +290,7 @@ class _Rates:
             linear = LinearNDInterpolator(sizes[:, axes], values)
         except QhullError:  # all sizes on one line or plane
             return None
-        return axes, lambda at: float(linear(at))
+        return axes, lambda at: linear([at]).item()
 
     def nearest(self, shape: tuple[int, int, int]) -> tuple[float, tuple[int, int, int]]:
         """The largest ratio to the nearest size, and that size; of equally near ones the smallest."""

@@ -64,12 +64,14 @@ def _draw(rooflines: list[Roofline], measured: list, kind: str) -> bytes:
 
     from softnum.tta.plot import PICTURE_STYLE, look
 
-    panels: dict[str, list[tuple[int, Roofline, Sequence[Utilisation]]]] = {}
-    for index, (roof, parts) in enumerate(zip(rooflines, measured, strict=True)):
-        panels.setdefault(roof.device.name, []).append((index, roof, parts))
+    panels: dict[tuple, list[tuple[int, Roofline, Sequence[Utilisation]]]] = {}
+    names = list(dict.fromkeys(map(_name, rooflines)))  # the same work looks the same on every device
+    for roof, parts in zip(rooflines, measured, strict=True):
+        machine = (roof.device.name, roof.device.bandwidth, *roof.device.peaks.items())
+        panels.setdefault(machine, []).append((names.index(_name(roof)), roof, parts))
     style = {**matplotlib.rcParamsDefault, "backend": "agg", **PICTURE_STYLE, "svg.hashsalt": "roofline"}
     with matplotlib.rc_context(style):
-        figure = Figure(figsize=(1.2 + 5.6 * len(panels), 5.2), layout="constrained")
+        figure = Figure(figsize=(1.6 + 5.6 * len(panels), 5.2), layout="constrained")
         FigureCanvasAgg(figure)
         grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
         for axes, group in zip(grid, panels.values(), strict=True):
@@ -78,11 +80,16 @@ def _draw(rooflines: list[Roofline], measured: list, kind: str) -> bytes:
         handles = {}
         for axes in grid:
             handles.update(dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True)))
-        figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=3, frameon=False)
+        place = {"loc": "outside upper center", "ncols": 2 * len(panels), "frameon": False, "fontsize": 8}
+        figure.legend(handles.values(), handles.keys(), **place)
         out = io.BytesIO()
         clean = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
         figure.savefig(out, format=kind, metadata=clean[kind])
     return out.getvalue()
+
+
+def _name(roof: Roofline) -> str:
+    return " ".join(filter(None, (roof.network, roof.design, f"batch {roof.batch}")))
 
 
 def _panel(axes, group, look) -> None:
@@ -101,7 +108,7 @@ def _panel(axes, group, look) -> None:
         )  # fmt: skip
     for index, roof, parts in group:
         colour, marker = look(index)["color"], look(index)["marker"]
-        name = " ".join(filter(None, (roof.network, roof.design, f"batch {roof.batch}")))
+        name = _name(roof)
         for products, label in ((True, name), (False, f"{name}: other operations")):
             marks = [r for r in roof.rows if r.flops and r.bytes and (r.kind == "gemm") is products]
             if marks:
