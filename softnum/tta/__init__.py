@@ -51,6 +51,7 @@ from softnum.tta.network_time import gemm_layer_times, minimum_bandwidth, parall
 from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
 from softnum.tta.quantities import bandwidth, bit_rate, byte_size, duration, flop_rate, frequency
 from softnum.tta.report import plot_studies, print_studies
+from softnum.tta.resource_plots import plot_memory, plot_parallel
 from softnum.tta.results import RESULTS_SCHEMA, read_results, results_dict, write_results
 from softnum.tta.simulators.scalesim import (
     ASSUMPTIONS,
@@ -77,6 +78,7 @@ from softnum.tta.simulators.simulation import (
 from softnum.tta.study import conclude, study_variants
 from softnum.tta.timings import IterationTime, read_timings
 from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload, workload_of_gemms
+from softnum.tta.workload_files import read_workloads, write_workloads
 
 __all__ = [
     "ACCURACY_FORMATS",
@@ -164,6 +166,8 @@ __all__ = [
     "multiplier_areas",
     "parallel_sweep",
     "parallel_time",
+    "plot_memory",
+    "plot_parallel",
     "plot_roofline",
     "plot_studies",
     "predicted_speedup",
@@ -181,6 +185,7 @@ __all__ = [
     "read_results",
     "read_scalesim",
     "read_timings",
+    "read_workloads",
     "results_dict",
     "roll_up",
     "roofline",
@@ -195,4 +200,5 @@ __all__ = [
     "write_inputs",
     "write_requests",
     "write_results",
+    "write_workloads",
 ]
