@@ -101,7 +101,8 @@ def case_workloads(cases, settings: Settings) -> list[Workload]:
     Examples
     --------
     >>> from softnum.train import Case, Settings
-    >>> [(work.design, work.batch) for work in case_workloads([Case("a-float32", 32), Case("b-binary16", 64)], Settings())]
+    >>> cases = [Case("a-float32", 32), Case("b-binary16", 64)]
+    >>> [(work.design, work.batch) for work in case_workloads(cases, Settings())]
     [('a-float32', 32), ('b-binary16', 64)]
     """
     from softnum.train.design_files import load_design

@@ -6,8 +6,8 @@ import tomllib
 __all__ = ["WORKLOAD_HELP", "workloads_of"]
 
 WORKLOAD_HELP = (
-    "A network that softnum trains (mlp, lenet5, resnet, ...) or only times (resnet50, bert-base, ...), or a .json file "
-    "with workloads, like the workloads.json of softnum tta."
+    "A network that softnum trains (mlp, lenet5, resnet, ...) or only times (resnet50, bert-base, ...), or a .json "
+    "file with workloads, like the workloads.json of softnum tta."
 )
 
 
