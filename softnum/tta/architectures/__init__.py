@@ -4,6 +4,7 @@
 `Architecture` of these layers.
 """
 
+from softnum.tta.architectures.catalogue import architecture, architecture_names
 from softnum.tta.architectures.layers import (
     Activation,
     Add,
@@ -47,5 +48,7 @@ __all__ = [
     "Recurrent",
     "StoredFormat",
     "Upsample",
+    "architecture",
+    "architecture_names",
     "lower",
 ]
