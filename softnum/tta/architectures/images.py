@@ -152,7 +152,7 @@ def mask_rcnn_backbone() -> Architecture:
     return Architecture(
         "mask-rcnn-backbone", (3, 800, 1216), tuple(layers), "ResNet-50 and feature pyramid of Mask R-CNN, COCO",
         "K. He et al., \"Mask R-CNN\", ICCV 2017; T. Lin et al., \"Feature Pyramid Networks\", CVPR 2017; "
-        + _TORCHVISION + "; there 26,799,296 without the 53,120 gains and biases of the normalisations, which it freezes",
+        + _TORCHVISION + "; there 26,799,296 beside the 53,120 frozen gains and biases of the normalisations",
         {"parameters": 26_799_296 + 53_120},
     )  # fmt: skip
 
