@@ -1,4 +1,4 @@
-"""What a sweep says: how much each hyper-parameter matters, where utilisation is high, which of two devices is faster."""
+"""What a sweep says: which hyper-parameters matter, where utilisation is high, which of two devices is faster."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def check_sample(kind: str, count: int) -> list[tuple[dict, DesignPoint]]:
     Examples
     --------
     >>> [sizes["nodes"] for sizes, _ in check_sample("fc", 4)]
-    [32, 64, 64, 32]
+    [32, 64, 32, 64]
     """
     small = []
     for sizes, network in models(kind, _SMALL.get(kind)):

@@ -1,4 +1,4 @@
-"""Pictures of sweeps: a heat map, the models under the roof, the weights of hyper-parameters; and two devices compared."""
+"""Pictures of sweeps: heat map, models under the roof, weights of hyper-parameters; two devices compared."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _heat(axes, figure, sweep: Sweep) -> None:
         grid[rows.index(cell[size]), columns.index(cell[batch])] = cell["utilisation"]
     image = axes.imshow(grid, origin="lower", aspect="auto", cmap="viridis", vmin=0, vmax=1)
     for (i, j), value in np.ndenumerate(grid):
-        text = "–" if np.isnan(value) else f"{value:.2f}"
+        text = "-" if np.isnan(value) else f"{value:.2f}"
         axes.text(j, i, text, ha="center", va="center", fontsize=7, color="black" if value > 0.6 else "white")
         if np.isnan(value):
             axes.texts[-1].set_color("black")
@@ -118,7 +118,7 @@ def _heat(axes, figure, sweep: Sweep) -> None:
     axes.set_xlabel(batch)
     axes.set_ylabel(size)
     axes.grid(visible=False)
-    axes.set_title("Mean share of peak FLOP/s (– : none fits)")
+    axes.set_title("Mean share of peak FLOP/s (-: none fits)")
     figure.colorbar(image, ax=axes, fraction=0.05)
 
 
