@@ -103,6 +103,7 @@ def estimate(
     if table_of is not None and (inference or plot is not None or efficiency != 1):
         raise ValueError("--inference, --plot and --efficiency are of the roofline; leave them out with a table")
     if table_of is not None:
+        need("scipy")  # sizes between others are interpolated
         run = {"samples": samples, "epochs": epochs, "nodes": nodes}
         results = _rolled(works, table_of, matrix_share, device, device_file, run, farthest)
         _print_rolled(results, per_layer)
