@@ -150,6 +150,33 @@ def test_figure_of_merit(tmp_path):
     assert json.loads((tmp_path / "f.json").read_text())["exact"] == "68509785/829426"
 
 
+def test_networks_that_are_only_timed(tmp_path):
+    out = tmp_path / "r.json"
+    shared = ("--device", "a100-80gb", "--out", out)
+    assert run("resnet50", "--precision", "float32,mixed-float16", "--batch", 256, *shared).exit_code == 0
+    full, mixed = json.loads(out.read_text())["estimates"]
+    assert (full["design"], mixed["design"]) == ("float32", "mixed-float16")
+    forward = [row["flops"] for row in full["operations"] if (row["kind"], row["stage"]) == ("gemm", "forward")]
+    assert sum(forward) == pytest.approx(256 * 2 * 4.09e9, rel=0.002)
+    assert full["seconds"] > 4 * mixed["seconds"]
+    result = run("bert-base", "--design", "h-posit8", *shared)
+    assert "posit8 is not known to softnum; fp32 stands in" in result.output
+    assert json.loads(out.read_text())["estimates"][0]["design"] == "h-posit8"
+    assert run("resnet50", "--device", "v100").exit_code == 0  # float32 where nothing is said
+    fails("leave one of them out", "resnet50", "--design", "a-float32", "--precision", "fp8", *shared)
+    fails("is only timed", "resnet50", "--sizes", "3", *shared)
+    fails("did you mean 'bfloat16'", "resnet50", "--precision", "bfloat", *shared)
+    fails("--precision is for alexnet", "mlp", "--precision", "fp8")
+    fails("did you mean 'resnet50'", "resnet5", *shared)
+
+
+def test_a_trained_network_has_all_its_operations(tmp_path):
+    rows = json.loads(_json(tmp_path, "mlp", "--device", "v100"))["estimates"][0]["operations"]
+    assert {row["stage"] for row in rows} == {"forward", "backward_data", "backward_weight", "update"}
+    assert {"gemm", "relu", "sgd"} <= {row["kind"] for row in rows}
+    assert {row["format"] for row in rows if row["kind"] != "gemm"} == {"vector"}
+
+
 def test_a_picture(tmp_path):
     assert run("mlp", "--device", "v100", "--plot", tmp_path / "a.png").exit_code == 0
     assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
