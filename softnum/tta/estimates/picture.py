@@ -105,10 +105,9 @@ def _panel(axes, group, look) -> None:
     for flops, names in sorted(roofs.items()):
         ridge = flops / device.bandwidth
         axes.plot([low, ridge, high], [low * device.bandwidth, flops, flops], color="#555555", linewidth=1, zorder=1)
-        axes.annotate(
-            f"{', '.join(sorted(names))} {flops / 1e12:g} TFLOP/s", (high, flops), xytext=(-4, 3), textcoords="offset points", ha="right",
-            fontsize=8, color="#333333",
-        )  # fmt: skip
+        text = f"{', '.join(sorted(names))} {flops / 1e12:g} TFLOP/s"
+        place = {"xytext": (-4, 3), "textcoords": "offset points", "ha": "right"}
+        axes.annotate(text, (high, flops), fontsize=8, color="#333333", **place)
     for index, roof, parts in group:
         colour, marker = look(index)["color"], look(index)["marker"]
         name = _name(roof)
