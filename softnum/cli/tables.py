@@ -34,3 +34,43 @@ def si(value, unit):
         if value >= scale:
             return f"{value / scale:.4g} {prefix}{unit}"
     return f"{value:.3g} {unit}"
+
+
+def words(text):
+    """The parts of an option's text between its commas."""
+    return [part.strip() for part in text.split(",")] if text else []
+
+
+def whole_numbers(text, option):
+    """The whole numbers from 1 up of an option's text; ValueError names the option.
+
+    >>> whole_numbers("1,32", "--batch")
+    [1, 32]
+    """
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = [0]
+    if min(numbers) < 1:
+        raise ValueError(f"{option} must be whole numbers from 1 up with commas between, got {text!r}")
+    return numbers
+
+
+def write_rows(path, rows, everything):
+    """Write rows to a .csv file, or all that is known to a .json file."""
+    import csv
+    import io
+    import json
+
+    from softnum.tta.quantities import write_atomic
+
+    if path.suffix == ".json":
+        write_atomic(path, json.dumps(everything, indent=1, ensure_ascii=False) + "\n")
+    elif path.suffix == ".csv":
+        out = io.StringIO()
+        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_atomic(path, out.getvalue())
+    else:
+        raise ValueError(f"--out {path} must end in .json or .csv")

@@ -11,7 +11,7 @@ WORKLOAD_HELP = (
 )
 
 
-def workloads_of(network, designs, batches, *, precisions=(), options=None, data=None, updates=None):
+def workloads_of(network, designs, batches, *, precisions=(), formats=(), options=None, data=None, updates=None):
     """Workloads of a network under designs at batch sizes, or those of a file.
 
     Parameters
@@ -23,6 +23,8 @@ def workloads_of(network, designs, batches, *, precisions=(), options=None, data
     batches : list of int
     precisions : list of str
         Of an architecture, presets like "bfloat16" in place of designs.
+    formats : list of str
+        In place of designs or beside them: every number in one format.
     options : dict, optional
         A trained network's own parameters.
     data : str, optional
@@ -44,20 +46,20 @@ def workloads_of(network, designs, batches, *, precisions=(), options=None, data
 
     updates = updates or {}
     if network.endswith(".json"):
-        if designs or precisions or options or data:
+        if designs or precisions or formats or options or data:
             raise ValueError(f"{network} says its designs and batches itself; leave the other options out")
         return [(work, None) for work in read_workloads(network)]
     if network in architecture_names():
         if options or data:
             raise ValueError(f"{network} is only timed: it has no options and no data set")
-        return _architecture(network, designs, precisions, batches, updates.get("optimiser", "sgd"))
+        return _architecture(network, designs, precisions, formats, batches, updates.get("optimiser", "sgd"))
     if precisions:
         raise ValueError(f"{network} is trained under a design; --precision is for {', '.join(architecture_names())}")
-    return _trained(network, designs, batches, options or {}, data, updates)
+    return _trained(network, designs, formats, batches, options or {}, data, updates)
 
 
-def _trained(network, designs, batches, options, data, updates):
-    from softnum.train import Settings, load_design, workload
+def _trained(network, designs, formats, batches, options, data, updates):
+    from softnum.train import Settings, load_design, uniform_design, workload
     from softnum.train.nets import NETWORKS
     from softnum.tta import architecture_names
 
@@ -67,20 +69,21 @@ def _trained(network, designs, batches, options, data, updates):
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(f"unknown network {network!r}; {hint}Known: {', '.join(names)}, or a .json file")
     settings = Settings(network=network, network_options=options, data=data, **updates)
+    chosen = [load_design(name) for name in designs or ([] if formats else ["a-float32"])]
     found = []
-    for name in designs or ["a-float32"]:
-        design = load_design(name)
+    for design in (*chosen, *map(uniform_design, formats)):
         hardware = _hardware(design)
         found += [(workload(settings, design, batch), hardware) for batch in batches]
     return found
 
 
-def _architecture(network, designs, precisions, batches, optimiser):
+def _architecture(network, designs, precisions, formats, batches, optimiser):
     from softnum.tta import Precision, architecture, lower
 
     if designs and precisions:
         raise ValueError("--design and --precision both say in which formats; leave one of them out")
-    ways = [(Precision.named(name), None) for name in precisions or ([] if designs else ["float32"])]
+    ways = [(Precision.named(name), None) for name in precisions or ([] if designs or formats else ["float32"])]
+    ways += [(Precision.of_roles(name, {"default": name}), None) for name in formats]
     for name in designs:
         from softnum.train import load_design
 
