@@ -39,7 +39,15 @@ from softnum.tta.simulators.simulation import (
     write_requests,
 )
 from softnum.tta.study import conclude, study_variants
-from softnum.tta.timings import IterationTime, read_timings
+from softnum.tta.timings import (
+    IterationTime,
+    TimingFormat,
+    gather_timings,
+    mean_interval,
+    mser5,
+    read_timings,
+    write_timings,
+)
 from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload
 
 __all__ = [
@@ -68,6 +76,7 @@ __all__ = [
     "Spread",
     "StoredTensor",
     "Study",
+    "TimingFormat",
     "Variant",
     "Workload",
     "bandwidth",
@@ -77,8 +86,11 @@ __all__ = [
     "design_points",
     "equal_area",
     "frequency",
+    "gather_timings",
     "load_reports",
     "machine_for",
+    "mean_interval",
+    "mser5",
     "multiplier_areas",
     "plot_studies",
     "print_studies",
@@ -97,4 +109,5 @@ __all__ = [
     "write_inputs",
     "write_requests",
     "write_results",
+    "write_timings",
 ]
