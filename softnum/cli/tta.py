@@ -8,6 +8,7 @@ import typer
 
 from softnum.cli import exit_codes, need, writable_folder
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
+from softnum.cli.timings import TimingFiles
 from softnum.cli.train import progress_bar
 from softnum.cli.updates import Updates, with_groups
 
@@ -15,6 +16,7 @@ __all__ = ["register"]
 
 _OWN = NetworkOptions()
 _DEFAULTS = Updates()
+_FILES = TimingFiles()
 _VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
 
 
@@ -83,10 +85,7 @@ def tta(
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
     target: Annotated[float, typer.Option(help="Accuracy on held-out samples that a run has to reach.")] = 0.95,
     baseline: Annotated[str | None, typer.Option(help="Design that speed-ups are over.  [default: the first]")] = None,
-    timings: Annotated[
-        Path | None, typer.Option(help="CSV or JSON with times per iteration, in place of SCALE-Sim's reports.")
-    ] = None,
-    clock: Annotated[str | None, typer.Option(help='For timings in cycles without a clock, like "1 GHz".')] = None,
+    files: TimingFiles = _FILES,
     reports: Annotated[
         list[Path] | None, typer.Option(help="Folder of SCALE-Sim reports to look in first; may be given again.")
     ] = None,
@@ -104,8 +103,10 @@ def tta(
     \b
       softnum tta --designs a-float32,my.toml --simulate
       softnum tta --designs a-float32,my.toml --timings times.csv
+      softnum tta --designs a-float32,my.toml --timings a-float32=v100.log --timings my=mine.log
 
-    times.csv has the columns design,iteration,seconds or design,iteration,cycles,clock.
+    times.csv has the columns design,iteration,seconds or design,iteration,cycles,clock; --timings also reads logs of
+    simulators and profilers (softnum timings --formats).
     """
     need("joblib", "sklearn", "matplotlib")  # before minutes of training that a missing one would throw away
     from softnum.train import Settings, load_design, make_network, run_study
@@ -115,8 +116,8 @@ def tta(
 
     if variant not in _VARIANTS:
         raise ValueError(f"--variant must be one of {', '.join(_VARIANTS)}, got {variant!r}")
-    if timings is None and clock is not None:
-        raise ValueError("--clock is for the cycles of a timing file; add --timings, or leave it out")
+    reading = files.reading()
+    timings = reading["timings"]
     if timings is not None:
         for option, given in (("--simulate", simulate), ("--reports", reports), ("--variant", variant != "all")):
             if given:
@@ -144,7 +145,7 @@ def tta(
     base = load_design(baseline or cases[0].design).name
     # Times first: a missing report or a malformed file costs seconds, not the training.
     variants = study_variants(
-        _points(cases, settings, timings), baseline=base, out=out, timings=timings, clock=clock,
+        _points(cases, settings, timings), baseline=base, out=out, **reading,
         reports=reports or (), run_simulator=simulate, progress=lambda line: typer.echo(line, err=True),
     )  # fmt: skip
     if timings is None and variant != "all":

@@ -6,8 +6,8 @@ CSV, with a header row that names the columns in any order::
     a-float32,1,8.1e-6                  a-float32,1,8100,1 GHz
 
 JSON: a list of objects with the same keys. ``cycles`` needs a clock: a ``clock`` column ("1 GHz"), or one stated for
-the whole file. Seconds and cycles may not be mixed in one file. ``joules``, the energy of the iteration, may be there too.
-``design`` may be left out of a file of one design whose name is stated.
+the whole file. Seconds and cycles may not be mixed in one file. ``joules``, the energy of the iteration, may be there
+too. ``design`` may be left out of a file of one design whose name is stated.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ def read_json_table(path: Path, text: str, options: Options) -> list[Series]:
 def write_timings(path: str | os.PathLike, times: Iterable[IterationTime]) -> None:
     """Write times as a plain CSV file, from which `read_timings` reads the same times.
 
-    Every iteration is a row, the dropped ones at the start too, so that the same warm-up rule drops them again. A time
-    of which only the mean is known is one row.
+    Every sample is a row, the dropped ones at the start too, so that the same warm-up rule drops them again. A time of
+    which only the mean is known is one row. Where it came from, and of how many iterations a sample is the mean, is not
+    in such a file.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def write_timings(path: str | os.PathLike, times: Iterable[IterationTime]) -> No
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "times.csv")
     ...     write_timings(file, [IterationTime("base", 0.25, 2, samples=(0.2, 0.3))])
-    ...     print(file.read_text())
+    ...     print(file.read_text(), end="")
     design,iteration,seconds
     base,1,0.2
     base,2,0.3
