@@ -1,6 +1,7 @@
 """``softnum timings``: times of iterations out of the files of simulators, profilers and benchmarks."""
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -43,7 +44,7 @@ class TimingFiles:
             for field in dataclasses.fields(self)[1:]:
                 if getattr(self, field.name) != field.default:
                     option = field.name.replace("_", "-")
-                    raise ValueError(f"--{option} is for the file of --timings; add --timings, or leave it out")
+                    raise ValueError(f"--{option} is for timing files; add --timings, or leave it out")
         return {
             "timings": self.timings or None,
             "clock": self.clock,
@@ -147,7 +148,7 @@ def _print_times(times: list) -> None:
         table.add_column("Energy", justify="right", no_wrap=True)
     table.add_column("Source", overflow="fold")
     for time in times:
-        interval = "-" if time.interval is None else " to ".join(map(_signed, time.interval))
+        interval = "-" if time.interval is None else _interval(*time.interval)
         energy = ["-" if time.joules is None else f"{time.joules:.4g} J"] if joules else []
         cells = [
             time.design, str(time.iterations), str(time.dropped), format_seconds(time.seconds), interval, time.kind,
@@ -159,19 +160,22 @@ def _print_times(times: list) -> None:
     for key, title in (("iterations", "Iterations"), ("time", "Time"), ("warmup", "Warm-up")):
         said: dict[str, list[str]] = {}
         for time in times:
-            if text := (time.detail or {}).get(key):
+            text = (time.detail or {}).get(key)
+            if text and (key != "warmup" or time.dropped or len(time.samples) > 1):
                 said.setdefault(text, []).append(time.design)
         for text, designs in said.items():
             whose = "" if len(said) == 1 else f" ({', '.join(designs)})"
             console.print(f"{title}{whose}: {text}.", highlight=False, markup=False)
 
 
-def _signed(seconds: float) -> str:
-    from softnum.tta.report import format_seconds
+def _interval(low: float, high: float) -> str:
+    """Both ends in one unit, to two digits of the width."""
+    from softnum.tta.report import SCALES
 
-    if seconds > 0:
-        return format_seconds(seconds)
-    return f"-{format_seconds(-seconds)}" if seconds else "0 s"
+    middle, half = (low + high) / 2, (high - low) / 2
+    scale, unit = next(((size, name) for size, name in SCALES if middle >= size), SCALES[-1])
+    digits = 0 if not half else min(9, max(0, 1 - math.floor(math.log10(half / scale))))
+    return f"{low / scale:.{digits}f} to {high / scale:.{digits}f} {unit}"
 
 
 def _print_formats() -> None:

@@ -16,7 +16,8 @@ from softnum.tta.quantities import write_atomic
 __all__ = ["plot_studies", "print_studies", "results_dict", "write_results"]
 
 RESULTS_SCHEMA = 1
-_SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+#: units that seconds are shown in
+SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def format_seconds(seconds: float) -> str:
@@ -29,7 +30,7 @@ def format_seconds(seconds: float) -> str:
     """
     if math.isinf(seconds):
         return "never"
-    scale, unit = next(((s, u) for s, u in _SCALES if seconds >= s), _SCALES[-1])
+    scale, unit = next(((s, u) for s, u in SCALES if seconds >= s), SCALES[-1])
     return f"{_digits(seconds / scale)} {unit}"
 
 

@@ -45,7 +45,7 @@ def read_chrome_trace(path: Path, text: str, options: Options) -> list[Series]:
     ]
     if not ranges:
         raise ValueError(
-            f"{path}: no event with a duration matches {options.marker.pattern!r}; there are {_kinds(events)}"
+            f"{path}: no event with a duration matches '{options.marker.pattern}'; there are {_kinds(events)}"
         )
     chosen, said = choose_ranges(str(path), ranges, options, "event")
     return [

@@ -358,5 +358,5 @@ def _options(
             f"marker {marker!r} is not a regular expression ({error}); write \\ before . ( [ + * ?"
         ) from None
     if design is None and chosen.one_design:
-        design = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
+        design = Path(path.name.removesuffix(".gz")).stem
     return Options(None if clock is None else frequency(clock, "--clock"), design, iterations, pattern)

@@ -53,18 +53,18 @@ def group_launches(where: str, launches: Sequence[Launch], options: Options) -> 
         starts = [at for at, launch in enumerate(launches) if options.marker.search(launch.name)]
         if not starts:
             raise ValueError(
-                f"{where}: no kernel's name has {options.marker.pattern!r} in it; the kernels are {_listed(names)}"
+                f"{where}: no kernel's name has '{options.marker.pattern}' in it; the kernels are {_listed(names)}"
             )
         if options.iterations not in (None, len(starts)):
             raise ValueError(
-                f"{where}: {len(starts)} launches match --marker {options.marker.pattern!r} where --iterations says "
+                f"{where}: {len(starts)} launches match --marker '{options.marker.pattern}' where --iterations says "
                 f"{options.iterations}; leave one of them out, or correct it"
             )
         ends = [*starts[1:], len(launches)]
         before = f"; the {starts[0]} launches before the first are left out" if starts[0] else ""
         return (
             [launches[start:end] for start, end in zip(starts, ends, strict=True)],
-            f"an iteration begins with each launch whose name matches {options.marker.pattern!r}{before}",
+            f"an iteration begins with each launch whose name matches '{options.marker.pattern}'{before}",
         )
     if options.iterations is not None:
         size, rest = divmod(len(launches), options.iterations)

@@ -158,7 +158,7 @@ def _range_sum(table: _Table, options: Options, source: str) -> Series:
     rows = [row for name, row in names.items() if options.marker is None or options.marker.search(name)]
     if len(rows) != 1:
         raise ValueError(
-            f"{path}, line {table.header}: {len(rows)} ranges match --marker {options.marker.pattern!r} where one has "
+            f"{path}, line {table.header}: {len(rows)} ranges match --marker '{options.marker.pattern}' where one has "
             "to; ranges with a number each are read from nvtx_pushpop_trace"
         )
     (row,) = rows

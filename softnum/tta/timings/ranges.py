@@ -44,10 +44,10 @@ def choose_ranges(where: str, ranges: Sequence[Range], options: Options, unit: s
         chosen, said = list(ranges), f"each range {stems[0]!r} is an iteration" if stems else ""
     else:
         chosen = [part for part in ranges if options.marker.search(part.name)]
-        said = f"each range whose name matches {options.marker.pattern!r} is an iteration"
+        said = f"each range whose name matches '{options.marker.pattern}' is an iteration"
         if not chosen:
             raise ValueError(
-                f"{where}: no range's name has {options.marker.pattern!r} in it; there are "
+                f"{where}: no range's name has '{options.marker.pattern}' in it; there are "
                 f"{', '.join(map(repr, stems[:8])) or 'none'}{', ...' if len(stems) > 8 else ''}"
             )
     chosen.sort(key=lambda part: (part.start, part.line))

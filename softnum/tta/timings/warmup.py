@@ -172,9 +172,10 @@ def _float(series: Series, value: Fraction) -> float:
     except OverflowError:
         result = math.inf
     if not 0 < result < math.inf:
+        limit = "more than 1.7e308 seconds" if result else "less than 5e-324 seconds"
         raise ValueError(
-            f"{series.source}: an iteration of {series.design!r} takes no time that binary64 can hold, 5e-324 to "
-            "1.7e308 seconds"
+            f"{series.source}: an iteration of {series.design!r} takes {limit}, which binary64 does not hold; correct "
+            "its time or the clock"
         )
     return result
 
