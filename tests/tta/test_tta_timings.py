@@ -133,6 +133,14 @@ def test_what_is_written_is_read_back(seconds, warmup, joules):
     assert [getattr(time, name) for name in same] == [getattr(again, name) for name in same]
 
 
+def test_how_a_time_is_known_is_written_and_read(tmp_path):
+    path = tmp_path / "t.csv"
+    write_timings(path, [IterationTime("a", 1.0, kind="estimated"), IterationTime("b", 2.0, joules=0.5)])
+    assert path.read_text() == "design,iteration,seconds,joules,kind\na,1,1.0,,estimated\nb,1,2.0,0.5,\n"
+    times = read_timings(path)
+    assert [(time.kind, time.joules) for time in times.values()] == [("estimated", None), ("given", 0.5)]
+
+
 def test_a_design_is_written_once(tmp_path):
     with pytest.raises(ValueError, match="design 'a' has two times"):
         write_timings(tmp_path / "t.csv", [IterationTime("a", 1.0), IterationTime("a", 2.0)])
@@ -164,7 +172,17 @@ HEAD = "design,iteration,seconds\n"
         ("design,iteration,seconds,clock\na,1,5,1 Hz\n", 2, "a clock goes with cycles only"),
         ("design,iteration,seconds,cycles\na,1,5,5\n", 2, "expected either seconds or cycles"),
         ("design,iteration,seconds,joules\na,1,5,0\n", 2, "joules must be above zero"),
-        ("design,iteration,seconds,joules\na,1,5,1\na,2,5,\n", 3, "joules are given in some rows and not in others"),
+        (
+            "design,iteration,seconds,joules\na,1,5,1\na,2,5,\n",
+            3,
+            "joules of design .a. are given in some rows and not in others",
+        ),
+        ("design,iteration,seconds,kind\na,1,5,guessed\n", 2, "kind must be one of given, measured, .*, got 'guessed'"),
+        (
+            "design,iteration,seconds,kind\na,1,5,\na,2,5,measured\n",
+            3,
+            "kind 'measured' of design 'a' where .*line 2 says",
+        ),
         (HEAD + "a,1,1_000\n", 2, "must be a finite number, got '1_000'"),
         (HEAD + "a,1,٣\n", 2, "must be a finite number"),
         (HEAD + f"a,1,{'9' * 5000}\n", 2, r"got '9{39}\.\.\. \(5002 characters\)"),

@@ -7,7 +7,8 @@ CSV, with a header row that names the columns in any order::
 
 JSON: a list of objects with the same keys. ``cycles`` needs a clock: a ``clock`` column ("1 GHz"), or one stated for
 the whole file. Seconds and cycles may not be mixed in one file. ``joules``, the energy of the iteration, may be there
-too. ``design`` may be left out of a file of one design whose name is stated.
+too. ``kind`` says how the time is known: given (where it is left out), measured, simulated or estimated; the same for
+all iterations of a design. ``design`` may be left out of a file of one design whose name is stated.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 from softnum.tta.quantities import check_keys, frequency, write_atomic
-from softnum.tta.timings.iteration import IterationTime
+from softnum.tta.timings.iteration import KINDS, IterationTime
 from softnum.tta.timings.series import Options, Series, count, number
 
 __all__ = ["FORMS", "read_csv_table", "read_json_table", "write_timings"]
 
-FORMS = "design, iteration, seconds[, joules]  or  design, iteration, cycles[, clock][, joules]"
-_OPTIONAL = ["seconds", "cycles", "clock", "joules"]
+FORMS = "design, iteration, seconds[, joules][, kind]  or  design, iteration, cycles[, clock][, joules][, kind]"
+_OPTIONAL = ["seconds", "cycles", "clock", "joules", "kind"]
 
 
 def read_csv_table(path: Path, text: str, options: Options) -> list[Series]:
@@ -45,8 +47,8 @@ def write_timings(path: str | os.PathLike, times: Iterable[IterationTime]) -> No
     """Write times as a plain CSV file, from which `read_timings` reads the same times.
 
     Every sample is a row, the dropped ones at the start too, so that the same warm-up rule drops them again. A time of
-    which only the mean is known is one row. Where it came from, and of how many iterations a sample is the mean, is not
-    in such a file.
+    which only the mean is known is one row. There is a column of kinds where one is not "given". Where a time came
+    from, and of how many iterations a sample is the mean, is not in such a file.
 
     Parameters
     ----------
@@ -75,55 +77,74 @@ def write_timings(path: str | os.PathLike, times: Iterable[IterationTime]) -> No
     names = [time.design for time in times]
     if repeated := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"{path}: design {repeated[0]!r} has two times; one for each is expected")
-    with_joules = any(time.joules is not None for time in times)
+    columns = {
+        "joules": [None if time.joules is None else repr(time.joules) for time in times],
+        "kind": [None if time.kind == "given" else time.kind for time in times],
+    }
+    extra = {name: values for name, values in columns.items() if any(values)}
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["design", "iteration", "seconds", *(["joules"] if with_joules else [])])
-    for time in times:
+    writer.writerow(["design", "iteration", "seconds", *extra])
+    for index, time in enumerate(times):
         dropped = (time.detail or {}).get("warmup_seconds", ())
+        rest = [values[index] or "" for values in extra.values()]
         for at, seconds in enumerate([*dropped, *(time.samples or (time.seconds,))], start=1):
-            joules = "" if time.joules is None else repr(time.joules)
-            writer.writerow([time.design, at, repr(seconds), *([joules] if with_joules else [])])
+            writer.writerow([time.design, at, repr(seconds), *rest])
     write_atomic(path, out.getvalue())
 
 
-def _series(path: Path, rows: Iterator[tuple[str, Mapping]], options: Options) -> list[Series]:
-    times: dict[str, dict[int, tuple[Fraction, Fraction | None]]] = {}
-    kinds: dict[str, str] = {}
-    with_joules: dict[bool, str] = {}
-    for where, row in rows:
-        design, iteration, seconds, joules, kind = _row(where, row, options)
-        kinds.setdefault(kind, where)
-        if len(kinds) > 1:
-            (other, place), *_ = kinds.items()
-            raise ValueError(f"{where}: gives {kind} where {place} gives {other}; use one of them throughout")
-        with_joules.setdefault(joules is not None, where)
-        if len(with_joules) > 1:
-            raise ValueError(f"{where}: joules are given in some rows and not in others; give them in all or in none")
-        seen = times.setdefault(design, {})
-        if iteration in seen:
-            raise ValueError(f"{where}: iteration {iteration} of design {design!r} is given twice; remove one row")
-        seen[iteration] = seconds, joules
-    if not times:
+@dataclass(frozen=True)
+class _Row:
+    where: str
+    design: str
+    iteration: int
+    seconds: Fraction
+    unit: str
+    joules: Fraction | None
+    kind: str
+
+
+def _series(path: Path, tables: Iterator[tuple[str, Mapping]], options: Options) -> list[Series]:
+    designs: dict[str, dict[int, _Row]] = {}
+    first = None
+    for where, table in tables:
+        row = _row(where, table, options)
+        first = first or row
+        if row.unit != first.unit:
+            raise ValueError(f"{where}: gives {row.unit} where {first.where} gives {first.unit}; use one throughout")
+        seen = designs.setdefault(row.design, {})
+        if row.iteration in seen:
+            raise ValueError(
+                f"{where}: iteration {row.iteration} of design {row.design!r} is given twice; remove one row"
+            )
+        before = next(iter(seen.values()), row)
+        if row.kind != before.kind:
+            raise ValueError(
+                f"{where}: kind {row.kind!r} of design {row.design!r} where {before.where} says {before.kind!r}; one "
+                "for each design is expected"
+            )
+        if (row.joules is None) != (before.joules is None):
+            raise ValueError(
+                f"{where}: joules of design {row.design!r} are given in some rows and not in others; give them in all "
+                "or in none"
+            )
+        seen[row.iteration] = row
+    if first is None:
         raise ValueError(f"{path}: holds no rows; expected {FORMS}, one row for each iteration")
     if options.design is not None:
-        if options.design not in times:
-            near = difflib.get_close_matches(options.design, times, n=1)
+        if options.design not in designs:
+            near = difflib.get_close_matches(options.design, designs, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ValueError(f"{path}: no row of design {options.design!r}; {hint}It has {', '.join(map(repr, times))}")
-        times = {options.design: times[options.design]}
-    return [
-        Series(
-            design,
-            [seconds for _, (seconds, _) in ordered],
-            "given",
-            str(path),
-            {},
-            joules=[joules for _, (_, joules) in ordered] if True in with_joules else None,
-        )
-        for design, values in times.items()
-        for ordered in [sorted(values.items())]
-    ]
+            raise ValueError(
+                f"{path}: no row of design {options.design!r}; {hint}It has {', '.join(map(repr, designs))}"
+            )
+        designs = {options.design: designs[options.design]}
+    result = []
+    for design, seen in designs.items():
+        rows = [row for _, row in sorted(seen.items())]
+        joules = None if rows[0].joules is None else [row.joules for row in rows]
+        result.append(Series(design, [row.seconds for row in rows], rows[0].kind, str(path), joules=joules))
+    return result
 
 
 def _csv_rows(path: Path, text: str, options: Options) -> Iterator[tuple[str, Mapping]]:
@@ -201,31 +222,35 @@ def _entry_lines(text: str, entries: int) -> list[int]:
     return lines
 
 
-def _row(where: str, row: Mapping, options: Options) -> tuple[str, int, Fraction, Fraction | None, str]:
+def _row(where: str, row: Mapping, options: Options) -> _Row:
     row = {key: value for key, value in row.items() if value not in ("", None)}
     _check(row, f"{where}: the row", options)
     if ("seconds" in row) == ("cycles" in row):
         raise ValueError(f"{where}: expected either seconds or cycles; the forms are {FORMS}")
-    design = row.get("design", options.design)
+    design, kind = row.get("design", options.design), row.get("kind", "given")
     if not isinstance(design, str):
         raise ValueError(f"{where}: design must be a name, got {design!r}")
+    if kind not in KINDS:
+        raise ValueError(f"{where}: kind must be one of {', '.join(KINDS)}, got {kind!r}")
     iteration = count(where, "iteration", row["iteration"], positive=False)
-    kind = "seconds" if "seconds" in row else "cycles"
-    amount = number(where, kind, row[kind])
+    unit = "seconds" if "seconds" in row else "cycles"
+    amount = number(where, unit, row[unit])
     joules = number(where, "joules", row["joules"]) if "joules" in row else None
-    if kind == "seconds":
-        if "clock" in row:
-            raise ValueError(f"{where}: a clock is given with seconds; a clock goes with cycles only")
-        return design, iteration, amount, joules, kind
+    if unit == "cycles":
+        amount /= _clock(where, row, options)
+    elif "clock" in row:
+        raise ValueError(f"{where}: a clock is given with seconds; a clock goes with cycles only")
+    return _Row(where, design, iteration, amount, unit, joules, kind)
+
+
+def _clock(where: str, row: Mapping, options: Options) -> Fraction:
     if "clock" in row:
         try:
-            clock = frequency(row["clock"])
+            return frequency(row["clock"])
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: {error}") from None
-    elif options.clock is not None:
-        clock = options.clock
-    else:
+    if options.clock is None:
         raise ValueError(
             f'{where}: cycles without a clock; add a clock column (1 GHz), or state one for all: --clock "1 GHz"'
         )
-    return design, iteration, amount / clock, joules, kind
+    return options.clock
