@@ -281,8 +281,15 @@ def test_the_command_prints_and_writes_times(tmp_path):
     assert result.exit_code == 0, result.stderr
     assert re.search(r"a +3 +0 +53\.5 ms +40 to 67 ms +simulated +gem5", result.stdout)
     assert "Iterations (a): each of 3 dumps is an iteration" in result.stdout
-    assert out.read_text().splitlines()[1:] == ["a,1,0.06", "a,2,0.05", "a,3,0.0505", "b,1,1.5e-05"]
-    assert {name: time.seconds for name, time in gather_timings([out]).items()} == {"a": 0.0535, "b": 1.5e-05}
+    assert out.read_text() == (
+        "design,iteration,seconds,kind\na,1,0.06,simulated\na,2,0.05,simulated\na,3,0.0505,simulated\n"
+        "b,1,1.5e-05,simulated\n"
+    )
+    times = gather_timings([out])
+    assert {name: (time.seconds, time.kind) for name, time in times.items()} == {
+        "a": (0.0535, "simulated"),
+        "b": (1.5e-05, "simulated"),
+    }
 
 
 def test_the_command_lists_formats():
