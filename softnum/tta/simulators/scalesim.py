@@ -95,6 +95,7 @@ SPARSE_ASSUMPTIONS = (
     "cells that choose which left operand to multiply are as fast as others, and take no more area",
 )
 
+
 @dataclass(frozen=True)
 class Machine:
     """The array as SCALE-Sim sees it: in words.
