@@ -12,9 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from softnum.tta.accuracy.records import Record, RecordSet
-from softnum.tta.combine import Study, Variant, combine_study
+from softnum.tta.combine import combine_study
 from softnum.tta.hardware import DesignPoint
-from softnum.tta.report import plot_studies, print_studies, write_results
+from softnum.tta.outcome import Study, Variant
+from softnum.tta.report import plot_studies, print_studies
+from softnum.tta.results import write_results
 from softnum.tta.simulators.environment import TOOLS
 from softnum.tta.simulators.reports import REMAKE, MissingReport, load_reports, write_requests
 from softnum.tta.simulators.simulation import check_simulator, simulate
@@ -141,6 +143,7 @@ def conclude(
     metric: str = "accuracy",
     inputs: Mapping | None = None,
     console=None,
+    **rules,
 ) -> list[Study]:
     """Combine runs and times, write ``results.json`` and ``tta.png``, and print the table.
 
@@ -158,6 +161,8 @@ def conclude(
         What else to keep in ``results.json``.
     console : rich.console.Console, optional
         Where to print.
+    **rules
+        More of `combine_study`: reached, confidence, costs, energies, combinations.
 
     Returns
     -------
@@ -184,7 +189,7 @@ def conclude(
     """
     if not isinstance(records, RecordSet):
         records = tuple(records)
-    studies = [combine_study(records, v, target=target, baseline=baseline, metric=metric) for v in variants]
+    studies = [combine_study(records, v, target=target, baseline=baseline, metric=metric, **rules) for v in variants]
     write_results(Path(out, "results.json"), studies, inputs)
     plot_studies(Path(out, "tta.png"), studies)
     print_studies(studies, console)
