@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +15,7 @@ from softnum.tta.quantities import frequency
 from softnum.tta.simulators.zigzag import ZigZagMachine
 from softnum.tta.timings.iteration import IterationTime
 
-__all__ = ["GemmCost", "read_gemm_cost", "read_zigzag"]
+__all__ = ["GemmCost", "is_zigzag", "read_gemm_cost", "read_zigzag", "zigzag_sum"]
 
 _AGAIN = "run ZigZag again"
 _LATENCY = ("data_onloading", "computation", "data_offloading")
@@ -187,6 +188,46 @@ def _text(path: Path) -> str:
         raise ValueError(f"{path}, line 1: not UTF-8 text ({error}); {_AGAIN}") from None
 
 
+def is_zigzag(text: str) -> bool:
+    """Whether a text is a result of ZigZag, by its first keys.
+
+    >>> is_zigzag('{"energy": 2500000.0, "latency": 3135.0}'), is_zigzag('{"traceEvents": []}')
+    (True, False)
+    """
+    forms = (r'\s*\{\s*"outputs"\s*:\s*\{\s*"memory"', r'\s*\{\s*"energy"\s*:[^{}]*"latency"')
+    return any(re.match(form, text) for form in forms)
+
+
+def zigzag_sum(path: str | os.PathLike, text: str) -> tuple[Fraction, Fraction, dict]:
+    """Cycles, joules and details of a result of ZigZag: of a layer, of a whole run, or its short form.
+
+    Parameters
+    ----------
+    path : path-like
+        Its name in messages.
+    text : str
+
+    Returns
+    -------
+    cycles, joules : Fraction
+    detail : dict
+
+    Examples
+    --------
+    >>> zigzag_sum("overall_simple.json", '{"energy": 2500000.0, "latency": 3135.0}')[0]
+    Fraction(3135, 1)
+    """
+    result = _json(path, text)
+    if isinstance(result, Mapping) and "outputs" not in result and {"energy", "latency"} & set(result):
+        cycles, picojoules = (_number(path, text, result, key) for key in ("latency", "energy"))
+        detail = {"cycles": cycles, "joules": picojoules * 1e-12}
+    else:
+        cost, _, _ = _costs(path, text, result)
+        cycles, picojoules = cost.cycles, cost.picojoules
+        detail = {"cycles": cycles, "stall_cycles": cost.stalls, "joules": picojoules * 1e-12}
+    return Fraction(cycles), Fraction(picojoules) / 10**12, detail
+
+
 def read_zigzag(path: str | os.PathLike, *, design: str, clock: str) -> IterationTime:
     """Read the time and the energy of one iteration from results of your own ZigZag run.
 
@@ -229,27 +270,15 @@ def read_zigzag(path: str | os.PathLike, *, design: str, clock: str) -> Iteratio
                 f"no ZigZag result in {str(path)!r}: it has no <layer>_complete.json; the run did not finish, or the "
                 f"folder is another; {_AGAIN}"
             )
-    rows, cycles, picojoules = [], Fraction(0), Fraction(0)
-    for file in files:
-        text = _text(file)
-        result = _json(file, text)
-        if isinstance(result, Mapping) and set(result) == {"energy", "latency"}:
-            cost = GemmCost(
-                _number(file, text, result, "latency"), 0.0, _number(file, text, result, "energy"), math.nan
-            )
-        else:
-            cost, _, _ = _costs(file, text, result)
-            rows.append({"layer": file.name.removesuffix("_complete.json"), "cycles": cost.cycles, "report": str(file)})
-            rows[-1] |= {"stall_cycles": cost.stalls, "joules": cost.picojoules * 1e-12}
-        cycles += Fraction(cost.cycles)
-        picojoules += Fraction(cost.picojoules)
-    detail = {
-        "cycles": float(cycles),
-        "clock_hz": float(hertz),
-        "file": str(path),
-        **({"layers": rows} if rows else {}),
-    }
+    sums = [zigzag_sum(file, _text(file)) for file in files]
+    cycles, joules = (sum(part) for part in list(zip(*sums, strict=True))[:2])
+    detail = {"cycles": float(cycles), "clock_hz": float(hertz), "file": str(path)}
+    if path.is_dir():
+        detail["layers"] = [
+            {"layer": file.name.removesuffix("_complete.json"), "report": str(file), **row}
+            for file, (_, _, row) in zip(files, sums, strict=True)
+        ]
     return IterationTime(
         design, float(cycles / hertz), 1, f"ZigZag results {path}", detail, kind="simulated",
-        joules=float(picojoules / 10**12),
+        joules=float(joules),
     )  # fmt: skip
