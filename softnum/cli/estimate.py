@@ -33,6 +33,9 @@ def estimate(
     device: Annotated[
         str | None, typer.Option(help="Devices, with commas between.  [default: the design's own array]")
     ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="Of a network that is only timed: float32, mixed-float16, bfloat16 or fp8.")
+    ] = None,
     batch: Annotated[str, typer.Option(help="Samples of an iteration, or several like 1,32,256.")] = "32",
     own: NetworkOptions = _OWN,
     data: Data = None,
@@ -62,7 +65,7 @@ def estimate(
     fom: Annotated[Path | None, typer.Option(help="TOML with rates: CANDLE's figure of merit.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the rooflines: .png, .svg or .pdf.")] = None,
     times: Annotated[Path | None, typer.Option(help="CSV with the times, for softnum tta --timings.")] = None,
-    json_out: Annotated[Path | None, typer.Option("--json", help="JSON with all of it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="JSON with all of it.")] = None,
 ) -> None:
     """Estimate the time of a training iteration where there is no simulator. Every result is labelled as an estimate.
 
@@ -72,6 +75,7 @@ def estimate(
     \b
       softnum estimate --devices                        what is known of which device, and from where
       softnum estimate resnet --design a-float32,c-wang-fp8 --device v100,h100-sxm --batch 32,256
+      softnum estimate resnet50 --precision float32,mixed-float16 --device a100-80gb --batch 256
       softnum estimate mlp --per-layer                  on the design's own array
       softnum estimate lenet5 --device t4 --inference --batch 1,64
       softnum estimate mlp --measure this.csv --matrix-share 0.8 --samples 1437 --epochs 20
@@ -84,18 +88,18 @@ def estimate(
             "name one of: a network, --devices for the list, or --fom with a file of rates; "
             "softnum estimate --help has examples"
         )
-    for path in (plot, times, json_out, measure):
+    for path in (plot, times, out, measure):
         if path is not None:
             writable_file(path)
     if devices:
-        _list_devices(device_file, json_out)
+        _list_devices(device_file, out)
         return
     if fom is not None:
-        _figure_of_merit(fom, json_out)
+        _figure_of_merit(fom, out)
         return
     batches = _batches(batch)
-    named = [part.strip() for part in design.split(",")] if design else []
-    works = workloads_of(network, named, batches, options=own.of(network), data=data)
+    named, presets = ([part.strip() for part in text.split(",")] if text else [] for text in (design, precision))
+    works = workloads_of(network, named, batches, precisions=presets, options=own.of(network), data=data)
     table_of = _table(works, gemm_table, measure)
     for option, given in (("--matrix-share", matrix_share), ("--farthest", farthest), ("--samples", samples)):
         if given is not None and table_of is None:
@@ -103,6 +107,7 @@ def estimate(
     if table_of is not None and (inference or plot is not None or efficiency != 1):
         raise ValueError("--inference, --plot and --efficiency are of the roofline; leave them out with a table")
     if table_of is not None:
+        need("scipy")  # sizes between others are interpolated
         run = {"samples": samples, "epochs": epochs, "nodes": nodes}
         results = _rolled(works, table_of, matrix_share, device, device_file, run, farthest)
         _print_rolled(results, per_layer)
@@ -113,8 +118,8 @@ def estimate(
         _plot(plot, results, inference)
     if times is not None:
         _write_times(times, results, inference)
-    _write_json(json_out, {"kind": "estimated", "estimates": [result.to_table() for result in results]})
-    for path in (plot, times, json_out):
+    _write_json(out, {"kind": "estimated", "estimates": [result.to_table() for result in results]})
+    for path in (plot, times, out):
         if path is not None:
             typer.echo(f"Written: {path}")
 
@@ -309,7 +314,7 @@ def _print_rolled(results, per_layer):
         )  # fmt: skip
 
 
-def _list_devices(device_file, json_out):
+def _list_devices(device_file, out):
     import dataclasses
 
     from softnum.tta import devices
@@ -329,10 +334,10 @@ def _list_devices(device_file, json_out):
             if money:
                 detail = f" ({money.instance})" if money.instance else ""
                 typer.echo(f"  {what} ${money.dollars:g}{detail}: {money.source}, {money.date}")
-    _write_json(json_out, {"devices": [dataclasses.asdict(each) for each in known.values()]})
+    _write_json(out, {"devices": [dataclasses.asdict(each) for each in known.values()]})
 
 
-def _figure_of_merit(path, json_out):
+def _figure_of_merit(path, out):
     from softnum.tta import figure_of_merit, read_rates
 
     rates = read_rates(path)
@@ -347,7 +352,7 @@ def _figure_of_merit(path, json_out):
     )  # fmt: skip
     typer.echo(f"Figure of merit: {float(merit):.2f} ({merit})")
     _write_json(
-        json_out,
+        out,
         {"figure_of_merit": float(merit), "exact": str(merit),
          "rates": {name: {"old": float(old), "new": float(new)} for name, (old, new) in rates.items()}},
     )  # fmt: skip
