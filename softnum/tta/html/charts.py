@@ -13,21 +13,21 @@ from softnum.tta.html.style import DASHES, SHAPES
 __all__ = ["bars", "curves", "heat", "intervals", "lines", "roofs"]
 
 #: axis labels with SI prefixes: 100µs, 2.5MB
-_SI = "format(datum.value, '~s') + '{unit}'"
+_SI = "replace(format(datum.value, '~s'), /([^0-9]?)$/, ' $1') + '{unit}'"
 _SHOWN = "indexof(shown, datum.design) >= 0"
-_LOG, _LINEAR = {"type": "log"}, {"type": "linear", "zero": False}
+_LOG, _LINEAR = {"type": "log", "nice": False}, {"type": "linear", "zero": False, "nice": False}
 
 
-def _spec(chart, designs: Sequence[str], toggles: bool = True, **data: Sequence[Mapping]) -> dict:
+def _spec(chart, designs: Sequence[str], *, step: int = 0, **data: Sequence[Mapping]) -> dict:
     """The specification of a chart whose layers name their data, and leave out the designs that are not shown."""
-    if toggles:
-        chart = chart.add_params(alt.param(name="shown", value=list(designs)))
-    spec = chart.to_dict()
+    spec = chart.add_params(alt.param(name="shown", value=list(designs))).to_dict()
     spec.pop("$schema", None)
     spec.pop("config", None)
     spec["datasets"] = {name: list(rows) for name, rows in data.items()}
     spec.setdefault("width", "container")
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+    if step:  # the page keeps the height in step with the designs that it shows
+        spec["height"], spec["usermeta"] = step * len(designs), {"step": step}
     return spec
 
 
@@ -96,7 +96,7 @@ def curves(
     selection = alt.selection_point(
         name="near", nearest=True, on="pointerover", clear="pointerout", empty=False, encodings=["x", "y"]
     )
-    x = alt.X("iteration:Q", title="iterations (parameter updates)", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s", tickCount=8))  # fmt: skip
+    x = alt.X("iteration:Q", title="iterations (parameter updates)", scale=alt.Scale(**_LOG), axis=alt.Axis(format="~s", tickCount=8))  # fmt: skip
     y = alt.Y("value:Q", title=metric, scale=alt.Scale(zero=False))
     tips = [
         alt.Tooltip("design:N", title="design"),
@@ -187,7 +187,7 @@ def intervals(
             y=y, x=alt.value(0), text="text:N"
         ),
     ]  # fmt: skip
-    spec = _spec(alt.layer(*layers).properties(height=alt.Step(46)), designs, rows=drawn)
+    spec = _spec(alt.layer(*layers), designs, step=46, rows=drawn)
     return Chart(name, title, spec, tuple(rows), caption, wide=wide)
 
 
@@ -225,10 +225,9 @@ def bars(
                 alt.Tooltip("value:Q", title=f"{axis} ({unit})", format=","),
             ],
         )
-        .properties(height=alt.Step(32))
     )
     order = {text: i for i, text in enumerate(parts)}
-    spec = _spec(chart, designs, rows=[{**row, "order": order[row[part]]} for row in rows])
+    spec = _spec(chart, designs, step=32, rows=[{**row, "order": order[row[part]]} for row in rows])
     return Chart(name, title, spec, tuple(rows), caption, wide=wide)
 
 
@@ -261,7 +260,7 @@ def heat(
         x, y, text=alt.Text("value:Q", format=".1%"), tooltip=tips,
         opacity=alt.value(0.95),
     )  # fmt: skip
-    spec = _spec(alt.layer(fields, words).properties(height=alt.Step(24)), designs, rows=rows)
+    spec = _spec(alt.layer(fields, words).properties(height=24 * len(across)), designs, rows=rows)
     return Chart(name, title, spec, tuple(rows), caption)
 
 

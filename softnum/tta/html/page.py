@@ -49,7 +49,6 @@ def data_json(page: Page) -> str:
     charts = {
         chart.name: {
             "spec": chart.spec,
-            "toggles": any(parameter["name"] == "shown" for parameter in chart.spec.get("params", ())),
             "controls": {control.name: [patch for _, patch in control.options] for control in chart.controls},
         }
         for chart in page.charts

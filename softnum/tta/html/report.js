@@ -41,9 +41,13 @@
       const control = report.charts[name].controls[select.dataset.control];
       for (const [pointer, value] of control[Number(select.value)]) put(spec, pointer, value);
     }
-    for (const parameter of spec.params ?? []) if (parameter.name === "shown") parameter.value = shown();
+    spec.params.find((parameter) => parameter.name === "shown").value = shown();
+    if (step(spec)) spec.height = step(spec) * shown().length;
     return spec;
   }
+
+  // the height of one design, in charts that have a line for each
+  const step = (spec) => spec.usermeta?.step;
 
   const queue = new Map(); // name of a chart -> the drawing that is under way
   function draw(name) {
@@ -70,7 +74,9 @@
     for (const row of document.querySelectorAll("tr[data-design]")) row.hidden = !names.has(row.dataset.design);
     return work(async () => {
       for (const [name, { view }] of drawn) {
-        if (report.charts[name].toggles) await view.signal("shown", [...names]).resize().runAsync();
+        const each = step(report.charts[name].spec);
+        if (each) view.height(each * names.size);
+        await view.signal("shown", [...names]).resize().runAsync();
       }
     });
   }
