@@ -25,7 +25,7 @@ from softnum.train.sparsity import GradientSparsity
 from softnum.train.statistics import StatisticsFile, Watch
 from softnum.train.watch import watching
 
-__all__ = ["Run", "Settings", "run"]
+__all__ = ["Run", "Settings", "carry_out", "run"]
 
 _EVALUATION_SAMPLES = 160
 _CONSTANTS = ("learning_rate", "momentum", "nesterov", "beta1", "beta2", "epsilon", "trust", "weight_decay")
@@ -198,7 +198,19 @@ def run(
     ('seed-1.jsonl', 6)
     """
     work = Run(settings, design, seed, threads)
-    files = RunFiles(Path(out) / design.name, work.seed, work.header(), work.iterations)
+    return carry_out(work, Path(out) / design.name, force=force, statistics=statistics, progress=progress)
+
+
+def carry_out(
+    work: Run,
+    folder: Path,
+    *,
+    force: bool = False,
+    statistics: int | None = None,
+    progress: Callable[[int, int, float | None], None] | None = None,
+) -> Path:
+    """Train what a `Run` holds, and write ``seed-<seed>.jsonl`` into a folder; all else is as in `run`."""
+    files = RunFiles(folder, work.seed, work.header(), work.iterations)
     statistics_file = StatisticsFile(files.path, statistics, files.header)
     try:
         files.open()
@@ -213,7 +225,7 @@ def run(
         epochs_done = 0 if state is None else work.restore(state)
         files.start(state)
         statistics_file.start(epochs_done * work.per_epoch)
-        for epoch in range(epochs_done + 1, settings.epochs + 1):
+        for epoch in range(epochs_done + 1, work.settings.epochs + 1):
             for iteration, samples in work.plan(epoch):
                 row = {"iteration": iteration, "epoch": epoch}
                 if statistics_file.wants(iteration):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from softnum.train.design_files import load_design
-from softnum.train.loop import Settings, run
+from softnum.train.loop import Settings
+from softnum.train.studies.local import InlineExecutor, ProcessExecutor
+from softnum.train.studies.runner import run_tasks
+from softnum.train.studies.task import Failed, RunTask
 
-__all__ = ["DEFAULT_SEEDS", "DEFAULT_STUDY", "TARGET", "Case", "default_cases", "run_study"]
+__all__ = ["DEFAULT_SEEDS", "DEFAULT_STUDY", "TARGET", "Case", "case_labels", "default_cases", "run_study"]
 
 #: The accuracy on held-out samples that a run has to reach. One value for all designs, set before any of them was run:
 #: nineteen of twenty right.
@@ -30,15 +32,36 @@ class Case:
         A shipped design's name or a file.
     batch : int
         Samples per iteration.
+    label : str, optional
+        What its folder and results are called. Default: the design's name.
 
     Examples
     --------
     >>> Case("d-e6m3-long", 256).batch
     256
+    >>> Case.parse("c-wang-fp8@64").label
+    'c-wang-fp8@64'
     """
 
     design: str
     batch: int = 32
+    label: str | None = None
+
+    @classmethod
+    def parse(cls, text: str, batch: int = 32) -> Case:
+        """The case of a design's name or file, or of ``NAME@BATCH``, whose label says its batch size too.
+
+        Raises
+        ------
+        ValueError, FileNotFoundError
+            If that is no batch size, or the design that has one is unusable.
+        """
+        design, at, size = text.rpartition("@")
+        if not (at and size.isascii() and size.isdigit()):
+            return cls(text, batch)
+        if not design or int(size) < 1:
+            raise ValueError(f"{text!r} is not DESIGN@BATCH with a batch size of at least 1, like a-float32@128")
+        return cls(design, int(size), f"{load_design(design).name}@{int(size)}")
 
 
 #: The default study. One network, one data set, one set of hyper-parameters. Batch 256 belongs to the question that
@@ -58,45 +81,41 @@ DEFAULT_STUDY = (
 def default_cases(designs: Iterable[str] | None = None) -> list[Case]:
     """The cases of some designs: those of the default study with its batch sizes, others with batch 32.
 
-    >>> [case.batch for case in default_cases(["a-float32", "d-e6m3-long"])]
-    [32, 256]
+    ``NAME@BATCH`` states a batch size.
+
+    >>> [case.batch for case in default_cases(["a-float32", "d-e6m3-long", "a-float32@128"])]
+    [32, 256, 128]
     """
     if designs is None:
         return list(DEFAULT_STUDY)
-    known = {case.design: case for case in DEFAULT_STUDY}
-    return [known.get(str(design), Case(str(design))) for design in designs]
+    known = {case.design: case.batch for case in DEFAULT_STUDY}
+    return [Case.parse(str(design), known.get(str(design), 32)) for design in designs]
 
 
-def _run_case(case: Case, settings: Settings, seed: int, out: str, force: bool, study: int):
-    """One run, in the process that runs the study (its id is given) or in a worker of it.
+def case_labels(cases: Iterable[Case]) -> list[str]:
+    """How folders and results call each case: what it says itself, or its design's name.
 
-    Returns the design's name, the seed, the record and whether anything was trained.
+    Raises
+    ------
+    ValueError
+        If a design is unusable, or two cases have one label.
+
+    Examples
+    --------
+    >>> case_labels([Case("a-float32"), Case.parse("a-float32@64")])
+    ['a-float32', 'a-float32@64']
     """
-    trained = False
-
-    def each_iteration(*_) -> None:
-        nonlocal trained
-        trained = True
-        check_parent()
-
-    def check_parent() -> None:
-        # A study that was killed cannot end its workers: whose parent is gone ends at once. The record holds whole
-        # rows and the lock goes with the process, so the same command goes on from there.
-        if os.getpid() != study and os.getppid() != study:
-            os._exit(1)
-
-    check_parent()
-    design = load_design(case.design)
-    settings = dataclasses.replace(settings, batch=case.batch)
-    path = run(design, settings, seed=seed, out=out, force=force, progress=each_iteration)
-    return design.name, seed, str(path), trained
-
-
-def _stop_workers() -> None:
-    """End the worker processes, which would otherwise train on after an interruption, beside whoever resumes."""
-    from joblib.externals.loky import get_reusable_executor
-
-    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    labels: dict[str, Case] = {}
+    for case in cases:
+        name = load_design(case.design).name
+        other = labels.setdefault(case.label or name, case)
+        if other is not case:
+            same = other.design == case.design
+            raise ValueError(
+                f"two {'cases' if same else 'designs'} of the study are called {case.label or name!r}; their records "
+                f"would mix{f': write {name}@{case.batch} for the one with batch {case.batch}' if same else ''}"
+            )
+    return list(labels)
 
 
 def run_study(
@@ -145,32 +164,39 @@ def run_study(
     ...     [record.relative_to(folder).as_posix() for record in records]
     ['a-float32/seed-1.jsonl']
     """
-    from joblib import Parallel, cpu_count, delayed
-
     cases, seeds = list(cases), list(seeds)
     if not cases or not seeds:
         raise ValueError(f"a study needs at least one design and one seed, got {len(cases)} and {len(seeds)}")
+    check_seeds(seeds)
+    labels = case_labels(cases)
+    tasks = [
+        RunTask(
+            f"{label}, seed {seed}", case.design, dataclasses.replace(settings, batch=case.batch), seed,
+            str(Path(out, label)), force=force,
+        )
+        for label, case in zip(labels, cases, strict=True)
+        for seed in seeds
+    ]  # fmt: skip
+    jobs = min(worker_count(jobs), len(tasks))
+    executor = InlineExecutor() if jobs == 1 else ProcessExecutor(jobs)
+    for done, attempt in enumerate(run_tasks(tasks, executor), start=1):
+        if isinstance(attempt.result, Failed):
+            raise attempt.result.exception()
+        if progress is not None:
+            progress(done, len(tasks), attempt.task.name, attempt.result.trained)
+    return [Path(task.folder, f"seed-{task.seed}.jsonl") for task in tasks]
+
+
+def check_seeds(seeds: list[int]) -> None:
+    """Raise ValueError unless all seeds of a study differ."""
     if len(set(seeds)) != len(seeds):
         raise ValueError(f"the seeds of a study must differ, got {', '.join(map(str, seeds))}")
-    names = [load_design(case.design).name for case in cases]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"two designs of the study are called {name!r}; their records would mix")
-    work = [(case, seed) for case in cases for seed in seeds]
+
+
+def worker_count(jobs: int | None) -> int:
+    """How many processes a study takes: those asked for, or one for each core."""
+    from joblib import cpu_count
+
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs must be positive, got {jobs}; leave it out for one process a core")
-    jobs = min(jobs or cpu_count(), len(work))
-    paths = {}
-    # loky's workers are children of this process, by which they notice its end
-    results = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")(
-        delayed(_run_case)(case, settings, seed, str(out), force, os.getpid()) for case, seed in work
-    )
-    try:
-        for done, (name, seed, path, trained) in enumerate(results, start=1):
-            paths[name, seed] = Path(path)
-            if progress is not None:
-                progress(done, len(work), f"{name}, seed {seed}", trained)
-    except BaseException:
-        _stop_workers()
-        raise
-    return [paths[name, seed] for name in names for seed in seeds]
+    return jobs or cpu_count()

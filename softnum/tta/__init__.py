@@ -10,11 +10,18 @@ and then `print_studies`, `write_results` and `plot_studies`; `study_variants` a
 trains or imports training code; matplotlib and rich are imported when they are used.
 """
 
+from softnum.tta.accuracy.reached import DIRECTIONS, ReachedRule, direction_of
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, design_points, read_record, read_records
-from softnum.tta.combine import DesignResult, Run, Spread, Study, Variant, combine_study
+from softnum.tta.combine import combine_study
+from softnum.tta.cost import Cost, read_costs
 from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
+from softnum.tta.interaction import Factors, Interaction, interaction, predicted_speedup, read_combination
+from softnum.tta.intervals import bootstrap_interval, ratio_interval, share_interval
+from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
+from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
 from softnum.tta.quantities import bandwidth, frequency
-from softnum.tta.report import plot_studies, print_studies, results_dict, write_results
+from softnum.tta.report import plot_studies, print_studies
+from softnum.tta.results import RESULTS_SCHEMA, read_results, results_dict, write_results
 from softnum.tta.simulators.scalesim import (
     ASSUMPTIONS,
     NOT_SIMULATED,
@@ -43,21 +50,32 @@ from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor
 
 __all__ = [
     "ASSUMPTIONS",
+    "DIRECTIONS",
     "NOT_SIMULATED",
+    "RESULTS_SCHEMA",
     "SCALESIM_VERSION",
     "STAGES",
     "TENSOR_CLASSES",
+    "Cost",
+    "CostResult",
     "DesignPoint",
     "DesignResult",
+    "EnergyResult",
     "Evaluation",
+    "Factors",
     "Gemm",
     "GemmCycles",
     "Hardware",
+    "Interaction",
+    "Intervals",
     "IterationTime",
+    "MLLog",
+    "MLLogEvent",
     "Machine",
     "MissingReport",
     "MultiplierArea",
     "Operation",
+    "ReachedRule",
     "Record",
     "RecordSet",
     "Run",
@@ -68,26 +86,36 @@ __all__ = [
     "Variant",
     "Workload",
     "bandwidth",
+    "bootstrap_interval",
     "combine_study",
     "conclude",
     "create_environment",
     "design_points",
+    "direction_of",
     "equal_area",
     "frequency",
+    "interaction",
     "load_reports",
     "machine_for",
     "multiplier_areas",
     "plot_studies",
+    "predicted_speedup",
     "print_studies",
+    "ratio_interval",
+    "read_combination",
     "read_compute_report",
+    "read_costs",
+    "read_mllog",
     "read_record",
     "read_records",
     "read_requests",
+    "read_results",
     "read_scalesim",
     "read_timings",
     "results_dict",
     "scalesim_timings",
     "scalesim_variants",
+    "share_interval",
     "simulate",
     "study_variants",
     "write_inputs",

@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from softnum.tta.combine import DesignResult, Study
+from softnum.tta.outcome import DesignResult, Study
 from softnum.tta.report import format_seconds
 
 # Okabe and Ito's palette, made for colour-blind readers, without its yellow (too faint on white); markers and line
@@ -82,7 +82,7 @@ def look(index: int) -> dict:
 
 def _band(study: Study, design: str) -> tuple[list[int], list[float], list[float], list[float]]:
     """Iteration, median, least and greatest metric, at the evaluations that every run of the design has."""
-    runs = [record for record in study.records if record.design == design]
+    runs = [record for record in study.records if record.label == design]
     tables = [{e.iteration: e.value for e in record.evaluations} for record in runs]
     common = [i for i in tables[0] if all(i in table for table in tables)]
     points = []

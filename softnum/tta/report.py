@@ -1,21 +1,17 @@
-"""What a study shows: a table for the terminal, results.json with everything it rests on, and a picture."""
+"""What a study shows: a table for the terminal and a picture."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
 from pathlib import Path
 
-from softnum.tta.combine import DesignResult, Spread, Study
+from softnum.tta.outcome import DesignResult, Spread, Study
 from softnum.tta.quantities import write_atomic
 
-__all__ = ["plot_studies", "print_studies", "results_dict", "write_results"]
+__all__ = ["plot_studies", "print_studies"]
 
-RESULTS_SCHEMA = 1
 _SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -176,124 +172,6 @@ def _cells(result: DesignResult) -> list[str]:
         "-" if result.tta is None else _range(result.tta, format_seconds),
         f"{ratio(result.speedup)}\n= {ratio(result.throughput)} x {ratio(result.efficiency)}",
     ]
-
-
-def _json(value):
-    """Plain JSON: infinities and NaN become null, tuples lists."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_json(item) for item in value]
-    return value
-
-
-def results_dict(studies: Sequence[Study], inputs: Mapping | None = None) -> dict:
-    """Return everything the studies say and rest on, as plain JSON values.
-
-    Parameters
-    ----------
-    studies : sequence of Study
-        One for each variant of the times, over the same runs.
-    inputs : Mapping, optional
-        What the caller wants kept with the result: command line, seeds, folders.
-
-    Returns
-    -------
-    dict
-        ``null`` stands for "not reached" in iterations, samples and TTA, and for NaN in metrics.
-
-    Examples
-    --------
-    >>> from softnum.tta import Evaluation, IterationTime, Record, combine_study
-    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
-    >>> study = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")
-    >>> results_dict([study])["variants"][0]["designs"][0]["tta"]
-    {'median': 160.0, 'low': 160.0, 'high': 160.0}
-    """
-    first = studies[0]
-    runs = [
-        {
-            "design": record.design,
-            "seed": record.seed,
-            "record": record.path,
-            "versions": record.versions,
-        }
-        for record in first.records
-    ]
-    variants = []
-    for study in studies:
-        designs = []
-        for result in study.designs:
-            entry = asdict(replace(result, time=None))
-            entry["time"] = None if result.time is None else asdict(result.time)
-            entry["reached"], entry["runs_in_all"] = result.reached, len(result.runs)
-            designs.append(entry)
-        variants.append(
-            {
-                "label": study.label,
-                "baseline": study.baseline,
-                "assumptions": study.assumptions,
-                "not_simulated": study.not_simulated,
-                "notes": study.notes,
-                "designs": designs,
-            }
-        )
-    configs = {result.design: None for result in first.designs}
-    configs.update((record.design, record.config) for record in reversed(first.records))
-    return _json(
-        {
-            "schema": RESULTS_SCHEMA,
-            "metric": first.metric,
-            "target": first.target,
-            "rule": first.rule,
-            "inputs": inputs or {},
-            "versions": {"softnum": _version(), "python": platform.python_version()},
-            "variants": variants,
-            # the configuration of a design's first run; its other runs differ in the seed only
-            "configs": configs,
-            "runs": runs,
-        }
-    )
-
-
-def _version() -> str:
-    from importlib import metadata
-
-    try:
-        return metadata.version("softnum")
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
-def write_results(path: str | os.PathLike, studies: Sequence[Study], inputs: Mapping | None = None) -> Path:
-    """Write `results_dict` as JSON, whole or not at all.
-
-    Parameters
-    ----------
-    path : path-like
-        The file, usually ``results.json``.
-    studies, inputs
-        As in `results_dict`.
-
-    Returns
-    -------
-    Path
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from softnum.tta import Evaluation, IterationTime, Record, combine_study
-    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
-    >>> study = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     json.loads(write_results(Path(folder, "results.json"), [study]).read_text())["target"]
-    0.9
-    """
-    text = json.dumps(results_dict(studies, inputs), indent=1, allow_nan=False, ensure_ascii=False)
-    write_atomic(path, text + "\n")
-    return Path(path)
 
 
 def plot_studies(path: str | os.PathLike, studies: Sequence[Study]) -> Path:

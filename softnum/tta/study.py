@@ -12,9 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from softnum.tta.accuracy.records import Record, RecordSet
-from softnum.tta.combine import Study, Variant, combine_study
+from softnum.tta.combine import combine_study
 from softnum.tta.hardware import DesignPoint
-from softnum.tta.report import plot_studies, print_studies, write_results
+from softnum.tta.outcome import Study, Variant
+from softnum.tta.report import plot_studies, print_studies
+from softnum.tta.results import write_results
 from softnum.tta.simulators.simulation import (
     REMAKE,
     MissingReport,

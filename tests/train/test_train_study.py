@@ -37,7 +37,29 @@ def test_a_study_is_widened_without_training_again(tmp_path):
 def test_cases_with_batch_sizes():
     assert default_cases() == list(DEFAULT_STUDY)
     assert default_cases(["e-e6m3-chunk", "my.toml"]) == [Case("e-e6m3-chunk", 256), Case("my.toml", 32)]
+    assert default_cases(["e-e6m3-chunk@8", "my@home.toml"]) == [
+        Case("e-e6m3-chunk", 8, "e-e6m3-chunk@8"), Case("my@home.toml", 32),
+    ]  # fmt: skip
+    for text in ("a-float32@0", "@32"):
+        with pytest.raises(ValueError, match=f"'{text}' is not DESIGN@BATCH"):
+            default_cases([text])
     assert len(DEFAULT_SEEDS) >= 3
+
+
+def test_two_designs_of_one_name(tmp_path):
+    (tmp_path / "mine.toml").write_text('name = "a-float32"\n')
+    with pytest.raises(ValueError, match="two designs of the study are called 'a-float32'"):
+        run_study([Case("a-float32"), Case(str(tmp_path / "mine.toml"))], SHORT, seeds=(1,), out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_design_at_two_batch_sizes_has_two_labels(tmp_path):
+    cases = default_cases(["a-float32@128", "a-float32@256", "a-float32"])
+    records = run_study(cases, SHORT, seeds=(1,), out=tmp_path, jobs=1)
+    assert [record.relative_to(tmp_path).as_posix() for record in records] == [
+        "a-float32@128/seed-1.jsonl", "a-float32@256/seed-1.jsonl", "a-float32/seed-1.jsonl",
+    ]  # fmt: skip
+    assert [read_rows(record)[0]["config"]["batch"] for record in records] == [128, 256, 32]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +68,11 @@ def test_cases_with_batch_sizes():
         ([], (1,), "at least one design and one seed, got 0 and 1"),
         ([Case("a-float32")], (), "got 1 and 0"),
         ([Case("a-float32")], (1, 1), "seeds of a study must differ, got 1, 1"),
-        ([Case("a-float32"), Case("a-float32", 64)], (1,), "two designs of the study are called 'a-float32'"),
+        (
+            [Case("a-float32"), Case("a-float32", 64)],
+            (1,),
+            "two cases of the study are called 'a-float32'; .* write a-f",
+        ),
         ([Case("a-float33")], (1,), "no design is called 'a-float33'"),
     ],
 )

@@ -77,7 +77,7 @@ def times(**seconds):
 def test_a_finished_record(tmp_path):
     record = read_record(write(tmp_path / "seed-3.jsonl"))
     assert (record.design, record.seed, record.batch, record.iterations) == ("base", 3, 32, 5)
-    assert record.evaluations == (Evaluation(2, 0.5), Evaluation(4, 0.9), Evaluation(5, 0.8))
+    assert record.evaluations == (Evaluation(2, 0.5, 0.2), Evaluation(4, 0.9, 0.4), Evaluation(5, 0.8, 0.5))
     # the first evaluation at the target counts, although the last is below it
     assert record.first_reaching(0.9) == 4
     assert record.first_reaching(0.5) == 2

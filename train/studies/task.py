@@ -1,0 +1,157 @@
+"""One run of a study as a worker gets it, and what comes back.
+
+A run's *key* is the SHA-256 of its record's first row as canonical JSON. That row states everything the other rows
+follow from: the design resolved for every layer, with a checksum of each file that it names; network, optimiser,
+schedule and limits; a checksum of every sample of the data; batch, epochs, seed; and the versions of softnum, NumPy,
+scikit-learn and Python. Two records with one key have the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from softnum.train.design_files import load_design
+from softnum.train.loop import Run, Settings, carry_out
+
+__all__ = ["Failed", "Finished", "RunTask", "attempt", "headers_of", "key_of", "perform"]
+
+
+def key_of(header: dict) -> str:
+    """The key of a record's first row.
+
+    >>> key_of({"seed": 1, "config": {}}) == key_of({"config": {}, "seed": 1})
+    True
+    """
+    text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class RunTask:
+    """A run, as plain data that a worker process understands.
+
+    Attributes
+    ----------
+    name : str
+        Unlike that of any other run of the study: "mlp/c-wang-fp8/seed-1".
+    design : str
+        A design's file, or the name of a shipped one.
+    settings : Settings
+    seed : int
+    folder : str
+        Of its record.
+    key : str, optional
+        What the run's key has to be; it is not trained else.
+    force : bool
+        Train again, also what is finished.
+    """
+
+    name: str
+    design: str
+    settings: Settings
+    seed: int
+    folder: str
+    key: str | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finished run.
+
+    Attributes
+    ----------
+    record : bytes or None
+        The record; None if it lies in the folder of the task.
+    trained : bool
+        False if it was found finished.
+    """
+
+    record: bytes | None
+    trained: bool
+
+
+@dataclass(frozen=True)
+class Failed:
+    """An attempt that came to nothing.
+
+    Attributes
+    ----------
+    message : str
+        What happened.
+    trace : str
+        Where, if it was raised by more than unusable input.
+    unusable : bool
+        Whether it was unusable input: what ValueError and OSError stand for.
+    """
+
+    message: str
+    trace: str = ""
+    unusable: bool = False
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failed:
+        """What an exception says."""
+        text = str(error) or "no message"
+        if isinstance(error, (ValueError, OSError)):
+            return cls(text, "", True)
+        return cls(f"{type(error).__name__}: {text}", "".join(traceback.format_exception(error)))
+
+    def exception(self) -> Exception:
+        """An exception that says it: ValueError of unusable input, else RuntimeError with where it happened."""
+        return ValueError(self.message) if self.unusable else RuntimeError(self.trace or self.message)
+
+
+def headers_of(design, settings: Settings, seeds) -> dict[int, dict]:
+    """The first row of the record of each seed: a run is made once, because it differs in the seed only."""
+    seeds = list(seeds)
+    header = json.loads(json.dumps(Run(settings, design, seeds[0]).header()))
+    return {seed: {**header, "seed": seed} for seed in seeds}
+
+
+def perform(task: RunTask, folder: Path, each_iteration: Callable[[], None], design: str | Path | None = None) -> bool:
+    """Carry a run out and leave its record in a folder; returns whether anything was trained.
+
+    Raises
+    ------
+    ValueError
+        As `softnum.train.run`; and if the run is not the one that was planned.
+    """
+    trained = False
+
+    def progress(*_) -> None:
+        nonlocal trained
+        trained = True
+        each_iteration()
+
+    work = Run(task.settings, load_design(task.design if design is None else design), task.seed)
+    if task.key is not None and key_of(json.loads(json.dumps(work.header()))) != task.key:
+        raise ValueError(
+            f"{task.name} is not the run that was planned: its design or data have changed since, or differ on this "
+            "machine, or the versions of softnum, Python, NumPy or scikit-learn do; make them equal, and run the study "
+            "again"
+        )
+    carry_out(work, folder, force=task.force, progress=progress)
+    return trained
+
+
+def attempt(task: RunTask, study: int) -> Finished | Failed:
+    """Carry a run out in the process that runs the study (its id is given) or in a worker of it."""
+
+    def check_parent() -> None:
+        # A study that was killed cannot end its workers: whose parent is gone ends at once. The record holds whole
+        # rows and the lock goes with the process, so the same command goes on from there.
+        if os.getpid() != study and os.getppid() != study:
+            os._exit(1)
+
+    check_parent()
+    try:
+        return Finished(None, perform(task, Path(task.folder), check_parent))
+    except Exception as error:  # returned as text, because not every exception can be sent to another process
+        return Failed.of(error)
