@@ -14,12 +14,26 @@ from softnum.tta.accuracy.reached import DIRECTIONS, ReachedRule, direction_of
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, design_points, read_record, read_records
 from softnum.tta.combine import combine_study
 from softnum.tta.cost import Cost, read_costs
+from softnum.tta.estimates import (
+    Device,
+    Inference,
+    Money,
+    Peak,
+    Roofline,
+    RooflineRow,
+    Utilisation,
+    device,
+    devices,
+    inference,
+    roofline,
+    utilisation,
+)
 from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
 from softnum.tta.interaction import Factors, Interaction, interaction, predicted_speedup, read_combination
 from softnum.tta.intervals import bootstrap_interval, ratio_interval, share_interval
 from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
 from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
-from softnum.tta.quantities import bandwidth, frequency
+from softnum.tta.quantities import bandwidth, byte_size, flop_rate, frequency
 from softnum.tta.report import plot_studies, print_studies
 from softnum.tta.results import RESULTS_SCHEMA, read_results, results_dict, write_results
 from softnum.tta.simulators.scalesim import (
@@ -46,26 +60,23 @@ from softnum.tta.simulators.simulation import (
 )
 from softnum.tta.study import conclude, study_variants
 from softnum.tta.timings import IterationTime, read_timings
-from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload
+from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload, workload_of_gemms
 
 __all__ = [
     "ASSUMPTIONS",
-    "DIRECTIONS",
-    "NOT_SIMULATED",
-    "RESULTS_SCHEMA",
-    "SCALESIM_VERSION",
-    "STAGES",
-    "TENSOR_CLASSES",
     "Cost",
     "CostResult",
+    "DIRECTIONS",
     "DesignPoint",
     "DesignResult",
+    "Device",
     "EnergyResult",
     "Evaluation",
     "Factors",
     "Gemm",
     "GemmCycles",
     "Hardware",
+    "Inference",
     "Interaction",
     "Intervals",
     "IterationTime",
@@ -73,27 +84,42 @@ __all__ = [
     "MLLogEvent",
     "Machine",
     "MissingReport",
+    "Money",
     "MultiplierArea",
+    "NOT_SIMULATED",
     "Operation",
+    "Peak",
+    "RESULTS_SCHEMA",
     "ReachedRule",
     "Record",
     "RecordSet",
+    "Roofline",
+    "RooflineRow",
     "Run",
+    "SCALESIM_VERSION",
+    "STAGES",
     "Simulations",
     "Spread",
     "StoredTensor",
     "Study",
+    "TENSOR_CLASSES",
+    "Utilisation",
     "Variant",
     "Workload",
     "bandwidth",
     "bootstrap_interval",
+    "byte_size",
     "combine_study",
     "conclude",
     "create_environment",
     "design_points",
+    "device",
+    "devices",
     "direction_of",
     "equal_area",
+    "flop_rate",
     "frequency",
+    "inference",
     "interaction",
     "load_reports",
     "machine_for",
@@ -113,11 +139,14 @@ __all__ = [
     "read_scalesim",
     "read_timings",
     "results_dict",
+    "roofline",
     "scalesim_timings",
     "scalesim_variants",
     "share_interval",
     "simulate",
     "study_variants",
+    "utilisation",
+    "workload_of_gemms",
     "write_inputs",
     "write_requests",
     "write_results",
