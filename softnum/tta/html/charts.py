@@ -9,6 +9,7 @@ import altair as alt
 
 from softnum.tta.html.model import Chart, Control
 from softnum.tta.html.style import DASHES, SHAPES
+from softnum.tta.html.values import amount
 
 __all__ = ["bars", "curves", "heat", "intervals", "lines", "roofs"]
 
@@ -304,20 +305,22 @@ def roofs(
 ) -> Chart:
     """Rooflines and the operations under them.
 
-    `points` have design, layer, stage, kind, intensity and rate; `roofs` design, peak (FLOP/s) and bandwidth (B/s).
+    `points` have design, intensity, rate and what a reader may want to know of them; `roofs` have the words for them,
+    "roof", their peak (FLOP/s) and bandwidth (B/s).
     """
-    intensities = [row["intensity"] for row in points if 0 < row["intensity"] < math.inf]
-    ridges = [row["peak"] / row["bandwidth"] for row in roofs]
-    left = min([*intensities, *ridges]) / 2
-    right = max([*intensities, *ridges]) * 4
+    ats = [*(row["intensity"] for row in points), *(row["peak"] / row["bandwidth"] for row in roofs)]
+    left, right = min(ats) / 2, max(ats) * 4
     corners = [
-        {**row, "intensity": at, "rate": min(row["peak"], at * row["bandwidth"])}
+        {"roof": row["roof"], "intensity": at, "rate": min(row["peak"], at * row["bandwidth"])}
         for row in roofs
         for at in (left, row["peak"] / row["bandwidth"], right)
     ]
+    tops = [
+        {"intensity": right, "rate": row["peak"], "text": f"{row['roof']}: {amount(row['peak'], 'FLOP/s')}"}
+        for row in roofs
+    ]
     x = alt.X("intensity:Q", title="arithmetic intensity (FLOP per byte)", scale=alt.Scale(type="log", domain=[left, right], nice=False), axis=alt.Axis(format="~g", tickCount=6))  # fmt: skip
     y = alt.Y("rate:Q", title="rate (FLOP/s)", scale=alt.Scale(type="log"), axis=alt.Axis(labelExpr=_SI.format(unit=""), tickCount=6))  # fmt: skip
-    roof = alt.Chart(alt.NamedData("roofs")).transform_filter(_SHOWN)
     dots = alt.Chart(alt.NamedData("points")).transform_filter(_SHOWN)
     keys = [key for key in points[0] if key not in ("intensity", "rate")]
     tips = [
@@ -325,11 +328,15 @@ def roofs(
         alt.Tooltip("intensity:Q", title="FLOP per byte", format=".4~g"),
         alt.Tooltip("rate:Q", title="FLOP/s", format=".4~s"),
     ]
+    known = {"opacity": alt.condition("datum.time == 'known'", alt.value(0.9), alt.value(0.35))}
     chart = alt.layer(
-        roof.mark_line(style="roof").encode(x, y, **_looks(designs), strokeDash=_dashes(designs)),
-        dots.mark_point(filled=True, size=60, opacity=0.75).encode(
-            x, y, tooltip=tips, **_looks(designs), shape=_shapes(designs)
+        alt.Chart(alt.NamedData("roofs")).mark_line(style=["target", "roof"]).encode(x, y, detail="roof:N"),
+        alt.Chart(alt.NamedData("tops")).mark_text(style="word", align="right", baseline="bottom", dy=-4).encode(
+            x, y, text="text:N"
         ),
-    )
-    spec = _spec(chart.properties(height=340), designs, points=points, roofs=corners)
+        dots.mark_point(filled=True, size=60).encode(
+            x, y, tooltip=tips, **known, **_looks(designs), shape=_shapes(designs)
+        ),
+    )  # fmt: skip
+    spec = _spec(chart.properties(height=340), designs, points=points, roofs=corners, tops=tops)
     return Chart(name, title, spec, tuple(points), caption)

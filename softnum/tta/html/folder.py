@@ -33,7 +33,7 @@ class Comparison:
     workloads : tuple of Workload
         What an iteration consists of, one for each case; empty where the folder does not say.
     states : Mapping of str to str
-        Of each source by path: "the same", or "not in the folder".
+        Of each source by path: "the same", "not found", or "shipped by another softnum".
     """
 
     name: str
@@ -190,13 +190,16 @@ def _short(message: str) -> str:
 def _state(folder: Path, row: Mapping, path: Path) -> str:
     """What has become of a file that results rest on; ValueError if it is another one now."""
     source = Path(row["path"])
-    if source.parts[:2] == ("softnum", "tta"):  # shipped with the package
+    shipped = source.parts[:2] == ("softnum", "tta")
+    if shipped:
         place = _PACKAGE / Path(*source.parts[2:])
     else:
         place = folder / source
     if not place.is_file():
-        return "not in the folder"
+        return "not found"
     if hashlib.sha256(place.read_bytes()).hexdigest() != row["sha256"]:
+        if shipped:
+            return "shipped by another softnum"
         raise ValueError(
             f"{place} has changed since {path} was made from it (its SHA-256 is another), so the numbers would not be "
             f"those of the file; {_AGAIN}"
