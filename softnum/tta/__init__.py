@@ -29,6 +29,7 @@ from softnum.tta.estimates import (
     utilisation,
 )
 from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
+from softnum.tta.html import Report, export_report, load_report, write_report
 from softnum.tta.interaction import Factors, Interaction, interaction, predicted_speedup, read_combination
 from softnum.tta.intervals import bootstrap_interval, ratio_interval, share_interval
 from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
@@ -93,6 +94,7 @@ __all__ = [
     "ReachedRule",
     "Record",
     "RecordSet",
+    "Report",
     "Roofline",
     "RooflineRow",
     "Run",
@@ -117,10 +119,12 @@ __all__ = [
     "devices",
     "direction_of",
     "equal_area",
+    "export_report",
     "flop_rate",
     "frequency",
     "inference",
     "interaction",
+    "load_report",
     "load_reports",
     "machine_for",
     "multiplier_areas",
@@ -148,6 +152,7 @@ __all__ = [
     "utilisation",
     "workload_of_gemms",
     "write_inputs",
+    "write_report",
     "write_requests",
     "write_results",
 ]

@@ -227,9 +227,7 @@ def write_results(path: str | os.PathLike, studies: Sequence[Study], inputs: Map
     0.9
     """
     path = Path(path)
-    text = json.dumps(
-        results_dict(studies, inputs, folder=path.parent), indent=1, allow_nan=False, ensure_ascii=False
-    )
+    text = json.dumps(results_dict(studies, inputs, folder=path.parent), indent=1, allow_nan=False, ensure_ascii=False)
     write_atomic(path, text + "\n")
     return path
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import altair as alt
@@ -97,7 +96,12 @@ def curves(
     selection = alt.selection_point(
         name="near", nearest=True, on="pointerover", clear="pointerout", empty=False, encodings=["x", "y"]
     )
-    x = alt.X("iteration:Q", title="iterations (parameter updates)", scale=alt.Scale(**_LOG), axis=alt.Axis(format="~s", tickCount=8))  # fmt: skip
+    x = alt.X(
+        "iteration:Q",
+        title="iterations (parameter updates)",
+        scale=alt.Scale(**_LOG),
+        axis=alt.Axis(format="~s", tickCount=8),
+    )
     y = alt.Y("value:Q", title=metric, scale=alt.Scale(zero=False))
     tips = [
         alt.Tooltip("design:N", title="design"),
@@ -215,7 +219,7 @@ def bars(
             alt.Y("design:N", sort=list(designs), title=None, axis=alt.Axis(ticks=False, domain=False)),
             color=alt.Color(
                 f"{part}:N",
-                scale=alt.Scale(domain=list(parts)),
+                scale=alt.Scale(domain=list(parts), scheme="tableau10"),
                 sort=list(parts),
                 legend=alt.Legend(title=None, orient="bottom", columns=3),
             ),
@@ -244,7 +248,12 @@ def heat(
 ) -> Chart:
     """A field for each design and layer, shaded by a share of one. Rows have design, part, value."""
     base = alt.Chart(alt.NamedData("rows")).transform_filter(_SHOWN)
-    x = alt.X("design:N", sort=list(designs), title=None, axis=alt.Axis(labelAngle=0, orient="top", labelLimit=130, ticks=False, domain=False))  # fmt: skip
+    x = alt.X(
+        "design:N",
+        sort=list(designs),
+        title=None,
+        axis=alt.Axis(labelAngle=0, orient="top", labelLimit=130, ticks=False, domain=False),
+    )
     y = alt.Y("part:N", sort=list(across), title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=190))
     tips = [
         alt.Tooltip("design:N", title="design"),
@@ -256,12 +265,13 @@ def heat(
         x, y, tooltip=tips,
         color=alt.Color("value:Q", scale=alt.Scale(domain=[0, 1]), legend=alt.Legend(title=measure, format=".0%", orient="bottom", gradientLength=180)),
     )  # fmt: skip
-    # above half of the range the shade is dark by day and bright by night: either way the paper's colour reads on it
-    words = base.mark_text(fontSize=11).encode(
-        x, y, text=alt.Text("value:Q", format=".1%"), tooltip=tips,
-        opacity=alt.value(0.95),
-    )  # fmt: skip
-    spec = _spec(alt.layer(fields, words).properties(height=24 * len(across)), designs, rows=rows)
+    words = [
+        base.transform_filter(f"datum.value {sign} 0.55").mark_text(style=style).encode(
+            x, y, text=alt.Text("value:Q", format=".1%"), tooltip=tips
+        )
+        for sign, style in (("<=", "number"), (">", "shaded"))
+    ]  # fmt: skip
+    spec = _spec(alt.layer(fields, *words).properties(height=24 * len(across)), designs, rows=rows)
     return Chart(name, title, spec, tuple(rows), caption)
 
 
@@ -278,9 +288,21 @@ def lines(
     log: bool = True,
 ) -> Chart:
     """Lines with points: x and y are field, title and unit; `split` is a field that tells lines of a design apart."""
-    xs = alt.X(f"{x[0]}:Q", title=x[1], scale=alt.Scale(**(_LOG if log else _LINEAR)), axis=alt.Axis(labelExpr=_SI.format(unit=x[2]), tickCount=6))  # fmt: skip
+    xs = alt.X(
+        f"{x[0]}:Q",
+        title=x[1],
+        scale=alt.Scale(**(_LOG if log else _LINEAR)),
+        axis=alt.Axis(labelExpr=_SI.format(unit=x[2]), tickCount=6),
+    )
     ys = alt.Y(f"{y[0]}:Q", title=y[1], axis=alt.Axis(labelExpr=_SI.format(unit=y[2]), tickCount=6))
-    tips = [alt.Tooltip(f"{key}:{'Q' if isinstance(value, float) else 'N'}", title=key, **({"format": ".4~s"} if isinstance(value, float) else {})) for key, value in rows[0].items()]  # fmt: skip
+    tips = [
+        alt.Tooltip(
+            f"{key}:{'Q' if isinstance(value, float) else 'N'}",
+            title=key,
+            **({"format": ".4~s"} if isinstance(value, float) else {}),
+        )
+        for key, value in rows[0].items()
+    ]
     base = alt.Chart(alt.NamedData("rows")).transform_filter(_SHOWN)
     detail = {} if split is None else {"detail": f"{split}:N"}
     chart = alt.layer(
@@ -319,8 +341,18 @@ def roofs(
         {"intensity": right, "rate": row["peak"], "text": f"{row['roof']}: {amount(row['peak'], 'FLOP/s')}"}
         for row in roofs
     ]
-    x = alt.X("intensity:Q", title="arithmetic intensity (FLOP per byte)", scale=alt.Scale(type="log", domain=[left, right], nice=False), axis=alt.Axis(format="~g", tickCount=6))  # fmt: skip
-    y = alt.Y("rate:Q", title="rate (FLOP/s)", scale=alt.Scale(type="log"), axis=alt.Axis(labelExpr=_SI.format(unit=""), tickCount=6))  # fmt: skip
+    x = alt.X(
+        "intensity:Q",
+        title="arithmetic intensity (FLOP per byte)",
+        scale=alt.Scale(type="log", domain=[left, right], nice=False),
+        axis=alt.Axis(format="~g", tickCount=6),
+    )
+    y = alt.Y(
+        "rate:Q",
+        title="rate (FLOP/s)",
+        scale=alt.Scale(type="log"),
+        axis=alt.Axis(labelExpr=_SI.format(unit=""), tickCount=6),
+    )
     dots = alt.Chart(alt.NamedData("points")).transform_filter(_SHOWN)
     keys = [key for key in points[0] if key not in ("intensity", "rate")]
     tips = [
@@ -330,7 +362,7 @@ def roofs(
     ]
     known = {"opacity": alt.condition("datum.time == 'known'", alt.value(0.9), alt.value(0.35))}
     chart = alt.layer(
-        alt.Chart(alt.NamedData("roofs")).mark_line(style=["target", "roof"]).encode(x, y, detail="roof:N"),
+        alt.Chart(alt.NamedData("roofs")).mark_line(style="roof").encode(x, y, detail="roof:N"),
         alt.Chart(alt.NamedData("tops")).mark_text(style="word", align="right", baseline="bottom", dy=-4).encode(
             x, y, text="text:N"
         ),

@@ -112,7 +112,8 @@ def _table(summary, prefix: str, label: str) -> Table:
         cells = [
             design, place.title, values.amount(place.bandwidth, "B/s"), values.amount(roof.flops, "FLOP"),
             values.seconds(roof.seconds), values.percent(roof.compute_bound),
-            "-" if whole is None else values.seconds(whole.seconds), "-" if whole is None else values.percent(whole.share),
+            "-" if whole is None else values.seconds(whole.seconds),
+            "-" if whole is None else values.percent(whole.share),
         ]  # fmt: skip
         rows.append(Row.of(*cells, design=design))
         data.append(

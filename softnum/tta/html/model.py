@@ -1,4 +1,4 @@
-"""What a report consists of: tables, charts and notes in sections. Pages and exported files are both made from these."""
+"""What a report consists of: tables, charts and notes in sections. Pages and files are made from the same."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _PATHS = {
 }
 
 
-def _theme(ink: str, quiet: str, line: str, palette: Sequence[str], heat: Sequence[str]) -> dict:
+def _theme(paper: str, ink: str, quiet: str, line: str, palette: Sequence[str], heat: Sequence[str]) -> dict:
     text = {"labelColor": ink, "titleColor": ink, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": 500}
     return {
         "background": "transparent",
@@ -43,15 +43,16 @@ def _theme(ink: str, quiet: str, line: str, palette: Sequence[str], heat: Sequen
             "target": {"stroke": quiet, "strokeWidth": 1},
             "word": {"fill": quiet, "fontSize": 11.5},
             "number": {"fill": ink, "fontSize": 11.5},
-            "roof": {"strokeWidth": 1.5},
+            "shaded": {"fill": paper, "fontSize": 11.5},  # on the dark end of a shade
+            "roof": {"stroke": quiet, "strokeWidth": 1.5},
         },
         "range": {"category": list(palette), "heatmap": list(heat), "ramp": list(heat)},
     }
 
 
 THEMES = {
-    "light": _theme("#1b1f24", "#57606a", "#e3e7eb", _DAY, ("#f1f5f9", "#0b5cad")),
-    "dark": _theme("#e8eaed", "#a2abb6", "#2b3138", _NIGHT, ("#22272e", "#4da6e8")),
+    "light": _theme("#ffffff", "#1b1f24", "#57606a", "#e3e7eb", _DAY, ("#f1f5f9", "#0b5cad")),
+    "dark": _theme("#14171b", "#e8eaed", "#a2abb6", "#2b3138", _NIGHT, ("#22272e", "#4da6e8")),
 }
 
 

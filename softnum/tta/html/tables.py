@@ -32,7 +32,7 @@ def summary(comparison: Comparison, variant: Mapping, prefix: str) -> Table:
     price = any(cost["per_throughput"] is not None for cost in shown["cost"])
     head = [
         "Design", "Runs at target", f"Best {results['metric']}", "Iterations", "Time of one", "Time to accuracy",
-        "Speed-up", "= throughput", "× efficiency",
+        "Speed-up", "= throughput", "x efficiency",
         *(["Rent to accuracy"] if rent else []), *(["Price / (sample/s)"] if price else []),
         *(["Energy to accuracy"] if shown["energy"] else []),
     ]  # fmt: skip
@@ -99,9 +99,7 @@ def _summary_row(comparison: Comparison, entry: Mapping, prefix: str) -> tuple[l
         if entry[key] is None:
             cells.append(Cell("-"))
         else:
-            cells.append(
-                Cell(values.ratio(entry[key]), values.interval(ends[key], values.ratio), f"{entry[key]!r}")
-            )
+            cells.append(Cell(values.ratio(entry[key]), values.interval(ends[key], values.ratio), f"{entry[key]!r}"))
     flat = {
         "design": entry["design"], "batch": entry["batch"], "runs": entry["runs_in_all"], "reached": entry["reached"],
         "share_low": share["low"], "share_high": share["high"], "best_median": best,
@@ -181,7 +179,16 @@ def runs(comparison: Comparison, prefix: str, base: str | None) -> Table:
             )  # fmt: skip
             data.append({"design": entry["design"], **run, "record": record, "sha256": found.get("sha256")})
     metric = comparison.results["metric"]
-    head = ("Design", "Seed", "Iterations to target", "Iterations", f"Best {metric}", f"Last {metric}", "Evaluated every", "Record")  # fmt: skip
+    head = (
+        "Design",
+        "Seed",
+        "Iterations to target",
+        "Iterations",
+        f"Best {metric}",
+        f"Last {metric}",
+        "Evaluated every",
+        "Record",
+    )
     caption = "Iterations to the target are known to the evaluation interval."
     return Table(
         identifier(prefix, "runs"), "Runs", head, tuple(rows), tuple(data), caption, frozenset({0, 7}), folded=True
@@ -213,9 +220,7 @@ def interactions(comparison: Comparison, variant: Mapping, prefix: str) -> Table
         data.append(flat | _ends("ratio_speedup", found["interval"]))
     head = ("Combined", *(f"{_capital(key)} {what}" for key in ("speed-up", "throughput", "efficiency")
                           for what in ("predicted", "measured", "ratio")))  # fmt: skip
-    caption = (
-        "Predicted: the product of what the parts gave alone. A ratio below 1: together they gave less than that."
-    )
+    caption = "Predicted: the product of what the parts gave alone. A ratio below 1: together they gave less than that."
     name = identifier(prefix, "interaction", variant["label"])
     return Table(name, f"Combined designs, {variant['label']}", head, tuple(rows), tuple(data), caption)
 
@@ -244,7 +249,10 @@ def sources(comparison: Comparison, prefix: str, base: str | None) -> Table:
         text = "; ".join(gave if len(gave) <= 4 else [*gave[:3], f"and {len(gave) - 3} more"])
         state = comparison.states[row["path"]]
         rows.append(
-            Row.of(_file(row["path"], comparison, base), row["role"], text, Cell(row["sha256"][:16], full=row["sha256"]), state)
+            Row.of(
+                _file(row["path"], comparison, base), row["role"], text,
+                Cell(row["sha256"][:16], full=row["sha256"]), state,
+            )
         )  # fmt: skip
         data.append({**row, "gives": gave, "state": state})
     caption = (

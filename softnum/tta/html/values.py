@@ -9,7 +9,17 @@ from softnum.tta.html.model import Cell
 
 __all__ = ["amount", "count", "dollars", "interval", "metric", "percent", "ratio", "seconds", "size", "spread_cell"]
 
-_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))  # fmt: skip
+_PREFIXES = (
+    (1e12, "T"),
+    (1e9, "G"),
+    (1e6, "M"),
+    (1e3, "k"),
+    (1.0, ""),
+    (1e-3, "m"),
+    (1e-6, "µ"),
+    (1e-9, "n"),
+    (1e-12, "p"),
+)
 
 
 def amount(value: float, unit: str) -> str:
@@ -74,19 +84,19 @@ def dollars(value: float) -> str:
 
 
 def interval(ends: Sequence | None, show: Callable[[float], str]) -> str:
-    """An interval; the unit once where both ends share it, and words for an end that is not there.
+    """An interval: nothing if it is a point, the unit once if both ends share it, words for an end that is not there.
 
     >>> interval((0.0005, 0.00071), seconds), interval((0.0005, None), seconds), interval(None, seconds)
     ('500 to 710 µs', 'from 500 µs, no limit', '')
     """
-    if ends is None or ends[0] is None:
+    if ends is None or ends[0] is None or ends[0] == ends[1]:
         return ""
     low = show(ends[0])
     if ends[1] is None:
         return f"from {low}, no limit"
     high = show(ends[1])
     if low == high:
-        return f"exactly {low}" if ends[0] == ends[1] else f"about {low}"
+        return f"about {low}"
     if " " in low and low.split(" ")[1:] == high.split(" ")[1:]:
         low = low.split(" ")[0]
     return f"{low} to {high}"
