@@ -128,10 +128,12 @@ class Interaction:
         if self.interval is not None:
             low, high = self.interval
             within = f" [{low:.2f}, {'no limit' if math.isinf(high) else f'{high:.2f}'}]"
+        # without times there is no speed-up, and the interval is that of the efficiency
+        of_all, of_part = (within, "") if self.ratio.speedup is not None else ("", within)
         return (
             f"{' + '.join(self.parts)} = {self.combined}: {show(self.predicted.speedup, 'x')} on paper, "
-            f"{show(self.measured.speedup, 'x')} measured, {show(self.ratio.speedup)}{within} of it "
-            f"(throughput {show(self.ratio.throughput)}, efficiency {show(self.ratio.efficiency)})"
+            f"{show(self.measured.speedup, 'x')} measured, {show(self.ratio.speedup)}{of_all} of it "
+            f"(throughput {show(self.ratio.throughput)}, efficiency {show(self.ratio.efficiency)}{of_part})"
         )
 
     def to_table(self) -> dict:
@@ -196,9 +198,7 @@ def interaction(study: Study, base: str, parts: Sequence[str], combined: str) ->
     individual = tuple(Factors.over(results[part], results[base]) for part in parts)
     measured = Factors.over(results[combined], results[base])
     predicted = Factors(*(_product([getattr(f, key) for f in individual]) for key in ("throughput", "efficiency")))
-    ratio = Factors(
-        _over(measured.throughput, predicted.throughput), _over(measured.efficiency, predicted.efficiency)
-    )
+    ratio = Factors(_over(measured.throughput, predicted.throughput), _over(measured.efficiency, predicted.efficiency))
     interval = None
     if ratio.efficiency is not None:
         interval = _interval(results, base, parts, combined, study.confidence)

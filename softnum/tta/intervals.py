@@ -43,8 +43,8 @@ PHILOX_KEY = 0x74746120626F6F74  # "tta boot"
 _GRID = 401  # equally likely quantiles of one time, where two measured times are divided
 
 RULE = (
-    "percentile bootstrap of the median over the runs (every resample up to 8 runs, beyond 10000 drawn from Philox with "
-    "a fixed key), times the mean time's Student t where iterations were measured; ratios take runs as independent"
+    "percentile bootstrap of the median over the runs (every resample up to 8 runs, beyond 10000 drawn from Philox "
+    "with a fixed key), times the mean time's Student t where iterations were measured; ratios take runs as independent"
 )
 
 
@@ -115,7 +115,7 @@ def _quantile(points: Sequence[tuple[float, int]], p: Fraction) -> float:
     raise AssertionError("the weights of a distribution add up to their total")
 
 
-# -- times ---------------------------------------------------------------------------------------------------------------
+# -- times -------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Time:
     """A mean time: where it lies, its standard error and the degrees of freedom; a standard error of 0 is a point."""
@@ -210,7 +210,7 @@ def _mixture(points: Sequence[tuple[float, int]], cdf, confidence: float, centre
     return ends[0], ends[1]
 
 
-# -- what is asked for ---------------------------------------------------------------------------------------------------
+# -- what is asked for -------------------------------------------------------------------------------------------------
 def bootstrap_interval(
     values: Sequence[float],
     time: IterationTime | None = None,
@@ -383,6 +383,27 @@ def percentiles(drawn, confidence: float) -> Interval:
     return ends[0], ends[1]
 
 
+def least_runs(confidence: float) -> int:
+    """The fewest runs whose whole range covers the true median with that probability, 1 - 2**(1 - n).
+
+    Each run falls on either side of the median with probability 1/2 (W. R. Thompson, "On confidence ranges for the
+    median", Annals of Mathematical Statistics 7, 1936). No interval made of fewer runs can do better.
+
+    >>> least_runs(0.95)
+    6
+    """
+    runs = 1
+    while 1 - Fraction(1, 2 ** (runs - 1)) < Fraction(repr(check_confidence(confidence))):
+        runs += 1
+    return runs
+
+
 def describe(confidence: float) -> Mapping:
     """What results.json says of the intervals."""
-    return {"confidence": confidence, "rule": RULE, "resamples": RESAMPLES, "exact_up_to_runs": EXACT_UP_TO}
+    return {
+        "confidence": confidence,
+        "rule": RULE,
+        "resamples": RESAMPLES,
+        "exact_up_to_runs": EXACT_UP_TO,
+        "least_runs": least_runs(confidence),
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,7 +55,7 @@ class Spread:
 
     Examples
     --------
-    >>> Spread.of([30.0, 10.0, math.inf])
+    >>> Spread.of([30.0, 10.0, float("inf")])
     Spread(median=30.0, low=10.0, high=inf)
     """
 
@@ -305,7 +304,7 @@ class Study:
     assumptions: tuple[str, ...] = ()
     not_simulated: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    reached: ReachedRule = ReachedRule()
+    reached: ReachedRule = field(default_factory=ReachedRule)
     confidence: float = 0.95
     interactions: tuple = ()
     files: tuple[str, ...] = ()

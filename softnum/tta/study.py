@@ -127,6 +127,7 @@ def conclude(
     metric: str = "accuracy",
     inputs: Mapping | None = None,
     console=None,
+    **rules,
 ) -> list[Study]:
     """Combine runs and times, write ``results.json`` and ``tta.png``, and print the table.
 
@@ -144,6 +145,8 @@ def conclude(
         What else to keep in ``results.json``.
     console : rich.console.Console, optional
         Where to print.
+    **rules
+        More of `combine_study`: reached, confidence, costs, energies, combinations.
 
     Returns
     -------
@@ -170,7 +173,7 @@ def conclude(
     """
     if not isinstance(records, RecordSet):
         records = tuple(records)
-    studies = [combine_study(records, v, target=target, baseline=baseline, metric=metric) for v in variants]
+    studies = [combine_study(records, v, target=target, baseline=baseline, metric=metric, **rules) for v in variants]
     write_results(Path(out, "results.json"), studies, inputs)
     plot_studies(Path(out, "tta.png"), studies)
     print_studies(studies, console)

@@ -71,8 +71,8 @@ class Record:
     Examples
     --------
     >>> run = Record("base", 1, 32, 90, (Evaluation(45, 0.8), Evaluation(90, 0.9)), config={}, versions={})
-    >>> run.first_reaching(0.9), run.label
-    (90, 'base')
+    >>> run.label, run.evaluations[-1].value
+    ('base', 0.9)
     """
 
     design: str
@@ -90,17 +90,6 @@ class Record:
     def label(self) -> str:
         """What a study calls it: its design's name, or ``name@batch``."""
         return f"{self.design}@{self.batch}" if self.by_batch else self.design
-
-    def first_reaching(self, target: float) -> int | None:
-        """Return the iteration of the first evaluation with metric >= `target`, or None.
-
-        Examples
-        --------
-        >>> run = Record("d", 0, 32, 20, (Evaluation(10, 0.5), Evaluation(20, 0.9)), {}, {})
-        >>> run.first_reaching(0.8), run.first_reaching(0.95)
-        (20, None)
-        """
-        return next((e.iteration for e in self.evaluations if e.value >= target), None)
 
 
 @dataclass(frozen=True)
@@ -188,7 +177,9 @@ def read_record(path: str | os.PathLike, *, metric: str = "accuracy") -> Record 
         seen.update(dict.fromkeys(key for key in row if key not in _ROW_FIELDS))
         if metric in row:
             try:
-                number = None if isinstance(row[metric], bool) else 1.0 * row[metric]
+                # null is how a record says that a number was not finite
+                value = math.nan if row[metric] is None else row[metric]
+                number = None if isinstance(value, bool) else 1.0 * value
             except (TypeError, OverflowError):
                 number = None
             if not isinstance(number, float):

@@ -109,8 +109,8 @@ def choose_peak(listed: tuple[str, ...], formats: tuple[str, ...]) -> tuple[str,
         what = f"the format {', '.join(unknown)}" if unknown else "the operands' format"
         if not floats:
             raise ValueError(
-                f"{what} is not known to softnum and the device lists neither fp32 nor fp64 to stand in "
-                f"(listed: {', '.join(ordered)}); add a rate for it to a device file"
+                f"{what} is not known to softnum and the table lists neither fp32 nor fp64 to stand in "
+                f"(listed: {', '.join(ordered)}); list a rate that it can be computed at"
             )
         return floats[0], True, f"{what} is not known to softnum; {floats[0]} stands in, as for emulation"
     exact = [peak for peak in ordered if all(_is_own(peak, name) for name in names)]
@@ -120,7 +120,7 @@ def choose_peak(listed: tuple[str, ...], formats: tuple[str, ...]) -> tuple[str,
     if not holding:
         raise ValueError(
             f"no listed rate ({', '.join(ordered)}) is of a format that holds every value of {', '.join(names)}; "
-            "choose a device or a design whose formats fit, or add a rate to a device file"
+            "choose another device or table, or a design whose formats fit"
         )
     them = "it" if len(names) == 1 else "them"
     return holding[0], True, f"no rate for {', '.join(names)}; {holding[0]} is the narrowest that holds {them}"

@@ -263,7 +263,10 @@ def heat(
     ]
     fields = base.mark_rect().encode(
         x, y, tooltip=tips,
-        color=alt.Color("value:Q", scale=alt.Scale(domain=[0, 1]), legend=alt.Legend(title=measure, format=".0%", orient="bottom", gradientLength=180)),
+        color=alt.Color(
+            "value:Q", scale=alt.Scale(domain=[0, 1]),
+            legend=alt.Legend(title=measure, format=".0%", orient="bottom", gradientLength=180),
+        ),
     )  # fmt: skip
     words = [
         base.transform_filter(f"datum.value {sign} 0.55").mark_text(style=style).encode(
