@@ -83,7 +83,8 @@ def study(folder: Path) -> Path:
     comparison(folder / "mlp")
     comparison(folder / "mlp-2", workloads=False, measured=True)
     failed = {"label": "h-posit8", "seed": 4, "state": "failed", "error": "its loss was not finite"}
-    table = {"schema": 1, "name": "two networks", "comparisons": [{"folder": "mlp"}, {"folder": "mlp-2", "runs": [failed]}]}  # fmt: skip
+    parts = [{"folder": "mlp"}, {"folder": "mlp-2", "runs": [failed]}]
+    table = {"schema": 1, "name": "two networks", "comparisons": parts}
     (folder / "study.json").write_text(json.dumps(table))
     return folder
 

@@ -6,6 +6,7 @@ import copy
 import csv
 import io
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -71,7 +72,22 @@ def _png(spec: Mapping) -> bytes:
 def _svg(spec: Mapping) -> str:
     import vl_convert
 
-    return vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version())
+    return _numbered(vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version()))
+
+
+def _numbered(drawing: str) -> str:
+    """An SVG whose identifiers count from 0; Vega's go on counting from one drawing to the next.
+
+    >>> _numbered('<g id="gradient_7"/><g fill="url(#gradient_7)"/>')
+    '<g id="gradient_0"/><g fill="url(#gradient_0)"/>'
+    """
+    names: dict[str, str] = {}
+
+    def number(match: re.Match) -> str:
+        old = match["name"] + match["number"]
+        return match["before"] + names.setdefault(old, f"{match['name']}{len(names)}")
+
+    return re.sub(r"""(?P<before>\bid="|url\(#)(?P<name>[A-Za-z_-]+)(?P<number>\d+)""", number, drawing)
 
 
 def table_csv(rows) -> str:
