@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 
 import altair as alt
@@ -70,6 +71,19 @@ def _choice(spec: Mapping, name: str, title: str, channel: str, field: str, opti
     return Control(name, title, patches)
 
 
+def _near_tip(parts: Mapping[str, tuple[str, str]]):
+    """A tooltip of titles with field and format, for marks that are found by being nearest.
+
+    Written as an expression: Vega-Lite 6 looks up fields of words in the cell around the mark, not in the mark.
+    """
+    shown = []
+    for title, (field, form) in parts.items():
+        value = f"(datum.datum || datum)[{json.dumps(field)}]"
+        text = f"isValid({value}) ? format({value}, {json.dumps(form)}) : '-'" if form else value
+        shown.append(f"{json.dumps(title)}: {text}")
+    return alt.TooltipValue({"expr": "{" + ", ".join(shown) + "}"})
+
+
 def axis_choice(spec: Mapping, channel: str, field: str, title: str, first: str = "logarithmic") -> Control:
     """Logarithmic or linear; the first is what the specification has."""
     options = {"logarithmic": {"scale": _LOG}, "linear": {"scale": _LINEAR}}
@@ -103,14 +117,10 @@ def curves(
         axis=alt.Axis(format="~s", tickCount=8),
     )
     y = alt.Y("value:Q", title=metric, scale=alt.Scale(zero=False))
-    tips = [
-        alt.Tooltip("design:N", title="design"),
-        alt.Tooltip("run:N", title="run"),
-        alt.Tooltip("iteration:Q", title="iteration", format=","),
-        *([alt.Tooltip("epoch:Q", title="epoch", format=".4~g")] if any("epoch" in row for row in runs) else []),
-        alt.Tooltip("value:Q", title=metric, format=".5~g"),
-        *(alt.Tooltip(f"{field}:Q", title=f"seconds, {text}", format=".4~s") for field, text in times.items()),
-    ]
+    tips = {"design": ("design", ""), "run": ("run", ""), "iteration": ("iteration", ","), metric: ("value", ".5~g")}
+    if any("epoch" in row for row in runs):
+        tips["epoch"] = ("epoch", ".4~g")
+    tips |= {f"seconds, {text}": (field, ".4~s") for field, text in times.items()}
     thin, thick = alt.Chart(alt.NamedData("runs")), alt.Chart(alt.NamedData("medians"))
     seeds = thin.mark_line(opacity=0.35, strokeWidth=1).encode(
         x, y, detail="run:N", **_looks(designs), strokeDash=_dashes(designs)
@@ -120,7 +130,7 @@ def curves(
         alt.Chart(alt.NamedData("runs"), name="points")
         .mark_point(filled=True, size=70)
         .encode(
-            x, y, **_looks(designs), shape=_shapes(designs), tooltip=tips,
+            x, y, **_looks(designs), shape=_shapes(designs), tooltip=_near_tip(tips),
             opacity=alt.condition(selection, alt.value(1), alt.value(0)),
         )
         .add_params(selection)

@@ -9,7 +9,9 @@
   const root = document.documentElement;
   let busy = 0;
 
-  const shown = () => (boxes.length ? boxes.filter((box) => box.checked).map((box) => box.value) : report.designs);
+  const checked = () => boxes.filter((box) => box.checked).map((box) => box.value);
+  // charts of nothing are hidden, not drawn: they would have axes without ends
+  const shown = () => (checked().length ? checked() : report.designs);
 
   // what tests wait for: "busy" while anything is drawn, then "drawn" or "failed"
   async function work(action) {
@@ -60,6 +62,7 @@
         downloadFileName: name,
         config: report.themes[dark.matches ? "dark" : "light"],
         tooltip: { theme: dark.matches ? "dark" : "light" },
+        logLevel: 1, // errors; that the chart of a hidden design has no extent is none
         ast: true, // expressions are interpreted: the page's policy allows no eval
       }));
     });
@@ -70,8 +73,10 @@
   const drawAll = () => work(() => Promise.all(Object.keys(report.charts).map(draw)));
 
   function toggle() {
-    const names = new Set(shown());
+    root.classList.toggle("none", checked().length === 0);
+    const names = new Set(checked());
     for (const row of document.querySelectorAll("tr[data-design]")) row.hidden = !names.has(row.dataset.design);
+    if (names.size === 0) return Promise.resolve();
     return work(async () => {
       for (const [name, { view }] of drawn) {
         const each = step(report.charts[name].spec);
