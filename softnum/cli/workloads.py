@@ -1,63 +1,33 @@
-"""How commands take a workload: a network that softnum trains, or a file."""
+"""How commands take a workload: a network that softnum trains, one that is only timed, or a file."""
 
-import json
-from pathlib import Path
+import dataclasses
+import tomllib
 
-__all__ = ["WORKLOAD_HELP", "read_workloads", "workloads_of"]
+__all__ = ["WORKLOAD_HELP", "workloads_of"]
 
 WORKLOAD_HELP = (
-    "A network that softnum trains (mlp, lenet5, resnet, ...), or a .json file with workloads, like the workloads.json "
-    "of softnum tta."
+    "A network that softnum trains (mlp, lenet5, resnet, ...) or only times (resnet50, bert-base, ...), or a .json "
+    "file with workloads, like the workloads.json of softnum tta."
 )
 
 
-def read_workloads(path):
-    """The workloads of a JSON file: one table, or several under the key "workloads".
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there is no such file, or it is not of that form; the message names file, line and key.
-    """
-    from softnum.tta import Workload
-    from softnum.tta.quantities import check_keys
-
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no workload file {str(path)!r}")
-    try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 text ({error}); save it as UTF-8") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from None
-    except (ValueError, RecursionError) as error:  # numbers too long, brackets too deep
-        raise ValueError(f"{path}: not readable as JSON ({error})") from None
-    tables = [data]
-    if isinstance(data, dict) and "workloads" in data:
-        check_keys(data, ["workloads"], ["schema"], str(path))
-        if data.get("schema", 1) != 1:
-            raise ValueError(f"{path}: schema {data['schema']!r} is not known to this softnum, which reads 1")
-        tables = data["workloads"]
-        if not isinstance(tables, list) or not tables:
-            raise ValueError(f"{path}: workloads must be a list of at least one table")
-    return [Workload.from_table(table, f"{path}: workload {i}") for i, table in enumerate(tables)]
-
-
-def workloads_of(network, designs, batches, *, options=None, data=None):
+def workloads_of(network, designs, batches, *, options=None, data=None, updates=None):
     """Workloads of a network under designs at batch sizes, or those of a file.
 
     Parameters
     ----------
     network : str
-        A trained network, or a file whose name ends in .json.
+        A trained network, one of `softnum.tta.architecture_names`, or a file whose name ends in .json.
     designs : list of str
-        Design files or names; none of a file.
+        Design files or names, by default a-float32; of a network that is only timed, or a precision like
+        mixed-float16; none of a file.
     batches : list of int
     options : dict, optional
         The network's own parameters.
     data : str, optional
         Its data set.
+    updates : dict, optional
+        Keywords of `softnum.train.Settings` that say how it is updated. Default: SGD.
 
     Returns
     -------
@@ -69,21 +39,69 @@ def workloads_of(network, designs, batches, *, options=None, data=None):
     ValueError
         If there is no such network, design or file.
     """
+    from softnum.tta import architecture_names, read_workloads
+
     if network.endswith(".json"):
         if designs or options or data:
             raise ValueError(f"{network} says its designs and batches itself; leave the other options out")
         return [(work, None) for work in read_workloads(network)]
-    from softnum.train import design_gemms, load_design, make_network
-    from softnum.tta import DesignPoint, Gemm, Hardware, workload_of_gemms
+    if network in architecture_names():
+        if options or data:
+            raise ValueError(f"{network} is only timed: it takes no data set, and has no options of its own")
+        return _timed(network, designs or ["a-float32"], batches, (updates or {}).get("optimiser", "sgd"))
+    from softnum.train import Settings, load_design, make_network, workload
+    from softnum.train.nets import NETWORKS
 
+    if network not in NETWORKS:
+        _unknown(network, [*NETWORKS, *architecture_names()])
     model = make_network(network, data=data, **(options or {}))
+    settings = Settings(network=network, network_options=options or {}, data=data, **(updates or {}))
     found = []
     for name in designs or ["a-float32"]:
         design = load_design(name)
         design.check_layers(model.layer_names)
         design.check_operators(model.operators)
-        hardware = Hardware.from_table(design.hardware, f"{design.path}: [hardware]") if design.hardware else None
-        for batch in batches:
-            gemms = tuple(Gemm.from_table(row) for row in design_gemms(design, model, batch))
-            found.append((workload_of_gemms(DesignPoint(design.name, hardware, gemms), batch, network), hardware))
+        found += [(workload(settings, design, batch), _hardware(design)) for batch in batches]
+    return found
+
+
+def _unknown(network, known):
+    import difflib
+
+    near = difflib.get_close_matches(network, known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"no network is called {network!r}{hint} (networks: {', '.join(known)}; or a .json file)")
+
+
+def _hardware(design):
+    from softnum.tta import Hardware
+
+    return Hardware.from_table(design.hardware, f"{design.path}: [hardware]") if design.hardware else None
+
+
+def _own_bits(design):
+    """Bits of the formats that only the design's own files know, by name."""
+    roles = [*design.roles.values(), *(role for _, own, *_ in design.layers for role in own.values())]
+    return {
+        role.source.rpartition(":")[2]: role.format.bits for role in roles if ":" in getattr(role, "source", "")
+    }  # fmt: skip
+
+
+def _timed(network, designs, batches, optimiser):
+    """Workloads of a network that is only timed."""
+    from softnum.train import load_design
+    from softnum.tta import Precision, architecture, lower
+    from softnum.tta.architectures import PRECISIONS
+
+    layers, found = architecture(network), []
+    for name in designs:
+        hardware = None
+        if name in PRECISIONS:
+            precision = Precision.named(name)
+        else:
+            design = load_design(name)
+            bits = _own_bits(design)
+            precision = Precision.of_design(tomllib.loads(design.path.read_text(encoding="utf-8")), bits)
+            precision, hardware = dataclasses.replace(precision, name=design.name), _hardware(design)
+        found += [(lower(layers, batch, precision, optimiser), hardware) for batch in batches]
     return found

@@ -77,7 +77,7 @@ class Architecture:
                     near = difflib.get_close_matches(name, seen, n=1)
                     hint = f"; did you mean {near[0]!r}?" if near else ""
                     raise ValueError(
-                        f"network {self.name!r}: layer {layer.name!r} takes {name!r}, which does not come before it{hint}"
+                        f"network {self.name!r}: layer {layer.name!r} takes {name!r}, which is not before it{hint}"
                     )
             seen.add(layer.name)
         assert len(self.shapes) == len(self.layers)  # which raises where shapes do not fit
