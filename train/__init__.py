@@ -43,6 +43,9 @@ from softnum.train.numerics import Numerics, design_gemms
 from softnum.train.optimisers import LAMB, LARS, SGD, Adam, AdamW, make_optimiser
 from softnum.train.profile import profile
 from softnum.train.schedules import Schedule
+from softnum.train.studies.conduct import conduct_study
+from softnum.train.studies.plan import plan_study
+from softnum.train.studies.study_file import read_study
 from softnum.train.study import DEFAULT_STUDY, TARGET, Case, run_study
 from softnum.train.tensor import Parameter, Tensor
 
@@ -62,6 +65,7 @@ __all__ = [
     "Settings",
     "Tensor",
     "activation",
+    "conduct_study",
     "design_gemms",
     "design_names",
     "explain",
@@ -69,7 +73,9 @@ __all__ = [
     "make_network",
     "make_optimiser",
     "operate",
+    "plan_study",
     "profile",
+    "read_study",
     "run",
     "run_study",
 ]
