@@ -76,7 +76,7 @@ def conduct_study(
     say: Callable[[str], None] = lambda line: None,
     console=None,
 ) -> Outcome:
-    """Carry a study out: what is finished is kept, what is missing is trained, and results are computed of what is there.
+    """Carry a study out: train what is not finished, and compute the results of what is there.
 
     Parameters
     ----------
@@ -120,7 +120,8 @@ def conduct_study(
     ... report = {html = false}'''
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "one.toml")
-    ...     _ = file.write_text(text), Path(folder, "times.csv").write_text("design,iteration,seconds\\na-float32,1,2e-6\\n")
+    ...     _ = file.write_text(text)
+    ...     _ = Path(folder, "times.csv").write_text("design,iteration,seconds\\na-float32,1,2e-6\\n")
     ...     outcome = conduct_study(read_study(file), Path(folder, "out"))  # doctest: +ELLIPSIS
     ...     names = sorted(path.name for path in Path(folder, "out", "mlp").iterdir())
     <BLANKLINE>
@@ -135,8 +136,10 @@ def conduct_study(
     out.mkdir(parents=True, exist_ok=True)
     lock = FileLock(out / ".study.lock", f"the study in {out}")
     lock.acquire()
+    executor = None
     try:
         plan = plan_study(study, out)
+        executor = _executor(plan, jobs, scheduler)
         outcome = Outcome(plan)
         for run in plan.runs:
             if run.state == UNUSABLE:
@@ -152,7 +155,7 @@ def conduct_study(
         _note_found(plan, ledger)
         outcome.found = sum(run.state in (FOUND, BACK, SAME) for run in plan.runs)
         _write_study(plan, outcome)
-        _train(plan, outcome, ledger, _executor(plan, jobs, scheduler), retries, progress)
+        _train(plan, outcome, ledger, executor, retries, progress)
         _write_study(plan, outcome)
         for comparison in study.comparisons:
             if comparison.folder not in outcome.comparisons:
@@ -161,6 +164,8 @@ def conduct_study(
         _report(study, out, outcome)
         return outcome
     finally:
+        if executor is not None:
+            executor.close(kill=True)  # does nothing if it is closed
         lock.release()
 
 
@@ -294,7 +299,7 @@ def _conclude(plan: StudyPlan, comparison: Comparison, variants, outcome: Outcom
     )
     settings = comparison.settings
     console = console or Console()
-    console.print(f"\n{comparison.folder} on {settings.data}", highlight=False)
+    console.print(f"\n{comparison.folder} on {settings.data}", highlight=False, markup=False)
     try:
         if not there:
             raise ValueError("no run of it finished")
@@ -311,7 +316,7 @@ def _conclude(plan: StudyPlan, comparison: Comparison, variants, outcome: Outcom
         )  # fmt: skip
     except ValueError as error:
         outcome.comparisons[comparison.folder] = str(error)
-        console.print(f"no results: {_line(str(error))}", highlight=False)
+        console.print(f"no results: {_line(str(error))}", highlight=False, markup=False)
 
 
 def _write_study(plan: StudyPlan, outcome: Outcome) -> None:
