@@ -105,7 +105,8 @@ def run(
             asked, folder, jobs=jobs, scheduler=scheduler, retries=retries, progress=step,
             say=lambda line: typer.echo(line, err=True),
         )  # fmt: skip
-    typer.echo(f"\nRuns: {outcome.found} found, {outcome.trained} trained, {len(outcome.failed)} failed")
+    copied = f"{outcome.copied} copied from runs of the same arithmetic, " if outcome.copied else ""
+    typer.echo(f"\nRuns: {outcome.found} found, {outcome.trained} trained, {copied}{len(outcome.failed)} failed")
     for note in outcome.notes:
         typer.echo(note)
     for written in (folder / "study.json", *_results(asked, folder), *filter(None, [outcome.report])):

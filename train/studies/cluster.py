@@ -103,18 +103,18 @@ class DaskExecutor:
         ConnectionError
             If the scheduler has gone.
         """
-        from distributed import wait
+        from distributed import CancelledError, wait
 
         try:
-            wait(list(self._futures), return_when="FIRST_COMPLETED")
-        except Exception as error:  # one of them was cancelled; which one, its status says
-            if self._client.status != "running":
-                raise self._gone() from error
+            with self._client.as_current():
+                wait(list(self._futures), return_when="FIRST_COMPLETED")
+        except CancelledError as error:  # nobody but a scheduler that goes cancels them
+            raise self._gone() from error
         future = next(future for future in self._futures if future.status != "pending")
         task = self._futures.pop(future)
         if future.status == "finished":
             return task, future.result()
-        if self._client.status != "running" or future.status in ("cancelled", "lost"):
+        if future.status in ("cancelled", "lost"):
             raise self._gone()
         return task, Failed(f"its workers died: {' '.join(str(future.exception()).split())}")
 

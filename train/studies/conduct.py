@@ -41,8 +41,8 @@ class Outcome:
     Attributes
     ----------
     plan : StudyPlan
-    trained, found : int
-        Runs that were trained; that were finished before, or had the rows of another.
+    trained, copied, found : int
+        Runs that were trained; that got the rows of another run of the same arithmetic; that were finished before.
     failed : dict
         Name of a run -> why it failed.
     comparisons : dict
@@ -53,6 +53,7 @@ class Outcome:
 
     plan: StudyPlan
     trained: int = 0
+    copied: int = 0
     found: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     comparisons: dict[str, str] = field(default_factory=dict)
@@ -153,7 +154,8 @@ def conduct_study(
             say(f"{path} belongs to no run of this study: set aside as {Path('aside', name)}")
         ledger = Ledger(out)
         _note_found(plan, ledger)
-        outcome.found = sum(run.state in (FOUND, BACK, SAME) for run in plan.runs)
+        outcome.found = sum(run.state in (FOUND, BACK) for run in plan.runs)
+        outcome.copied = sum(run.state == SAME for run in plan.runs)
         _write_study(plan, outcome)
         _train(plan, outcome, ledger, executor, retries, progress)
         _write_study(plan, outcome)
@@ -243,12 +245,12 @@ def _train(plan: StudyPlan, outcome: Outcome, ledger: Ledger, executor, retries:
     if executor is None:
         return
     runs = {run.name: run for run in plan.to_train}
-    total, done = len(plan.runs), outcome.found + len(outcome.failed)
+    total, done = len(plan.runs), outcome.found + outcome.copied + len(outcome.failed)
 
     def step(text: str) -> None:
         if progress is not None:
-            progress(done, total, f"runs: {outcome.found} found, {outcome.trained} trained, {len(outcome.failed)} "
-                                  f"failed; last {text}")  # fmt: skip
+            counts = f"{outcome.found} found, {outcome.trained} trained, {len(outcome.failed)} failed"
+            progress(done, total, f"runs: {counts}; last {text}")
 
     if done:
         step("none")
@@ -269,7 +271,7 @@ def _train(plan: StudyPlan, outcome: Outcome, ledger: Ledger, executor, retries:
         for other in followers:
             write_alike(other, run.path)
             ledger.copied(other.name, other.task.key, run.path.relative_to(plan.out).as_posix())
-            outcome.found, done = outcome.found + 1, done + 1
+            outcome.copied, done = outcome.copied + 1, done + 1
         step(run.name)
 
 
