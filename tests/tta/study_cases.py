@@ -38,7 +38,7 @@ def conduct(file, out, **options):
 
     from rich.console import Console
 
-    options.setdefault("jobs", 2)
+    options.setdefault("jobs", 1)
     return conduct_study(read_study(file), out, console=Console(file=io.StringIO()), **options)
 
 

@@ -330,7 +330,7 @@ def _write_study(plan: StudyPlan, outcome: Outcome) -> None:
         settings, runs = comparison.settings, []
         for run in plan.of(comparison):
             error = outcome.failed.get(run.name)
-            state = "failed" if error else record_state(run.path, run.header) if run.path.is_file() else "new"
+            state = "failed" if error else record_state(run.path, run.header)
             entry = {"label": run.label, "seed": run.seed, "key": run.task.key, "iterations": run.iterations}
             entry |= {"record": f"records/{run.label}/seed-{run.seed}.jsonl", "state": state}
             runs.append(entry | ({"error": error} if error else {}))

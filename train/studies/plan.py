@@ -284,7 +284,7 @@ def _header_of(path: Path) -> dict | None:
 
 def record_state(path: Path, header: dict) -> str:
     """ "finished", "started" or "new": what a record with a first row says by its last one."""
-    if _header_of(path) != header:
+    if not path.is_file() or _header_of(path) != header:
         return "new"
     with open(path, "rb") as file:
         file.seek(0, 2)
