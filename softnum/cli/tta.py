@@ -1,6 +1,7 @@
 """``softnum tta``: the main job, from designs to a table of time-to-accuracy."""
 
-from dataclasses import replace
+import difflib
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 
 from softnum.cli import exit_codes, need, writable_folder
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
+from softnum.cli.outcomes import Curves, Outcomes, command_line, stated
 from softnum.cli.train import progress_bar
 from softnum.cli.updates import Updates, with_groups
 
@@ -15,6 +17,12 @@ __all__ = ["register"]
 
 _OWN = NetworkOptions()
 _DEFAULTS = Updates()
+_OUTCOMES = Outcomes()
+_CURVES = Curves()
+#: What says how to train, and is not for curves that are there already.
+_TRAINING = {"seeds", "network", "data", "data_dir", "samples", "held_out", "epochs", "jobs", "force"} | {
+    field.name for group in (NetworkOptions, Updates) for field in fields(group)
+}
 _VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
 
 
@@ -36,14 +44,14 @@ def _seeds(text: str) -> list[int]:
     return list(range(1, numbers[0] + 1))
 
 
-def _points(cases, settings, timings):
+def _points(cases, labels, settings, timings):
     """The designs of a study as softnum.tta wants them."""
     from softnum.train import design_gemms, load_design, make_network
     from softnum.tta import DesignPoint
 
     network = make_network(settings.network, data=settings.data, **settings.network_options)
     points = []
-    for case in cases:
+    for case, label in zip(cases, labels, strict=True):
         design = load_design(case.design)
         design.check_layers(network.layer_names)
         design.check_operators(network.operators)
@@ -54,20 +62,95 @@ def _points(cases, settings, timings):
             )
         if design.hardware:
             table = {
-                "name": design.name,
+                "name": label,
                 "hardware": design.hardware,
                 "gemms": design_gemms(design, network, case.batch),
             }
             points.append(DesignPoint.from_table(table, str(design.path)))
         else:  # only its name is looked up in the timing file
-            points.append(DesignPoint(design.name, None, ()))
+            points.append(DesignPoint(label, None, ()))
     return points
 
 
+def _baseline(text: str | None, labels: list[str], load_design) -> str:
+    """The label of the baseline: as it was given, or that of a design file."""
+    if text is None or text in labels:
+        return text or labels[0]
+    name = load_design(text).name
+    if name in labels:
+        return name
+    near = difflib.get_close_matches(text, labels, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"--baseline {text!r} is none of the study's designs, which are {', '.join(labels)}{hint}")
+
+
+def _check_times(timings, clock, variant: str, reports, simulate: bool) -> None:
+    """Raise ValueError unless the options of times go together."""
+    if variant not in _VARIANTS:
+        raise ValueError(f"--variant must be one of {', '.join(_VARIANTS)}, got {variant!r}")
+    if timings is None and clock is not None:
+        raise ValueError("--clock is for the cycles of a timing file; add --timings, or leave it out")
+    if timings is not None:
+        for option, given in (("--simulate", simulate), ("--reports", reports), ("--variant", variant != "all")):
+            if given:
+                raise ValueError(f"{option} is for SCALE-Sim's times, which --timings replaces; leave one of them out")
+
+
+def _check_target(target: float, metric: str) -> None:
+    if metric == "accuracy" and not 0 < target <= 1:
+        raise ValueError(f"--target must lie in (0, 1], got {target}")
+
+
+def _variants(points, variant: str, **times):
+    """The times of the designs, of the hardware that was asked for."""
+    from softnum.tta.study import study_variants
+
+    variants = study_variants(points, **times)
+    return variants if variant == "all" else [found for found in variants if found.label == _VARIANTS[variant]]
+
+
+def _given_curves(ctx, curves, outcomes, designs, batch, target, baseline, variant, out, **times) -> None:
+    """The study of learning curves that are there already; no training code is imported."""
+    from softnum.tta import DesignPoint, RecordSet, design_points
+    from softnum.tta.study import conclude
+
+    wrong = [name for name in stated(ctx) if name in _TRAINING]
+    if wrong:
+        option = "--" + wrong[0].replace("_", "-").replace("learning-rate", "lr")
+        raise ValueError(f"{option} says how to train, and --accuracy trains nothing; leave one of them out")
+    need("matplotlib", "scipy")
+    runs = curves.read(outcomes.metric, batch)
+    labels = list(dict.fromkeys(record.label for record in runs.records))
+    if designs is not None:
+        wanted = [part.strip() for part in designs.split(",")]
+        for name in wanted:
+            if name not in labels:
+                near = difflib.get_close_matches(name, labels, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise ValueError(f"--designs: there are no curves of {name!r}, but of {', '.join(labels)}{hint}")
+        labels = wanted
+        runs = RecordSet(tuple(record for record in runs.records if record.label in wanted), runs.excluded)
+    if not labels:
+        raise ValueError(f"no run of --accuracy is finished: {'; '.join(runs.excluded)}")
+    base = labels[0] if baseline is None else baseline
+    rules = outcomes.rules(labels, base)
+    if times["timings"] is None:
+        points = {point.name: point for point in design_points(runs)}
+    else:
+        points = {label: DesignPoint(label, None, ()) for label in labels}
+    variants = _variants([points[label] for label in labels], variant, baseline=base, out=out, **times)
+    inputs = {"command": command_line(ctx), "accuracy": curves.accuracy}
+    conclude(runs, variants, target=target, baseline=base, out=out, inputs=inputs, **rules)
+    typer.echo(f"\nWritten: {out / 'results.json'}\n         {out / 'tta.png'}")
+
+
 def tta(
+    ctx: typer.Context,
     designs: Annotated[
         str | None,
-        typer.Option(help="Design files or names, with commas between them.  [default: shipped a to h]"),
+        typer.Option(
+            help="Design files or names, with commas between them; NAME@128 for batch 128.  [default: shipped a to h]"
+        ),
     ] = None,
     seeds: Annotated[str, typer.Option(help="How many seeds, or a list like 1,2,3.")] = "3",
     network: Annotated[str, typer.Option(help=NETWORK_HELP)] = "mlp",
@@ -81,8 +164,10 @@ def tta(
     ] = None,
     updates: Updates = _DEFAULTS,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
-    target: Annotated[float, typer.Option(help="Accuracy on held-out samples that a run has to reach.")] = 0.95,
+    target: Annotated[float, typer.Option(help="Metric on held-out samples that a run has to reach.")] = 0.95,
+    outcomes: Outcomes = _OUTCOMES,
     baseline: Annotated[str | None, typer.Option(help="Design that speed-ups are over.  [default: the first]")] = None,
+    curves: Curves = _CURVES,
     timings: Annotated[
         Path | None, typer.Option(help="CSV or JSON with times per iteration, in place of SCALE-Sim's reports.")
     ] = None,
@@ -106,29 +191,39 @@ def tta(
       softnum tta --designs a-float32,my.toml --timings times.csv
 
     times.csv has the columns design,iteration,seconds or design,iteration,cycles,clock.
-    """
-    need("joblib", "sklearn", "matplotlib")  # before minutes of training that a missing one would throw away
-    from softnum.train import Settings, load_design, make_network, run_study
-    from softnum.train.study import default_cases
-    from softnum.tta import read_records
-    from softnum.tta.study import conclude, study_variants
 
-    if variant not in _VARIANTS:
-        raise ValueError(f"--variant must be one of {', '.join(_VARIANTS)}, got {variant!r}")
-    if timings is None and clock is not None:
-        raise ValueError("--clock is for the cycles of a timing file; add --timings, or leave it out")
-    if timings is not None:
-        for option, given in (("--simulate", simulate), ("--reports", reports), ("--variant", variant != "all")):
-            if given:
-                raise ValueError(f"{option} is for SCALE-Sim's times, which --timings replaces; leave one of them out")
+    \b
+      softnum tta --designs a-float32,c-wang-fp8,a-float32@128,c-wang-fp8@128
+                  --combine "c-wang-fp8 + a-float32@128 = c-wang-fp8@128" --simulate --rent 2.48
+
+    Do two gains multiply? The last line of the table says by how much the product is off, and --rent what it costs.
+
+    \b
+      softnum tta --accuracy curves.csv --timings times.csv --metric wer --target 0.08 --reached consecutive:3
+
+    curves.csv has the columns design,seed,iteration,batch and the metric; nothing is trained.
+    """
+    times = {"timings": timings, "clock": clock, "reports": reports or (), "run_simulator": simulate}
+    times["progress"] = lambda line: typer.echo(line, err=True)
+    _check_times(timings, clock, variant, reports, simulate)
+    writable_folder(out)
+    _check_target(target, outcomes.metric)
+    if curves.accuracy:
+        _given_curves(ctx, curves, outcomes, designs, batch, target, baseline, variant, out, **times)
+        return
+    for name in sorted({field.name for field in fields(Curves)} & set(stated(ctx))):
+        raise ValueError(f"--{name.replace('_', '-')} is for the curves of --accuracy; add it, or leave this out")
+    need("joblib", "sklearn", "matplotlib", "scipy")  # before minutes of training that a missing one would throw away
+    from softnum.train import Settings, load_design, make_network, run_study
+    from softnum.train.study import case_labels, default_cases
+    from softnum.tta import read_records
+    from softnum.tta.study import conclude
+
     if jobs is not None and jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {jobs}; leave it out for one process a core")
-    writable_folder(out)
-    if not 0 < target <= 1:
-        raise ValueError(f"--target must lie in (0, 1], got {target}")
     cases = default_cases(None if designs is None else [part.strip() for part in designs.split(",")])
     if batch is not None:
-        cases = [replace(case, batch=batch) for case in cases]
+        cases = [case if case.label else replace(case, batch=batch) for case in cases]  # NAME@64 says its own
     chosen = _seeds(seeds)
     settings = Settings(
         network=network,
@@ -141,14 +236,11 @@ def tta(
         **updates.settings(),
     )
     said = settings.describe_updates()  # raises what would end the first run
-    base = load_design(baseline or cases[0].design).name
+    labels = case_labels(cases)
+    base = _baseline(baseline, labels, load_design)
+    rules = outcomes.rules(labels, base)
     # Times first: a missing report or a malformed file costs seconds, not the training.
-    variants = study_variants(
-        _points(cases, settings, timings), baseline=base, out=out, timings=timings, clock=clock,
-        reports=reports or (), run_simulator=simulate, progress=lambda line: typer.echo(line, err=True),
-    )  # fmt: skip
-    if timings is None and variant != "all":
-        variants = [v for v in variants if v.label == _VARIANTS[variant]]
+    variants = _variants(_points(cases, labels, settings, timings), variant, baseline=base, out=out, **times)
     counts = {True: 0, False: 0}
     with progress_bar() as step:
 
@@ -160,8 +252,9 @@ def tta(
             cases, settings, seeds=chosen, out=out / "records", jobs=jobs, force=force, progress=show
         )  # fmt: skip
     conclude(
-        read_records(records), variants, target=target, baseline=base, out=out,
+        read_records(records, metric=outcomes.metric), variants, target=target, baseline=base, out=out, **rules,
         inputs={
+            "command": command_line(ctx),
             "designs": [case.design for case in cases], "seeds": chosen, "epochs": epochs,
             "network": make_network(network, data=settings.data, **settings.network_options).describe(),
             "data": settings.data, "batches": [case.batch for case in cases], **said,

@@ -14,7 +14,10 @@ Counting samples, not iterations, is what makes the split hold between designs o
 *Median and range* are over the seeds. A run that never reaches the target counts as needing infinitely many
 iterations: it is neither dropped, which would flatter a design that often fails, nor extrapolated. So the median exists
 if and only if more than half of the runs reached the target. *Ties*: designs whose ranges overlap are not told apart by
-these runs.
+these runs. *Intervals* of the median, and of every ratio, combine the spread of the runs with that of measured times:
+`softnum.tta.intervals`.
+
+*Cost to accuracy* is rent per hour times TTA; *energy to accuracy* joules per iteration times iterations.
 
 Source: the divide-and-conquer approach of A. Jayarajan, "DNN Training Performance Analysis"; the metric is that of
 C. Coleman et al., "Analysis of DAWNBench, a Time-to-Accuracy Machine Learning Performance Benchmark", 2018.
@@ -25,213 +28,18 @@ from __future__ import annotations
 import difflib
 import itertools
 import math
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from softnum.tta.accuracy.reached import ReachedRule, direction_of
 from softnum.tta.accuracy.records import Record, RecordSet, check_target
+from softnum.tta.cost import Cost
+from softnum.tta.interaction import Factors, interaction
+from softnum.tta.intervals import bootstrap_interval, check_confidence, ratio_interval, share_interval
+from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
 from softnum.tta.timings import IterationTime
 
 __all__ = ["DesignResult", "Run", "Spread", "Study", "Variant", "combine_study"]
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One set of iteration times, with what has to be said about it.
-
-    Parameters
-    ----------
-    label : str
-        Its name, for example "stated hardware".
-    timings : Mapping of str to IterationTime
-        Seconds per iteration of each design.
-    left_out : Mapping of str to str
-        Designs that have no time in this variant, with the reason.
-    assumptions : tuple of str
-        What the times rest on.
-    not_simulated : tuple of str
-        What an iteration does and the times leave out.
-    notes : tuple of str
-        What else a reader should know of the times.
-
-    Examples
-    --------
-    >>> Variant("measured", {"base": IterationTime("base", 8.1e-6)}, assumptions=("batch 32",)).timings["base"].seconds
-    8.1e-06
-    """
-
-    label: str
-    timings: Mapping[str, IterationTime]
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    assumptions: tuple[str, ...] = ()
-    not_simulated: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Median and range over the seeds; infinite where that run never reached the target.
-
-    Examples
-    --------
-    >>> Spread.of([30.0, 10.0, math.inf])
-    Spread(median=30.0, low=10.0, high=inf)
-    """
-
-    median: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
-        """Median, least and greatest of at least one value."""
-        return cls(statistics.median(values), min(values), max(values))
-
-    def scaled(self, factor: float) -> Spread:
-        """The spread of the values times a positive factor."""
-        return Spread(self.median * factor, self.low * factor, self.high * factor)
-
-    def overlaps(self, other: Spread) -> bool:
-        """Whether the two ranges share a point."""
-        return self.low <= other.high and other.low <= self.high
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run against the target.
-
-    Parameters
-    ----------
-    seed : int
-    iterations_to_target : int or None
-        None if it never reached the target.
-    iterations : int
-        Parameter updates it did in all.
-    best, final : float
-        Greatest and last value of the metric (NaN if every evaluation was).
-    interval : int
-        Most iterations between two evaluations: no time to accuracy is known more finely than that.
-
-    Examples
-    --------
-    >>> Run(seed=1, iterations_to_target=80, iterations=90, best=0.92, final=0.91, interval=5).best
-    0.92
-    """
-
-    seed: int
-    iterations_to_target: int | None
-    iterations: int
-    best: float
-    final: float
-    interval: int
-
-
-@dataclass(frozen=True)
-class DesignResult:
-    """What is known of one design.
-
-    Parameters
-    ----------
-    design : str
-    batch : int
-        Samples per iteration.
-    runs : tuple of Run
-        By seed.
-    iterations, samples : Spread
-        To the target, over the runs.
-    time : IterationTime or None
-        None if the design has no time in this variant; `left_out` says why.
-    left_out : str
-    tta : Spread or None
-        Seconds to the target; None without a time.
-    throughput : float or None
-        Samples per second over the baseline's.
-    efficiency : float or None
-        Samples to the target of the baseline over this design's (medians); None unless both medians exist.
-    speedup : float or None
-        throughput * efficiency; None unless both exist.
-    ties : tuple of str
-        Designs whose TTA range overlaps this one's, among those whose median run reached the target.
-    sample_ties : tuple of str
-        The same for samples to the target, where hardware plays no part.
-
-    Examples
-    --------
-    >>> from softnum.tta import Evaluation
-    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
-    >>> result = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")["base"]
-    >>> result.reached, result.tta, result.samples.median
-    (1, Spread(median=160.0, low=160.0, high=160.0), 2560)
-    """
-
-    design: str
-    batch: int
-    runs: tuple[Run, ...]
-    iterations: Spread
-    samples: Spread
-    time: IterationTime | None
-    left_out: str
-    tta: Spread | None
-    throughput: float | None
-    efficiency: float | None
-    speedup: float | None
-    ties: tuple[str, ...] = ()
-    sample_ties: tuple[str, ...] = ()
-
-    @property
-    def reached(self) -> int:
-        """How many runs reached the target."""
-        return sum(run.iterations_to_target is not None for run in self.runs)
-
-
-@dataclass(frozen=True)
-class Study:
-    """Designs compared on time-to-accuracy, with the rules that were applied.
-
-    Parameters
-    ----------
-    label : str
-        The variant, for example "stated hardware".
-    metric : str
-    target : float
-    rule : str
-        When a run counts as having reached the target.
-    baseline : str
-    designs : tuple of DesignResult
-        In the order in which the designs were first given.
-    records : tuple of Record
-        The runs used.
-    assumptions, not_simulated : tuple of str
-        What the variant's times rest on, and what they leave out.
-    notes : tuple of str
-        What was left out and why.
-
-    Examples
-    --------
-    >>> from softnum.tta import Evaluation
-    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
-    >>> study = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")
-    >>> study.label, study.baseline, study["base"].speedup
-    ('given times', 'base', 1.0)
-    """
-
-    label: str
-    metric: str
-    target: float
-    rule: str
-    baseline: str
-    designs: tuple[DesignResult, ...]
-    records: tuple[Record, ...] = field(repr=False)
-    assumptions: tuple[str, ...] = ()
-    not_simulated: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def __getitem__(self, design: str) -> DesignResult:
-        """The result of one design, by name."""
-        for result in self.designs:
-            if result.design == design:
-                return result
-        raise KeyError(f"no design {design!r} in the study; it has {', '.join(r.design for r in self.designs)}")
 
 
 def combine_study(
@@ -241,6 +49,11 @@ def combine_study(
     target: float,
     baseline: str,
     metric: str = "accuracy",
+    reached: ReachedRule | None = None,
+    confidence: float = 0.95,
+    costs: Mapping[str, Cost] | None = None,
+    energies: Mapping[str, tuple[float, str]] | None = None,
+    combinations: Iterable[tuple[Sequence[str], str]] = (),
 ) -> Study:
     """Combine training records and iteration times.
 
@@ -253,9 +66,20 @@ def combine_study(
     target : float
         The value of the metric to reach.
     baseline : str
-        Name of the design that speed-ups are over.
+        Label of the design that speed-ups are over.
     metric : str
-        Name of the metric (greater is better).
+        Name of the metric.
+    reached : ReachedRule, optional
+        When a run counts as having reached the target. Default: at its first evaluation there, in the direction that
+        `direction_of` gives the metric.
+    confidence : float
+        Of the intervals.
+    costs : Mapping of str to Cost, optional
+        Rent and price, by label.
+    energies : Mapping of str to (float, str), optional
+        Joules of an iteration and their source, by label, for designs whose time does not know its energy.
+    combinations : iterable of (sequence of str, str)
+        Parts and combined design of each `interaction` to look at, over the baseline.
 
     Returns
     -------
@@ -265,7 +89,9 @@ def combine_study(
     ------
     ValueError
         If there is no record, the baseline has none, a design has no time, the runs are of different networks, data or
-        (within a design) batch sizes, or the target is met before training.
+        (within a design) batch sizes, the target is met before training, or the confidence does not lie in (0, 1).
+    KeyError
+        If a combination names a design that the study does not have.
 
     Examples
     --------
@@ -279,7 +105,8 @@ def combine_study(
     >>> fast.throughput, fast.efficiency, fast.speedup, study["base"].tta.median / fast.tta.median
     (4.0, 0.8, 3.2, 3.2)
     """
-    target = check_target(target)
+    target, confidence = check_target(target), check_confidence(confidence)
+    reached = ReachedRule(direction=direction_of(metric)) if reached is None else reached
     excluded = records.excluded if isinstance(records, RecordSet) else ()
     records = tuple(records.records if isinstance(records, RecordSet) else records)
     variant = timings if isinstance(timings, Variant) else Variant("given times", timings)
@@ -297,9 +124,14 @@ def combine_study(
                 f"no time per iteration for design {design!r}; the timings are of {', '.join(timings) or 'no design'}. "
                 "Add its rows to the timing file, or simulate it"
             )
-    bare = {d: _result(d, runs, target, timings.get(d), left_out.get(d, "")) for d, runs in by_design.items()}
-    base = bare[baseline]
-    compared = {design: _compare(result, base) for design, result in bare.items()}
+    bare = {
+        design: _result(design, runs, target, reached, timings.get(design), left_out.get(design, ""))
+        for design, runs in by_design.items()
+    }
+    compared = {}
+    for design, result in bare.items():
+        result = _compare(result, bare[baseline], confidence)
+        compared[design] = _charge(result, (costs or {}).get(design), (energies or {}).get(design), confidence)
     results = tuple(_tie(result, compared.values()) for result in compared.values())
     missing = [design for design in by_design if design in left_out]
     notes = [
@@ -309,16 +141,16 @@ def combine_study(
     ]
     for record in records:
         if record.diverged:
-            what = f"{record.design}, seed {record.seed}, diverged at iteration {record.iterations}"
+            what = f"{record.label}, seed {record.seed}, diverged at iteration {record.iterations}"
             notes.append(f"{what}: its loss was not finite")
     few = [design for design, runs in by_design.items() if len(runs) < 3]
     if few:
         notes.append(f"fewer than three runs of {', '.join(few)}: their ranges, and ties by them, say little")
     rule = (
-        f"a run reaches the target at its first evaluation with {metric} >= {target:g}; a run without such an "
+        f"a run reaches the target {reached.text(metric, target)}; a run without such an "
         "evaluation counts as infinitely long, so a median exists if more than half of the runs reached the target"
     )
-    return Study(
+    study = Study(
         variant.label,
         metric,
         target,
@@ -329,7 +161,11 @@ def combine_study(
         tuple(variant.assumptions),
         tuple(variant.not_simulated),
         tuple(notes),
+        reached,
+        confidence,
+        files=tuple(variant.files),
     )
+    return replace(study, interactions=tuple(interaction(study, baseline, *pair) for pair in combinations))
 
 
 def _group(records, excluded, order) -> dict[str, list[Record]]:
@@ -347,22 +183,23 @@ def _group(records, excluded, order) -> dict[str, list[Record]]:
                 )
     by_design = {design: [] for design in order}
     for record in records:
-        by_design.setdefault(record.design, []).append(record)
+        by_design.setdefault(record.label, []).append(record)
     by_design = {design: sorted(runs, key=lambda run: run.seed) for design, runs in by_design.items() if runs}
     for design, runs in by_design.items():
         for run in runs[1:]:
             if run.batch != runs[0].batch:
                 raise ValueError(
                     f"design {design!r} was trained with batch {runs[0].batch} (seed {runs[0].seed}) and {run.batch} "
-                    f"(seed {run.seed}); its runs need one batch size: train one of them again"
+                    f"(seed {run.seed}); its runs need one batch size: train one of them again, or tell them apart as "
+                    f"{design}@{runs[0].batch} and {design}@{run.batch}"
                 )
     return by_design
 
 
-def _result(design, records, target, time, left_out) -> DesignResult:
-    runs = []
+def _result(design, records, target, reached, time, left_out) -> DesignResult:
+    runs, best_of = [], max if reached.direction == "higher" else min
     for record in records:
-        first = record.first_reaching(target)
+        first = reached.iteration(record.evaluations, target)
         if first == 0:
             raise ValueError(
                 f"design {design!r}, seed {record.seed} meets the target {target:g} before the first update; "
@@ -372,7 +209,7 @@ def _result(design, records, target, time, left_out) -> DesignResult:
         final = record.evaluations[-1].value if record.evaluations else math.nan
         steps = [0, *(e.iteration for e in record.evaluations)]
         interval = max((b - a for a, b in itertools.pairwise(steps)), default=0)
-        runs.append(Run(record.seed, first, record.iterations, max(values, default=math.nan), final, interval))
+        runs.append(Run(record.seed, first, record.iterations, best_of(values, default=math.nan), final, interval))
     iterations = Spread.of([math.inf if r.iterations_to_target is None else r.iterations_to_target for r in runs])
     return DesignResult(
         design=design,
@@ -389,14 +226,52 @@ def _result(design, records, target, time, left_out) -> DesignResult:
     )
 
 
-def _compare(result: DesignResult, base: DesignResult) -> DesignResult:
-    throughput = efficiency = None
-    if result.time is not None and base.time is not None:
-        throughput = (result.batch / result.time.seconds) / (base.batch / base.time.seconds)
-    if math.isfinite(result.samples.median) and math.isfinite(base.samples.median):
-        efficiency = base.samples.median / result.samples.median
-    speedup = None if throughput is None or efficiency is None else throughput * efficiency
-    return replace(result, throughput=throughput, efficiency=efficiency, speedup=speedup)
+def _runs(result: DesignResult) -> list[float]:
+    """Iterations to the target of each run."""
+    return [math.inf if run.iterations_to_target is None else run.iterations_to_target for run in result.runs]
+
+
+def _compare(result: DesignResult, base: DesignResult, confidence: float) -> DesignResult:
+    factors = Factors.over(result, base)
+    iterations = bootstrap_interval(_runs(result), confidence=confidence)
+    found = {"iterations": iterations, "samples": tuple(end * result.batch for end in iterations)}
+    if result.time is not None:
+        found["tta"] = bootstrap_interval(_runs(result), result.time, confidence=confidence)
+    if result.design != base.design:
+        times = None if result.time is None or base.time is None else (base.time, result.time)
+        ratio = {"factor": result.batch / base.batch, "confidence": confidence}
+        if times is not None:
+            found["throughput"] = ratio_interval([1.0], [1.0], times, **ratio)
+            found["speedup"] = ratio_interval(_runs(base), _runs(result), times, confidence=confidence)
+        ratio["factor"] = base.batch / result.batch
+        found["efficiency"] = ratio_interval(_runs(base), _runs(result), **ratio)
+    return replace(
+        result,
+        throughput=factors.throughput,
+        efficiency=factors.efficiency,
+        speedup=factors.speedup,
+        share=share_interval(result.reached, len(result.runs), confidence=confidence),
+        intervals=Intervals(**found),
+    )
+
+
+def _charge(result: DesignResult, cost: Cost | None, energy: tuple[float, str] | None, confidence: float):
+    """The result with its cost and its energy to accuracy, where rent, price or joules are known."""
+    intervals, bill, spent = {}, None, None
+    if cost is not None:
+        to_accuracy = per_throughput = None
+        if result.time is not None and cost.rent_per_hour is not None:
+            to_accuracy = result.tta.scaled(cost.rent_per_hour / 3600)
+            intervals["cost"] = tuple(end * cost.rent_per_hour / 3600 for end in result.intervals.tta)
+        if result.time is not None and cost.price is not None:
+            per_throughput = cost.price * result.time.seconds / result.batch
+        bill = CostResult(cost.rent_per_hour, cost.price, to_accuracy, per_throughput)
+    if result.time is not None and result.time.joules is not None:
+        energy = (result.time.joules, result.time.source)
+    if energy is not None:
+        spent = EnergyResult(*energy, result.iterations.scaled(energy[0]))
+        intervals["energy"] = tuple(end * energy[0] for end in result.intervals.iterations)
+    return replace(result, cost=bill, energy=spent, intervals=replace(result.intervals, **intervals))
 
 
 def _tie(result: DesignResult, others: Iterable[DesignResult]) -> DesignResult:

@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from softnum.tta.combine import DesignResult, Study
+from softnum.tta.outcome import DesignResult, Study
 from softnum.tta.report import format_seconds
 
 # Okabe and Ito's palette, made for colour-blind readers, without its yellow (too faint on white); markers and line
@@ -82,7 +82,7 @@ def look(index: int) -> dict:
 
 def _band(study: Study, design: str) -> tuple[list[int], list[float], list[float], list[float]]:
     """Iteration, median, least and greatest metric, at the evaluations that every run of the design has."""
-    runs = [record for record in study.records if record.design == design]
+    runs = [record for record in study.records if record.label == design]
     tables = [{e.iteration: e.value for e in record.evaluations} for record in runs]
     common = [i for i in tables[0] if all(i in table for table in tables)]
     points = []
@@ -148,7 +148,7 @@ def _points(axes, study: Study, looks: dict, *, names: bool) -> None:
         value
         for r in study.designs
         if r.tta is not None
-        for value in (r.tta.low, r.tta.median, r.tta.high)
+        for value in (r.tta.low, r.tta.median, r.tta.high, *r.intervals.tta)
         if math.isfinite(value)
     ]
     if ends:  # before drawing, for a single point has no range to scale to; with room for the words beside the points
@@ -161,7 +161,10 @@ def _points(axes, study: Study, looks: dict, *, names: bool) -> None:
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0, labelleft=names)
     axes.set_title(f"TTA, {study.label}")
-    axes.set_xlabel(f"time to {study.metric} ≥ {study.target:g} (median, range over seeds)")
+    sign = "≥" if study.reached.direction == "higher" else "≤"
+    axes.set_xlabel(
+        f"time to {study.metric} {sign} {study.target:g} (median, range over seeds, {100 * study.confidence:g} %)"
+    )
     _seconds_axis(axes)
 
 
@@ -188,6 +191,11 @@ def _point(axes, row: int, result: DesignResult, look: dict) -> None:
     else:
         end = tta.high
         axes.plot([tta.low, tta.high], [row, row], linewidth=2.2, solid_capstyle="butt", **marks)
+    low, high = result.intervals.tta
+    if low < high < math.inf:  # thin, with ends: the interval; thick: the range
+        whisker = {"elinewidth": 0.8, "capsize": 5, "capthick": 0.8, "linestyle": "none", **marks, "zorder": 2}
+        axes.errorbar([low], [row], xerr=[[0.0], [high - low]], **whisker)
+        end = max(end, high)
     if math.isfinite(tta.median):
         axes.plot([tta.median], [row], marker=look["marker"], markersize=6.5, linestyle="none", **marks)
         text = format_seconds(tta.median)

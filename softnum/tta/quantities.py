@@ -16,7 +16,17 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 
-__all__ = ["InputTypeError", "bandwidth", "check_keys", "frequency", "positive_int", "positive_number", "write_atomic"]
+__all__ = [
+    "InputTypeError",
+    "bandwidth",
+    "byte_size",
+    "check_keys",
+    "flop_rate",
+    "frequency",
+    "positive_int",
+    "positive_number",
+    "write_atomic",
+]
 
 
 class InputTypeError(TypeError, ValueError):
@@ -30,6 +40,8 @@ class InputTypeError(TypeError, ValueError):
 _NUMBER = r"(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)"
 _FREQUENCY_UNITS = {"Hz": 1, "kHz": 10**3, "MHz": 10**6, "GHz": 10**9}
 _BANDWIDTH_UNITS = {"B/s": 1, "kB/s": 10**3, "MB/s": 10**6, "GB/s": 10**9, "TB/s": 10**12}
+_SIZE_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_FLOP_UNITS = {"FLOP/s": 1, "MFLOP/s": 10**6, "GFLOP/s": 10**9, "TFLOP/s": 10**12, "PFLOP/s": 10**15}
 
 
 def _quantity(value: object, units: dict[str, int], what: str) -> Fraction:
@@ -115,6 +127,70 @@ def bandwidth(text: str, what: str = "bandwidth") -> Fraction:
     Fraction(16000000000, 1)
     """
     return _quantity(text, _BANDWIDTH_UNITS, what)
+
+
+def byte_size(text: str, what: str = "memory") -> int:
+    """Read a number of bytes.
+
+    Parameters
+    ----------
+    text : str
+        A number and one of B, kB, MB, GB, TB (decimal SI).
+    what : str
+        The name of the quantity, for error messages.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    TypeError
+        If `text` is not a string.
+    ValueError
+        If it is not a positive number followed by an accepted unit, or no whole number of bytes.
+
+    Examples
+    --------
+    >>> byte_size("1.5 GB")
+    1500000000
+    """
+    size = _quantity(text, _SIZE_UNITS, what)
+    if size.denominator != 1:
+        raise ValueError(f"{what} {text!r} is not a whole number of bytes")
+    return int(size)
+
+
+def flop_rate(text: str, what: str = "peak") -> Fraction:
+    """Read a rate of floating-point operations; a multiplication and an addition are two.
+
+    Parameters
+    ----------
+    text : str
+        A number and one of FLOP/s, MFLOP/s, GFLOP/s, TFLOP/s, PFLOP/s (decimal SI). Vendors write TFLOPS, and TOPS of
+        integers.
+    what : str
+        The name of the quantity, for error messages.
+
+    Returns
+    -------
+    Fraction
+        Operations per second, exactly.
+
+    Raises
+    ------
+    TypeError
+        If `text` is not a string.
+    ValueError
+        If it is not a positive number followed by an accepted unit.
+
+    Examples
+    --------
+    >>> flop_rate("15.7 TFLOP/s")
+    Fraction(15700000000000, 1)
+    """
+    return _quantity(text, _FLOP_UNITS, what)
 
 
 def positive_int(value: object, what: str) -> int:

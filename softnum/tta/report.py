@@ -1,22 +1,43 @@
-"""What a study shows: a table for the terminal, results.json with everything it rests on, and a picture."""
+"""What a study shows: a table for the terminal and a picture."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
 from pathlib import Path
 
-from softnum.tta.combine import DesignResult, Spread, Study
+from softnum.tta.intervals import least_runs
+from softnum.tta.outcome import DesignResult, Spread, Study
 from softnum.tta.quantities import write_atomic
 
-__all__ = ["plot_studies", "print_studies", "results_dict", "write_results"]
+__all__ = ["plot_studies", "print_studies"]
 
-RESULTS_SCHEMA = 1
 _SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_JOULES = ((1e6, "MJ"), (1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"), (1e-12, "pJ"))
+
+
+def format_joules(joules: float) -> str:
+    """Joules to three digits with an SI prefix.
+
+    >>> format_joules(0.00181)
+    '1.81 mJ'
+    """
+    if math.isinf(joules):
+        return "never"
+    scale, unit = next(((s, u) for s, u in _JOULES if joules >= s), _JOULES[-1])
+    return f"{_digits(joules / scale)} {unit}"
+
+
+def format_dollars(dollars: float) -> str:
+    """Dollars to the cent, or to three digits below one.
+
+    >>> format_dollars(1234.5), format_dollars(4.976e-7)
+    ('$1,234.50', '$4.98e-07')
+    """
+    if math.isinf(dollars):
+        return "never"
+    return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.3g}"
 
 
 def format_seconds(seconds: float) -> str:
@@ -45,16 +66,25 @@ def _count(value: float) -> str:
 
 
 def _range(spread: Spread, show) -> str:
-    """Median and range, with the unit once where both ends share it."""
+    """Median and range."""
     if math.isinf(spread.low):
         return "not reached"
     median = "not reached" if math.isinf(spread.median) else show(spread.median)
     if spread.low == spread.high:
         return median
-    low, high = show(spread.low), show(spread.high)
+    return f"{median}\n{_ends((spread.low, spread.high), show)}"
+
+
+def _ends(ends: tuple[float, float] | None, show) -> str:
+    """Both ends of an interval, with the unit once where they share it."""
+    if ends is None:
+        return "-"
+    low, high = map(show, ends)
+    if ends[0] == ends[1]:
+        return low
     if low.split(" ")[1:] == high.split(" ")[1:]:
         low = low.split(" ")[0]
-    return f"{median}\n[{low}, {high}]"
+    return f"[{low}, {high}]"
 
 
 def _tie_lines(study: Study) -> list[str]:
@@ -106,15 +136,24 @@ def print_studies(studies: Sequence[Study], console=None) -> None:
         console.print(_table(study))
         for line in _tie_lines(study):
             console.print(f"  {line}", highlight=False, markup=False)
+        for found in study.interactions:
+            console.print(f"  {found.text()}", highlight=False, markup=False)
         console.print()
+        for table in (_interval_table(study), _bill_table(study)):
+            if table is not None:
+                console.print(table)
     first = studies[0]
+    several = _has_intervals(first)
     console.print("[bold]How to read it[/bold]")
     for line in (
         f"Reached: {first.rule}.",
-        f"Best: the highest {first.metric} of a run, median over the seeds.",
+        f"Best: the {'highest' if first.reached.direction == 'higher' else 'lowest'} {first.metric} of a run, median "
+        "over the seeds.",
         "TTA = iterations to the target x time per iteration: median and [least, greatest] over the seeds.",
         f"Speed-up over {first.baseline} = throughput (samples per second: the hardware's share) x efficiency "
         "(samples to the target: the arithmetic's share).",
+        *([_coverage(first)] if several else []),
+        *(["On paper: the product of what each part gains alone over the baseline."] if first.interactions else []),
         f"Nothing is extrapolated; iterations are known to the evaluation interval ({_intervals(first)}).",
     ):
         console.print(f"  - {line}", style="dim", highlight=False, markup=False)
@@ -144,18 +183,93 @@ def _intervals(study: Study) -> str:
 
 
 def _table(study: Study):
+    sign = ">=" if study.reached.direction == "higher" else "<="
+    title = f"Time to {study.metric} {sign} {study.target:g}, {study.label} (baseline {study.baseline})"
+    names = ("Reached\n(best)", "Iterations\nx time each", "TTA", "Speed-up\n= thr. x eff.")
+    return _rich_table(title, names, study, _cells)
+
+
+def _rich_table(title: str, columns: Sequence[str], study: Study, cells):
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    title = f"Time to {study.metric} >= {study.target:g}, {study.label} (baseline {study.baseline})"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("Design", no_wrap=True)
-    for name in ("Reached\n(best)", "Iterations\nx time each", "TTA", "Speed-up\n= thr. x eff."):
+    for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
     for result in study.designs:
-        table.add_row(*map(Text, _cells(result)), style="bold" if result.design == study.baseline else None)
+        table.add_row(*map(Text, cells(result)), style="bold" if result.design == study.baseline else None)
     return table
+
+
+def _has_intervals(study: Study) -> bool:
+    """Whether anything varies: more than one run, or a time that was measured more than once."""
+    return any(len(r.runs) > 1 or (r.time is not None and r.time.interval is not None) for r in study.designs)
+
+
+def _interval_table(study: Study):
+    """The intervals of a study; None where nothing varies."""
+    if not _has_intervals(study):
+        return None
+
+    def ratio(value: float) -> str:
+        return "no limit" if math.isinf(value) else f"{value:.2f}"
+
+    def cells(result: DesignResult) -> list[str]:
+        found = result.intervals
+        tta = found.tta
+        return [
+            result.design,
+            _ends(result.share, lambda share: f"{100 * share:.0f} %"),
+            "not reached" if tta is not None and math.isinf(tta[0]) else _ends(tta, format_seconds),
+            *(_ends(ends, ratio) for ends in (found.speedup, found.throughput, found.efficiency)),
+        ]
+
+    title = f"Intervals of {100 * study.confidence:g} %, {study.label}"
+    return _rich_table(title, ("Runs that reach", "TTA", "Speed-up", "Throughput", "Efficiency"), study, cells)
+
+
+def _coverage(study: Study) -> str:
+    """What the intervals are, and what few runs cannot tell."""
+    runs = min(len(result.runs) for result in study.designs)
+    text = (
+        f"Intervals of {100 * study.confidence:g} %: runs that reach by Wilson's score; the others by bootstrap over "
+        "the runs and Student's t of measured times."
+    )
+    least = least_runs(study.confidence)
+    if runs < least:
+        text += (
+            f" With {runs} run{'s' * (runs > 1)} even the whole range covers the true median in only "
+            f"{100 * (1 - 2.0 ** (1 - runs)):g} % of studies; from {least} runs on it covers it in "
+            f"{100 * study.confidence:g} %."
+        )
+    return text
+
+
+def _bill_table(study: Study):
+    """Cost and energy to accuracy; None where neither is known."""
+    rows = study.designs
+    columns = {
+        "Cost to target": any(r.cost is not None and r.cost.rent_per_hour is not None for r in rows),
+        "Price per\nsample/s": any(r.cost is not None and r.cost.price is not None for r in rows),
+        "Energy to target": any(r.energy is not None for r in rows),
+    }
+    if not any(columns.values()):
+        return None
+
+    def cells(result: DesignResult) -> list[str]:
+        cost, energy = result.cost, result.energy
+        spread, price = (None, None) if cost is None else (cost.to_accuracy, cost.per_throughput)
+        texts = (
+            "-" if spread is None else _range(spread, format_dollars),
+            "-" if price is None else format_dollars(price),
+            "-" if energy is None else _range(energy.to_accuracy, format_joules),
+        )
+        return [result.design, *(text for text, shown in zip(texts, columns.values(), strict=True) if shown)]
+
+    title = f"Cost and energy to the target, {study.label}"
+    return _rich_table(title, [name for name, shown in columns.items() if shown], study, cells)
 
 
 def _cells(result: DesignResult) -> list[str]:
@@ -176,124 +290,6 @@ def _cells(result: DesignResult) -> list[str]:
         "-" if result.tta is None else _range(result.tta, format_seconds),
         f"{ratio(result.speedup)}\n= {ratio(result.throughput)} x {ratio(result.efficiency)}",
     ]
-
-
-def _json(value):
-    """Plain JSON: infinities and NaN become null, tuples lists."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_json(item) for item in value]
-    return value
-
-
-def results_dict(studies: Sequence[Study], inputs: Mapping | None = None) -> dict:
-    """Return everything the studies say and rest on, as plain JSON values.
-
-    Parameters
-    ----------
-    studies : sequence of Study
-        One for each variant of the times, over the same runs.
-    inputs : Mapping, optional
-        What the caller wants kept with the result: command line, seeds, folders.
-
-    Returns
-    -------
-    dict
-        ``null`` stands for "not reached" in iterations, samples and TTA, and for NaN in metrics.
-
-    Examples
-    --------
-    >>> from softnum.tta import Evaluation, IterationTime, Record, combine_study
-    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
-    >>> study = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")
-    >>> results_dict([study])["variants"][0]["designs"][0]["tta"]
-    {'median': 160.0, 'low': 160.0, 'high': 160.0}
-    """
-    first = studies[0]
-    runs = [
-        {
-            "design": record.design,
-            "seed": record.seed,
-            "record": record.path,
-            "versions": record.versions,
-        }
-        for record in first.records
-    ]
-    variants = []
-    for study in studies:
-        designs = []
-        for result in study.designs:
-            entry = asdict(replace(result, time=None))
-            entry["time"] = None if result.time is None else asdict(result.time)
-            entry["reached"], entry["runs_in_all"] = result.reached, len(result.runs)
-            designs.append(entry)
-        variants.append(
-            {
-                "label": study.label,
-                "baseline": study.baseline,
-                "assumptions": study.assumptions,
-                "not_simulated": study.not_simulated,
-                "notes": study.notes,
-                "designs": designs,
-            }
-        )
-    configs = {result.design: None for result in first.designs}
-    configs.update((record.design, record.config) for record in reversed(first.records))
-    return _json(
-        {
-            "schema": RESULTS_SCHEMA,
-            "metric": first.metric,
-            "target": first.target,
-            "rule": first.rule,
-            "inputs": inputs or {},
-            "versions": {"softnum": _version(), "python": platform.python_version()},
-            "variants": variants,
-            # the configuration of a design's first run; its other runs differ in the seed only
-            "configs": configs,
-            "runs": runs,
-        }
-    )
-
-
-def _version() -> str:
-    from importlib import metadata
-
-    try:
-        return metadata.version("softnum")
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
-def write_results(path: str | os.PathLike, studies: Sequence[Study], inputs: Mapping | None = None) -> Path:
-    """Write `results_dict` as JSON, whole or not at all.
-
-    Parameters
-    ----------
-    path : path-like
-        The file, usually ``results.json``.
-    studies, inputs
-        As in `results_dict`.
-
-    Returns
-    -------
-    Path
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from softnum.tta import Evaluation, IterationTime, Record, combine_study
-    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
-    >>> study = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     json.loads(write_results(Path(folder, "results.json"), [study]).read_text())["target"]
-    0.9
-    """
-    text = json.dumps(results_dict(studies, inputs), indent=1, allow_nan=False, ensure_ascii=False)
-    write_atomic(path, text + "\n")
-    return Path(path)
 
 
 def plot_studies(path: str | os.PathLike, studies: Sequence[Study]) -> Path:

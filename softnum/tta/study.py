@@ -11,10 +11,16 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from softnum.tta.accuracy.reached import ReachedRule, direction_of
 from softnum.tta.accuracy.records import Record, RecordSet
-from softnum.tta.combine import Study, Variant, combine_study
+from softnum.tta.combine import combine_study
+from softnum.tta.cost import read_costs
 from softnum.tta.hardware import DesignPoint
-from softnum.tta.report import plot_studies, print_studies, write_results
+from softnum.tta.interaction import read_combination
+from softnum.tta.intervals import check_confidence
+from softnum.tta.outcome import Study, Variant
+from softnum.tta.report import plot_studies, print_studies
+from softnum.tta.results import write_results
 from softnum.tta.simulators.simulation import (
     REMAKE,
     MissingReport,
@@ -25,7 +31,7 @@ from softnum.tta.simulators.simulation import (
 )
 from softnum.tta.timings import read_timings
 
-__all__ = ["conclude", "study_variants"]
+__all__ = ["conclude", "outcome_rules", "study_variants"]
 
 
 def study_variants(
@@ -115,6 +121,69 @@ def study_variants(
         ) from None
 
 
+def outcome_rules(
+    labels: Sequence[str],
+    baseline: str,
+    *,
+    metric: str = "accuracy",
+    direction: str | None = None,
+    reached: str = "first",
+    smooth: str | None = None,
+    confidence: float = 0.95,
+    combine: Iterable[str] = (),
+    rent: Iterable[str] = (),
+    price: Iterable[str] = (),
+) -> dict:
+    """What a study looks at, as people write it, as keywords of `conclude`.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        The study's designs.
+    baseline : str
+        One of them.
+    metric : str
+        What the target is of.
+    direction : str, optional
+        "higher" or "lower" is better. Default: what is known of the metric (`direction_of`).
+    reached, smooth : str
+        As `ReachedRule.parse` takes them: "consecutive:3", "ema:0.9".
+    confidence : float
+        Of the intervals.
+    combine : iterable of str
+        "a+b=c": designs whose speed-ups' product is compared with that of a third.
+    rent, price : iterable of str
+        Dollars per hour and to buy, "2.48" or "design=2.48", as `read_costs` takes them.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    ValueError
+        If one of them is malformed, or names no design of the study.
+
+    Examples
+    --------
+    >>> rules = outcome_rules(["a-float32", "c-wang-fp8"], "a-float32", reached="consecutive:3")
+    >>> rules["metric"], rules["reached"].k
+    ('accuracy', 3)
+    """
+    combinations = [read_combination(text, labels) for text in combine]
+    for parts, combined in combinations:
+        names = [baseline, *parts, combined]
+        if len(set(names)) < len(names):
+            raise ValueError(f"the baseline and the designs of a combination must differ, got {', '.join(names)}")
+    return {
+        "metric": metric,
+        "reached": ReachedRule.parse(reached, smooth, direction_of(metric) if direction is None else direction),
+        "confidence": check_confidence(confidence),
+        "costs": read_costs(labels, rent, price),
+        "combinations": combinations,
+    }
+
+
 def conclude(
     records: RecordSet | Iterable[Record],
     variants: Sequence[Variant],
@@ -125,6 +194,7 @@ def conclude(
     metric: str = "accuracy",
     inputs: Mapping | None = None,
     console=None,
+    **rules,
 ) -> list[Study]:
     """Combine runs and times, write ``results.json`` and ``tta.png``, and print the table.
 
@@ -142,6 +212,8 @@ def conclude(
         What else to keep in ``results.json``.
     console : rich.console.Console, optional
         Where to print.
+    **rules
+        More of `combine_study`: reached, confidence, costs, energies, combinations.
 
     Returns
     -------
@@ -168,7 +240,7 @@ def conclude(
     """
     if not isinstance(records, RecordSet):
         records = tuple(records)
-    studies = [combine_study(records, v, target=target, baseline=baseline, metric=metric) for v in variants]
+    studies = [combine_study(records, v, target=target, baseline=baseline, metric=metric, **rules) for v in variants]
     write_results(Path(out, "results.json"), studies, inputs)
     plot_studies(Path(out, "tta.png"), studies)
     print_studies(studies, console)

@@ -6,13 +6,15 @@ of layers (`softnum.tta.architectures`). Whatever asks a question of an iteratio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
-from softnum.tta.hardware import PASSES, Gemm
+from softnum.tta.hardware import PASSES, DesignPoint, Gemm
 from softnum.tta.quantities import InputTypeError, check_keys, positive_int
 
-__all__ = ["STAGES", "TENSOR_CLASSES", "Operation", "StoredTensor", "Workload"]
+__all__ = ["STAGES", "TENSOR_CLASSES", "Operation", "StoredTensor", "Workload", "workload_of_gemms"]
 
 #: Stages of an iteration: the passes of a GEMM, and the optimiser's update.
 STAGES = (*PASSES, "update")
@@ -276,3 +278,41 @@ class Workload:
             "operations": [operation.to_table() for operation in self.operations],
             "tensors": [tensor.to_table() for tensor in self.tensors],
         }
+
+
+def _whole_bytes(elements: int, bits: int | float) -> int:
+    return math.ceil(elements * Fraction(bits) / 8)
+
+
+def workload_of_gemms(point: DesignPoint, batch: int, network: str = "") -> Workload:
+    """The matrix products of a design as a workload: what is known of an iteration where only its GEMMs are.
+
+    Parameters
+    ----------
+    point : DesignPoint
+        A design and its GEMMs. Each operand is read once and each result written once, all of them in words of the
+        GEMM's `bits`.
+    batch : int
+        Samples of the iteration.
+    network : str
+        Name of the network.
+
+    Returns
+    -------
+    Workload
+        One operation a GEMM. It has no other operations and no tensors, so times computed from it leave those out.
+
+    Examples
+    --------
+    >>> from softnum.tta import load_reports
+    >>> work = workload_of_gemms(load_reports().designs["d-e6m3-long"], 256, "mlp")
+    >>> work.operations[0].gemm.shape, work.operations[0].flops, work.operations[0].bytes_read
+    ((256, 128, 64), 4194304, 24576)
+    """
+    operations = []
+    for gemm in point.gemms:
+        m, n, k = gemm.shape
+        read = _whole_bytes(m * k, gemm.bits) + _whole_bytes(k * n, gemm.bits)
+        facts = (2 * m * n * k * gemm.count, read * gemm.count, _whole_bytes(m * n, gemm.bits) * gemm.count)
+        operations.append(Operation(gemm.layer, gemm.phase, "gemm", *facts, gemm.formats, gemm))
+    return Workload(network, point.name, positive_int(batch, "batch"), tuple(operations))

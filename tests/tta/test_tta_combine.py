@@ -10,6 +10,7 @@ from softnum.tta import (
     Evaluation,
     IterationTime,
     MissingReport,
+    ReachedRule,
     Record,
     RecordSet,
     Spread,
@@ -77,16 +78,14 @@ def times(**seconds):
 def test_a_finished_record(tmp_path):
     record = read_record(write(tmp_path / "seed-3.jsonl"))
     assert (record.design, record.seed, record.batch, record.iterations) == ("base", 3, 32, 5)
-    assert record.evaluations == (Evaluation(2, 0.5), Evaluation(4, 0.9), Evaluation(5, 0.8))
+    assert record.evaluations == (Evaluation(2, 0.5, 0.2), Evaluation(4, 0.9, 0.4), Evaluation(5, 0.8, 0.5))
     # the first evaluation at the target counts, although the last is below it
-    assert record.first_reaching(0.9) == 4
-    assert record.first_reaching(0.5) == 2
-    assert record.first_reaching(0.91) is None
+    assert [ReachedRule().iteration(record.evaluations, target) for target in (0.9, 0.5, 0.91)] == [4, 2, None]
 
 
 def test_a_diverged_run_reaches_nothing(tmp_path):
     rows = [*ROWS[:2], row(2, accuracy=math.nan), row(3, accuracy=math.nan, loss=math.inf, finished=True)]
-    assert read_record(write(tmp_path / "r.jsonl", rows)).first_reaching(0.0) is None
+    assert ReachedRule().iteration(read_record(write(tmp_path / "r.jsonl", rows)).evaluations, 0.0) is None
 
 
 @pytest.mark.parametrize("rows", [ROWS[:-1], ROWS[:1], [*ROWS[:-1], '{"iteration": 5, "acc']])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -288,9 +289,7 @@ def _keep(run: PlannedRun, record: bytes) -> None:
 def _conclude(plan: StudyPlan, comparison: Comparison, variants, outcome: Outcome, console) -> None:
     from rich.console import Console
 
-    from softnum.tta import read_records
-    from softnum.tta.accuracy.records import RecordSet
-    from softnum.tta.study import conclude
+    from softnum.tta import RecordSet, conclude, outcome_rules, read_records
 
     runs = plan.of(comparison)
     there = [run.path for run in runs if run.state != UNUSABLE and record_state(run.path, run.header) == "finished"]
@@ -308,9 +307,11 @@ def _conclude(plan: StudyPlan, comparison: Comparison, variants, outcome: Outcom
         records = read_records(there, metric=comparison.metric)
         conclude(
             RecordSet(records.records, (*records.excluded, *missing)), variants, target=comparison.target,
-            metric=comparison.metric, baseline=comparison.baseline, out=plan.out / comparison.folder, console=console,
+            baseline=comparison.baseline, out=plan.out / comparison.folder, console=console,
+            **outcome_rules(comparison.labels, comparison.baseline, **comparison.rules),
             inputs={
-                "study": plan.study.name, "designs": list(comparison.labels), "seeds": list(comparison.seeds),
+                "command": f"softnum study run {shlex.quote(plan.study.path.name)}", "study": plan.study.name,
+                "designs": list(comparison.labels), "seeds": list(comparison.seeds),
                 "epochs": settings.epochs, "network": runs[0].header.get("config", {}).get("network"),
                 "data": settings.data, "batches": [case.batch for case in comparison.cases],
                 **settings.describe_updates(),
@@ -337,7 +338,8 @@ def _write_study(plan: StudyPlan, outcome: Outcome) -> None:
         entry = {
             "folder": comparison.folder, "network": settings.network, "options": settings.network_options,
             "data": settings.data, "epochs": settings.epochs, "target": comparison.target,
-            "metric": comparison.metric, "baseline": comparison.baseline, "seeds": list(comparison.seeds),
+            "metric": comparison.metric, "rules": comparison.rules, "baseline": comparison.baseline,
+            "seeds": list(comparison.seeds),
             "designs": [
                 {"label": label, "design": _shown(plan.study, case.design), "batch": case.batch}
                 for label, case in zip(comparison.labels, comparison.cases, strict=True)

@@ -23,7 +23,12 @@ _SETTINGS = [
     for field in dataclasses.fields(Settings)
     if field.name not in ("network", "network_options", "data", "batch", "epochs")
 ]
-_SHARED = ("target", "metric", "seeds", "epochs", "baseline", "designs", "batches")
+#: what counts as reached, and what is computed besides time: as softnum.tta.outcome_rules takes them
+_RULES = {
+    "metric": str, "direction": str, "reached": str, "smooth": str, "confidence": float, "combine": list, "rent": list,
+    "price": list,
+}  # fmt: skip
+_SHARED = ("target", "seeds", "epochs", "baseline", "designs", "batches", *_RULES)
 _KEYS = {
     "": ("study", "networks", "settings", "timings", "report"),
     "study": ("name", *_SHARED),
@@ -33,7 +38,7 @@ _KEYS = {
     "report": ("html",),
 }
 #: what a study says where its file does not
-_DEFAULTS = {"target": 0.95, "metric": "accuracy", "seeds": 3, "epochs": 20, "batches": [32]}
+_DEFAULTS = {"target": 0.95, "seeds": 3, "epochs": 20, "batches": [32]}
 _SIMULATORS = ("scalesim",)
 VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
 
@@ -48,8 +53,13 @@ seeds = 3                              # how many, or a list: [1, 2, 3]
 batches = [32]                         # samples per iteration; with several, each design is trained with each
 epochs = 20                            # passes over the training samples
 target = 0.95                          # what the metric has to reach on held-out samples
-# metric = "accuracy"
 # baseline = "a-float32"               # what speed-ups are over; default: the first design
+# metric = "accuracy"                  # field of the records; direction = "lower" if less is better
+# reached = "consecutive:3"            # when a run has reached the target: "first" evaluation there, "average:5"
+# smooth = "ema:0.9"                   # smooth the curves first
+# confidence = 0.95                    # of the intervals
+# combine = ["mine+yours=both"]        # compare a design with the product of what its parts do
+# rent = ["2.48"]                      # dollars per hour, of all designs or "c-wang-fp8=1.20"; price: dollars to buy
 
 # One table for each network. Whatever [study] and [settings] say can be said here for this network alone.
 [[networks]]
@@ -122,7 +132,8 @@ class Comparison:
         What each case is called.
     seeds : tuple of int
     target : float
-    metric : str
+    rules : dict
+        Keywords of `softnum.tta.outcome_rules`: metric, reached, confidence, costs ...
     baseline : str
         A label.
     timings : Timings
@@ -134,9 +145,14 @@ class Comparison:
     labels: tuple[str, ...]
     seeds: tuple[int, ...]
     target: float
-    metric: str
+    rules: dict[str, Any]
     baseline: str
     timings: Timings
+
+    @property
+    def metric(self) -> str:
+        """What the target is of."""
+        return self.rules.get("metric", "accuracy")
 
 
 @dataclass(frozen=True)
@@ -273,6 +289,8 @@ class _Reader:
 
     # -- one network ---------------------------------------------------------------------------------------------------
     def comparison(self, folder, index: int, own: dict, study: dict, settings: dict, timings: Timings) -> Comparison:
+        from softnum.tta import outcome_rules  # which training needs nowhere else
+
         def said(key: str):
             """A value, and the table that says it."""
             if key in own:
@@ -297,14 +315,18 @@ class _Reader:
         target, place = said("target")
         if isinstance(target, bool) or not isinstance(target, (int, float)) or not 0 < target < float("inf"):
             self.fail(*place, "target", f"target must be a number above 0, got {target!r}")
-        metric, place = said("metric")
-        if not isinstance(metric, str) or not metric:
-            self.fail(*place, "metric", f"metric must be a text, got {metric!r}")
+        rules = {key: said(key)[0] for key in _RULES if said(key)[0] is not None}
+        for key, value in rules.items():
+            self.check_rule(said(key)[1], key, value)
+        try:
+            outcome_rules(labels, baseline, **rules)
+        except ValueError as error:
+            self.fail("networks", index, "name", f"{name}: {error}")
         if "timings" in own:
             file = self.path("networks", index, "timings", own["timings"])
             timings = dataclasses.replace(timings, file=file, simulate=False, reports=(), variant="all")
         return Comparison(
-            folder, made, tuple(cases), tuple(labels), self.seeds(*said("seeds")), float(target), metric, baseline,
+            folder, made, tuple(cases), tuple(labels), self.seeds(*said("seeds")), float(target), rules, baseline,
             timings,
         )  # fmt: skip
 
@@ -342,6 +364,13 @@ class _Reader:
             table = ("settings", 0) if index is None else ("networks", index)
             what = {"str": "a text", "int": "an integer", "float": "a number", "bool": "true or false"}[hint]
             self.fail(*table, key, f"{key} must be {what}, got {value!r}")
+
+    def check_rule(self, place, key: str, value: object) -> None:
+        kind = _RULES[key]
+        good = isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
+        if not good or (kind is list and not all(isinstance(part, str) for part in value)):
+            what = {str: "a text", float: "a number", list: "a list of texts"}[kind]
+            self.fail(*place, key, f"{key} must be {what}, got {value!r}")
 
     def seeds(self, value, place) -> tuple[int, ...]:
         if isinstance(value, int) and not isinstance(value, bool) and value >= 1:

@@ -1,5 +1,18 @@
 """Learning curves: the records of softnum.train, and those of other frameworks."""
 
+from softnum.tta.accuracy.reached import ReachedRule, direction_of
+from softnum.tta.accuracy.reading import ACCURACY_FORMATS, read_accuracy
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, design_points, read_record, read_records
 
-__all__ = ["Evaluation", "Record", "RecordSet", "design_points", "read_record", "read_records"]
+__all__ = [
+    "ACCURACY_FORMATS",
+    "Evaluation",
+    "ReachedRule",
+    "Record",
+    "RecordSet",
+    "design_points",
+    "direction_of",
+    "read_accuracy",
+    "read_record",
+    "read_records",
+]

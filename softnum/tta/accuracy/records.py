@@ -12,6 +12,7 @@ import difflib
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,8 @@ _ROW_FIELDS = ("iteration", "epoch", "loss", "finished", "diverged")
 class Evaluation:
     """The metric after so many parameter updates; `value` is NaN where the run had diverged.
 
+    `epoch` is the number of the epoch it was in (a fraction where a framework counts so), or None if it is not known.
+
     Examples
     --------
     >>> Evaluation(iteration=45, value=0.9).value
@@ -37,6 +40,7 @@ class Evaluation:
 
     iteration: int
     value: float
+    epoch: int | float | None = None
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,14 @@ class Record:
         The file.
     diverged : bool
         Whether training ended early because the loss was not finite.
+    by_batch : bool
+        Whether the study has the design at several batch sizes, so that its label names the batch.
 
     Examples
     --------
     >>> run = Record("base", 1, 32, 90, (Evaluation(45, 0.8), Evaluation(90, 0.9)), config={}, versions={})
-    >>> run.first_reaching(0.9)
-    90
+    >>> run.label, run.evaluations[-1].value
+    ('base', 0.9)
     """
 
     design: str
@@ -78,17 +84,12 @@ class Record:
     versions: Mapping = field(repr=False)
     path: str = ""
     diverged: bool = False
+    by_batch: bool = False
 
-    def first_reaching(self, target: float) -> int | None:
-        """Return the iteration of the first evaluation with metric >= `target`, or None.
-
-        Examples
-        --------
-        >>> run = Record("d", 0, 32, 20, (Evaluation(10, 0.5), Evaluation(20, 0.9)), {}, {})
-        >>> run.first_reaching(0.8), run.first_reaching(0.95)
-        (20, None)
-        """
-        return next((e.iteration for e in self.evaluations if e.value >= target), None)
+    @property
+    def label(self) -> str:
+        """What a study calls it: its design's name, or ``name@batch``."""
+        return f"{self.design}@{self.batch}" if self.by_batch else self.design
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def read_record(path: str | os.PathLike, *, metric: str = "accuracy") -> Record 
     ...     file = Path(folder, "seed-1.jsonl")
     ...     _ = file.write_text("".join(json.dumps(row) + "\\n" for row in rows))
     ...     read_record(file).evaluations
-    (Evaluation(iteration=45, value=0.9),)
+    (Evaluation(iteration=45, value=0.9, epoch=1),)
     """
     path = Path(path)
     if not path.is_file():
@@ -176,12 +177,14 @@ def read_record(path: str | os.PathLike, *, metric: str = "accuracy") -> Record 
         seen.update(dict.fromkeys(key for key in row if key not in _ROW_FIELDS))
         if metric in row:
             try:
-                number = None if isinstance(row[metric], bool) else 1.0 * row[metric]
+                # null is how a record says that a number was not finite
+                value = math.nan if row[metric] is None else row[metric]
+                number = None if isinstance(value, bool) else 1.0 * value
             except (TypeError, OverflowError):
                 number = None
             if not isinstance(number, float):
                 raise ValueError(f"{where}: {metric} must be a number, got {row[metric]!r}; {_AGAIN}")
-            evaluations.append(Evaluation(iteration, number))
+            evaluations.append(Evaluation(iteration, number, _epoch(where, row)))
     if cut or rows[-1].get("finished") is not True:
         return None
     if not evaluations:
@@ -192,16 +195,18 @@ def read_record(path: str | os.PathLike, *, metric: str = "accuracy") -> Record 
             f"(fields of its rows: {', '.join(seen) or 'none'})"
         )
     config = first["config"]
+    design, batch = _design(path, config), _batch(path, config)
     return Record(
-        design=_design(path, config),
+        design=design,
         seed=first["seed"],
-        batch=_batch(path, config),
+        batch=batch,
         iterations=iteration,
         evaluations=tuple(evaluations),
         config=config,
         versions=first["versions"],
         path=str(path),
         diverged=rows[-1].get("diverged") is True,
+        by_batch=_by_batch(path, design, batch),
     )
 
 
@@ -227,6 +232,36 @@ def _design(path: Path, config: Mapping) -> str:
     return name
 
 
+def _epoch(where: str, row: Mapping) -> int | float | None:
+    epoch = row.get("epoch")
+    number = isinstance(epoch, (int, float)) and not isinstance(epoch, bool)
+    if epoch is not None and not (number and 0 <= epoch < math.inf):
+        raise ValueError(f"{where}: epoch must be a number of at least 0, got {epoch!r}; {_AGAIN}")
+    return epoch
+
+
+def split_label(text: str) -> tuple[str, int | None]:
+    """The design and the batch size of a label; the batch size is None where the label does not name one.
+
+    >>> split_label("a-float32@128"), split_label("a-float32")
+    (('a-float32', 128), ('a-float32', None))
+    """
+    found = re.fullmatch(r"(.+)@([1-9]\d{0,8})", text)
+    return (found[1], int(found[2])) if found else (text, None)
+
+
+def _by_batch(path: Path, design: str, batch: int) -> bool:
+    name, named = split_label(path.parent.name)
+    if name != design or named is None:
+        return False
+    if named != batch:
+        raise ValueError(
+            f"{path}, line 1: the folder says batch {named} and config says {batch}; move the record to a folder "
+            f"{design}@{batch}, or {_AGAIN}"
+        )
+    return True
+
+
 def _batch(path: Path, config: Mapping) -> int:
     batch = config.get("batch")
     if not _is_int(batch) or batch < 1:
@@ -242,11 +277,12 @@ def read_records(
     Parameters
     ----------
     source : path-like, or iterable of path-like
-        The folder that holds ``<design>/seed-<n>.jsonl``, or the files themselves.
+        The folder that holds ``<label>/seed-<n>.jsonl``, where the label is a design's name or ``name@batch``; or the
+        files themselves.
     metric : str
         Which field of the evaluation rows to read.
     designs : iterable of str, optional
-        Only these designs' folders. Default: all.
+        Only the folders of these labels. Default: all.
 
     Returns
     -------
@@ -290,7 +326,7 @@ def read_records(
         if record is None:
             excluded.append(f"{path} is not finished and is left out; train on to use it")
             continue
-        key = (record.design, record.seed)
+        key = (record.label, record.seed)
         if key in records:
             raise ValueError(
                 f"{path}: design {key[0]!r} with seed {key[1]} is already in {records[key].path}; remove one of them"
@@ -338,11 +374,11 @@ def design_points(records: RecordSet | Iterable[Record]) -> list[DesignPoint]:
                 f"{record.path or record.design}: its config states no {'gemms' if hardware else 'hardware'}, so its "
                 "iteration cannot be simulated; give a timing file, or state [hardware] in the design and train again"
             )
-        table = {"name": record.design, "hardware": hardware, "gemms": gemms}
+        table = {"name": record.label, "hardware": hardware, "gemms": gemms}
         point = DesignPoint.from_table(table, f"{record.path}: design")
-        if points.setdefault(record.design, point) != point:
+        if points.setdefault(record.label, point) != point:
             raise ValueError(
-                f"{record.path}: hardware or GEMMs of design {record.design!r} differ between its runs; "
+                f"{record.path}: hardware or GEMMs of design {record.label!r} differ between its runs; "
                 "train one of them again"
             )
     return list(points.values())

@@ -1,1 +1,51 @@
-"""Networks as lists of layers, for questions of time, memory and energy alone: nothing here trains."""
+"""Networks that are timed and not trained: lists of layers, lowered to the workload of one training iteration.
+
+``architecture("resnet50")`` is one of the catalogue; `paradnn` generates thousands; a network of your own is an
+`Architecture` of these layers.
+"""
+
+from softnum.tta.architectures.layers import (
+    Activation,
+    Add,
+    BatchNorm,
+    Concatenate,
+    Conv2d,
+    Dense,
+    Flatten,
+    GlobalPool,
+    Input,
+    Layer,
+    Loss,
+    Pool,
+    Upsample,
+)
+from softnum.tta.architectures.lowering import OPTIMISERS, Architecture, lower
+from softnum.tta.architectures.precision import PRECISIONS, Precision, StoredFormat
+from softnum.tta.architectures.sequence_layers import Attention, Embedding, LayerNorm, Position, Recurrent
+
+__all__ = [
+    "OPTIMISERS",
+    "PRECISIONS",
+    "Activation",
+    "Add",
+    "Architecture",
+    "Attention",
+    "BatchNorm",
+    "Concatenate",
+    "Conv2d",
+    "Dense",
+    "Embedding",
+    "Flatten",
+    "GlobalPool",
+    "Input",
+    "Layer",
+    "LayerNorm",
+    "Loss",
+    "Pool",
+    "Position",
+    "Precision",
+    "Recurrent",
+    "StoredFormat",
+    "Upsample",
+    "lower",
+]

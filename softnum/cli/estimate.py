@@ -1,0 +1,387 @@
+"""``softnum estimate``: times where there is no simulator, from a roofline or from a table of matrix products."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from softnum.cli import exit_codes, need, writable_file
+from softnum.cli.networks import Data, NetworkOptions
+from softnum.cli.updates import with_groups
+from softnum.cli.workloads import WORKLOAD_HELP, workloads_of
+
+__all__ = ["register"]
+
+_OWN = NetworkOptions()
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the program."""
+    app.command("estimate", short_help="Estimate times without a simulator: roofline, tables of GEMMs.")(
+        exit_codes(with_groups(estimate))
+    )
+
+
+def estimate(
+    network: Annotated[str | None, typer.Argument(help=WORKLOAD_HELP)] = None,
+    design: Annotated[
+        str | None, typer.Option(help="Design files or names, with commas between.  [default: a-float32]")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Devices, with commas between.  [default: the design's own array]")
+    ] = None,
+    batch: Annotated[str, typer.Option(help="Samples of an iteration, or several like 1,32,256.")] = "32",
+    own: NetworkOptions = _OWN,
+    data: Data = None,
+    efficiency: Annotated[float, typer.Option(help="Share of the roofline that is reached, up to 1.")] = 1.0,
+    per_layer: Annotated[bool, typer.Option("--per-layer", help="Every operation, and what limits it.")] = False,
+    inference: Annotated[
+        bool, typer.Option("--inference", help="Forward pass only: latency, throughput, cost.")
+    ] = False,
+    gemm_table: Annotated[
+        Path | None, typer.Option(help="Times of matrix products (DeepBench's columns), in place of a roofline.")
+    ] = None,
+    measure: Annotated[
+        Path | None, typer.Option(help="Time the network's matrix products on this machine; the table is kept there.")
+    ] = None,
+    matrix_share: Annotated[
+        str | None,
+        typer.Option(help="Share of matrix products in an iteration, like 0.4, or a profile: CSV operation,time."),
+    ] = None,
+    farthest: Annotated[
+        float | None, typer.Option(help="How far from a size in the table an estimate may be.  [default: 8 times]")
+    ] = None,
+    samples: Annotated[int | None, typer.Option(help="Training samples of an epoch, to roll up to runs a day.")] = None,
+    epochs: Annotated[int, typer.Option(help="Epochs of a run.")] = 1,
+    nodes: Annotated[int, typer.Option(help="Machines that each do runs of their own.")] = 1,
+    devices: Annotated[bool, typer.Option("--devices", help="List the devices, with sources.")] = False,
+    device_file: Annotated[Path | None, typer.Option(help="TOML with devices of your own.")] = None,
+    fom: Annotated[Path | None, typer.Option(help="TOML with rates: CANDLE's figure of merit.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the rooflines: .png, .svg or .pdf.")] = None,
+    times: Annotated[Path | None, typer.Option(help="CSV with the times, for softnum tta --timings.")] = None,
+    json_out: Annotated[Path | None, typer.Option("--json", help="JSON with all of it.")] = None,
+) -> None:
+    """Estimate the time of a training iteration where there is no simulator. Every result is labelled as an estimate.
+
+    A roofline says how fast a device could be at best: no operation is faster than its arithmetic at peak or its bytes
+    at full bandwidth. A table of measured matrix products says how fast one is, size by size.
+
+    \b
+      softnum estimate --devices                        what is known of which device, and from where
+      softnum estimate resnet --design a-float32,c-wang-fp8 --device v100,h100-sxm --batch 32,256
+      softnum estimate mlp --per-layer                  on the design's own array
+      softnum estimate lenet5 --device t4 --inference --batch 1,64
+      softnum estimate mlp --measure this.csv --matrix-share 0.8 --samples 1437 --epochs 20
+      softnum estimate mlp --gemm-table deepbench.csv   the same from a table
+      softnum estimate mlp --design a-float32,b-binary16 --device v100 --times v100.csv
+      softnum estimate --fom rates.toml                 [unit.P1] old = 7475, new = {hours = 4, nodes = 94000}
+    """
+    if sum((devices, fom is not None, network is not None)) != 1:
+        raise ValueError(
+            "name one of: a network, --devices for the list, or --fom with a file of rates; "
+            "softnum estimate --help has examples"
+        )
+    for path in (plot, times, json_out, measure):
+        if path is not None:
+            writable_file(path)
+    if devices:
+        _list_devices(device_file, json_out)
+        return
+    if fom is not None:
+        _figure_of_merit(fom, json_out)
+        return
+    batches = _batches(batch)
+    named = [part.strip() for part in design.split(",")] if design else []
+    works = workloads_of(network, named, batches, options=own.of(network), data=data)
+    table_of = _table(works, gemm_table, measure)
+    for option, given in (("--matrix-share", matrix_share), ("--farthest", farthest), ("--samples", samples)):
+        if given is not None and table_of is None:
+            raise ValueError(f"{option} goes with a table of matrix products; add --gemm-table or --measure")
+    if table_of is not None and (inference or plot is not None or efficiency != 1):
+        raise ValueError("--inference, --plot and --efficiency are of the roofline; leave them out with a table")
+    if table_of is not None:
+        run = {"samples": samples, "epochs": epochs, "nodes": nodes}
+        results = _rolled(works, table_of, matrix_share, device, device_file, run, farthest)
+        _print_rolled(results, per_layer)
+    else:
+        results = _rooflines(works, device, device_file, efficiency, inference)
+        (_print_inference if inference else _print_rooflines)(results, per_layer)
+    if plot is not None:
+        _plot(plot, results, inference)
+    if times is not None:
+        _write_times(times, results, inference)
+    _write_json(json_out, {"kind": "estimated", "estimates": [result.to_table() for result in results]})
+    for path in (plot, times, json_out):
+        if path is not None:
+            typer.echo(f"Written: {path}")
+
+
+def _batches(text: str) -> list[int]:
+    try:
+        batches = [int(part) for part in text.split(",")]
+    except ValueError:
+        batches = [0]
+    if min(batches) < 1:
+        raise ValueError(f"--batch must be whole numbers from 1 up with commas between, got {text!r}")
+    return batches
+
+
+def _devices_of(works, device, device_file):
+    """Each workload with each device it is asked on."""
+    from softnum.tta import Device
+    from softnum.tta import device as find
+
+    pairs = []
+    for work, hardware in works:
+        if device is not None:
+            pairs += [(work, find(name.strip(), device_file)) for name in device.split(",")]
+        elif hardware is not None:
+            pairs.append((work, Device.of_hardware(hardware, f"array of {work.design}")))
+        else:
+            raise ValueError(
+                f"design {work.design!r} states no hardware here; name a device: --device v100 (--devices lists them)"
+            )
+    return pairs
+
+
+def _rooflines(works, device, device_file, efficiency, inference):
+    from softnum import tta
+
+    compute = tta.inference if inference else tta.roofline
+    return [compute(work, where, efficiency) for work, where in _devices_of(works, device, device_file)]
+
+
+def _table(works, gemm_table, measure):
+    from softnum.tta import GemmTable, measure_gemms
+
+    if gemm_table is not None and measure is not None:
+        raise ValueError("--gemm-table reads a table and --measure makes one; leave one of them out")
+    if gemm_table is not None:
+        return GemmTable.read(gemm_table)
+    if measure is None:
+        return None
+    from softnum.cli.train import progress_bar
+
+    sizes = sorted({gemm.shape for work, _ in works for gemm in work.gemms})
+    rows = []
+    with progress_bar() as step:
+        for done, size in enumerate(sizes, 1):
+            part = measure_gemms([size])
+            rows += part.rows
+            step(done, len(sizes), f"matrix products: {' x '.join(map(str, size))}")
+    table = GemmTable(tuple(rows), part.source, part.kind)
+    table.write(measure)
+    typer.echo(f"Written: {measure}")
+    return table
+
+
+def _rolled(works, table, share, device, device_file, run, farthest):
+    from softnum.tta import FARTHEST, matrix_share, roll_up
+    from softnum.tta import device as find
+
+    if share is not None and device is not None:
+        raise ValueError("--matrix-share and --device both say what the other operations take; leave one of them out")
+    where = None
+    if share is not None:
+        try:
+            share = float(share)
+        except ValueError:
+            share = matrix_share(share)
+    elif device is not None:
+        where = find(device, device_file)
+    return [roll_up(work, table, share=share, device=where, farthest=farthest or FARTHEST, **run) for work, _ in works]
+
+
+def _console():
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=120)
+
+
+def _print_table(title, columns, rows, notes=()):
+    """A table; columns whose name starts with "<" are aligned left, and one that starts with "~" may be folded too."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for name in columns:
+        justify = "left" if name[0] in "<~" else "right"
+        table.add_column(name.lstrip("<~"), justify=justify, no_wrap=name[0] != "~")
+    for row in rows:
+        table.add_row(*(Text(str(cell)) for cell in row))
+    console = _console()
+    console.print(title, style="bold", highlight=False, markup=False)
+    console.print(table)
+    for note in notes:
+        console.print(f"  {note}", highlight=False, markup=False)
+
+
+def _si(value, unit):
+    for scale, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= scale:
+            return f"{value / scale:.4g} {prefix}{unit}"
+    return f"{value:.3g} {unit}"
+
+
+def _print_rooflines(results, per_layer):
+    from softnum.tta.report import format_seconds
+
+    rows = [
+        (r.design, r.batch, r.device.name, format_seconds(r.seconds), f"{r.samples_per_second:,.0f}",
+         f"{r.compute_bound:.0%}", f"{r.share_of_peak:.1%}")
+        for r in results
+    ]  # fmt: skip
+    reasons = dict.fromkeys(f"{r.device.name}: {reason}" for r in results for reason in r.proxies)
+    limit = results[0].efficiency
+    _print_table(
+        f"{results[0].network}: estimated by roofline" + ("" if limit == 1 else f", {limit:g} of it reached"),
+        ["<Design", "Batch", "<Device", "s/iteration", "Samples/s", "Compute-bound", "Of peak"], rows,
+        ["A bound from below: no overhead, no cache, no overlap. Compute-bound is the share of the time."] + [*reasons]
+        if limit == 1 else [*reasons],
+    )  # fmt: skip
+    for result in results if per_layer else ():
+        _print_table(
+            f"{result.design}, batch {result.batch}, {result.device.title}",
+            ["<Layer", "<Stage", "<Operation", "FLOPs", "Bytes", "FLOPs/byte", "Time", "<Limit", "<Rate"],
+            [
+                (row.layer, row.stage, row.kind, _si(row.flops, ""), _si(row.bytes, "B"), f"{row.intensity:.3g}",
+                 format_seconds(row.seconds) if row.seconds else "0", row.bound,
+                 row.peak.format + ("*" if row.peak.proxy else ""))
+                for row in result.rows
+            ],
+            ["* stands in for the operands' own format"] if result.proxies else [],
+        )  # fmt: skip
+
+
+def _print_inference(results, per_layer):
+    from softnum.tta.report import format_seconds
+
+    if per_layer:
+        raise ValueError("--per-layer is of the training iteration; leave it out with --inference")
+    money = [r.dollars_per_million for r in results]
+    _print_table(
+        f"{results[0].network}: inference, estimated by roofline",
+        ["<Design", "Batch", "<Device", "Latency", "Samples/s", "$ a million"],
+        [
+            (r.design, r.batch, r.device, format_seconds(r.latency), f"{r.throughput:,.0f}",
+             "-" if cost is None else f"{cost:.3g}")
+            for r, cost in zip(results, money, strict=True)
+        ],
+        ["- where no rent with a source is known"] if None in money else [],
+    )  # fmt: skip
+
+
+def _print_rolled(results, per_layer):
+    from softnum.tta.report import format_seconds
+
+    rows = []
+    for r in results:
+        passes = [format_seconds(seconds) if seconds else "0" for seconds in r.passes.values()]
+        run = [format_seconds(r.run_seconds), f"{r.units_per_day:,.4g}"] if r.samples else []
+        other = format_seconds(r.other) if r.other else "0"
+        rows.append((r.design, r.batch, *passes, other, format_seconds(r.seconds), *run))
+    rules: dict[str, int] = {}
+    for each in (each for r in results for each in r.gemms):
+        rules[each.rule] = rules.get(each.rule, 0) + 1
+    notes = [f"sizes: {', '.join(f'{count} {rule}' for rule, count in rules.items())}"]
+    notes += dict.fromkeys(f"other operations: {r.other_rule}" for r in results)
+    if any(each.proxy for r in results for each in r.gemms):
+        notes.append("some operands' formats are not in the table; the narrowest that holds them stands in")
+    run = ["Run", "Runs a day"] if results[0].samples else []
+    _print_table(
+        f"{results[0].network}: estimated from {results[0].source}",
+        ["<Design", "Batch", "Forward", "Backward data", "Backward weight", "Other", "s/iteration", *run], rows, notes,
+    )  # fmt: skip
+    for result in results if per_layer else ():
+        _print_table(
+            f"{result.design}, batch {result.batch}",
+            ["<Layer", "<Pass", "M", "N", "K", "Count", "Time", "<Rule", "Away"],
+            [
+                (each.gemm.layer, each.gemm.phase, *each.gemm.shape, each.gemm.count, format_seconds(each.seconds),
+                 each.rule, f"{each.distance:.3g}x")
+                for each in result.gemms
+            ],
+        )  # fmt: skip
+
+
+def _list_devices(device_file, json_out):
+    import dataclasses
+
+    from softnum.tta import devices
+
+    known = devices(device_file)
+    rows = []
+    for each in known.values():
+        peaks = "  ".join(f"{name} {flops / 1e12:g}" for name, flops in each.peaks.items())
+        money = f"{each.rent.dollars:.4g}/h" if each.rent else f"{each.price.dollars:,.0f}" if each.price else "-"
+        memory = "-" if each.memory is None else f"{each.memory / 1e9:g}"
+        rows.append((each.name, memory, f"{each.bandwidth / 1e9:g}", "-" if each.watts is None else f"{each.watts:g}",
+                     money, peaks))  # fmt: skip
+    _print_table("Devices", ["<Name", "GB", "GB/s", "W", "$", "~Peak TFLOP/s by format (dense)"], rows)
+    for each in known.values():
+        typer.echo(f"{each.name}: {each.title}. {each.source}." + (f" {each.note}." if each.note else ""))
+        for what, money in (("rent", each.rent), ("price", each.price)):
+            if money:
+                detail = f" ({money.instance})" if money.instance else ""
+                typer.echo(f"  {what} ${money.dollars:g}{detail}: {money.source}, {money.date}")
+    _write_json(json_out, {"devices": [dataclasses.asdict(each) for each in known.values()]})
+
+
+def _figure_of_merit(path, json_out):
+    from softnum.tta import figure_of_merit, read_rates
+
+    rates = read_rates(path)
+    merit = figure_of_merit([new for _, new in rates.values()], [old for old, _ in rates.values()])
+    _print_table(
+        "Figure of merit: harmonic mean of the new rates over harmonic mean of the old",
+        ["<Work", "Old a day", "New a day", "Ratio"],
+        [
+            (name, f"{float(old):,.6g}", f"{float(new):,.6g}", f"{float(new / old):.2f}")
+            for name, (old, new) in rates.items()
+        ],
+    )  # fmt: skip
+    typer.echo(f"Figure of merit: {float(merit):.2f} ({merit})")
+    _write_json(
+        json_out,
+        {"figure_of_merit": float(merit), "exact": str(merit),
+         "rates": {name: {"old": float(old), "new": float(new)} for name, (old, new) in rates.items()}},
+    )  # fmt: skip
+
+
+def _plot(path, results, inference):
+    need("matplotlib")
+    from softnum.tta import plot_roofline
+
+    if inference:
+        raise ValueError("--plot draws the training iteration; leave it out with --inference")
+    plot_roofline(path, results)
+
+
+def _write_times(path, results, inference):
+    from softnum.tta.quantities import write_atomic
+
+    if inference:
+        raise ValueError("--times is of the training iteration; leave it out with --inference")
+    times = [result.time for result in results]
+    names = [time.design for time in times]
+    if len(set(names)) < len(names):
+        raise ValueError("--times holds one time for each design; name one device and one batch")
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    out.write(f"# estimated: {times[0].source}\n")
+    writer.writerow(["design", "iteration", "seconds"])
+    for time in times:
+        writer.writerow([time.design, 1, repr(time.seconds)])
+    write_atomic(path, out.getvalue())
+
+
+def _write_json(path, data):
+    from softnum.tta.quantities import write_atomic
+
+    if path is not None:
+        write_atomic(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")

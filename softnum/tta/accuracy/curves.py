@@ -1,0 +1,409 @@
+"""Learning curves of any framework: CSV, JSON lines and MLPerf logs become records.
+
+A *table*, CSV with a header row or JSON lines with the same keys, has one row for each evaluation::
+
+    design,seed,iteration,batch,accuracy         {"design": "base", "seed": 1, "epoch": 1, "accuracy": 0.91}
+    base,1,100,32,0.91                           {"design": "base", "seed": 1, "epoch": 2, "accuracy": 0.94}
+
+``design`` (or ``label``) and ``seed`` (or ``run``) say whose curve it is, ``iteration`` (or ``step``) counts parameter
+updates done so far, ``epoch`` passes over the data, ``batch`` samples per iteration. Other columns than these and the
+metric are left alone. A row without the metric is a row of training and tells only how far the run went.
+
+An *MLPerf log* is one run; its evaluations are events such as ``eval_accuracy``, whose metadata say the epoch, the
+samples or the step.
+
+What a file does not say has to be given, and is an error where it is needed: the design, the batch size, and the
+iterations of an epoch where evaluations are placed by epochs. Nothing of it is guessed.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, split_label
+from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
+
+__all__ = ["Given", "csv_curves", "jsonl_curves", "mllog_curve"]
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?|[+-]?inf(inity)?|nan", re.ASCII | re.IGNORECASE)
+_NAMES = {
+    "design": ("design", "label"),
+    "seed": ("seed", "run"),
+    "iteration": ("iteration", "step"),
+    "epoch": ("epoch",),
+    "batch": ("batch", "batch_size"),
+}
+_FORM = "one row for each evaluation with design, seed, iteration or epoch, batch and the metric"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a user says of curves, where their file does not.
+
+    Parameters
+    ----------
+    metric : str
+    design : str or None
+        Label of every row: a name or ``name@batch``.
+    seed, batch, iterations_per_epoch : int or None
+    counts_from : int or None
+        0 if the file calls the first epoch (or step) number 0, so that 1 is to be added; 1 if a 0 means "before
+        training". None: a 0 in the file is an error.
+    """
+
+    metric: str = "accuracy"
+    design: str | None = None
+    seed: int | None = None
+    batch: int | None = None
+    iterations_per_epoch: int | None = None
+    counts_from: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("batch", "iterations_per_epoch"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+        if self.counts_from not in (None, 0, 1):
+            raise ValueError(f"counts_from must be 0 or 1, got {self.counts_from!r}")
+
+    def position(self, where: str, name: str, number: Fraction) -> Fraction:
+        """Epochs or iterations done, of the number that a file gives."""
+        if number == 0 and self.counts_from is None:
+            raise ValueError(
+                f"{where}: {name} 0 is either the first {name} of a log that counts from 0, or an evaluation before "
+                "training; say which: --counts-from 0, or --counts-from 1"
+            )
+        return number + 1 if self.counts_from == 0 else number
+
+    def iteration_of_epoch(self, where: str, epochs: Fraction) -> int:
+        """Iterations in so many epochs."""
+        if self.iterations_per_epoch is None:
+            raise ValueError(
+                f"{where}: places an evaluation by epoch and not by iteration; say how many iterations an epoch has: "
+                "--iterations-per-epoch N"
+            )
+        return _whole(
+            where,
+            f"{float(epochs):g} epochs of {self.iterations_per_epoch} iterations",
+            epochs * self.iterations_per_epoch,
+        )
+
+
+def _whole(where: str, what: str, number: Fraction) -> int:
+    if number.denominator != 1 or number < 0:
+        raise ValueError(f"{where}: {what} must be a whole number of iterations from 0 up, got {float(number):g}")
+    return int(number)
+
+
+def _number(where: str, name: str, value: object) -> float:
+    """A cell's number; NaN and infinity are numbers of a metric."""
+    if isinstance(value, str):
+        value = value.strip()
+        number = float(value) if _NUMBER.fullmatch(value) else None
+    else:
+        try:
+            number = None if isinstance(value, bool) or not isinstance(value, (int, float)) else float(value)
+        except OverflowError:
+            number = math.inf
+    if number is None:
+        raise ValueError(f"{where}: {name} must be a number, got {value!r}")
+    return number
+
+
+def _exact(where: str, name: str, value: object) -> Fraction:
+    number = _number(where, name, value)
+    if not math.isfinite(number):
+        raise ValueError(f"{where}: {name} must be a finite number, got {value!r}")
+    return Fraction(value.strip() if isinstance(value, str) else value) if number else Fraction(0)
+
+
+def _integer(where: str, name: str, value: object) -> int:
+    number = _exact(where, name, value)
+    if number.denominator != 1:
+        raise ValueError(f"{where}: {name} must be a whole number, got {value!r}")
+    return int(number)
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+def csv_curves(path: Path, text: str, given: Given) -> RecordSet:
+    """Read a CSV table."""
+    return _curves(path, _csv_rows(path, text, given), given)
+
+
+def jsonl_curves(path: Path, text: str, given: Given) -> RecordSet:
+    """Read JSON lines."""
+    return _curves(path, _json_rows(path, text), given)
+
+
+def _csv_rows(path: Path, text: str, given: Given) -> Iterator[tuple[str, Mapping]]:
+    reader = csv.reader(io.StringIO(text), skipinitialspace=True, strict=True)
+    header: list[str] | None = None
+    try:
+        for cells in reader:
+            where = f"{path}, line {reader.line_num}"
+            cells = [cell.strip() for cell in cells]
+            if not any(cells) or cells[0].startswith("#"):
+                continue
+            if header is None:
+                header = cells
+                _check_header(where, header, given.metric)
+                continue
+            if len(cells) != len(header):
+                raise ValueError(
+                    f"{where}: {len(cells)} cells where the header has {len(header)}; a truncated row? Write the file "
+                    "again"
+                )
+            yield where, {name: cell for name, cell in zip(header, cells, strict=True) if cell}
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: not readable as CSV ({error}); expected {_FORM}") from None
+
+
+def _check_header(where: str, header: list[str], metric: str) -> None:
+    repeated = sorted({name for name in header if header.count(name) > 1})
+    if repeated:
+        raise ValueError(f"{where}: column {repeated[0]!r} appears twice; expected {_FORM}")
+    if metric not in header:
+        raise ValueError(f"{where}: no column {metric!r}{_near(metric, header)}; name the metric with --metric")
+    if not any(name in header for key in ("iteration", "epoch") for name in _NAMES[key]):
+        raise ValueError(f"{where}: no column iteration, step or epoch; expected {_FORM}")
+
+
+def _near(name: str, names) -> str:
+    names = [str(other) for other in names]
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+    return (f"; did you mean {near[0]!r}?" if near else "") + f" (there are {', '.join(names) or 'none'})"
+
+
+def _json_rows(path: Path, text: str) -> Iterator[tuple[str, Mapping]]:
+    lines = text.split("\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:  # not JSON, numbers too long, brackets too deep
+            cut = " The file ends there: was it cut off?" if number == len(lines) else ""
+            raise ValueError(f"{where}: not a row of JSON ({error}); expected {_FORM}.{cut}") from None
+        if not isinstance(row, dict):
+            raise ValueError(f"{where}: expected an object, got {row!r}; expected {_FORM}")
+        yield where, {key: value for key, value in row.items() if value is not None}
+
+
+@dataclass
+class _Curve:
+    """A run while its rows are read."""
+
+    where: str
+    batch: int | None
+    named: bool
+    evaluations: list[Evaluation]
+    iterations: int = 0
+
+
+def _pick(where: str, row: Mapping, key: str) -> object:
+    """What a row says of a quantity, under whichever of its names; None if nothing."""
+    found = [name for name in _NAMES[key] if name in row]
+    if len(found) > 1:
+        raise ValueError(f"{where}: gives both {' and '.join(found)}; they are two names of one column: leave one out")
+    return row[found[0]] if found else None
+
+
+def _curves(path: Path, rows: Iterator[tuple[str, Mapping]], given: Given) -> RecordSet:
+    curves: dict[tuple[str, int], _Curve] = {}
+    columns: dict[str, None] = {}
+    for where, row in rows:
+        columns.update(dict.fromkeys(row))
+        design, batch, named = _whose(where, row, given)
+        seed = _pick(where, row, "seed")
+        if seed is not None and given.seed is not None:
+            raise ValueError(f"{where}: gives a seed, and --seed is given too; leave one of them out")
+        seed = _integer(where, "seed", seed) if seed is not None else 1 if given.seed is None else given.seed
+        key = (f"{design}@{batch}" if named else design, seed)
+        curve = curves.setdefault(key, _Curve(where, batch, named, []))
+        if batch != curve.batch:
+            raise ValueError(
+                f"{where}: batch {batch} of design {design!r}, seed {seed}, which {curve.where} gives as "
+                f"{curve.batch}; a run has one batch size"
+            )
+        _add(where, row, key, curve, given)
+    if not curves:
+        raise ValueError(f"{path}: holds no rows; expected {_FORM}")
+    for (label, seed), curve in curves.items():
+        if not curve.evaluations:
+            raise ValueError(
+                f"{curve.where}: design {label!r}, seed {seed}, has no value of {given.metric!r}"
+                f"{_near(given.metric, columns)}; name the metric with --metric"
+            )
+    return RecordSet(
+        tuple(
+            Record(
+                split_label(label)[0] if curve.named else label, seed, curve.batch, curve.iterations,
+                tuple(curve.evaluations), {}, {}, str(path), by_batch=curve.named,
+            )
+            for (label, seed), curve in sorted(curves.items())
+        )
+    )  # fmt: skip
+
+
+def _whose(where: str, row: Mapping, given: Given) -> tuple[str, int, bool]:
+    """Design, batch size, and whether its label names the batch."""
+    label = _pick(where, row, "design")
+    if label is None and given.design is None:
+        raise ValueError(f"{where}: does not say whose curve it is; add a column design, or name it: NAME=FILE")
+    if label is not None and given.design is not None and label != given.design:
+        raise ValueError(
+            f"{where}: is of design {label!r}, and the file was named {given.design!r}; leave the name out, or the "
+            "column"
+        )
+    label = given.design if label is None else label
+    if not isinstance(label, str) or not label:
+        raise ValueError(f"{where}: design must be a name, got {label!r}")
+    design, named = split_label(label)
+    stated = _pick(where, row, "batch")
+    sizes = {
+        "its label": named,
+        "the column batch": None if stated is None else _integer(where, "batch", stated),
+        "--batch": given.batch if stated is None and named is None else None,
+    }
+    said = {what: size for what, size in sizes.items() if size is not None}
+    if not said:
+        raise ValueError(f"{where}: does not say the batch size of {label!r}; add a column batch, or give --batch N")
+    if len(set(said.values())) > 1:
+        told = " and ".join(f"{size} ({what})" for what, size in said.items())
+        raise ValueError(f"{where}: the batch size of {label!r} is both {told}; keep one of them")
+    batch = next(iter(said.values()))
+    if batch < 1:
+        raise ValueError(f"{where}: batch must be at least 1, got {batch}")
+    return design, batch, named is not None
+
+
+def _add(where: str, row: Mapping, key: tuple[str, int], curve: _Curve, given: Given) -> None:
+    iteration, epoch = _pick(where, row, "iteration"), _pick(where, row, "epoch")
+    epochs = None if epoch is None else _exact(where, "epoch", epoch)
+    if iteration is not None:
+        done = _exact(where, "iteration", iteration)
+        # in a row with both, counts_from speaks of the iteration alone: the epoch is only shown
+        at = _whole(where, "iteration", given.position(where, "iteration", done) if given.counts_from == 0 else done)
+    elif epochs is not None and (given.metric in row or given.iterations_per_epoch is not None):
+        epochs = given.position(where, "epoch", epochs)
+        at = given.iteration_of_epoch(where, epochs)
+    elif given.metric in row:
+        raise ValueError(f"{where}: gives no iteration and no epoch; expected {_FORM}")
+    else:
+        return  # of training, and it does not say how far
+    last = curve.evaluations[-1].iteration if curve.evaluations else -1
+    if at < curve.iterations or (given.metric in row and at <= last):
+        raise ValueError(
+            f"{where}: expected an iteration after {max(curve.iterations, last)} of design {key[0]!r}, seed {key[1]}, "
+            f"got {at}; rows of a run must be in order, and a column seed tells runs apart"
+        )
+    curve.iterations = at
+    if given.metric in row:
+        value = _number(where, given.metric, row[given.metric])
+        shown = None if epochs is None else int(epochs) if epochs.denominator == 1 else float(epochs)
+        curve.evaluations.append(Evaluation(at, value, shown))
+
+
+# -- MLPerf ------------------------------------------------------------------------------------------------------------
+def mllog_curve(path: Path, text: str, given: Given) -> RecordSet:
+    """Read the log of an MLPerf run: one record, or, of an unfinished run, the reason why there is none."""
+    log = read_mllog(path, text=text)
+    if given.design is None:
+        raise ValueError(f"{path}: an MLPerf log does not say of which design it is; name it: NAME=FILE")
+    design, named = split_label(given.design)
+    key = given.metric if log.of(given.metric) else f"eval_{given.metric}"
+    events = log.of(key)
+    if not log.finished:
+        return RecordSet((), (f"{path} is not finished and is left out: {log.end()}",))
+    if not events:
+        there = [name for name in dict.fromkeys(event.key for event in log.events) if name.startswith("eval_")]
+        told = [name for name in there if name not in ("eval_start", "eval_stop", "eval_samples")]
+        raise ValueError(f"{path}: no event {key!r}{_near(key, told)}; name the metric with --metric")
+    batch = _logged(log, "global_batch_size", "batch size", named if named is not None else given.batch)
+    seed = _logged(log, "seed", "seed", given.seed, default=1)
+    evaluations: list[Evaluation] = []
+    for event in events:
+        where = f"{path}, line {event.line}"
+        at, epoch = _place(where, log, event, batch, given)
+        if evaluations and at <= evaluations[-1].iteration:
+            raise ValueError(f"{where}: expected an iteration after {evaluations[-1].iteration}, got {at}")
+        evaluations.append(Evaluation(at, _number(where, key, event.value), epoch))
+    config = {"network": log.value("submission_benchmark")}
+    record = Record(
+        design, seed, batch, evaluations[-1].iteration, tuple(evaluations), config, {}, str(path),
+        by_batch=named is not None,
+    )  # fmt: skip
+    return RecordSet((record,))
+
+
+def _logged(log: MLLog, key: str, what: str, stated: int | None, default: int | None = None) -> int:
+    """What a log says once, or what the user says; both only if they agree."""
+    value = log.value(key)
+    if value is None:
+        if stated is None and default is None:
+            raise ValueError(f"{log.path}: no event {key!r}, so its {what} is not known; give --batch N")
+        return default if stated is None else stated
+    where = f"{log.path}, line {log.of(key)[0].line}"
+    value = _integer(where, key, value)
+    if value < (1 if key == "global_batch_size" else 0):
+        raise ValueError(f"{where}: {key} must not be {value}")
+    if stated not in (None, value):
+        raise ValueError(f"{where}: {key} is {value}, and {stated} is given; leave one of them out")
+    return value
+
+
+def _place(where: str, log: MLLog, event: MLLogEvent, batch: int, given: Given) -> tuple[int, int | float | None]:
+    """Iterations done at an evaluation, and its epoch where the log says it."""
+    metadata = event.metadata
+    epochs = _exact(where, "epoch_num", metadata["epoch_num"]) if "epoch_num" in metadata else None
+    shown = None if epochs is None else int(epochs) if epochs.denominator == 1 else float(epochs)
+    for name in ("step_num", "step"):
+        if name in metadata:
+            return _whole(where, name, _exact(where, name, metadata[name])), shown
+    if "samples_count" in metadata:
+        samples = _exact(where, "samples_count", metadata["samples_count"])
+        return _whole(where, f"samples_count {samples} / batch {batch}", samples / batch), shown
+    if epochs is None:
+        raise ValueError(f"{where}: {event.key} has no epoch_num, samples_count or step in its metadata")
+    starts = [
+        e for e in log.of("block_start", "epoch_start") if "first_epoch_num" in e.metadata or "epoch_num" in e.metadata
+    ]
+    if starts and given.counts_from is None:  # the log says itself what its first epoch is called
+        first = starts[0].metadata.get("first_epoch_num", starts[0].metadata.get("epoch_num"))
+        first = _exact(f"{log.path}, line {starts[0].line}", "the first epoch", first)
+        if first not in (0, 1):
+            raise ValueError(
+                f"{log.path}, line {starts[0].line}: its first epoch is number {float(first):g}, so the log is of a "
+                "run that went on from another; a curve has to begin with epoch 0 or 1"
+            )
+        done = epochs - first + 1
+    else:
+        done = given.position(where, "epoch", epochs)
+    return _mllog_iterations(where, log, done, batch, given), shown
+
+
+def _mllog_iterations(where: str, log: MLLog, epochs: Fraction, batch: int, given: Given) -> int:
+    samples = log.value("train_samples")
+    if given.iterations_per_epoch is None and samples is not None:
+        each = Fraction(_integer(where, "train_samples", samples), batch)
+        if each.denominator == 1:
+            return _whole(where, f"{float(epochs):g} epochs of {each} iterations", epochs * each)
+        raise ValueError(
+            f"{where}: {samples} train_samples are not a whole number of batches of {batch}, and whether the rest is "
+            "dropped is not logged; say how many iterations an epoch has: --iterations-per-epoch N"
+        )
+    return given.iteration_of_epoch(where, epochs)
+
+
+#: What each reader takes: the path, its text, and what is given.
+Reader = Callable[[Path, str, Given], RecordSet]

@@ -1,0 +1,179 @@
+"""One way to read learning curves, whatever wrote them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from softnum.tta.accuracy.curves import Given, Reader, csv_curves, jsonl_curves, mllog_curve
+from softnum.tta.accuracy.records import Record, RecordSet, read_records
+
+__all__ = ["ACCURACY_FORMATS", "AccuracyFormat", "read_accuracy"]
+
+
+@dataclass(frozen=True)
+class AccuracyFormat:
+    """A form of learning curves that can be read.
+
+    Parameters
+    ----------
+    description : str
+        What it is, in a line.
+    layout : str
+        Where its layout is laid down.
+    read : callable
+        Takes a path, its text and what is given; returns a `RecordSet`.
+
+    Examples
+    --------
+    >>> row = '{"design": "a", "iteration": 9, "accuracy": 1}'
+    >>> ACCURACY_FORMATS["jsonl"].read(Path("curve.jsonl"), row, Given(batch=8)).records[0].evaluations
+    (Evaluation(iteration=9, value=1.0, epoch=None),)
+    """
+
+    description: str
+    layout: str
+    read: Reader
+
+
+def _records(path: Path, text: str, given: Given) -> RecordSet:
+    return read_records([path], metric=given.metric)
+
+
+#: The forms of learning curves, by the name that `read_accuracy` takes.
+ACCURACY_FORMATS: Mapping[str, AccuracyFormat] = {
+    "softnum": AccuracyFormat("record of softnum.train", "docs/training.md", _records),
+    "csv": AccuracyFormat(
+        "CSV of any framework, one row for each evaluation", "softnum.tta.accuracy.curves", csv_curves
+    ),
+    "jsonl": AccuracyFormat("JSON lines of any framework, the same keys", "softnum.tta.accuracy.curves", jsonl_curves),
+    "mllog": AccuracyFormat("log of an MLPerf training run", "github.com/mlcommons/logging, mllog.py", mllog_curve),
+}
+
+
+def read_accuracy(
+    path: str | os.PathLike,
+    *,
+    format: str | None = None,
+    metric: str = "accuracy",
+    design: str | None = None,
+    seed: int | None = None,
+    batch: int | None = None,
+    iterations_per_epoch: int | None = None,
+    counts_from: int | None = None,
+) -> RecordSet:
+    """Read learning curves: a file, or a folder of them.
+
+    Parameters
+    ----------
+    path : path-like
+        A file of one of `ACCURACY_FORMATS`; or a folder: of a comparison (its ``records``), of records
+        (``<label>/seed-<n>.jsonl``), or of ``<label>/<file>`` with files of any of the forms, each of that label.
+    format : str, optional
+        Name of the form. Default: found out. A file with ``:::MLLOG`` in it is an MLPerf log; one whose first line is a
+        JSON object is a record of softnum.train if it has ``config`` and ``versions``, else JSON lines; every other
+        text is CSV.
+    metric : str
+        Name of the metric: a column, or an event ``eval_<metric>`` of an MLPerf log.
+    design : str, optional
+        Label of the curves in a file that names none.
+    seed : int, optional
+        Seed of a file that names none. Default: 1.
+    batch : int, optional
+        Samples per iteration of a file that does not say.
+    iterations_per_epoch : int, optional
+        For evaluations that are placed by epoch only.
+    counts_from : int, optional
+        0 if the file's first epoch (or iteration) is number 0, 1 if number 1. Default: 1, and a 0 is an error.
+
+    Returns
+    -------
+    RecordSet
+        By label and seed.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If a file is malformed or lacks what is not given; the message names file, line, reason and way out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "curves.csv")
+    ...     _ = file.write_text("design,seed,epoch,val_acc\\nbase,1,1,0.8\\nbase,1,2,0.9\\n")
+    ...     runs = read_accuracy(file, metric="val_acc", batch=32, iterations_per_epoch=100)
+    >>> [(e.iteration, e.value) for e in runs.records[0].evaluations]
+    [(100, 0.8), (200, 0.9)]
+    """
+    given = Given(metric, design, seed, batch, iterations_per_epoch, counts_from)
+    if format is not None and format not in ACCURACY_FORMATS:
+        near = difflib.get_close_matches(str(format), ACCURACY_FORMATS, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"there is no form of curves {format!r}; forms: {', '.join(ACCURACY_FORMATS)}{hint}")
+    path = Path(path)
+    if path.is_dir():
+        return _folder(path, format, given)
+    if not path.is_file():
+        raise FileNotFoundError(f"no learning curves {str(path)!r}; expected a file or a folder of them")
+    return _file(path, format, given)
+
+
+def _file(path: Path, format: str | None, given: Given) -> RecordSet:
+    data = path.read_bytes()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{path}, line {line}: not UTF-8 text ({error.reason}); save it as UTF-8") from None
+    if not text.strip():
+        raise ValueError(f"{path}: is empty; expected learning curves ({', '.join(ACCURACY_FORMATS)})")
+    return ACCURACY_FORMATS[format or _detect(text)].read(path, text.replace("\r\n", "\n"), given)
+
+
+def _detect(text: str) -> str:
+    """The form of a text; the rule stands in `read_accuracy`."""
+    if ":::MLLOG" in text:
+        return "mllog"
+    first = text.lstrip().partition("\n")[0]
+    if not first.startswith("{"):
+        return "csv"
+    try:
+        row = json.loads(first)
+    except (ValueError, RecursionError):
+        return "jsonl"
+    return "softnum" if isinstance(row, dict) and {"config", "versions"} <= set(row) else "jsonl"
+
+
+def _folder(folder: Path, format: str | None, given: Given) -> RecordSet:
+    if not any(folder.glob("*/seed-*.jsonl")) and (folder / "records").is_dir():
+        folder = folder / "records"
+    if format in (None, "softnum") and any(folder.glob("*/seed-*.jsonl")):
+        return read_records(folder, metric=given.metric)
+    files = sorted(file for file in folder.glob("*/*") if file.is_file() and not file.name.startswith("."))
+    if not files:
+        raise FileNotFoundError(
+            f"no learning curves in the folder {str(folder)!r}; expected <label>/seed-<n>.jsonl as softnum writes "
+            "them, or <label>/<file> of another framework"
+        )
+    if given.design is not None:
+        raise ValueError(f"{folder}: its folders name the designs, and {given.design!r} is given too; leave it out")
+    records: dict[tuple[str, int], Record] = {}
+    excluded: list[str] = []
+    for file in files:
+        found = _file(file, format, Given(**{**vars(given), "design": file.parent.name}))
+        excluded += found.excluded
+        for record in found.records:
+            other = records.setdefault((record.label, record.seed), record)
+            if other is not record:
+                raise ValueError(
+                    f"{file}: design {record.label!r} with seed {record.seed} is already in {other.path}; the runs of "
+                    "a design need different seeds"
+                )
+    return RecordSet(tuple(records[key] for key in sorted(records)), tuple(excluded))

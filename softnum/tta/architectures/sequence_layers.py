@@ -1,0 +1,295 @@
+"""Layers of sequences: embeddings, recurrent cells, attention. The table of their work is in `layers`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from softnum.tta.architectures.layers import Layer, Product, Work, _bias_gradient, _dense_products, normalisation_work
+
+__all__ = ["Attention", "Embedding", "LayerNorm", "Position", "Recurrent"]
+
+#: Of each kind of cell: how many times its hidden size it reads; what its weights make, in order; FLOPs per step and
+#: unit, forwards and backwards; numbers per step and unit that are kept beside its state.
+CELLS = {
+    "rnn": (1, (1,), 1, 4, 0),
+    "lstm": (4, (4,), 9, 23, 5),
+    "gru": (3, (2, 1), 7, 18, 3),
+}
+
+
+@dataclass(frozen=True)
+class Embedding(Layer):
+    """A row of weights for each word of a sample. The words' own bytes are not counted.
+
+    Parameters
+    ----------
+    name : str
+    words, features : int
+
+    Examples
+    --------
+    >>> Embedding("embedding", 1000, 64).result(((50,),))
+    (50, 64)
+    """
+
+    words: int
+    features: int
+
+    def result(self, shapes):
+        """Steps and features."""
+        return (*self._of_rank(shapes, (1,), "steps of words"), self.features)
+
+    def parameters(self, shapes):
+        """The table."""
+        return {"weight": self.words * self.features}
+
+    def work(self, shapes, batch):
+        """Rows copied, and their gradients added."""
+        n = batch * prod(self.result(shapes))
+        return [
+            Work("forward", "embedding", 0, (("weights", n),), (("activations", n),)),
+            Work("backward_weight", "embedding", n, (("errors", n),), (("weight_gradients", n),)),
+        ]
+
+
+@dataclass(frozen=True)
+class Position(Layer):
+    """What tells steps apart, added to them: a table of sines, or learned rows.
+
+    Parameters
+    ----------
+    name : str
+    rows : int
+        Learned rows of the table; 0: sines, which have no parameters.
+
+    Examples
+    --------
+    >>> Position("position", 512).parameters(((128, 768),))
+    {'weight': 393216}
+    """
+
+    rows: int = 0
+
+    passes_gradient = True
+
+    def result(self, shapes):
+        """Its input's shape."""
+        shape = self._of_rank(shapes, (2,), "steps of features")
+        if 0 < self.rows < shape[0]:
+            self.fail(f"{self.rows} rows for {shape[0]} steps")
+        return shape
+
+    def parameters(self, shapes):
+        """The learned table."""
+        return {"weight": self.rows * shapes[0][1]} if self.rows else {}
+
+    def work(self, shapes, batch):
+        """The sum, and that of the gradients of each row."""
+        one = prod(shapes[0])
+        x = ("activations", batch * one)
+        found = [Work("forward", "add", batch * one, (x, ("weights", one)), (x,))]
+        if self.rows:
+            moved = (("errors", batch * one),), (("weight_gradients", one),)
+            found.append(Work("backward_weight", "add", batch * one, *moved))
+        return found
+
+
+@dataclass(frozen=True)
+class LayerNorm(Layer):
+    """Normalisation of each step over its features, with gain and bias.
+
+    Examples
+    --------
+    >>> LayerNorm("norm").parameters(((128, 768),))
+    {'weight': 768, 'bias': 768}
+    """
+
+    saves = "input"
+
+    def parameters(self, shapes):
+        """Gain and bias."""
+        return {"weight": shapes[0][-1], "bias": shapes[0][-1]}
+
+    def work(self, shapes, batch):
+        """Of both passes."""
+        return normalisation_work("layer_norm", batch * prod(shapes[0]), shapes[0][-1])
+
+
+@dataclass(frozen=True)
+class Recurrent(Layer):
+    """A recurrent layer: one product reads the input of all steps, then each step multiplies its hidden state.
+
+    The first state is 0 and is not multiplied, so a sample of T steps has T - 1 products of the state in each pass, as
+    in `softnum.train`; each of them reads the weights. Its operations belong to ``<name>.input`` and ``<name>.hidden``,
+    of the direction from the last step to the first to ``<name>.reverse.input`` and so on.
+
+    Parameters
+    ----------
+    name : str
+    hidden : int
+    kind : str
+        "rnn", "lstm" or "gru".
+    bidirectional : bool
+        Whether a second cell reads from the last step to the first; the results of both lie side by side.
+
+    Raises
+    ------
+    ValueError
+        If the kind is not known.
+
+    Examples
+    --------
+    >>> layer = Recurrent("lstm", 32, "lstm")
+    >>> [product[:4] for product in layer.products(((8, 16),), batch=10)[:2]]
+    [('forward', 80, 128, 16), ('forward', 10, 128, 32)]
+    """
+
+    hidden: int
+    kind: str = "lstm"
+    bidirectional: bool = False
+
+    saves = "input, output"
+
+    def __post_init__(self) -> None:
+        if self.kind not in CELLS:
+            self.fail(f"unknown kind {self.kind!r}; known: {', '.join(CELLS)}")
+
+    @property
+    def _directions(self) -> tuple[str, ...]:
+        return ("", "reverse.") if self.bidirectional else ("",)
+
+    def result(self, shapes):
+        """Steps and features."""
+        steps, _ = self._of_rank(shapes, (2,), "steps of features")
+        return steps, self.hidden * len(self._directions)
+
+    def parameters(self, shapes):
+        """Weights of input and state, and the bias, of each direction."""
+        times, hidden = CELLS[self.kind][0], self.hidden
+        sizes = {
+            "input.weight": shapes[0][1] * times * hidden, "input.bias": times * hidden,
+            "hidden.weight": times * hidden * hidden,
+        }  # fmt: skip
+        return {f"{way}{name}": size for way in self._directions for name, size in sizes.items()}
+
+    def products(self, shapes, batch):
+        """Forwards of the input, then of the state; backwards of the state, last weights first, then of the input."""
+        (steps, features), hidden = shapes[0], self.hidden
+        times, weights, *_ = CELLS[self.kind]
+        found = []
+        for way in self._directions:
+            forward, *read = _dense_products(batch * steps, features, times * hidden, f"{way}input")
+            found.append(forward)
+            backward = []
+            for part in weights if steps > 1 else ():
+                h, weight, z = batch * hidden, part * hidden * hidden, batch * part * hidden
+                sizes = (
+                    ("forward", batch, part * hidden, hidden, h, weight, z),
+                    ("backward_data", batch, hidden, part * hidden, z, weight, h),
+                    ("backward_weight", hidden, part * hidden, batch, h, z, weight),
+                )
+                rows = [
+                    Product(*size[:4], *(n * (steps - 1) for n in size[4:]), steps - 1, f"{way}hidden", inner=True)
+                    for size in sizes
+                ]
+                found.append(rows[0])
+                backward = rows[1:] + backward
+            found += backward + read
+        return found
+
+    def work(self, shapes, batch):
+        """Functions and gates of all steps, and the bias's gradient."""
+        times, _, forward, backward, kept = CELLS[self.kind]
+        steps = shapes[0][0]
+        n = batch * steps * self.hidden
+        read, kept = ("activations", (times + kept // 5) * n), ("activations", (1 + kept) * n)
+        found = []
+        for way in self._directions:
+            part = f"{way}hidden"
+            errors = (("errors", n),), (("errors", times * n),)
+            found += [
+                Work("forward", self.kind, forward * n, (read,), (kept,), part),
+                Work("backward_data", self.kind, backward * n, (kept, *errors[0]), errors[1], part),
+                *_bias_gradient(batch * steps, times * self.hidden, f"{way}input"),
+            ]
+        return found
+
+    def extra(self, shapes):
+        """What the gates were."""
+        kept = CELLS[self.kind][4] * shapes[0][0] * self.hidden * len(self._directions)
+        return {"gates": kept} if kept else {}
+
+
+@dataclass(frozen=True)
+class Attention(Layer):
+    """Scaled dot products of several heads, without parameters: the products of each sample and head.
+
+    Every step attends to every other: what a mask would leave out is computed.
+
+    Parameters
+    ----------
+    name : str
+    heads : int
+        They must divide the features.
+    inputs : tuple of str
+        One layer, whose features are queries, keys and values side by side; or one of queries and one of keys and
+        values.
+
+    Examples
+    --------
+    >>> layer = Attention("attention", 2)
+    >>> layer.result(((8, 96),)), layer.products(((8, 96),), batch=1)[0][:4]
+    ((8, 32), ('forward', 8, 8, 16))
+    """
+
+    heads: int
+
+    saves = "input"
+
+    def _sizes(self, shapes) -> tuple[int, int, int]:
+        """Queries, keys, features of a head."""
+        if len(shapes) == 1:
+            (queries, features), keys = self._of_rank(shapes, (2,), "steps of features"), shapes[0][0]
+            whole, rest = divmod(features, 3)
+        else:
+            (queries, whole), (keys, both) = shapes
+            rest = both != 2 * whole
+        if rest or whole % self.heads:
+            self.fail(f"{self.heads} heads do not divide queries, keys and values of the shapes {shapes}")
+        return queries, keys, whole // self.heads
+
+    def result(self, shapes):
+        """Queries and features."""
+        queries, _, size = self._sizes(shapes)
+        return queries, size * self.heads
+
+    def products(self, shapes, batch):
+        """Scores and results; backwards those of the results first."""
+        queries, keys, size = self._sizes(shapes)
+        count = batch * self.heads
+        scores, results = (queries, keys, size), (queries, size, keys)
+        rows = (
+            ("forward", *scores), ("forward", *results),
+            ("backward_data", *scores), ("backward_weight", keys, size, queries),
+            ("backward_data", *results), ("backward_weight", size, keys, queries),
+        )  # fmt: skip
+        return [
+            Product(stage, m, n, k, count * m * k, count * k * n, count * m * n, count, inner=True)
+            for stage, m, n, k in rows
+        ]
+
+    def work(self, shapes, batch):
+        """The softmax of the scores."""
+        queries, keys, _ = self._sizes(shapes)
+        n = batch * self.heads * queries * keys
+        x, errors = ("activations", n), ("errors", n)
+        return [
+            Work("forward", "softmax", 6 * n, (x,), (x,)),
+            Work("backward_data", "softmax", 5 * n, (x, errors), (errors,)),
+        ]
+
+    def extra(self, shapes):
+        """The softmax."""
+        queries, keys, _ = self._sizes(shapes)
+        return {"probabilities": self.heads * queries * keys}

@@ -1,0 +1,185 @@
+"""From the times of single iterations to one: warm-up dropped by a stated rule, mean, 95 % confidence interval."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from fractions import Fraction
+
+from softnum.tta.timings.iteration import IterationTime
+from softnum.tta.timings.series import Series
+
+__all__ = ["iteration_time", "mean_interval", "mser5", "warmup_rule"]
+
+#: samples that MSER-5 averages before it looks, and the least number of such averages
+BATCH, LEAST_BATCHES = 5, 4
+
+
+def warmup_rule(text: object) -> str | int:
+    """Return a warm-up rule: "none", "auto", or how many iterations to drop.
+
+    >>> warmup_rule("10"), warmup_rule("auto")
+    (10, 'auto')
+    """
+    if text in ("none", "auto"):
+        return text
+    if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 10:
+        text = int(text)
+    if isinstance(text, bool) or not isinstance(text, int) or text < 0:
+        raise ValueError(f"warmup must be none, auto, or a number of iterations to drop, got {text!r}")
+    return text
+
+
+def mser5(samples: Sequence[float]) -> tuple[int, str]:
+    """Find how many samples at the start are warm-up: MSER-5.
+
+    The samples are averaged by fives. Of all ways to drop the first d of these averages, the one is taken for which the
+    half-width of the mean's confidence interval is least, as estimated by the sum of squares about the mean over the
+    square of what is left (White 1997, "An effective truncation heuristic for bias reduction in simulation output",
+    SIMULATION 69(6); averages of five: White, Cobb and Spratt 2000, Winter Simulation Conference). It is computed in
+    whole numbers; of equals the least d is taken.
+
+    Parameters
+    ----------
+    samples : sequence of float
+        Seconds of each iteration, in order.
+
+    Returns
+    -------
+    int
+        Samples to drop, a multiple of 5, less than half. 0 if there are fewer than 20, or if the best of the cuts up to
+        half is that at half: then no steady state can be told from the run.
+    str
+        What was decided and why.
+
+    Examples
+    --------
+    >>> mser5([9.0, 5.0, 3.0, 2.0, 2.0] + [1.0, 1.1] * 15)[0]
+    5
+    >>> mser5([9.0, 1.0, 1.0])[1]
+    'MSER-5: nothing dropped, because it needs 20 iterations or more and there are 3'
+    """
+    least = BATCH * LEAST_BATCHES
+    if len(samples) < least:
+        return 0, (f"MSER-5: nothing dropped, because it needs {least} iterations or more and there are {len(samples)}")
+    whole = _whole_numbers(samples)
+    sums = [sum(whole[at : at + BATCH]) for at in range(0, len(whole) - BATCH + 1, BATCH)]
+    cuts = len(sums) // 2
+    total, squares = sum(sums[cuts:]), sum(value * value for value in sums[cuts:])
+    best, at = (0, 0), None
+    for cut in range(cuts, -1, -1):
+        if cut < cuts:
+            total, squares = total + sums[cut], squares + sums[cut] ** 2
+        left = len(sums) - cut
+        above, below = left * squares - total * total, left**3  # their ratio is the statistic, up to a factor
+        if at is None or above * best[1] <= best[0] * below:
+            best, at = (above, below), cut
+    if at == cuts:
+        return 0, (
+            f"MSER-5: nothing dropped, because the best cut lies after {BATCH * at} of {len(samples)} iterations or "
+            "later: no steady state can be told; measure for longer, or state a number"
+        )
+    return BATCH * at, f"MSER-5: the first {BATCH * at} of {len(samples)} iterations dropped"
+
+
+def _whole_numbers(samples: Sequence[float]) -> list[int]:
+    """The samples times one power of two, so that all are whole."""
+    ratios = [float(sample).as_integer_ratio() for sample in samples]
+    scale = max(below for _, below in ratios)
+    return [above * (scale // below) for above, below in ratios]
+
+
+def mean_interval(samples: Sequence[float]) -> tuple[float, float] | None:
+    """Return the 95 % confidence interval of the mean by Student's t; None for fewer than two samples.
+
+    It takes the samples for independent draws. Iterations of one run are somewhat correlated, so that it is rather too
+    narrow than too wide.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in mean_interval([1.0, 2.0, 3.0])]
+    [-0.484, 4.484]
+    """
+    if len(samples) < 2:
+        return None
+    from scipy.special import stdtrit
+
+    mean = statistics.fmean(samples)
+    half = float(stdtrit(len(samples) - 1, 0.975)) * statistics.stdev(samples) / math.sqrt(len(samples))
+    return mean - half, mean + half
+
+
+def iteration_time(series: Series, warmup: str | int) -> IterationTime:
+    """Return the time of an iteration from a series: warm-up dropped, mean, interval.
+
+    Parameters
+    ----------
+    series : Series
+        As a reader made it.
+    warmup : str or int
+        As `warmup_rule` returns it.
+
+    Raises
+    ------
+    ValueError
+        If nothing would be left, iterations are to be dropped of which only the mean is known, or a time is out of
+        range of binary64.
+    """
+    samples = [_float(series, value) for value in series.seconds]
+    drop, said = 0, "none"
+    if not series.ordered or series.each > 1:
+        if isinstance(warmup, int) and warmup:
+            raise ValueError(
+                f"{series.source}: gives no times of single iterations of {series.design!r}, so that the first {warmup} "
+                "cannot be dropped; drop them in the tool, or leave --warmup out"
+            )
+        said = "nothing dropped: the file gives means, not single iterations" if warmup == "auto" else said
+    elif warmup == "auto":
+        drop, said = mser5(samples)
+    elif warmup != "none":
+        drop, said = warmup, f"the first {warmup} of {len(samples)} iterations dropped, as stated"
+        if drop >= len(samples):
+            raise ValueError(
+                f"{series.source}: {len(samples)} iterations of {series.design!r}, of which the first {drop} cannot be "
+                "dropped; at least one has to be left"
+            )
+    kept = samples[drop:]
+    detail = {"warmup": said} | ({"warmup_seconds": samples[:drop]} if drop else {}) | series.detail
+    if series.each > 1:
+        detail["iterations_per_sample"] = series.each
+    joules = None if series.joules is None else series.joules[drop:]
+    return IterationTime(
+        series.design,
+        _mean(series, kept),
+        len(kept) * series.each,
+        series.source,
+        detail,
+        samples=tuple(kept) if series.ordered else (),
+        dropped=drop,
+        interval=mean_interval(kept) if series.ordered else None,
+        kind=series.kind,
+        joules=None if joules is None else float(sum(joules) / len(joules)),
+    )
+
+
+def _float(series: Series, value: Fraction) -> float:
+    try:
+        result = float(value)
+    except OverflowError:
+        result = math.inf
+    if not 0 < result < math.inf:
+        raise ValueError(
+            f"{series.source}: an iteration of {series.design!r} takes no time that binary64 can hold, 5e-324 to "
+            "1.7e308 seconds"
+        )
+    return result
+
+
+def _mean(series: Series, samples: Sequence[float]) -> float:
+    """The mean of the samples as they are written, so that a file of them gives the same mean."""
+    return _float(series, sum(map(_decimal, samples), Fraction(0)) / len(samples))
+
+
+def _decimal(value: float) -> Fraction:
+    return Fraction(repr(value))
