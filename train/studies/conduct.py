@@ -312,7 +312,8 @@ def _conclude(plan: StudyPlan, comparison: Comparison, variants, outcome: Outcom
             inputs={
                 "command": f"softnum study run {shlex.quote(plan.study.path.name)}", "study": plan.study.name,
                 "designs": list(comparison.labels), "seeds": list(comparison.seeds),
-                "epochs": settings.epochs, "network": runs[0].header.get("config", {}).get("network"),
+                "epochs": settings.epochs,
+                "network": next(run.header["config"]["network"] for run in runs if run.header),
                 "data": settings.data, "batches": [case.batch for case in comparison.cases],
                 **settings.describe_updates(),
             },

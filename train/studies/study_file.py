@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from softnum.train.data import DATA_SETS
 from softnum.train.design_files import load_design
 from softnum.train.designs import nearest
 from softnum.train.loop import Settings
-from softnum.train.nets import NETWORKS, make_network
+from softnum.train.nets import NETWORKS, default_data, make_network
 from softnum.train.study import Case, case_labels, check_seeds
 
 __all__ = ["TEMPLATE", "Comparison", "StudyFile", "Timings", "read_study"]
@@ -340,6 +341,9 @@ class _Reader:
                 self.fail("networks", index, "options", f"{own['name']} has no parameter {key!r}{nearest(key, known)} "
                           f"(it has {', '.join(known)})")  # fmt: skip
         values = settings | {key: own[key] for key in _SETTINGS if key in own}
+        data = own.get("data") or default_data(own["name"])
+        if "data_folder" not in own and data in DATA_SETS and not DATA_SETS[data].files:
+            values = {key: value for key, value in values.items() if key != "data_folder"}  # it is for the others
         if values.get("data_folder") is not None:
             table = ("networks", index) if "data_folder" in own else ("settings", 0)
             values = values | {
