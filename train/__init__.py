@@ -48,6 +48,7 @@ from softnum.train.studies.plan import plan_study
 from softnum.train.studies.study_file import read_study
 from softnum.train.study import DEFAULT_STUDY, TARGET, Case, run_study
 from softnum.train.tensor import Parameter, Tensor
+from softnum.train.workload import workload
 
 __all__ = [
     "DEFAULT_STUDY",
@@ -78,4 +79,5 @@ __all__ = [
     "read_study",
     "run",
     "run_study",
+    "workload",
 ]

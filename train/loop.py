@@ -264,12 +264,14 @@ class Run:
     ----------
     settings, design, seed, threads
         As of `run`.
+    data : DataSet, optional
+        In place of the settings' data set.
     """
 
-    def __init__(self, settings: Settings, design: Design, seed: int, threads: int = 1) -> None:
+    def __init__(self, settings: Settings, design: Design, seed: int, threads: int = 1, *, data=None) -> None:
         self.design, self.settings = design, settings
         self.network = make_network(settings.network, data=settings.data, **settings.network_options)
-        self.data = load_data(settings.data, settings.data_folder)
+        self.data = load_data(settings.data, settings.data_folder) if data is None else data
         if settings.samples is not None or settings.held_out is not None:
             self.data = self.data.first(settings.samples, settings.held_out)
         self.task = self.network.make_task(self.data, settings.batch, seed)

@@ -62,7 +62,7 @@ def estimate(
     fom: Annotated[Path | None, typer.Option(help="TOML with rates: CANDLE's figure of merit.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the rooflines: .png, .svg or .pdf.")] = None,
     times: Annotated[Path | None, typer.Option(help="CSV with the times, for softnum tta --timings.")] = None,
-    json_out: Annotated[Path | None, typer.Option("--json", help="JSON with all of it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="JSON with all of it.")] = None,
 ) -> None:
     """Estimate the time of a training iteration where there is no simulator. Every result is labelled as an estimate.
 
@@ -84,14 +84,14 @@ def estimate(
             "name one of: a network, --devices for the list, or --fom with a file of rates; "
             "softnum estimate --help has examples"
         )
-    for path in (plot, times, json_out, measure):
+    for path in (plot, times, out, measure):
         if path is not None:
             writable_file(path)
     if devices:
-        _list_devices(device_file, json_out)
+        _list_devices(device_file, out)
         return
     if fom is not None:
-        _figure_of_merit(fom, json_out)
+        _figure_of_merit(fom, out)
         return
     batches = _batches(batch)
     named = [part.strip() for part in design.split(",")] if design else []
@@ -113,8 +113,8 @@ def estimate(
         _plot(plot, results, inference)
     if times is not None:
         _write_times(times, results, inference)
-    _write_json(json_out, {"kind": "estimated", "estimates": [result.to_table() for result in results]})
-    for path in (plot, times, json_out):
+    _write_json(out, {"kind": "estimated", "estimates": [result.to_table() for result in results]})
+    for path in (plot, times, out):
         if path is not None:
             typer.echo(f"Written: {path}")
 
@@ -309,7 +309,7 @@ def _print_rolled(results, per_layer):
         )  # fmt: skip
 
 
-def _list_devices(device_file, json_out):
+def _list_devices(device_file, out):
     import dataclasses
 
     from softnum.tta import devices
@@ -329,10 +329,10 @@ def _list_devices(device_file, json_out):
             if money:
                 detail = f" ({money.instance})" if money.instance else ""
                 typer.echo(f"  {what} ${money.dollars:g}{detail}: {money.source}, {money.date}")
-    _write_json(json_out, {"devices": [dataclasses.asdict(each) for each in known.values()]})
+    _write_json(out, {"devices": [dataclasses.asdict(each) for each in known.values()]})
 
 
-def _figure_of_merit(path, json_out):
+def _figure_of_merit(path, out):
     from softnum.tta import figure_of_merit, read_rates
 
     rates = read_rates(path)
@@ -347,7 +347,7 @@ def _figure_of_merit(path, json_out):
     )  # fmt: skip
     typer.echo(f"Figure of merit: {float(merit):.2f} ({merit})")
     _write_json(
-        json_out,
+        out,
         {"figure_of_merit": float(merit), "exact": str(merit),
          "rates": {name: {"old": float(old), "new": float(new)} for name, (old, new) in rates.items()}},
     )  # fmt: skip

@@ -65,9 +65,10 @@ def _draw(rooflines: list[Roofline], measured: list, kind: str) -> bytes:
     from softnum.tta.plot import PICTURE_STYLE, look
 
     panels: dict[tuple, list[tuple[int, Roofline, Sequence[Utilisation]]]] = {}
-    for index, (roof, parts) in enumerate(zip(rooflines, measured, strict=True)):
+    names = list(dict.fromkeys(map(_name, rooflines)))  # the same work looks the same on every device
+    for roof, parts in zip(rooflines, measured, strict=True):
         machine = (roof.device.name, roof.device.bandwidth, *roof.device.peaks.items())
-        panels.setdefault(machine, []).append((index, roof, parts))
+        panels.setdefault(machine, []).append((names.index(_name(roof)), roof, parts))
     style = {**matplotlib.rcParamsDefault, "backend": "agg", **PICTURE_STYLE, "svg.hashsalt": "roofline"}
     with matplotlib.rc_context(style):
         figure = Figure(figsize=(1.6 + 5.6 * len(panels), 5.2), layout="constrained")
@@ -87,6 +88,10 @@ def _draw(rooflines: list[Roofline], measured: list, kind: str) -> bytes:
     return out.getvalue()
 
 
+def _name(roof: Roofline) -> str:
+    return " ".join(filter(None, (roof.network, roof.design, f"batch {roof.batch}")))
+
+
 def _panel(axes, group, look) -> None:
     device = group[0][1].device
     rows = [row for _, roof, _ in group for row in roof.rows if row.flops and row.bytes]
@@ -103,7 +108,7 @@ def _panel(axes, group, look) -> None:
         )  # fmt: skip
     for index, roof, parts in group:
         colour, marker = look(index)["color"], look(index)["marker"]
-        name = " ".join(filter(None, (roof.network, roof.design, f"batch {roof.batch}")))
+        name = _name(roof)
         for products, label in ((True, name), (False, f"{name}: other operations")):
             marks = [r for r in roof.rows if r.flops and r.bytes and (r.kind == "gemm") is products]
             if marks:
