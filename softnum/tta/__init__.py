@@ -45,6 +45,7 @@ from softnum.tta.estimates import (
 )
 from softnum.tta.exchange import Exchange, ParallelTime, Transfer, gradient_bytes
 from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
+from softnum.tta.html import Report, export_report, load_report, write_report
 from softnum.tta.interaction import Factors, Interaction, interaction, predicted_speedup, read_combination
 from softnum.tta.intervals import bootstrap_interval, ratio_interval, share_interval
 from softnum.tta.memory import Memory, largest_batch, memory_of, memory_table
@@ -53,6 +54,7 @@ from softnum.tta.network_time import gemm_layer_times, minimum_bandwidth, parall
 from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
 from softnum.tta.quantities import bandwidth, bit_rate, byte_size, duration, flop_rate, frequency
 from softnum.tta.report import plot_studies, print_studies
+from softnum.tta.resource_plots import plot_memory, plot_parallel
 from softnum.tta.results import RESULTS_SCHEMA, read_results, results_dict, write_results
 from softnum.tta.simulators.environment import create_environment
 from softnum.tta.simulators.reports import MissingReport, Simulations, load_reports, read_requests, write_requests
@@ -68,7 +70,7 @@ from softnum.tta.simulators.simulation import (
 from softnum.tta.simulators.variants import scalesim_variants, zigzag_variants
 from softnum.tta.simulators.zigzag import ZIGZAG_ASSUMPTIONS
 from softnum.tta.simulators.zigzag_report import GemmCost, read_zigzag
-from softnum.tta.study import conclude, study_variants
+from softnum.tta.study import conclude, outcome_rules, study_variants
 from softnum.tta.timings import (
     IterationTime,
     TimingFormat,
@@ -79,6 +81,7 @@ from softnum.tta.timings import (
     write_timings,
 )
 from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload, workload_of_gemms
+from softnum.tta.workload_files import read_workloads, write_workloads
 
 __all__ = [
     "ACCURACY_FORMATS",
@@ -127,6 +130,7 @@ __all__ = [
     "ReachedRule",
     "Record",
     "RecordSet",
+    "Report",
     "RollUp",
     "Roofline",
     "RooflineRow",
@@ -161,6 +165,7 @@ __all__ = [
     "duration",
     "energy_of",
     "equal_area",
+    "export_report",
     "figure_of_merit",
     "flop_rate",
     "frequency",
@@ -170,6 +175,7 @@ __all__ = [
     "inference",
     "interaction",
     "largest_batch",
+    "load_report",
     "load_reports",
     "lower",
     "machine_for",
@@ -182,8 +188,11 @@ __all__ = [
     "mser5",
     "multiplier_areas",
     "operation_energy",
+    "outcome_rules",
     "parallel_sweep",
     "parallel_time",
+    "plot_memory",
+    "plot_parallel",
     "plot_roofline",
     "plot_studies",
     "predicted_speedup",
@@ -201,6 +210,7 @@ __all__ = [
     "read_results",
     "read_scalesim",
     "read_timings",
+    "read_workloads",
     "read_zigzag",
     "results_dict",
     "roll_up",
@@ -214,9 +224,11 @@ __all__ = [
     "utilisation",
     "workload_of_gemms",
     "write_inputs",
+    "write_report",
     "write_requests",
     "write_results",
     "write_timings",
+    "write_workloads",
     "zigzag_timings",
     "zigzag_variants",
 ]
