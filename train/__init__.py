@@ -45,7 +45,7 @@ from softnum.train.profile import profile
 from softnum.train.schedules import Schedule
 from softnum.train.study import DEFAULT_STUDY, TARGET, Case, run_study
 from softnum.train.tensor import Parameter, Tensor
-from softnum.train.workload import workload
+from softnum.train.workload import case_workloads, workload
 
 __all__ = [
     "DEFAULT_STUDY",
@@ -63,6 +63,7 @@ __all__ = [
     "Settings",
     "Tensor",
     "activation",
+    "case_workloads",
     "design_gemms",
     "design_names",
     "explain",

@@ -28,13 +28,14 @@ def register(app: typer.Typer) -> None:
 def estimate(
     network: Annotated[str | None, typer.Argument(help=WORKLOAD_HELP)] = None,
     design: Annotated[
-        str | None, typer.Option(help="Design files or names, with commas between.  [default: a-float32]")
+        str | None,
+        typer.Option(
+            help="Design files or names, with commas between; of a network that is only timed also float32, "
+            "mixed-float16, bfloat16 or fp8.  [default: a-float32]"
+        ),
     ] = None,
     device: Annotated[
         str | None, typer.Option(help="Devices, with commas between.  [default: the design's own array]")
-    ] = None,
-    precision: Annotated[
-        str | None, typer.Option(help="Of a network that is only timed: float32, mixed-float16, bfloat16 or fp8.")
     ] = None,
     batch: Annotated[str, typer.Option(help="Samples of an iteration, or several like 1,32,256.")] = "32",
     own: NetworkOptions = _OWN,
@@ -75,7 +76,7 @@ def estimate(
     \b
       softnum estimate --devices                        what is known of which device, and from where
       softnum estimate resnet --design a-float32,c-wang-fp8 --device v100,h100-sxm --batch 32,256
-      softnum estimate resnet50 --precision float32,mixed-float16 --device a100-80gb --batch 256
+      softnum estimate resnet50 --design float32,mixed-float16 --device a100-80gb --batch 256
       softnum estimate mlp --per-layer                  on the design's own array
       softnum estimate lenet5 --device t4 --inference --batch 1,64
       softnum estimate mlp --measure this.csv --matrix-share 0.8 --samples 1437 --epochs 20
@@ -98,8 +99,8 @@ def estimate(
         _figure_of_merit(fom, out)
         return
     batches = _batches(batch)
-    named, presets = ([part.strip() for part in text.split(",")] if text else [] for text in (design, precision))
-    works = workloads_of(network, named, batches, precisions=presets, options=own.of(network), data=data)
+    named = [part.strip() for part in design.split(",")] if design else []
+    works = workloads_of(network, named, batches, options=own.of(network), data=data)
     table_of = _table(works, gemm_table, measure)
     for option, given in (("--matrix-share", matrix_share), ("--farthest", farthest), ("--samples", samples)):
         if given is not None and table_of is None:

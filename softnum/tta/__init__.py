@@ -13,6 +13,7 @@ trains or imports training code; matplotlib and rich are imported when they are 
 from softnum.tta.accuracy.reached import DIRECTIONS, ReachedRule, direction_of
 from softnum.tta.accuracy.reading import ACCURACY_FORMATS, AccuracyFormat, read_accuracy
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, design_points, read_record, read_records
+from softnum.tta.architectures import Architecture, Precision, architecture, architecture_names, lower
 from softnum.tta.combine import combine_study
 from softnum.tta.cost import Cost, read_costs
 from softnum.tta.estimates import (
@@ -51,6 +52,7 @@ from softnum.tta.network_time import gemm_layer_times, minimum_bandwidth, parall
 from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
 from softnum.tta.quantities import bandwidth, bit_rate, byte_size, duration, flop_rate, frequency
 from softnum.tta.report import plot_studies, print_studies
+from softnum.tta.resource_plots import plot_memory, plot_parallel
 from softnum.tta.results import RESULTS_SCHEMA, read_results, results_dict, write_results
 from softnum.tta.simulators.scalesim import (
     ASSUMPTIONS,
@@ -77,26 +79,23 @@ from softnum.tta.simulators.simulation import (
 from softnum.tta.study import conclude, study_variants
 from softnum.tta.timings import IterationTime, read_timings
 from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload, workload_of_gemms
+from softnum.tta.workload_files import read_workloads, write_workloads
 
 __all__ = [
     "ACCURACY_FORMATS",
     "ASSUMPTIONS",
-    "DIRECTIONS",
-    "FARTHEST",
-    "NOT_SIMULATED",
-    "RESULTS_SCHEMA",
-    "SCALESIM_VERSION",
-    "STAGES",
-    "TENSOR_CLASSES",
     "AccuracyFormat",
+    "Architecture",
     "Cost",
     "CostResult",
+    "DIRECTIONS",
     "DesignPoint",
     "DesignResult",
     "Device",
     "EnergyResult",
     "Evaluation",
     "Exchange",
+    "FARTHEST",
     "Factors",
     "Gemm",
     "GemmCycles",
@@ -115,9 +114,12 @@ __all__ = [
     "MissingReport",
     "Money",
     "MultiplierArea",
+    "NOT_SIMULATED",
     "Operation",
     "ParallelTime",
     "Peak",
+    "Precision",
+    "RESULTS_SCHEMA",
     "ReachedRule",
     "Record",
     "RecordSet",
@@ -125,14 +127,19 @@ __all__ = [
     "Roofline",
     "RooflineRow",
     "Run",
+    "SCALESIM_VERSION",
+    "STAGES",
     "Simulations",
     "Spread",
     "StoredTensor",
     "Study",
+    "TENSOR_CLASSES",
     "Transfer",
     "Utilisation",
     "Variant",
     "Workload",
+    "architecture",
+    "architecture_names",
     "bandwidth",
     "bit_rate",
     "bootstrap_interval",
@@ -155,6 +162,7 @@ __all__ = [
     "interaction",
     "largest_batch",
     "load_reports",
+    "lower",
     "machine_for",
     "matrix_share",
     "measure_gemms",
@@ -164,6 +172,8 @@ __all__ = [
     "multiplier_areas",
     "parallel_sweep",
     "parallel_time",
+    "plot_memory",
+    "plot_parallel",
     "plot_roofline",
     "plot_studies",
     "predicted_speedup",
@@ -181,6 +191,7 @@ __all__ = [
     "read_results",
     "read_scalesim",
     "read_timings",
+    "read_workloads",
     "results_dict",
     "roll_up",
     "roofline",
@@ -195,4 +206,5 @@ __all__ = [
     "write_inputs",
     "write_requests",
     "write_results",
+    "write_workloads",
 ]

@@ -380,8 +380,10 @@ def test_tta_variants_of_the_hardware(variant, labels, tmp_path):
     assert result.exit_code == 0, result.stderr
     results = json.loads((tmp_path / "results.json").read_text())
     assert [v["label"] for v in results["variants"]] == labels
+    # what changes no number (--out, --jobs) is no part of the command
+    command = f"softnum tta --designs a-float32,b-binary16 --seeds 7,8 --epochs 1 --target 0.5 --variant {variant}"
     assert results["inputs"] == {
-        "designs": ["a-float32", "b-binary16"], "seeds": [7, 8], "epochs": 1,
+        "command": command, "designs": ["a-float32", "b-binary16"], "seeds": [7, 8], "epochs": 1,
         "network": {"name": "mlp", "sizes": [64, 128, 10]}, "data": "digits", "batches": [32, 32],
         "optimiser": {"name": "sgd", "learning_rate": 0.1, "momentum": 0.9, "weight_decay": 1e-4},
     }  # fmt: skip
