@@ -77,7 +77,15 @@ from softnum.tta.simulators.simulation import (
     write_requests,
 )
 from softnum.tta.study import conclude, study_variants
-from softnum.tta.timings import IterationTime, read_timings
+from softnum.tta.timings import (
+    IterationTime,
+    TimingFormat,
+    gather_timings,
+    mean_interval,
+    mser5,
+    read_timings,
+    write_timings,
+)
 from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload, workload_of_gemms
 from softnum.tta.workload_files import read_workloads, write_workloads
 
@@ -134,6 +142,7 @@ __all__ = [
     "StoredTensor",
     "Study",
     "TENSOR_CLASSES",
+    "TimingFormat",
     "Transfer",
     "Utilisation",
     "Variant",
@@ -156,6 +165,7 @@ __all__ = [
     "figure_of_merit",
     "flop_rate",
     "frequency",
+    "gather_timings",
     "gemm_layer_times",
     "gradient_bytes",
     "inference",
@@ -165,10 +175,12 @@ __all__ = [
     "lower",
     "machine_for",
     "matrix_share",
+    "mean_interval",
     "measure_gemms",
     "memory_of",
     "memory_table",
     "minimum_bandwidth",
+    "mser5",
     "multiplier_areas",
     "parallel_sweep",
     "parallel_time",
@@ -206,5 +218,6 @@ __all__ = [
     "write_inputs",
     "write_requests",
     "write_results",
+    "write_timings",
     "write_workloads",
 ]

@@ -13,7 +13,8 @@ from softnum.tta.quantities import write_atomic
 
 __all__ = ["plot_studies", "print_studies"]
 
-_SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+#: units that seconds are shown in
+SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _JOULES = ((1e6, "MJ"), (1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"), (1e-12, "pJ"))
 
 
@@ -50,7 +51,7 @@ def format_seconds(seconds: float) -> str:
     """
     if math.isinf(seconds):
         return "never"
-    scale, unit = next(((s, u) for s, u in _SCALES if seconds >= s), _SCALES[-1])
+    scale, unit = next(((s, u) for s, u in SCALES if seconds >= s), SCALES[-1])
     return f"{_digits(seconds / scale)} {unit}"
 
 

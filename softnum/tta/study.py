@@ -25,7 +25,7 @@ from softnum.tta.simulators.simulation import (
     simulate,
     write_requests,
 )
-from softnum.tta.timings import read_timings
+from softnum.tta.timings import IterationTime, gather_timings
 
 __all__ = ["conclude", "study_variants"]
 
@@ -35,8 +35,12 @@ def study_variants(
     *,
     baseline: str,
     out: str | os.PathLike,
-    timings: str | os.PathLike | None = None,
+    timings: str | os.PathLike | Sequence | None = None,
     clock: str | None = None,
+    format: str | None = None,
+    warmup: str | int = "auto",
+    iterations: int | None = None,
+    marker: str | None = None,
     reports: Iterable[str | os.PathLike] = (),
     run_simulator: bool = False,
     environment: str | os.PathLike | None = None,
@@ -53,10 +57,10 @@ def study_variants(
     out : path-like
         The study's folder. SCALE-Sim's reports are kept in ``<out>/scalesim``; if a design has no report and the
         simulator is not to be run, what would have to be simulated is written to ``<out>/requests.json``.
-    timings : path-like, optional
-        A timing file to use in place of SCALE-Sim, with `clock` as in `read_timings`.
-    clock : str, optional
-        For timing files in cycles.
+    timings : path-like, or sequence as in `gather_timings`, optional
+        Timing files to use in place of SCALE-Sim.
+    clock, format, warmup, iterations, marker
+        For timing files, as in `read_timings`.
     reports : iterable of path-like
         Folders of reports to look in before ``<out>/scalesim`` and the shipped ones.
     run_simulator : bool
@@ -88,18 +92,19 @@ def study_variants(
     """
     points, out = list(points), Path(out)
     if timings is not None:
-        times = read_timings(timings, clock=clock)
+        files = [timings] if isinstance(timings, (str, os.PathLike)) else list(timings)
+        times = gather_timings(files, format=format, clock=clock, warmup=warmup, iterations=iterations, marker=marker)
+        told = ", ".join(str(file[1]) if isinstance(file, tuple) else str(file) for file in files)
         missing = [point.name for point in points if point.name not in times]
         if missing:
             raise ValueError(
-                f"{timings}: no row for {', '.join(map(repr, missing))}; it has {', '.join(map(repr, times))}. "
-                "Add rows for every design of the study"
+                f"{told}: no times of {', '.join(map(repr, missing))}; of {', '.join(map(repr, times))} there are "
+                "some. Give times of every design of the study, as rows, or as --timings NAME=FILE"
             )
         order = {point.name: times[point.name] for point in points}
         unused = [name for name in times if name not in order]
-        note = f"times per iteration as given in {timings} (mean over its iterations)"
-        notes = (f"{timings} also has rows of {', '.join(unused)}, which the study leaves out",) if unused else ()
-        return [Variant("given times", order, {}, (note,), (f"whatever {timings} does not cover",), notes)]
+        notes = (f"{told} also has times of {', '.join(unused)}, which the study leaves out",) if unused else ()
+        return [Variant("given times", order, {}, _assumed(order, told), (f"whatever {told} does not cover",), notes)]
     own = out / "scalesim"
     folders = [*map(Path, reports), *([own] if (own / "manifest.json").is_file() else [])]
     stores = [*map(load_reports, folders), load_reports()]
@@ -115,6 +120,17 @@ def study_variants(
             f"add --simulate to run SCALE-Sim (installed on first use), or run {REMAKE} --requests "
             f"{shlex.quote(str(requests))} --out {shlex.quote(str(own))} and then this command again: {error.reason}",
         ) from None
+
+
+def _assumed(times: Mapping[str, IterationTime], told: str) -> tuple[str, ...]:
+    """What the times of files rest on: where they are from, how iterations were told apart, and what was dropped."""
+    lines = {f"times per iteration as given in {told} (mean over its iterations)": None}
+    for time in times.values():
+        for key, title in (("iterations", "iterations"), ("time", "time"), ("warmup", "warm-up")):
+            text = (time.detail or {}).get(key)
+            if text and not (key == "warmup" and len(time.samples) < 2):
+                lines[f"{title} of {time.design}: {text}"] = None
+    return tuple(lines)
 
 
 def conclude(
