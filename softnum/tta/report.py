@@ -158,6 +158,8 @@ def print_studies(studies: Sequence[Study], console=None) -> None:
         f"Nothing is extrapolated; iterations are known to the evaluation interval ({_intervals(first)}).",
     ):
         console.print(f"  - {line}", style="dim", highlight=False, markup=False)
+    for line in dict.fromkeys(map(_kinds, studies)):
+        console.print(f"  - {line}", style="dim", highlight=False, markup=False)
     for study in studies:
         if study.assumptions:
             console.print(f"[bold]Assumed for {study.label}[/bold]")
@@ -171,6 +173,18 @@ def print_studies(studies: Sequence[Study], console=None) -> None:
             console.print(f"[bold]{heading}[/bold]")
         for line in dict.fromkeys(lines):
             console.print(f"  - {line}", style="dim", highlight=False, markup=False)
+
+
+def _kinds(study: Study) -> str:
+    """How the times are known, for all designs or kind by kind: an estimate must not pass for a measurement."""
+    kinds: dict[str, list[str]] = {}
+    for result in study.designs:
+        if result.time is not None:
+            kinds.setdefault(result.time.kind, []).append(result.design)
+    if len(kinds) == 1:
+        return f"Times per iteration are {next(iter(kinds))}."
+    told = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
+    return f"Times per iteration, {study.label}: {told or 'none'}."
 
 
 def _intervals(study: Study) -> str:
