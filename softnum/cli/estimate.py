@@ -1,7 +1,5 @@
 """``softnum estimate``: times where there is no simulator, from a roofline or from a table of matrix products."""
 
-import csv
-import io
 import json
 from pathlib import Path
 from typing import Annotated
@@ -369,21 +367,13 @@ def _plot(path, results, inference):
 
 
 def _write_times(path, results, inference):
-    from softnum.tta.quantities import write_atomic
+    from softnum.tta import write_timings
 
     if inference:
         raise ValueError("--times is of the training iteration; leave it out with --inference")
-    times = [result.time for result in results]
-    names = [time.design for time in times]
-    if len(set(names)) < len(names):
+    if len({result.design for result in results}) < len(results):
         raise ValueError("--times holds one time for each design; name one device and one batch")
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    out.write(f"# estimated: {times[0].source}\n")
-    writer.writerow(["design", "iteration", "seconds"])
-    for time in times:
-        writer.writerow([time.design, 1, repr(time.seconds)])
-    write_atomic(path, out.getvalue())
+    write_timings(path, [result.time for result in results])
 
 
 def _write_json(path, data):

@@ -70,6 +70,7 @@ def test_times_go_into_tta(tmp_path):
     assert run("mlp", "--design", "a-float32,b-binary16", "--device", "v100", "--times", times).exit_code == 0
     found = read_timings(times)
     assert list(found) == ["a-float32", "b-binary16"]
+    assert {time.kind for time in found.values()} == {"estimated"}
     rows = json.loads(_json(tmp_path, "mlp", "--design", "a-float32,b-binary16", "--device", "v100"))["estimates"]
     assert [each.seconds for each in found.values()] == [row["seconds"] for row in rows]
     fails("one time for each design", "mlp", "--device", "v100,t4", "--times", times)
