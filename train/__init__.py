@@ -33,7 +33,7 @@ What is computed in which precision, nothing silently:
   scores, boxes and precisions of detections, and BLEU: binary64.
 """
 
-from softnum.train.design_files import design_names, load_design
+from softnum.train.design_files import design_names, load_design, uniform_design
 from softnum.train.designs import Design
 from softnum.train.explain import explain
 from softnum.train.functions import activation, operate
@@ -74,5 +74,6 @@ __all__ = [
     "profile",
     "run",
     "run_study",
+    "uniform_design",
     "workload",
 ]

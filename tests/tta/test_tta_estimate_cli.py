@@ -153,7 +153,7 @@ def test_figure_of_merit(tmp_path):
 def test_networks_that_are_only_timed(tmp_path):
     out = tmp_path / "r.json"
     shared = ("--device", "a100-80gb", "--out", out)
-    assert run("resnet50", "--design", "float32,mixed-float16", "--batch", 256, *shared).exit_code == 0
+    assert run("resnet50", "--precision", "float32,mixed-float16", "--batch", 256, *shared).exit_code == 0
     full, mixed = json.loads(out.read_text())["estimates"]
     assert (full["design"], mixed["design"]) == ("float32", "mixed-float16")
     forward = [row["flops"] for row in full["operations"] if (row["kind"], row["stage"]) == ("gemm", "forward")]
@@ -162,9 +162,11 @@ def test_networks_that_are_only_timed(tmp_path):
     result = run("bert-base", "--design", "h-posit8", *shared)
     assert "posit8 is not known to softnum; fp32 stands in" in result.output
     assert json.loads(out.read_text())["estimates"][0]["design"] == "h-posit8"
-    assert run("resnet50", "--device", "v100").exit_code == 0  # a-float32 where nothing is said
+    assert run("resnet50", "--device", "v100").exit_code == 0  # float32 where nothing is said
     fails("is only timed", "resnet50", "--sizes", "3", *shared)
-    fails("bfloat", "resnet50", "--design", "bfloat", *shared)
+    fails("leave one of them out", "resnet50", "--design", "a-float32", "--precision", "fp8", *shared)
+    fails("did you mean 'bfloat16'", "resnet50", "--precision", "bfloat", *shared)
+    fails("--precision is for alexnet", "mlp", "--precision", "fp8")
     fails("did you mean 'resnet50'", "resnet5", *shared)
 
 
