@@ -1,6 +1,9 @@
 """Tables of matrix products, what is extrapolated from them, the roll-up and the figure of merit."""
 
+import itertools
 import math
+import random
+import statistics
 from fractions import Fraction
 
 import pytest
@@ -225,6 +228,21 @@ def test_measuring_this_machine():
     for wrong in ({"repeats": 0}, {"warmup": -1}, {"precision": "fp16"}):
         with pytest.raises(ValueError, match="repeats|warmup|precision"):
             measure_gemms([(8, 8, 8)], **wrong)
+
+
+@pytest.mark.slow
+def test_extrapolation_holds_on_this_machine():
+    """Sizes drawn between those of a 4 x 4 x 4 grid, estimated and then measured."""
+    grid = (16, 64, 256, 1024)
+    table = measure_gemms(itertools.product(grid, grid, grid), repeats=21)
+    rng = random.Random(1)
+    sizes = [tuple(round(2 ** rng.uniform(4, 10)) for _ in range(3)) for _ in range(40)]
+    estimates = [table.estimate(gemm(*size)) for size in sizes]
+    assert {each.rule for each in estimates} == {"interpolated"}
+    rows = measure_gemms(sizes, repeats=21).rows
+    errors = [abs(each.seconds / row.seconds - 1) for each, row in zip(estimates, rows, strict=True)]
+    print(f"median error {statistics.median(errors):.1%}, largest {max(errors):.1%}")
+    assert statistics.median(errors) < 0.3
 
 
 # -------------------------------------------------------------------------------------------------------------- roll-up
