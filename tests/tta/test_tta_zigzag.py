@@ -325,7 +325,9 @@ def test_a_product_too_small_for_zigzag_is_told(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", [(1, 1, 9), (1, 97, 1), (97, 101, 103), (25088, 6, 25), (6, 25, 25088)])
+@pytest.mark.parametrize(
+    "shape", [(1, 10, 32), (1, 97, 1), (784, 128, 1), (97, 101, 103), (25088, 6, 25), (6, 25, 25088)]
+)
 def test_zigzag_takes_any_shape(tmp_path, shape):
     m, n, k = shape
     hardware = replace(POINT.hardware, sram_bytes=(65536,) * 3)

@@ -274,7 +274,7 @@ def zigzag_files(machine: ZigZagMachine, shape: tuple[int, int, int]) -> dict[st
     mapping = {
         "name": "default",
         "spatial_mapping": {"D1": [f"D, {rows}"], "D2": [f"K, {columns}"]},
-        "temporal_ordering": [["C", "*"]],
+        **({"temporal_ordering": [["C", "*"]]} if k > 1 else {}),  # of a loop that is none ZigZag finds no order
         "memory_operand_links": {"O": "O", "W": "I2", "I": "I1"},
     }
     tables = {"accelerator.yaml": _accelerator(machine), "workload.yaml": [layer], "mapping.yaml": [mapping]}

@@ -94,8 +94,8 @@ def _costs(path, text: str, result: object) -> tuple[GemmCost, dict[str, float],
     parts = {key: _number(path, text, result, "outputs", "latency", key, zero=True) for key in _LATENCY}
     if _number(path, text, result, "outputs", "energy", "memory_energy", zero=True) == 0:
         raise ValueError(
-            f"{path}, line {_line(text, 'memory_energy')}: memory_energy is 0: ZigZag drops accesses that do not fill a "
-            "port, and so small a product fills none; leave it out of what ZigZag simulates, or use SCALE-Sim"
+            f"{path}, line {_line(text, 'memory_energy')}: memory_energy is 0: ZigZag drops accesses that fill no "
+            "port, and so small a product has no other; leave it out of what ZigZag simulates, or use SCALE-Sim"
         )
     energy = {key: _number(path, text, result, "outputs", "energy", key) for key in _ENERGY}
     use = {
