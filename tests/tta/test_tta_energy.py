@@ -159,6 +159,15 @@ def test_energies_by_hand():
     assert energy.to_table()["by_kind"] == energy.by_kind and "Horowitz" in energy.source
 
 
+def test_what_is_wider_than_the_table_is_made_of_parts_outside_gemms():
+    loss = Operation("loss", "backward_data", "softmax_cross_entropy", 320, 0, 0, ("binary64", "float32"))
+    energy = energy_of(work(gemm("e5m2", bits=8), extra=[loss]))
+    assert energy.by_kind["elementwise"] == pytest.approx(320 * 4 * 3.7e-12)
+    assert any("binary64: 64-bit float, precision 53, charged as 4 of fp32 (proxy)" in s for s in energy.assumptions)
+    with pytest.raises(ValueError, match="binary64: 64-bit float.* no entry as wide"):
+        energy_of(work(gemm("binary64", bits=64)))
+
+
 def test_an_accumulator_is_charged_by_stage():
     gemms = [gemm("e5m2", stage=stage, bits=8) for stage in STAGES[:3]]
     macs = 32 * 40 * 64
