@@ -59,6 +59,12 @@ def _grid(name: str) -> _Grid | None:
     return _Grid(fmt.precision, fmt.max, step)
 
 
+def _is_block(name: str) -> bool:
+    import softnum
+
+    return softnum.format(_ALIASES.get(name, name)).kind == "block"
+
+
 def _is_own(peak: str, name: str) -> bool:
     # where the binary point lies is wiring: a product of 8-bit fixed point is the product of 8-bit integers
     return name in PEAKS[peak] or (peak == "int8" and _grid(name).integer)
@@ -123,4 +129,6 @@ def choose_peak(listed: tuple[str, ...], formats: tuple[str, ...]) -> tuple[str,
             "choose another device or table, or a design whose formats fit"
         )
     them = "it" if len(names) == 1 else "them"
-    return holding[0], True, f"no rate for {', '.join(names)}; {holding[0]} is the narrowest that holds {them}"
+    blocks = [name for name in names if _is_block(name)]
+    scales = f" (elements of {', '.join(blocks)}; scales are applied outside)" if blocks else ""
+    return holding[0], True, f"no rate for {', '.join(names)}; {holding[0]} is the narrowest that holds {them}{scales}"

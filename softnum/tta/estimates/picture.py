@@ -65,9 +65,10 @@ def _draw(rooflines: list[Roofline], measured: list, kind: str) -> bytes:
     from softnum.tta.plot import PICTURE_STYLE, look
 
     panels: dict[tuple, list[tuple[int, Roofline, Sequence[Utilisation]]]] = {}
-    for index, (roof, parts) in enumerate(zip(rooflines, measured, strict=True)):
+    names = list(dict.fromkeys(map(_name, rooflines)))  # the same work looks the same on every device
+    for roof, parts in zip(rooflines, measured, strict=True):
         machine = (roof.device.name, roof.device.bandwidth, *roof.device.peaks.items())
-        panels.setdefault(machine, []).append((index, roof, parts))
+        panels.setdefault(machine, []).append((names.index(_name(roof)), roof, parts))
     style = {**matplotlib.rcParamsDefault, "backend": "agg", **PICTURE_STYLE, "svg.hashsalt": "roofline"}
     with matplotlib.rc_context(style):
         figure = Figure(figsize=(1.6 + 5.6 * len(panels), 5.2), layout="constrained")
@@ -87,23 +88,29 @@ def _draw(rooflines: list[Roofline], measured: list, kind: str) -> bytes:
     return out.getvalue()
 
 
+def _name(roof: Roofline) -> str:
+    return " ".join(filter(None, (roof.network, roof.design, f"batch {roof.batch}")))
+
+
 def _panel(axes, group, look) -> None:
     device = group[0][1].device
     rows = [row for _, roof, _ in group for row in roof.rows if row.flops and row.bytes]
-    peaks = {row.peak.format: row.peak.flops for row in rows}
-    ridges = [flops / device.bandwidth for flops in peaks.values()]
+    roofs: dict[float, list[str]] = {}  # rates that are equal share a line and its text
+    for row in rows:
+        if row.peak.format not in roofs.setdefault(row.peak.flops, []):
+            roofs[row.peak.flops].append(row.peak.format)
+    ridges = [flops / device.bandwidth for flops in roofs]
     low = min([row.intensity for row in rows] + ridges, default=1.0) / 4
-    high = max([row.intensity for row in rows] + ridges, default=1.0) * 4
-    for name, flops in sorted(peaks.items(), key=lambda item: item[1]):
+    high = max([row.intensity for row in rows] + ridges, default=1.0) * 25  # room for the names of the roofs
+    for flops, names in sorted(roofs.items()):
         ridge = flops / device.bandwidth
         axes.plot([low, ridge, high], [low * device.bandwidth, flops, flops], color="#555555", linewidth=1, zorder=1)
-        axes.annotate(
-            f"{name} {flops / 1e12:g} TFLOP/s", (high, flops), xytext=(-4, 3), textcoords="offset points", ha="right",
-            fontsize=8, color="#333333",
-        )  # fmt: skip
+        text = f"{', '.join(sorted(names))} {flops / 1e12:g} TFLOP/s"
+        place = {"xytext": (-4, 3), "textcoords": "offset points", "ha": "right"}
+        axes.annotate(text, (high, flops), fontsize=8, color="#333333", **place)
     for index, roof, parts in group:
         colour, marker = look(index)["color"], look(index)["marker"]
-        name = " ".join(filter(None, (roof.network, roof.design, f"batch {roof.batch}")))
+        name = _name(roof)
         for products, label in ((True, name), (False, f"{name}: other operations")):
             marks = [r for r in roof.rows if r.flops and r.bytes and (r.kind == "gemm") is products]
             if marks:
