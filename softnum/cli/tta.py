@@ -86,14 +86,22 @@ def _baseline(text: str | None, labels: list[str], load_design) -> str:
     raise ValueError(f"--baseline {text!r} is none of the study's designs, which are {', '.join(labels)}{hint}")
 
 
-def _check_times(timings, variant: str, reports, simulate: bool) -> None:
+def _check_times(timings, variant: str, reports, simulate: bool, simulator: str, dataflow: str) -> None:
     """Raise ValueError unless the options of times go together."""
     if variant not in _VARIANTS:
         raise ValueError(f"--variant must be one of {', '.join(_VARIANTS)}, got {variant!r}")
     if timings is not None:
-        for option, given in (("--simulate", simulate), ("--reports", reports), ("--variant", variant != "all")):
+        for option, given in (
+            ("--simulate", simulate),
+            ("--reports", reports),
+            ("--variant", variant != "all"),
+            ("--simulator", simulator != "scalesim"),
+            ("--dataflow", dataflow != "os"),
+        ):
             if given:
-                raise ValueError(f"{option} is for SCALE-Sim's times, which --timings replaces; leave one of them out")
+                raise ValueError(
+                    f"{option} is for a simulator's times, which --timings replaces; leave one of them out"
+                )
 
 
 def _check_target(target: float, metric: str) -> None:
@@ -170,9 +178,15 @@ def tta(
     curves: Curves = _CURVES,
     files: TimingFiles = _FILES,
     reports: Annotated[
-        list[Path] | None, typer.Option(help="Folder of SCALE-Sim reports to look in first; may be given again.")
+        list[Path] | None, typer.Option(help="Folder of a simulator's reports to look in first; may be given again.")
     ] = None,
-    simulate: Annotated[bool, typer.Option("--simulate", help="Run SCALE-Sim for designs without a report.")] = False,
+    simulate: Annotated[bool, typer.Option("--simulate", help="Simulate designs that have no report.")] = False,
+    simulator: Annotated[
+        str, typer.Option(help="scalesim (SCALE-Sim: times) or zigzag (ZigZag: times and energies).")
+    ] = "scalesim",
+    dataflow: Annotated[
+        str, typer.Option(help="What SCALE-Sim's cells keep: os (results), ws (weights) or is (inputs).")
+    ] = "os",
     variant: Annotated[str, typer.Option(help="Hardware: all, stated, or equal-area.")] = "all",
     jobs: Annotated[int | None, typer.Option(help="Processes.  [default: one for each core]")] = None,
     out: Annotated[Path, typer.Option(help="Folder of results.json, tta.png and the records.")] = Path("runs/tta"),
@@ -185,6 +199,7 @@ def tta(
 
     \b
       softnum tta --designs a-float32,my.toml --simulate
+      softnum tta --designs a-float32,my.toml --simulate --simulator zigzag
       softnum tta --designs a-float32,my.toml --timings times.csv
       softnum tta --designs a-float32,my.toml --timings a-float32=v100.log --timings my=mine.log
 
@@ -203,8 +218,9 @@ def tta(
     curves.csv has the columns design,seed,iteration,batch and the metric; nothing is trained.
     """
     times = {**files.reading(), "reports": reports or (), "run_simulator": simulate}
+    times |= {"simulator": simulator, "dataflow": dataflow, "jobs": jobs}
     times["progress"] = lambda line: typer.echo(line, err=True)
-    _check_times(times["timings"], variant, reports, simulate)
+    _check_times(times["timings"], variant, reports, simulate, simulator, dataflow)
     writable_folder(out)
     _check_target(target, outcomes.metric)
     if curves.accuracy:

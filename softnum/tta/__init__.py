@@ -16,6 +16,7 @@ from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, design_p
 from softnum.tta.architectures import Architecture, Precision, architecture, architecture_names, lower
 from softnum.tta.combine import combine_study
 from softnum.tta.cost import Cost, read_costs
+from softnum.tta.energy import ENERGY_KINDS, ENERGY_TABLES, Energy, OperationEnergy, energy_of, operation_energy
 from softnum.tta.estimates import (
     FARTHEST,
     Device,
@@ -53,28 +54,20 @@ from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Interval
 from softnum.tta.quantities import bandwidth, bit_rate, byte_size, duration, flop_rate, frequency
 from softnum.tta.report import plot_studies, print_studies
 from softnum.tta.results import RESULTS_SCHEMA, read_results, results_dict, write_results
-from softnum.tta.simulators.scalesim import (
-    ASSUMPTIONS,
-    NOT_SIMULATED,
-    GemmCycles,
-    Machine,
-    machine_for,
-    read_compute_report,
-    read_scalesim,
-    write_inputs,
-)
+from softnum.tta.simulators.environment import create_environment
+from softnum.tta.simulators.reports import MissingReport, Simulations, load_reports, read_requests, write_requests
+from softnum.tta.simulators.scalesim import ASSUMPTIONS, NOT_SIMULATED, Machine, machine_for, write_inputs
+from softnum.tta.simulators.scalesim_report import GemmCycles, read_compute_report, read_scalesim
 from softnum.tta.simulators.simulation import (
     SCALESIM_VERSION,
-    MissingReport,
-    Simulations,
-    create_environment,
-    load_reports,
-    read_requests,
+    ZIGZAG_VERSION,
     scalesim_timings,
-    scalesim_variants,
     simulate,
-    write_requests,
+    zigzag_timings,
 )
+from softnum.tta.simulators.variants import scalesim_variants, zigzag_variants
+from softnum.tta.simulators.zigzag import ZIGZAG_ASSUMPTIONS
+from softnum.tta.simulators.zigzag_report import GemmCost, read_zigzag
 from softnum.tta.study import conclude, study_variants
 from softnum.tta.timings import (
     IterationTime,
@@ -98,12 +91,16 @@ __all__ = [
     "DesignPoint",
     "DesignResult",
     "Device",
+    "ENERGY_KINDS",
+    "ENERGY_TABLES",
+    "Energy",
     "EnergyResult",
     "Evaluation",
     "Exchange",
     "FARTHEST",
     "Factors",
     "Gemm",
+    "GemmCost",
     "GemmCycles",
     "GemmEstimate",
     "GemmTable",
@@ -122,6 +119,7 @@ __all__ = [
     "MultiplierArea",
     "NOT_SIMULATED",
     "Operation",
+    "OperationEnergy",
     "ParallelTime",
     "Peak",
     "Precision",
@@ -145,6 +143,8 @@ __all__ = [
     "Utilisation",
     "Variant",
     "Workload",
+    "ZIGZAG_ASSUMPTIONS",
+    "ZIGZAG_VERSION",
     "architecture",
     "architecture_names",
     "bandwidth",
@@ -159,6 +159,7 @@ __all__ = [
     "devices",
     "direction_of",
     "duration",
+    "energy_of",
     "equal_area",
     "figure_of_merit",
     "flop_rate",
@@ -180,6 +181,7 @@ __all__ = [
     "minimum_bandwidth",
     "mser5",
     "multiplier_areas",
+    "operation_energy",
     "parallel_sweep",
     "parallel_time",
     "plot_roofline",
@@ -199,6 +201,7 @@ __all__ = [
     "read_results",
     "read_scalesim",
     "read_timings",
+    "read_zigzag",
     "results_dict",
     "roll_up",
     "roofline",
@@ -214,4 +217,6 @@ __all__ = [
     "write_requests",
     "write_results",
     "write_timings",
+    "zigzag_timings",
+    "zigzag_variants",
 ]

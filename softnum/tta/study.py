@@ -17,14 +17,10 @@ from softnum.tta.hardware import DesignPoint
 from softnum.tta.outcome import Study, Variant
 from softnum.tta.report import plot_studies, print_studies
 from softnum.tta.results import write_results
-from softnum.tta.simulators.simulation import (
-    REMAKE,
-    MissingReport,
-    load_reports,
-    scalesim_variants,
-    simulate,
-    write_requests,
-)
+from softnum.tta.simulators.environment import TOOLS
+from softnum.tta.simulators.reports import REMAKE, MissingReport, load_reports, write_requests
+from softnum.tta.simulators.simulation import check_simulator, simulate
+from softnum.tta.simulators.variants import scalesim_variants, zigzag_variants
 from softnum.tta.timings import IterationTime, gather_timings
 
 __all__ = ["conclude", "study_variants"]
@@ -44,6 +40,9 @@ def study_variants(
     reports: Iterable[str | os.PathLike] = (),
     run_simulator: bool = False,
     environment: str | os.PathLike | None = None,
+    simulator: str = "scalesim",
+    dataflow: str = "os",
+    jobs: int | None = None,
     progress=None,
 ) -> list[Variant]:
     """Find the time per iteration of every design of a study.
@@ -55,20 +54,27 @@ def study_variants(
     baseline : str
         Name of the design that sets the area of the equal-area variant.
     out : path-like
-        The study's folder. SCALE-Sim's reports are kept in ``<out>/scalesim``; if a design has no report and the
-        simulator is not to be run, what would have to be simulated is written to ``<out>/requests.json``.
+        The study's folder. A simulator's reports are kept in ``<out>/scalesim`` or ``<out>/zigzag``; if a design has no
+        report and the simulator is not to be run, what would have to be simulated is written to
+        ``<out>/requests.json``.
     timings : path-like, or sequence as in `gather_timings`, optional
-        Timing files to use in place of SCALE-Sim.
+        Timing files to use in place of a simulator.
     clock, format, warmup, iterations, marker
         For timing files, as in `read_timings`.
     reports : iterable of path-like
-        Folders of reports to look in before ``<out>/scalesim`` and the shipped ones.
+        Folders of reports to look in before those in `out` and the shipped ones.
     run_simulator : bool
-        Whether to run SCALE-Sim for designs without a report.
+        Whether to run the simulator for designs without a report.
     environment : path-like, optional
-        SCALE-Sim's virtual environment, as in `simulate`.
+        The simulator's virtual environment, as in `simulate`.
+    simulator : str
+        "scalesim" (default) or "zigzag".
+    dataflow : str
+        "os" (default), "ws" or "is": reports of others are not looked in.
+    jobs : int, optional
+        Processes of the simulator. Default: one for each core.
     progress : callable, optional
-        Called with a line of text before each simulation.
+        Called with a line of text after each simulation.
 
     Returns
     -------
@@ -82,7 +88,7 @@ def study_variants(
     MissingReport
         If a design has no report and the simulator is not to be run; the message says what to type.
     RuntimeError
-        If SCALE-Sim has to run and fails.
+        If the simulator has to run and fails.
 
     Examples
     --------
@@ -105,20 +111,30 @@ def study_variants(
         unused = [name for name in times if name not in order]
         notes = (f"{told} also has times of {', '.join(unused)}, which the study leaves out",) if unused else ()
         return [Variant("given times", order, {}, _assumed(order, told), (f"whatever {told} does not cover",), notes)]
-    own = out / "scalesim"
+    check_simulator(simulator, dataflow)
+    variants = {"scalesim": scalesim_variants, "zigzag": zigzag_variants}[simulator]
+    own = out / simulator
     folders = [*map(Path, reports), *([own] if (own / "manifest.json").is_file() else [])]
-    stores = [*map(load_reports, folders), load_reports()]
+    found = [*map(load_reports, folders), load_reports()]
+    stores = [store for store in found if (store.simulator, store.dataflow) == (simulator, dataflow)]
     try:
-        return scalesim_variants(points, baseline=baseline, simulations=stores)
+        return variants(points, baseline=baseline, simulations=stores)
     except MissingReport as error:
         if run_simulator:
-            simulate(points, own, baseline=baseline, environment=environment, progress=progress)
-            return scalesim_variants(points, baseline=baseline, simulations=load_reports(own))
+            simulate(
+                points, own, baseline=baseline, dataflow=dataflow, simulator=simulator, environment=environment,
+                jobs=jobs, progress=progress,
+            )  # fmt: skip
+            return variants(points, baseline=baseline, simulations=load_reports(own))
         requests = write_requests(out / "requests.json", points, baseline)
+        options = ("" if simulator == "scalesim" else f" --simulator {simulator}") + (
+            "" if dataflow == "os" else f" --dataflow {dataflow}"
+        )
         raise MissingReport(
             error.reason,
-            f"add --simulate to run SCALE-Sim (installed on first use), or run {REMAKE} --requests "
-            f"{shlex.quote(str(requests))} --out {shlex.quote(str(own))} and then this command again: {error.reason}",
+            f"add --simulate to run {TOOLS[simulator].name} (installed on first use), or run {REMAKE}{options} "
+            f"--requests {shlex.quote(str(requests))} --out {shlex.quote(str(own))} and then this command again: "
+            f"{error.reason}",
         ) from None
 
 
