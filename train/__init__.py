@@ -33,7 +33,7 @@ What is computed in which precision, nothing silently:
   scores, boxes and precisions of detections, and BLEU: binary64.
 """
 
-from softnum.train.design_files import design_names, load_design
+from softnum.train.design_files import design_names, load_design, uniform_design
 from softnum.train.designs import Design
 from softnum.train.explain import explain
 from softnum.train.functions import activation, operate
@@ -45,7 +45,7 @@ from softnum.train.profile import profile
 from softnum.train.schedules import Schedule
 from softnum.train.study import DEFAULT_STUDY, TARGET, Case, run_study
 from softnum.train.tensor import Parameter, Tensor
-from softnum.train.workload import workload
+from softnum.train.workload import case_workloads, workload
 
 __all__ = [
     "DEFAULT_STUDY",
@@ -63,6 +63,7 @@ __all__ = [
     "Settings",
     "Tensor",
     "activation",
+    "case_workloads",
     "design_gemms",
     "design_names",
     "explain",
@@ -73,5 +74,6 @@ __all__ = [
     "profile",
     "run",
     "run_study",
+    "uniform_design",
     "workload",
 ]
