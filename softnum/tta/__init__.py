@@ -69,7 +69,7 @@ from softnum.tta.simulators.simulation import (
 from softnum.tta.simulators.variants import scalesim_variants, zigzag_variants
 from softnum.tta.simulators.zigzag import ZIGZAG_ASSUMPTIONS
 from softnum.tta.simulators.zigzag_report import GemmCost, read_zigzag
-from softnum.tta.study import conclude, study_variants
+from softnum.tta.study import conclude, outcome_rules, study_variants
 from softnum.tta.timings import (
     IterationTime,
     TimingFormat,
@@ -184,6 +184,7 @@ __all__ = [
     "mser5",
     "multiplier_areas",
     "operation_energy",
+    "outcome_rules",
     "parallel_sweep",
     "parallel_time",
     "plot_memory",

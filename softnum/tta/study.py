@@ -11,9 +11,13 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from softnum.tta.accuracy.reached import ReachedRule, direction_of
 from softnum.tta.accuracy.records import Record, RecordSet
 from softnum.tta.combine import combine_study
+from softnum.tta.cost import read_costs
 from softnum.tta.hardware import DesignPoint
+from softnum.tta.interaction import read_combination
+from softnum.tta.intervals import check_confidence
 from softnum.tta.outcome import Study, Variant
 from softnum.tta.report import plot_studies, print_studies
 from softnum.tta.results import write_results
@@ -23,7 +27,7 @@ from softnum.tta.simulators.simulation import check_simulator, simulate
 from softnum.tta.simulators.variants import scalesim_variants, zigzag_variants
 from softnum.tta.timings import IterationTime, gather_timings
 
-__all__ = ["conclude", "study_variants"]
+__all__ = ["conclude", "outcome_rules", "study_variants"]
 
 
 def study_variants(
@@ -147,6 +151,69 @@ def _assumed(times: Mapping[str, IterationTime], told: str) -> tuple[str, ...]:
             if text and not (key == "warmup" and len(time.samples) < 2):
                 lines[f"{title} of {time.design}: {text}"] = None
     return tuple(lines)
+
+
+def outcome_rules(
+    labels: Sequence[str],
+    baseline: str,
+    *,
+    metric: str = "accuracy",
+    direction: str | None = None,
+    reached: str = "first",
+    smooth: str | None = None,
+    confidence: float = 0.95,
+    combine: Iterable[str] = (),
+    rent: Iterable[str] = (),
+    price: Iterable[str] = (),
+) -> dict:
+    """What a study looks at, as people write it, as keywords of `conclude`.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        The study's designs.
+    baseline : str
+        One of them.
+    metric : str
+        What the target is of.
+    direction : str, optional
+        "higher" or "lower" is better. Default: what is known of the metric (`direction_of`).
+    reached, smooth : str
+        As `ReachedRule.parse` takes them: "consecutive:3", "ema:0.9".
+    confidence : float
+        Of the intervals.
+    combine : iterable of str
+        "a+b=c": designs whose speed-ups' product is compared with that of a third.
+    rent, price : iterable of str
+        Dollars per hour and to buy, "2.48" or "design=2.48", as `read_costs` takes them.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    ValueError
+        If one of them is malformed, or names no design of the study.
+
+    Examples
+    --------
+    >>> rules = outcome_rules(["a-float32", "c-wang-fp8"], "a-float32", reached="consecutive:3")
+    >>> rules["metric"], rules["reached"].k
+    ('accuracy', 3)
+    """
+    combinations = [read_combination(text, labels) for text in combine]
+    for parts, combined in combinations:
+        names = [baseline, *parts, combined]
+        if len(set(names)) < len(names):
+            raise ValueError(f"the baseline and the designs of a combination must differ, got {', '.join(names)}")
+    return {
+        "metric": metric,
+        "reached": ReachedRule.parse(reached, smooth, direction_of(metric) if direction is None else direction),
+        "confidence": check_confidence(confidence),
+        "costs": read_costs(labels, rent, price),
+        "combinations": combinations,
+    }
 
 
 def conclude(
