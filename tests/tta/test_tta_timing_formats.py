@@ -273,6 +273,31 @@ def test_mllog_throughputs_where_there_is_nothing_else(tmp_path):
     assert read_timings(tmp_path / "a.log")["a"].samples == (0.25, 0.125)
 
 
+# -- results of simulators that softnum runs itself; their own tests have captured files -------------------------------
+def test_zigzag_and_scalesim_results(tmp_path):
+    (tmp_path / "zz.json").write_text('{"energy": 2500000.0, "latency": 3135.0}')
+    time = read_timings(tmp_path / "zz.json", clock="1 GHz")["zz"]
+    assert (time.seconds, time.joules, time.kind) == (3.135e-6, 2.5e-6, "simulated")
+    head = "LayerID, Total Cycles, Stall Cycles, Overall Util %, Mapping Efficiency %, Compute Util %,\n"
+    (tmp_path / "ss.csv").write_text(head + "0, 1000, 0, 50.0, 100.0, 50.0,\n1, 500, 5, 50.0, 100.0, 50.0,\n")
+    time = read_timings(tmp_path / "ss.csv", clock="1 GHz")["ss"]
+    assert (time.seconds, time.detail["stall_cycles"]) == (1.5e-6, 5)
+    for name in ("zz.json", "ss.csv"):
+        with pytest.raises(ValueError, match=r'counts cycles and states no clock; .*--clock "1 GHz"'):
+            read_timings(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"energy": "x", "latency": 1}', '{"energy": 1, "latency": 0}', '{"energy": 1, "latency":', '{"energy": 1}'],
+)
+def test_bad_zigzag_results(text, tmp_path):
+    path = tmp_path / "zz.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=re.escape(str(path))):
+        read_timings(path, format="zigzag", clock="1 GHz")
+
+
 # -- the command -------------------------------------------------------------------------------------------------------
 def test_the_command_prints_and_writes_times(tmp_path):
     out = tmp_path / "times.csv"
