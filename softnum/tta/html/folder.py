@@ -11,9 +11,11 @@ from functools import cache
 from pathlib import Path
 
 from softnum.tta.results import read_results
+from softnum.tta.timings import IterationTime
 from softnum.tta.workload import Workload
+from softnum.tta.workload_files import read_workloads
 
-__all__ = ["Comparison", "Folder", "read_folder"]
+__all__ = ["Comparison", "Folder", "iteration_time", "read_folder"]
 
 _PACKAGE = Path(__file__).parents[1]
 _AGAIN = "run softnum tta again (records are kept, nothing is trained twice)"
@@ -210,11 +212,17 @@ def _state(folder: Path, row: Mapping, path: Path) -> str:
 def _workloads(path: Path) -> tuple[Workload, ...]:
     if not path.is_file():
         return ()
-    table = _json(path, _AGAIN)
-    listed = table.get("workloads") if isinstance(table, dict) else None
-    if not isinstance(listed, list) or table.get("schema") != 1:
-        raise ValueError(f"{path}: expected schema 1 with a list of workloads; {_AGAIN}")
     try:
-        return tuple(Workload.from_table(row, f"workload {i}") for i, row in enumerate(listed))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path}: {error}; {_AGAIN}") from None
+        return tuple(read_workloads(path))
+    except ValueError as error:
+        raise ValueError(f"{error}; {_AGAIN}") from None
+
+
+def iteration_time(table: Mapping) -> IterationTime:
+    """A time as results.json holds it.
+
+    >>> iteration_time({"design": "a", "seconds": 2.0, "interval": [1.5, 2.5], "kind": "measured"}).interval
+    (1.5, 2.5)
+    """
+    known = {key: table[key] for key in IterationTime.__dataclass_fields__ if key in table}
+    return IterationTime(**{key: tuple(value) if isinstance(value, list) else value for key, value in known.items()})
