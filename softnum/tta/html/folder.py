@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -36,6 +37,8 @@ class Comparison:
         What an iteration consists of, one for each case; empty where the folder does not say.
     states : Mapping of str to str
         Of each source by path: "the same", "not found", or "shipped by another softnum".
+    apart : bool
+        Whether its title needs the folder's name, as in a study with two comparisons of one network on one data set.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Comparison:
     results: Mapping
     workloads: tuple[Workload, ...]
     states: Mapping[str, str]
+    apart: bool = False
 
     @property
     def designs(self) -> tuple[str, ...]:
@@ -56,7 +60,8 @@ class Comparison:
         network, data = inputs.get("network"), inputs.get("data")
         network = network.get("name") if isinstance(network, Mapping) else network
         words = [str(network or self.name or self.folder.resolve().name)]
-        return " on ".join([*words, str(data)] if data else words)
+        title = " on ".join([*words, str(data)] if data else words)
+        return f"{title} ({self.name})" if self.apart else title
 
     def workload_of(self, label: str) -> Workload | None:
         """The workload of a design by its label, ``name`` or ``name@batch``; None where there is none."""
@@ -138,7 +143,9 @@ def _study(folder: Path) -> Folder:
             failures.append(f"{row['folder']}: no results.json, so nothing of it is shown; {again}")
     if not comparisons:
         raise ValueError(f"{path}: none of its comparisons has a results.json; {again}")
-    return Folder(folder, tuple(comparisons), table, tuple(failures))
+    titles = Counter(comparison.title for comparison in comparisons)
+    told = tuple(replace(comparison, apart=titles[comparison.title] > 1) for comparison in comparisons)
+    return Folder(folder, told, table, tuple(failures))
 
 
 def _comparison(folder: Path, name: str) -> Comparison:
