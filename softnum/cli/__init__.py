@@ -15,7 +15,22 @@ import typer
 __all__ = ["build_app", "exit_codes", "main", "need", "writable_file", "writable_folder"]
 
 #: Verbs in the order of --help: softnum.cli.<verb> has a function register(app).
-VERBS = ("tta", "report", "estimate", "sweep", "train", "designs", "formats", "units", "vectors", "rtl")
+VERBS = (
+    "tta",
+    "study",
+    "report",
+    "estimate",
+    "memory",
+    "parallel",
+    "sweep",
+    "timings",
+    "train",
+    "designs",
+    "formats",
+    "units",
+    "vectors",
+    "rtl",
+)
 
 _HELP = """What a new arithmetic does to neural-network training, before the hardware exists.
 
@@ -28,6 +43,7 @@ Start here:
   softnum formats e5m2                every value of an 8-bit format
   softnum units nvidia_h100_fp16      what a tensor core computes, and how that is known
   softnum designs c-wang-fp8 --out .  a shipped design to change
+  softnum study new study.toml        many networks, designs and seeds from one file
   softnum train mlp --design my.toml  train under a design of your own
   softnum tta --designs a-float32,my.toml --simulate
                                       compare it with float32

@@ -1,29 +1,32 @@
-"""How commands take a workload: a network that softnum trains, one that is only timed, or a file."""
+"""How commands take a workload: a network that softnum trains, one that it only times, or a file."""
 
-import dataclasses
+import difflib
 import tomllib
 
-__all__ = ["WORKLOAD_HELP", "workloads_of"]
+__all__ = ["WORKLOAD_HELP", "devices_of", "workloads_of"]
 
 WORKLOAD_HELP = (
-    "A network that softnum trains (mlp, lenet5, resnet, ...) or only times (resnet50, bert-base, ...), or a .json "
-    "file with workloads, like the workloads.json of softnum tta."
+    "A network that softnum trains (mlp, lenet5, resnet, ...), one that it only times (resnet50, bert-base, ...), or a "
+    ".json file with workloads, like the workloads.json of softnum tta."
 )
 
 
-def workloads_of(network, designs, batches, *, options=None, data=None, updates=None):
+def workloads_of(network, designs, batches, *, precisions=(), formats=(), options=None, data=None, updates=None):
     """Workloads of a network under designs at batch sizes, or those of a file.
 
     Parameters
     ----------
     network : str
-        A trained network, one of `softnum.tta.architecture_names`, or a file whose name ends in .json.
+        A trained network, an architecture, or a file whose name ends in .json.
     designs : list of str
-        Design files or names, by default a-float32; of a network that is only timed, or a precision like
-        mixed-float16; none of a file.
+        Design files or names; none of a file.
     batches : list of int
+    precisions : list of str
+        Of an architecture, presets like "bfloat16" in place of designs.
+    formats : list of str
+        In place of designs or beside them: every number in one format.
     options : dict, optional
-        The network's own parameters.
+        A trained network's own parameters.
     data : str, optional
         Its data set.
     updates : dict, optional
@@ -37,40 +40,95 @@ def workloads_of(network, designs, batches, *, options=None, data=None, updates=
     Raises
     ------
     ValueError
-        If there is no such network, design or file.
+        If there is no such network, design, preset or file.
     """
     from softnum.tta import architecture_names, read_workloads
 
+    updates = updates or {}
     if network.endswith(".json"):
-        if designs or options or data:
+        if designs or precisions or formats or options or data:
             raise ValueError(f"{network} says its designs and batches itself; leave the other options out")
         return [(work, None) for work in read_workloads(network)]
     if network in architecture_names():
         if options or data:
-            raise ValueError(f"{network} is only timed: it takes no data set, and has no options of its own")
-        return _timed(network, designs or ["a-float32"], batches, (updates or {}).get("optimiser", "sgd"))
-    from softnum.train import Settings, load_design, make_network, workload
+            raise ValueError(f"{network} is only timed: it has no options and no data set")
+        return _architecture(network, designs, precisions, formats, batches, updates.get("optimiser", "sgd"))
+    if precisions:
+        raise ValueError(f"{network} is trained under a design; --precision is for {', '.join(architecture_names())}")
+    return _trained(network, designs, formats, batches, options or {}, data, updates)
+
+
+def _trained(network, designs, formats, batches, options, data, updates):
+    from softnum.train import Settings, load_design, uniform_design, workload
     from softnum.train.nets import NETWORKS
+    from softnum.tta import architecture_names
 
     if network not in NETWORKS:
-        _unknown(network, [*NETWORKS, *architecture_names()])
-    model = make_network(network, data=data, **(options or {}))
-    settings = Settings(network=network, network_options=options or {}, data=data, **(updates or {}))
+        names = (*NETWORKS, *architecture_names())
+        near = difflib.get_close_matches(network, names, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(f"unknown network {network!r}; {hint}Known: {', '.join(names)}, or a .json file")
+    settings = Settings(network=network, network_options=options, data=data, **updates)
+    chosen = [load_design(name) for name in designs or ([] if formats else ["a-float32"])]
     found = []
-    for name in designs or ["a-float32"]:
-        design = load_design(name)
-        design.check_layers(model.layer_names)
-        design.check_operators(model.operators)
-        found += [(workload(settings, design, batch), _hardware(design)) for batch in batches]
+    for design in (*chosen, *map(uniform_design, formats)):
+        hardware = _hardware(design)
+        found += [(workload(settings, design, batch), hardware) for batch in batches]
     return found
 
 
-def _unknown(network, known):
-    import difflib
+def _architecture(network, designs, precisions, formats, batches, optimiser):
+    from softnum.tta import Precision, architecture, lower
 
-    near = difflib.get_close_matches(network, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"no network is called {network!r}{hint} (networks: {', '.join(known)}; or a .json file)")
+    if designs and precisions:
+        raise ValueError("--design and --precision both say in which formats; leave one of them out")
+    ways = [(Precision.named(name), None) for name in precisions or ([] if designs or formats else ["float32"])]
+    ways += [(Precision.of_roles(name, {"default": name}), None) for name in formats]
+    for name in designs:
+        from softnum.train import load_design
+
+        design = load_design(name)
+        table = {"name": design.name, **tomllib.loads(design.path.read_text(encoding="utf-8"))}
+        ways.append((Precision.of_design(table, _own_bits(design)), _hardware(design)))
+    net = architecture(network)
+    return [(lower(net, batch, precision, optimiser), hardware) for precision, hardware in ways for batch in batches]
+
+
+def devices_of(works, device, device_file=None):
+    """Each workload with each device that it is asked on: those of the names, else the design's own array.
+
+    Parameters
+    ----------
+    works : list of (Workload, Hardware or None)
+    device : str, optional
+        Names, with commas between.
+    device_file : path-like, optional
+        TOML with devices of the user's own.
+
+    Returns
+    -------
+    list of (Workload, Device)
+
+    Raises
+    ------
+    ValueError
+        If a design states no hardware and no device is named, or there is none of a name.
+    """
+    from softnum.tta import Device
+    from softnum.tta import device as find
+
+    pairs = []
+    for work, hardware in works:
+        if device is not None:
+            pairs += [(work, find(name.strip(), device_file)) for name in device.split(",")]
+        elif hardware is not None:
+            pairs.append((work, Device.of_hardware(hardware, f"array of {work.design}")))
+        else:
+            raise ValueError(
+                f"design {work.design!r} states no hardware here; name a device: --device v100 (softnum estimate "
+                "--devices lists them)"
+            )
+    return pairs
 
 
 def _hardware(design):
@@ -80,28 +138,10 @@ def _hardware(design):
 
 
 def _own_bits(design):
-    """Bits of the formats that only the design's own files know, by name."""
-    roles = [*design.roles.values(), *(role for _, own, *_ in design.layers for role in own.values())]
+    """Bits of the formats that only the design's files know, by their name in the file."""
+    stated = [*design.roles.values(), *(rounding for _, roles, *_ in design.layers for rounding in roles.values())]
     return {
-        role.source.rpartition(":")[2]: role.format.bits for role in roles if ":" in getattr(role, "source", "")
-    }  # fmt: skip
-
-
-def _timed(network, designs, batches, optimiser):
-    """Workloads of a network that is only timed."""
-    from softnum.train import load_design
-    from softnum.tta import Precision, architecture, lower
-    from softnum.tta.architectures import PRECISIONS
-
-    layers, found = architecture(network), []
-    for name in designs:
-        hardware = None
-        if name in PRECISIONS:
-            precision = Precision.named(name)
-        else:
-            design = load_design(name)
-            bits = _own_bits(design)
-            precision = Precision.of_design(tomllib.loads(design.path.read_text(encoding="utf-8")), bits)
-            precision, hardware = dataclasses.replace(precision, name=design.name), _hardware(design)
-        found += [(lower(layers, batch, precision, optimiser), hardware) for batch in batches]
-    return found
+        rounding.source.rpartition(":")[2]: rounding.format.bits
+        for rounding in stated
+        if hasattr(rounding, "format") and getattr(rounding.format, "kind", None) not in ("float", "fixed", "block")
+    }
