@@ -377,3 +377,20 @@ MAKERS = {
     "peer-speeds": peer_speeds, "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic,
     "tile-functions": tile_functions, "values": values,
 }  # fmt: skip
+
+
+def architectures() -> str:
+    """The networks that are timed and not trained: parameters and MACs, ours and the published ones."""
+    from softnum.tta.architectures import architecture, architecture_names
+
+    rows = []
+    for name in architecture_names():
+        net = architecture(name)
+        published = net.published
+        known = f"{published['parameters']:,.0f}" if "parameters" in published else "-"
+        macs = f"{published['macs'] / 1e9:.3g}" if "macs" in published else "-"
+        rows.append(
+            (f"`{name}`", net.title, f"{net.parameters:,}", known, f"{net.macs / 1e9:.3g}", macs, net.source)
+        )  # fmt: skip
+    header = ("name", "network", "parameters", "published", "GMAC a sample", "published", "source")
+    return table(header, rows, "llrrrrl")
