@@ -33,7 +33,7 @@ What is computed in which precision, nothing silently:
   scores, boxes and precisions of detections, and BLEU: binary64.
 """
 
-from softnum.train.design_files import design_names, load_design
+from softnum.train.design_files import design_names, load_design, uniform_design
 from softnum.train.designs import Design
 from softnum.train.explain import explain
 from softnum.train.functions import activation, operate
@@ -43,8 +43,12 @@ from softnum.train.numerics import Numerics, design_gemms
 from softnum.train.optimisers import LAMB, LARS, SGD, Adam, AdamW, make_optimiser
 from softnum.train.profile import profile
 from softnum.train.schedules import Schedule
+from softnum.train.studies.conduct import conduct_study
+from softnum.train.studies.plan import plan_study
+from softnum.train.studies.study_file import read_study
 from softnum.train.study import DEFAULT_STUDY, TARGET, Case, run_study
 from softnum.train.tensor import Parameter, Tensor
+from softnum.train.workload import case_workloads, workload
 
 __all__ = [
     "DEFAULT_STUDY",
@@ -62,6 +66,8 @@ __all__ = [
     "Settings",
     "Tensor",
     "activation",
+    "case_workloads",
+    "conduct_study",
     "design_gemms",
     "design_names",
     "explain",
@@ -69,7 +75,11 @@ __all__ = [
     "make_network",
     "make_optimiser",
     "operate",
+    "plan_study",
     "profile",
+    "read_study",
     "run",
     "run_study",
+    "uniform_design",
+    "workload",
 ]

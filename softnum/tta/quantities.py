@@ -19,8 +19,10 @@ from pathlib import Path
 __all__ = [
     "InputTypeError",
     "bandwidth",
+    "bit_rate",
     "byte_size",
     "check_keys",
+    "duration",
     "flop_rate",
     "frequency",
     "positive_int",
@@ -41,10 +43,12 @@ _NUMBER = r"(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)"
 _FREQUENCY_UNITS = {"Hz": 1, "kHz": 10**3, "MHz": 10**6, "GHz": 10**9}
 _BANDWIDTH_UNITS = {"B/s": 1, "kB/s": 10**3, "MB/s": 10**6, "GB/s": 10**9, "TB/s": 10**12}
 _SIZE_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_BIT_UNITS = {"b/s": 1, "kb/s": 10**3, "Mb/s": 10**6, "Gb/s": 10**9, "Tb/s": 10**12}
+_TIME_UNITS = {"s": Fraction(1), "ms": Fraction(1, 10**3), "us": Fraction(1, 10**6), "ns": Fraction(1, 10**9)}
 _FLOP_UNITS = {"FLOP/s": 1, "MFLOP/s": 10**6, "GFLOP/s": 10**9, "TFLOP/s": 10**12, "PFLOP/s": 10**15}
 
 
-def _quantity(value: object, units: dict[str, int], what: str) -> Fraction:
+def _quantity(value: object, units: Mapping[str, int | Fraction], what: str) -> Fraction:
     accepted = ", ".join(units)
     if not isinstance(value, str):
         raise InputTypeError(
@@ -127,6 +131,72 @@ def bandwidth(text: str, what: str = "bandwidth") -> Fraction:
     Fraction(16000000000, 1)
     """
     return _quantity(text, _BANDWIDTH_UNITS, what)
+
+
+def bit_rate(text: str, what: str = "bandwidth") -> Fraction:
+    """Read the rate of a network link in *bits* per second, as links are sold.
+
+    Parameters
+    ----------
+    text : str
+        A number and one of b/s, kb/s, Mb/s, Gb/s, Tb/s (decimal SI; small b is bits).
+    what : str
+        The name of the quantity, for error messages.
+
+    Returns
+    -------
+    Fraction
+        Bits per second, exactly: eight times what `bandwidth` would say.
+
+    Raises
+    ------
+    TypeError
+        If `text` is not a string.
+    ValueError
+        If it is not a positive number followed by an accepted unit; bytes are refused, not converted.
+
+    Examples
+    --------
+    >>> bit_rate("10 Gb/s")
+    Fraction(10000000000, 1)
+    """
+    if isinstance(text, str) and re.fullmatch(_NUMBER + r"\s*[kMGT]?B/s", text.strip(), flags=re.ASCII):
+        bits = 8 * bandwidth(text, what)
+        unit, scale = next(((u, n) for u, n in reversed(_BIT_UNITS.items()) if bits >= n), ("b/s", 1))
+        raise ValueError(
+            f"{what} {text!r} is in bytes, and links are in bits; the same is '{float(bits / scale):g} {unit}'"
+        )
+    return _quantity(text, _BIT_UNITS, what)
+
+
+def duration(text: str, what: str = "latency") -> Fraction:
+    """Read a time.
+
+    Parameters
+    ----------
+    text : str
+        A number and one of s, ms, us, ns.
+    what : str
+        The name of the quantity, for error messages.
+
+    Returns
+    -------
+    Fraction
+        Seconds, exactly.
+
+    Raises
+    ------
+    TypeError
+        If `text` is not a string.
+    ValueError
+        If it is not a positive number followed by an accepted unit.
+
+    Examples
+    --------
+    >>> duration("5 us")
+    Fraction(1, 200000)
+    """
+    return _quantity(text, _TIME_UNITS, what)
 
 
 def byte_size(text: str, what: str = "memory") -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from softnum.tta.hardware import PASSES, DesignPoint, Gemm
-from softnum.tta.quantities import InputTypeError, check_keys, positive_int
+from softnum.tta.quantities import InputTypeError, check_keys, positive_int, positive_number
 
 __all__ = ["STAGES", "TENSOR_CLASSES", "Operation", "StoredTensor", "Workload", "workload_of_gemms"]
 
@@ -134,7 +134,10 @@ class StoredTensor:
     per_sample : bool
         Whether the number of elements grows with the batch (as feature maps do); `elements` is of the whole batch.
     stage : str
-        The stage that writes it; gradient maps live from there to the layer before, everything else to the end.
+        The stage that writes it.
+    live : (int, int) or None
+        The first and the last of a workload's operations during which it is held, by their numbers. None where nothing
+        but its class says how long it is held: `softnum.tta.memory_of` has the rule of each class.
 
     Examples
     --------
@@ -150,6 +153,7 @@ class StoredTensor:
     format: str = ""
     per_sample: bool = False
     stage: str = "forward"
+    live: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         where = f"tensor {self.name!r} of layer {self.layer!r}"
@@ -158,6 +162,11 @@ class StoredTensor:
         if self.stage not in STAGES:
             raise ValueError(f"{where} has the unknown stage {self.stage!r}; stages: {', '.join(STAGES)}")
         _whole(self.elements, f"{where}: elements")
+        positive_number(self.bits, f"{where}: bits")
+        if self.live is not None:
+            first, last = (_whole(number, f"{where}: live") for number in self.live)
+            if first > last:
+                raise ValueError(f"{where}: live must be the first and the last operation, got {list(self.live)}")
 
     @property
     def bytes(self) -> int:
@@ -168,7 +177,10 @@ class StoredTensor:
     def from_table(cls, table: Mapping, where: str = "tensor") -> StoredTensor:
         """Read what `to_table` returns."""
         required = ["layer", "name", "class", "elements", "bits"]
-        check_keys(table, required, ["format", "per_sample", "stage"], where)
+        check_keys(table, required, ["format", "per_sample", "stage", "live"], where)
+        live = table.get("live")
+        if live is not None and (not isinstance(live, (list, tuple)) or len(live) != 2):
+            raise InputTypeError(f"{where} live must be [first, last], the numbers of operations, got {live!r}")
         return cls(
             str(table["layer"]),
             str(table["name"]),
@@ -178,6 +190,7 @@ class StoredTensor:
             str(table.get("format", "")),
             bool(table.get("per_sample", False)),
             table.get("stage", "forward"),
+            None if live is None else tuple(live),
         )
 
     def to_table(self) -> dict:
@@ -191,6 +204,7 @@ class StoredTensor:
             "format": self.format,
             "per_sample": self.per_sample,
             "stage": self.stage,
+            **({} if self.live is None else {"live": list(self.live)}),
         }
 
 
@@ -223,6 +237,14 @@ class Workload:
     batch: int
     operations: tuple[Operation, ...] = field(repr=False)
     tensors: tuple[StoredTensor, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        for tensor in self.tensors:
+            if tensor.live is not None and tensor.live[1] >= len(self.operations):
+                raise ValueError(
+                    f"tensor {tensor.name!r} of layer {tensor.layer!r} lives until operation {tensor.live[1]}; there "
+                    f"are {len(self.operations)}, numbered from 0"
+                )
 
     @property
     def gemms(self) -> tuple[Gemm, ...]:
