@@ -391,16 +391,6 @@ def long_sums() -> str:
     return table(("sum", *lengths), sums.table_rows(sums.lines(lengths)), "l" + "r" * len(lengths))
 
 
-MAKERS = {
-    "array-functions": array_functions, "c-functions": c_functions, "commands": commands,
-    "demonstration": demonstration, "devices": devices, "dialects": dialects, "evidence": evidence, "formats": formats,
-    "guarantees": guarantees, "long-sums": long_sums, "modes": modes, "nan-profiles": nan_profiles,
-    "overflow": overflow, "peer-agreements": peer_agreements, "peer-differences": peer_differences,
-    "peer-speeds": peer_speeds, "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic,
-    "tile-functions": tile_functions, "values": values,
-}  # fmt: skip
-
-
 def architectures() -> str:
     """The networks that are timed and not trained: parameters and MACs, ours and the published ones."""
     from softnum.tta.architectures import architecture, architecture_names
@@ -416,3 +406,14 @@ def architectures() -> str:
         )  # fmt: skip
     header = ("name", "network", "parameters", "published", "GMAC a sample", "published", "source")
     return table(header, rows, "llrrrrl")
+
+
+MAKERS = {
+    "architectures": architectures,
+    "array-functions": array_functions, "c-functions": c_functions, "commands": commands,
+    "demonstration": demonstration, "devices": devices, "dialects": dialects, "evidence": evidence, "formats": formats,
+    "guarantees": guarantees, "long-sums": long_sums, "modes": modes, "nan-profiles": nan_profiles,
+    "overflow": overflow, "peer-agreements": peer_agreements, "peer-differences": peer_differences,
+    "peer-speeds": peer_speeds, "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic,
+    "tile-functions": tile_functions, "values": values,
+}  # fmt: skip

@@ -191,7 +191,7 @@ def lower(
     >>> [(gemm.layer, gemm.phase, gemm.shape) for gemm in work.gemms][:2]
     [('fc1', 'forward', (32, 128, 64)), ('fc2', 'forward', (32, 10, 128))]
     >>> work.parameters, work.operations[0].bytes_read
-    (9610, 20736)
+    (9610, 20480)
     """
     positive_int(batch, "batch")
     if optimiser not in OPTIMISERS:
