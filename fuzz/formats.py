@@ -174,7 +174,14 @@ def record(data: bytes) -> None:
     """A training record."""
     found = tta.read_record(_file("seed-0.jsonl", data))
     if found is not None:
-        found.first_reaching(0.5)
+        tta.ReachedRule("consecutive", k=2, smoothing=0.5).iteration(found.evaluations, 0.5)
+
+
+def curves(data: bytes) -> None:
+    """Learning curves of any framework, and the rules that go over them."""
+    for found in tta.read_accuracy(_file("curves.txt", data), design="d", batch=2, iterations_per_epoch=3).records:
+        at = tta.ReachedRule("average", window=2).iteration(found.evaluations, 0.5)
+        assert at is None or 0 <= at <= found.iterations
 
 
 def timings(data: bytes) -> None:
@@ -203,7 +210,7 @@ def unit_name(data: bytes) -> None:
 
 CHECKS = (
     format_name, format_facts, number, quantity, vector_file, vector_spec, modes, design, hardware, record, timings,
-    saved, unit_name,
+    saved, unit_name, curves,
 )  # fmt: skip
 
 
@@ -253,6 +260,12 @@ def seeds() -> dict[object, list[bytes]]:
         ],
         record: [first + b'{"iteration": 1, "loss": 0.5, "accuracy": 0.75}\n{"finished": true}\n'],
         timings: [b"cdesign,iteration,cycles\nbase,1,8000\n", b'j[{"design": "d", "iteration": 1, "seconds": 1e-3}]'],
+        curves: [
+            b"design,seed,epoch,batch,accuracy\nd,1,1,2,0.5\nd,1,2,2,0.75\n",
+            b'{"design": "d", "iteration": 4, "accuracy": 0.5}\n',
+            b':::MLLOG {"time_ms": 1, "event_type": "POINT_IN_TIME", "key": "eval_accuracy", "value": 0.5, '
+            b'"metadata": {"step": 3}}\n:::MLLOG {"time_ms": 2, "event_type": "INTERVAL_END", "key": "run_stop"}\n',
+        ],
         saved: [_saved_bytes()],
         unit_name: [b"e5m2\ne6m9\n\n\n\n\n\n", b"e5m2\ne6m9\ne5m2\nsr\nrne\nsaturate\nbinary32\n16"],
     }

@@ -317,6 +317,28 @@ def commands() -> str:
 
 
 # -- peers -------------------------------------------------------------------------------------------------------------
+def devices() -> str:
+    """The devices that times are estimated for, each with the sources of its figures."""
+    from softnum.tta import devices as known
+
+    rows, sources = [], []
+    for each in known().values():
+        numbers = []
+        for part in each.source.split("; "):
+            if part not in sources:
+                sources.append(part)
+            numbers.append(sources.index(part) + 1)
+        memory = "" if each.memory is None else f"{each.memory / 1e9:g}"
+        money = f"{each.rent.dollars:.4g}/h" if each.rent else f"{each.price.dollars:,.0f}" if each.price else ""
+        peaks = ", ".join(f"{name} {flops / 1e12:g}" for name, flops in each.peaks.items())
+        watts = "" if each.watts is None else f"{each.watts:g}"
+        marks = ", ".join(map(str, numbers))
+        rows.append((f"`{each.name}`", each.title, peaks, memory, f"{each.bandwidth / 1e9:g}", watts, money, marks))
+    header = ("name", "device", "peak, TFLOP/s dense", "GB", "GB/s", "W", "$", "source")
+    listed = "".join(f"{i}. {text}\n" for i, text in enumerate(sources, 1))
+    return table(header, rows, "lllrrrrl") + listed + "\n"
+
+
 def peer_versions() -> str:
     """The versions of what is compared."""
     from benchmarks import peers
@@ -371,7 +393,7 @@ def long_sums() -> str:
 
 MAKERS = {
     "array-functions": array_functions, "c-functions": c_functions, "commands": commands,
-    "demonstration": demonstration, "dialects": dialects, "evidence": evidence, "formats": formats,
+    "demonstration": demonstration, "devices": devices, "dialects": dialects, "evidence": evidence, "formats": formats,
     "guarantees": guarantees, "long-sums": long_sums, "modes": modes, "nan-profiles": nan_profiles,
     "overflow": overflow, "peer-agreements": peer_agreements, "peer-differences": peer_differences,
     "peer-speeds": peer_speeds, "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic,

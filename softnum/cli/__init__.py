@@ -15,7 +15,7 @@ import typer
 __all__ = ["build_app", "exit_codes", "main", "need", "writable_file", "writable_folder"]
 
 #: Verbs in the order of --help: softnum.cli.<verb> has a function register(app).
-VERBS = ("tta", "study", "estimate", "train", "designs", "formats", "units", "vectors", "rtl")
+VERBS = ("tta", "study", "estimate", "sweep", "timings", "train", "designs", "formats", "units", "vectors", "rtl")
 
 _HELP = """What a new arithmetic does to neural-network training, before the hardware exists.
 

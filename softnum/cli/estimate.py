@@ -33,6 +33,9 @@ def estimate(
     device: Annotated[
         str | None, typer.Option(help="Devices, with commas between.  [default: the design's own array]")
     ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="Of a network that is only timed: float32, mixed-float16, bfloat16 or fp8.")
+    ] = None,
     batch: Annotated[str, typer.Option(help="Samples of an iteration, or several like 1,32,256.")] = "32",
     own: NetworkOptions = _OWN,
     data: Data = None,
@@ -72,6 +75,7 @@ def estimate(
     \b
       softnum estimate --devices                        what is known of which device, and from where
       softnum estimate resnet --design a-float32,c-wang-fp8 --device v100,h100-sxm --batch 32,256
+      softnum estimate resnet50 --precision float32,mixed-float16 --device a100-80gb --batch 256
       softnum estimate mlp --per-layer                  on the design's own array
       softnum estimate lenet5 --device t4 --inference --batch 1,64
       softnum estimate mlp --measure this.csv --matrix-share 0.8 --samples 1437 --epochs 20
@@ -94,8 +98,8 @@ def estimate(
         _figure_of_merit(fom, out)
         return
     batches = _batches(batch)
-    named = [part.strip() for part in design.split(",")] if design else []
-    works = workloads_of(network, named, batches, options=own.of(network), data=data)
+    named, presets = ([part.strip() for part in text.split(",")] if text else [] for text in (design, precision))
+    works = workloads_of(network, named, batches, precisions=presets, options=own.of(network), data=data)
     table_of = _table(works, gemm_table, measure)
     for option, given in (("--matrix-share", matrix_share), ("--farthest", farthest), ("--samples", samples)):
         if given is not None and table_of is None:
@@ -103,6 +107,7 @@ def estimate(
     if table_of is not None and (inference or plot is not None or efficiency != 1):
         raise ValueError("--inference, --plot and --efficiency are of the roofline; leave them out with a table")
     if table_of is not None:
+        need("scipy")  # sizes between others are interpolated
         run = {"samples": samples, "epochs": epochs, "nodes": nodes}
         results = _rolled(works, table_of, matrix_share, device, device_file, run, farthest)
         _print_rolled(results, per_layer)

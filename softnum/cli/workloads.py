@@ -1,13 +1,15 @@
-"""How commands take a workload: a network that softnum trains, or a file."""
+"""How commands take a workload: a network that softnum trains, one that it only times, or a file."""
 
+import difflib
 import json
+import tomllib
 from pathlib import Path
 
 __all__ = ["WORKLOAD_HELP", "read_workloads", "workloads_of"]
 
 WORKLOAD_HELP = (
-    "A network that softnum trains (mlp, lenet5, resnet, ...), or a .json file with workloads, like the workloads.json "
-    "of softnum tta."
+    "A network that softnum trains (mlp, lenet5, resnet, ...), one that it only times (resnet50, bert-base, ...), or a "
+    ".json file with workloads, like the workloads.json of softnum tta."
 )
 
 
@@ -44,18 +46,20 @@ def read_workloads(path):
     return [Workload.from_table(table, f"{path}: workload {i}") for i, table in enumerate(tables)]
 
 
-def workloads_of(network, designs, batches, *, options=None, data=None):
+def workloads_of(network, designs, batches, *, precisions=(), options=None, data=None):
     """Workloads of a network under designs at batch sizes, or those of a file.
 
     Parameters
     ----------
     network : str
-        A trained network, or a file whose name ends in .json.
+        A trained network, an architecture, or a file whose name ends in .json.
     designs : list of str
         Design files or names; none of a file.
     batches : list of int
+    precisions : list of str
+        Of an architecture, presets like "bfloat16" in place of designs.
     options : dict, optional
-        The network's own parameters.
+        A trained network's own parameters.
     data : str, optional
         Its data set.
 
@@ -67,23 +71,70 @@ def workloads_of(network, designs, batches, *, options=None, data=None):
     Raises
     ------
     ValueError
-        If there is no such network, design or file.
+        If there is no such network, design, preset or file.
     """
+    from softnum.tta.architectures.catalogue import architecture_names
+
     if network.endswith(".json"):
-        if designs or options or data:
+        if designs or precisions or options or data:
             raise ValueError(f"{network} says its designs and batches itself; leave the other options out")
         return [(work, None) for work in read_workloads(network)]
-    from softnum.train import design_gemms, load_design, make_network
-    from softnum.tta import DesignPoint, Gemm, Hardware, workload_of_gemms
+    if network in architecture_names():
+        if options or data:
+            raise ValueError(f"{network} is only timed: it has no options and no data set")
+        return _architecture(network, designs, precisions, batches)
+    if precisions:
+        raise ValueError(f"{network} is trained under a design; --precision is for {', '.join(architecture_names())}")
+    return _trained(network, designs, batches, options or {}, data)
 
-    model = make_network(network, data=data, **(options or {}))
+
+def _trained(network, designs, batches, options, data):
+    from softnum.train import Settings, load_design, workload
+    from softnum.train.nets import NETWORKS
+    from softnum.tta.architectures.catalogue import architecture_names
+
+    if network not in NETWORKS:
+        names = (*NETWORKS, *architecture_names())
+        near = difflib.get_close_matches(network, names, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(f"unknown network {network!r}; {hint}Known: {', '.join(names)}, or a .json file")
+    settings = Settings(network=network, network_options=options, data=data)
     found = []
     for name in designs or ["a-float32"]:
         design = load_design(name)
-        design.check_layers(model.layer_names)
-        design.check_operators(model.operators)
-        hardware = Hardware.from_table(design.hardware, f"{design.path}: [hardware]") if design.hardware else None
-        for batch in batches:
-            gemms = tuple(Gemm.from_table(row) for row in design_gemms(design, model, batch))
-            found.append((workload_of_gemms(DesignPoint(design.name, hardware, gemms), batch, network), hardware))
+        hardware = _hardware(design)
+        found += [(workload(settings, design, batch), hardware) for batch in batches]
     return found
+
+
+def _architecture(network, designs, precisions, batches):
+    from softnum.tta.architectures import Precision, lower
+    from softnum.tta.architectures.catalogue import architecture
+
+    if designs and precisions:
+        raise ValueError("--design and --precision both say in which formats; leave one of them out")
+    ways = [(Precision.named(name), None) for name in precisions or ([] if designs else ["float32"])]
+    for name in designs:
+        from softnum.train import load_design
+
+        design = load_design(name)
+        table = {"name": design.name, **tomllib.loads(design.path.read_text(encoding="utf-8"))}
+        ways.append((Precision.of_design(table, _own_bits(design)), _hardware(design)))
+    net = architecture(network)
+    return [(lower(net, batch, precision), hardware) for precision, hardware in ways for batch in batches]
+
+
+def _hardware(design):
+    from softnum.tta import Hardware
+
+    return Hardware.from_table(design.hardware, f"{design.path}: [hardware]") if design.hardware else None
+
+
+def _own_bits(design):
+    """Bits of the formats that only the design's files know, by their name in the file."""
+    stated = [*design.roles.values(), *(rounding for _, roles, *_ in design.layers for rounding in roles.values())]
+    return {
+        rounding.source.rpartition(":")[2]: rounding.format.bits
+        for rounding in stated
+        if hasattr(rounding, "format") and getattr(rounding.format, "kind", None) not in ("float", "fixed", "block")
+    }

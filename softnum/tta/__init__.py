@@ -13,8 +13,10 @@ trains or imports training code; matplotlib and rich are imported when they are 
 from softnum.tta.accuracy.reached import DIRECTIONS, ReachedRule, direction_of
 from softnum.tta.accuracy.reading import ACCURACY_FORMATS, AccuracyFormat, read_accuracy
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, design_points, read_record, read_records
+from softnum.tta.architectures import Architecture, Precision, architecture, architecture_names, lower
 from softnum.tta.combine import combine_study
 from softnum.tta.cost import Cost, read_costs
+from softnum.tta.energy import ENERGY_KINDS, ENERGY_TABLES, Energy, OperationEnergy, energy_of, operation_energy
 from softnum.tta.estimates import (
     FARTHEST,
     Device,
@@ -52,53 +54,53 @@ from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Interval
 from softnum.tta.quantities import bandwidth, bit_rate, byte_size, duration, flop_rate, frequency
 from softnum.tta.report import plot_studies, print_studies
 from softnum.tta.results import RESULTS_SCHEMA, read_results, results_dict, write_results
-from softnum.tta.simulators.scalesim import (
-    ASSUMPTIONS,
-    NOT_SIMULATED,
-    GemmCycles,
-    Machine,
-    machine_for,
-    read_compute_report,
-    read_scalesim,
-    write_inputs,
-)
+from softnum.tta.simulators.environment import create_environment
+from softnum.tta.simulators.reports import MissingReport, Simulations, load_reports, read_requests, write_requests
+from softnum.tta.simulators.scalesim import ASSUMPTIONS, NOT_SIMULATED, Machine, machine_for, write_inputs
+from softnum.tta.simulators.scalesim_report import GemmCycles, read_compute_report, read_scalesim
 from softnum.tta.simulators.simulation import (
     SCALESIM_VERSION,
-    MissingReport,
-    Simulations,
-    create_environment,
-    load_reports,
-    read_requests,
+    ZIGZAG_VERSION,
     scalesim_timings,
-    scalesim_variants,
     simulate,
-    write_requests,
+    zigzag_timings,
 )
+from softnum.tta.simulators.variants import scalesim_variants, zigzag_variants
+from softnum.tta.simulators.zigzag import ZIGZAG_ASSUMPTIONS
+from softnum.tta.simulators.zigzag_report import GemmCost, read_zigzag
 from softnum.tta.study import conclude, outcome_rules, study_variants
-from softnum.tta.timings import IterationTime, read_timings
+from softnum.tta.timings import (
+    IterationTime,
+    TimingFormat,
+    gather_timings,
+    mean_interval,
+    mser5,
+    read_timings,
+    write_timings,
+)
 from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload, workload_of_gemms
 
 __all__ = [
     "ACCURACY_FORMATS",
     "ASSUMPTIONS",
-    "DIRECTIONS",
-    "FARTHEST",
-    "NOT_SIMULATED",
-    "RESULTS_SCHEMA",
-    "SCALESIM_VERSION",
-    "STAGES",
-    "TENSOR_CLASSES",
     "AccuracyFormat",
+    "Architecture",
     "Cost",
     "CostResult",
+    "DIRECTIONS",
     "DesignPoint",
     "DesignResult",
     "Device",
+    "ENERGY_KINDS",
+    "ENERGY_TABLES",
+    "Energy",
     "EnergyResult",
     "Evaluation",
     "Exchange",
+    "FARTHEST",
     "Factors",
     "Gemm",
+    "GemmCost",
     "GemmCycles",
     "GemmEstimate",
     "GemmTable",
@@ -115,9 +117,13 @@ __all__ = [
     "MissingReport",
     "Money",
     "MultiplierArea",
+    "NOT_SIMULATED",
     "Operation",
+    "OperationEnergy",
     "ParallelTime",
     "Peak",
+    "Precision",
+    "RESULTS_SCHEMA",
     "ReachedRule",
     "Record",
     "RecordSet",
@@ -125,14 +131,22 @@ __all__ = [
     "Roofline",
     "RooflineRow",
     "Run",
+    "SCALESIM_VERSION",
+    "STAGES",
     "Simulations",
     "Spread",
     "StoredTensor",
     "Study",
+    "TENSOR_CLASSES",
+    "TimingFormat",
     "Transfer",
     "Utilisation",
     "Variant",
     "Workload",
+    "ZIGZAG_ASSUMPTIONS",
+    "ZIGZAG_VERSION",
+    "architecture",
+    "architecture_names",
     "bandwidth",
     "bit_rate",
     "bootstrap_interval",
@@ -145,27 +159,33 @@ __all__ = [
     "devices",
     "direction_of",
     "duration",
+    "energy_of",
     "equal_area",
     "figure_of_merit",
     "flop_rate",
     "frequency",
+    "gather_timings",
     "gemm_layer_times",
     "gradient_bytes",
     "inference",
     "interaction",
     "largest_batch",
     "load_reports",
+    "lower",
     "machine_for",
     "matrix_share",
+    "mean_interval",
     "measure_gemms",
     "memory_of",
     "memory_table",
     "minimum_bandwidth",
+    "mser5",
     "multiplier_areas",
+    "operation_energy",
+    "outcome_rules",
     "parallel_sweep",
     "parallel_time",
     "plot_roofline",
-    "outcome_rules",
     "plot_studies",
     "predicted_speedup",
     "print_studies",
@@ -182,6 +202,7 @@ __all__ = [
     "read_results",
     "read_scalesim",
     "read_timings",
+    "read_zigzag",
     "results_dict",
     "roll_up",
     "roofline",
@@ -196,4 +217,7 @@ __all__ = [
     "write_inputs",
     "write_requests",
     "write_results",
+    "write_timings",
+    "zigzag_timings",
+    "zigzag_variants",
 ]

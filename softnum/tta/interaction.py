@@ -218,15 +218,15 @@ def _interval(results, base, parts, combined, confidence) -> tuple[float, float]
     import numpy as np
 
     timed = all(result.time is not None for result in results.values())
-    logs = {}
+    drawn = {}
     for stream, (name, result) in enumerate(results.items(), start=1):
         runs = [math.inf if r.iterations_to_target is None else r.iterations_to_target for r in result.runs]
-        logs[name] = np.log(draws(runs, result.time if timed else None, stream))
-        if not timed:
-            logs[name] += math.log(result.batch)
+        drawn[name] = draws(runs, result.time, stream) if timed else draws(runs, None, stream) * result.batch
     with np.errstate(invalid="ignore"):  # infinite over infinite: that draw says nothing, and widens both ends
-        total = sum(logs[part] for part in parts) - logs[combined] - (len(parts) - 1) * logs[base]
-        return percentiles(np.exp(total), confidence)
+        total = drawn[base] / drawn[combined]
+        for part in parts:
+            total = total * (drawn[part] / drawn[base])
+    return percentiles(total, confidence)
 
 
 def read_combination(text: str, designs: Sequence[str]) -> tuple[tuple[str, ...], str]:

@@ -84,10 +84,11 @@ def _band(study: Study, design: str) -> tuple[list[int], list[float], list[float
     """Iteration, median, least and greatest metric, at the evaluations that every run of the design has."""
     runs = [record for record in study.records if record.label == design]
     tables = [{e.iteration: e.value for e in record.evaluations} for record in runs]
+    worst = 0.0 if study.reached.direction == "higher" else math.inf
     common = [i for i in tables[0] if all(i in table for table in tables)]
     points = []
     for iteration in common:
-        values = [0.0 if math.isnan(table[iteration]) else table[iteration] for table in tables]
+        values = [worst if math.isnan(table[iteration]) else table[iteration] for table in tables]
         points.append((iteration, statistics.median(values), min(values), max(values)))
     return tuple(map(list, zip(*points, strict=True))) if points else ([], [], [], [])
 
@@ -102,7 +103,8 @@ def _curves(axes, study: Study, looks: dict, *, seconds: bool) -> None:
             x = [iteration * result.time.seconds for iteration in x]
         look = looks[result.design]
         style = {"color": look["color"], "linestyle": look["linestyle"]}
-        label = result.design + (f" (batch {result.batch})" if several else "")
+        named = result.design.endswith(f"@{result.batch}")
+        label = result.design + (f" (batch {result.batch})" if several and not named else "")
         axes.plot(x, median, label=label, linewidth=1.5, **style)
         axes.fill_between(x, low, high, color=look["color"], alpha=0.13, linewidth=0)
     axes.axhline(study.target, color="#444444", linewidth=0.8)
@@ -163,7 +165,7 @@ def _points(axes, study: Study, looks: dict, *, names: bool) -> None:
     axes.set_title(f"TTA, {study.label}")
     sign = "≥" if study.reached.direction == "higher" else "≤"
     axes.set_xlabel(
-        f"time to {study.metric} {sign} {study.target:g} (median, range over seeds, {100 * study.confidence:g} %)"
+        f"time to {study.metric} {sign} {study.target:g} (median; thick: range; ends: {100 * study.confidence:g} %)"
     )
     _seconds_axis(axes)
 

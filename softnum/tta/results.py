@@ -148,6 +148,8 @@ def _design(result: DesignResult, sources: _Sources) -> dict:
     low, high = result.share or (0.0, 1.0)
     entry["share"] = {"reached": result.reached, "runs": len(result.runs), "low": low, "high": high}
     entry["reached"], entry["runs_in_all"] = result.reached, len(result.runs)
+    if result.energy is not None:
+        entry["energy"]["source"] = sources.add(result.energy.source, "times") or result.energy.source
     if result.time is None:
         return entry
     time = asdict(result.time)

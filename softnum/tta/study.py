@@ -21,15 +21,11 @@ from softnum.tta.intervals import check_confidence
 from softnum.tta.outcome import Study, Variant
 from softnum.tta.report import plot_studies, print_studies
 from softnum.tta.results import write_results
-from softnum.tta.simulators.simulation import (
-    REMAKE,
-    MissingReport,
-    load_reports,
-    scalesim_variants,
-    simulate,
-    write_requests,
-)
-from softnum.tta.timings import read_timings
+from softnum.tta.simulators.environment import TOOLS
+from softnum.tta.simulators.reports import REMAKE, MissingReport, load_reports, write_requests
+from softnum.tta.simulators.simulation import check_simulator, simulate
+from softnum.tta.simulators.variants import scalesim_variants, zigzag_variants
+from softnum.tta.timings import IterationTime, gather_timings
 
 __all__ = ["conclude", "outcome_rules", "study_variants"]
 
@@ -39,11 +35,18 @@ def study_variants(
     *,
     baseline: str,
     out: str | os.PathLike,
-    timings: str | os.PathLike | None = None,
+    timings: str | os.PathLike | Sequence | None = None,
     clock: str | None = None,
+    format: str | None = None,
+    warmup: str | int = "auto",
+    iterations: int | None = None,
+    marker: str | None = None,
     reports: Iterable[str | os.PathLike] = (),
     run_simulator: bool = False,
     environment: str | os.PathLike | None = None,
+    simulator: str = "scalesim",
+    dataflow: str = "os",
+    jobs: int | None = None,
     progress=None,
 ) -> list[Variant]:
     """Find the time per iteration of every design of a study.
@@ -55,20 +58,27 @@ def study_variants(
     baseline : str
         Name of the design that sets the area of the equal-area variant.
     out : path-like
-        The study's folder. SCALE-Sim's reports are kept in ``<out>/scalesim``; if a design has no report and the
-        simulator is not to be run, what would have to be simulated is written to ``<out>/requests.json``.
-    timings : path-like, optional
-        A timing file to use in place of SCALE-Sim, with `clock` as in `read_timings`.
-    clock : str, optional
-        For timing files in cycles.
+        The study's folder. A simulator's reports are kept in ``<out>/scalesim`` or ``<out>/zigzag``; if a design has no
+        report and the simulator is not to be run, what would have to be simulated is written to
+        ``<out>/requests.json``.
+    timings : path-like, or sequence as in `gather_timings`, optional
+        Timing files to use in place of a simulator.
+    clock, format, warmup, iterations, marker
+        For timing files, as in `read_timings`.
     reports : iterable of path-like
-        Folders of reports to look in before ``<out>/scalesim`` and the shipped ones.
+        Folders of reports to look in before those in `out` and the shipped ones.
     run_simulator : bool
-        Whether to run SCALE-Sim for designs without a report.
+        Whether to run the simulator for designs without a report.
     environment : path-like, optional
-        SCALE-Sim's virtual environment, as in `simulate`.
+        The simulator's virtual environment, as in `simulate`.
+    simulator : str
+        "scalesim" (default) or "zigzag".
+    dataflow : str
+        "os" (default), "ws" or "is": reports of others are not looked in.
+    jobs : int, optional
+        Processes of the simulator. Default: one for each core.
     progress : callable, optional
-        Called with a line of text before each simulation.
+        Called with a line of text after each simulation.
 
     Returns
     -------
@@ -82,7 +92,7 @@ def study_variants(
     MissingReport
         If a design has no report and the simulator is not to be run; the message says what to type.
     RuntimeError
-        If SCALE-Sim has to run and fails.
+        If the simulator has to run and fails.
 
     Examples
     --------
@@ -92,32 +102,43 @@ def study_variants(
     """
     points, out = list(points), Path(out)
     if timings is not None:
-        times = read_timings(timings, clock=clock)
+        files = [timings] if isinstance(timings, (str, os.PathLike)) else list(timings)
+        times = gather_timings(files, format=format, clock=clock, warmup=warmup, iterations=iterations, marker=marker)
+        told = ", ".join(str(file[1]) if isinstance(file, tuple) else str(file) for file in files)
         missing = [point.name for point in points if point.name not in times]
         if missing:
             raise ValueError(
-                f"{timings}: no row for {', '.join(map(repr, missing))}; it has {', '.join(map(repr, times))}. "
-                "Add rows for every design of the study"
+                f"{told}: no times of {', '.join(map(repr, missing))}; of {', '.join(map(repr, times))} there are "
+                "some. Give times of every design of the study, as rows, or as --timings NAME=FILE"
             )
         order = {point.name: times[point.name] for point in points}
         unused = [name for name in times if name not in order]
-        note = f"times per iteration as given in {timings} (mean over its iterations)"
-        notes = (f"{timings} also has rows of {', '.join(unused)}, which the study leaves out",) if unused else ()
-        return [Variant("given times", order, {}, (note,), (f"whatever {timings} does not cover",), notes)]
-    own = out / "scalesim"
+        notes = (f"{told} also has times of {', '.join(unused)}, which the study leaves out",) if unused else ()
+        return [Variant("given times", order, {}, _assumed(order, told), (f"whatever {told} does not cover",), notes)]
+    check_simulator(simulator, dataflow)
+    variants = {"scalesim": scalesim_variants, "zigzag": zigzag_variants}[simulator]
+    own = out / simulator
     folders = [*map(Path, reports), *([own] if (own / "manifest.json").is_file() else [])]
-    stores = [*map(load_reports, folders), load_reports()]
+    found = [*map(load_reports, folders), load_reports()]
+    stores = [store for store in found if (store.simulator, store.dataflow) == (simulator, dataflow)]
     try:
-        return scalesim_variants(points, baseline=baseline, simulations=stores)
+        return variants(points, baseline=baseline, simulations=stores)
     except MissingReport as error:
         if run_simulator:
-            simulate(points, own, baseline=baseline, environment=environment, progress=progress)
-            return scalesim_variants(points, baseline=baseline, simulations=load_reports(own))
+            simulate(
+                points, own, baseline=baseline, dataflow=dataflow, simulator=simulator, environment=environment,
+                jobs=jobs, progress=progress,
+            )  # fmt: skip
+            return variants(points, baseline=baseline, simulations=load_reports(own))
         requests = write_requests(out / "requests.json", points, baseline)
+        options = ("" if simulator == "scalesim" else f" --simulator {simulator}") + (
+            "" if dataflow == "os" else f" --dataflow {dataflow}"
+        )
         raise MissingReport(
             error.reason,
-            f"add --simulate to run SCALE-Sim (installed on first use), or run {REMAKE} --requests "
-            f"{shlex.quote(str(requests))} --out {shlex.quote(str(own))} and then this command again: {error.reason}",
+            f"add --simulate to run {TOOLS[simulator].name} (installed on first use), or run {REMAKE}{options} "
+            f"--requests {shlex.quote(str(requests))} --out {shlex.quote(str(own))} and then this command again: "
+            f"{error.reason}",
         ) from None
 
 
@@ -182,6 +203,17 @@ def outcome_rules(
         "costs": read_costs(labels, rent, price),
         "combinations": combinations,
     }
+
+
+def _assumed(times: Mapping[str, IterationTime], told: str) -> tuple[str, ...]:
+    """What the times of files rest on: where they are from, how iterations were told apart, and what was dropped."""
+    lines = {f"times per iteration as given in {told} (mean over its iterations)": None}
+    for time in times.values():
+        for key, title in (("iterations", "iterations"), ("time", "time"), ("warmup", "warm-up")):
+            text = (time.detail or {}).get(key)
+            if text and not (key == "warmup" and len(time.samples) < 2):
+                lines[f"{title} of {time.design}: {text}"] = None
+    return tuple(lines)
 
 
 def conclude(

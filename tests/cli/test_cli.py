@@ -333,7 +333,7 @@ def test_tta_from_designs_to_results(tmp_path):
     results = json.loads((out / "results.json").read_text())
     first, second = results["variants"][0]["designs"]
     assert list(results["configs"]) == ["a-float32", "mine"]
-    assert any("times.csv also has rows of other" in note for note in results["variants"][0]["notes"])
+    assert any("times.csv also has times of other" in note for note in results["variants"][0]["notes"])
     assert "6/6" in result.stderr and "runs: 0 found, 6 trained" in result.stderr
     table = result.stdout[: result.stdout.index("How to read it")]
     assert max(map(len, table.splitlines())) <= 100
@@ -380,8 +380,10 @@ def test_tta_variants_of_the_hardware(variant, labels, tmp_path):
     assert result.exit_code == 0, result.stderr
     results = json.loads((tmp_path / "results.json").read_text())
     assert [v["label"] for v in results["variants"]] == labels
+    # what changes no number (--out, --jobs) is no part of the command
+    command = f"softnum tta --designs a-float32,b-binary16 --seeds 7,8 --epochs 1 --target 0.5 --variant {variant}"
     assert results["inputs"] == {
-        "designs": ["a-float32", "b-binary16"], "seeds": [7, 8], "epochs": 1,
+        "command": command, "designs": ["a-float32", "b-binary16"], "seeds": [7, 8], "epochs": 1,
         "network": {"name": "mlp", "sizes": [64, 128, 10]}, "data": "digits", "batches": [32, 32],
         "optimiser": {"name": "sgd", "learning_rate": 0.1, "momentum": 0.9, "weight_decay": 1e-4},
     }  # fmt: skip
@@ -433,7 +435,8 @@ def test_both_commands_have_every_option_of_updates():
         (("--variant", "both"), "--variant must be one of all, stated, equal-area, got 'both'"),
         (("--timings", "gone.csv"), "gone.csv"),
         (("--jobs", "0"), "--jobs must be at least 1, got 0"),
-        (("--clock", "1 GHz"), "--clock is for the cycles of a timing file; add --timings"),
+        (("--clock", "1 GHz"), "--clock is for timing files; add --timings"),
+        (("--timings-marker", "gemm"), "--timings-marker is for timing files; add --timings"),
         (("--timings", "t.csv", "--simulate"), "--simulate is for SCALE-Sim's times, which --timings replaces"),
         (("--timings", "t.csv", "--reports", "r"), "--reports is for SCALE-Sim's times"),
         (("--timings", "t.csv", "--variant", "stated"), "--variant is for SCALE-Sim's times"),

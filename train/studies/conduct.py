@@ -149,7 +149,7 @@ def conduct_study(
         for label, error in sorted({(f"{r.comparison.folder}/{r.label}", r.error) for r in plan.runs if r.error}):
             say(f"{label} cannot be trained, the others go on: {_line(error)}")
         # Times first: a missing report or a malformed file costs seconds, not the training.
-        variants = {c.folder: _variants(plan, c, outcome, say) for c in study.comparisons}
+        variants = {c.folder: _variants(plan, c, outcome, jobs, say) for c in study.comparisons}
         apply_plan(plan)
         for path, name in plan.strangers:
             say(f"{path} belongs to no run of this study: set aside as {Path('aside', name)}")
@@ -178,7 +178,7 @@ def _line(text: str) -> str:
 
 
 # -- times -------------------------------------------------------------------------------------------------------------
-def _variants(plan: StudyPlan, comparison: Comparison, outcome: Outcome, say):
+def _variants(plan: StudyPlan, comparison: Comparison, outcome: Outcome, jobs: int, say):
     """The times of a comparison's designs."""
     from softnum.tta.study import study_variants
 
@@ -192,10 +192,13 @@ def _variants(plan: StudyPlan, comparison: Comparison, outcome: Outcome, say):
             [_point(run, timings) for run in runs.values()],
             baseline=comparison.baseline,
             out=plan.out / comparison.folder,
-            timings=timings.file,
-            clock=timings.clock,
+            timings=timings.sources or None,
+            **timings.reading,
+            simulator=timings.simulator,
+            dataflow=timings.dataflow,
             reports=timings.reports,
             run_simulator=timings.simulate,
+            jobs=jobs,
             progress=lambda line: say(f"{comparison.folder}: {line}"),
         )
     except ValueError as error:
@@ -213,7 +216,7 @@ def _point(run: PlannedRun, timings):
     if hardware:
         table = {"name": run.label, "hardware": hardware, "gemms": config["gemms"]}
         return DesignPoint.from_table(table, run.task.design)
-    if timings.file is None:
+    if not timings.sources:
         raise ValueError(
             f"{run.task.design}: states no [hardware], so its iteration cannot be simulated; add the table (see the "
             "shipped designs) or give times: [timings] file"

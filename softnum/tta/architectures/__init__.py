@@ -4,6 +4,7 @@
 `Architecture` of these layers.
 """
 
+from softnum.tta.architectures.catalogue import architecture, architecture_names
 from softnum.tta.architectures.layers import (
     Activation,
     Add,
@@ -20,12 +21,24 @@ from softnum.tta.architectures.layers import (
     Upsample,
 )
 from softnum.tta.architectures.lowering import OPTIMISERS, Architecture, lower
+from softnum.tta.architectures.paradnn import (
+    SWEEPS,
+    Sweep,
+    bottleneck,
+    fully_connected,
+    memory_floor,
+    models,
+    recurrent,
+    residual,
+    sweep,
+)
 from softnum.tta.architectures.precision import PRECISIONS, Precision, StoredFormat
 from softnum.tta.architectures.sequence_layers import Attention, Embedding, LayerNorm, Position, Recurrent
 
 __all__ = [
     "OPTIMISERS",
     "PRECISIONS",
+    "SWEEPS",
     "Activation",
     "Add",
     "Architecture",
@@ -46,6 +59,16 @@ __all__ = [
     "Precision",
     "Recurrent",
     "StoredFormat",
+    "Sweep",
     "Upsample",
+    "architecture",
+    "architecture_names",
+    "bottleneck",
+    "fully_connected",
     "lower",
+    "memory_floor",
+    "models",
+    "recurrent",
+    "residual",
+    "sweep",
 ]

@@ -77,7 +77,7 @@ class Architecture:
                     near = difflib.get_close_matches(name, seen, n=1)
                     hint = f"; did you mean {near[0]!r}?" if near else ""
                     raise ValueError(
-                        f"network {self.name!r}: layer {layer.name!r} takes {name!r}, which does not come before it{hint}"
+                        f"network {self.name!r}: layer {layer.name!r} takes {name!r}, which is not before it{hint}"
                     )
             seen.add(layer.name)
         assert len(self.shapes) == len(self.layers)  # which raises where shapes do not fit
@@ -155,7 +155,8 @@ def lower(
     """One training iteration of a network as a workload.
 
     Operations run forwards, backwards with the last layer first (of a layer backward_data before backward_weight), then
-    updates. What needs no gradient has no backward_data. Bytes are those of the true tensors, each read or written
+    updates. FLOPs of a matrix product are 2 M N K, but of a strided convolution's backward_data without the zeros that
+    its product has (`Conv2d`). What needs no gradient has no backward_data. Bytes are those of the true tensors, each read or written
     once: a convolution's feature map, not its unfolded copy. Every layer is an operation of its own; none is merged
     with the one before it. Feature maps are what a backward pass needs, each once; gradient maps are the gradients of
     what layers take. There is no workspace: how much a device needs is its library's affair.
@@ -242,7 +243,7 @@ def _gemm(row: Product, precision: Precision, first: bool) -> tuple:
     left, right = (getattr(precision, role) for role in roles)
     result = getattr(precision, PRODUCT_ROLES[row.stage][2])
     sizes = (row.m, row.n, row.k, max(left.bits, right.bits), (left.name, right.name), row.count)
-    flops = 2 * row.m * row.n * row.k * row.count
+    flops = 2 * (row.macs or row.m * row.n * row.k * row.count)
     read = left.size(row.left) + right.size(row.right)
     return row.part, row.stage, "gemm", flops, read, result.size(row.result), sizes[4], sizes
 

@@ -223,7 +223,7 @@ class GemmTable:
         if any row has them). Any other size is computed at a rate of FLOP/s: inside the convex hull of the table's
         sizes, with (log M, log N, log K) as coordinates, the logarithm of the rate is interpolated linearly over
         simplices (Delaunay); outside, the rate of the nearest size stands in, near meaning the least of the largest
-        ratios in M, N and K.
+        ratios in M, N and K, then the least product of the three.
 
         Parameters
         ----------
@@ -293,8 +293,14 @@ class _Rates:
         return axes, lambda at: linear([at]).item()
 
     def nearest(self, shape: tuple[int, int, int]) -> tuple[float, tuple[int, int, int]]:
-        """The largest ratio to the nearest size, and that size; of equally near ones the smallest."""
-        return min((max(max(a / b, b / a) for a, b in zip(shape, size, strict=True)), size) for size in self.rates)
+        """The largest ratio to the nearest size, and that size; ties go to the least product of ratios."""
+
+        def distance(size):
+            ratios = [max(a / b, b / a) for a, b in zip(shape, size, strict=True)]
+            return max(ratios), math.prod(ratios), size
+
+        ratio, _, size = min(map(distance, self.rates))
+        return ratio, size
 
     def seconds(self, gemm: Gemm, farthest: float) -> tuple[float, str, float] | None:
         shape = gemm.shape

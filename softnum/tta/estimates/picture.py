@@ -95,17 +95,19 @@ def _name(roof: Roofline) -> str:
 def _panel(axes, group, look) -> None:
     device = group[0][1].device
     rows = [row for _, roof, _ in group for row in roof.rows if row.flops and row.bytes]
-    peaks = {row.peak.format: row.peak.flops for row in rows}
-    ridges = [flops / device.bandwidth for flops in peaks.values()]
+    roofs: dict[float, list[str]] = {}  # rates that are equal share a line and its text
+    for row in rows:
+        if row.peak.format not in roofs.setdefault(row.peak.flops, []):
+            roofs[row.peak.flops].append(row.peak.format)
+    ridges = [flops / device.bandwidth for flops in roofs]
     low = min([row.intensity for row in rows] + ridges, default=1.0) / 4
-    high = max([row.intensity for row in rows] + ridges, default=1.0) * 4
-    for name, flops in sorted(peaks.items(), key=lambda item: item[1]):
+    high = max([row.intensity for row in rows] + ridges, default=1.0) * 25  # room for the names of the roofs
+    for flops, names in sorted(roofs.items()):
         ridge = flops / device.bandwidth
         axes.plot([low, ridge, high], [low * device.bandwidth, flops, flops], color="#555555", linewidth=1, zorder=1)
-        axes.annotate(
-            f"{name} {flops / 1e12:g} TFLOP/s", (high, flops), xytext=(-4, 3), textcoords="offset points", ha="right",
-            fontsize=8, color="#333333",
-        )  # fmt: skip
+        text = f"{', '.join(sorted(names))} {flops / 1e12:g} TFLOP/s"
+        place = {"xytext": (-4, 3), "textcoords": "offset points", "ha": "right"}
+        axes.annotate(text, (high, flops), fontsize=8, color="#333333", **place)
     for index, roof, parts in group:
         colour, marker = look(index)["color"], look(index)["marker"]
         name = _name(roof)

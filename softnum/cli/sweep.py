@@ -1,0 +1,212 @@
+"""``softnum sweep``: ParaDnn's networks by the thousand, through the analytic roofline of a device."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from softnum.cli import exit_codes, need, writable_folder
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the program."""
+    app.command("sweep", short_help="Time thousands of generated networks on a device: ParaDnn.")(exit_codes(sweep))
+
+
+def sweep(
+    kind: Annotated[str, typer.Argument(help="fc, cnn-residual, cnn-bottleneck, rnn, lstm, gru, or all.")],
+    device: Annotated[str, typer.Option(help="Device, as softnum estimate --devices lists them.")] = "tpu-v2",
+    against: Annotated[str | None, typer.Option(help="A second device, to be compared with.")] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(help="float32, mixed-float16, bfloat16 or fp8.  [default: the 16 bits that a device has]"),
+    ] = None,
+    optimiser: Annotated[str, typer.Option(help="sgd, momentum, rmsprop or adam.")] = "rmsprop",
+    efficiency: Annotated[float, typer.Option(help="Share of the roofline that is reached, up to 1.")] = 1.0,
+    range_: Annotated[
+        list[str] | None,
+        typer.Option("--range", help="Values of a hyper-parameter, like nodes=256,1024. May be repeated."),
+    ] = None,
+    check: Annotated[
+        int | None, typer.Option(help="Simulate so many small models with SCALE-Sim and compare; 50 at most.")
+    ] = None,
+    device_file: Annotated[Path | None, typer.Option(help="TOML with devices of your own.")] = None,
+    venv: Annotated[Path | None, typer.Option(help="SCALE-Sim's virtual environment.  [default: made]")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path("sweep"),
+) -> None:
+    """Time every network of ParaDnn's ranges (Wang, Wei and Brooks, 2019) on a device: 6,264 of them in seconds.
+
+    Times are analytic rooflines: no device is faster than that, and real ones are slower. What the sweep shows is which
+    networks a device's arithmetic or its memory limits, and what their hyper-parameters have to do with it. Models that
+    the device's memory cannot hold are listed, and left out of means, regressions and pictures.
+
+    \b
+      softnum sweep fc                                  on a TPU v2: heat map, roofline, regression
+      softnum sweep all --device tpu-v2 --against v100  and who is faster, model by model
+      softnum sweep fc --device h100-sxm --precision fp8 --range nodes=1024,8192
+      softnum sweep all --check 48                      also against SCALE-Sim (minutes)
+
+    In the folder, for each kind and device: KIND-DEVICE.csv and .json (a row for each model), KIND-DEVICE-heat.csv,
+    KIND-DEVICE-sensitivity.csv and KIND-DEVICE.png; KIND-DEVICE-against-OTHER.csv and .png; check.csv and .json.
+    """
+    from softnum.tta import device as device_of
+    from softnum.tta.architectures import SWEEPS
+    from softnum.tta.architectures import sweep as run
+    from softnum.tta.architectures.sweep_check import check_count
+
+    need("matplotlib", "scipy")
+    writable_folder(out)
+    kinds = list(SWEEPS) if kind == "all" else [kind]
+    ranges = _ranges(range_, kinds)
+    machines = [device_of(name, device_file) for name in (device, against) if name is not None]
+    if len({machine.name for machine in machines}) < len(machines):
+        raise ValueError(f"--against {against} is --device itself; name another device")
+    if check is not None:
+        check_count(kinds, check)
+    from softnum.cli.train import progress_bar
+
+    found = {}
+    with progress_bar() as step:
+        for name in kinds:
+            for machine in machines:
+                text = f"{name} on {machine.name}"
+                found[name, machine.name] = run(
+                    name, machine, precision, optimiser=optimiser, ranges=ranges, efficiency=efficiency,
+                    progress=lambda done, total, text=text: (done % 50 and done < total) or step(done, total, text),
+                )  # fmt: skip
+    written = [path for one in found.values() for path in _write(out, one)]
+    if against is not None:
+        for name in kinds:
+            written += _compare(out, *(found[name, machine.name] for machine in machines))
+    _print_summary(list(found.values()))
+    if check is not None:
+        written += _check(out, kinds, check, venv)
+    typer.echo(f"\nWritten: {len(written)} files in {out}: {', '.join(path.name for path in written[:6])}, ...")
+
+
+def _ranges(texts, kinds) -> dict[str, list[int]]:
+    """Hyper-parameter -> values, of options like nodes=256,1024."""
+    from softnum.tta.architectures import SWEEPS
+
+    found = {}
+    for text in texts or []:
+        name, _, values = text.partition("=")
+        try:
+            found[name.strip()] = [int(value) for value in values.split(",")]
+        except ValueError:
+            raise ValueError(f"--range takes a name and integers, like nodes=256,1024, got {text!r}") from None
+    if found and len({tuple(SWEEPS.get(kind, ())) for kind in kinds}) > 1:
+        raise ValueError("--range is for one kind of network, whose hyper-parameters it names; take them one by one")
+    return found
+
+
+def _csv(path: Path, rows: list[dict]) -> Path:
+    from softnum.tta.quantities import write_atomic
+
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_atomic(path, text.getvalue())
+    return path
+
+
+def _write(out: Path, one) -> list[Path]:
+    """The files of one sweep."""
+    from softnum.tta.architectures.sweep_analysis import heat_map, sensitivity
+    from softnum.tta.architectures.sweep_plot import plot_sweep
+
+    stem = out / f"{one.kind}-{one.device}"
+    paths = one.write(stem)
+    if not one.fitting:
+        typer.echo(f"{one.kind}: no model fits {one.device}, so that there is no picture of it", err=True)
+        return paths
+    paths.append(_csv(stem.with_name(f"{stem.name}-heat.csv"), heat_map(one)))
+    varying = sum(len({row[name] for row in one.fitting}) > 1 for name in one.hyperparameters)
+    if not 0 < varying < len(one.fitting) - 1:
+        typer.echo(f"{one.kind}: too few models for a regression, so that there is no picture of it", err=True)
+        return paths
+    paths.append(_csv(stem.with_name(f"{stem.name}-sensitivity.csv"), sensitivity(one)))
+    paths.append(stem.with_name(f"{stem.name}.png"))
+    plot_sweep(paths[-1], one)
+    return paths
+
+
+def _compare(out: Path, first, second) -> list[Path]:
+    """The files of two devices."""
+    from softnum.tta.architectures.sweep_analysis import against
+    from softnum.tta.architectures.sweep_plot import plot_against
+
+    rows = against(first, second)
+    if not rows:
+        typer.echo(f"{first.kind}: no model fits both {first.device} and {second.device}", err=True)
+        return []
+    stem = out / f"{first.kind}-{first.device}-against-{second.device}"
+    paths = [_csv(stem.with_name(f"{stem.name}.csv"), rows), stem.with_name(f"{stem.name}.png")]
+    plot_against(paths[1], first, second)
+    values = sorted(row["speedup"] for row in rows)
+    typer.echo(
+        f"{first.kind}: {first.device} is {values[0]:.2f} to {values[-1]:.2f} times as fast as {second.device}, median "
+        f"{values[len(values) // 2]:.2f}, over {len(rows)} models"
+    )
+    return paths
+
+
+def _millions(count: int) -> str:
+    return f"{float(f'{count / 1e6:.3g}'):,g}"
+
+
+def _print_summary(sweeps) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from softnum.tta.architectures.sweep_analysis import summary
+
+    table = Table(title="Share of peak FLOP/s, by the analytic roofline: a bound, not a measurement", title_style="")
+    for name in (
+        "kind",
+        "device",
+        "precision",
+        "models",
+        "fit",
+        "parameters",
+        "least",
+        "median",
+        "most",
+        "memory bound",
+    ):
+        table.add_column(name, justify="left" if name in ("kind", "device", "precision") else "right")
+    for one in sweeps:
+        row = summary(one)
+        cells = [row["kind"], row["device"], row["precision"], str(row["models"]), str(row["fit"])]
+        if row["fit"]:
+            low, high = row["parameters"]
+            cells += [f"{_millions(low)} to {_millions(high)} M", *(f"{value:.1%}" for value in row["utilisation"])]
+            cells.append(f"{row['memory_bound']:.0%}")
+        table.add_row(*cells)
+    Console(width=140).print(table)
+
+
+def _check(out: Path, kinds: list[str], count: int, venv: Path | None) -> list[Path]:
+    """The sample against SCALE-Sim, and its files."""
+    from softnum.tta.architectures.sweep_check import LARGEST, check_sweeps, ratios
+    from softnum.tta.quantities import write_atomic
+
+    rows = check_sweeps(
+        kinds, count, out / "check", environment=venv, progress=lambda text: typer.echo(text, err=True)
+    )  # fmt: skip
+    found = ratios(rows)
+    typer.echo("\nSCALE-Sim's time over the roofline's, of the matrix products of small models on one 128 x 128 array:")
+    for row in found:
+        typer.echo(
+            f"  {row['kind']:<15} {row['models']:>3} models   {row['least']:.2f} to {row['most']:.2f}, median "
+            f"{row['median']:.2f}"
+        )
+    table = {"schema": 1, "largest_macs": LARGEST, "ratios": found, "models": rows}
+    write_atomic(out / "check.json", json.dumps(table, indent=1) + "\n")
+    return [_csv(out / "check.csv", rows), out / "check.json"]
