@@ -33,7 +33,7 @@ What is computed in which precision, nothing silently:
   scores, boxes and precisions of detections, and BLEU: binary64.
 """
 
-from softnum.train.design_files import design_names, load_design
+from softnum.train.design_files import design_names, load_design, uniform_design
 from softnum.train.designs import Design
 from softnum.train.explain import explain
 from softnum.train.functions import activation, operate
@@ -48,7 +48,7 @@ from softnum.train.studies.plan import plan_study
 from softnum.train.studies.study_file import read_study
 from softnum.train.study import DEFAULT_STUDY, TARGET, Case, run_study
 from softnum.train.tensor import Parameter, Tensor
-from softnum.train.workload import workload
+from softnum.train.workload import case_workloads, workload
 
 __all__ = [
     "DEFAULT_STUDY",
@@ -66,6 +66,7 @@ __all__ = [
     "Settings",
     "Tensor",
     "activation",
+    "case_workloads",
     "conduct_study",
     "design_gemms",
     "design_names",
@@ -79,5 +80,6 @@ __all__ = [
     "read_study",
     "run",
     "run_study",
+    "uniform_design",
     "workload",
 ]

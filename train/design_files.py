@@ -115,6 +115,41 @@ def load_design(path: str | Path) -> Design:
     return _Reader(file).design(table)
 
 
+def uniform_design(fmt: str) -> Design:
+    """Return a design in which every number is of one format, and so are all sums.
+
+    Of a block format it is the operands of products that have it, and all else is in binary32.
+
+    Parameters
+    ----------
+    fmt : str
+        A format's name; "float16", "float32" and "float64" too.
+
+    Returns
+    -------
+    Design
+        It states no hardware.
+
+    Raises
+    ------
+    ValueError
+        If there is no such format.
+
+    Examples
+    --------
+    >>> from softnum.train import uniform_design
+    >>> design = uniform_design("bfloat16")
+    >>> str(design.roles["default"].format), design.units["forward"]["accumulator"]
+    ('bfloat16', 'bfloat16')
+    """
+    name = fmt.replace("float", "binary") if fmt in ("float16", "float32", "float64") else fmt
+    found = sn.format(name)
+    wide = "binary32" if isinstance(found, sn.BlockFormat) else name
+    roles = {"default": wide} | ({} if wide == name else dict.fromkeys(BLOCK_ROLES, name))
+    units = {key: {"accumulator": wide} for key in PASSES}
+    return _Reader(Path(f"{fmt}.toml")).design({"roles": roles, "units": units})
+
+
 _WIDEST = "the limit is 53 significant bits, exponents -1074 to 1023 (q32.32 takes 63; q27.27, 53)"
 
 

@@ -15,7 +15,10 @@ import typer
 __all__ = ["build_app", "exit_codes", "main", "need", "writable_file", "writable_folder"]
 
 #: Verbs in the order of --help: softnum.cli.<verb> has a function register(app).
-VERBS = ("tta", "study", "estimate", "sweep", "timings", "train", "designs", "formats", "units", "vectors", "rtl")
+VERBS = (
+    "tta", "study", "estimate", "memory", "parallel", "sweep", "timings", "train", "designs", "formats", "units",
+    "vectors", "rtl",
+)  # fmt: skip
 
 _HELP = """What a new arithmetic does to neural-network training, before the hardware exists.
 

@@ -10,8 +10,9 @@ import typer
 
 from softnum.cli import exit_codes, need, writable_file
 from softnum.cli.networks import Data, NetworkOptions
+from softnum.cli.tables import print_table, si
 from softnum.cli.updates import with_groups
-from softnum.cli.workloads import WORKLOAD_HELP, workloads_of
+from softnum.cli.workloads import WORKLOAD_HELP, devices_of, workloads_of
 
 __all__ = ["register"]
 
@@ -134,29 +135,11 @@ def _batches(text: str) -> list[int]:
     return batches
 
 
-def _devices_of(works, device, device_file):
-    """Each workload with each device it is asked on."""
-    from softnum.tta import Device
-    from softnum.tta import device as find
-
-    pairs = []
-    for work, hardware in works:
-        if device is not None:
-            pairs += [(work, find(name.strip(), device_file)) for name in device.split(",")]
-        elif hardware is not None:
-            pairs.append((work, Device.of_hardware(hardware, f"array of {work.design}")))
-        else:
-            raise ValueError(
-                f"design {work.design!r} states no hardware here; name a device: --device v100 (--devices lists them)"
-            )
-    return pairs
-
-
 def _rooflines(works, device, device_file, efficiency, inference):
     from softnum import tta
 
     compute = tta.inference if inference else tta.roofline
-    return [compute(work, where, efficiency) for work, where in _devices_of(works, device, device_file)]
+    return [compute(work, where, efficiency) for work, where in devices_of(works, device, device_file)]
 
 
 def _table(works, gemm_table, measure):
@@ -200,39 +183,6 @@ def _rolled(works, table, share, device, device_file, run, farthest):
     return [roll_up(work, table, share=share, device=where, farthest=farthest or FARTHEST, **run) for work, _ in works]
 
 
-def _console():
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=120)
-
-
-def _print_table(title, columns, rows, notes=()):
-    """A table; columns whose name starts with "<" are aligned left, and one that starts with "~" may be folded too."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for name in columns:
-        justify = "left" if name[0] in "<~" else "right"
-        table.add_column(name.lstrip("<~"), justify=justify, no_wrap=name[0] != "~")
-    for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
-    console = _console()
-    console.print(title, style="bold", highlight=False, markup=False)
-    console.print(table)
-    for note in notes:
-        console.print(f"  {note}", highlight=False, markup=False)
-
-
-def _si(value, unit):
-    for scale, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= scale:
-            return f"{value / scale:.4g} {prefix}{unit}"
-    return f"{value:.3g} {unit}"
-
-
 def _print_rooflines(results, per_layer):
     from softnum.tta.report import format_seconds
 
@@ -243,18 +193,18 @@ def _print_rooflines(results, per_layer):
     ]  # fmt: skip
     reasons = dict.fromkeys(f"{r.device.name}: {reason}" for r in results for reason in r.proxies)
     limit = results[0].efficiency
-    _print_table(
+    print_table(
         f"{results[0].network}: estimated by roofline" + ("" if limit == 1 else f", {limit:g} of it reached"),
         ["<Design", "Batch", "<Device", "s/iteration", "Samples/s", "Compute-bound", "Of peak"], rows,
         ["A bound from below: no overhead, no cache, no overlap. Compute-bound is the share of the time."] + [*reasons]
         if limit == 1 else [*reasons],
     )  # fmt: skip
     for result in results if per_layer else ():
-        _print_table(
+        print_table(
             f"{result.design}, batch {result.batch}, {result.device.title}",
             ["<Layer", "<Stage", "<Operation", "FLOPs", "Bytes", "FLOPs/byte", "Time", "<Limit", "<Rate"],
             [
-                (row.layer, row.stage, row.kind, _si(row.flops, ""), _si(row.bytes, "B"), f"{row.intensity:.3g}",
+                (row.layer, row.stage, row.kind, si(row.flops, ""), si(row.bytes, "B"), f"{row.intensity:.3g}",
                  format_seconds(row.seconds) if row.seconds else "0", row.bound,
                  row.peak.format + ("*" if row.peak.proxy else ""))
                 for row in result.rows
@@ -269,7 +219,7 @@ def _print_inference(results, per_layer):
     if per_layer:
         raise ValueError("--per-layer is of the training iteration; leave it out with --inference")
     money = [r.dollars_per_million for r in results]
-    _print_table(
+    print_table(
         f"{results[0].network}: inference, estimated by roofline",
         ["<Design", "Batch", "<Device", "Latency", "Samples/s", "$ a million"],
         [
@@ -298,12 +248,12 @@ def _print_rolled(results, per_layer):
     if any(each.proxy for r in results for each in r.gemms):
         notes.append("some operands' formats are not in the table; the narrowest that holds them stands in")
     run = ["Run", "Runs a day"] if results[0].samples else []
-    _print_table(
+    print_table(
         f"{results[0].network}: estimated from {results[0].source}",
         ["<Design", "Batch", "Forward", "Backward data", "Backward weight", "Other", "s/iteration", *run], rows, notes,
     )  # fmt: skip
     for result in results if per_layer else ():
-        _print_table(
+        print_table(
             f"{result.design}, batch {result.batch}",
             ["<Layer", "<Pass", "M", "N", "K", "Count", "Time", "<Rule", "Away"],
             [
@@ -327,7 +277,7 @@ def _list_devices(device_file, out):
         memory = "-" if each.memory is None else f"{each.memory / 1e9:g}"
         rows.append((each.name, memory, f"{each.bandwidth / 1e9:g}", "-" if each.watts is None else f"{each.watts:g}",
                      money, peaks))  # fmt: skip
-    _print_table("Devices", ["<Name", "GB", "GB/s", "W", "$", "~Peak TFLOP/s by format (dense)"], rows)
+    print_table("Devices", ["<Name", "GB", "GB/s", "W", "$", "~Peak TFLOP/s by format (dense)"], rows)
     for each in known.values():
         typer.echo(f"{each.name}: {each.title}. {each.source}." + (f" {each.note}." if each.note else ""))
         for what, money in (("rent", each.rent), ("price", each.price)):
@@ -342,7 +292,7 @@ def _figure_of_merit(path, out):
 
     rates = read_rates(path)
     merit = figure_of_merit([new for _, new in rates.values()], [old for old, _ in rates.values()])
-    _print_table(
+    print_table(
         "Figure of merit: harmonic mean of the new rates over harmonic mean of the old",
         ["<Work", "Old a day", "New a day", "Ratio"],
         [

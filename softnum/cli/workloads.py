@@ -1,11 +1,9 @@
 """How commands take a workload: a network that softnum trains, one that it only times, or a file."""
 
 import difflib
-import json
 import tomllib
-from pathlib import Path
 
-__all__ = ["WORKLOAD_HELP", "read_workloads", "workloads_of"]
+__all__ = ["WORKLOAD_HELP", "devices_of", "workloads_of"]
 
 WORKLOAD_HELP = (
     "A network that softnum trains (mlp, lenet5, resnet, ...), one that it only times (resnet50, bert-base, ...), or a "
@@ -13,40 +11,7 @@ WORKLOAD_HELP = (
 )
 
 
-def read_workloads(path):
-    """The workloads of a JSON file: one table, or several under the key "workloads".
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there is no such file, or it is not of that form; the message names file, line and key.
-    """
-    from softnum.tta import Workload
-    from softnum.tta.quantities import check_keys
-
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no workload file {str(path)!r}")
-    try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 text ({error}); save it as UTF-8") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from None
-    except (ValueError, RecursionError) as error:  # numbers too long, brackets too deep
-        raise ValueError(f"{path}: not readable as JSON ({error})") from None
-    tables = [data]
-    if isinstance(data, dict) and "workloads" in data:
-        check_keys(data, ["workloads"], ["schema"], str(path))
-        if data.get("schema", 1) != 1:
-            raise ValueError(f"{path}: schema {data['schema']!r} is not known to this softnum, which reads 1")
-        tables = data["workloads"]
-        if not isinstance(tables, list) or not tables:
-            raise ValueError(f"{path}: workloads must be a list of at least one table")
-    return [Workload.from_table(table, f"{path}: workload {i}") for i, table in enumerate(tables)]
-
-
-def workloads_of(network, designs, batches, *, precisions=(), options=None, data=None):
+def workloads_of(network, designs, batches, *, precisions=(), formats=(), options=None, data=None, updates=None):
     """Workloads of a network under designs at batch sizes, or those of a file.
 
     Parameters
@@ -58,10 +23,14 @@ def workloads_of(network, designs, batches, *, precisions=(), options=None, data
     batches : list of int
     precisions : list of str
         Of an architecture, presets like "bfloat16" in place of designs.
+    formats : list of str
+        In place of designs or beside them: every number in one format.
     options : dict, optional
         A trained network's own parameters.
     data : str, optional
         Its data set.
+    updates : dict, optional
+        Keywords of `softnum.train.Settings` that say how it is updated. Default: SGD.
 
     Returns
     -------
@@ -73,47 +42,48 @@ def workloads_of(network, designs, batches, *, precisions=(), options=None, data
     ValueError
         If there is no such network, design, preset or file.
     """
-    from softnum.tta.architectures.catalogue import architecture_names
+    from softnum.tta import architecture_names, read_workloads
 
+    updates = updates or {}
     if network.endswith(".json"):
-        if designs or precisions or options or data:
+        if designs or precisions or formats or options or data:
             raise ValueError(f"{network} says its designs and batches itself; leave the other options out")
         return [(work, None) for work in read_workloads(network)]
     if network in architecture_names():
         if options or data:
             raise ValueError(f"{network} is only timed: it has no options and no data set")
-        return _architecture(network, designs, precisions, batches)
+        return _architecture(network, designs, precisions, formats, batches, updates.get("optimiser", "sgd"))
     if precisions:
         raise ValueError(f"{network} is trained under a design; --precision is for {', '.join(architecture_names())}")
-    return _trained(network, designs, batches, options or {}, data)
+    return _trained(network, designs, formats, batches, options or {}, data, updates)
 
 
-def _trained(network, designs, batches, options, data):
-    from softnum.train import Settings, load_design, workload
+def _trained(network, designs, formats, batches, options, data, updates):
+    from softnum.train import Settings, load_design, uniform_design, workload
     from softnum.train.nets import NETWORKS
-    from softnum.tta.architectures.catalogue import architecture_names
+    from softnum.tta import architecture_names
 
     if network not in NETWORKS:
         names = (*NETWORKS, *architecture_names())
         near = difflib.get_close_matches(network, names, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(f"unknown network {network!r}; {hint}Known: {', '.join(names)}, or a .json file")
-    settings = Settings(network=network, network_options=options, data=data)
+    settings = Settings(network=network, network_options=options, data=data, **updates)
+    chosen = [load_design(name) for name in designs or ([] if formats else ["a-float32"])]
     found = []
-    for name in designs or ["a-float32"]:
-        design = load_design(name)
+    for design in (*chosen, *map(uniform_design, formats)):
         hardware = _hardware(design)
         found += [(workload(settings, design, batch), hardware) for batch in batches]
     return found
 
 
-def _architecture(network, designs, precisions, batches):
-    from softnum.tta.architectures import Precision, lower
-    from softnum.tta.architectures.catalogue import architecture
+def _architecture(network, designs, precisions, formats, batches, optimiser):
+    from softnum.tta import Precision, architecture, lower
 
     if designs and precisions:
         raise ValueError("--design and --precision both say in which formats; leave one of them out")
-    ways = [(Precision.named(name), None) for name in precisions or ([] if designs else ["float32"])]
+    ways = [(Precision.named(name), None) for name in precisions or ([] if designs or formats else ["float32"])]
+    ways += [(Precision.of_roles(name, {"default": name}), None) for name in formats]
     for name in designs:
         from softnum.train import load_design
 
@@ -121,7 +91,44 @@ def _architecture(network, designs, precisions, batches):
         table = {"name": design.name, **tomllib.loads(design.path.read_text(encoding="utf-8"))}
         ways.append((Precision.of_design(table, _own_bits(design)), _hardware(design)))
     net = architecture(network)
-    return [(lower(net, batch, precision), hardware) for precision, hardware in ways for batch in batches]
+    return [(lower(net, batch, precision, optimiser), hardware) for precision, hardware in ways for batch in batches]
+
+
+def devices_of(works, device, device_file=None):
+    """Each workload with each device that it is asked on: those of the names, else the design's own array.
+
+    Parameters
+    ----------
+    works : list of (Workload, Hardware or None)
+    device : str, optional
+        Names, with commas between.
+    device_file : path-like, optional
+        TOML with devices of the user's own.
+
+    Returns
+    -------
+    list of (Workload, Device)
+
+    Raises
+    ------
+    ValueError
+        If a design states no hardware and no device is named, or there is none of a name.
+    """
+    from softnum.tta import Device
+    from softnum.tta import device as find
+
+    pairs = []
+    for work, hardware in works:
+        if device is not None:
+            pairs += [(work, find(name.strip(), device_file)) for name in device.split(",")]
+        elif hardware is not None:
+            pairs.append((work, Device.of_hardware(hardware, f"array of {work.design}")))
+        else:
+            raise ValueError(
+                f"design {work.design!r} states no hardware here; name a device: --device v100 (softnum estimate "
+                "--devices lists them)"
+            )
+    return pairs
 
 
 def _hardware(design):

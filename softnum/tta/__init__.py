@@ -53,6 +53,7 @@ from softnum.tta.network_time import gemm_layer_times, minimum_bandwidth, parall
 from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
 from softnum.tta.quantities import bandwidth, bit_rate, byte_size, duration, flop_rate, frequency
 from softnum.tta.report import plot_studies, print_studies
+from softnum.tta.resource_plots import plot_memory, plot_parallel
 from softnum.tta.results import RESULTS_SCHEMA, read_results, results_dict, write_results
 from softnum.tta.simulators.environment import create_environment
 from softnum.tta.simulators.reports import MissingReport, Simulations, load_reports, read_requests, write_requests
@@ -79,6 +80,7 @@ from softnum.tta.timings import (
     write_timings,
 )
 from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload, workload_of_gemms
+from softnum.tta.workload_files import read_workloads, write_workloads
 
 __all__ = [
     "ACCURACY_FORMATS",
@@ -185,6 +187,8 @@ __all__ = [
     "outcome_rules",
     "parallel_sweep",
     "parallel_time",
+    "plot_memory",
+    "plot_parallel",
     "plot_roofline",
     "plot_studies",
     "predicted_speedup",
@@ -202,6 +206,7 @@ __all__ = [
     "read_results",
     "read_scalesim",
     "read_timings",
+    "read_workloads",
     "read_zigzag",
     "results_dict",
     "roll_up",
@@ -218,6 +223,7 @@ __all__ = [
     "write_requests",
     "write_results",
     "write_timings",
+    "write_workloads",
     "zigzag_timings",
     "zigzag_variants",
 ]

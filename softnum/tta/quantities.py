@@ -160,6 +160,12 @@ def bit_rate(text: str, what: str = "bandwidth") -> Fraction:
     >>> bit_rate("10 Gb/s")
     Fraction(10000000000, 1)
     """
+    if isinstance(text, str) and re.fullmatch(_NUMBER + r"\s*[kMGT]?B/s", text.strip(), flags=re.ASCII):
+        bits = 8 * bandwidth(text, what)
+        unit, scale = next(((u, n) for u, n in reversed(_BIT_UNITS.items()) if bits >= n), ("b/s", 1))
+        raise ValueError(
+            f"{what} {text!r} is in bytes, and links are in bits; the same is '{float(bits / scale):g} {unit}'"
+        )
     return _quantity(text, _BIT_UNITS, what)
 
 

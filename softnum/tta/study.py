@@ -142,6 +142,17 @@ def study_variants(
         ) from None
 
 
+def _assumed(times: Mapping[str, IterationTime], told: str) -> tuple[str, ...]:
+    """What the times of files rest on: where they are from, how iterations were told apart, and what was dropped."""
+    lines = {f"times per iteration as given in {told} (mean over its iterations)": None}
+    for time in times.values():
+        for key, title in (("iterations", "iterations"), ("time", "time"), ("warmup", "warm-up")):
+            text = (time.detail or {}).get(key)
+            if text and not (key == "warmup" and len(time.samples) < 2):
+                lines[f"{title} of {time.design}: {text}"] = None
+    return tuple(lines)
+
+
 def outcome_rules(
     labels: Sequence[str],
     baseline: str,
@@ -203,17 +214,6 @@ def outcome_rules(
         "costs": read_costs(labels, rent, price),
         "combinations": combinations,
     }
-
-
-def _assumed(times: Mapping[str, IterationTime], told: str) -> tuple[str, ...]:
-    """What the times of files rest on: where they are from, how iterations were told apart, and what was dropped."""
-    lines = {f"times per iteration as given in {told} (mean over its iterations)": None}
-    for time in times.values():
-        for key, title in (("iterations", "iterations"), ("time", "time"), ("warmup", "warm-up")):
-            text = (time.detail or {}).get(key)
-            if text and not (key == "warmup" and len(time.samples) < 2):
-                lines[f"{title} of {time.design}: {text}"] = None
-    return tuple(lines)
 
 
 def conclude(

@@ -1,0 +1,152 @@
+"""``softnum memory``: what memory a training iteration holds."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from softnum.cli import exit_codes, need, writable_file
+from softnum.cli.networks import Data, NetworkOptions
+from softnum.cli.tables import print_table, si, whole_numbers, words, write_rows
+from softnum.cli.updates import with_groups
+from softnum.cli.workloads import WORKLOAD_HELP, workloads_of
+
+__all__ = ["register"]
+
+_OWN = NetworkOptions()
+_TITLES = {
+    "weights": "Weights", "weight_gradients": "Weight grad.", "feature_maps": "Feature maps",
+    "gradient_maps": "Grad. maps", "optimiser_state": "State", "workspace": "Workspace",
+}  # fmt: skip
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the program."""
+    app.command("memory", short_help="Say what memory an iteration holds: by class, layer, format and batch.")(
+        exit_codes(with_groups(memory))
+    )
+
+
+def memory(
+    network: Annotated[str, typer.Argument(help=WORKLOAD_HELP)],
+    design: Annotated[
+        str | None, typer.Option(help="Design files or names, with commas between.  [default: a-float32]")
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option(help="Formats, with commas between: every number in that format. Beside the designs.")
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="Of a network that is only timed: float32, mixed-float16, bfloat16 or fp8.")
+    ] = None,
+    batch: Annotated[str, typer.Option(help="Samples of an iteration, or several like 1,32,256.")] = "32",
+    own: NetworkOptions = _OWN,
+    data: Data = None,
+    optimiser: Annotated[str, typer.Option(help="sgd, adam, adamw, lamb or lars.")] = "sgd",
+    device_memory: Annotated[
+        str | None, typer.Option(help='A device\'s memory, like "16 GB": the largest batch that fits.')
+    ] = None,
+    implicit_gemm: Annotated[
+        bool, typer.Option("--implicit-gemm", help="Convolutions make no unfolded copy of their operand.")
+    ] = False,
+    layers: Annotated[int, typer.Option(help="How many of the layers that hold most to list.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Draw it: .png, .svg or .pdf.")] = None,
+    out: Annotated[Path | None, typer.Option(help="All of it as .json, or the table as .csv.")] = None,
+) -> None:
+    """Say what memory a training iteration holds: weights, gradients, feature maps, state, workspace.
+
+    The network runs once, on zeros: what the forward pass makes and a later operation reads is a feature map, in the
+    format in which it is read, from where it is made to where it is last needed. Nothing is measured, and no allocator
+    asked: there is no fragmentation in it.
+
+    \b
+      softnum memory resnet --design a-float32,c-wang-fp8 --batch 32,128
+      softnum memory lenet5 --format binary32,bfloat16,e5m2 --batch 64 --optimiser adam --layers 5
+      softnum memory vgg-small --data cifar10 --design i-mxfp8 --device-memory "16 GB"
+      softnum memory resnet50 --precision float32,fp8 --batch 32,256 --plot memory.png --out memory.csv
+    """
+    from softnum.tta import byte_size, memory_of, memory_table
+
+    for path in (plot, out):
+        if path is not None:
+            writable_file(path)
+    if layers < 0:
+        raise ValueError(f"--layers must not be negative, got {layers}")
+    if plot is not None:
+        need("matplotlib")
+    capacity = None if device_memory is None else byte_size(device_memory, "--device-memory")
+    batches = whole_numbers(batch, "--batch")
+    ways = {
+        "designs": words(design), "precisions": words(precision), "formats": words(format), "options": own.of(network),
+        "data": data, "updates": {"optimiser": optimiser},
+    }  # fmt: skip
+    works = [work for work, _ in workloads_of(network, batches=batches, **ways)]
+    memories = [memory_of(work, implicit=implicit_gemm) for work in works]
+    rows = memory_table(works, implicit=implicit_gemm)
+    most = {} if capacity is None else _largest(network, ways, works, capacity, implicit_gemm)
+    _print(rows, most, device_memory)
+    for found in memories if layers else ():
+        print_table(
+            f"{found.network}, {found.design}, batch {found.batch}: the layers that hold most at the peak",
+            ["<Layer", "Bytes", "Of the peak", "~Mostly"],
+            [
+                (layer, si(held, "B"), f"{held / found.peak:.0%}", _classes(found.layers[layer], held))
+                for layer, held in found.dominant(layers)
+            ],
+        )
+    if plot is not None:
+        from softnum.tta import plot_memory
+
+        plot_memory(plot, memories)
+    if out is not None:
+        tables = [found.to_table() for found in memories]
+        for table in tables if most else ():
+            table["largest_batch"] = most[table["design"]]
+        for row in rows if most else ():
+            row["largest_batch"] = most[row["design"]]
+        write_rows(out, rows, {"device_memory": capacity, "implicit_gemm": implicit_gemm, "memory": tables})
+    for path in (plot, out):
+        if path is not None:
+            typer.echo(f"Written: {path}")
+
+
+def _largest(network, ways, works, capacity: int, implicit: bool) -> dict[str, int]:
+    """The largest batch of each design, from the workload at its batch and at twice that."""
+    from softnum.tta import largest_batch
+
+    if network.endswith(".json"):
+        raise ValueError(f"--device-memory asks for a network at several batches, and {network} says its own; name one")
+    first = {}
+    for work in works:
+        first.setdefault(work.design, work)
+    batch = works[0].batch
+    step = batch if network == "actor-critic" else 1  # whose batch is of whole environments
+    twice = {work.design: work for work, _ in workloads_of(network, batches=[2 * batch], **ways)}
+    return {
+        name: largest_batch(work, twice[name], capacity, step=step, implicit=implicit) for name, work in first.items()
+    }  # fmt: skip
+
+
+def _print(rows, most, device_memory) -> None:
+    from softnum.tta import TENSOR_CLASSES
+
+    shown = [name for name in TENSOR_CLASSES if any(row[name] for row in rows)]
+    columns = ["<Design", "Batch", *(_TITLES[name] for name in shown), "Peak", "No reuse"]
+    columns += ["Fits"] if most else []
+    notes = ["Bytes held at the peak of an iteration; no reuse: if no memory were used twice in one."]
+    if most:
+        notes.append(f"Fits: the largest batch whose peak fits into {device_memory}.")
+    print_table(
+        f"{rows[0]['network']}: memory of a training iteration",
+        columns,
+        [
+            (row["design"], row["batch"], *(si(row[name], "B") for name in shown), si(row["peak"], "B"),
+             si(row["total"], "B"), *([f"{most[row['design']]:,}"] if most else []))
+            for row in rows
+        ],
+        notes,
+    )  # fmt: skip
+
+
+def _classes(held, total: int) -> str:
+    parts = sorted(held.items(), key=lambda item: -item[1])
+    return ", ".join(f"{name.replace('_', ' ')} {size / total:.0%}" for name, size in parts[:2] if size)

@@ -1,0 +1,257 @@
+"""``softnum parallel``: data-parallel training over a network."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from softnum.cli import exit_codes, need, writable_file
+from softnum.cli.networks import Data, NetworkOptions
+from softnum.cli.tables import print_table, si, whole_numbers, words, write_rows
+from softnum.cli.updates import with_groups
+from softnum.cli.workloads import WORKLOAD_HELP, devices_of, workloads_of
+
+__all__ = ["register"]
+
+_OWN = NetworkOptions()
+_STAGES = ("forward", "backward_data", "backward_weight", "update")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the program."""
+    app.command("parallel", short_help="Say what a network of workers gains, and the bandwidth it needs.")(
+        exit_codes(with_groups(parallel))
+    )
+
+
+def parallel(
+    network: Annotated[str, typer.Argument(help=WORKLOAD_HELP)],
+    workers: Annotated[str, typer.Option(help="How many compute in parallel: 2,4,8.")],
+    bandwidth: Annotated[str, typer.Option(help='Of each worker\'s link, in bits: "10 Gb/s,100 Gb/s".')],
+    design: Annotated[
+        str | None, typer.Option(help="Design files or names, with commas between.  [default: a-float32]")
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="Of a network that is only timed: float32, mixed-float16, bfloat16 or fp8.")
+    ] = None,
+    batch: Annotated[int, typer.Option(help="Samples of each worker's iteration.")] = 32,
+    own: NetworkOptions = _OWN,
+    data: Data = None,
+    latency: Annotated[str | None, typer.Option(help='Of a message, like "5 us".  [default: none]')] = None,
+    compress: Annotated[
+        str | None, typer.Option(help="Formats in which gradients are sent, beside that in which they are stored.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="How gradients are added up: ring (all-reduce) or server.")] = "ring",
+    servers: Annotated[int, typer.Option(help="Of the method server, how many share the parameters.")] = 1,
+    no_overlap: Annotated[
+        bool, typer.Option("--no-overlap", help="Send nothing before the backward pass is done.")
+    ] = False,
+    device: Annotated[
+        str | None, typer.Option(help="Times of the layers by roofline on this device.  [default: the design's array]")
+    ] = None,
+    device_file: Annotated[Path | None, typer.Option(help="TOML with devices of your own.")] = None,
+    efficiency: Annotated[float, typer.Option(help="Share of the roofline that is reached, up to 1.")] = 1.0,
+    reports: Annotated[
+        Path | None, typer.Option(help="Folder of SCALE-Sim reports with the times, like OUT/scalesim of softnum tta.")
+    ] = None,
+    layer_times: Annotated[
+        Path | None, typer.Option(help="CSV with the times: layer,forward,backward_data,backward_weight[,update].")
+    ] = None,
+    per_layer: Annotated[bool, typer.Option("--per-layer", help="When each layer's gradients are sent.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw speed-ups over bandwidths: .png, .svg or .pdf.")] = None,
+    out: Annotated[Path | None, typer.Option(help="All of it as .json, or the table as .csv.")] = None,
+) -> None:
+    """Say what data-parallel workers gain: every one computes a batch, then they add up their gradients.
+
+    A layer's gradients leave as soon as they are computed, while the backward pass goes on; what is left when it ends
+    is exposed. "Least bandwidth" is that above which so many workers beat one, and one fewer; "any" is at every one.
+
+    \b
+      softnum parallel resnet --design a-float32,c-wang-fp8 --workers 2,4,8 --bandwidth "1 Gb/s,10 Gb/s"
+      softnum parallel resnet50 --device v100 --workers 8 --bandwidth "10 Gb/s" --latency "5 us" --compress e5m2
+      softnum parallel mlp --workers 4 --bandwidth "10 Gb/s" --reports runs/tta/scalesim --per-layer
+      softnum parallel lenet5 --workers 2,4 --bandwidth "100 Gb/s" --method server --servers 2 --plot parallel.png
+
+    Times are of a roofline (estimates), of SCALE-Sim (--reports), or your own (--layer-times, in seconds).
+    """
+    from softnum.tta import Exchange, bit_rate, duration, minimum_bandwidth, parallel_sweep
+
+    for path in (plot, out):
+        if path is not None:
+            writable_file(path)
+    if plot is not None:
+        need("matplotlib")
+    sources = [
+        name for name, given in (("--device", device), ("--reports", reports), ("--layer-times", layer_times)) if given
+    ]
+    if len(sources) > 1:
+        raise ValueError(f"{' and '.join(sources)} both say what the layers take; leave one of them out")
+    counts = whole_numbers(workers, "--workers")
+    rates = [bit_rate(part, "--bandwidth") for part in words(bandwidth)]
+    plain = Exchange(
+        duration(latency, "--latency") if latency else 0, method, servers, overlap=not no_overlap
+    )  # fmt: skip
+    exchanges = [plain, *(replace(plain, compress=name) for name in words(compress))]
+    works = workloads_of(
+        network, words(design), [batch], precisions=words(precision), options=own.of(network), data=data
+    )  # fmt: skip
+    timed = _timed(works, device, device_file, efficiency, reports, layer_times)
+    rows, tables, times = [], [], []
+    for work, seconds, source in timed:
+        for exchange in exchanges:
+            found = parallel_sweep(work, seconds, counts, rates, exchange)
+            times += [(work, time) for time in found]
+            rows += [_row(work, time) for time in found]
+            least = {
+                count: {
+                    "over_1": minimum_bandwidth(work, seconds, count, 1, exchange),
+                    "over_one_fewer": minimum_bandwidth(work, seconds, count, count - 1, exchange),
+                }
+                for count in counts
+                if count > 1
+            }
+            tables.append((work, exchange, source, least, found))
+    _print(tables, per_layer)
+    if plot is not None:
+        from softnum.tta import plot_parallel
+
+        if len(timed) > 1:
+            raise ValueError(f"--plot draws one design, and there are {len(timed)}; name one")
+        plot_parallel(plot, [time for _, time in times])
+    if out is not None:
+        write_rows(out, rows, {"parallel": [_table(*each) for each in tables]})
+    for path in (plot, out):
+        if path is not None:
+            typer.echo(f"Written: {path}")
+
+
+def _timed(works, device, device_file, efficiency: float, reports, layer_times) -> list:
+    """(workload, times of its layers, where they are from)."""
+    if layer_times is not None:
+        seconds = _read_times(layer_times)
+        return [(work, seconds, str(layer_times)) for work, _ in works]
+    if reports is not None:
+        from softnum.tta import DesignPoint, gemm_layer_times, load_reports, scalesim_timings
+
+        found, stores = [], [load_reports(reports)]
+        for work, hardware in works:
+            if hardware is None:
+                raise ValueError(f"design {work.design!r} states no [hardware], which SCALE-Sim's reports are of")
+            time = scalesim_timings([DesignPoint(work.design, hardware, _counted(work))], stores)[work.design]
+            found.append((work, gemm_layer_times(time), time.source))
+        return found
+    from softnum.tta import roofline
+
+    found = [roofline(work, where, efficiency) for work, where in devices_of(works, device, device_file)]
+    names = len(device.split(",")) if device else 1
+    return [
+        (work, roof.layer_times, roof.time.source)
+        for work, roof in zip((work for work, _ in works for _ in range(names)), found, strict=True)
+    ]  # fmt: skip
+
+
+def _counted(work):
+    """The products of a workload, equal ones once with a count: as a design point lists them."""
+    counts: dict = {}
+    for gemm in work.gemms:
+        key = replace(gemm, count=1)
+        counts[key] = counts.get(key, 0) + gemm.count
+    return tuple(replace(gemm, count=count) for gemm, count in counts.items())
+
+
+def _read_times(path: Path) -> dict[str, dict[str, float]]:
+    """Layer -> seconds by stage, of a CSV file."""
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {str(path)!r} with the times of layers")
+    found: dict[str, dict[str, float]] = {}
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        reader = csv.DictReader(lines)
+        columns = reader.fieldnames or []
+        if columns not in (["layer", *_STAGES], ["layer", *_STAGES[:3]]):
+            raise ValueError(
+                f"{path}, line 1: the columns must be layer,{','.join(_STAGES[:3])} and perhaps update, in seconds, "
+                f"got {','.join(columns) or 'nothing'}"
+            )
+        for row in reader:
+            where = f"{path}, line {reader.line_num}"
+            if None in row or None in row.values():
+                raise ValueError(f"{where}: must have {len(columns)} columns, like the first line")
+            layer = row.pop("layer").strip()
+            if layer in found:
+                raise ValueError(f"{where}: has layer {layer!r} again; one line for each layer, with its sums")
+            found[layer] = {}
+            for stage, text in row.items():
+                try:
+                    found[layer][stage] = float(text)
+                except ValueError:
+                    raise ValueError(f"{where}: {stage} must be a number of seconds, got {text!r}") from None
+    if not found:
+        raise ValueError(f"{path}: names no layer; a line for each, under the first")
+    return found
+
+
+def _row(work, time) -> dict:
+    """A row of the table, as plain values."""
+    facts = {key: value for key, value in time.to_table().items() if key != "transfers"}
+    return {"network": work.network, "design": work.design, **facts}
+
+
+def _table(work, exchange, source, least, found) -> dict:
+    return {
+        "network": work.network, "design": work.design, "batch": work.batch, "times": source,
+        "least_bandwidth": {
+            str(count): {name: None if rate is None else float(rate) for name, rate in rates.items()}
+            for count, rates in least.items()
+        },
+        "iterations": [time.to_table() for time in found],
+    }  # fmt: skip
+
+
+def _rate(rate) -> str:
+    return "none" if rate is None else "any" if rate == 0 else si(float(rate), "b/s")
+
+
+def _seconds(value) -> str:
+    from softnum.tta.report import format_seconds
+
+    return format_seconds(float(value)) if value else "0"
+
+
+def _print(tables, per_layer: bool) -> None:
+    network = tables[0][0].network
+    print_table(
+        f"{network}: an iteration of data-parallel workers",
+        [
+            "<Design", "<Sent as", "Workers", "Bandwidth", "Alone", "Exposed", "Together", "Speed-up", "Efficiency",
+            "Samples/s",
+        ],
+        [
+            (work.design, exchange.compress or "stored", time.workers, si(float(time.bandwidth), "b/s"),
+             _seconds(time.compute), _seconds(time.exposed), _seconds(time.seconds), f"{float(time.speedup):.2f}",
+             f"{float(time.efficiency):.0%}", f"{float(time.throughput):,.0f}")
+            for work, exchange, _, _, found in tables
+            for time in found
+        ],
+        dict.fromkeys(f"{work.design}: times of {source}" for work, _, source, _, _ in tables),
+    )  # fmt: skip
+    least = [
+        (work.design, exchange.compress or "stored", count, _rate(rates["over_1"]), _rate(rates["over_one_fewer"]))
+        for work, exchange, _, rates_of, _ in tables
+        for count, rates in rates_of.items()
+    ]
+    if least:
+        print_table(
+            f"{network}: least bandwidth at which workers help",
+            ["<Design", "<Sent as", "Workers", "Over one", "Over one fewer"], least,
+            ["Above it their throughput is higher, at every bandwidth; none: latency alone takes too long."],
+        )  # fmt: skip
+    for work, exchange, _, _, found in tables if per_layer else ():
+        for time in found:
+            print_table(
+                f"{work.design}, {time.workers} workers, {si(float(time.bandwidth), 'b/s')}, sent as "
+                f"{exchange.compress or 'stored'}: when gradients are sent",
+                ["<Layer", "Bytes", "Ready", "Start", "End"],
+                [(t.layer, si(t.bytes, "B"), *map(_seconds, (t.ready, t.start, t.end))) for t in time.transfers],
+            )
