@@ -45,6 +45,7 @@ from softnum.tta.estimates import (
 )
 from softnum.tta.exchange import Exchange, ParallelTime, Transfer, gradient_bytes
 from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
+from softnum.tta.html import Report, export_report, load_report, write_report
 from softnum.tta.interaction import Factors, Interaction, interaction, predicted_speedup, read_combination
 from softnum.tta.intervals import bootstrap_interval, ratio_interval, share_interval
 from softnum.tta.memory import Memory, largest_batch, memory_of, memory_table
@@ -129,6 +130,7 @@ __all__ = [
     "ReachedRule",
     "Record",
     "RecordSet",
+    "Report",
     "RollUp",
     "Roofline",
     "RooflineRow",
@@ -163,6 +165,7 @@ __all__ = [
     "duration",
     "energy_of",
     "equal_area",
+    "export_report",
     "figure_of_merit",
     "flop_rate",
     "frequency",
@@ -172,6 +175,7 @@ __all__ = [
     "inference",
     "interaction",
     "largest_batch",
+    "load_report",
     "load_reports",
     "lower",
     "machine_for",
@@ -220,6 +224,7 @@ __all__ = [
     "utilisation",
     "workload_of_gemms",
     "write_inputs",
+    "write_report",
     "write_requests",
     "write_results",
     "write_timings",

@@ -6,7 +6,7 @@ import importlib.util
 import json
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from softnum.train.lock import FileLock
@@ -29,10 +29,13 @@ from softnum.train.studies.runner import run_tasks
 from softnum.train.studies.study_file import VARIANTS, Comparison, StudyFile
 from softnum.train.studies.task import Failed
 from softnum.train.study import worker_count
+from softnum.train.workload import case_workloads
 
 __all__ = ["STUDY_SCHEMA", "Outcome", "conduct_study"]
 
 STUDY_SCHEMA = 1
+#: packages of the extra [report]
+_REPORT = ("altair", "jinja2", "jsonschema", "vl_convert")
 
 
 @dataclass
@@ -129,7 +132,7 @@ def conduct_study(
     <BLANKLINE>
     mlp on digits...
     >>> outcome.trained, outcome.complete, names
-    (1, True, ['records', 'results.json', 'tta.png'])
+    (1, True, ['records', 'results.json', 'tta.png', 'workloads.json'])
     """
     out = Path(out)
     if retries < 0:
@@ -162,7 +165,11 @@ def conduct_study(
         _write_study(plan, outcome)
         for comparison in study.comparisons:
             if comparison.folder not in outcome.comparisons:
+                _write_workloads(plan, comparison)
                 _conclude(plan, comparison, variants[comparison.folder], outcome, console)
+        for folder in outcome.comparisons:
+            for name in ("results.json", "tta.png"):  # of what the study was before
+                (out / folder / name).unlink(missing_ok=True)
         _write_study(plan, outcome)
         _report(study, out, outcome)
         return outcome
@@ -288,6 +295,17 @@ def _keep(run: PlannedRun, record: bytes) -> None:
     run.path.with_suffix(".checkpoint.npz").unlink(missing_ok=True)
 
 
+def _write_workloads(plan: StudyPlan, comparison: Comparison) -> None:
+    """Write what an iteration consists of, under each design that can be trained."""
+    from softnum.tta import write_workloads
+
+    usable = {run.label for run in plan.of(comparison) if run.state != UNUSABLE}
+    pairs = zip(comparison.cases, comparison.labels, strict=True)
+    cases = [replace(case, label=label) for case, label in pairs if label in usable]
+    folder = plan.out / comparison.folder
+    write_workloads(folder / "workloads.json", case_workloads(cases, comparison.settings))
+
+
 # -- results -----------------------------------------------------------------------------------------------------------
 def _conclude(plan: StudyPlan, comparison: Comparison, variants, outcome: Outcome, console) -> None:
     from rich.console import Console
@@ -373,6 +391,10 @@ def _report(study: StudyFile, out: Path, outcome: Outcome) -> None:
         return
     if not any((out / c.folder / "results.json").is_file() for c in study.comparisons):
         return
-    if study.html is None and importlib.util.find_spec("altair") is None:
-        outcome.notes.append("no report: it takes pip install 'softnum[report]'")
+    missing = [name for name in _REPORT if importlib.util.find_spec(name) is None]
+    if missing:
+        outcome.notes.append(f"no report.html: it takes {', '.join(missing)}: pip install 'softnum[report]'")
         return
+    from softnum.tta import write_report
+
+    outcome.report = write_report(out, out / "report.html")
