@@ -43,6 +43,9 @@ from softnum.train.numerics import Numerics, design_gemms
 from softnum.train.optimisers import LAMB, LARS, SGD, Adam, AdamW, make_optimiser
 from softnum.train.profile import profile
 from softnum.train.schedules import Schedule
+from softnum.train.studies.conduct import conduct_study
+from softnum.train.studies.plan import plan_study
+from softnum.train.studies.study_file import read_study
 from softnum.train.study import DEFAULT_STUDY, TARGET, Case, run_study
 from softnum.train.tensor import Parameter, Tensor
 from softnum.train.workload import case_workloads, workload
@@ -64,6 +67,7 @@ __all__ = [
     "Tensor",
     "activation",
     "case_workloads",
+    "conduct_study",
     "design_gemms",
     "design_names",
     "explain",
@@ -71,7 +75,9 @@ __all__ = [
     "make_network",
     "make_optimiser",
     "operate",
+    "plan_study",
     "profile",
+    "read_study",
     "run",
     "run_study",
     "uniform_design",

@@ -100,14 +100,14 @@ class DataSet:
         100
         """
         parts = []
-        for what, count, x, y in (
-            ("train", train, self.train_x, self.train_y),
-            ("held_out", held_out, self.test_x, self.test_y),
+        for option, what, count, x, y in (
+            ("--samples (samples)", "to train on", train, self.train_x, self.train_y),
+            ("--held-out (held_out)", "held out", held_out, self.test_x, self.test_y),
         ):
             if count is None:
                 count = len(y)
             if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= len(y):
-                raise ValueError(f"{self.name} has {len(y)} samples in the part {what}; cannot take {count!r}")
+                raise ValueError(f"{option} must lie in 1..{len(y)}, the samples of {self.name} {what}, got {count!r}")
             taken = Pixels(x.codes[:count]) if isinstance(x, Pixels) else x[:count]
             parts += [taken, y[:count]]
         names = ("train_x", "train_y", "test_x", "test_y")
@@ -199,19 +199,21 @@ _OWN = {"ratings", "sentences", "text"}  # files without a published checksum, w
 class DataFacts(NamedTuple):
     """What is known of a data set without its files: (channels, height, width) of a sample, its classes, and its kind,
     which is a key of `KINDS`. The rows of a series are its steps: the most that there are; those of sentences are their
-    number, and the columns the words of each. Of an environment: the numbers of an observation, and its actions."""
+    number, and the columns the words of each. Of an environment: the numbers of an observation, and its actions.
+    ``files``: whether it is read from files that the user has, rather than from a package."""
 
     image: tuple[int, int, int]
     classes: int
     load: Callable[[Path | None], DataSet]
     kind: str = "samples"
+    files: bool = True
 
 
 DATA_SETS = {
-    "cartpole": DataFacts((1, 1, 4), 2, lambda _: CartPole(), kind="environment"),
+    "cartpole": DataFacts((1, 1, 4), 2, lambda _: CartPole(), kind="environment", files=False),
     "cifar10": DataFacts((3, 32, 32), 10, _of_bytes("cifar10", read_cifar10)),
     "de-en": DataFacts((1, 2, SENTENCE_STEPS), WORDS, _sentences, kind="sentences"),
-    "digits": DataFacts((1, 8, 8), 10, _digits),
+    "digits": DataFacts((1, 8, 8), 10, _digits, files=False),
     "fashion-mnist": DataFacts((1, 28, 28), 10, _of_bytes("fashion-mnist", read_idx_set)),
     "fashion-scenes": DataFacts((1, SIDE, SIDE), 10, _scenes, kind="scenes"),
     "japanese-vowels": DataFacts((1, SERIES_STEPS, FEATURES), SPEAKERS, _vowels, kind="series"),
@@ -284,8 +286,8 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     Raises
     ------
     ValueError
-        If there is no such data set, the package it comes with is not installed, or its files are not there (the
-        message says how to get them) or not the published ones.
+        If there is no such data set, the package it comes with is not installed, its files are not there (the message
+        says how to get them) or not the published ones, or a folder is given for a set that has no files.
 
     Examples
     --------
@@ -294,7 +296,10 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     >>> len(data.train_y), len(data.test_y), float(data.train_x.max())
     (1352, 445, 1.0)
     """
-    facts, folder = data_facts(name), folder or os.environ.get("SOFTNUM_DATA")
+    facts = data_facts(name)
+    if folder is not None and not facts.files:
+        raise ValueError(f"{name} comes with a package and is read from no folder; leave out --data-dir (data_folder)")
+    folder = folder or os.environ.get("SOFTNUM_DATA")
     folder = None if folder is None else Path(folder).expanduser()
     return facts.load(folder) if facts.kind in _OWN else _loaded(name, folder)
 

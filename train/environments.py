@@ -84,7 +84,9 @@ class CartPole:
 
     def first(self, train: int | None = None, held_out: int | None = None):
         """Raise ValueError: there are no samples to take some of."""
-        raise ValueError(f"{self.name} is an environment without samples; leave out samples and held_out")
+        raise ValueError(
+            f"{self.name} is an environment without samples; leave out --samples (samples) and --held-out (held_out)"
+        )
 
     def start(self, words) -> np.ndarray:
         """The first states of episodes: numbers uniform in [-0.05, 0.05), from the 53 leading bits of a word each.

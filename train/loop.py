@@ -25,7 +25,7 @@ from softnum.train.sparsity import GradientSparsity
 from softnum.train.statistics import StatisticsFile, Watch
 from softnum.train.watch import watching
 
-__all__ = ["Run", "Settings", "carry_out", "run"]
+__all__ = ["Run", "Settings", "carry_out", "record_versions", "run"]
 
 _EVALUATION_SAMPLES = 160
 _CONSTANTS = ("learning_rate", "momentum", "nesterov", "beta1", "beta2", "epsilon", "trust", "weight_decay")
@@ -132,7 +132,8 @@ class Settings:
         return self.evaluate_every or max(1, max(_EVALUATION_SAMPLES, samples // 10) // self.batch)
 
 
-def _versions() -> dict:
+def record_versions() -> dict:
+    """What a record says it was made with."""
     found = {"python": platform.python_version(), "numpy": np.__version__}
     for package in ("softnum", "scikit-learn"):
         try:
@@ -305,7 +306,7 @@ class Run:
             **settings.describe_updates(),
         }
         config["gemms"] = design_gemms(self.design, self.network, settings.batch)
-        return {"config": config, "seed": self.seed, "versions": _versions()}
+        return {"config": config, "seed": self.seed, "versions": record_versions()}
 
     def plan(self, epoch: int):
         """The iterations of an epoch, and what each takes of the data."""

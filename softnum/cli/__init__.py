@@ -15,7 +15,22 @@ import typer
 __all__ = ["build_app", "exit_codes", "main", "need", "writable_file", "writable_folder"]
 
 #: Verbs in the order of --help: softnum.cli.<verb> has a function register(app).
-VERBS = ("tta", "estimate", "memory", "parallel", "sweep", "train", "designs", "formats", "units", "vectors", "rtl")
+VERBS = (
+    "tta",
+    "study",
+    "report",
+    "estimate",
+    "memory",
+    "parallel",
+    "sweep",
+    "timings",
+    "train",
+    "designs",
+    "formats",
+    "units",
+    "vectors",
+    "rtl",
+)
 
 _HELP = """What a new arithmetic does to neural-network training, before the hardware exists.
 
@@ -28,9 +43,11 @@ Start here:
   softnum formats e5m2                every value of an 8-bit format
   softnum units nvidia_h100_fp16      what a tensor core computes, and how that is known
   softnum designs c-wang-fp8 --out .  a shipped design to change
+  softnum study new study.toml        many networks, designs and seeds from one file
   softnum train mlp --design my.toml  train under a design of your own
   softnum tta --designs a-float32,my.toml --simulate
                                       compare it with float32
+  softnum report runs/tta             the result as a page of charts
   softnum vectors --help              test vectors of an RTL design
   softnum rtl --help                  the reference model inside a simulator
 
@@ -69,8 +86,13 @@ def exit_codes(verb):
     return wrapped
 
 
+#: Modules that are not called as their packages are, and those that another extra than [train] brings.
+_PACKAGES = {"sklearn": "scikit-learn", "vl_convert": "vl-convert-python"}
+_EXTRAS = {"altair": "report", "jinja2": "report", "jsonschema": "report", "vl_convert": "report"}
+
+
 def need(*modules: str) -> None:
-    """Raise ValueError, with what to type, unless the packages of the extra [train] are there.
+    """Raise ValueError, with what to type, unless the packages of an extra are there.
 
     >>> need("json")
     """
@@ -81,10 +103,12 @@ def need(*modules: str) -> None:
         except ImportError:
             found = None
         if found is None:
-            missing.append({"sklearn": "scikit-learn"}.get(name, name))
+            missing.append(name)
     if missing:
         verb = "is" if len(missing) == 1 else "are"
-        raise ValueError(f"{', '.join(missing)} {verb} not installed: pip install 'softnum[train]'")
+        names = ", ".join(_PACKAGES.get(name, name) for name in missing)
+        extras = ",".join(dict.fromkeys(_EXTRAS.get(name, "train") for name in missing))
+        raise ValueError(f"{names} {verb} not installed: pip install 'softnum[{extras}]'")
 
 
 def writable_folder(path) -> None:

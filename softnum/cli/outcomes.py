@@ -1,5 +1,6 @@
 """How commands take what a study looks at, and learning curves of other frameworks."""
 
+import dataclasses
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,22 +50,10 @@ class Outcomes:
         ValueError
             If one of them is malformed, or names no design of the study.
         """
-        from softnum.tta import ReachedRule, direction_of, read_combination, read_costs
-        from softnum.tta.intervals import check_confidence
+        from softnum.tta.study import outcome_rules
 
-        direction = direction_of(self.metric) if self.direction is None else self.direction
-        combinations = [read_combination(text, labels) for text in self.combine or ()]
-        for parts, combined in combinations:
-            names = [baseline, *parts, combined]
-            if len(set(names)) < len(names):
-                raise ValueError(f"the baseline and the designs of --combine must differ, got {', '.join(names)}")
-        return {
-            "metric": self.metric,
-            "reached": ReachedRule.parse(self.reached, self.smooth, direction),
-            "confidence": check_confidence(self.confidence),
-            "costs": read_costs(labels, self.rent or (), self.price or ()),
-            "combinations": combinations,
-        }
+        lists = {name: getattr(self, name) or () for name in ("combine", "rent", "price")}
+        return outcome_rules(labels, baseline, **{**dataclasses.asdict(self), **lists})
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ def sweep(
     from softnum.tta import device as device_of
     from softnum.tta.architectures import SWEEPS
     from softnum.tta.architectures import sweep as run
+    from softnum.tta.architectures.sweep_check import check_count
 
     need("matplotlib", "scipy")
     writable_folder(out)
@@ -65,6 +66,8 @@ def sweep(
     machines = [device_of(name, device_file) for name in (device, against) if name is not None]
     if len({machine.name for machine in machines}) < len(machines):
         raise ValueError(f"--against {against} is --device itself; name another device")
+    if check is not None:
+        check_count(kinds, check)
     from softnum.cli.train import progress_bar
 
     found = {}
@@ -74,7 +77,7 @@ def sweep(
                 text = f"{name} on {machine.name}"
                 found[name, machine.name] = run(
                     name, machine, precision, optimiser=optimiser, ranges=ranges, efficiency=efficiency,
-                    progress=lambda done, total, text=text: done % 50 and done < total or step(done, total, text),
+                    progress=lambda done, total, text=text: (done % 50 and done < total) or step(done, total, text),
                 )  # fmt: skip
     written = [path for one in found.values() for path in _write(out, one)]
     if against is not None:
@@ -83,7 +86,8 @@ def sweep(
     _print_summary(list(found.values()))
     if check is not None:
         written += _check(out, kinds, check, venv)
-    typer.echo(f"\nWritten: {len(written)} files in {out}: {', '.join(path.name for path in written[:6])}, ...")
+    names = [path.name for path in written]
+    typer.echo(f"\nWritten: {len(names)} files in {out}: {', '.join(names[:6])}{', ...' if names[6:] else ''}")
 
 
 def _ranges(texts, kinds) -> dict[str, list[int]]:
@@ -154,6 +158,10 @@ def _compare(out: Path, first, second) -> list[Path]:
     return paths
 
 
+def _millions(count: int) -> str:
+    return f"{float(f'{count / 1e6:.3g}'):,g}"
+
+
 def _print_summary(sweeps) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -179,7 +187,7 @@ def _print_summary(sweeps) -> None:
         cells = [row["kind"], row["device"], row["precision"], str(row["models"]), str(row["fit"])]
         if row["fit"]:
             low, high = row["parameters"]
-            cells += [f"{low / 1e6:.2g} M to {high / 1e6:.3g} M", *(f"{value:.1%}" for value in row["utilisation"])]
+            cells += [f"{_millions(low)} to {_millions(high)} M", *(f"{value:.1%}" for value in row["utilisation"])]
             cells.append(f"{row['memory_bound']:.0%}")
         table.add_row(*cells)
     Console(width=140).print(table)

@@ -10,6 +10,7 @@ import typer
 from softnum.cli import exit_codes, need, writable_folder
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
 from softnum.cli.outcomes import Curves, Outcomes, command_line, stated
+from softnum.cli.timings import TimingFiles
 from softnum.cli.train import progress_bar
 from softnum.cli.updates import Updates, with_groups
 
@@ -19,6 +20,7 @@ _OWN = NetworkOptions()
 _DEFAULTS = Updates()
 _OUTCOMES = Outcomes()
 _CURVES = Curves()
+_FILES = TimingFiles()
 #: What says how to train, and is not for curves that are there already.
 _TRAINING = {"seeds", "network", "data", "data_dir", "samples", "held_out", "epochs", "jobs", "force"} | {
     field.name for group in (NetworkOptions, Updates) for field in fields(group)
@@ -84,16 +86,22 @@ def _baseline(text: str | None, labels: list[str], load_design) -> str:
     raise ValueError(f"--baseline {text!r} is none of the study's designs, which are {', '.join(labels)}{hint}")
 
 
-def _check_times(timings, clock, variant: str, reports, simulate: bool) -> None:
+def _check_times(timings, variant: str, reports, simulate: bool, simulator: str, dataflow: str) -> None:
     """Raise ValueError unless the options of times go together."""
     if variant not in _VARIANTS:
         raise ValueError(f"--variant must be one of {', '.join(_VARIANTS)}, got {variant!r}")
-    if timings is None and clock is not None:
-        raise ValueError("--clock is for the cycles of a timing file; add --timings, or leave it out")
     if timings is not None:
-        for option, given in (("--simulate", simulate), ("--reports", reports), ("--variant", variant != "all")):
+        for option, given in (
+            ("--simulate", simulate),
+            ("--reports", reports),
+            ("--variant", variant != "all"),
+            ("--simulator", simulator != "scalesim"),
+            ("--dataflow", dataflow != "os"),
+        ):
             if given:
-                raise ValueError(f"{option} is for SCALE-Sim's times, which --timings replaces; leave one of them out")
+                raise ValueError(
+                    f"{option} is for a simulator's times, which --timings replaces; leave one of them out"
+                )
 
 
 def _check_target(target: float, metric: str) -> None:
@@ -168,14 +176,17 @@ def tta(
     outcomes: Outcomes = _OUTCOMES,
     baseline: Annotated[str | None, typer.Option(help="Design that speed-ups are over.  [default: the first]")] = None,
     curves: Curves = _CURVES,
-    timings: Annotated[
-        Path | None, typer.Option(help="CSV or JSON with times per iteration, in place of SCALE-Sim's reports.")
-    ] = None,
-    clock: Annotated[str | None, typer.Option(help='For timings in cycles without a clock, like "1 GHz".')] = None,
+    files: TimingFiles = _FILES,
     reports: Annotated[
-        list[Path] | None, typer.Option(help="Folder of SCALE-Sim reports to look in first; may be given again.")
+        list[Path] | None, typer.Option(help="Folder of a simulator's reports to look in first; may be given again.")
     ] = None,
-    simulate: Annotated[bool, typer.Option("--simulate", help="Run SCALE-Sim for designs without a report.")] = False,
+    simulate: Annotated[bool, typer.Option("--simulate", help="Simulate designs that have no report.")] = False,
+    simulator: Annotated[
+        str, typer.Option(help="scalesim (SCALE-Sim: times) or zigzag (ZigZag: times and energies).")
+    ] = "scalesim",
+    dataflow: Annotated[
+        str, typer.Option(help="What SCALE-Sim's cells keep: os (results), ws (weights) or is (inputs).")
+    ] = "os",
     variant: Annotated[str, typer.Option(help="Hardware: all, stated, or equal-area.")] = "all",
     jobs: Annotated[int | None, typer.Option(help="Processes.  [default: one for each core]")] = None,
     out: Annotated[Path, typer.Option(help="Folder of results.json, tta.png and the records.")] = Path("runs/tta"),
@@ -188,9 +199,12 @@ def tta(
 
     \b
       softnum tta --designs a-float32,my.toml --simulate
+      softnum tta --designs a-float32,my.toml --simulate --simulator zigzag
       softnum tta --designs a-float32,my.toml --timings times.csv
+      softnum tta --designs a-float32,my.toml --timings a-float32=v100.log --timings my=mine.log
 
-    times.csv has the columns design,iteration,seconds or design,iteration,cycles,clock.
+    times.csv has the columns design,iteration,seconds or design,iteration,cycles,clock; --timings also reads logs of
+    simulators and profilers (softnum timings --formats).
 
     \b
       softnum tta --designs a-float32,c-wang-fp8,a-float32@128,c-wang-fp8@128
@@ -203,9 +217,10 @@ def tta(
 
     curves.csv has the columns design,seed,iteration,batch and the metric; nothing is trained.
     """
-    times = {"timings": timings, "clock": clock, "reports": reports or (), "run_simulator": simulate}
+    times = {**files.reading(), "reports": reports or (), "run_simulator": simulate}
+    times |= {"simulator": simulator, "dataflow": dataflow, "jobs": jobs}
     times["progress"] = lambda line: typer.echo(line, err=True)
-    _check_times(timings, clock, variant, reports, simulate)
+    _check_times(times["timings"], variant, reports, simulate, simulator, dataflow)
     writable_folder(out)
     _check_target(target, outcomes.metric)
     if curves.accuracy:
@@ -240,7 +255,7 @@ def tta(
     base = _baseline(baseline, labels, load_design)
     rules = outcomes.rules(labels, base)
     # Times first: a missing report or a malformed file costs seconds, not the training.
-    variants = _variants(_points(cases, labels, settings, timings), variant, baseline=base, out=out, **times)
+    variants = _variants(_points(cases, labels, settings, times["timings"]), variant, baseline=base, out=out, **times)
     write_workloads(out / "workloads.json", case_workloads(cases, settings))
     counts = {True: 0, False: 0}
     with progress_bar() as step:
@@ -252,6 +267,7 @@ def tta(
         records = run_study(
             cases, settings, seeds=chosen, out=out / "records", jobs=jobs, force=force, progress=show
         )  # fmt: skip
+    write_workloads(out / "workloads.json", case_workloads(cases, settings))
     conclude(
         read_records(records, metric=outcomes.metric), variants, target=target, baseline=base, out=out, **rules,
         inputs={

@@ -16,6 +16,7 @@ from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, design_p
 from softnum.tta.architectures import Architecture, Precision, architecture, architecture_names, lower
 from softnum.tta.combine import combine_study
 from softnum.tta.cost import Cost, read_costs
+from softnum.tta.energy import ENERGY_KINDS, ENERGY_TABLES, Energy, OperationEnergy, energy_of, operation_energy
 from softnum.tta.estimates import (
     FARTHEST,
     Device,
@@ -44,6 +45,7 @@ from softnum.tta.estimates import (
 )
 from softnum.tta.exchange import Exchange, ParallelTime, Transfer, gradient_bytes
 from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
+from softnum.tta.html import Report, export_report, load_report, write_report
 from softnum.tta.interaction import Factors, Interaction, interaction, predicted_speedup, read_combination
 from softnum.tta.intervals import bootstrap_interval, ratio_interval, share_interval
 from softnum.tta.memory import Memory, largest_batch, memory_of, memory_table
@@ -54,30 +56,30 @@ from softnum.tta.quantities import bandwidth, bit_rate, byte_size, duration, flo
 from softnum.tta.report import plot_studies, print_studies
 from softnum.tta.resource_plots import plot_memory, plot_parallel
 from softnum.tta.results import RESULTS_SCHEMA, read_results, results_dict, write_results
-from softnum.tta.simulators.scalesim import (
-    ASSUMPTIONS,
-    NOT_SIMULATED,
-    GemmCycles,
-    Machine,
-    machine_for,
-    read_compute_report,
-    read_scalesim,
-    write_inputs,
-)
+from softnum.tta.simulators.environment import create_environment
+from softnum.tta.simulators.reports import MissingReport, Simulations, load_reports, read_requests, write_requests
+from softnum.tta.simulators.scalesim import ASSUMPTIONS, NOT_SIMULATED, Machine, machine_for, write_inputs
+from softnum.tta.simulators.scalesim_report import GemmCycles, read_compute_report, read_scalesim
 from softnum.tta.simulators.simulation import (
     SCALESIM_VERSION,
-    MissingReport,
-    Simulations,
-    create_environment,
-    load_reports,
-    read_requests,
+    ZIGZAG_VERSION,
     scalesim_timings,
-    scalesim_variants,
     simulate,
-    write_requests,
+    zigzag_timings,
 )
-from softnum.tta.study import conclude, study_variants
-from softnum.tta.timings import IterationTime, read_timings
+from softnum.tta.simulators.variants import scalesim_variants, zigzag_variants
+from softnum.tta.simulators.zigzag import ZIGZAG_ASSUMPTIONS
+from softnum.tta.simulators.zigzag_report import GemmCost, read_zigzag
+from softnum.tta.study import conclude, outcome_rules, study_variants
+from softnum.tta.timings import (
+    IterationTime,
+    TimingFormat,
+    gather_timings,
+    mean_interval,
+    mser5,
+    read_timings,
+    write_timings,
+)
 from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload, workload_of_gemms
 from softnum.tta.workload_files import read_workloads, write_workloads
 
@@ -92,12 +94,16 @@ __all__ = [
     "DesignPoint",
     "DesignResult",
     "Device",
+    "ENERGY_KINDS",
+    "ENERGY_TABLES",
+    "Energy",
     "EnergyResult",
     "Evaluation",
     "Exchange",
     "FARTHEST",
     "Factors",
     "Gemm",
+    "GemmCost",
     "GemmCycles",
     "GemmEstimate",
     "GemmTable",
@@ -116,6 +122,7 @@ __all__ = [
     "MultiplierArea",
     "NOT_SIMULATED",
     "Operation",
+    "OperationEnergy",
     "ParallelTime",
     "Peak",
     "Precision",
@@ -123,6 +130,7 @@ __all__ = [
     "ReachedRule",
     "Record",
     "RecordSet",
+    "Report",
     "RollUp",
     "Roofline",
     "RooflineRow",
@@ -134,10 +142,13 @@ __all__ = [
     "StoredTensor",
     "Study",
     "TENSOR_CLASSES",
+    "TimingFormat",
     "Transfer",
     "Utilisation",
     "Variant",
     "Workload",
+    "ZIGZAG_ASSUMPTIONS",
+    "ZIGZAG_VERSION",
     "architecture",
     "architecture_names",
     "bandwidth",
@@ -152,24 +163,32 @@ __all__ = [
     "devices",
     "direction_of",
     "duration",
+    "energy_of",
     "equal_area",
+    "export_report",
     "figure_of_merit",
     "flop_rate",
     "frequency",
+    "gather_timings",
     "gemm_layer_times",
     "gradient_bytes",
     "inference",
     "interaction",
     "largest_batch",
+    "load_report",
     "load_reports",
     "lower",
     "machine_for",
     "matrix_share",
+    "mean_interval",
     "measure_gemms",
     "memory_of",
     "memory_table",
     "minimum_bandwidth",
+    "mser5",
     "multiplier_areas",
+    "operation_energy",
+    "outcome_rules",
     "parallel_sweep",
     "parallel_time",
     "plot_memory",
@@ -192,6 +211,7 @@ __all__ = [
     "read_scalesim",
     "read_timings",
     "read_workloads",
+    "read_zigzag",
     "results_dict",
     "roll_up",
     "roofline",
@@ -204,7 +224,11 @@ __all__ = [
     "utilisation",
     "workload_of_gemms",
     "write_inputs",
+    "write_report",
     "write_requests",
     "write_results",
+    "write_timings",
     "write_workloads",
+    "zigzag_timings",
+    "zigzag_variants",
 ]

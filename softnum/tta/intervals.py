@@ -8,8 +8,9 @@ drawn from Philox with a fixed key. No clock and no global generator: the same r
 with n - 1 degrees of freedom, conditioned on being above zero. A simulated or given time has no spread.
 
 *Both.* Runs and times are independent, so the distribution of iterations x seconds is a mixture of scaled t
-distributions, one for each value that the median takes; its quantiles are found by bisection, not by sampling. Ratios
-of two designs treat their runs as independent, although equal seeds share initial weights: that errs on the wide side.
+distributions, one for each value that the median takes; its quantiles are found by bisection, not by sampling. Where
+two measured times are divided, one of them stands as 401 equally likely quantiles. Ratios of two designs treat their
+runs as independent, although equal seeds share initial weights: that errs on the wide side.
 
 *Percentile interval*: the (1 - c) / 2 and (1 + c) / 2 quantiles, a quantile being the least value whose cumulative
 probability is at least p. A run that never reaches the target is infinitely long; an interval may end at infinity.
@@ -41,6 +42,8 @@ EXACT_UP_TO = 8
 RESAMPLES = 10_000
 PHILOX_KEY = 0x74746120626F6F74  # "tta boot"
 _GRID = 401  # equally likely quantiles of one time, where two measured times are divided
+_MANY = 4096  # values that two medians' ratio takes before those within a thousandth are put together
+_TABLE, _TAIL = 4001, 1e-5  # points of that ratio's distribution, and what lies outside them
 
 RULE = (
     "percentile bootstrap of the median over the runs (every resample up to 8 runs, beyond 10000 drawn from Philox "
@@ -174,10 +177,8 @@ def _bisect(cdf: Callable[[float], float], p: float, low: float, high: float) ->
         high *= 2
         if high > 1e300:
             return math.inf
-    for _ in range(200):
+    while high > low * (1 + 1e-13):
         middle = math.sqrt(low) * math.sqrt(high)
-        if not low < middle < high:
-            break
         low, high = (low, middle) if cdf(middle) >= p else (middle, high)
     return high
 
@@ -311,7 +312,21 @@ def ratio_interval(
     if spread[0].error == spread[1].error == 0:
         return tuple(_quantile(points, p) * centre for points, p in zip(ends, _ends(confidence), strict=True))
     cdf = _ratio_cdf(*spread)
-    return tuple(_mixture(points, cdf, confidence, centre)[index] for index, points in enumerate(ends))
+    pairs = [_mixture(_binned(points), cdf, confidence, centre) for points in (ends[:1] if low == high else ends)]
+    return pairs[0][0], pairs[-1][1]
+
+
+def _binned(points: list[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Thousands of values as few: those within a thousandth of each other count as the first of them."""
+    if len(points) <= _MANY:
+        return points
+    bins: list[tuple[float, int]] = []
+    for value, weight in points:
+        if bins and 0 < value <= bins[-1][0] * 1.001 < math.inf:
+            bins[-1] = (bins[-1][0], bins[-1][1] + weight)
+        else:
+            bins.append((value, weight))
+    return bins
 
 
 def _ratio_cdf(above: _Time, below: _Time):
@@ -323,7 +338,19 @@ def _ratio_cdf(above: _Time, below: _Time):
     if above.error == 0:
         return lambda x: 1.0 - below.cdf(above.seconds / np.maximum(x, 1e-300))
     nodes = below.quantiles()
-    return lambda x: above.cdf(np.multiply.outer(np.asarray(x), nodes)).mean(axis=-1)
+
+    def cdf(x):
+        return above.cdf(np.multiply.outer(np.asarray(x), nodes)).mean(axis=-1)
+
+    # a study asks for it at many points: once on a fine grid, linear between
+    low = high = above.seconds / below.seconds
+    while cdf(low) > _TAIL and low > 1e-200:
+        low /= 2
+    while cdf(high) < 1 - _TAIL and high < 1e200:
+        high *= 2
+    grid = np.geomspace(low, high, _TABLE)
+    table = cdf(grid)
+    return lambda x: np.interp(x, grid, table)
 
 
 def share_interval(reached: int, runs: int, *, confidence: float = 0.95) -> Interval:

@@ -13,7 +13,8 @@ from softnum.tta.quantities import write_atomic
 
 __all__ = ["plot_studies", "print_studies"]
 
-_SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+#: units that seconds are shown in
+SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _JOULES = ((1e6, "MJ"), (1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"), (1e-12, "pJ"))
 
 
@@ -50,7 +51,7 @@ def format_seconds(seconds: float) -> str:
     """
     if math.isinf(seconds):
         return "never"
-    scale, unit = next(((s, u) for s, u in _SCALES if seconds >= s), _SCALES[-1])
+    scale, unit = next(((s, u) for s, u in SCALES if seconds >= s), SCALES[-1])
     return f"{_digits(seconds / scale)} {unit}"
 
 
@@ -157,6 +158,8 @@ def print_studies(studies: Sequence[Study], console=None) -> None:
         f"Nothing is extrapolated; iterations are known to the evaluation interval ({_intervals(first)}).",
     ):
         console.print(f"  - {line}", style="dim", highlight=False, markup=False)
+    for line in dict.fromkeys(map(_kinds, studies)):
+        console.print(f"  - {line}", style="dim", highlight=False, markup=False)
     for study in studies:
         if study.assumptions:
             console.print(f"[bold]Assumed for {study.label}[/bold]")
@@ -170,6 +173,18 @@ def print_studies(studies: Sequence[Study], console=None) -> None:
             console.print(f"[bold]{heading}[/bold]")
         for line in dict.fromkeys(lines):
             console.print(f"  - {line}", style="dim", highlight=False, markup=False)
+
+
+def _kinds(study: Study) -> str:
+    """How the times are known, for all designs or kind by kind: an estimate must not pass for a measurement."""
+    kinds: dict[str, list[str]] = {}
+    for result in study.designs:
+        if result.time is not None:
+            kinds.setdefault(result.time.kind, []).append(result.design)
+    if len(kinds) == 1:
+        return f"Times per iteration are {next(iter(kinds))}."
+    told = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
+    return f"Times per iteration, {study.label}: {told or 'none'}."
 
 
 def _intervals(study: Study) -> str:
@@ -189,12 +204,13 @@ def _table(study: Study):
     return _rich_table(title, names, study, _cells)
 
 
-def _rich_table(title: str, columns: Sequence[str], study: Study, cells):
+def _rich_table(title: str, columns: Sequence[str], study: Study, cells, least: int = 0):
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table.min_width = least
     table.add_column("Design", no_wrap=True)
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
@@ -227,7 +243,9 @@ def _interval_table(study: Study):
         ]
 
     title = f"Intervals of {100 * study.confidence:g} %, {study.label}"
-    return _rich_table(title, ("Runs that reach", "TTA", "Speed-up", "Throughput", "Efficiency"), study, cells)
+    return _rich_table(
+        title, ("Runs that reach", "TTA", "Speed-up", "Throughput", "Efficiency"), study, cells, len(title)
+    )
 
 
 def _coverage(study: Study) -> str:
@@ -269,7 +287,7 @@ def _bill_table(study: Study):
         return [result.design, *(text for text, shown in zip(texts, columns.values(), strict=True) if shown)]
 
     title = f"Cost and energy to the target, {study.label}"
-    return _rich_table(title, [name for name, shown in columns.items() if shown], study, cells)
+    return _rich_table(title, [name for name, shown in columns.items() if shown], study, cells, len(title))
 
 
 def _cells(result: DesignResult) -> list[str]:

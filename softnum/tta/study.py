@@ -9,25 +9,29 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from softnum.tta.accuracy.reached import ReachedRule, direction_of
 from softnum.tta.accuracy.records import Record, RecordSet
 from softnum.tta.combine import combine_study
-from softnum.tta.hardware import DesignPoint
+from softnum.tta.cost import read_costs
+from softnum.tta.energy import energy_of
+from softnum.tta.hardware import DesignPoint, Hardware
+from softnum.tta.interaction import read_combination
+from softnum.tta.intervals import check_confidence
 from softnum.tta.outcome import Study, Variant
 from softnum.tta.report import plot_studies, print_studies
 from softnum.tta.results import write_results
-from softnum.tta.simulators.simulation import (
-    REMAKE,
-    MissingReport,
-    load_reports,
-    scalesim_variants,
-    simulate,
-    write_requests,
-)
-from softnum.tta.timings import read_timings
+from softnum.tta.simulators.environment import TOOLS
+from softnum.tta.simulators.reports import REMAKE, MissingReport, load_reports, write_requests
+from softnum.tta.simulators.simulation import check_simulator, simulate
+from softnum.tta.simulators.variants import scalesim_variants, zigzag_variants
+from softnum.tta.timings import IterationTime, gather_timings
+from softnum.tta.workload import Workload
+from softnum.tta.workload_files import read_workloads
 
-__all__ = ["conclude", "study_variants"]
+__all__ = ["conclude", "outcome_rules", "study_variants"]
 
 
 def study_variants(
@@ -35,11 +39,18 @@ def study_variants(
     *,
     baseline: str,
     out: str | os.PathLike,
-    timings: str | os.PathLike | None = None,
+    timings: str | os.PathLike | Sequence | None = None,
     clock: str | None = None,
+    format: str | None = None,
+    warmup: str | int = "auto",
+    iterations: int | None = None,
+    marker: str | None = None,
     reports: Iterable[str | os.PathLike] = (),
     run_simulator: bool = False,
     environment: str | os.PathLike | None = None,
+    simulator: str = "scalesim",
+    dataflow: str = "os",
+    jobs: int | None = None,
     progress=None,
 ) -> list[Variant]:
     """Find the time per iteration of every design of a study.
@@ -51,20 +62,27 @@ def study_variants(
     baseline : str
         Name of the design that sets the area of the equal-area variant.
     out : path-like
-        The study's folder. SCALE-Sim's reports are kept in ``<out>/scalesim``; if a design has no report and the
-        simulator is not to be run, what would have to be simulated is written to ``<out>/requests.json``.
-    timings : path-like, optional
-        A timing file to use in place of SCALE-Sim, with `clock` as in `read_timings`.
-    clock : str, optional
-        For timing files in cycles.
+        The study's folder. A simulator's reports are kept in ``<out>/scalesim`` or ``<out>/zigzag``; if a design has no
+        report and the simulator is not to be run, what would have to be simulated is written to
+        ``<out>/requests.json``.
+    timings : path-like, or sequence as in `gather_timings`, optional
+        Timing files to use in place of a simulator.
+    clock, format, warmup, iterations, marker
+        For timing files, as in `read_timings`.
     reports : iterable of path-like
-        Folders of reports to look in before ``<out>/scalesim`` and the shipped ones.
+        Folders of reports to look in before those in `out` and the shipped ones.
     run_simulator : bool
-        Whether to run SCALE-Sim for designs without a report.
+        Whether to run the simulator for designs without a report.
     environment : path-like, optional
-        SCALE-Sim's virtual environment, as in `simulate`.
+        The simulator's virtual environment, as in `simulate`.
+    simulator : str
+        "scalesim" (default) or "zigzag".
+    dataflow : str
+        "os" (default), "ws" or "is": reports of others are not looked in.
+    jobs : int, optional
+        Processes of the simulator. Default: one for each core.
     progress : callable, optional
-        Called with a line of text before each simulation.
+        Called with a line of text after each simulation.
 
     Returns
     -------
@@ -78,7 +96,7 @@ def study_variants(
     MissingReport
         If a design has no report and the simulator is not to be run; the message says what to type.
     RuntimeError
-        If SCALE-Sim has to run and fails.
+        If the simulator has to run and fails.
 
     Examples
     --------
@@ -88,33 +106,118 @@ def study_variants(
     """
     points, out = list(points), Path(out)
     if timings is not None:
-        times = read_timings(timings, clock=clock)
+        files = [timings] if isinstance(timings, (str, os.PathLike)) else list(timings)
+        times = gather_timings(files, format=format, clock=clock, warmup=warmup, iterations=iterations, marker=marker)
+        told = ", ".join(str(file[1]) if isinstance(file, tuple) else str(file) for file in files)
         missing = [point.name for point in points if point.name not in times]
         if missing:
             raise ValueError(
-                f"{timings}: no row for {', '.join(map(repr, missing))}; it has {', '.join(map(repr, times))}. "
-                "Add rows for every design of the study"
+                f"{told}: no times of {', '.join(map(repr, missing))}; of {', '.join(map(repr, times))} there are "
+                "some. Give times of every design of the study, as rows, or as --timings NAME=FILE"
             )
         order = {point.name: times[point.name] for point in points}
         unused = [name for name in times if name not in order]
-        note = f"times per iteration as given in {timings} (mean over its iterations)"
-        notes = (f"{timings} also has rows of {', '.join(unused)}, which the study leaves out",) if unused else ()
-        return [Variant("given times", order, {}, (note,), (f"whatever {timings} does not cover",), notes)]
-    own = out / "scalesim"
+        notes = (f"{told} also has times of {', '.join(unused)}, which the study leaves out",) if unused else ()
+        return [Variant("given times", order, {}, _assumed(order, told), (f"whatever {told} does not cover",), notes)]
+    check_simulator(simulator, dataflow)
+    variants = {"scalesim": scalesim_variants, "zigzag": zigzag_variants}[simulator]
+    own = out / simulator
     folders = [*map(Path, reports), *([own] if (own / "manifest.json").is_file() else [])]
-    stores = [*map(load_reports, folders), load_reports()]
+    found = [*map(load_reports, folders), load_reports()]
+    stores = [store for store in found if (store.simulator, store.dataflow) == (simulator, dataflow)]
     try:
-        return scalesim_variants(points, baseline=baseline, simulations=stores)
+        return variants(points, baseline=baseline, simulations=stores)
     except MissingReport as error:
         if run_simulator:
-            simulate(points, own, baseline=baseline, environment=environment, progress=progress)
-            return scalesim_variants(points, baseline=baseline, simulations=load_reports(own))
+            simulate(
+                points, own, baseline=baseline, dataflow=dataflow, simulator=simulator, environment=environment,
+                jobs=jobs, progress=progress,
+            )  # fmt: skip
+            return variants(points, baseline=baseline, simulations=load_reports(own))
         requests = write_requests(out / "requests.json", points, baseline)
+        options = ("" if simulator == "scalesim" else f" --simulator {simulator}") + (
+            "" if dataflow == "os" else f" --dataflow {dataflow}"
+        )
         raise MissingReport(
             error.reason,
-            f"add --simulate to run SCALE-Sim (installed on first use), or run {REMAKE} --requests "
-            f"{shlex.quote(str(requests))} --out {shlex.quote(str(own))} and then this command again: {error.reason}",
+            f"add --simulate to run {TOOLS[simulator].name} (installed on first use), or run {REMAKE}{options} "
+            f"--requests {shlex.quote(str(requests))} --out {shlex.quote(str(own))} and then this command again: "
+            f"{error.reason}",
         ) from None
+
+
+def _assumed(times: Mapping[str, IterationTime], told: str) -> tuple[str, ...]:
+    """What the times of files rest on: where they are from, how iterations were told apart, and what was dropped."""
+    lines = {f"times per iteration as given in {told} (mean over its iterations)": None}
+    for time in times.values():
+        for key, title in (("iterations", "iterations"), ("time", "time"), ("warmup", "warm-up")):
+            text = (time.detail or {}).get(key)
+            if text and not (key == "warmup" and len(time.samples) < 2):
+                lines[f"{title} of {time.design}: {text}"] = None
+    return tuple(lines)
+
+
+def outcome_rules(
+    labels: Sequence[str],
+    baseline: str,
+    *,
+    metric: str = "accuracy",
+    direction: str | None = None,
+    reached: str = "first",
+    smooth: str | None = None,
+    confidence: float = 0.95,
+    combine: Iterable[str] = (),
+    rent: Iterable[str] = (),
+    price: Iterable[str] = (),
+) -> dict:
+    """What a study looks at, as people write it, as keywords of `conclude`.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        The study's designs.
+    baseline : str
+        One of them.
+    metric : str
+        What the target is of.
+    direction : str, optional
+        "higher" or "lower" is better. Default: what is known of the metric (`direction_of`).
+    reached, smooth : str
+        As `ReachedRule.parse` takes them: "consecutive:3", "ema:0.9".
+    confidence : float
+        Of the intervals.
+    combine : iterable of str
+        "a+b=c": designs whose speed-ups' product is compared with that of a third.
+    rent, price : iterable of str
+        Dollars per hour and to buy, "2.48" or "design=2.48", as `read_costs` takes them.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    ValueError
+        If one of them is malformed, or names no design of the study.
+
+    Examples
+    --------
+    >>> rules = outcome_rules(["a-float32", "c-wang-fp8"], "a-float32", reached="consecutive:3")
+    >>> rules["metric"], rules["reached"].k
+    ('accuracy', 3)
+    """
+    combinations = [read_combination(text, labels) for text in combine]
+    for parts, combined in combinations:
+        names = [baseline, *parts, combined]
+        if len(set(names)) < len(names):
+            raise ValueError(f"the baseline and the designs of a combination must differ, got {', '.join(names)}")
+    return {
+        "metric": metric,
+        "reached": ReachedRule.parse(reached, smooth, direction_of(metric) if direction is None else direction),
+        "confidence": check_confidence(confidence),
+        "costs": read_costs(labels, rent, price),
+        "combinations": combinations,
+    }
 
 
 def conclude(
@@ -140,7 +243,8 @@ def conclude(
     target, baseline, metric
         As in `combine_study`.
     out : path-like
-        The study's folder.
+        The study's folder. If it holds a ``workloads.json`` (`write_workloads`), designs whose times do not know the
+        energy of an iteration get that of `energy_of`.
     inputs : Mapping, optional
         What else to keep in ``results.json``.
     console : rich.console.Console, optional
@@ -173,8 +277,37 @@ def conclude(
     """
     if not isinstance(records, RecordSet):
         records = tuple(records)
-    studies = [combine_study(records, v, target=target, baseline=baseline, metric=metric, **rules) for v in variants]
+    workloads = Path(out, "workloads.json")
+    found = {work.design: work for work in read_workloads(workloads)} if workloads.is_file() else {}
+    studies = []
+    for variant in variants:
+        variant, energies = _with_energies(variant, found)
+        more = {**rules, "energies": {**energies, **(rules.get("energies") or {})}}
+        studies.append(combine_study(records, variant, target=target, baseline=baseline, metric=metric, **more))
     write_results(Path(out, "results.json"), studies, inputs)
     plot_studies(Path(out, "tta.png"), studies)
     print_studies(studies, console)
     return studies
+
+
+def _with_energies(variant: Variant, workloads: Mapping[str, Workload]) -> tuple[Variant, dict[str, tuple[float, str]]]:
+    """Joules of an iteration by a cited table, for designs whose times do not know them; what they rest on is said."""
+    energies, assumed, notes = {}, {}, {}
+    for label, time in variant.timings.items():
+        if time.joules is not None or label not in workloads:
+            continue
+        hardware = (time.detail or {}).get("hardware")
+        try:
+            energy = energy_of(
+                workloads[label],
+                hardware=None if hardware is None else Hardware.from_table(hardware, f"{label}: hardware"),
+            )
+        except ValueError as error:
+            notes[f"no energy of {label}: {error}"] = None
+            continue
+        energies[label] = energy.joules, f"estimated by the table {energy.table}: {energy.source}"
+        assumed.update(dict.fromkeys(f"energy: {line}" for line in energy.assumptions))
+    if energies:
+        assumed[f"energies: {next(iter(energies.values()))[1]}"] = None
+    variant = replace(variant, assumptions=(*variant.assumptions, *assumed), notes=(*variant.notes, *notes))
+    return variant, energies

@@ -37,7 +37,7 @@ def test_help_teaches():
     assert result.exit_code == 0
     for verb in VERBS:
         assert f"  {verb} " in result.output
-        for part in ("generate", "check") if verb == "vectors" else ("",):
+        for part in {"vectors": ("generate", "check"), "study": ("run", "plan")}.get(verb, ("",)):
             assert "--out" in softnum(*filter(None, (verb, part)), "--help").output
     assert "Exit codes: 0 done, 1 a check failed, 2 unusable input" in result.output
 
@@ -333,7 +333,7 @@ def test_tta_from_designs_to_results(tmp_path):
     results = json.loads((out / "results.json").read_text())
     first, second = results["variants"][0]["designs"]
     assert list(results["configs"]) == ["a-float32", "mine"]
-    assert any("times.csv also has rows of other" in note for note in results["variants"][0]["notes"])
+    assert any("times.csv also has times of other" in note for note in results["variants"][0]["notes"])
     assert "6/6" in result.stderr and "runs: 0 found, 6 trained" in result.stderr
     table = result.stdout[: result.stdout.index("How to read it")]
     assert max(map(len, table.splitlines())) <= 100
@@ -435,7 +435,8 @@ def test_both_commands_have_every_option_of_updates():
         (("--variant", "both"), "--variant must be one of all, stated, equal-area, got 'both'"),
         (("--timings", "gone.csv"), "gone.csv"),
         (("--jobs", "0"), "--jobs must be at least 1, got 0"),
-        (("--clock", "1 GHz"), "--clock is for the cycles of a timing file; add --timings"),
+        (("--clock", "1 GHz"), "--clock is for timing files; add --timings"),
+        (("--timings-marker", "gemm"), "--timings-marker is for timing files; add --timings"),
         (("--timings", "t.csv", "--simulate"), "--simulate is for SCALE-Sim's times, which --timings replaces"),
         (("--timings", "t.csv", "--reports", "r"), "--reports is for SCALE-Sim's times"),
         (("--timings", "t.csv", "--variant", "stated"), "--variant is for SCALE-Sim's times"),

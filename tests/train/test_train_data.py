@@ -81,3 +81,11 @@ def test_initial_weights_fill_their_range():
     assert -limit <= weights.min() < -0.99 * limit and 0.99 * limit < weights.max() < limit
     assert abs(weights.mean()) < 0.01 * limit
     assert not np.array_equal(weights, he_uniform(1, 1, 64, 128))
+
+
+@pytest.mark.parametrize("name", ["digits", "cartpole"])
+def test_a_folder_for_data_without_files_is_an_error(name, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=rf"{name} comes with a package .* leave out --data-dir \(data_folder\)"):
+        load_data(name, tmp_path)
+    monkeypatch.setenv("SOFTNUM_DATA", str(tmp_path))  # which is for all data sets, and digits has none there
+    assert load_data("digits").name == "digits"

@@ -147,7 +147,9 @@ def test_the_first_samples_of_a_set(files, tmp_path):
     part = data.first(train=10, held_out=3)
     assert part.train_x.shape == (10, 784) and len(part.test_y) == 3 and np.array_equal(part.test_x[:], data.test_x[:3])
     assert part.describe()["sha256"] != data.describe()["sha256"]
-    with pytest.raises(ValueError, match="mnist has 12 samples in the part held_out; cannot take 13"):
+    with pytest.raises(
+        ValueError, match=r"--held-out \(held_out\) must lie in 1..12, the samples of mnist held out, got 13"
+    ):
         data.first(held_out=13)
 
 

@@ -388,7 +388,9 @@ def test_a_part_of_the_data(tmp_path):
     assert (data["train"], data["held_out"]) == (256, 50)
     assert data["sha256"] == load_data("digits").first(256, 50).describe()["sha256"]
     assert len(rows) == 256 // settings.batch and rows[-1]["accuracy"] * 50 % 1 == 0
-    with pytest.raises(ValueError, match="1352 samples in the part train; cannot take 2000"):
+    with pytest.raises(
+        ValueError, match=r"--samples \(samples\) must lie in 1..1352, the samples of digits to train on, got 2000"
+    ):
         run(load_design("a-float32"), dataclasses.replace(SHORT, samples=2000), seed=2, out=tmp_path)
 
 

@@ -7,7 +7,7 @@ from importlib import resources
 import pytest
 
 from softnum.train import design_gemms, design_names, load_design, make_network
-from softnum.tta import Gemm
+from softnum.tta import Gemm, architectures
 from softnum.tta.architectures import (
     Activation,
     Add,
@@ -132,7 +132,10 @@ def test_a_workload_keeps_the_network_s_sums(name):
     assert work.parameters == net.parameters
     forward = [op for op in work.operations if op.gemm and op.stage == "forward"]
     assert sum(op.flops for op in forward) == 2 * 4 * net.macs
-    assert all(op.flops == 2 * op.gemm.m * op.gemm.n * op.gemm.k * op.gemm.count for op in work.operations if op.gemm)
+    for op in work.operations:
+        if op.gemm:
+            product = 2 * op.gemm.m * op.gemm.n * op.gemm.k * op.gemm.count
+            assert op.flops == product or (op.stage == "backward_data" and op.flops < product)
     assert sum(op.flops for op in work.operations if op.stage == "update") == 14 * net.parameters
     state = sum(t.bytes for t in work.tensors if t.tensor_class == "optimiser_state")
     assert state == 3 * 4 * net.parameters  # master, momentum, second moment in binary32
@@ -210,3 +213,19 @@ def test_a_unit_s_operands_stand_for_roles_that_are_not_stated():
     assert (precision.activations.name, precision.weights.name, precision.errors.name) == ("e4m3fn", "e5m2", "e6m9")
     assert precision.at("fc1").weights.name == "e3m4" and precision.at("conv").weights.name == "e5m2"
     assert Precision.of_design({"units": {"forward": "nvidia_h100_fp16"}}).weights.name == "binary16"
+
+
+def test_gradients_of_a_strided_convolution_need_what_its_forward_pass_does():
+    work = lower(architecture("resnet50"), 2, "bfloat16")
+    sums = {stage: sum(op.flops for op in work.operations if op.gemm and op.stage == stage) for stage in ("forward",
+            "backward_data", "backward_weight")}  # fmt: skip
+    first = 2 * 2 * 112 * 112 * 64 * 147  # the first layer needs no gradient of the image
+    assert sums["backward_weight"] == sums["forward"] == sums["backward_data"] + first
+    strided = next(op for op in work.operations if op.layer == "stage2.1.conv2" and op.stage == "backward_data")
+    assert strided.flops * 4 == 2 * strided.gemm.m * strided.gemm.n * strided.gemm.k
+
+
+def test_every_public_name_has_an_example():
+    for name in architectures.__all__:
+        thing = getattr(architectures, name)
+        assert not callable(thing) or ">>>" in (thing.__doc__ or ""), name

@@ -337,6 +337,17 @@ def test_the_table_says_it_all(studies):
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_the_table_says_how_times_are_known(capsys):
+    def shown(**kinds):
+        records = [record for name in kinds for record in runs(name, 32, 40, 40)]
+        given = {name: IterationTime(name, 1.0, kind=kind) for name, kind in kinds.items()}
+        print_studies([combine_study(records, given, target=0.9, baseline="a")])
+        return " ".join(capsys.readouterr().out.split())
+
+    assert "Times per iteration are estimated." in shown(a="estimated", b="estimated")
+    assert "given times: measured: a; estimated: b, c." in shown(a="measured", b="estimated", c="estimated")
+
+
 def test_results_json_holds_every_number_and_is_strict_json(studies, tmp_path):
     path = write_results(tmp_path / "out" / "results.json", studies, {"seeds": [0, 1, 2]})
 
@@ -428,7 +439,7 @@ def test_a_timing_file_in_place_of_the_simulator(tmp_path):
     file.write_text(f"design,iteration,cycles\n{point.name},1,100\n{point.name},2,300\n")
     (variant,) = study_variants([point], baseline=point.name, out=tmp_path, timings=file, clock="1 kHz")
     assert variant.timings[point.name].seconds == 0.2
-    with pytest.raises(ValueError, match=r"no row for 'other'; it has"):
+    with pytest.raises(ValueError, match=r"no times of 'other'; of 'a-float32' there are some"):
         study_variants(
             [point, replace(point, name="other")], baseline=point.name, out=tmp_path, timings=file, clock="1 Hz"
         )

@@ -57,6 +57,13 @@ def test_the_mean_is_resampled_exactly(values):
     assert dict(resampled(tuple(values), "mean")) == dict(brute)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.lists(VALUES, min_size=1, max_size=9))
+def test_the_median_lies_within_its_interval(values):
+    low, high = bootstrap_interval(values)
+    assert min(values) <= low <= statistics.median(values) <= high <= max(values)
+
+
 def test_order_statistics_of_an_odd_number_of_runs():
     """Efron 1979: P(median of a resample <= x(k)) = P(Binomial(n, k / n) >= (n + 1) / 2)."""
     for n in (3, 5, 7):

@@ -367,7 +367,7 @@ def test_a_bad_manifest_is_found_out(copied):
     with pytest.raises(ValueError, match=r"manifest\.json, line \d+: not JSON"):
         load_reports(copied)
     manifest.unlink()
-    with pytest.raises(FileNotFoundError, match="no SCALE-Sim manifest"):
+    with pytest.raises(FileNotFoundError, match="no manifest of simulations"):
         load_reports(copied)
 
 
@@ -433,7 +433,7 @@ def test_remake_refuses_unusable_requests(tmp_path):
 @pytest.mark.slow
 def test_scalesim_gives_the_shipped_reports_again(tmp_path):
     points, baseline = read_requests(SHIPPED / "manifest.json")
-    simulate(points, tmp_path / "out", baseline=baseline)
+    simulate(points, tmp_path / "out", baseline=baseline, cache=tmp_path / "cache", reuse=False)
     made = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert made == {path.name: path.read_bytes() for path in SHIPPED.iterdir()}
     assert load_reports(tmp_path / "out").cycles == load_reports().cycles
@@ -443,10 +443,10 @@ def test_scalesim_gives_the_shipped_reports_again(tmp_path):
 def test_scalesim_gives_the_reports_of_patterns_again(tmp_path):
     points, baseline = read_requests(SPARSE / "manifest.json")
     gemms = tuple(replace(points[1].gemms[0], m=m, n=n, k=k) for m, n, k in SPARSE_SHAPES)
-    own = simulate([replace(points[1], gemms=gemms)], tmp_path / "own", baseline=points[1].name)
+    own = simulate([replace(points[1], gemms=gemms)], tmp_path / "own", baseline=points[1].name, cache=tmp_path)
     rows = load_reports(own.parent).cycles
     machine = machine_for(HARDWARE, 8, pattern="2:4")
     assert [rows[machine, shape].cycles for shape in SPARSE_SHAPES] == [972, 400, 497]
-    simulate(points, tmp_path / "out", baseline=baseline)
+    simulate(points, tmp_path / "out", baseline=baseline, cache=tmp_path / "cache", reuse=False)
     made = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert made == {path.name: path.read_bytes() for path in SPARSE.iterdir()}

@@ -1,11 +1,15 @@
 """Timing files: what is read, and what each kind of bad file says."""
 
 import json
+import tempfile
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from softnum.tta import IterationTime, bandwidth, frequency, read_timings
+from softnum.tta import IterationTime, bandwidth, frequency, gather_timings, read_timings, write_timings
 
 
 def write(tmp_path, name, text):
@@ -53,9 +57,11 @@ def test_csv_seconds_mean_and_count(tmp_path):
     )
     times = read_timings(path)
     assert list(times) == ["base", "fast"]
-    assert times["base"] == IterationTime("base", 0.2, 2, str(path))
+    base = times["base"]
+    assert (base.design, base.seconds, base.iterations, base.source, base.kind) == ("base", 0.2, 2, str(path), "given")
+    assert base.samples == (0.1, 0.3) and base.dropped == 0 and base.interval[0] < 0 < base.interval[1]
     assert times["fast"].seconds == 0.001
-    assert times["fast"].iterations == 1
+    assert (times["fast"].iterations, times["fast"].interval) == (1, None)
 
 
 def test_csv_cycles_with_a_clock_column_or_argument(tmp_path):
@@ -69,9 +75,75 @@ def test_csv_cycles_with_a_clock_column_or_argument(tmp_path):
 
 def test_json_rows(tmp_path):
     rows = [{"design": "x", "iteration": i, "cycles": 10 * i, "clock": "1 kHz"} for i in (1, 2, 3)]
-    assert read_timings(write(tmp_path, "t.json", json.dumps(rows)))["x"] == IterationTime(
-        "x", 0.02, 3, str(tmp_path / "t.json")
-    )
+    time = read_timings(write(tmp_path, "t.json", json.dumps(rows)))["x"]
+    assert (time.seconds, time.samples) == (0.02, (0.01, 0.02, 0.03))
+
+
+def test_iterations_are_taken_in_their_order(tmp_path):
+    path = write(tmp_path, "t.csv", "design,iteration,seconds\na,2,1\na,10,2\na,1,9\n")
+    assert read_timings(path)["a"].samples == (9.0, 1.0, 2.0)
+    time = read_timings(path, warmup=1)["a"]
+    assert (time.seconds, time.samples, time.dropped) == (1.5, (1.0, 2.0), 1)
+    assert time.detail["warmup_seconds"] == [9.0]
+
+
+def test_joules_are_averaged_over_what_is_kept(tmp_path):
+    path = write(tmp_path, "t.csv", "design,iteration,seconds,joules\na,1,1,90\na,2,1,10\na,3,1,20\n")
+    assert read_timings(path)["a"].joules == 40
+    assert read_timings(path, warmup=1)["a"].joules == 15
+    assert read_timings(write(tmp_path, "u.csv", "design,iteration,seconds\na,1,1\n"))["a"].joules is None
+
+
+def test_a_stated_design_picks_rows_or_names_them(tmp_path):
+    both = write(tmp_path, "both.csv", "design,iteration,seconds\na,1,1\nb,1,2\n")
+    assert list(read_timings(both, design="b")) == ["b"]
+    with pytest.raises(ValueError, match=r"no row of design 'bb'; did you mean 'b'\? It has 'a', 'b'"):
+        read_timings(both, design="bb")
+    assert read_timings(write(tmp_path, "c.csv", "iteration,seconds\n1,4\n"), design="c")["c"].seconds == 4
+
+
+def test_several_files(tmp_path):
+    one = write(tmp_path, "one.csv", "iteration,seconds\n1,1\n")
+    two = write(tmp_path, "two.csv", "design,iteration,seconds\nb,1,2\nc,1,3\n")
+    times = gather_timings([f"a={one}", two])
+    assert {name: time.seconds for name, time in times.items()} == {"a": 1, "b": 2, "c": 3}
+    with pytest.raises(ValueError, match=r"two.csv: times of design 'b', of which .*one.csv gives some too"):
+        gather_timings([("b", one), two])
+    odd = write(tmp_path, "x=y.csv", "design,iteration,seconds\nd,1,2\n")
+    assert list(gather_timings([str(odd)])) == ["d"]
+
+
+@given(
+    st.lists(st.floats(1e-12, 1e3), min_size=1, max_size=40),
+    st.sampled_from(["none", "auto", 0]),
+    st.none() | st.floats(1e-9, 1e9),
+)
+@settings(max_examples=60, deadline=None)
+def test_what_is_written_is_read_back(seconds, warmup, joules):
+    with tempfile.TemporaryDirectory() as folder:
+        first, second = Path(folder, "first.csv"), Path(folder, "second.csv")
+        write_timings(first, [IterationTime("a", value, joules=joules) for value in seconds[:1]])
+        rows = [f"a,{at},{value!r}" + (f",{joules!r}" if joules else "") for at, value in enumerate(seconds)]
+        head = "design,iteration,seconds" + (",joules" if joules else "")
+        first.write_text("\n".join([head, *rows]))
+        (time,) = read_timings(first, warmup=warmup).values()
+        write_timings(second, [time])
+        (again,) = read_timings(second, warmup=warmup).values()
+    same = ("seconds", "samples", "dropped", "interval", "iterations", "joules")
+    assert [getattr(time, name) for name in same] == [getattr(again, name) for name in same]
+
+
+def test_how_a_time_is_known_is_written_and_read(tmp_path):
+    path = tmp_path / "t.csv"
+    write_timings(path, [IterationTime("a", 1.0, kind="estimated"), IterationTime("b", 2.0, joules=0.5)])
+    assert path.read_text() == "design,iteration,seconds,joules,kind\na,1,1.0,,estimated\nb,1,2.0,0.5,\n"
+    times = read_timings(path)
+    assert [(time.kind, time.joules) for time in times.values()] == [("estimated", None), ("given", 0.5)]
+
+
+def test_a_design_is_written_once(tmp_path):
+    with pytest.raises(ValueError, match="design 'a' has two times"):
+        write_timings(tmp_path / "t.csv", [IterationTime("a", 1.0), IterationTime("a", 2.0)])
 
 
 HEAD = "design,iteration,seconds\n"
@@ -99,6 +171,21 @@ HEAD = "design,iteration,seconds\n"
         ("design,iteration,seconds,cycles,clock\na,1,5,,\nb,1,,5,1 Hz\n", 3, "gives cycles where .* gives seconds"),
         ("design,iteration,seconds,clock\na,1,5,1 Hz\n", 2, "a clock goes with cycles only"),
         ("design,iteration,seconds,cycles\na,1,5,5\n", 2, "expected either seconds or cycles"),
+        ("design,iteration,seconds,joules\na,1,5,0\n", 2, "joules must be above zero"),
+        (
+            "design,iteration,seconds,joules\na,1,5,1\na,2,5,\n",
+            3,
+            "joules of design .a. are given in some rows and not in others",
+        ),
+        ("design,iteration,seconds,kind\na,1,5,guessed\n", 2, "kind must be one of given, measured, .*, got 'guessed'"),
+        (
+            "design,iteration,seconds,kind\na,1,5,\na,2,5,measured\n",
+            3,
+            "kind 'measured' of design 'a' where .*line 2 says",
+        ),
+        (HEAD + "a,1,1_000\n", 2, "must be a finite number, got '1_000'"),
+        (HEAD + "a,1,٣\n", 2, "must be a finite number"),
+        (HEAD + f"a,1,{'9' * 5000}\n", 2, r"got '9{39}\.\.\. \(5002 characters\)"),
         ('design,iteration,seconds\n"a,1,5\n', 2, "not readable as CSV"),
     ],
 )
@@ -133,10 +220,11 @@ def test_missing_empty_and_foreign_files(tmp_path):
         read_timings(tmp_path / "none.csv")
     with pytest.raises(ValueError, match="holds no rows"):
         read_timings(write(tmp_path, "t.csv", HEAD))
-    with pytest.raises(ValueError, match=r"must end in \.csv or \.json, not '\.txt'"):
-        read_timings(write(tmp_path, "t.txt", HEAD))
-    (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ValueError, match="not UTF-8"):
+    assert read_timings(write(tmp_path, "t.txt", HEAD + "a,1,1\n"))["a"].seconds == 1
+    with pytest.raises(ValueError, match=r"t\.txt, line 1: of no known format: 'hello'; say which with --format"):
+        read_timings(write(tmp_path, "t.txt", "\nhello\n"))
+    (tmp_path / "b.csv").write_bytes(HEAD.encode() + b"a,1,\xff\xfe\x00")
+    with pytest.raises(ValueError, match=r"b\.csv, line 2: not UTF-8 text .*; save it as UTF-8"):
         read_timings(tmp_path / "b.csv")
 
 

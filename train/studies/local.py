@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 
 from softnum.train.studies.task import Failed, Finished, RunTask, attempt
@@ -86,6 +87,6 @@ class ProcessExecutor:
 
 
 def _reason(error: BaseException) -> str:
-    """What loky knows of a worker's end: a signal or an exit code, in the last line of its message."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines and "exit codes" in lines[-1] else "killed, or out of memory"
+    """What loky knows of a worker's end: a signal or an exit code."""
+    found = re.search(r"exit codes of the workers are \{(.*?)\}", str(error))
+    return found[1] if found else "killed, or out of memory"

@@ -19,7 +19,7 @@ from pathlib import Path
 from softnum.train.design_files import load_design
 from softnum.train.loop import Run, Settings, carry_out
 
-__all__ = ["Failed", "Finished", "RunTask", "attempt", "headers_of", "key_of", "perform"]
+__all__ = ["Failed", "Finished", "RunTask", "attempt", "describe_runs", "key_of", "perform"]
 
 
 def key_of(header: dict) -> str:
@@ -108,11 +108,15 @@ class Failed:
         return ValueError(self.message) if self.unusable else RuntimeError(self.trace or self.message)
 
 
-def headers_of(design, settings: Settings, seeds) -> dict[int, dict]:
-    """The first row of the record of each seed: a run is made once, because it differs in the seed only."""
+def describe_runs(design, settings: Settings, seeds) -> tuple[dict[int, dict], int]:
+    """The first row of the record of each seed, and how many iterations a run has.
+
+    One run is made for all, because runs differ in the seed only.
+    """
     seeds = list(seeds)
-    header = json.loads(json.dumps(Run(settings, design, seeds[0]).header()))
-    return {seed: {**header, "seed": seed} for seed in seeds}
+    work = Run(settings, design, seeds[0])
+    header = json.loads(json.dumps(work.header()))
+    return {seed: {**header, "seed": seed} for seed in seeds}, work.iterations
 
 
 def perform(task: RunTask, folder: Path, each_iteration: Callable[[], None], design: str | Path | None = None) -> bool:

@@ -67,7 +67,7 @@ class Product(NamedTuple):
     """`count` matrix products (M, K) @ (K, N) of a pass, and the elements that their tensors have in all.
 
     `inner` ones of backward_data are computed even where the layer's input needs no gradient: those of a state, or of
-    what a layer computed itself.
+    what a layer computed itself. `macs`: the multiplications that the pass needs, where its products have more.
     """
 
     stage: str
@@ -80,6 +80,7 @@ class Product(NamedTuple):
     count: int = 1
     part: str = ""
     inner: bool = False
+    macs: int = 0
 
 
 class Work(NamedTuple):
@@ -241,7 +242,8 @@ class Conv2d(Layer):
     """A two-dimensional convolution, as the product of its unfolded operand (im2col), one a group.
 
     Sizes are those of `softnum.train`: the product of a strided convolution's backward_data is over errors with zeros
-    between them, so that it has stride x stride the operations of its forward pass.
+    between them, stride x stride times as large as the forward product. What the pass needs, and what counts as its
+    FLOPs, is as much as forwards: libraries leave the zeros out, a simulator of the product does not.
 
     Parameters
     ----------
@@ -287,10 +289,11 @@ class Conv2d(Layer):
         groups, place = self.groups, prod(_pair(self.kernel))
         channels, filters = image[0] // groups, self.filters // groups
         rows, pixels = batch * prod(result[1:]), batch * prod(image[1:])
+        needed = groups * rows * filters * channels * place
         x, weight, y = batch * prod(image), groups * filters * channels * place, batch * prod(result)
         return [
             Product("forward", rows, filters, channels * place, x, weight, y, groups),
-            Product("backward_data", pixels, channels, filters * place, y, weight, x, groups),
+            Product("backward_data", pixels, channels, filters * place, y, weight, x, groups, macs=needed),
             Product("backward_weight", channels * place, filters, rows, x, y, weight, groups),
         ]
 

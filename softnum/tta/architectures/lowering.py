@@ -155,10 +155,11 @@ def lower(
     """One training iteration of a network as a workload.
 
     Operations run forwards, backwards with the last layer first (of a layer backward_data before backward_weight), then
-    updates. What needs no gradient has no backward_data. Bytes are those of the true tensors, each read or written
-    once: a convolution's feature map, not its unfolded copy. Every layer is an operation of its own; none is merged
-    with the one before it. Feature maps are what a backward pass needs, each once; gradient maps are the gradients of
-    what layers take. There is no workspace: how much a device needs is its library's affair.
+    updates. FLOPs of a matrix product are 2 M N K, but of a strided convolution's backward_data without the zeros that
+    its product has (`Conv2d`). What needs no gradient has no backward_data. Bytes are those of the true tensors, each
+    read or written once: a convolution's feature map, not its unfolded copy. Every layer is an operation of its own;
+    none is merged with the one before it. Feature maps are what a backward pass needs, each once; gradient maps are the
+    gradients of what layers take. There is no workspace: how much a device needs is its library's affair.
 
     Parameters
     ----------
@@ -190,7 +191,7 @@ def lower(
     >>> [(gemm.layer, gemm.phase, gemm.shape) for gemm in work.gemms][:2]
     [('fc1', 'forward', (32, 128, 64)), ('fc2', 'forward', (32, 10, 128))]
     >>> work.parameters, work.operations[0].bytes_read
-    (9610, 20736)
+    (9610, 20480)
     """
     positive_int(batch, "batch")
     if optimiser not in OPTIMISERS:
@@ -242,7 +243,7 @@ def _gemm(row: Product, precision: Precision, first: bool) -> tuple:
     left, right = (getattr(precision, role) for role in roles)
     result = getattr(precision, PRODUCT_ROLES[row.stage][2])
     sizes = (row.m, row.n, row.k, max(left.bits, right.bits), (left.name, right.name), row.count)
-    flops = 2 * row.m * row.n * row.k * row.count
+    flops = 2 * (row.macs or row.m * row.n * row.k * row.count)
     read = left.size(row.left) + right.size(row.right)
     return row.part, row.stage, "gemm", flops, read, result.size(row.result), sizes[4], sizes
 

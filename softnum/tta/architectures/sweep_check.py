@@ -21,7 +21,7 @@ from softnum.tta.quantities import positive_int
 from softnum.tta.simulators.simulation import load_reports, scalesim_timings, simulate
 from softnum.tta.workload import workload_of_gemms
 
-__all__ = ["CHECKED_ARRAY", "LARGEST", "MOST", "check_sample", "check_sweeps", "ratios"]
+__all__ = ["CHECKED_ARRAY", "LARGEST", "MOST", "check_count", "check_sample", "check_sweeps", "ratios"]
 
 #: Models that are checked at most.
 MOST = 50
@@ -63,6 +63,8 @@ def check_sample(kind: str, count: int) -> list[tuple[dict, DesignPoint]]:
     """
     small = []
     for sizes, network in models(kind, _SMALL.get(kind)):
+        if network.macs * sizes["batch"] > LARGEST * len(network.layers):
+            continue  # so that one of its products alone is too large
         point = _point(kind, sizes, network)
         distinct = {gemm.shape for gemm in point.gemms}
         if sum(m * n * k for m, n, k in distinct) <= LARGEST:
@@ -110,8 +112,7 @@ def check_sweeps(
     >>> check_sweeps(["fc"], 8, "reports")[0]["ratio"] > 1  # doctest: +SKIP
     True
     """
-    if not len(kinds) <= count <= MOST:
-        raise ValueError(f"between {len(kinds)} models (one of each kind) and {MOST} can be checked, got {count}")
+    check_count(kinds, count)
     sample = [(kind, *pair) for kind in kinds for pair in check_sample(kind, count // len(kinds))]
     points = [point for _, _, point in sample]
     simulate(points, out, baseline=points[0].name, environment=environment, progress=progress)
@@ -135,6 +136,15 @@ def check_sweeps(
             }
         )
     return rows
+
+
+def check_count(kinds: Sequence[str], count: int) -> None:
+    """Raise ValueError unless so many models of some kinds can be checked.
+
+    >>> check_count(["fc", "rnn"], 8)
+    """
+    if not len(kinds) <= count <= MOST:
+        raise ValueError(f"between {len(kinds)} models (one of each kind) and {MOST} can be checked, got {count}")
 
 
 def ratios(rows: Sequence[Mapping]) -> list[dict]:

@@ -1,4 +1,4 @@
-"""SCALE-Sim: what it is given, and what its report means.
+"""SCALE-Sim: what it is given, and what that means.
 
 SCALE-Sim (the `scalesim` package) simulates a systolic array cycle by cycle, one GEMM after another. It counts *words*
 and knows no bits, so every figure it gets is converted from the design's bytes here and nowhere else. For operands of
@@ -49,7 +49,6 @@ Characterizing Scalability of DNN Accelerators using SCALE-Sim", ISPASS 2020.
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -58,19 +57,16 @@ from fractions import Fraction
 from pathlib import Path
 
 from softnum.tta.hardware import Hardware, read_pattern
-from softnum.tta.quantities import frequency, write_atomic
-from softnum.tta.timings import IterationTime
+from softnum.tta.quantities import write_atomic
 
 __all__ = [
     "ASSUMPTIONS",
     "DATAFLOWS",
     "NOT_SIMULATED",
     "SPARSE_ASSUMPTIONS",
-    "GemmCycles",
     "Machine",
+    "input_files",
     "machine_for",
-    "read_compute_report",
-    "read_scalesim",
     "write_inputs",
 ]
 
@@ -98,13 +94,6 @@ SPARSE_ASSUMPTIONS = (
     "fetched with it, and the whole left operand passes",
     "cells that choose which left operand to multiply are as fast as others, and take no more area",
 )
-
-_TOTAL, _COMPUTE, _STALL, _UTIL = "Total Cycles (incl. prefetch)", "Total Cycles", "Stall Cycles", "Overall Util %"
-_TAIL = ["Stall Cycles", "Overall Util %", "Mapping Efficiency %", "Compute Util %"]
-_HEADERS = {
-    "3.0": ["LayerID", _TOTAL, _COMPUTE, *_TAIL],
-    "2.x": ["LayerID", _COMPUTE, *_TAIL],
-}
 
 
 @dataclass(frozen=True)
@@ -159,6 +148,18 @@ class Machine:
     def to_table(self) -> dict:
         """The machine as plain data; what belongs to a pattern only where there is one."""
         return {key: value for key, value in asdict(self).items() if value is not None}
+
+    def macs(self, shape: tuple[int, int, int]) -> int:
+        """Multiply-adds of an (M, N, K) product on it: with a pattern, of the rows that are left of K.
+
+        >>> Machine((4, 4), (1, 1, 1), 2, pattern="2:4").macs((1, 1, 7))
+        4
+        """
+        m, n, k = shape
+        if self.pattern is not None:
+            kept, group = read_pattern(self.pattern)
+            k = k // group * kept + min(kept, k % group)
+        return m * n * k
 
     @classmethod
     def from_table(cls, table: Mapping) -> Machine:
@@ -243,27 +244,13 @@ def _sparse(machine: Machine, hardware: Hardware, bits: int | float, pattern: st
     return replace(machine, sram_kwords=(left, right, results), pattern=pattern, operand_words=words)
 
 
-def write_inputs(folder: str | os.PathLike, machine: Machine, shapes: Sequence[tuple[int, int, int]]) -> None:
-    """Write SCALE-Sim's three input files: ``run.cfg``, ``topology.csv`` and ``layout.csv``.
+def input_files(machine: Machine, shapes: Sequence[tuple[int, int, int]]) -> dict[str, str]:
+    """SCALE-Sim's three input files: names and texts of ``run.cfg``, ``topology.csv`` and ``layout.csv``.
 
     The layout is unused (both custom-layout switches are off), but 3.0.0 insists on the file. Every row ends in a
     comma, because SCALE-Sim drops the last cell of each.
 
-    Parameters
-    ----------
-    folder : path-like
-        Where to write.
-    machine : Machine
-        The array, in words.
-    shapes : sequence of (int, int, int)
-        (M, N, K) of each GEMM.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_inputs(folder, Machine((32, 32), (64, 64, 64), 16), [(32, 128, 64)])
-    ...     print(pathlib.Path(folder, "topology.csv").read_text(), end="")
+    >>> print(input_files(Machine((32, 32), (64, 64, 64), 16), [(32, 128, 64)])["topology.csv"], end="")
     Layer, M, N, K,
     gemm0, 32, 128, 64,
     """
@@ -292,11 +279,37 @@ def write_inputs(folder: str | os.PathLike, machine: Machine, shapes: Sequence[t
     ratio = f" {machine.pattern}," if machine.pattern else ""
     rows = [f"gemm{i}, {m}, {n}, {k},{ratio}\n" for i, (m, n, k) in enumerate(shapes)]
     layout = [f"gemm{i}, {'1, ' * 20}\n" for i in range(len(shapes))]
-    folder = Path(folder)
-    write_atomic(folder / "run.cfg", config)
     header = f"Layer, M, N, K,{' Sparsity,' if ratio else ''}\n"
-    write_atomic(folder / "topology.csv", "".join([header, *rows]))
-    write_atomic(folder / "layout.csv", "".join(["Layer, " + "factor, " * 20 + "\n", *layout]))
+    return {
+        "run.cfg": config,
+        "topology.csv": "".join([header, *rows]),
+        "layout.csv": "".join(["Layer, " + "factor, " * 20 + "\n", *layout]),
+    }
+
+
+def write_inputs(folder: str | os.PathLike, machine: Machine, shapes: Sequence[tuple[int, int, int]]) -> None:
+    """Write SCALE-Sim's three input files: ``run.cfg``, ``topology.csv`` and ``layout.csv``.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where to write.
+    machine : Machine
+        The array, in words.
+    shapes : sequence of (int, int, int)
+        (M, N, K) of each GEMM.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_inputs(folder, Machine((32, 32), (64, 64, 64), 16), [(32, 128, 64)])
+    ...     print(pathlib.Path(folder, "topology.csv").read_text(), end="")
+    Layer, M, N, K,
+    gemm0, 32, 128, 64,
+    """
+    for name, text in input_files(machine, shapes).items():
+        write_atomic(Path(folder, name), text)
 
 
 _DENSE = "SparsitySupport = false\n"
@@ -304,189 +317,3 @@ _DENSE = "SparsitySupport = false\n"
 _SPARSITY = (
     "SparsitySupport = true\nSparseRep = ellpack_block\nOptimizedMapping = false\nRandomNumberGeneratorSeed = 0\n"
 )
-
-
-@dataclass(frozen=True)
-class GemmCycles:
-    """One row of a COMPUTE_REPORT.csv.
-
-    Parameters
-    ----------
-    cycles : int
-        Cycles of the GEMM: with operand reads and result writes where `memory_included`, else of the array alone.
-    stalls : int
-        Cycles the array waited for memory.
-    memory_included : bool
-        Whether `cycles` covers the first reads and the last writes (3.0) or not (2.x).
-
-    Examples
-    --------
-    >>> GemmCycles(cycles=1201, stalls=0, memory_included=True).cycles
-    1201
-    """
-
-    cycles: int
-    stalls: int
-    memory_included: bool
-
-
-def read_compute_report(
-    path: str | os.PathLike,
-    *,
-    shapes: Sequence[tuple[int, int, int]] | None = None,
-    array: tuple[int, int] | None = None,
-    text: str | None = None,
-) -> list[GemmCycles]:
-    """Read SCALE-Sim's COMPUTE_REPORT.csv, of 2.x or 3.0.
-
-    Parameters
-    ----------
-    path : path-like
-        The report.
-    shapes : sequence of (int, int, int), optional
-        (M, N, K) of the GEMMs that were simulated. If given, there must be one row each.
-    array : (int, int), optional
-        Rows and columns. If given with `shapes`, each row's utilisation is checked against its cycles, so that a report
-        of another network or another array is found out.
-    text : str, optional
-        The report's contents, if they are already in memory; `path` is then only its name in messages.
-
-    Returns
-    -------
-    list of GemmCycles
-        One for each GEMM, in order.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no report: SCALE-Sim writes it at the end of a run.
-    ValueError
-        If it is truncated, malformed or of other GEMMs; the message names file, line and the way out.
-
-    Examples
-    --------
-    >>> header = "LayerID, Total Cycles, Stall Cycles, Overall Util %, Mapping Efficiency %, Compute Util %,\\n"
-    >>> read_compute_report("mine.csv", text=header + "0, 1000, 0, 50.0, 100.0, 50.0,\\n")
-    [GemmCycles(cycles=1000, stalls=0, memory_included=False)]
-    """
-    again = "run the simulation again"
-    if text is None:
-        path = Path(path)
-        if not path.is_file():
-            raise FileNotFoundError(
-                f"no SCALE-Sim report {str(path)!r}; SCALE-Sim writes COMPUTE_REPORT.csv at the end of a run: "
-                f"the run did not finish, or the path is not <top path>/<run_name>/COMPUTE_REPORT.csv; {again}"
-            )
-        text = path.read_text(encoding="utf-8", errors="replace")
-    lines = text.splitlines()
-    header = [cell.strip() for cell in next(csv.reader(lines[:1]), [])]
-    version = next((name for name, columns in _HEADERS.items() if header == [*columns, ""]), None)
-    if version is None:
-        raise ValueError(
-            f"{path}, line 1: not the header of a SCALE-Sim compute report: {lines[0] if lines else ''!r}; expected "
-            f"{', '.join(_HEADERS['3.0'])}, (3.0) or the same without {_TOTAL!r} (2.x)"
-        )
-    if not text.endswith("\n"):
-        raise ValueError(f"{path}, line {len(lines)}: the last line is cut off: {lines[-1]!r}; {again}")
-    columns = _HEADERS[version]
-    rows = []
-    for number, line in enumerate(lines[1:], start=2):
-        where = f"{path}, line {number}"
-        cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) != len(columns) + 1 or cells[-1]:
-            raise ValueError(f"{where}: expected {len(columns)} values and a final comma, got {line!r}; {again}")
-        row = dict(zip(columns, cells, strict=False))
-        if row["LayerID"] != str(number - 2):
-            raise ValueError(
-                f"{where}: expected LayerID {number - 2}, got {row['LayerID']!r}; rows are missing; {again}"
-            )
-        rows.append(_gemm_cycles(where, row, again))
-    if not rows:
-        raise ValueError(f"{path}, line 1: no rows follow the header; the run did not finish; {again}")
-    if shapes is not None:
-        _check_shapes(path, rows, shapes, array, again)
-    return [row for row, _, _ in rows]
-
-
-def _gemm_cycles(where: str, row: dict[str, str], again: str) -> tuple[GemmCycles, int, float]:
-    numbers = {}
-    for column, cell in row.items():
-        try:
-            number = float(cell)
-        except ValueError:
-            number = math.nan
-        whole = column in (_TOTAL, _COMPUTE, _STALL)
-        if not math.isfinite(number) or number < 0 or (whole and number != int(number)):
-            kind = "a whole number" if whole else "a number"
-            raise ValueError(f"{where}: {column} must be {kind} from 0 up, got {cell!r}; {again}")
-        numbers[column] = int(number) if whole else number
-    compute = numbers[_COMPUTE]
-    total = numbers.get(_TOTAL, compute)
-    if compute < 1 or total < compute:
-        raise ValueError(f"{where}: {total} cycles in all and {compute} of the array cannot be right; {again}")
-    return GemmCycles(total, numbers[_STALL], _TOTAL in numbers), compute, numbers[_UTIL]
-
-
-def _check_shapes(path, rows, shapes, array, again: str) -> None:
-    if len(rows) != len(shapes):
-        raise ValueError(
-            f"{path}, line {len(rows) + 1}: {len(rows)} GEMMs where {len(shapes)} were to be simulated: the report is "
-            f"truncated or of another network; {again}"
-        )
-    if array is None:
-        return
-    for number, ((_, compute, utilisation), (m, n, k)) in enumerate(zip(rows, shapes, strict=True), start=2):
-        expected = 100 * m * n * k / (compute * array[0] * array[1])
-        if not math.isclose(utilisation, expected, rel_tol=1e-6):
-            raise ValueError(
-                f"{path}, line {number}: {_UTIL} is {utilisation:g} where a {m} x {n} x {k} GEMM in {compute} cycles "
-                f"on {array[0]} x {array[1]} cells gives {expected:g}: the report is of another GEMM or array; {again}"
-            )
-
-
-def read_scalesim(
-    path: str | os.PathLike, *, design: str, clock: str, shapes: Sequence[tuple[int, int, int]] | None = None
-) -> IterationTime:
-    """Read the time of one iteration from a COMPUTE_REPORT.csv of your own SCALE-Sim run.
-
-    Parameters
-    ----------
-    path : path-like
-        The report of a run over every GEMM of one training iteration, forward and backward.
-    design : str
-        Name of the design the time is for.
-    clock : str
-        The array's clock, such as "1 GHz".
-    shapes : sequence of (int, int, int), optional
-        (M, N, K) of the GEMMs; if given, their number is checked.
-
-    Returns
-    -------
-    IterationTime
-        The sum over the GEMMs.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        As `read_compute_report`, or if the clock is not a frequency.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> header = "LayerID, Total Cycles, Stall Cycles, Overall Util %, Mapping Efficiency %, Compute Util %,\\n"
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "COMPUTE_REPORT.csv")
-    ...     _ = file.write_text(header + "0, 1000, 0, 50.0, 100.0, 50.0,\\n")
-    ...     read_scalesim(file, design="mine", clock="1 GHz").seconds
-    1e-06
-    """
-    hertz = frequency(clock)
-    rows = read_compute_report(path, shapes=shapes)
-    cycles = sum(row.cycles for row in rows)
-    detail = {
-        "cycles": cycles,
-        "stall_cycles": sum(row.stalls for row in rows),
-        "memory_included": rows[0].memory_included,
-        "clock_hz": float(hertz),
-    }
-    return IterationTime(design, float(cycles / hertz), 1, f"SCALE-Sim report {path}", detail)

@@ -17,7 +17,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
-__all__ = ["Options", "Series", "count", "csv_rows", "lines_of", "number", "read_text", "spread", "stem"]
+__all__ = ["Options", "Series", "count", "csv_rows", "lines_of", "lines_with", "number", "read_text", "spread", "stem"]
+
+
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,8 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ValueError(
-            f"{path}, line {line}: not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8, for example "
-            "by iconv -f LATIN1 -t UTF-8"
+            f"{path}, line {line}: not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8, for "
+            "example by iconv -f LATIN1 -t UTF-8"
         ) from None
     return text.replace("\r\n", "\n")
 
@@ -101,14 +104,24 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
         yield at, line.rstrip("\n")
 
 
+def lines_with(pattern: re.Pattern, text: str) -> Iterator[tuple[int, str]]:
+    """Yield (number, line) of the lines in which a pattern is found, once for each time; quick where there are few."""
+    number_of, counted = 1, 0
+    for match in pattern.finditer(text):
+        start = text.rfind("\n", 0, match.start()) + 1
+        end = text.find("\n", start)
+        number_of, counted = number_of + text.count("\n", counted, start), start
+        yield number_of, text[start:] if end < 0 else text[start:end]
+
+
 def number(where: str, name: str, value: object, *, positive: bool = True) -> Fraction:
     """Return a decimal number exactly, or raise ValueError with where it stands."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise ValueError(f"{where}: {name} must be a number, got {value!r}")
-    try:
-        approximate = float(value)
-    except (ValueError, OverflowError):
-        approximate = math.nan
+    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+        value, approximate = value.strip(), math.nan
+    else:
+        approximate = _binary(value)
     if not math.isfinite(approximate):
         raise ValueError(f"{where}: {name} must be a finite number, got {_short(value)}")
     # exact from here on; what underflows is left at zero, because 1e-999999999 has no fraction of sensible size
@@ -116,6 +129,13 @@ def number(where: str, name: str, value: object, *, positive: bool = True) -> Fr
     if exact < 0 or (positive and not exact):
         raise ValueError(f"{where}: {name} must be {'above zero' if positive else 'from 0 up'}, got {_short(value)}")
     return exact
+
+
+def _binary(value: str | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def count(where: str, name: str, value: object, *, positive: bool = True) -> int:

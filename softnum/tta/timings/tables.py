@@ -1,110 +1,154 @@
-"""Seconds per iteration: what a timing file says, and what every simulator reader hands on.
-
-A timing file lists measured or simulated iterations, one a row:
+"""The plain timing file: measured or simulated iterations, one a row.
 
 CSV, with a header row that names the columns in any order::
 
     design,iteration,seconds            design,iteration,cycles,clock
     a-float32,1,8.1e-6                  a-float32,1,8100,1 GHz
 
-JSON: a list of objects with the same keys. ``cycles`` needs a clock: a ``clock`` column ("1 GHz"), or the `clock`
-argument for the whole file. Seconds and cycles may not be mixed in one file.
+JSON: a list of objects with the same keys. ``cycles`` needs a clock: a ``clock`` column ("1 GHz"), or one stated for
+the whole file. Seconds and cycles may not be mixed in one file. ``joules``, the energy of the iteration, may be there
+too. ``kind`` says how the time is known: given (where it is left out), measured, simulated or estimated; the same for
+all iterations of a design. ``design`` may be left out of a file of one design whose name is stated.
 """
 
 from __future__ import annotations
 
 import csv
+import difflib
 import io
 import json
-import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from softnum.tta.quantities import check_keys, frequency
-from softnum.tta.timings.iteration import IterationTime
+from softnum.tta.quantities import check_keys, frequency, write_atomic
+from softnum.tta.timings.iteration import KINDS, IterationTime
+from softnum.tta.timings.series import Options, Series, count, number
 
-__all__ = ["read_timings"]
+__all__ = ["FORMS", "read_csv_table", "read_json_table", "write_timings"]
 
-_FORMS = "design, iteration, seconds  or  design, iteration, cycles[, clock]"
+FORMS = "design, iteration, seconds[, joules][, kind]  or  design, iteration, cycles[, clock][, joules][, kind]"
+_OPTIONAL = ["seconds", "cycles", "clock", "joules", "kind"]
 
 
-def read_timings(path: str | os.PathLike, *, clock: str | None = None) -> dict[str, IterationTime]:
-    """Read iteration times from a CSV or JSON file.
+def read_csv_table(path: Path, text: str, options: Options) -> list[Series]:
+    """Read the CSV form."""
+    return _series(path, _csv_rows(path, text, options), options)
+
+
+def read_json_table(path: Path, text: str, options: Options) -> list[Series]:
+    """Read the JSON form."""
+    return _series(path, _json_rows(path, text), options)
+
+
+def write_timings(path: str | os.PathLike, times: Iterable[IterationTime]) -> None:
+    """Write times as a plain CSV file, from which `read_timings` reads the same times.
+
+    Every sample is a row, the dropped ones at the start too, so that the same warm-up rule drops them again. A time of
+    which only the mean is known is one row. There is a column of kinds where one is not "given". Where a time came
+    from, and of how many iterations a sample is the mean, is not in such a file.
 
     Parameters
     ----------
     path : path-like
-        A ``.csv`` or ``.json`` file in one of the forms above.
-    clock : str, optional
-        Frequency such as "1 GHz" for files that give cycles and no clock column.
-
-    Returns
-    -------
-    dict of str to IterationTime
-        Per design, in the order of first appearance: the mean over its iterations, and how many there were.
+        The file to write. Its folder is made if it is absent.
+    times : iterable of IterationTime
+        One for each design.
 
     Raises
     ------
-    FileNotFoundError
-        If there is no such file.
     ValueError
-        If the file is not of a known form; the message names the file, the line, what was expected and the way out.
+        If a design is given twice.
 
     Examples
     --------
-    >>> import tempfile, pathlib
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "times.csv")
-    >>> _ = file.write_text("design,iteration,cycles\\nbase,1,8000\\nbase,2,10000\\n")
-    >>> read_timings(file, clock="1 GHz")["base"].seconds
-    9e-06
-    >>> folder.cleanup()
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "times.csv")
+    ...     write_timings(file, [IterationTime("base", 0.25, 2, samples=(0.2, 0.3))])
+    ...     print(file.read_text(), end="")
+    design,iteration,seconds
+    base,1,0.2
+    base,2,0.3
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"no timing file {str(path)!r}; expected a CSV or JSON file with {_FORMS}, "
-            "or leave it out to use the SCALE-Sim reports"
-        )
-    readers = {".csv": _csv_rows, ".json": _json_rows}
-    if path.suffix.lower() not in readers:
-        raise ValueError(f"{path}: the timing file must end in .csv or .json, not {path.suffix!r}")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 text ({error}); save it as UTF-8") from None
-    default_clock = None if clock is None else frequency(clock, "--clock")
-    times: dict[str, dict[int, Fraction]] = {}
-    kinds: dict[str, str] = {}
-    for where, row in readers[path.suffix.lower()](path, text):
-        design, iteration, seconds, kind = _row(where, row, default_clock)
-        kinds.setdefault(kind, where)
-        if len(kinds) > 1:
-            (other, place), *_ = kinds.items()
-            raise ValueError(f"{where}: gives {kind} where {place} gives {other}; use one of them throughout")
-        seen = times.setdefault(design, {})
-        if iteration in seen:
-            raise ValueError(f"{where}: iteration {iteration} of design {design!r} is given twice; remove one row")
-        seen[iteration] = seconds
-    if not times:
-        raise ValueError(f"{path}: holds no rows; expected {_FORMS}, one row for each iteration")
-    return {
-        design: IterationTime(design, _mean(path, design, list(values.values())), len(values), str(path))
-        for design, values in times.items()
+    times = list(times)
+    names = [time.design for time in times]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"{path}: design {repeated[0]!r} has two times; one for each is expected")
+    columns = {
+        "joules": [None if time.joules is None else repr(time.joules) for time in times],
+        "kind": [None if time.kind == "given" else time.kind for time in times],
     }
+    extra = {name: values for name, values in columns.items() if any(values)}
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["design", "iteration", "seconds", *extra])
+    for index, time in enumerate(times):
+        dropped = (time.detail or {}).get("warmup_seconds", ())
+        rest = [values[index] or "" for values in extra.values()]
+        for at, seconds in enumerate([*dropped, *(time.samples or (time.seconds,))], start=1):
+            writer.writerow([time.design, at, repr(seconds), *rest])
+    write_atomic(path, out.getvalue())
 
 
-def _mean(path: Path, design: str, seconds: list[Fraction]) -> float:
-    try:
-        return float(sum(seconds) / len(seconds))
-    except OverflowError:
-        raise ValueError(f"{path}: the iterations of {design!r} take more than 1.7e308 seconds") from None
+@dataclass(frozen=True)
+class _Row:
+    where: str
+    design: str
+    iteration: int
+    seconds: Fraction
+    unit: str
+    joules: Fraction | None
+    kind: str
 
 
-def _csv_rows(path: Path, text: str):
-    reader = csv.reader(io.StringIO(text), skipinitialspace=True, strict=True)
+def _series(path: Path, tables: Iterator[tuple[str, Mapping]], options: Options) -> list[Series]:
+    designs: dict[str, dict[int, _Row]] = {}
+    first = None
+    for where, table in tables:
+        row = _row(where, table, options)
+        first = first or row
+        if row.unit != first.unit:
+            raise ValueError(f"{where}: gives {row.unit} where {first.where} gives {first.unit}; use one throughout")
+        seen = designs.setdefault(row.design, {})
+        if row.iteration in seen:
+            raise ValueError(
+                f"{where}: iteration {row.iteration} of design {row.design!r} is given twice; remove one row"
+            )
+        before = next(iter(seen.values()), row)
+        if row.kind != before.kind:
+            raise ValueError(
+                f"{where}: kind {row.kind!r} of design {row.design!r} where {before.where} says {before.kind!r}; one "
+                "for each design is expected"
+            )
+        if (row.joules is None) != (before.joules is None):
+            raise ValueError(
+                f"{where}: joules of design {row.design!r} are given in some rows and not in others; give them in all "
+                "or in none"
+            )
+        seen[row.iteration] = row
+    if first is None:
+        raise ValueError(f"{path}: holds no rows; expected {FORMS}, one row for each iteration")
+    if options.design is not None:
+        if options.design not in designs:
+            near = difflib.get_close_matches(options.design, designs, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ValueError(
+                f"{path}: no row of design {options.design!r}; {hint}It has {', '.join(map(repr, designs))}"
+            )
+        designs = {options.design: designs[options.design]}
+    result = []
+    for design, seen in designs.items():
+        rows = [row for _, row in sorted(seen.items())]
+        joules = None if rows[0].joules is None else [row.joules for row in rows]
+        result.append(Series(design, [row.seconds for row in rows], rows[0].kind, str(path), joules=joules))
+    return result
+
+
+def _csv_rows(path: Path, text: str, options: Options) -> Iterator[tuple[str, Mapping]]:
+    reader = csv.reader(io.StringIO(text, newline="\n"), skipinitialspace=True, strict=True)
     header: list[str] | None = None
     try:
         for cells in reader:
@@ -114,7 +158,7 @@ def _csv_rows(path: Path, text: str):
                 continue
             if header is None:
                 header = cells
-                _check_columns(where, header)
+                _check_columns(where, header, options)
                 continue
             if len(cells) != len(header):
                 raise ValueError(
@@ -123,91 +167,90 @@ def _csv_rows(path: Path, text: str):
                 )
             yield where, dict(zip(header, cells, strict=True))
     except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: not readable as CSV ({error}); expected {_FORMS}") from None
+        raise ValueError(f"{path}, line {reader.line_num}: not readable as CSV ({error}); expected {FORMS}") from None
 
 
-def _check_columns(where: str, header: list[str]) -> None:
+def _check_columns(where: str, header: list[str], options: Options) -> None:
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated:
-        raise ValueError(f"{where}: column {repeated[0]!r} appears twice; expected {_FORMS}")
+        raise ValueError(f"{where}: column {repeated[0]!r} appears twice; expected {FORMS}")
     try:
-        check_keys(
-            dict.fromkeys(header), ["design", "iteration"], ["seconds", "cycles", "clock"], f"{where}: the header"
-        )
+        _check(dict.fromkeys(header), f"{where}: the header", options)
     except ValueError as error:
-        raise ValueError(f"{error}. The first row names the columns: {_FORMS}") from None
+        raise ValueError(f"{error}. The first row names the columns: {FORMS}") from None
 
 
-def _json_rows(path: Path, text: str):
+def _check(table: Mapping, where: str, options: Options) -> None:
+    if options.design is None:
+        check_keys(table, ["design", "iteration"], _OPTIONAL, where)
+    else:
+        check_keys(table, ["iteration"], ["design", *_OPTIONAL], where)
+
+
+def _json_rows(path: Path, text: str) -> Iterator[tuple[str, Mapping]]:
     try:
         rows = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(
-            f"{path}, line {error.lineno}: not JSON ({error.msg}); expected a list of objects with {_FORMS}"
+            f"{path}, line {error.lineno}: not JSON ({error.msg}); expected a list of objects with {FORMS}"
         ) from None
     except (ValueError, RecursionError) as error:  # numbers too long, brackets too deep
-        raise ValueError(f"{path}: not readable as JSON ({error}); expected a list of objects with {_FORMS}") from None
+        raise ValueError(f"{path}: not readable as JSON ({error}); expected a list of objects with {FORMS}") from None
     if not isinstance(rows, list):
-        raise ValueError(f"{path}, line 1: expected a list of objects with {_FORMS}, got a {type(rows).__name__}")
+        raise ValueError(f"{path}, line 1: expected a list of objects with {FORMS}, got a {type(rows).__name__}")
     lines = _entry_lines(text, len(rows))
     for line, row in zip(lines, rows, strict=True):
         where = f"{path}, line {line}"
         if not isinstance(row, dict):
-            raise ValueError(f"{where}: expected an object with {_FORMS}, got {row!r}")
+            raise ValueError(f"{where}: expected an object with {FORMS}, got {row!r}")
         yield where, row
 
 
-def _entry_lines(text: str, count: int) -> list[int]:
+def _entry_lines(text: str, entries: int) -> list[int]:
     """The line on which each entry of a (valid) JSON list starts."""
-    decoder, lines, at = json.JSONDecoder(), [], text.index("[") + 1
-    for _ in range(count):
+    decoder, lines, at, line = json.JSONDecoder(), [], text.index("[") + 1, 1
+    line += text.count("\n", 0, at)
+    for _ in range(entries):
+        start = at
         while text[at] in " \t\r\n,":
             at += 1
-        lines.append(text.count("\n", 0, at) + 1)
-        _, at = decoder.raw_decode(text, at)
+        line += text.count("\n", start, at)
+        lines.append(line)
+        _, end = decoder.raw_decode(text, at)
+        line += text.count("\n", at, end)
+        at = end
     return lines
 
 
-def _row(where: str, row: Mapping, default_clock: Fraction | None) -> tuple[str, int, Fraction, str]:
+def _row(where: str, row: Mapping, options: Options) -> _Row:
     row = {key: value for key, value in row.items() if value not in ("", None)}
-    check_keys(row, ["design", "iteration"], ["seconds", "cycles", "clock"], f"{where}: the row")
+    _check(row, f"{where}: the row", options)
     if ("seconds" in row) == ("cycles" in row):
-        raise ValueError(f"{where}: expected either seconds or cycles; the forms are {_FORMS}")
-    if not isinstance(row["design"], str):
-        raise ValueError(f"{where}: design must be a name, got {row['design']!r}")
-    iteration = _number(where, "iteration", row["iteration"])
-    if iteration.denominator != 1 or iteration < 0:
-        raise ValueError(f"{where}: iteration must be a whole number from 0 up, got {row['iteration']!r}")
-    kind = "seconds" if "seconds" in row else "cycles"
-    amount = _number(where, kind, row[kind])
-    if amount <= 0:
-        raise ValueError(f"{where}: {kind} must be above zero, got {row[kind]!r}")
-    if kind == "seconds":
-        if "clock" in row:
-            raise ValueError(f"{where}: a clock is given with seconds; a clock goes with cycles only")
-        return row["design"], int(iteration), amount, kind
+        raise ValueError(f"{where}: expected either seconds or cycles; the forms are {FORMS}")
+    design, kind = row.get("design", options.design), row.get("kind", "given")
+    if not isinstance(design, str):
+        raise ValueError(f"{where}: design must be a name, got {design!r}")
+    if kind not in KINDS:
+        raise ValueError(f"{where}: kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    iteration = count(where, "iteration", row["iteration"], positive=False)
+    unit = "seconds" if "seconds" in row else "cycles"
+    amount = number(where, unit, row[unit])
+    joules = number(where, "joules", row["joules"]) if "joules" in row else None
+    if unit == "cycles":
+        amount /= _clock(where, row, options)
+    elif "clock" in row:
+        raise ValueError(f"{where}: a clock is given with seconds; a clock goes with cycles only")
+    return _Row(where, design, iteration, amount, unit, joules, kind)
+
+
+def _clock(where: str, row: Mapping, options: Options) -> Fraction:
     if "clock" in row:
         try:
-            clock = frequency(row["clock"])
+            return frequency(row["clock"])
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: {error}") from None
-    elif default_clock is not None:
-        clock = default_clock
-    else:
+    if options.clock is None:
         raise ValueError(
             f'{where}: cycles without a clock; add a clock column (1 GHz), or state one for all: --clock "1 GHz"'
         )
-    return row["design"], int(iteration), amount / clock, kind
-
-
-def _number(where: str, name: str, value: object) -> Fraction:
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise ValueError(f"{where}: {name} must be a number, got {value!r}")
-    try:
-        approximate = float(value)
-    except (ValueError, OverflowError):
-        approximate = math.nan
-    if not math.isfinite(approximate):
-        raise ValueError(f"{where}: {name} must be a finite number, got {value!r}")
-    # exact from here on; what underflows is left at zero, because 1e-999999999 has no fraction of sensible size
-    return Fraction(value) if approximate else Fraction(0)
+    return options.clock

@@ -58,11 +58,11 @@ def mser5(samples: Sequence[float]) -> tuple[int, str]:
     >>> mser5([9.0, 5.0, 3.0, 2.0, 2.0] + [1.0, 1.1] * 15)[0]
     5
     >>> mser5([9.0, 1.0, 1.0])[1]
-    'MSER-5: nothing dropped, because it needs 20 iterations or more and there are 3'
+    'MSER-5: nothing dropped, because it needs 20 samples or more and there are 3'
     """
     least = BATCH * LEAST_BATCHES
     if len(samples) < least:
-        return 0, (f"MSER-5: nothing dropped, because it needs {least} iterations or more and there are {len(samples)}")
+        return 0, (f"MSER-5: nothing dropped, because it needs {least} samples or more and there are {len(samples)}")
     whole = _whole_numbers(samples)
     sums = [sum(whole[at : at + BATCH]) for at in range(0, len(whole) - BATCH + 1, BATCH)]
     cuts = len(sums) // 2
@@ -77,10 +77,10 @@ def mser5(samples: Sequence[float]) -> tuple[int, str]:
             best, at = (above, below), cut
     if at == cuts:
         return 0, (
-            f"MSER-5: nothing dropped, because the best cut lies after {BATCH * at} of {len(samples)} iterations or "
+            f"MSER-5: nothing dropped, because the best cut lies after {BATCH * at} of {len(samples)} samples or "
             "later: no steady state can be told; measure for longer, or state a number"
         )
-    return BATCH * at, f"MSER-5: the first {BATCH * at} of {len(samples)} iterations dropped"
+    return BATCH * at, f"MSER-5: the first {BATCH * at} of {len(samples)} samples dropped"
 
 
 def _whole_numbers(samples: Sequence[float]) -> list[int]:
@@ -128,21 +128,24 @@ def iteration_time(series: Series, warmup: str | int) -> IterationTime:
     """
     samples = [_float(series, value) for value in series.seconds]
     drop, said = 0, "none"
-    if not series.ordered or series.each > 1:
+    if not series.ordered:
         if isinstance(warmup, int) and warmup:
             raise ValueError(
-                f"{series.source}: gives no times of single iterations of {series.design!r}, so that the first {warmup} "
-                "cannot be dropped; drop them in the tool, or leave --warmup out"
+                f"{series.source}: gives no times of single iterations of {series.design!r}, so that the first "
+                f"{warmup} cannot be dropped; drop them in the tool, or leave --warmup out"
             )
-        said = "nothing dropped: the file gives means, not single iterations" if warmup == "auto" else said
+        said = "nothing dropped: the file gives a mean, not single iterations" if warmup == "auto" else said
     elif warmup == "auto":
         drop, said = mser5(samples)
     elif warmup != "none":
-        drop, said = warmup, f"the first {warmup} of {len(samples)} iterations dropped, as stated"
-        if drop >= len(samples):
+        total = len(samples) * series.each
+        drop, rest = divmod(warmup, series.each)
+        said = f"the first {warmup} of {total} iterations dropped, as stated"
+        if rest or drop >= len(samples):
+            parts = f" in {len(samples)} parts of {series.each}" if series.each > 1 else ""
             raise ValueError(
-                f"{series.source}: {len(samples)} iterations of {series.design!r}, of which the first {drop} cannot be "
-                "dropped; at least one has to be left"
+                f"{series.source}: {total} iterations of {series.design!r}{parts}, of which the first {warmup} cannot "
+                f"be dropped; state {'a multiple of the part, and ' if parts else ''}fewer than all"
             )
     kept = samples[drop:]
     detail = {"warmup": said} | ({"warmup_seconds": samples[:drop]} if drop else {}) | series.detail
@@ -156,7 +159,7 @@ def iteration_time(series: Series, warmup: str | int) -> IterationTime:
         series.source,
         detail,
         samples=tuple(kept) if series.ordered else (),
-        dropped=drop,
+        dropped=drop * series.each,
         interval=mean_interval(kept) if series.ordered else None,
         kind=series.kind,
         joules=None if joules is None else float(sum(joules) / len(joules)),
@@ -169,9 +172,10 @@ def _float(series: Series, value: Fraction) -> float:
     except OverflowError:
         result = math.inf
     if not 0 < result < math.inf:
+        limit = "more than 1.7e308 seconds" if result else "less than 5e-324 seconds"
         raise ValueError(
-            f"{series.source}: an iteration of {series.design!r} takes no time that binary64 can hold, 5e-324 to "
-            "1.7e308 seconds"
+            f"{series.source}: an iteration of {series.design!r} takes {limit}, which binary64 does not hold; correct "
+            "its time or the clock"
         )
     return result
 

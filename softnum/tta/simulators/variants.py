@@ -1,0 +1,142 @@
+"""What a study compares: designs on their stated hardware, and on arrays of equal area, by one simulator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+
+from softnum.tta.hardware import DesignPoint, area_source, equal_area
+from softnum.tta.outcome import Variant
+from softnum.tta.simulators.reports import Simulations, load_reports
+from softnum.tta.simulators.scalesim import ASSUMPTIONS, DATAFLOWS, NOT_SIMULATED, SPARSE_ASSUMPTIONS
+from softnum.tta.simulators.simulation import scalesim_timings, zigzag_timings
+from softnum.tta.simulators.zigzag import ZIGZAG_ASSUMPTIONS
+from softnum.tta.timings.iteration import IterationTime
+
+__all__ = ["scalesim_variants", "zigzag_variants"]
+
+
+def scalesim_variants(
+    points: Iterable[DesignPoint], *, baseline: str, simulations: Simulations | Iterable[Simulations] | None = None
+) -> list[Variant]:
+    """Return the times of the designs on their stated hardware, and at equal area, with what both rest on.
+
+    Parameters
+    ----------
+    points : iterable of DesignPoint
+        The designs.
+    baseline : str
+        The design whose array sets the area.
+    simulations : Simulations or iterable of Simulations, optional
+        As in `scalesim_timings`.
+
+    Returns
+    -------
+    list of Variant
+        "stated hardware", then "equal area".
+
+    Raises
+    ------
+    ValueError
+        As `scalesim_timings` and `equal_area`.
+
+    Examples
+    --------
+    >>> reports = load_reports()
+    >>> stated, equal = scalesim_variants(reports.designs.values(), baseline=reports.baseline)
+    >>> stated.label, equal.label
+    ('stated hardware', 'equal area')
+    """
+    points = list(points)
+    stores = load_reports() if simulations is None else simulations
+    stores = [stores] if isinstance(stores, Simulations) else list(stores)
+
+    def common(stated: Mapping[str, IterationTime]) -> tuple[str, ...]:
+        flows = sorted({time.detail["dataflow"] for time in stated.values()})
+        lines = (*ASSUMPTIONS, f"dataflow: {', '.join(DATAFLOWS[flow] for flow in flows)}")
+        if any(gemm.sparsity for point in points for gemm in point.gemms):
+            lines += SPARSE_ASSUMPTIONS
+        again = "(SCALE-Sim fetches such operands again for every pass over them)"
+        return (*lines, *_waits(stated, f"for operands that outgrow half of their SRAM: {{}} {again}"))
+
+    return _variants(points, baseline, lambda some: scalesim_timings(some, stores), common)
+
+
+def zigzag_variants(
+    points: Iterable[DesignPoint], *, baseline: str, simulations: Simulations | Iterable[Simulations]
+) -> list[Variant]:
+    """Return ZigZag's times and energies of the designs on their stated hardware, and at equal area.
+
+    Parameters
+    ----------
+    points : iterable of DesignPoint
+        The designs.
+    baseline : str
+        The design whose array sets the area.
+    simulations : Simulations or iterable of Simulations
+        As in `zigzag_timings`.
+
+    Returns
+    -------
+    list of Variant
+        "stated hardware", then "equal area".
+
+    Raises
+    ------
+    ValueError
+        As `zigzag_timings` and `equal_area`.
+
+    Examples
+    --------
+    >>> from softnum.tta import load_reports
+    >>> points = load_reports().designs.values()
+    >>> zigzag_variants(points, baseline="a-float32", simulations=[])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    softnum.tta.simulators.reports.MissingReport: design 'a-float32': no ZigZag report has the forward GEMM of 'fc1' ...
+    """
+    stores = [simulations] if isinstance(simulations, Simulations) else list(simulations)
+
+    def common(stated: Mapping[str, IterationTime]) -> tuple[str, ...]:
+        return (*ZIGZAG_ASSUMPTIONS, *_waits(stated, "for memory, or for the last sums to leave: {}"))
+
+    return _variants(list(points), baseline, lambda some: zigzag_timings(some, stores), common)
+
+
+def _waits(stated: Mapping[str, IterationTime], text: str) -> tuple[str, ...]:
+    waits = [
+        f"{name} {time.detail['stall_cycles'] / time.detail['cycles']:.0%}"
+        for name, time in stated.items()
+        if time.detail["stall_cycles"]
+    ]
+    return (f"cycles in which the array waits {text.format(', '.join(waits))}",) if waits else ()
+
+
+def _variants(
+    points: list[DesignPoint],
+    baseline: str,
+    timings: Callable[[Iterable[DesignPoint]], dict[str, IterationTime]],
+    assumptions: Callable[[Mapping[str, IterationTime]], tuple[str, ...]],
+) -> list[Variant]:
+    stated = timings(points)
+    scaled, left_out, areas = equal_area(points, baseline)
+    equal = timings(scaled)
+    if len({json.dumps(point.hardware.to_table()) for point in points}) == 1:
+        hardware = points[0].hardware.to_table()
+        first = f"every design on the same hardware: {json.dumps(hardware)[1:-1]}"
+    else:
+        first = "every design on the hardware that its design file states"
+    by_reason: dict[str, list[str]] = {}
+    for point in scaled:
+        area = areas[point.name]
+        reason = f"{area.um2:g} um2 per multiplier ({area.kind}; {area.reason})"
+        by_reason.setdefault(reason, []).append(f"{point.name} {point.hardware.array[0]} x {point.hardware.array[1]}")
+    rule = (
+        f"ASSUMPTION, not a measurement: each array is scaled so that its multipliers take the area of {baseline}'s; a "
+        "design is charged for its widest multiplier, and nothing else (adders, accumulators, registers, wires) enters"
+    )
+    reasons = (f"{', '.join(names)}: {reason}" for reason, names in by_reason.items())
+    return [
+        Variant("stated hardware", stated, {}, (first, *assumptions(stated)), NOT_SIMULATED),
+        Variant("equal area", equal, left_out, (rule, *reasons, f"areas: {area_source()}"), NOT_SIMULATED),
+    ]

@@ -1,0 +1,109 @@
+"""Kernel launches into training iterations: what simulators and profilers of GPUs list has no iterations in it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from softnum.tta.timings.series import Options
+
+__all__ = ["Launch", "group_launches", "kernel_table", "shortest_period"]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: its kernel, the line that names it, its time, and what tells it from others of that name."""
+
+    name: str
+    line: int
+    seconds: Fraction
+    work: Hashable = None
+
+
+def shortest_period(items: Sequence[Hashable]) -> int:
+    """Return the length of the shortest part of which the whole sequence is a repetition.
+
+    >>> shortest_period("abcabc"), shortest_period("abcab")
+    (3, 5)
+    """
+    border = [0] * len(items)  # Knuth, Morris and Pratt's table
+    for at in range(1, len(items)):
+        size = border[at - 1]
+        while size and items[at] != items[size]:
+            size = border[size - 1]
+        border[at] = size + (items[at] == items[size])
+    period = len(items) - border[-1] if items else 0
+    return period if period and len(items) % period == 0 else len(items)
+
+
+def group_launches(where: str, launches: Sequence[Launch], options: Options) -> tuple[list[Sequence[Launch]], str]:
+    """Return the launches of each iteration, and a sentence on how they were told apart.
+
+    In this order: by a marker, the kernel that begins an iteration; by the number of iterations, which has to divide
+    the launches evenly; else by repetition. Launches repeat if kernel and work are the same in the same order.
+
+    Raises
+    ------
+    ValueError
+        If that does not work out, or all launches are alike, so that there is nothing to tell iterations apart by.
+    """
+    names = list(dict.fromkeys(launch.name for launch in launches))
+    if options.marker is not None:
+        starts = [at for at, launch in enumerate(launches) if options.marker.search(launch.name)]
+        if not starts:
+            raise ValueError(
+                f"{where}: no kernel's name has '{options.marker.pattern}' in it; the kernels are {_listed(names)}"
+            )
+        if options.iterations not in (None, len(starts)):
+            raise ValueError(
+                f"{where}: {len(starts)} launches match --marker '{options.marker.pattern}' where --iterations says "
+                f"{options.iterations}; leave one of them out, or correct it"
+            )
+        ends = [*starts[1:], len(launches)]
+        before = f"; the {starts[0]} launches before the first are left out" if starts[0] else ""
+        return (
+            [launches[start:end] for start, end in zip(starts, ends, strict=True)],
+            f"an iteration begins with each launch whose name matches '{options.marker.pattern}'{before}",
+        )
+    if options.iterations is not None:
+        size, rest = divmod(len(launches), options.iterations)
+        if rest or not size:
+            raise ValueError(
+                f"{where}: {len(launches)} launches cannot be {options.iterations} iterations of as many launches "
+                "each; state the kernel that begins an iteration with --marker, or profile whole iterations only"
+            )
+        return _even(launches, size), f"{options.iterations} iterations of {size} launches each, as stated"
+    size = shortest_period([(launch.name, launch.work) for launch in launches])
+    times = len(launches) // size
+    if times == 1:
+        return [launches], f"one iteration of {size} launches: their sequence does not repeat"
+    if size == 1:
+        raise ValueError(
+            f"{where}: {times} launches of one kernel, {launches[0].name!r}, alike; they may be {times} iterations or "
+            "one; say which with --iterations"
+        )
+    return (
+        _even(launches, size),
+        f"{times} iterations of {size} launches each, the shortest part that repeats; state --iterations if that is "
+        "not so",
+    )
+
+
+def _even(launches: Sequence[Launch], size: int) -> list[Sequence[Launch]]:
+    return [launches[at : at + size] for at in range(0, len(launches), size)]
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:8])
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
+
+
+def kernel_table(launches: Sequence[Launch]) -> list[dict]:
+    """Return launches and seconds of each kernel, in the order of their first launch."""
+    table: dict[str, list] = {}
+    for launch in launches:
+        row = table.setdefault(launch.name, [0, Fraction(0)])
+        row[0] += 1
+        row[1] += launch.seconds
+    return [{"kernel": name, "launches": times, "seconds": float(total)} for name, (times, total) in table.items()]

@@ -1,0 +1,112 @@
+"""MSER-5 against its definition, Student's interval against scipy's, and what is said of both."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softnum.tta import mean_interval, mser5
+from softnum.tta.timings.series import Series
+from softnum.tta.timings.warmup import iteration_time, warmup_rule
+
+
+def definition(samples):
+    """MSER of every cut up to half, in exact fractions, straight from the formula."""
+    means = [sum(map(Fraction, samples[at : at + 5])) / 5 for at in range(0, len(samples) - 4, 5)]
+    found = []
+    for cut in range(len(means) // 2 + 1):
+        left = means[cut:]
+        mean = sum(left) / len(left)
+        found.append(sum((value - mean) ** 2 for value in left) / len(left) ** 2)
+    best = found.index(min(found))
+    return 0 if best == len(means) // 2 else 5 * best
+
+
+@given(st.lists(st.floats(1e-6, 10), min_size=20, max_size=120))
+@settings(max_examples=150, deadline=None)
+def test_mser5_is_its_definition(samples):
+    assert mser5(samples)[0] == definition(samples)
+
+
+def test_mser5_finds_a_warm_up():
+    steady = [1.0, 1.2, 0.9, 1.1, 1.0] * 18
+    dropped, said = mser5([9.0, 7.0, 5.0, 4.0, 3.0, 2.0, 2.0, 2.0, 1.5, 1.5] + steady)
+    assert (dropped, said) == (10, "MSER-5: the first 10 of 100 samples dropped")
+    assert mser5(steady)[0] == 0
+
+
+@pytest.mark.parametrize("samples", [[1.0] * 19, [5.0, 1.0]])
+def test_mser5_drops_nothing_of_few(samples):
+    assert mser5(samples) == (
+        0,
+        f"MSER-5: nothing dropped, because it needs 20 samples or more and there are {len(samples)}",
+    )
+
+
+def test_mser5_drops_nothing_of_a_trend():
+    dropped, said = mser5([float(60 - at) for at in range(60)])
+    assert dropped == 0 and "no steady state can be told" in said
+
+
+def test_mser5_drops_nothing_of_a_constant_or_of_any_scale():
+    assert mser5([2.5] * 40)[0] == 0
+    ramp = [8.0] * 5 + [1.0, 1.5] * 20
+    assert mser5([value * 1e-300 for value in ramp])[0] == mser5([value * 1e300 for value in ramp])[0] == 5
+
+
+@given(st.lists(st.floats(1e-6, 1e6), min_size=2, max_size=50))
+@settings(max_examples=80, deadline=None)
+def test_the_interval_is_students(samples):
+    from scipy import stats
+
+    low, high = mean_interval(samples)
+    mean, error = sum(samples) / len(samples), stats.sem(samples)
+    expected = stats.t.interval(0.95, len(samples) - 1, mean, error) if error else (mean, mean)
+    scale = max(samples)
+    assert low == pytest.approx(expected[0], rel=1e-9, abs=1e-9 * scale)
+    assert high == pytest.approx(expected[1], rel=1e-9, abs=1e-9 * scale)
+
+
+def test_the_interval_covers_the_mean_in_19_of_20():
+    import numpy
+
+    draw = numpy.random.Generator(numpy.random.Philox(key=7))
+    rows = draw.normal(10.0, 1.0, (2000, 6)).tolist()
+    covered = sum(low <= 10.0 <= high for low, high in map(mean_interval, rows))
+    assert 1860 <= covered <= 1940  # 1900 expected, with a standard deviation of 10
+
+
+def test_one_sample_has_no_interval():
+    assert mean_interval([1.0]) is None
+
+
+@pytest.mark.parametrize("bad", ["5%", "-1", -1, True, 1.5, None, "auto ", "٣", "9" * 20])
+def test_bad_warm_up_rules(bad):
+    with pytest.raises(ValueError, match="warmup must be none, auto, or a number of iterations to drop, got"):
+        warmup_rule(bad)
+
+
+def series(count, **options):
+    return Series("a", [Fraction(at + 1) for at in range(count)], "measured", "t.log", **options)
+
+
+def test_samples_that_are_means_of_several_iterations():
+    time = iteration_time(series(4, each=10), 20)
+    assert (time.seconds, time.samples, time.dropped, time.iterations) == (3.5, (3.0, 4.0), 20, 20)
+    with pytest.raises(ValueError, match="40 iterations of 'a' in 4 parts of 10, of which the first 15 cannot be"):
+        iteration_time(series(4, each=10), 15)
+
+
+def test_a_warm_up_that_leaves_nothing():
+    with pytest.raises(ValueError, match=r"t.log: 3 iterations of 'a', of which the first 3 cannot be dropped"):
+        iteration_time(series(3), 3)
+
+
+def test_a_warm_up_of_a_mean():
+    mean = series(1, each=7, ordered=False)
+    time = iteration_time(mean, "auto")
+    assert (time.iterations, time.samples, time.interval) == (7, (), None)
+    assert time.detail["warmup"] == "nothing dropped: the file gives a mean, not single iterations"
+    with pytest.raises(ValueError, match="gives no times of single iterations of 'a'"):
+        iteration_time(mean, 1)

@@ -1,0 +1,400 @@
+"""A study from its file to its results: times, runs, comparisons, report."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from softnum.train.lock import FileLock
+from softnum.train.studies.ledger import Ledger
+from softnum.train.studies.local import ProcessExecutor
+from softnum.train.studies.plan import (
+    BACK,
+    FOUND,
+    SAME,
+    SHARED,
+    UNUSABLE,
+    PlannedRun,
+    StudyPlan,
+    apply_plan,
+    plan_study,
+    record_state,
+    write_alike,
+)
+from softnum.train.studies.runner import run_tasks
+from softnum.train.studies.study_file import VARIANTS, Comparison, StudyFile
+from softnum.train.studies.task import Failed
+from softnum.train.study import worker_count
+from softnum.train.workload import case_workloads
+
+__all__ = ["STUDY_SCHEMA", "Outcome", "conduct_study"]
+
+STUDY_SCHEMA = 1
+#: packages of the extra [report]
+_REPORT = ("altair", "jinja2", "jsonschema", "vl_convert")
+
+
+@dataclass
+class Outcome:
+    """What came of a study.
+
+    Attributes
+    ----------
+    plan : StudyPlan
+    trained, copied, found : int
+        Runs that were trained; that got the rows of another run of the same arithmetic; that were finished before.
+    failed : dict
+        Name of a run -> why it failed.
+    comparisons : dict
+        Folder -> why it has no results.
+    report : pathlib.Path or None
+    notes : list of str
+    """
+
+    plan: StudyPlan
+    trained: int = 0
+    copied: int = 0
+    found: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    comparisons: dict[str, str] = field(default_factory=dict)
+    report: Path | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run finished and every comparison has results."""
+        return not self.failed and not self.comparisons
+
+
+def conduct_study(
+    study: StudyFile,
+    out: str | Path,
+    *,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    retries: int = 2,
+    progress: Callable[[int, int, str], None] | None = None,
+    say: Callable[[str], None] = lambda line: None,
+    console=None,
+) -> Outcome:
+    """Carry a study out: train what is not finished, and compute the results of what is there.
+
+    Parameters
+    ----------
+    study : StudyFile
+    out : path-like
+        The study's folder. It gets ``study.json``, the ledger ``runs.jsonl``, a folder for each network with
+        ``records``, ``results.json`` and a picture, and ``aside`` with records that belong to no run of the study.
+    jobs : int, optional
+        Processes on this machine. Default: one for each core. Records do not depend on it.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers are to train in their place.
+    retries : int
+        How often a run that failed is tried again.
+    progress : callable, optional
+        Called as ``progress(done, runs, text)`` as runs end.
+    say : callable
+        Takes lines of text about what is going on.
+    console : rich.console.Console, optional
+        Where to print the tables.
+
+    Returns
+    -------
+    Outcome
+
+    Raises
+    ------
+    ValueError
+        If a time per iteration is missing or malformed, the cluster's workers differ from this machine, or another
+        process carries out a study in the folder; nothing has been trained then.
+    RuntimeError
+        If SCALE-Sim has to run and fails.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from softnum.train import read_study
+    >>> text = '''
+    ... study = {designs = ["a-float32"], seeds = 1, epochs = 1, batches = [256], target = 0.5}
+    ... networks = [{name = "mlp"}]
+    ... timings = {file = "times.csv"}
+    ... report = {html = false}'''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "one.toml")
+    ...     _ = file.write_text(text)
+    ...     _ = Path(folder, "times.csv").write_text("design,iteration,seconds\\na-float32,1,2e-6\\n")
+    ...     outcome = conduct_study(read_study(file), Path(folder, "out"))  # doctest: +ELLIPSIS
+    ...     names = sorted(path.name for path in Path(folder, "out", "mlp").iterdir())
+    <BLANKLINE>
+    mlp on digits...
+    >>> outcome.trained, outcome.complete, names
+    (1, True, ['records', 'results.json', 'tta.png', 'workloads.json'])
+    """
+    out = Path(out)
+    if retries < 0:
+        raise ValueError(f"retries must be 0 or more, got {retries}")
+    jobs = worker_count(jobs)
+    out.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(out / ".study.lock", f"the study in {out}")
+    lock.acquire()
+    executor = None
+    try:
+        plan = plan_study(study, out)
+        executor = _executor(plan, jobs, scheduler)
+        outcome = Outcome(plan)
+        for run in plan.runs:
+            if run.state == UNUSABLE:
+                outcome.failed[run.name] = run.error
+        for label, error in sorted({(f"{r.comparison.folder}/{r.label}", r.error) for r in plan.runs if r.error}):
+            say(f"{label} cannot be trained, the others go on: {_line(error)}")
+        # Times first: a missing report or a malformed file costs seconds, not the training.
+        variants = {c.folder: _variants(plan, c, outcome, jobs, say) for c in study.comparisons}
+        apply_plan(plan)
+        for path, name in plan.strangers:
+            say(f"{path} belongs to no run of this study: set aside as {Path('aside', name)}")
+        ledger = Ledger(out)
+        _note_found(plan, ledger)
+        outcome.found = sum(run.state in (FOUND, BACK) for run in plan.runs)
+        outcome.copied = sum(run.state == SAME for run in plan.runs)
+        _write_study(plan, outcome)
+        _train(plan, outcome, ledger, executor, retries, progress)
+        _write_study(plan, outcome)
+        for comparison in study.comparisons:
+            if comparison.folder not in outcome.comparisons:
+                _write_workloads(plan, comparison)
+                _conclude(plan, comparison, variants[comparison.folder], outcome, console)
+        for folder in outcome.comparisons:
+            for name in ("results.json", "tta.png"):  # of what the study was before
+                (out / folder / name).unlink(missing_ok=True)
+        _write_study(plan, outcome)
+        _report(study, out, outcome)
+        return outcome
+    finally:
+        if executor is not None:
+            executor.close(kill=True)  # does nothing if it is closed
+        lock.release()
+
+
+def _line(text: str) -> str:
+    """A text on one line."""
+    return " ".join(text.split())
+
+
+# -- times -------------------------------------------------------------------------------------------------------------
+def _variants(plan: StudyPlan, comparison: Comparison, outcome: Outcome, jobs: int, say):
+    """The times of a comparison's designs."""
+    from softnum.tta.study import study_variants
+
+    runs = {run.label: run for run in plan.of(comparison) if run.state != UNUSABLE}
+    if comparison.baseline not in runs:
+        outcome.comparisons[comparison.folder] = f"the baseline {comparison.baseline} cannot be trained"
+        return []
+    timings = comparison.timings
+    try:
+        variants = study_variants(
+            [_point(run, timings) for run in runs.values()],
+            baseline=comparison.baseline,
+            out=plan.out / comparison.folder,
+            timings=timings.sources or None,
+            **timings.reading,
+            simulator=timings.simulator,
+            dataflow=timings.dataflow,
+            reports=timings.reports,
+            run_simulator=timings.simulate,
+            jobs=jobs,
+            progress=lambda line: say(f"{comparison.folder}: {line}"),
+        )
+    except ValueError as error:
+        raise ValueError(f"{comparison.folder}: {error}") from error
+    wanted = VARIANTS[timings.variant]
+    return [variant for variant in variants if wanted in (None, variant.label)]
+
+
+def _point(run: PlannedRun, timings):
+    """A design as softnum.tta wants it: by its label, with what its records' first row says of it."""
+    from softnum.tta import DesignPoint
+
+    config = run.header["config"]
+    hardware = config["design"]["hardware"]
+    if hardware:
+        table = {"name": run.label, "hardware": hardware, "gemms": config["gemms"]}
+        return DesignPoint.from_table(table, run.task.design)
+    if not timings.sources:
+        raise ValueError(
+            f"{run.task.design}: states no [hardware], so its iteration cannot be simulated; add the table (see the "
+            "shipped designs) or give times: [timings] file"
+        )
+    return DesignPoint(run.label, None, ())  # only its name is looked up in the file
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------
+def _executor(plan: StudyPlan, jobs: int, scheduler: str | None):
+    if not plan.to_train:
+        return None
+    if scheduler is None:
+        return ProcessExecutor(min(jobs, len(plan.to_train)))
+    from softnum.train.studies.cluster import DaskExecutor
+
+    return DaskExecutor(scheduler)
+
+
+def _note_found(plan: StudyPlan, ledger: Ledger) -> None:
+    """Let the ledger know of every finished run, also of those whose study was killed before it could write."""
+    known = ledger.completions()
+    for run in plan.runs:
+        if run.state in (FOUND, BACK) and run.task.key not in known:
+            ledger.finished(run.name, run.task.key, 0, run.path.read_bytes())
+        elif run.state == SAME:
+            ledger.copied(run.name, run.task.key, run.source.relative_to(plan.out).as_posix())
+
+
+def _train(plan: StudyPlan, outcome: Outcome, ledger: Ledger, executor, retries: int, progress) -> None:
+    if executor is None:
+        return
+    runs = {run.name: run for run in plan.to_train}
+    total, done = len(plan.runs), outcome.found + outcome.copied + len(outcome.failed)
+
+    def step(text: str) -> None:
+        if progress is not None:
+            counts = f"{outcome.found} found, {outcome.trained} trained, {len(outcome.failed)} failed"
+            progress(done, total, f"runs: {counts}; last {text}")
+
+    if done:
+        step("none")
+    for attempt in run_tasks([run.task for run in runs.values()], executor, retries=retries):
+        run = runs[attempt.task.name]
+        followers = [other for other in plan.runs if other.state == SHARED and other.source == run.path]
+        if isinstance(attempt.result, Failed):
+            ledger.failed(run.name, run.task.key, attempt.number, attempt.result)
+            if not attempt.again:
+                outcome.failed |= {each.name: attempt.result.message for each in (run, *followers)}
+                done += 1 + len(followers)
+            step(f"{run.name}, which failed{' and is tried again' if attempt.again else ''}")
+            continue
+        if attempt.result.record is not None:
+            _keep(run, attempt.result.record)
+        ledger.finished(run.name, run.task.key, attempt.number, run.path.read_bytes())
+        outcome.trained, done = outcome.trained + 1, done + 1
+        for other in followers:
+            write_alike(other, run.path)
+            ledger.copied(other.name, other.task.key, run.path.relative_to(plan.out).as_posix())
+            outcome.copied, done = outcome.copied + 1, done + 1
+        step(run.name)
+
+
+def _keep(run: PlannedRun, record: bytes) -> None:
+    """Write a record that a worker on another machine made, in the place of what was begun here."""
+    from softnum.train.record import write_atomic
+
+    run.path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(run.path, record)
+    run.path.with_suffix(".checkpoint.npz").unlink(missing_ok=True)
+
+
+def _write_workloads(plan: StudyPlan, comparison: Comparison) -> None:
+    """Write what an iteration consists of, under each design that can be trained."""
+    from softnum.tta import write_workloads
+
+    usable = {run.label for run in plan.of(comparison) if run.state != UNUSABLE}
+    pairs = zip(comparison.cases, comparison.labels, strict=True)
+    cases = [replace(case, label=label) for case, label in pairs if label in usable]
+    folder = plan.out / comparison.folder
+    write_workloads(folder / "workloads.json", case_workloads(cases, comparison.settings))
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+def _conclude(plan: StudyPlan, comparison: Comparison, variants, outcome: Outcome, console) -> None:
+    from rich.console import Console
+
+    from softnum.tta import RecordSet, conclude, outcome_rules, read_records
+
+    runs = plan.of(comparison)
+    there = [run.path for run in runs if run.state != UNUSABLE and record_state(run.path, run.header) == "finished"]
+    missing = tuple(
+        f"{run.label}, seed {run.seed}, has no finished run and is left out: {_line(outcome.failed[run.name])}"
+        for run in runs
+        if run.name in outcome.failed
+    )
+    settings = comparison.settings
+    console = console or Console()
+    console.print(f"\n{comparison.folder} on {settings.data}", highlight=False, markup=False)
+    try:
+        if not there:
+            raise ValueError("no run of it finished")
+        records = read_records(there, metric=comparison.metric)
+        conclude(
+            RecordSet(records.records, (*records.excluded, *missing)), variants, target=comparison.target,
+            baseline=comparison.baseline, out=plan.out / comparison.folder, console=console,
+            **outcome_rules(comparison.labels, comparison.baseline, **comparison.rules),
+            inputs={
+                "command": f"softnum study run {shlex.quote(plan.study.path.name)}", "study": plan.study.name,
+                "designs": list(comparison.labels), "seeds": list(comparison.seeds),
+                "epochs": settings.epochs,
+                "network": next(run.header["config"]["network"] for run in runs if run.header),
+                "data": settings.data, "batches": [case.batch for case in comparison.cases],
+                **settings.describe_updates(),
+            },
+        )  # fmt: skip
+    except ValueError as error:
+        outcome.comparisons[comparison.folder] = str(error)
+        console.print(f"no results: {_line(str(error))}", highlight=False, markup=False)
+
+
+def _write_study(plan: StudyPlan, outcome: Outcome) -> None:
+    """Write ``study.json``: what the study consists of, and where everything lies."""
+    from softnum.tta.quantities import write_atomic
+
+    comparisons = []
+    for comparison in plan.study.comparisons:
+        settings, runs = comparison.settings, []
+        for run in plan.of(comparison):
+            error = outcome.failed.get(run.name)
+            state = "failed" if error else record_state(run.path, run.header)
+            entry = {"label": run.label, "seed": run.seed, "key": run.task.key, "iterations": run.iterations}
+            entry |= {"record": f"records/{run.label}/seed-{run.seed}.jsonl", "state": state}
+            runs.append(entry | ({"error": error} if error else {}))
+        entry = {
+            "folder": comparison.folder, "network": settings.network, "options": settings.network_options,
+            "data": settings.data, "epochs": settings.epochs, "target": comparison.target,
+            "metric": comparison.metric, "rules": comparison.rules, "baseline": comparison.baseline,
+            "seeds": list(comparison.seeds),
+            "designs": [
+                {"label": label, "design": _shown(plan.study, case.design), "batch": case.batch}
+                for label, case in zip(comparison.labels, comparison.cases, strict=True)
+            ],
+            "runs": runs,
+        }  # fmt: skip
+        if comparison.folder in outcome.comparisons:
+            entry["error"] = outcome.comparisons[comparison.folder]
+        comparisons.append(entry)
+    table = {
+        "schema": STUDY_SCHEMA, "name": plan.study.name, "file": plan.study.path.name, "study": plan.study.table,
+        "comparisons": comparisons,
+    }  # fmt: skip
+    text = json.dumps(table, indent=1, ensure_ascii=False, default=str)
+    write_atomic(plan.out / "study.json", text + "\n")
+
+
+def _shown(study: StudyFile, design: str) -> str:
+    """A design as the study's file names it: a path relative to the file."""
+    path = Path(design)
+    return path.relative_to(study.path.parent).as_posix() if path.is_relative_to(study.path.parent) else design
+
+
+def _report(study: StudyFile, out: Path, outcome: Outcome) -> None:
+    """The HTML page of the whole study."""
+    if study.html is False:
+        return
+    if not any((out / c.folder / "results.json").is_file() for c in study.comparisons):
+        return
+    missing = [name for name in _REPORT if importlib.util.find_spec(name) is None]
+    if missing:
+        outcome.notes.append(f"no report.html: it takes {', '.join(missing)}: pip install 'softnum[report]'")
+        return
+    from softnum.tta import write_report
+
+    outcome.report = write_report(out, out / "report.html")

@@ -1,0 +1,478 @@
+"""Reading a study's file: TOML into the comparisons that it asks for, strictly. Errors name the file and the line."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from softnum.train.data import DATA_SETS
+from softnum.train.design_files import load_design
+from softnum.train.designs import nearest
+from softnum.train.loop import Settings
+from softnum.train.nets import NETWORKS, default_data, make_network
+from softnum.train.study import Case, case_labels, check_seeds
+
+__all__ = ["TEMPLATE", "Comparison", "StudyFile", "Timings", "read_study"]
+
+_SETTINGS = [
+    field.name
+    for field in dataclasses.fields(Settings)
+    if field.name not in ("network", "network_options", "data", "batch", "epochs")
+]
+#: what counts as reached, and what is computed besides time: as softnum.tta.outcome_rules takes them
+_RULES = {
+    "metric": str, "direction": str, "reached": str, "smooth": str, "confidence": float, "combine": list, "rent": list,
+    "price": list,
+}  # fmt: skip
+_SHARED = ("target", "seeds", "epochs", "baseline", "designs", "batches", *_RULES)
+#: of [timings]: for a simulator, and for files in its place
+_SIMULATION = ("simulator", "dataflow", "simulate", "reports", "variant")
+_READING = {"clock": str, "format": str, "warmup": (str, int), "iterations": int, "marker": str}
+_FILES = ("file", "files", *_READING)
+_KEYS = {
+    "": ("study", "networks", "settings", "timings", "report"),
+    "study": ("name", *_SHARED),
+    "networks": ("name", "data", "options", "timings", *_SHARED, *_SETTINGS),
+    "settings": tuple(_SETTINGS),
+    "timings": (*_SIMULATION, *_FILES),
+    "report": ("html",),
+}
+#: what a study says where its file does not
+_DEFAULTS = {"target": 0.95, "seeds": 3, "epochs": 20, "batches": [32]}
+_SIMULATORS = ("scalesim", "zigzag")
+_DATAFLOWS = ("os", "ws", "is")
+VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
+
+TEMPLATE = """\
+# A study: every network x design x batch size x seed is trained once, and each network's designs are compared by
+# time-to-accuracy. Paths are relative to this file. `softnum study plan FILE` says what would run.
+
+[study]
+name = "{name}"
+designs = ["a-float32", "c-wang-fp8"]  # shipped designs (`softnum designs`) or files of yours; "my.toml@128": batch 128
+seeds = 3                              # how many, or a list: [1, 2, 3]
+batches = [32]                         # samples per iteration; with several, each design is trained with each
+epochs = 20                            # passes over the training samples
+target = 0.95                          # what the metric has to reach on held-out samples
+# baseline = "a-float32"               # what speed-ups are over; default: the first design
+# metric = "accuracy"                  # field of the records; direction = "lower" if less is better
+# reached = "consecutive:3"            # when a run has reached the target: "first" evaluation there, "average:5"
+# smooth = "ema:0.9"                   # smooth the curves first
+# confidence = 0.95                    # of the intervals
+# combine = ["mine+yours=both"]        # compare a design with the product of what its parts do
+# rent = ["2.48"]                      # dollars per hour, of all designs or "c-wang-fp8=1.20"; price: dollars to buy
+
+# One table for each network. Whatever [study] and [settings] say can be said here for this network alone.
+[[networks]]
+name = "mlp"
+# data = "digits"
+# options = {{ sizes = [64, 128, 10] }}  # the network's own parameters, as `softnum train --help` names them
+
+[[networks]]
+name = "lenet5"
+# epochs = 10
+# target = 0.9
+
+# What updates the networks; names and defaults are those of `softnum train --help`, with _ for -
+[settings]
+optimiser = "sgd"
+# learning_rate = 0.1
+# schedule = "cosine"
+# samples = 1000                       # train on so many of the first samples
+# held_out = 200                       # be measured on so many
+
+# Seconds per iteration: by SCALE-Sim, which simulate = true runs for designs without a report, or from a file.
+[timings]
+simulator = "scalesim"
+simulate = true
+# dataflow = "os"                      # output stationary; or "ws", "is"
+# variant = "all"                      # or "stated" (hardware), "equal-area"
+# reports = ["reports"]                # folders of reports to look in first
+# file = "times.csv"                   # in place of all these; columns design,iteration,seconds
+# files = {{ a-float32 = "base.log" }}   # or a file of each design (softnum timings --formats)
+
+[report]
+html = true                            # report.html of the whole study; takes softnum[report]
+"""
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Where a comparison's seconds per iteration come from.
+
+    Attributes
+    ----------
+    sources : tuple
+        Files of times, in place of a simulator's: paths, and pairs of a design's label and a path.
+    reading : dict
+        How files are read: clock, format, warmup, iterations and marker of `softnum.tta.read_timings`.
+    simulator, dataflow : str
+        As `softnum.tta.study_variants` takes them.
+    simulate : bool
+        Whether the simulator is to be run for designs without a report.
+    reports : tuple of pathlib.Path
+        Folders of reports to look in first.
+    variant : str
+        "all", "stated" or "equal-area".
+    """
+
+    sources: tuple = ()
+    reading: dict[str, Any] = field(default_factory=dict)
+    simulator: str = "scalesim"
+    dataflow: str = "os"
+    simulate: bool = False
+    reports: tuple[Path, ...] = ()
+    variant: str = "all"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One network, its designs and its seeds.
+
+    Attributes
+    ----------
+    folder : str
+        Its folder within the study's.
+    settings : Settings
+        Of every run, but for the batch size.
+    cases : tuple of Case
+    labels : tuple of str
+        What each case is called.
+    seeds : tuple of int
+    target : float
+    rules : dict
+        Keywords of `softnum.tta.outcome_rules`: metric, reached, confidence, costs ...
+    baseline : str
+        A label.
+    timings : Timings
+    """
+
+    folder: str
+    settings: Settings
+    cases: tuple[Case, ...]
+    labels: tuple[str, ...]
+    seeds: tuple[int, ...]
+    target: float
+    rules: dict[str, Any]
+    baseline: str
+    timings: Timings
+
+    @property
+    def metric(self) -> str:
+        """What the target is of."""
+        return self.rules.get("metric", "accuracy")
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """A study as its file asks for it.
+
+    Attributes
+    ----------
+    name : str
+    path : pathlib.Path
+    table : dict
+        The file's tables as written.
+    comparisons : tuple of Comparison
+    html : bool or None
+        Whether a report is wanted; None: if what it takes is installed.
+    """
+
+    name: str
+    path: Path
+    table: dict[str, Any]
+    comparisons: tuple[Comparison, ...]
+    html: bool | None
+
+
+def read_study(path: str | Path) -> StudyFile:
+    """Read a study's file.
+
+    Parameters
+    ----------
+    path : path-like
+        TOML, as `TEMPLATE` explains it. Paths in it are relative to it.
+
+    Returns
+    -------
+    StudyFile
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is not valid: the message names the file, the line where there is one, and the nearest key that is known;
+        or if a design, network or setting of it is unusable.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "two.toml")
+    ...     _ = file.write_text(TEMPLATE.format(name="two"))
+    ...     study = read_study(file)
+    >>> [(comparison.folder, comparison.labels) for comparison in study.comparisons]
+    [('mlp', ('a-float32', 'c-wang-fp8')), ('lenet5', ('a-float32', 'c-wang-fp8'))]
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise FileNotFoundError(f"no study file {str(file)!r}; begin with one: softnum study new {file}")
+    try:
+        text = file.read_text(encoding="utf-8")
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, brackets too deep
+        raise ValueError(f"{file}: not valid TOML: {error}") from error
+    return _Reader(file, text).study(table)
+
+
+class _Reader:
+    """Turns the tables of one file into a StudyFile."""
+
+    def __init__(self, file: Path, text: str) -> None:
+        self.file, self.folder, self.lines = file, file.parent, text.splitlines()
+
+    # -- errors --------------------------------------------------------------------------------------------------------
+    def fail(self, table: str, index: int, key: str, message: str):
+        line = self.line_of(table, index, key)
+        where = f"[[networks]] number {index + 1}" if table == "networks" else f"[{table}]" if table else "top level"
+        raise ValueError(f"{self.file}{f', line {line}' if line else ''}: {where}: {message}")
+
+    def line_of(self, table: str, index: int, key: str) -> int | None:
+        """The line of a key of a table, or of the table, where the file writes it in the plain way."""
+        inside, head = ("", 0), None
+        count: dict[str, int] = {}
+        for number, line in enumerate(self.lines, start=1):
+            if header := re.match(r"\s*\[\[?\s*([^\[\]]+?)\s*\]", line):
+                name = header[1].strip("\"' ")
+                count[name] = count.get(name, -1) + 1
+                inside = (name, count[name])
+                if inside == (table, index) or (not table and name == key):
+                    head = head or number
+            elif inside == (table, index) and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[.=]", line):
+                return number
+        return head
+
+    def check(self, table: str, index: int, value: object) -> dict:
+        if not isinstance(value, dict):
+            self.fail("", 0, table, f"{table} must be a table, got {value!r}")
+        known = _KEYS[table]
+        for key in value:
+            if key not in known:
+                self.fail(table, index, key, f"unknown key {key!r}{nearest(key, known)} (known: {', '.join(known)})")
+        return value
+
+    # -- the whole -----------------------------------------------------------------------------------------------------
+    def study(self, table: dict) -> StudyFile:
+        self.check("", 0, table)
+        study = self.check("study", 0, table.get("study", {}))
+        name = self.text("study", 0, study, "name", self.file.stem)
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
+            self.fail("study", 0, "name", f"name must be letters, digits and . _ + - (it names a folder), got {name!r}")
+        settings = self.check("settings", 0, table.get("settings", {}))
+        networks = table.get("networks", [])
+        if not isinstance(networks, list) or not networks:
+            self.fail("", 0, "networks", "a study needs a network: add a table [[networks]] with a name")
+        timings = self.timings(self.check("timings", 0, table.get("timings", {})))
+        report = self.check("report", 0, table.get("report", {}))
+        html = report.get("html")
+        if html is not None and not isinstance(html, bool):
+            self.fail("report", 0, "html", f"html must be true or false, got {html!r}")
+        folders: dict[str, int] = {}
+        comparisons = []
+        for index, own in enumerate(networks):
+            self.check("networks", index, own)
+            kind = self.text("networks", index, own, "name")
+            folders[kind] = folders.get(kind, 0) + 1
+            folder = kind if folders[kind] == 1 else f"{kind}-{folders[kind]}"
+            comparisons.append(self.comparison(folder, index, own, study, settings, timings))
+        return StudyFile(name, self.file, table, tuple(comparisons), html)
+
+    def text(self, table: str, index: int, value: dict, key: str, default: str | None = None) -> str:
+        found = value.get(key, default)
+        if not isinstance(found, str) or not found:
+            got = "has none" if found is None else f"got {found!r}"
+            self.fail(table, index, key, f"{key} must be a text, {got}")
+        return found
+
+    # -- one network ---------------------------------------------------------------------------------------------------
+    def comparison(self, folder, index: int, own: dict, study: dict, settings: dict, timings: Timings) -> Comparison:
+        from softnum.tta import outcome_rules  # which training needs nowhere else
+
+        def said(key: str):
+            """A value, and the table that says it."""
+            if key in own:
+                return own[key], ("networks", index)
+            return study.get(key, _DEFAULTS.get(key)), ("study", 0)
+
+        name = own["name"]
+        if name not in NETWORKS:
+            self.fail("networks", index, "name", f"no network is called {name!r}{nearest(name, NETWORKS)} "
+                      f"(networks: {', '.join(NETWORKS)})")  # fmt: skip
+        made = self.settings(index, own, settings, *said("epochs"))
+        cases = self.cases(*said("designs"), *said("batches"))
+        (_, where), (baseline, there) = said("designs"), said("baseline")
+        try:
+            labels = case_labels(cases)
+        except (ValueError, OSError) as error:
+            self.fail(*where, "designs", str(error))
+        baseline = labels[0] if baseline is None else baseline
+        if baseline not in labels:
+            hint = nearest(str(baseline), labels)
+            self.fail(*there, "baseline", f"baseline {baseline!r} is not among the designs {', '.join(labels)}{hint}")
+        target, place = said("target")
+        if isinstance(target, bool) or not isinstance(target, (int, float)) or not 0 < target < float("inf"):
+            self.fail(*place, "target", f"target must be a number above 0, got {target!r}")
+        rules = {key: said(key)[0] for key in _RULES if said(key)[0] is not None}
+        for key, value in rules.items():
+            self.check_rule(said(key)[1], key, value)
+        try:
+            outcome_rules(labels, baseline, **rules)
+        except ValueError as error:
+            self.fail("networks", index, "name", f"{name}: {error}")
+        if "timings" in own:
+            sources = self.sources("networks", index, "timings", own["timings"])
+            timings = Timings(sources, timings.reading)
+        elif timings.reading and not timings.sources:
+            key = next(iter(timings.reading))
+            self.fail("timings", 0, key, f"{key} is for files of times; add file or files, or leave it out")
+        return Comparison(
+            folder, made, tuple(cases), tuple(labels), self.seeds(*said("seeds")), float(target), rules, baseline,
+            timings,
+        )  # fmt: skip
+
+    def settings(self, index: int, own: dict, settings: dict, epochs, place) -> Settings:
+        options = own.get("options", {})
+        if not isinstance(options, dict):
+            self.fail("networks", index, "options", f"options must be a table, got {options!r}")
+        known = list(inspect.signature(NETWORKS[own["name"]]).parameters)
+        for key in options:
+            if key not in known:
+                self.fail("networks", index, "options", f"{own['name']} has no parameter {key!r}{nearest(key, known)} "
+                          f"(it has {', '.join(known)})")  # fmt: skip
+        values = settings | {key: own[key] for key in _SETTINGS if key in own}
+        data = own.get("data") or default_data(own["name"])
+        if "data_folder" not in own and data in DATA_SETS and not DATA_SETS[data].files:
+            values = {key: value for key, value in values.items() if key != "data_folder"}  # it is for the others
+        if values.get("data_folder") is not None:
+            table = ("networks", index) if "data_folder" in own else ("settings", 0)
+            values = values | {
+                "data_folder": str(self.path(*table, "data_folder", values["data_folder"], exists=False))
+            }
+        for key in values:  # TOML knows types: what is no number must not be taken for one
+            self.check_type(index if key in own else None, key, values[key])
+        if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
+            self.fail(*place, "epochs", f"epochs must be a positive integer, got {epochs!r}")
+        try:
+            made = Settings(network=own["name"], network_options=options, data=own.get("data"), epochs=epochs, **values)
+            make_network(made.network, data=made.data, **made.network_options)
+            made.describe_updates()
+        except (TypeError, ValueError) as error:
+            self.fail("networks", index, "name", f"{own['name']}: {error}")
+        return made
+
+    def check_type(self, index: int | None, key: str, value: object) -> None:
+        hint = next(field.type for field in dataclasses.fields(Settings) if field.name == key).partition(" ")[0]
+        kinds = {"str": str, "int": int, "float": (int, float), "bool": bool}[hint]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and hint != "bool"):
+            table = ("settings", 0) if index is None else ("networks", index)
+            what = {"str": "a text", "int": "an integer", "float": "a number", "bool": "true or false"}[hint]
+            self.fail(*table, key, f"{key} must be {what}, got {value!r}")
+
+    def check_rule(self, place, key: str, value: object) -> None:
+        kind = _RULES[key]
+        good = isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
+        if not good or (kind is list and not all(isinstance(part, str) for part in value)):
+            what = {str: "a text", float: "a number", list: "a list of texts"}[kind]
+            self.fail(*place, key, f"{key} must be {what}, got {value!r}")
+
+    def seeds(self, value, place) -> tuple[int, ...]:
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+            return tuple(range(1, value + 1))
+        good = isinstance(value, list) and value and all(type(seed) is int and 0 <= seed < 2**64 for seed in value)
+        if not good:
+            self.fail(*place, "seeds", f"seeds must be how many, or a list like [1, 2, 3], got {value!r}")
+        try:
+            check_seeds(value)
+        except ValueError as error:
+            self.fail(*place, "seeds", str(error))
+        return tuple(value)
+
+    def cases(self, designs, place, batches, there) -> list[Case]:
+        if not isinstance(designs, list) or not designs or not all(isinstance(text, str) for text in designs):
+            got = "and there are none" if designs is None else f"got {designs!r}"
+            self.fail(*place, "designs", f"designs must be a list of names or files of designs, {got}")
+        if not isinstance(batches, list) or not batches or not all(type(b) is int and b >= 1 for b in batches):
+            self.fail(*there, "batches", f"batches must be a list of positive integers, got {batches!r}")
+        found = []
+        for text in designs:
+            try:
+                case = Case.parse(self.design(text))
+                if case.label is not None:  # it says its batch size
+                    found.append(case)
+                    continue
+                name = load_design(case.design).name
+            except (ValueError, OSError) as error:
+                self.fail(*place, "designs", str(error))
+            several = len(batches) > 1
+            found += [Case(case.design, batch, f"{name}@{batch}" if several else None) for batch in batches]
+        return found
+
+    def design(self, text: str) -> str:
+        """A design's text with its file's path, if it is one, relative to the study's."""
+        bare = re.sub(r"@\d+$", "", text)
+        is_file = bare.endswith(".toml") or len(Path(bare).parts) > 1 or (self.folder / bare).is_file()
+        return str(self.folder / text) if is_file else text
+
+    def path(self, table: str, index: int, key: str, value: object, *, exists: bool = True) -> Path:
+        if not isinstance(value, str) or not value:
+            self.fail(table, index, key, f"{key} must be a path, got {value!r}")
+        path = self.folder / Path(value).expanduser()
+        if exists and not path.exists():
+            self.fail(table, index, key, f"{key}: there is no {str(path)!r}")
+        return path
+
+    def sources(self, table: str, index: int, key: str, value: object) -> tuple:
+        """Files of times: one, or one for each label."""
+        if not isinstance(value, dict):
+            return (self.path(table, index, key, value),)
+        if not value:
+            self.fail(table, index, key, f"{key} names no file")
+        return tuple((label, self.path(table, index, key, file)) for label, file in value.items())
+
+    def timings(self, table: dict) -> Timings:
+        kinds = {"simulate": (bool, "true or false"), "reports": (list, "a list of folders")}
+        kinds |= {key: (kind, _type_name(kind)) for key, kind in _READING.items()}
+        for key, (kind, what) in kinds.items():
+            if key in table and (not isinstance(table[key], kind) or (kind is not bool and table[key] is True)):
+                self.fail("timings", 0, key, f"{key} must be {what}, got {table[key]!r}")
+        for key, known in (("simulator", _SIMULATORS), ("dataflow", _DATAFLOWS), ("variant", tuple(VARIANTS))):
+            if key in table and table[key] not in known:
+                hint = nearest(str(table[key]), known)
+                self.fail("timings", 0, key, f"{key} must be one of {', '.join(known)}, got {table[key]!r}{hint}")
+        reading = {key: table[key] for key in _READING if key in table}
+        given = [key for key in ("file", "files") if key in table]
+        if given:
+            for key in (*_SIMULATION, *given[1:]):
+                if key in table:
+                    why = (
+                        "says the same as file" if key == "files" else f"is for a simulator, which {given[0]} replaces"
+                    )
+                    self.fail("timings", 0, key, f"{key} {why}; leave one out")
+            if given == ["files"] and not isinstance(table["files"], dict):
+                self.fail("timings", 0, "files", f"files must be a table of label = file, got {table['files']!r}")
+            if given == ["file"] and not isinstance(table["file"], str):
+                self.fail("timings", 0, "file", f"file must be a path, got {table['file']!r}; several: files")
+            return Timings(self.sources("timings", 0, given[0], table[given[0]]), reading)
+        facts = {key: table[key] for key in _SIMULATION if key in table and key != "reports"}
+        folders = tuple(self.path("timings", 0, "reports", report) for report in table.get("reports", []))
+        return Timings((), reading, reports=folders, **facts)
+
+
+def _type_name(kind) -> str:
+    return {str: "a text", int: "an integer", (str, int): "a text or an integer"}[kind]
