@@ -267,7 +267,6 @@ def tta(
         records = run_study(
             cases, settings, seeds=chosen, out=out / "records", jobs=jobs, force=force, progress=show
         )  # fmt: skip
-    write_workloads(out / "workloads.json", case_workloads(cases, settings))
     conclude(
         read_records(records, metric=outcomes.metric), variants, target=target, baseline=base, out=out, **rules,
         inputs={
