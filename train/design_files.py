@@ -139,7 +139,7 @@ def uniform_design(fmt: str) -> Design:
     --------
     >>> from softnum.train import uniform_design
     >>> design = uniform_design("bfloat16")
-    >>> str(design.roles["default"].format), design.units["forward"]["accumulator"]
+    >>> str(design.roles["default"].format), str(design.units["forward"]["accumulator"])
     ('bfloat16', 'bfloat16')
     """
     name = fmt.replace("float", "binary") if fmt in ("float16", "float32", "float64") else fmt

@@ -70,7 +70,7 @@ def workload(model: str | Settings, design: Design, batch: int | None = None, **
     >>> work.parameters, work.operations[0].kind, work.operations[0].gemm.shape
     (9610, 'gemm', (32, 128, 64))
     >>> [(t.name, t.format, t.bytes) for t in work.tensors if t.layer == "fc1" and t.tensor_class == "feature_maps"]
-    [('input', 'e6m9', 4096), ('product', 'e6m9', 8192), ('relu', 'e6m9', 8192), ('mask', 'bit', 512)]
+    [('input', 'e6m9', 4096), ('product', 'e6m9', 8192), ('relu', 'e6m9', 8192)]
     """
     chosen = model if isinstance(model, Settings) else Settings(network=model, **settings)
     if batch is not None:
