@@ -402,7 +402,25 @@ def timing_formats() -> str:
     return table(("format", "what it is", "options", "tested on", "its layout is documented in"), rows)
 
 
+def architectures() -> str:
+    """The networks that are timed and not trained: parameters and MACs, ours and the published ones."""
+    from softnum.tta.architectures import architecture, architecture_names
+
+    rows = []
+    for name in architecture_names():
+        net = architecture(name)
+        published = net.published
+        known = f"{published['parameters']:,.0f}" if "parameters" in published else "-"
+        macs = f"{published['macs'] / 1e9:.3g}" if "macs" in published else "-"
+        rows.append(
+            (f"`{name}`", net.title, f"{net.parameters:,}", known, f"{net.macs / 1e9:.3g}", macs, net.source)
+        )  # fmt: skip
+    header = ("name", "network", "parameters", "published", "GMAC a sample", "published", "source")
+    return table(header, rows, "llrrrrl")
+
+
 MAKERS = {
+    "architectures": architectures,
     "array-functions": array_functions, "c-functions": c_functions, "commands": commands,
     "demonstration": demonstration, "devices": devices, "dialects": dialects, "evidence": evidence, "formats": formats,
     "guarantees": guarantees, "long-sums": long_sums, "modes": modes, "nan-profiles": nan_profiles,

@@ -20,9 +20,9 @@ any other of at most 8, 16, 32 bits        as the float of that width         as
 
 A table without such an entry (the lecture's has 32-bit ones alone) gives the next wider of the same kind; a format
 that is wider than every entry is an error in a GEMM. Elsewhere (a loss in binary64) a multiplication of 64 bits is
-charged as four of 32, of which it would be made. SRAM between the listed sizes is interpolated on logarithmic scales (the
-listed energies grow about as the root of the size); below the smallest it costs as much as that, above the largest the
-last two entries are continued.
+charged as four of 32, of which it would be made. SRAM between the listed sizes is interpolated on logarithmic scales
+(the listed energies grow about as the root of the size); below the smallest it costs as much as that, above the largest
+the last two entries are continued.
 
 Sources: M. Horowitz, "Computing's Energy Problem", ISSCC 2014; the lecture's table is table I of S. Han et al., ISCA
 2016.
@@ -296,7 +296,7 @@ class _Prices:
         return energy.picojoules
 
     def elementwise(self, name: str) -> float:
-        """Picojoules of an operation that is no part of a GEMM: of a multiplication; of a user's own format of 32 bits."""
+        """Picojoules of an operation outside GEMMs: of a product; a user's own format counts as 32 bits."""
         kind, width, what = _class_of(name, 32)
         if width <= 32:
             return self.note(operation_energy("multiply", name, bits=32, table=self.table), "product")

@@ -201,6 +201,21 @@ def test_ncu_numbers_of_other_locales_are_not_guessed_at(value, unit, message, t
         read_timings(tmp_path / "a.csv")
 
 
+def test_ncu_details_page(tmp_path):
+    """A row for each metric, and of rules; rows of metrics leave out the last cells."""
+    names = (
+        "ID Process_ID Process_Name Host_Name Kernel_Name Context Stream Block_Size Grid_Size Device CC Section_Name "
+        "Metric_Name Metric_Unit Metric_Value Rule_Name Rule_Type Rule_Description"
+    )
+    launch = '"0","9","app","host","gemm(int *)","1","7","(256, 1, 1)","(128, 1, 1)","0","7.5","GPU Speed Of Light"'
+    (tmp_path / "a.csv").write_text(
+        ",".join('"' + name.replace("_", " ") + '"' for name in names.split()) + "\n"
+        f'{launch},"SM Frequency","Ghz","1.41"\n{launch},"Duration","us","1,204.16"\n'
+        f'{launch},"","","","SOLBottleneck","OPT","kernel is small, ""very"" small"\n'
+    )
+    assert read_timings(tmp_path / "a.csv")["a"].seconds == 1204.16e-6
+
+
 # -- timelines ---------------------------------------------------------------------------------------------------------
 def test_kineto_steps_are_counted_once():
     assert read("kineto/trace.json").samples == (0.112202, 0.112302, 0.112402)
