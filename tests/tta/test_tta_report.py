@@ -286,6 +286,7 @@ def test_a_study_has_an_overview_and_all_its_comparisons(tmp_path):
     first, second = (table(page, f"all-studies-{label}") for label in ("stated-hardware", "measured"))
     assert first.head == ("Design", "mlp on digits (mlp)") and second.head == ("Design", "mlp on digits (mlp-2)")
     assert "mlp-2: h-posit8, seed 4, failed: its loss was not finite" in notes(page)
+    assert "lenet5: no run of it finished" in notes(page)
     names = [block.name for block in (*page.tables, *page.charts)]
     assert len(set(names)) == len(names) and {"mlp-curves", "mlp-2-curves", "mlp-2-sources"} <= set(names)
     text = write_report(tmp_path, tmp_path / "report.html").read_text(encoding="utf-8")
