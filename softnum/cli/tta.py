@@ -256,6 +256,7 @@ def tta(
     rules = outcomes.rules(labels, base)
     # Times first: a missing report or a malformed file costs seconds, not the training.
     variants = _variants(_points(cases, labels, settings, times["timings"]), variant, baseline=base, out=out, **times)
+    write_workloads(out / "workloads.json", case_workloads(cases, settings))
     counts = {True: 0, False: 0}
     with progress_bar() as step:
 

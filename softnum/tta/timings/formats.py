@@ -243,8 +243,8 @@ def read_timings(
     path : path-like
         The file: UTF-8, or that in gzip.
     format : str, optional
-        One of ``softnum.tta.timings.FORMATS``. Default: told from the contents; a file that no format knows or two do is
-        an error.
+        One of ``softnum.tta.timings.FORMATS``. Default: told from the contents; a file that no format
+        knows, or two do, is an error.
     clock : str, optional
         Frequency such as "1 GHz", for cycles in a file that states no clock.
     warmup : str or int
