@@ -110,6 +110,27 @@ def test_curves_hold_every_evaluation_and_the_medians(page):
     ]  # fmt: skip
 
 
+def test_long_curves_are_thinned_by_a_stated_step(folder, monkeypatch):
+    monkeypatch.setattr("softnum.tta.html.figures.MOST_POINTS", 30)  # of 72
+    curves = next(chart for chart in load_report(folder).page().charts if chart.name == "curves")
+    assert "One evaluation in 3 is drawn; results.json has them all." in curves.caption
+    first = [row["iteration"] for row in curves.data if (row["design"], row["run"]) == ("b-binary16", "seed 2")]
+    assert first == [10, 40, 60]  # every third, and the last
+
+
+def test_evaluations_that_are_not_finite_are_counted_not_drawn(folder, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "tta")
+    edit(copy, lambda t: t["runs"][0]["curve"].update(value=[0.1, 0.2, None, None, None, None]))
+    page = load_report(copy).page()
+    assert "4 evaluations are not finite (a diverged run) and are not drawn." in notes(page)
+    curves = next(chart for chart in page.charts if chart.name == "curves")
+    assert len(curves.data) == len(REACHED) * len(SEEDS) * 6 - 4
+    edit(copy, lambda t: [run["curve"].update(value=[None] * 6) for run in t["runs"]])
+    page = load_report(copy).page()
+    assert [line for line in notes(page) if "no curve to draw" in line]
+    assert "curves" not in [chart.name for chart in page.charts]
+
+
 def test_choices_change_places_that_are_there(page):
     changed = 0
     for chart in page.charts:
