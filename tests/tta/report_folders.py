@@ -84,7 +84,11 @@ def study(folder: Path) -> Path:
     comparison(folder / "mlp")
     comparison(folder / "mlp-2", workloads=False, measured=True)
     failed = {"label": "h-posit8", "seed": 4, "state": "failed", "error": "its loss was not finite"}
-    parts = [{"folder": "mlp"}, {"folder": "mlp-2", "runs": [failed]}]
+    parts = [
+        {"folder": "mlp"},
+        {"folder": "mlp-2", "runs": [failed]},
+        {"folder": "lenet5", "error": "no run of it finished"},
+    ]
     table = {"schema": 1, "name": "two networks", "comparisons": parts}
     (folder / "study.json").write_text(json.dumps(table))
     return folder

@@ -110,6 +110,27 @@ def test_curves_hold_every_evaluation_and_the_medians(page):
     ]  # fmt: skip
 
 
+def test_long_curves_are_thinned_by_a_stated_step(folder, monkeypatch):
+    monkeypatch.setattr("softnum.tta.html.figures.MOST_POINTS", 30)  # of 72
+    curves = next(chart for chart in load_report(folder).page().charts if chart.name == "curves")
+    assert "One evaluation in 3 is drawn; results.json has them all." in curves.caption
+    first = [row["iteration"] for row in curves.data if (row["design"], row["run"]) == ("b-binary16", "seed 2")]
+    assert first == [10, 40, 60]  # every third, and the last
+
+
+def test_evaluations_that_are_not_finite_are_counted_not_drawn(folder, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "tta")
+    edit(copy, lambda t: t["runs"][0]["curve"].update(value=[0.1, 0.2, None, None, None, None]))
+    page = load_report(copy).page()
+    assert "4 evaluations are not finite (a diverged run) and are not drawn." in notes(page)
+    curves = next(chart for chart in page.charts if chart.name == "curves")
+    assert len(curves.data) == len(REACHED) * len(SEEDS) * 6 - 4
+    edit(copy, lambda t: [run["curve"].update(value=[None] * 6) for run in t["runs"]])
+    page = load_report(copy).page()
+    assert [line for line in notes(page) if "no curve to draw" in line]
+    assert "curves" not in [chart.name for chart in page.charts]
+
+
 def test_choices_change_places_that_are_there(page):
     changed = 0
     for chart in page.charts:
@@ -286,6 +307,7 @@ def test_a_study_has_an_overview_and_all_its_comparisons(tmp_path):
     first, second = (table(page, f"all-studies-{label}") for label in ("stated-hardware", "measured"))
     assert first.head == ("Design", "mlp on digits (mlp)") and second.head == ("Design", "mlp on digits (mlp-2)")
     assert "mlp-2: h-posit8, seed 4, failed: its loss was not finite" in notes(page)
+    assert "lenet5: no run of it finished" in notes(page)
     names = [block.name for block in (*page.tables, *page.charts)]
     assert len(set(names)) == len(names) and {"mlp-curves", "mlp-2-curves", "mlp-2-sources"} <= set(names)
     text = write_report(tmp_path, tmp_path / "report.html").read_text(encoding="utf-8")

@@ -261,7 +261,7 @@ def heat(
         "design:N",
         sort=list(designs),
         title=None,
-        axis=alt.Axis(labelAngle=0, orient="top", labelLimit=130, ticks=False, domain=False),
+        axis=alt.Axis(labelAngle=-60, orient="top", labelLimit=110, ticks=False, domain=False),
     )
     y = alt.Y("part:N", sort=list(across), title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=190))
     tips = [

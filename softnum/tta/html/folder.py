@@ -134,12 +134,14 @@ def _study(folder: Path) -> Folder:
         if not place.resolve().is_relative_to(folder.resolve()):
             raise ValueError(f"{path}: the folder {row['folder']!r} of a comparison lies outside of the study; {again}")
         for run in row.get("runs") or ():
-            if isinstance(run, dict) and run.get("state") == "failed":
+            if isinstance(run, dict) and run.get("state", "finished") != "finished":
                 why = f": {run['error']}" if run.get("error") else ""
-                failures.append(f"{row['folder']}: {run.get('label')}, seed {run.get('seed')}, failed{why}")
+                failures.append(f"{row['folder']}: {run.get('label')}, seed {run.get('seed')}, {run['state']}{why}")
         if (place / "results.json").is_file():
             comparisons.append(_comparison(place, row["folder"]))
-        else:
+        if row.get("error"):
+            failures.append(f"{row['folder']}: {row['error']}")
+        elif not (place / "results.json").is_file():
             failures.append(f"{row['folder']}: no results.json, so nothing of it is shown; {again}")
     if not comparisons:
         raise ValueError(f"{path}: none of its comparisons has a results.json; {again}")

@@ -22,6 +22,18 @@ class Report:
         What was read and checked.
     device : Device or None
         The hardware of rooflines and utilisation; None for that which the times name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from softnum.tta import Evaluation, IterationTime, Record, combine_study, write_results
+    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
+    >>> study = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_results(Path(folder, "results.json"), [study])
+    ...     report = load_report(folder)
+    >>> [section.title for section in report.page().sections][:3]
+    ['Summary', 'Time to accuracy', 'Learning curves']
     """
 
     folder: Folder
@@ -34,7 +46,7 @@ class Report:
         return page_of(self.folder, base=base, device=self.device)
 
     def html(self, base: str | None = None) -> str:
-        """The page as text."""
+        """The page as text; `base` as of `page`."""
         from softnum.tta.html.page import render
 
         return render(self.page(base))
