@@ -31,7 +31,7 @@ def address(scratch):
 
     with (
         dask.config.set({"temporary-directory": str(scratch)}),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as made,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as made,
     ):
         yield made.scheduler_address
 
@@ -133,7 +133,7 @@ def test_no_cluster(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="no Dask scheduler answers at 'tcp://127.0.0.1:9'.* `dask scheduler`"):
         cluster.DaskExecutor("tcp://127.0.0.1:9")
     with (
-        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as empty,
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
         pytest.raises(ValueError, match=r"has no workers; start some with `dask worker "),
     ):
         cluster.DaskExecutor(empty.scheduler_address)
@@ -143,7 +143,7 @@ def test_no_cluster(tmp_path, monkeypatch):
 def test_runs_in_threads_of_one_worker(tmp_path):
     """A worker with several threads trains several runs at once."""
     file = write_study(tmp_path, ["c-wang-fp8", "g-q44-stochastic", "h-posit8"], epochs=4)
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=3, processes=True, dashboard_address=None) as made:
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=3, processes=True, dashboard_address=":0") as made:
         assert conduct(file, tmp_path / "out", scheduler=made.scheduler_address).complete
     conduct(file, tmp_path / "serial")
     assert records(tmp_path / "out") == records(tmp_path / "serial")

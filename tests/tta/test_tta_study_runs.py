@@ -201,7 +201,7 @@ def test_without_its_baseline_a_comparison_has_no_results(tmp_path, monkeypatch)
 def test_times_are_looked_for_before_anything_is_trained(tmp_path):
     file, out = write_study(tmp_path, ["a-float32", "c-wang-fp8"]), tmp_path / "out"
     (tmp_path / "times.csv").write_text("design,iteration,seconds\na-float32,1,1e-5\n")
-    with pytest.raises(ValueError, match=r"mlp: .*times.csv: no row for 'c-wang-fp8'"):
+    with pytest.raises(ValueError, match=r"mlp: .*times.csv: no times of 'c-wang-fp8'"):
         conduct(file, out)
     assert not records(out)
 
