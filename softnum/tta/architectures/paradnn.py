@@ -21,8 +21,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from softnum.tta.architectures.image_layers import GlobalPool, Pool
 from softnum.tta.architectures.images import _normalised, residual_groups
-from softnum.tta.architectures.layers import Activation, Dense, GlobalPool, Layer, Loss, Pool
+from softnum.tta.architectures.layers import Activation, Dense, Layer, Loss
 from softnum.tta.architectures.lowering import OPTIMISERS, Architecture, lower
 from softnum.tta.architectures.precision import Precision
 from softnum.tta.architectures.sequence_layers import Embedding, Recurrent
