@@ -19,9 +19,10 @@ any other of at most 8, 16, 32 bits        as the float of that width         as
 =========================================  =================================  =======================================
 
 A table without such an entry (the lecture's has 32-bit ones alone) gives the next wider of the same kind; a format
-that is wider than every entry is an error. SRAM between the listed sizes is interpolated on logarithmic scales (the
-listed energies grow about as the root of the size); below the smallest it costs as much as that, above the largest the
-last two entries are continued.
+that is wider than every entry is an error in a GEMM. Elsewhere (a loss in binary64) a multiplication of 64 bits is
+charged as four of 32, of which it would be made. SRAM between the listed sizes is interpolated on logarithmic scales
+(the listed energies grow about as the root of the size); below the smallest it costs as much as that, above the largest
+the last two entries are continued.
 
 Sources: M. Horowitz, "Computing's Energy Problem", ISSCC 2014; the lecture's table is table I of S. Han et al., ISCA
 2016.
@@ -294,11 +295,21 @@ class _Prices:
             self.proxies[f"{what} of {energy.reason} (proxy)"] = None
         return energy.picojoules
 
+    def elementwise(self, name: str) -> float:
+        """Picojoules of an operation outside GEMMs: of a product; a user's own format counts as 32 bits."""
+        kind, width, what = _class_of(name, 32)
+        if width <= 32:
+            return self.note(operation_energy("multiply", name, bits=32, table=self.table), "product")
+        parts = math.ceil(width / 32) ** 2
+        half = operation_energy("multiply", "q16.16" if kind == "fixed" else "binary32", table=self.table)
+        reason = f"{what}, charged as {parts} of {half.entry}"
+        return self.note(OperationEnergy(half.entry, parts * half.picojoules, "proxy", reason), "product")
+
     def operation(self, operation: Operation) -> dict[str, float]:
         """Picojoules by kind, without DRAM."""
         if operation.gemm is None:
             names = operation.formats or ("binary32",)
-            each = max(self.note(operation_energy("multiply", n, bits=32, table=self.table), "product") for n in names)
+            each = max(self.elementwise(name) for name in names)
             return {"elementwise": operation.flops * each, "sram": 2 * 8 * operation.bytes * self.sram[2]}
         gemm, steps = operation.gemm, _steps(operation.gemm)
         accumulator = self.accumulator
@@ -349,7 +360,7 @@ def energy_of(
     Raises
     ------
     ValueError
-        If the table is unknown, a format is wider than its entries, or the workload has no operation.
+        If the table is unknown, a GEMM's format is wider than its entries, or the workload has no operation.
 
     Examples
     --------

@@ -290,7 +290,8 @@ class _Worker:
 
     def close(self) -> None:
         self._process.wait()
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it died before it read what was written
+            self._process.stdin.close()
         self._process.stdout.close()
         self._log.close()
 

@@ -98,7 +98,7 @@ def zigzag_variants(
     stores = [simulations] if isinstance(simulations, Simulations) else list(simulations)
 
     def common(stated: Mapping[str, IterationTime]) -> tuple[str, ...]:
-        return (*ZIGZAG_ASSUMPTIONS, *_waits(stated, "for memory: {}"))
+        return (*ZIGZAG_ASSUMPTIONS, *_waits(stated, "for memory, or for the last sums to leave: {}"))
 
     return _variants(list(points), baseline, lambda some: zigzag_timings(some, stores), common)
 

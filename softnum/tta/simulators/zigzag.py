@@ -8,20 +8,22 @@ SCALE-Sim is given, so that the two can be compared:
 cells             rows x columns, as stated; rows of the left operand run along the rows, columns of the right one
                   along the columns. The sums over k stay in their cell (*output stationary*, C innermost): the order
                   of `softnum.MadUnit`. ``systolic_dimensions``: the last results leave a cycle a cell later.
-memories          an accumulator in each cell; one SRAM for each operand and the result, as stated, half of it the
-                  double buffer; DRAM without limit, which has the stated bandwidth to *each* of the three
-words             `bits` of a `Gemm` (the wider operand) for operands and results; sums of 32 bits, which never leave
-                  the cells before they are results
+memories          one accumulator in each cell, so that the next sums wait until the last have left; one SRAM for each
+                  operand and the result, as stated, half of it the double buffer; DRAM without limit, which has the
+                  stated bandwidth to *each* of the three
+words             `bits` of a `Gemm` (the wider operand) for operands and results; sums are as wide as they need be,
+                  and never leave the cells before they are results
 SRAM to cells     a word for each row, for each column, and back for each column, in each cycle
-energy            a multiplication, an addition and a bit of SRAM and DRAM by the cited 45 nm table (`energy_of`);
-                  cells' registers and wires cost nothing, because the table has none
+energy            a multiplication, an addition in 32 bits, and a bit of SRAM and DRAM by the cited 45 nm table
+                  (`energy_of`); cells' registers and wires cost nothing, because the table has none
 ================  =====================================================================================================
 
 ZigZag counts whole bits. Where a word's are not whole (8.25 of mxfp8), words have the whole bits, and sizes, bandwidths
 and energies are those of as many words. Bandwidths are rounded down to whole bits a cycle.
 
 The search is for latency (ties by energy), with ZigZag's own limits. Products with a pattern N:M are refused: ZigZag
-knows none. Input files are JSON, which YAML contains.
+knows none. Input files are JSON, which YAML contains. ZigZag counts accesses in whole widths of a port and drops the
+rest of the last, so that the energy of a product of a few words can lack an access of each memory.
 
 ZigZag: L. Mei, P. Houshmand, V. Jain, S. Giraldo, M. Verhelst, "ZigZag: Enlarging Joint Architecture-Mapping Design
 Space Exploration for DNN Accelerators", IEEE Transactions on Computers 70(8), 2021.
@@ -46,12 +48,12 @@ ZIGZAG_ASSUMPTIONS = (
     "an analytical model: the best of the loop orders that ZigZag tries, with sums kept in their cells",
     "GEMMs run one after another; each reads its operands from memory and writes its result back (no reuse between)",
     "the stated bandwidth is available to each of the three SRAMs at once; half of each SRAM is the double buffer",
-    "one word size for a GEMM: the wider operand format, for results too; sums of 32 bits",
+    "one word size for a GEMM: the wider operand format, for results too; a cell holds one sum, which has to leave "
+    "before the next begins",
     "energy: multiplications, additions and bits of SRAM and DRAM by the 45 nm table of M. Horowitz, ISSCC 2014 (DRAM "
     "at its lower figure; 32-bit sums); registers, wires, leakage and clocks cost nothing",
 )
 
-_SUM_BITS = 32
 _DRAM_BITS = 10**15  # without limit
 
 
@@ -187,12 +189,13 @@ def _memory(size: int, operands: list[str], ports: list[dict], read: float, writ
 def _accelerator(machine: ZigZagMachine) -> dict:
     rows, columns = machine.array
     bits, link = machine.bits, machine.bits_per_cycle
+    # a register of one word: ZigZag takes a wider one for two, and lets sums leave during the next
     memories = {
         "accumulator": _memory(
-            _SUM_BITS,
+            bits,
             ["O"],
             [
-                _port(kind, number, _SUM_BITS, _SUM_BITS, f"O, {flow}")
+                _port(kind, number, bits, bits, f"O, {flow}")
                 for kind, number, flow in (("read", 1, "tl"), ("read", 2, "th"), ("write", 1, "fh"), ("write", 2, "fl"))
             ],
             0.0,
@@ -265,13 +268,13 @@ def zigzag_files(machine: ZigZagMachine, shape: tuple[int, int, int]) -> dict[st
         "dimension_relations": [],
         "loop_dims": ["C", "D", "K"],
         "loop_sizes": [k, m, n],
-        "operand_precision": {"I": machine.bits, "W": machine.bits, "O": _SUM_BITS, "O_final": machine.bits},
+        "operand_precision": {"I": machine.bits, "W": machine.bits, "O": machine.bits, "O_final": machine.bits},
         "operand_source": {"I": 0, "W": 0},
     }
     mapping = {
         "name": "default",
         "spatial_mapping": {"D1": [f"D, {rows}"], "D2": [f"K, {columns}"]},
-        "temporal_ordering": [["C", "*"]],
+        **({"temporal_ordering": [["C", "*"]]} if k > 1 else {}),  # of a loop that is none ZigZag finds no order
         "memory_operand_links": {"O": "O", "W": "I2", "I": "I1"},
     }
     tables = {"accelerator.yaml": _accelerator(machine), "workload.yaml": [layer], "mapping.yaml": [mapping]}

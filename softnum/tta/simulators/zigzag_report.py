@@ -92,6 +92,11 @@ def _number(path, text: str, table: object, *keys: str, zero: bool = False) -> f
 
 def _costs(path, text: str, result: object) -> tuple[GemmCost, dict[str, float], dict[str, float]]:
     parts = {key: _number(path, text, result, "outputs", "latency", key, zero=True) for key in _LATENCY}
+    if _number(path, text, result, "outputs", "energy", "memory_energy", zero=True) == 0:
+        raise ValueError(
+            f"{path}, line {_line(text, 'memory_energy')}: memory_energy is 0: ZigZag drops accesses that fill no "
+            "port, and so small a product has no other; leave it out of what ZigZag simulates, or use SCALE-Sim"
+        )
     energy = {key: _number(path, text, result, "outputs", "energy", key) for key in _ENERGY}
     use = {
         key: _number(path, text, result, "outputs", "spatial", "mac_utilization", key)
@@ -112,10 +117,18 @@ def _costs(path, text: str, result: object) -> tuple[GemmCost, dict[str, float],
             f"{path}, line {_line(text, 'energy_total')}: energy_total is {energy['energy_total']:g} where its parts "
             f"add up to {energy['operational_energy'] + energy['memory_energy']:g}: the file was changed; {_AGAIN}"
         )
-    # ideal / utilisation: cycles; without stalls the array takes ideal / ideal utilisation
-    stalls = computation * (1 - use["stalls"] / use["ideal"])
-    stalls = 0.0 if stalls < 1e-6 * computation else stalls
-    return GemmCost(cycles, stalls, energy["energy_total"], energy["memory_energy"]), use, energy
+    # a utilisation is a number of cycles over another; the cycles of the array alone are whole
+    array = computation * use["stalls"] / use["ideal"]
+    if not math.isclose(array, round(array), rel_tol=1e-9) or round(array) > computation:
+        raise ValueError(
+            f"{path}, line {_line(text, 'mac_utilization')}: the utilisations {use['ideal']:g} and {use['stalls']:g} "
+            f"give {array:g} cycles of the array of {computation:g} of computation: the file was changed; {_AGAIN}"
+        )
+    return (
+        GemmCost(cycles, float(computation - round(array)), energy["energy_total"], energy["memory_energy"]),
+        use,
+        energy,
+    )
 
 
 def read_gemm_cost(
