@@ -59,7 +59,7 @@ def sweep(
     from softnum.tta.architectures import sweep as run
     from softnum.tta.architectures.sweep_check import check_count
 
-    need("matplotlib", "scipy")
+    need("matplotlib")
     writable_folder(out)
     kinds = list(SWEEPS) if kind == "all" else [kind]
     ranges = _ranges(range_, kinds)
