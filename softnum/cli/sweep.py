@@ -41,7 +41,8 @@ def sweep(
 ) -> None:
     """Time every network of ParaDnn's ranges (Wang, Wei and Brooks, 2019) on a device: 6,264 of them in seconds.
 
-    Times are analytic rooflines: no device is faster than that, and real ones are slower. What the sweep shows is which
+    Times are analytic rooflines: no device is faster than that, unless it merges operations and so saves bytes, and
+    real ones are slower. What the sweep shows is which
     networks a device's arithmetic or its memory limits, and what their hyper-parameters have to do with it. Models that
     the device's memory cannot hold are listed, and left out of means, regressions and pictures.
 
@@ -59,7 +60,7 @@ def sweep(
     from softnum.tta.architectures import sweep as run
     from softnum.tta.architectures.sweep_check import check_count
 
-    need("matplotlib", "scipy")
+    need("matplotlib")
     writable_folder(out)
     kinds = list(SWEEPS) if kind == "all" else [kind]
     ranges = _ranges(range_, kinds)

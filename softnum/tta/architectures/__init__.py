@@ -5,21 +5,8 @@
 """
 
 from softnum.tta.architectures.catalogue import architecture, architecture_names
-from softnum.tta.architectures.layers import (
-    Activation,
-    Add,
-    BatchNorm,
-    Concatenate,
-    Conv2d,
-    Dense,
-    Flatten,
-    GlobalPool,
-    Input,
-    Layer,
-    Loss,
-    Pool,
-    Upsample,
-)
+from softnum.tta.architectures.image_layers import BatchNorm, Conv2d, GlobalPool, Pool, Upsample
+from softnum.tta.architectures.layers import Activation, Add, Concatenate, Dense, Flatten, Input, Layer, Loss
 from softnum.tta.architectures.lowering import OPTIMISERS, Architecture, lower
 from softnum.tta.architectures.paradnn import (
     SWEEPS,

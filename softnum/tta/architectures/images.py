@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-from softnum.tta.architectures.layers import (
-    Activation,
-    Add,
-    BatchNorm,
-    Concatenate,
-    Conv2d,
-    Dense,
-    Flatten,
-    GlobalPool,
-    Layer,
-    Loss,
-    Pool,
-    Upsample,
-)
+from softnum.tta.architectures.image_layers import BatchNorm, Conv2d, GlobalPool, Pool, Upsample
+from softnum.tta.architectures.layers import Activation, Add, Concatenate, Dense, Flatten, Layer, Loss
 from softnum.tta.architectures.lowering import Architecture
 
 __all__ = [

@@ -6,8 +6,8 @@ those of the authors' repository (github.com/Emma926/paradnn): of fully connecte
 publishes (scripts/plotting/Demo.ipynb), of convolutional and recurrent ones those of its scripts (paradnn/run), which
 list them in part; vocabularies and recurrent batches follow the paper's table.
 
-What is timed here is the analytic roofline of one iteration (`softnum.tta.roofline`): an upper bound of speed, which no
-device reaches. Real devices are what the paper measured.
+What is timed here is the analytic roofline of one iteration (`softnum.tta.roofline`): an upper bound of the
+speed of a device that does not merge operations. Real devices are what the paper measured.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from softnum.tta.architectures.image_layers import GlobalPool, Pool
 from softnum.tta.architectures.images import _normalised, residual_groups
-from softnum.tta.architectures.layers import Activation, Dense, GlobalPool, Layer, Loss, Pool
+from softnum.tta.architectures.layers import Activation, Dense, Layer, Loss
 from softnum.tta.architectures.lowering import OPTIMISERS, Architecture, lower
 from softnum.tta.architectures.precision import Precision
 from softnum.tta.architectures.sequence_layers import Embedding, Recurrent

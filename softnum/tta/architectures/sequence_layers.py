@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from softnum.tta.architectures.layers import Layer, Product, Work, _bias_gradient, _dense_products, normalisation_work
+from softnum.tta.architectures.layers import Layer, Product, Work, bias_gradient, dense_products, normalisation_work
 
 __all__ = ["Attention", "Embedding", "LayerNorm", "Position", "Recurrent"]
 
@@ -38,7 +38,7 @@ class Embedding(Layer):
 
     def result(self, shapes):
         """Steps and features."""
-        return (*self._of_rank(shapes, (1,), "steps of words"), self.features)
+        return (*self.of_rank(shapes, (1,), "steps of words"), self.features)
 
     def parameters(self, shapes):
         """The table."""
@@ -75,7 +75,7 @@ class Position(Layer):
 
     def result(self, shapes):
         """Its input's shape."""
-        shape = self._of_rank(shapes, (2,), "steps of features")
+        shape = self.of_rank(shapes, (2,), "steps of features")
         if 0 < self.rows < shape[0]:
             self.fail(f"{self.rows} rows for {shape[0]} steps")
         return shape
@@ -161,7 +161,7 @@ class Recurrent(Layer):
 
     def result(self, shapes):
         """Steps and features."""
-        steps, _ = self._of_rank(shapes, (2,), "steps of features")
+        steps, _ = self.of_rank(shapes, (2,), "steps of features")
         return steps, self.hidden * len(self._directions)
 
     def parameters(self, shapes):
@@ -179,7 +179,7 @@ class Recurrent(Layer):
         times, weights, *_ = CELLS[self.kind]
         found = []
         for way in self._directions:
-            forward, *read = _dense_products(batch * steps, features, times * hidden, f"{way}input")
+            forward, *read = dense_products(batch * steps, features, times * hidden, f"{way}input")
             found.append(forward)
             backward = []
             for part in weights if steps > 1 else ():
@@ -211,7 +211,7 @@ class Recurrent(Layer):
             found += [
                 Work("forward", self.kind, forward * n, (read,), (kept,), part),
                 Work("backward_data", self.kind, backward * n, (kept, *errors[0]), errors[1], part),
-                *_bias_gradient(batch * steps, times * self.hidden, f"{way}input"),
+                *bias_gradient(batch * steps, times * self.hidden, f"{way}input"),
             ]
         return found
 
@@ -250,7 +250,7 @@ class Attention(Layer):
     def _sizes(self, shapes) -> tuple[int, int, int]:
         """Queries, keys, features of a head."""
         if len(shapes) == 1:
-            (queries, features), keys = self._of_rank(shapes, (2,), "steps of features"), shapes[0][0]
+            (queries, features), keys = self.of_rank(shapes, (2,), "steps of features"), shapes[0][0]
             whole, rest = divmod(features, 3)
         else:
             (queries, whole), (keys, both) = shapes

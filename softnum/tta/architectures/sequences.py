@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from softnum.tta.architectures.layers import (
-    Activation,
-    Add,
-    BatchNorm,
-    Concatenate,
-    Conv2d,
-    Dense,
-    Flatten,
-    Layer,
-    Loss,
-)
+from softnum.tta.architectures.image_layers import BatchNorm, Conv2d
+from softnum.tta.architectures.layers import Activation, Add, Concatenate, Dense, Flatten, Layer, Loss
 from softnum.tta.architectures.layers import Input as Data
 from softnum.tta.architectures.lowering import Architecture
 from softnum.tta.architectures.sequence_layers import Attention, Embedding, LayerNorm, Position, Recurrent
