@@ -185,9 +185,12 @@ def curves(data: bytes) -> None:
 
 
 def timings(data: bytes) -> None:
-    """Iteration times, as CSV or JSON."""
-    suffix, rest = (".csv", data[1:]) if data[:1] == b"c" else (".json", data[1:])
-    tta.read_timings(_file(f"times{suffix}", rest), clock="1 GHz")
+    """Iteration times, in each format that they are read from; the second byte says which."""
+    formats = list(tta.timings.FORMATS)
+    format, rest = formats[data[0] % len(formats)] if data else "csv", data[1:]
+    options = {"clock": "1 GHz"} if "clock" in tta.timings.FORMATS[format].options else {}
+    for time in tta.read_timings(_file("times", rest), format=format, design="d", **options).values():
+        assert time.seconds > 0
 
 
 def saved(data: bytes) -> None:
@@ -259,7 +262,12 @@ def seeds() -> dict[object, list[bytes]]:
             b'array=[2, 2]\nbandwidth="16 GB/s"\nclock="1 GHz"\n[sram_bytes]\nifmap = 1\nfilter = 1\nofmap = 1\n'
         ],
         record: [first + b'{"iteration": 1, "loss": 0.5, "accuracy": 0.75}\n{"finished": true}\n'],
-        timings: [b"cdesign,iteration,cycles\nbase,1,8000\n", b'j[{"design": "d", "iteration": 1, "seconds": 1e-3}]'],
+        timings: [
+            b"\0iteration,cycles\n1,8000\n",
+            b'\1[{"design": "d", "iteration": 1, "seconds": 1e-3}]',
+            b'\6[{"ph": "X", "name": "ProfilerStep#1", "ts": 1, "dur": 2}]',
+            b'\x09{"energy": 2.5, "latency": 3}',
+        ],
         curves: [
             b"design,seed,epoch,batch,accuracy\nd,1,1,2,0.5\nd,1,2,2,0.75\n",
             b'{"design": "d", "iteration": 4, "accuracy": 0.5}\n',

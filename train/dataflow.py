@@ -206,10 +206,10 @@ class Flow:
                 self._learn(array, ())
             return
         arrays = list(_arrays(event.arguments))
-        if any(result is array for result in results for array in arrays):
-            return  # nothing happened: a division by 1, values that are of their format already
         if method in _ROUND:
             self._round(event, arrays[0], results[0])
+        elif any(result is array for result in results for array in arrays):
+            return  # nothing happened, as in a division by 1
         elif (method in EXACT and method not in _SELECT) or self._joins(event, arrays):
             values = tuple(dict.fromkeys(value for array in arrays for value in self._values(array)))
             for array in results:
@@ -233,11 +233,11 @@ class Flow:
         return False
 
     def _values(self, array) -> tuple[Value, ...]:
-        """The values that an array holds; of one that comes from outside, a new one."""
+        """The values that an array holds; of one that comes from outside, a new one, or none if it is one number."""
         key = _key(array)
         if key not in self._known:
             values = ()
-            if array.size > 1 and array.dtype.kind == "f":
+            if array.dtype.kind == "f" and (array != array.flat[0]).any():
                 bits = 8 * array.dtype.itemsize
                 values = (self._new(Value("input", "samples", array.size, bits, f"binary{bits}", None, data=True)),)
             self._learn(array, values)
@@ -392,7 +392,8 @@ class Flow:
         known = ""
         for name, made, read in reversed(group.steps) if forward else group.steps:
             known = next(filter(None, map(self._operation, made if forward else read)), known)
-            plain = group.stage == "update" or name in ("bias_sum", "weight_gradient") or known in ("", "function")
+            own = name in ("bias_sum", "weight_gradient") or known in ("", "function", "operator")
+            plain = own or group.stage == "update"
             kinds.append(name if plain else known)
         if forward:
             kinds.reverse()
@@ -424,19 +425,18 @@ class Flow:
         self._learn(array, (value,))
 
     def finish(self) -> None:
-        """Keep one bit an element of what is tested for its sign after its numbers are not needed any more."""
+        """Keep one bit an element of what the backward pass only tests for its sign."""
         self._own()
-        for value in list(self.values):
-            late = {group for group in value.tested if group > max(value.readers, default=-1)}
-            for group in value.tested - late:
-                self.groups[group].reads.setdefault(value, value.elements)
-                value.readers.add(group)
-            if late:
-                mask = self._new(Value(value.layer, "mask", value.elements, 1, "bit", value.maker, readers=late))
-                if mask.maker is not None:
-                    self.groups[mask.maker].made.append(mask)
-                for group in late:
-                    self.groups[group].reads[mask] = mask.elements
+        for value in [value for value in self.values if value.tested]:
+            if any(self.groups[reader].stage != "forward" for reader in value.readers):
+                held = value  # its numbers are there anyway
+            else:
+                held = self._new(Value(value.layer, "mask", value.elements, 1, "bit", value.maker))
+                if held.maker is not None:
+                    self.groups[held.maker].made.append(held)
+            held.readers |= value.tested
+            for group in value.tested:
+                self.groups[group].reads[held] = held.elements
 
 
 def _overlap(a: tuple, b: tuple) -> bool:

@@ -130,7 +130,7 @@ def stand_in(name: str, batch: int) -> DataSet:
     _, rows, columns = facts.image
     features, count = int(np.prod(facts.image)), max(batch, 8)
     numbers = np.arange(count)
-    x, y = np.broadcast_to(0.0, (count, features)), numbers % facts.classes
+    x, y = np.broadcast_to(np.arange(features) / features, (count, features)), numbers % facts.classes
     if facts.kind == "text":
         x = np.arange(count * columns).reshape(count, columns) % facts.classes
         y = x

@@ -27,8 +27,9 @@ def workload(model: str | Settings, design: Design, batch: int | None = None, **
       another operation reads it;
     - element-by-element steps of one layer that follow each other are one operation, named by what they do, like
       "batch_norm+relu";
-    - a feature map is what the forward pass makes and a later operation reads; of what is only tested for its sign (a
-      ReLU's result, once its numbers are not needed any more) one bit an element, as in Gist;
+    - a feature map is what the forward pass makes and a later operation reads; of what the backward pass only
+      tests for its sign (a ReLU's result in another format than the next product's operand) one bit an element, as in
+      Gist;
     - weights are stored in the format in which products read them; a master copy, where it has another format, is
       optimiser state, as are running statistics;
     - a convolution has its unfolded operand as workspace, a unit of several lanes a sum for each of them, as a product
@@ -74,9 +75,7 @@ def workload(model: str | Settings, design: Design, batch: int | None = None, **
     chosen = model if isinstance(model, Settings) else Settings(network=model, **settings)
     if batch is not None:
         chosen = replace(chosen, batch=batch)
-    flow = trace(chosen, design)
-    grown = trace(replace(chosen, batch=2 * chosen.batch), design)
-    return _Table(flow, design, _sizes(grown)).workload()
+    return _Table(trace(chosen, design), design, _sizes(_other(chosen, design))).workload()
 
 
 def case_workloads(cases, settings: Settings) -> list[Workload]:
@@ -151,12 +150,28 @@ def trace(settings: Settings, design: Design, *, dry: bool = True) -> Flow:
     return flow
 
 
+def _other(settings: Settings, design: Design) -> Flow:
+    """The same iteration of another batch: half of it, which takes less time, or twice where half is none."""
+    if settings.batch % 2 == 0:
+        try:
+            return trace(replace(settings, batch=settings.batch // 2), design)
+        except ValueError:  # of so few samples there is none
+            pass
+    return trace(replace(settings, batch=2 * settings.batch), design)
+
+
 def _sizes(flow: Flow) -> dict:
-    """Elements of each value by (layer, name, format, stage), in order."""
+    """Elements of each value that is read, by (layer, name, format, stage), in order."""
     found: dict = {}
-    for value in flow.values:
+    for value in filter(_is_read, flow.values):
         found.setdefault(_name_of(flow, value), []).append(value.elements)
     return found
+
+
+def _is_read(value: Value) -> bool:
+    """Whether a value is a tensor that lives for a while."""
+    owner = None if value.owner is None else value.owner[0]
+    return bool(value.readers) and value.copy_of is None and owner in (None, "gradient")
 
 
 def _name_of(flow: Flow, value: Value) -> tuple:
@@ -266,16 +281,10 @@ class _Table:
 
     def _transients(self):
         weighted = {parameter.layer.name for parameter in self.work.network.parameters}
-        for value in self.flow.values:
-            owner = None if value.owner is None else value.owner[0]
-            grows = self._grows(value)
-            if not value.readers or value.copy_of is not None or owner not in (None, "gradient"):
-                continue
+        for value in filter(_is_read, self.flow.values):
+            gradient = value.owner is not None
             stage = "forward" if value.maker is None else self.flow.groups[value.maker].stage
-            if value.data:
-                if not value.rounded or value.readers:
-                    kind = "feature_maps"
-            elif owner == "gradient":
+            if gradient:
                 kind = "weight_gradients"
             elif stage == "forward":
                 kind = "feature_maps"
@@ -284,11 +293,11 @@ class _Table:
             else:
                 kind = "gradient_maps"
             name = value.name
-            if owner == "gradient":
+            if gradient:
                 name = self.work.network.parameters[value.owner[1]].name.rpartition(".")[2]
             live = (value.maker or 0, max(value.readers))
             yield StoredTensor(
-                value.layer, name, kind, value.elements, value.bits, value.format, grows, stage, live
+                value.layer, name, kind, value.elements, value.bits, value.format, self._grows(value), stage, live
             )  # fmt: skip
 
     def _grows(self, value: Value) -> bool:

@@ -391,11 +391,40 @@ def long_sums() -> str:
     return table(("sum", *lengths), sums.table_rows(sums.lines(lengths)), "l" + "r" * len(lengths))
 
 
+def timing_formats() -> str:
+    """The files that times of iterations are read from."""
+    from softnum.tta.timings import FORMATS
+
+    rows = [
+        (f"`{e.name}`", e.description, ", ".join(f"`--{o}`" for o in sorted(e.options)) or "-", e.tested_on, e.source)
+        for e in FORMATS.values()
+    ]
+    return table(("format", "what it is", "options", "tested on", "its layout is documented in"), rows)
+
+
+def architectures() -> str:
+    """The networks that are timed and not trained: parameters and MACs, ours and the published ones."""
+    from softnum.tta.architectures import architecture, architecture_names
+
+    rows = []
+    for name in architecture_names():
+        net = architecture(name)
+        published = net.published
+        known = f"{published['parameters']:,.0f}" if "parameters" in published else "-"
+        macs = f"{published['macs'] / 1e9:.3g}" if "macs" in published else "-"
+        rows.append(
+            (f"`{name}`", net.title, f"{net.parameters:,}", known, f"{net.macs / 1e9:.3g}", macs, net.source)
+        )  # fmt: skip
+    header = ("name", "network", "parameters", "published", "GMAC a sample", "published", "source")
+    return table(header, rows, "llrrrrl")
+
+
 MAKERS = {
+    "architectures": architectures,
     "array-functions": array_functions, "c-functions": c_functions, "commands": commands,
     "demonstration": demonstration, "devices": devices, "dialects": dialects, "evidence": evidence, "formats": formats,
     "guarantees": guarantees, "long-sums": long_sums, "modes": modes, "nan-profiles": nan_profiles,
     "overflow": overflow, "peer-agreements": peer_agreements, "peer-differences": peer_differences,
     "peer-speeds": peer_speeds, "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic,
-    "tile-functions": tile_functions, "values": values,
+    "tile-functions": tile_functions, "timing-formats": timing_formats, "values": values,
 }  # fmt: skip

@@ -1,7 +1,5 @@
 """``softnum estimate``: times where there is no simulator, from a roofline or from a table of matrix products."""
 
-import csv
-import io
 import json
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +8,7 @@ import typer
 
 from softnum.cli import exit_codes, need, writable_file
 from softnum.cli.networks import Data, NetworkOptions
-from softnum.cli.tables import print_table, si
+from softnum.cli.tables import print_table, si, whole_numbers, words
 from softnum.cli.updates import with_groups
 from softnum.cli.workloads import WORKLOAD_HELP, devices_of, workloads_of
 
@@ -98,9 +96,9 @@ def estimate(
     if fom is not None:
         _figure_of_merit(fom, out)
         return
-    batches = _batches(batch)
-    named, presets = ([part.strip() for part in text.split(",")] if text else [] for text in (design, precision))
-    works = workloads_of(network, named, batches, precisions=presets, options=own.of(network), data=data)
+    batches = whole_numbers(batch, "--batch")
+    shared = {"precisions": words(precision), "options": own.of(network), "data": data}
+    works = workloads_of(network, words(design), batches, **shared)
     table_of = _table(works, gemm_table, measure)
     for option, given in (("--matrix-share", matrix_share), ("--farthest", farthest), ("--samples", samples)):
         if given is not None and table_of is None:
@@ -123,16 +121,6 @@ def estimate(
     for path in (plot, times, out):
         if path is not None:
             typer.echo(f"Written: {path}")
-
-
-def _batches(text: str) -> list[int]:
-    try:
-        batches = [int(part) for part in text.split(",")]
-    except ValueError:
-        batches = [0]
-    if min(batches) < 1:
-        raise ValueError(f"--batch must be whole numbers from 1 up with commas between, got {text!r}")
-    return batches
 
 
 def _rooflines(works, device, device_file, efficiency, inference):
@@ -318,21 +306,13 @@ def _plot(path, results, inference):
 
 
 def _write_times(path, results, inference):
-    from softnum.tta.quantities import write_atomic
+    from softnum.tta import write_timings
 
     if inference:
         raise ValueError("--times is of the training iteration; leave it out with --inference")
-    times = [result.time for result in results]
-    names = [time.design for time in times]
-    if len(set(names)) < len(names):
+    if len({result.design for result in results}) < len(results):
         raise ValueError("--times holds one time for each design; name one device and one batch")
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    out.write(f"# estimated: {times[0].source}\n")
-    writer.writerow(["design", "iteration", "seconds"])
-    for time in times:
-        writer.writerow([time.design, 1, repr(time.seconds)])
-    write_atomic(path, out.getvalue())
+    write_timings(path, [result.time for result in results])
 
 
 def _write_json(path, data):

@@ -93,6 +93,8 @@ def run(
 
     asked = read_study(study)
     folder = _folder(asked, out)
+    if asked.html:
+        need("altair", "jinja2", "jsonschema", "vl_convert")
     writable_folder(folder)
     if jobs is not None and jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {jobs}; leave it out for one process a core")

@@ -86,7 +86,8 @@ def sweep(
     _print_summary(list(found.values()))
     if check is not None:
         written += _check(out, kinds, check, venv)
-    typer.echo(f"\nWritten: {len(written)} files in {out}: {', '.join(path.name for path in written[:6])}, ...")
+    names = [path.name for path in written]
+    typer.echo(f"\nWritten: {len(names)} files in {out}: {', '.join(names[:6])}{', ...' if names[6:] else ''}")
 
 
 def _ranges(texts, kinds) -> dict[str, list[int]]:

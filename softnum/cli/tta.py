@@ -229,9 +229,9 @@ def tta(
     for name in sorted({field.name for field in fields(Curves)} & set(stated(ctx))):
         raise ValueError(f"--{name.replace('_', '-')} is for the curves of --accuracy; add it, or leave this out")
     need("joblib", "sklearn", "matplotlib", "scipy")  # before minutes of training that a missing one would throw away
-    from softnum.train import Settings, load_design, make_network, run_study
+    from softnum.train import Settings, case_workloads, load_design, make_network, run_study
     from softnum.train.study import case_labels, default_cases
-    from softnum.tta import read_records
+    from softnum.tta import read_records, write_workloads
     from softnum.tta.study import conclude
 
     if jobs is not None and jobs < 1:
@@ -256,6 +256,7 @@ def tta(
     rules = outcomes.rules(labels, base)
     # Times first: a missing report or a malformed file costs seconds, not the training.
     variants = _variants(_points(cases, labels, settings, times["timings"]), variant, baseline=base, out=out, **times)
+    write_workloads(out / "workloads.json", case_workloads(cases, settings))
     counts = {True: 0, False: 0}
     with progress_bar() as step:
 
@@ -266,6 +267,7 @@ def tta(
         records = run_study(
             cases, settings, seeds=chosen, out=out / "records", jobs=jobs, force=force, progress=show
         )  # fmt: skip
+    write_workloads(out / "workloads.json", case_workloads(cases, settings))
     conclude(
         read_records(records, metric=outcomes.metric), variants, target=target, baseline=base, out=out, **rules,
         inputs={

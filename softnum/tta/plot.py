@@ -12,12 +12,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from softnum.tta.html.style import PALETTE
 from softnum.tta.outcome import DesignResult, Study
 from softnum.tta.report import format_seconds
 
-# Okabe and Ito's palette, made for colour-blind readers, without its yellow (too faint on white); markers and line
-# styles carry the same information for print
-_COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F")
 _STYLES = ("-", "--", "-.", ":")
 _MARKERS = "osD^vPX*"
 PICTURE_STYLE = {
@@ -74,7 +72,7 @@ def draw(studies: Sequence[Study]) -> bytes:
 
 def look(index: int) -> dict:
     return {
-        "color": _COLOURS[index % len(_COLOURS)],
+        "color": PALETTE[index % len(PALETTE)],
         "linestyle": _STYLES[(index // 2) % len(_STYLES)],
         "marker": _MARKERS[index % len(_MARKERS)],
     }

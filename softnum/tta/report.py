@@ -204,12 +204,13 @@ def _table(study: Study):
     return _rich_table(title, names, study, _cells)
 
 
-def _rich_table(title: str, columns: Sequence[str], study: Study, cells):
+def _rich_table(title: str, columns: Sequence[str], study: Study, cells, least: int = 0):
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table.min_width = least
     table.add_column("Design", no_wrap=True)
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
@@ -242,7 +243,9 @@ def _interval_table(study: Study):
         ]
 
     title = f"Intervals of {100 * study.confidence:g} %, {study.label}"
-    return _rich_table(title, ("Runs that reach", "TTA", "Speed-up", "Throughput", "Efficiency"), study, cells)
+    return _rich_table(
+        title, ("Runs that reach", "TTA", "Speed-up", "Throughput", "Efficiency"), study, cells, len(title)
+    )
 
 
 def _coverage(study: Study) -> str:
@@ -284,7 +287,7 @@ def _bill_table(study: Study):
         return [result.design, *(text for text, shown in zip(texts, columns.values(), strict=True) if shown)]
 
     title = f"Cost and energy to the target, {study.label}"
-    return _rich_table(title, [name for name, shown in columns.items() if shown], study, cells)
+    return _rich_table(title, [name for name, shown in columns.items() if shown], study, cells, len(title))
 
 
 def _cells(result: DesignResult) -> list[str]:

@@ -58,6 +58,7 @@ def plot_memory(path: str | os.PathLike, memories: Sequence[Memory]) -> None:
         one = len({memory.network for memory in memories}) == 1
         axes.set_yticks(places, [_name(memory, one) for memory in memories])
         axes.invert_yaxis()
+        axes.set_xlim(0, 1.03 * max(left))
         axes.grid(axis="y", visible=False)
         axes.set_xlabel(f"{unit} held at the peak of an iteration")
         axes.set_title(memories[0].network if one else "memory")

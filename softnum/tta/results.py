@@ -162,6 +162,14 @@ def _design(result: DesignResult, sources: _Sources) -> dict:
     return entry | {"time": time}
 
 
+def _is_file(text: str | os.PathLike) -> bool:
+    """Whether a text is the path of a file; a citation, which is longer than any path, is none."""
+    try:
+        return bool(text) and Path(text).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 class _Sources:
     """The files that numbers come from, with their digests; each file is read once."""
 
@@ -171,7 +179,7 @@ class _Sources:
 
     def add(self, path: str | os.PathLike, role: str) -> str | None:
         """Take note of a file; returns the path to be written, or None if there is no such file."""
-        if not path or not Path(path).is_file():
+        if not _is_file(path):
             return str(path) if role == "record" and path else None
         full = Path(path).resolve()
         if full not in self._rows:
@@ -181,7 +189,7 @@ class _Sources:
 
     def digest(self, path: str) -> str | None:
         """SHA-256 of a file that was added; None if there is no such file."""
-        row = self._rows.get(Path(path).resolve()) if path else None
+        row = self._rows.get(Path(path).resolve()) if _is_file(path) else None
         return None if row is None else row["sha256"]
 
     def table(self) -> list[dict]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from softnum.tta.accuracy.reached import ReachedRule, direction_of
 from softnum.tta.accuracy.records import Record, RecordSet
 from softnum.tta.combine import combine_study
 from softnum.tta.cost import read_costs
-from softnum.tta.hardware import DesignPoint
+from softnum.tta.energy import energy_of
+from softnum.tta.hardware import DesignPoint, Hardware
 from softnum.tta.interaction import read_combination
 from softnum.tta.intervals import check_confidence
 from softnum.tta.outcome import Study, Variant
@@ -26,6 +28,8 @@ from softnum.tta.simulators.reports import REMAKE, MissingReport, load_reports, 
 from softnum.tta.simulators.simulation import check_simulator, simulate
 from softnum.tta.simulators.variants import scalesim_variants, zigzag_variants
 from softnum.tta.timings import IterationTime, gather_timings
+from softnum.tta.workload import Workload
+from softnum.tta.workload_files import read_workloads
 
 __all__ = ["conclude", "outcome_rules", "study_variants"]
 
@@ -239,7 +243,8 @@ def conclude(
     target, baseline, metric
         As in `combine_study`.
     out : path-like
-        The study's folder.
+        The study's folder. If it holds a ``workloads.json`` (`write_workloads`), designs whose times do not know the
+        energy of an iteration get that of `energy_of`.
     inputs : Mapping, optional
         What else to keep in ``results.json``.
     console : rich.console.Console, optional
@@ -272,8 +277,37 @@ def conclude(
     """
     if not isinstance(records, RecordSet):
         records = tuple(records)
-    studies = [combine_study(records, v, target=target, baseline=baseline, metric=metric, **rules) for v in variants]
+    workloads = Path(out, "workloads.json")
+    found = {work.design: work for work in read_workloads(workloads)} if workloads.is_file() else {}
+    studies = []
+    for variant in variants:
+        variant, energies = _with_energies(variant, found)
+        more = {**rules, "energies": {**energies, **(rules.get("energies") or {})}}
+        studies.append(combine_study(records, variant, target=target, baseline=baseline, metric=metric, **more))
     write_results(Path(out, "results.json"), studies, inputs)
     plot_studies(Path(out, "tta.png"), studies)
     print_studies(studies, console)
     return studies
+
+
+def _with_energies(variant: Variant, workloads: Mapping[str, Workload]) -> tuple[Variant, dict[str, tuple[float, str]]]:
+    """Joules of an iteration by a cited table, for designs whose times do not know them; what they rest on is said."""
+    energies, assumed, notes = {}, {}, {}
+    for label, time in variant.timings.items():
+        if time.joules is not None or label not in workloads:
+            continue
+        hardware = (time.detail or {}).get("hardware")
+        try:
+            energy = energy_of(
+                workloads[label],
+                hardware=None if hardware is None else Hardware.from_table(hardware, f"{label}: hardware"),
+            )
+        except ValueError as error:
+            notes[f"no energy of {label}: {error}"] = None
+            continue
+        energies[label] = energy.joules, f"estimated by the table {energy.table}: {energy.source}"
+        assumed.update(dict.fromkeys(f"energy: {line}" for line in energy.assumptions))
+    if energies:
+        assumed[f"energies: {next(iter(energies.values()))[1]}"] = None
+    variant = replace(variant, assumptions=(*variant.assumptions, *assumed), notes=(*variant.notes, *notes))
+    return variant, energies

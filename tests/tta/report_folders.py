@@ -4,16 +4,17 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from softnum.train import Case, Settings, case_workloads
 from softnum.tta import (
-    DesignPoint,
     IterationTime,
     Variant,
+    Workload,
     combine_study,
     load_reports,
     read_records,
     scalesim_variants,
-    workload_of_gemms,
     write_results,
+    write_workloads,
 )
 
 TARGET = 0.9
@@ -55,7 +56,7 @@ def comparison(folder: Path, *, names=None, workloads: bool = True, measured: bo
         times = {names[d]: _measured(names[d], 1e-3 * (i + 1)) for i, d in enumerate(REACHED)}
         variants = [Variant("measured", times)]
     if workloads:
-        write_workloads(folder / "workloads.json", points)
+        write_workloads(folder / "workloads.json", case_table(names))
     records = [replace(record, by_batch=False) for record in read_records(folder / "records").records]
     studies = [
         combine_study(records, variant, target=TARGET, baseline=names["a-float32"], **options) for variant in variants
@@ -72,10 +73,10 @@ def _measured(design: str, seconds: float) -> IterationTime:
     )
 
 
-def write_workloads(path: Path, points: list[DesignPoint]) -> None:
-    tables = [workload_of_gemms(point, 32, "mlp").to_table() for point in points]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"schema": 1, "workloads": tables}))
+def case_table(names: dict[str, str]) -> list[Workload]:
+    """The workloads of the designs, under their names."""
+    works = case_workloads([Case(design, 32) for design in REACHED], Settings())
+    return [replace(work, design=names[work.design]) for work in works]
 
 
 def study(folder: Path) -> Path:
@@ -89,4 +90,4 @@ def study(folder: Path) -> Path:
     return folder
 
 
-__all__ = ["REACHED", "comparison", "study", "write_record", "write_workloads"]
+__all__ = ["REACHED", "comparison", "study", "write_record"]

@@ -7,7 +7,7 @@ from importlib import resources
 import pytest
 
 from softnum.train import design_gemms, design_names, load_design, make_network
-from softnum.tta import Gemm
+from softnum.tta import Gemm, architectures
 from softnum.tta.architectures import (
     Activation,
     Add,
@@ -223,3 +223,9 @@ def test_gradients_of_a_strided_convolution_need_what_its_forward_pass_does():
     assert sums["backward_weight"] == sums["forward"] == sums["backward_data"] + first
     strided = next(op for op in work.operations if op.layer == "stage2.1.conv2" and op.stage == "backward_data")
     assert strided.flops * 4 == 2 * strided.gemm.m * strided.gemm.n * strided.gemm.k
+
+
+def test_every_public_name_has_an_example():
+    for name in architectures.__all__:
+        thing = getattr(architectures, name)
+        assert not callable(thing) or ">>>" in (thing.__doc__ or ""), name

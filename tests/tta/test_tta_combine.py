@@ -439,7 +439,7 @@ def test_a_timing_file_in_place_of_the_simulator(tmp_path):
     file.write_text(f"design,iteration,cycles\n{point.name},1,100\n{point.name},2,300\n")
     (variant,) = study_variants([point], baseline=point.name, out=tmp_path, timings=file, clock="1 kHz")
     assert variant.timings[point.name].seconds == 0.2
-    with pytest.raises(ValueError, match=r"no row for 'other'; it has"):
+    with pytest.raises(ValueError, match=r"no times of 'other'; of 'a-float32' there are some"):
         study_variants(
             [point, replace(point, name="other")], baseline=point.name, out=tmp_path, timings=file, clock="1 Hz"
         )

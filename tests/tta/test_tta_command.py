@@ -143,14 +143,14 @@ def test_records_with_simulated_times_and_no_training_code(tmp_path):
         (["--reached", "thrice"], "the reached rule must be first"),
         (["--smooth", "0.9"], "smoothing must be ema:A"),
         (["--combine", "fast=fast@64"], 'must be like "a\\+b=c"'),
-        (["--combine", "base+fast=fast@64"], "the baseline and the designs of --combine must differ"),
+        (["--combine", "base+fast=fast@64"], "the baseline and the designs of a combination must differ"),
         (["--rent", "gpu=1"], "--rent 'gpu=1': no design 'gpu'"),
         (["--confidence", "95"], "confidence must be a number between 0 and 1"),
         (["--direction", "up"], "must be higher or lower, got 'up'"),
         (["--metric", "bleu"], "no column 'bleu'"),
         (["--target", "1.5"], r"--target must lie in \(0, 1\]"),
         (["--accuracy-format", "json"], "no form of curves 'json'"),
-        (["--variant", "stated"], "--variant is for SCALE-Sim's times"),
+        (["--variant", "stated"], "--variant is for a simulator's times"),
     ],
 )
 def test_what_cannot_be_combined(tmp_path, options, message):

@@ -8,8 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from softnum.cli import build_app
-from softnum.cli.workloads import read_workloads
-from softnum.tta import device, load_reports, read_timings, roofline, workload_of_gemms
+from softnum.tta import device, load_reports, read_timings, read_workloads, roofline, workload_of_gemms
 
 RATES = """
 [unit.P1]
@@ -71,6 +70,7 @@ def test_times_go_into_tta(tmp_path):
     assert run("mlp", "--design", "a-float32,b-binary16", "--device", "v100", "--times", times).exit_code == 0
     found = read_timings(times)
     assert list(found) == ["a-float32", "b-binary16"]
+    assert {time.kind for time in found.values()} == {"estimated"}
     rows = json.loads(_json(tmp_path, "mlp", "--design", "a-float32,b-binary16", "--device", "v100"))["estimates"]
     assert [each.seconds for each in found.values()] == [row["seconds"] for row in rows]
     fails("one time for each design", "mlp", "--device", "v100,t4", "--times", times)
@@ -163,8 +163,8 @@ def test_networks_that_are_only_timed(tmp_path):
     assert "posit8 is not known to softnum; fp32 stands in" in result.output
     assert json.loads(out.read_text())["estimates"][0]["design"] == "h-posit8"
     assert run("resnet50", "--device", "v100").exit_code == 0  # float32 where nothing is said
-    fails("leave one of them out", "resnet50", "--design", "a-float32", "--precision", "fp8", *shared)
     fails("is only timed", "resnet50", "--sizes", "3", *shared)
+    fails("leave one of them out", "resnet50", "--design", "a-float32", "--precision", "fp8", *shared)
     fails("did you mean 'bfloat16'", "resnet50", "--precision", "bfloat", *shared)
     fails("--precision is for alexnet", "mlp", "--precision", "fp8")
     fails("did you mean 'resnet50'", "resnet5", *shared)

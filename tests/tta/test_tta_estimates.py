@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import softnum as sn
@@ -124,6 +124,27 @@ def test_own_devices_come_first_and_replace(tmp_path):
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match="not UTF-8"):
         devices(path)
+
+
+@given(st.data())
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_mutated_device_files_raise_nothing_but_value_errors(tmp_path, data):
+    good = (
+        '[sources]\nlab = "our laboratory"\n[devices.a]\npeaks = { fp16 = "100 TFLOP/s", fp32 = "10 TFLOP/s" }\n'
+        'vector = "5 TFLOP/s"\nmemory = "8 GB"\nbandwidth = "800 GB/s"\nwatts = 3\nsource = "lab"\n'
+        'rent = { dollars = 1, date = "2026-01", source = "lab" }\n'
+    )
+    start = data.draw(st.integers(0, len(good)))
+    end = data.draw(st.integers(start, min(len(good), start + 12)))
+    junk = data.draw(st.sampled_from(["", "1", "{}", '"', "[]", " = ", "\n", "a", "-1", "inf", "true"]))
+    path = tmp_path / "mine.toml"
+    path.write_text(good[:start] + junk + good[end:])
+    try:
+        found = devices(path)
+    except ValueError as error:
+        assert str(path) in str(error)
+    else:
+        assert all(each.bandwidth > 0 and min(each.peaks.values()) > 0 for each in found.values())
 
 
 def test_new_quantities():

@@ -4,19 +4,27 @@ import math
 
 import pytest
 
-from softnum.tta import (
+from softnum.tta import (  # fmt: skip
     Cost,
     Evaluation,
     Factors,
+    Gemm,
     IterationTime,
+    Operation,
     Record,
+    Variant,
+    Workload,
     bootstrap_interval,
     combine_study,
+    conclude,
+    energy_of,
     interaction,
     predicted_speedup,
     read_combination,
     read_costs,
-)  # fmt: skip
+    read_results,
+    write_workloads,
+)
 
 
 def runs(design, batch, *reached, total=1000):
@@ -148,3 +156,29 @@ def test_costs_as_the_command_takes_them():
         Cost()
     with pytest.raises(ValueError, match="the price must be finite and above 0, got 0"):
         Cost(price=0)
+
+
+def test_energy_by_the_cited_table_where_the_times_know_none(tmp_path, capsys):
+    gemm = Gemm("fc", "forward", 32, 10, 64, bits=8, formats=("e5m2", "e5m2"))
+    work = Workload("one", "base", 32, (Operation("fc", "forward", "gemm", 40960, 2688, 320, gemm=gemm),))
+    write_workloads(tmp_path / "workloads.json", [work])
+    times = {"base": IterationTime("base", 2.0), "wide": IterationTime("wide", 4.0, joules=0.25, source="a meter")}
+    records = [*runs("base", 32, 300, 400, 500), *runs("wide", 256, 100, 110, 120)]
+    (study,) = conclude(records, [Variant("v", times)], target=0.9, baseline="base", out=tmp_path)
+    joules = energy_of(work).joules
+    assert study["base"].energy.joules == joules
+    assert study["base"].energy.source.startswith("estimated by the table 45nm: M. Horowitz")
+    assert study["base"].energy.to_accuracy.median == 400 * joules
+    assert study["wide"].energy.joules == 0.25
+    # what the estimate rests on is said with the result, once
+    assert "energy: product of e5m2: 8-bit float, precision 3, charged as int8 (proxy)" in study.assumptions
+    found = read_results(tmp_path)
+    assert {row["role"] for row in found["sources"]} == {"workloads"}
+    assert "Energy to target" in capsys.readouterr().out
+    # a table that has no such entry is no reason to lose a study
+    wide = Gemm("fc", "forward", 32, 10, 64, bits=64, formats=("binary64", "binary64"))
+    work = Workload("one", "base", 32, (Operation("fc", "forward", "gemm", 40960, 2688, 320, gemm=wide),))
+    write_workloads(tmp_path / "workloads.json", [work])
+    (study,) = conclude(records, [Variant("v", times)], target=0.9, baseline="base", out=tmp_path)
+    assert study["base"].energy is None
+    assert "no energy of base: " in study.notes[0] and "no entry as wide as it" in study.notes[0]

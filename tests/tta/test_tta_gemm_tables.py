@@ -1,6 +1,9 @@
 """Tables of matrix products, what is extrapolated from them, the roll-up and the figure of merit."""
 
+import itertools
 import math
+import random
+import statistics
 from fractions import Fraction
 
 import pytest
@@ -23,6 +26,7 @@ from softnum.tta import (
     read_rates,
     roll_up,
     units_per_day,
+    utilisation,
     workload_of_gemms,
 )
 
@@ -226,6 +230,21 @@ def test_measuring_this_machine():
             measure_gemms([(8, 8, 8)], **wrong)
 
 
+@pytest.mark.slow
+def test_extrapolation_holds_on_this_machine():
+    """Sizes drawn between those of a 4 x 4 x 4 grid, estimated and then measured."""
+    grid = (16, 64, 256, 1024)
+    table = measure_gemms(itertools.product(grid, grid, grid), repeats=21)
+    rng = random.Random(1)
+    sizes = [tuple(round(2 ** rng.uniform(4, 10)) for _ in range(3)) for _ in range(40)]
+    estimates = [table.estimate(gemm(*size)) for size in sizes]
+    assert {each.rule for each in estimates} == {"interpolated"}
+    rows = measure_gemms(sizes, repeats=21).rows
+    errors = [abs(each.seconds / row.seconds - 1) for each, row in zip(estimates, rows, strict=True)]
+    print(f"median error {statistics.median(errors):.1%}, largest {max(errors):.1%}")
+    assert statistics.median(errors) < 0.3
+
+
 # -------------------------------------------------------------------------------------------------------------- roll-up
 
 
@@ -278,6 +297,23 @@ def test_a_measured_table_gives_back_what_was_measured():
     by_size = {(row.m, row.n, row.k): row.seconds for row in table.rows}
     assert run.seconds == pytest.approx(math.fsum(by_size[each.shape] for each in work.gemms))
     assert {each.rule for each in run.gemms} == {"measured"}
+
+
+def test_utilisation_of_a_rolled_up_time():
+    """Three products of 1024 FLOPs that take 1 ms each, on a device whose fp32 peak is 15.7 TFLOP/s."""
+    run = roll_up(two_layers(), GemmTable((GemmTime(8, 8, 8, 1e-3),)), share=0.5)
+    whole, *parts = utilisation(two_layers(), run.time, device("v100"))
+    assert whole.share == pytest.approx(3 * 1024 / 15.7e12 / 6e-3)
+    assert [part.share for part in parts] == pytest.approx([1024 / 15.7e12 / 1e-3] * 3)
+    assert [part.stage for part in parts] == ["forward", "backward_data", "backward_weight"]
+
+
+def test_from_tables_to_a_figure_of_merit():
+    """Twice the speed on every product and three times the nodes: the lecture's chain gives 6."""
+    slow, fast = (GemmTable((GemmTime(8, 8, 8, seconds),)) for seconds in (2e-3, 1e-3))
+    old = roll_up(two_layers(), slow, share=0.4, samples=100, epochs=3, nodes=5)
+    new = roll_up(two_layers(), fast, share=0.4, samples=100, epochs=3, nodes=15)
+    assert float(figure_of_merit([new.units_per_day], [old.units_per_day])) == pytest.approx(6)
 
 
 # the profile of P1B3 in the lecture (milliseconds), with the operations it does not print as one

@@ -12,7 +12,17 @@ from report_folders import REACHED, SEEDS, comparison, study, write_record
 from typer.testing import CliRunner
 
 from softnum.cli import build_app, need
-from softnum.tta import export_report, load_report, write_report
+from softnum.tta import (
+    TENSOR_CLASSES,
+    IterationTime,
+    export_report,
+    gemm_layer_times,
+    load_report,
+    memory_of,
+    parallel_time,
+    read_workloads,
+    write_report,
+)
 
 EVIL = '<script>alert("x")</script>'
 
@@ -110,7 +120,7 @@ def test_choices_change_places_that_are_there(page):
                     place = chart.spec
                     for key in keys:
                         place = place[int(key)] if isinstance(place, list) else place[key]
-                    assert isinstance(place, dict) and last in ("field", "title", "scale", "axis")
+                    assert isinstance(place, dict) and last in ("field", "title", "scale", "axis", "value")
                     changed += 1
     assert changed > 20
 
@@ -126,6 +136,34 @@ def test_rooflines_are_not_exceeded_and_utilisation_is_a_share(page):
     fc1 = next(row for row in used.data if (row["design"], row["part"]) == ("a-float32", "fc1, forward"))
     # 32 x 128 x 64 multiplications on 1024 multipliers, in 3574 cycles
     assert fc1["value"] == pytest.approx(32 * 128 * 64 / 1024 / 3574)
+
+
+def test_memory_and_data_parallel_times_are_those_of_the_functions(folder, page):
+    works = {work.design: work for work in read_workloads(folder / "workloads.json")}
+    rows = {row["design"]: row for row in table(page, "memory-table").data}
+    for design, work in works.items():
+        memory = memory_of(work)
+        assert rows[design]["peak_bytes"] == memory.peak == sum(rows[design][f"{c}_bytes"] for c in TENSOR_CLASSES)
+    # 64 x 128 + 128 and 128 x 10 + 10 parameters of four bytes
+    assert rows["a-float32"]["weights_bytes"] == 4 * (64 * 128 + 128 + 128 * 10 + 10) == 38440
+    parallel = next(chart for chart in page.charts if chart.name == "parallel")
+    alone = 12.036e-6
+    for row in parallel.data:
+        if row["design"] == "a-float32":
+            assert row["iteration"] == pytest.approx(alone + row["exposed"])
+            assert row["speedup"] == pytest.approx(row["workers"] * alone / row["iteration"])
+    rate = next(row for row in table(page, "parallel-table").data if row["design"] == "a-float32")
+    assert rate["gradient_bytes"] == 38440
+    slower, faster = (
+        parallel_time(works["a-float32"], _layers(folder), 4, rate["least_bits_per_second_4_workers"] * factor)
+        for factor in (0.999, 1.001)
+    )
+    assert slower.speedup < 1 < faster.speedup
+
+
+def _layers(folder):
+    entry = json.loads((folder / "results.json").read_text())["variants"][0]["designs"][0]
+    return gemm_layer_times(IterationTime("a-float32", entry["time"]["seconds"], detail=entry["time"]["detail"]))
 
 
 def test_every_number_has_its_file(folder, page):
@@ -246,7 +284,7 @@ def test_a_study_has_an_overview_and_all_its_comparisons(tmp_path):
     page = load_report(study(tmp_path)).page()
     assert page.title == "Time to accuracy: two networks"
     first, second = (table(page, f"all-studies-{label}") for label in ("stated-hardware", "measured"))
-    assert len(first.head) == 2 and len(second.head) == 2
+    assert first.head == ("Design", "mlp on digits (mlp)") and second.head == ("Design", "mlp on digits (mlp-2)")
     assert "mlp-2: h-posit8, seed 4, failed: its loss was not finite" in notes(page)
     names = [block.name for block in (*page.tables, *page.charts)]
     assert len(set(names)) == len(names) and {"mlp-curves", "mlp-2-curves", "mlp-2-sources"} <= set(names)
@@ -294,7 +332,11 @@ def test_files_that_are_not_what_their_names_say(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "tta")
     for name, text, message in (
         ("workloads.json", "{", r"workloads\.json, line 1: not JSON"),
-        ("workloads.json", '{"schema": 1}', r"workloads\.json: expected schema 1 with a list of workloads"),
+        (
+            "workloads.json",
+            '{"schema": 1}',
+            r"workloads\.json: workload 0 has the unknown key 'schema'.*run softnum tta again",
+        ),
         ("workloads.json", '{"schema": 1, "workloads": [{"network": "n"}]}', r"workload 0 lacks 'design'"),
         ("results.json", '{"a": 1,\n]', r"results\.json, line 2: not JSON"),
         ("results.json", "[" * 100_000, r"results\.json: not readable as JSON"),

@@ -8,6 +8,7 @@ import pytest
 from softnum.tta import (
     RESULTS_SCHEMA,
     Cost,
+    IterationTime,
     Variant,
     combine_study,
     load_reports,
@@ -81,6 +82,18 @@ def test_the_same_study_gives_the_same_bytes_wherever_it_lies(tmp_path):
     first = make(tmp_path / "one")[1].read_bytes()
     assert make(tmp_path / "two")[1].read_bytes() == first
     assert str(tmp_path).encode() not in first
+
+
+def test_a_source_that_is_no_file_is_kept_as_it_is(tmp_path):
+    study, _ = make(tmp_path)
+    long, odd = "a citation, " * 60, "a\0b"
+    given = {name: IterationTime(name, 1.0, source=odd) for name in ("a-float32", "b-binary16", "a-float32@64")}
+    again = combine_study(
+        study.records, given, target=0.9, baseline="a-float32", energies={"a-float32": (1.0, long)}
+    )  # fmt: skip
+    (variant,) = results_dict([again], folder=tmp_path)["variants"]
+    assert variant["designs"][0]["energy"]["source"] == long
+    assert variant["designs"][0]["time"]["source"] == odd
 
 
 def test_shipped_reports_are_named_by_the_package(tmp_path):

@@ -71,7 +71,7 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
     monkeypatch.chdir("/")
     comparison = read_study(tmp_path / "small.toml").comparisons[0]
     assert comparison.labels == ("my-own", "plain", "a-float32")
-    assert comparison.timings.file == tmp_path / "times.csv"
+    assert comparison.timings.sources == (tmp_path / "times.csv",)
 
 
 def test_a_folder_for_those_networks_that_read_files(tmp_path):
@@ -88,7 +88,7 @@ def test_a_folder_for_those_networks_that_read_files(tmp_path):
         ("[timings]", "[timing]", r"line 14: top level: unknown key 'timing'; did you mean 'timings'"),
         ("optimiser =", "optimizer =", r"line 12: \[settings\]: unknown key 'optimizer'; did you mean 'optimiser'"),
         ("simulator =", "simlator =", r"line 15: \[timings\]: unknown key 'simlator'; did you mean 'simulator'"),
-        ('"scalesim"', '"scalsim"', r"line 15: \[timings\]: simulator must be one of scalesim, .* did you mean"),
+        ('"scalesim"', '"scalsim"', r"line 15: \[timings\]: simulator must be one of scalesim, zigzag, .*did you"),
         ("[study]", "[study", r"not valid TOML: .*line 1"),
         ('"mlp"', '"mpl"', r"line 5: \[\[networks\]\] number 1: no network is called 'mpl'; did you mean 'mlp'"),
         ('name = "mlp"', "", r"line 4: \[\[networks\]\] number 1: name must be a text, has none"),
@@ -110,8 +110,12 @@ def test_a_folder_for_those_networks_that_read_files(tmp_path):
         ('"c-wang-fp8"', '"gone.toml"', r"line 2: \[study\]: no design file '.*gone.toml'"),
         ('"c-wang-fp8"', '"a-float32"', r"line 2: \[study\]: two cases of the study are called 'a-float32'"),
         ('"adam"', '"adma"', r"line 5: .*mlp: no optimiser is called 'adma'; did you mean 'adam'"),
-        ('"scalesim"', '"scalesim"\nclock = "1 GHz"', r"line 16: \[timings\]: clock is for the cycles of a file"),
-        ('"scalesim"', '"scalesim"\nfile = "study.toml"', r"line 15: \[timings\]: simulator is for SCALE-Sim's times"),
+        ('"scalesim"', '"scalesim"\nclock = "1 GHz"', r"line 16: \[timings\]: clock is for files of times"),
+        ('"scalesim"', '"scalesim"\nfile = "study.toml"', r"line 15: \[timings\]: simulator is for a simulator"),
+        ('simulator = "scalesim"', "file = 3", r"line 15: \[timings\]: file must be a path, got 3; several: files"),
+        ('simulator = "scalesim"', "files = 'x'", r"line 15: \[timings\]: files must be a table of label = file"),
+        ('"scalesim"', '"scalesim"\nsimulate = 1', r"line 16: \[timings\]: simulate must be true or false, got 1"),
+        ('"scalesim"', '"scalesim"\ndataflow = "oss"', r"line 16: .*dataflow must be one of os, ws, is, "),
         ("[study]", '[study]\nbaseline = "b-binary16"', r"line 2: .*baseline 'b-binary16' is not among the designs"),
         ("[study]", '[study]\nname = "a/b"', r"line 2: \[study\]: name must be letters, digits"),
     ],
@@ -142,11 +146,13 @@ def test_the_template_is_a_study_also_with_its_comments(tmp_path):
     assert result.exit_code == 2 and "--force" in result.stderr and file.read_text() == text
     # every key that it comments out is a key, but for the two that need what is not there
     (tmp_path / "times.csv").write_text("")
+    (tmp_path / "base.log").write_text("")
+    (tmp_path / "reports").mkdir()
     for line in text.splitlines():
         if found := re.match(r"# (\w+ = .*?)(  #.*)?$", line):
             key = found[1].partition(" ")[0]
             said = text.replace(line, found[1], 1)
-            if key == "file":
+            if key in ("file", "files"):
                 said = said.replace('simulator = "scalesim"', "").replace("simulate = true", "")
             if key in ("combine", "rent"):
                 said = said.replace('["mine+yours=both"]', "[]")
@@ -202,3 +208,14 @@ def test_unusable_options(arguments, message, tmp_path):
     result = softnum("run", file, "--out", tmp_path / "out", *arguments)
     assert result.exit_code == 2 and message in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_times_of_each_design_from_a_file_of_its_own(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.csv").write_text("")
+    text = GOOD.replace(
+        'simulator = "scalesim"', 'files = { a-float32 = "one.csv", c-wang-fp8 = "two.csv" }\nwarmup = 3'
+    )
+    mlp, lenet = read_study(write(tmp_path, text.replace("epochs = 3", 'timings = "two.csv"'))).comparisons
+    assert mlp.timings.sources == (("a-float32", tmp_path / "one.csv"), ("c-wang-fp8", tmp_path / "two.csv"))
+    assert lenet.timings.sources == (tmp_path / "two.csv",) and lenet.timings.reading == {"warmup": 3}

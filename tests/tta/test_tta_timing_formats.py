@@ -201,6 +201,21 @@ def test_ncu_numbers_of_other_locales_are_not_guessed_at(value, unit, message, t
         read_timings(tmp_path / "a.csv")
 
 
+def test_ncu_details_page(tmp_path):
+    """A row for each metric, and of rules; rows of metrics leave out the last cells."""
+    names = (
+        "ID Process_ID Process_Name Host_Name Kernel_Name Context Stream Block_Size Grid_Size Device CC Section_Name "
+        "Metric_Name Metric_Unit Metric_Value Rule_Name Rule_Type Rule_Description"
+    )
+    launch = '"0","9","app","host","gemm(int *)","1","7","(256, 1, 1)","(128, 1, 1)","0","7.5","GPU Speed Of Light"'
+    (tmp_path / "a.csv").write_text(
+        ",".join('"' + name.replace("_", " ") + '"' for name in names.split()) + "\n"
+        f'{launch},"SM Frequency","Ghz","1.41"\n{launch},"Duration","us","1,204.16"\n'
+        f'{launch},"","","","SOLBottleneck","OPT","kernel is small, ""very"" small"\n'
+    )
+    assert read_timings(tmp_path / "a.csv")["a"].seconds == 1204.16e-6
+
+
 # -- timelines ---------------------------------------------------------------------------------------------------------
 def test_kineto_steps_are_counted_once():
     assert read("kineto/trace.json").samples == (0.112202, 0.112302, 0.112402)
@@ -271,6 +286,31 @@ def test_mllog_throughputs_where_there_is_nothing_else(tmp_path):
     stats = [(at, "tracked_stats", {"throughput": 40.0 * at}, {"step": at}) for at in (1, 2)]
     (tmp_path / "a.log").write_text(mllog((0, "global_batch_size", 10, {}), *stats, (9, "run_stop", None, {})))
     assert read_timings(tmp_path / "a.log")["a"].samples == (0.25, 0.125)
+
+
+# -- results of simulators that softnum runs itself; their own tests have captured files -------------------------------
+def test_zigzag_and_scalesim_results(tmp_path):
+    (tmp_path / "zz.json").write_text('{"energy": 2500000.0, "latency": 3135.0}')
+    time = read_timings(tmp_path / "zz.json", clock="1 GHz")["zz"]
+    assert (time.seconds, time.joules, time.kind) == (3.135e-6, 2.5e-6, "simulated")
+    head = "LayerID, Total Cycles, Stall Cycles, Overall Util %, Mapping Efficiency %, Compute Util %,\n"
+    (tmp_path / "ss.csv").write_text(head + "0, 1000, 0, 50.0, 100.0, 50.0,\n1, 500, 5, 50.0, 100.0, 50.0,\n")
+    time = read_timings(tmp_path / "ss.csv", clock="1 GHz")["ss"]
+    assert (time.seconds, time.detail["stall_cycles"]) == (1.5e-6, 5)
+    for name in ("zz.json", "ss.csv"):
+        with pytest.raises(ValueError, match=r'counts cycles and states no clock; .*--clock "1 GHz"'):
+            read_timings(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"energy": "x", "latency": 1}', '{"energy": 1, "latency": 0}', '{"energy": 1, "latency":', '{"energy": 1}'],
+)
+def test_bad_zigzag_results(text, tmp_path):
+    path = tmp_path / "zz.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=re.escape(str(path))):
+        read_timings(path, format="zigzag", clock="1 GHz")
 
 
 # -- the command -------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import importlib.util
 import json
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from softnum.train.lock import FileLock
@@ -29,10 +29,13 @@ from softnum.train.studies.runner import run_tasks
 from softnum.train.studies.study_file import VARIANTS, Comparison, StudyFile
 from softnum.train.studies.task import Failed
 from softnum.train.study import worker_count
+from softnum.train.workload import case_workloads
 
 __all__ = ["STUDY_SCHEMA", "Outcome", "conduct_study"]
 
 STUDY_SCHEMA = 1
+#: packages of the extra [report]
+_REPORT = ("altair", "jinja2", "jsonschema", "vl_convert")
 
 
 @dataclass
@@ -129,7 +132,7 @@ def conduct_study(
     <BLANKLINE>
     mlp on digits...
     >>> outcome.trained, outcome.complete, names
-    (1, True, ['records', 'results.json', 'tta.png'])
+    (1, True, ['records', 'results.json', 'tta.png', 'workloads.json'])
     """
     out = Path(out)
     if retries < 0:
@@ -149,7 +152,7 @@ def conduct_study(
         for label, error in sorted({(f"{r.comparison.folder}/{r.label}", r.error) for r in plan.runs if r.error}):
             say(f"{label} cannot be trained, the others go on: {_line(error)}")
         # Times first: a missing report or a malformed file costs seconds, not the training.
-        variants = {c.folder: _variants(plan, c, outcome, say) for c in study.comparisons}
+        variants = {c.folder: _variants(plan, c, outcome, jobs, say) for c in study.comparisons}
         apply_plan(plan)
         for path, name in plan.strangers:
             say(f"{path} belongs to no run of this study: set aside as {Path('aside', name)}")
@@ -162,7 +165,11 @@ def conduct_study(
         _write_study(plan, outcome)
         for comparison in study.comparisons:
             if comparison.folder not in outcome.comparisons:
+                _write_workloads(plan, comparison)
                 _conclude(plan, comparison, variants[comparison.folder], outcome, console)
+        for folder in outcome.comparisons:
+            for name in ("results.json", "tta.png"):  # of what the study was before
+                (out / folder / name).unlink(missing_ok=True)
         _write_study(plan, outcome)
         _report(study, out, outcome)
         return outcome
@@ -178,7 +185,7 @@ def _line(text: str) -> str:
 
 
 # -- times -------------------------------------------------------------------------------------------------------------
-def _variants(plan: StudyPlan, comparison: Comparison, outcome: Outcome, say):
+def _variants(plan: StudyPlan, comparison: Comparison, outcome: Outcome, jobs: int, say):
     """The times of a comparison's designs."""
     from softnum.tta.study import study_variants
 
@@ -192,10 +199,13 @@ def _variants(plan: StudyPlan, comparison: Comparison, outcome: Outcome, say):
             [_point(run, timings) for run in runs.values()],
             baseline=comparison.baseline,
             out=plan.out / comparison.folder,
-            timings=timings.file,
-            clock=timings.clock,
+            timings=timings.sources or None,
+            **timings.reading,
+            simulator=timings.simulator,
+            dataflow=timings.dataflow,
             reports=timings.reports,
             run_simulator=timings.simulate,
+            jobs=jobs,
             progress=lambda line: say(f"{comparison.folder}: {line}"),
         )
     except ValueError as error:
@@ -213,7 +223,7 @@ def _point(run: PlannedRun, timings):
     if hardware:
         table = {"name": run.label, "hardware": hardware, "gemms": config["gemms"]}
         return DesignPoint.from_table(table, run.task.design)
-    if timings.file is None:
+    if not timings.sources:
         raise ValueError(
             f"{run.task.design}: states no [hardware], so its iteration cannot be simulated; add the table (see the "
             "shipped designs) or give times: [timings] file"
@@ -283,6 +293,17 @@ def _keep(run: PlannedRun, record: bytes) -> None:
     run.path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(run.path, record)
     run.path.with_suffix(".checkpoint.npz").unlink(missing_ok=True)
+
+
+def _write_workloads(plan: StudyPlan, comparison: Comparison) -> None:
+    """Write what an iteration consists of, under each design that can be trained."""
+    from softnum.tta import write_workloads
+
+    usable = {run.label for run in plan.of(comparison) if run.state != UNUSABLE}
+    pairs = zip(comparison.cases, comparison.labels, strict=True)
+    cases = [replace(case, label=label) for case, label in pairs if label in usable]
+    folder = plan.out / comparison.folder
+    write_workloads(folder / "workloads.json", case_workloads(cases, comparison.settings))
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
@@ -370,6 +391,10 @@ def _report(study: StudyFile, out: Path, outcome: Outcome) -> None:
         return
     if not any((out / c.folder / "results.json").is_file() for c in study.comparisons):
         return
-    if study.html is None and importlib.util.find_spec("altair") is None:
-        outcome.notes.append("no report: it takes pip install 'softnum[report]'")
+    missing = [name for name in _REPORT if importlib.util.find_spec(name) is None]
+    if missing:
+        outcome.notes.append(f"no report.html: it takes {', '.join(missing)}: pip install 'softnum[report]'")
         return
+    from softnum.tta import write_report
+
+    outcome.report = write_report(out, out / "report.html")

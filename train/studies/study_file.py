@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +30,22 @@ _RULES = {
     "price": list,
 }  # fmt: skip
 _SHARED = ("target", "seeds", "epochs", "baseline", "designs", "batches", *_RULES)
+#: of [timings]: for a simulator, and for files in its place
+_SIMULATION = ("simulator", "dataflow", "simulate", "reports", "variant")
+_READING = {"clock": str, "format": str, "warmup": (str, int), "iterations": int, "marker": str}
+_FILES = ("file", "files", *_READING)
 _KEYS = {
     "": ("study", "networks", "settings", "timings", "report"),
     "study": ("name", *_SHARED),
     "networks": ("name", "data", "options", "timings", *_SHARED, *_SETTINGS),
     "settings": tuple(_SETTINGS),
-    "timings": ("simulator", "simulate", "reports", "file", "clock", "variant"),
+    "timings": (*_SIMULATION, *_FILES),
     "report": ("html",),
 }
 #: what a study says where its file does not
 _DEFAULTS = {"target": 0.95, "seeds": 3, "epochs": 20, "batches": [32]}
-_SIMULATORS = ("scalesim",)
+_SIMULATORS = ("scalesim", "zigzag")
+_DATAFLOWS = ("os", "ws", "is")
 VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
 
 TEMPLATE = """\
@@ -85,8 +90,11 @@ optimiser = "sgd"
 [timings]
 simulator = "scalesim"
 simulate = true
+# dataflow = "os"                      # output stationary; or "ws", "is"
 # variant = "all"                      # or "stated" (hardware), "equal-area"
-# file = "times.csv"                   # in place of the three above; columns design,iteration,seconds
+# reports = ["reports"]                # folders of reports to look in first
+# file = "times.csv"                   # in place of all these; columns design,iteration,seconds
+# files = {{ a-float32 = "base.log" }}   # or a file of each design (softnum timings --formats)
 
 [report]
 html = true                            # report.html of the whole study; takes softnum[report]
@@ -99,20 +107,24 @@ class Timings:
 
     Attributes
     ----------
-    file : pathlib.Path or None
-        A file of times, in place of SCALE-Sim's.
-    clock : str or None
-        Of a file in cycles.
+    sources : tuple
+        Files of times, in place of a simulator's: paths, and pairs of a design's label and a path.
+    reading : dict
+        How files are read: clock, format, warmup, iterations and marker of `softnum.tta.read_timings`.
+    simulator, dataflow : str
+        As `softnum.tta.study_variants` takes them.
     simulate : bool
-        Whether SCALE-Sim is to be run for designs without a report.
+        Whether the simulator is to be run for designs without a report.
     reports : tuple of pathlib.Path
         Folders of reports to look in first.
     variant : str
         "all", "stated" or "equal-area".
     """
 
-    file: Path | None = None
-    clock: str | None = None
+    sources: tuple = ()
+    reading: dict[str, Any] = field(default_factory=dict)
+    simulator: str = "scalesim"
+    dataflow: str = "os"
     simulate: bool = False
     reports: tuple[Path, ...] = ()
     variant: str = "all"
@@ -324,8 +336,11 @@ class _Reader:
         except ValueError as error:
             self.fail("networks", index, "name", f"{name}: {error}")
         if "timings" in own:
-            file = self.path("networks", index, "timings", own["timings"])
-            timings = dataclasses.replace(timings, file=file, simulate=False, reports=(), variant="all")
+            sources = self.sources("networks", index, "timings", own["timings"])
+            timings = Timings(sources, timings.reading)
+        elif timings.reading and not timings.sources:
+            key = next(iter(timings.reading))
+            self.fail("timings", 0, key, f"{key} is for files of times; add file or files, or leave it out")
         return Comparison(
             folder, made, tuple(cases), tuple(labels), self.seeds(*said("seeds")), float(target), rules, baseline,
             timings,
@@ -422,23 +437,42 @@ class _Reader:
             self.fail(table, index, key, f"{key}: there is no {str(path)!r}")
         return path
 
+    def sources(self, table: str, index: int, key: str, value: object) -> tuple:
+        """Files of times: one, or one for each label."""
+        if not isinstance(value, dict):
+            return (self.path(table, index, key, value),)
+        if not value:
+            self.fail(table, index, key, f"{key} names no file")
+        return tuple((label, self.path(table, index, key, file)) for label, file in value.items())
+
     def timings(self, table: dict) -> Timings:
-        for key, kind, what in (("simulate", bool, "true or false"), ("clock", str, 'a text like "1 GHz"')):
-            if key in table and not isinstance(table[key], kind):
+        kinds = {"simulate": (bool, "true or false"), "reports": (list, "a list of folders")}
+        kinds |= {key: (kind, _type_name(kind)) for key, kind in _READING.items()}
+        for key, (kind, what) in kinds.items():
+            if key in table and (not isinstance(table[key], kind) or (kind is not bool and table[key] is True)):
                 self.fail("timings", 0, key, f"{key} must be {what}, got {table[key]!r}")
-        for key, known in (("simulator", _SIMULATORS), ("variant", tuple(VARIANTS))):
+        for key, known in (("simulator", _SIMULATORS), ("dataflow", _DATAFLOWS), ("variant", tuple(VARIANTS))):
             if key in table and table[key] not in known:
                 hint = nearest(str(table[key]), known)
                 self.fail("timings", 0, key, f"{key} must be one of {', '.join(known)}, got {table[key]!r}{hint}")
-        if "file" in table:
-            for key in ("simulator", "simulate", "reports", "variant"):
+        reading = {key: table[key] for key in _READING if key in table}
+        given = [key for key in ("file", "files") if key in table]
+        if given:
+            for key in (*_SIMULATION, *given[1:]):
                 if key in table:
-                    self.fail("timings", 0, key, f"{key} is for SCALE-Sim's times, which file replaces; leave one out")
-            return Timings(self.path("timings", 0, "file", table["file"]), table.get("clock"))
-        if "clock" in table:
-            self.fail("timings", 0, "clock", "clock is for the cycles of a file; add file, or leave it out")
-        reports = table.get("reports", [])
-        if not isinstance(reports, list):
-            self.fail("timings", 0, "reports", f"reports must be a list of folders, got {reports!r}")
-        folders = tuple(self.path("timings", 0, "reports", report) for report in reports)
-        return Timings(None, None, table.get("simulate", False), folders, table.get("variant", "all"))
+                    why = (
+                        "says the same as file" if key == "files" else f"is for a simulator, which {given[0]} replaces"
+                    )
+                    self.fail("timings", 0, key, f"{key} {why}; leave one out")
+            if given == ["files"] and not isinstance(table["files"], dict):
+                self.fail("timings", 0, "files", f"files must be a table of label = file, got {table['files']!r}")
+            if given == ["file"] and not isinstance(table["file"], str):
+                self.fail("timings", 0, "file", f"file must be a path, got {table['file']!r}; several: files")
+            return Timings(self.sources("timings", 0, given[0], table[given[0]]), reading)
+        facts = {key: table[key] for key in _SIMULATION if key in table and key != "reports"}
+        folders = tuple(self.path("timings", 0, "reports", report) for report in table.get("reports", []))
+        return Timings((), reading, reports=folders, **facts)
+
+
+def _type_name(kind) -> str:
+    return {str: "a text", int: "an integer", (str, int): "a text or an integer"}[kind]

@@ -93,7 +93,7 @@ def residual_groups(
 
     >>> layers, ends = residual_groups((1, 1), 16, bottleneck=False)
     >>> len(layers), ends
-    (20, ['stage1.1.relu', 'stage2.1.relu'])
+    (18, ['stage1.1.relu', 'stage2.1.relu'])
     """
     layers: list[Layer] = []
     ends, x = [], "pool1"

@@ -156,10 +156,10 @@ def lower(
 
     Operations run forwards, backwards with the last layer first (of a layer backward_data before backward_weight), then
     updates. FLOPs of a matrix product are 2 M N K, but of a strided convolution's backward_data without the zeros that
-    its product has (`Conv2d`). What needs no gradient has no backward_data. Bytes are those of the true tensors, each read or written
-    once: a convolution's feature map, not its unfolded copy. Every layer is an operation of its own; none is merged
-    with the one before it. Feature maps are what a backward pass needs, each once; gradient maps are the gradients of
-    what layers take. There is no workspace: how much a device needs is its library's affair.
+    its product has (`Conv2d`). What needs no gradient has no backward_data. Bytes are those of the true tensors, each
+    read or written once: a convolution's feature map, not its unfolded copy. Every layer is an operation of its own;
+    none is merged with the one before it. Feature maps are what a backward pass needs, each once; gradient maps are the
+    gradients of what layers take. There is no workspace: how much a device needs is its library's affair.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def lower(
     >>> [(gemm.layer, gemm.phase, gemm.shape) for gemm in work.gemms][:2]
     [('fc1', 'forward', (32, 128, 64)), ('fc2', 'forward', (32, 10, 128))]
     >>> work.parameters, work.operations[0].bytes_read
-    (9610, 20736)
+    (9610, 20480)
     """
     positive_int(batch, "batch")
     if optimiser not in OPTIMISERS:

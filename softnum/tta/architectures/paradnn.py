@@ -215,7 +215,7 @@ def models(kind: str, ranges: Mapping[str, Sequence[int]] | None = None):
     Parameters
     ----------
     kind : str
-        A key of `SWEEPS`.
+        A key of ``SWEEPS``.
     ranges : Mapping, optional
         Values of some hyper-parameters, in place of the sweep's.
 
@@ -308,6 +308,12 @@ class Sweep:
         byte), ``seconds`` of an iteration, ``samples_per_second``, ``flops_per_second``, ``utilisation`` (share of
         `peak`), ``compute_bound`` (share of the time), ``memory`` (`memory_floor`) and ``fits`` (whether the device has
         that much).
+
+    Examples
+    --------
+    >>> found = sweep("rnn", "v100", ranges={"layers": [1], "embedding": [100]})
+    >>> len(found.rows), len(found.fitting), found.peak
+    (60, 60, 125000000000000.0)
     """
 
     kind: str

@@ -140,7 +140,7 @@ def against(first: Sweep, second: Sweep) -> list[dict]:
     >>> some = {"layers": [4], "inputs": [2000], "outputs": [1000], "batch": [64, 16384]}
     >>> rows = against(sweep("fc", "tpu-v2", ranges=some), sweep("fc", "v100", ranges=some))
     >>> [f"{row['speedup']:.2f}" for row in rows if row["nodes"] == 8192]
-    ['2.67', '1.47']
+    ['2.67', '1.49']
     """
     keys = [tuple(row[name] for name in sweep.hyperparameters) for sweep in (first, second) for row in sweep.rows]
     if first.kind != second.kind or keys[: len(first.rows)] != keys[len(first.rows) :]:

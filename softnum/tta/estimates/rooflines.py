@@ -296,7 +296,7 @@ def _part_seconds(time: IterationTime) -> dict[tuple[str, str], float]:
     parts: dict[tuple[str, str], list[float]] = {}
     if detail.get("model") == "roofline":
         for row in detail["operations"]:
-            if row["format"] != "vector" and row["kind"] == "gemm":
+            if row["kind"] == "gemm":
                 parts.setdefault((row["layer"], row["stage"]), []).append(row["seconds"])
         return {key: math.fsum(values) for key, values in parts.items()}
     clock = detail.get("hardware", {}).get("clock")
@@ -356,7 +356,7 @@ def utilisation(workload: Workload, time: IterationTime, device: Device) -> list
             ideal.setdefault(key, []).append(operation.flops / device.peak(operation.formats).flops)
     parts = _part_seconds(time)
     shapes = {(gemm.layer, gemm.phase, *gemm.shape) for gemm in workload.gemms}
-    rows = (time.detail or {}).get("gemms", ())
+    rows = [row for row in (time.detail or {}).get("gemms", ()) if row.keys() >= set(_GEMM_KEYS)]
     strange = [key for key in parts if key not in flops]
     strange += [key for row in rows if (key := tuple(row[name] for name in _GEMM_KEYS)) not in shapes and shapes]
     if strange:

@@ -84,11 +84,10 @@ def _near_tip(parts: Mapping[str, tuple[str, str]]):
     return alt.TooltipValue({"expr": "{" + ", ".join(shown) + "}"})
 
 
-def axis_choice(spec: Mapping, channel: str, field: str, title: str, first: str = "logarithmic") -> Control:
-    """Logarithmic or linear; the first is what the specification has."""
+def axis_choice(spec: Mapping, channel: str, field: str, title: str) -> Control:
+    """Logarithmic, which is what the specification has, or linear."""
     options = {"logarithmic": {"scale": _LOG}, "linear": {"scale": _LINEAR}}
-    order = [first, *(text for text in options if text != first)]
-    return _choice(spec, f"{channel}-axis", title, channel, field, {text: options[text] for text in order})
+    return _choice(spec, f"{channel}-axis", title, channel, field, options)
 
 
 def curves(
@@ -297,36 +296,36 @@ def lines(
     designs: Sequence[str],
     x: tuple[str, str, str],
     y: tuple[str, str, str],
-    split: str | None = None,
-    log: bool = True,
+    choose: tuple[str, str, Sequence[float], float],
 ) -> Chart:
-    """Lines with points: x and y are field, title and unit; `split` is a field that tells lines of a design apart."""
+    """Lines with points, for one value of a field at a time.
+
+    `x` and `y` are field, title and unit; `choose` is the field, its title, its values, and the one shown first.
+    """
+    field, words, options, first = choose
     xs = alt.X(
-        f"{x[0]}:Q",
-        title=x[1],
-        scale=alt.Scale(**(_LOG if log else _LINEAR)),
-        axis=alt.Axis(labelExpr=_SI.format(unit=x[2]), tickCount=6),
+        f"{x[0]}:Q", title=x[1], scale=alt.Scale(**_LOG), axis=alt.Axis(labelExpr=_SI.format(unit=x[2]), tickCount=6)
     )
-    ys = alt.Y(f"{y[0]}:Q", title=y[1], axis=alt.Axis(labelExpr=_SI.format(unit=y[2]), tickCount=6))
+    shown = alt.Axis(labelExpr=_SI.format(unit=y[2]), tickCount=6) if y[2] else alt.Axis(tickCount=6)
+    ys = alt.Y(f"{y[0]}:Q", title=y[1], axis=shown)
     tips = [
-        alt.Tooltip(
-            f"{key}:{'Q' if isinstance(value, float) else 'N'}",
-            title=key,
-            **({"format": ".4~s"} if isinstance(value, float) else {}),
-        )
+        alt.Tooltip(f"{key}:Q", title=key, format=".4~s")
+        if isinstance(value, float)
+        else alt.Tooltip(f"{key}:N", title=key)
         for key, value in rows[0].items()
     ]
-    base = alt.Chart(alt.NamedData("rows")).transform_filter(_SHOWN)
-    detail = {} if split is None else {"detail": f"{split}:N"}
+    base = alt.Chart(alt.NamedData("rows")).transform_filter(f"{_SHOWN} && datum[{json.dumps(field)}] == chosen")
     chart = alt.layer(
-        base.mark_line(strokeWidth=1.8).encode(xs, ys, **detail, **_looks(designs), strokeDash=_dashes(designs)),
+        base.mark_line(strokeWidth=1.8).encode(xs, ys, **_looks(designs), strokeDash=_dashes(designs)),
         base.mark_point(filled=True, size=45, opacity=1).encode(
             xs, ys, tooltip=tips, **_looks(designs), shape=_shapes(designs)
         ),
-    )
+    ).add_params(alt.param(name="chosen", value=first))
     spec = _spec(chart.properties(height=300), designs, rows=rows)
-    first = "logarithmic" if log else "linear"
-    return Chart(name, title, spec, tuple(rows), caption, (axis_choice(spec, "x", x[0], "Axis", first),))
+    place = next(f"/params/{i}/value" for i, param in enumerate(spec["params"]) if param["name"] == "chosen")
+    order = [first, *(option for option in options if option != first)]
+    chosen = Control(field, words, tuple((f"{option:g}", ((place, option),)) for option in order))
+    return Chart(name, title, spec, tuple(rows), caption, (chosen, axis_choice(spec, "x", x[0], "Axis")))
 
 
 def roofs(

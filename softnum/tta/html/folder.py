@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from softnum.tta.results import read_results
+from softnum.tta.timings import IterationTime
 from softnum.tta.workload import Workload
+from softnum.tta.workload_files import read_workloads
 
-__all__ = ["Comparison", "Folder", "read_folder"]
+__all__ = ["Comparison", "Folder", "iteration_time", "read_folder"]
 
 _PACKAGE = Path(__file__).parents[1]
 _AGAIN = "run softnum tta again (records are kept, nothing is trained twice)"
@@ -34,6 +37,8 @@ class Comparison:
         What an iteration consists of, one for each case; empty where the folder does not say.
     states : Mapping of str to str
         Of each source by path: "the same", "not found", or "shipped by another softnum".
+    apart : bool
+        Whether its title needs the folder's name, as in a study with two comparisons of one network on one data set.
     """
 
     name: str
@@ -41,6 +46,7 @@ class Comparison:
     results: Mapping
     workloads: tuple[Workload, ...]
     states: Mapping[str, str]
+    apart: bool = False
 
     @property
     def designs(self) -> tuple[str, ...]:
@@ -54,7 +60,8 @@ class Comparison:
         network, data = inputs.get("network"), inputs.get("data")
         network = network.get("name") if isinstance(network, Mapping) else network
         words = [str(network or self.name or self.folder.resolve().name)]
-        return " on ".join([*words, str(data)] if data else words)
+        title = " on ".join([*words, str(data)] if data else words)
+        return f"{title} ({self.name})" if self.apart else title
 
     def workload_of(self, label: str) -> Workload | None:
         """The workload of a design by its label, ``name`` or ``name@batch``; None where there is none."""
@@ -136,7 +143,9 @@ def _study(folder: Path) -> Folder:
             failures.append(f"{row['folder']}: no results.json, so nothing of it is shown; {again}")
     if not comparisons:
         raise ValueError(f"{path}: none of its comparisons has a results.json; {again}")
-    return Folder(folder, tuple(comparisons), table, tuple(failures))
+    titles = Counter(comparison.title for comparison in comparisons)
+    told = tuple(replace(comparison, apart=titles[comparison.title] > 1) for comparison in comparisons)
+    return Folder(folder, told, table, tuple(failures))
 
 
 def _comparison(folder: Path, name: str) -> Comparison:
@@ -210,11 +219,17 @@ def _state(folder: Path, row: Mapping, path: Path) -> str:
 def _workloads(path: Path) -> tuple[Workload, ...]:
     if not path.is_file():
         return ()
-    table = _json(path, _AGAIN)
-    listed = table.get("workloads") if isinstance(table, dict) else None
-    if not isinstance(listed, list) or table.get("schema") != 1:
-        raise ValueError(f"{path}: expected schema 1 with a list of workloads; {_AGAIN}")
     try:
-        return tuple(Workload.from_table(row, f"workload {i}") for i, row in enumerate(listed))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path}: {error}; {_AGAIN}") from None
+        return tuple(read_workloads(path))
+    except ValueError as error:
+        raise ValueError(f"{error}; {_AGAIN}") from None
+
+
+def iteration_time(table: Mapping) -> IterationTime:
+    """A time as results.json holds it.
+
+    >>> iteration_time({"design": "a", "seconds": 2.0, "interval": [1.5, 2.5], "kind": "measured"}).interval
+    (1.5, 2.5)
+    """
+    known = {key: table[key] for key in IterationTime.__dataclass_fields__ if key in table}
+    return IterationTime(**{key: tuple(value) if isinstance(value, list) else value for key, value in known.items()})

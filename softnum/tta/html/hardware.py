@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 from softnum.tta.estimates import Device, roofline, utilisation
 from softnum.tta.hardware import Hardware
 from softnum.tta.html import charts, values
-from softnum.tta.html.folder import Comparison
+from softnum.tta.html.folder import Comparison, iteration_time
 from softnum.tta.html.model import Chart, Note, Row, Table, identifier
-from softnum.tta.timings import IterationTime
 from softnum.tta.workload import STAGES
 
 __all__ = ["blocks"]
@@ -27,11 +27,16 @@ def blocks(comparison: Comparison, variant: Mapping, prefix: str, device: Device
     machines: dict[tuple, str] = {}
     for entry in variant["designs"]:
         label = entry["design"]
-        workload, time = comparison.workload_of(label), _time(entry["time"])
+        workload = comparison.workload_of(label)
+        time = None if entry["time"] is None else iteration_time(entry["time"])
         place = device or _hardware(entry["time"])
         if workload is None or place is None:
-            why = "workloads.json does not have it" if workload is None else "its time names no hardware"
-            notes.append(f"{label}: {why}" + ("" if workload is None else "; softnum report --device names one"))
+            why = "its time names no hardware; softnum report --device names one"
+            if workload is None:
+                why = "workloads.json does not have it"
+            elif entry["time"] is None:
+                why = entry["left_out"]
+            notes.append(f"{label}: {why}")
             continue
         workload = replace(workload, design=label)
         roof = roofline(workload, place)
@@ -62,16 +67,6 @@ def blocks(comparison: Comparison, variant: Mapping, prefix: str, device: Device
         line = "The times are of whole iterations, so no layer's utilisation is known."
         found.append(Note((line,), quiet=True))
     return [*found, *([Note.of(notes, "Of the rooflines")] if notes else [])]
-
-
-def _time(table: Mapping | None) -> IterationTime | None:
-    if table is None:
-        return None
-    known = {key: table[key] for key in IterationTime.__dataclass_fields__ if key in table}
-    for key in ("samples", "interval"):
-        if isinstance(known.get(key), list):
-            known[key] = tuple(known[key])
-    return IterationTime(**known)
 
 
 def _hardware(time: Mapping | None) -> Device | None:
@@ -109,25 +104,38 @@ def _points(label: str, rows, found: Mapping) -> list[dict]:
 def _table(summary, prefix: str, label: str) -> Table:
     rows, data = [], []
     for design, place, roof, whole in summary:
+        products = math.fsum(row.seconds for row in roof.rows if row.kind == "gemm")
         cells = [
             design, place.title, values.amount(place.bandwidth, "B/s"), values.amount(roof.flops, "FLOP"),
-            values.seconds(roof.seconds), values.percent(roof.compute_bound),
+            values.seconds(roof.seconds), values.seconds(products), values.share(roof.compute_bound),
             "-" if whole is None else values.seconds(whole.seconds),
-            "-" if whole is None else values.percent(whole.share),
+            "-" if whole is None else values.share(whole.share),
         ]  # fmt: skip
         rows.append(Row.of(*cells, design=design))
         data.append(
             {
                 "design": design, "device": place.title, "bandwidth": place.bandwidth, "flops": roof.flops,
-                "roofline_seconds": roof.seconds, "compute_bound_share": roof.compute_bound,
+                "roofline_seconds": roof.seconds, "roofline_seconds_gemm": products,
+                "compute_bound_share": roof.compute_bound,
                 "seconds": None if whole is None else whole.seconds,
                 "utilisation": None if whole is None else whole.share,
             }
         )  # fmt: skip
-    head = ("Design", "Hardware", "Bandwidth", "Operations", "Least time", "of it compute-bound", "Time", "Utilisation")
+    head = (
+        "Design",
+        "Hardware",
+        "Bandwidth",
+        "Operations",
+        "Least time",
+        "of it products",
+        "compute-bound",
+        "Time",
+        "Utilisation",
+    )
     caption = (
-        "Of one iteration. Least time: what the roofline allows, the elementwise work included. Utilisation: the time "
-        "its matrix products would take at peak over the time it takes."
+        "Of one iteration. Least time: what the roofline allows everything it does, and its matrix products alone, "
+        "which are all that a simulated time is of. Utilisation: the time its matrix products would take at peak over "
+        "its time."
     )
     name = identifier(prefix, "roofline-table", label)
     return Table(name, f"Iteration, {label}", head, tuple(rows), tuple(data), caption, frozenset({0, 1}))

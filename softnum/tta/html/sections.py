@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from softnum.tta.html import figures, hardware, tables
+from softnum.tta.html import figures, hardware, resources, tables
 from softnum.tta.html.folder import Comparison, Folder
 from softnum.tta.html.model import Note, Page, Section, identifier
 
@@ -82,6 +82,9 @@ def _comparison(comparison: Comparison, prefix: str, base: str | None, device, l
             or [Note((without,), quiet=True)],
         )
     )  # fmt: skip
+    found.append(section("memory", "Memory", *resources.memory_blocks(comparison, prefix)))
+    parallel = resources.parallel_blocks(comparison, timed[0], prefix, device) if timed else []
+    found.append(section("parallel", "Data-parallel training", *parallel or [Note((without,), quiet=True)]))
     found.append(
         section(
             "sources", "Sources, assumptions, versions", tables.sources(comparison, prefix, base),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["DASHES", "SHAPES", "THEMES", "swatch"]
+__all__ = ["DASHES", "PALETTE", "SHAPES", "THEMES", "swatch"]
 
 # Okabe and Ito's palette, made for colour-blind readers, without its yellow (too faint on white), as in the PNG of
 # softnum tta; lighter shades of the same hues on dark paper. Dashes and shapes carry the same information.
-_DAY = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F")
+PALETTE = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F")
 _NIGHT = ("#F2F2F2", "#4DA6E8", "#FF8A4C", "#2EC79A", "#E39BC4", "#A5DBFA", "#F5B83D", "#9AA0A6")
 DASHES = ((1, 0), (7, 3), (7, 2, 2, 2), (2, 2))
 SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "triangle-right", "triangle-left")
@@ -31,7 +31,14 @@ def _theme(paper: str, ink: str, quiet: str, line: str, palette: Sequence[str], 
     return {
         "background": "transparent",
         "font": 'system-ui, "DejaVu Sans", sans-serif',
-        "axis": {**text, "gridColor": line, "domainColor": quiet, "tickColor": quiet, "labelLimit": 230},
+        "axis": {
+            **text,
+            "gridColor": line,
+            "domainColor": quiet,
+            "tickColor": quiet,
+            "labelLimit": 230,
+            "labelSeparation": 9,
+        },
         "axisY": {"labelLimit": 150, "titleLimit": 260},
         "legend": {**text, "symbolStrokeWidth": 2, "labelLimit": 260},
         "header": text,
@@ -44,14 +51,14 @@ def _theme(paper: str, ink: str, quiet: str, line: str, palette: Sequence[str], 
             "word": {"fill": quiet, "fontSize": 11.5},
             "number": {"fill": ink, "fontSize": 11.5},
             "shaded": {"fill": paper, "fontSize": 11.5},  # on the dark end of a shade
-            "roof": {"stroke": quiet, "strokeWidth": 1.5},
+            "roof": {"color": quiet, "strokeWidth": 1.5},
         },
         "range": {"category": list(palette), "heatmap": list(heat), "ramp": list(heat)},
     }
 
 
 THEMES = {
-    "light": _theme("#ffffff", "#1b1f24", "#57606a", "#e3e7eb", _DAY, ("#f1f5f9", "#0b5cad")),
+    "light": _theme("#ffffff", "#1b1f24", "#57606a", "#e3e7eb", PALETTE, ("#f1f5f9", "#0b5cad")),
     "dark": _theme("#14171b", "#e8eaed", "#a2abb6", "#2b3138", _NIGHT, ("#22272e", "#4da6e8")),
 }
 
@@ -65,7 +72,7 @@ def swatch(index: int) -> str:
     dash = DASHES[index % len(DASHES)]
     dashes = "" if dash == (1, 0) else f' stroke-dasharray="{" ".join(map(str, dash))}"'
     path = _PATHS[SHAPES[index % len(SHAPES)]]
-    day, night = _DAY[index % len(_DAY)], _NIGHT[index % len(_NIGHT)]
+    day, night = PALETTE[index % len(PALETTE)], _NIGHT[index % len(_NIGHT)]
     return (
         f'<svg class="swatch" style="--day:{day};--night:{night}" viewBox="0 0 30 12" aria-hidden="true">'
         f'<path d="M0 6H30" stroke-width="2"{dashes}/><path class="mark" transform="translate(9 0)" d="{path}"/></svg>'

@@ -7,7 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 
 from softnum.tta.html.model import Cell
 
-__all__ = ["amount", "count", "dollars", "interval", "metric", "percent", "ratio", "seconds", "size", "spread_cell"]
+__all__ = [
+    "amount",
+    "count",
+    "dollars",
+    "interval",
+    "metric",
+    "percent",
+    "ratio",
+    "seconds",
+    "share",
+    "size",
+    "spread_cell",
+]
 
 _PREFIXES = (
     (1e12, "T"),
@@ -68,8 +80,13 @@ def metric(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """A share."""
-    return f"{100 * value:.3g} %"
+    """A level of confidence."""
+    return f"{100 * value:g} %"
+
+
+def share(value: float) -> str:
+    """A share of a whole."""
+    return f"{100 * value:.1f} %"
 
 
 def dollars(value: float) -> str:

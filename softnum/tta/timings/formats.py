@@ -49,8 +49,8 @@ class TimingFormat:
 
     Examples
     --------
-    >>> FORMATS["gem5"].description
-    "gem5's stats.txt, one dump an iteration"
+    >>> [name for name, entry in FORMATS.items() if entry.knows("iteration,seconds\\n1,0.5\\n")]
+    ['csv']
     """
 
     name: str
@@ -88,7 +88,7 @@ def _is_gpgpusim(text: str) -> bool:
 
 
 def _read_scalesim(path: Path, text: str, options: Options) -> list[Series]:
-    from softnum.tta.simulators.scalesim import read_compute_report
+    from softnum.tta import read_compute_report
 
     if options.clock is None:
         raise ValueError(f'{path}: SCALE-Sim counts cycles and states no clock; give the array\'s: --clock "1 GHz"')
@@ -102,6 +102,23 @@ def _read_scalesim(path: Path, text: str, options: Options) -> list[Series]:
         "iterations": f"one iteration, of {len(rows)} GEMMs",
     }
     return [Series(options.design, [Fraction(cycles) / options.clock], "simulated", f"SCALE-Sim report {path}", detail)]
+
+
+def _read_zigzag(path: Path, text: str, options: Options) -> list[Series]:
+    from softnum.tta.simulators.zigzag_report import zigzag_sum
+
+    if options.clock is None:
+        raise ValueError(f'{path}: ZigZag counts cycles and states no clock; give the array\'s: --clock "1 GHz"')
+    cycles, joules, detail = zigzag_sum(path, text)
+    detail = {**detail, "clock_hz": float(options.clock), "iterations": "one iteration, of the layers in the file"}
+    seconds = [cycles / options.clock]
+    return [Series(options.design, seconds, "simulated", f"ZigZag result {path}", detail, joules=[joules])]
+
+
+def _is_zigzag(text: str) -> bool:
+    from softnum.tta.simulators.zigzag_report import is_zigzag
+
+    return is_zigzag(text)
 
 
 _GROUPS = frozenset({"iterations", "marker"})
@@ -196,6 +213,15 @@ FORMATS: dict[str, TimingFormat] = {
             lambda text: re.match(r"LayerID,\s*Total Cycles", text) is not None,
             frozenset({"clock"}),
         ),
+        TimingFormat(
+            "zigzag",
+            "ZigZag's overall_simple.json, overall_complete.json or <layer>_complete.json: latency and energy",
+            "CompleteSaveStage and SimpleSaveStage, zigzag/stages/results/save.py of KULeuven-MICAS/zigzag",
+            "files captured from ZigZag 3.9.1",
+            _read_zigzag,
+            _is_zigzag,
+            frozenset({"clock"}),
+        ),
     )
 }
 
@@ -217,13 +243,13 @@ def read_timings(
     path : path-like
         The file: UTF-8, or that in gzip.
     format : str, optional
-        One of `softnum.tta.timings.FORMATS`. Default: told from the contents; a file that no format knows or two do is
-        an error.
+        One of ``softnum.tta.timings.FORMATS``. Default: told from the contents; a file that no format
+        knows, or two do, is an error.
     clock : str, optional
         Frequency such as "1 GHz", for cycles in a file that states no clock.
     warmup : str or int
         "none"; how many iterations at the start to drop; or "auto", which drops by MSER-5 (White 1997; see
-        `softnum.tta.timings.mser5`) where there are 20 samples or more.
+        `softnum.tta.mser5`) where there are 20 samples or more.
     design : str, optional
         Name of the design. Default: the file's column, or for the file of a tool its name without the ending.
     iterations : int, optional

@@ -124,7 +124,7 @@ def _dumps(path: Path, text: str) -> list[_Dump]:
         stop = f"its last statistic is {key!r}" if key else "it is empty"
         raise ValueError(
             f"{path}, line {last}: the file stops in dump {len(dumps) + 1}, begun at line {current.begin}: {stop}, and "
-            f"no {_END!r} follows; {len(dumps)} dumps before it are whole; let gem5 finish, or remove the last one"
+            f"no {_END!r} follows; whole dumps before it: {len(dumps)}; let gem5 finish, or remove the last one"
         )
     if not dumps:
         raise ValueError(f"{path}, line {max(last, 1)}: no {_BEGIN!r} in {last} lines; expected gem5's stats.txt")

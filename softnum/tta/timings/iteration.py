@@ -29,7 +29,8 @@ class IterationTime:
     detail : Mapping
         What the number is made of (for SCALE-Sim: cycles per GEMM, the machine); plain JSON values.
     samples : tuple of float
-        Seconds of each iteration the mean is over; empty where there is only the mean.
+        Seconds of each iteration the mean is over, or means of equally many iterations each (then `detail` says under
+        ``iterations_per_sample`` of how many); empty where there is only the mean.
     dropped : int
         Iterations before those that were dropped as warm-up.
     interval : (float, float) or None

@@ -13,12 +13,13 @@ from fractions import Fraction
 from pathlib import Path
 
 from softnum.tta.timings.kernels import Launch, group_launches, kernel_table
-from softnum.tta.timings.series import Options, Series, csv_rows, lines_of, number
+from softnum.tta.timings.series import Options, Series, csv_rows, lines_of, lines_with, number
 
 __all__ = ["header_line", "read_ncu"]
 
 _METRIC = "gpu__time_duration.sum"
 _UNITS = {"ns": -9, "nsecond": -9, "us": -6, "µs": -6, "usecond": -6, "ms": -3, "msecond": -3, "s": 0, "second": 0}
+_HEADING = re.compile("Kernel Name")
 _ENGLISH = re.compile(r"(\d{1,3}(,\d{3})+|\d+)(\.\d+)?")
 _HOW = f"expected a table made by: ncu --csv --metrics {_METRIC} PROGRAM"
 _LOCALE = "run ncu again with LC_ALL=C, so that numbers are written as 1,234.5"
@@ -26,11 +27,10 @@ _LOCALE = "run ncu again with LC_ALL=C, so that numbers are written as 1,234.5"
 
 def header_line(text: str) -> tuple[int, list[str]] | None:
     """Return the line of the headings, and the headings; None where there are none."""
-    for at, line in lines_of(text):
-        if "Kernel Name" in line and line.lstrip().startswith(('"ID"', "ID,")):
-            cells = [cell.strip().strip('"') for cell in line.split(",")]
-            if _METRIC in cells or "Metric Value" in cells:
-                return at, cells
+    for at, line in lines_with(_HEADING, text):
+        cells = [cell.strip().strip('"') for cell in line.split(",")]
+        if cells[0] == "ID" and (_METRIC in cells or "Metric Value" in cells):
+            return at, cells
     return None
 
 

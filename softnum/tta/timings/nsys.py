@@ -20,11 +20,12 @@ from pathlib import Path
 
 from softnum.tta.timings.kernels import Launch, group_launches, kernel_table
 from softnum.tta.timings.ranges import Range, choose_ranges
-from softnum.tta.timings.series import Options, Series, count, csv_rows, lines_of, number
+from softnum.tta.timings.series import Options, Series, count, csv_rows, lines_with, number
 
 __all__ = ["header_line", "read_nsys"]
 
 _UNITS = {"ns": -9, "nsec": -9, "us": -6, "usec": -6, "µs": -6, "ms": -3, "msec": -3, "s": 0, "sec": 0}
+_HEADING = re.compile(r"(Start|Total Time) ?\(")
 _TIME = re.compile(r"(start|end|duration|total time) ?\((\w+)\)")
 _REPORTS = "nvtx_pushpop_trace, nvtx_sum, cuda_gpu_trace or cuda_gpu_kern_sum"
 _HOW = f"expected a table of {_REPORTS}, made by: nsys stats --report NAME --format csv"
@@ -32,11 +33,10 @@ _HOW = f"expected a table of {_REPORTS}, made by: nsys stats --report NAME --for
 
 def header_line(text: str) -> tuple[int, dict[str, int]] | None:
     """Return the line of the headings, and the column of each heading; None where there are none."""
-    for at, line in lines_of(text):
-        if "(ns)" in line or _TIME.search(line.lower()):
-            cells = [cell.strip().strip('"').lower() for cell in line.split(",")]
-            if {"start", "total time"} & {match[1] for match in map(_TIME.fullmatch, cells) if match}:
-                return at, {cell: column for column, cell in reversed(list(enumerate(cells)))}
+    for at, line in lines_with(_HEADING, text):
+        cells = [cell.strip().strip('"').lower() for cell in line.split(",")]
+        if {"start", "total time"} & {match[1] for match in map(_TIME.fullmatch, cells) if match}:
+            return at, {cell: column for column, cell in reversed(list(enumerate(cells)))}
     return None
 
 

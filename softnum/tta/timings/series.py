@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
-__all__ = ["Options", "Series", "count", "csv_rows", "lines_of", "number", "read_text", "spread", "stem"]
+__all__ = ["Options", "Series", "count", "csv_rows", "lines_of", "lines_with", "number", "read_text", "spread", "stem"]
 
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -102,6 +102,16 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
     """Yield (number, line without its end) of a text, counted as editors count them."""
     for at, line in enumerate(io.StringIO(text, newline="\n"), start=1):
         yield at, line.rstrip("\n")
+
+
+def lines_with(pattern: re.Pattern, text: str) -> Iterator[tuple[int, str]]:
+    """Yield (number, line) of the lines in which a pattern is found, once for each time; quick where there are few."""
+    number_of, counted = 1, 0
+    for match in pattern.finditer(text):
+        start = text.rfind("\n", 0, match.start()) + 1
+        end = text.find("\n", start)
+        number_of, counted = number_of + text.count("\n", counted, start), start
+        yield number_of, text[start:] if end < 0 else text[start:end]
 
 
 def number(where: str, name: str, value: object, *, positive: bool = True) -> Fraction:
