@@ -302,7 +302,8 @@ class _Table:
                 name = self.work.network.parameters[value.owner[1]].name.rpartition(".")[2]
             live = (value.maker or 0, max(value.readers))
             yield StoredTensor(
-                value.layer, name, kind, value.elements, value.bits, _short(value.format), self._grows(value), stage, live
+                value.layer, name, kind, value.elements, value.bits, _short(value.format), self._grows(value),
+                stage, live,
             )  # fmt: skip
 
     def _grows(self, value: Value) -> bool:
@@ -319,5 +320,6 @@ class _Table:
                     elements, bits, fmt = facts
                     grows = name == "unfolded" or group.stage != "backward_weight"
                     yield StoredTensor(
-                        group.layer, name, "workspace", elements, bits, _short(fmt), grows, group.stage, (number, number)
+                        group.layer, name, "workspace", elements, bits, _short(fmt), grows, group.stage,
+                        (number, number),
                     )  # fmt: skip

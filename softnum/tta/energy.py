@@ -425,7 +425,7 @@ def _assumptions(prices: _Prices, low: float, high: float) -> tuple[str, ...]:
         "energy of one iteration, without leakage, clocks, wires and registers, in a 45 nm process",
         f"every operand is read from DRAM once and every result written once ({dram})",
         sram,
-        "what is no GEMM costs a multiplication for each of its operations: an upper bound",
+        "what is no GEMM costs a multiplication in its widest operand's format for each of its operations",
         *(
             ()
             if prices.accumulator is not None
