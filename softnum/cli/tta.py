@@ -140,6 +140,12 @@ def _given_curves(ctx, curves, outcomes, designs, batch, target, baseline, varia
         runs = RecordSet(tuple(record for record in runs.records if record.label in wanted), runs.excluded)
     if not labels:
         raise ValueError(f"no run of --accuracy is finished: {'; '.join(runs.excluded)}")
+    kept, foreign = out / "workloads.json", next((r.path for r in runs.records if "gemms" not in r.config), None)
+    if foreign is not None and kept.is_file():
+        raise ValueError(
+            f"{kept} lists the iterations of runs that softnum trained, and {foreign} does not say that it is of "
+            "those; write to another folder (--out), or remove the file"
+        )
     base = labels[0] if baseline is None else baseline
     rules = outcomes.rules(labels, base)
     if times["timings"] is None:

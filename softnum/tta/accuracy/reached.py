@@ -20,11 +20,11 @@ DIRECTIONS = ("higher", "lower")
 _KINDS = {"first": None, "consecutive": "k", "average": "window"}
 #: Words by which a metric's name says that less of it is better; every other name counts as one of which more is.
 _LOWER = {
-    "loss", "logloss", "nll", "entropy", "perplexity", "ppl", "bpb", "bpc", "wer", "cer", "eer", "err", "error",
+    "loss", "logloss", "nll", "perplexity", "ppl", "bpb", "bpc", "wer", "cer", "eer", "err", "error",
     "errors", "mse", "rmse", "mae", "mape", "fid",
 }  # fmt: skip
 _LOWER_LAST = {"per", "ter"}  # phone and translation error rates; "per" is a common word elsewhere
-_LOWER_NAMES = ("bits per byte", "bits per character", "bits per dim")
+_LOWER_NAMES = ("cross entropy", "bits per byte", "bits per character", "bits per dim")
 _FORMS = "first, consecutive:K (K evaluations in a row) or average:W (mean of the last W evaluations)"
 
 
