@@ -236,7 +236,7 @@ def tta(
         raise ValueError(f"--{name.replace('_', '-')} is for the curves of --accuracy; add it, or leave this out")
     need("joblib", "sklearn", "matplotlib", "scipy")  # before minutes of training that a missing one would throw away
     from softnum.train import Settings, case_workloads, load_design, make_network, run_study
-    from softnum.train.study import case_labels, default_cases
+    from softnum.train.study import case_labels, check_seeds, default_cases
     from softnum.tta import read_records, write_workloads
     from softnum.tta.study import conclude
 
@@ -246,6 +246,7 @@ def tta(
     if batch is not None:
         cases = [case if case.label else replace(case, batch=batch) for case in cases]  # NAME@64 says its own
     chosen = _seeds(seeds)
+    check_seeds(chosen)
     settings = Settings(
         network=network,
         network_options=own.of(network),

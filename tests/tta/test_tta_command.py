@@ -196,3 +196,14 @@ def test_a_design_at_two_batch_sizes_is_trained_as_two(tmp_path):
     times.write_text("design,iteration,seconds\na-float32,1,2\na-float32@128,1,4\n")
     wrong = softnum("tta", "--designs", "a-float32", "--baseline", "a-float32@128", *options)
     assert wrong.exit_code == 2 and "a-float32@128" in wrong.stderr
+
+
+def test_what_is_no_seed_is_said_before_anything_is_written(tmp_path):
+    out = tmp_path / "out"
+    for verb in (
+        ["tta", "--designs", "a-float32", "--seeds=1,-2"],
+        ["train", "mlp", "--design", "a-float32", "--seed=-2"],
+    ):
+        result = softnum(*verb, "--epochs", "1", "--out", out)
+        assert result.exit_code == 2 and "seed must be an integer in 0..2**64-1, got -2" in result.stderr
+        assert not [path for path in out.rglob("*") if path.is_file()]
