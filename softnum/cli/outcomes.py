@@ -18,7 +18,9 @@ _SILENT = ("out", "jobs", "force")
 class Outcomes:
     """Options of a command: what counts as reached, and what is computed besides time."""
 
-    metric: Annotated[str, typer.Option(help="Metric of the target.")] = "accuracy"
+    metric: Annotated[
+        str, typer.Option(help="Metric of the target. loss: of the training batches, where softnum trains.")
+    ] = "accuracy"
     direction: Annotated[
         str | None,
         typer.Option(help="Whether higher or lower is better.  [default: lower of loss, perplexity, wer, ...]"),

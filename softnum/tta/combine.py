@@ -143,6 +143,10 @@ def combine_study(
         if record.diverged:
             what = f"{record.label}, seed {record.seed}, diverged at iteration {record.iterations}"
             notes.append(f"{what}: its loss was not finite")
+    if metric == "loss" and any("softnum" in record.versions for record in records):
+        notes.append(
+            "loss: of each iteration's batch in training, as softnum's records have it, not of held-out samples"
+        )
     few = [design for design, runs in by_design.items() if len(runs) < 3]
     if few:
         notes.append(f"fewer than three runs of {', '.join(few)}: their ranges, and ties by them, say little")

@@ -5,7 +5,7 @@ Schema 2, top level::
     schema       2
     metric, direction, target, rule, reached      what is reached, and when (`ReachedRule.to_table`)
     baseline     label of the design that speed-ups are over
-    intervals    {confidence, rule, resamples, exact_up_to_runs}
+    intervals    {confidence, rule, resamples, exact_up_to_runs, least_runs}
     inputs       what the caller wants kept: command, seeds, network, data, optimiser
     versions     softnum, python
     variants     one for each set of times: {label, baseline, assumptions, not_simulated, notes, designs, interactions}

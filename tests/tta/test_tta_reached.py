@@ -164,3 +164,13 @@ def test_the_rule_is_part_of_the_result():
     # the direction of a metric is found from its name unless a rule says it
     assert combine_study(run("a", 4.0, 1.0), times, target=2.0, baseline="a", metric="loss")["a"].reached == 1
     assert combine_study(run("a", 1.0, 4.0), times, target=2.0, baseline="a")["a"].runs[0].iterations_to_target == 20
+
+
+def test_a_loss_of_training_batches_is_called_that():
+    def notes(metric, **versions):
+        run = Record("a", 1, 32, 20, (Evaluation(10, 2.0), Evaluation(20, 0.5)), {}, versions)
+        times = {"a": IterationTime("a", 1.0)}
+        return " ".join(combine_study([run], times, target=1.0, baseline="a", metric=metric).notes)
+
+    assert "loss: of each iteration's batch in training" in notes("loss", softnum="0.1.0")
+    assert "loss" not in notes("loss") + notes("perplexity", softnum="0.1.0")

@@ -103,6 +103,7 @@ def test_a_folder_for_those_networks_that_read_files(tmp_path):
         ("epochs = 3", "seeds = 0", r"line 9: .*seeds must be how many, or a list like"),
         ("epochs = 3", "batches = 32", r"line 9: .*batches must be a list of positive integers, got 32"),
         ("epochs = 3", "target = -1", r"line 9: .*target must be a number above 0, got -1"),
+        ("epochs = 3", "target = 95", r"line 9: .*target must lie in \(0, 1\], because it is of the accuracy, got 95"),
         ("epochs = 3", 'reached = "thrice"', r"line 8: .*lenet5: .*thrice"),
         ("epochs = 3", "reached = 3", r"line 9: .*reached must be a text, got 3"),
         ("epochs = 3", 'timings = "gone.csv"', r"line 9: .*timings: there is no '.*gone.csv'"),

@@ -329,6 +329,8 @@ class _Reader:
         if isinstance(target, bool) or not isinstance(target, (int, float)) or not 0 < target < float("inf"):
             self.fail(*place, "target", f"target must be a number above 0, got {target!r}")
         rules = {key: said(key)[0] for key in _RULES if said(key)[0] is not None}
+        if rules.get("metric", "accuracy") == "accuracy" and target > 1:
+            self.fail(*place, "target", f"target must lie in (0, 1], because it is of the accuracy, got {target!r}")
         for key, value in rules.items():
             self.check_rule(said(key)[1], key, value)
         try:
