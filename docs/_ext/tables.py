@@ -323,13 +323,15 @@ def devices() -> str:
 
     rows, sources = [], []
     for each in known().values():
-        numbers = []
-        for part in each.source.split("; "):
+        numbers, asked = [], each.rent or each.price
+        for part in each.source.split("; ") + ([asked.source] if asked else []):
             if part not in sources:
                 sources.append(part)
-            numbers.append(sources.index(part) + 1)
+            if sources.index(part) + 1 not in numbers:
+                numbers.append(sources.index(part) + 1)
         memory = "" if each.memory is None else f"{each.memory / 1e9:g}"
         money = f"{each.rent.dollars:.4g}/h" if each.rent else f"{each.price.dollars:,.0f}" if each.price else ""
+        money += f" ({asked.date})" if asked else ""
         peaks = ", ".join(f"{name} {flops / 1e12:g}" for name, flops in each.peaks.items())
         watts = "" if each.watts is None else f"{each.watts:g}"
         marks = ", ".join(map(str, numbers))
