@@ -252,8 +252,10 @@ class GemmTable:
         Raises
         ------
         ValueError
-            If the nearest size is farther away, or no precision in the table holds the operands.
+            If the nearest size is farther away, no precision in the table holds the operands, or `farthest` is below 1.
         """
+        if not farthest >= 1:
+            raise ValueError(f"farthest is how many times larger or smaller a size may be, from 1 up, got {farthest!r}")
         try:
             precision, proxy, _ = choose_peak(tuple(self._models), gemm.formats)
         except ValueError as error:
@@ -264,7 +266,7 @@ class GemmTable:
             other, turned = self._models[precision].nearest((gemm.n, gemm.m, gemm.k))
             hint = (
                 f" (for arrays stored by columns, where {turned} is near it, exchange m and n, a_t and b_t)"
-                if other < far
+                if other <= farthest
                 else ""
             )
             raise ValueError(
