@@ -141,6 +141,13 @@ def test_how_a_time_is_known_is_written_and_read(tmp_path):
     assert [(time.kind, time.joules) for time in times.values()] == [("estimated", None), ("given", 0.5)]
 
 
+@pytest.mark.parametrize("name", ["", " a", "#a"])
+def test_a_name_that_would_be_lost_is_not_written(tmp_path, name):
+    with pytest.raises(ValueError, match="would not be read back"):
+        write_timings(tmp_path / "t.csv", [IterationTime(name, 1.0)])
+    assert not (tmp_path / "t.csv").exists()
+
+
 def test_a_design_is_written_once(tmp_path):
     with pytest.raises(ValueError, match="design 'a' has two times"):
         write_timings(tmp_path / "t.csv", [IterationTime("a", 1.0), IterationTime("a", 2.0)])
