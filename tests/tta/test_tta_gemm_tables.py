@@ -423,6 +423,7 @@ def test_a_figure_of_merit_is_a_ratio(pairs, factor):
         ([0], [1], "new rate 1 must be finite and above 0"),
         ([1], [-1], "old rate 1 must be finite"),
         ([math.nan], [1], "must be finite"),
+        ([10**400], [1], "new rate 1 must be at most 1.7e308, the limit of binary64, got one of 401 digits"),
         ([math.inf], [1], "must be finite"),
         (["1"], [1], "must be a number"),
         ([True], [1], "must be a number"),
