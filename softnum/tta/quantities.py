@@ -63,7 +63,7 @@ def _quantity(value: object, units: Mapping[str, int | Fraction], what: str) -> 
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(
             f"{what} {value!r} is not a number followed by a unit; accepted units: {accepted} "
-            f"(decimal SI prefixes: 1 GB/s = 10**9 bytes per second){hint}"
+            f"(decimal SI prefixes: k is 1000){hint}"
         )
     large = f"{what} {value!r} is too large; the limit is that of binary64, 1.7e308"
     if not math.isfinite(float(match["number"])):  # 1e999999999 is a number of a gigabit

@@ -111,10 +111,11 @@ class _Row:
 
 def _series(path: Path, tables: Iterator[tuple[str, Mapping]], options: Options) -> list[Series]:
     designs: dict[str, dict[int, _Row]] = {}
-    first = None
+    first, clocked = None, False
     for where, table in tables:
         row = _row(where, table, options)
         first = first or row
+        clocked = clocked or (row.unit == "cycles" and table.get("clock") in ("", None))
         if row.unit != first.unit:
             raise ValueError(f"{where}: gives {row.unit} where {first.where} gives {first.unit}; use one throughout")
         seen = designs.setdefault(row.design, {})
@@ -136,6 +137,9 @@ def _series(path: Path, tables: Iterator[tuple[str, Mapping]], options: Options)
         seen[row.iteration] = row
     if first is None:
         raise ValueError(f"{path}: holds no rows; expected {FORMS}, one row for each iteration")
+    if options.clock is not None and not clocked:
+        given = "gives seconds" if first.unit == "seconds" else "states a clock with all cycles"
+        raise ValueError(f"{path}: --clock is for cycles without a clock, and the file {given}; leave it out")
     if options.design is not None:
         if options.design not in designs:
             near = difflib.get_close_matches(options.design, designs, n=1)
