@@ -77,6 +77,8 @@ def test_every_device_has_sources_and_sensible_figures():
         assert rates == sorted(rates, reverse=True)  # a narrower format is never slower
         for money in (each.price, each.rent):
             assert money is None or (money.date[:2] == "20" and len(money.source) > 20)
+        if each.rent and "an eighth of " in each.rent.instance:
+            assert each.rent.dollars * 8 == pytest.approx(float(each.rent.instance.rsplit(" ", 1)[1]), rel=1e-12)
 
 
 @pytest.mark.parametrize(
