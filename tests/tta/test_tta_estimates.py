@@ -109,6 +109,19 @@ def test_bad_device_files_say_what_is_wrong(tmp_path, text, message):
     assert str(path) in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("watts", 10**400, "watts must be at most 1.7e308"),
+        ("bandwidth", "1e300 TB/s", "bandwidth '1e300 TB/s' is too l"),
+    ],
+)
+def test_figures_beyond_binary64_are_refused(key, value, said):
+    table = {"peaks": {"fp8": "1 PFLOP/s"}, "bandwidth": "2 TB/s", "source": "a guess"}
+    with pytest.raises(ValueError, match=said):
+        Device.from_table("mine", {**table, key: value})
+
+
 def test_own_devices_come_first_and_replace(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(
