@@ -319,6 +319,6 @@ def difference(point: DesignPoint, gemm: Gemm, stores: list[Simulations], simula
                     f"{other.shape} in {other.bits}-bit words in the reports"
                 )
     reasons = list(dict.fromkeys(reasons))
-    if len(reasons) > _REASONS:
+    if len(reasons) > _REASONS + 1:
         reasons[_REASONS:] = [f"and {len(reasons) - _REASONS} more differences like these"]
     return f"{message}: {'; '.join(reasons)}"
