@@ -26,7 +26,7 @@ def report(
     json: Annotated[Path | None, typer.Option(help="File for all tables and the charts' data as JSON.")] = None,
     device: Annotated[
         str | None,
-        typer.Option(help="Device of rooflines and utilisation, like v100.  [default: the hardware of the times]"),
+        typer.Option(help="Device of rooflines and data-parallel times, like v100.  [default: that of the times]"),
     ] = None,
     device_file: Annotated[Path | None, typer.Option(help="File of devices of your own.")] = None,
 ) -> None:

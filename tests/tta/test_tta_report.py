@@ -301,6 +301,21 @@ def test_measured_times_have_intervals_and_need_a_device(tmp_path):
     assert {row["device"] for row in known} != set() and all(0 < row["utilisation"] < 1 for row in known)
 
 
+def test_a_device_is_not_charged_with_the_time_of_another_machine(folder):
+    page = load_report(folder, device="v100").page()
+    name = "NVIDIA Tesla V100 (SXM2, 16 GB)"
+    known = table(page, "roofline-table-stated-hardware")
+    assert known.title == f"Iteration, {name}"
+    assert {(row["device"], row["seconds"], row["utilisation"]) for row in known.data} == {(name, None, None)}
+    names = [chart.name for chart in page.charts]
+    assert not [each for each in names if each.startswith(("utilisation", "layers"))]
+    roofline = next(chart for chart in page.charts if chart.name.startswith("roofline"))
+    assert {row["time"] for row in roofline.data} == {"at the roof"} and roofline.caption.startswith("Every operation")
+    assert [line for line in notes(page) if f"does not tell what {name} would take" in line]
+    parallel = next(chart for chart in page.charts if chart.name == "parallel")
+    assert f"in the time of the roofline of {name}" in parallel.caption
+
+
 def test_a_study_has_an_overview_and_all_its_comparisons(tmp_path):
     page = load_report(study(tmp_path)).page()
     assert page.title == "Time to accuracy: two networks"

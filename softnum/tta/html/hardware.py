@@ -25,11 +25,13 @@ def blocks(comparison: Comparison, variant: Mapping, prefix: str, device: Device
         return [Note((f"No roofline and no utilisation: {line}",), quiet=True)]
     points, parts, summary, notes = [], [], [], []
     machines: dict[tuple, str] = {}
+    where = variant["label"] if device is None else device.title
     for entry in variant["designs"]:
         label = entry["design"]
         workload = comparison.workload_of(label)
         time = None if entry["time"] is None else iteration_time(entry["time"])
-        place = device or _hardware(entry["time"])
+        own = _hardware(entry["time"])
+        place = device or own
         if workload is None or place is None:
             why = "its time names no hardware; softnum report --device names one"
             if workload is None:
@@ -39,6 +41,9 @@ def blocks(comparison: Comparison, variant: Mapping, prefix: str, device: Device
             notes.append(f"{label}: {why}")
             continue
         workload = replace(workload, design=label)
+        if device is not None and own is not None:  # one machine's time over another's peak is no utilisation
+            time = None
+            notes.append(f"{label}: its time is of {own.title}, and does not tell what {device.title} would take")
         roof = roofline(workload, place)
         notes += [f"{label}: {reason}" for reason in roof.proxies]
         used = [] if time is None else utilisation(workload, time, place)
@@ -51,19 +56,18 @@ def blocks(comparison: Comparison, variant: Mapping, prefix: str, device: Device
     found = []
     if points:
         roofs = [{"roof": words, "peak": peak, "bandwidth": rate} for (peak, rate), words in machines.items()]
+        timed = "Matrix products where their simulated or measured time puts them, everything else"
         caption = (
-            "Matrix products where their simulated or measured time puts them, everything else where the roofline "
-            "would allow it to be; the lines are the peak rates and the bandwidth."
+            f"{timed if parts else 'Every operation'} where the roofline would allow it to be; the lines are the peak "
+            "rates and the bandwidth."
         )
         name = identifier(prefix, "roofline", variant["label"])
         designs = comparison.designs
-        found.append(
-            charts.roofs(name, f"Roofline, {variant['label']}", caption, points=points, roofs=roofs, designs=designs)
-        )
-        found.append(_table(summary, prefix, variant["label"]))
+        found.append(charts.roofs(name, f"Roofline, {where}", caption, points=points, roofs=roofs, designs=designs))
+        found.append(_table(summary, prefix, variant["label"], where))
     if parts:
         found += _by_layer(comparison, parts, prefix, variant["label"])
-    elif points:
+    elif any(whole is not None for *_, whole in summary):
         line = "The times are of whole iterations, so no layer's utilisation is known."
         found.append(Note((line,), quiet=True))
     return [*found, *([Note.of(notes, "Of the rooflines")] if notes else [])]
@@ -101,7 +105,7 @@ def _points(label: str, rows, found: Mapping) -> list[dict]:
     return points
 
 
-def _table(summary, prefix: str, label: str) -> Table:
+def _table(summary, prefix: str, label: str, where: str) -> Table:
     rows, data = [], []
     for design, place, roof, whole in summary:
         products = math.fsum(row.seconds for row in roof.rows if row.kind == "gemm")
@@ -138,7 +142,7 @@ def _table(summary, prefix: str, label: str) -> Table:
         "its time."
     )
     name = identifier(prefix, "roofline-table", label)
-    return Table(name, f"Iteration, {label}", head, tuple(rows), tuple(data), caption, frozenset({0, 1}))
+    return Table(name, f"Iteration, {where}", head, tuple(rows), tuple(data), caption, frozenset({0, 1}))
 
 
 def _by_layer(comparison: Comparison, parts, prefix: str, label: str) -> list[Chart]:

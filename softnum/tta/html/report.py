@@ -21,7 +21,7 @@ class Report:
     folder : Folder
         What was read and checked.
     device : Device or None
-        The hardware of rooflines and utilisation; None for that which the times name.
+        The hardware of rooflines and data-parallel times; None for that which the times name.
 
     Examples
     --------
@@ -60,7 +60,8 @@ def load_report(folder: str | os.PathLike, *, device: str | None = None, device_
     folder : path-like
         A comparison (``results.json``) or a study (``study.json``).
     device : str, optional
-        Name of a device, as in `device`, for rooflines and utilisation. Default: the hardware that the times name.
+        Name of a device, as in `device`, for rooflines and data-parallel times, and for the utilisation of times that
+        name no hardware. Default: the hardware that the times name.
     device_file : path-like, optional
         A file of devices of one's own.
 

@@ -107,8 +107,9 @@ def parallel_blocks(
         data.append({"design": label, "gradient_bytes": gradients, **rates})
     if not points:
         return [Note.of(notes, "No data-parallel times", quiet=True)]
+    of = variant["label"] if device is None else f"the roofline of {device.title}"
     caption = (
-        f"Each worker computes its design's batch in the time of {variant['label']}; gradients, in the format they are "
+        f"Each worker computes its design's batch in the time of {of}; gradients, in the format they are "
         f"stored in, are added up in a ring while the backward pass goes on. Latency: {float(Exchange().latency):g} s."
     )
     chart = charts.lines(
