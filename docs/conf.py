@@ -1,5 +1,6 @@
 """Settings of the documentation: make docs."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -17,7 +18,7 @@ version = release = softnum.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "pages"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_ext"]
+exclude_patterns = ["_ext", "two-networks"]
 source_suffix = {".md": "markdown"}
 
 # `name` in a docstring links where there is something of that name, and is a name where there is not
@@ -44,3 +45,13 @@ html_static_path = ["_static"]
 html_css_files = ["softnum.css"]
 html_show_sphinx = False
 html_copy_source = False
+
+
+def _copy_study(app, error) -> None:
+    """A study's report links to the records and reports beside it, so the folder is copied as it is."""
+    if error is None and app.builder.format == "html":
+        shutil.copytree(HERE / "two-networks", Path(app.outdir) / "two-networks", dirs_exist_ok=True)
+
+
+def setup(app) -> None:
+    app.connect("build-finished", _copy_study)

@@ -16,7 +16,7 @@ from softnum.train.data import load_data
 from softnum.train.designs import OPTIMISER_ROLES, ROLES, Design
 from softnum.train.functions import raise_first_nan
 from softnum.train.nets import default_data, make_network
-from softnum.train.numerics import Numerics, design_gemms
+from softnum.train.numerics import Numerics, check_seed, design_gemms
 from softnum.train.optimisers import make_optimiser
 from softnum.train.record import RunFiles
 from softnum.train.scaling import LossScaler, check_limit, clip_gradients, gradients_overflow
@@ -269,6 +269,7 @@ class Run:
     """
 
     def __init__(self, settings: Settings, design: Design, seed: int, threads: int = 1, *, data=None) -> None:
+        check_seed(seed)
         self.design, self.settings = design, settings
         self.network = make_network(settings.network, data=settings.data, **settings.network_options)
         self.data = load_data(settings.data, settings.data_folder) if data is None else data

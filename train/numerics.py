@@ -339,6 +339,15 @@ class LayerNumerics:
         return self.numerics.backend.axpy(1.0, gradient, residual, feedback, self._key("weight_gradients"))
 
 
+def check_seed(seed: object) -> None:
+    """Raise ValueError unless a value is a seed.
+
+    >>> check_seed(7)
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
+        raise ValueError(f"seed must be an integer in 0..2**64-1, got {seed!r}")
+
+
 class Numerics:
     """A design's arithmetic over one run of one network.
 
@@ -367,8 +376,7 @@ class Numerics:
     """
 
     def __init__(self, design: Design, names: list[str], *, seed: int, threads: int = 1) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
-            raise ValueError(f"seed must be an integer in 0..2**64-1, got {seed!r}")
+        check_seed(seed)
         design.check_layers(names)
         layers = {name: design.layer(name, first=position == 0) for position, name in enumerate(names)}
         self.seed = int(seed)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from softnum.train.design_files import load_design
 from softnum.train.loop import Settings
+from softnum.train.numerics import check_seed
 from softnum.train.studies.local import InlineExecutor, ProcessExecutor
 from softnum.train.studies.runner import run_tasks
 from softnum.train.studies.task import Failed, RunTask
@@ -188,7 +189,9 @@ def run_study(
 
 
 def check_seeds(seeds: list[int]) -> None:
-    """Raise ValueError unless all seeds of a study differ."""
+    """Raise ValueError unless all seeds of a study are seeds and differ."""
+    for seed in seeds:
+        check_seed(seed)
     if len(set(seeds)) != len(seeds):
         raise ValueError(f"the seeds of a study must differ, got {', '.join(map(str, seeds))}")
 

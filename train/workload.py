@@ -20,7 +20,7 @@ __all__ = ["case_workloads", "trace", "workload"]
 def workload(model: str | Settings, design: Design, batch: int | None = None, **settings) -> Workload:
     """List the operations and the stored tensors of a network's training iteration under a design.
 
-    The network, its tape and the optimiser really run, on zeros in place of numbers (`softnum.train.dry_run`), so that
+    The network, its tape and the optimiser really run, on zeros in place of numbers (``softnum.train.dry_run``), so that
     what is listed is what they do; no data set's files are needed. What is read, written and stored follows from that:
 
     - moving is free, and rounding happens where a value is made: a value is written once in each format in which
@@ -179,6 +179,11 @@ def _name_of(flow: Flow, value: Value) -> tuple:
     return value.layer, value.name, value.format, stage
 
 
+def _short(name: str) -> str:
+    """A format's name as products give it (`design_gemms`): of ``file.py:object`` the object."""
+    return name.rpartition(":")[2]
+
+
 class _Table:
     """A workload in the making."""
 
@@ -207,7 +212,7 @@ class _Table:
             gemm = self._gemm(group)
             formats = gemm.formats
         else:
-            formats = tuple(dict.fromkeys(value.format for value in group.reads if value.format != "bit"))
+            formats = tuple(dict.fromkeys(_short(value.format) for value in group.reads if value.format != "bit"))
         return Operation(
             group.layer, group.stage, self.flow.kind(group), group.flops, read, written, formats, gemm
         )  # fmt: skip
@@ -256,14 +261,14 @@ class _Table:
             first, *others = [master] if whole or not copies else copies
             if whole:
                 others = copies
-            yield StoredTensor(layer, name, "weights", master.elements, first.bits, first.format)
+            yield StoredTensor(layer, name, "weights", master.elements, first.bits, _short(first.format))
             for other in others:
                 yield StoredTensor(
-                    layer, f"{name} (another copy)", "workspace", other.elements, other.bits, other.format
+                    layer, f"{name} (another copy)", "workspace", other.elements, other.bits, _short(other.format)
                 )  # fmt: skip
             if first is not master:
                 yield StoredTensor(
-                    layer, f"{name} master", "optimiser_state", master.elements, master.bits, master.format
+                    layer, f"{name} master", "optimiser_state", master.elements, master.bits, _short(master.format)
                 )  # fmt: skip
 
     def _states(self):
@@ -277,7 +282,7 @@ class _Table:
                 name = f"{self.work.network.parameters[index].name.rpartition('.')[2]} {name}"
             else:
                 name = name.rpartition(".")[2]
-            yield StoredTensor(value.layer, name, "optimiser_state", value.elements, value.bits, value.format)
+            yield StoredTensor(value.layer, name, "optimiser_state", value.elements, value.bits, _short(value.format))
 
     def _transients(self):
         weighted = {parameter.layer.name for parameter in self.work.network.parameters}
@@ -297,7 +302,8 @@ class _Table:
                 name = self.work.network.parameters[value.owner[1]].name.rpartition(".")[2]
             live = (value.maker or 0, max(value.readers))
             yield StoredTensor(
-                value.layer, name, kind, value.elements, value.bits, value.format, self._grows(value), stage, live
+                value.layer, name, kind, value.elements, value.bits, _short(value.format), self._grows(value),
+                stage, live,
             )  # fmt: skip
 
     def _grows(self, value: Value) -> bool:
@@ -314,5 +320,6 @@ class _Table:
                     elements, bits, fmt = facts
                     grows = name == "unfolded" or group.stage != "backward_weight"
                     yield StoredTensor(
-                        group.layer, name, "workspace", elements, bits, fmt, grows, group.stage, (number, number)
+                        group.layer, name, "workspace", elements, bits, _short(fmt), grows, group.stage,
+                        (number, number),
                     )  # fmt: skip

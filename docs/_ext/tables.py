@@ -323,13 +323,15 @@ def devices() -> str:
 
     rows, sources = [], []
     for each in known().values():
-        numbers = []
-        for part in each.source.split("; "):
+        numbers, asked = [], each.rent or each.price
+        for part in each.source.split("; ") + ([asked.source] if asked else []):
             if part not in sources:
                 sources.append(part)
-            numbers.append(sources.index(part) + 1)
+            if sources.index(part) + 1 not in numbers:
+                numbers.append(sources.index(part) + 1)
         memory = "" if each.memory is None else f"{each.memory / 1e9:g}"
         money = f"{each.rent.dollars:.4g}/h" if each.rent else f"{each.price.dollars:,.0f}" if each.price else ""
+        money += f" ({asked.date})" if asked else ""
         peaks = ", ".join(f"{name} {flops / 1e12:g}" for name, flops in each.peaks.items())
         watts = "" if each.watts is None else f"{each.watts:g}"
         marks = ", ".join(map(str, numbers))
@@ -391,6 +393,59 @@ def long_sums() -> str:
     return table(("sum", *lengths), sums.table_rows(sums.lines(lengths)), "l" + "r" * len(lengths))
 
 
+def two_networks(network: str, variant: str) -> str:
+    """What results.json of the kept study says of one network, with one set of times."""
+    from softnum.tta import read_results
+    from softnum.tta.report import format_seconds
+
+    results = read_results(Path(__file__).parents[1] / "two-networks" / network / "results.json")
+    found = next(v for v in results["variants"] if v["label"] == variant.replace("-", " "))
+
+    def ratio(value):
+        return "-" if value is None else f"{value:.2f}"
+
+    rows = []
+    for row in found["designs"]:
+        counts, ends = row["iterations"], row["intervals"]["tta"]
+        low, high = (counts[key] for key in ("low", "high"))
+        time = tta = "-"
+        if row["time"] is not None:
+            time = format_seconds(row["time"]["seconds"])
+            to = "never" if ends[1] is None else format_seconds(ends[1])
+            tta = f"{format_seconds(row['tta']['median'])} ({format_seconds(ends[0])} to {to})"
+        rows.append(
+            (
+                row["design"], f"{row['reached']} of {row['runs_in_all']}",
+                f"{counts['median']:g} [{low:g}, {'never' if high is None else format(high, 'g')}]",
+                time, tta,
+                ratio(row["speedup"]), ratio(row["throughput"]), ratio(row["efficiency"]),
+            )
+        )  # fmt: skip
+    header = ("design", "reached", "iterations", "time each", "TTA (95 %)", "speed-up", "= throughput", "x efficiency")
+    return table(header, rows, "lrrrrrrr")
+
+
+def combined(network: str, variant: str) -> str:
+    """What two changes gain together, and what they would if each kept its own gain."""
+    from softnum.tta import read_results
+
+    results = read_results(Path(__file__).parents[1] / "two-networks" / network / "results.json")
+    found = next(v for v in results["variants"] if v["label"] == variant.replace("-", " "))
+    rows = []
+    for row in found["interactions"]:
+        low, high = row["interval"]
+        rows.append(
+            (
+                " and ".join(row["parts"]), f"{row['predicted']['speedup']:.2f}", f"{row['measured']['speedup']:.2f}",
+                f"{row['ratio']['speedup']:.2f} ({low:.2f} to {'any' if high is None else format(high, '.2f')})",
+                f"{row['ratio']['throughput']:.2f}",
+            )
+        )  # fmt: skip
+    return table(
+        ("changes", "product of their speed-ups", "speed-up of both", "ratio (95 %)", "of throughputs"), rows, "lrrrr"
+    )
+
+
 def timing_formats() -> str:
     """The files that times of iterations are read from."""
     from softnum.tta.timings import FORMATS
@@ -421,10 +476,10 @@ def architectures() -> str:
 
 MAKERS = {
     "architectures": architectures,
-    "array-functions": array_functions, "c-functions": c_functions, "commands": commands,
+    "array-functions": array_functions, "c-functions": c_functions, "combined": combined, "commands": commands,
     "demonstration": demonstration, "devices": devices, "dialects": dialects, "evidence": evidence, "formats": formats,
     "guarantees": guarantees, "long-sums": long_sums, "modes": modes, "nan-profiles": nan_profiles,
     "overflow": overflow, "peer-agreements": peer_agreements, "peer-differences": peer_differences,
     "peer-speeds": peer_speeds, "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic,
-    "tile-functions": tile_functions, "timing-formats": timing_formats, "values": values,
+    "tile-functions": tile_functions, "timing-formats": timing_formats, "two-networks": two_networks, "values": values,
 }  # fmt: skip

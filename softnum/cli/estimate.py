@@ -8,6 +8,7 @@ import typer
 
 from softnum.cli import exit_codes, need, writable_file
 from softnum.cli.networks import Data, NetworkOptions
+from softnum.cli.outcomes import stated
 from softnum.cli.tables import print_table, si, whole_numbers, words
 from softnum.cli.updates import with_groups
 from softnum.cli.workloads import WORKLOAD_HELP, devices_of, workloads_of
@@ -25,6 +26,7 @@ def register(app: typer.Typer) -> None:
 
 
 def estimate(
+    ctx: typer.Context,
     network: Annotated[str | None, typer.Argument(help=WORKLOAD_HELP)] = None,
     design: Annotated[
         str | None, typer.Option(help="Design files or names, with commas between.  [default: a-float32]")
@@ -59,8 +61,8 @@ def estimate(
         float | None, typer.Option(help="How far from a size in the table an estimate may be.  [default: 8 times]")
     ] = None,
     samples: Annotated[int | None, typer.Option(help="Training samples of an epoch, to roll up to runs a day.")] = None,
-    epochs: Annotated[int, typer.Option(help="Epochs of a run.")] = 1,
-    nodes: Annotated[int, typer.Option(help="Machines that each do runs of their own.")] = 1,
+    epochs: Annotated[int | None, typer.Option(help="Epochs of a run.  [default: 1]")] = None,
+    nodes: Annotated[int | None, typer.Option(help="Machines that each do runs of their own.  [default: 1]")] = None,
     devices: Annotated[bool, typer.Option("--devices", help="List the devices, with sources.")] = False,
     device_file: Annotated[Path | None, typer.Option(help="TOML with devices of your own.")] = None,
     fom: Annotated[Path | None, typer.Option(help="TOML with rates: CANDLE's figure of merit.")] = None,
@@ -89,6 +91,9 @@ def estimate(
             "name one of: a network, --devices for the list, or --fom with a file of rates; "
             "softnum estimate --help has examples"
         )
+    _refuse_unused(stated(ctx))
+    if network is not None and network.endswith(".json") and "batch" in stated(ctx):
+        raise ValueError(f"{network} says its batches itself; leave --batch out")
     for path in (plot, times, out, measure):
         if path is not None:
             writable_file(path)
@@ -102,27 +107,52 @@ def estimate(
     shared = {"precisions": words(precision), "options": own.of(network), "data": data}
     works = workloads_of(network, words(design), batches, **shared)
     table_of = _table(works, gemm_table, measure)
-    for option, given in (("--matrix-share", matrix_share), ("--farthest", farthest), ("--samples", samples)):
-        if given is not None and table_of is None:
-            raise ValueError(f"{option} goes with a table of matrix products; add --gemm-table or --measure")
-    if table_of is not None and (inference or plot is not None or efficiency != 1):
-        raise ValueError("--inference, --plot and --efficiency are of the roofline; leave them out with a table")
     if table_of is not None:
         need("scipy")  # sizes between others are interpolated
-        run = {"samples": samples, "epochs": epochs, "nodes": nodes}
+        run = {"samples": samples, "epochs": 1 if epochs is None else epochs, "nodes": 1 if nodes is None else nodes}
         results = _rolled(works, table_of, matrix_share, device, device_file, run, farthest)
         _print_rolled(results, per_layer)
     else:
         results = _rooflines(works, device, device_file, efficiency, inference)
-        (_print_inference if inference else _print_rooflines)(results, per_layer)
+        _print_inference(results) if inference else _print_rooflines(results, per_layer)
     if plot is not None:
-        _plot(plot, results, inference)
+        _plot(plot, results)
     if times is not None:
-        _write_times(times, results, inference)
+        _write_times(times, results)
     _write_json(out, {"kind": "estimated", "estimates": [result.to_table() for result in results]})
     for path in (plot, times, out):
         if path is not None:
             typer.echo(f"Written: {path}")
+
+
+def _refuse_unused(given):
+    """ValueError for an option that this call has no use for, so that it cannot be believed to have done something."""
+    for this, goes_with, names in (
+        ("devices", "list of devices", {"device_file", "out"}),
+        ("fom", "figure of merit", {"out"}),
+    ):
+        if this in given and (other := [name for name in given if name != this and name not in names]):
+            raise ValueError(f"{_option(other[0])} has no part in the {goes_with}; leave it out, or --{this}")
+    for name, others, what in (
+        ("device_file", ("device", "devices"), "says what devices are, and --device which of them"),
+        ("matrix_share", ("gemm_table", "measure"), "goes with a table of matrix products"),
+        ("farthest", ("gemm_table", "measure"), "goes with a table of matrix products"),
+        ("samples", ("gemm_table", "measure"), "goes with a table of matrix products"),
+        ("epochs", ("samples",), "counts epochs of so many samples"),
+        ("nodes", ("samples",), "counts the runs of nodes a day"),
+    ):
+        if name in given and not {*others} & {*given}:
+            raise ValueError(f"{_option(name)} {what}; add {' or '.join(map(_option, others))}, or leave it out")
+    for these, those, whose in (
+        ({"inference", "plot", "efficiency"}, {"gemm_table", "measure"}, "of the roofline; leave it out with a table"),
+        ({"plot", "times", "per_layer"}, {"inference"}, "of the training iteration; leave it out with --inference"),
+    ):
+        if those & {*given} and (found := [name for name in given if name in these]):
+            raise ValueError(f"{_option(found[0])} is {whose}")
+
+
+def _option(name):
+    return f"--{name.replace('_', '-')}" if name != "network" else "a network"
 
 
 def _rooflines(works, device, device_file, efficiency, inference):
@@ -170,7 +200,8 @@ def _rolled(works, table, share, device, device_file, run, farthest):
             share = matrix_share(share)
     elif device is not None:
         where = find(device, device_file)
-    return [roll_up(work, table, share=share, device=where, farthest=farthest or FARTHEST, **run) for work, _ in works]
+    farthest = FARTHEST if farthest is None else farthest
+    return [roll_up(work, table, share=share, device=where, farthest=farthest, **run) for work, _ in works]
 
 
 def _print_rooflines(results, per_layer):
@@ -203,11 +234,9 @@ def _print_rooflines(results, per_layer):
         )  # fmt: skip
 
 
-def _print_inference(results, per_layer):
+def _print_inference(results):
     from softnum.tta.report import format_seconds
 
-    if per_layer:
-        raise ValueError("--per-layer is of the training iteration; leave it out with --inference")
     money = [r.dollars_per_million for r in results]
     print_table(
         f"{results[0].network}: inference, estimated by roofline",
@@ -298,20 +327,16 @@ def _figure_of_merit(path, out):
     )  # fmt: skip
 
 
-def _plot(path, results, inference):
+def _plot(path, results):
     need("matplotlib")
     from softnum.tta import plot_roofline
 
-    if inference:
-        raise ValueError("--plot draws the training iteration; leave it out with --inference")
     plot_roofline(path, results)
 
 
-def _write_times(path, results, inference):
+def _write_times(path, results):
     from softnum.tta import write_timings
 
-    if inference:
-        raise ValueError("--times is of the training iteration; leave it out with --inference")
     if len({result.design for result in results}) < len(results):
         raise ValueError("--times holds one time for each design; name one device and one batch")
     write_timings(path, [result.time for result in results])

@@ -123,7 +123,19 @@ def timings(
     _print_times(list(times.values()))
     if out is not None:
         write_timings(out, times.values())
-        typer.echo(f"\nWritten: {out}")
+        typer.echo(f"\nWritten: {out}{_read_back(out, times)}")
+
+
+def _read_back(out: Path, times: dict) -> str:
+    """What to say to get the same times from the file: it has the dropped iterations too, and no rule."""
+    from softnum.tta import gather_timings
+
+    again = gather_timings([out])
+    if all(again[name].samples == time.samples for name, time in times.items() if time.samples):
+        return ""
+    dropped = {len((time.detail or {}).get("warmup_seconds", ())) for time in times.values()}
+    rule = f"--warmup {dropped.pop()}" if len(dropped) == 1 else "--warmup and one design a file"
+    return f" (every iteration is in it: for the same times read it with {rule}, in softnum tta --timings-warmup)"
 
 
 def _console():

@@ -140,6 +140,12 @@ def _given_curves(ctx, curves, outcomes, designs, batch, target, baseline, varia
         runs = RecordSet(tuple(record for record in runs.records if record.label in wanted), runs.excluded)
     if not labels:
         raise ValueError(f"no run of --accuracy is finished: {'; '.join(runs.excluded)}")
+    kept, foreign = out / "workloads.json", next((r.path for r in runs.records if "gemms" not in r.config), None)
+    if foreign is not None and kept.is_file():
+        raise ValueError(
+            f"{kept} lists the iterations of runs that softnum trained, and {foreign} does not say that it is of "
+            "those; write to another folder (--out), or remove the file"
+        )
     base = labels[0] if baseline is None else baseline
     rules = outcomes.rules(labels, base)
     if times["timings"] is None:
@@ -230,7 +236,7 @@ def tta(
         raise ValueError(f"--{name.replace('_', '-')} is for the curves of --accuracy; add it, or leave this out")
     need("joblib", "sklearn", "matplotlib", "scipy")  # before minutes of training that a missing one would throw away
     from softnum.train import Settings, case_workloads, load_design, make_network, run_study
-    from softnum.train.study import case_labels, default_cases
+    from softnum.train.study import case_labels, check_seeds, default_cases
     from softnum.tta import read_records, write_workloads
     from softnum.tta.study import conclude
 
@@ -240,6 +246,7 @@ def tta(
     if batch is not None:
         cases = [case if case.label else replace(case, batch=batch) for case in cases]  # NAME@64 says its own
     chosen = _seeds(seeds)
+    check_seeds(chosen)
     settings = Settings(
         network=network,
         network_options=own.of(network),

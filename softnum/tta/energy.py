@@ -284,8 +284,8 @@ def _steps(gemm: Gemm) -> int:
 class _Prices:
     """Prices an iteration's operations by one table, and notes what had to stand in for what."""
 
-    def __init__(self, table: str, hardware: Hardware | None, accumulator) -> None:
-        self.table, self.hardware, self.accumulator = table, hardware, accumulator
+    def __init__(self, table: str, hardware: Hardware | None, accumulator, widths: Mapping[str, float]) -> None:
+        self.table, self.hardware, self.accumulator, self.widths = table, hardware, accumulator, widths
         sizes = (_DEFAULT_SRAM,) * 3 if hardware is None else hardware.sram_bytes
         self.sram, self.sram_notes = zip(*(sram_energy(size, table) for size in sizes), strict=True)
         self.proxies: dict[str, None] = {}
@@ -296,10 +296,14 @@ class _Prices:
         return energy.picojoules
 
     def elementwise(self, name: str) -> float:
-        """Picojoules of an operation outside GEMMs: of a product; a user's own format counts as 32 bits."""
-        kind, width, what = _class_of(name, 32)
+        """Picojoules of an operation outside GEMMs: of a product.
+
+        A user's own format is as wide as the workload's tensors in it; one that no tensor has counts as 32 bits.
+        """
+        bits = self.widths.get(name, 32)
+        kind, width, what = _class_of(name, bits)
         if width <= 32:
-            return self.note(operation_energy("multiply", name, bits=32, table=self.table), "product")
+            return self.note(operation_energy("multiply", name, bits=bits, table=self.table), "product")
         parts = math.ceil(width / 32) ** 2
         half = operation_energy("multiply", "q16.16" if kind == "fixed" else "binary32", table=self.table)
         reason = f"{what}, charged as {parts} of {half.entry}"
@@ -374,7 +378,10 @@ def energy_of(
     """
     if not workload.operations:
         raise ValueError(f"the workload {workload.network!r} of {workload.design!r} has no operation to price")
-    prices = _Prices(table, hardware, accumulator)
+    widths: dict[str, float] = {}
+    for tensor in workload.tensors:
+        widths[tensor.format] = max(tensor.bits, widths.get(tensor.format, 0))
+    prices = _Prices(table, hardware, accumulator, widths)
     low, high = dram_energy(table)
     stages = {stage: [] for stage in STAGES}
     kinds = {kind: [] for kind in ENERGY_KINDS}
@@ -418,7 +425,7 @@ def _assumptions(prices: _Prices, low: float, high: float) -> tuple[str, ...]:
         "energy of one iteration, without leakage, clocks, wires and registers, in a 45 nm process",
         f"every operand is read from DRAM once and every result written once ({dram})",
         sram,
-        "what is no GEMM costs a multiplication for each of its operations: an upper bound",
+        "what is no GEMM costs a multiplication in its widest operand's format for each of its operations",
         *(
             ()
             if prices.accumulator is not None

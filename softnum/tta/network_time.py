@@ -31,7 +31,8 @@ def gemm_layer_times(time: IterationTime) -> dict[str, dict[str, float]]:
     Parameters
     ----------
     time : IterationTime
-        Its ``detail["gemms"]`` has rows with ``layer``, ``pass`` and ``cycles``, of all products of the row.
+        Its ``detail["gemms"]`` has rows with ``layer``, ``pass`` and ``cycles``; of one product where a row has a
+        ``count`` of them, as in `scalesim_timings`.
 
     Returns
     -------
@@ -45,9 +46,10 @@ def gemm_layer_times(time: IterationTime) -> dict[str, dict[str, float]]:
 
     Examples
     --------
-    >>> rows = [{"layer": "fc", "pass": p, "cycles": c} for p, c in (("forward", 100), ("backward_weight", 300))]
-    >>> gemm_layer_times(IterationTime("a", 4e-7, detail={"gemms": rows}))
-    {'fc': {'forward': 1e-07, 'backward_weight': 3e-07}}
+    >>> rows = [{"layer": "lstm", "pass": "forward", "cycles": 100, "count": 8}]
+    >>> rows += [{"layer": "fc", "pass": p, "cycles": 100} for p in ("forward", "backward_weight")]
+    >>> gemm_layer_times(IterationTime("a", 1e-6, detail={"gemms": rows}))
+    {'lstm': {'forward': 8e-07}, 'fc': {'forward': 1e-07, 'backward_weight': 1e-07}}
     """
     rows = (time.detail or {}).get("gemms")
     if not rows or not all({"layer", "pass", "cycles"} <= set(row) for row in rows):
@@ -55,12 +57,13 @@ def gemm_layer_times(time: IterationTime) -> dict[str, dict[str, float]]:
             f"the time of {time.design!r} ({time.source or 'no source'}) does not say what each GEMM takes; take one "
             "of SCALE-Sim, a roofline, or give the times of the layers"
         )
-    cycles = sum(row["cycles"] for row in rows)
     found: dict[str, dict[str, Fraction]] = {}
+    cycles = Fraction(0)
     for row in rows:
-        own = found.setdefault(row["layer"], {})
-        own[row["pass"]] = own.get(row["pass"], Fraction(0)) + Fraction(row["cycles"])
-    scale = Fraction(time.seconds) / Fraction(cycles)
+        own, together = found.setdefault(row["layer"], {}), row.get("count", 1) * Fraction(row["cycles"])
+        own[row["pass"]] = own.get(row["pass"], Fraction(0)) + together
+        cycles += together
+    scale = Fraction(time.seconds) / cycles
     return {layer: {name: float(own * scale) for name, own in passes.items()} for layer, passes in found.items()}
 
 

@@ -109,7 +109,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Intervals:
-    """Percentile intervals of one design's figures (`softnum.tta.intervals`); None where there is no figure.
+    """Percentile intervals of one design's figures (``softnum.tta.intervals``); None where there is no figure.
 
     Parameters
     ----------

@@ -11,6 +11,7 @@ import difflib
 import math
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -62,14 +63,17 @@ def _quantity(value: object, units: Mapping[str, int | Fraction], what: str) -> 
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(
             f"{what} {value!r} is not a number followed by a unit; accepted units: {accepted} "
-            f"(decimal SI prefixes: 1 GB/s = 10**9 bytes per second){hint}"
+            f"(decimal SI prefixes: k is 1000){hint}"
         )
+    large = f"{what} {value!r} is too large; the limit is that of binary64, 1.7e308"
     if not math.isfinite(float(match["number"])):  # 1e999999999 is a number of a gigabit
-        raise ValueError(f"{what} {value!r} is too large; the limit is that of binary64, 1.7e308")
+        raise ValueError(large)
     # what binary64 takes for zero counts as zero, because 1e-999999999 has no fraction of sensible size
     result = Fraction(match["number"]) * units[match["unit"]] if float(match["number"]) else Fraction(0)
     if result <= 0:
         raise ValueError(f"{what} must be above zero, got {value!r}")
+    if result > sys.float_info.max:
+        raise ValueError(large)
     return result
 
 
@@ -290,6 +294,8 @@ def positive_number(value: object, what: str) -> int | float:
         raise InputTypeError(f"{what} must be a number, got {value!r}")
     if not 0 < value < math.inf:
         raise ValueError(f"{what} must be finite and above 0, got {value}")
+    if value > sys.float_info.max:  # a whole number
+        raise ValueError(f"{what} must be at most 1.7e308, the limit of binary64, got one of {len(str(value))} digits")
     return value
 
 

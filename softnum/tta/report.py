@@ -66,6 +66,19 @@ def _count(value: float) -> str:
     return "never" if math.isinf(value) else f"{value:g}"
 
 
+def _ratio(value: float | None) -> str:
+    """A ratio to two places, or to two digits where that would leave less.
+
+    >>> _ratio(2.678), _ratio(0.0042), _ratio(None)
+    ('2.68', '0.0042', '-')
+    """
+    if value is None:
+        return "-"
+    if math.isinf(value):
+        return "no limit"
+    return f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.2g}"
+
+
 def _range(spread: Spread, show) -> str:
     """Median and range."""
     if math.isinf(spread.low):
@@ -211,9 +224,10 @@ def _rich_table(title: str, columns: Sequence[str], study: Study, cells, least: 
 
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.min_width = least
-    table.add_column("Design", no_wrap=True)
+    # in a narrow terminal cells take more lines, and lose nothing
+    table.add_column("Design", overflow="fold")
     for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", overflow="fold")
     for result in study.designs:
         table.add_row(*map(Text, cells(result)), style="bold" if result.design == study.baseline else None)
     return table
@@ -229,23 +243,20 @@ def _interval_table(study: Study):
     if not _has_intervals(study):
         return None
 
-    def ratio(value: float) -> str:
-        return "no limit" if math.isinf(value) else f"{value:.2f}"
-
     def cells(result: DesignResult) -> list[str]:
         found = result.intervals
         tta = found.tta
+        factors = [_ends(ends, _ratio) for ends in (found.speedup, found.throughput, found.efficiency)]
         return [
             result.design,
             _ends(result.share, lambda share: f"{100 * share:.0f} %"),
             "not reached" if tta is not None and math.isinf(tta[0]) else _ends(tta, format_seconds),
-            *(_ends(ends, ratio) for ends in (found.speedup, found.throughput, found.efficiency)),
+            "-" if factors == ["-"] * 3 else "{}\n= {}\nx {}".format(*factors),
         ]
 
     title = f"Intervals of {100 * study.confidence:g} %, {study.label}"
-    return _rich_table(
-        title, ("Runs that reach", "TTA", "Speed-up", "Throughput", "Efficiency"), study, cells, len(title)
-    )
+    columns = ("Runs that reach", "TTA", "Speed-up\n= throughput\nx efficiency")
+    return _rich_table(title, columns, study, cells, len(title))
 
 
 def _coverage(study: Study) -> str:
@@ -291,9 +302,6 @@ def _bill_table(study: Study):
 
 
 def _cells(result: DesignResult) -> list[str]:
-    def ratio(value):
-        return "-" if value is None else f"{value:.2f}"
-
     longest = max(run.iterations for run in result.runs)
     best = Spread.of([run.best for run in result.runs]).median
     each = "no time" if result.time is None else format_seconds(result.time.seconds)
@@ -306,7 +314,7 @@ def _cells(result: DesignResult) -> list[str]:
         f"{result.reached} of {len(result.runs)}\n({best:.3f})",
         iterations,
         "-" if result.tta is None else _range(result.tta, format_seconds),
-        f"{ratio(result.speedup)}\n= {ratio(result.throughput)} x {ratio(result.efficiency)}",
+        f"{_ratio(result.speedup)}\n= {_ratio(result.throughput)} x {_ratio(result.efficiency)}",
     ]
 
 

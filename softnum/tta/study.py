@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from softnum.tta.accuracy.records import Record, RecordSet
 from softnum.tta.combine import combine_study
 from softnum.tta.cost import read_costs
 from softnum.tta.energy import energy_of
-from softnum.tta.hardware import DesignPoint, Hardware
+from softnum.tta.hardware import DesignPoint, Gemm, Hardware
 from softnum.tta.interaction import read_combination
 from softnum.tta.intervals import check_confidence
 from softnum.tta.outcome import Study, Variant
@@ -260,7 +261,7 @@ def conclude(
     Raises
     ------
     ValueError, TypeError
-        As `combine_study`.
+        As `combine_study`; and if ``workloads.json`` is of other runs.
 
     Examples
     --------
@@ -277,8 +278,7 @@ def conclude(
     """
     if not isinstance(records, RecordSet):
         records = tuple(records)
-    workloads = Path(out, "workloads.json")
-    found = {work.design: work for work in read_workloads(workloads)} if workloads.is_file() else {}
+    found = _workloads(Path(out, "workloads.json"), records.records if isinstance(records, RecordSet) else records)
     studies = []
     for variant in variants:
         variant, energies = _with_energies(variant, found)
@@ -288,6 +288,34 @@ def conclude(
     plot_studies(Path(out, "tta.png"), studies)
     print_studies(studies, console)
     return studies
+
+
+def _workloads(path: Path, records: Iterable[Record]) -> dict[str, Workload]:
+    """By label, what an iteration of the runs consists of; a file that an earlier comparison left is an error."""
+    if not path.is_file():
+        return {}
+    found = {work.design: work for work in read_workloads(path)}
+    for record in records:
+        work, gemms = found.get(record.label), record.config.get("gemms")
+        wrong = ""
+        if work is not None and work.batch != record.batch:
+            wrong = f"its batch is {work.batch}, and the run's is {record.batch}"
+        elif work is not None and gemms is not None and _products(work.gemms) != _products(map(Gemm.from_table, gemms)):
+            wrong = "its matrix products are not the run's"
+        if wrong:
+            raise ValueError(
+                f"{path}: {record.label} is not what {record.path or 'its run'} trained ({wrong}); it was left by "
+                "another comparison: write to another folder (--out), or remove the file"
+            )
+    return found
+
+
+def _products(gemms: Iterable[Gemm]) -> Counter:
+    """How often each matrix product is done."""
+    counts: Counter = Counter()
+    for gemm in gemms:
+        counts[gemm.layer, gemm.phase, gemm.shape, gemm.bits, gemm.formats] += gemm.count
+    return counts
 
 
 def _with_energies(variant: Variant, workloads: Mapping[str, Workload]) -> tuple[Variant, dict[str, tuple[float, str]]]:

@@ -67,6 +67,7 @@ def test_a_design_at_two_batch_sizes_has_two_labels(tmp_path):
     [
         ([], (1,), "at least one design and one seed, got 0 and 1"),
         ([Case("a-float32")], (), "got 1 and 0"),
+        ([Case("a-float32")], (1, -2), "seed must be an integer in 0..2\\*\\*64-1, got -2"),
         ([Case("a-float32")], (1, 1), "seeds of a study must differ, got 1, 1"),
         (
             [Case("a-float32"), Case("a-float32", 64)],

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from softnum.tta import (
+    Cost,
     Evaluation,
     IterationTime,
     MissingReport,
@@ -335,6 +336,30 @@ def test_the_table_says_it_all(studies):
     ):
         assert words in flat, words
     assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_narrow_terminal_cuts_nothing_off(width):
+    import io
+    import re
+
+    from rich.console import Console
+
+    seconds = {"a-base": 2.0, "b-with-a-long-name-to-fit@1024": 400.0}
+    records = [*runs("a-base", 32, 30, 40, 50), *runs("b-with-a-long-name-to-fit@1024", 32, 60, None, 80)]
+    times = {name: IterationTime(name, t, 3, samples=(0.9 * t, t, 1.1 * t)) for name, t in seconds.items()}
+    study = combine_study(records, times, target=0.9, baseline="a-base", costs={"a-base": Cost(1.0, 2.0)})
+
+    def shown(width):
+        out = io.StringIO()
+        print_studies([study], Console(file=out, width=width))
+        return out.getvalue()
+
+    narrow, wide = shown(width), shown(200)
+    assert "\u2026" not in narrow and max(map(len, narrow.splitlines())) <= width
+    numbers = re.compile(r"\d[\d.,]*")
+    assert sorted(set(numbers.findall(wide)) - set(numbers.findall(narrow))) == []
+    assert "0.0025" in wide  # a speed-up of 1/400 is not shown as 0.00
 
 
 def test_the_table_says_how_times_are_known(capsys):

@@ -188,5 +188,22 @@ def test_a_design_at_two_batch_sizes_is_trained_as_two(tmp_path):
     again = read_results(tmp_path / "alone")
     assert [e["tta"] for e in again["variants"][0]["designs"]] == [e["tta"] for e in found["variants"][0]["designs"]]
     assert {run["sha256"] for run in again["runs"]} == {run["sha256"] for run in found["runs"]}
+    # but curves of elsewhere do not get the energies of what was trained in the folder
+    foreign, times = curves(tmp_path)
+    mixed = softnum("tta", "--accuracy", foreign, "--timings", times, "--target", "0.3", "--out", tmp_path)
+    assert mixed.exit_code == 2 and "workloads.json lists the iterations of runs that softnum trained" in mixed.stderr
+    assert read_results(tmp_path)["variants"] == found["variants"]
+    times.write_text("design,iteration,seconds\na-float32,1,2\na-float32@128,1,4\n")
     wrong = softnum("tta", "--designs", "a-float32", "--baseline", "a-float32@128", *options)
     assert wrong.exit_code == 2 and "a-float32@128" in wrong.stderr
+
+
+def test_what_is_no_seed_is_said_before_anything_is_written(tmp_path):
+    out = tmp_path / "out"
+    for verb in (
+        ["tta", "--designs", "a-float32", "--seeds=1,-2"],
+        ["train", "mlp", "--design", "a-float32", "--seed=-2"],
+    ):
+        result = softnum(*verb, "--epochs", "1", "--out", out)
+        assert result.exit_code == 2 and "seed must be an integer in 0..2**64-1, got -2" in result.stderr
+        assert not [path for path in out.rglob("*") if path.is_file()]

@@ -16,6 +16,7 @@ from softnum.tta import (
     Gemm,
     Hardware,
     Operation,
+    StoredTensor,
     Workload,
     energy_of,
     multiplier_areas,
@@ -210,3 +211,12 @@ def test_energy_adds_up_and_grows(fmt, m, n, k, count):
         assert energy.joules == pytest.approx(sum(energy.by_stage.values()))
         assert energy.joules == pytest.approx(sum(energy.by_layer.values()))
     assert energy_of(work(replace(one, k=k + 1))).joules > energies[0].joules
+
+
+def test_a_format_of_the_users_is_as_wide_outside_products_as_its_tensors():
+    relu = Operation("fc", "forward", "relu", 1000, 100, 100, ("mine",))
+    held = StoredTensor("fc", "relu", "feature_maps", 100, 8, "mine")
+    known, unknown = (energy_of(Workload("one", "d", 8, (relu,), tensors)) for tensors in ((held,), ()))
+    assert known.by_kind["elementwise"] == pytest.approx(1000 * 0.2e-12, rel=1e-12)
+    assert known.assumptions[-1] == "product of mine has 8 bits, charged as int8 (proxy)"
+    assert unknown.by_kind["elementwise"] == pytest.approx(1000 * 3.7e-12, rel=1e-12)

@@ -139,7 +139,7 @@ def test_tables_are_measured_read_and_rolled_up(tmp_path):
     assert "take 0.8 of" in run("mlp", "--gemm-table", table, "--matrix-share", profile).output
     fails("--matrix-share and --device", "mlp", "--gemm-table", table, "--device", "v100", "--matrix-share", 0.5)
     fails("leave one of them out", "mlp", "--gemm-table", table, "--measure", table)
-    fails("are of the roofline", "mlp", "--gemm-table", table, "--efficiency", 0.5)
+    fails("--efficiency is of the roofline", "mlp", "--gemm-table", table, "--efficiency", 0.5)
     fails("goes with a table", "mlp", "--device", "v100", "--samples", 10)
 
 
@@ -194,6 +194,26 @@ def test_refusals(tmp_path):
     fails("h100-pcie", "mlp", "--device", "h100")
     fails("is a folder", "mlp", "--out", tmp_path)
     fails("no listed rate (bf16)", "mlp", "--device", "tpu-v2")
+
+
+def test_options_without_a_use_are_refused(tmp_path):
+    rates, table = tmp_path / "rates.toml", tmp_path / "t.csv"
+    rates.write_text(RATES)
+    table.write_text("m,n,k,time (s)\n32,128,64,1e-5\n")
+    fails("--plot has no part in the list of devices", "--devices", "--plot", tmp_path / "a.png")
+    fails("--batch has no part in the figure of merit", "--fom", rates, "--batch", 64)
+    fails("add --device or --devices", "mlp", "--device-file", tmp_path / "absent.toml")
+    fails("--epochs counts epochs", "mlp", "--epochs", 20)
+    fails("--nodes counts the runs", "mlp", "--gemm-table", table, "--nodes", 2)
+    fails("from 1 up, got 0.0", "mlp", "--gemm-table", table, "--farthest", 0)
+    fails("from 1 up, got nan", "mlp", "--gemm-table", table, "--farthest", "nan")
+    folder = ("--times", tmp_path / "x.csv", "--out", tmp_path / "x.json")
+    fails("--times is of the training iteration", "mlp", "--inference", *folder)
+    (tmp_path / "w.json").write_text("{}")
+    fails("says its batches itself; leave --batch out", tmp_path / "w.json", "--batch", 64)
+    fails("--per-layer is of the training iteration", "mlp", "--inference", "--per-layer")
+    fails("epochs must be at least 1", "mlp", "--gemm-table", table, "--farthest", 99, "--samples", 9, "--epochs", 0)
+    assert {path.name for path in tmp_path.iterdir()} == {"rates.toml", "t.csv", "w.json"}
 
 
 def test_help_teaches_and_the_program_runs():

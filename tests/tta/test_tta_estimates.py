@@ -77,6 +77,8 @@ def test_every_device_has_sources_and_sensible_figures():
         assert rates == sorted(rates, reverse=True)  # a narrower format is never slower
         for money in (each.price, each.rent):
             assert money is None or (money.date[:2] == "20" and len(money.source) > 20)
+        if each.rent and "an eighth of " in each.rent.instance:
+            assert each.rent.dollars * 8 == pytest.approx(float(each.rent.instance.rsplit(" ", 1)[1]), rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +107,19 @@ def test_bad_device_files_say_what_is_wrong(tmp_path, text, message):
     with pytest.raises(ValueError, match=message) as error:
         devices(path)
     assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("watts", 10**400, "watts must be at most 1.7e308"),
+        ("bandwidth", "1e300 TB/s", "bandwidth '1e300 TB/s' is too l"),
+    ],
+)
+def test_figures_beyond_binary64_are_refused(key, value, said):
+    table = {"peaks": {"fp8": "1 PFLOP/s"}, "bandwidth": "2 TB/s", "source": "a guess"}
+    with pytest.raises(ValueError, match=said):
+        Device.from_table("mine", {**table, key: value})
 
 
 def test_own_devices_come_first_and_replace(tmp_path):

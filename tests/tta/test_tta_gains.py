@@ -1,6 +1,7 @@
 """Interactions of combined optimisations, and cost and energy to accuracy, with hand-computed numbers."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -182,3 +183,22 @@ def test_energy_by_the_cited_table_where_the_times_know_none(tmp_path, capsys):
     (study,) = conclude(records, [Variant("v", times)], target=0.9, baseline="base", out=tmp_path)
     assert study["base"].energy is None
     assert "no energy of base: " in study.notes[0] and "no entry as wide as it" in study.notes[0]
+
+
+def test_workloads_of_another_comparison_give_no_energy(tmp_path):
+    gemm = Gemm("fc", "forward", 32, 10, 64, bits=8, formats=("e5m2", "e5m2"))
+    work = Workload("one", "base", 32, (Operation("fc", "forward", "gemm", 40960, 2688, 320, gemm=gemm),))
+    write_workloads(tmp_path / "workloads.json", [work])
+    times = [Variant("v", {"base": IterationTime("base", 2.0)})]
+
+    def energy(batch, *gemms):
+        config = {"gemms": [g.to_table() for g in gemms]}
+        records = [replace(record, config=config) for record in runs("base", batch, 300, 400)]
+        (study,) = conclude(records, times, target=0.9, baseline="base", out=tmp_path)
+        return study["base"].energy
+
+    assert energy(32, gemm).joules == energy_of(work).joules
+    with pytest.raises(ValueError, match="workloads.json: base .*its batch is 32, and the run's is 64.*--out"):
+        energy(64, gemm)
+    with pytest.raises(ValueError, match="workloads.json: base .*its matrix products are not the run's"):
+        energy(32, replace(gemm, k=128))

@@ -6,6 +6,7 @@ import random
 import statistics
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -58,11 +59,49 @@ def test_reads_what_deepbench_prints(tmp_path):
     path = tmp_path / "titanxp.txt"
     path.write_text(PRINTED)
     table = GemmTable.read(path)
-    assert table.rows[3] == GemmTime(1760, 128, 1760, 318e-6)
+    assert table.rows[3] == GemmTime(128, 1760, 1760, 318e-6)
     assert table.kind == "given"
     assert table.rows[3].rate == pytest.approx(2 * 1760 * 128 * 1760 / 318e-6)
-    estimate = table.estimate(gemm(1760, 64, 1760))
+    estimate = table.estimate(gemm(64, 1760, 1760))  # a layer of 1760 x 1760 at batch 64
     assert (estimate.seconds, estimate.rule, estimate.proxy) == (247e-6, "measured", False)
+
+
+def test_what_deepbench_prints_is_of_arrays_stored_by_columns(tmp_path):
+    """The same memory by columns and by rows, in NumPy: DeepBench's weights x samples is our samples x weights."""
+    m, n, k = 6, 2, 5  # outputs, samples, inputs
+    numbers = np.random.Generator(np.random.Philox(key=1))
+    for a_t, b_t, phase in ((0, 0, "forward"), (1, 0, "backward_data"), (0, 1, "backward_weight")):
+        a = np.asfortranarray(numbers.standard_normal((k, m) if a_t else (m, k)))
+        b = np.asfortranarray(numbers.standard_normal((n, k) if b_t else (k, n)))
+        theirs = (a.T if a_t else a) @ (b.T if b_t else b)
+        left, right = b.ravel("K").reshape(b.shape[::-1]), a.ravel("K").reshape(a.shape[::-1])
+        ours = (left.T if b_t else left) @ (right.T if a_t else right)
+        np.testing.assert_allclose(ours, theirs.T)
+        path = tmp_path / "printed.txt"
+        path.write_text(f"  m  n  k  a_t  b_t  precision  time (usec)\n{m} {n} {k} {a_t} {b_t} float 7\n")
+        (row,) = GemmTable.read(path).rows
+        assert (row.m, row.n, row.k) == (*ours.shape, left.size // ours.shape[0])
+        # the transposes that an estimate takes for a pass's own
+        assert (row.a_t, row.b_t) == (phase == "backward_weight", phase == "backward_data")
+
+
+def test_last_lines_of_int8(tmp_path):
+    path = tmp_path / "int8.txt"
+    path.write_text(
+        "  m  n  k  a_t  b_t  precision  time (usec)  pad_kerenels\n  35 700 2048 0 n int8 50 1\n"
+        " Total kernels padded: 1\n Total kernels: 1\n"
+    )
+    assert GemmTable.read(path).rows == (GemmTime(700, 35, 2048, 50e-6, "int8"),)
+
+
+def test_a_table_of_the_other_order_is_told():
+    table = GemmTable((GemmTime(1760, 16, 1760, 180e-6),))
+    with pytest.raises(
+        ValueError, match=r"110 times away.*stored by columns, where \(1760, 16, 1760\) is near it, exch"
+    ):
+        table.estimate(gemm(16, 1760, 1760))
+    with pytest.raises(ValueError, match="near it to the table, or accept more"):
+        table.estimate(gemm(100000, 100000, 1760))
 
 
 @pytest.mark.parametrize(
@@ -384,6 +423,7 @@ def test_a_figure_of_merit_is_a_ratio(pairs, factor):
         ([0], [1], "new rate 1 must be finite and above 0"),
         ([1], [-1], "old rate 1 must be finite"),
         ([math.nan], [1], "must be finite"),
+        ([10**400], [1], "new rate 1 must be at most 1.7e308, the limit of binary64, got one of 401 digits"),
         ([math.inf], [1], "must be finite"),
         (["1"], [1], "must be a number"),
         ([True], [1], "must be a number"),

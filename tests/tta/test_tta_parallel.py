@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -29,6 +30,7 @@ from softnum.tta import (
     parallel_time,
     plot_parallel,
     roofline,
+    scalesim_timings,
 )
 
 
@@ -168,8 +170,6 @@ def test_layers_are_sent_in_the_order_in_which_they_are_done():
 
 def test_times_of_a_simulator():
     store = load_reports()
-    from softnum.tta import scalesim_timings
-
     time = scalesim_timings([store.designs["a-float32"]], store)["a-float32"]
     times = gemm_layer_times(time)
     total = sum(seconds for stages in times.values() for seconds in stages.values())
@@ -177,6 +177,18 @@ def test_times_of_a_simulator():
     assert set(times) == {"fc1", "fc2"} and set(times["fc1"]) == {"forward", "backward_weight"}
     with pytest.raises(ValueError, match="does not say what each GEMM takes"):
         gemm_layer_times(IterationTime("a", 1.0))
+
+
+def test_products_that_a_simulator_counts_take_their_time_each():
+    store = load_reports()
+    point = store.designs["a-float32"]
+    first = replace(point.gemms[0], count=8)  # as the steps of an LSTM
+    many = scalesim_timings([replace(point, gemms=(first, *point.gemms[1:]))], store)["a-float32"]
+    one = scalesim_timings([point], store)["a-float32"]
+    times, alone = gemm_layer_times(many), gemm_layer_times(one)
+    assert many.seconds == pytest.approx(one.seconds + 7 * 3574e-9, rel=1e-12)  # the report's cycles, at 1 GHz
+    assert times["fc1"]["forward"] == pytest.approx(8 * 3574e-9, rel=1e-12)
+    assert times["fc2"]["backward_data"] == pytest.approx(alone["fc2"]["backward_data"], rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -132,9 +132,21 @@ def test_bad_parameters():
 
 
 def test_directions_of_known_names():
-    assert [direction_of(n) for n in ("accuracy", "BLEU", "loss", "val-loss", "WER", "perplexity", "eval/loss")] == [
-        "higher", "higher", "lower", "lower", "lower", "lower", "lower",
-    ]  # fmt: skip
+    for name in ("accuracy", "BLEU", "per_class_accuracy", "images_per_second", "mAP", "top5_acc", "transfer", ""):
+        assert direction_of(name) == "higher", name
+    lower = (
+        "loss",
+        "val-loss",
+        "WER",
+        "perplexity",
+        "eval/loss",
+        "val_wer",
+        "validation_loss",
+        "top1_error",
+        "valLoss",
+    )
+    for name in (*lower, "top5err", "error_rate", "valid phone PER", "test.cross_entropy", "bits_per_byte", "rmse"):
+        assert direction_of(name) == "lower", name
 
 
 def test_the_rule_is_part_of_the_result():

@@ -82,7 +82,9 @@ def test_gpgpusim_iterations_as_stated_or_by_a_marker():
     assert whole.samples == ((6000 + 6120 + 2 * 3600) / 1.2e9,)
     marked = read("gpgpusim/two-iterations.log", marker="relu")
     assert marked.samples == ((1200 + 2400 + 6120) / 1.2e9, (1200 + 2400) / 1.2e9)
-    assert marked.detail["iterations"].endswith("the 1 launches before the first are left out")
+    said = marked.detail["iterations"]
+    assert "1 launch before the first left out; they have from 2 to 3 launches, the last 2: make sure" in said
+    assert "launches" not in read("gpgpusim/two-iterations.log", marker="gemm").detail["iterations"]
 
 
 def test_accel_sim_with_kernels_at_once():
@@ -330,6 +332,22 @@ def test_the_command_prints_and_writes_times(tmp_path):
         "a": (0.0535, "simulated"),
         "b": (1.5e-05, "simulated"),
     }
+
+
+def test_the_command_says_how_what_it_wrote_is_read_back(tmp_path):
+    out, file = tmp_path / "times.csv", f"a={DATA / 'gem5/reset.txt'}"
+    assert softnum("timings", file, "--out", out).stdout.endswith(f"Written: {out}\n")
+    said = softnum("timings", file, "--warmup", 1, "--out", out).stdout
+    assert "for the same times read it with --warmup 1, in softnum tta --timings-warmup" in said
+    time = read_timings(DATA / "gem5/reset.txt", warmup=1, design="a")["a"]
+    assert gather_timings([out], warmup=1)["a"].samples == time.samples != gather_timings([out])["a"].samples
+    # blocks of several iterations each: rows of the file, not iterations
+    log = f"a={DATA / 'mlperf-logging/run.log'}"
+    whole = read_timings(DATA / "mlperf-logging/run.log", design="a")["a"]
+    each = whole.detail["iterations_per_sample"]
+    said = softnum("timings", log, "--warmup", each, "--out", out).stdout
+    assert "read it with --warmup 1," in said and each > 1
+    assert gather_timings([out], warmup=1)["a"].samples == whole.samples[1:]
 
 
 def test_the_command_lists_formats():

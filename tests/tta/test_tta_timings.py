@@ -70,7 +70,22 @@ def test_csv_cycles_with_a_clock_column_or_argument(tmp_path):
     bare = write(tmp_path, "b.csv", "design,iteration,cycles\nbase,1,3000\n")
     assert read_timings(bare, clock="1.5 GHz")["base"].seconds == 2e-6
     # the file's own clock wins over the argument
-    assert read_timings(column, clock="1 Hz")["base"].seconds == 2e-6
+    assert read_timings(column)["base"].seconds == 2e-6
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("design,iteration,seconds\na,1,1e-3\n", "the file gives seconds; leave it out"),
+        ("design,iteration,cycles,clock\na,1,100,2 GHz\n", "the file states a clock with all cycles; leave it out"),
+    ],
+)
+def test_a_clock_that_nothing_needs_is_refused(tmp_path, text, said):
+    file = write(tmp_path, "t.csv", text)
+    with pytest.raises(ValueError, match=said):
+        read_timings(file, clock="1 GHz")
+    mixed = write(tmp_path, "mixed.csv", "design,iteration,cycles,clock\na,1,100,2 GHz\nb,1,100,\n")
+    assert [time.seconds for time in read_timings(mixed, clock="1 GHz").values()] == [5e-8, 1e-7]
 
 
 def test_json_rows(tmp_path):
@@ -139,6 +154,13 @@ def test_how_a_time_is_known_is_written_and_read(tmp_path):
     assert path.read_text() == "design,iteration,seconds,joules,kind\na,1,1.0,,estimated\nb,1,2.0,0.5,\n"
     times = read_timings(path)
     assert [(time.kind, time.joules) for time in times.values()] == [("estimated", None), ("given", 0.5)]
+
+
+@pytest.mark.parametrize("name", ["", " a", "#a"])
+def test_a_name_that_would_be_lost_is_not_written(tmp_path, name):
+    with pytest.raises(ValueError, match="would not be read back"):
+        write_timings(tmp_path / "t.csv", [IterationTime(name, 1.0)])
+    assert not (tmp_path / "t.csv").exists()
 
 
 def test_a_design_is_written_once(tmp_path):

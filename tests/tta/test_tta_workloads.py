@@ -249,7 +249,10 @@ def test_designs_of_the_users_own(tmp_path):
     assert "weight residual" in {t.name for t in tensors(sparse, "optimiser_state", "fc1")}
     assert {g.sparsity for g in sparse.gemms} == {("dense", "2:4"), ()}
     posit = of("mlp", "h-posit8", 8)
-    assert {"posit8.py:posit8", "posit8"} & {t.format for t in posit.tensors}
+    assert {t.bits for t in posit.tensors if t.format == "posit8"} == {8}
+    formats = {name for o in posit.operations for name in o.formats} | {t.format for t in posit.tensors}
+    assert not [name for name in formats if ":" in name]  # one name for a format, in products and elsewhere
+    assert "posit8" in next(o for o in posit.operations if o.kind == "bias_sum").formats
 
 
 def test_a_uniform_design_has_one_format():

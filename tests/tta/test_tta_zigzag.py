@@ -230,10 +230,16 @@ def test_a_users_own_results(tmp_path):
     assert whole.kind == short.kind == "simulated"
     for name in ("fc1", "fc2"):
         (tmp_path / f"{name}_complete.json").write_text(TEXT)
-    (tmp_path / "overall_complete.json").write_text("counted once")
+    with pytest.raises(ValueError, match=r"did not finish; the layers until then: fc1_complete.json, fc2_comp"):
+        read_zigzag(tmp_path, design="mine", clock="1 GHz")
+    (tmp_path / "overall_simple.json").write_text(json.dumps({"energy": 2 * 5357568.0, "latency": 3260.0}))
     both = read_zigzag(tmp_path, design="mine", clock="1 GHz")
     assert both.seconds == 2 * 1630e-9 and both.joules == pytest.approx(2 * 5357568e-12)
     assert [row["layer"] for row in both.detail["layers"]] == ["fc1", "fc2"]
+    # as ZigZag 3.9.1 leaves a folder where two layers have one name: the second overwrites the first
+    (tmp_path / "fc2_complete.json").unlink()
+    with pytest.raises(ValueError, match=r"overall_simple.json, line 1: 3260 cycles .* give 1630 and .* of one name"):
+        read_zigzag(tmp_path, design="mine", clock="1 GHz")
     assert is_zigzag(TEXT) and is_zigzag((DATA / "overall_simple.json").read_text())
     assert not any(map(is_zigzag, ["", "[]", '{"traceEvents": []}', '{"energy": {"latency": 1}}', "design,iteration"]))
     assert zigzag_sum(FILE, TEXT)[:2] == (1630, Fraction(5357568, 10**12))

@@ -18,21 +18,25 @@ __all__ = ["DIRECTIONS", "ReachedRule", "direction_of"]
 DIRECTIONS = ("higher", "lower")
 
 _KINDS = {"first": None, "consecutive": "k", "average": "window"}
-#: Metrics of which less is better; every other name counts as one of which more is.
+#: Words by which a metric's name says that less of it is better; every other name counts as one of which more is.
 _LOWER = {
-    "loss", "val_loss", "eval_loss", "test_loss", "nll", "cross_entropy", "perplexity", "ppl", "bits_per_byte", "bpb",
-    "wer", "cer", "ter", "per", "error", "error_rate", "top1_error", "top5_error", "mse", "rmse", "mae", "fid",
+    "loss", "logloss", "nll", "perplexity", "ppl", "bpb", "bpc", "wer", "cer", "eer", "err", "error",
+    "errors", "mse", "rmse", "mae", "mape", "fid",
 }  # fmt: skip
+_LOWER_LAST = {"per", "ter"}  # phone and translation error rates; "per" is a common word elsewhere
+_LOWER_NAMES = ("cross entropy", "bits per byte", "bits per character", "bits per dim")
 _FORMS = "first, consecutive:K (K evaluations in a row) or average:W (mean of the last W evaluations)"
 
 
 def direction_of(metric: str) -> str:
     """Return "lower" for the names of metrics of which less is better, like loss, perplexity and wer; else "higher".
 
+    A word of the name decides, wherever it stands: ``val_wer`` and ``top1_error_rate`` are such names.
+
     Parameters
     ----------
     metric : str
-        Name of the metric; case, and "-" for "_", do not matter.
+        Name of the metric. Words are letters between other characters, or begin with a capital (``valLoss``).
 
     Returns
     -------
@@ -40,10 +44,12 @@ def direction_of(metric: str) -> str:
 
     Examples
     --------
-    >>> direction_of("accuracy"), direction_of("val_loss"), direction_of("WER")
-    ('higher', 'lower', 'lower')
+    >>> direction_of("accuracy"), direction_of("val_loss"), direction_of("WER"), direction_of("valid/top-1 error")
+    ('higher', 'lower', 'lower', 'lower')
     """
-    return "lower" if metric.lower().replace("-", "_").replace("/", "_") in _LOWER else "higher"
+    words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", metric).lower())
+    known = _LOWER.intersection(words) or _LOWER_LAST.intersection(words[-1:])
+    return "lower" if known or any(name in " ".join(words) for name in _LOWER_NAMES) else "higher"
 
 
 @dataclass(frozen=True)

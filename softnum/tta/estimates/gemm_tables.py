@@ -2,7 +2,11 @@
 
 The lecture's method (Learning Systems 2018, lecture 10, Method for Estimating Performance Ratio) takes the sizes of a
 network's matrix products from a profile, runs DeepBench on the target, or takes a simulator's times for the same sizes,
-and extrapolates. A table here is DeepBench's: ``m, n, k, a_t, b_t, precision, time``.
+and extrapolates. A table here has DeepBench's columns: ``m, n, k, a_t, b_t, precision, time``.
+
+Sizes are those of (M, K) @ (K, N) on arrays stored by rows, so that M of a layer's forward pass is the batch. DeepBench
+calls BLAS on arrays stored by columns (cublasGemmEx in code/nvidia/gemm_bench.cu), where the same call has the batch as
+N: the transposed product of the same memory. What gemm_bench prints is turned into ours as it is read.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import math
 import os
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +43,8 @@ _PRECISIONS = {
     "float16": "fp16", "bfloat16": "bf16", "tensorfloat32": "tf32", **{name: name for name in PEAKS},
 }  # fmt: skip
 _EXPECTED = "m, n, k, a_t, b_t, precision, time (usec)"
+#: How the names begin that gemm_bench prints, parted by blanks.
+_PRINTED = ["m", "n", "k", "a_t", "b_t"]
 
 
 @dataclass(frozen=True)
@@ -156,7 +162,9 @@ class GemmTable:
         path : path-like
             A line with the names ``m n k`` and ``time``, and if wanted ``a_t b_t precision``, in any order, then a line
             for each size. Columns are parted by commas, or by blanks as gemm_bench prints them; lines before the names
-            are its title. The unit of time stands in brackets: ``time (usec)``, ``time (ms)``, ``time (s)``.
+            are its title. The unit of time stands in brackets: ``time (usec)``, ``time (ms)``, ``time (s)``. What
+            gemm_bench prints (blanks, and names that begin ``m n k a_t b_t``) is of arrays stored by columns: there M
+            and N, and `a_t` and `b_t`, are exchanged. A table with commas is taken as it is.
 
         Returns
         -------
@@ -177,7 +185,7 @@ class GemmTable:
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: not UTF-8 text ({error}); save it as UTF-8") from None
         header: list[str] | None = None
-        scale, rows = Fraction(1), []
+        scale, rows, by_columns = Fraction(1), [], False
         for number, line in enumerate(text.splitlines(), 1):
             where = f"{path}, line {number}"
             cells = _cells(line, where)
@@ -187,13 +195,19 @@ class GemmTable:
                 found = _header(cells, where)
                 if found is not None:
                     header, scale = found
+                    by_columns = "," not in line and cells[:5] == _PRINTED
                 continue
+            if by_columns and line.strip().startswith("Total kernels"):
+                continue  # how many of int8 there are, and how many were padded
             if len(cells) != len(header):
                 raise ValueError(
                     f"{where}: {len(cells)} cells where the header has {len(header)} ({', '.join(header)}); "
                     "a truncated line? Write the file again"
                 )
-            rows.append(_row(dict(zip(header, cells, strict=True)), scale, where))
+            row = _row(dict(zip(header, cells, strict=True)), scale, where)
+            if by_columns:
+                row = replace(row, m=row.n, n=row.m, a_t=row.b_t, b_t=row.a_t)
+            rows.append(row)
         if header is None:
             raise ValueError(f"{path}, line 1: no line names the columns; expected {_EXPECTED}")
         if not rows:
@@ -238,8 +252,10 @@ class GemmTable:
         Raises
         ------
         ValueError
-            If the nearest size is farther away, or no precision in the table holds the operands.
+            If the nearest size is farther away, no precision in the table holds the operands, or `farthest` is below 1.
         """
+        if not farthest >= 1:
+            raise ValueError(f"farthest is how many times larger or smaller a size may be, from 1 up, got {farthest!r}")
         try:
             precision, proxy, _ = choose_peak(tuple(self._models), gemm.formats)
         except ValueError as error:
@@ -247,10 +263,16 @@ class GemmTable:
         found = self._models[precision].seconds(gemm, farthest)
         if found is None:
             far, near = self._models[precision].nearest(gemm.shape)
+            other, turned = self._models[precision].nearest((gemm.n, gemm.m, gemm.k))
+            hint = (
+                f" (for arrays stored by columns, where {turned} is near it, exchange m and n, a_t and b_t)"
+                if other <= farthest
+                else ""
+            )
             raise ValueError(
                 f"{gemm.layer} {gemm.phase} is (M, N, K) = {gemm.shape}; the nearest size of "
                 f"{self.source or 'the table'} in {precision} is {near}, {far:.3g} times away, and more than "
-                f"{farthest:g} is no estimate; add a size near it to the table, or accept more with farthest"
+                f"{farthest:g} is no estimate; add a size near it to the table{hint}, or accept more with farthest"
             )
         seconds, rule, distance = found
         return GemmEstimate(gemm, seconds * gemm.count, rule, distance, precision, proxy)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import statistics
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -24,6 +25,8 @@ def _exact(value: object, what: str) -> Fraction:
         raise InputTypeError(f"{what} must be a number, got {value!r}")
     if not 0 < value < math.inf:
         raise ValueError(f"{what} must be finite and above 0, got {value!r}")
+    if value > sys.float_info.max:  # a whole number, or a fraction
+        raise ValueError(f"{what} must be at most 1.7e308, the limit of binary64, got one of {len(str(value))} digits")
     return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
 
 

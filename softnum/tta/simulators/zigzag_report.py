@@ -241,14 +241,34 @@ def zigzag_sum(path: str | os.PathLike, text: str) -> tuple[Fraction, Fraction, 
     return Fraction(cycles), Fraction(picojoules) / 10**12, detail
 
 
+def _check_whole(folder: Path, files: list[Path], cycles: Fraction, joules: Fraction) -> None:
+    """That a run came to its end, and that the files of its layers are all of it."""
+    found = [file for name in ("simple", "complete") if (file := folder / f"overall_{name}.json").is_file()]
+    if not found:
+        raise ValueError(
+            f"{folder}: no overall_simple.json or overall_complete.json, which ZigZag writes at the end: the run did "
+            f"not finish; the layers until then: {', '.join(file.name for file in files)}; {_AGAIN}"
+        )
+    for file in found:
+        whole = zigzag_sum(file, _text(file))[:2]
+        if not all(math.isclose(*pair, rel_tol=1e-9) for pair in zip(whole, (cycles, joules), strict=True)):
+            raise ValueError(
+                f"{file}, line 1: {float(whole[0]):g} cycles and {float(whole[1]):g} J, where the files of the layers "
+                f"({', '.join(other.name for other in files)}) give {float(cycles):g} and {float(joules):g}: layers of "
+                "one name have one file, the last's, and a folder used twice has old ones; read this file, or give "
+                f"every layer a name of its own and {_AGAIN}"
+            )
+
+
 def read_zigzag(path: str | os.PathLike, *, design: str, clock: str) -> IterationTime:
     """Read the time and the energy of one iteration from results of your own ZigZag run.
 
     Parameters
     ----------
     path : path-like
-        The dump folder (the sum over its ``<layer>_complete.json``), one such file, or an ``overall_simple.json``. The
-        run has to be over every layer of one training iteration, forward and backward.
+        The dump folder (the sum over its ``<layer>_complete.json``, which has to be what ZigZag wrote at the end into
+        ``overall_simple.json`` or ``overall_complete.json``), one such file, or an ``overall_simple.json``. The run has
+        to be over every layer of one training iteration, forward and backward.
     design : str
         Name of the design they are for.
     clock : str
@@ -262,7 +282,8 @@ def read_zigzag(path: str | os.PathLike, *, design: str, clock: str) -> Iteratio
     Raises
     ------
     FileNotFoundError, ValueError
-        If a file is missing, malformed, or has no time or no energy; or the clock is not a frequency.
+        If a file is missing, malformed, or has no time or no energy; the run did not finish; the layers' files do not
+        add up, as when two layers have one name; or the clock is not a frequency.
 
     Examples
     --------
@@ -285,6 +306,8 @@ def read_zigzag(path: str | os.PathLike, *, design: str, clock: str) -> Iteratio
             )
     sums = [zigzag_sum(file, _text(file)) for file in files]
     cycles, joules = (sum(part) for part in list(zip(*sums, strict=True))[:2])
+    if path.is_dir():
+        _check_whole(path, files, cycles, joules)
     detail = {"cycles": float(cycles), "clock_hz": float(hertz), "file": str(path)}
     if path.is_dir():
         detail["layers"] = [

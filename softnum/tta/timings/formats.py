@@ -154,9 +154,7 @@ FORMATS: dict[str, TimingFormat] = {
             "gpgpu_sim::gpu_print_stat in src/gpgpu-sim/gpu-sim.cc of gpgpu-sim_distribution",
             _WRITTEN,
             read_gpgpusim,
-            lambda text: (
-                "GPGPU-Sim" in text and re.search(r"^gpu_sim_cycle =|^GPGPU-Sim ", text, re.MULTILINE) is not None
-            ),
+            _is_gpgpusim,
             _GROUPS | {"clock"},
         ),
         TimingFormat(

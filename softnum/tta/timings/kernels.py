@@ -60,12 +60,17 @@ def group_launches(where: str, launches: Sequence[Launch], options: Options) -> 
                 f"{where}: {len(starts)} launches match --marker '{options.marker.pattern}' where --iterations says "
                 f"{options.iterations}; leave one of them out, or correct it"
             )
-        ends = [*starts[1:], len(launches)]
-        before = f"; the {starts[0]} launches before the first are left out" if starts[0] else ""
-        return (
-            [launches[start:end] for start, end in zip(starts, ends, strict=True)],
-            f"an iteration begins with each launch whose name matches '{options.marker.pattern}'{before}",
-        )
+        groups = [launches[start:end] for start, end in zip(starts, [*starts[1:], len(launches)], strict=True)]
+        said = f"an iteration begins with each launch whose name matches '{options.marker.pattern}'"
+        if starts[0]:
+            said += f"; {starts[0]} launch{'es' if starts[0] > 1 else ''} before the first left out"
+        sizes = sorted(map(len, groups))
+        if sizes[0] < sizes[-1]:
+            said += (
+                f"; they have from {sizes[0]} to {sizes[-1]} launches, the last {len(groups[-1])}: make sure that all "
+                "are whole, and nothing else follows the last"
+            )
+        return groups, said
     if options.iterations is not None:
         size, rest = divmod(len(launches), options.iterations)
         if rest or not size:

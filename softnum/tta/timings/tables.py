@@ -46,9 +46,9 @@ def read_json_table(path: Path, text: str, options: Options) -> list[Series]:
 def write_timings(path: str | os.PathLike, times: Iterable[IterationTime]) -> None:
     """Write times as a plain CSV file, from which `read_timings` reads the same times.
 
-    Every sample is a row, the dropped ones at the start too, so that the same warm-up rule drops them again. A time of
-    which only the mean is known is one row. There is a column of kinds where one is not "given". Where a time came
-    from, and of how many iterations a sample is the mean, is not in such a file.
+    Every sample is a row, the dropped ones at the start too, so that the same warm-up rule drops them again (a stated
+    number counts rows). A time of which only the mean is known is one row. There is a column of kinds where one is not
+    "given". Where a time came from, and of how many iterations a sample is the mean, is not in such a file.
 
     Parameters
     ----------
@@ -60,7 +60,8 @@ def write_timings(path: str | os.PathLike, times: Iterable[IterationTime]) -> No
     Raises
     ------
     ValueError
-        If a design is given twice.
+        If a design is given twice, or its name would not be read back: an empty one, one that begins with # or has
+        blanks around it.
 
     Examples
     --------
@@ -77,6 +78,10 @@ def write_timings(path: str | os.PathLike, times: Iterable[IterationTime]) -> No
     names = [time.design for time in times]
     if repeated := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"{path}: design {repeated[0]!r} has two times; one for each is expected")
+    if lost := [name for name in names if not name or name != name.strip() or name.startswith("#")]:
+        raise ValueError(
+            f"{path}: the design name {lost[0]!r} would not be read back; begin it with a letter, no blanks"
+        )
     columns = {
         "joules": [None if time.joules is None else repr(time.joules) for time in times],
         "kind": [None if time.kind == "given" else time.kind for time in times],
@@ -106,10 +111,11 @@ class _Row:
 
 def _series(path: Path, tables: Iterator[tuple[str, Mapping]], options: Options) -> list[Series]:
     designs: dict[str, dict[int, _Row]] = {}
-    first = None
+    first, clocked = None, False
     for where, table in tables:
         row = _row(where, table, options)
         first = first or row
+        clocked = clocked or (row.unit == "cycles" and table.get("clock") in ("", None))
         if row.unit != first.unit:
             raise ValueError(f"{where}: gives {row.unit} where {first.where} gives {first.unit}; use one throughout")
         seen = designs.setdefault(row.design, {})
@@ -131,6 +137,9 @@ def _series(path: Path, tables: Iterator[tuple[str, Mapping]], options: Options)
         seen[row.iteration] = row
     if first is None:
         raise ValueError(f"{path}: holds no rows; expected {FORMS}, one row for each iteration")
+    if options.clock is not None and not clocked:
+        given = "gives seconds" if first.unit == "seconds" else "states a clock with all cycles"
+        raise ValueError(f"{path}: --clock is for cycles without a clock, and the file {given}; leave it out")
     if options.design is not None:
         if options.design not in designs:
             near = difflib.get_close_matches(options.design, designs, n=1)

@@ -1,0 +1,98 @@
+"""The kept study of docs/two-networks: every number follows from the records and reports that lie there."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from softnum.tta import (
+    combine_study,
+    design_points,
+    outcome_rules,
+    read_records,
+    read_results,
+    results_dict,
+    study_variants,
+)
+
+STUDY = Path(__file__).parents[2] / "docs" / "two-networks"
+NETWORKS = ("mlp", "lenet5")
+
+
+def test_the_study_is_of_four_designs_on_two_networks():
+    study = json.loads((STUDY / "study.json").read_text(encoding="utf-8"))
+    assert [part["folder"] for part in study["comparisons"]] == list(NETWORKS)
+    for part in study["comparisons"]:
+        assert len({row["design"] for row in part["designs"]}) == 4
+        assert {run["state"] for run in part["runs"]} == {"finished"}
+        assert len(part["runs"]) == 4 * 2 * 5
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_every_file_is_there_as_it_was(network):
+    folder = STUDY / network
+    sources = read_results(folder / "results.json")["sources"]
+    roles = [source["role"] for source in sources]
+    assert roles.count("record") == 40 and "report" in roles and "workloads" in roles
+    for source in sources:
+        assert hashlib.sha256((folder / source["path"]).read_bytes()).hexdigest() == source["sha256"], source["path"]
+    named = {source["path"] for source in sources}
+    assert {path.relative_to(folder).as_posix() for path in folder.glob("records/*/*")} <= named
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_records_and_reports_give_the_same_results_again(network):
+    folder = STUDY / network
+    kept = read_results(folder / "results.json")
+    records = read_records(folder / "records")
+    labels = [row["design"] for row in kept["variants"][0]["designs"]]
+    points = {point.name: point for point in design_points(records)}
+    combine = [f"{'+'.join(row['parts'])}={row['combined']}" for row in kept["variants"][0]["interactions"]]
+    variants = study_variants([points[name] for name in labels], baseline=kept["baseline"], out=folder)
+    rules = outcome_rules(labels, kept["baseline"], combine=combine)
+    again = [
+        combine_study(records, variant, target=kept["target"], baseline=kept["baseline"], **rules)
+        for variant in variants
+    ]
+    for variant, wanted in zip(results_dict(again)["variants"], kept["variants"], strict=True):
+        assert variant["interactions"] == wanted["interactions"]
+        for got, row in zip(variant["designs"], wanted["designs"], strict=True):
+            for key in (
+                "design",
+                "reached",
+                "runs",
+                "iterations",
+                "tta",
+                "throughput",
+                "efficiency",
+                "speedup",
+                "share",
+            ):
+                assert got[key] == row[key], (row["design"], key)
+            assert {k: v for k, v in got["intervals"].items() if k != "energy"} == {
+                k: v for k, v in row["intervals"].items() if k != "energy"
+            }
+            assert (got["time"] or {}).get("seconds") == (row["time"] or {}).get("seconds")
+
+
+def test_what_the_page_says_in_words():
+    """The sentences of docs/two-networks.md that the tables have to bear out."""
+    variants = [read_results(STUDY / name / "results.json")["variants"][0] for name in ("lenet5", "mlp")]
+    for both in variants[0]["interactions"]:
+        assert both["ratio"]["throughput"] > 1
+        assert (both["interval"][0] > 1) == (both["combined"] == "h-posit8@128")
+    lenet5, mlp = (variant["designs"] for variant in variants)
+    lenet5, mlp = ({row["design"]: row for row in rows} for rows in (lenet5, mlp))
+    base = lenet5["a-float32@32"]
+    assert lenet5["h-posit8@32"]["time"]["seconds"] < base["time"]["seconds"] / 6
+    for name in ("h-posit8@32", "c-wang-fp8@32"):
+        low, high = lenet5[name]["intervals"]["efficiency"]
+        assert low < 1 < high and lenet5[name]["efficiency"] < 1
+        assert lenet5["b-binary16@32"]["samples"]["median"] > lenet5[name]["samples"]["median"]
+    for name in ("a-float32", "b-binary16", "c-wang-fp8", "h-posit8"):
+        large, small = lenet5[f"{name}@128"], lenet5[f"{name}@32"]
+        assert large["throughput"] < small["throughput"] and large["efficiency"] < small["efficiency"]
+        low, high = mlp[f"{name}@32"]["intervals"]["efficiency"] or (1, 1)
+        assert low <= 1 <= high
+    assert mlp["c-wang-fp8@32"]["time"]["seconds"] == mlp["b-binary16@32"]["time"]["seconds"]
