@@ -20,7 +20,7 @@ __all__ = ["case_workloads", "trace", "workload"]
 def workload(model: str | Settings, design: Design, batch: int | None = None, **settings) -> Workload:
     """List the operations and the stored tensors of a network's training iteration under a design.
 
-    The network, its tape and the optimiser really run, on zeros in place of numbers (``softnum.train.dry_run``), so that
+    The network, its tape and the optimiser really run, on zeros in place of numbers (``train/dry_run.py``), so that
     what is listed is what they do; no data set's files are needed. What is read, written and stored follows from that:
 
     - moving is free, and rounding happens where a value is made: a value is written once in each format in which

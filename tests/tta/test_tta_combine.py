@@ -458,6 +458,14 @@ def test_a_missing_report_is_known_before_training_and_its_requests_are_written(
     assert read_requests(requests) == ([point, mine], point.name)
 
 
+def test_a_missing_report_of_a_large_network_is_no_list_of_its_layers(tmp_path):
+    reports = load_reports()
+    point = reports.designs[reports.baseline]
+    layers = tuple(replace(point.gemms[0], layer=f"layer{i}", m=7) for i in range(100))
+    with pytest.raises(MissingReport, match=r"no forward of 'layer3'; and 96 more differences like these$"):
+        study_variants([replace(point, gemms=layers)], baseline=point.name, out=tmp_path)
+
+
 def test_a_timing_file_in_place_of_the_simulator(tmp_path):
     point = next(iter(load_reports().designs.values()))
     file = tmp_path / "times.csv"

@@ -281,6 +281,10 @@ def write_requests(path: str | os.PathLike, points: Iterable[DesignPoint], basel
     return Path(path)
 
 
+#: How many differences a message lists.
+_REASONS = 4
+
+
 def difference(point: DesignPoint, gemm: Gemm, stores: list[Simulations], simulator: str = "scalesim") -> str:
     """Say in one message which fact of a design no report covers."""
     m, n, k = gemm.shape
@@ -314,4 +318,7 @@ def difference(point: DesignPoint, gemm: Gemm, stores: list[Simulations], simula
                     f"{what} is M, N, K = {ours_gemm.shape} in {ours_gemm.bits}-bit words here and "
                     f"{other.shape} in {other.bits}-bit words in the reports"
                 )
+    reasons = list(dict.fromkeys(reasons))
+    if len(reasons) > _REASONS + 1:
+        reasons[_REASONS:] = [f"and {len(reasons) - _REASONS} more differences like these"]
     return f"{message}: {'; '.join(reasons)}"
