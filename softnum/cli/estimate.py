@@ -37,7 +37,9 @@ def estimate(
     precision: Annotated[
         str | None, typer.Option(help="Of a network that is only timed: float32, mixed-float16, bfloat16 or fp8.")
     ] = None,
-    batch: Annotated[str, typer.Option(help="Samples of an iteration, or several like 1,32,256.")] = "32",
+    batch: Annotated[
+        str | None, typer.Option(help="Samples of an iteration, or several like 1,32,256.  [default: 32]")
+    ] = None,
     own: NetworkOptions = _OWN,
     data: Data = None,
     efficiency: Annotated[float, typer.Option(help="Share of the roofline that is reached, up to 1.")] = 1.0,
@@ -101,7 +103,7 @@ def estimate(
     if fom is not None:
         _figure_of_merit(fom, out)
         return
-    batches = whole_numbers(batch, "--batch")
+    batches = None if batch is None else whole_numbers(batch, "--batch")
     shared = {"precisions": words(precision), "options": own.of(network), "data": data}
     works = workloads_of(network, words(design), batches, **shared)
     table_of = _table(works, gemm_table, measure)

@@ -38,10 +38,18 @@ def memory(
     precision: Annotated[
         str | None, typer.Option(help="Of a network that is only timed: float32, mixed-float16, bfloat16 or fp8.")
     ] = None,
-    batch: Annotated[str, typer.Option(help="Samples of an iteration, or several like 1,32,256.")] = "32",
+    batch: Annotated[
+        str | None, typer.Option(help="Samples of an iteration, or several like 1,32,256.  [default: 32]")
+    ] = None,
     own: NetworkOptions = _OWN,
     data: Data = None,
-    optimiser: Annotated[str, typer.Option(help="sgd, adam, adamw, lamb or lars.")] = "sgd",
+    optimiser: Annotated[
+        str | None,
+        typer.Option(
+            help="sgd, adam, adamw, lamb or lars; of a network that is only timed sgd (there without momentum), "
+            "momentum, rmsprop or adam.  [default: sgd]"
+        ),
+    ] = None,
     device_memory: Annotated[
         str | None, typer.Option(help='A device\'s memory, like "16 GB": the largest batch that fits.')
     ] = None,
@@ -74,10 +82,10 @@ def memory(
     if plot is not None:
         need("matplotlib")
     capacity = None if device_memory is None else byte_size(device_memory, "--device-memory")
-    batches = whole_numbers(batch, "--batch")
+    batches = None if batch is None else whole_numbers(batch, "--batch")
     ways = {
         "designs": words(design), "precisions": words(precision), "formats": words(format), "options": own.of(network),
-        "data": data, "updates": {"optimiser": optimiser},
+        "data": data, "updates": {} if optimiser is None else {"optimiser": optimiser},
     }  # fmt: skip
     works = [work for work, _ in workloads_of(network, batches=batches, **ways)]
     memories = [memory_of(work, implicit=implicit_gemm) for work in works]

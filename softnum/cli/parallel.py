@@ -36,7 +36,7 @@ def parallel(
     precision: Annotated[
         str | None, typer.Option(help="Of a network that is only timed: float32, mixed-float16, bfloat16 or fp8.")
     ] = None,
-    batch: Annotated[int, typer.Option(help="Samples of each worker's iteration.")] = 32,
+    batch: Annotated[int | None, typer.Option(help="Samples of each worker's iteration.  [default: 32]")] = None,
     own: NetworkOptions = _OWN,
     data: Data = None,
     latency: Annotated[str | None, typer.Option(help='Of a message, like "5 us".  [default: none]')] = None,
@@ -88,16 +88,21 @@ def parallel(
     ]
     if len(sources) > 1:
         raise ValueError(f"{' and '.join(sources)} both say what the layers take; leave one of them out")
+    if efficiency != 1 and (reports is not None or layer_times is not None):
+        raise ValueError(f"--efficiency is of the roofline; leave it out with {sources[0]}")
     counts = whole_numbers(workers, "--workers")
     rates = [bit_rate(part, "--bandwidth") for part in words(bandwidth)]
     plain = Exchange(
         duration(latency, "--latency") if latency else 0, method, servers, overlap=not no_overlap
     )  # fmt: skip
     exchanges = [plain, *(replace(plain, compress=name) for name in words(compress))]
+    batches = None if batch is None else [batch]
     works = workloads_of(
-        network, words(design), [batch], precisions=words(precision), options=own.of(network), data=data
+        network, words(design), batches, precisions=words(precision), options=own.of(network), data=data
     )  # fmt: skip
     timed = _timed(works, device, device_file, efficiency, reports, layer_times)
+    if plot is not None and len(timed) > 1:
+        raise ValueError(f"--plot draws one design on one device, and {len(timed)} are asked for; name one")
     rows, tables, times = [], [], []
     for work, seconds, source in timed:
         for exchange in exchanges:
@@ -117,8 +122,6 @@ def parallel(
     if plot is not None:
         from softnum.tta import plot_parallel
 
-        if len(timed) > 1:
-            raise ValueError(f"--plot draws one design, and there are {len(timed)}; name one")
         plot_parallel(plot, [time for _, time in times])
     if out is not None:
         write_rows(out, rows, {"parallel": [_table(*each) for each in tables]})

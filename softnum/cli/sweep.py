@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from statistics import median
 from typing import Annotated
 
 import typer
@@ -99,9 +100,12 @@ def _ranges(texts, kinds) -> dict[str, list[int]]:
     for text in texts or []:
         name, _, values = text.partition("=")
         try:
-            found[name.strip()] = [int(value) for value in values.split(",")]
+            numbers = [int(value) for value in values.split(",")]
         except ValueError:
             raise ValueError(f"--range takes a name and integers, like nodes=256,1024, got {text!r}") from None
+        if name.strip() in found:
+            raise ValueError(f"--range has {name.strip()!r} twice; give all its values at once, with commas between")
+        found[name.strip()] = numbers
     if found and len({tuple(SWEEPS.get(kind, ())) for kind in kinds}) > 1:
         raise ValueError("--range is for one kind of network, whose hyper-parameters it names; take them one by one")
     return found
@@ -151,10 +155,10 @@ def _compare(out: Path, first, second) -> list[Path]:
     stem = out / f"{first.kind}-{first.device}-against-{second.device}"
     paths = [_csv(stem.with_name(f"{stem.name}.csv"), rows), stem.with_name(f"{stem.name}.png")]
     plot_against(paths[1], first, second)
-    values = sorted(row["speedup"] for row in rows)
+    values = [row["speedup"] for row in rows]
     typer.echo(
-        f"{first.kind}: {first.device} is {values[0]:.2f} to {values[-1]:.2f} times as fast as {second.device}, median "
-        f"{values[len(values) // 2]:.2f}, over {len(rows)} models"
+        f"{first.kind}: {first.device} is {min(values):.2f} to {max(values):.2f} times as fast as {second.device}, "
+        f"median {median(values):.2f}, over {len(rows)} models"
     )
     return paths
 

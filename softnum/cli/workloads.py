@@ -20,7 +20,8 @@ def workloads_of(network, designs, batches, *, precisions=(), formats=(), option
         A trained network, an architecture, or a file whose name ends in .json.
     designs : list of str
         Design files or names; none of a file.
-    batches : list of int
+    batches : list of int or None
+        Default: 32, or what a file says.
     precisions : list of str
         Of an architecture, presets like "bfloat16" in place of designs.
     formats : list of str
@@ -30,7 +31,8 @@ def workloads_of(network, designs, batches, *, precisions=(), formats=(), option
     data : str, optional
         Its data set.
     updates : dict, optional
-        Keywords of `softnum.train.Settings` that say how it is updated. Default: SGD.
+        Keywords of `softnum.train.Settings` that say how it is updated; of an architecture only ``optimiser``. Default:
+        SGD, which of an architecture keeps no momentum.
 
     Returns
     -------
@@ -46,9 +48,13 @@ def workloads_of(network, designs, batches, *, precisions=(), formats=(), option
 
     updates = updates or {}
     if network.endswith(".json"):
-        if designs or precisions or formats or options or data:
-            raise ValueError(f"{network} says its designs and batches itself; leave the other options out")
+        if designs or precisions or formats or options or data or updates or batches is not None:
+            raise ValueError(
+                f"{network} says its designs and batches itself; leave out --design, --precision, --format, --batch, "
+                "--data, --optimiser and the options of networks"
+            )
         return [(work, None) for work in read_workloads(network)]
+    batches = [32] if batches is None else batches
     if network in architecture_names():
         if options or data:
             raise ValueError(f"{network} is only timed: it has no options and no data set")
@@ -66,8 +72,8 @@ def _trained(network, designs, formats, batches, options, data, updates):
     if network not in NETWORKS:
         names = (*NETWORKS, *architecture_names())
         near = difflib.get_close_matches(network, names, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"unknown network {network!r}; {hint}Known: {', '.join(names)}, or a .json file")
+        hint = f"; did you mean {near[0]!r}?" if near else "."
+        raise ValueError(f"unknown network {network!r}{hint} Known: {', '.join(names)}, or a .json file")
     settings = Settings(network=network, network_options=options, data=data, **updates)
     chosen = [load_design(name) for name in designs or ([] if formats else ["a-float32"])]
     found = []

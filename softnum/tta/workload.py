@@ -31,6 +31,13 @@ def _whole(value: object, what: str) -> int:
     return value
 
 
+def _rows(table: Mapping, key: str, where: str) -> list | tuple:
+    rows = table.get(key, ())
+    if not isinstance(rows, (list, tuple)):
+        raise InputTypeError(f"{where}: {key} must be a list, got {rows!r}")
+    return rows
+
+
 @dataclass(frozen=True)
 class Operation:
     """One operation of an iteration.
@@ -90,13 +97,15 @@ class Operation:
         check_keys(
             table, ["layer", "stage", "kind", "flops", "bytes_read", "bytes_written"], ["formats", "gemm"], where
         )
-        gemm = table.get("gemm")
+        gemm, formats = table.get("gemm"), tuple(_rows(table, "formats", where))
+        if not all(isinstance(name, str) for name in formats):
+            raise InputTypeError(f"{where}: formats must be names, got {list(formats)}")
         return cls(
             str(table["layer"]),
             table["stage"],
             str(table["kind"]),
             *(_whole(table[key], f"{where} {key}") for key in ("flops", "bytes_read", "bytes_written")),
-            tuple(table.get("formats", ())),
+            formats,
             None if gemm is None else Gemm.from_table(gemm, f"{where}: GEMM"),
         )
 
@@ -181,6 +190,9 @@ class StoredTensor:
         live = table.get("live")
         if live is not None and (not isinstance(live, (list, tuple)) or len(live) != 2):
             raise InputTypeError(f"{where} live must be [first, last], the numbers of operations, got {live!r}")
+        per_sample = table.get("per_sample", False)
+        if not isinstance(per_sample, bool):
+            raise InputTypeError(f"{where}: per_sample must be true or false, got {per_sample!r}")
         return cls(
             str(table["layer"]),
             str(table["name"]),
@@ -188,7 +200,7 @@ class StoredTensor:
             _whole(table["elements"], f"{where} elements"),
             table["bits"],
             str(table.get("format", "")),
-            bool(table.get("per_sample", False)),
+            per_sample,
             table.get("stage", "forward"),
             None if live is None else tuple(live),
         )
@@ -281,14 +293,13 @@ class Workload:
             If a key is missing, unknown, or its value is not of its form.
         """
         check_keys(table, ["network", "design", "batch", "operations"], ["tensors"], where)
+        operations, tensors = (_rows(table, key, where) for key in ("operations", "tensors"))
         return cls(
             str(table["network"]),
             str(table["design"]),
             positive_int(table["batch"], f"{where} batch"),
-            tuple(Operation.from_table(row, f"{where}: operation {i}") for i, row in enumerate(table["operations"])),
-            tuple(
-                StoredTensor.from_table(row, f"{where}: tensor {i}") for i, row in enumerate(table.get("tensors", ()))
-            ),
+            tuple(Operation.from_table(row, f"{where}: operation {i}") for i, row in enumerate(operations)),
+            tuple(StoredTensor.from_table(row, f"{where}: tensor {i}") for i, row in enumerate(tensors)),
         )
 
     def to_table(self) -> dict:

@@ -97,6 +97,7 @@ def test_a_workload_file(tmp_path):
     assert read_workloads(one) == works[:1]
     fails("name a device", path)
     fails("says its designs and batches itself", path, "--design", "a-float32")
+    fails("says its designs and batches itself", path, "--batch", "64", "--device", "v100")
     fails("no workload file", tmp_path / "absent.json")
     for text, message in (
         ("{", "line 1: not JSON"),

@@ -193,6 +193,12 @@ def test_the_command(tmp_path):
     assert [row["design"] for row in found] == ["float32", "fp8"] and found[0]["peak"] > found[1]["peak"]
 
 
+def test_sgd_keeps_momentum_of_a_trained_network_only():
+    trained, timed = (run("memory", name, "--optimiser", "sgd") for name in ("mlp", "alexnet"))
+    assert "State" in trained.output and "State" not in timed.output
+    assert "sgd (there without momentum)" in " ".join(run("memory", "--help").output.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -203,6 +209,10 @@ def test_the_command(tmp_path):
         (["lenet5", "--layers", "-1"], "--layers must not be negative"),
         (["lenet5", "--precision", "fp8"], "--precision is for"),
         (["none.json"], "no workload file"),
+        (["none.json", "--batch", "64"], "says its designs and batches itself"),
+        (["none.json", "--optimiser", "adam"], "--optimiser"),
+        (["nonesuch"], "unknown network 'nonesuch'. Known: "),
+        (["resnet50", "--optimiser", "lars"], "unknown optimiser 'lars'. Known: sgd, momentum"),
         (["lenet5", "--out", "memory.txt"], "must end in .json or .csv"),
     ],
 )

@@ -183,6 +183,14 @@ def test_the_command_writes_what_it_says(tmp_path):
     names = {path.name for path in tmp_path.iterdir()}
     assert {"rnn-v100.png", "rnn-tpu-v2-heat.csv", "rnn-tpu-v2-sensitivity.csv", "rnn-tpu-v2-against-v100.png"} < names
     assert f"over {summary(swept('rnn', 'v100'))['fit']} models" in done.output
+    # of an even number of models the median is halfway between two
+    few = ["sweep", "rnn", "--against", "v100", "--range", "layers=1,13", "--range", "embedding=100,900", "--range",
+           "length=10", "--range", "vocabulary=2", "--range", "batch=16", "--out", str(tmp_path / "few")]  # fmt: skip
+    done = CliRunner().invoke(build_app(), few)
+    with open(tmp_path / "few" / "rnn-tpu-v2-against-v100.csv", newline="") as file:
+        values = sorted(float(row["speedup"]) for row in csv.DictReader(file))
+    assert len(values) == 4 and f"{values[1]:.2f}" != f"{values[2]:.2f}"
+    assert f"median {(values[1] + values[2]) / 2:.2f}, over 4 models" in done.output
 
 
 @pytest.mark.parametrize(
@@ -193,6 +201,9 @@ def test_the_command_writes_what_it_says(tmp_path):
         (["fc", "--against", "tpu-v2"], "name another device"),
         (["fc", "--range", "nodes"], "takes a name and integers"),
         (["all", "--range", "nodes=4"], "one kind of network"),
+        (["fc", "--range", "nodes=4", "--range", "nodes=8"], "--range has 'nodes' twice"),
+        (["fc", "--range", "steps=4"], "no hyper-parameter 'steps'. It has layers"),
+        (["cnn"], "unknown sweep"),
         (["fc", "--check", "99"], "50 can be checked"),
     ],
 )

@@ -306,6 +306,8 @@ def test_the_command_takes_reports(tmp_path):
         (["--compress", "e99"], "e99"),
         (["--method", "tree"], "method must be one of"),
         (["--device", "v1000"], "v100"),
+        (["--layer-times", "e.csv", "--efficiency", "0.5"], "--efficiency is of the roofline"),
+        (["--device", "v100,p100", "--plot", "x.png"], "one design on one device, and 2 are asked for"),
     ],
 )
 def test_the_command_says_what_is_wrong(arguments, said, tmp_path, monkeypatch):

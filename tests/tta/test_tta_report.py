@@ -264,6 +264,24 @@ def test_exports(folder, page, tmp_path):
     assert shown["summary-stated-hardware"] == json.loads(json.dumps(want)) and set(charts) | set(tables) == set(shown)
 
 
+def test_what_a_pointer_shows_has_its_unit(page):
+    def tips(name):
+        found, todo = {}, [next(chart for chart in page.charts if chart.name == name).spec]
+        while todo:
+            part = todo.pop()
+            todo += part.get("layer", [])
+            for tip in part.get("encoding", {}).get("tooltip", []):
+                found[tip["field"]] = tip["title"], tip.get("format")
+        return found
+
+    parallel = tips("parallel")
+    assert parallel["efficiency"] == ("efficiency", ".1%") and parallel["bandwidth"] == ("bandwidth (b/s)", "~s")
+    assert parallel["exposed"] == ("exposed (s)", ".4~s") and "design" in parallel
+    assert tips("tta-stated-hardware")["low"] == ("interval from (s)", ".5~s")
+    assert tips("layers-stated-hardware")["value"] == ("time per iteration (s)", ".4~s")
+    assert tips("memory")["value"] == ("bytes at the peak (B)", ",")  # exact
+
+
 def test_the_command(folder, tmp_path):
     result = softnum("report", folder, "-o", tmp_path / "r.html", "--csv", tmp_path / "csv", "--device", "v100")
     assert result.exit_code == 0, result.output

@@ -1,5 +1,6 @@
 """Workloads of trained networks: products that are the designs', values that are the tape's, bytes counted by hand."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -314,6 +315,23 @@ def test_files_that_are_wrong(tmp_path, text, said):
         read_workloads(tmp_path / "w.json")
     with pytest.raises(FileNotFoundError, match="no workload file"):
         read_workloads(tmp_path / "other.json")
+
+
+@pytest.mark.parametrize(
+    ("place", "key", "value", "said"),
+    [
+        ("operations", "formats", "e5m2", "operation 0: formats must be a list, got 'e5m2'"),
+        ("operations", "formats", [5], "operation 0: formats must be names"),
+        ("tensors", "per_sample", "false", "tensor 0: per_sample must be true or false, got 'false'"),
+        (None, "operations", None, "operations must be a list, got None"),
+        (None, "tensors", {"a": 1}, "tensors must be a list"),
+    ],
+)
+def test_values_of_another_kind_are_refused(place, key, value, said):
+    table = workload("mlp", load_design("a-float32"), 4).to_table()
+    (table if place is None else table[place][0])[key] = value
+    with pytest.raises(TypeError, match=re.escape(said)):
+        Workload.from_table(table)
 
 
 def test_how_long_a_tensor_lives_is_checked():

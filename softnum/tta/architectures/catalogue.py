@@ -66,6 +66,6 @@ def architecture(name: str) -> Architecture:
     """
     if name not in _BUILDERS:
         near = difflib.get_close_matches(name, _BUILDERS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else "."
         raise ValueError(f"unknown architecture {name!r}{hint} Known: {', '.join(_BUILDERS)}")
     return _BUILDERS[name]()

@@ -196,7 +196,7 @@ def lower(
     positive_int(batch, "batch")
     if optimiser not in OPTIMISERS:
         near = difflib.get_close_matches(optimiser, OPTIMISERS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else "."
         raise ValueError(f"unknown optimiser {optimiser!r}{hint} Known: {', '.join(OPTIMISERS)}")
     precision = Precision.named(precision) if isinstance(precision, str) else precision
     costs = []

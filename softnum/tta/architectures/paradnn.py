@@ -239,13 +239,13 @@ def models(kind: str, ranges: Mapping[str, Sequence[int]] | None = None):
     if kind not in SWEEPS:
         near = difflib.get_close_matches(kind, SWEEPS, n=1)
         raise ValueError(
-            f"unknown sweep {kind!r}{f'; did you mean {near[0]!r}?' if near else ''} Known: {', '.join(SWEEPS)}"
+            f"unknown sweep {kind!r}{f'; did you mean {near[0]!r}?' if near else '.'} Known: {', '.join(SWEEPS)}"
         )
     chosen = dict(SWEEPS[kind])
     for name, values in (ranges or {}).items():
         if name not in chosen:
             near = difflib.get_close_matches(name, chosen, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = f"; did you mean {near[0]!r}?" if near else "."
             raise ValueError(f"sweep {kind} has no hyper-parameter {name!r}{hint} It has {', '.join(chosen)}")
         if not values:
             raise ValueError(f"sweep {kind}: {name} has no value")

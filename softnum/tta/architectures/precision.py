@@ -121,7 +121,7 @@ class Precision:
         """
         if name not in PRECISIONS:
             near = difflib.get_close_matches(name, PRECISIONS, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = f"; did you mean {near[0]!r}?" if near else "."
             raise ValueError(f"unknown precision {name!r}{hint} Known: {', '.join(PRECISIONS)}")
         return cls.of_roles(name, PRECISIONS[name])
 

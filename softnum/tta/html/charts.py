@@ -182,9 +182,10 @@ def intervals(
     tips = [
         alt.Tooltip("design:N", title="design"),
         alt.Tooltip("text:N", title=axis),
-        alt.Tooltip("value:Q", title="median", format=".5~s"),
-        alt.Tooltip("low:Q", title="interval from", format=".5~s"),
-        alt.Tooltip("high:Q", title="to", format=".5~s"),
+        *(
+            alt.Tooltip(f"{field}:Q", title=f"{words} ({unit})" if unit else words, format=".5~s" if unit else ".5~g")
+            for field, words in (("value", "median"), ("low", "interval from"), ("high", "to"))
+        ),
     ]
     layers = [
         found.mark_bar(height=16, opacity=0.35).encode(x, y, tooltip=tips, **_looks(designs)),
@@ -236,7 +237,7 @@ def bars(
             tooltip=[
                 alt.Tooltip("design:N", title="design"),
                 alt.Tooltip(f"{part}:N", title=part),
-                alt.Tooltip("value:Q", title=f"{axis} ({unit})", format=","),
+                alt.Tooltip("value:Q", title=f"{axis} ({unit})", format="," if unit == "B" else ".4~s"),
             ],
         )
     )
@@ -297,10 +298,12 @@ def lines(
     x: tuple[str, str, str],
     y: tuple[str, str, str],
     choose: tuple[str, str, Sequence[float], float],
+    tips: Mapping[str, tuple[str, str]],
 ) -> Chart:
     """Lines with points, for one value of a field at a time.
 
-    `x` and `y` are field, title and unit; `choose` is the field, its title, its values, and the one shown first.
+    `x` and `y` are field, title and unit; `choose` is the field, its title, its values, and the one shown first; `tips`
+    says of each field that a pointer shows its title and number format.
     """
     field, words, options, first = choose
     xs = alt.X(
@@ -309,10 +312,8 @@ def lines(
     shown = alt.Axis(labelExpr=_SI.format(unit=y[2]), tickCount=6) if y[2] else alt.Axis(tickCount=6)
     ys = alt.Y(f"{y[0]}:Q", title=y[1], axis=shown)
     tips = [
-        alt.Tooltip(f"{key}:Q", title=key, format=".4~s")
-        if isinstance(value, float)
-        else alt.Tooltip(f"{key}:N", title=key)
-        for key, value in rows[0].items()
+        alt.Tooltip("design:N", title="design"),
+        *(alt.Tooltip(f"{key}:Q", title=words, format=form) for key, (words, form) in tips.items()),
     ]
     base = alt.Chart(alt.NamedData("rows")).transform_filter(f"{_SHOWN} && datum[{json.dumps(field)}] == chosen")
     chart = alt.layer(

@@ -116,6 +116,11 @@ def parallel_blocks(
         identifier(prefix, "parallel"), "Speed-up of data-parallel workers", caption, rows=points,
         designs=comparison.designs, x=("bandwidth", "bandwidth of a link", "b/s"),
         y=("speedup", "speed-up over one worker", ""), choose=("workers", "Workers", WORKERS, WORKERS[1]),
+        tips={
+            "workers": ("workers", "d"), "bandwidth": ("bandwidth (b/s)", "~s"), "speedup": ("speed-up", ".2f"),
+            "efficiency": ("efficiency", ".1%"), "iteration": ("iteration (s)", ".4~s"),
+            "exposed": ("exposed (s)", ".4~s"),
+        },
     )  # fmt: skip
     head = ("Design", "Gradients", *(f"{count} workers" for count in WORKERS))
     table = Table(
