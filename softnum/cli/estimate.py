@@ -92,8 +92,6 @@ def estimate(
             "softnum estimate --help has examples"
         )
     _refuse_unused(stated(ctx))
-    if network is not None and network.endswith(".json") and "batch" in stated(ctx):
-        raise ValueError(f"{network} says its batches itself; leave --batch out")
     for path in (plot, times, out, measure):
         if path is not None:
             writable_file(path)
