@@ -1,6 +1,5 @@
 """``softnum parallel``: data-parallel training over a network."""
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +15,6 @@ from softnum.cli.workloads import WORKLOAD_HELP, devices_of, workloads_of
 __all__ = ["register"]
 
 _OWN = NetworkOptions()
-_STAGES = ("forward", "backward_data", "backward_weight", "update")
 
 
 def register(app: typer.Typer) -> None:
@@ -133,7 +131,9 @@ def parallel(
 def _timed(works, device, device_file, efficiency: float, reports, layer_times) -> list:
     """(workload, times of its layers, where they are from)."""
     if layer_times is not None:
-        seconds = _read_times(layer_times)
+        from softnum.tta import read_layer_times
+
+        seconds = read_layer_times(layer_times)
         return [(work, seconds, str(layer_times)) for work, _ in works]
     if reports is not None:
         from softnum.tta import DesignPoint, gemm_layer_times, load_reports, scalesim_timings
@@ -162,37 +162,6 @@ def _counted(work):
         key = replace(gemm, count=1)
         counts[key] = counts.get(key, 0) + gemm.count
     return tuple(replace(gemm, count=count) for gemm, count in counts.items())
-
-
-def _read_times(path: Path) -> dict[str, dict[str, float]]:
-    """Layer -> seconds by stage, of a CSV file."""
-    if not path.is_file():
-        raise FileNotFoundError(f"no file {str(path)!r} with the times of layers")
-    found: dict[str, dict[str, float]] = {}
-    with path.open(encoding="utf-8-sig", newline="") as lines:
-        reader = csv.DictReader(lines)
-        columns = reader.fieldnames or []
-        if columns not in (["layer", *_STAGES], ["layer", *_STAGES[:3]]):
-            raise ValueError(
-                f"{path}, line 1: the columns must be layer,{','.join(_STAGES[:3])} and perhaps update, in seconds, "
-                f"got {','.join(columns) or 'nothing'}"
-            )
-        for row in reader:
-            where = f"{path}, line {reader.line_num}"
-            if None in row or None in row.values():
-                raise ValueError(f"{where}: must have {len(columns)} columns, like the first line")
-            layer = row.pop("layer").strip()
-            if layer in found:
-                raise ValueError(f"{where}: has layer {layer!r} again; one line for each layer, with its sums")
-            found[layer] = {}
-            for stage, text in row.items():
-                try:
-                    found[layer][stage] = float(text)
-                except ValueError:
-                    raise ValueError(f"{where}: {stage} must be a number of seconds, got {text!r}") from None
-    if not found:
-        raise ValueError(f"{path}: names no layer; a line for each, under the first")
-    return found
 
 
 def _row(work, time) -> dict:

@@ -50,7 +50,13 @@ from softnum.tta.interaction import Factors, Interaction, interaction, predicted
 from softnum.tta.intervals import bootstrap_interval, ratio_interval, share_interval
 from softnum.tta.memory import Memory, largest_batch, memory_of, memory_table
 from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
-from softnum.tta.network_time import gemm_layer_times, minimum_bandwidth, parallel_sweep, parallel_time
+from softnum.tta.network_time import (
+    gemm_layer_times,
+    minimum_bandwidth,
+    parallel_sweep,
+    parallel_time,
+    read_layer_times,
+)
 from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
 from softnum.tta.quantities import bandwidth, bit_rate, byte_size, duration, flop_rate, frequency
 from softnum.tta.report import plot_studies, print_studies
@@ -202,6 +208,7 @@ __all__ = [
     "read_combination",
     "read_compute_report",
     "read_costs",
+    "read_layer_times",
     "read_mllog",
     "read_rates",
     "read_record",

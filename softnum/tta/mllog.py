@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from softnum.tta.text_files import read_text
+
 __all__ = ["MLLog", "MLLogEvent", "read_mllog"]
 
 _MARK = ":::MLLOG"
@@ -178,7 +180,7 @@ def read_mllog(path: str | os.PathLike, *, text: str | None = None) -> MLLog:
     'seed'
     """
     if text is None:
-        text = _text(Path(path))
+        text = read_text(Path(path), f"no MLPerf log {str(path)!r}; expected a file with {_MARK} lines")
     events, cut_off = [], None
     lines = text.split("\n")
     count = len(lines) - (not lines[-1])
@@ -214,17 +216,6 @@ def read_mllog(path: str | os.PathLike, *, text: str | None = None) -> MLLog:
                 "logged by one process; split the file"
             )
     return log
-
-
-def _text(path: Path) -> str:
-    if not path.is_file():
-        raise FileNotFoundError(f"no MLPerf log {str(path)!r}; expected a file with {_MARK} lines")
-    data = path.read_bytes()
-    try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"{path}, line {line}: not UTF-8 text ({error.reason}); save it as UTF-8") from None
 
 
 def _event(where: str, number: int, row: object) -> MLLogEvent:

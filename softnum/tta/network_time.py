@@ -8,18 +8,21 @@ fractions from the times and bandwidths that are given.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
+from pathlib import Path
 
 from softnum.tta.exchange import Exchange, ParallelTime, Transfer, gradient_bytes
 from softnum.tta.hardware import PASSES
 from softnum.tta.quantities import positive_int
+from softnum.tta.text_files import number, read_text, table_rows
 from softnum.tta.timings.iteration import IterationTime
 from softnum.tta.workload import STAGES, Workload
 
-__all__ = ["gemm_layer_times", "minimum_bandwidth", "parallel_sweep", "parallel_time"]
+__all__ = ["gemm_layer_times", "minimum_bandwidth", "parallel_sweep", "parallel_time", "read_layer_times"]
 
 _RING = Exchange()
 LayerTimes = Mapping[str, Mapping[str, float] | Sequence[float]]
@@ -67,6 +70,55 @@ def gemm_layer_times(time: IterationTime) -> dict[str, dict[str, float]]:
     return {layer: {name: float(own * scale) for name, own in passes.items()} for layer, passes in found.items()}
 
 
+def read_layer_times(path: str | os.PathLike) -> dict[str, dict[str, float]]:
+    """Read what the layers of an iteration take, from a CSV file.
+
+    Parameters
+    ----------
+    path : path-like
+        Columns ``layer,forward,backward_data,backward_weight`` and perhaps ``update``, in seconds, in any order; a row
+        for each layer.
+
+    Returns
+    -------
+    dict
+        Layer -> stage -> seconds, as `parallel_time` takes them.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no such file, or it is no such table; the message names file and line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "layers.csv")
+    ...     _ = file.write_text("layer,forward,backward_data,backward_weight\\nfc1,3e-6,0,3e-6\\n")
+    ...     read_layer_times(file)
+    {'fc1': {'forward': 3e-06, 'backward_data': 0.0, 'backward_weight': 3e-06}}
+    """
+    path = Path(path)
+    text = read_text(path, f"no file {str(path)!r} with the times of layers")
+    found: dict[str, dict[str, float]] = {}
+    for where, row in table_rows(path, text, _check_stages, what=f"the columns layer,{','.join(PASSES)}"):
+        layer = row.pop("layer")
+        if layer in found:
+            raise ValueError(f"{where}: has layer {layer!r} again; one line for each layer, with its sums")
+        found[layer] = {name: float(number(where, name, cell, positive=False)) for name, cell in row.items()}
+    if not found:
+        raise ValueError(f"{path}: names no layer; a line for each, under the first")
+    return found
+
+
+def _check_stages(where: str, header: list[str]) -> None:
+    if sorted(header) not in (sorted(["layer", *PASSES]), sorted(["layer", *STAGES])):
+        raise ValueError(
+            f"{where}: the columns must be layer,{','.join(PASSES)} and perhaps update, in seconds, got "
+            f"{','.join(header)}"
+        )
+
+
 @dataclass(frozen=True)
 class _Backward:
     """What is known of an iteration before any network is: when each layer's gradients are ready, and what they are."""
@@ -103,10 +155,10 @@ def _backward(workload: Workload, times: LayerTimes, compress: str | None) -> _B
     )
     now, ready = forward, {}
     last = {(operation.layer, operation.stage): number for number, operation in enumerate(workload.operations)}
-    slots = sorted((number, layer, stage) for (layer, stage), number in last.items() if stage in PASSES[1:])
-    waiting = sorted((number, layer) for layer, number in made.items())
-    for number, layer, stage in [*slots, (len(workload.operations), "", "")]:
-        while waiting and waiting[0][0] < number:
+    slots = sorted((place, layer, stage) for (layer, stage), place in last.items() if stage in PASSES[1:])
+    waiting = sorted((place, layer) for layer, place in made.items())
+    for place, layer, stage in [*slots, (len(workload.operations), "", "")]:
+        while waiting and waiting[0][0] < place:
             ready[waiting.pop(0)[1]] = now
         now += seconds.get(layer, {}).get(stage, 0)
     weights: dict[str, int] = {}

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from softnum.tta.quantities import check_keys, write_atomic
+from softnum.tta.text_files import read_text
 from softnum.tta.workload import Workload
 
 __all__ = ["read_workloads", "write_workloads"]
@@ -43,12 +44,9 @@ def read_workloads(path: str | os.PathLike) -> list[Workload]:
     True
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no workload file {str(path)!r}")
+    text = read_text(path, f"no workload file {str(path)!r}")
     try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 text ({error}); save it as UTF-8") from None
+        data = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from None
     except (ValueError, RecursionError) as error:  # numbers too long, brackets too deep

@@ -371,8 +371,8 @@ def test_the_lectures_profile(tmp_path):
     [
         ("op,time\n", "line 1: expected the columns operation, time"),
         ("operation,time\nMatMul\n", "line 2: 1 cells"),
-        ("operation,time\nMatMul,-1\n", "line 2: the time must be"),
-        ("operation,time\nMatMul,x\n", "line 2: the time must be"),
+        ("operation,time\nMatMul,-1\n", "line 2: time must be from 0 up, got '-1'"),
+        ("operation,time\nMatMul,x\n", "line 2: time must be a finite number, got 'x'"),
         ("operation,time\nAdd,1\n", "no operation that takes time starts with MatMul"),
         ("", "no operation that takes time"),
     ],

@@ -299,9 +299,13 @@ def test_the_command_takes_reports(tmp_path):
         (["--device", "v100", "--layer-times", "t.csv"], "both say what the layers take"),
         (["--layer-times", "none.csv"], "no file 'none.csv'"),
         (["--layer-times", "a.csv"], "line 1: the columns must be layer,forward"),
-        (["--layer-times", "b.csv"], "line 3: backward_data must be a number of seconds, got 'x'"),
+        (["--layer-times", "b.csv"], "line 3: backward_data must be a finite number, got 'x'"),
         (["--layer-times", "c.csv"], "line 3: has layer 'fc1' again"),
-        (["--layer-times", "d.csv"], "line 2: must have 4 columns"),
+        (["--layer-times", "d.csv"], "line 2: 3 cells where the header has 4 (layer, forward, backward_data,"),
+        (["--layer-times", "f.csv"], "f.csv, line 2: not UTF-8 text"),
+        (["--layer-times", "g.csv"], "g.csv, line 2: not readable as CSV"),
+        (["--layer-times", "h.csv"], "h.csv, line 2: forward must be from 0 up, got '-1'"),
+        (["--layer-times", "i.csv"], "i.csv, line 2: forward must be a finite number, got 'inf'"),
         (["--latency", "5"], "accepted units: s, ms, us, ns"),
         (["--compress", "e99"], "e99"),
         (["--method", "tree"], "method must be one of"),
@@ -317,6 +321,10 @@ def test_the_command_says_what_is_wrong(arguments, said, tmp_path, monkeypatch):
     (tmp_path / "b.csv").write_text(f"{head}fc1,1,1,1\nfc2,1,x,1\n")
     (tmp_path / "c.csv").write_text(f"{head}fc1,1,1,1\nfc1,1,1,1\n")
     (tmp_path / "d.csv").write_text(f"{head}fc1,1,1\n")
+    (tmp_path / "f.csv").write_bytes(head.encode() + b"\xff,1,1,1\n")
+    (tmp_path / "g.csv").write_text(f'{head}"fc1,1,1,1\n')
+    (tmp_path / "h.csv").write_text(f"{head}fc1,-1,1,1\n")
+    (tmp_path / "i.csv").write_text(f"{head}fc1,inf,1,1\n")
     given = {"--workers": "2", "--bandwidth": "10 Gb/s"} | dict(zip(arguments[::2], arguments[1::2], strict=True))
     done = run("parallel", "mlp", *(part for pair in given.items() for part in pair))
     assert done.exit_code == 2 and said in done.output, done.output

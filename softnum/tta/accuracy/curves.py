@@ -18,9 +18,7 @@ iterations of an epoch where evaluations are placed by epochs. Nothing of it is 
 
 from __future__ import annotations
 
-import csv
 import difflib
-import io
 import json
 import math
 import re
@@ -31,6 +29,7 @@ from pathlib import Path
 
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, split_label
 from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
+from softnum.tta.text_files import table_rows
 
 __all__ = ["Given", "csv_curves", "jsonl_curves", "mllog_curve"]
 
@@ -136,7 +135,8 @@ def _integer(where: str, name: str, value: object) -> int:
 # -- tables ------------------------------------------------------------------------------------------------------------
 def csv_curves(path: Path, text: str, given: Given) -> RecordSet:
     """Read a CSV table."""
-    return _curves(path, _csv_rows(path, text, given), given)
+    rows = table_rows(path, text, lambda where, header: _check_header(where, header, given.metric), what=_FORM)
+    return _curves(path, ((where, {name: cell for name, cell in row.items() if cell}) for where, row in rows), given)
 
 
 def jsonl_curves(path: Path, text: str, given: Given) -> RecordSet:
@@ -144,33 +144,7 @@ def jsonl_curves(path: Path, text: str, given: Given) -> RecordSet:
     return _curves(path, _json_rows(path, text), given)
 
 
-def _csv_rows(path: Path, text: str, given: Given) -> Iterator[tuple[str, Mapping]]:
-    reader = csv.reader(io.StringIO(text), skipinitialspace=True, strict=True)
-    header: list[str] | None = None
-    try:
-        for cells in reader:
-            where = f"{path}, line {reader.line_num}"
-            cells = [cell.strip() for cell in cells]
-            if not any(cells) or cells[0].startswith("#"):
-                continue
-            if header is None:
-                header = cells
-                _check_header(where, header, given.metric)
-                continue
-            if len(cells) != len(header):
-                raise ValueError(
-                    f"{where}: {len(cells)} cells where the header has {len(header)}; a truncated row? Write the file "
-                    "again"
-                )
-            yield where, {name: cell for name, cell in zip(header, cells, strict=True) if cell}
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: not readable as CSV ({error}); expected {_FORM}") from None
-
-
 def _check_header(where: str, header: list[str], metric: str) -> None:
-    repeated = sorted({name for name in header if header.count(name) > 1})
-    if repeated:
-        raise ValueError(f"{where}: column {repeated[0]!r} appears twice; expected {_FORM}")
     if metric not in header:
         raise ValueError(f"{where}: no column {metric!r}{_near(metric, header)}; name the metric with --metric")
     if not any(name in header for key in ("iteration", "epoch") for name in _NAMES[key]):

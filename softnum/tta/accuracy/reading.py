@@ -11,6 +11,7 @@ from pathlib import Path
 
 from softnum.tta.accuracy.curves import Given, Reader, csv_curves, jsonl_curves, mllog_curve
 from softnum.tta.accuracy.records import Record, RecordSet, read_records
+from softnum.tta.text_files import read_text
 
 __all__ = ["ACCURACY_FORMATS", "AccuracyFormat", "read_accuracy"]
 
@@ -120,21 +121,14 @@ def read_accuracy(
     path = Path(path)
     if path.is_dir():
         return _folder(path, format, given)
-    if not path.is_file():
-        raise FileNotFoundError(f"no learning curves {str(path)!r}; expected a file or a folder of them")
     return _file(path, format, given)
 
 
 def _file(path: Path, format: str | None, given: Given) -> RecordSet:
-    data = path.read_bytes()
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"{path}, line {line}: not UTF-8 text ({error.reason}); save it as UTF-8") from None
+    text = read_text(path, f"no learning curves {str(path)!r}; expected a file or a folder of them")
     if not text.strip():
         raise ValueError(f"{path}: is empty; expected learning curves ({', '.join(ACCURACY_FORMATS)})")
-    return ACCURACY_FORMATS[format or _detect(text)].read(path, text.replace("\r\n", "\n"), given)
+    return ACCURACY_FORMATS[format or _detect(text)].read(path, text, given)
 
 
 def _detect(text: str) -> str:

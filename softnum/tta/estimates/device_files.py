@@ -14,6 +14,7 @@ from pathlib import Path
 from softnum.tta.estimates.formats import NATIVE, PEAKS, choose_peak
 from softnum.tta.hardware import Hardware
 from softnum.tta.quantities import InputTypeError, bandwidth, byte_size, check_keys, flop_rate, positive_number
+from softnum.tta.text_files import read_text
 
 __all__ = ["Device", "Money", "Peak", "device", "devices"]
 
@@ -330,12 +331,8 @@ def devices(path: str | os.PathLike | None = None) -> dict[str, Device]:
     if path is None:
         return dict(_shipped())
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no device file {str(path)!r}; expected TOML with tables [devices.NAME]")
-    try:
-        own = _read(path.read_text(encoding="utf-8-sig"), str(path))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 text ({error}); save it as UTF-8") from None
+    text = read_text(path, f"no device file {str(path)!r}; expected TOML with tables [devices.NAME]")
+    own = _read(text, str(path))
     return {**own, **{name: each for name, each in _shipped().items() if name not in own}}
 
 

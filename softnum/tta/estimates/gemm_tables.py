@@ -25,6 +25,7 @@ from pathlib import Path
 from softnum.tta.estimates.formats import PEAKS, choose_peak
 from softnum.tta.hardware import Gemm
 from softnum.tta.quantities import positive_int, positive_number, write_atomic
+from softnum.tta.text_files import read_text
 
 __all__ = ["FARTHEST", "GemmEstimate", "GemmTable", "GemmTime", "measure_gemms"]
 
@@ -178,12 +179,7 @@ class GemmTable:
             If the file is not such a table; the message names file, line, what was expected and the way out.
         """
         path = Path(path)
-        if not path.is_file():
-            raise FileNotFoundError(f"no table of matrix products {str(path)!r}; expected lines of {_EXPECTED}")
-        try:
-            text = path.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path}: not UTF-8 text ({error}); save it as UTF-8") from None
+        text = read_text(path, f"no table of matrix products {str(path)!r}; expected lines of {_EXPECTED}")
         header: list[str] | None = None
         scale, rows, by_columns = Fraction(1), [], False
         for number, line in enumerate(text.splitlines(), 1):

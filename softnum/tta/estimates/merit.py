@@ -16,6 +16,7 @@ from numbers import Rational
 from pathlib import Path
 
 from softnum.tta.quantities import InputTypeError, check_keys, positive_int
+from softnum.tta.text_files import read_text
 
 __all__ = ["figure_of_merit", "read_rates", "units_per_day"]
 
@@ -125,11 +126,10 @@ def read_rates(path: str | os.PathLike) -> dict[str, tuple[Fraction, Fraction]]:
     """
     path = Path(path)
     form = "[unit.NAME] with old and new: units per day, or { hours = 60, nodes = 18688 }"
-    if not path.is_file():
-        raise FileNotFoundError(f"no file of rates {str(path)!r}; expected TOML with {form}")
+    text = read_text(path, f"no file of rates {str(path)!r}; expected TOML with {form}")
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path}: not TOML ({error}); expected {form}") from None
     check_keys(data, ["unit"], [], str(path))
     if not isinstance(data["unit"], dict) or not data["unit"]:

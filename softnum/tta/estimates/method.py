@@ -5,8 +5,6 @@ Learning Systems 2018, lecture 10, slide Method for Estimating Performance Ratio
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import os
 from collections.abc import Iterable
@@ -18,6 +16,7 @@ from softnum.tta.estimates.gemm_tables import FARTHEST, GemmEstimate, GemmTable
 from softnum.tta.estimates.rooflines import roofline
 from softnum.tta.hardware import PASSES
 from softnum.tta.quantities import positive_int
+from softnum.tta.text_files import number, read_text, table_rows
 from softnum.tta.timings.iteration import IterationTime
 from softnum.tta.workload import Workload
 
@@ -239,38 +238,18 @@ def matrix_share(path: str | os.PathLike, products: Iterable[str] = ("MatMul", "
     0.4021
     """
     path, names = Path(path), tuple(products)
-    if not path.is_file():
-        raise FileNotFoundError(f"no profile {str(path)!r}; expected CSV with the columns operation, time")
-    try:
-        reader = csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig")), skipinitialspace=True, strict=True)
-        header: list[str] | None = None
-        total, matrix = [], []
-        for cells in reader:
-            where = f"{path}, line {reader.line_num}"
-            cells = [cell.strip() for cell in cells]
-            if not any(cells) or cells[0].startswith("#"):
-                continue
-            if header is None:
-                header = cells
-                if sorted(header) != ["operation", "time"]:
-                    raise ValueError(f"{where}: expected the columns operation, time, got {', '.join(cells)}")
-                continue
-            if len(cells) != 2:
-                raise ValueError(f"{where}: {len(cells)} cells where the header has 2 (operation, time)")
-            row = dict(zip(header, cells, strict=True))
-            try:
-                seconds = float(row["time"])
-            except ValueError:
-                seconds = math.nan
-            if not 0 <= seconds < math.inf:
-                raise ValueError(f"{where}: the time must be a finite number from 0 up, got {row['time']!r}")
-            total.append(seconds)
-            if row["operation"].startswith(names):
-                matrix.append(seconds)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 text ({error}); save it as UTF-8") from None
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: not readable as CSV ({error})") from None
+    text = read_text(path, f"no profile {str(path)!r}; expected CSV with the columns operation, time")
+    total, matrix = [], []
+    for where, row in table_rows(path, text, _check_profile, what="the columns operation, time"):
+        seconds = float(number(where, "time", row["time"], positive=False))
+        total.append(seconds)
+        if row["operation"].startswith(names):
+            matrix.append(seconds)
     if not math.fsum(matrix) > 0:
         raise ValueError(f"{path}: no operation that takes time starts with {' or '.join(names)}; name the products")
     return math.fsum(matrix) / math.fsum(total)
+
+
+def _check_profile(where: str, header: list[str]) -> None:
+    if sorted(header) != ["operation", "time"]:
+        raise ValueError(f"{where}: expected the columns operation, time, got {', '.join(header)}")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from softnum.tta.quantities import frequency
 from softnum.tta.simulators.zigzag import ZigZagMachine
+from softnum.tta.text_files import read_text
 from softnum.tta.timings.iteration import IterationTime
 
 __all__ = ["GemmCost", "is_zigzag", "read_gemm_cost", "read_zigzag", "zigzag_sum"]
@@ -190,15 +191,11 @@ def read_gemm_cost(
 
 
 def _text(path: Path) -> str:
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"no ZigZag result {str(path)!r}; ZigZag writes <layer>_complete.json into its dump folder as each layer "
-            f"is done, and overall_simple.json at the end: the run did not finish, or the path is another; {_AGAIN}"
-        )
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}, line 1: not UTF-8 text ({error}); {_AGAIN}") from None
+    missing = (
+        f"no ZigZag result {str(path)!r}; ZigZag writes <layer>_complete.json into its dump folder as each layer is "
+        f"done, and overall_simple.json at the end: the run did not finish, or the path is another; {_AGAIN}"
+    )
+    return read_text(path, missing)
 
 
 def is_zigzag(text: str) -> bool:

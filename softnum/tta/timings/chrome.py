@@ -18,8 +18,9 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+from softnum.tta.text_files import number
 from softnum.tta.timings.ranges import Range, choose_ranges
-from softnum.tta.timings.series import Options, Series, number
+from softnum.tta.timings.series import Options, Series
 
 __all__ = ["read_chrome_trace"]
 

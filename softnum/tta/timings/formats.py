@@ -11,13 +11,14 @@ from fractions import Fraction
 from pathlib import Path
 
 from softnum.tta.quantities import frequency
+from softnum.tta.text_files import read_text
 from softnum.tta.timings import ncu, nsys
 from softnum.tta.timings.chrome import read_chrome_trace
 from softnum.tta.timings.gem5 import read_gem5
 from softnum.tta.timings.gpgpusim import read_gpgpusim
 from softnum.tta.timings.iteration import IterationTime
 from softnum.tta.timings.mlperf import read_mlperf
-from softnum.tta.timings.series import Options, Series, read_text
+from softnum.tta.timings.series import Options, Series
 from softnum.tta.timings.tables import FORMS, read_csv_table, read_json_table
 from softnum.tta.timings.warmup import iteration_time, warmup_rule
 
@@ -281,12 +282,11 @@ def read_timings(
     >>> folder.cleanup()
     """
     path, rule = Path(path), warmup_rule(warmup)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"no timing file {str(path)!r}; expected a CSV or JSON file with {FORMS}, or a file of a tool "
-            f"({', '.join(FORMATS)}); leave it out to use the SCALE-Sim reports"
-        )
-    text = read_text(path)
+    missing = (
+        f"no timing file {str(path)!r}; expected a CSV or JSON file with {FORMS}, or a file of a tool "
+        f"({', '.join(FORMATS)}); leave it out to use the SCALE-Sim reports"
+    )
+    text = read_text(path, missing)
     chosen = _format(path, text, format)
     options = _options(path, chosen, clock, design, iterations, marker)
     return {series.design: iteration_time(series, rule) for series in chosen.read(path, text, options)}

@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from softnum.tta.text_files import count, lines_of, number
 from softnum.tta.timings.kernels import Launch, group_launches, kernel_table
-from softnum.tta.timings.series import Options, Series, count, lines_of, number
+from softnum.tta.timings.series import Options, Series
 
 __all__ = ["read_gpgpusim"]
 

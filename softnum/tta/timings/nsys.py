@@ -18,9 +18,10 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
+from softnum.tta.text_files import count, csv_rows, lines_with, number
 from softnum.tta.timings.kernels import Launch, group_launches, kernel_table
 from softnum.tta.timings.ranges import Range, choose_ranges
-from softnum.tta.timings.series import Options, Series, count, csv_rows, lines_with, number
+from softnum.tta.timings.series import Options, Series
 
 __all__ = ["header_line", "read_nsys"]
 
@@ -53,6 +54,8 @@ class _Table:
             match = _TIME.fullmatch(name)
             if match and match[2] not in _UNITS:
                 raise ValueError(f"{path}, line {self.header}: the unit of {name!r} is none of {', '.join(_UNITS)}")
+            if column >= len(names):
+                raise ValueError(f"{path}, line {self.header}: a heading appears twice; expected a single report")
             self.columns[match[1] if match else name] = (column, _UNITS[match[2]] if match else 0)
         self.rows = []
         if not text.endswith("\n"):

@@ -24,8 +24,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from softnum.tta.quantities import check_keys, frequency, write_atomic
+from softnum.tta.text_files import count, number, table_rows
 from softnum.tta.timings.iteration import KINDS, IterationTime
-from softnum.tta.timings.series import Options, Series, count, number
+from softnum.tta.timings.series import Options, Series
 
 __all__ = ["FORMS", "read_csv_table", "read_json_table", "write_timings"]
 
@@ -35,7 +36,8 @@ _OPTIONAL = ["seconds", "cycles", "clock", "joules", "kind"]
 
 def read_csv_table(path: Path, text: str, options: Options) -> list[Series]:
     """Read the CSV form."""
-    return _series(path, _csv_rows(path, text, options), options)
+    rows = table_rows(path, text, lambda where, header: _check_columns(where, header, options), what=FORMS)
+    return _series(path, rows, options)
 
 
 def read_json_table(path: Path, text: str, options: Options) -> list[Series]:
@@ -156,33 +158,7 @@ def _series(path: Path, tables: Iterator[tuple[str, Mapping]], options: Options)
     return result
 
 
-def _csv_rows(path: Path, text: str, options: Options) -> Iterator[tuple[str, Mapping]]:
-    reader = csv.reader(io.StringIO(text, newline="\n"), skipinitialspace=True, strict=True)
-    header: list[str] | None = None
-    try:
-        for cells in reader:
-            where = f"{path}, line {reader.line_num}"
-            cells = [cell.strip() for cell in cells]
-            if not any(cells) or cells[0].startswith("#"):
-                continue
-            if header is None:
-                header = cells
-                _check_columns(where, header, options)
-                continue
-            if len(cells) != len(header):
-                raise ValueError(
-                    f"{where}: {len(cells)} cells where the header has {len(header)} ({', '.join(header)}); "
-                    "a truncated row? Write the file again"
-                )
-            yield where, dict(zip(header, cells, strict=True))
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: not readable as CSV ({error}); expected {FORMS}") from None
-
-
 def _check_columns(where: str, header: list[str], options: Options) -> None:
-    repeated = sorted({name for name in header if header.count(name) > 1})
-    if repeated:
-        raise ValueError(f"{where}: column {repeated[0]!r} appears twice; expected {FORMS}")
     try:
         _check(dict.fromkeys(header), f"{where}: the header", options)
     except ValueError as error:
