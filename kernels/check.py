@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 from softnum.environment import environment
-from softnum.kernels.entries import operand_library, quantize_library, unit_library
-from softnum.kernels.source import Library, core_text
+from softnum.kernels.device.entries import operand_library, quantize_library, unit_library
+from softnum.kernels.device.source import Library, core_text
 from softnum.names import format
 from softnum.units import MadUnit
 

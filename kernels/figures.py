@@ -11,8 +11,8 @@ import time
 import numpy as np
 
 import softnum as sn
-from softnum.kernels import _cuda
-from softnum.kernels._cuda import cuda
+from softnum.kernels.device import _cuda
+from softnum.kernels.device._cuda import cuda
 
 __all__ = ["main", "seconds"]
 

@@ -10,10 +10,10 @@ import re
 import sys
 
 from softnum.environment import environment
-from softnum.kernels import _cuda
 from softnum.kernels.check import ARCHITECTURES, float_instructions
-from softnum.kernels.gemm import gemm_kernel, operand_kernel
-from softnum.kernels.quantize import FROM_KEY, NO_WORDS, quantize_kernel
+from softnum.kernels.device import _cuda
+from softnum.kernels.device.gemm import gemm_kernel, operand_kernel
+from softnum.kernels.device.quantize import FROM_KEY, NO_WORDS, quantize_kernel
 from softnum.names import format
 from softnum.units import MadUnit
 

@@ -25,7 +25,7 @@ def is_device_array(x) -> bool:
 
 def quantize(x, fmt, **options):
     """`softnum.quantize` of a CUDA array, on the device."""
-    from softnum.kernels.quantize import quantize
+    from softnum.kernels.device.quantize import quantize
 
     return quantize(x, fmt, **options)
 
@@ -36,7 +36,7 @@ def matmul(a, b, unit, c=None, **options):
 
     if not isinstance(unit, MadUnit):
         raise TypeError(f"matmul: CUDA arrays take a MadUnit; {type(unit).__name__} runs on arrays of the host")
-    from softnum.kernels.gemm import matmul
+    from softnum.kernels.device.gemm import matmul
 
     return matmul(a, b, unit, c, **options)
 

@@ -30,6 +30,17 @@ typedef int64_t sn_i64;
 #endif
 #endif
 
+/* What a kernel's entry functions begin with. */
+#ifndef SN_ENTRY
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define SN_ENTRY extern "C" __device__
+#elif defined(__cplusplus)
+#define SN_ENTRY extern "C"
+#else
+#define SN_ENTRY extern
+#endif
+#endif
+
 /* For loops whose constants must fold, and for what must stay out of them. */
 #if defined(__GNUC__)
 #define SN_ALWAYS static inline __attribute__((always_inline))

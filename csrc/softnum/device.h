@@ -8,16 +8,6 @@
 
 #include "softnum.h"
 
-#ifndef SN_ENTRY
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-#define SN_ENTRY extern "C" __device__
-#elif defined(__cplusplus)
-#define SN_ENTRY extern "C"
-#else
-#define SN_ENTRY extern
-#endif
-#endif
-
 /* Why a value could not be delivered; OR-ed. */
 enum { SN_STATUS_NO_CODE = 1, SN_STATUS_NOT_EXACT = 2 };
 

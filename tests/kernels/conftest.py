@@ -6,7 +6,7 @@ import pytest
 @pytest.fixture(params=["simulator", pytest.param("gpu", marks=pytest.mark.gpu)])
 def device(request):
     """The CUDA module of Numba, which tests/conftest.py has told whether to simulate."""
-    from softnum.kernels import _cuda
+    from softnum.kernels.device import _cuda
 
     assert (request.param == "simulator") == _cuda.SIMULATOR, "tests on a GPU are run alone: pytest -m gpu"
     return _cuda.cuda

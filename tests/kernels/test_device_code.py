@@ -1,6 +1,5 @@
 """The device code itself: refused by no device compiler, free of floating point, and the same function as the CPU's."""
 
-import ctypes
 import os
 import re
 import shutil
@@ -8,14 +7,13 @@ import subprocess
 import sys
 import sysconfig
 
-import numpy as np
 import pytest
 
 import softnum as sn
 from softnum.environment import environment
 from softnum.kernels import check
-from softnum.kernels.entries import operand_library, quantize_library, unit_library
-from softnum.kernels.source import core_text
+from softnum.kernels.device.entries import operand_library, quantize_library, unit_library
+from softnum.kernels.device.source import core_text
 
 
 def test_one_text():
@@ -79,53 +77,7 @@ def test_links_for_real_chips():
     assert done.stdout.count("ok: ") == 5 * len(check.ARCHITECTURES)
 
 
-# ---- the entries as C against their scalar twins ---------------------------------------------------------------------
-
-TYPES = {"uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64}
-SEED = 20
-
-
-def build(library, folder, text=None):
-    """The library's C text as a shared object of this machine; its functions by entry name."""
-    compiler = shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0]) or shutil.which("cc")
-    if compiler is None or sys.platform == "win32":
-        pytest.skip("needs a C compiler for this machine")
-    source, target = folder / "device.c", folder / "device.so"
-    source.write_text(text or library.source)
-    subprocess.run(
-        [compiler, "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-shared", "-fPIC",
-         str(source), "-o", str(target)],
-        check=True,
-    )  # fmt: skip
-    shared = ctypes.CDLL(str(target))
-    functions = {}
-    for entry in library.entries:
-        function = getattr(shared, library.symbol(entry))
-        function.restype = TYPES[entry.result]
-        function.argtypes = [TYPES[kind] for kind, _ in entry.arguments]
-        functions[entry.name] = function
-    return functions
-
-
-def arguments(entry, rng, code_bits):
-    """Seeded arguments: words in full, codes within their format, counters small."""
-    limits = {"acc": code_bits, "sum": code_bits, "chunk": code_bits, "code": code_bits, "a": 8, "b": 8}
-    limits |= {"n": 32, "m": 32, "batch": 32, "block": 40}
-    return [
-        int(rng.integers(0, 2 ** limits.get(name, int(kind[4:])), dtype=np.uint64)) for kind, name in entry.arguments
-    ]
-
-
-def disagreements(library, functions, code_bits=64, count=300):
-    rng = np.random.default_rng(SEED)
-    found = []
-    for entry in library.entries:
-        for _ in range(count):
-            given = arguments(entry, rng, code_bits)
-            want, got = entry.simulated(*given), functions[entry.name](*given)
-            if want != got:
-                found.append((entry.name, [hex(v) for v in given], hex(got), hex(want)))
-    return found
+# ---- the text as C and C++ of this machine ---------------------------------------------------------------------------
 
 
 def libraries():
@@ -135,26 +87,43 @@ def libraries():
         ("binary32", "rto", "float64"),
     ):
         fmt = sn.format(fmt)
-        yield f"quantize {fmt}", quantize_library(fmt, environment(fmt, rounding, None, 12), carrier), 64
-        yield f"operand {fmt}", operand_library(fmt, carrier), 64
+        yield f"quantize {fmt}", quantize_library(fmt, environment(fmt, rounding, None, 12), carrier)
+        yield f"operand {fmt}", operand_library(fmt, carrier)
     for unit in (
         sn.MadUnit("e6m9", operand="e5m2", chunk=4, rounding="sr", stochastic_bits=20, product="e5m2"),
         sn.MadUnit("e6m9", operand=("e5m2", "e4m3fn"), chunk=4, rounding="sr", stochastic_bits=9, product="binary16"),
         sn.MadUnit("q8.8", operand="e5m2"),
     ):
-        yield f"unit {unit}", unit_library(unit, "float32"), 16
+        yield f"unit {unit}", unit_library(unit, "float32")
 
 
-@pytest.mark.parametrize(("library", "code_bits"), [pytest.param(x, bits, id=name) for name, x, bits in libraries()])
-def test_entries_as_c(library, code_bits, tmp_path):
-    assert not (found := disagreements(library, build(library, tmp_path), code_bits)), found[:5]
+@pytest.mark.parametrize("standard", ["c11", "c++17"])
+@pytest.mark.parametrize("library", [pytest.param(x, id=name) for name, x in libraries()])
+def test_common_subset(library, standard):
+    """The text is C11 and C++17, without warnings."""
+    plus = standard.startswith("c++")
+    compiler = shutil.which("c++" if plus else (sysconfig.get_config_var("CC") or "cc").split()[0])
+    if compiler is None or sys.platform == "win32":
+        pytest.skip("needs a compiler for this machine")
+    subprocess.run(
+        [compiler, f"-std={standard}", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-fsyntax-only",
+         "-x", "c++" if plus else "c", "-"],
+        input=library.source, text=True, check=True,
+    )  # fmt: skip
 
 
-def test_planted_fault(tmp_path):
+def test_planted_fault():
+    """The simulator computes with the text: a fault in it shows in its results."""
+    from dataclasses import replace
+
+    from softnum.kernels.device import _cuda
+
+    if not _cuda.SIMULATOR:
+        pytest.skip("the simulator's way")
     library = unit_library(sn.MadUnit("e6m9", operand="e5m2"), "float32")
-    text = library.source.replace(
-        "(void)first;\n    (void)flags;\n    return code;", "(void)first;\n    (void)flags;\n    return code ^ 1;"
+    entries = tuple(
+        replace(entry, body=entry.body.replace("return code;", "return code ^ 1;")) for entry in library.entries
     )
-    assert text != library.source
-    found = disagreements(library, build(library, tmp_path, text), 16, 20)
-    assert {name for name, *_ in found} == {"step"}
+    one = int(sn.encode(1.0, "e5m2")), int(sn.encode(1.0, "e6m9"))
+    right, wrong = (_cuda.bind(x).step(0, one[0], one[0], 0, 0) for x in (library, replace(library, entries=entries)))
+    assert (int(right), int(wrong)) == (one[1], one[1] ^ 1)

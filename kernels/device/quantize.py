@@ -9,9 +9,9 @@ import numpy as np
 from softnum import _core
 from softnum.custom import CustomFormat
 from softnum.environment import environment, seed_and_stream
-from softnum.kernels import _cuda
-from softnum.kernels._cuda import cuda
-from softnum.kernels.entries import NO_CODE, NOT_EXACT, quantize_library
+from softnum.kernels.device import _cuda
+from softnum.kernels.device._cuda import cuda
+from softnum.kernels.device.entries import NO_CODE, NOT_EXACT, quantize_library
 from softnum.modes import rounding_name
 from softnum.names import format
 from softnum.plan import fits

@@ -10,10 +10,10 @@ from softnum import _core
 from softnum.array import Array
 from softnum.custom import CustomFormat
 from softnum.environment import seed_and_stream
-from softnum.kernels import _cuda
-from softnum.kernels._cuda import cuda
-from softnum.kernels.entries import operand_library, shares_word, two_roundings, unit_library
-from softnum.kernels.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
+from softnum.kernels.device import _cuda
+from softnum.kernels.device._cuda import cuda
+from softnum.kernels.device.entries import operand_library, shares_word, two_roundings, unit_library
+from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
 from softnum.plan import fits
 
 __all__ = ["gemm_kernel", "matmul", "operand_kernel"]

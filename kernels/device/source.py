@@ -1,14 +1,15 @@
 """The device code: softnum's C core as one text, with a kernel's entry functions behind it.
 
-The same headers build the CPU extension. They hold integer arithmetic only, so there is no multiplication and addition
-that a GPU compiler could contract into one rounding.
+The same headers build the CPU extension. The definition (softnum/device.h) is integer arithmetic only, so there is no
+multiplication and addition that a GPU compiler could contract into one rounding; what computes in floats
+(softnum/machine.h and what includes it) names the rounding of every operation. In Numba's simulator the same text is
+compiled for the CPU.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,13 +24,16 @@ _PREFIX = re.compile(r"\b_(?=[a-z])")
 # NVRTC warns of each static function that a kernel leaves unused, and numba-cuda shows that to the user
 _QUIET = "#if defined(__CUDACC_RTC__)\n#pragma nv_diag_suppress 177\n#endif\n"
 
-# the scalar types of entry functions: name in a Numba signature -> name in C
-TYPES = {"uint32": "sn_u32", "uint64": "sn_u64"}
+# the types of entry functions: name in a Numba signature -> name in C. With a * at its end, a pointer to such numbers
+TYPES = {
+    "uint8": "sn_u8", "uint16": "sn_u16", "uint32": "sn_u32", "uint64": "sn_u64", "int32": "sn_i32", "int64": "sn_i64",
+    "float32": "float", "float64": "double", "void": "void",
+}  # fmt: skip
 
 
-@lru_cache(maxsize=1)
-def core_text() -> str:
-    """csrc/softnum/device.h with every header it includes put in its place, once.
+@lru_cache(maxsize=16)
+def core_text(header: str = "softnum/device.h") -> str:
+    """A header of csrc with every header it includes put in its place, once.
 
     Returns
     -------
@@ -37,8 +41,16 @@ def core_text() -> str:
         C11 and C++17 source without ``#include "..."``.
     """
     lines: list[str] = []
-    _inline(Path(get_include()) / "softnum" / "device.h", set(), lines)
+    _inline(Path(get_include()) / header, set(), lines)
     return _QUIET + "\n".join(lines) + "\n"
+
+
+def _in_c(kind: str) -> str:
+    return f"{TYPES[kind[:-1]]} *" if kind.endswith("*") else TYPES[kind]
+
+
+def _in_numba(kind: str) -> str:
+    return f"CPointer({kind[:-1]})" if kind.endswith("*") else kind
 
 
 def _inline(path: Path, seen: set[Path], lines: list[str]) -> None:
@@ -54,28 +66,36 @@ def _inline(path: Path, seen: set[Path], lines: list[str]) -> None:
 
 @dataclass(frozen=True)
 class Entry:
-    """One scalar function that kernels call: as C for the device, as a Python callable for Numba's simulator.
+    """One C function that kernels call.
 
-    Both are the same C core; the callable reaches it through the CPU extension.
+    Parameters
+    ----------
+    name : str
+        As kernels call it; in C it gets a prefix.
+    result : str
+        A type (`TYPES`), or "void".
+    arguments : tuple of (type, name)
+        A type may be a pointer: "float32*". Kernels give ``ffi.from_buffer(array)`` for one (``_cuda.ffi``).
+    body : str
+        Statements of C. Names that begin with an underscore get the prefix of the library.
     """
 
     name: str
-    result: str  # "uint32" or "uint64"
-    arguments: tuple[tuple[str, str], ...]  # (type, name)
-    body: str  # of the C function
-    simulated: Callable[..., int]
+    result: str
+    arguments: tuple[tuple[str, str], ...]
+    body: str
 
     @property
     def text(self) -> str:
         """The C function; names with a leading underscore get the library's prefix later."""
-        arguments = ", ".join(f"{TYPES[kind]} {name}" for kind, name in self.arguments)
+        arguments = ", ".join(f"{_in_c(kind)} {name}" for kind, name in self.arguments) or "void"
         body = "\n".join("    " + line for line in self.body.strip().splitlines())
-        return f"SN_ENTRY {TYPES[self.result]} _{self.name}({arguments}) {{\n{body}\n}}\n"
+        return f"SN_ENTRY {_in_c(self.result)} _{self.name}({arguments}) {{\n{body}\n}}\n"
 
     @property
     def signature(self) -> str:
         """The signature in Numba's notation."""
-        return f"{self.result}({', '.join(kind for kind, _ in self.arguments)})"
+        return f"{_in_numba(self.result)}({', '.join(_in_numba(kind) for kind, _ in self.arguments)})"
 
 
 @dataclass(frozen=True)
@@ -85,12 +105,15 @@ class Library:
     Parameters
     ----------
     constants : str
-        C text of the formats and environments that the entries use.
+        C text of the formats, environments and functions that the entries use.
     entries : tuple of Entry
+    header : str
+        The header of csrc in front of them.
     """
 
     constants: str
     entries: tuple[Entry, ...]
+    header: str = "softnum/device.h"
 
     @property
     def own_text(self) -> str:
@@ -101,7 +124,7 @@ class Library:
     @property
     def source(self) -> str:
         """The whole text that the device compiler is given."""
-        return core_text() + "\n" + self.own_text
+        return core_text(self.header) + "\n" + self.own_text
 
     def symbol(self, entry: Entry) -> str:
         """The name of an entry's C function."""

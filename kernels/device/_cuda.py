@@ -1,11 +1,14 @@
 """The one module that imports Numba's CUDA target: its simulator, binding of C functions, arrays and launches.
 
 Kernels call a library's entries (entries.py) by name. On a GPU the names are device functions of one C source, which is
-linked into the kernel; in the simulator, which cannot link, they are the same C functions of the CPU extension.
+linked into the kernel; in the simulator, which cannot link, they are the functions of the same source, compiled for the
+CPU by the system's C compiler.
 """
 
 from __future__ import annotations
 
+import ctypes
+from functools import lru_cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +22,8 @@ except ImportError as error:
     raise ImportError("softnum needs numba-cuda for CUDA arrays: pip install 'softnum[cuda]'") from error
 
 from softnum import kernels
-from softnum.kernels.source import Entry, Library
+from softnum.custom.compiler import compile_c, preprocess
+from softnum.kernels.device.source import Entry, Library
 
 __all__ = [
     "SIMULATOR",
@@ -29,6 +33,7 @@ __all__ = [
     "cuda",
     "device_array",
     "empty",
+    "ffi",
     "filled",
     "is_contiguous",
     "launch",
@@ -45,7 +50,7 @@ THREADS = 32 if SIMULATOR else 256  # of a block of an elementwise kernel; the s
 def bind(library: Library) -> SimpleNamespace:
     """A library's entries as functions that kernels can call, by their names."""
     if SIMULATOR:
-        return SimpleNamespace(**{entry.name: _simulated(entry) for entry in library.entries})
+        return _on_host(library)
     source = cuda.CUSource(library.source)
     return SimpleNamespace(
         **{
@@ -55,16 +60,48 @@ def bind(library: Library) -> SimpleNamespace:
     )
 
 
-def _simulated(entry: Entry):
-    result = {"uint32": np.uint32, "uint64": np.uint64}[entry.result]
-    call, count = entry.simulated, len(entry.arguments)
+@lru_cache(maxsize=512)
+def _on_host(library: Library) -> SimpleNamespace:
+    """The same for the simulator: the library's text, compiled for this machine."""
+    visible = '#define SN_ENTRY extern __attribute__((visibility("default")))\n'
+    text = preprocess(visible + library.source, name="softnum.cu", what="softnum.kernels")
+    shared = ctypes.CDLL(str(compile_c(text, cflags=("-O1",), what="softnum.kernels")))
+    return SimpleNamespace(
+        **{entry.name: _called(getattr(shared, library.symbol(entry)), entry) for entry in library.entries}
+    )
 
-    def function(*arguments):
-        if len(arguments) != count:  # as the device's compiler would say
+
+def _called(function, entry: Entry):
+    kinds = [kind for kind, _ in entry.arguments]
+    function.restype = None if entry.result == "void" else np.ctypeslib.as_ctypes_type(entry.result)
+    function.argtypes = [ctypes.c_void_p if kind.endswith("*") else np.ctypeslib.as_ctypes_type(kind) for kind in kinds]
+    number = {"f": float, "i": int, "u": int}
+    convert = [(lambda x: x) if kind.endswith("*") else number[kind[0]] for kind in kinds]
+    result = (lambda x: None) if entry.result == "void" else np.dtype(entry.result).type
+
+    def call(*arguments):
+        if len(arguments) != len(kinds):  # as the device's compiler would say
             raise TypeError(f"{entry.name} takes {entry.signature}, got {len(arguments)} arguments")
-        return result(call(*arguments))
+        with np.errstate(all="ignore"):
+            return result(function(*(f(x) for f, x in zip(convert, arguments, strict=True))))
 
-    return function
+    return call
+
+
+class _Pointers:
+    """What ``cffi.FFI`` is on a GPU: pointers to arrays of the simulator."""
+
+    @staticmethod
+    def from_buffer(array):
+        return getattr(array, "_ary", array).ctypes.data
+
+
+if SIMULATOR:
+    ffi = _Pointers()
+else:
+    import cffi
+
+    ffi = cffi.FFI()  # ffi.from_buffer(array) in a kernel is the pointer to its first element
 
 
 def launch(kernel, grid, block, *arguments) -> None:
