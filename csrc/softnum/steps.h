@@ -1,19 +1,20 @@
-/* Steps of products of matrices in the machine's floats, one by one: what kernels for a GPU make their sums of. The CPU's
- * vectors do the same (gemm_micro.h, gemm_odd.h, gemm_stochastic.h, gemm_wide.h), and hold the proofs at more length;
- * softnum/plan.py finds a unit's path, and gemm_bounds.py, by the reasoning of gemm_bounds.h, its level.
+/* Steps of products of matrices in the machine's floats, one by one: what kernels for a GPU make their sums of. The
+ * CPU's vectors do the same (gemm_micro.h, gemm_odd.h, gemm_stochastic.h, gemm_wide.h), and hold the proofs at more
+ * length; softnum/plan.py finds a unit's path, and gemm_bounds.py, by the reasoning of gemm_bounds.h, its level.
  *
  * Domains. Everywhere: operands exact in the carrier; a product exact in it, or rounded as the unit says.
- *   - magic: binary32's sum of accumulator and addend, rounded again to nearest even: right for p(accumulator) <= 11 and
- *     an addend of no more bits (Figueroa 1995). With C = K * 2^E, K = 1.5 * 2^(23 - m) and 2^E the binade of v, but at
- *     least the format's lowest, v + C has v in the format's last places, rounded; subtracting C is exact. E is clamped to
- *     emax + 1, so that C is finite, and what lies beyond the largest value is replaced.
- *     `signed`: nothing overflows (infinities and NaNs do not arise). `bare`: also, every addend is a multiple of the
- *     sum's last place and no start is -0; then sums below the lowest binade are values as they are, no sum is -0, and the
- *     sign of a rounded product's zero does not matter.
+ *   - magic: binary32's sum of accumulator and addend, rounded again to nearest even: right for p(accumulator) <= 11
+ * and an addend of no more bits (Figueroa 1995). With C = K * 2^E, K = 1.5 * 2^(23 - m) and 2^E the binade of v, but at
+ *     least the format's lowest, v + C has v in the format's last places, rounded; subtracting C is exact. E is clamped
+ * to emax + 1, so that C is finite, and what lies beyond the largest value is replaced. `signed`: nothing overflows
+ * (infinities and NaNs do not arise). `bare`: also, every addend is a multiple of the sum's last place and no start is
+ * -0; then sums below the lowest binade are values as they are, no sum is -0, and the sign of a rounded product's zero
+ * does not matter.
  *   - fixed: fixed point that saturates; all numbers, in last places, below 2^22.
  *   - odd: the sum rounded to odd in binary32, then in any mode to m + 3 <= 24 bits (patterns.h).
- *   - stochastic: the sum truncated to 24 bits, m + 1 + r of which decide. `bare`: R is added to the pattern at the first
- *     r places that are cut; a carry is the next binade. Products there: |p| + C in units of 2^(E - m - r), m + r <= 20.
+ *   - stochastic: the sum truncated to 24 bits, m + 1 + r of which decide. `bare`: R is added to the pattern at the
+ * first r places that are cut; a carry is the next binade. Products there: |p| + C in units of 2^(E - m - r), m + r
+ * <= 20.
  *   - wide: the sum rounded to odd in binary64, then to nearest even or stochastically to m + 1 + r <= 52 bits. */
 #ifndef SOFTNUM_STEPS_H
 #define SOFTNUM_STEPS_H
@@ -29,9 +30,11 @@
 #define SN_UNROLL_ALL
 #endif
 
-/* As sn_round32 in csrc/kernels.h, by the same names; limits are magnitudes. */
+/* As sn_round32 in csrc/kernels.h, by the same names; limits are magnitudes. symmetric: there is -0, and limits and
+ * what replaces what lies beyond them differ by their sign alone, or are NaNs. */
 typedef struct {
     sn_u32 emin, emax, sign_of_zero;
+    sn_i32 symmetric;
     float scale, limit[2], overflow[2];
 } sn_magic;
 
@@ -60,9 +63,7 @@ SN_FN float sn_magic_full(const sn_magic *r, float v) {
     e = e > r->emin ? e : r->emin;
     e = e < r->emax ? e : r->emax;
     float rounded = sn_magic_at(sn_float32(e), r->scale, v);
-    const sn_u32 beyond = sn_bits32(r->overflow[0]) ^ sn_bits32(r->overflow[1]);
-    if (r->limit[0] <= r->limit[1] && r->limit[0] >= r->limit[1] && r->sign_of_zero &&
-        (beyond == 0x80000000u || sn_binade(r->overflow[0]) == 0x7f800000u)) { /* both signs alike */
+    if (r->symmetric) {
         rounded = sn_magnitude(rounded);
         if (rounded > r->limit[0]) rounded = sn_magnitude(r->overflow[0]);
         return sn_float32((sn_bits32(rounded) & 0x7fffffffu) | (sn_bits32(v) & 0x80000000u));

@@ -11,6 +11,7 @@ from softnum.array import Array
 from softnum.environment import seed_and_stream
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
+from softnum.kernels.device.gemm_blocks import BlocksEngine, takes
 from softnum.kernels.device.gemm_definition import DefinitionEngine
 from softnum.kernels.device.problem import Problem, matrices
 from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
@@ -42,7 +43,7 @@ def _(unit: MadUnit, words: int):
             f"matmul: no CUDA kernel computes lanes={unit.lanes}, compensated={unit.compensated!r}; copy the arrays to "
             f"the host first, where every MadUnit is computed"
         )
-    return DefinitionEngine(unit)
+    return BlocksEngine(unit) if words != FROM_ARRAY and takes(unit) else DefinitionEngine(unit)
 
 
 @lru_cache(maxsize=256)

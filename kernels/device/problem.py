@@ -13,9 +13,10 @@ from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.entries import operand_library
 from softnum.kernels.device.layouts import matrix_geometry
 
-__all__ = ["Operand", "Problem", "matrices", "operand_kernel", "stand_in", "to_codes"]
+__all__ = ["Operand", "Problem", "Seen", "inspect", "matrices", "operand_kernel", "stand_in", "to_codes", "to_values"]
 
 _NONE = np.iinfo(np.int64).max
+_MOST_BLOCKS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,9 +159,86 @@ def operand_kernel(fmt, carrier: str):
     return kernel
 
 
-def raise_if_bad(operand: Operand, fmt, first_bad, caller: str) -> None:
-    """ValueError that names the element at the index in first_bad, if there is one."""
-    at = int(_cuda.to_host(first_bad)[0])
+@lru_cache(maxsize=256)
+def inspect_kernel(fmt, carrier: str):
+    """The kernel ``(x, found)`` over carriers' bits: found are the least index of what is no value of the format, the
+    largest pattern of a magnitude, and whether there is a -0."""
+    status = _cuda.bind(operand_library(fmt, carrier)).status
+    word = np.uint32 if carrier == "float32" else np.uint64
+    sign = word(1 << (8 * word(0).itemsize - 1))
+    magnitude = word(sign - word(1))
+
+    @cuda.jit
+    def kernel(x, found):
+        largest = word(0)
+        zero = False
+        for i in range(cuda.grid(1), x.shape[0], cuda.gridsize(1)):
+            bits = x[i]
+            if status(bits) != 0:
+                cuda.atomic.min(found, 0, i)
+            largest = max(largest, bits & magnitude)
+            zero = zero or bits == sign
+        pattern = np.int64(largest)
+        if pattern > found[1]:  # few of many threads need the atomic operation
+            cuda.atomic.max(found, 1, pattern)
+        if zero:
+            found[2] = 1
+
+    return kernel
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of an operand's elements: the largest magnitude (infinity if there is a NaN); whether -0 is among
+    them."""
+
+    largest: float = 0.0
+    negative_zero: bool = False
+
+
+def inspect(operand: Operand, fmt, caller: str = "matmul") -> Seen:
+    """Check carriers to be values of a format, without a copy: ValueError for an element that is none."""
+    size, dtype = operand.flat.shape[0], operand.flat.dtype
+    if size == 0:
+        return Seen()
+    found = _cuda.to_device(np.array([_NONE, 0, 0], np.int64))
+    blocks = min(-(-size // _cuda.THREADS), _MOST_BLOCKS)
+    _cuda.launch(inspect_kernel(fmt, dtype.name), blocks, _cuda.THREADS, _cuda.bits(operand.flat), found)
+    at, pattern, zero = (int(v) for v in _cuda.to_host(found))
+    _raise_if_bad(operand, fmt, at, caller)
+    largest = float(np.array(pattern, f"u{dtype.itemsize}").view(dtype))
+    return Seen(np.inf if np.isnan(largest) else largest, bool(zero))
+
+
+@lru_cache(maxsize=256)
+def _value_kernel(fmt, carrier: str):
+    """The kernel ``(codes, x)``: carriers' bits of codes."""
+    value = _cuda.bind(operand_library(fmt, carrier)).value
+
+    @cuda.jit
+    def kernel(codes, x):
+        i = cuda.grid(1)
+        if i < codes.shape[0]:
+            x[i] = value(codes[i])
+
+    return kernel
+
+
+def to_values(operand: Operand, fmt, dtype: str, caller: str = "matmul") -> tuple[Operand, Seen]:
+    """The operand as carriers, and what is known of them: as it is if it has carriers, else of its codes' values."""
+    if operand.format is None:
+        return operand, inspect(operand, fmt, caller)
+    codes = to_codes(operand, fmt, caller).flat
+    x = _cuda.empty(codes.shape[0], dtype)
+    blocks = -(-codes.shape[0] // _cuda.THREADS)
+    if blocks:
+        _cuda.launch(_value_kernel(fmt, dtype), blocks, _cuda.THREADS, codes, _cuda.bits(x))
+    operand = replace(operand, flat=x, format=None)
+    return operand, inspect(operand, fmt, caller)
+
+
+def _raise_if_bad(operand: Operand, fmt, at: int, caller: str) -> None:
+    """ValueError that names the element at an index of flat, if it is one."""
     if at != _NONE:
         found = _cuda.to_host(operand.flat[at : at + 1])[0]
         raise ValueError(
@@ -189,5 +267,5 @@ def to_codes(operand: Operand, fmt, caller: str = "matmul") -> Operand:
         kernel = operand_kernel(fmt, operand.flat.dtype.name)
         blocks = -(-size // _cuda.THREADS)
         _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(operand.flat), codes, first_bad)
-        raise_if_bad(operand, fmt, first_bad, caller)
+        _raise_if_bad(operand, fmt, int(_cuda.to_host(first_bad)[0]), caller)
     return replace(operand, flat=codes, format=fmt)

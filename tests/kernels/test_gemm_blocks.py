@@ -1,0 +1,163 @@
+"""The fast paths of products on the device: their steps alone, over many operands, and their kernels."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum.environment import seed_and_stream
+from softnum.formats import FloatFormat
+from softnum.kernels import launches
+from softnum.kernels.device.bounds import level_of, sum_bound
+from softnum.kernels.device.source import Entry
+from softnum.kernels.device.steps import Block, steps_library, steps_of
+from softnum.plan import integer_plan_of, plan_of
+from softnum.plan import fits
+
+SINGLE = Block(1, 1, 1, 1, 1, 1)
+
+
+def unit(acc="e6m9", operand="e5m2", **options):
+    return sn.MadUnit(acc, operand=operand, **options)
+
+
+# path -> units; each path of softnum.plan is here
+UNITS = {
+    "magic": [
+        unit(), unit(chunk=3), unit(product="e5m2"), unit(product="e4m3fn", chunk=2), unit("binary16", "e4m3fn"),
+        unit("e5m7", ("e4m3fn", "e5m2"), chunk=2, outer_accumulator="e6m10"), unit("e5m4", "e2m1fn"),
+        unit("e4m3fn", "e4m3fn", product="e4m3fn"), unit(overflow="saturate"), unit("e5m7", "e4m3b11fnuz"),
+        unit("e4m6", "e3m2fn", overflow="saturate"),
+    ],
+    "mixed": [unit("q6.4", "e2m1fn", product="e3m2fn"), unit("e6m9", "q3.2", product="q4.3", chunk=2)],
+    "fixed": [unit("q6.4", "q3.3"), unit("q6.4", "q3.3", chunk=2, outer_accumulator="q8.4")],
+    "native": [
+        unit("binary32", "bfloat16"), unit("binary32", "binary32"), unit("binary32", "binary32", product="binary32"),
+        unit("binary32", "e5m2", chunk=2),
+    ],
+    "odd": [
+        *(unit(rounding=mode, chunk=chunk) for mode, chunk in (
+            ("rna", None), ("nearest_zero", None), ("nearest_up", 2), ("nearest_down", None), ("rtz", 3),
+            ("away_from_zero", None), ("rup", 2), ("rdn", 2), ("rdn", None), ("rto", None),
+        )),
+        unit("e8m14", "e5m2"), unit("e8m14", "e5m2", chunk=2), unit("e6m9", "e5m2", product="e4m3fn", rounding="rtz"),
+        unit("e6m9", "e5m2", product="e6m9", product_rounding="rup"), unit("q8.6", "q4.4", rounding="rna"),
+        unit("e8m12", "binary16"), unit("e8m20", "binary32", chunk=2),
+    ],
+    "stochastic": [
+        unit(rounding="sr", stochastic_bits=12), unit(rounding="sr", stochastic_bits=8, chunk=3),
+        unit(product="e5m2", rounding="sr", stochastic_bits=9),
+        unit(product="e4m3fn", rounding="sr", stochastic_bits=14, chunk=2),
+        unit("e6m7", "e5m2", rounding="sr", stochastic_bits=16),
+    ],
+    "wide": [
+        unit("e10m40", "binary32"), unit("e9m30", "binary32", chunk=2), unit("e6m9", rounding="sr", stochastic_bits=32),
+        unit(product="e5m2", rounding="sr", stochastic_bits=20, chunk=2), unit(product="e5m2", product_rounding="sr"),
+        unit("e8m30", "e8m20", product="e8m35"),
+    ],
+    "integer": [
+        unit("q12.8", "q4.4"), unit("q5.8", "q4.4"), unit("q5.8", "q4.4", overflow="wrap"), unit("q20.12", "q8.4"),
+        unit("uq8.8", "uq4.4"), unit("q16.16", ("q8.8", "q8.8"), overflow="wrap"),
+    ],
+}  # fmt: skip
+CASES = [pytest.param(path, u, id=f"{path}: {u}") for path, units in UNITS.items() for u in units]
+
+
+def path_of(u) -> str:
+    return "integer" if integer_plan_of(u) else plan_of(u).path
+
+
+def values(fmt, shape, rng, scale=None):
+    """Values of a format: codes at random, special ones among them; with a scale, small ones."""
+    dtype = np.float32 if fits(fmt, np.float32) else np.float64
+    if scale is not None:
+        x = rng.standard_normal(shape) * scale
+        x[rng.random(shape) < 0.1] = 0
+        return sn.quantize(x.astype(dtype), fmt, overflow="saturate")
+    codes = rng.integers(0, 2**fmt.bits, shape, dtype=np.uint64, endpoint=False).astype(fmt.storage_dtype)
+    return sn.decode(codes, fmt, dtype)
+
+
+def run_steps(u, level, careful, a, b, c, key):
+    """The steps of every pair of a row and a column, compiled for this machine."""
+    from softnum.kernels.device import _cuda
+
+    steps = steps_of(u, level, careful)
+    given = tuple(x.dtype.name for x in (a, b, c))
+    out_type = "float32" if fits(u.result, np.float32) else "float64"
+    t = steps.kind
+    from softnum.kernels.device.source import TYPES
+
+    ctype = TYPES[t]
+    words = ", (sn_u32)n, (sn_u32)m, 0u, key0, key1, key2, key3" if steps.words else ""
+    body = f"""
+for (sn_i64 m = 0; m < rows; m++)
+    for (sn_i64 n = 0; n < columns; n++) {{
+        {ctype} x[5 * 16], y[5 * 16], acc[1], outer[1];
+        for (sn_i64 i = 0; i < depth; i++) {{
+            x[5 * i] = _enter_a(a[m * depth + i]);
+            y[5 * i] = _enter_b(b[i * columns + n]);
+        }}
+        const {ctype} start = _enter_c(c[m * columns + n]);
+        acc[0] = {int(not steps.late and not steps.chunk)} ? start : 0;
+        outer[0] = start;
+        _compute(acc, outer, x, 0, y, 0, 0, depth, depth{words});
+        out[m * columns + n] = _leave({"outer" if steps.chunk else "acc"}[0], start);
+    }}
+"""
+    pointers = tuple((f"{g}*", name) for g, name in zip((*given, out_type), ("a", "b", "c", "out"), strict=True))
+    numbers = tuple(("int64", name) for name in ("rows", "columns", "depth"))
+    keys = tuple(("uint32", f"key{i}") for i in range(4))
+    library = steps_library(steps, SINGLE, given, out_type)
+    library = replace(library, entries=(*library.entries, Entry("many", "void", (*pointers, *numbers, *keys), body)))
+    f = _cuda._on_host(library)
+    out = np.full(c.shape, np.nan, out_type)
+    from softnum import _core
+
+    words4 = (*_core.philox_key(*seed_and_stream(key), 1), *_core.philox_key(*seed_and_stream(key), 2))
+    f.many(*(x.ctypes.data for x in (a, b, c, out)), *a.shape[:1], b.shape[1], a.shape[1], *words4)
+    return out
+
+
+def same_bits(got, want):
+    kind = f"u{want.dtype.itemsize}"
+    assert got.dtype == want.dtype and got.shape == want.shape
+    wrong = np.argwhere(got.view(kind) != want.view(kind))
+    assert not len(wrong), [(tuple(i), got[tuple(i)], want[tuple(i)]) for i in wrong[:5]]
+
+
+@pytest.mark.parametrize(("path", "u"), CASES)
+def test_steps(path, u):
+    """Every level's steps alone give the bits of the CPU's product, for any operands of its domain."""
+    assert path_of(u) == path
+    rng = np.random.default_rng(7)
+    integers = path == "integer"
+    seen = set()
+    for scale, start_scale in ((None, None), (1.0, 1.0), (2.0**-6, 0.0), (0.25, 0.0)):
+        k = 5 if scale is None else 7
+        a, b = (np.ascontiguousarray(values(f, s, rng, scale)) for f, s in zip(u.operand, ((160, k), (k, 160))))
+        c = values(u.result, (160, 160), rng, start_scale)
+        if start_scale == 0.0:
+            c = np.abs(c)
+        key = (3, 2**33 + 1)
+        want = sn.matmul(a, b, u, c, key=key if u.stochastic else None)
+        if integers:
+            same_bits(run_steps(u, "full", True, a, b, c, key), want)
+            from softnum.kernels.device.bounds import sums_fit
+
+            largest = tuple(float(np.abs(x).max()) for x in (a, b, c))
+            if sums_fit(integer_plan_of(u), k, largest):
+                seen.add("plain")
+                same_bits(run_steps(u, "full", False, a, b, c, key), want)
+            continue
+        largest = tuple(float(x) if (x := np.abs(v).max()) == x else math.inf for v in (a, b, c))
+        zero = bool((np.signbit(c) & (c == 0)).any())
+        level = level_of(plan_of(u), k, largest, zero)
+        for each in dict.fromkeys(("full", level)):
+            seen.add(each)
+            same_bits(run_steps(u, each, True, a, b, c, key), want)
+    if path == "magic":
+        assert "bare" in seen or not plan_of(u).exact_below
+        assert seen > {"full"}
