@@ -14,7 +14,7 @@ from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.bounds import level_of, levels_of, sums_fit
 from softnum.kernels.device.layouts import index_of, loader
-from softnum.kernels.device.problem import Problem, Seen, stand_in, to_values
+from softnum.kernels.device.problem import Operand, Problem, Seen, stand_in, to_values
 from softnum.kernels.device.steps import Block, Steps, steps_library, steps_of
 from softnum.plan import fits, integer_plan_of, plan_of
 from softnum.units import MadUnit
@@ -25,17 +25,35 @@ _ALIGNMENT = None if _cuda.SIMULATOR else 16
 _ENOUGH_BLOCKS = 128  # about as many as a large GPU has multiprocessors
 
 
+@lru_cache(maxsize=64)
+def _place(extent: int, depth: int, along: bool, width: int):
+    """The device function (row or column, k) of a load: neighbouring threads load neighbours in memory.
+
+    along: those lie along rows (columns of b), and not along k; a load takes `width` of them.
+    """
+    groups, groups_of_k = extent // width, depth // width
+
+    @cuda.jit(device=True)
+    def place(load):
+        if along:
+            return load % groups * width, load // groups
+        return load // groups_of_k, load % groups_of_k * width
+
+    return place
+
+
 @lru_cache(maxsize=256)
-def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, out: str, has_c: bool):
+def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, fours: tuple, out: str, has_c: bool):
     """The kernel of one way to compute a unit.
 
-    layouts: of a, b, c and out; given: types of the elements of a, b and c; out: of the results. Its arguments are
-    those of `Problem`: a, b, c, their geometries, counters, four key words, out, its geometry, batches, M, N, K.
+    layouts: of a, b, c and out; given: types of the elements of a, b and c; fours: whether neighbours in a, in b come
+    by four, aligned (`_fours`); out: the results' type. Its arguments are those of `Problem`: a, b, c, their geometries, counters, four key words, out, its geometry, batches, M, N, K.
     """
     f = _cuda.bind(steps_library(steps, block, given, out))
     compute, enter_a, enter_b, enter_c, leave = f.compute, f.enter_a, f.enter_b, f.enter_c, f.leave
+    fetch_a, fetch_b = f.fetch_a, f.fetch_b
     load_a, load_b, load_c = (loader(x, kind) for x, kind in zip(layouts, given, strict=False))
-    at_out = index_of(layouts[3])
+    at_a, at_b, _, at_out = map(index_of, layouts)
     words, chunk, late, alignment = steps.words, steps.chunk > 0, steps.late, _ALIGNMENT
     kind = _cuda.scalar_type(steps.kind)
     zero = np.dtype(steps.kind).type(0)
@@ -45,9 +63,14 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, out:
     block_m, block_n, pitch_a, pitch_b = block.m, block.n, block.pitch_a, block.pitch_b
     tile_a, tile_b = block.depth * block.pitch_a, block.depth * block.pitch_b
     shared_a, shared_b = 2 * tile_a, 2 * tile_b
-    moves_a, moves_b = -(-block.m * block.depth // threads), -(-block.n * block.depth // threads)
+    width_a, width_b = (4 if four else 1 for four in fours)
+    moves_a, moves_b = (-(-x * block.depth // threads // w) for x, w in ((block.m, width_a), (block.n, width_b)))
+    size_a, size_b = moves_a * width_a, moves_b * width_b
     # which index the neighbours among the threads that load have in common: that along which elements are neighbours
     a_by_row, b_by_row = layouts[0] == "columns", layouts[1] != "columns"
+    next_in_a, next_in_b = 1 if a_by_row else pitch_a, 1 if b_by_row else pitch_b
+    place_a = _place(block.m, block.depth, a_by_row, width_a)
+    place_b = _place(block.n, block.depth, b_by_row, width_b)
     step_m, step_n = block.threads_m * group, block.threads_n * group
 
     @cuda.jit
@@ -59,8 +82,8 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, out:
         in_b = cuda.shared.array(shared_b, kind, alignment)
         acc = cuda.local.array(size, kind)
         outer = cuda.local.array(outer_size, kind)
-        next_a = cuda.local.array(moves_a, kind)
-        next_b = cuda.local.array(moves_b, kind)
+        next_a = cuda.local.array(size_a, kind)
+        next_b = cuda.local.array(size_b, kind)
         thread = cuda.threadIdx.x
         x, y = thread % threads_n, thread // threads_n
         across = (n_all + block_n - 1) // block_n
@@ -86,19 +109,25 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, out:
                 k1 = k0 + depth_of_tile
                 if k1 < depth:  # the next tile is on its way while this one is computed
                     for i in range(moves_a):
-                        at = thread + i * threads
-                        row = first_m + (at % block_m if a_by_row else at // depth_of_tile)
-                        k = k1 + (at // block_m if a_by_row else at % depth_of_tile)
-                        next_a[i] = zero
-                        if row < m_all and k < depth and at < block_m * depth_of_tile:
-                            next_a[i] = enter_a(load_a(a, geometry_a, batch, row, k))
+                        row, k = place_a(thread + i * threads)
+                        inside = k < depth_of_tile and row < block_m and first_m + row < m_all and k1 + k < depth
+                        for j in range(width_a):
+                            next_a[i * width_a + j] = zero
+                        if inside and width_a == 4:
+                            at = at_a(geometry_a, batch, first_m + row, k1 + k)
+                            fetch_a(ffi.from_buffer(a), at, ffi.from_buffer(next_a), i * 4)
+                        elif inside:
+                            next_a[i] = enter_a(load_a(a, geometry_a, batch, first_m + row, k1 + k))
                     for i in range(moves_b):
-                        at = thread + i * threads
-                        column = first_n + (at % block_n if b_by_row else at // depth_of_tile)
-                        k = k1 + (at // block_n if b_by_row else at % depth_of_tile)
-                        next_b[i] = zero
-                        if column < n_all and k < depth and at < block_n * depth_of_tile:
-                            next_b[i] = enter_b(load_b(b, geometry_b, batch, k, column))
+                        column, k = place_b(thread + i * threads)
+                        inside = k < depth_of_tile and column < block_n and first_n + column < n_all and k1 + k < depth
+                        for j in range(width_b):
+                            next_b[i * width_b + j] = zero
+                        if inside and width_b == 4:
+                            at = at_b(geometry_b, batch, k1 + k, first_n + column)
+                            fetch_b(ffi.from_buffer(b), at, ffi.from_buffer(next_b), i * 4)
+                        elif inside:
+                            next_b[i] = enter_b(load_b(b, geometry_b, batch, k1 + k, first_n + column))
                 if tile >= 0:
                     half = tile % 2
                     if words:
@@ -117,17 +146,15 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, out:
                 if k1 < depth:
                     half = (tile + 1) % 2
                     for i in range(moves_a):
-                        at = thread + i * threads
-                        if at < block_m * depth_of_tile:
-                            row = at % block_m if a_by_row else at // depth_of_tile
-                            k = at // block_m if a_by_row else at % depth_of_tile
-                            in_a[half * tile_a + k * pitch_a + row] = next_a[i]
+                        row, k = place_a(thread + i * threads)
+                        if k < depth_of_tile and row < block_m:
+                            for j in range(width_a):
+                                in_a[half * tile_a + k * pitch_a + row + j * next_in_a] = next_a[i * width_a + j]
                     for i in range(moves_b):
-                        at = thread + i * threads
-                        if at < block_n * depth_of_tile:
-                            column = at % block_n if b_by_row else at // depth_of_tile
-                            k = at // block_n if b_by_row else at % depth_of_tile
-                            in_b[half * tile_b + k * pitch_b + column] = next_b[i]
+                        column, k = place_b(thread + i * threads)
+                        if k < depth_of_tile and column < block_n:
+                            for j in range(width_b):
+                                in_b[half * tile_b + k * pitch_b + column + j * next_in_b] = next_b[i * width_b + j]
                 cuda.syncthreads()
             for i in range(rows):
                 for j in range(columns):
@@ -162,6 +189,15 @@ def block_of(steps: Steps, m: int, n: int, batches: int) -> Block:
     return Block(16, 16, 2, 2, 2, 8)
 
 
+def _fours(x: Operand, along: str, extent: int, k: int) -> bool:
+    """Whether an operand can be read by four neighbours, which lie along k, or (in the layout `along`) across it."""
+    if x.layout not in ("rows", "columns"):
+        return False
+    neighbours = extent if x.layout == along else k
+    strides = x.numbers[1 if x.layout == "columns" else 0], *x.numbers[2:]
+    return neighbours % 4 == 0 and all(s % 4 == 0 for s in strides) and _cuda.address(x.flat) % 16 == 0
+
+
 class BlocksEngine:
     """Computes any problem of a unit that has a fast path, words from a key."""
 
@@ -188,8 +224,9 @@ class BlocksEngine:
         else:
             steps = steps_of(unit, level_of(self.plan, p.k, largest, seen_c.negative_zero))
         block = block_of(steps, p.m, p.n, p.batches)
+        fours = _fours(a, "columns", p.m, p.k), _fours(b, "rows", p.n, p.k)
         layouts, given = (a.layout, b.layout, c.layout, p.out.layout), tuple(x.flat.dtype.name for x in (a, b, c))
-        kernel = blocks_kernel(steps, block, layouts, given, p.out.flat.dtype.name, p.c is not None)
+        kernel = blocks_kernel(steps, block, layouts, given, fours, p.out.flat.dtype.name, p.c is not None)
         grid = (-(-p.m // block.m) * -(-p.n // block.n), min(p.batches, _cuda.MAX_GRID_Y))
         _cuda.launch(
             kernel, grid, block.threads, a.flat, b.flat, c.flat, a.geometry, b.geometry, c.geometry, p.counters,
@@ -225,7 +262,7 @@ def kernels_of(unit):
     )
     for steps in dict.fromkeys(ways):
         block = block_of(steps, 4096, 4096, 1)
-        kernel = blocks_kernel(steps, block, ("rows",) * 4, (carrier,) * 3, out, False)
+        kernel = blocks_kernel(steps, block, ("rows",) * 4, (carrier,) * 3, (True, True), out, False)
         yield f"blocks, {steps.level}: {unit}", kernel, arguments, True
 
 

@@ -432,9 +432,21 @@ def _leave(steps: Steps, out: str) -> Entry:
     return Entry("leave", out, arguments, body)
 
 
+def _fetch(name: str, given: str, kind: str) -> Entry:
+    """``name(from, at, to, slot)``: four neighbours, entered, to a thread's own array."""
+    vector, width = _VECTORS[given]
+    lines = ["#if defined(__CUDACC_RTC__)"]
+    for i in range(0, 4, width):
+        lines.append(f"const {vector} v{i} = *(const {vector} *)(from + at + {i});")
+        lines += [f"to[slot + {i + j}] = _enter_{name[-1]}(v{i}.{'xyzw'[j]});" for j in range(width)]
+    lines += ["#else", f"for (sn_i32 i = 0; i < 4; i++)\n    to[slot + i] = _enter_{name[-1]}(from[at + i]);", "#endif"]
+    arguments = ((f"{given}*", "from"), ("int64", "at"), (f"{kind}*", "to"), ("int64", "slot"))
+    return Entry(name, "void", arguments, "\n".join(lines))
+
+
 @lru_cache(maxsize=512)
 def steps_library(steps: Steps, block: Block, given: tuple[str, str, str], out: str) -> Library:
-    """The entries ``enter_a``, ``enter_b``, ``enter_c``, ``compute`` and ``leave`` of a kernel.
+    """The entries ``enter_a``, ``_b`` and ``_c``, ``fetch_a`` and ``_b``, ``compute`` and ``leave`` of a kernel.
 
     given: types of the elements of a, b and c; out: of results.
     """
@@ -450,6 +462,7 @@ def steps_library(steps: Steps, block: Block, given: tuple[str, str, str], out: 
     formats = (*unit.operand, unit.c_format)
     entries = (
         *(_enter(f"enter_{x}", g, steps.kind, f) for x, g, f in zip("abc", given, formats, strict=True)),
+        *(_fetch(f"fetch_{x}", g, steps.kind) for x, g in zip("ab", given, strict=False)),
         Entry("compute", "void", tuple(arguments), body),
         _leave(steps, out),
     )
