@@ -28,6 +28,7 @@ from softnum.custom.compiler import compile_c, preprocess
 from softnum.kernels.device.source import Entry, Library
 
 __all__ = [
+    "MAX_GRID_Y",
     "SIMULATOR",
     "THREADS",
     "address_of",
@@ -58,6 +59,8 @@ __all__ = [
 
 # whether kernels run in the simulator; Numba decides once, when it is imported
 SIMULATOR = bool(config.ENABLE_CUDASIM)
+
+MAX_GRID_Y = 65535
 
 THREADS = 32 if SIMULATOR else 256  # of a block of an elementwise kernel; the simulator's are threads of Python
 
