@@ -7,6 +7,7 @@ All other units: by the definition on codes, one thread to an output.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -323,11 +324,6 @@ class FusedEngine:
             kernel, (blocks, min(p.batches, _cuda.MAX_GRID_Y)), across * across, *(x.flat for x in operands),
             *(x.geometry for x in operands), _order(unit), p.out.flat, p.out.geometry, left, p.batches, p.m, p.n, p.k,
         )  # fmt: skip
-        patterns = [_bits(x) for x in operands]
+        patterns = [replace(x, flat=_cuda.bits(x.flat)) for x in operands]
         _define(p, patterns, _names(operands), left, (tile, depth))
 
-
-def _bits(operand):
-    from dataclasses import replace
-
-    return replace(operand, flat=_cuda.bits(operand.flat))
