@@ -17,9 +17,11 @@ def kernels_of(unit) -> Iterator[tuple]:
         for rounding in ("nearest_even", "stochastic"):
             yield from quantize.kernels_of(unit, rounding=rounding)
     else:
-        from softnum.kernels.device import gemm
+        from softnum.kernels.device.gemm import engine_of
+        from softnum.kernels.device.quantize import FROM_KEY, NO_WORDS
 
-        yield from gemm.kernels_of(unit)
+        words = FROM_KEY if getattr(unit, "stochastic", False) else NO_WORDS
+        yield from engine_of(unit, words).kernels_of(unit)
 
 
 def check_device_code(unit, chips=("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")) -> list:
