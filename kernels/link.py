@@ -100,10 +100,10 @@ class DeviceCode:
         """What makes the kernel's bits another thing than the CPU's, or unsure; empty if there is nothing."""
         found = []
         if self.calls:
-            found.append(f"{self.calls} calls of functions that were not inlined")
+            found.append(f"calls of functions that were not inlined: {self.calls}")
         if self.contracted:
             found.append(
-                f"{self.contracted} multiplications contracted with an addition (round with a function of softnum's)"
+                f"multiplications contracted with an addition: {self.contracted} (round by softnum's functions)"
             )
         if self.approximate:
             found.append(f"operations that are not correctly rounded: {', '.join(sorted(set(self.approximate)))}")
@@ -133,8 +133,13 @@ def missing_library() -> str | None:
 
 
 def _capability(chip: str) -> tuple:
-    if not (match := _CHIP.fullmatch(chip)):
-        raise ValueError(f"{chip!r} is no chip: 'sm_75', 'sm_80', 'sm_90', 'sm_90a', 'sm_100', 'sm_120', ...")
+    from numba.cuda.cudadrv.nvrtc import get_supported_ccs
+
+    known = get_supported_ccs()
+    match = _CHIP.fullmatch(chip)
+    if not match or (int(match[1]), int(match[2])) not in known:
+        names = ", ".join(f"sm_{major}{minor}" for major, minor in known)
+        raise ValueError(f"{chip!r} is no chip that the installed compilers know: {names}")
     return (int(match[1]), int(match[2])) + ((match[3],) if match[3] else ())
 
 
