@@ -91,8 +91,11 @@ def main() -> None:
     for name, kernel in kernels():
         code = link.examine(name, kernel, (types.Array(types.float32, 1, "C"),), "sm_90")
         found[name] = {
-            **dataclasses.asdict(code), "problems": code.problems, "faults": check.faults(code, True), "text": str(code),
-        }  # fmt: skip
+            **dataclasses.asdict(code),
+            "problems": code.problems,
+            "faults": check.faults(code, True),
+            "text": str(code),
+        }
     absent = cuda.declare_device("absent", "float32(float32)", abi="c")
 
     @cuda.jit
