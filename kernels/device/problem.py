@@ -193,3 +193,13 @@ def to_codes(operand: Operand, fmt, caller: str = "matmul") -> Operand:
         _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(operand.flat), codes, first_bad)
         raise_if_bad(operand, fmt, first_bad, caller)
     return replace(operand, flat=codes, format=fmt)
+
+
+def examples():
+    """Kernels that are linked without a GPU: what they are, and the types of their arguments."""
+    from numba import types
+
+    one = types.Array(types.uint32, 1, "C")
+    fmt = format("e5m2")
+    codes = types.Array(_cuda.scalar_type(fmt.storage_dtype), 1, "C")
+    yield f"codes of {fmt}", operand_kernel(fmt, "float32"), (one, codes, types.Array(types.int64, 1, "C"))
