@@ -166,7 +166,7 @@ def mapped(operation: str, *arrays: DeviceArray, s=0, t=0) -> DeviceArray:
     return out
 
 
-# ---- what there is in an array -----------------------------------------------------------------------------------------
+# ---- what there is in an array ---------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=4)
@@ -342,7 +342,7 @@ def largest_of_all(x: DeviceArray, count: int) -> DeviceArray:
     return kept
 
 
-# ---- masks drawn at random ---------------------------------------------------------------------------------------------
+# ---- masks drawn at random -------------------------------------------------------------------------------------------
 
 _PHILOX = Entry(
     "words", "void", (("uint64", "block"), ("uint64", "stream"), ("uint64", "key0"), ("uint64", "key1"),
