@@ -113,8 +113,8 @@ def conduct_study(
     Raises
     ------
     ValueError
-        If there is no such device, a time per iteration is missing or malformed, the cluster's workers differ from this machine, or another
-        process carries out a study in the folder; nothing has been trained then.
+        If the machine lacks the device, a time per iteration is missing or malformed, the cluster's workers differ from
+        this machine, or another process carries out a study in the folder; nothing has been trained then.
     RuntimeError
         If SCALE-Sim has to run and fails.
 
