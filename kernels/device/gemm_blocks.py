@@ -191,11 +191,11 @@ def block_of(steps: Steps, m: int, n: int, batches: int) -> Block:
 
 def _fours(x: Operand, along: str, extent: int, k: int) -> bool:
     """Whether an operand can be read by four neighbours, which lie along k, or (in the layout `along`) across it."""
-    if x.layout not in ("rows", "columns"):
+    if x.numbers is None or x.layout not in ("rows", "columns"):
         return False
     neighbours = extent if x.layout == along else k
-    strides = x.numbers[1 if x.layout == "columns" else 0], *x.numbers[2:]
-    return neighbours % 4 == 0 and all(s % 4 == 0 for s in strides) and _cuda.address(x.flat) % 16 == 0
+    places = np.delete(x.numbers, 1 if x.layout == "rows" else 0)
+    return neighbours % 4 == 0 and not (places % 4).any() and _cuda.address(x.flat) % 16 == 0
 
 
 class BlocksEngine:
