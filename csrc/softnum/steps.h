@@ -56,7 +56,11 @@ SN_FN float sn_magic_signed(const sn_magic *r, float v) {
     return sn_float32(sn_bits32(sn_magic_product_bare(r, v)) | (sn_bits32(v) & r->sign_of_zero));
 }
 
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+SN_FN float sn_magnitude(float v) { return fabsf(v); } /* a part of the next instruction */
+#else
 SN_FN float sn_magnitude(float v) { return sn_float32(sn_bits32(v) & 0x7fffffffu); }
+#endif
 
 SN_FN float sn_magic_full(const sn_magic *r, float v) {
     sn_u32 e = sn_binade(v);

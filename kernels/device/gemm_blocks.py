@@ -47,7 +47,8 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
     """The kernel of one way to compute a unit.
 
     layouts: of a, b, c and out; given: types of the elements of a, b and c; fours: whether neighbours in a, in b come
-    by four, aligned (`_fours`); out: the results' type. Its arguments are those of `Problem`: a, b, c, their geometries, counters, four key words, out, its geometry, batches, M, N, K.
+    by four, aligned (`_fours`); out: the results' type. Its arguments are those of `Problem`: a, b, c, their
+    geometries, counters, four key words, out, its geometry, batches, M, N, K.
     """
     f = _cuda.bind(steps_library(steps, block, given, out))
     compute, enter_a, enter_b, enter_c, leave = f.compute, f.enter_a, f.enter_b, f.enter_c, f.leave
@@ -110,7 +111,8 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
                 if k1 < depth:  # the next tile is on its way while this one is computed
                     for i in range(moves_a):
                         row, k = place_a(thread + i * threads)
-                        inside = k < depth_of_tile and row < block_m and first_m + row < m_all and k1 + k < depth
+                        there = k < depth_of_tile and row < block_m
+                        inside = there and first_m + row < m_all and k1 + k < depth
                         for j in range(width_a):
                             next_a[i * width_a + j] = zero
                         if inside and width_a == 4:
@@ -120,7 +122,8 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
                             next_a[i] = enter_a(load_a(a, geometry_a, batch, first_m + row, k1 + k))
                     for i in range(moves_b):
                         column, k = place_b(thread + i * threads)
-                        inside = k < depth_of_tile and column < block_n and first_n + column < n_all and k1 + k < depth
+                        there = k < depth_of_tile and column < block_n
+                        inside = there and first_n + column < n_all and k1 + k < depth
                         for j in range(width_b):
                             next_b[i * width_b + j] = zero
                         if inside and width_b == 4:
@@ -147,7 +150,7 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
                     half = (tile + 1) % 2
                     for i in range(moves_a):
                         row, k = place_a(thread + i * threads)
-                        if k < depth_of_tile and row < block_m:
+                        if k < depth_of_tile and row < block_m:  # a last round may have too many threads
                             for j in range(width_a):
                                 in_a[half * tile_a + k * pitch_a + row + j * next_in_a] = next_a[i * width_a + j]
                     for i in range(moves_b):
@@ -174,19 +177,19 @@ def block_of(steps: Steps, m: int, n: int, batches: int) -> Block:
     """The shape of blocks for a product: as large as registers allow, and so many that a GPU has work."""
     if _cuda.SIMULATOR:
         return Block(2, 2, 4, 2, 2, 4)
+    native = steps.kind == "float32" and plan_of(steps.unit).path == "native"
+    light = native or steps.level in ("signed", "bare", "plain")
     if steps.words:
-        return Block(16, 16, 4, 2, 2, 8)
-    outer, wide = steps.chunk > 0, steps.kind in ("float64", "int64")
-    shapes = [(8, 8), (8, 4), (4, 4)]
-    if outer or wide or steps.level in ("full", "careful"):
-        shapes = shapes[1:]
-    if outer and wide:
-        shapes = shapes[1:]
+        shapes = [(4, 4), (4, 2)] if light and not steps.chunk else [(4, 2)]
+    elif steps.kind in ("float64", "int64") or (steps.chunk and not light):
+        shapes = [(4, 4)]
+    else:
+        shapes = [(8, 8), (8, 4), (4, 4)] if light and not steps.chunk else [(8, 4), (4, 4)]
     for rows, columns in shapes:
-        block = Block(16, 16, rows, columns, min(columns, 4), 8)
+        block = Block(16, 16, rows, columns, min(columns, 4), 16)
         if -(-m // block.m) * -(-n // block.n) * batches >= _ENOUGH_BLOCKS:
             return block
-    return Block(16, 16, 2, 2, 2, 8)
+    return Block(16, 16, 2, 2, 2, 16)
 
 
 def _fours(x: Operand, along: str, extent: int, k: int) -> bool:

@@ -11,7 +11,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
 
 __all__ = ["add_layout", "index_of", "loader", "matrix_numbers"]

@@ -17,7 +17,8 @@ from softnum.kernels.device.strides import dense, place_of
 from softnum.names import format
 
 __all__ = [
-    "Operand", "Problem", "Seen", "checked", "inspect", "matrices", "operand_kernel", "stand_in", "to_codes", "to_values",
+    "Operand", "Problem", "Seen", "checked", "inspect", "matrices", "operand_kernel", "stand_in", "to_codes",
+    "to_values",
 ]  # fmt: skip
 
 _NONE = np.iinfo(np.int64).max
