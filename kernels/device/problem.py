@@ -40,6 +40,8 @@ class Operand:
         Whose codes flat holds; None for carriers.
     strides : tuple of int
         The strides that the user's array has in flat, in elements, which is filled by it: in C order if none are given.
+    caller : str
+        The function that it was given to. For messages.
     """
 
     flat: object
@@ -49,6 +51,7 @@ class Operand:
     name: str
     format: object = None
     strides: tuple = ()
+    caller: str = ""
 
     def place(self, at: int) -> list[int]:
         """Where in the user's array the element at an index of flat stands."""
@@ -135,7 +138,7 @@ def operand_kernel(fmt, carrier: str):
 
 def raise_if_bad(operand: Operand, fmt, first_bad, caller: str) -> None:
     """ValueError that names the element at the index in first_bad, if there is one."""
-    at = int(_cuda.to_host(first_bad)[0])
+    at, caller = int(_cuda.to_host(first_bad)[0]), operand.caller or caller
     if at != _NONE:
         found = _cuda.to_host(operand.flat[at : at + 1])[0]
         raise ValueError(
@@ -152,7 +155,7 @@ def to_codes(operand: Operand, fmt, caller: str = "matmul") -> Operand:
     if operand.format is not None:
         if operand.format != fmt:
             raise ValueError(
-                f"{caller}: {operand.name} is an Array of {operand.format}, but the unit's operand is {fmt}"
+                f"{operand.caller or caller}: {operand.name} is an Array of {operand.format}, but the unit's operand is {fmt}"
             )
         return operand
     if isinstance(fmt, CustomFormat):

@@ -24,7 +24,7 @@ def flat(x):
         raise ValueError(f"an array of {x.dtype} with strides {strides} (bytes) is not aligned; copy it first")
     strides = tuple(s // itemsize for s in strides)
     if x.size == 0:
-        return _cuda.empty(1, x.dtype), 0, strides
+        return _cuda.empty(0, x.dtype), 0, strides
     spans = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
     below = -sum(s for s in spans if s < 0)
     length = below + sum(s for s in spans if s > 0) + 1
