@@ -9,6 +9,7 @@ d) + 1 it is n * m >> 31 + l (Granlund and Montgomery, "Division by Invariant In
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -158,7 +159,7 @@ def _triple(given: _Given, shape, rows, column: int, by: int, groups: int) -> Op
 def _one_step(sizes, strides) -> int | None:
     """The stride that goes through all elements of three axes in C order, or None."""
     left = [(n, s) for n, s in zip(sizes, strides, strict=True) if n > 1]
-    for (_, outer), (n, inner) in zip(left, left[1:], strict=False):
+    for (_, outer), (n, inner) in pairwise(left):
         if outer != n * inner:
             return None
     return left[-1][1] if left else 0
@@ -216,7 +217,7 @@ def _product(caller, unit, s: Shape, k: int, a, b, c, shape, axes, key, random_b
 
 
 def conv2d(x, w, unit, c=None, stride=1, padding=0, dilation=1, groups=1, *, key=None, random_bits=None):
-    """`softnum.conv2d` of device arrays, or of Arrays of device codes; the bits are those of the CPU."""
+    """`softnum.conv2d` of device arrays, or of Arrays of device codes: the bits of the CPU."""
     me = "conv2d"
     x, w = _Given(me, "x", x).checked(), _Given(me, "w", w).checked()
     s = forward_shape(me, x.shape, w.shape, unit.operand[0], stride, padding, dilation, groups)
@@ -230,7 +231,7 @@ def conv2d(x, w, unit, c=None, stride=1, padding=0, dilation=1, groups=1, *, key
 def conv2d_backward_data(
     dy, w, unit, size, c=None, stride=1, padding=0, dilation=1, groups=1, *, key=None, random_bits=None
 ):
-    """`softnum.conv2d_backward_data` of device arrays, or of Arrays of device codes; the bits are those of the CPU."""
+    """`softnum.conv2d_backward_data` of device arrays, or of Arrays of device codes: the bits of the CPU."""
     me = "conv2d_backward_data"
     dy, w = _Given(me, "dy", dy).checked(), _Given(me, "w", w).checked()
     s = backward_data_shape(me, dy.shape, w.shape, size, unit.operand[0], stride, padding, dilation, groups)
@@ -244,7 +245,7 @@ def conv2d_backward_data(
 def conv2d_backward_weight(
     x, dy, unit, kernel, c=None, stride=1, padding=0, dilation=1, groups=1, *, key=None, random_bits=None
 ):
-    """`softnum.conv2d_backward_weight` of device arrays, or of Arrays of device codes; the bits are those of the CPU."""
+    """`softnum.conv2d_backward_weight` of device arrays, or of Arrays of device codes: the bits of the CPU."""
     me = "conv2d_backward_weight"
     x, dy = _Given(me, "x", x).checked(), _Given(me, "dy", dy).checked()
     s = backward_weight_shape(me, x.shape, dy.shape, kernel, unit.operand[0], stride, padding, dilation, groups)

@@ -154,9 +154,8 @@ def to_codes(operand: Operand, fmt, caller: str = "matmul") -> Operand:
     """
     if operand.format is not None:
         if operand.format != fmt:
-            raise ValueError(
-                f"{operand.caller or caller}: {operand.name} is an Array of {operand.format}, but the unit's operand is {fmt}"
-            )
+            who = f"{operand.caller or caller}: {operand.name}"
+            raise ValueError(f"{who} is an Array of {operand.format}, but the unit's operand is {fmt}")
         return operand
     if isinstance(fmt, CustomFormat):
         raise TypeError(f"{caller}: no kernel takes the value table {fmt}; copy the CUDA arrays to the host first")
