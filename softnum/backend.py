@@ -24,7 +24,7 @@ _OF_THE_HOST = (np.ndarray, np.generic, int, float, str, list, tuple, type(None)
 
 
 def is_device_array(x) -> bool:
-    """Whether x lies on a GPU: by DLPack, ``__cuda_array_interface__`` (CuPy, PyTorch, JAX, Numba) or Numba's simulator.
+    """Whether x lies on a GPU, or in Numba's simulator: CuPy, PyTorch, JAX, Numba, and all who speak their protocols.
 
     So does an `Array` or `BlockArray` whose codes do.
 

@@ -118,7 +118,9 @@ def _of_interface(desc, what: str) -> Memory:
         raise ValueError(f"{what}: masked arrays are not supported: fill them first")
     dtype = np.dtype(desc["typestr"])
     if dtype.kind not in "fiub" or not dtype.isnative:
-        raise TypeError(f"{what} is an array of {dtype}; softnum takes float32 and float64, or codes as unsigned integers")
+        raise TypeError(
+            f"{what} is an array of {dtype}; softnum takes float32 and float64, or codes as unsigned integers"
+        )
     shape, strides = tuple(desc["shape"]), desc.get("strides")
     address, read_only = desc["data"]
     strides = dlpack.packed(shape, dtype.itemsize) if strides is None else tuple(strides)
@@ -143,9 +145,7 @@ class Exported:
             if _cuda.number_of(theirs) != _cuda.number_of(_cuda.stream()):
                 _cuda.wait(theirs, _cuda.stream())
         x = self.array
-        memory = Memory(
-            _cuda.address_of(x), tuple(x.shape), tuple(x.strides), x.dtype, self.__dlpack_device__(), False
-        )
+        memory = Memory(_cuda.address_of(x), tuple(x.shape), tuple(x.strides), x.dtype, self.__dlpack_device__(), False)
         return dlpack.capsule_of(memory, x, max_version)
 
 

@@ -10,7 +10,7 @@ from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.dlpack import Memory
 
-__all__ = ["contiguous", "examples", "flat", "pack_kernel", "transposed"]
+__all__ = ["contiguous", "dense", "examples", "flat", "pack_kernel", "place_of", "transposed"]
 
 
 def flat(x):
@@ -94,6 +94,36 @@ def contiguous(x):
         blocks = -(-out.size // _cuda.THREADS)
         _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(memory), geometry, _cuda.bits(out).reshape(out.size))
     return out
+
+
+def dense(x):
+    """`flat` of x if it fills its memory, in whatever order, else of a packed copy of x.
+
+    Dimensions of stride 0, in which one element stands for many, fill it too.
+    """
+    x = x if _is_dense(x) else contiguous(x)
+    return flat(x)
+
+
+def _is_dense(x) -> bool:
+    if x.size == 0 or _cuda.is_contiguous(x):
+        return True
+    expected = x.dtype.itemsize
+    for s, n in sorted((abs(s), n) for s, n in zip(x.strides, x.shape, strict=True) if n > 1 and s):
+        if s != expected:
+            return False
+        expected *= n
+    return True
+
+
+def place_of(at: int, shape, strides) -> list[int]:
+    """Where the element at an index of `dense` memory stands in the array (the first of those that it stands for)."""
+    where = [0] * len(shape)
+    for d in sorted(range(len(shape)), key=lambda d: -abs(strides[d])):
+        if shape[d] > 1 and strides[d]:
+            i, at = divmod(at, abs(strides[d]))
+            where[d] = int(i if strides[d] > 0 else shape[d] - 1 - i)
+    return where
 
 
 def transposed(x, axes):
