@@ -183,7 +183,8 @@ def reading_facts(fmt, carrier: str) -> dict | None:
 # fields that are sn_i32; the others are sn_u64, but limit, low, max_code and inf_code, sn_i64
 SMALL = (
     "way", "family", "rounding", "stochastic_bits", "negative", "constant", "mantissa_bits", "biased_emin", "lowest",
-    "is_fixed", "has_zero", "negative_zero", "no_nan", "bits", "direction", "bump", "nan_is_negative_zero", "subnormals",
+    "is_fixed", "has_zero", "negative_zero", "no_nan", "bits", "direction", "bump", "nan_is_negative_zero",
+    "subnormals",
 )  # fmt: skip
 
 
