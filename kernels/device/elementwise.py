@@ -16,93 +16,15 @@ from softnum import _core
 from softnum.environment import seed_and_stream
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
-from softnum.kernels.device.source import Entry, Library
+from softnum.kernels.device.computations import FROM_ARRAY, FROM_KEY, INPUTS, NO_WORDS, TABLES, Computation
 from softnum.kernels.device.strides import contiguous, flat, pack_kernel
 
 __all__ = [
-    "FROM_ARRAY", "FROM_KEY", "NO_WORDS", "Computation", "Words", "elementwise_kernel", "example", "packed", "put",
+    "Words", "elementwise_kernel", "example", "packed", "put",
     "put_kernel", "run", "words_of",
 ]  # fmt: skip
 
 _GROUP = 4  # elements of a thread: those of one Philox counter
-
-NO_WORDS, FROM_KEY, FROM_ARRAY = range(3)
-_INPUTS, _TABLES = 3, 3  # the most that a computation has
-
-
-@dataclass(frozen=True)
-class Computation:
-    """What becomes of one element, as C text.
-
-    Parameters
-    ----------
-    inputs : tuple of str
-        One to three element types: "uint8" ... "uint64". Floats go by their bits.
-    output : str
-        The result's element type.
-    body : str
-        Statements that read in0, in1, in2 (sn_u64), word (sn_u32) and the pointers table0 ..., and set out (sn_u64);
-        they may set flags and OR into met (sn_u32).
-    constants, header : str
-        As in `Library`; the header beside softnum/fours.h.
-    with_flags : bool
-        Whether flags are delivered, as an array of uint8.
-    may_fail : bool
-        Whether met is delivered, OR-ed over all elements.
-    rolled : bool
-        Whether the body is long, and stays a loop.
-    tables : tuple of str
-        The element types of up to three arrays that are looked up.
-    """
-
-    inputs: tuple[str, ...]
-    output: str
-    body: str
-    constants: str = ""
-    header: str = ""
-    with_flags: bool = False
-    may_fail: bool = False
-    rolled: bool = False
-    tables: tuple[str, ...] = ()
-
-    def library(self, words: int, single: tuple[bool, ...], wide: bool) -> Library:
-        """The entry ``run``, of four elements or fewer.
-
-        single: which inputs are one element; wide: whether the others, and results, are aligned to four elements.
-        """
-        w = int(wide)
-        inputs = (*self.inputs, *["uint8"] * (_INPUTS - len(self.inputs)))
-        tables = (*self.tables, *["uint8"] * (_TABLES - len(self.tables)))
-        arguments = (
-            *((f"{kind}*", f"x{i}") for i, kind in enumerate(inputs)), (f"{self.output}*", "to"),
-            ("uint8*", "flags_to"), ("uint32*", "random"),
-            *((f"{kind}*", f"table{i}") for i, kind in enumerate(tables)),
-            ("int64", "at"), ("int32", "count"), ("uint32", "key0"), ("uint32", "key1"),
-        )  # fmt: skip
-        lines = [f"(void){name};" for _, name in arguments]
-        lines.append("sn_u32 status = 0;\nsn_u64 words[4] = {0, 0, 0, 0}, result[4], raised[4];")
-        for i, kind in enumerate(self.inputs):
-            lines.append(f"sn_u64 v{i}[4];")
-            if single[i]:
-                lines.append(f"v{i}[0] = v{i}[1] = v{i}[2] = v{i}[3] = x{i}[0];")
-            else:
-                lines.append(f"sn_load_four{kind[4:]}(x{i} + at, count, {w}, v{i});")
-        if words == FROM_KEY:
-            lines.append("sn_four_words((sn_u64)at >> 2, key0, key1, words);")
-        elif words == FROM_ARRAY:
-            lines.append(f"sn_load_four32(random + at, count, {w}, words);")
-        if self.rolled:
-            lines.append("#if defined(__CUDACC_RTC__)\n#pragma unroll 1\n#endif")
-        lines.append("for (sn_i32 i = 0; i < 4; i++) {")
-        lines += [f"const sn_u64 in{i} = v{i}[i];" for i in range(len(self.inputs))]
-        lines.append("const sn_u32 word = (sn_u32)words[i];\nsn_u64 out = 0;\nsn_u32 flags = 0, met = 0;")
-        lines += ["(void)word;", self.body.strip(), "result[i] = out;\nraised[i] = flags;"]
-        lines.append("if (i < count) status |= met;\n}")
-        lines.append(f"sn_store_four{self.output[4:]}(to + at, count, {w}, result);")
-        lines.append(f"sn_store_four8(flags_to + at, count, {w}, raised);" if self.with_flags else "(void)raised;")
-        lines.append("return status;")
-        entry = Entry("run", "uint32", arguments, "\n".join(lines))
-        return Library(self.constants, (entry,), f"{self.header} softnum/fours.h".strip())
 
 
 @lru_cache(maxsize=512)
@@ -136,8 +58,8 @@ def example(name: str, computation: Computation, words: int = NO_WORDS, fast: bo
     def array(kind):
         return types.Array(_cuda.scalar_type(kind), 1, "C")
 
-    inputs = (*computation.inputs, *["uint8"] * (_INPUTS - len(computation.inputs)))
-    tables = (*computation.tables, *["uint8"] * (_TABLES - len(computation.tables)))
+    inputs = (*computation.inputs, *["uint8"] * (INPUTS - len(computation.inputs)))
+    tables = (*computation.tables, *["uint8"] * (TABLES - len(computation.tables)))
     kinds = (*inputs, computation.output, "uint8", "uint32", *tables)
     kernel = elementwise_kernel(computation, words, (False,) * len(computation.inputs), True)
     u32 = types.uint32
@@ -251,8 +173,9 @@ def run(computation: Computation, inputs, shape, words: Words | None = None, out
     otherwise. tables: packed arrays of one dimension.
     """
     size, words = prod(shape), words or Words()
-    strided = out is not None and not _cuda.is_contiguous(out)
-    result = _cuda.empty(shape, computation.output) if out is None or strided else out
+    # not straight into out where an element may fail: out stays as it was then
+    aside = out is None or computation.may_fail or not _cuda.is_contiguous(out)
+    result = _cuda.empty(shape, computation.output) if aside else out
     flags = _cuda.empty(shape, np.uint8) if computation.with_flags else None
     if not size:
         return (result if out is None else out), flags, 0
@@ -264,8 +187,8 @@ def run(computation: Computation, inputs, shape, words: Words | None = None, out
     kernel = elementwise_kernel(computation, words.kind, single, all(map(_aligned, arrays)))
     none = _cuda.filled(1, np.uint32, 0)  # the status, and a stand-in
     none8 = none.view(np.uint8)
-    given += [none8] * (_INPUTS - len(given))
-    tables = [*map(_cuda.bits, tables), *[none8] * (_TABLES - len(tables))]
+    given += [none8] * (INPUTS - len(given))
+    tables = [*map(_cuda.bits, tables), *[none8] * (TABLES - len(tables))]
     blocks = -(-size // (_GROUP * _cuda.THREADS))
     _cuda.launch(
         kernel, blocks, _cuda.THREADS, *given, _line(_cuda.bits(result)), none8 if flags is None else _line(flags),
@@ -273,6 +196,6 @@ def run(computation: Computation, inputs, shape, words: Words | None = None, out
         none, np.int64(size),
     )  # fmt: skip
     met = int(_cuda.to_host(none)[0]) if computation.may_fail else 0
-    if strided:
+    if out is not None and aside and not met:
         put(result, out)
     return (result if out is None else out), flags, met

@@ -10,120 +10,35 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.c_text import environment_text, format_text
 from softnum.custom import CustomFormat
 from softnum.environment import environment
 from softnum.kernels.device import _cuda
-from softnum.kernels.device.elementwise import FROM_ARRAY, FROM_KEY, NO_WORDS, Computation, example, run, words_of
+from softnum.kernels.device.computations import (
+    CARRIERS,
+    FROM_ARRAY,
+    FROM_KEY,
+    NO_WORDS,
+    decode_computation,
+    encode_computation,
+    quantize_computation,
+    search_computation,
+)
+from softnum.kernels.device.elementwise import example, run, words_of
 from softnum.kernels.device.entries import NO_CODE, NOT_EXACT
-from softnum.kernels.device.patterns import pattern_text, reading_text
+from softnum.kernels.device.patterns import reading_text
 from softnum.modes import rounding_name
 from softnum.names import format
-from softnum.plan import fits
 from softnum.ufuncs import raise_no_code
 from softnum.values import decode as host_decode
 from softnum.values import invalid_code
 
 __all__ = ["FROM_ARRAY", "FROM_KEY", "NO_WORDS", "decode", "encode", "examples", "kernels_of", "quantize"]
 
-_CARRIERS = {"float32": ("binary32", "uint32", "32"), "float64": ("binary64", "uint64", "64")}
-
-
-def _definition(fmt, env: tuple[int, ...], carrier: str) -> str:
-    """The constants of the definition: _carrier, _format and _env."""
-    wide = format_text("_carrier", format(_CARRIERS[carrier][0]))
-    return wide + format_text("_format", fmt) + environment_text("_env", env)
-
-
-_CONSTANTS = "const sn_format carrier = _carrier(), f = _format();\nconst sn_env env = _env();\n"
-
-
-@lru_cache(maxsize=512)
-def quantize_computation(fmt, env: tuple[int, ...], carrier: str, raises: bool) -> Computation:
-    """Bits of a carrier to those of the rounded value; raises: whether a value without a code is reported."""
-    _, kind, bits = _CARRIERS[carrier]
-    text = pattern_text("_pattern", fmt, env, carrier)
-    if text is not None:
-        body = f"const sn_pattern p = _pattern();\nout = sn_round_pattern{bits}(&p, (sn_u{bits})in0, word);\n"
-        return _patterns(kind, kind, body, text, raises)
-    body = _CONSTANTS + "out = sn_carrier_round(&carrier, in0, &f, &env, word, &met);\n"
-    may_fail = raises or not fits(fmt, carrier)
-    return Computation(
-        (kind,), kind, body, _definition(fmt, env, carrier), "softnum/device.h", may_fail=may_fail, rolled=True
-    )
-
-
-@lru_cache(maxsize=512)
-def encode_computation(fmt, env: tuple[int, ...], carrier: str, raises: bool) -> Computation:
-    """Bits of a carrier to codes."""
-    _, kind, bits = _CARRIERS[carrier]
-    output = fmt.storage_dtype.name
-    text = pattern_text("_pattern", fmt, env, carrier)
-    if text is not None:
-        body = f"const sn_pattern p = _pattern();\nout = sn_code_of_pattern{bits}(&p, (sn_u{bits})in0, word);\n"
-        return _patterns(kind, output, body, text, raises)
-    body = (
-        f"{_CONSTANTS}sn_u32 raised_here = 0;\nout = sn_convert(&carrier, in0, &f, &env, word, &raised_here);\n"
-        f"met = raised_here & SN_NO_CODE ? {NO_CODE} : 0;\n"
-    )
-    return Computation(
-        (kind,), output, body, _definition(fmt, env, carrier), "softnum/device.h", may_fail=raises, rolled=True
-    )
-
-
-def _patterns(kind: str, output: str, body: str, text: str, raises: bool) -> Computation:
-    if raises:
-        bits = kind[4:]
-        body += f"met = sn_no_result{bits}(&p, (sn_u{bits})in0) ? {NO_CODE} : 0;\n"
-    return Computation((kind,), output, body, text, "softnum/patterns.h", may_fail=raises)
-
-
-@lru_cache(maxsize=512)
-def decode_computation(fmt, carrier: str, given: str, looked_up: bool) -> Computation:
-    """Codes, of the type `given`, to bits of a carrier; looked_up: by a table of all values."""
-    _, kind, bits = _CARRIERS[carrier]
-    beyond = f"if (in0 >> {fmt.bits - 1} >> 1) met = {NO_CODE};\n" if fmt.bits < int(given[4:]) else ""
-    if looked_up:
-        body = f"out = table0[in0 & {(1 << fmt.bits) - 1}u];\n"
-        return Computation((given,), kind, body + beyond, may_fail=bool(beyond), tables=(kind,))
-    text = reading_text("_reading", fmt, carrier)
-    if text is not None:
-        body = f"const sn_reading r = _reading();\nout = sn_pattern_of_code{bits}(&r, (sn_u{bits})in0);\n"
-        return Computation((given,), kind, body + beyond, text, "softnum/patterns.h", may_fail=bool(beyond))
-    body = (
-        "const sn_format carrier = _carrier(), f = _format();\nout = sn_carrier_of(&f, in0, &carrier, &met);\n" + beyond
-    )
-    may_fail = bool(beyond) or not fits(fmt, carrier)
-    text = format_text("_carrier", format(_CARRIERS[carrier][0])) + format_text("_format", fmt)
-    return Computation((given,), kind, body, text, "softnum/device.h", may_fail=may_fail, rolled=True)
-
-
-# ---- value tables --------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=128)
-def search_computation(count: int, carrier: str, output: str, raises: bool) -> Computation:
-    """The last of `count` results whose threshold is not above the number; the thresholds ascend, of all but the first.
-
-    table0: thresholds, as keys, integers in the order of the numbers (-0 below +0); table1: the results, and behind
-    them what a NaN becomes.
-    """
-    _, kind, bits = _CARRIERS[carrier]
-    sign, infinity = (1 << 31, 0x7F800000) if bits == "32" else (1 << 63, 0x7FF0000000000000)
-    body = (
-        f"const sn_u{bits} x = (sn_u{bits})in0, key = x & {sign:#x}u ? ~x : x | {sign:#x}u;\n"
-        f"sn_i32 at = 0;\nfor (sn_i32 step = {1 << (count - 1).bit_length() >> 1}; step; step >>= 1)\n"
-        f"    if (at + step < {count} && table0[at + step - 1] <= key) at += step;\n"
-        f"const sn_i32 nan = (x & {sign - 1:#x}u) > {infinity:#x}u;\n"
-        f"out = table1[nan ? {count} : at];\nmet = nan ? {NO_CODE} : 0;\n"
-    )
-    return Computation((kind,), output, body, may_fail=raises, rolled=True, tables=(kind, output))
-
 
 @lru_cache(maxsize=16)
 def _thresholds(fmt, rounding: str, overflow, carrier: str):
     """(keys of the thresholds, codes in order): found by bisection, with the rounding of the host."""
-    word = np.dtype(_CARRIERS[carrier][1]).type
+    word = np.dtype(CARRIERS[carrier][1]).type
     top = word(1 << (8 * word(0).itemsize - 1))
 
     def codes_of(keys):
@@ -147,7 +62,7 @@ def _search_tables(fmt, rounding: str, overflow, carrier: str, nan_code: int, to
     keys, results = _thresholds(fmt, rounding, overflow, carrier)
     results = np.append(results, results.dtype.type(nan_code))
     if to_values:
-        results = fmt.decode(results, np.dtype(carrier)).view(_CARRIERS[carrier][1])
+        results = fmt.decode(results, np.dtype(carrier)).view(CARRIERS[carrier][1])
     return keys, results
 
 
@@ -186,16 +101,18 @@ def _check_out(what: str, out, shape, dtype) -> None:
         raise ValueError(f"{what}: out must be a CUDA array of shape {tuple(shape)} and type {np.dtype(dtype)}")
 
 
-def _environment(fmt, rounding, overflow, stochastic_bits, invalid, flush_results) -> tuple[int, ...]:
+def _environment(fmt, rounding, overflow, stochastic_bits, invalid, return_flags, tininess, flush_results):
+    if isinstance(fmt, CustomFormat):
+        for name, given in (("return_flags", return_flags), ("flush_results", flush_results)):
+            if given:
+                raise ValueError(f"{name} is not defined for {fmt.described}: it has values alone; leave it out")
     code = invalid_code(invalid, fmt)
-    return environment(
-        fmt, rounding, overflow, stochastic_bits, "after", False, flush_results, invalid_code=code
-    )  # fmt: skip
+    return environment(fmt, rounding, overflow, stochastic_bits, tininess, False, flush_results, invalid_code=code)
 
 
 def quantize(
     x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32, invalid="raise",
-    flush_results=None, out=None,
+    return_flags=False, tininess="after", flush_results=None, out=None,
 ):  # fmt: skip
     """Round the values of a CUDA array to a format, on the device; the bits are those of `softnum.quantize` on the CPU.
 
@@ -206,12 +123,12 @@ def quantize(
         x's shape and dtype; may be x, but must not overlap it otherwise.
     random_bits : array of uint32, optional
         Of the host or the device, broadcast to x's shape.
-    fmt, rounding, overflow, key, stochastic_bits, invalid, flush_results
+    fmt, rounding, overflow, key, stochastic_bits, invalid, return_flags, tininess, flush_results
         As in `softnum.quantize`.
 
     Returns
     -------
-    Numba CUDA array
+    Numba CUDA array; with `return_flags`, a pair
 
     Raises
     ------
@@ -220,7 +137,7 @@ def quantize(
     """
     fmt, x = format(fmt), _floats(x, "quantize")
     _check_out("quantize", out, x.shape, x.dtype)
-    env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, flush_results)
+    env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, return_flags, tininess, flush_results)
     if out is not None:
         out_bits = _cuda.bits(out)
     if isinstance(fmt, CustomFormat):
@@ -228,19 +145,20 @@ def quantize(
         return out if out is not None else result.view(x.dtype)
     words = words_of(rounding_name(rounding).startswith("stochastic"), key, random_bits, x.shape)
     raises = not fmt.has_nan and isinstance(invalid, str)
-    computation = quantize_computation(fmt, env, x.dtype.name, raises)
-    result, _, met = run(computation, [x], tuple(x.shape), words, None if out is None else out_bits)
+    computation = quantize_computation(fmt, env, x.dtype.name, raises, bool(return_flags))
+    result, flags, met = run(computation, [x], tuple(x.shape), words, None if out is None else out_bits)
     if raises and met & NO_CODE:
         lost = "NaN or infinite" if fmt.kind == "fixed" else "NaN"
         raise ValueError(f"quantize: a value is {lost}, and {fmt} has no code for it")
     if met & NOT_EXACT:
         raise ValueError(f"quantize: a value of {fmt} is not exact in {x.dtype} (use a wider type)")
-    return out if out is not None else result.view(x.dtype)
+    result = out if out is not None else result.view(x.dtype)
+    return (result, flags) if return_flags else result
 
 
 def encode(
     x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32, invalid="raise",
-    flush_results=None, out=None,
+    return_flags=False, tininess="after", flush_results=None, out=None,
 ):  # fmt: skip
     """Codes of the values of a CUDA array, on the device; those of `softnum.encode` on the CPU.
 
@@ -249,12 +167,12 @@ def encode(
     x : Numba CUDA array of float32 or float64, any shape and strides
     out : Numba CUDA array, optional
         Of x's shape and the format's storage type; must not overlap x.
-    random_bits, fmt, rounding, overflow, key, stochastic_bits, invalid, flush_results
+    random_bits, fmt, rounding, overflow, key, stochastic_bits, invalid, return_flags, tininess, flush_results
         As in `quantize`.
 
     Returns
     -------
-    Numba CUDA array of unsigned integers
+    Numba CUDA array of unsigned integers; with `return_flags`, a pair
 
     Raises
     ------
@@ -263,16 +181,16 @@ def encode(
     """
     fmt, x = format(fmt), _floats(x, "encode")
     _check_out("encode", out, x.shape, fmt.storage_dtype)
-    env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, flush_results)
+    env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, return_flags, tininess, flush_results)
     if isinstance(fmt, CustomFormat):
         return _by_search(x, fmt, rounding, overflow, invalid, "encode", out, False)
     words = words_of(rounding_name(rounding).startswith("stochastic"), key, random_bits, x.shape)
     raises = not fmt.has_nan and isinstance(invalid, str)
-    computation = encode_computation(fmt, env, x.dtype.name, raises)
-    result, _, met = run(computation, [x], tuple(x.shape), words, out)
+    computation = encode_computation(fmt, env, x.dtype.name, raises, bool(return_flags))
+    result, flags, met = run(computation, [x], tuple(x.shape), words, out)
     if raises and met & NO_CODE:
         raise_no_code(fmt, "encode")
-    return result
+    return (result, flags) if return_flags else result
 
 
 @lru_cache(maxsize=32)
@@ -282,7 +200,7 @@ def _all_values(fmt, carrier: str) -> np.ndarray | None:
         values = host_decode(np.arange(1 << fmt.bits).astype(fmt.storage_dtype), fmt, carrier)
     except ValueError:
         return None
-    return values.view(_CARRIERS[carrier][1])
+    return values.view(CARRIERS[carrier][1])
 
 
 def decode(codes, fmt, dtype=np.float64, *, out=None):
