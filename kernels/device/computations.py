@@ -88,9 +88,12 @@ class Computation:
             lines.append("#if defined(__CUDACC_RTC__)\n#pragma unroll 1\n#endif")
         lines.append("for (sn_i32 i = 0; i < 4; i++) {")
         lines += [f"const sn_u64 in{i} = v{i}[i];" for i in range(len(self.inputs))]
-        lines.append("const sn_u32 word = (sn_u32)words[i];\nsn_u64 out = 0;\nsn_u32 flags = 0, met = 0;")
+        lines.append("const sn_u32 word = (sn_u32)words[i];\nsn_u64 out = 0;\nsn_u32 met = 0;")
+        if "flags" in self.body:
+            lines.append("sn_u32 flags = 0;")
         lines += ["(void)word;", self.body.strip(), "result[i] = out;"]
-        lines.append("raised[i] = flags;" if self.with_flags else "(void)flags;")
+        if self.with_flags:
+            lines.append("raised[i] = flags;")
         lines.append("if (i < count) status |= met;\n}")
         lines.append(f"sn_store_four{self.output[4:]}(to + at, count, {w}, result);")
         if self.with_flags:
