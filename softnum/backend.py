@@ -17,10 +17,17 @@ __all__ = [
 
 # a function of softnum's -> the module of softnum.kernels.device whose function of the same name takes CUDA arrays
 _DEVICE = {
-    "check_codes": "codes_of_arrays", "conv2d": "conv", "conv2d_backward_data": "conv",
-    "conv2d_backward_weight": "conv", "copy": "codes_of_arrays", "copy_to_host": "codes_of_arrays", "matmul": "gemm",
+    "check_codes": "codes_of_arrays",
+    "conv2d": "conv",
+    "conv2d_backward_data": "conv",
+    "conv2d_backward_weight": "conv",
+    "copy": "codes_of_arrays",
+    "copy_to_host": "codes_of_arrays",
+    "decode": "quantize",
+    "encode": "quantize",
+    "matmul": "gemm",
     "quantize": "quantize",
-}  # fmt: skip
+}
 _WAY_OUT = "copy them to the host first (.copy_to_host() of Numba and of sn.Array, .get() of CuPy, .cpu() of PyTorch)"
 _CUDA_DEVICES = (2, 13)  # of DLPack: CUDA, CUDA managed memory
 _OF_THE_HOST = (np.ndarray, np.generic, int, float, str, list, tuple, type(None))

@@ -15,7 +15,8 @@ import softnum as sn
 import softnum.kernels
 from softnum.environment import environment
 from softnum.kernels import check
-from softnum.kernels.device.entries import operand_library, quantize_library, unit_library
+from softnum.kernels.device.computations import FROM_KEY, encode_computation, quantize_computation
+from softnum.kernels.device.entries import operand_library, unit_library
 from softnum.kernels.device.source import core_text
 
 
@@ -28,8 +29,10 @@ def test_one_text():
 
 def test_names_depend_on_content():
     env = environment(sn.format("e5m2"), "rne", None, 32)
-    one, two = (quantize_library(sn.format(f), env, "float32") for f in ("e5m2", "e4m3fn"))
-    again = quantize_library.__wrapped__(sn.format("e5m2"), env, "float32")
+    one, two, again = (
+        quantize_computation.__wrapped__(sn.format(f), env, "float32", False).library(FROM_KEY, (False,), True)
+        for f in ("e5m2", "e4m3fn", "e5m2")
+    )
     assert one.own_text == again.own_text
     assert one.symbol(one.entries[0]) == again.symbol(again.entries[0]) != two.symbol(two.entries[0])
 
@@ -129,7 +132,9 @@ def libraries():
         ("binary32", "rto", "float64"),
     ):
         fmt = sn.format(fmt)
-        yield f"quantize {fmt}", quantize_library(fmt, environment(fmt, rounding, None, 12), carrier)
+        env = environment(fmt, rounding, None, 12)
+        for make in (quantize_computation, encode_computation):
+            yield f"{make.__name__} {fmt}", make(fmt, env, carrier, not fmt.has_nan).library(FROM_KEY, (False,), True)
         yield f"operand {fmt}", operand_library(fmt, carrier)
     for unit in (
         sn.MadUnit("e6m9", operand="e5m2", chunk=4, rounding="sr", stochastic_bits=20, product="e5m2"),
