@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 from softnum.environment import environment
 from softnum.kernels.check import ARCHITECTURES, float_instructions
-from softnum.kernels.device import _cuda
-from softnum.kernels.device.gemm import gemm_kernel, operand_kernel
+from softnum.kernels.device import _cuda, gemm_definition
+from softnum.kernels.device.problem import operand_kernel
 from softnum.kernels.device.quantize import FROM_KEY, NO_WORDS, quantize_kernel
 from softnum.names import format
-from softnum.units import MadUnit
 
 __all__ = ["link", "main"]
 
@@ -27,7 +28,7 @@ def _kernels():
     def array(kind, dimensions):
         return types.Array(kind, dimensions, "C")
 
-    u8, u16, u32, i64 = types.uint8, types.uint16, types.uint32, types.int64
+    u8, u32, i64 = types.uint8, types.uint32, types.int64
     fmt = format("e5m2")
     for rounding, words in (("nearest_even", NO_WORDS), ("stochastic", FROM_KEY)):
         kernel = quantize_kernel(fmt, environment(fmt, rounding, None, 16), "float32", words, False, True)
@@ -36,20 +37,21 @@ def _kernels():
             kernel,
             (array(u32, 2), array(u32, 2), array(u32, 2), u32, u32, array(u32, 1)),
         )
-    yield f"operand {fmt}", operand_kernel(fmt, "float32", True), (array(u32, 2), array(u8, 1), array(i64, 1))
-    for unit in (
-        MadUnit("e6m9", operand="e5m2", chunk=64),
-        MadUnit("e6m9", operand="e5m2", product="e5m2", rounding="stochastic", stochastic_bits=12),
-    ):
-        words = FROM_KEY if unit.stochastic else NO_WORDS
-        yield (
-            f"matmul {unit}",
-            gemm_kernel(unit, "float32", words, False, False, 16),
-            (
-                array(u8, 3), array(u8, 3), array(u16, 3), array(i64, 2), array(u32, 5), u32, u32, u32, u32,
-                array(u32, 3), array(u32, 1), i64, i64, i64,
-            ),
-        )  # fmt: skip
+    yield f"operand {fmt}", operand_kernel(fmt, "float32"), (array(u32, 1), array(u8, 1), array(i64, 1))
+    yield from gemm_definition.examples()
+
+
+@contextmanager
+def _as_if_there(chip: tuple[int, int]):
+    """Functions of the device in Python are compiled for the current GPU: here, for one that need not be there."""
+    from numba.cuda import dispatcher
+
+    real = dispatcher.get_current_device
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=chip)
+    try:
+        yield
+    finally:
+        dispatcher.get_current_device = real
 
 
 def link(kernel, arguments, architecture: str) -> tuple[bytes, str]:
@@ -70,14 +72,11 @@ def link(kernel, arguments, architecture: str) -> tuple[bytes, str]:
     from numba import types
 
     digits = architecture.removeprefix("sm_")
-    parts, _ = _cuda.cuda.compile_all(
-        kernel.py_func,
-        types.void(*arguments),
-        cc=(int(digits[:-1]), int(digits[-1])),
-        device=False,
-        abi="numba",
-        output="ltoir",
-    )
+    chip = (int(digits[:-1]), int(digits[-1]))
+    with _as_if_there(chip):
+        parts, _ = _cuda.cuda.compile_all(
+            kernel.py_func, types.void(*arguments), cc=chip, device=False, abi="numba", output="ltoir"
+        )
     objects = [ObjectCode.from_ltoir(part if isinstance(part, bytes) else part.code) for part in parts]
     machine = Linker(*objects, options=LinkerOptions(arch=architecture, link_time_optimization=True)).link("cubin")
     options = LinkerOptions(arch=architecture, link_time_optimization=True, ptx=True)

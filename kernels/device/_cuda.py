@@ -26,6 +26,7 @@ from softnum.custom.compiler import compile_c, preprocess
 from softnum.kernels.device.source import Entry, Library
 
 __all__ = [
+    "MAX_GRID_Y",
     "SIMULATOR",
     "THREADS",
     "bind",
@@ -39,10 +40,14 @@ __all__ = [
     "launch",
     "rows",
     "scalar_type",
+    "to_device",
+    "to_host",
 ]
 
 # whether kernels run in the simulator; Numba decides once, when it is imported
 SIMULATOR = bool(config.ENABLE_CUDASIM)
+
+MAX_GRID_Y = 65535
 
 THREADS = 32 if SIMULATOR else 256  # of a block of an elementwise kernel; the simulator's are threads of Python
 
@@ -129,9 +134,19 @@ def empty(shape, dtype):
     return cuda.device_array(shape, dtype)
 
 
+def to_device(x):
+    """A copy on the device of an array of the host."""
+    return cuda.to_device(x)
+
+
+def to_host(x) -> np.ndarray:
+    """A copy on the host of an array on the device."""
+    return x.copy_to_host()
+
+
 def filled(shape, dtype, value):
     """A C-ordered array on the device of one value."""
-    return cuda.to_device(np.full(shape, value, dtype))
+    return to_device(np.full(shape, value, dtype))
 
 
 def is_contiguous(x) -> bool:

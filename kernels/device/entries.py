@@ -121,8 +121,9 @@ def unit_library(unit, carrier: str) -> Library:
 
     ``step(acc, a, b, first, second)`` is one multiply-add with the product's and the sum's random word,
     ``outer(outer, acc, word)`` adds a chunk to the outer sum, and ``value(code)`` gives the result's bits in the
-    carrier; ``step_invalid`` and ``outer_invalid`` say whether a NaN met a format that has no code for it. ``half0``
-    and ``half1`` give a Philox block, ``first`` and ``second`` a step's random words from it.
+    carrier; ``step_invalid`` and ``outer_invalid`` say whether a NaN met a format that has no code for it, as a bit for
+    each of ``unit.rounded_to``. ``half0`` and ``half1`` give a Philox block, ``first`` and ``second`` a step's random
+    words from it.
     """
     name, kind = _CARRIERS[carrier]
     wide = format(name)
@@ -155,11 +156,11 @@ def unit_library(unit, carrier: str) -> Library:
     no_product = unit.product is not None and not unit.product.has_nan
     no_sum, no_outer = (not f.has_nan for f in (unit.accumulator, unit.outer))
     step_lost = "(void)code;\nreturn " + (
-        " || ".join(
+        " | ".join(
             text
             for text, wanted in (
-                ("(product_flags & SN_INVALID) != 0", no_product),
-                ("(flags & SN_INVALID) != 0", no_sum),
+                ("(product_flags & SN_INVALID ? 1u : 0)", no_product),
+                ("(flags & SN_INVALID ? 2u : 0)", no_sum),
             )
             if wanted
         )
@@ -178,7 +179,7 @@ def unit_library(unit, carrier: str) -> Library:
         Entry("outer", "uint64", outer_arguments, outer_body + code_only),
         Entry(
             "outer_invalid", "uint32", outer_arguments,
-            outer_body + f"(void)code;\nreturn {int(no_outer)} && (flags & SN_INVALID) != 0;",
+            outer_body + f"(void)code;\nreturn {int(no_outer)} && (flags & SN_INVALID) ? 4u : 0;",
         ),
         Entry(
             "value", kind, (("uint64", "code"),),
