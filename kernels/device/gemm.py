@@ -37,11 +37,6 @@ def _(unit: MadUnit, words: int):
         raise ValueError(
             "matmul: no CUDA kernel computes in custom formats; copy the arrays to the host first, which does"
         )
-    if unit.lanes > 1 or unit.compensated:
-        raise ValueError(
-            f"matmul: no CUDA kernel computes lanes={unit.lanes}, compensated={unit.compensated!r}; copy the arrays to "
-            f"the host first, where every MadUnit is computed"
-        )
     return DefinitionEngine(unit)
 
 
