@@ -29,10 +29,11 @@ from softnum.kernels.device.sum_tables import NO_ROW, SumTables, tables_of
 from softnum.kernels.device.sums import Steps, Tables, kernel_types, run_sums, sums_kernel
 from softnum.names import format
 from softnum.plan import fits
+from softnum.units import MadUnit
 
 __all__ = ["TableEngine", "examples", "kernels_of", "shared_kernel"]
 
-_U32, _U64 = np.uint32, np.uint64
+_U8, _U32, _U64 = np.uint8, np.uint32, np.uint64
 _ROWS = ("rows",) * 4
 
 # of shared_kernel: outputs of a thread (rows, columns), threads of a block (columns, rows), products of a tile
@@ -191,8 +192,13 @@ def _in_shared(unit) -> np.ndarray | None:
 
 @lru_cache(maxsize=64)
 def _look_ups(bits_a: int, bits_b: int, bits: int, height: int, width: int) -> Library:
-    """The entry ``mads(tables, a, b, acc)``: the next product of each of height x width sums, whose codes are in acc."""
+    """The entry ``mads(tables, a, at_a, b, at_b, acc)``: the next product of height x width sums, codes in acc."""
+    arguments = (
+        ("uint8*", "tables"), ("uint8*", "a"), ("uint32", "at_a"), ("uint8*", "b"), ("uint32", "at_b"), ("uint32*", "acc"),
+    )  # fmt: skip
     body = f"""
+a += at_a;
+b += at_b;
 const sn_u8 *sums = tables + {1 << (bits_a + bits_b)};
 for (sn_i32 i = 0; i < {height}; i++)
     for (sn_i32 j = 0; j < {width}; j++) {{
@@ -200,10 +206,7 @@ for (sn_i32 i = 0; i < {height}; i++)
         acc[{width} * i + j] = sums[row << {bits} | acc[{width} * i + j]];
     }}
 """
-    return Library(
-        "", (Entry("mads", "void", (("uint8*", "tables"), ("uint8*", "a"), ("uint8*", "b"), ("uint32*", "acc")), body),),
-        "softnum/base.h",
-    )  # fmt: skip
+    return Library("", (Entry("mads", "void", arguments, body),), "softnum/base.h")
 
 
 @lru_cache(maxsize=64)
@@ -226,7 +229,7 @@ def shared_kernel(unit, has_c: bool, layouts, tile=_TILE):
     outer = _outer(unit, tables, None)
     zero, outer_zero = _U32(zero_code(unit.accumulator)), _U32(zero_code(unit.outer))
     totals = outputs if chunk else 1
-    no_word = _U32(0)
+    no_word, no_code = _U32(0), _U8(0)
 
     @cuda.jit
     def kernel(
@@ -263,17 +266,21 @@ def shared_kernel(unit, has_c: bool, layouts, tile=_TILE):
                 cuda.syncthreads()
                 for i in range(thread, block_m * deep, threads):
                     m, k = i // deep, i % deep
+                    code = no_code  # beyond the matrix: one that tables have, for outputs that are not there
                     if first_m + m < rows and begin + k < depth:
-                        tile_a[k * row_a + m] = load_a(a, geometry_a, batch, first_m + m, begin + k)
+                        code = load_a(a, geometry_a, batch, first_m + m, begin + k)
+                    tile_a[k * row_a + m] = code
                 for i in range(thread, block_n * deep, threads):
                     k, n = i // block_n, i % block_n
+                    code = no_code
                     if first_n + n < columns and begin + k < depth:
-                        tile_b[k * row_b + n] = load_b(b, geometry_b, batch, begin + k, first_n + n)
+                        code = load_b(b, geometry_b, batch, begin + k, first_n + n)
+                    tile_b[k * row_b + n] = code
                 cuda.syncthreads()
                 for k in range(min(deep, depth - begin)):
                     mads(
-                        ffi.from_buffer(look_up), ffi.from_buffer(tile_a[k * row_a + y * height :]),
-                        ffi.from_buffer(tile_b[k * row_b + x * width :]), ffi.from_buffer(acc),
+                        ffi.from_buffer(look_up), ffi.from_buffer(tile_a), k * row_a + y * height,
+                        ffi.from_buffer(tile_b), k * row_b + x * width, ffi.from_buffer(acc),
                     )  # fmt: skip
                     if chunk > 0:
                         left -= 1
@@ -291,4 +298,96 @@ def shared_kernel(unit, has_c: bool, layouts, tile=_TILE):
     return kernel
 
 
-_U8 = np.uint8
+
+# ---- the engine ------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=32)
+def _on_device(unit) -> Tables:
+    tables, none = tables_of(unit), Tables.none()
+    return Tables(
+        _cuda.to_device(tables.rows.ravel()),
+        _cuda.to_device(tables.cells) if tables.cells.size else none.cells,
+        _cuda.to_device(tables.values) if tables.values.size else none.values,
+    )
+
+
+@lru_cache(maxsize=32)
+def _bytes_on_device(unit):
+    return _cuda.to_device(_in_shared(unit))
+
+
+def _fits_in_shared(unit, most: int) -> bool:
+    """Whether tables and tiles fit in so many bytes of shared memory."""
+    tables = _in_shared(unit)
+    height, width, across, down, deep = _TILE
+    return tables is not None and len(tables) + deep * (height * down + width * across + 2 * _PAD) <= most
+
+
+class TableEngine:
+    """Computes any problem of a MadUnit in custom formats that has tables; TypeError for others, when it is made."""
+
+    def __init__(self, unit) -> None:
+        tables_of(unit)
+        self.unit = unit
+
+    @staticmethod
+    def kernels_of(unit):
+        """`kernels_of` this module."""
+        return kernels_of(unit)
+
+    def run(self, problem: Problem) -> None:
+        """Compute it; ValueError for an operand that is no value of its format, and for a step that has no result."""
+        p, unit = problem, self.unit
+        a, b = (to_codes(x, fmt) for x, fmt in zip((p.a, p.b), unit.operand, strict=True))
+        c = stand_in(unit.outer.storage_dtype) if p.c is None else to_codes(p.c, unit.outer)
+        layouts, out = (a.layout, b.layout, c.layout, p.out.layout), _cuda.bits(p.out.flat)
+        if _fits_in_shared(unit, _cuda.most_shared()):
+            kernel, tables = shared_kernel(unit, p.c is not None, layouts), _on_device(unit)
+            height, width, across, down, _ = _TILE
+            blocks = -(-p.m // (height * down)) * -(-p.n // (width * across))
+            _cuda.launch(
+                kernel, (blocks, min(p.batches, _cuda.MAX_GRID_Y)), (across, down), a.flat, b.flat, c.flat, a.geometry,
+                b.geometry, c.geometry, out, p.out.geometry, _bytes_on_device(unit), tables.cells, tables.values,
+                p.batches, p.m, p.n, p.k, shared=len(_in_shared(unit)),
+            )  # fmt: skip
+            return
+        run_sums(p, _kernel(unit, p.c is not None, layouts), a, b, c, out, _on_device(unit))
+        tables = tables_of(unit)
+        may_fail = (tables.rows == NO_ROW).any() or (tables.cells < 0).any()
+        lost = _cuda.to_host(p.status) if may_fail else ()
+        for seen, fmt in zip(lost, unit.rounded_to, strict=False):
+            if seen:
+                raise ValueError(
+                    f"matmul: a step has no result in {fmt}: it is NaN, and there is no code for it, or a function of "
+                    "the user's fails; arrays of the host have the error that names the operands"
+                )
+
+
+def kernels_of(unit):
+    """(name, kernel, types of its arguments[, whether it is fast]) of what computes contiguous matrices without c."""
+    codes, bits = [f.storage_dtype for f in (*unit.operand, unit.outer)], {"float32": "u4", "float64": "u8"}[_carrier(unit)]
+    if not _fits_in_shared(unit, 227 * 1024):
+        yield f"tables {unit}", _kernel(unit, False, _ROWS), kernel_types(*codes, bits)
+        return
+    from numba import types
+
+    def array(kind):
+        return types.Array(_cuda.scalar_type(kind), 1, "C")
+
+    i64 = types.int64
+    yield (
+        f"tables in shared memory {unit}", shared_kernel(unit, False, _ROWS),
+        (
+            *map(array, codes), *[array(np.int64)] * 3, array(bits), array(np.int64), array(np.uint8), array(np.int16),
+            array(np.uint64), i64, i64, i64, i64,
+        ), True,
+    )  # fmt: skip
+
+
+def examples():
+    """`kernels_of` representative units, which are linked without a GPU."""
+    eight = CustomFormat.from_table([0.0, *(2.0 ** (i / 8) * s for s in (1, -1) for i in range(127)), -256.0], name="log8")
+    yield from kernels_of(MadUnit(eight, operand=eight, product=eight))
+    yield from kernels_of(MadUnit(eight, operand=eight, product=eight, chunk=16))
+    yield from kernels_of(MadUnit("binary32", operand="e4m3fn", product=eight, lanes=4))

@@ -146,10 +146,10 @@ def _on_device(schedule: _Schedule):
     return _cuda.to_device(schedule.numbers)
 
 
-def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types):
+def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zeros=(0, 0, 0)):
     """The kernel of a unit's sums.
 
-    layouts: of a, b, c and out; types: of the elements of a, b and c. The arguments are those of `Problem` (a, b, c;
+    layouts: of a, b, c and out; types: of the elements of a, b and c, of which zeros stand for 0. The arguments are those of `Problem` (a, b, c;
     their geometries; counters; random; keys; out and its geometry; status), tables, the schedule of the reduction, and
     batches, M, N and K.
     """
@@ -157,7 +157,8 @@ def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types):
     number, zero, outer_zero = _cuda.scalar_type(steps.number), steps.zero, steps.outer_zero
     two = getattr(unit, "two_roundings", False)
     draw = _cuda.bind(words_library(two, two and unit.stochastic_bits > 16)).draw
-    load_a, load_b, load_c = (loader(x, np.dtype(t).name) for x, t in zip(layouts, types, strict=False))
+    taken = zip(layouts, types, zeros, strict=False)
+    load_a, load_b, load_c = (loader(x, np.dtype(kind).name, zero) for x, kind, zero in taken)
     at_out = index_of(layouts[3])
     lanes, chunk, formats = unit.lanes, unit.chunk or 0, len(unit.rounded_to)
     joined = has_c and lanes > 1 and not chunk  # C is one of the numbers that are reduced
