@@ -75,8 +75,9 @@ def link(kernel, arguments, architecture: str) -> tuple[bytes, str]:
     chip = (int(digits[:-1]), int(digits[-1]))
     with _as_if_there(chip):
         parts, _ = _cuda.cuda.compile_all(
-            kernel.py_func, types.void(*arguments), cc=chip, device=False, abi="numba", output="ltoir"
-        )
+            kernel.py_func, types.void(*arguments), cc=chip, device=False, abi="numba", output="ltoir",
+            launch_bounds=kernel.targetoptions.get("launch_bounds"),
+        )  # fmt: skip
     objects = [ObjectCode.from_ltoir(part if isinstance(part, bytes) else part.code) for part in parts]
     machine = Linker(*objects, options=LinkerOptions(arch=architecture, link_time_optimization=True)).link("cubin")
     options = LinkerOptions(arch=architecture, link_time_optimization=True, ptx=True)

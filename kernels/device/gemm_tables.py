@@ -1,12 +1,12 @@
 """MadUnits that compute in custom formats, by look-up tables (`softnum.kernels.device.sum_tables`).
 
 Two kernels: sums in any order of lanes and chunks over tables of any size (sums.py); and, for one lane, tiles of a and b
-in shared memory beside tables that fit there. The latter's inner loop is four instructions a multiply-add: two bytes of
-shared memory are looked up, of a product's row and of the sum, and an index is made for each. In a warp all threads have
+in shared memory beside tables that fit there. The latter's inner loop takes 105 instructions for 16 multiply-adds (sm_90,
+8 bits), 32 of them look-ups in shared memory: of a product's row and of a sum. In a warp all threads have
 the same a, so that a product's bytes lie in 256 that follow each other: no bank of shared memory has more than two words
 of them, and the look-up takes two cycles; that of 32 sums with nothing in common takes 3.5 on the average (the fullest of
 32 banks that are hit 32 times at random). An H200 (132 multiprocessors, 1.98 GHz) then makes 132 * 1.98e9 * 32 / 5.5 =
-1.5e12 multiply-adds a second at the most, in formats of 8 bits: this is a prediction and not measured.
+1.5e12 multiply-adds a second at the most (by the issue of instructions 5.1e12): a prediction, not measured.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _U8, _U32, _U64 = np.uint8, np.uint32, np.uint64
 _ROWS = ("rows",) * 4
 
 # of shared_kernel: outputs of a thread (rows, columns), threads of a block (columns, rows), products of a tile
-_TILE = (2, 2, 3, 2, 4) if _cuda.SIMULATOR else (8, 4, 32, 16, 16)
+_TILE = (2, 2, 3, 2, 4) if _cuda.SIMULATOR else (4, 4, 32, 16, 16)
 _PAD = 4  # bytes, so that rows of a tile begin in different banks
 
 
@@ -181,18 +181,20 @@ def _kernel(unit, has_c: bool, layouts):
 
 @lru_cache(maxsize=32)
 def _in_shared(unit) -> np.ndarray | None:
-    """Bytes for shared memory, products' rows and then sums; None if there are codes missing, or too many of them."""
+    """Bytes for shared memory, in groups of 16: products' rows and then sums; None where codes lack or rows are many."""
     tables = tables_of(unit)
     if unit.lanes > 1 or not tables.by_table or (unit.chunk and tables.outers_at < 0):
         return None
     if (tables.cells < 0).any() or (tables.rows > 255).any():
         return None
-    return np.concatenate([tables.rows.ravel().astype(np.uint8), tables.cells[: tables.sums].astype(np.uint8)])
+    found = np.concatenate([tables.rows.ravel().astype(np.uint8), tables.cells[: tables.sums].astype(np.uint8)])
+    return np.append(found, np.zeros(-len(found) % 16, np.uint8))
 
 
 @lru_cache(maxsize=64)
 def _look_ups(bits_a: int, bits_b: int, bits: int, height: int, width: int) -> Library:
-    """The entry ``mads(tables, a, at_a, b, at_b, acc)``: the next product of height x width sums, codes in acc."""
+    """Entries ``mads(tables, a, at_a, b, at_b, acc)``, the next product of height x width sums, whose codes are in acc,
+    and ``copy(from, to, first, count, step)``, of every step-th of so many groups of 16 bytes."""
     arguments = (
         ("uint8*", "tables"), ("uint8*", "a"), ("uint32", "at_a"), ("uint8*", "b"), ("uint32", "at_b"), ("uint32*", "acc"),
     )  # fmt: skip
@@ -206,7 +208,22 @@ for (sn_i32 i = 0; i < {height}; i++)
         acc[{width} * i + j] = sums[row << {bits} | acc[{width} * i + j]];
     }}
 """
-    return Library("", (Entry("mads", "void", arguments, body),), "softnum/base.h")
+    copied = ("uint32", "first"), ("uint32", "count"), ("uint32", "step")
+    copy = """
+for (sn_u32 i = first; i < count; i += step) {
+#if defined(__CUDACC_RTC__)
+    ((uint4 *)to)[i] = ((const uint4 *)from)[i];
+#else
+    for (sn_u32 j = 16 * i; j < 16 * i + 16; j++)
+        to[j] = from[j];
+#endif
+}
+"""
+    entries = (
+        Entry("mads", "void", arguments, body),
+        Entry("copy", "void", (("uint8*", "from"), ("uint8*", "to"), *copied), copy),
+    )
+    return Library("", entries, "softnum/base.h")
 
 
 @lru_cache(maxsize=64)
@@ -216,12 +233,13 @@ def shared_kernel(unit, has_c: bool, layouts, tile=_TILE):
     Its arguments: codes a, b and c, their geometries, out and its geometry, the bytes of tables (`_in_shared`), which
     are copied to dynamic shared memory, cells and values (`SumTables`), batches, M, N and K.
     """
-    tables, table_bytes = tables_of(unit), len(_in_shared(unit))
+    tables, groups = tables_of(unit), len(_in_shared(unit)) // 16
     height, width, across, down, deep = tile
     block_m, block_n, threads = height * down, width * across, across * down
     row_a, row_b, outputs = block_m + _PAD, block_n + _PAD, height * width
     size_a, size_b = deep * row_a, deep * row_b
-    mads = _cuda.bind(_look_ups(*(f.bits for f in (*unit.operand, unit.accumulator)), height, width)).mads
+    f = _cuda.bind(_look_ups(*(f.bits for f in (*unit.operand, unit.accumulator)), height, width))
+    mads, copy = f.mads, f.copy
     zeros = tuple(map(zero_code, (*unit.operand, unit.outer)))
     load_a, load_b, load_c = (loader(x, "uint8", z) for x, z in zip(layouts, zeros, strict=False))
     at_out, chunk = index_of(layouts[3]), unit.chunk or 0
@@ -229,14 +247,14 @@ def shared_kernel(unit, has_c: bool, layouts, tile=_TILE):
     outer = _outer(unit, tables, None)
     zero, outer_zero = _U32(zero_code(unit.accumulator)), _U32(zero_code(unit.outer))
     totals = outputs if chunk else 1
-    no_word, no_code = _U32(0), _U8(0)
+    no_word, no_code, byte = _U32(0), _U8(0), _cuda.scalar_type(_U8)
 
-    @cuda.jit
+    @_cuda.jit_for(threads, 1)
     def kernel(
         a, b, c, geometry_a, geometry_b, geometry_c, out, geometry_out, bytes_of_tables, cells, values, batches, rows,
         columns, depth,
     ):  # fmt: skip
-        look_up = cuda.shared.array(0, _U8)
+        look_up = cuda.shared.array(0, byte)
         tile_a = cuda.shared.array(size_a, _U8)
         tile_b = cuda.shared.array(size_b, _U8)
         acc = cuda.local.array(outputs, _U32)
@@ -244,8 +262,7 @@ def shared_kernel(unit, has_c: bool, layouts, tile=_TILE):
         state = cuda.local.array(1, _U64)
         x, y = cuda.threadIdx.x, cuda.threadIdx.y
         thread = y * across + x
-        for i in range(thread, table_bytes, threads):
-            look_up[i] = bytes_of_tables[i]
+        copy(ffi.from_buffer(bytes_of_tables), ffi.from_buffer(look_up), thread, groups, threads)
         blocks = (columns + block_n - 1) // block_n
         first_m = cuda.blockIdx.x // blocks * block_m
         first_n = cuda.blockIdx.x % blocks * block_n
@@ -387,7 +404,7 @@ def kernels_of(unit):
 
 def examples():
     """`kernels_of` representative units, which are linked without a GPU."""
-    eight = CustomFormat.from_table([0.0, *(2.0 ** (i / 8) * s for s in (1, -1) for i in range(127)), -256.0], name="log8")
+    eight = CustomFormat.from_table([0.0, *(2.0 ** (i / 8) * s for s in (1, -1) for i in range(127)), -(2.0**20)], name="log8")
     yield from kernels_of(MadUnit(eight, operand=eight, product=eight))
     yield from kernels_of(MadUnit(eight, operand=eight, product=eight, chunk=16))
     yield from kernels_of(MadUnit("binary32", operand="e4m3fn", product=eight, lanes=4))
