@@ -1,5 +1,6 @@
-"""How fast softnum's kernels run on this GPU, with goals, limits and baselines of the same run: ``python -m benchmarks.bench_gpu``.
+"""How fast softnum's kernels run on this GPU: ``python -m benchmarks.bench_gpu``.
 
+Beside each figure stand its goal, what the instructions allow, and baselines of the same run.
 Bits are compared with the CPU's before anything is timed: of quantize all, of a product those of some rows. Every time
 is the shortest of a few, each of enough calls that what Python does for a launch is hidden behind the kernels.
 """
@@ -241,7 +242,12 @@ def machine() -> dict:
 
     from softnum.kernels.device import _cuda
 
-    known = {"softnum": sn.__version__, "commit": commit(), "numba": numba.__version__, "python": platform.python_version()}
+    known = {
+        "softnum": sn.__version__,
+        "commit": commit(),
+        "numba": numba.__version__,
+        "python": platform.python_version(),
+    }
     if _cuda.SIMULATOR:
         return {**known, "device": "Numba's simulator: its times mean nothing"}
     device = _cuda.cuda.get_current_device()
@@ -277,7 +283,7 @@ def unusable(options: Options) -> str | None:
         return str(error)
     if _cuda.SIMULATOR:
         if options.side > 32 or options.elements > 10000:
-            return "NUMBA_ENABLE_CUDASIM is set: the simulator takes sides up to 32 and 10000 elements, and its times mean nothing"
+            return "NUMBA_ENABLE_CUDASIM is set: the simulator takes --side 32 --elements 10000 at most, to no purpose"
         return None
     return None if _cuda.cuda.is_available() else "there is no GPU that Numba can use"
 

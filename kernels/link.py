@@ -161,9 +161,10 @@ def _parts(kernel, arguments, chip: str) -> list[bytes]:
     from numba import types
 
     capability = _capability(chip)
+    options = {name: kernel.targetoptions.get(name) for name in ("fastmath", "launch_bounds")}
     with _in_place_of_a_gpu(capability):
         parts, _ = _cuda.cuda.compile_all(
-            kernel.py_func, types.void(*arguments), cc=capability, device=False, abi="numba", output="ltoir"
+            kernel.py_func, types.void(*arguments), cc=capability, device=False, abi="numba", output="ltoir", **options
         )
     return [part if isinstance(part, bytes) else part.code for part in parts]
 
