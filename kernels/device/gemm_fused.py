@@ -326,4 +326,3 @@ class FusedEngine:
         )  # fmt: skip
         patterns = [replace(x, flat=_cuda.bits(x.flat)) for x in operands]
         _define(p, patterns, _names(operands), left, (tile, depth))
-
