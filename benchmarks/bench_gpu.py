@@ -27,7 +27,9 @@ __all__ = ["Case", "Figure", "cases", "main"]
 
 ROWS = 16  # of a product, that are compared with the CPU's
 _SECONDS = 0.3  # that a measurement takes at least, on a GPU
-_LANES = {"issue": 128, "float": 128, "integer": 64}  # instructions of threads that a multiprocessor starts a cycle
+
+# instructions of threads that a multiprocessor of an H100 starts in a cycle: all, those of integers, of shared memory
+_LANES = {"issue": 128, "integer": 64, "shared": 32}
 
 
 @dataclass(frozen=True)
@@ -91,9 +93,9 @@ def cases() -> list[Case]:
         Case("e5m2 -> e6m9, to odd", sn.MadUnit("e6m9", operand="e5m2", rounding="to_odd")),
         Case("q4.4 -> q8.8, saturating", sn.MadUnit("q8.8", operand="q4.4")),
         Case("int8 -> int32", sn.unit("int8_int32")),
-        Case("nvidia_v100_fp16", sn.unit("nvidia_v100_fp16"), 1.0),
-        Case("nvidia_h100_fp16", sn.unit("nvidia_h100_fp16"), 1.0),
-        Case("8-bit format of one's own, by tables", sn.MadUnit(own, operand=own, product=own), 0.3),
+        Case("nvidia_v100_fp16", sn.unit("nvidia_v100_fp16"), 1.0, {"issue": 10.1}),
+        Case("nvidia_h100_fp16", sn.unit("nvidia_h100_fp16"), 1.0, {"issue": 7.2}),
+        Case("8-bit format of one's own, tables", sn.MadUnit(own, operand=own, product=own), 0.3, {"shared": 5.5}),
     ]
 
 
@@ -105,7 +107,7 @@ PER_OUTPUT = "a thread an output, rounding by float bits"
 class Options:
     side: int
     elements: int
-    network_steps: int
+    steps: int
 
 
 # ---- time ----------------------------------------------------------------------------------------------------------
@@ -230,7 +232,18 @@ def _per_output(side: int) -> tuple[float, int, int]:
     return side**3 / taken / 1e12, min(ROWS, side) * side, wrong
 
 
-SECTIONS = {"quantize": quantize_figures, "gemm": gemm_figures}
+def training_figures(options: Options) -> Iterator[Figure]:
+    """Steps of training against the same on the CPU, all its threads."""
+    from benchmarks.gpu_training import CASES, SMALL, timed
+    from softnum.kernels.device import _cuda
+
+    for case in SMALL if _cuda.SIMULATOR else CASES:
+        for design, cpu, gpu, rows, differ in timed(case, options.steps):
+            yield Figure(f"training step, {case.name}, batch {case.batch}, {design}", 1 / gpu, "steps/s",
+                         against={"the CPU": cpu / gpu}, compared=rows, differ=differ)  # fmt: skip
+
+
+SECTIONS = {"quantize": quantize_figures, "gemm": gemm_figures, "training": training_figures}
 
 
 # ---- the report ----------------------------------------------------------------------------------------------------
