@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 import softnum as sn
-from benchmarks.__main__ import commit
+from benchmarks.measure import commit
 
 __all__ = ["Case", "Figure", "cases", "main"]
 

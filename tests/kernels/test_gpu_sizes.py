@@ -11,17 +11,26 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from softnum.engines import fast_of
 from softnum.kernels.device import _cuda
 from softnum.plan import fits
 
 POISON = {4: np.uint32(0x7FA5A5A5), 8: np.uint64(0x7FF5A5A5A5A5A5A5)}
-REAL = not _cuda.SIMULATOR
-MKN = (1000, 777, 1025) if REAL else (4, 9, 5)
+# "small" is for compute-sanitizer, under which kernels are ten to a hundred times as slow
+SIZE = "toy" if _cuda.SIMULATOR else "small" if os.environ.get("SOFTNUM_SMALL") else "real"
+
+
+def by_size(**sizes):
+    """What belongs to the size of these tests."""
+    return sizes[SIZE]
+
+
+M, K, N = by_size(real=(1000, 777, 1025), small=(150, 45, 137), toy=(4, 9, 5))
 
 
 @pytest.fixture
 def rng():
-    seed = int(os.environ.get("SOFTNUM_SEED") or (secrets.randbits(64) if REAL else 11))
+    seed = int(os.environ.get("SOFTNUM_SEED") or (11 if SIZE == "toy" else secrets.randbits(64)))
     print(f"SOFTNUM_SEED={seed}")
     return np.random.default_rng(seed)
 
@@ -133,24 +142,23 @@ def check(unit, a, b, c=None, key=None):
 
 
 def some(names, *few):
-    """All on a GPU; in the simulator, where kernels have tests of their own, a few."""
-    return list(names) if REAL else list(few)
+    """All at real sizes; else, where kernels have tests of their own, a few."""
+    return list(names) if SIZE == "real" else list(few)
 
 
-@pytest.mark.parametrize("name", some(UNITS, "stochastic, chunks", "binary64"))
+@pytest.mark.parametrize("name", UNITS if SIZE == "small" else some(UNITS, "stochastic, chunks", "binary64"))
 def test_units(device, rng, name):
     unit = UNITS[name]
-    a, b = operands(rng, unit, *MKN)
+    a, b = operands(rng, unit, M, K, N)
     check(unit, a, b, key=key_of(unit, rng))
-    c = values(rng, unit.c_format if hasattr(unit, "c_format") else unit.result, (MKN[0], MKN[2]))
+    c = values(rng, unit.c_format if hasattr(unit, "c_format") else unit.result, (M, N))
     check(unit, a, b, c, key=key_of(unit, rng))
 
 
 @pytest.mark.parametrize("name", some(distinct_presets(), "nvidia_h100_fp16", "ocp_mxfp4_e2m1", "int8_int32"))
 def test_presets(device, rng, name):
     unit = sn.unit(name)
-    slow = REAL and name == "x86_avx512_bf16"  # on the CPU, by the definition
-    m, k, n = (64, 300, 100) if slow else MKN
+    m, k, n = (M, K, N) if fast_of(unit) else (min(M, 64), min(K, 300), min(N, 100))  # else slow on the CPU
     if isinstance(unit, sn.BlockDotUnit):
         k = -(-k // 32) * 32
     check(unit, *operands(rng, unit, m, k, n), key=key_of(unit, rng))
@@ -180,7 +188,7 @@ def test_ragged(device, rng, name, size):
 @pytest.mark.parametrize("name", some(["product", "stochastic"], "product"))
 def test_batches_and_strides(device, rng, name):
     unit = UNITS[name]
-    m, k, n = (130, 70, 61) if REAL else (3, 5, 2)
+    m, k, n = by_size(real=(130, 70, 61), small=(33, 20, 18), toy=(3, 5, 2))
     a, b = operands(rng, unit, m, k, n, 3)
     key = key_of(unit, rng)
     check(unit, a, b, key=key)
@@ -193,11 +201,10 @@ def test_batches_and_strides(device, rng, name):
 def test_same_in_any_company(device, rng):
     """An element's bits depend on its own operands and place, whatever is computed beside it."""
     unit = UNITS["stochastic"]
-    m, k, n = MKN
-    a, b = (on_device(x) for x in operands(rng, unit, m, k, n))
+    a, b = (on_device(x) for x in operands(rng, unit, M, K, N))
     whole = _cuda.to_host(sn.matmul(a, b, unit, key=5))
-    part = _cuda.to_host(sn.matmul(a[: m // 2], b, unit, key=5))
-    same(part, whole[: m // 2])
+    part = _cuda.to_host(sn.matmul(a[: M // 2], b, unit, key=5))
+    same(part, whole[: M // 2])
 
 
 # ---- elements ------------------------------------------------------------------------------------------------------
@@ -211,8 +218,9 @@ MODES = ["nearest_even", "nearest_away", "toward_zero", "away_from_zero", "up", 
 def test_quantize(device, rng, fmt, rounding):
     """All patterns of bits: every exponent, NaNs, infinities, subnormals."""
     fmt = sn.format(fmt)
+    count = by_size(real=3_000_001, small=10_007, toy=53)
     for kind, dtype in ((np.uint32, np.float32), (np.uint64, np.float64)):
-        x = rng.integers(0, 2 ** (8 * np.dtype(kind).itemsize), 3_000_001 if REAL else 53, dtype=kind).view(dtype)
+        x = rng.integers(0, 2 ** (8 * np.dtype(kind).itemsize), count, dtype=kind).view(dtype)
         if not fmt.has_nan:
             x = np.where(np.isfinite(x), x, dtype(0.75))
         options = {"rounding": rounding, "key": (int(rng.integers(2**60)), 7), "stochastic_bits": 11}
