@@ -44,16 +44,16 @@ def _noise(case: Case, batches: int) -> DataSet:
 
 
 def steps(case: Case, design: str, device: str, count: int) -> tuple[float, list[dict]]:
-    """(seconds of a step after the first two, which compile; the rows of a record)"""
+    """(seconds of a step after the first, which compiles; the rows of a record)"""
     settings = Settings(case.network, case.options, case.data, batch=case.batch)
     threads = os.cpu_count() or 1
-    run = Run(settings, load_design(design), 1, threads, device, data=_noise(case, count + 2))
+    run = Run(settings, load_design(design), 1, threads, device, data=_noise(case, count + 1))
     rows, taken = [], []
-    for iteration, part in islice(run.plan(1), count + 2):
+    for iteration, part in islice(run.plan(1), count + 1):
         start = time.perf_counter()
         rows.append(run.train(iteration, part))
         taken.append(time.perf_counter() - start)
-    return min(taken[2:]), rows
+    return min(taken[1:]), rows
 
 
 def timed(case: Case, count: int) -> Iterator[tuple[str, float, float, int, int]]:
