@@ -75,7 +75,7 @@ def linked():
 def test_contraction_is_found(linked, name):
     code = linked[name]
     assert (code["contracted"], code["floats"], code["calls"]) == (1, 1, 0)
-    assert code["problems"] == ["multiplications contracted with an addition: 1 (softnum's functions round)"]
+    assert code["problems"] == ["multiplications contracted with an addition: 1 (round by softnum's functions)"]
     assert "1 contracted" in code["text"]
 
 
