@@ -42,5 +42,5 @@ fi
 "$python" -m pip install -q --no-index --no-deps --no-build-isolation --no-compile --upgrade --target "$site" .
 
 # -P: the checkout's own folders must not hide the package just built
-"$python" -P -m pytest -m gpu tests/kernels -p no:cacheprovider
+"$python" -P -m pytest -m gpu tests/kernels tests/train -p no:cacheprovider
 "$python" -P -m softnum.kernels.figures
