@@ -103,7 +103,7 @@ CALLS = {
         lambda b, up, t: b.concatenate([up(numbers(t, 2, n, 3)) for n in (1, 0, 4)], 1),
         lambda b, up, t: b.concatenate([up(numbers(t, 2, 3)), numbers(t, 2, 1)], -1),
     ],
-    "divide": [lambda b, up, t: b.divide(up(numbers(t, 40)), d) for d in (1.0, 3.0, 1024.0)],
+    "divide": [lambda b, up, t, d=d: b.divide(up(numbers(t, 40)), d) for d in (1.0, 3.0, 1024.0)],
     "double": [lambda b, up, t: b.double(up(numbers(t, 40)))],
     "from_windows": [lambda b, up, t, w=w: pooled(b, up, t, *w) for w in WINDOWS],
     "join": [
@@ -125,7 +125,7 @@ CALLS = {
     "neighbours": [lambda b, up, t, n=n: b.neighbours(up(numbers(t, n, 3))) for n in (1, 4, 7)],
     "ones": [lambda b, up, t: b.ones((3, 2)), lambda b, up, t: b.ones(())],
     "part": [lambda b, up, t: b.part(up(numbers(t, 6, 5)), slice(1, 4), slice(None, None))],
-    "permute": [lambda b, up, t: b.permute(up(numbers(t, 2, 3, 4)), axes) for axes in ((2, 0, 1), (0, 1, 2))],
+    "permute": [lambda b, up, t, a=axes: b.permute(up(numbers(t, 2, 3, 4)), a) for axes in [(2, 0, 1), (0, 1, 2)]],
     "pixels": [lambda b, up, t: b.pixels(up(numbers(t, 2, 3, 4, 5)))],
     "place": [lambda b, up, t: b.place(up(numbers(t, 3, 2)), (5, 4), slice(1, 4), slice(2, None))],
     "positive_part": [lambda b, up, t: b.positive_part(up(numbers(t, 60)))],
@@ -264,7 +264,7 @@ def test_an_array_on_the_device_is_never_the_hosts_by_accident(device):
     with pytest.raises(TypeError):
         x + x
     with pytest.raises(TypeError, match="takes a mask"):
-        ~x
+        _ = ~x
     with pytest.raises(IndexError):
         rows_taken(x, np.array([1]))
     with pytest.raises(IndexError):
