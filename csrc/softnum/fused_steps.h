@@ -10,16 +10,15 @@
  * most 22 bits with subnormals, rounded to nearest even. Sums of `group` products are below 2^31; with `wide` the sums
  * of all and of C are 64-bit integers.
  *
- * What leaves the domain is told, and then computed by the definition:
+ * What leaves the domain is a NaN from then on, and computed by the definition in the end:
  *   - C must be 0 or within [least_start, most_start];
- *   - infinities and NaN have an exponent that no sum takes below SN_FUSED32_FAR: `worst` shows it;
  *   - M must be `most` at most, so that no scale leaves binary32's normal numbers and, toward zero, no sum overflows
- *     unseen: `worst`; unless the unit is bounded, whose products and starts keep M small;
- *   - M must be `floor` = F - 124 at least (biased by 127 here) in a step with products that are not zero: `least`. Then
- *     what is added are multiples of 2^(M - F) >= 2^-124. A product below binary32's last place, 2^-149, is rounded to
- *     one below 2^-124 all the same, and cut to 0 as it should be. In a step whose products are all zeros, M is kept at
- *     F - 124 as well: C is a multiple of 2^-124 then, and loses nothing by that;
- *   - nearest: sums must stay within the accumulator's range: `worst` holds the largest as well, as a pattern.
+ *     unseen. Infinities and NaN have an exponent far above it, also beside a zero, and so has a NaN that C has become;
+ *   - M must be `low` = F - 124 at least in a step with products that are not zero. Then what is added are multiples of
+ *     2^(M - F) >= 2^-124. A product below binary32's last place, 2^-149, is rounded to one below 2^-124 all the same,
+ *     and cut to 0 as it should be. In a step whose products are all zeros M is kept at F - 124 as well: C is a multiple
+ *     of 2^-124 then, and loses nothing by that;
+ *   - sums must stay within the accumulator's range.
  * Nearest even: the integer becomes a binary32 rounded to odd, of 24 >= p + 2 bits, and only that is rounded to p bits
  * (Boldo and Melquiond 2008), by adding and subtracting 1.5 * 2^(E + 23 - m). */
 #ifndef SOFTNUM_FUSED_STEPS_H
@@ -30,31 +29,23 @@
 /* A thread's block: so many rows and as many columns. */
 enum { SN_FUSED32_SIDE = 4, SN_FUSED32_BLOCK = SN_FUSED32_SIDE * SN_FUSED32_SIDE };
 
-/* Exponents of a zero, and of an infinity or NaN: the sum of any two tells which were among them. */
-enum { SN_FUSED32_ZERO = -(1 << 24), SN_FUSED32_SPECIAL = 1 << 26, SN_FUSED32_FAR = 1 << 20 };
+/* Exponents of a zero, and of an infinity or NaN: far below and above all others, in sums of two of them too. */
+enum { SN_FUSED32_ZERO = -(1 << 24), SN_FUSED32_SPECIAL = 1 << 26 };
 
 /* Facts of a unit; exponents are biased by 127. */
 typedef struct {
     sn_i32 terms, fraction_bits;
-    sn_i32 floor;             /* of M: at least F - 124 */
-    sn_i32 low;               /* the floor that no unit states: F - 124 */
-    sn_i32 most;              /* of M */
-    sn_i32 least_c;           /* the exponent of the accumulator's subnormals */
+    sn_i32 floor;   /* of M: at least F - 124 */
+    sn_i32 low;     /* F - 124 */
+    sn_i32 most;    /* of M */
+    sn_i32 least_c; /* the exponent of the accumulator's subnormals */
     sn_i32 nearest, wide, group;
-    sn_i32 watch_most, watch_least; /* whether operands can take M beyond `most`, or below `low` */
-    sn_u32 keep;              /* toward zero: the bits of a binary32 that are kept */
-    sn_u32 to_constant;       /* nearest: what makes 1.5 * 2^(E + 23 - m) of E, added to its field */
-    float limit;              /* the accumulator's largest value */
+    sn_i32 watch_low;   /* whether products can take M below `low` */
+    sn_u32 keep;        /* toward zero: the bits of a binary32 that are kept */
+    sn_u32 to_constant; /* nearest: what makes 1.5 * 2^(E + 23 - m) of E, added to its field */
+    float limit;        /* the accumulator's largest value */
     float least_start, most_start;
 } sn_fused32;
-
-/* What became of one output. */
-typedef struct {
-    float sum;
-    sn_i32 worst;    /* the largest M */
-    sn_u32 least;    /* the least M of steps with products, as far as it is watched */
-    sn_u32 largest;  /* nearest: the largest magnitude of sums, as a pattern */
-} sn_fused32_output;
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define SN_UNROLL _Pragma("unroll")
@@ -65,7 +56,6 @@ SN_FN sn_four_floats sn_four_floats_at(const float *from) { return *(const float
 SN_FN sn_four_integers sn_four_integers_at(const sn_i32 *from) { return *(const int4 *)from; }
 SN_FN float sn_of_integer64_toward_zero(sn_i64 x) { return __ll2float_rz(x); }
 SN_FN sn_i32 sn_maximum32(sn_i32 x, sn_i32 y) { return max(x, y); }
-SN_FN sn_u32 sn_minimum_u32(sn_u32 x, sn_u32 y) { return min(x, y); }
 SN_FN sn_u32 sn_maximum_u32(sn_u32 x, sn_u32 y) { return max(x, y); }
 #else
 #define SN_UNROLL
@@ -97,7 +87,6 @@ SN_FN float sn_of_integer64_toward_zero(sn_i64 x) {
 }
 
 SN_FN sn_i32 sn_maximum32(sn_i32 x, sn_i32 y) { return x > y ? x : y; }
-SN_FN sn_u32 sn_minimum_u32(sn_u32 x, sn_u32 y) { return x < y ? x : y; }
 SN_FN sn_u32 sn_maximum_u32(sn_u32 x, sn_u32 y) { return x > y ? x : y; }
 #endif
 
@@ -110,22 +99,15 @@ SN_FN sn_i32 sn_fused32_exponent(float x, sn_i32 least, sn_i32 bias) {
     return (e > least ? e : least) - 127 + bias;
 }
 
-/* An output before its first step. Returns whether C lies in the domain. */
-SN_FN sn_i32 sn_fused32_start(const sn_fused32 *p, float c, sn_fused32_output *o) {
+/* Where a sum starts: C, or a NaN. */
+SN_FN float sn_fused32_start(const sn_fused32 *p, float c) {
     const float size = sn_float32(sn_bits32(c) & 0x7fffffffu);
-    o->sum = c;
-    o->worst = 0;
-    o->least = 0xffffffffu;
-    o->largest = 0;
-    return size <= p->most_start && (size >= p->least_start || size == 0);
+    return size <= p->most_start && (size >= p->least_start || size == 0) ? c : sn_float32(0x7fc00000u);
 }
 
-/* Whether an output stayed in the domain. */
-SN_FN sn_i32 sn_fused32_stayed(const sn_fused32 *p, const sn_fused32_output *o) {
-    const sn_u32 size = sn_bits32(o->sum) & 0x7fffffffu;
-    if (p->watch_most && o->worst > p->most) return 0;
-    if (p->watch_least && o->least < (sn_u32)p->low) return 0;
-    return size <= sn_bits32(p->limit) && (!p->nearest || o->largest <= sn_bits32(p->limit));
+/* Whether a sum is in the domain. */
+SN_FN sn_i32 sn_fused32_stayed(const sn_fused32 *p, float sum) {
+    return (sn_bits32(sum) & 0x7fffffffu) <= sn_bits32(p->limit);
 }
 
 /* x rounded to nearest even; in its range, or larger than that. */
@@ -140,18 +122,17 @@ SN_FN float sn_fused32_round(const sn_fused32 *p, sn_i64 sum, sn_i32 m) {
     const float back = sn_float32((sn_u32)(m - p->fraction_bits) << 23);
     const float f = p->wide ? sn_of_integer64_toward_zero(sum) : sn_of_integer32_toward_zero((sn_i32)sum);
     if (!p->nearest) return sn_multiply32(sn_float32(sn_bits32(f) & p->keep), back);
-    /* an integer that 24 bits do not hold: of more than 24 bits, hence not of the form below where f is exact */
     const sn_i32 same = p->wide ? (sn_i64)f == sum : sn_truncate32(f) == (sn_i32)sum;
     return sn_fused32_nearest(p, sn_multiply32(sn_float32(sn_bits32(f) | (same ? 0u : 1u)), back));
 }
 
-/* Whole steps, `depth` products long, of a block of outputs. Elements of a and b: their values and exponents (b's biased
- * by 0, a's by 127), k by k, `stride` apart; those of the block's rows and columns are next to each other, from a
- * multiple of 16 bytes on. */
+/* Whole steps, `depth` products long, of a block of sums. Elements of a and b: their values and exponents (b's biased by
+ * 0, a's by 127), k by k, `stride` apart; those of the block's rows and columns are next to each other, from a multiple
+ * of 16 bytes on. */
 SN_FN void sn_fused32_steps(const sn_fused32 *p, const float *a, const sn_i32 *exponent_a, const float *b,
-                            const sn_i32 *exponent_b, sn_i32 stride, sn_i32 depth, sn_fused32_output *block) {
+                            const sn_i32 *exponent_b, sn_i32 stride, sn_i32 depth, float *sums) {
     for (sn_i32 k = 0; k < depth; k += p->terms) {
-        sn_i32 m[SN_FUSED32_BLOCK];
+        sn_i32 m[SN_FUSED32_BLOCK], left[SN_FUSED32_BLOCK];
         sn_i64 total[SN_FUSED32_BLOCK];
         float scale[SN_FUSED32_BLOCK];
         SN_UNROLL
@@ -169,15 +150,15 @@ SN_FN void sn_fused32_steps(const sn_fused32 *p, const float *a, const sn_i32 *e
         }
         SN_UNROLL
         for (sn_i32 i = 0; i < SN_FUSED32_BLOCK; i++) {
-            const sn_u32 magnitude = sn_bits32(block[i].sum) & 0x7fffffffu;
+            const sn_u32 magnitude = sn_bits32(sums[i]) & 0x7fffffffu;
             sn_i32 own = (sn_i32)(magnitude >> 23);
             if (p->nearest) own = magnitude ? sn_maximum32(own, p->least_c) : 0;
-            /* as unsigned, an M without a product is the largest of all */
-            if (p->watch_least) block[i].least = sn_minimum_u32(block[i].least, sn_maximum_u32((sn_u32)m[i], (sn_u32)own));
+            /* as unsigned, an M without a product is larger than all */
+            left[i] = p->watch_low && sn_maximum_u32((sn_u32)m[i], (sn_u32)own) < (sn_u32)p->low;
             m[i] = sn_maximum32(m[i], sn_maximum32(own, p->floor));
-            if (p->watch_most) block[i].worst = sn_maximum32(block[i].worst, m[i]);
+            left[i] |= m[i] > p->most;
             scale[i] = sn_float32((sn_u32)(254 + p->fraction_bits - m[i]) << 23);
-            total[i] = sn_truncate32(sn_multiply32(block[i].sum, scale[i]));
+            total[i] = sn_truncate32(sn_multiply32(sums[i], scale[i]));
         }
         for (sn_i32 first = k; first < k + p->terms; first += p->group) {
             const sn_i32 end = first + p->group < k + p->terms ? first + p->group : k + p->terms;
@@ -202,8 +183,9 @@ SN_FN void sn_fused32_steps(const sn_fused32 *p, const float *a, const sn_i32 *e
         }
         SN_UNROLL
         for (sn_i32 i = 0; i < SN_FUSED32_BLOCK; i++) {
-            block[i].sum = sn_fused32_round(p, total[i], m[i]);
-            if (p->nearest) block[i].largest = sn_maximum_u32(block[i].largest, sn_bits32(block[i].sum) & 0x7fffffffu);
+            const float sum = sn_fused32_round(p, total[i], m[i]);
+            if (p->nearest) left[i] |= !sn_fused32_stayed(p, sum);
+            sums[i] = left[i] ? sn_float32(0x7fc00000u) : sum;
         }
     }
 }
