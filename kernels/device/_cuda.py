@@ -37,6 +37,7 @@ __all__ = [
     "ffi",
     "filled",
     "is_contiguous",
+    "jit_for",
     "launch",
     "rows",
     "scalar_type",
@@ -107,6 +108,11 @@ else:
     import cffi
 
     ffi = cffi.FFI()  # ffi.from_buffer(array) in a kernel is the pointer to its first element
+
+
+def jit_for(threads: int, blocks: int):
+    """``cuda.jit`` for a kernel whose blocks have so many threads, and of which a multiprocessor should hold so many."""
+    return cuda.jit if SIMULATOR else cuda.jit(launch_bounds=(threads, blocks))
 
 
 def launch(kernel, grid, block, *arguments) -> None:

@@ -26,6 +26,8 @@ __all__ = ["ChainEngine", "FusedEngine", "definition_kernel", "examples", "fast_
 
 # outputs of a block of the definition, a side
 TILE = 4 if _cuda.SIMULATOR else 16
+_STRIDED = ("rows", "columns", "matrix")
+_ALIGNMENT = None if _cuda.SIMULATOR else 16  # of shared arrays that are read by four elements
 
 
 def tile_of(unit, simulated: bool = _cuda.SIMULATOR) -> tuple[int, int]:
@@ -55,25 +57,38 @@ def fast_kernel(unit, layouts, types, has_c: bool, tile: int, depth_of_tile: int
     load_a, load_b, load_c = (loader(*x) for x in zip(layouts, types, strict=False))
     at_out = index_of(layouts[3])
     across = tile // SIDE
-    threads, elements, room = across * across, tile * depth_of_tile, stride * depth_of_tile
+    threads, room = across * across, stride * depth_of_tile
     ordered, period, after = unit.k_order is not None, unit.period, unit.c == "after"
     everything = np.uint32((1 << BLOCK) - 1)
+    # threads next to each other read elements next to each other: a's along k, b's along n
+    wide_a, wide_b = min(depth_of_tile, threads), min(tile, threads)
+    lanes_a, lanes_b = threads // wide_a, threads // wide_b
+    times_a, moves_a = -(-depth_of_tile // wide_a), -(-tile // lanes_a)
+    times_b, moves_b = -(-tile // wide_b), -(-depth_of_tile // lanes_b)
+    exact_a = threads % wide_a == tile % lanes_a == depth_of_tile % wide_a == 0
+    exact_b = threads % wide_b == depth_of_tile % lanes_b == tile % wide_b == 0
+    # matrices of two strides are indexed here, without a look at their geometry for each element
+    strided_a, strided_b, by_k_a = layouts[0] in _STRIDED, layouts[1] in _STRIDED, layouts[0] == "rows"
+    alignment = _ALIGNMENT
     block, side = BLOCK, SIDE
 
-    @cuda.jit
+    @_cuda.jit_for(threads, max(1, 512 // threads))
     def kernel(
         a, b, c, geometry_a, geometry_b, geometry_c, order, out, geometry_out, left, batches, rows, columns, depth
     ):
-        values_a = cuda.shared.array(room, np.float32)
-        values_b = cuda.shared.array(room, np.float32)
-        exponents_a = cuda.shared.array(room, np.int32)
-        exponents_b = cuda.shared.array(room, np.int32)
+        values_a = cuda.shared.array(room, np.float32, alignment)
+        values_b = cuda.shared.array(room, np.float32, alignment)
+        exponents_a = cuda.shared.array(room, np.int32, alignment)
+        exponents_b = cuda.shared.array(room, np.int32, alignment)
         sums = cuda.local.array(block, np.float32)
         addends = cuda.local.array(block, np.float32)  # C that is added after
         thread = cuda.threadIdx.x
         blocks_across = (columns + tile - 1) // tile
         m0, n0 = cuda.blockIdx.x // blocks_across * tile, cuda.blockIdx.x % blocks_across * tile
         row, column = thread // across * side, thread % across * side
+        t_a, r_a = thread % wide_a, thread // wide_a
+        t_b, r_b = thread // wide_b, thread % wide_b
+        rows_left, columns_left = rows - m0, columns - n0
         length = (depth + period - 1) // period * period
         for batch in range(cuda.blockIdx.y, batches, cuda.gridDim.y):
             for i in range(block):
@@ -85,27 +100,48 @@ def fast_kernel(unit, layouts, types, has_c: bool, tile: int, depth_of_tile: int
                 sums[i] = np.float32(0) if after else x
                 addends[i] = x
             begin(ffi.from_buffer(sums))
+            row_step_a = k_step_a = row_step_b = k_step_b = from_a = from_b = 0
+            if strided_a:
+                row_step_a, k_step_a = geometry_a[0] * lanes_a, geometry_a[1]
+                from_a = geometry_a[2 + batch] + (m0 + r_a) * geometry_a[0]
+            if strided_b:
+                k_step_b, row_step_b = geometry_b[0], geometry_b[1] * wide_b
+                from_b = geometry_b[2 + batch] + (n0 + r_b) * geometry_b[1]
             for start in range(0, length, depth_of_tile):
-                for i in range(thread, elements, threads):
-                    t, r = i % depth_of_tile, i // depth_of_tile
+                for j in range(times_a):
+                    t = t_a + j * wide_a
                     k = start + t
                     if ordered:
                         k = k // period * period + order[k % period]
-                    x = np.float32(0)
-                    if m0 + r < rows and k < depth:
-                        x = np.float32(load_a(a, geometry_a, batch, m0 + r, k))
-                    values_a[t * stride + r] = x
-                    exponents_a[t * stride + r] = exponent_a(x)
-                for i in range(thread, elements, threads):
-                    t, r = i // tile, i % tile
-                    k = start + t
-                    if ordered:
-                        k = k // period * period + order[k % period]
-                    x = np.float32(0)
-                    if n0 + r < columns and k < depth:
-                        x = np.float32(load_b(b, geometry_b, batch, k, n0 + r))
-                    values_b[t * stride + r] = x
-                    exponents_b[t * stride + r] = exponent_b(x)
+                    for i in range(moves_a):
+                        r = r_a + i * lanes_a
+                        if exact_a or (r < tile and t < depth_of_tile and r_a < lanes_a):
+                            x = np.float32(0)
+                            if r < rows_left and k < depth:
+                                if strided_a:
+                                    at = from_a + i * row_step_a + (k if by_k_a else k * k_step_a)
+                                    x = np.float32(a[np.uint64(at)])
+                                else:
+                                    x = np.float32(load_a(a, geometry_a, batch, m0 + r, k))
+                            values_a[np.uint32(t * stride + r)] = x
+                            exponents_a[np.uint32(t * stride + r)] = exponent_a(x)
+                for j in range(times_b):
+                    r = r_b + j * wide_b
+                    for i in range(moves_b):
+                        t = t_b + i * lanes_b
+                        k = start + t
+                        if ordered:
+                            k = k // period * period + order[k % period]
+                        if exact_b or (r < tile and t < depth_of_tile and t_b < lanes_b):
+                            x = np.float32(0)
+                            if r < columns_left and k < depth:
+                                if strided_b:
+                                    at = from_b + k * k_step_b + j * row_step_b
+                                    x = np.float32(b[np.uint64(at)])
+                                else:
+                                    x = np.float32(load_b(b, geometry_b, batch, k, n0 + r))
+                            values_b[np.uint32(t * stride + r)] = x
+                            exponents_b[np.uint32(t * stride + r)] = exponent_b(x)
                 cuda.syncthreads()
                 steps(
                     ffi.from_buffer(values_a), ffi.from_buffer(exponents_a), ffi.from_buffer(values_b),
