@@ -26,6 +26,13 @@ SN_FN float sn_fma32(float x, float y, float z) { return __fmaf_rn(x, y, z); }
 SN_FN double sn_add64(double x, double y) { return __dadd_rn(x, y); }
 SN_FN double sn_subtract64(double x, double y) { return __dsub_rn(x, y); }
 SN_FN double sn_multiply64(double x, double y) { return __dmul_rn(x, y); }
+/* x + y rounded down, up and toward zero; sums that are finite, and not 0. */
+SN_FN float sn_add_down32(float x, float y) { return __fadd_rd(x, y); }
+SN_FN float sn_add_up32(float x, float y) { return __fadd_ru(x, y); }
+SN_FN float sn_add_zero32(float x, float y) { return __fadd_rz(x, y); }
+SN_FN double sn_add_down64(double x, double y) { return __dadd_rd(x, y); }
+SN_FN double sn_add_up64(double x, double y) { return __dadd_ru(x, y); }
+SN_FN double sn_add_zero64(double x, double y) { return __dadd_rz(x, y); }
 SN_FN double sn_divide64(double x, double y) { return __ddiv_rn(x, y); }
 SN_FN double sn_root64(double x) { return __dsqrt_rn(x); }
 SN_FN double sn_widen(float x) { return (double)x; }
@@ -83,6 +90,37 @@ SN_FN double sn_widen(float x) { return (double)x; }
 SN_FN float sn_narrow(double x) { return (float)x; }
 SN_FN sn_i32 sn_truncate32(float x) { return (sn_i32)x; }
 SN_FN float sn_of_integer32(sn_i32 x) { return (float)x; }
+
+/* What is added to the bits of a sum s, rounded to nearest, to round it down, up or toward zero: the error, TwoSum's,
+ * says on which side of s the exact sum lies. */
+SN_FN sn_i32 sn_step_of32(float x, float y, float s, sn_i32 down, sn_i32 up) {
+    const float t = s - x, error = (x - (s - t)) + (y - t);
+    if (s < 0) return error < 0 ? down : error > 0 ? -up : 0;
+    return error < 0 ? -down : error > 0 ? up : 0;
+}
+
+SN_FN sn_i32 sn_step_of64(double x, double y, double s, sn_i32 down, sn_i32 up) {
+    const double t = s - x, error = (x - (s - t)) + (y - t);
+    if (s < 0) return error < 0 ? down : error > 0 ? -up : 0;
+    return error < 0 ? -down : error > 0 ? up : 0;
+}
+
+SN_FN float sn_stepped32(float x, float y, sn_i32 down, sn_i32 up) {
+    const float s = x + y;
+    return sn_float32(sn_bits32(s) + (sn_u32)sn_step_of32(x, y, s, down, up));
+}
+
+SN_FN double sn_stepped64(double x, double y, sn_i32 down, sn_i32 up) {
+    const double s = x + y;
+    return sn_float64(sn_bits64(s) + (sn_u64)sn_step_of64(x, y, s, down, up));
+}
+
+SN_FN float sn_add_down32(float x, float y) { return sn_stepped32(x, y, 1, 0); }
+SN_FN float sn_add_up32(float x, float y) { return sn_stepped32(x, y, 0, 1); }
+SN_FN float sn_add_zero32(float x, float y) { return sn_stepped32(x, y, x + y > 0, x + y < 0); }
+SN_FN double sn_add_down64(double x, double y) { return sn_stepped64(x, y, 1, 0); }
+SN_FN double sn_add_up64(double x, double y) { return sn_stepped64(x, y, 0, 1); }
+SN_FN double sn_add_zero64(double x, double y) { return sn_stepped64(x, y, x + y > 0, x + y < 0); }
 
 SN_FN float sn_of_integer32_toward_zero(sn_i32 x) {
     sn_i64 magnitude = x < 0 ? -(sn_i64)x : x;

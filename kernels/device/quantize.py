@@ -143,3 +143,25 @@ def _random_array(random_bits, shape):
     if words.dtype.kind not in "iu" or (words.size and (words.min() < 0 or words.max() >= 2**32)):
         raise ValueError(f"random_bits must be integers in 0..2**32-1, got an array of {words.dtype}")
     return cuda.to_device(np.ascontiguousarray(np.broadcast_to(words.astype(np.uint32), tuple(shape))))
+
+
+def kernels_of(fmt, *, rounding="nearest_even", carrier="float32"):
+    """(name, kernel, types of its arguments) of what quantize runs for contiguous arrays: for kernels/check.py."""
+    from numba import types
+
+    fmt = format(fmt)
+    words = FROM_KEY if rounding_name(rounding).startswith("stochastic") else NO_WORDS
+    bits = types.Array(_cuda.scalar_type(f"u{np.dtype(carrier).itemsize}"), 2, "C")
+    kernel = quantize_kernel(
+        fmt, environment(fmt, rounding, None, 32), carrier, words, not fits(fmt, np.dtype(carrier)), True
+    )
+    words_of = types.Array(types.uint32, 2, "C")
+    status = types.Array(types.uint32, 1, "C")
+    yield f"quantize {carrier} -> {fmt}, {rounding}", kernel, (bits, bits, words_of, types.uint32, types.uint32, status)
+
+
+def examples():
+    """The kernels that are linked for the chips."""
+    for name, carrier in (("e5m2", "float32"), ("e4m3fn", "float32"), ("q4.4", "float32"), ("binary32", "float64")):
+        for rounding in ("nearest_even", "stochastic"):
+            yield from kernels_of(name, rounding=rounding, carrier=carrier)

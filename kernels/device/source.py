@@ -19,6 +19,7 @@ from softnum.config import get_include
 __all__ = ["TYPES", "Entry", "Library", "core_text"]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"\s*$')
+_GUARD = re.compile(r"^#ifndef SOFTNUM_\w+_H$", re.MULTILINE)
 _PREFIX = re.compile(r"\b_(?=[a-z])")
 
 # NVRTC warns of each static function that a kernel leaves unused, and numba-cuda shows that to the user
@@ -33,7 +34,7 @@ TYPES = {
 
 @lru_cache(maxsize=16)
 def core_text(header: str = "softnum/device.h") -> str:
-    """A header of csrc with every header it includes put in its place, once.
+    """A header of csrc with every header it includes put in its place; those with a guard of inclusion, once.
 
     Returns
     -------
@@ -56,8 +57,10 @@ def _in_numba(kind: str) -> str:
 def _inline(path: Path, seen: set[Path], lines: list[str]) -> None:
     if path in seen:
         return
-    seen.add(path)
-    for line in path.read_text(encoding="utf-8").splitlines():
+    text = path.read_text(encoding="utf-8")
+    if _GUARD.search(text):
+        seen.add(path)
+    for line in text.splitlines():
         if match := _INCLUDE.match(line):
             _inline((path.parent / match[1]).resolve(), seen, lines)
         else:

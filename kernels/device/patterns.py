@@ -1,0 +1,178 @@
+"""Formats and environments as C text for csrc/softnum/patterns.h, which rounds patterns of float32 and float64."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from softnum import _core
+from softnum.custom import CustomFormat
+from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
+from softnum.names import format
+from softnum.ufuncs import call_ufunc
+from softnum.values import decode
+
+__all__ = ["SMALL", "pattern_facts", "pattern_text"]
+
+_EVEN, _BY_SIGN, _DIRECTED, _ODD, _CARRY, _OTHER = range(6)
+_GRID, _IN_PLACE, _MAGIC = range(3)
+_NEAREST, _DOWN, _UP, _ZERO = range(4)
+_SUBNORMAL, _NORMAL, _FLUSHED = range(3)  # sn_format.lowest
+
+# mode -> family, negative, constant, direction of the addition, bump
+_MODES = {
+    "nearest_even": (_EVEN, 0, 0, _NEAREST, 0),
+    "nearest_away": (_BY_SIGN, 0, 1, _ZERO, 1),
+    "nearest_zero": (_BY_SIGN, 0, 0, _UP, 0),
+    "nearest_up": (_BY_SIGN, 1, 1, _DOWN, 1),
+    "nearest_down": (_BY_SIGN, 1, 0, _UP, 0),
+    "toward_zero": (_DIRECTED, 0, 0, _ZERO, 0),
+    "away_from_zero": (_DIRECTED, 0, 1, _UP, 0),
+    "up": (_DIRECTED, 1, 1, _UP, 0),
+    "down": (_DIRECTED, 1, 0, _DOWN, 0),
+    "to_odd": (_ODD, 0, 0, _ZERO, 0),
+    "stochastic": (_CARRY, 0, 0, _NEAREST, 0),
+    "stochastic_floor": (_OTHER, 0, 0, _NEAREST, 0),
+    "stochastic_fast": (_OTHER, 0, 0, _NEAREST, 0),
+    "stochastic_even": (_OTHER, 0, 0, _NEAREST, 0),
+    "stochastic_odd": (_OTHER, 0, 0, _NEAREST, 0),
+}
+_NAMES = {number: name for name, number in ROUNDING_MODES.items()}
+
+_CARRIERS = {"float32": ("binary32", 23, 127, np.uint32), "float64": ("binary64", 52, 1023, np.uint64)}
+
+
+@lru_cache(maxsize=512)
+def pattern_facts(fmt, env: tuple[int, ...], carrier: str) -> dict | None:
+    """The fields of an sn_pattern (csrc/softnum/patterns.h), in their order; None outside its domain.
+
+    Parameters
+    ----------
+    fmt : float or fixed-point format
+    env : tuple
+        As `softnum.environment.environment` makes it.
+    carrier : {"float32", "float64"}
+    """
+    if isinstance(fmt, CustomFormat) or fmt.kind not in ("float", "fixed"):
+        return None
+    name, places, bias, word = _CARRIERS[carrier]
+    mode, rule, _, random, flush_inputs, flush_results, nan, invalid = env
+    f = _core.format_facts(fmt)
+    fixed = fmt.kind == "fixed"
+    emin, m = (fmt.bits - fmt.fraction_bits, fmt.bits) if fixed else (fmt.emin, fmt.mantissa_bits)
+    top = emin if fixed else fmt.emax
+    if nan or flush_inputs or flush_results or fmt.bits > word(0).itemsize * 8 or m > places:
+        return None
+    if emin < 1 - bias or top > bias or (fixed and rule == OVERFLOW_RULES["wrap"]):
+        return None
+    family, negative, constant, direction, bump = _MODES[_NAMES[mode]]
+    if family == _OTHER and mode != ROUNDING_MODES["stochastic_floor"] and random == 8 * word(0).itemsize:
+        return None
+    lowest, has_zero = (_SUBNORMAL, 1) if fixed else (f["lowest"], f["has_zero"])
+    if lowest == _FLUSHED and emin == 1 - bias:
+        return None
+    if lowest == _NORMAL and not (emin > 1 - bias and family < _CARRY if has_zero else f["has_nan"]):
+        return None
+
+    def pattern(code: int) -> int:
+        return int(decode(np.array(code, fmt.storage_dtype), fmt, carrier).view(word))
+
+    def codes_of(sign: int) -> tuple[int, int, int]:
+        """(the largest magnitude code, what overflows, an infinity)"""
+        infinity = np.array(-np.inf if sign else np.inf, carrier).view(word)
+        infinite = call_ufunc("convert", (infinity,), (format(name),), fmt, env, np.uint32(0), invalid=0)[0]
+        if sign and not fmt.signed:
+            most = -1 if not has_zero else 0
+        else:
+            most = f["sign_mask"] if sign and fixed else f["max_code"]
+        if sign and not has_zero:
+            beyond = f["nan_code"]
+        elif fixed:
+            beyond = max(most, 0)
+        else:
+            beyond = _core.overflow_code(fmt, env, sign)
+        return most, beyond, int(infinite)
+
+    most, overflow, infinity = zip(codes_of(0), codes_of(1), strict=True)
+    no_number = f["nan_code"] if f["has_nan"] else invalid
+    quantum = pattern(0 if not has_zero else 1 << m if lowest == _FLUSHED else 1)
+    half_gap = quantum - (1 << places) if lowest == _NORMAL and has_zero else 0
+    thresholds = []
+    for sign in (0, 1):
+        goes_up = (negative & sign) ^ constant
+        if family == _DIRECTED:
+            thresholds.append(1 if goes_up else quantum)
+        else:
+            thresholds.append(1 if family == _ODD else half_gap + (not goes_up))
+
+    # the way, and where it ends
+    largest = pattern(f["max_code"])
+    usual = family < _CARRY and fmt.signed and has_zero and lowest != _FLUSHED
+    up = places - m - (family == _BY_SIGN)  # from E to the exponent of C
+    way = _GRID
+    if usual and emin == 1 - bias and m < places and lowest == _SUBNORMAL:
+        way = _IN_PLACE
+    elif (
+        usual
+        and up >= 2
+        and (m or family in (_BY_SIGN, _DIRECTED))
+        and quantum >> places
+        and emin + up <= bias
+        and largest >> places <= 2 * bias - up
+        and (fixed or f["max_code"] >> m)
+    ):
+        way = _MAGIC
+    beyond = []
+    for sign in (0, 1):
+        last = pattern(most[1] if fixed and sign else f["max_code"]) & ((1 << (8 * word(0).itemsize - 1)) - 1)
+        if fixed or family in (_DIRECTED, _ODD):  # fixed point saturates: what is rounded to its bound is the bound
+            beyond.append(last + 1)
+        else:
+            odd = f["max_code"] & 1
+            goes_up = odd if family == _EVEN else (negative & sign) ^ constant
+            beyond.append(last + (1 << (places - m) >> 1) + (not goes_up))
+    if way == _GRID:
+        beyond = [0, 0]
+    return {
+        "way": way, "family": family, "rounding": mode, "stochastic_bits": random,
+        "negative": negative, "constant": constant,
+        "mantissa_bits": m, "biased_emin": emin + bias, "lowest": lowest,
+        "is_fixed": int(fixed), "has_zero": has_zero, "negative_zero": f["negative_zero"],
+        "no_nan": int(not f["has_nan"]), "bits": fmt.bits,
+        "sign_mask": f["sign_mask"], "code_mask": f["magnitude_mask"] | f["sign_mask"],
+        "quantum": quantum, "half_gap": half_gap, "gap_threshold": tuple(map(int, thresholds)),
+        "direction": direction, "bump": bump,
+        "least": (emin + bias) << places, "to_constant": (up << places | 1 << (places - 1)) if way == _MAGIC else 0,
+        "beyond": tuple(beyond), "limit": most,
+        "value_overflow": tuple(map(pattern, overflow)), "value_infinity": tuple(map(pattern, infinity)),
+        "value_nan": pattern(no_number),
+        "code_overflow": overflow, "code_infinity": infinity, "code_nan": no_number,
+    }  # fmt: skip
+
+
+# fields that are sn_i32; limit is sn_i64, the others sn_u64
+SMALL = (
+    "way", "family", "rounding", "stochastic_bits", "negative", "constant", "mantissa_bits", "biased_emin", "lowest",
+    "is_fixed", "has_zero", "negative_zero", "no_nan", "bits", "direction", "bump",
+)  # fmt: skip
+
+
+def pattern_text(name: str, fmt, env: tuple[int, ...], carrier: str) -> str | None:
+    """A C function `name` that returns the sn_pattern of a format in an environment; None outside the domain.
+
+    For a `Library` whose header includes "softnum/patterns.h".
+    """
+    facts = pattern_facts(fmt, env, carrier)
+    if facts is None:
+        return None
+
+    def number(field: str, value: int) -> str:
+        return f"{value}" if field in SMALL or value < 0 else f"{value:#x}ull"
+
+    lines = []
+    for field, value in facts.items():
+        pair = isinstance(value, tuple)
+        text = f"{{{', '.join(number(field, v) for v in value)}}}" if pair else number(field, value)
+        lines.append(f"    {text},  /* {field} */\n")
+    return f"SN_FN sn_pattern {name}(void) {{\nconst sn_pattern p = {{\n{''.join(lines)}}};\nreturn p;\n}}\n"
