@@ -25,9 +25,7 @@
 #define SOFTNUM_FUSED_STEPS_H
 
 #include "machine.h"
-
-/* A thread's block: so many rows and as many columns. */
-enum { SN_FUSED32_SIDE = 4, SN_FUSED32_BLOCK = SN_FUSED32_SIDE * SN_FUSED32_SIDE };
+#include "vectors.h"
 
 /* Exponents of a zero, and of an infinity or NaN: far below and above all others, in sums of two of them too. */
 enum { SN_FUSED32_ZERO = -(1 << 24), SN_FUSED32_SPECIAL = 1 << 26 };
@@ -48,46 +46,14 @@ typedef struct {
 } sn_fused32;
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-#define SN_UNROLL _Pragma("unroll")
-#define SN_UNROLL_TERMS _Pragma("unroll 4")
-typedef float4 sn_four_floats;
-typedef int4 sn_four_integers;
-SN_FN sn_four_floats sn_four_floats_at(const float *from) { return *(const float4 *)from; }
-SN_FN sn_four_integers sn_four_integers_at(const sn_i32 *from) { return *(const int4 *)from; }
 SN_FN float sn_of_integer64_toward_zero(sn_i64 x) { return __ll2float_rz(x); }
-SN_FN sn_i32 sn_maximum32(sn_i32 x, sn_i32 y) { return max(x, y); }
-SN_FN sn_u32 sn_maximum_u32(sn_u32 x, sn_u32 y) { return max(x, y); }
 #else
-#define SN_UNROLL
-#define SN_UNROLL_TERMS
-typedef struct {
-    float x, y, z, w;
-} sn_four_floats;
-typedef struct {
-    sn_i32 x, y, z, w;
-} sn_four_integers;
-
-SN_FN sn_four_floats sn_four_floats_at(const float *from) {
-    sn_four_floats v;
-    v.x = from[0], v.y = from[1], v.z = from[2], v.w = from[3];
-    return v;
-}
-
-SN_FN sn_four_integers sn_four_integers_at(const sn_i32 *from) {
-    sn_four_integers v;
-    v.x = from[0], v.y = from[1], v.z = from[2], v.w = from[3];
-    return v;
-}
-
 SN_FN float sn_of_integer64_toward_zero(sn_i64 x) {
     sn_u64 magnitude = x < 0 ? 0 - (sn_u64)x : (sn_u64)x;
     const sn_i32 drop = sn_bit_length(magnitude) - 24;
     if (drop > 0) magnitude = magnitude >> drop << drop;
     return x < 0 ? -(float)magnitude : (float)magnitude;
 }
-
-SN_FN sn_i32 sn_maximum32(sn_i32 x, sn_i32 y) { return x > y ? x : y; }
-SN_FN sn_u32 sn_maximum_u32(sn_u32 x, sn_u32 y) { return x > y ? x : y; }
 #endif
 
 /* The exponent of a carrier, plus bias; least: that of its format's subnormals, biased by 127. */
@@ -132,24 +98,24 @@ SN_FN float sn_fused32_round(const sn_fused32 *p, sn_i64 sum, sn_i32 m) {
 SN_FN void sn_fused32_steps(const sn_fused32 *p, const float *a, const sn_i32 *exponent_a, const float *b,
                             const sn_i32 *exponent_b, sn_i32 stride, sn_i32 depth, float *sums) {
     for (sn_i32 k = 0; k < depth; k += p->terms) {
-        sn_i32 m[SN_FUSED32_BLOCK], left[SN_FUSED32_BLOCK];
-        sn_i64 total[SN_FUSED32_BLOCK];
-        float scale[SN_FUSED32_BLOCK];
+        sn_i32 m[SN_BLOCK], left[SN_BLOCK];
+        sn_i64 total[SN_BLOCK];
+        float scale[SN_BLOCK];
         SN_UNROLL
-        for (sn_i32 i = 0; i < SN_FUSED32_BLOCK; i++)
+        for (sn_i32 i = 0; i < SN_BLOCK; i++)
             m[i] = 2 * SN_FUSED32_ZERO;
-        SN_UNROLL_TERMS
+        SN_UNROLL_4
         for (sn_i32 t = k; t < k + p->terms; t++) {
             const sn_four_integers x = sn_four_integers_at(exponent_a + t * stride);
             const sn_four_integers y = sn_four_integers_at(exponent_b + t * stride);
-            const sn_i32 of_row[SN_FUSED32_SIDE] = {x.x, x.y, x.z, x.w};
-            const sn_i32 of_column[SN_FUSED32_SIDE] = {y.x, y.y, y.z, y.w};
+            const sn_i32 of_row[SN_SIDE] = {x.x, x.y, x.z, x.w};
+            const sn_i32 of_column[SN_SIDE] = {y.x, y.y, y.z, y.w};
             SN_UNROLL
-            for (sn_i32 i = 0; i < SN_FUSED32_BLOCK; i++)
-                m[i] = sn_maximum32(m[i], of_row[i / SN_FUSED32_SIDE] + of_column[i % SN_FUSED32_SIDE]);
+            for (sn_i32 i = 0; i < SN_BLOCK; i++)
+                m[i] = sn_maximum32(m[i], of_row[i / SN_SIDE] + of_column[i % SN_SIDE]);
         }
         SN_UNROLL
-        for (sn_i32 i = 0; i < SN_FUSED32_BLOCK; i++) {
+        for (sn_i32 i = 0; i < SN_BLOCK; i++) {
             const sn_u32 magnitude = sn_bits32(sums[i]) & 0x7fffffffu;
             sn_i32 own = (sn_i32)(magnitude >> 23);
             if (p->nearest) own = magnitude ? sn_maximum32(own, p->least_c) : 0;
@@ -162,27 +128,27 @@ SN_FN void sn_fused32_steps(const sn_fused32 *p, const float *a, const sn_i32 *e
         }
         for (sn_i32 first = k; first < k + p->terms; first += p->group) {
             const sn_i32 end = first + p->group < k + p->terms ? first + p->group : k + p->terms;
-            sn_u32 sum[SN_FUSED32_BLOCK];
+            sn_u32 sum[SN_BLOCK];
             SN_UNROLL
-            for (sn_i32 i = 0; i < SN_FUSED32_BLOCK; i++)
+            for (sn_i32 i = 0; i < SN_BLOCK; i++)
                 sum[i] = 0;
-            SN_UNROLL_TERMS
+            SN_UNROLL_4
             for (sn_i32 t = first; t < end; t++) {
                 const sn_four_floats x = sn_four_floats_at(a + t * stride), y = sn_four_floats_at(b + t * stride);
-                const float row[SN_FUSED32_SIDE] = {x.x, x.y, x.z, x.w};
-                const float column[SN_FUSED32_SIDE] = {y.x, y.y, y.z, y.w};
+                const float row[SN_SIDE] = {x.x, x.y, x.z, x.w};
+                const float column[SN_SIDE] = {y.x, y.y, y.z, y.w};
                 SN_UNROLL
-                for (sn_i32 i = 0; i < SN_FUSED32_BLOCK; i++) {
-                    const float product = sn_multiply32(row[i / SN_FUSED32_SIDE], column[i % SN_FUSED32_SIDE]);
+                for (sn_i32 i = 0; i < SN_BLOCK; i++) {
+                    const float product = sn_multiply32(row[i / SN_SIDE], column[i % SN_SIDE]);
                     sum[i] += (sn_u32)sn_truncate32(sn_multiply32(product, scale[i]));
                 }
             }
             SN_UNROLL
-            for (sn_i32 i = 0; i < SN_FUSED32_BLOCK; i++)
+            for (sn_i32 i = 0; i < SN_BLOCK; i++)
                 total[i] += (sn_i32)sum[i];
         }
         SN_UNROLL
-        for (sn_i32 i = 0; i < SN_FUSED32_BLOCK; i++) {
+        for (sn_i32 i = 0; i < SN_BLOCK; i++) {
             const float sum = sn_fused32_round(p, total[i], m[i]);
             if (p->nearest) left[i] |= !sn_fused32_stayed(p, sum);
             sums[i] = left[i] ? sn_float32(0x7fc00000u) : sum;

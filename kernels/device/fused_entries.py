@@ -10,10 +10,9 @@ from softnum.fused import fused_plan
 from softnum.kernels.device.source import TYPES, Entry, Library
 from softnum.names import format
 
-__all__ = ["BLOCK", "SIDE", "STATE", "chain_library", "fast_library", "fused_library"]
+__all__ = ["STATE", "chain_library", "fast_library", "fused_library"]
 
 STATE = 16  # words of 64 bits that the state of a definition's step takes
-SIDE, BLOCK = 4, 16  # as in csrc/softnum/fused_steps.h
 _CARRIERS = {"float32": ("binary32", "uint32"), "float64": ("binary64", "uint64")}
 
 
@@ -170,7 +169,7 @@ def _facts_text(unit, plan) -> str:
     return f"SN_FN sn_fused32 _unit(void) {{\n    sn_fused32 u;\n{lines}    return u;\n}}\n"
 
 
-_LOOP = "SN_UNROLL\nfor (sn_i32 i = 0; i < SN_FUSED32_BLOCK; i++)"
+_LOOP = "SN_UNROLL\nfor (sn_i32 i = 0; i < SN_BLOCK; i++)"
 
 
 @lru_cache(maxsize=256)

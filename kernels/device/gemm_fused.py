@@ -16,9 +16,10 @@ from softnum.fused import FmaChainUnit, FusedDotUnit, fused_plan
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.entries import operand_library
-from softnum.kernels.device.fused_entries import BLOCK, SIDE, STATE, chain_library, fast_library, fused_library
+from softnum.kernels.device.fused_entries import STATE, chain_library, fast_library, fused_library
 from softnum.kernels.device.layouts import index_of, loader
 from softnum.kernels.device.problem import Problem, checked, stand_in, to_codes
+from softnum.kernels.device.tiles import ALIGNMENT, BLOCK, SIDE, stager
 from softnum.plan import fits
 from softnum.presets import unit as preset
 
@@ -26,8 +27,7 @@ __all__ = ["ChainEngine", "FusedEngine", "definition_kernel", "examples", "fast_
 
 # outputs of a block of the definition, a side
 TILE = 4 if _cuda.SIMULATOR else 16
-_STRIDED = ("rows", "columns", "matrix")
-_ALIGNMENT = None if _cuda.SIMULATOR else 16  # of shared arrays that are read by four elements
+_ZERO = np.int32(-(1 << 24))  # the exponent of zeros in csrc/softnum/fused_steps.h
 
 
 def tile_of(unit, simulated: bool = _cuda.SIMULATOR) -> tuple[int, int]:
@@ -38,10 +38,25 @@ def tile_of(unit, simulated: bool = _cuda.SIMULATOR) -> tuple[int, int]:
     return (64 if depth <= 32 else 32 if depth <= 64 else 16), depth
 
 
-@lru_cache(maxsize=64)
 def _order(unit):
     """The order of k in a period, on the device."""
     return _cuda.to_device(np.array(unit.k_order or range(1), np.int32))
+
+
+def _putter(exponent):
+    @cuda.jit(device=True)
+    def put(values, exponents, marks, at, r, x):
+        value = np.float32(x)  # exact: a value of the operand's format
+        values[at] = value
+        exponents[at] = exponent(value)
+
+    return put
+
+
+@cuda.jit(device=True)
+def _clear(values, exponents, at):
+    values[at] = np.float32(0)
+    exponents[at] = _ZERO
 
 
 @lru_cache(maxsize=256)
@@ -53,24 +68,17 @@ def fast_kernel(unit, layouts, types, has_c: bool, tile: int, depth_of_tile: int
     """
     stride = tile + 4
     f = _cuda.bind(fast_library(unit, stride))
-    exponent_a, exponent_b, begin, steps, finish = f.exponent_a, f.exponent_b, f.begin, f.steps, f.finish
-    load_a, load_b, load_c = (loader(*x) for x in zip(layouts, types, strict=False))
-    at_out = index_of(layouts[3])
-    across = tile // SIDE
+    begin, steps, finish = f.begin, f.steps, f.finish
+    load_c, at_out = loader(layouts[2], types[2]), index_of(layouts[3])
+    across, block, side = tile // SIDE, BLOCK, SIDE
     threads, room = across * across, stride * depth_of_tile
-    ordered, period, after = unit.k_order is not None, unit.period, unit.c == "after"
+    period, after = unit.period, unit.c == "after"
+    stage_a, stage_b = (
+        stager(*x, of_a, tile, depth_of_tile, threads, _putter(g), _clear, period if unit.k_order else 0)
+        for x, of_a, g in zip(zip(layouts, types, strict=False), (True, False), (f.exponent_a, f.exponent_b), strict=False)
+    )
     everything = np.uint32((1 << BLOCK) - 1)
-    # threads next to each other read elements next to each other: a's along k, b's along n
-    wide_a, wide_b = min(depth_of_tile, threads), min(tile, threads)
-    lanes_a, lanes_b = threads // wide_a, threads // wide_b
-    times_a, moves_a = -(-depth_of_tile // wide_a), -(-tile // lanes_a)
-    times_b, moves_b = -(-tile // wide_b), -(-depth_of_tile // lanes_b)
-    exact_a = threads % wide_a == tile % lanes_a == depth_of_tile % wide_a == 0
-    exact_b = threads % wide_b == depth_of_tile % lanes_b == tile % wide_b == 0
-    # matrices of two strides are indexed here, without a look at their geometry for each element
-    strided_a, strided_b, by_k_a = layouts[0] in _STRIDED, layouts[1] in _STRIDED, layouts[0] == "rows"
-    alignment = _ALIGNMENT
-    block, side = BLOCK, SIDE
+    alignment = ALIGNMENT
 
     @_cuda.jit_for(threads, max(1, 512 // threads))
     def kernel(
@@ -86,9 +94,6 @@ def fast_kernel(unit, layouts, types, has_c: bool, tile: int, depth_of_tile: int
         blocks_across = (columns + tile - 1) // tile
         m0, n0 = cuda.blockIdx.x // blocks_across * tile, cuda.blockIdx.x % blocks_across * tile
         row, column = thread // across * side, thread % across * side
-        t_a, r_a = thread % wide_a, thread // wide_a
-        t_b, r_b = thread // wide_b, thread % wide_b
-        rows_left, columns_left = rows - m0, columns - n0
         length = (depth + period - 1) // period * period
         for batch in range(cuda.blockIdx.y, batches, cuda.gridDim.y):
             for i in range(block):
@@ -100,48 +105,13 @@ def fast_kernel(unit, layouts, types, has_c: bool, tile: int, depth_of_tile: int
                 sums[i] = np.float32(0) if after else x
                 addends[i] = x
             begin(ffi.from_buffer(sums))
-            row_step_a = k_step_a = row_step_b = k_step_b = from_a = from_b = 0
-            if strided_a:
-                row_step_a, k_step_a = geometry_a[0] * lanes_a, geometry_a[1]
-                from_a = geometry_a[2 + batch] + (m0 + r_a) * geometry_a[0]
-            if strided_b:
-                k_step_b, row_step_b = geometry_b[0], geometry_b[1] * wide_b
-                from_b = geometry_b[2 + batch] + (n0 + r_b) * geometry_b[1]
             for start in range(0, length, depth_of_tile):
-                for j in range(times_a):
-                    t = t_a + j * wide_a
-                    k = start + t
-                    if ordered:
-                        k = k // period * period + order[k % period]
-                    for i in range(moves_a):
-                        r = r_a + i * lanes_a
-                        if exact_a or (r < tile and t < depth_of_tile and r_a < lanes_a):
-                            x = np.float32(0)
-                            if r < rows_left and k < depth:
-                                if strided_a:
-                                    at = from_a + i * row_step_a + (k if by_k_a else k * k_step_a)
-                                    x = np.float32(a[np.uint64(at)])
-                                else:
-                                    x = np.float32(load_a(a, geometry_a, batch, m0 + r, k))
-                            values_a[np.uint32(t * stride + r)] = x
-                            exponents_a[np.uint32(t * stride + r)] = exponent_a(x)
-                for j in range(times_b):
-                    r = r_b + j * wide_b
-                    for i in range(moves_b):
-                        t = t_b + i * lanes_b
-                        k = start + t
-                        if ordered:
-                            k = k // period * period + order[k % period]
-                        if exact_b or (r < tile and t < depth_of_tile and t_b < lanes_b):
-                            x = np.float32(0)
-                            if r < columns_left and k < depth:
-                                if strided_b:
-                                    at = from_b + k * k_step_b + j * row_step_b
-                                    x = np.float32(b[np.uint64(at)])
-                                else:
-                                    x = np.float32(load_b(b, geometry_b, batch, k, n0 + r))
-                            values_b[np.uint32(t * stride + r)] = x
-                            exponents_b[np.uint32(t * stride + r)] = exponent_b(x)
+                stage_a(
+                    a, geometry_a, order, batch, m0, rows - m0, start, depth, values_a, exponents_a, exponents_a
+                )
+                stage_b(
+                    b, geometry_b, order, batch, n0, columns - n0, start, depth, values_b, exponents_b, exponents_b
+                )
                 cuda.syncthreads()
                 steps(
                     ffi.from_buffer(values_a), ffi.from_buffer(exponents_a), ffi.from_buffer(values_b),
