@@ -14,6 +14,7 @@ from softnum.kernels.device.dlpack import packed
 from softnum.kernels.device.entries import operand_library
 from softnum.kernels.device.layouts import matrix_numbers
 from softnum.kernels.device.strides import dense, place_of
+from softnum.kernels.device.value_tables import find_codes
 from softnum.names import format
 
 __all__ = [
@@ -46,6 +47,8 @@ class Operand:
         Whose codes flat holds; None for carriers.
     strides : tuple of int
         The strides that the user's array has in flat, in elements, which is filled by it: in C order if none are given.
+    caller : str
+        The function that it was given to. For messages.
     numbers : ndarray of int64, optional
         The geometry on the host, of "rows" and "columns": with it kernels may read neighbours together.
     """
@@ -57,6 +60,7 @@ class Operand:
     name: str
     format: object = None
     strides: tuple = ()
+    caller: str = ""
     numbers: object = None
 
     def place(self, at: int) -> list[int]:
@@ -117,7 +121,7 @@ def matrices(x, name: str, which, format=None) -> Operand:
     starts = first + sum((i * s for i, s in zip(at, strides, strict=False)), np.zeros(len(which), np.int64))
     layout = "rows" if strides[-1] == 1 else "columns" if strides[-2] == 1 else "matrix"
     numbers = matrix_numbers(*strides[-2:], starts)
-    return Operand(flat, layout, _cuda.to_device(numbers), shape, name, format, strides, numbers)
+    return Operand(flat, layout, _cuda.to_device(numbers), shape, name, format, strides, numbers=numbers)
 
 
 def stand_in(dtype, layout: str = "matrix") -> Operand:
@@ -189,7 +193,7 @@ def inspect(operand: Operand, fmt, caller: str = "matmul") -> Seen:
     blocks = min(-(-size // _cuda.THREADS), _MOST_BLOCKS)
     _cuda.launch(inspect_kernel(fmt, dtype.name), blocks, _cuda.THREADS, _cuda.bits(operand.flat), found)
     at, pattern, zero = (int(v) for v in _cuda.to_host(found))
-    _raise_if_bad(operand, fmt, at, caller)
+    _raise_at(operand, fmt, at, caller)
     largest = float(np.array(pattern, f"u{dtype.itemsize}").view(dtype))
     return Seen(np.inf if np.isnan(largest) else largest, bool(zero))
 
@@ -227,8 +231,13 @@ def checked(operand: Operand, fmt, caller: str = "matmul") -> None:
         inspect(operand, fmt, caller)
 
 
-def _raise_if_bad(operand: Operand, fmt, at: int, caller: str) -> None:
-    """ValueError that names the element at an index of flat, if it is one."""
+def raise_if_bad(operand: Operand, fmt, first_bad, caller: str) -> None:
+    """ValueError that names the element at the index in first_bad, if there is one."""
+    _raise_at(operand, fmt, int(_cuda.to_host(first_bad)[0]), caller)
+
+
+def _raise_at(operand: Operand, fmt, at: int, caller: str) -> None:
+    caller = operand.caller or caller
     if at != _NONE:
         found = _cuda.to_host(operand.flat[at : at + 1])[0]
         raise ValueError(
@@ -240,24 +249,24 @@ def _raise_if_bad(operand: Operand, fmt, at: int, caller: str) -> None:
 def to_codes(operand: Operand, fmt, caller: str = "matmul") -> Operand:
     """The operand as codes of a format.
 
-    Raises ValueError for an element that is no value of it.
+    Raises ValueError for an element that is no value of it, TypeError for a custom format of more than 16 bits.
     """
     if operand.format is not None:
         if operand.format != fmt:
-            raise ValueError(
-                f"{caller}: {operand.name} is an Array of {operand.format}, but the unit's operand is {fmt}"
-            )
+            who = f"{operand.caller or caller}: {operand.name}"
+            raise ValueError(f"{who} is an Array of {operand.format}, but the unit's operand is {fmt}")
         return operand
-    if isinstance(fmt, CustomFormat):
-        raise TypeError(f"{caller}: no kernel takes the value table {fmt}; copy the CUDA arrays to the host first")
     size = operand.flat.shape[0]
     codes = _cuda.empty(max(size, 1), fmt.storage_dtype)
     if size:
         first_bad = _cuda.filled(1, np.int64, _NONE)
-        kernel = operand_kernel(fmt, operand.flat.dtype.name)
-        blocks = -(-size // _cuda.THREADS)
-        _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(operand.flat), codes, first_bad)
-        _raise_if_bad(operand, fmt, int(_cuda.to_host(first_bad)[0]), caller)
+        if isinstance(fmt, CustomFormat):
+            find_codes(fmt, operand.flat, codes, first_bad, caller)
+        else:
+            kernel = operand_kernel(fmt, operand.flat.dtype.name)
+            blocks = -(-size // _cuda.THREADS)
+            _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(operand.flat), codes, first_bad)
+        raise_if_bad(operand, fmt, first_bad, caller)
     return replace(operand, flat=codes, format=fmt)
 
 
