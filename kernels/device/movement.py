@@ -41,7 +41,7 @@ class DeviceArray:
     @classmethod
     def of(cls, x, shape=None) -> DeviceArray:
         """A Numba device array of any shape and strides, in another shape if one is given; strides cost a copy."""
-        from softnum.kernels.device.strides import contiguous  # it copies by a kernel of this module
+        from softnum.kernels.device.strides import contiguous
 
         return cls(contiguous(x).reshape((x.size,)), x.shape if shape is None else shape)
 
