@@ -15,6 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
+from softnum.kernels.device.strides import contiguous
 
 __all__ = [
     "DeviceArray", "arrays_in", "broadcast", "concatenated", "examples", "filled", "moved", "put", "rows_put",
@@ -40,8 +41,8 @@ class DeviceArray:
 
     @classmethod
     def of(cls, x, shape=None) -> DeviceArray:
-        """A C-ordered Numba device array of any shape, in another shape if one is given."""
-        return cls(x.reshape((x.size,)) if x.ndim != 1 else x, x.shape if shape is None else shape)
+        """A Numba device array of any shape and strides, in another shape if one is given; strides cost a copy."""
+        return cls(contiguous(x).reshape((x.size,)), x.shape if shape is None else shape)
 
     @property
     def dtype(self) -> np.dtype:
