@@ -278,6 +278,6 @@ def examples():
         MadUnit("binary32", operand="bfloat16", chunk=64),
         MadUnit("e6m9", operand="e5m2", rounding="toward_zero"),
         MadUnit("e6m9", operand="e5m2", rounding="stochastic", stochastic_bits=12),
-        MadUnit("binary64", operand="binary32"),
+        MadUnit("e10m40", operand="binary32"),
     ):
         yield from kernels_of(unit)
