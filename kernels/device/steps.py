@@ -364,8 +364,8 @@ def _random_compute(steps: Steps, block: Block) -> str:
     read = "\n".join(_read_both(block, str(q), f"at + {q}") for q in range(4))
     lines = [
         "const _counter counter = {n, m, batch, {key0, key1, key2, key3}};",
-        "const sn_u32 end = (sn_u32)count, whole = (sn_u32)k0 + end;\n(void)outer, (void)whole;",
-        f"sn_u32 left = {_length(steps)};",
+        "const sn_u32 end = (sn_u32)count, whole = (sn_u32)k0 + end;\n(void)outer, (void)whole, (void)depth;",
+        f"sn_u32 left = {_length(steps)};\n(void)left;",
         "for (sn_u32 k = 0; k < end;) {",
         "const sn_u32 at = k & ~3u, block = ((sn_u32)k0 + k) / 4, first = k - at;",
         "sn_u32 last = end - at < 4 ? end - at : 4;",
