@@ -365,7 +365,7 @@ def _random_compute(steps: Steps, block: Block) -> str:
     lines = [
         "const _counter counter = {n, m, batch, {key0, key1, key2, key3}};",
         "const sn_u32 end = (sn_u32)count, whole = (sn_u32)k0 + end;\n(void)outer, (void)whole, (void)depth;",
-        f"sn_u32 left = {_length(steps)};\n(void)left;",
+        f"sn_u32 left = {_length(steps)};" if steps.chunk else "",
         "for (sn_u32 k = 0; k < end;) {",
         "const sn_u32 at = k & ~3u, block = ((sn_u32)k0 + k) / 4, first = k - at;",
         "sn_u32 last = end - at < 4 ? end - at : 4;",
@@ -394,8 +394,7 @@ def _random_compute(steps: Steps, block: Block) -> str:
 
 
 def _length(steps: Steps) -> str:
-    if not steps.chunk:
-        return "0xffffffffu"
+    """What is left of a chunk at k0."""
     length = min(steps.chunk, 2**31)
     return f"{length}u - (sn_u32)k0 % {length}u"
 
