@@ -17,11 +17,10 @@ from softnum.environment import seed_and_stream
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.computations import FROM_ARRAY, FROM_KEY, INPUTS, NO_WORDS, TABLES, Computation
-from softnum.kernels.device.strides import contiguous, flat, pack_kernel
+from softnum.kernels.device.strides import packed, put
 
 __all__ = [
-    "Words", "elementwise_kernel", "example", "packed", "put",
-    "put_kernel", "run", "words_of",
+    "Words", "elementwise_kernel", "example", "run", "words_of",
 ]  # fmt: skip
 
 _GROUP = 4  # elements of a thread: those of one Philox counter
@@ -103,55 +102,6 @@ def _random_array(random_bits, shape):
 
 
 # ---- arrays --------------------------------------------------------------------------------------------------------
-
-
-def packed(x, shape):
-    """x broadcast to a shape, in C order: x itself where it is that, else a copy by a kernel."""
-    if tuple(x.shape) == tuple(shape):
-        return contiguous(x)
-    out = _cuda.empty(shape, x.dtype)
-    if out.size:
-        memory, first, strides = flat(x)
-        strides = [0 if n == 1 else s for s, n in zip(strides, x.shape, strict=True)]
-        geometry = [first, *shape, *[0] * (len(shape) - len(strides)), *strides]
-        kernel = pack_kernel(f"uint{8 * x.dtype.itemsize}", len(shape))
-        blocks = -(-out.size // _cuda.THREADS)
-        numbers = _cuda.to_device(np.array(geometry, np.int64))
-        _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(memory), numbers, _line(_cuda.bits(out)))
-    return out
-
-
-@lru_cache(maxsize=64)
-def put_kernel(kind: str, ndim: int):
-    """The kernel ``(x, geometry, memory)``: elements in C order to where an array of other strides has them.
-
-    Arguments as of `strides.pack_kernel`.
-    """
-
-    @cuda.jit
-    def kernel(x, geometry, memory):
-        i = cuda.grid(1)
-        if i < x.size:
-            left, at = i, geometry[0]
-            for d in range(ndim, 0, -1):
-                size = geometry[d]
-                rest = left // size
-                at += (left - rest * size) * geometry[ndim + d]
-                left = rest
-            memory[at] = x[i]
-
-    return kernel
-
-
-def put(x, out) -> None:
-    """Write x, in C order, into out, of the same shape and type and of any strides."""
-    if not out.size:
-        return
-    memory, first, strides = flat(out)
-    kernel = put_kernel(f"uint{8 * x.dtype.itemsize}", len(strides))
-    geometry = _cuda.to_device(np.array([first, *out.shape, *strides], np.int64))
-    blocks = -(-out.size // _cuda.THREADS)
-    _cuda.launch(kernel, blocks, _cuda.THREADS, _line(_cuda.bits(x)), geometry, _cuda.bits(memory))
 
 
 def _line(x):
