@@ -11,8 +11,8 @@ from importlib import import_module
 import numpy as np
 
 __all__ = [
-    "check_host_only", "compile_function", "custom_engine", "elementwise_loop", "fingerprint", "is_device_array",
-    "is_short", "loops", "on_device", "refuse_device", "scalar",
+    "NoKernel", "check_host_only", "compile_function", "custom_engine", "elementwise_loop", "fingerprint",
+    "has_kernel", "is_device_array", "is_short", "loops", "on_device", "refuse_device", "scalar",
 ]  # fmt: skip
 
 # a function of softnum's -> the module of softnum.kernels.device whose function of the same name takes CUDA arrays
@@ -33,6 +33,10 @@ _DEVICE = {
 _WAY_OUT = "copy them to the host first (.copy_to_host() of Numba and of sn.Array, .get() of CuPy, .cpu() of PyTorch)"
 _CUDA_DEVICES = (2, 13)  # of DLPack: CUDA, CUDA managed memory
 _OF_THE_HOST = (np.ndarray, np.generic, int, float, str, list, tuple, type(None))
+
+
+class NoKernel(TypeError):
+    """What is asked of CUDA arrays has no kernel: the function, a format or a unit runs on arrays of the host alone."""
 
 
 def is_device_array(x) -> bool:
@@ -62,9 +66,18 @@ def _slots(x) -> tuple:
     return type(x).__slots__ if type(x).__module__ in ("softnum.array", "softnum.block_array") else ()
 
 
+def has_kernel(name: str) -> bool:
+    """Whether softnum's function of a name takes CUDA arrays at all.
+
+    >>> has_kernel("matmul"), has_kernel("BlockArray")
+    (True, False)
+    """
+    return name in _DEVICE
+
+
 def on_device(name: str, *arguments, **options):
-    """softnum's function of a name, on CUDA arrays of any library: TypeError if it has no kernel."""
-    if name not in _DEVICE:
+    """softnum's function of a name, on CUDA arrays of any library: NoKernel if it has none."""
+    if not has_kernel(name):
         refuse_device(name)
     from softnum.kernels.device.arrays import call
 
@@ -80,11 +93,11 @@ def check_host_only(caller: str, threads=None, return_stats: bool = False) -> No
 
 
 def refuse_device(what: str | None = None) -> None:
-    """TypeError for CUDA arrays; it names the ways out and the function: without a name, softnum's that was called."""
+    """NoKernel for CUDA arrays; it names the ways out and the function: without a name, softnum's that was called."""
     frame, given = sys._getframe(1), what
     while given is None and frame is not None and frame.f_globals.get("__name__", "").startswith("softnum"):
         what, frame = frame.f_code.co_name, frame.f_back
-    raise TypeError(f"{what or 'this function'} takes no CUDA arrays; {_WAY_OUT}")
+    raise NoKernel(f"{what or 'this function'} takes no CUDA arrays; {_WAY_OUT}")
 
 
 def _needs_numba(what: str) -> None:

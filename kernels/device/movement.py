@@ -40,8 +40,10 @@ class DeviceArray:
 
     @classmethod
     def of(cls, x, shape=None) -> DeviceArray:
-        """A C-ordered Numba device array of any shape, in another shape if one is given."""
-        return cls(x.reshape((x.size,)) if x.ndim != 1 else x, x.shape if shape is None else shape)
+        """A Numba device array of any shape and strides, in another shape if one is given; strides cost a copy."""
+        from softnum.kernels.device.strides import contiguous
+
+        return cls(contiguous(x).reshape((x.size,)), x.shape if shape is None else shape)
 
     @property
     def dtype(self) -> np.dtype:

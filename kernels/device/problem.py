@@ -14,6 +14,7 @@ from softnum.kernels.device.dlpack import packed
 from softnum.kernels.device.entries import operand_library
 from softnum.kernels.device.layouts import matrix_geometry
 from softnum.kernels.device.strides import dense, place_of
+from softnum.kernels.device.value_tables import find_codes
 from softnum.names import format
 
 __all__ = ["Operand", "Problem", "check_kernel", "checked", "matrices", "operand_kernel", "stand_in", "to_codes"]
@@ -177,22 +178,23 @@ def raise_if_bad(operand: Operand, fmt, first_bad, caller: str) -> None:
 def to_codes(operand: Operand, fmt, caller: str = "matmul") -> Operand:
     """The operand as codes of a format.
 
-    Raises ValueError for an element that is no value of it.
+    Raises ValueError for an element that is no value of it, TypeError for a custom format of more than 16 bits.
     """
     if operand.format is not None:
         if operand.format != fmt:
             who = f"{operand.caller or caller}: {operand.name}"
             raise ValueError(f"{who} is an Array of {operand.format}, but the unit's operand is {fmt}")
         return operand
-    if isinstance(fmt, CustomFormat):
-        raise TypeError(f"{caller}: no kernel takes the value table {fmt}; copy the CUDA arrays to the host first")
     size = operand.flat.shape[0]
     codes = _cuda.empty(max(size, 1), fmt.storage_dtype)
     if size:
         first_bad = _cuda.filled(1, np.int64, _NONE)
-        kernel = operand_kernel(fmt, operand.flat.dtype.name)
-        blocks = -(-size // _cuda.THREADS)
-        _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(operand.flat), codes, first_bad)
+        if isinstance(fmt, CustomFormat):
+            find_codes(fmt, operand.flat, codes, first_bad, caller)
+        else:
+            kernel = operand_kernel(fmt, operand.flat.dtype.name)
+            blocks = -(-size // _cuda.THREADS)
+            _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(operand.flat), codes, first_bad)
         raise_if_bad(operand, fmt, first_bad, caller)
     return replace(operand, flat=codes, format=fmt)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from softnum import _core
 from softnum.array import Array
-from softnum.backend import is_device_array
+from softnum.backend import NoKernel, is_device_array
 from softnum.environment import seed_and_stream
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.gemm import carrier_of, compute, new_status, random_words
@@ -34,7 +34,7 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None):
     found = _format(addends, unit)
     adder = adder_of(unit, found)
     if getattr(adder, "on_codes", False):
-        raise TypeError(f"sum: no CUDA kernel adds in {adder.result}; copy x to the host first")
+        raise NoKernel(f"sum: no CUDA kernel adds in {adder.result}; copy x to the host first")
     dtype = carrier_of(adder, "sum")
     k, n = (prod(shape[a] for a in part) for part in (axes, kept))
     result = tuple(shape[a] for a in kept)

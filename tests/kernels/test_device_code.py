@@ -9,6 +9,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import softnum as sn
@@ -74,7 +75,7 @@ def linked():
 def test_contraction_is_found(linked, name):
     code = linked[name]
     assert (code["contracted"], code["floats"], code["calls"]) == (1, 1, 0)
-    assert code["problems"] == ["multiplications contracted with an addition: 1 (softnum's functions round)"]
+    assert code["problems"] == ["multiplications contracted with an addition: 1 (round by softnum's functions)"]
     assert "1 contracted" in code["text"]
 
 
@@ -140,6 +141,8 @@ def libraries():
         sn.MadUnit("e6m9", operand="e5m2", chunk=4, rounding="sr", stochastic_bits=20, product="e5m2"),
         sn.MadUnit("e6m9", operand=("e5m2", "e4m3fn"), chunk=4, rounding="sr", stochastic_bits=9, product="binary16"),
         sn.MadUnit("q8.8", operand="e5m2"),
+        sn.MadUnit("e6m9", operand="e5m2", chunk=4, compensated="kahan"),
+        sn.MadUnit("e6m9", operand="e5m2", product="e5m2", compensated="kahan"),
     ):
         yield f"unit {unit}", unit_library(unit, "float32")
 
@@ -172,5 +175,9 @@ def test_planted_fault():
         replace(entry, body=entry.body.replace("return code;", "return code ^ 1;")) for entry in library.entries
     )
     one = int(sn.encode(1.0, "e5m2")), int(sn.encode(1.0, "e6m9"))
-    right, wrong = (_cuda.bind(x).step(0, one[0], one[0], 0, 0) for x in (library, replace(library, entries=entries)))
+    lost = np.zeros(3, np.uint64)
+    right, wrong = (
+        _cuda.bind(x).step(0, one[0], one[0], 0, 0, lost.ctypes.data)
+        for x in (library, replace(library, entries=entries))
+    )
     assert (int(right), int(wrong)) == (one[1], one[1] ^ 1)
