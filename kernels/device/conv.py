@@ -136,7 +136,7 @@ def _images(given: _Given, s: Shape, layout: str) -> Operand:
     numbers = [first, channels * c, n, c, y, x, *s.stride, *s.dilation, *s.padding, *size]
     for d in (prod(rows), rows[1], prod(s.kernel), s.kernel[1], *s.stride):
         numbers += _divisor(d)
-    return given.operand(layout, _cuda.to_device(np.array(numbers, np.int64)), flat, (n, c, y, x))
+    return given.operand(layout, _cuda.constant(np.array(numbers, np.int64)), flat, (n, c, y, x))
 
 
 def _triple(given: _Given, shape, rows, column: int, by: int, groups: int) -> Operand:
@@ -152,7 +152,7 @@ def _triple(given: _Given, shape, rows, column: int, by: int, groups: int) -> Op
         starts = first + np.arange(groups, dtype=np.int64) * group
         return given.operand(layout, matrix_geometry(step, across, starts), flat, own)
     numbers = [first, group, *inner, across, *_divisor(sizes[1] * sizes[2]), *_divisor(sizes[2])]
-    return given.operand("triples", _cuda.to_device(np.array(numbers, np.int64)), flat, own)
+    return given.operand("triples", _cuda.constant(np.array(numbers, np.int64)), flat, own)
 
 
 def _words(caller, unit, key, random_bits, shape, axes, groups: int, steps: int):
@@ -199,7 +199,7 @@ def _product(caller, unit, s: Shape, k: int, a, b, c, shape, axes, key, random_b
     counters[:, 1] = np.arange(s.groups) * n
     compute(
         Problem(
-            unit, a, b, c, m, n, k, s.groups, words, keys, _cuda.to_device(counters), random, target, new_status(unit)
+            unit, a, b, c, m, n, k, s.groups, words, keys, _cuda.constant(counters), random, target, new_status(unit)
         ),
         caller,
     )

@@ -74,4 +74,4 @@ def loader(layout: str, dtype: str, zero: int = 0):
 def matrix_geometry(row_stride: int, column_stride: int, starts):
     """The geometry of "matrix", "rows" and "columns": two strides, and for each batch where its matrix begins."""
     numbers = np.concatenate([np.array([row_stride, column_stride], np.int64), np.asarray(starts, np.int64)])
-    return _cuda.to_device(numbers)
+    return _cuda.constant(numbers)

@@ -43,9 +43,9 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None):
         raise ValueError(f"sum: no dimension of CUDA arrays may reach 2**31, got {n} sums of {k}")
     words, keys, random = _words(adder, key, random_bits, result, steps)
     out = _cuda.empty(result, dtype)
-    ones = Operand(_cuda.filled(1, np.float32, 1), "matrix", matrix_geometry(0, 0, [0]), (1, 1), "ones", caller="sum")
+    ones = Operand(_cuda.constant(np.ones(1, np.float32)), "matrix", matrix_geometry(0, 0, [0]), (1, 1), "ones", caller="sum")
     target = Operand(out.reshape(out.size), "rows", matrix_geometry(n, 1, [0]), (1, n), "out", caller="sum")
-    counters = _cuda.to_device(np.zeros((1, 3), np.int64))
+    counters = _cuda.constant(np.zeros((1, 3), np.int64))
     compute(
         Problem(adder, ones, addends, None, 1, n, k, 1, words, keys, counters, random, target, new_status(adder)),
         "sum",
