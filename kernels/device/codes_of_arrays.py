@@ -6,10 +6,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.kernels.device import _cuda
+from softnum.kernels.device import _cuda, strides
 from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.movement import grid
-from softnum.kernels.device.strides import contiguous, dense, put
+from softnum.kernels.device.strides import contiguous, dense
 
 __all__ = ["check_codes", "copy", "copy_to_host", "examples"]
 
@@ -49,7 +49,7 @@ def check_codes(codes, fmt, what: str = "codes"):
 def copy(codes):
     """The codes once more, on the device, in C order."""
     out = _cuda.empty(tuple(codes.shape), codes.dtype)
-    put(codes, out)
+    strides.copy(codes, out)
     return out
 
 

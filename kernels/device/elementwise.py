@@ -17,11 +17,9 @@ from softnum.environment import seed_and_stream
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.computations import FROM_ARRAY, FROM_KEY, INPUTS, NO_WORDS, TABLES, Computation
-from softnum.kernels.device.strides import packed, put
+from softnum.kernels.device.strides import copy, packed
 
-__all__ = [
-    "Words", "elementwise_kernel", "example", "run", "words_of",
-]  # fmt: skip
+__all__ = ["Words", "elementwise_kernel", "example", "run", "words_of"]
 
 _GROUP = 4  # elements of a thread: those of one Philox counter
 
@@ -147,5 +145,5 @@ def run(computation: Computation, inputs, shape, words: Words | None = None, out
     )  # fmt: skip
     met = int(_cuda.to_host(none)[0]) if computation.may_fail else 0
     if out is not None and aside and not met:
-        put(result, out)
+        copy(result, out)
     return (result if out is None else out), flags, met
