@@ -10,14 +10,18 @@ from softnum import _core
 from softnum.array import Array
 from softnum.backend import NoKernel, is_device_array
 from softnum.environment import seed_and_stream
-from softnum.kernels.device import _cuda
+from softnum.kernels.device import _cuda, gemm_blocks
+from softnum.kernels.device.bounds import levels_of
 from softnum.kernels.device.gemm import carrier_of, compute, new_status, random_words
 from softnum.kernels.device.problem import Operand, Problem, checked, lined
 from softnum.kernels.device.quantize import FROM_KEY
+from softnum.kernels.device.steps import steps_of
 from softnum.kernels.device.strides import contiguous, dense, one_step, strided, transposed
+from softnum.plan import plan_of
 from softnum.sums import addend_formats, adder_of, axes_of, no_format
+from softnum.units import MadUnit
 
-__all__ = ["sum"]
+__all__ = ["examples", "sum"]
 
 _DOMAIN = 3  # of the random words
 
@@ -101,3 +105,15 @@ def _words(adder, key, random_bits, result, steps: int):
     if words == FROM_KEY:
         keys = 2 * _core.philox_key(*seed_and_stream(key), _DOMAIN)
     return words, keys, random
+
+
+def examples():
+    """Kernels for the link check: a fast unit's, one thread to a sum."""
+    unit = MadUnit("e6m9", operand="e5m2")
+    _, _, arguments, _ = next(gemm_blocks.kernels_of(unit))
+    steps = steps_of(unit, levels_of(plan_of(unit))[0])
+    block = gemm_blocks.block_of(steps, 1, 4096, 1)
+    for layout in ("rows", "columns"):
+        layouts = ("matrix", layout, "matrix", "rows")
+        kernel = gemm_blocks.blocks_kernel(steps, block, layouts, ("float32",) * 3, (False, False), "float32", False)
+        yield f"sums of {layout}", kernel, arguments, True
