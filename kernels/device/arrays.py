@@ -67,7 +67,7 @@ def _interface(x):
     """The CUDA array interface of x, or None."""
     try:
         return getattr(x, "__cuda_array_interface__", None)
-    except RuntimeError:  # PyTorch, of a tensor with a gradient: DLPack says what to do
+    except (RuntimeError, TypeError, ValueError, KeyError):  # PyTorch, of what it does not hand on: DLPack says why
         return None
 
 

@@ -409,3 +409,106 @@ def test_nothing_is_copied_to_the_host_unasked(device, monkeypatch):
             work()
     with pytest.raises(TypeError, match="nothing takes no CUDA arrays"):
         backend.on_device("nothing", a)
+
+
+# ---- real libraries --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+def test_torch():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch has no GPU")
+    unit = sn.MadUnit("e6m9", operand="e5m2")
+    for stream in (torch.cuda.current_stream(), torch.cuda.Stream()):
+        with torch.cuda.stream(stream):
+            x = torch.randn(1000, 777, device="cuda")
+            for _ in range(50):  # work that the kernels must wait for
+                x = x * 1.0625 - x.mean()
+            y = sn.quantize(x, "e5m2")
+            z = sn.matmul(y.T[:64], y[:, :32], unit)
+            again = z * 2  # work that must wait for the kernels
+            copies = [t.cpu().numpy() for t in (x, y, z, again)]
+            assert all(type(t) is torch.Tensor and t.is_cuda for t in (y, z))
+            same(copies[1], sn.quantize(copies[0], "e5m2"))
+            want = sn.matmul(copies[1].T[:64], copies[1][:, :32], unit)
+            same(copies[2], want)
+            same(copies[3], want * 2)
+            out = torch.full_like(x, torch.nan)
+            assert sn.quantize(x, "e5m2", out=out) is out
+            same(out.cpu().numpy(), copies[1])
+            codes = sn.encode(x, "e5m2")
+            assert type(codes) is torch.Tensor and codes.dtype == torch.uint8
+            a = sn.Array(codes, "e5m2")
+            same(a.copy_to_host().codes, sn.encode(copies[0], "e5m2"))
+    del y, z, again, out, codes, a
+    gc.collect()
+    torch.cuda.empty_cache()
+    image = torch.randn(2, 8, 9, 9, device="cuda").to(memory_format=torch.channels_last)
+    image, w = sn.quantize(image, "e5m2"), sn.quantize(torch.randn(4, 8, 3, 3, device="cuda"), "e5m2")
+    got = sn.conv2d(image.to(memory_format=torch.channels_last), w, unit, padding=1)
+    same(got.cpu().numpy(), sn.conv2d(image.cpu().numpy(), w.cpu().numpy(), unit, padding=1))
+    with pytest.raises(TypeError, match="detach"):
+        sn.quantize(x.requires_grad_(), "e5m2")
+    with pytest.raises(TypeError, match="quantize: x is an array of"):
+        sn.quantize(x.detach().to(torch.bfloat16), "e5m2")
+    with pytest.raises(TypeError, match="matmul: b lies on the host"):
+        sn.matmul(image[0, 0], image[0, 0].cpu().numpy(), unit)
+
+
+@pytest.mark.gpu
+def test_cupy():
+    cupy = pytest.importorskip("cupy")
+    unit = sn.MadUnit("e6m9", operand="e5m2")
+    for stream in (cupy.cuda.Stream.null, cupy.cuda.Stream(non_blocking=True)):
+        with stream:
+            x = cupy.random.standard_normal((1000, 777), dtype=np.float32)
+            for _ in range(50):
+                x = x * np.float32(1.0625) - x.mean()
+            y = sn.quantize(x[::-1, ::2], "e5m2")
+            z = sn.matmul(y.T[:64], y[:, :32], unit)
+            again = z * 2
+            copies = [cupy.asnumpy(t) for t in (x, y, z, again)]
+            assert all(type(t) is cupy.ndarray for t in (y, z))
+            same(copies[1], sn.quantize(copies[0][::-1, ::2].copy(), "e5m2"))
+            want = sn.matmul(copies[1].T[:64], copies[1][:, :32], unit)
+            same(copies[2], want)
+            same(copies[3], want * 2)
+
+
+@pytest.mark.gpu
+def test_streams_of_numba():
+    from numba import cuda
+
+    x = np.random.default_rng(2).standard_normal((1000, 777)).astype(np.float32)
+    s = cuda.stream()
+    d = cuda.to_device(x, stream=s)
+    y = sn.quantize(d, "e5m2")
+    assert int(y.stream.handle) == int(s.handle)
+    same(y.copy_to_host(), sn.quantize(x, "e5m2"))
+    with sn.kernels.stream(cuda.stream()):
+        z = sn.matmul(y, y.T, sn.MadUnit("e6m9", operand="e5m2"))
+    host = sn.quantize(x, "e5m2")
+    same(z.copy_to_host(), sn.matmul(host, host.T, sn.MadUnit("e6m9", operand="e5m2")))
+
+
+@pytest.mark.gpu
+def test_a_capsule_of_device_memory():
+    """Out of softnum's own hands and back, without PyTorch or CuPy."""
+    from numba import cuda
+
+    from softnum.kernels.device import arrays, dlpack
+
+    class Library:
+        def __init__(self, exported):
+            self.__dlpack__, self.device = exported.__dlpack__, exported.__dlpack_device__()
+
+        def __dlpack_device__(self):
+            return self.device
+
+    count = len(dlpack._alive)
+    x = Library(arrays.Exported(cuda.to_device(X)))
+    same(sn.quantize(x, "e5m2").copy_to_host(), Y)
+    del x
+    gc.collect()
+    assert len(dlpack._alive) == count

@@ -141,3 +141,13 @@ def test_dot(device):
         sn.dot(da, db[:4], UNIT)
     with pytest.raises(TypeError, match="dot: return_stats=True counts on the host"):
         sn.dot(da, db, UNIT, return_stats=True)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("unit", UNITS, ids=lambda u: f"{type(u).__name__} {u.result}")
+def test_real_sizes(unit):
+    from softnum.kernels.device._cuda import cuda
+
+    x = sn.quantize(values(97, 1031, 5) / 64, unit.operand[1])
+    for axis in (None, 0, 1, (0, 2)):
+        same(sn.sum(cuda.to_device(x), unit, axis), sn.sum(x, unit, axis))
