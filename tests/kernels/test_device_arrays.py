@@ -301,6 +301,59 @@ def test_out(gpu, library):
         same(sn.quantize(sealed, "e5m2").copy_to_host(), Y)
 
 
+@pytest.mark.parametrize(
+    "given, out",
+    [
+        (np.s_[:8], np.s_[:8]), (np.s_[:8], np.s_[1:9]), (np.s_[1:9], np.s_[:8]), (np.s_[:16:2], np.s_[:8]),
+        (np.s_[7::-1], np.s_[:8]), (np.s_[:8], np.s_[1:17:2]),
+    ],
+    ids=["itself", "after", "before", "wider", "reversed", "strided"],
+)  # fmt: skip
+def test_out_that_overlaps_what_is_read(device, given, out):
+    memory = np.random.default_rng(4).standard_normal(20).astype(np.float32)
+    want = sn.quantize(memory[given], "e5m2")
+    d = device.to_device(memory)
+    target = d[out]
+    assert sn.quantize(d[given], "e5m2", out=target) is target
+    expected = memory.copy()
+    expected[out] = want
+    same(d.copy_to_host(), expected)
+
+
+def test_products_into_what_is_read(device):
+    unit = sn.MadUnit("e6m9", operand="e5m2")
+    x = sn.quantize(np.random.default_rng(4).standard_normal((4, 4)), "e5m2").astype(np.float32)
+    want = sn.matmul(x, x, unit, x)
+    d = device.to_device(x)
+    assert sn.matmul(d, d, unit, d, out=d) is d
+    same(d.copy_to_host(), want)
+    wide = device.to_device(np.full((4, 8), np.nan, np.float32))
+    part = wide[:, 1::2]
+    d = device.to_device(x)
+    assert sn.matmul(d, d, unit, d, out=part) is part
+    same(np.ascontiguousarray(wide.copy_to_host()[:, 1::2]), want)
+    assert np.isnan(wide.copy_to_host()[:, ::2]).all()
+    before = np.full((1, 1), 7, np.float32)  # what fails leaves it as it was
+    kept, infinite = device.to_device(before), device.to_device(np.float32([[np.inf]]))
+    with pytest.raises(ValueError, match=r"q8\.8 has no code"):
+        sn.matmul(infinite, infinite, sn.MadUnit("q8.8", operand="e5m2"), out=kept)
+    same(kept.copy_to_host(), before)
+
+
+def test_c_broadcasts(device):
+    unit = sn.MadUnit("e6m9", operand="e5m2")
+    rng = np.random.default_rng(6)
+    a, b = (sn.quantize(rng.standard_normal(s).astype(np.float32), "e5m2") for s in ((2, 3, 4), (4, 5)))
+    for shape in ((5,), (1, 5), (3, 1), (2, 1, 1), (3, 5), (), (2, 3, 5)):
+        c = sn.quantize(rng.standard_normal(shape).astype(np.float32), "e6m9")
+        got = sn.matmul(device.to_device(a), device.to_device(b), unit, device.to_device(c))
+        same(got.copy_to_host(), sn.matmul(a, b, unit, c))
+    with pytest.raises(ValueError, match=r"c of shape \(4,\) does not broadcast to \(2, 3, 5\)"):
+        sn.matmul(device.to_device(a), device.to_device(b), unit, device.to_device(np.zeros(4, np.float32)))
+    with pytest.raises(ValueError, match=r"c\[2\] = .*1\.1.* is no value of e6m9"):
+        sn.matmul(device.to_device(a), device.to_device(b), unit, device.to_device(np.float32([1, 1, 1.1, 1, 1])))
+
+
 def test_refused(gpu, monkeypatch):
     from softnum.kernels.device import _cuda
 
