@@ -5,6 +5,7 @@ This module is the one door to it.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
 import numpy as np
@@ -16,8 +17,17 @@ __all__ = [
 
 # a function of softnum's -> the module of softnum.kernels.device whose function of the same name takes CUDA arrays
 _DEVICE = {
-    "matmul": "gemm", "quantize": "quantize",
-}  # fmt: skip
+    "check_codes": "codes_of_arrays",
+    "conv2d": "conv",
+    "conv2d_backward_data": "conv",
+    "conv2d_backward_weight": "conv",
+    "copy": "codes_of_arrays",
+    "copy_to_host": "codes_of_arrays",
+    "decode": "quantize",
+    "encode": "quantize",
+    "matmul": "gemm",
+    "quantize": "quantize",
+}
 _WAY_OUT = "copy them to the host first (.copy_to_host() of Numba and of sn.Array, .get() of CuPy, .cpu() of PyTorch)"
 _CUDA_DEVICES = (2, 13)  # of DLPack: CUDA, CUDA managed memory
 _OF_THE_HOST = (np.ndarray, np.generic, int, float, str, list, tuple, type(None))
@@ -72,9 +82,12 @@ def on_device(name: str, *arguments, **options):
     return call(getattr(import_module(f"softnum.kernels.device.{_DEVICE[name]}"), name), *arguments, **options)
 
 
-def refuse_device(what: str) -> None:
-    """NoKernel for CUDA arrays; it names the way out."""
-    raise NoKernel(f"{what} takes no CUDA arrays; {_WAY_OUT}")
+def refuse_device(what: str | None = None) -> None:
+    """NoKernel for CUDA arrays; it names the ways out and the function: without a name, softnum's that was called."""
+    frame, given = sys._getframe(1), what
+    while given is None and frame is not None and frame.f_globals.get("__name__", "").startswith("softnum"):
+        what, frame = frame.f_code.co_name, frame.f_back
+    raise NoKernel(f"{what or 'this function'} takes no CUDA arrays; {_WAY_OUT}")
 
 
 def _needs_numba(what: str) -> None:

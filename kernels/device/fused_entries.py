@@ -217,4 +217,3 @@ def fast_library(unit, stride: int) -> Library:
         Entry("finish", "uint32", (state, c), finish),
     )  # fmt: skip
     return Library(_facts_text(unit, plan), entries, "softnum/fused_steps.h")
-

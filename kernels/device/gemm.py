@@ -14,6 +14,7 @@ from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.gemm_definition import DefinitionEngine
 from softnum.kernels.device.gemm_fused import ChainEngine, FusedEngine
+from softnum.kernels.device.gemm_tables import TableEngine
 from softnum.kernels.device.problem import Problem, matrices
 from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
 from softnum.kernels.device.strides import contiguous
@@ -37,14 +38,7 @@ def find_engine(unit, words: int):
 @find_engine.register
 def _(unit: MadUnit, words: int):
     if unit.on_codes:
-        raise ValueError(
-            "matmul: no CUDA kernel computes in custom formats; copy the arrays to the host first, which does"
-        )
-    if unit.lanes > 1 or unit.compensated:
-        raise ValueError(
-            f"matmul: no CUDA kernel computes lanes={unit.lanes}, compensated={unit.compensated!r}; copy the arrays to "
-            f"the host first, where every MadUnit is computed"
-        )
+        return TableEngine(unit)
     return DefinitionEngine(unit)
 
 

@@ -19,7 +19,6 @@ from softnum.kernels.device.entries import operand_library
 from softnum.kernels.device.fused_entries import BLOCK, SIDE, STATE, chain_library, fast_library, fused_library
 from softnum.kernels.device.layouts import index_of, loader
 from softnum.kernels.device.problem import Problem, checked, stand_in, to_codes
-from softnum.presets import unit as preset
 
 __all__ = ["ChainEngine", "FusedEngine", "definition_kernel", "examples", "fast_kernel", "kernels_of", "tile_of"]
 
@@ -326,4 +325,3 @@ class FusedEngine:
         )  # fmt: skip
         patterns = [replace(x, flat=_cuda.bits(x.flat)) for x in operands]
         _define(p, patterns, _names(operands), left, (tile, depth))
-

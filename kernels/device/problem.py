@@ -14,6 +14,7 @@ from softnum.kernels.device.dlpack import packed
 from softnum.kernels.device.entries import operand_library
 from softnum.kernels.device.layouts import matrix_geometry
 from softnum.kernels.device.strides import dense, place_of
+from softnum.kernels.device.value_tables import find_codes
 from softnum.names import format
 
 __all__ = ["Operand", "Problem", "check_kernel", "checked", "matrices", "operand_kernel", "stand_in", "to_codes"]
@@ -42,6 +43,8 @@ class Operand:
         Whose codes flat holds; None for carriers.
     strides : tuple of int
         The strides that the user's array has in flat, in elements, which is filled by it: in C order if none are given.
+    caller : str
+        The function that it was given to. For messages.
     """
 
     flat: object
@@ -51,6 +54,7 @@ class Operand:
     name: str
     format: object = None
     strides: tuple = ()
+    caller: str = ""
 
     def place(self, at: int) -> list[int]:
         """Where in the user's array the element at an index of flat stands."""
@@ -162,7 +166,7 @@ def checked(operand: Operand, fmt, caller: str = "matmul") -> None:
 
 def raise_if_bad(operand: Operand, fmt, first_bad, caller: str) -> None:
     """ValueError that names the element at the index in first_bad, if there is one."""
-    at = int(_cuda.to_host(first_bad)[0])
+    at, caller = int(_cuda.to_host(first_bad)[0]), operand.caller or caller
     if at != _NONE:
         found = _cuda.to_host(operand.flat[at : at + 1])[0]
         raise ValueError(
@@ -174,23 +178,23 @@ def raise_if_bad(operand: Operand, fmt, first_bad, caller: str) -> None:
 def to_codes(operand: Operand, fmt, caller: str = "matmul") -> Operand:
     """The operand as codes of a format.
 
-    Raises ValueError for an element that is no value of it.
+    Raises ValueError for an element that is no value of it, TypeError for a custom format of more than 16 bits.
     """
     if operand.format is not None:
         if operand.format != fmt:
-            raise ValueError(
-                f"{caller}: {operand.name} is an Array of {operand.format}, but the unit's operand is {fmt}"
-            )
+            who = f"{operand.caller or caller}: {operand.name}"
+            raise ValueError(f"{who} is an Array of {operand.format}, but the unit's operand is {fmt}")
         return operand
-    if isinstance(fmt, CustomFormat):
-        raise TypeError(f"{caller}: no kernel takes the value table {fmt}; copy the CUDA arrays to the host first")
     size = operand.flat.shape[0]
     codes = _cuda.empty(max(size, 1), fmt.storage_dtype)
     if size:
         first_bad = _cuda.filled(1, np.int64, _NONE)
-        kernel = operand_kernel(fmt, operand.flat.dtype.name)
-        blocks = -(-size // _cuda.THREADS)
-        _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(operand.flat), codes, first_bad)
+        if isinstance(fmt, CustomFormat):
+            find_codes(fmt, operand.flat, codes, first_bad, caller)
+        else:
+            kernel = operand_kernel(fmt, operand.flat.dtype.name)
+            blocks = -(-size // _cuda.THREADS)
+            _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(operand.flat), codes, first_bad)
         raise_if_bad(operand, fmt, first_bad, caller)
     return replace(operand, flat=codes, format=fmt)
 
