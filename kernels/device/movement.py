@@ -15,7 +15,6 @@ from numpy.lib.stride_tricks import as_strided
 
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
-from softnum.kernels.device.strides import contiguous
 
 __all__ = [
     "DeviceArray", "arrays_in", "broadcast", "concatenated", "examples", "filled", "moved", "put", "rows_put",
@@ -42,6 +41,8 @@ class DeviceArray:
     @classmethod
     def of(cls, x, shape=None) -> DeviceArray:
         """A Numba device array of any shape and strides, in another shape if one is given; strides cost a copy."""
+        from softnum.kernels.device.strides import contiguous
+
         return cls(contiguous(x).reshape((x.size,)), x.shape if shape is None else shape)
 
     @property
