@@ -10,10 +10,9 @@ from softnum.fused import fused_plan
 from softnum.kernels.device.source import TYPES, Entry, Library
 from softnum.names import format
 
-__all__ = ["BLOCK", "SIDE", "STATE", "chain_library", "fast_library", "fused_library"]
+__all__ = ["STATE", "chain_library", "fast_library", "fused_library"]
 
 STATE = 16  # words of 64 bits that the state of a definition's step takes
-SIDE, BLOCK = 4, 16  # as in csrc/softnum/fused_steps.h
 _CARRIERS = {"float32": ("binary32", "uint32"), "float64": ("binary64", "uint64")}
 
 
@@ -156,15 +155,13 @@ def _literal(x: float) -> str:
 def _facts_text(unit, plan) -> str:
     """The function ``_unit``: an sn_fused32 (csrc/softnum/fused_steps.h)."""
     a, b = unit.operand
-    special = any(f.has_nan or f.infinities for f in unit.operand)
     # what `fused_plan` calls high and, of bounded units, infinity: sums of theirs stay finite
     most = plan.high + 127 if plan.nearest else 253
     fields = {
         "terms": unit.terms, "fraction_bits": unit.fraction_bits, "floor": plan.floor, "low": plan.low + 127,
         "most": most, "least_c": plan.least_c, "nearest": int(plan.nearest), "wide": int(plan.may_carry),
         "group": min(plan.group, unit.terms) if plan.may_carry else unit.terms,
-        "watch_most": int(special or not (plan.bounded or (plan.nearest and a.emax + b.emax <= plan.high))),
-        "watch_least": int(a.emin + b.emin < plan.low), "keep": f"{plan.keep:#x}u",
+        "watch_low": int(a.emin + b.emin < plan.low), "keep": f"{plan.keep:#x}u",
         "to_constant": f"{plan.to_constant:#x}u", "limit": _literal(plan.limit),
         "least_start": _literal(plan.least_start), "most_start": _literal(plan.most_start),
     }  # fmt: skip
@@ -172,48 +169,43 @@ def _facts_text(unit, plan) -> str:
     return f"SN_FN sn_fused32 _unit(void) {{\n    sn_fused32 u;\n{lines}    return u;\n}}\n"
 
 
-_LOOP = "SN_UNROLL\nfor (sn_i32 i = 0; i < SN_FUSED32_BLOCK; i++)"
+_LOOP = "SN_UNROLL\nfor (sn_i32 i = 0; i < SN_BLOCK; i++)"
 
 
 @lru_cache(maxsize=256)
 def fast_library(unit, stride: int) -> Library:
     """A block of outputs of a FusedDotUnit in the domain of csrc/softnum/fused_steps.h.
 
-    ``exponent_a(x)`` and ``exponent_b(x)`` prepare a tile's elements, ``stride`` apart from one k to the next;
-    ``begin(state, c)`` gives the outputs that the definition must compute, a bit each, and so does
-    ``finish(state, c)``, which puts the results in place of c; between them ``steps`` for each tile.
+    ``exponent_a(x)`` and ``exponent_b(x)`` prepare a tile's elements, ``stride`` apart from one k to the next.
+    ``begin(sums)`` starts the sums, given C; then ``steps`` for each tile; ``finish(sums, c)`` gives the outputs that
+    the definition must compute, a bit each.
     """
     plan = fused_plan(unit)
     after = unit.c == "after"
-    cast = "const sn_fused32 u = _unit();\nsn_fused32_output *block = (sn_fused32_output *)state;\nsn_u32 left = 0;\n"
-    begin = (
-        f"{cast}{_LOOP}\n    if (!sn_fused32_start(&u, {'0.0f' if after else 'c[i]'}, &block[i])) left |= 1u << i;\n"
-        "return left;"
-    )
-    with_c = f"{_LOOP} {{\n    if (!sn_fused32_stayed(&u, &block[i])) left |= 1u << i;\n"
+    begin = f"const sn_fused32 u = _unit();\n{_LOOP}\n    sums[i] = sn_fused32_start(&u, sums[i]);"
+    finish = f"const sn_fused32 u = _unit();\nsn_u32 left = 0;\n{_LOOP} {{\n"
     if after:
-        with_c += (
-            "    block[i].sum = sn_fused32_with_c(&u, block[i].sum, c[i]);\n"
-            "    if (!sn_fused32_stayed(&u, &block[i])) left |= 1u << i;\n"
+        finish += (
+            "    if (sn_fused32_stayed(&u, sums[i])) sums[i] = sn_fused32_with_c(&u, sums[i], c[i]);\n"
         )
-    finish = cast + with_c + "    c[i] = block[i].sum;\n}\nreturn left;"
+    finish += "    left |= (sn_fused32_stayed(&u, sums[i]) ? 0u : 1u) << i;\n}\n" + ("" if after else "(void)c;\n") + "return left;"
     tile = (
         ("float32*", "a"), ("int32*", "exponent_a"), ("float32*", "b"), ("int32*", "exponent_b"), ("int32", "row"),
         ("int32", "column"), ("int32", "depth"),
     )  # fmt: skip
-    state, c = ("uint32*", "state"), ("float32*", "c")
+    sums, c = ("float32*", "sums"), ("float32*", "c")
     steps = (
         "const sn_fused32 u = _unit();\n"
         f"sn_fused32_steps(&u, a + row, exponent_a + row, b + column, exponent_b + column, {stride}, depth, "
-        "(sn_fused32_output *)state);"
+        "sums);"
     )
     entries = (
         Entry(
             "exponent_a", "int32", (("float32", "x"),), f"return sn_fused32_exponent(x, {plan.least_a}, 127);"
         ),
         Entry("exponent_b", "int32", (("float32", "x"),), f"return sn_fused32_exponent(x, {plan.least_b}, 0);"),
-        Entry("begin", "uint32", (state, c), begin),
-        Entry("steps", "void", (*tile, state), steps),
-        Entry("finish", "uint32", (state, c), finish),
+        Entry("begin", "void", (sums,), begin),
+        Entry("steps", "void", (*tile, sums), steps),
+        Entry("finish", "uint32", (sums, c), finish),
     )  # fmt: skip
     return Library(_facts_text(unit, plan), entries, "softnum/fused_steps.h")

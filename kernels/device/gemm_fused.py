@@ -16,15 +16,18 @@ from softnum.fused import FmaChainUnit, FusedDotUnit, fused_plan
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.entries import operand_library
-from softnum.kernels.device.fused_entries import BLOCK, SIDE, STATE, chain_library, fast_library, fused_library
+from softnum.kernels.device.fused_entries import STATE, chain_library, fast_library, fused_library
 from softnum.kernels.device.layouts import index_of, loader
 from softnum.kernels.device.problem import Problem, checked, stand_in, to_codes
+from softnum.kernels.device.tiles import ALIGNMENT, BLOCK, SIDE, stager
+from softnum.plan import fits
+from softnum.presets import unit as preset
 
 __all__ = ["ChainEngine", "FusedEngine", "definition_kernel", "examples", "fast_kernel", "kernels_of", "tile_of"]
 
 # outputs of a block of the definition, a side
 TILE = 4 if _cuda.SIMULATOR else 16
-_STATE_WORDS = 4 * BLOCK
+_ZERO = np.int32(-(1 << 24))  # the exponent of zeros in csrc/softnum/fused_steps.h
 
 
 def tile_of(unit, simulated: bool = _cuda.SIMULATOR) -> tuple[int, int]:
@@ -35,10 +38,25 @@ def tile_of(unit, simulated: bool = _cuda.SIMULATOR) -> tuple[int, int]:
     return (64 if depth <= 32 else 32 if depth <= 64 else 16), depth
 
 
-@lru_cache(maxsize=64)
 def _order(unit):
     """The order of k in a period, on the device."""
     return _cuda.to_device(np.array(unit.k_order or range(1), np.int32))
+
+
+def _putter(exponent):
+    @cuda.jit(device=True)
+    def put(values, exponents, marks, at, r, x):
+        value = np.float32(x)  # exact: a value of the operand's format
+        values[at] = value
+        exponents[at] = exponent(value)
+
+    return put
+
+
+@cuda.jit(device=True)
+def _clear(values, exponents, at):
+    values[at] = np.float32(0)
+    exponents[at] = _ZERO
 
 
 @lru_cache(maxsize=256)
@@ -50,25 +68,28 @@ def fast_kernel(unit, layouts, types, has_c: bool, tile: int, depth_of_tile: int
     """
     stride = tile + 4
     f = _cuda.bind(fast_library(unit, stride))
-    exponent_a, exponent_b, begin, steps, finish = f.exponent_a, f.exponent_b, f.begin, f.steps, f.finish
-    load_a, load_b, load_c = (loader(*x) for x in zip(layouts, types, strict=False))
-    at_out = index_of(layouts[3])
-    across = tile // SIDE
-    threads, elements, room = across * across, tile * depth_of_tile, stride * depth_of_tile
-    ordered, period, nothing = unit.k_order is not None, unit.period, unit.c == "after"
+    begin, steps, finish = f.begin, f.steps, f.finish
+    load_c, at_out = loader(layouts[2], types[2]), index_of(layouts[3])
+    across, block, side = tile // SIDE, BLOCK, SIDE
+    threads, room = across * across, stride * depth_of_tile
+    period, after = unit.period, unit.c == "after"
+    stage_a, stage_b = (
+        stager(*x, of_a, tile, depth_of_tile, threads, _putter(g), _clear, period if unit.k_order else 0)
+        for x, of_a, g in zip(zip(layouts, types, strict=False), (True, False), (f.exponent_a, f.exponent_b), strict=False)
+    )
     everything = np.uint32((1 << BLOCK) - 1)
-    block, side, state_words = BLOCK, SIDE, _STATE_WORDS
+    alignment = ALIGNMENT
 
-    @cuda.jit
+    @_cuda.jit_for(threads, max(1, 512 // threads))
     def kernel(
         a, b, c, geometry_a, geometry_b, geometry_c, order, out, geometry_out, left, batches, rows, columns, depth
     ):
-        values_a = cuda.shared.array(room, np.float32)
-        values_b = cuda.shared.array(room, np.float32)
-        exponents_a = cuda.shared.array(room, np.int32)
-        exponents_b = cuda.shared.array(room, np.int32)
-        state = cuda.local.array(state_words, np.uint32)
-        own = cuda.local.array(block, np.float32)
+        values_a = cuda.shared.array(room, np.float32, alignment)
+        values_b = cuda.shared.array(room, np.float32, alignment)
+        exponents_a = cuda.shared.array(room, np.int32, alignment)
+        exponents_b = cuda.shared.array(room, np.int32, alignment)
+        sums = cuda.local.array(block, np.float32)
+        addends = cuda.local.array(block, np.float32)  # C that is added after
         thread = cuda.threadIdx.x
         blocks_across = (columns + tile - 1) // tile
         m0, n0 = cuda.blockIdx.x // blocks_across * tile, cuda.blockIdx.x % blocks_across * tile
@@ -76,52 +97,41 @@ def fast_kernel(unit, layouts, types, has_c: bool, tile: int, depth_of_tile: int
         length = (depth + period - 1) // period * period
         for batch in range(cuda.blockIdx.y, batches, cuda.gridDim.y):
             for i in range(block):
-                own[i] = np.float32(0)
+                x = np.float32(0)
                 if has_c:
                     m, n = m0 + row + i // side, n0 + column + i % side
                     if m < rows and n < columns:
-                        own[i] = np.float32(load_c(c, geometry_c, batch, m, n))
-            marked = begin(ffi.from_buffer(state), ffi.from_buffer(own))
-            if nothing and depth == 0:  # C itself
-                marked = everything
+                        x = np.float32(load_c(c, geometry_c, batch, m, n))
+                sums[i] = np.float32(0) if after else x
+                addends[i] = x
+            begin(ffi.from_buffer(sums))
             for start in range(0, length, depth_of_tile):
-                for i in range(thread, elements, threads):
-                    t, r = i % depth_of_tile, i // depth_of_tile
-                    k = start + t
-                    if ordered:
-                        k = k // period * period + order[k % period]
-                    x = np.float32(0)
-                    if m0 + r < rows and k < depth:
-                        x = np.float32(load_a(a, geometry_a, batch, m0 + r, k))
-                    values_a[t * stride + r] = x
-                    exponents_a[t * stride + r] = exponent_a(x)
-                for i in range(thread, elements, threads):
-                    t, r = i // tile, i % tile
-                    k = start + t
-                    if ordered:
-                        k = k // period * period + order[k % period]
-                    x = np.float32(0)
-                    if n0 + r < columns and k < depth:
-                        x = np.float32(load_b(b, geometry_b, batch, k, n0 + r))
-                    values_b[t * stride + r] = x
-                    exponents_b[t * stride + r] = exponent_b(x)
+                stage_a(
+                    a, geometry_a, order, batch, m0, rows - m0, start, depth, values_a, exponents_a, exponents_a
+                )
+                stage_b(
+                    b, geometry_b, order, batch, n0, columns - n0, start, depth, values_b, exponents_b, exponents_b
+                )
                 cuda.syncthreads()
                 steps(
                     ffi.from_buffer(values_a), ffi.from_buffer(exponents_a), ffi.from_buffer(values_b),
                     ffi.from_buffer(exponents_b), row, column, min(depth_of_tile, length - start),
-                    ffi.from_buffer(state),
+                    ffi.from_buffer(sums),
                 )  # fmt: skip
                 cuda.syncthreads()
-            marked |= finish(ffi.from_buffer(state), ffi.from_buffer(own))
+            marked = finish(ffi.from_buffer(sums), ffi.from_buffer(addends))
+            if after and depth == 0:  # C itself
+                marked = everything
             for i in range(block):
                 m, n = m0 + row + i // side, n0 + column + i % side
                 if m < rows and n < columns and (marked >> np.uint32(i)) & np.uint32(1) == 0:
-                    out[at_out(geometry_out, batch, m, n)] = own[i]
+                    out[at_out(geometry_out, batch, m, n)] = sums[i]
             left[(batch * cuda.gridDim.x + cuda.blockIdx.x) * threads + thread] = marked
 
     return kernel
 
 
+@lru_cache(maxsize=256)
 def _coder(fmt, carrier: str | None):
     """A device function from what an operand holds to its code: of a carrier's bits, or None for a code already."""
     if carrier is not None:
@@ -325,3 +335,38 @@ class FusedEngine:
         )  # fmt: skip
         patterns = [replace(x, flat=_cuda.bits(x.flat)) for x in operands]
         _define(p, patterns, _names(operands), left, (tile, depth))
+
+
+
+def kernels_of(unit):
+    """(name, kernel, types of its arguments[, fast]) of what computes float32 matrices without c."""
+    from numba import types
+
+    def array(kind):
+        return types.Array(kind, 1, "C")
+
+    f32, u32, i32, i64 = types.float32, types.uint32, types.int32, types.int64
+    layouts, geometries, sizes = ("rows", "rows", "matrix", "rows"), (array(i64),) * 3, (i64,) * 4
+    marked = None
+    carrier = "float32" if fits(unit.result, np.float32) else "float64"
+    if isinstance(unit, FusedDotUnit) and fused_plan(unit):
+        marked = tile_of(unit, simulated=False)
+        kernel = fast_kernel(unit, layouts, ("float32",) * 3, False, *marked)
+        floats = (array(f32),) * 3
+        yield f"fused {unit}", kernel, (*floats, *geometries, array(i32), array(f32), array(i64), array(u32), *sizes), True
+    names = tuple("uint32" if marked else f.storage_dtype.name for f in (*unit.operand, unit.c_format))
+    carriers = ("float32",) * 3 if marked else (None,) * 3
+    kernel = definition_kernel(unit, carrier, layouts, names, carriers, False, marked)
+    operands = tuple(array(_cuda.scalar_type(name)) for name in names)
+    bits = array(_cuda.scalar_type(carrier.replace("float", "uint")))
+    yield (
+        f"definition {unit}", kernel,
+        (*operands, *geometries, array(i32), bits, array(i64), array(u32), array(u32), *sizes),
+    )  # fmt: skip
+
+
+def examples():
+    """`kernels_of` representative units, which are linked without a GPU."""
+    for name in ("nvidia_v100_fp16", "nvidia_h100_fp16", "nvidia_h100_e4m3_mma", "nvidia_a100_bf16", "x86_avx512_bf16"):
+        yield from kernels_of(preset(name))
+    yield from kernels_of(FusedDotUnit(3, 30, "binary32", operand="binary16", output="binary16"))
