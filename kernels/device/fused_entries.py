@@ -185,10 +185,12 @@ def fast_library(unit, stride: int) -> Library:
     begin = f"const sn_fused32 u = _unit();\n{_LOOP}\n    sums[i] = sn_fused32_start(&u, sums[i]);"
     finish = f"const sn_fused32 u = _unit();\nsn_u32 left = 0;\n{_LOOP} {{\n"
     if after:
-        finish += (
-            "    if (sn_fused32_stayed(&u, sums[i])) sums[i] = sn_fused32_with_c(&u, sums[i], c[i]);\n"
-        )
-    finish += "    left |= (sn_fused32_stayed(&u, sums[i]) ? 0u : 1u) << i;\n}\n" + ("" if after else "(void)c;\n") + "return left;"
+        finish += "    if (sn_fused32_stayed(&u, sums[i])) sums[i] = sn_fused32_with_c(&u, sums[i], c[i]);\n"
+    finish += (
+        "    left |= (sn_fused32_stayed(&u, sums[i]) ? 0u : 1u) << i;\n}\n"
+        + ("" if after else "(void)c;\n")
+        + "return left;"
+    )
     tile = (
         ("float32*", "a"), ("int32*", "exponent_a"), ("float32*", "b"), ("int32*", "exponent_b"), ("int32", "row"),
         ("int32", "column"), ("int32", "depth"),

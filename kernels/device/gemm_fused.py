@@ -75,7 +75,9 @@ def fast_kernel(unit, layouts, types, has_c: bool, tile: int, depth_of_tile: int
     period, after = unit.period, unit.c == "after"
     stage_a, stage_b = (
         stager(*x, of_a, tile, depth_of_tile, threads, _putter(g), _clear, period if unit.k_order else 0)
-        for x, of_a, g in zip(zip(layouts, types, strict=False), (True, False), (f.exponent_a, f.exponent_b), strict=False)
+        for x, of_a, g in zip(
+            zip(layouts, types, strict=False), (True, False), (f.exponent_a, f.exponent_b), strict=False
+        )
     )
     everything = np.uint32((1 << BLOCK) - 1)
     alignment = ALIGNMENT
@@ -106,12 +108,8 @@ def fast_kernel(unit, layouts, types, has_c: bool, tile: int, depth_of_tile: int
                 addends[i] = x
             begin(ffi.from_buffer(sums))
             for start in range(0, length, depth_of_tile):
-                stage_a(
-                    a, geometry_a, order, batch, m0, rows - m0, start, depth, values_a, exponents_a, exponents_a
-                )
-                stage_b(
-                    b, geometry_b, order, batch, n0, columns - n0, start, depth, values_b, exponents_b, exponents_b
-                )
+                stage_a(a, geometry_a, order, batch, m0, rows - m0, start, depth, values_a, exponents_a, exponents_a)
+                stage_b(b, geometry_b, order, batch, n0, columns - n0, start, depth, values_b, exponents_b, exponents_b)
                 cuda.syncthreads()
                 steps(
                     ffi.from_buffer(values_a), ffi.from_buffer(exponents_a), ffi.from_buffer(values_b),
@@ -337,7 +335,6 @@ class FusedEngine:
         _define(p, patterns, _names(operands), left, (tile, depth))
 
 
-
 def kernels_of(unit):
     """(name, kernel, types of its arguments[, fast]) of what computes float32 matrices without c."""
     from numba import types
@@ -353,7 +350,12 @@ def kernels_of(unit):
         marked = tile_of(unit, simulated=False)
         kernel = fast_kernel(unit, layouts, ("float32",) * 3, False, *marked)
         floats = (array(f32),) * 3
-        yield f"fused {unit}", kernel, (*floats, *geometries, array(i32), array(f32), array(i64), array(u32), *sizes), True
+        yield (
+            f"fused {unit}",
+            kernel,
+            (*floats, *geometries, array(i32), array(f32), array(i64), array(u32), *sizes),
+            True,
+        )
     names = tuple("uint32" if marked else f.storage_dtype.name for f in (*unit.operand, unit.c_format))
     carriers = ("float32",) * 3 if marked else (None,) * 3
     kernel = definition_kernel(unit, carrier, layouts, names, carriers, False, marked)
