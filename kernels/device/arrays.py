@@ -236,7 +236,8 @@ class _Call:
         self.like, first = next(iter(self.given.values()))
         for name, x in named.items():
             of_host = isinstance(x, (np.ndarray, Array, BlockArray)) and not all(map(is_device_array, _parts(x)))
-            if of_host and name not in _MAY_LIE_ON_THE_HOST:
+            number = isinstance(x, Array) and x.ndim == 0  # which stands beside an Array: a * 2
+            if of_host and not number and name not in _MAY_LIE_ON_THE_HOST:
                 raise TypeError(f"{caller}: {name} lies on the host and {first} on the device; copy one of them")
         self.taken = {}  # id -> Imported
         self.out = named.get("out")
