@@ -32,6 +32,7 @@ def _plain(fmt) -> tuple[int, int, int, int]:
 
 # ---- random words --------------------------------------------------------------------------------------------------
 
+
 def _word_entry(name: str, shift: int) -> Entry:
     return Entry(
         name, "uint32", (("uint64", "half0"), ("uint64", "half1"), ("uint64", "i")),

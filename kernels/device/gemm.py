@@ -9,8 +9,9 @@ import numpy as np
 from softnum import _core
 from softnum.array import Array
 from softnum.backend import is_device_array
+from softnum.custom_unit import CustomMadUnit
 from softnum.environment import seed_and_stream
-from softnum.kernels.device import _cuda
+from softnum.kernels.device import _cuda, gemm_custom
 from softnum.kernels.device.gemm_definition import DefinitionEngine
 from softnum.kernels.device.gemm_tables import TableEngine
 from softnum.kernels.device.problem import Problem, matrices
@@ -38,6 +39,11 @@ def _(unit: MadUnit, words: int):
     if unit.on_codes:
         return TableEngine(unit)
     return DefinitionEngine(unit)
+
+
+@find_engine.register
+def _(unit: CustomMadUnit, words: int):
+    return gemm_custom.engine_of(unit)
 
 
 @lru_cache(maxsize=256)

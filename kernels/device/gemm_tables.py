@@ -69,7 +69,10 @@ def _definition(unit) -> Library:
         kind = {"float32": "uint32", "float64": u64}[carrier]
         constants += format_text("_out", unit.outer) + environment_text("_out_env", outer_env)
         constants += format_text("_carrier", format({"float32": "binary32"}.get(carrier, "binary64")))
-        entries += [adds("outer", "_out", "_out_env", "_wide", 4), Entry("value", kind, ((u64, "code"),), value_body(kind))]
+        entries += [
+            adds("outer", "_out", "_out_env", "_wide", 4),
+            Entry("value", kind, ((u64, "code"),), value_body(kind)),
+        ]
         if not isinstance(unit.accumulator, CustomFormat):
             entries.append(adds("outer_of_codes", "_out", "_out_env", "_sum", 4))
     return Library(constants, tuple(entries))
@@ -94,9 +97,9 @@ def _value(unit, tables: SumTables, f):
     """The device function that makes a result's bits of a sum."""
     if tables.results_at < 0:
         of_code = f.value
-        return cuda.jit(device=True)(lambda rows, cells, values, code: of_code(code))
+        return cuda.jit(device=True)(lambda rows, cells, values, code, state: of_code(code))
     kind = {"float32": np.uint32, "float64": np.uint64}[_carrier(unit)]
-    return cuda.jit(device=True)(lambda rows, cells, values, code: kind(values[code]))
+    return cuda.jit(device=True)(lambda rows, cells, values, code, state: kind(values[code]))
 
 
 def _outer(unit, tables: SumTables, f):
@@ -164,9 +167,7 @@ def _steps(unit) -> Steps:
 
     start = cuda.jit(device=True)(lambda code: _U64(code))
     zero, outer_zero = _U64(zero_code(unit.accumulator)), _U64(zero_code(unit.outer))
-    return Steps(
-        np.uint64, zero, outer_zero, step, join, _outer(unit, tables, f), start, _value(unit, tables, f)
-    )
+    return Steps(np.uint64, zero, outer_zero, step, join, _outer(unit, tables, f), start, _value(unit, tables, f))
 
 
 @lru_cache(maxsize=64)
@@ -310,10 +311,9 @@ def shared_kernel(unit, has_c: bool, layouts, tile=_TILE):
                 m, n = first_m + y * height + i // width, first_n + x * width + i % width
                 if m < rows and n < columns:
                     found = total[i] if chunk > 0 else acc[i]
-                    out[at_out(geometry_out, batch, m, n)] = value(0, cells, values, _U64(found))
+                    out[at_out(geometry_out, batch, m, n)] = value(0, cells, values, _U64(found), state)
 
     return kernel
-
 
 
 # ---- the engine ------------------------------------------------------------------------------------------------------
@@ -383,7 +383,10 @@ class TableEngine:
 
 def kernels_of(unit):
     """(name, kernel, types of its arguments[, whether it is fast]) of what computes contiguous matrices without c."""
-    codes, bits = [f.storage_dtype for f in (*unit.operand, unit.outer)], {"float32": "u4", "float64": "u8"}[_carrier(unit)]
+    codes, bits = (
+        [f.storage_dtype for f in (*unit.operand, unit.outer)],
+        {"float32": "u4", "float64": "u8"}[_carrier(unit)],
+    )
     if not _fits_in_shared(unit, 227 * 1024):
         yield f"tables {unit}", _kernel(unit, False, _ROWS), kernel_types(*codes, bits)
         return
@@ -404,7 +407,9 @@ def kernels_of(unit):
 
 def examples():
     """`kernels_of` representative units, which are linked without a GPU."""
-    eight = CustomFormat.from_table([0.0, *(2.0 ** (i / 8) * s for s in (1, -1) for i in range(127)), -(2.0**20)], name="log8")
+    eight = CustomFormat.from_table(
+        [0.0, *(2.0 ** (i / 8) * s for s in (1, -1) for i in range(127)), -(2.0**20)], name="log8"
+    )
     yield from kernels_of(MadUnit(eight, operand=eight, product=eight))
     yield from kernels_of(MadUnit(eight, operand=eight, product=eight, chunk=16))
     yield from kernels_of(MadUnit("binary32", operand="e4m3fn", product=eight, lanes=4))

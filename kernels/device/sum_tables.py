@@ -76,9 +76,7 @@ def _operate(unit, name: str, codes, formats, out, rounding=None):
         from softnum.ops import apply
 
         options = {"rounding": rounding, "overflow": unit.overflow_of(out)}
-        found, flags = apply(
-            name, tuple(codes), tuple(formats), out_fmt=out, invalid=0.0, return_flags=True, **options
-        )
+        found, flags = apply(name, tuple(codes), tuple(formats), out_fmt=out, invalid=0.0, return_flags=True, **options)
         lost = None if out.has_nan else (flags & Flags.INVALID) != 0
     found = np.asarray(found).astype(np.int64)
     return found if lost is None else np.where(lost, LOST, found)
@@ -100,9 +98,7 @@ def _products(unit) -> tuple[np.ndarray, np.ndarray | None]:
     a, b = unit.operand
     if isinstance(unit, CustomSum):
         return np.broadcast_to(np.arange(1 << b.bits), (1 << a.bits, 1 << b.bits)), _every(b)
-    codes = _operate(
-        unit, "multiply", (_every(a)[:, None], _every(b)), (a, b), unit.product, unit.product_mode
-    )
+    codes = _operate(unit, "multiply", (_every(a)[:, None], _every(b)), (a, b), unit.product, unit.product_mode)
     found, rows = np.unique(codes, return_inverse=True)
     rows = rows.reshape(codes.shape)
     if found[0] == LOST:

@@ -46,8 +46,10 @@ class Steps:
         A chunk added to the outer sum.
     start : ``(c)``
         C as a number.
-    value : ``(tables..., number)``
+    value : ``(tables..., number, state)``
         What is written.
+    draws : bool
+        Whether additions of lanes and chunks take random words of their own, as a MadUnit's do.
     """
 
     number: type
@@ -58,6 +60,7 @@ class Steps:
     outer: object
     start: object
     value: object
+    draws: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +163,7 @@ def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zer
     taken = zip(layouts, types, zeros, strict=False)
     load_a, load_b, load_c = (loader(x, np.dtype(kind).name, zero) for x, kind, zero in taken)
     at_out = index_of(layouts[3])
+    from_key, from_array = (FROM_KEY, FROM_ARRAY) if steps.draws else (-1, -1)  # words of these additions
     lanes, chunk, formats = unit.lanes, unit.chunk or 0, len(unit.rounded_to)
     joined = has_c and lanes > 1 and not chunk  # C is one of the numbers that are reduced
     slots = lanes + joined
@@ -218,13 +222,13 @@ def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zer
                             for i in range(schedule[slot], schedule[slot + 1]):
                                 k = reduction + schedule[slots + 1 + i]
                                 word = no_word
-                                if words == FROM_KEY:
+                                if words == from_key:
                                     draw(
                                         k, counter_n, counter_m, counter_batch, key0, key1, key2, key3,
                                         ffi.from_buffer(drawn),
                                     )  # fmt: skip
                                     word = drawn[4 + (k & 3)]
-                                elif words == FROM_ARRAY:
+                                elif words == from_array:
                                     word = random[batch, m, n, k, 1]
                                 top -= 1
                                 stack[top - 1] = join(rows, cells, values, stack[top - 1], stack[top], word, state)
@@ -233,20 +237,20 @@ def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zer
                         reduction += slots - 1
                     if chunk > 0:
                         word = no_word
-                        if words == FROM_KEY:
+                        if words == from_key:
                             draw(
                                 reduction, counter_n, counter_m, counter_batch, key0, key1, key2, key3,
                                 ffi.from_buffer(drawn),
                             )  # fmt: skip
                             word = drawn[4 + (reduction & 3)]
-                        elif words == FROM_ARRAY:
+                        elif words == from_array:
                             word = random[batch, m, n, reduction, 1]
                         total = outer_add(rows, cells, values, total, acc, word, state)
                         reduction += 1
                     else:
                         total = acc
                     begin = end
-                out[at_out(geometry_out, batch, m, n)] = value(rows, cells, values, total)
+                out[at_out(geometry_out, batch, m, n)] = value(rows, cells, values, total, state)
                 for i in range(formats):
                     if (state[0] >> _U64(i)) & _U64(1) != _U64(0):
                         status[i] = 1

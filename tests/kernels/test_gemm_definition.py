@@ -64,7 +64,9 @@ def test_all_lanes(device):
 
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_special_values(device, by_definition, lanes):
-    a = np.float32([[np.inf, 1, 0, 2], [np.nan, 1, 0, 1], [57344] * 4, [-0.0, 0, -0.0, -0.0], [-0.0, -0.0, 2.0**-16, 1]])
+    a = np.float32(
+        [[np.inf, 1, 0, 2], [np.nan, 1, 0, 1], [57344] * 4, [-0.0, 0, -0.0, -0.0], [-0.0, -0.0, 2.0**-16, 1]]
+    )
     for options in ({}, {"compensated": "kahan"}, {"product": "e5m2", "rounding": "rdn"}):
         unit = sn.MadUnit("e6m9", operand="e5m2", lanes=lanes, **options)
         check(device, unit, a, a.T.copy())
