@@ -14,7 +14,6 @@ __all__ = [
     "NOT_EXACT",
     "NO_CODE",
     "operand_library",
-    "quantize_library",
     "shares_word",
     "two_roundings",
     "unit_library",
@@ -40,43 +39,13 @@ def _word_entry(name: str, shift: int) -> Entry:
     )  # fmt: skip
 
 
-# ---- quantize ------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=256)
-def quantize_library(fmt, env: tuple, carrier: str) -> Library:
-    """Entries ``value(bits, random)``, ``status(bits, random)`` and the words of elementwise operations."""
-    name, kind = _CARRIERS[carrier]
-    wide = format(name)
-    arguments = ((kind, "bits"), ("uint32", "random"))
-    body = (
-        "const sn_format carrier = _carrier(), f = _format();\nconst sn_env env = _env();\nsn_u32 status = 0;\n"
-        "sn_u64 value = sn_carrier_round(&carrier, bits, &f, &env, random, &status);\n"
-    )
-    counter = (("uint64", "block"), ("uint32", "key0"), ("uint32", "key1"))
-    halves = [
-        Entry(
-            f"half{i}", "uint64", counter,
-            f"return sn_philox_half(block, (sn_u32)(block >> 32), 0, 0, key0, key1, {i});",
-        )
-        for i in (0, 1)
-    ]  # fmt: skip
-    entries = (
-        Entry("value", kind, arguments, body + f"(void)status;\nreturn ({TYPES[kind]})value;"),
-        Entry("status", "uint32", arguments, body + "(void)value;\nreturn status;"),
-        *halves,
-        _word_entry("word", 0),
-    )
-    constants = format_text("_carrier", wide) + format_text("_format", fmt) + environment_text("_env", env)
-    return Library(constants, entries)
-
-
 # ---- operands and results ------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=256)
 def operand_library(fmt, carrier: str) -> Library:
-    """Entries ``code(bits)``, and ``status(bits)``: NOT_EXACT unless the carrier's value is one of the format's."""
+    """Entries ``code(bits)``, ``status(bits)``: NOT_EXACT unless the carrier's value is one of the format's, and
+    ``value(code)``: its bits in the carrier."""
     name, kind = _CARRIERS[carrier]
     wide = format(name)
     body = (
@@ -86,7 +55,12 @@ def operand_library(fmt, carrier: str) -> Library:
     entries = (
         Entry("code", "uint64", ((kind, "bits"),), body + "(void)status;\nreturn code;"),
         Entry("status", "uint32", ((kind, "bits"),), body + "(void)code;\nreturn status;"),
-    )
+        Entry(
+            "value", kind, (("uint64", "code"),),
+            "const sn_format carrier = _carrier(), f = _format();\nsn_u32 status = 0;\n"
+            f"return ({TYPES[kind]})sn_carrier_of(&f, code, &carrier, &status);",
+        ),
+    )  # fmt: skip
     return Library(format_text("_carrier", wide) + format_text("_format", fmt), entries)
 
 

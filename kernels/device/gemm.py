@@ -11,8 +11,11 @@ from softnum.array import Array
 from softnum.backend import is_device_array
 from softnum.custom_unit import CustomMadUnit
 from softnum.environment import seed_and_stream
+from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.kernels.device import _cuda, gemm_custom
+from softnum.kernels.device.gemm_blocks import BlocksEngine, takes
 from softnum.kernels.device.gemm_definition import DefinitionEngine
+from softnum.kernels.device.gemm_fused import ChainEngine, FusedEngine
 from softnum.kernels.device.gemm_tables import TableEngine
 from softnum.kernels.device.problem import Problem, matrices
 from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
@@ -38,7 +41,17 @@ def find_engine(unit, words: int):
 def _(unit: MadUnit, words: int):
     if unit.on_codes:
         return TableEngine(unit)
-    return DefinitionEngine(unit)
+    return BlocksEngine(unit) if words != FROM_ARRAY and takes(unit) else DefinitionEngine(unit)
+
+
+@find_engine.register
+def _(unit: FusedDotUnit, words: int):
+    return FusedEngine(unit)
+
+
+@find_engine.register
+def _(unit: FmaChainUnit, words: int):
+    return ChainEngine(unit)
 
 
 @find_engine.register

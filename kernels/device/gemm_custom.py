@@ -47,13 +47,13 @@ def _result(unit) -> str:
     return next(c for c in _WIDE if fits(unit.accumulator, c))
 
 
-# ---- numbers and codes ---------------------------------------------------------------------------------------------------
+# ---- numbers and codes -----------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)
 def _numbers_library(unit) -> Library:
-    """The entries ``settle(x, lost)``, a step's result if it is a value of the accumulator's format, ``value(x, lost)``,
-    a sum as bits of the result, where the format is softnum's own, and ``number(code)``, C as a number."""
+    """The entries ``settle(x, lost)``, a step's result if it is a value of the accumulator's format, and, where that is
+    one of softnum's, ``value(x, lost)``, a sum as bits of the result."""
     fmt, carrier, result = unit.accumulator, unit.carrier, _result(unit)
     kind, lost = "int64" if unit.on_codes else carrier, ("uint64*", "lost")
     if unit.on_codes:
@@ -269,8 +269,8 @@ class CustomEngine:
     def __init__(self, unit: CustomMadUnit) -> None:
         if backend.custom_engine(unit) is None:  # which also checks the function's types
             raise TypeError(
-                f"matmul: sums in {unit.accumulator}, of {unit.accumulator.bits} bits, have no table for kernels to look "
-                "up; copy the CUDA arrays to the host first"
+                f"matmul: sums in {unit.accumulator}, of {unit.accumulator.bits} bits, have no table for kernels to "
+                "look up; copy the CUDA arrays to the host first"
             )
         self.unit = unit
         _steps(unit)
@@ -302,8 +302,8 @@ class CustomEngine:
         """Compute it; ValueError for an operand that is no value of its format, and for a step that has no result."""
         if self._fails(problem):
             raise ValueError(
-                f"{self.unit.name} ({place_of(self.unit.function)}): a result is no value of {self.unit.accumulator}, or "
-                "a NaN that it lacks; arrays of the host have the error that names the step and its operands"
+                f"{self.unit.name} ({place_of(self.unit.function)}): a result is no value of "
+                f"{self.unit.accumulator}, or a NaN that it lacks; arrays of the host have the error that names the step and its operands"
             )
 
     def _fails(self, p: Problem) -> bool:
@@ -366,10 +366,6 @@ def examples():
     def of_codes(a, b):
         return codes.multiply(a, b) & 0xFE
 
-    for function, operand, accumulator in (
-        (step, "e5m2", "e6m9"),
-        (by_words, "e5m2", "e6m9"),
-        (of_codes, "e4m3fn", None),
-    ):
-        carrier = "codes" if function is of_codes else None
-        yield from kernels_of(CustomMadUnit(function, operand=operand, accumulator=accumulator, carrier=carrier))
+    yield from kernels_of(CustomMadUnit(step, operand="e5m2", accumulator="e6m9", chunk=64))
+    yield from kernels_of(CustomMadUnit(by_words, operand="e5m2", accumulator="e6m9", lanes=2))
+    yield from kernels_of(CustomMadUnit(of_codes, operand="e4m3fn", carrier="codes"))

@@ -1,8 +1,8 @@
 """The order of sums, whatever their steps are: chunks, lanes and the reduction of lanes; one thread to an output.
 
-It is for the definition and for units of the user's: lanes are summed one after another, each to its end, and a stack of
-a few numbers holds what waits for its reduction, which then makes the additions of the unit, of the same numbers and
-with the same random words as in the unit's own order.
+It is for the definition and for units of the user's: lanes are summed one after another, each to its end, and a stack
+of a few numbers holds what waits for its reduction, which then makes the additions of the unit, of the same numbers
+and with the same random words as in the unit's own order.
 """
 
 from __future__ import annotations
@@ -152,9 +152,9 @@ def _on_device(schedule: _Schedule):
 def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zeros=(0, 0, 0)):
     """The kernel of a unit's sums.
 
-    layouts: of a, b, c and out; types: of the elements of a, b and c, of which zeros stand for 0. The arguments are those of `Problem` (a, b, c;
-    their geometries; counters; random; keys; out and its geometry; status), tables, the schedule of the reduction, and
-    batches, M, N and K.
+    layouts: of a, b, c and out; types: of the elements of a, b and c, of which zeros stand for 0. The arguments are
+    those of `Problem` (a, b, c; their geometries; counters; random; keys; out and its geometry; status), tables, the
+    schedule of the reduction, and batches, M, N and K.
     """
     step, join, outer_add, start, value = steps.step, steps.join, steps.outer, steps.start, steps.value
     number, zero, outer_zero = _cuda.scalar_type(steps.number), steps.zero, steps.outer_zero
@@ -172,8 +172,8 @@ def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zer
 
     @cuda.jit
     def kernel(
-        a, b, c, geometry_a, geometry_b, geometry_c, counters, random, key0, key1, key2, key3, out, geometry_out, status,
-        rows, cells, values, schedule, batches, height, width, depth,
+        a, b, c, geometry_a, geometry_b, geometry_c, counters, random, key0, key1, key2, key3, out, geometry_out,
+        status, rows, cells, values, schedule, batches, height, width, depth,
     ):  # fmt: skip
         at = cuda.grid(1)
         if at < height * width:

@@ -169,7 +169,7 @@ def test_batches_and_strides(device):
     check(device, unit, a[0], b, random_bits=words)
 
 
-# ---- what is refused -----------------------------------------------------------------------------------------------------
+# ---- what is refused -------------------------------------------------------------------------------------------------
 
 
 def unrounded(acc, a, b):
@@ -234,11 +234,11 @@ def test_a_unit_that_differs_on_the_device_is_refused(device, monkeypatch):
         gemm_custom.CustomEngine(unit)
 
 
-# ---- the operations themselves -------------------------------------------------------------------------------------------
+# ---- the operations themselves ---------------------------------------------------------------------------------------
 
 EDGES32 = np.array(
-    [0.0, -0.0, 1.0, -1.5, 2.0**-149, -(2.0**-126), 3.4028235e38, np.inf, -np.inf, np.nan, 57344, 61440, 61439.99, 65536,
-     2.0**-16, 1.5 * 2.0**-17, 2.0**-24, 2.0**-25, 0.1, 127.998, 128, -128.002, 1 + 2.0**-10, 1 + 2.0**-9 + 2.0**-23],
+    [0.0, -0.0, 1.0, -1.5, 2.0**-149, -(2.0**-126), 3.4028235e38, np.inf, -np.inf, np.nan, 57344, 61440, 61439.99,
+     65536, 2.0**-16, 1.5 * 2.0**-17, 2.0**-24, 2.0**-25, 0.1, 127.998, 128, -128.002, 1 + 2.0**-10, 1 + 2.0**-9 + 2.0**-23],
     np.float32,
 )  # fmt: skip
 
@@ -267,9 +267,8 @@ def test_operations(name):
     rng = np.random.default_rng(4)
     kind = np.float64 if s.carrier == "float64" else np.float32
     near = rng.standard_normal(150) * 2.0 ** rng.integers(-18, 18, 150)
-    numbers = np.concatenate(
-        [EDGES32.astype(kind), near.astype(kind), sn.quantize(near.astype(np.float32), name).astype(kind)]
-    )
+    values = sn.quantize(near.astype(np.float32), name)
+    numbers = np.concatenate([x.astype(kind) for x in (EDGES32, near, values)])
     names = ("round", "add", "subtract", "multiply", "divide", "fma", "sqrt")
     methods = methods_of(s, names)
     for method in names:
