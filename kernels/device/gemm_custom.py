@@ -25,7 +25,7 @@ from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.entries import value_body
 from softnum.kernels.device.problem import Problem, matrices, stand_in, to_codes
 from softnum.kernels.device.quantize import FROM_KEY, NO_WORDS
-from softnum.kernels.device.scalar_functions import device_function, methods_of
+from softnum.kernels.device.scalar_functions import device_function, may_contract, methods_of
 from softnum.kernels.device.source import Entry, Library
 from softnum.kernels.device.sums import Steps, Tables, kernel_types, run_sums, sums_kernel
 from softnum.kernels.device.value_tables import gather_kernel
@@ -275,6 +275,7 @@ class CustomEngine:
         self.unit = unit
         _steps(unit)
         self._compiles()
+        self._check_contractions()
         try_out(unit, self._run_on_codes)
 
     def _compiles(self) -> None:
@@ -293,6 +294,22 @@ class CustomEngine:
         except ValueError:  # of these operands, which are not the user's, there is no result
             return
 
+    def _check_contractions(self) -> None:
+        """ValueError if the compiler has made one operation, rounded once, of a product and a sum of the function's."""
+        unit = self.unit
+        if _cuda.SIMULATOR or isinstance(unit.function, CMad) or not may_contract(unit.function):
+            return
+        from softnum.kernels.link import examine
+
+        major, minor = cuda.get_current_device().compute_capability
+        for name, kernel, types in kernels_of(unit):
+            if examine(name, kernel, types, f"sm_{major}{minor}", loops=False).contracted:
+                raise ValueError(
+                    f"matmul: {unit.name} ({place_of(unit.function)}) multiplies and adds floats by Python's "
+                    "operators, which the device's compiler makes one operation that rounds once; take softnum.kernels.scalar's "
+                    "multiply, add or fma, or copy the CUDA arrays to the host first"
+                )
+
     @staticmethod
     def kernels_of(unit):
         """`kernels_of` this module."""
@@ -302,8 +319,8 @@ class CustomEngine:
         """Compute it; ValueError for an operand that is no value of its format, and for a step that has no result."""
         if self._fails(problem):
             raise ValueError(
-                f"{self.unit.name} ({place_of(self.unit.function)}): a result is no value of "
-                f"{self.unit.accumulator}, or a NaN that it lacks; arrays of the host have the error that names the step and its operands"
+                f"{self.unit.name} ({place_of(self.unit.function)}): a result is no value of {self.unit.accumulator}, "
+                "or a NaN that it lacks; arrays of the host have the error that names the step and its operands"
             )
 
     def _fails(self, p: Problem) -> bool:

@@ -22,11 +22,12 @@ from softnum.kernels.device.source import Entry, Library
 from softnum.kernels.scalars import OPERANDS, Scalar, carrier_format
 from softnum.plan import facts
 
-__all__ = ["device_function", "methods_of", "scalar_library", "table_text"]
+__all__ = ["device_function", "may_contract", "methods_of", "scalar_library", "table_text"]
 
 _DIVISIONS = ("//", "%", "/")
 _NAN = {"float32": "sn_float32(0x7fc00000u)", "float64": "sn_float64(0x7ff8000000000000u)"}
 _TABLE_BITS = 8
+_KNOWN = ("numpy", "numba", "math", "softnum")  # modules whose functions Numba compiles itself
 
 
 # ---- Scalars ---------------------------------------------------------------------------------------------------------
@@ -152,6 +153,35 @@ def _codes_of(code: CodeType) -> list[CodeType]:
     return [code, *(part for c in code.co_consts if isinstance(c, CodeType) for part in _codes_of(c))]
 
 
+def may_contract(function) -> bool:
+    """Whether a function, or one that it calls, multiplies and adds by Python's operators: of floats, the device's
+    compiler may make one operation of the two, which rounds once."""
+    signs = {sign for part in _plain_functions(function) for sign in _operators(part)}
+    return "*" in signs and bool(signs & {"+", "-"})
+
+
+def _operators(function: FunctionType) -> list[str]:
+    return [
+        instruction.argrepr.rstrip("=")
+        for code in _codes_of(function.__code__)
+        for instruction in dis.get_instructions(code)
+        if instruction.opname == "BINARY_OP"
+    ]
+
+
+def _plain_functions(function, seen: tuple = ()) -> tuple:
+    """A function of the user's and those that it calls."""
+    plain = getattr(function, "py_func", function)
+    if not isinstance(plain, FunctionType) or plain in seen or plain.__module__.partition(".")[0] in _KNOWN:
+        return seen
+    names = {name for code in _codes_of(plain.__code__) for name in code.co_names}
+    outside = [plain.__globals__[name] for name in names if name in plain.__globals__]
+    outside += [cell.cell_contents for cell in plain.__closure__ or ()]
+    for part in outside:
+        seen = _plain_functions(part, (*seen, plain))
+    return seen if plain in seen else (*seen, plain)
+
+
 def check_function(function: FunctionType, what: str, on_codes: bool) -> None:
     """TypeError for what the device computes otherwise than the host, and does not tell: exceptions, and on codes
     divisions by what may be zero."""
@@ -203,8 +233,7 @@ def _converted(function: FunctionType, what: str, on_codes: bool, seen: dict):
         if isinstance(x, Scalar):
             return _module(x, tuple(n for n in used if n != "round" or x.carrier != "codes"))
         plain = getattr(x, "py_func", x)
-        known = ("numpy", "numba", "math", "softnum")
-        if isinstance(plain, FunctionType) and plain.__module__.partition(".")[0] not in known:
+        if isinstance(plain, FunctionType) and plain.__module__.partition(".")[0] not in _KNOWN:
             return _converted(plain, what, on_codes, seen)
         return x
 

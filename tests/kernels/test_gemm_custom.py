@@ -10,7 +10,7 @@ from softnum import _core
 from softnum.custom_steps import DefinitionCustom
 from softnum.kernels import scalar
 from softnum.kernels.device import _cuda, gemm_custom, scalar_functions
-from softnum.kernels.device.scalar_functions import methods_of, scalar_library
+from softnum.kernels.device.scalar_functions import may_contract, methods_of, scalar_library
 from softnum.kernels.device.source import core_text
 from softnum.kernels.scalars import OPERANDS, handle_of
 
@@ -238,7 +238,8 @@ def test_a_unit_that_differs_on_the_device_is_refused(device, monkeypatch):
 
 EDGES32 = np.array(
     [0.0, -0.0, 1.0, -1.5, 2.0**-149, -(2.0**-126), 3.4028235e38, np.inf, -np.inf, np.nan, 57344, 61440, 61439.99,
-     65536, 2.0**-16, 1.5 * 2.0**-17, 2.0**-24, 2.0**-25, 0.1, 127.998, 128, -128.002, 1 + 2.0**-10, 1 + 2.0**-9 + 2.0**-23],
+     65536, 2.0**-16, 1.5 * 2.0**-17, 2.0**-24, 2.0**-25, 0.1, 127.998, 128, -128.002, 1 + 2.0**-10,
+     1 + 2.0**-9 + 2.0**-23],
     np.float32,
 )  # fmt: skip
 
@@ -286,6 +287,12 @@ def test_operations(name):
         got = np.array([getattr(methods, method)(*arguments) for arguments in zip(*taken, strict=True)], kind)
         wrong = (got.view(f"u{got.itemsize}") != want.view(f"u{got.itemsize}")) & ~(np.isnan(got) & np.isnan(want))
         assert not wrong.any(), [(method, *(x[i] for x in taken), got[i], want[i]) for i in np.flatnonzero(wrong)[:3]]
+
+
+def test_products_and_sums_that_may_be_contracted():
+    assert may_contract(unrounded)
+    assert may_contract(lambda a, b: half(a) + b)
+    assert not may_contract(two_roundings) and not may_contract(product) and not may_contract(branches)
 
 
 def test_short_bodies_are_taken():
