@@ -10,9 +10,10 @@ import numpy as np
 from softnum import _core
 from softnum.array import Array
 from softnum.backend import is_device_array
+from softnum.custom_unit import CustomMadUnit
 from softnum.environment import seed_and_stream
 from softnum.fused import FmaChainUnit, FusedDotUnit
-from softnum.kernels.device import _cuda
+from softnum.kernels.device import _cuda, gemm_custom
 from softnum.kernels.device.gemm_blocks import BlocksEngine, takes
 from softnum.kernels.device.gemm_definition import DefinitionEngine
 from softnum.kernels.device.gemm_fused import ChainEngine, FusedEngine
@@ -53,6 +54,11 @@ def _(unit: FusedDotUnit, words: int):
 @find_engine.register
 def _(unit: FmaChainUnit, words: int):
     return ChainEngine(unit)
+
+
+@find_engine.register
+def _(unit: CustomMadUnit, words: int):
+    return gemm_custom.engine_of(unit)
 
 
 @lru_cache(maxsize=256)
