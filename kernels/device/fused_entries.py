@@ -10,13 +10,13 @@ from softnum.fused import fused_plan
 from softnum.kernels.device.source import TYPES, Entry, Library
 from softnum.names import format
 
-__all__ = ["STATE", "chain_library", "fast_library", "fused_library"]
+__all__ = ["STATE", "chain_library", "fast_library", "fused_library", "value_entry"]
 
 STATE = 16  # words of 64 bits that the state of a definition's step takes
 _CARRIERS = {"float32": ("binary32", "uint32"), "float64": ("binary64", "uint64")}
 
 
-def _value(carrier: str, result: str) -> tuple[str, Entry]:
+def value_entry(carrier: str, result: str) -> tuple[str, Entry]:
     """(constants, entry): ``value(code)``, a result's bits in the carrier."""
     name, kind = _CARRIERS[carrier]
     body = (
@@ -66,7 +66,7 @@ def fused_library(unit, carrier: str) -> Library:
         f"    u.c_after = {int(unit.c == 'after')};\n    u.same_output = {int(unit.result == unit.accumulator)};\n"
         f"    u.period = {unit.period};\n    u.order = 0;\n"
     )
-    value_constants, value = _value(carrier, "_output")
+    value_constants, value = value_entry(carrier, "_output")
     constants = (
         format_text("_a", a) + format_text("_b", b) + format_text("_sum", unit.accumulator)
         + format_text("_output", unit.result) + environment_text("_sum_env", unit.environments[0])
@@ -127,7 +127,7 @@ def fused_library(unit, carrier: str) -> Library:
 def chain_library(unit, carrier: str) -> Library:
     """A FmaChainUnit's step on codes: ``step(sum, a, b)``, ``step_lost(sum, a, b)`` and ``value(code)``."""
     a, b = unit.operand
-    value_constants, value = _value(carrier, "_sum")
+    value_constants, value = value_entry(carrier, "_sum")
     constants = (
         format_text("_a", a) + format_text("_b", b) + format_text("_sum", unit.accumulator)
         + environment_text("_env", unit.environment) + value_constants

@@ -10,9 +10,11 @@ from softnum import _core
 from softnum.array import Array
 from softnum.backend import is_device_array
 from softnum.environment import seed_and_stream
+from softnum.exact import ExactDotUnit
 from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.gemm_definition import DefinitionEngine
+from softnum.kernels.device.gemm_exact import ExactEngine
 from softnum.kernels.device.gemm_fused import ChainEngine, FusedEngine
 from softnum.kernels.device.problem import Problem, matrices
 from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
@@ -46,6 +48,11 @@ def _(unit: MadUnit, words: int):
             f"the host first, where every MadUnit is computed"
         )
     return DefinitionEngine(unit)
+
+
+@find_engine.register
+def _(unit: ExactDotUnit, words: int):
+    return ExactEngine(unit)
 
 
 @find_engine.register
