@@ -1,5 +1,5 @@
-/* Sums of products that nothing is lost of, in integers of 64 bits, a block of outputs to a thread: what GPU kernels run
- * for ExactDotUnits of operands with a narrow range.
+/* Sums of products that nothing is lost of, in integers of 64 bits, a block of outputs to a thread: what GPU kernels
+ * run for ExactDotUnits of operands with a narrow range.
  *
  * An operand is an integer times 2^last, last being the exponent of its format's last place. It is cut into one or two
  * pieces: low is what lies below 2^width, high the rest over 2^width, each with the operand's sign. A sum of products

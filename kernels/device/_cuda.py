@@ -124,7 +124,7 @@ else:
 
 
 def jit_for(threads: int, blocks: int):
-    """``cuda.jit`` for a kernel whose blocks have so many threads, and of which a multiprocessor should hold so many."""
+    """``cuda.jit`` for a kernel whose blocks have so many threads, of which a multiprocessor should hold so many."""
     return cuda.jit if SIMULATOR else cuda.jit(launch_bounds=(threads, blocks))
 
 

@@ -53,9 +53,9 @@ def fused_library(unit, carrier: str) -> Library:
     """A FusedDotUnit's definition (csrc/softnum/fused.h) on codes, one term after the other.
 
     ``reset(state)`` before all; for each step ``begin(state, sum)``, ``note(state, a, b)`` of its products, and if
-    ``align(state)`` says so ``add(state, a, b)`` of the same, then ``round(state, last)``. ``after(state, sum, c)`` adds
-    C to the result, ``convert(state, c)`` is a sum of nothing in another output. ``lost(state)``: a bit for each of
-    ``unit.rounded_to`` that had no code.
+    ``align(state)`` says so ``add(state, a, b)`` of the same, then ``round(state, last)``. ``after(state, sum, c)``
+    adds C to the result, ``convert(state, c)`` is a sum of nothing in another output. ``lost(state)``: a bit for each
+    of ``unit.rounded_to`` that had no code.
     """
     a, b = unit.operand
     floor = "SN_FUSED_NO_FLOOR" if unit.min_exponent is None else str(unit.min_exponent)
@@ -145,7 +145,7 @@ def chain_library(unit, carrier: str) -> Library:
     return Library(constants, entries)
 
 
-# ---- fused dot products in binary32, a block of outputs to a thread ----------------------------------------------------
+# ---- fused dot products in binary32, a block of outputs to a thread --------------------------------------------------
 
 
 def _literal(x: float) -> str:
@@ -183,12 +183,13 @@ def fast_library(unit, stride: int) -> Library:
     plan = fused_plan(unit)
     after = unit.c == "after"
     begin = f"const sn_fused32 u = _unit();\n{_LOOP}\n    sums[i] = sn_fused32_start(&u, sums[i]);"
-    finish = f"const sn_fused32 u = _unit();\nsn_u32 left = 0;\n{_LOOP} {{\n"
-    if after:
-        finish += (
-            "    if (sn_fused32_stayed(&u, sums[i])) sums[i] = sn_fused32_with_c(&u, sums[i], c[i]);\n"
-        )
-    finish += "    left |= (sn_fused32_stayed(&u, sums[i]) ? 0u : 1u) << i;\n}\n" + ("" if after else "(void)c;\n") + "return left;"
+    added = (
+        "if (sn_fused32_stayed(&u, sums[i])) sums[i] = sn_fused32_with_c(&u, sums[i], c[i]);" if after else "(void)c;"
+    )
+    finish = (
+        f"const sn_fused32 u = _unit();\nsn_u32 left = 0;\n{_LOOP} {{\n    {added}\n"
+        "    left |= (sn_fused32_stayed(&u, sums[i]) ? 0u : 1u) << i;\n}\nreturn left;"
+    )
     tile = (
         ("float32*", "a"), ("int32*", "exponent_a"), ("float32*", "b"), ("int32*", "exponent_b"), ("int32", "row"),
         ("int32", "column"), ("int32", "depth"),
@@ -209,4 +210,3 @@ def fast_library(unit, stride: int) -> Library:
         Entry("finish", "uint32", (sums, c), finish),
     )  # fmt: skip
     return Library(_facts_text(unit, plan), entries, "softnum/fused_steps.h")
-

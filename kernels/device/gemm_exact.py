@@ -1,8 +1,8 @@
 """ExactDotUnit on CUDA arrays: sums that nothing is lost of, rounded once.
 
-Operands with a narrow range are integers of one or two pieces (csrc/softnum/exact_steps.h), whose products are summed in
-64 bits, a block of 4 x 4 outputs to a thread; a second kernel rounds. All others: by the definition on codes, with an
-accumulator as wide as the formats ask for in each thread's memory.
+Operands with a narrow range are integers of one or two pieces (csrc/softnum/exact_steps.h), whose products are summed
+in 64 bits, a block of 4 x 4 outputs to a thread; a second kernel rounds. All others: by the definition on codes, with
+an accumulator as wide as the formats ask for in each thread's memory.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from softnum.modes import ROUNDING_MODES
 from softnum.plan import fits
 
 __all__ = [
-    "ExactEngine", "Pieces", "examples", "exact_library", "kernels_of", "pieces_of", "pieces_library", "rounding_kernel",
-    "sums_kernel",
+    "ExactEngine", "Pieces", "examples", "exact_library", "kernels_of", "pieces_library", "pieces_of",
+    "rounding_kernel", "sums_kernel",
 ]  # fmt: skip
 
 TILE = 4 if _cuda.SIMULATOR else 16  # outputs of a block of the rounding kernel, a side
@@ -41,7 +41,7 @@ _DOWN = ROUNDING_MODES["down"]
 
 @dataclass(frozen=True)
 class Pieces:
-    """How operands are cut, in the order a, b: the exponent of the last place; bits of the low piece, 0 for one piece."""
+    """How a and b are cut: the exponents of their last places; bits of their low pieces, 0 where there is but one."""
 
     last: tuple[int, int]
     widths: tuple[int, int]
@@ -304,9 +304,7 @@ def rounding_kernel(unit: ExactDotUnit, carrier: str, layouts, words: int, has_c
                             product(ffi.from_buffer(state), x, y)
                     word = np.uint32(0)
                     if words == FROM_KEY:
-                        word = word_of(
-                            counters[batch, 1] + n, counters[batch, 0] + m, counters[batch, 2], key0, key1
-                        )
+                        word = word_of(counters[batch, 1] + n, counters[batch, 0] + m, counters[batch, 2], key0, key1)
                     elif words == FROM_ARRAY:
                         word = random[batch, m, n, 0, 1]
                     code = rounded(ffi.from_buffer(state), word)

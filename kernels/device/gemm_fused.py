@@ -73,10 +73,9 @@ def fast_kernel(unit, layouts, types, has_c: bool, tile: int, depth_of_tile: int
     across, block, side = tile // SIDE, BLOCK, SIDE
     threads, room = across * across, stride * depth_of_tile
     period, after = unit.period, unit.c == "after"
-    stage_a, stage_b = (
-        stager(*x, of_a, tile, depth_of_tile, threads, _putter(g), _clear, period if unit.k_order else 0)
-        for x, of_a, g in zip(zip(layouts, types, strict=False), (True, False), (f.exponent_a, f.exponent_b), strict=False)
-    )
+    shape, order_of = (tile, depth_of_tile, threads), period if unit.k_order else 0
+    stage_a = stager(layouts[0], types[0], True, *shape, _putter(f.exponent_a), _clear, order_of)
+    stage_b = stager(layouts[1], types[1], False, *shape, _putter(f.exponent_b), _clear, order_of)
     everything = np.uint32((1 << BLOCK) - 1)
     alignment = ALIGNMENT
 
@@ -106,12 +105,8 @@ def fast_kernel(unit, layouts, types, has_c: bool, tile: int, depth_of_tile: int
                 addends[i] = x
             begin(ffi.from_buffer(sums))
             for start in range(0, length, depth_of_tile):
-                stage_a(
-                    a, geometry_a, order, batch, m0, rows - m0, start, depth, values_a, exponents_a, exponents_a
-                )
-                stage_b(
-                    b, geometry_b, order, batch, n0, columns - n0, start, depth, values_b, exponents_b, exponents_b
-                )
+                stage_a(a, geometry_a, order, batch, m0, rows - m0, start, depth, values_a, exponents_a, exponents_a)
+                stage_b(b, geometry_b, order, batch, n0, columns - n0, start, depth, values_b, exponents_b, exponents_b)
                 cuda.syncthreads()
                 steps(
                     ffi.from_buffer(values_a), ffi.from_buffer(exponents_a), ffi.from_buffer(values_b),
@@ -218,7 +213,7 @@ def _chain_element(unit, carrier, layouts, types, carriers):
 
 @lru_cache(maxsize=256)
 def definition_kernel(unit, carrier: str, layouts, types, carriers, has_c: bool, marked: tuple[int, int] | None):
-    """The definition's kernel; layouts and types: of a, b, c and, the layout, out; carriers: of a, b, c, None for codes.
+    """The definition's kernel; layouts: of a, b, c and out; types: of a, b and c; carriers: theirs, or None for codes.
 
     marked: None, or the tile and depth of the `fast_kernel` whose outputs it completes. The arguments: a, b, c and
     their geometries; the order of k; out, bits of the carrier, and its geometry; left, as fast_kernel has it; status;
@@ -337,7 +332,6 @@ class FusedEngine:
         _define(p, patterns, _names(operands), left, (tile, depth))
 
 
-
 def kernels_of(unit):
     """(name, kernel, types of its arguments[, fast]) of what computes float32 matrices without c."""
     from numba import types
@@ -353,7 +347,12 @@ def kernels_of(unit):
         marked = tile_of(unit, simulated=False)
         kernel = fast_kernel(unit, layouts, ("float32",) * 3, False, *marked)
         floats = (array(f32),) * 3
-        yield f"fused {unit}", kernel, (*floats, *geometries, array(i32), array(f32), array(i64), array(u32), *sizes), True
+        yield (
+            f"fused {unit}",
+            kernel,
+            (*floats, *geometries, array(i32), array(f32), array(i64), array(u32), *sizes),
+            True,
+        )
     names = tuple("uint32" if marked else f.storage_dtype.name for f in (*unit.operand, unit.c_format))
     carriers = ("float32",) * 3 if marked else (None,) * 3
     kernel = definition_kernel(unit, carrier, layouts, names, carriers, False, marked)

@@ -142,7 +142,9 @@ def test_zero_products_keep_c(device):
         fused(4, 20, "binary32", "e5m2", output="binary16"),
     ):  # fmt: skip
         for k in (0, 1):
-            check(device, unit, np.zeros((1, k), np.float32), np.zeros((k, 3), np.float32), sn.quantize(c, unit.c_format))
+            check(
+                device, unit, np.zeros((1, k), np.float32), np.zeros((k, 3), np.float32), sn.quantize(c, unit.c_format)
+            )
 
 
 def test_batches_and_strides(device):
@@ -167,7 +169,13 @@ def test_what_is_left_to_the_definition(device, monkeypatch):
     from softnum.kernels.device import gemm_fused
 
     monkeypatch.setattr(gemm_fused, "_define", lambda *_: None)
-    for name in ("nvidia_v100_fp16", "nvidia_h100_fp16", "nvidia_a100_bf16", "nvidia_h100_e4m3", "nvidia_h100_e5m2_mma"):
+    for name in (
+        "nvidia_v100_fp16",
+        "nvidia_h100_fp16",
+        "nvidia_a100_bf16",
+        "nvidia_h100_e4m3",
+        "nvidia_h100_e5m2_mma",
+    ):
         unit = sn.unit(name)
         a, b, c = operands(unit, 9, 40, 6, special=False)
         a[2, 3] = np.nan
@@ -195,7 +203,7 @@ def test_errors(device):
     with pytest.raises(ValueError, match=r"a\[1, 2\] = .*1\.1.* is no value of e4m3fn"):
         sn.matmul(device.to_device(a), device.to_device(b), unit)
     unit = fused(2, 8, "e2m1fn", "e5m2", **RNE)
-    a = device.to_device(np.float32([[np.inf]]))
+    a = device.to_device(np.float32([[np.nan]]))
     with pytest.raises(ValueError, match="e2m1fn has no code"):
         sn.matmul(a, a, unit)
     unit = sn.FmaChainUnit("e2m1fn", operand="e5m2")
@@ -233,25 +241,20 @@ for (sn_i32 row = 0; row < side; row += SN_SIDE)
 """
 
 
-@pytest.mark.parametrize("spread", [3, 20])
-@pytest.mark.parametrize(
-    "unit",
-    [
-        sn.unit("nvidia_v100_fp16"),
-        sn.unit("nvidia_v100_fp16", output="binary16"),
-        sn.unit("nvidia_h100_fp16"),
-        sn.unit("nvidia_h100_bf16"),
-        sn.unit("nvidia_a100_tf32"),
-        sn.unit("nvidia_h100_e4m3"),
-        sn.unit("nvidia_h100_e5m2_mma"),
-        sn.unit("nvidia_b200_e4m3"),
-        FAST["cut to 5 bits"],
-        FAST["order, saturate"],
-        FAST["three groups"],
-    ],
-    ids=str,
-)
-def test_steps_alone(unit, spread):
+ALONE = {
+    name: sn.unit(name)
+    for name in (
+        "nvidia_v100_fp16", "nvidia_h100_fp16", "nvidia_h100_bf16", "nvidia_a100_tf32", "nvidia_h100_e4m3",
+        "nvidia_h100_e5m2_mma", "nvidia_b200_e4m3",
+    )
+}  # fmt: skip
+ALONE |= {name: FAST[name] for name in ("cut to 5 bits", "order, saturate", "three groups")}
+ALONE["nvidia_v100_fp16 to binary16"] = sn.unit("nvidia_v100_fp16", output="binary16")
+
+
+@pytest.mark.parametrize("spread", [3, 20, 70])
+@pytest.mark.parametrize("name", ALONE)
+def test_steps_alone(name, spread):
     """A hundred thousand sums of the steps' text against the CPU: right, or left to the definition, and few are."""
     from softnum.kernels.device import _cuda
     from softnum.kernels.device.fused_entries import fast_library
@@ -259,12 +262,15 @@ def test_steps_alone(unit, spread):
 
     if not _cuda.SIMULATOR:
         pytest.skip("the simulator's way to the text; on a GPU test_presets runs it")
-    side, k = 316, 2 * unit.period + 3
+    unit, side = ALONE[name], 316
+    k = 2 * unit.period + 3
     stride, depth = side + 4, unit.terms * max(1, 16 // unit.terms)
     library = fast_library(unit, stride)
     body = _RUN.format(stride=stride, depth=depth, start="0.0f" if unit.c == "after" else "own[i]")
-    pointers = ("a", "float32*"), ("exponents_a", "int32*"), ("b", "float32*"), ("exponents_b", "int32*"), ("c", "float32*")
-    arguments = (*((kind, name) for name, kind in pointers), ("uint32*", "left"), ("int32", "side"), ("int32", "length"))
+    arguments = (
+        ("float32*", "a"), ("int32*", "exponents_a"), ("float32*", "b"), ("int32*", "exponents_b"), ("float32*", "c"),
+        ("uint32*", "left"), ("int32", "side"), ("int32", "length"),
+    )  # fmt: skip
     run = _cuda.bind(replace(library, entries=(*library.entries, Entry("run", "void", arguments, body)))).run
 
     rng = np.random.default_rng(spread)
@@ -274,7 +280,8 @@ def test_steps_alone(unit, spread):
     if unit.operand[0].has_nan:
         a[300, 1] = np.nan
     length = -(-k // unit.period) * unit.period
-    order = [p // unit.period * unit.period + (unit.k_order or range(unit.period))[p % unit.period] for p in range(length)]
+    inside = unit.k_order or range(unit.period)
+    order = [p // unit.period * unit.period + inside[p % unit.period] for p in range(length)]
     packed = [np.zeros((length, stride), np.float32) for _ in range(2)]
     for p, at in enumerate(order):
         if at < k:
@@ -286,5 +293,6 @@ def test_steps_alone(unit, spread):
     want = sn.matmul(a, b, unit, c)
     assert set(np.unique(left)) <= {0, 1}
     same_bits(np.where(left, 0, out).astype(np.float32), np.where(left, 0, want).astype(np.float32), unit)
-    beyond = ~(np.abs(want) < float(unit.result.max))  # NaN too
-    assert np.count_nonzero(left & ~beyond) <= side * side // 50, "too many are left to the definition"
+    if spread == 3:  # no sum on its way is out of range
+        usual = np.abs(want) < float(unit.result.max)
+        assert np.count_nonzero(left[usual]) <= side * side // 50, "too many are left to the definition"
