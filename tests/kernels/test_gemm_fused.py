@@ -229,8 +229,8 @@ for (sn_i32 row = 0; row < side; row += SN_SIDE)
         }}
         _begin(sums);
         for (sn_i32 k = 0; k < length; k += most)
-            _steps(a + k * {stride}, exponents_a + k * {stride}, b + k * {stride}, exponents_b + k * {stride}, row, column,
-                   length - k < most ? length - k : most, sums);
+            _steps(a + k * {stride}, exponents_a + k * {stride}, b + k * {stride}, exponents_b + k * {stride}, row,
+                   column, length - k < most ? length - k : most, sums);
         const sn_u32 gone = _finish(sums, own);
         for (sn_i32 i = 0; i < SN_BLOCK; i++) {{
             const sn_i32 at = (row + i / SN_SIDE) * side + column + i % SN_SIDE;
