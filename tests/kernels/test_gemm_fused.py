@@ -211,7 +211,7 @@ def test_errors(device):
         sn.matmul(a, a, unit)
 
 
-# ---- the C text alone -------------------------------------------------------------------------------------------------
+# ---- the C text alone ------------------------------------------------------------------------------------------------
 
 # K of a side x side product, tile by tile, as a kernel calls it
 _RUN = """
