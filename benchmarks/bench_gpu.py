@@ -1,5 +1,6 @@
-"""How fast softnum's kernels run on this GPU, with goals, limits and baselines of the same run: ``python -m benchmarks.bench_gpu``.
+"""How fast softnum's kernels run on this GPU: ``python -m benchmarks.bench_gpu``.
 
+Beside each figure stand its goal, what the instructions allow, and baselines of the same run.
 Bits are compared with the CPU's before anything is timed: of quantize all, of a product those of some rows. Every time
 is the shortest of a few, each of enough calls that what Python does for a launch is hidden behind the kernels.
 """
@@ -20,13 +21,16 @@ from rich.console import Console
 from rich.table import Table
 
 import softnum as sn
-from benchmarks.__main__ import commit
+from benchmarks.measure import commit
 
-__all__ = ["Case", "Figure", "cases", "main"]
+__all__ = ["H200", "Case", "Figure", "cases", "limit", "main"]
 
 ROWS = 16  # of a product, that are compared with the CPU's
 _SECONDS = 0.3  # that a measurement takes at least, on a GPU
-_LANES = {"issue": 128, "float": 128, "integer": 64}  # instructions of threads that a multiprocessor starts a cycle
+
+# instructions of threads that a multiprocessor of an H100 starts in a cycle: all, those of integers, of shared memory
+H200 = (132, 1.98e9)  # multiprocessors and cycles a second of an H100 or H200 (SXM)
+_LANES = {"issue": 128, "integer": 64, "shared": 32}
 
 
 @dataclass(frozen=True)
@@ -90,9 +94,9 @@ def cases() -> list[Case]:
         Case("e5m2 -> e6m9, to odd", sn.MadUnit("e6m9", operand="e5m2", rounding="to_odd")),
         Case("q4.4 -> q8.8, saturating", sn.MadUnit("q8.8", operand="q4.4")),
         Case("int8 -> int32", sn.unit("int8_int32")),
-        Case("nvidia_v100_fp16", sn.unit("nvidia_v100_fp16"), 1.0),
-        Case("nvidia_h100_fp16", sn.unit("nvidia_h100_fp16"), 1.0),
-        Case("8-bit format of one's own, by tables", sn.MadUnit(own, operand=own, product=own), 0.3),
+        Case("nvidia_v100_fp16", sn.unit("nvidia_v100_fp16"), 1.0, {"issue": 10.1}),
+        Case("nvidia_h100_fp16", sn.unit("nvidia_h100_fp16"), 1.0, {"issue": 7.2}),
+        Case("8-bit format of one's own, tables", sn.MadUnit(own, operand=own, product=own), 0.3, {"shared": 5.5}),
     ]
 
 
@@ -104,7 +108,7 @@ PER_OUTPUT = "a thread an output, rounding by float bits"
 class Options:
     side: int
     elements: int
-    network_steps: int
+    steps: int
 
 
 # ---- time ----------------------------------------------------------------------------------------------------------
@@ -139,15 +143,19 @@ def differing(got: np.ndarray, want: np.ndarray) -> int:
     return int(np.count_nonzero(np.ascontiguousarray(got).view(kind) != np.ascontiguousarray(want).view(kind)))
 
 
+def limit(instructions: dict[str, float], multiprocessors: int, clock: float) -> float:
+    """TMAC/s that a GPU can reach, from a MAC's instructions and its multiprocessors and cycles a second."""
+    return multiprocessors * clock * min(_LANES[pipe] / count for pipe, count in instructions.items()) / 1e12
+
+
 def limit_of(instructions: dict[str, float] | None) -> float | None:
-    """TMAC/s that this GPU can reach, from a MAC's instructions."""
+    """That of this GPU."""
     from softnum.kernels.device import _cuda
 
     if instructions is None or _cuda.SIMULATOR:
         return None
     device = _cuda.cuda.get_current_device()
-    cycles = device.MULTIPROCESSOR_COUNT * device.CLOCK_RATE * 1e3
-    return cycles * min(_LANES[pipe] / count for pipe, count in instructions.items()) / 1e12
+    return limit(instructions, device.MULTIPROCESSOR_COUNT, device.CLOCK_RATE * 1e3)
 
 
 # ---- what is measured ----------------------------------------------------------------------------------------------
@@ -229,7 +237,18 @@ def _per_output(side: int) -> tuple[float, int, int]:
     return side**3 / taken / 1e12, min(ROWS, side) * side, wrong
 
 
-SECTIONS = {"quantize": quantize_figures, "gemm": gemm_figures}
+def training_figures(options: Options) -> Iterator[Figure]:
+    """Steps of training against the same on the CPU, all its threads."""
+    from benchmarks.gpu_training import CASES, SMALL, timed
+    from softnum.kernels.device import _cuda
+
+    for case in SMALL if _cuda.SIMULATOR else CASES:
+        for design, cpu, gpu, rows, differ in timed(case, options.steps):
+            yield Figure(f"training step, {case.name}, batch {case.batch}, {design}", 1 / gpu, "steps/s",
+                         against={"the CPU": cpu / gpu}, compared=rows, differ=differ)  # fmt: skip
+
+
+SECTIONS = {"quantize": quantize_figures, "gemm": gemm_figures, "training": training_figures}
 
 
 # ---- the report ----------------------------------------------------------------------------------------------------
@@ -241,7 +260,12 @@ def machine() -> dict:
 
     from softnum.kernels.device import _cuda
 
-    known = {"softnum": sn.__version__, "commit": commit(), "numba": numba.__version__, "python": platform.python_version()}
+    known = {
+        "softnum": sn.__version__,
+        "commit": commit(),
+        "numba": numba.__version__,
+        "python": platform.python_version(),
+    }
     if _cuda.SIMULATOR:
         return {**known, "device": "Numba's simulator: its times mean nothing"}
     device = _cuda.cuda.get_current_device()
@@ -277,7 +301,7 @@ def unusable(options: Options) -> str | None:
         return str(error)
     if _cuda.SIMULATOR:
         if options.side > 32 or options.elements > 10000:
-            return "NUMBA_ENABLE_CUDASIM is set: the simulator takes sides up to 32 and 10000 elements, and its times mean nothing"
+            return "NUMBA_ENABLE_CUDASIM is set: the simulator takes --side 32 --elements 10000 at most, to no purpose"
         return None
     return None if _cuda.cuda.is_available() else "there is no GPU that Numba can use"
 

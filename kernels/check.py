@@ -55,7 +55,7 @@ def _of_module(name: str, chips: tuple[str, ...]) -> list[tuple[DeviceCode, list
     found = []
     for i, (label, kernel, types, fast) in enumerate(examples(name)):
         for chip in chips if i == 0 or len(chips) == 1 else [c for c in chips if c == FIRST]:
-            code = examine(label, kernel, types, chip)
+            code = examine(label, kernel, types, chip, loops=False)
             found.append((code, faults(code, fast)))
     return found
 

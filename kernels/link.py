@@ -78,7 +78,8 @@ class DeviceCode:
     floats : int
         All floating-point operations; kernels of the definition have none.
     loops : tuple of Loop, or None
-        The innermost loops, longest first; None where no disassembler is installed (``nvidia-cuda-nvdisasm``).
+        The innermost loops, longest first; None where no disassembler is installed (``nvidia-cuda-nvdisasm``), or
+        nobody asked.
     """
 
     kernel: str
@@ -161,9 +162,10 @@ def _parts(kernel, arguments, chip: str) -> list[bytes]:
     from numba import types
 
     capability = _capability(chip)
+    options = {name: kernel.targetoptions.get(name) for name in ("fastmath", "launch_bounds")}
     with _in_place_of_a_gpu(capability):
         parts, _ = _cuda.cuda.compile_all(
-            kernel.py_func, types.void(*arguments), cc=capability, device=False, abi="numba", output="ltoir"
+            kernel.py_func, types.void(*arguments), cc=capability, device=False, abi="numba", output="ltoir", **options
         )
     return [part if isinstance(part, bytes) else part.code for part in parts]
 
@@ -232,7 +234,7 @@ def _count(pattern: str, text: str) -> int:
     return max((int(n) for n in re.findall(pattern, text)), default=0)
 
 
-def examine(name: str, kernel, arguments, chip: str) -> DeviceCode:
+def examine(name: str, kernel, arguments, chip: str, loops: bool = True) -> DeviceCode:
     """Link one kernel for one chip and say what it became.
 
     Parameters
@@ -240,6 +242,8 @@ def examine(name: str, kernel, arguments, chip: str) -> DeviceCode:
     name : str
     kernel, arguments, chip
         As in `link`.
+    loops : bool
+        Whether to look for loops, which takes as long as all the rest.
 
     Returns
     -------
@@ -250,7 +254,7 @@ def examine(name: str, kernel, arguments, chip: str) -> DeviceCode:
     ptx = _ptx(parts, chip)
     floats = _float_operations(ptx)
     unnamed = tuple(operation for operation in floats if _MAY_FUSE.fullmatch(operation))
-    text = instructions(machine)
+    text = instructions(machine) if loops else None
     return DeviceCode(
         kernel=name,
         chip=chip,

@@ -10,6 +10,7 @@ it is first rounded or multiplied. Weights, activations, gradients and states st
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections import Counter
@@ -19,8 +20,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 import softnum as sn
-from softnum.kernels.device import movement, selection
-from softnum.kernels.device._cuda import cuda
+from softnum.backend import NoKernel, has_kernel, refuse_device
+from softnum.kernels.device import _cuda, movement, selection
 from softnum.kernels.device.movement import DeviceArray, arrays_in, moved, put, upload
 from softnum.kernels.device.selection import mapped
 from softnum.threads import threads_by_default
@@ -82,7 +83,7 @@ class CudaBackend(Binary64):
 
     def finish(self) -> None:
         """Return when all that was begun is done."""
-        cuda.synchronize()
+        _cuda.synchronize(_cuda.stream())
 
     # -- the design's arithmetic -------------------------------------------------------------------------------------
     def quantize(self, x, role, key):
@@ -105,22 +106,27 @@ class CudaBackend(Binary64):
 
         c is None or the accumulator's initial value, broadcast to (..., M, N).
         """
-        if isinstance(a, sn.BlockArray) or not _has_kernel("matmul", unit):
+        if isinstance(a, sn.BlockArray):
             return _up(self._on_host("matmul", a, b, unit, c, key))
         a, b = _up(a), _up(b)
-        if c is not None:
-            c = movement.broadcast(_up(c), (*a.shape[:-1], b.shape[-1])).numba
-        return self._carried(DeviceArray.of(sn.matmul(a.numba, b.numba, unit, c, key=key)))
+        start = None if c is None else movement.broadcast(_up(c), (*a.shape[:-1], b.shape[-1])).numba
+        try:
+            return self._carried(DeviceArray.of(_called("matmul", a.numba, b.numba, unit, start, key=key)))
+        except NoKernel:
+            return _up(self._on_host("matmul", a, b, unit, c, key))
 
     def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict):
         """One of a convolution's three products in a unit, on carriers (`NumpyBackend.convolve`)."""
         product = {
             "forward": "conv2d", "backward_data": "conv2d_backward_data", "backward_weight": "conv2d_backward_weight",
         }[key]  # fmt: skip
-        if not _has_kernel(product, unit):
+        a, b, c = (None if x is None else _up(x) for x in (a, b, c))
+        start = None if c is None else c.numba
+        try:
+            result = _called(product, a.numba, b.numba, unit, c=start, key=words_key, **geometry)
+        except NoKernel:
             return _up(self._on_host("convolve", key, a, b, unit, c, words_key, geometry))
-        a, b, c = (None if x is None else _up(x).numba for x in (a, b, c))
-        return self._carried(DeviceArray.of(getattr(sn, product)(a, b, unit, c=c, key=words_key, **geometry)))
+        return self._carried(DeviceArray.of(result))
 
     def operate(self, operation: str, operands, role, key):
         """One of softnum's operations on values of a role's format, rounded once as the role says."""
@@ -164,8 +170,8 @@ class CudaBackend(Binary64):
 
     def _softnum(self, name: str, arrays, *arguments, shape, **options):
         """A function of softnum of arrays on the device; the result has a shape."""
-        if _has_kernel(name, arguments, options.get("out_fmt")):
-            return DeviceArray.of(getattr(sn, name)(*(x.numba for x in arrays), *arguments, **options), shape)
+        with contextlib.suppress(NoKernel):
+            return DeviceArray.of(_called(name, *(x.numba for x in arrays), *arguments, **options), shape)
         self.host_copies[name] += len(arrays)
         with threads_by_default(self.threads):
             result = getattr(sn, name)(*(x.host() for x in arrays), *arguments, **options)
@@ -416,6 +422,13 @@ class CudaBackend(Binary64):
         return movement.rows_taken(x, rows)
 
 
+def _called(name: str, *arguments, **options):
+    """A function of softnum, on arrays of the device; NoKernel if it takes none."""
+    if not has_kernel(name):
+        refuse_device(name)
+    return getattr(sn, name)(*arguments, **options)
+
+
 def _rounding(role, key) -> dict:
     """The keywords by which softnum's functions round as a role says."""
     return {
@@ -435,18 +448,3 @@ def _unfolded(images: DeviceArray, shape: Shape, rows, start, step, spread) -> D
         return as_strided(a[:, :, start[0] :, start[1] :], (shape.groups, n, *rows, own, *shape.kernel), strides)
 
     return moved(images, view).reshape((shape.groups, n * math.prod(rows), own * math.prod(shape.kernel)))
-
-
-#: softnum's functions that have kernels
-_KERNELS = {"quantize", "matmul"}
-
-
-def _has_kernel(name: str, *facts) -> bool:
-    """Whether a function of softnum runs on the device with these formats, or this unit."""
-    return name in _KERNELS and not any(map(_is_custom, facts))
-
-
-def _is_custom(part) -> bool:
-    if isinstance(part, (tuple, list)):
-        return any(map(_is_custom, part))
-    return isinstance(part, sn.CustomFormat) or (hasattr(part, "c_format") and not isinstance(part, sn.MadUnit))

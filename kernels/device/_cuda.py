@@ -31,6 +31,7 @@ __all__ = [
     "MAX_GRID_Y",
     "SIMULATOR",
     "THREADS",
+    "address",
     "address_of",
     "adopt",
     "bind",
@@ -46,6 +47,7 @@ __all__ = [
     "is_contiguous",
     "jit_for",
     "launch",
+    "most_shared",
     "number_of",
     "rows",
     "running_on",
@@ -179,10 +181,26 @@ def synchronize(s) -> None:
         (s or cuda.default_stream()).synchronize()
 
 
-def launch(kernel, grid, block, *arguments) -> None:
-    """Launch a kernel on the stream and count it."""
+def launch(kernel, grid, block, *arguments, shared: int = 0) -> None:
+    """Launch a kernel on the stream, with so many bytes of dynamic shared memory, and count it."""
     kernels._count_launch()
-    kernel[grid, block, stream()](*arguments)
+    if shared and not SIMULATOR:
+        _allow_shared(kernel, arguments, shared)
+    kernel[grid, block, stream(), shared](*arguments)
+
+
+def most_shared() -> int:
+    """Bytes of shared memory that a block may have, if its kernel asks for them."""
+    return 227 * 1024 if SIMULATOR else cuda.get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+
+
+def _allow_shared(kernel, arguments, size: int) -> None:
+    """Let a kernel have more dynamic shared memory than the 48 KiB that it has unasked."""
+    from numba.cuda.cudadrv.driver import binding, driver
+
+    function = kernel._compile_for_args(*arguments)._codelibrary.get_cufunc()
+    attribute = binding.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    driver.cuKernelSetAttribute(attribute, size, function.handle, function.device.id)
 
 
 # ---- arrays ----------------------------------------------------------------------------------------------------------
@@ -237,6 +255,11 @@ def device_array(x, what: str = "x"):
 def empty(shape, dtype):
     """A C-ordered array on the device, not initialised."""
     return cuda.device_array(shape, dtype, stream=stream())
+
+
+def address(x) -> int:
+    """Where an array begins in memory; 0 in the simulator."""
+    return 0 if SIMULATOR else x.__cuda_array_interface__["data"][0]
 
 
 def filled(shape, dtype, value):

@@ -13,9 +13,11 @@ from softnum.environment import seed_and_stream
 from softnum.exact import ExactDotUnit
 from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.kernels.device import _cuda
+from softnum.kernels.device.gemm_blocks import BlocksEngine, takes
 from softnum.kernels.device.gemm_definition import DefinitionEngine
 from softnum.kernels.device.gemm_exact import ExactEngine
 from softnum.kernels.device.gemm_fused import ChainEngine, FusedEngine
+from softnum.kernels.device.gemm_tables import TableEngine
 from softnum.kernels.device.problem import Problem, matrices
 from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
 from softnum.kernels.device.strides import contiguous
@@ -39,15 +41,8 @@ def find_engine(unit, words: int):
 @find_engine.register
 def _(unit: MadUnit, words: int):
     if unit.on_codes:
-        raise ValueError(
-            "matmul: no CUDA kernel computes in custom formats; copy the arrays to the host first, which does"
-        )
-    if unit.lanes > 1 or unit.compensated:
-        raise ValueError(
-            f"matmul: no CUDA kernel computes lanes={unit.lanes}, compensated={unit.compensated!r}; copy the arrays to "
-            f"the host first, where every MadUnit is computed"
-        )
-    return DefinitionEngine(unit)
+        return TableEngine(unit)
+    return BlocksEngine(unit) if words != FROM_ARRAY and takes(unit) else DefinitionEngine(unit)
 
 
 @find_engine.register

@@ -18,7 +18,7 @@ from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.entries import operand_library
 from softnum.kernels.device.fused_entries import STATE, chain_library, fast_library, fused_library
 from softnum.kernels.device.layouts import index_of, loader
-from softnum.kernels.device.problem import Problem, checked, stand_in, to_codes
+from softnum.kernels.device.problem import Problem, checked, stand_in, to_codes, to_values
 from softnum.kernels.device.tiles import ALIGNMENT, BLOCK, SIDE, stager
 from softnum.plan import fits
 from softnum.presets import unit as preset
@@ -284,6 +284,14 @@ def _by_definition(problem: Problem) -> None:
     _define(p, (a, b, c), (None, None, None), _cuda.filled(1, np.uint32, 0), None)
 
 
+def _values(operand, fmt):
+    """The operand as carriers, checked."""
+    if operand.format is not None:
+        return to_values(operand, fmt, "float32")[0]
+    checked(operand, fmt)
+    return operand
+
+
 class ChainEngine:
     """Computes chains of fused multiply-adds."""
 
@@ -311,12 +319,12 @@ class FusedEngine:
 
     def run(self, problem: Problem) -> None:
         p, unit = problem, self.unit
-        given = [x for x in (p.a, p.b, p.c) if x is not None]
-        if self.plan is None or any(x.format is not None for x in given):  # codes are the definition's
+        if self.plan is None:
             _by_definition(p)
             return
-        for x, fmt in zip(given, (*unit.operand, unit.c_format), strict=False):
-            checked(x, fmt)
+        formats = (*unit.operand, unit.c_format)
+        given = [x and _values(x, fmt) for x, fmt in zip((p.a, p.b, p.c), formats, strict=True)]
+        p = replace(p, a=given[0], b=given[1], c=given[2])
         tile, depth = tile_of(unit)
         across = tile // SIDE
         blocks = -(-p.m // tile) * -(-p.n // tile)

@@ -9,13 +9,15 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import softnum as sn
 import softnum.kernels
 from softnum.environment import environment
 from softnum.kernels import check
-from softnum.kernels.device.entries import operand_library, quantize_library, unit_library
+from softnum.kernels.device.computations import FROM_KEY, encode_computation, quantize_computation
+from softnum.kernels.device.entries import operand_library, unit_library
 from softnum.kernels.device.source import core_text
 
 
@@ -28,8 +30,10 @@ def test_one_text():
 
 def test_names_depend_on_content():
     env = environment(sn.format("e5m2"), "rne", None, 32)
-    one, two = (quantize_library(sn.format(f), env, "float32") for f in ("e5m2", "e4m3fn"))
-    again = quantize_library.__wrapped__(sn.format("e5m2"), env, "float32")
+    one, two, again = (
+        quantize_computation.__wrapped__(sn.format(f), env, "float32", False).library(FROM_KEY, (False,), True)
+        for f in ("e5m2", "e4m3fn", "e5m2")
+    )
     assert one.own_text == again.own_text
     assert one.symbol(one.entries[0]) == again.symbol(again.entries[0]) != two.symbol(two.entries[0])
 
@@ -71,7 +75,7 @@ def linked():
 def test_contraction_is_found(linked, name):
     code = linked[name]
     assert (code["contracted"], code["floats"], code["calls"]) == (1, 1, 0)
-    assert code["problems"] == ["multiplications contracted with an addition: 1 (softnum's functions round)"]
+    assert code["problems"] == ["multiplications contracted with an addition: 1 (round by softnum's functions)"]
     assert "1 contracted" in code["text"]
 
 
@@ -129,12 +133,16 @@ def libraries():
         ("binary32", "rto", "float64"),
     ):
         fmt = sn.format(fmt)
-        yield f"quantize {fmt}", quantize_library(fmt, environment(fmt, rounding, None, 12), carrier)
+        env = environment(fmt, rounding, None, 12)
+        for make in (quantize_computation, encode_computation):
+            yield f"{make.__name__} {fmt}", make(fmt, env, carrier, not fmt.has_nan).library(FROM_KEY, (False,), True)
         yield f"operand {fmt}", operand_library(fmt, carrier)
     for unit in (
         sn.MadUnit("e6m9", operand="e5m2", chunk=4, rounding="sr", stochastic_bits=20, product="e5m2"),
         sn.MadUnit("e6m9", operand=("e5m2", "e4m3fn"), chunk=4, rounding="sr", stochastic_bits=9, product="binary16"),
         sn.MadUnit("q8.8", operand="e5m2"),
+        sn.MadUnit("e6m9", operand="e5m2", chunk=4, compensated="kahan"),
+        sn.MadUnit("e6m9", operand="e5m2", product="e5m2", compensated="kahan"),
     ):
         yield f"unit {unit}", unit_library(unit, "float32")
 
@@ -167,5 +175,9 @@ def test_planted_fault():
         replace(entry, body=entry.body.replace("return code;", "return code ^ 1;")) for entry in library.entries
     )
     one = int(sn.encode(1.0, "e5m2")), int(sn.encode(1.0, "e6m9"))
-    right, wrong = (_cuda.bind(x).step(0, one[0], one[0], 0, 0) for x in (library, replace(library, entries=entries)))
+    lost = np.zeros(3, np.uint64)
+    right, wrong = (
+        _cuda.bind(x).step(0, one[0], one[0], 0, 0, lost.ctypes.data)
+        for x in (library, replace(library, entries=entries))
+    )
     assert (int(right), int(wrong)) == (one[1], one[1] ^ 1)
