@@ -104,7 +104,7 @@ SN_FN void sn_fused32_steps(const sn_fused32 *p, const float *a, const sn_i32 *e
         SN_UNROLL
         for (sn_i32 i = 0; i < SN_BLOCK; i++)
             m[i] = 2 * SN_FUSED32_ZERO;
-        SN_UNROLL_4
+        SN_UNROLL_2
         for (sn_i32 t = k; t < k + p->terms; t++) {
             const sn_four_integers x = sn_four_integers_at(exponent_a + t * stride);
             const sn_four_integers y = sn_four_integers_at(exponent_b + t * stride);
@@ -132,7 +132,7 @@ SN_FN void sn_fused32_steps(const sn_fused32 *p, const float *a, const sn_i32 *e
             SN_UNROLL
             for (sn_i32 i = 0; i < SN_BLOCK; i++)
                 sum[i] = 0;
-            SN_UNROLL_4
+            SN_UNROLL_2
             for (sn_i32 t = first; t < end; t++) {
                 const sn_four_floats x = sn_four_floats_at(a + t * stride), y = sn_four_floats_at(b + t * stride);
                 const float row[SN_SIDE] = {x.x, x.y, x.z, x.w};
