@@ -9,9 +9,11 @@ package imports no Numba; ``python -m softnum.kernels.check`` compiles the core 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from softnum.kernels.scalars import Scalar, scalar
 
-__all__ = ["Scalar", "launches", "scalar"]
+__all__ = ["Scalar", "launches", "scalar", "stream"]
 
 _launches = 0
 
@@ -39,3 +41,36 @@ def launches() -> int:
 def _count_launch() -> None:
     global _launches
     _launches += 1
+
+
+@contextmanager
+def stream(stream):
+    """Within it, this thread's kernels run on a stream of the caller's.
+
+    Without it they run on the stream that the library of the first CUDA array is working on, where it says which
+    (CuPy, PyTorch, Numba), and on the legacy default stream otherwise. Either way they run after what the streams of
+    all the arrays hold, and before what these are given afterwards; the host does not wait.
+
+    Parameters
+    ----------
+    stream : a stream of Numba, CuPy or PyTorch, what has ``__cuda_stream__``, or a handle as an int
+        0 is the legacy default stream.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no stream.
+
+    Examples
+    --------
+    >>> import numpy as np, softnum as sn
+    >>> from numba import cuda  # doctest: +SKIP
+    >>> with sn.kernels.stream(cuda.stream()):  # doctest: +SKIP
+    ...     y = sn.quantize(cuda.to_device(np.float32([1.1])), "e5m2")
+    """
+    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.arrays import stream_number
+
+    number = stream_number(stream)
+    with _cuda.running_on(_cuda.stream_of_number(number)):
+        yield

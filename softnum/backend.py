@@ -5,14 +5,28 @@ This module is the one door to it.
 
 from __future__ import annotations
 
+from importlib import import_module
+
+import numpy as np
+
 __all__ = [
     "compile_function", "custom_engine", "elementwise_loop", "fingerprint", "is_device_array", "is_short", "loops",
-    "matmul", "quantize", "scalar",
+    "on_device", "refuse_device", "scalar",
 ]  # fmt: skip
+
+# a function of softnum's -> the module of softnum.kernels.device whose function of the same name takes CUDA arrays
+_DEVICE = {
+    "matmul": "gemm", "quantize": "quantize",
+}  # fmt: skip
+_WAY_OUT = "copy them to the host first (.copy_to_host() of Numba and of sn.Array, .get() of CuPy, .cpu() of PyTorch)"
+_CUDA_DEVICES = (2, 13)  # of DLPack: CUDA, CUDA managed memory
+_OF_THE_HOST = (np.ndarray, np.generic, int, float, str, list, tuple, type(None))
 
 
 def is_device_array(x) -> bool:
-    """Whether x lies on a GPU: ``__cuda_array_interface__`` (CuPy, PyTorch, Numba, JAX), or Numba's simulator.
+    """Whether x lies on a GPU, or in Numba's simulator: CuPy, PyTorch, JAX, Numba, and all who speak their protocols.
+
+    So does an `Array` or `BlockArray` whose codes do.
 
     Examples
     --------
@@ -20,21 +34,34 @@ def is_device_array(x) -> bool:
     >>> is_device_array(np.zeros(3))
     False
     """
-    return hasattr(x, "__cuda_array_interface__") or hasattr(x, "__cuda_ndarray__")
+    if isinstance(x, _OF_THE_HOST):
+        return False
+    if hasattr(x, "__cuda_ndarray__"):
+        return True
+    if hasattr(x, "__dlpack_device__"):
+        return int(x.__dlpack_device__()[0]) in _CUDA_DEVICES
+    if hasattr(x, "__cuda_array_interface__"):
+        return True
+    return any(is_device_array(getattr(x, name)) for name in ("codes", "scales") if name in _slots(x))
 
 
-def quantize(x, fmt, **options):
-    """`softnum.quantize` of a CUDA array, on the device."""
-    from softnum.kernels.device.quantize import quantize
-
-    return quantize(x, fmt, **options)
+def _slots(x) -> tuple:
+    """The attributes of an Array or BlockArray; of others, nothing."""
+    return type(x).__slots__ if type(x).__module__ in ("softnum.array", "softnum.block_array") else ()
 
 
-def matmul(a, b, unit, c=None, **options):
-    """`softnum.matmul` of CUDA arrays, on the device; TypeError for a unit without a kernel."""
-    from softnum.kernels.device.gemm import matmul
+def on_device(name: str, *arguments, **options):
+    """softnum's function of a name, on CUDA arrays of any library: TypeError if it has no kernel."""
+    if name not in _DEVICE:
+        refuse_device(name)
+    from softnum.kernels.device.arrays import call
 
-    return matmul(a, b, unit, c, **options)
+    return call(getattr(import_module(f"softnum.kernels.device.{_DEVICE[name]}"), name), *arguments, **options)
+
+
+def refuse_device(what: str) -> None:
+    """TypeError for CUDA arrays; it names the way out."""
+    raise TypeError(f"{what} takes no CUDA arrays; {_WAY_OUT}")
 
 
 def _needs_numba(what: str) -> None:

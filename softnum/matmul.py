@@ -97,7 +97,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     elif any(backend.is_device_array(x) for x in (a, b, c, out)):
         if return_stats:
             raise TypeError("matmul: return_stats=True counts on the host; copy the CUDA arrays there first")
-        return backend.matmul(a, b, unit, c, key=key, random_bits=random_bits, threads=threads, out=out)
+        return backend.on_device("matmul", a, b, unit, c, key=key, random_bits=random_bits, threads=threads, out=out)
     else:
         with _core.PlainEnvironment():
             result = matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, tallies=tallies)

@@ -183,8 +183,8 @@ def quantize(
             raise ValueError(
                 "quantize: return_flags, tininess and flush_results are for arrays of the host; copy x there"
             )
-        return backend.quantize(
-            x, fmt, rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
+        return backend.on_device(
+            "quantize", x, fmt, rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
             stochastic_bits=stochastic_bits, invalid=invalid, out=out,
         )  # fmt: skip
     with _core.PlainEnvironment():

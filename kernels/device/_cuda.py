@@ -8,6 +8,8 @@ CPU by the system's C compiler.
 from __future__ import annotations
 
 import ctypes
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from types import SimpleNamespace
 
@@ -29,19 +31,30 @@ __all__ = [
     "MAX_GRID_Y",
     "SIMULATOR",
     "THREADS",
+    "address_of",
+    "adopt",
     "bind",
     "bits",
+    "chosen_stream",
     "cuda",
     "device_array",
+    "device_index",
+    "device_of",
     "empty",
     "ffi",
     "filled",
     "is_contiguous",
     "launch",
+    "number_of",
     "rows",
+    "running_on",
     "scalar_type",
+    "stream",
+    "stream_of_number",
+    "synchronize",
     "to_device",
     "to_host",
+    "wait",
 ]
 
 # whether kernels run in the simulator; Numba decides once, when it is imported
@@ -109,10 +122,96 @@ else:
     ffi = cffi.FFI()  # ffi.from_buffer(array) in a kernel is the pointer to its first element
 
 
+# ---- streams ---------------------------------------------------------------------------------------------------------
+
+_stream: ContextVar = ContextVar("softnum.kernels.stream", default=None)
+
+
+def chosen_stream():
+    """The stream that the caller has chosen to run on (Numba's object, 0 for the default stream), or None."""
+    return _stream.get()
+
+
+def stream():
+    """The stream that all below run on: Numba's object, or 0 for the (legacy) default stream."""
+    return _stream.get() or 0
+
+
+@contextmanager
+def running_on(s):
+    """Within it, kernels and copies run on a stream of Numba's, or on the default stream, 0."""
+    token = _stream.set(s)
+    try:
+        yield
+    finally:
+        _stream.reset(token)
+
+
+def stream_of_number(number: int):
+    """The stream of a handle, or of the numbers that protocols give the default streams: 1 legacy, 2 each thread's."""
+    if number in (0, 1):
+        return 0
+    return cuda.per_thread_default_stream() if number == 2 else cuda.external_stream(number)
+
+
+def number_of(s) -> int:
+    """The number that protocols give a stream of Numba's: 1 for the legacy default stream, a handle, or 2."""
+    return 1 if not s or SIMULATOR else int(s.handle) or 1
+
+
+def wait(s, other) -> None:
+    """Order what `s` is given from now on after what `other` has been given so far."""
+    if not SIMULATOR:
+        event = cuda.event(timing=False)
+        event.record(other)
+        event.wait(s)
+
+
+def synchronize(s) -> None:
+    """Wait on the host for what a stream has been given so far."""
+    if not SIMULATOR:
+        (s or cuda.default_stream()).synchronize()
+
+
 def launch(kernel, grid, block, *arguments) -> None:
-    """Launch a kernel and count it."""
+    """Launch a kernel on the stream and count it."""
     kernels._count_launch()
-    kernel[grid, block](*arguments)
+    kernel[grid, block, stream()](*arguments)
+
+
+# ---- arrays ----------------------------------------------------------------------------------------------------------
+
+
+def adopt(memory, owner, what: str):
+    """Memory on the device (`dlpack.Memory`) as Numba's array, which keeps its owner alive."""
+    if SIMULATOR:
+        raise TypeError(f"{what} lies on a GPU, but Numba runs its simulator (NUMBA_ENABLE_CUDASIM)")
+    from numba.cuda.cudadrv import driver
+    from numba.cuda.cudadrv.devicearray import DeviceNDArray
+
+    size = driver.memory_size_from_info(memory.shape, memory.strides, memory.dtype.itemsize)
+    pointer = driver.MemoryPointer(cuda.current_context(), driver.binding.CUdeviceptr(memory.address), size, owner)
+    return DeviceNDArray(memory.shape, memory.strides, memory.dtype, stream=stream(), gpu_data=pointer)
+
+
+def address_of(x) -> int:
+    """The address of an array's first element."""
+    return x._ary.ctypes.data if SIMULATOR else x.device_ctypes_pointer.value or 0
+
+
+def device_index() -> int:
+    """The number of the GPU that kernels run on."""
+    return 0 if SIMULATOR else cuda.get_current_device().id
+
+
+def device_of(address: int) -> int:
+    """The number of the GPU that memory lies on."""
+    if SIMULATOR or not address:
+        return device_index()
+    from numba.cuda.cudadrv import driver
+
+    attribute = driver.binding.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    return int(driver.driver.cuPointerGetAttribute(attribute, driver.binding.CUdeviceptr(address)))
 
 
 def device_array(x, what: str = "x"):
@@ -131,22 +230,26 @@ def device_array(x, what: str = "x"):
 
 def empty(shape, dtype):
     """A C-ordered array on the device, not initialised."""
-    return cuda.device_array(shape, dtype)
-
-
-def to_device(x):
-    """A copy on the device of an array of the host."""
-    return cuda.to_device(x)
-
-
-def to_host(x) -> np.ndarray:
-    """A copy on the host of an array on the device."""
-    return x.copy_to_host()
+    return cuda.device_array(shape, dtype, stream=stream())
 
 
 def filled(shape, dtype, value):
     """A C-ordered array on the device of one value."""
     return to_device(np.full(shape, value, dtype))
+
+
+def to_device(x):
+    """A copy of an array of the host."""
+    return cuda.to_device(np.ascontiguousarray(x), stream=stream())
+
+
+def to_host(x) -> np.ndarray:
+    """A copy of a contiguous array on the host; waits for the stream, and for no other."""
+    s = stream()
+    array = x.copy_to_host(stream=s)
+    if s:
+        synchronize(s)
+    return array
 
 
 def is_contiguous(x) -> bool:

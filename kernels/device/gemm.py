@@ -8,12 +8,13 @@ import numpy as np
 
 from softnum import _core
 from softnum.array import Array
+from softnum.backend import is_device_array
 from softnum.environment import seed_and_stream
 from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.gemm_definition import DefinitionEngine
 from softnum.kernels.device.problem import Problem, matrices
 from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
+from softnum.kernels.device.strides import contiguous
 from softnum.plan import fits
 from softnum.units import MadUnit
 
@@ -96,13 +97,10 @@ def _which(shape, lead, what: str) -> np.ndarray:
 
 
 def _operand(x, what: str):
-    if isinstance(x, (np.ndarray, Array)) or not _is_device(x):
-        raise TypeError(f"matmul: {what} lies on the host and another operand on the device; copy one of them")
-    return _cuda.device_array(x, f"matmul: {what}")
-
-
-def _is_device(x) -> bool:
-    return hasattr(x, "__cuda_array_interface__") or hasattr(x, "__cuda_ndarray__")
+    """(device array, format): codes of an Array, or carriers, whose format is None."""
+    if isinstance(x, Array):
+        return x.codes, x.format
+    return _cuda.device_array(x, f"matmul: {what}"), None
 
 
 def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=None):
@@ -110,8 +108,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
 
     Parameters
     ----------
-    a, b, c : CUDA arrays of float32 or float64
-        As in `softnum.matmul`; contiguous, or matrices of any strides.
+    a, b, c : device arrays of float32 or float64, or Arrays of device codes
+        As in `softnum.matmul`, of any strides.
     unit : MadUnit
     key
         As in `softnum.matmul`.
@@ -119,24 +117,24 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         Of the host or the device.
     threads
         Must be None: it is for the CPU.
-    out : CUDA array, contiguous, optional
+    out : device array, contiguous, optional
 
     Returns
     -------
-    Numba CUDA array
-        float32 if that holds every value of the result's format, else float64. CuPy and PyTorch take it without a copy.
+    device array
+        float32 if that holds every value of the result's format, else float64.
 
     Raises
     ------
     ValueError, TypeError
         As `softnum.matmul`; also for operands of a value table (`CustomFormat`), for a result that float64 does not
-        hold, for units of several lanes or with compensation, and if some operands lie on the host.
+        hold, and for units of several lanes or with compensation.
     """
     engine_of(unit, NO_WORDS)  # a unit without a kernel is told of first
     if threads is not None:
         raise ValueError(f"matmul: threads={threads!r} is for arrays of the host; CUDA arrays take none")
-    a, b = _operand(a, "a"), _operand(b, "b")
-    c = None if c is None else _operand(c, "c")
+    (a, format_a), (b, format_b) = _operand(a, "a"), _operand(b, "b")
+    c, format_c = (None, None) if c is None else _operand(c, "c")
     if a.ndim < 2 or b.ndim < 2:
         raise ValueError(f"matmul takes (..., M, K) @ (..., K, N), got shapes {tuple(a.shape)} and {tuple(b.shape)}")
     (m, k), n = tuple(a.shape)[-2:], int(b.shape[b.ndim - 1])
@@ -153,15 +151,14 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     if out is None:
         result = out = _cuda.empty(shape, dtype)
     else:
-        out = _operand(out, "out")
         if tuple(out.shape) != shape or out.dtype != dtype or not _cuda.is_contiguous(out):
             raise ValueError(f"matmul: out must be a contiguous CUDA array of shape {shape} and type {dtype}")
     words, keys, random = random_words(unit, key, random_bits, shape, steps)
     if c is not None and (c.ndim < 2 or tuple(c.shape)[-2:] != (m, n)):
         raise ValueError(f"matmul: c of shape {tuple(c.shape)} does not broadcast to {shape} by whole matrices")
     given = [
-        None if x is None else matrices(x, what, _which(tuple(x.shape), lead, what))
-        for x, what in ((a, "a"), (b, "b"), (c, "c"))
+        None if x is None else matrices(x, what, _which(tuple(x.shape), lead, what), fmt)
+        for x, what, fmt in ((a, "a", format_a), (b, "b", format_b), (c, "c", format_c))
     ]
     target = matrices(out, "out", np.arange(batches))
     compute(
@@ -182,12 +179,7 @@ def random_words(unit, key, random_bits, shape, steps: int, caller: str = "matmu
                 f"{caller}: random_bits must be uint32 of shape {want}, "
                 f"got {random_bits.dtype} of shape {tuple(random_bits.shape)}"
             )
-        if not _is_device(random_bits):
-            random_bits = _cuda.to_device(np.ascontiguousarray(random_bits))
-        elif not hasattr(random_bits, "__cuda_ndarray__"):
-            random_bits = cuda.as_cuda_array(random_bits)
-        if not _cuda.is_contiguous(random_bits):
-            raise ValueError(f"{caller}: random_bits on the device must be contiguous")
+        random_bits = contiguous(random_bits) if is_device_array(random_bits) else _cuda.to_device(random_bits)
         if random_bits.size == 0:
             return FROM_ARRAY, (0, 0, 0, 0), _cuda.to_device(none)
         return FROM_ARRAY, (0, 0, 0, 0), random_bits.reshape((-1, *want[-4:]))

@@ -10,8 +10,10 @@ import numpy as np
 from softnum.custom import CustomFormat
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
+from softnum.kernels.device.dlpack import packed
 from softnum.kernels.device.entries import operand_library
 from softnum.kernels.device.layouts import matrix_geometry
+from softnum.kernels.device.strides import dense, place_of
 
 __all__ = ["Operand", "Problem", "matrices", "operand_kernel", "stand_in", "to_codes"]
 
@@ -31,11 +33,13 @@ class Operand:
     geometry : device array of int64
         The layout's numbers.
     shape : tuple of int
-        What the user gave; flat are its elements in C order, or in Fortran order if `turned`. For messages.
+        What the user gave. For messages.
     name : str
         "a", "b", "c". For messages.
     format
         Whose codes flat holds; None for carriers.
+    strides : tuple of int
+        The strides that the user's array has in flat, in elements, which is filled by it: in C order if none are given.
     """
 
     flat: object
@@ -44,12 +48,11 @@ class Operand:
     shape: tuple
     name: str
     format: object = None
-    turned: bool = False
+    strides: tuple = ()
 
     def place(self, at: int) -> list[int]:
         """Where in the user's array the element at an index of flat stands."""
-        where = np.unravel_index(at, self.shape[::-1] if self.turned else self.shape)
-        return [int(i) for i in (where[::-1] if self.turned else where)]
+        return place_of(at, self.shape, self.strides or packed(self.shape, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,50 +97,22 @@ class Problem:
     status: object
 
 
-@lru_cache(maxsize=64)
-def _copy_kernel(dtype: str):
-    """The kernel ``(x, flat)``: a matrix of any strides, row after row."""
-
-    @cuda.jit
-    def kernel(x, flat):
-        i = cuda.grid(1)
-        if i < flat.shape[0]:
-            row = i // x.shape[1]
-            flat[i] = x[row, i - row * x.shape[1]]
-
-    return kernel
-
-
-def matrices(x, name: str, which, format=None, caller: str = "matmul") -> Operand:
-    """An array on the device as matrices of its last two dimensions: without a copy in C order, or a transposed matrix.
+def matrices(x, name: str, which, format=None) -> Operand:
+    """An array on the device as matrices of its last two dimensions: without a copy if it fills its memory.
 
     which: for each batch, which of them belongs to it.
     """
     shape = tuple(int(n) for n in x.shape)
-    rows, columns = shape[-2:]
-    if x.ndim == 2 and x.size and not _cuda.is_contiguous(x) and _cuda.is_contiguous(x.T):
-        return Operand(
-            x.T.reshape(x.size), "columns", matrix_geometry(1, rows, np.zeros(len(which))), shape, name, format, True
-        )
-    geometry = matrix_geometry(columns, 1, np.asarray(which, np.int64) * rows * columns)
-    return Operand(_contiguous(x, f"{caller}: {name}"), "rows", geometry, shape, name, format)
+    flat, first, strides = dense(x)
+    at = np.unravel_index(np.asarray(which, np.int64), shape[:-2]) if len(shape) > 2 else ()
+    starts = first + sum((i * s for i, s in zip(at, strides, strict=False)), np.zeros(len(which), np.int64))
+    layout = "rows" if strides[-1] == 1 else "columns" if strides[-2] == 1 else "matrix"
+    return Operand(flat, layout, matrix_geometry(*strides[-2:], starts), shape, name, format, strides)
 
 
 def stand_in(dtype, layout: str = "matrix") -> Operand:
     """What a kernel is given for an operand that is not there."""
     return Operand(_cuda.filled(1, dtype, 0), layout, matrix_geometry(0, 0, [0]), (1, 1), "")
-
-
-def _contiguous(x, what: str):
-    """The elements in C order, as one dimension: without a copy where they lie so."""
-    if x.size == 0:
-        return _cuda.empty(1, x.dtype)[:0]
-    matrix, one_row = _cuda.rows(x, what)
-    if one_row:
-        return matrix.reshape(x.size)
-    flat = _cuda.empty(x.size, x.dtype)
-    _cuda.launch(_copy_kernel(x.dtype.name), -(-x.size // _cuda.THREADS), _cuda.THREADS, matrix, flat)
-    return flat
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,338 @@
+"""CUDA arrays of other libraries: their protocols, streams and memory; stand-ins for the libraries in the simulator."""
+
+import ctypes
+import gc
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum import backend, kernels
+
+
+@pytest.fixture
+def arrays(device):
+    from softnum.kernels.device import arrays
+
+    return arrays
+
+
+class Stream:
+    """A stream in name."""
+
+    def __init__(self, number):
+        self.number = number
+
+
+class Interface:
+    """An array of a library that knows the CUDA array interface; its memory is the host's."""
+
+    def __init__(self, array, *, stream=None, read_only=False, **more):
+        self.array, self.stream = array, stream
+        self.more = {"data": (array.ctypes.data, read_only), **more}
+
+    @property
+    def __cuda_array_interface__(self):
+        a = self.array
+        plain = {"shape": a.shape, "typestr": a.dtype.str, "strides": a.strides, "version": 3}
+        return {**plain, **({} if self.stream is None else {"stream": self.stream}), **self.more}
+
+
+class Capsules:
+    """An array of a library that knows DLPack."""
+
+    def __init__(self, array, kind=2, index=0, error=None, old=False):
+        self.array, self.device, self.error, self.old = array, (kind, index), error, old
+        self.asked = []
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, *, stream=None, **more):
+        from softnum.kernels.device import dlpack
+
+        if self.old and more:
+            raise TypeError("unexpected keyword")
+        self.asked.append(stream)
+        if self.error:
+            raise self.error
+        a = self.array
+        memory = dlpack.Memory(a.ctypes.data, a.shape, a.strides, a.dtype, self.device, not a.flags.writeable)
+        return dlpack.capsule_of(memory, a, more.get("max_version"))
+
+
+@pytest.fixture
+def gpu(device, monkeypatch):
+    """The simulator with memory that others allocated, and streams that are told apart; a list of what is ordered."""
+    from softnum.kernels.device import _cuda
+
+    if not _cuda.SIMULATOR:
+        pytest.skip("stands in for a GPU")
+    fake = type(device.to_device(np.zeros(1)))
+
+    def adopt(memory, owner, what):
+        flat = [(n - 1) * s for n, s in zip(memory.shape, memory.strides, strict=True)]
+        if 0 in memory.shape:
+            return fake(np.empty(memory.shape, memory.dtype))
+        low, high = (sum(s for s in flat if (s < 0) == below) for below in (True, False))
+        size = high - low + memory.dtype.itemsize
+        buffer = (ctypes.c_ubyte * size).from_address(memory.address + low)
+        buffer.owner = owner
+        return fake(np.ndarray(memory.shape, memory.dtype, buffer, -low, memory.strides))
+
+    seen = []
+    monkeypatch.setattr(_cuda, "adopt", adopt)
+    monkeypatch.setattr(_cuda, "stream_of_number", lambda n: 0 if n in (0, 1) else Stream(n))
+    monkeypatch.setattr(_cuda, "number_of", lambda s: s.number if s else 1)
+    monkeypatch.setattr(_cuda, "wait", lambda s, other: seen.append((_cuda.number_of(s), _cuda.number_of(other))))
+    monkeypatch.setattr(_cuda, "synchronize", lambda s: seen.append(("synchronize", _cuda.number_of(s))))
+    monkeypatch.setattr(kernels, "_count_launch", lambda: seen.append(("kernel", _cuda.number_of(_cuda.stream()))))
+    return seen
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """A library that takes arrays by DLPack: its arrays, made of NumPy's."""
+    made = ModuleType("somelib")
+
+    class Array(Interface):
+        __module__ = "somelib.core"
+
+    class Handed:
+        """What NumPy asks for: memory of the host, as the simulator's is."""
+
+        def __init__(self, exported):
+            self.exported = exported
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+        def __dlpack__(self, **options):
+            return self.exported.__dlpack__(stream=7, max_version=options.get("max_version"))
+
+    made.Array, made.from_dlpack = Array, lambda x: Array(np.from_dlpack(Handed(x)))
+    monkeypatch.setitem(sys.modules, "somelib", made)
+    return made
+
+
+X = np.float32([[1.1, -0.0, 300], [2.0**-20, np.inf, -1.3]])
+Y = sn.quantize(X, "e5m2")
+
+
+def same(got, want):
+    assert got.dtype == want.dtype and got.shape == want.shape
+    np.testing.assert_array_equal(got.view(f"u{got.itemsize}"), want.view(f"u{want.itemsize}"))
+
+
+def test_is_device_array(device):
+    d = device.to_device(X)
+    yes = [d, Interface(X), Capsules(X), Capsules(X, 13), sn.Array(X.view(np.uint32), "binary32")]
+    yes[-1].codes = d
+    assert all(backend.is_device_array(x) for x in yes)
+    no = [X, X[0, 0], 1.0, [1.0], None, "x", Capsules(X, 1), Capsules(X, 3), sn.array(X, "e5m2")]
+    assert not any(backend.is_device_array(x) for x in [*no, SimpleNamespace(codes=d)])
+
+
+@pytest.mark.parametrize("kind", [Interface, Capsules], ids=["interface", "dlpack"])
+@pytest.mark.parametrize(
+    "view", [lambda x: x, lambda x: x.T, lambda x: x[:, ::-1], lambda x: x[:1], lambda x: x[:0], lambda x: x[::-1, 1:]],
+    ids=["C", "F", "negative", "row", "empty", "part"],
+)  # fmt: skip
+def test_layouts(gpu, arrays, kind, view):
+    from softnum.kernels.device.strides import contiguous
+
+    x = view(X.copy())
+    before = x.copy()
+    array = arrays.imported(kind(x), "x").array
+    got = contiguous(array)
+    same(got.copy_to_host(), np.ascontiguousarray(x))
+    assert (got is array) == x.flags.c_contiguous
+    same(x, before)
+
+
+def test_packing_any_strides(device):
+    from softnum.kernels.device.strides import contiguous, flat, transposed
+
+    x = np.arange(2 * 3 * 4 * 5, dtype=np.uint16).reshape(2, 3, 4, 5)
+    d = device.to_device(x)
+    for axes in [(3, 1, 0, 2), (0, 2, 3, 1), (1, 0, 2, 3)]:
+        same(contiguous(transposed(d, axes)).copy_to_host(), np.ascontiguousarray(x.transpose(axes)))
+    part = d[1, :, 1:, ::2]
+    same(contiguous(part).copy_to_host(), np.ascontiguousarray(x[1, :, 1:, ::2]))
+    memory, first, strides = flat(part)
+    assert (first, strides) == (0, (20, 5, 2)) and memory.ndim == 1
+    point = device.to_device(np.float64(3.5))
+    assert contiguous(point) is point
+
+
+def test_same_library_out(gpu, library):
+    x = library.Array(X.copy(), stream=5)
+    y = sn.quantize(x, "e5m2")
+    assert type(y) is library.Array
+    same(np.array(y.array), Y)
+    assert ("kernel", 5) in gpu and (7, 5) in gpu  # the taker's stream waits for ours
+
+
+def test_memory_lives_as_long_as_its_taker(gpu, library):
+    from softnum.kernels.device import dlpack
+
+    count = len(dlpack._alive)
+    y = sn.quantize(library.Array(X.copy()), "e5m2")
+    gc.collect()
+    assert len(dlpack._alive) == count + 1
+    same(np.array(y.array), Y)
+    del y
+    gc.collect()
+    assert len(dlpack._alive) == count
+
+
+def test_capsule_that_nobody_takes(arrays, device):
+    from softnum.kernels.device import dlpack
+
+    count = len(dlpack._alive)
+    for version in (None, (1, 0), (0, 8)):
+        capsule = arrays.Exported(device.to_device(X)).__dlpack__(stream=-1, max_version=version)
+        assert len(dlpack._alive) == count + 1
+        assert ("versioned" in repr(capsule)) == (version == (1, 0))
+        del capsule
+        assert len(dlpack._alive) == count
+    with pytest.raises(BufferError, match="without a copy"):
+        arrays.Exported(device.to_device(X)).__dlpack__(copy=True)
+    with pytest.raises(BufferError, match="where they lie"):
+        arrays.Exported(device.to_device(X)).__dlpack__(dl_device=(10, 0))
+
+
+def test_capsules(gpu):
+    from softnum.kernels.device import dlpack
+
+    for old in (False, True):
+        x, count = Capsules(X.copy(), old=old), len(dlpack._alive)
+        y = sn.quantize(x, "e5m2")
+        same(y.copy_to_host(), Y)  # a library that takes nothing: Numba's array
+        gc.collect()
+        assert len(dlpack._alive) == count and x.asked[-1] == 1
+    assert ("synchronize", 1) in gpu  # its stream is not known: its memory is given back when the work is done
+
+
+def test_types_by_dlpack(gpu, arrays):
+    from softnum.kernels.device import dlpack
+
+    for dtype in ("u1", "u2", "u4", "u8", "i4", "i8", "f2", "f4", "f8", "?"):
+        x = np.ones((2, 3), dtype)
+        same(arrays.imported(Capsules(x), "x").array.copy_to_host(), x)
+    x = Capsules(np.ones(2, np.uint16))
+    capsule_of = dlpack.capsule_of
+
+    def bfloat(memory, owner, max_version=None):
+        return capsule_of(memory._replace(dtype=SimpleNamespace(itemsize=2, kind="bf")), owner, max_version)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(dlpack._KINDS, "bf", 4)
+        patch.setattr(dlpack, "capsule_of", bfloat)
+        count = len(dlpack._alive)
+        with pytest.raises(TypeError, match=r"quantize: x is an array of bfloat16 \(16 bits\)"):
+            sn.quantize(x, "e5m2")
+        gc.collect()
+        assert len(dlpack._alive) == count
+
+
+def test_streams(gpu):
+    unit = sn.MadUnit("e6m9", operand="e5m2")
+    a, b = Interface(Y[:, :2].copy(), stream=5), Interface(Y[:, :2].copy(), stream=6)
+    a.array[~np.isfinite(a.array)] = 1
+    b.array[~np.isfinite(b.array)] = 1
+    got = sn.matmul(a, b, unit)
+    same(got.copy_to_host(), sn.matmul(a.array, b.array, unit))
+    assert got.stream.number == 5
+    assert gpu[0] == (5, 6) and gpu[-1] == (6, 5)  # ours after theirs, and theirs after ours
+    assert {n for what, n in gpu if what == "kernel"} == {5}
+    gpu.clear()
+    with sn.kernels.stream(9):
+        sn.quantize(a, "e5m2")
+    assert gpu[0] == (9, 5) and gpu[-1] == (5, 9) and ("kernel", 9) in gpu
+    gpu.clear()
+    sn.quantize(Interface(X), "e5m2")  # none stated
+    assert gpu == [("kernel", 1)]
+    sn.quantize(Interface(X, stream=2), "e5m2")
+    assert gpu[1:] == [("kernel", 2)]
+    with pytest.raises(ValueError, match="stream 0 is not allowed"):
+        sn.quantize(Interface(X, stream=0), "e5m2")
+
+
+def test_streams_are_ordered_after_errors_too(gpu):
+    a, b = Interface(X, stream=5), Interface(X.T.copy(), stream=6)
+    with pytest.raises(ValueError, match="is no value of e5m2"):
+        sn.matmul(a, b, sn.MadUnit("e6m9", operand="e5m2"))
+    assert gpu[-1] == (6, 5)
+
+
+def test_stream_objects(arrays, device):
+    class New:
+        def __cuda_stream__(self):
+            return 0, 77
+
+    for stream, number in (
+        (0, 1), (1, 1), (2, 2), (12345, 12345), (New(), 77), (SimpleNamespace(cuda_stream=5), 5),
+        (SimpleNamespace(ptr=0), 1), (SimpleNamespace(handle=9), 9),
+    ):  # fmt: skip
+        assert arrays.stream_number(stream) == number
+    for bad in ("x", None, True, 1.5):
+        with pytest.raises(TypeError, match="stream must be a stream of Numba"):
+            arrays.stream_number(bad)
+    with pytest.raises(ValueError, match="stream=-1"), sn.kernels.stream(-1):
+        pass
+    with sn.kernels.stream(device.stream()):
+        same(sn.quantize(device.to_device(X), "e5m2").copy_to_host(), Y)
+
+
+def test_out(gpu, library):
+    x, out = library.Array(X.copy(), stream=5), library.Array(np.full_like(X, np.nan), stream=5)
+    assert sn.quantize(x, "e5m2", out=out) is out
+    same(out.array, Y)
+    assert sn.quantize(x, "e5m2", out=x) is x
+    same(x.array, Y)
+    for sealed in (Interface(X.copy(), read_only=True), Capsules(X.copy())):
+        if isinstance(sealed, Capsules):
+            sealed.array.flags.writeable = False
+        with pytest.raises(TypeError, match="quantize: out is read-only"):
+            sn.quantize(Interface(X), "e5m2", out=sealed)
+        same(sn.quantize(sealed, "e5m2").copy_to_host(), Y)
+
+
+def test_refused(gpu, monkeypatch):
+    from softnum.kernels.device import _cuda
+
+    unit = sn.MadUnit("e6m9", operand="e5m2")
+    d = Interface(Y)
+    for host in (Y, sn.array(Y, "e5m2")):
+        with pytest.raises(TypeError, match="matmul: b lies on the host and a on the device; copy one of them"):
+            sn.matmul(d, host, unit)
+        with pytest.raises(TypeError, match="matmul: a lies on the host and b on the device"):
+            sn.matmul(host, d, unit)
+    with pytest.raises(ValueError, match="quantize: x: masked arrays"):
+        sn.quantize(Interface(X, mask=X), "e5m2")
+    with pytest.raises(TypeError, match=r"quantize: x is an array of complex64"):
+        sn.quantize(Interface(X.astype(np.complex64)), "e5m2")
+    with pytest.raises(TypeError, match=r"quantize: x is an array of >f4"):
+        sn.quantize(Interface(X.astype(">f4")), "e5m2")
+    with pytest.raises(ValueError, match=r"strides \(13, 4\) \(bytes\) are no multiples"):
+        sn.quantize(Interface(X, strides=(13, 4)), "e5m2")
+    with pytest.raises(TypeError, match="does not hand the array on: requires grad"):
+        sn.quantize(Capsules(X, error=BufferError("requires grad")), "e5m2")
+    with pytest.raises(ValueError, match=r"x lies on GPU 1, and GPU 0 is the current one"):
+        sn.quantize(Capsules(X, index=1), "e5m2")
+    monkeypatch.setattr(_cuda, "device_of", lambda address: 3)
+    with pytest.raises(ValueError, match=r"x lies on GPU 3, and GPU 0 is the current one"):
+        sn.quantize(Interface(X), "e5m2")
+
+
+def test_the_simulator_takes_no_gpu(arrays, device):
+    from softnum.kernels.device import _cuda
+
+    if not _cuda.SIMULATOR:
+        pytest.skip("of the simulator")
+    for x in (Interface(X), Capsules(X)):
+        with pytest.raises(TypeError, match="quantize: x lies on a GPU, but Numba runs its simulator"):
+            sn.quantize(x, "e5m2")
