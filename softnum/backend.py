@@ -16,7 +16,7 @@ __all__ = [
 
 # a function of softnum's -> the module of softnum.kernels.device whose function of the same name takes CUDA arrays
 _DEVICE = {
-    "matmul": "gemm", "quantize": "quantize",
+    "matmul": "gemm", "operator": "operators", "quantize": "quantize",
 }  # fmt: skip
 _WAY_OUT = "copy them to the host first (.copy_to_host() of Numba and of sn.Array, .get() of CuPy, .cpu() of PyTorch)"
 _CUDA_DEVICES = (2, 13)  # of DLPack: CUDA, CUDA managed memory
