@@ -65,8 +65,8 @@ class Tensor:
 
 
 def new(size: int, dtype):
-    """An array of one dimension on the device, of one element at least."""
-    return _cuda.empty(max(1, size), dtype)
+    """An array of one dimension on the device, of one element at least, which is zero."""
+    return _cuda.empty(size, dtype) if size else _cuda.filled(1, dtype, 0)
 
 
 def reshaped(flat, shape):

@@ -62,10 +62,14 @@ class Value(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """What a kernel reports of an element: which step of the program, and what its error says."""
+    """What a kernel reports of an element: which step of the program, and what its error says.
+
+    error: of the element's number makes the whole error, where it is more than a step's place and a message.
+    """
 
     step: object
     message: str
+    error: object = None
 
 
 def in_c(dtype) -> str:
@@ -80,7 +84,7 @@ class Made:
     library: Library
     numbers: list[int]
     arrays: dict[int, str]
-    keys: dict[int, tuple[int, int]]
+    keys: dict[int, tuple]
     failures: list[Failure]
     kept: list = field(default_factory=list)
 
@@ -92,12 +96,14 @@ class Made:
         (Failure, int) or None
             What went wrong of the first step that failed, and for the first of which elements.
         """
-        numbers = np.array(self.numbers, np.int64)
+        numbers, tables = np.array(self.numbers, np.int64), {}
         for at, name in self.arrays.items():
             numbers[at] = _cuda.address_of(arrays[name])
-        for at, (step, part) in self.keys.items():
-            low, high = _core.philox_key(*seed_and_stream(key_of(key, step, part)), 0)
-            numbers[at] = np.uint64(low | high << 32).view(np.int64)
+        for at, (step, part, *several) in self.keys.items():
+            words = _key_words(key, step, range(part, part + (several[0] if several else 1)))
+            if several:
+                words = tables[at] = _cuda.to_device(words)
+            numbers[at] = _cuda.address_of(words) if several else words[0]
         if not size:
             return None
         none = np.iinfo(np.int64).max
@@ -153,7 +159,7 @@ class Text:
         self.depth = 0
         self._numbers: list[int] = []
         self._arrays: dict[int, str] = {}
-        self._keys: dict[int, tuple[int, int]] = {}
+        self._keys: dict[int, tuple] = {}
         self._kept: list = []
         self._constants: dict[str, str] = {}  # text of a function that gives a constant -> its name
         self._failures: list[Failure] = []
@@ -203,7 +209,14 @@ class Text:
 
     def fail(self, condition: str, step, message: str) -> None:
         """Report an element as failed where a condition holds, by the first failure of all."""
-        self._failures.append(Failure(step, message))
+        self._fail(condition, Failure(step, message))
+
+    def fail_with(self, condition: str, error) -> None:
+        """The same, with error(number of the element) for the error."""
+        self._fail(condition, Failure(None, "", error))
+
+    def _fail(self, condition: str, failure: Failure) -> None:
+        self._failures.append(failure)
         number = len(self._failures)
         self.add(f"if (({condition}) && (!bad || bad > {number})) bad = {number};")
 
@@ -268,8 +281,8 @@ class Text:
 
         Parameters
         ----------
-        site : (int, int)
-            The step's number, and the rounding's in it.
+        site : (int, int) or (int, int, int, str)
+            The step's number, and the rounding's in it; of several roundings also how many there are, and which it is.
         index : str
             The element's place in the C order of the operation's shape.
         where : str or None
@@ -282,13 +295,11 @@ class Text:
                 self.format(x.format)
         self.format(fmt)
         empty = [x if isinstance(x, Fraction) else _nothing(x.format) for x in operands]
-        arithmetic.apply(function, empty, fmt, options, key_of(self.key, *site))  # what is wrong with the options
+        arithmetic.apply(function, empty, fmt, options, key_of(self.key, *site[:2]))  # what is wrong with the options
         given = [self.constant(x, fmt) if isinstance(x, Fraction) else x for x in operands]
         word = None
         if "stochastic_bits" in options:
-            at = self.number(0)
-            self._keys[len(self._numbers) - 1] = site
-            word = f"sn_element_word({index}, {at})"
+            word = f"sn_element_word({index}, {self._key(site)})"
         first = given[0]
         if function in _TO_INTEGRAL:
             mode = {"rounding": _TO_INTEGRAL[function]}
@@ -337,11 +348,22 @@ class Text:
         self.close()
         return Value(result, fmt)
 
+    def _key(self, site: tuple) -> str:
+        at = self.number(0)
+        self._keys[len(self._numbers) - 1] = site[:3]
+        return at if len(site) == 2 else f"((const sn_i64 *){at})[{site[3]}]"
+
     def logic(self, function: str, operands) -> Value:
         """Of conditions: and, or, not."""
         names = [v.name for v in operands]
         text = f"!{names[0]}" if function == "not" else f"{names[0]} {'&' if function == 'and' else '|'} {names[1]}"
         return Value(self.variable("sn_u32", text), None)
+
+
+def _key_words(key, step: int, parts) -> np.ndarray:
+    """The Philox keys of roundings of a step, the first word low."""
+    pairs = (_core.philox_key(*seed_and_stream(key_of(key, step, part)), 0) for part in parts)
+    return np.array([low | high << 32 for low, high in pairs], np.uint64).view(np.int64)
 
 
 def _undecided(name: str, fmt) -> str:

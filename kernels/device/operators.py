@@ -8,16 +8,16 @@ loops over their terms, a thread to an element (`operator_terms`). All arithmeti
 from __future__ import annotations
 
 from collections import OrderedDict
+from numbers import Real
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from softnum.array import Array
 from softnum.backend import is_device_array
-from softnum.checks import is_number
 from softnum.custom import CustomFormat
 from softnum.kernels.device import _cuda
-from softnum.kernels.device.operator_steps import Group, Tensor, group_of, reshaped
+from softnum.kernels.device.operator_steps import Group, Tensor, group_of, new, reshaped
 from softnum.kernels.device.operator_sums import sum_of_axes, sums
 from softnum.kernels.device.operator_terms import gathered, others, scattered, single
 from softnum.kernels.device.operator_text import UnsupportedError
@@ -79,18 +79,19 @@ def _taken(operator, x, name: str, settings) -> Tensor:
             raise ValueError(f"{operator.name}: {name} is an Array of {x.format}, and its format is {stated}")
         _check_format(x.format, f"{operator.name}: {name}")
         codes = contiguous(x.codes)
-        return Tensor(x.format, x.shape, codes=codes.reshape(codes.size) if codes.size else codes)
+        flat = codes.reshape(codes.size) if codes.size else new(0, codes.dtype)
+        return Tensor(x.format, x.shape, codes=flat)
     fmt = settings.format_given(name)
     _check_format(fmt, f"{operator.name}: {name}")
     if not is_device_array(x):
-        if not is_number(x):
+        if isinstance(x, bool) or not isinstance(x, Real):
             raise TypeError(f"{operator.name}: {name} lies on the host, another input on the device; copy one of them")
         x = _cuda.to_device(np.full(1, x, np.float64)), ()
     else:
         x = contiguous(_cuda.device_array(x, f"{operator.name}: {name}")), tuple(x.shape)
     array, shape = x
     if not array.size:
-        return Tensor(fmt, shape, codes=_cuda.empty(1, fmt.storage_dtype))
+        return Tensor(fmt, shape, codes=new(0, fmt.storage_dtype))
     flat = array.reshape(array.size)
     codes = to_codes(Operand(flat, "rows", None, shape or (1,), name), fmt, operator.name).flat
     return Tensor(fmt, shape, codes=codes, values=flat if flat.dtype == carrier_of(fmt) else None)
@@ -125,6 +126,8 @@ class DeviceRun(Run):
     def raise_for(self, failed) -> None:
         """The error of a kernel's failure."""
         failure, place = failed
+        if failure.error is not None:
+            raise failure.error(place)
         raise self.program.source.error(failure.step.at, f"{failure.step.base}: {failure.message}")
 
     # -- steps ---------------------------------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ from softnum.tile.syntax import shown_number
 from softnum.values import decode, encode
 
 __all__ = [
-    "SIGNS", "Tensor", "apply", "as_constant", "beside", "carrier_of", "compare", "key_of", "lifted", "sign_format",
+    "SIGNS", "Tensor", "apply", "as_constant", "beside", "carrier_of", "compare", "has_zero", "key_of", "lifted",
+    "sign_format",
 ]  # fmt: skip
 
 _TO_INTEGRAL = {"floor": "down", "ceil": "up", "trunc": "toward_zero", "round": "nearest_even"}
@@ -75,7 +76,7 @@ class Tensor:
     def data(self) -> tuple[np.ndarray, object]:
         """(what moves without loss, the zero of it): the codes, or the values if it was given as these."""
         data = self._values if self.by_values else self._codes
-        if not _has_zero(self.format):
+        if not has_zero(self.format):
             return data, None
         return data, data.dtype.type(0) if self.by_values else encode(0.0, self.format)
 
@@ -89,7 +90,8 @@ class Tensor:
 
 
 @lru_cache(maxsize=256)
-def _has_zero(fmt) -> bool:
+def has_zero(fmt) -> bool:
+    """Whether zero is a value of a format."""
     try:
         return bool(decode(encode(0.0, fmt), fmt) == 0)
     except ValueError:

@@ -1,0 +1,270 @@
+"""Sums of operators on the device: products of matrices, and sums, of the unit, in layouts of the indices.
+
+A sum of products is one problem for the unit's engine (`gemm`): an operand is read in place where indices lead, zeros
+where they lead outside, so that transposed and broadcast tensors, convolutions and their gradients take no memory.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from softnum import _core
+from softnum.environment import seed_and_stream
+from softnum.kernels.device import _cuda
+from softnum.kernels.device._cuda import ffi
+from softnum.kernels.device.gemm import batch_counters, carrier_of, compute, new_status, random_words
+from softnum.kernels.device.layouts import add_layout, matrix_geometry
+from softnum.kernels.device.operator_steps import Tensor, new
+from softnum.kernels.device.operator_terms import axes_of, limits_of, materialised
+from softnum.kernels.device.operator_text import UnsupportedError
+from softnum.kernels.device.problem import Operand, Problem, to_codes
+from softnum.kernels.device.quantize import FROM_KEY
+from softnum.kernels.device.source import Entry, Library
+from softnum.sums import adder_of, formats_of
+from softnum.tile.arithmetic import key_of
+from softnum.tile.contract import is_product, sides
+from softnum.tile.loops import Line, everywhere, reading
+from softnum.tile.syntax import Access
+
+__all__ = ["sum_of_axes", "sums"]
+
+_MOST_STARTS = 1 << 20  # matrices of which each has its start in the geometry
+
+
+# -- layouts -----------------------------------------------------------------------------------------------------------
+class _Reading:
+    """Elements of a flat array over axes: where they lie (a `Line`), and the lines that say whether they exist."""
+
+    def __init__(self, offset: Line, limits=(), axes=()) -> None:
+        self.offset, self.limits, self.axes = offset, tuple(limits), set(axes)
+
+    @classmethod
+    def dense(cls, lengths, axes) -> _Reading:
+        """Over some axes in the order given, in C order."""
+        coefficients = [0] * len(lengths)
+        for place, a in enumerate(axes):
+            coefficients[a] = prod(lengths[b] for b in axes[place + 1 :])
+        return cls(Line(tuple(coefficients), 0), (), (a for a in axes if lengths[a] != 1))
+
+
+def _stride(offset: Line, axes, lengths) -> int | None:
+    """The step from one place of axes to the next, if there is one for all; 1 if there is but one place."""
+    steps = [(offset.coefficients[a], lengths[a]) for a in axes if lengths[a] != 1]
+    if any(c != after * n for (c, _), (after, n) in zip(steps, steps[1:], strict=False)):
+        return None
+    return steps[-1][0] if steps else 1
+
+
+def _layout(found: _Reading, lengths, batch, rows, columns):
+    """(the layout, its geometry) of a reading as matrices; rows and columns: the axes that they run over."""
+    offset = found.offset
+    strides = [_stride(offset, axes, lengths) for axes in (rows, columns)]
+    many = prod(lengths[a] for a in batch)
+    if not found.limits and offset.scale == 1 and None not in strides and many <= _MOST_STARTS:
+        starts = np.array([offset.constant], np.int64)
+        for a in batch:
+            starts = (starts[:, None] + offset.coefficients[a] * np.arange(lengths[a])).reshape(-1)
+        layout = "rows" if strides[1] == 1 else "columns" if strides[0] == 1 else "matrix"
+        return layout, matrix_geometry(*strides, starts)
+    groups = [[a for a in axes if lengths[a] != 1] for axes in (batch, rows, columns)]
+    axes = [a for group in groups for a in group]
+    lines = [offset, *found.limits]
+    used = tuple(tuple(line.coefficients[a] != 0 for a in axes) for line in lines)
+    bounded = tuple((line.scale != 1, line.bound is not None) for line in lines)
+    numbers = [lengths[a] for a in axes]
+    for line in lines:
+        numbers += [line.constant, *(line.coefficients[a] for a in axes if line.coefficients[a])]
+        numbers += [line.scale] * (line.scale != 1) + ([] if line.bound is None else [line.bound])
+    name = _indexed(tuple(len(group) for group in groups), used, bounded)
+    return name, _cuda.to_device(np.array(numbers, np.int64))
+
+
+@lru_cache(maxsize=256)
+def _indexed(counts: tuple[int, ...], used: tuple, bounded: tuple) -> str:
+    """The layout of indices that are sums of multiples of the places in axes; it is made known at the first use.
+
+    counts: of the axes of the batches, the rows and the columns. used: which of the axes each line depends on, the
+    first line giving the place, the others whether there is an element; bounded: whether they have a scale and a bound.
+    """
+    body, number, axis = ["(void)batch, (void)row, (void)column;"], sum(counts), 0
+    for name, count in zip(("batch", "row", "column"), counts, strict=True):
+        for a in reversed(range(axis, axis + count)):
+            last = a == axis
+            body.append(f"const sn_i64 x{a} = {name}{'' if last else f' % p[{a}]'};")
+            body.append("" if last else f"{name} /= p[{a}];")
+        axis += count
+    tests, place = [], "0"
+    for i, (axes, (scaled, limited)) in enumerate(zip(used, bounded, strict=True)):
+        terms = [f"p[{number}]"]
+        number += 1
+        for a in (a for a, is_used in enumerate(axes) if is_used):
+            terms.append(f"p[{number}] * x{a}")
+            number += 1
+        body.append(f"const sn_i64 l{i} = {' + '.join(terms)};")
+        scale = f"p[{number}]"
+        number += scaled
+        if i == 0:
+            place = f"l0 / {scale}" if scaled else "l0"
+        elif scaled:
+            tests.append(f"l{i} % {scale} != 0")
+        if limited:
+            tests.append(f"l{i} < 0 || l{i} >= p[{number}]")
+            number += 1
+    body.append(f"return {f'({" || ".join(tests)}) ? -1 : ' if tests else ''}{place};")
+    arguments = (("int64*", "p"), ("int64", "batch"), ("int64", "row"), ("int64", "column"))
+    library = Library("", (Entry("at", "int64", arguments, "\n".join(line for line in body if line)),), "softnum/base.h")
+    at = _cuda.bind(library).at
+
+    def index(geometry, batch, row, column):
+        return at(ffi.from_buffer(geometry), batch, row, column)
+
+    name = f"indices {library.symbol(library.entries[0])}"
+    add_layout(name, index, padded=bool(tests))
+    return name
+
+
+# -- contractions ------------------------------------------------------------------------------------------------------
+def sums(run, space, number: int) -> Tensor:
+    """A contraction that adds."""
+    step, unit = space.step, run.settings.unit(space.step.base)
+    key = key_of(run.key, number) if unit.stochastic else None
+    if not is_product(step.body):
+        whole = range(space.ndim)
+        ((terms, _),) = materialised(run, space, number, [(step.body, unit.result, True, whole)])
+        free = tuple(range(len(space.shape), space.ndim))
+        if not free:  # one term for each element, to which +0 is added
+            terms, free = terms.moved((*terms.shape, 1)), (space.ndim,)
+        return sum_of_axes(terms, unit, free, key, step.base)
+    parts = [step.body.left, step.body.right]
+    in_place = [_is_read_in_place(run, space, x, fmt) for x, fmt in zip(parts, unit.operand, strict=True)]
+    asked = [
+        None if there else (x, fmt, first, ())
+        for x, fmt, there, first in zip(parts, unit.operand, in_place, (True, False), strict=True)
+    ]  # fmt: skip
+    made = materialised(run, space, number, asked) if None in in_place or not all(in_place) else [None, None]
+    tensors, readings = [], []
+    for x, found, first in zip(parts, made, (True, False), strict=True):
+        if found is not None:
+            tensor, axes = found
+            readings.append(_Reading.dense(space.lengths, axes))
+        else:
+            tensor = run.values[x.name]
+            readings.append(_read_in_place(space, x, tensor, first))
+        tensors.append(tensor)
+    names = [x.name if isinstance(x, Access) else "" for x in parts]
+    return _product(space, unit, tensors, readings, names, key)
+
+
+def _is_read_in_place(run, space, x, fmt) -> bool:
+    """Whether an engine may read a factor where it lies, and check all of it."""
+    if not isinstance(x, Access):
+        return False
+    tensor = run.values[x.name]
+    return tensor.format == fmt or (space.is_straight(x) and _is_read_whole(space, x, tensor))
+
+
+def _is_read_whole(space, x, tensor) -> bool:
+    """Whether an access that takes each element once takes them all."""
+    offset, lines = reading(x, tensor.shape, space)
+    axes = axes_of([offset], space.lengths)
+    return offset.scale == 1 and prod(space.lengths[a] for a in axes) == tensor.size and not limits_of(lines, space.lengths)
+
+
+def _read_in_place(space, x, tensor, first: bool) -> _Reading:
+    offset, lines = reading(x, tensor.shape, space)
+    limits, axes = limits_of(lines, space.lengths), axes_of([offset], space.lengths)
+    if limits:
+        axes |= axes_of(lines, space.lengths)
+    everywhere_ = everywhere(space) if first else []
+    outside = limits_of(everywhere_, space.lengths)
+    if outside:
+        axes |= axes_of(everywhere_, space.lengths)
+    if limits or outside:
+        from softnum.tile.arithmetic import has_zero
+
+        if not has_zero(tensor.format):
+            raise space.no_zero(tensor.format, x.at if limits else space.step.body.at)
+    return _Reading(offset, [*limits, *outside], axes)
+
+
+def _product(space, unit, tensors, readings, names, key) -> Tensor:
+    """The sum of products of two readings of the space's axes."""
+    lengths, ndim = space.lengths, len(space.shape)
+    batch, rows, columns = sides(ndim, *(found.axes for found in readings))
+    free = list(range(ndim, space.ndim))
+    batches, m, n, k = (prod(lengths[a] for a in axes) for axes in (batch, rows, columns, free))
+    out = new(prod(space.shape), _carrier(unit, space.step.base))
+    if prod(space.shape):
+        a, b = (
+            _operand(tensor, name, *_layout(found, lengths, batch, *axes))
+            for tensor, name, found, axes in zip(tensors, names, readings, ((rows, free), (free, columns)), strict=True)
+        )
+        target = _layout(_Reading.dense(lengths, range(ndim)), lengths, batch, rows, columns)
+        steps = (*((batches,) if batch else ()), m, n)
+        words, keys, random = random_words(unit, key, None, steps, unit.steps(k), space.step.base)
+        compute(
+            Problem(
+                unit, a, b, None, m, n, k, batches, words, keys, batch_counters(batches), random,
+                Operand(out, *target, space.shape, "out"), new_status(unit),
+            ),
+            space.step.base,
+        )  # fmt: skip
+    return Tensor(unit.result, space.shape, values=out)
+
+
+def _operand(tensor: Tensor, name: str, layout: str, geometry) -> Operand:
+    """A tensor as an operand: of carriers, or of codes where no carrier holds its format."""
+    values = tensor.values
+    if values is None:
+        return Operand(tensor.codes, layout, geometry, tensor.shape or (1,), name, tensor.format)
+    return Operand(values, layout, geometry, tensor.shape or (1,), name)
+
+
+def _carrier(unit, base: str):
+    try:
+        return carrier_of(unit, base)
+    except TypeError as error:
+        raise UnsupportedError(str(error)) from None
+
+
+# -- sums alone --------------------------------------------------------------------------------------------------------
+def sum_of_axes(tensor: Tensor, unit, axes, key, caller: str) -> Tensor:
+    """`softnum.sum` of a tensor over some of its axes: the dot products of ones with it, under the unit's adder."""
+    kept = [a for a in range(len(tensor.shape)) if a not in axes]
+    shape = tuple(tensor.shape[a] for a in kept)
+    out = new(prod(shape), _carrier(unit, caller))
+    if prod(shape):
+        dense = _Reading.dense(tensor.shape, range(len(tensor.shape)))
+        x = _operand(tensor, "x", *_layout(dense, tensor.shape, [], axes, kept))
+        x, fmt = _addends(x, tensor.format, unit, caller)
+        adder, k = adder_of(unit, fmt), prod(tensor.shape[a] for a in axes)
+        ones = Operand(_cuda.filled(1, np.float32, 1), "matrix", matrix_geometry(0, 0, [0]), (1, 1), "ones")
+        words, keys, random = random_words(adder, key, None, (1, prod(shape)), adder.steps(k), caller)
+        if words == FROM_KEY:
+            keys = _core.philox_key(*seed_and_stream(key), 3) * 2
+        target = Operand(out, "rows", matrix_geometry(prod(shape), 1, [0]), (1, prod(shape)), "out")
+        compute(
+            Problem(
+                adder, ones, x, None, 1, prod(shape), k, 1, words, keys, batch_counters(1), random, target,
+                new_status(adder),
+            ),
+            caller,
+        )  # fmt: skip
+    return Tensor(unit.result, shape, values=out)
+
+
+def _addends(x: Operand, own, unit, caller: str):
+    """(x as an operand, the format that it is read in): the first of the unit's that has all its values."""
+    reason, formats = None, formats_of(unit)
+    if own in formats:
+        return x, own
+    for fmt in formats:
+        try:
+            to_codes(x, fmt, caller)
+            return x, fmt
+        except ValueError as error:
+            reason = reason or error
+    raise reason
