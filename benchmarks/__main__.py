@@ -13,8 +13,6 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 import argparse
 import platform
-import subprocess
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -34,20 +32,8 @@ from benchmarks import (
     values,
     vectors,
 )  # fmt: skip
-from benchmarks.measure import Row
+from benchmarks.measure import Row, commit
 from softnum import _core
-
-
-def commit() -> str:
-    """The checkout's commit, or what to say without one."""
-    here = Path(__file__).resolve().parent
-    try:
-        run = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], cwd=here, capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return "no git checkout"
-    return run.stdout.strip()
 
 
 def verdict(row: Row) -> tuple[str, str]:

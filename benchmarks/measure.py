@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
-__all__ = ["Row", "against", "best", "one_thread"]
+__all__ = ["Row", "against", "best", "commit", "one_thread"]
 
 
 @dataclass(frozen=True)
@@ -54,3 +56,15 @@ def one_thread():
             del os.environ["SOFTNUM_THREADS"]
         else:
             os.environ["SOFTNUM_THREADS"] = before
+
+
+def commit() -> str:
+    """The checkout's commit, or what to say without one."""
+    here = Path(__file__).resolve().parent
+    try:
+        run = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], cwd=here, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "no git checkout"
+    return run.stdout.strip()

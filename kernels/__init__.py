@@ -2,7 +2,8 @@
 
 `softnum.quantize` and `softnum.matmul` run them when they are given CUDA arrays. ``NUMBA_ENABLE_CUDASIM=1`` in the
 environment, set before Numba is first imported, runs them in Numba's simulator instead of on a GPU. Importing this
-package imports no Numba; ``python -m softnum.kernels.check`` compiles the core as device code without a GPU.
+package imports no Numba. `check_device_code` and ``python -m softnum.kernels.check`` look at kernels as machine code,
+without a GPU.
 
 `scalar` is a format's arithmetic on single numbers, for functions of your own under `softnum.CustomMadUnit`.
 """
@@ -11,9 +12,10 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
+from softnum.kernels.device_code import check_device_code
 from softnum.kernels.scalars import Scalar, scalar
 
-__all__ = ["Scalar", "launches", "scalar", "stream"]
+__all__ = ["Scalar", "check_device_code", "launches", "scalar", "stream"]
 
 _launches = 0
 

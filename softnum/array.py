@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
 from numbers import Real
 
 import numpy as np
 
+from softnum.array_text import text_of
+from softnum.backend import is_device_array, on_device
 from softnum.blocks import is_block_format
-from softnum.checks import check_codes, native
+from softnum.checks import kept_codes, native
 from softnum.names import dtype_of_format, format, format_of_dtype
 from softnum.values import decode, encode, find_code
 
@@ -105,6 +108,7 @@ def _comparison(name: str):
     def method(self, other):
         from softnum.ops import compare
 
+        self._must_lie_on_the_host()  # softnum.compare gives the order there
         other = as_operand(other, self.format)
         return _COMPARISONS[name](compare(self, other))
 
@@ -148,17 +152,17 @@ class Codes:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the array of codes."""
-        return self.codes.shape
+        return tuple(self.codes.shape)
 
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
-        return self.codes.ndim
+        return len(self.codes.shape)
 
     @property
     def size(self) -> int:
         """Number of elements."""
-        return self.codes.size
+        return prod(self.codes.shape)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -179,7 +183,8 @@ class Array(Codes):
     ----------
     codes : array_like of unsigned integers, any shape
         Kept, not copied, where the type is already the format's `storage_dtype`. Or an array of NumPy's or ml_dtypes'
-        floats: its bits, not copied.
+        floats: its bits, not copied. Or a CUDA array of that type (CuPy, PyTorch, Numba), with which the Array is
+        computed on its device.
     fmt : format or str
         May be left out where the array's dtype says it.
 
@@ -222,25 +227,25 @@ class Array(Codes):
         self.format = known if fmt is None else format(fmt)
         if known is not None and known == self.format:
             codes = native(codes).view(self.format.storage_dtype)
-        self.codes = check_codes(codes, self.format)
+        self.codes = kept_codes(codes, self.format)
 
     @classmethod
     def _of(cls, codes, fmt) -> Array:
         """An Array of codes that are known to be the format's."""
         new = cls.__new__(cls)
-        new.codes, new.format = np.asarray(codes), fmt
+        new.codes, new.format = codes if is_device_array(codes) else np.asarray(codes), fmt
         return new
 
     # -- facts ---------------------------------------------------------------------------------------------------------
     @property
     def itemsize(self) -> int:
         """Bytes that a code takes in `codes` (`softnum.pack` packs narrow ones)."""
-        return self.codes.itemsize
+        return self.format.storage_dtype.itemsize
 
     @property
     def nbytes(self) -> int:
         """Bytes that `codes` takes."""
-        return self.codes.nbytes
+        return self.size * self.itemsize
 
     @property
     def T(self) -> Array:
@@ -275,8 +280,24 @@ class Array(Codes):
         """
         return self.codes.view(dtype_of_format(self.format))
 
+    def copy_to_host(self) -> Array:
+        """A copy whose codes lie on the host; nothing copies them there by itself.
+
+        >>> import softnum as sn
+        >>> sn.array([1.0, 2.5], "e5m2").copy_to_host()
+        Array([1. , 2.5], e5m2)
+        """
+        if not is_device_array(self.codes):
+            return self.copy()
+        return Array._of(on_device("copy_to_host", self.codes), self.format)
+
+    def _must_lie_on_the_host(self) -> None:
+        if is_device_array(self.codes):
+            raise TypeError("the codes of this Array lie on a GPU; copy them to the host first: a.copy_to_host()")
+
     def tolist(self):
         """The values as Python numbers, in nested lists: floats, or Fractions if one of them is beyond binary64."""
+        self._must_lie_on_the_host()
         try:
             return decode(self.codes, self.format).tolist()
         except ValueError:
@@ -284,6 +305,7 @@ class Array(Codes):
 
     def item(self, *index):
         """One value as a Python number (as `numpy.ndarray.item`): a float, or a Fraction beyond binary64."""
+        self._must_lie_on_the_host()
         return Array(self.codes.item(*index), self.format).tolist()
 
     def fill(self, value) -> None:
@@ -293,9 +315,11 @@ class Array(Codes):
     def __float__(self) -> float:
         if self.size != 1:
             raise TypeError("only an Array of one element becomes a float")
+        self._must_lie_on_the_host()
         return float(decode(self.codes, self.format).item())
 
     def __array__(self, dtype=None, copy=None):
+        self._must_lie_on_the_host()
         if copy is False:
             raise ValueError("the values of an Array are computed: they cannot be had without a copy")
         target = np.dtype(np.float64 if dtype is None else dtype)
@@ -344,7 +368,8 @@ class Array(Codes):
 
     def copy(self) -> Array:
         """An Array with codes of its own."""
-        return Array._of(self.codes.copy(), self.format)
+        codes = on_device("copy", self.codes) if is_device_array(self.codes) else self.codes.copy()
+        return Array._of(codes, self.format)
 
     __copy__ = copy
 
@@ -423,49 +448,16 @@ class Array(Codes):
 
         if func not in FUNCTIONS:
             raise refusal(numpy_name(func))
+        for x in (*args, *(args[0] if args and isinstance(args[0], (list, tuple)) else ()), *kwargs.values()):
+            if isinstance(x, Array):
+                x._must_lie_on_the_host()
         return FUNCTIONS[func](*args, **kwargs)
 
     # -- text ----------------------------------------------------------------------------------------------------------
     def __repr__(self) -> str:
-        texts = self._texts()
-        text = np.array2string(
-            self.codes, separator=", ", prefix="Array(", formatter={"int": lambda code: texts[int(code)]}
-        )
-        return f"Array({text}, {self.format})"
-
-    def _texts(self) -> dict[int, str]:
-        """The text of each code that repr shows: NumPy's, or exact hexadecimal where a value is beyond binary64."""
-        options = np.get_printoptions()
-        shown = self.codes
-        if shown.size > options["threshold"]:
-            edge = options["edgeitems"]
-            for axis, length in enumerate(shown.shape):
-                if length > 2 * edge:
-                    ends = np.r_[:edge, length - edge : length]
-                    shown = shown.take(ends, axis)
-        shown = shown.ravel()
-        try:
-            text = np.array2string(decode(shown, self.format), separator=", ", threshold=2**62, max_line_width=2**31)
-            texts = text[1:-1].split(", ")
-        except ValueError:
-            exact = [_hexadecimal(v) for v in decode(shown, self.format, object)]
-            texts = [t.rjust(max(map(len, exact))) for t in exact]
-        if self.ndim == 0:
-            texts = [t.strip() for t in texts]
-        return dict(zip(shown.tolist(), texts, strict=True)) if shown.size else {}
-
-
-def _hexadecimal(value) -> str:
-    """A value as softnum.encode reads it back: 0x1.8p-20000."""
-    if isinstance(value, float):  # infinities, NaN and -0
-        return f"{value:g}"
-    sign, top, bottom = "-" * (value < 0), abs(value.numerator), value.denominator
-    if not top:
-        return "0"
-    exponent = top.bit_length() - bottom.bit_length()  # of the leading bit: bottom is a power of two
-    below = top.bit_length() - 1  # bits of the fraction
-    digits = f"{(top - (1 << below)) << -below % 4:0{(below + 3) // 4}x}".rstrip("0")
-    return f"{sign}0x1{'.' + digits if digits else ''}p{exponent:+d}"
+        if is_device_array(self.codes):  # which no one copies for the sake of a text
+            return f"Array(codes of shape {self.shape} on a GPU, {self.format})"
+        return f"Array({text_of(self.codes, self.format)}, {self.format})"
 
 
 def array(x, fmt=None, **options) -> Array:

@@ -5,22 +5,37 @@ This module is the one door to it.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
 import numpy as np
 
 __all__ = [
-    "compile_function", "custom_engine", "elementwise_loop", "fingerprint", "is_device_array", "is_short", "loops",
-    "on_device", "refuse_device", "scalar",
+    "NoKernel", "compile_function", "custom_engine", "elementwise_loop", "fingerprint", "has_kernel", "is_device_array",
+    "is_short", "loops", "on_device", "refuse_device", "scalar",
 ]  # fmt: skip
 
 # a function of softnum's -> the module of softnum.kernels.device whose function of the same name takes CUDA arrays
 _DEVICE = {
-    "matmul": "gemm", "operator": "operators", "quantize": "quantize",
-}  # fmt: skip
+    "check_codes": "codes_of_arrays",
+    "conv2d": "conv",
+    "conv2d_backward_data": "conv",
+    "conv2d_backward_weight": "conv",
+    "copy": "codes_of_arrays",
+    "copy_to_host": "codes_of_arrays",
+    "decode": "quantize",
+    "encode": "quantize",
+    "matmul": "gemm",
+    "operator": "operators",
+    "quantize": "quantize",
+}
 _WAY_OUT = "copy them to the host first (.copy_to_host() of Numba and of sn.Array, .get() of CuPy, .cpu() of PyTorch)"
 _CUDA_DEVICES = (2, 13)  # of DLPack: CUDA, CUDA managed memory
 _OF_THE_HOST = (np.ndarray, np.generic, int, float, str, list, tuple, type(None))
+
+
+class NoKernel(TypeError):
+    """What is asked of CUDA arrays has no kernel: the function, a format or a unit runs on arrays of the host alone."""
 
 
 def is_device_array(x) -> bool:
@@ -50,18 +65,30 @@ def _slots(x) -> tuple:
     return type(x).__slots__ if type(x).__module__ in ("softnum.array", "softnum.block_array") else ()
 
 
+def has_kernel(name: str) -> bool:
+    """Whether softnum's function of a name takes CUDA arrays at all.
+
+    >>> has_kernel("matmul"), has_kernel("BlockArray")
+    (True, False)
+    """
+    return name in _DEVICE
+
+
 def on_device(name: str, *arguments, **options):
-    """softnum's function of a name, on CUDA arrays of any library: TypeError if it has no kernel."""
-    if name not in _DEVICE:
+    """softnum's function of a name, on CUDA arrays of any library: NoKernel if it has none."""
+    if not has_kernel(name):
         refuse_device(name)
     from softnum.kernels.device.arrays import call
 
     return call(getattr(import_module(f"softnum.kernels.device.{_DEVICE[name]}"), name), *arguments, **options)
 
 
-def refuse_device(what: str) -> None:
-    """TypeError for CUDA arrays; it names the way out."""
-    raise TypeError(f"{what} takes no CUDA arrays; {_WAY_OUT}")
+def refuse_device(what: str | None = None) -> None:
+    """NoKernel for CUDA arrays; it names the ways out and the function: without a name, softnum's that was called."""
+    frame, given = sys._getframe(1), what
+    while given is None and frame is not None and frame.f_globals.get("__name__", "").startswith("softnum"):
+        what, frame = frame.f_code.co_name, frame.f_back
+    raise NoKernel(f"{what or 'this function'} takes no CUDA arrays; {_WAY_OUT}")
 
 
 def _needs_numba(what: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from softnum import _core
 from softnum.array import Codes, numpy_name, refusal
 from softnum.blocks import BlockFormat, format
-from softnum.checks import check_axis, check_codes
+from softnum.checks import check_axis, kept_codes
 
 __all__ = ["BlockArray"]
 
@@ -82,7 +82,7 @@ class BlockArray(Codes):
         fmt = format(fmt)
         if not isinstance(fmt, BlockFormat):
             raise ValueError(f"BlockArray: {fmt} is no block format; softnum.Array holds its codes")
-        codes, scales = check_codes(codes, fmt.element, "codes"), check_codes(scales, fmt.scale, "scales")
+        codes, scales = kept_codes(codes, fmt.element, "codes"), kept_codes(scales, fmt.scale, "scales")
         axis = check_axis("BlockArray", axis, codes.ndim)
         want = (*codes.shape[:axis], fmt.blocks(codes.shape[axis]), *codes.shape[axis + 1 :])
         if scales.shape != want:

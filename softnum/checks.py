@@ -6,16 +6,19 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from softnum import backend
 from softnum.exact_numbers import same_numbers
 from softnum.names import format_of_dtype
 
-__all__ = ["can_hold", "check_axis", "check_codes", "check_out", "delivered", "float_array", "native"]
+__all__ = ["can_hold", "check_axis", "check_codes", "check_out", "delivered", "float_array", "kept_codes", "native"]
 
 
 def native(x) -> np.ndarray:
     """x as an array in this machine's byte order; an array of objects where NumPy would round a Python integer."""
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError("masked arrays are not supported: fill them first (numpy.ma.filled)")
+    if backend.is_device_array(x):
+        backend.refuse_device()
     array = np.asarray(x)
     if array.dtype.kind == "f" and not isinstance(x, (np.ndarray, np.generic, float)):
         objects = np.asarray(x, object)
@@ -65,6 +68,13 @@ def check_codes(codes, fmt, what="codes") -> np.ndarray:
         bad = array.max() if int(array.max()) >> fmt.bits else array.min()
         raise ValueError(f"{what}: {int(bad)} is no code of {fmt}, which has {fmt.bits} bits")
     return array.astype(fmt.storage_dtype, copy=False)
+
+
+def kept_codes(codes, fmt, what="codes"):
+    """The codes as an Array keeps them: `check_codes`, and those of a CUDA array where they lie."""
+    if backend.is_device_array(codes):
+        return backend.on_device("check_codes", codes, fmt, what)
+    return check_codes(codes, fmt, what)
 
 
 def check_axis(what: str, axis, ndim: int, name: str = "axis") -> int:

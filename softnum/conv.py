@@ -22,7 +22,7 @@ from softnum.plan import fits
 from softnum.statistics import Tallies
 from softnum.threads import for_each
 from softnum.ufuncs import raise_no_code
-from softnum.unfold import Shape, lay_out, pair_of, patches, shape_of, sources
+from softnum.unfold import backward_data_shape, backward_weight_shape, forward_shape, lay_out, patches, sources
 from softnum.units import MadUnit, Unit
 from softnum.values import decode
 
@@ -196,12 +196,6 @@ def _words(caller, unit, random_bits, shape, axes, k, with_c):
     return words.transpose(*axes, 4, 5)
 
 
-def _check_zero(caller, fmt, what: str) -> None:
-    """ValueError where zeros are multiplied and the format has none."""
-    if not fmt.has_zero:
-        raise ValueError(f"{caller}: {what} is filled up with zeros, and {fmt} has none; use padding=0 and stride=1")
-
-
 def _product(caller, unit, shape, k, operands, c, options, order, view, b_of, dims):
     """The result of a convolution. order: its shape, its axes in the matrix's order, how many of them are rows'."""
     key, random_bits, threads, workspace, tallies = options
@@ -223,19 +217,25 @@ def _product(caller, unit, shape, k, operands, c, options, order, view, b_of, di
     return work.delivered(out, matrix, np.argsort(axes))
 
 
-def _computed(compute, unit, arguments, options, return_stats):
-    """compute(*arguments, (*options, tallies)) in a plain floating-point environment; with the statistics, if asked."""
-    tallies = Tallies() if return_stats else None
-    with _core.PlainEnvironment():
-        result = compute(*arguments, (*options, tallies))
-    return result if tallies is None else (result, tallies.stats(unit))
+def _run(caller, compute, arrays, unit, extent, c, shape, options, return_stats):
+    """compute, on the host, or the function of the caller's name where the arrays lie on a GPU.
 
-
-def _ready(caller, unit, arrays) -> None:
-    if any(backend.is_device_array(x) for x in arrays):
-        raise TypeError(f"{caller}: CUDA arrays are not supported; copy them to the host first")
+    extent: the size or kernel that gradients are told, in a tuple; shape: stride, padding, dilation, groups; options:
+    key, random_bits, threads, workspace.
+    """
     if not isinstance(unit, Unit):
         raise TypeError(f"{caller}: the unit must be one of softnum's (MadUnit ..., or sn.unit(name)), got {unit!r}")
+    if any(backend.is_device_array(x) for x in (*arrays, c)):
+        key, random_bits, threads, _ = options
+        if return_stats:
+            raise TypeError(f"{caller}: return_stats=True counts on the host; copy the CUDA arrays there first")
+        if threads is not None:
+            raise ValueError(f"{caller}: threads={threads!r} is for arrays of the host; CUDA arrays take none")
+        return backend.on_device(caller, *arrays, unit, *extent, c, *shape, key=key, random_bits=random_bits)
+    tallies = Tallies() if return_stats else None
+    with _core.PlainEnvironment():
+        result = compute(*arrays, unit, *extent, c, *shape, (*options, tallies))
+    return result if tallies is None else (result, tallies.stats(unit))
 
 
 def conv2d(
@@ -251,7 +251,8 @@ def conv2d(
     Parameters
     ----------
     x : ndarray of float32 or float64, or Array, shape (images, channels, height, width)
-        Values of the unit's first operand format (checked).
+        Values of the unit's first operand format (checked). CUDA arrays (all operands) are convolved on their device,
+        to the same bits.
     w : the same, shape (output channels, channels / groups, kernel height, kernel width)
         Values of the second operand format.
     unit : Unit
@@ -272,13 +273,15 @@ def conv2d(
         Default: as many as pay. The result does not depend on it.
     workspace : int
         The most bytes of unfolded input there are at a time (default 32 MiB); at least one sum's. Copies of the
-        operands as the engine takes them, padded, come on top. The result does not depend on it.
+        operands as the engine takes them, padded, come on top. The result does not depend on it. CUDA arrays are
+        unfolded as they are read, and need none.
     return_stats : bool
         As in `matmul`: whether to return (result, stats). Padded zeros are counted as the operands they are.
 
     Returns
     -------
-    ndarray, shape (images, output channels, rows, columns); with `return_stats`, a pair
+    ndarray (or the library's array that x is), shape (images, output channels, rows, columns); with `return_stats`, a
+    pair
         float32 if that holds every value of the result's format, else float64, else an Array.
 
     Raises
@@ -287,7 +290,8 @@ def conv2d(
         If shapes do not fit, an element is no value of its format, a key is missing, a result has no code, the format
         padded with zeros has none, or one sum does not fit the workspace.
     TypeError
-        If an operand is no float array, or lies on a GPU.
+        If an operand is no float array, some lie on a GPU and others do not, or those there are to be counted or meet
+        a unit without a kernel.
 
     Examples
     --------
@@ -297,21 +301,14 @@ def conv2d(
     array([[[[45., 54.],
              [81., 90.]]]], dtype=float32)
     """
-    _ready("conv2d", unit, (x, w, c))
-    given, options = (x, w, unit, c, stride, padding, dilation, groups), (key, random_bits, threads, workspace)
-    return _computed(_forward, unit, given, options, return_stats)
+    shape, options = (stride, padding, dilation, groups), (key, random_bits, threads, workspace)
+    return _run("conv2d", _forward, (x, w), unit, (), c, shape, options, return_stats)
 
 
 def _forward(x, w, unit, c, stride, padding, dilation, groups, options):
     me = "conv2d"
     x, w = _operands(me, unit, x=x, w=w)
-    s = shape_of(me, *x.shape[:2], w.shape[0], x.shape[2:], w.shape[2:], stride, padding, dilation, groups)
-    if w.shape[1] * s.groups != s.channels:
-        raise ValueError(
-            f"{me}: w of shape {w.shape} takes {w.shape[1]} channels in each of {s.groups} groups, x has {s.channels}"
-        )
-    if s.padding != (0, 0):
-        _check_zero(me, unit.operand[0], "x")
+    s = forward_shape(me, x.shape, w.shape, unit.operand[0], stride, padding, dilation, groups)
     per_group, filters = s.per_group
     k = per_group * prod(s.kernel)
     return _product(
@@ -363,21 +360,14 @@ def conv2d_backward_data(
              [2., 4., 2.],
              [1., 2., 1.]]]], dtype=float32)
     """
-    _ready("conv2d_backward_data", unit, (dy, w, c))
-    given, options = (dy, w, unit, size, c, stride, padding, dilation, groups), (key, random_bits, threads, workspace)
-    return _computed(_backward_data, unit, given, options, return_stats)
+    shape, options = (stride, padding, dilation, groups), (key, random_bits, threads, workspace)
+    return _run("conv2d_backward_data", _backward_data, (dy, w), unit, (size,), c, shape, options, return_stats)
 
 
 def _backward_data(dy, w, unit, size, c, stride, padding, dilation, groups, options):
     me = "conv2d_backward_data"
     dy, w = _operands(me, unit, dy=dy, w=w)
-    size = pair_of(size, "size", me, 0)
-    s = shape_of(
-        me, dy.shape[0], w.shape[1] * index(groups), w.shape[0], size, w.shape[2:], stride, padding, dilation, groups
-    )
-    _check_gradient(me, s, dy)
-    if s.kernel != (1, 1) or s.stride != (1, 1):
-        _check_zero(me, unit.operand[0], "dy")
+    s = backward_data_shape(me, dy.shape, w.shape, size, unit.operand[0], stride, padding, dilation, groups)
     per_group, filters = s.per_group
     k = filters * prod(s.kernel)
 
@@ -390,14 +380,6 @@ def _backward_data(dy, w, unit, size, c, stride, padding, dilation, groups, opti
         lambda dy: sources(s, dy), weights,
         lambda view, g: view[:, :, :, g * filters : (g + 1) * filters],
     )  # fmt: skip
-
-
-def _check_gradient(caller, s: Shape, dy) -> None:
-    if dy.shape != (s.images, s.filters, *s.result):
-        raise ValueError(
-            f"{caller}: dy of shape {dy.shape} is no gradient of a result of shape "
-            f"{(s.images, s.filters, *s.result)}, which {s.size} images and a kernel of {s.kernel} have"
-        )
 
 
 def conv2d_backward_weight(
@@ -439,19 +421,14 @@ def conv2d_backward_weight(
     array([[[[ 8., 12.],
              [20., 24.]]]], dtype=float32)
     """
-    _ready("conv2d_backward_weight", unit, (x, dy, c))
-    given, options = (x, dy, unit, kernel, c, stride, padding, dilation, groups), (key, random_bits, threads, workspace)
-    return _computed(_backward_weight, unit, given, options, return_stats)
+    shape, options = (stride, padding, dilation, groups), (key, random_bits, threads, workspace)
+    return _run("conv2d_backward_weight", _backward_weight, (x, dy), unit, (kernel,), c, shape, options, return_stats)
 
 
 def _backward_weight(x, dy, unit, kernel, c, stride, padding, dilation, groups, options):
     me = "conv2d_backward_weight"
     x, dy = _operands(me, unit, x=x, dy=dy)
-    kernel = pair_of(kernel, "kernel", me, 1)
-    s = shape_of(me, *x.shape[:2], dy.shape[1], x.shape[2:], kernel, stride, padding, dilation, groups)
-    _check_gradient(me, s, dy)
-    if s.padding != (0, 0):
-        _check_zero(me, unit.operand[0], "x")
+    s = backward_weight_shape(me, x.shape, dy.shape, kernel, unit.operand[0], stride, padding, dilation, groups)
     per_group, filters = s.per_group
     k = s.images * prod(s.result)
 

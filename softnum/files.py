@@ -16,6 +16,7 @@ import numpy as np
 from softnum.array import Array
 from softnum.block_array import BlockArray
 from softnum.blocks import BlockFormat
+from softnum.checks import native
 from softnum.custom import CustomFormat
 from softnum.formats import FixedFormat, FloatFormat
 
@@ -114,8 +115,8 @@ def save(path, array) -> None:
             raise TypeError(f"save takes an Array, or a dict of str to Array, got {what}")
     arrays = [{"name": name, "format": _facts_of(value.format), **_blocking(value)} for name, value in named.items()]
     text = json.dumps({"version": _VERSION, "arrays": arrays}, indent=1)
-    members = {f"codes{i}": value.codes for i, value in enumerate(named.values())}
-    members |= {f"scales{i}": v.scales for i, v in enumerate(named.values()) if isinstance(v, BlockArray)}
+    members = {f"codes{i}": native(value.codes) for i, value in enumerate(named.values())}
+    members |= {f"scales{i}": native(v.scales) for i, v in enumerate(named.values()) if isinstance(v, BlockArray)}
     with atomic_file(os.path.abspath(path)) as file:
         np.savez(file, **{_DESCRIPTION: np.frombuffer(text.encode(), np.uint8)}, **members)
 

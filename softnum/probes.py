@@ -10,6 +10,7 @@ import numpy as np
 
 from softnum import elementary, integers, ops, values  # noqa: F401  elementary: completes ops.OPERATIONS
 from softnum.array import Array
+from softnum.checks import native
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags
 from softnum.threads import for_ranges
 from softnum.ufuncs import check_flags
@@ -194,6 +195,7 @@ def _observe(shown, name, codes, formats, out_fmt, env, words, invalid) -> Probe
     """A Probe of the operation `name`, as which `shown` is known to users; the rest as `ops.apply` gives it."""
     from softnum import _probe
 
+    codes = [native(c) for c in codes]
     shape = np.broadcast_shapes(*(c.shape for c in codes))
     size = int(np.prod(shape, dtype=np.int64))
     operands = np.empty((len(codes), size), np.uint64)

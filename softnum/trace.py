@@ -22,7 +22,7 @@ import numpy as np
 
 from softnum.array import Array
 from softnum.block_unit import BlockDotUnit
-from softnum.checks import float_array
+from softnum.checks import float_array, native
 from softnum.custom import CustomFormat
 from softnum.engines import coded
 from softnum.environment import seed_and_stream
@@ -359,7 +359,7 @@ def trace(unit: Unit, a, b, c=None, *, key=None, random_bits=None) -> Trace:
 
 def codes_of(x, fmt) -> list[int]:
     if isinstance(x, Array):
-        return [int(code) for code in x.codes]
+        return native(x.codes).tolist()
     if isinstance(fmt, CustomFormat):
         return fmt.find(x)[0].tolist()
     return [encode(float(v), fmt)[0] for v in x]

@@ -9,7 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-__all__ = ["Shape", "lay_out", "pair_of", "patches", "shape_of", "sources"]
+__all__ = [
+    "Shape", "backward_data_shape", "backward_weight_shape", "forward_shape", "lay_out", "pair_of", "patches",
+    "sources",
+]  # fmt: skip
 
 
 class Shape(NamedTuple):
@@ -64,6 +67,51 @@ def shape_of(caller, images, channels, filters, size, kernel, stride, padding, d
     return Shape(
         images, channels, filters, index(groups), tuple(size), result, tuple(kernel), stride, padding, dilation
     )
+
+
+def _check_zero(caller, fmt, what: str) -> None:
+    """ValueError where zeros are multiplied and the format has none."""
+    if not fmt.has_zero:
+        raise ValueError(f"{caller}: {what} is filled up with zeros, and {fmt} has none; use padding=0 and stride=1")
+
+
+def _check_gradient(caller, s: Shape, dy) -> None:
+    if tuple(dy) != (s.images, s.filters, *s.result):
+        raise ValueError(
+            f"{caller}: dy of shape {tuple(dy)} is no gradient of a result of shape "
+            f"{(s.images, s.filters, *s.result)}, which {s.size} images and a kernel of {s.kernel} have"
+        )
+
+
+def forward_shape(caller, x, w, operand, *options) -> Shape:
+    """The convolution of arrays of shapes x and w; operand: x's format, options: stride, padding, dilation, groups."""
+    s = shape_of(caller, *x[:2], w[0], x[2:], w[2:], *options)
+    if w[1] * s.groups != s.channels:
+        raise ValueError(
+            f"{caller}: w of shape {tuple(w)} takes {w[1]} channels in each of {s.groups} groups, x has {s.channels}"
+        )
+    if s.padding != (0, 0):
+        _check_zero(caller, operand, "x")
+    return s
+
+
+def backward_data_shape(caller, dy, w, size, operand, *options) -> Shape:
+    """The convolution whose result's gradient has shape dy, of images of a size."""
+    size = pair_of(size, "size", caller, 0)
+    s = shape_of(caller, dy[0], w[1] * index(options[-1]), w[0], size, w[2:], *options)
+    _check_gradient(caller, s, dy)
+    if s.kernel != (1, 1) or s.stride != (1, 1):
+        _check_zero(caller, operand, "dy")
+    return s
+
+
+def backward_weight_shape(caller, x, dy, kernel, operand, *options) -> Shape:
+    """The convolution of images of shape x by a kernel, whose result's gradient has shape dy."""
+    s = shape_of(caller, *x[:2], dy[1], x[2:], pair_of(kernel, "kernel", caller, 1), *options)
+    _check_gradient(caller, s, dy)
+    if s.padding != (0, 0):
+        _check_zero(caller, operand, "x")
+    return s
 
 
 def _spread_out(x, before, step, length, *, mirrored=False) -> np.ndarray:

@@ -179,13 +179,9 @@ def quantize(
     if backend.is_device_array(x):
         if threads is not None:
             raise ValueError(f"quantize: threads={threads!r} is for arrays of the host; CUDA arrays take none")
-        if return_flags or tininess != "after" or flush_results is not None:
-            raise ValueError(
-                "quantize: return_flags, tininess and flush_results are for arrays of the host; copy x there"
-            )
         return backend.on_device(
             "quantize", x, fmt, rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
-            stochastic_bits=stochastic_bits, invalid=invalid, out=out,
+            stochastic_bits=stochastic_bits, out=out, **plain,
         )  # fmt: skip
     with _core.PlainEnvironment():
         return _quantize(
@@ -341,6 +337,13 @@ def encode(
                 x, block_format(fmt), rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
                 stochastic_bits=stochastic_bits, threads=threads, **options,
             )  # fmt: skip
+    if backend.is_device_array(x):
+        if threads is not None:
+            raise ValueError(f"encode: threads={threads!r} is for arrays of the host; CUDA arrays take none")
+        return backend.on_device(
+            "encode", x, fmt, rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
+            stochastic_bits=stochastic_bits, out=out, **plain,
+        )  # fmt: skip
     with _core.PlainEnvironment():
         return _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, out=out, threads=threads, **plain)
 
@@ -491,6 +494,10 @@ def decode(codes, fmt, dtype=np.float64, *, out=None, threads=None, axis=None) -
 
         with _core.PlainEnvironment():
             return decode_blocks(codes, block_format(fmt), dtype, axis=axis, out=out, threads=threads)
+    if backend.is_device_array(codes):
+        if threads is not None:
+            raise ValueError(f"decode: threads={threads!r} is for arrays of the host; CUDA arrays take none")
+        return backend.on_device("decode", codes, fmt, dtype, out=out)
     with _core.PlainEnvironment():
         return _decode(codes, fmt, dtype, out, threads)
 

@@ -31,3 +31,12 @@ def isa(request):
     _core.use_isa(request.param)
     yield request.param
     _core.use_isa(before)
+
+
+@pytest.fixture(params=["simulator", pytest.param("gpu", marks=pytest.mark.gpu)])
+def device(request):
+    """Numba's CUDA module: kernels run in its simulator or, with -m gpu, on a GPU. The tests' bodies are the same."""
+    from softnum.kernels.device import _cuda
+
+    assert (request.param == "simulator") == _cuda.SIMULATOR, "tests on a GPU are run alone: pytest -m gpu"
+    return _cuda.cuda

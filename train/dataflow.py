@@ -18,7 +18,7 @@ import numpy as np
 import softnum as sn
 from softnum.train.designs import RoleRounding
 from softnum.train.objects import describe_format
-from softnum.train.watch import BINARY64, CARRIER, EXACT, Event
+from softnum.train.watch import BINARY64, CARRIER, EXACT, Event, is_array
 from softnum.unfold import shape_of
 
 __all__ = ["Flow", "Group", "Value"]
@@ -458,7 +458,7 @@ def _key(array):
 def _arrays(parts):
     """Arrays of numbers and masks, and BlockArrays, among arguments or results, in order."""
     for part in parts:
-        if isinstance(part, (sn.BlockArray, np.ndarray)):
+        if isinstance(part, sn.BlockArray) or is_array(part):
             yield part
         elif isinstance(part, (tuple, list)):
             yield from _arrays(part)

@@ -13,7 +13,7 @@ from softnum.train.designs import Design, RoleRounding
 from softnum.train.loop import Run, Settings
 from softnum.train.objects import describe_format
 from softnum.train.unit_specs import describe_unit
-from softnum.train.watch import BINARY64, CARRIER, EXACT, Event, watching
+from softnum.train.watch import BINARY64, CARRIER, EXACT, Event, is_array, watching
 
 __all__ = ["Explanation", "Step", "StepTrace", "explain", "text_table"]
 
@@ -277,7 +277,7 @@ class StepTrace:
 def _arrays(parts):
     """The float arrays and BlockArrays among arguments or results, in order."""
     for part in parts:
-        if isinstance(part, sn.BlockArray) or (isinstance(part, np.ndarray) and part.dtype.kind == "f"):
+        if isinstance(part, sn.BlockArray) or (is_array(part) and part.dtype.kind == "f"):
             yield part
         elif isinstance(part, (tuple, list)):
             yield from _arrays(part)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from softnum.train.binary64 import host
 from softnum.train.tensor import GRADIENTS, Parameter, Tensor, relu
 
 __all__ = ["EXACT", "activation", "operate", "raise_first_nan"]
@@ -131,7 +132,7 @@ def raise_first_nan(result: Tensor) -> None:
     for node in result._order():
         if node.op == "operator":
             operator, values, options, *_ = node.saved
-            error = operator.first_nan(*values, **options)
+            error = operator.first_nan(*map(host, values), **options)
             if error is not None:
                 raise error
 

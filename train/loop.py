@@ -12,8 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from softnum.train.binary64 import host
 from softnum.train.data import load_data
 from softnum.train.designs import OPTIMISER_ROLES, ROLES, Design
+from softnum.train.devices import check_device
 from softnum.train.functions import raise_first_nan
 from softnum.train.nets import default_data, make_network
 from softnum.train.numerics import Numerics, check_seed, design_gemms
@@ -151,6 +153,7 @@ def run(
     out: str | Path,
     force: bool = False,
     threads: int = 1,
+    device: str = "cpu",
     statistics: int | None = None,
     progress: Callable[[int, int, float | None], None] | None = None,
 ) -> Path:
@@ -168,6 +171,8 @@ def run(
         Run again even if a finished record, or one of another run, is there.
     threads : int
         Of a product; at most, of other arithmetic. The record does not depend on it.
+    device : str
+        "cpu", or "cuda" for a GPU. The record does not depend on it, and an interrupted run may go on on another.
     statistics : int, optional
         Also write what became of the numbers (``softnum.train.statistics``) in the first iteration and every so many
         from it, to ``seed-<seed>.statistics.jsonl`` beside the record, which does not depend on it.
@@ -185,8 +190,9 @@ def run(
     ------
     ValueError
         If a setting is unusable, a ``[layers]`` pattern matches no layer, ``operators`` names a function that the
-        network does not have, the user's own code fails on first samples, the record of another run is in the way, a
-        finished record is damaged or lacks the wanted statistics, or another process is writing the record.
+        network does not have, the machine lacks the device, the user's own code fails on first samples, the record of
+        another run is in the way, a finished record is damaged or lacks the wanted statistics, or another process is
+        writing the record.
 
     Examples
     --------
@@ -198,7 +204,7 @@ def run(
     >>> record.name, len(rows)
     ('seed-1.jsonl', 6)
     """
-    work = Run(settings, design, seed, threads)
+    work = Run(settings, design, seed, threads, device)
     return carry_out(work, Path(out) / design.name, force=force, statistics=statistics, progress=progress)
 
 
@@ -262,14 +268,17 @@ class Run:
 
     Parameters
     ----------
-    settings, design, seed, threads
+    settings, design, seed, threads, device
         As of `run`.
     data : DataSet, optional
         In place of the settings' data set.
     """
 
-    def __init__(self, settings: Settings, design: Design, seed: int, threads: int = 1, *, data=None) -> None:
+    def __init__(
+        self, settings: Settings, design: Design, seed: int, threads: int = 1, device: str = "cpu", *, data=None
+    ) -> None:  # fmt: skip
         check_seed(seed)
+        check_device(device)
         self.design, self.settings = design, settings
         self.network = make_network(settings.network, data=settings.data, **settings.network_options)
         self.data = load_data(settings.data, settings.data_folder) if data is None else data
@@ -277,7 +286,7 @@ class Run:
             self.data = self.data.first(settings.samples, settings.held_out)
         self.task = self.network.make_task(self.data, settings.batch, seed)
         design.check_operators(self.network.operators)
-        self.numerics = Numerics(design, self.network.layer_names, seed=seed, threads=threads)
+        self.numerics = Numerics(design, self.network.layer_names, seed=seed, threads=threads, device=device)
         design.check_loss(self.network.layer_names)
         self.seed = self.numerics.seed
         self.per_epoch = self.task.per_epoch
@@ -373,25 +382,26 @@ class Run:
         for group, optimiser in self.optimisers.items():
             state[f"steps_{group}"] = optimiser.steps
             for name, arrays in optimiser.states.items():
-                state |= {f"{name}_{group}_{index}": array for index, array in enumerate(arrays)}
+                state |= {f"{name}_{group}_{index}": host(array) for index, array in enumerate(arrays)}
         for group, sparse in self.sparse.items():
-            state |= {f"residual_{group}_{index}": array for index, array in sparse.residuals.items()}
+            state |= {f"residual_{group}_{index}": host(array) for index, array in sparse.residuals.items()}
         for kind, tensors in (("parameter", self.network.parameters), ("buffer", self.network.buffers)):
-            state |= {f"{kind}_{index}": tensor.value for index, tensor in enumerate(tensors)}
+            state |= {f"{kind}_{index}": host(tensor.value) for index, tensor in enumerate(tensors)}
         return state | {f"task_{name}": value for name, value in self.task.state().items()}
 
     def restore(self, state: dict) -> int:
         """Go back to a checkpoint; returns the epochs done."""
+        held = self.numerics.backend.array
         self.scaler.scale, self.scaler.good = float(state["loss_scale"]), int(state["loss_scale_good"])
         for group, optimiser in self.optimisers.items():
             optimiser.steps = int(state[f"steps_{group}"])
             for name, arrays in optimiser.states.items():
-                arrays[:] = [state[f"{name}_{group}_{index}"] for index in range(len(arrays))]
+                arrays[:] = [held(state[f"{name}_{group}_{index}"]) for index in range(len(arrays))]
         for group, sparse in self.sparse.items():
-            sparse.residuals = {index: state[f"residual_{group}_{index}"] for index in sparse.residuals}
+            sparse.residuals = {index: held(state[f"residual_{group}_{index}"]) for index in sparse.residuals}
         for kind, tensors in (("parameter", self.network.parameters), ("buffer", self.network.buffers)):
             for index, tensor in enumerate(tensors):
-                tensor.value = state[f"{kind}_{index}"]
+                tensor.value = held(state[f"{kind}_{index}"])
         self.task.restore({name[5:]: value for name, value in state.items() if name.startswith("task_")})
         return int(state["epoch"])
 

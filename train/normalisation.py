@@ -138,7 +138,7 @@ def _reciprocal_root(layer, variance, epsilon: float):
     """1 / sqrt(variance + epsilon) in the role ``statistics``, operation by operation."""
     backend = layer.numerics.backend
     ones = backend.ones(variance.shape)
-    tiny = layer.round("statistics", epsilon * backend.double(ones))
+    tiny = layer.round("statistics", np.full(variance.shape, epsilon))
     root = layer.operate("statistics", "sqrt", layer.operate("statistics", "add", variance, tiny))
     return layer.operate("statistics", "divide", layer.round("statistics", ones), root)
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 import numpy as np
 
 import softnum as sn
-from softnum.train.backend import NumpyBackend
 from softnum.train.blocks import BlockOperand, as_matrices, pixels
 from softnum.train.designs import BLOCK_ROLES, OPERAND_ROLES, PASSES, ROLES, Design, LayerDesign, RoleRounding
+from softnum.train.devices import make_backend
 
 __all__ = ["STAGES", "LayerNumerics", "Numerics", "design_gemms", "fits_float32"]
 
@@ -360,6 +360,8 @@ class Numerics:
         The run's seed, 0 to 2**64 - 1.
     threads : int
         Of a product; at most, of other arithmetic. Results do not depend on it.
+    device : str
+        Where arrays lie and are computed with (`softnum.train.devices.DEVICES`). Results do not depend on it.
 
     Raises
     ------
@@ -375,13 +377,14 @@ class Numerics:
     array([0.09997559, 0.2998047 ], dtype=float32)
     """
 
-    def __init__(self, design: Design, names: list[str], *, seed: int, threads: int = 1) -> None:
+    def __init__(self, design: Design, names: list[str], *, seed: int, threads: int = 1, device: str = "cpu") -> None:
         check_seed(seed)
         design.check_layers(names)
         layers = {name: design.layer(name, first=position == 0) for position, name in enumerate(names)}
         self.seed = int(seed)
         self.loss_scale = design.loss_scale
-        self.backend = NumpyBackend(np.float32 if _all_fit(layers.values()) else np.float64, threads=threads)
+        carrier = np.float32 if _all_fit(layers.values()) else np.float64
+        self.backend = make_backend(device, carrier, threads=threads)
         self._layers = {
             name: LayerNumerics(self, name, layer, position == 0)
             for position, (name, layer) in enumerate(layers.items())

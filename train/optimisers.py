@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from softnum.train.binary64 import host
 from softnum.train.designs import nearest
 from softnum.train.schedules import power
 
@@ -234,7 +235,7 @@ class LARS(Optimiser):
         if value.ndim > 1:
             norm, slope = _norms(layer, value, gradient)
             total = layer.axpy("update.norm", self.weight_decay, norm, slope)
-            present = norm[0] > 0 and slope[0] > 0
+            present = _present(norm, slope)
             ratio = _quotient(layer, norm, total, present)
             rate = rate * self.trust * ratio if present else rate
         scaled = layer.compute("multiply", "update.momentum", rate, decayed)
@@ -424,7 +425,7 @@ class LAMB(_Moments):
         direction = layer.axpy("update.decay", self.weight_decay, value, direction)
         if value.ndim > 1:
             norm, length = _norms(layer, value, direction)
-            rate = rate * _quotient(layer, norm, length, norm[0] > 0 and length[0] > 0)
+            rate = rate * _quotient(layer, norm, length, _present(norm, length))
         return layer.axpy("update.weight", -rate, direction, value)
 
 
@@ -434,11 +435,16 @@ def _norms(layer, *arrays):
     return [layer.round("update.norm", backend.double([backend.norm([x])])) for x in arrays]
 
 
+def _present(*norms) -> bool:
+    """Whether no norm is 0."""
+    return all(host(norm)[0] > 0 for norm in norms)
+
+
 def _quotient(layer, top, bottom, present: bool) -> float:
     """top / bottom rounded to ``update.norm``, or 1 / 1: the roundings of a step are as many either way."""
     if not present:
         top = bottom = layer.numerics.backend.ones((1,))
-    return float(layer.compute("divide", "update.norm", top, bottom)[0])
+    return float(host(layer.compute("divide", "update.norm", top, bottom))[0])
 
 
 OPTIMISERS: dict[str, type[Optimiser]] = {cls.name: cls for cls in (SGD, Adam, AdamW, LAMB, LARS)}

@@ -213,7 +213,8 @@ def _arguments(operation: Operation) -> dict:
 
 
 def profile(
-    model: str | Settings, design: Design, *, seed: int = 1, iterations: int = 5, threads: int = 1
+    model: str | Settings, design: Design, *, seed: int = 1, iterations: int = 5, threads: int = 1,
+    device: str = "cpu",
 ) -> Profile:  # fmt: skip
     """Measure the time of every operation of a network's training iteration under a design.
 
@@ -229,7 +230,7 @@ def profile(
         Of weights and samples.
     iterations : int
         How many to measure. Those that skip their update, as gradients overflow, are not counted.
-    threads : int
+    threads, device
         As of `softnum.train.run`.
 
     Returns
@@ -253,7 +254,7 @@ def profile(
     if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
         raise ValueError(f"iterations must be a positive integer, got {iterations!r}")
     settings = model if isinstance(model, Settings) else Settings(network=model)
-    work = Run(settings, design, seed, threads)
+    work = Run(settings, design, seed, threads, device)
     first, measured = _measure(work, iterations)
     shown = sorted(measured, key=lambda watch: watch.length)[(iterations - 1) // 2]
     operations = tuple(
@@ -269,7 +270,8 @@ def profile(
     for parameter in work.network.parameters:
         parameters[parameter.layer.name] += parameter.value.size
     between = median(watch.length - sum(watch.lasted) for watch in measured)
-    title = f"{settings.network}, {settings.data}, batch {settings.batch}, {design.name}, threads: {threads}"
+    title = f"{settings.network}, {settings.data}, batch {settings.batch}, {design.name}, "
+    title += f"threads: {threads}" if device == "cpu" else f"device: {device}"
     return Profile(title, operations, between / 1e9, iterations, shown.length / 1e9, parameters)
 
 

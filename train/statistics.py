@@ -124,6 +124,7 @@ class Watch:
         rounding, unit = event.rounding, event.unit
         if event.place is None or (rounding is None and unit is None):
             return
+        event = event.on_host()
         after, limits = np.asarray(event.result, dtype=np.float64), None
         if rounding is None:
             fmt, name = unit.result, describe_format(unit.result, "")["format"]
@@ -175,7 +176,7 @@ def _unrounded(event: Event, carrier) -> np.ndarray:
             return part.decode()
         return part.astype(np.float64) if isinstance(part, np.ndarray) and part.dtype.kind == "f" else part
 
-    return event.again.__func__(_DOUBLE, *(wide(part) for part in event.arguments))
+    return getattr(_DOUBLE, event.method)(*(wide(part) for part in event.arguments))
 
 
 class StatisticsFile:

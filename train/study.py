@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from softnum.train.design_files import load_design
+from softnum.train.devices import check_device
 from softnum.train.loop import Settings
 from softnum.train.numerics import check_seed
 from softnum.train.studies.local import InlineExecutor, ProcessExecutor
@@ -126,6 +127,7 @@ def run_study(
     seeds: Iterable[int] = DEFAULT_SEEDS,
     out: str | Path,
     jobs: int | None = None,
+    device: str = "cpu",
     force: bool = False,
     progress: Callable[[int, int, str, bool], None] | None = None,
 ) -> list[Path]:
@@ -140,7 +142,10 @@ def run_study(
     out : path-like
         Folder of the records.
     jobs : int, optional
-        Processes; each run uses one thread. Default: one for each core. Records do not depend on it.
+        Processes; each run uses one thread. Default: one for each core, and one alone for a GPU. Records do not depend
+        on it.
+    device : str
+        As of `softnum.train.run`.
     force : bool
         Run all of them again.
     progress : callable, optional
@@ -169,16 +174,17 @@ def run_study(
     if not cases or not seeds:
         raise ValueError(f"a study needs at least one design and one seed, got {len(cases)} and {len(seeds)}")
     check_seeds(seeds)
+    check_device(device)
     labels = case_labels(cases)
     tasks = [
         RunTask(
             f"{label}, seed {seed}", case.design, dataclasses.replace(settings, batch=case.batch), seed,
-            str(Path(out, label)), force=force,
+            str(Path(out, label)), force=force, device=device,
         )
         for label, case in zip(labels, cases, strict=True)
         for seed in seeds
     ]  # fmt: skip
-    jobs = min(worker_count(jobs), len(tasks))
+    jobs = min(worker_count(jobs, device), len(tasks))
     executor = InlineExecutor() if jobs == 1 else ProcessExecutor(jobs)
     for done, attempt in enumerate(run_tasks(tasks, executor), start=1):
         if isinstance(attempt.result, Failed):
@@ -196,10 +202,10 @@ def check_seeds(seeds: list[int]) -> None:
         raise ValueError(f"the seeds of a study must differ, got {', '.join(map(str, seeds))}")
 
 
-def worker_count(jobs: int | None) -> int:
-    """How many processes a study takes: those asked for, or one for each core."""
+def worker_count(jobs: int | None, device: str = "cpu") -> int:
+    """How many processes a study takes: those asked for, or one for each core; one for a GPU."""
     from joblib import cpu_count
 
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs must be positive, got {jobs}; leave it out for one process a core")
-    return jobs or cpu_count()
+    return jobs or (cpu_count() if device == "cpu" else 1)

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter_ns
 from types import GeneratorType
 from typing import Any
 
+import numpy as np
+
+from softnum.train.binary64 import host
 from softnum.train.designs import RoleRounding
 from softnum.train.sparsity import Sparsity
 from softnum.units import Unit
 
-__all__ = ["BINARY64", "CARRIER", "EXACT", "ROUNDING", "Event", "watching"]
+__all__ = ["BINARY64", "CARRIER", "EXACT", "ROUNDING", "Event", "is_array", "watching"]
 
 #: methods of `NumpyBackend` that round to a role, or compute in a unit
 ROUNDING = {
@@ -78,6 +81,10 @@ class Event:
     started: int
     ended: int
 
+    def on_host(self) -> Event:
+        """The same with copies on the host of the arrays that lie on a device."""
+        return replace(self, arguments=_down(self.arguments), result=_down(self.result))
+
     @property
     def rounding(self) -> RoleRounding | None:
         """How it rounded to a role."""
@@ -92,6 +99,21 @@ class Event:
     def unit(self) -> Unit | None:
         """The unit that it computed in."""
         return next((part for part in self.arguments if isinstance(part, Unit)), None)
+
+
+def is_array(part) -> bool:
+    """Whether a part of an event is an array of numbers or a mask, wherever it lies.
+
+    >>> is_array(np.zeros(2)), is_array([0.0])
+    (True, False)
+    """
+    return isinstance(part, np.ndarray) or hasattr(part, "host")
+
+
+def _down(part):
+    if isinstance(part, (tuple, list)):
+        return type(part)(map(_down, part))
+    return host(part) if hasattr(part, "host") else part
 
 
 class _WatchedBackend:
@@ -114,6 +136,7 @@ class _WatchedBackend:
             arguments = tuple(list(part) if isinstance(part, GeneratorType) else part for part in arguments)
             started = self._now()
             result = method(*arguments, **options)
+            self._backend.finish()
             ended = self._now()
             layer, place = None, None
             if name in ROUNDING or any(isinstance(part, (RoleRounding, Sparsity, Unit)) for part in arguments):

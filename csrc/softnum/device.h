@@ -6,6 +6,7 @@
 #ifndef SOFTNUM_DEVICE_H
 #define SOFTNUM_DEVICE_H
 
+#include "kahan.h"
 #include "softnum.h"
 
 /* Why a value could not be delivered; OR-ed. */

@@ -14,7 +14,10 @@
  * point - becomes what the environment states, and sn_no_result32 and 64 tell.
  *
  * Patterns are 32 or 64 bits: sn_round_pattern32(p, bits, random), sn_code_of_pattern32(p, bits, random), and with 64.
- * random: its low r bits count, in stochastic modes. */
+ * random: its low r bits count, in stochastic modes.
+ *
+ * The other way, sn_pattern_of_code32(r, code) and 64 give the pattern that a code stands for, for formats of that
+ * domain, in no environment; of an sn_reading. Bits of a code above the format's are ignored. */
 #ifndef SOFTNUM_PATTERNS_H
 #define SOFTNUM_PATTERNS_H
 
@@ -48,6 +51,15 @@ typedef struct {
     sn_u64 code_overflow[2], code_infinity[2], code_nan;
 } sn_pattern;
 
+typedef struct {
+    sn_i32 mantissa_bits, bits, is_fixed, negative_zero, nan_is_negative_zero, subnormals;
+    sn_i64 low;                       /* magnitudes below it are subnormal, or zero */
+    sn_i64 max_code, inf_code;        /* magnitudes; inf_code: -1 if there is none */
+    sn_u64 sign_mask, magnitude_mask; /* of a code; magnitude_mask with the sign in fixed point */
+    sn_u64 rebias;                    /* added to an exponent in place */
+    sn_u64 first;                     /* pattern of 2^emin */
+} sn_reading;
+
 /* Whether the lowest binade holds no subnormals. */
 SN_FN sn_i32 sn_pattern_unusual(const sn_pattern *p) { return p->lowest != SN_LOWEST_SUBNORMAL; }
 
@@ -69,6 +81,7 @@ SN_FN sn_i32 sn_pattern_symmetric(const sn_pattern *p, sn_u64 sign) {
 #define P_f float
 #define P_SIGN 0x80000000u
 #define P_INFINITY 0x7f800000u
+#define P_NAN 0x7fc00000u
 #define P_(name) sn_##name##32
 #include "patterns_body.h"
 #undef P_BITS
@@ -78,6 +91,7 @@ SN_FN sn_i32 sn_pattern_symmetric(const sn_pattern *p, sn_u64 sign) {
 #undef P_f
 #undef P_SIGN
 #undef P_INFINITY
+#undef P_NAN
 #undef P_
 
 #define P_BITS 64
@@ -87,6 +101,7 @@ SN_FN sn_i32 sn_pattern_symmetric(const sn_pattern *p, sn_u64 sign) {
 #define P_f double
 #define P_SIGN 0x8000000000000000u
 #define P_INFINITY 0x7ff0000000000000u
+#define P_NAN 0x7ff8000000000000u
 #define P_(name) sn_##name##64
 #include "patterns_body.h"
 #undef P_BITS
@@ -96,6 +111,7 @@ SN_FN sn_i32 sn_pattern_symmetric(const sn_pattern *p, sn_u64 sign) {
 #undef P_f
 #undef P_SIGN
 #undef P_INFINITY
+#undef P_NAN
 #undef P_
 
 #endif

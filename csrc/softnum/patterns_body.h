@@ -237,3 +237,23 @@ SN_FN P_u P_(code_of_pattern)(const sn_pattern *p, P_u bits, sn_u32 random) {
                    : P_(outcome)(u, (P_u)p->code_overflow[0], (P_u)p->code_infinity[0], (P_u)p->code_nan);
     return out;
 }
+
+/* ---- codes ---- */
+
+/* The pattern that a code stands for. A subnormal number is computed as the fraction of a number in the binade above,
+ * less that binade's first, which is exact. */
+SN_FN P_u P_(pattern_of_code)(const sn_reading *r, P_u code) {
+    const P_u negative = (code & (P_u)r->sign_mask) != 0;
+    P_u magnitude = code & (P_u)r->magnitude_mask;
+    if (r->is_fixed) magnitude = ((magnitude ^ (0u - negative)) + negative) & (P_u)r->magnitude_mask;
+    P_u u = (magnitude << (P_M - r->mantissa_bits)) + (P_u)r->rebias;
+    if ((P_i)magnitude < (P_i)r->low) {
+        const P_f above = P_(float)(u + ((P_u)1 << P_M));
+        u = r->subnormals ? P_(bits)(P_(subtract)(above, P_(float)((P_u)r->first))) : 0;
+    }
+    P_u out = u | (r->negative_zero || u != 0 ? negative << (P_BITS - 1) : 0);
+    if ((P_i)magnitude > (P_i)r->max_code)
+        out = (P_i)magnitude == (P_i)r->inf_code ? P_INFINITY | negative << (P_BITS - 1) : P_NAN;
+    if (r->nan_is_negative_zero && magnitude == 0 && negative) out = P_NAN;
+    return out;
+}

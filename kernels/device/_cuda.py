@@ -44,7 +44,9 @@ __all__ = [
     "ffi",
     "filled",
     "is_contiguous",
+    "jit_for",
     "launch",
+    "most_shared",
     "number_of",
     "rows",
     "running_on",
@@ -122,6 +124,11 @@ else:
     ffi = cffi.FFI()  # ffi.from_buffer(array) in a kernel is the pointer to its first element
 
 
+def jit_for(threads: int, blocks: int):
+    """``cuda.jit`` for a kernel whose blocks have so many threads, and of which a multiprocessor should hold so many."""
+    return cuda.jit if SIMULATOR else cuda.jit(launch_bounds=(threads, blocks))
+
+
 # ---- streams ---------------------------------------------------------------------------------------------------------
 
 _stream: ContextVar = ContextVar("softnum.kernels.stream", default=None)
@@ -173,10 +180,26 @@ def synchronize(s) -> None:
         (s or cuda.default_stream()).synchronize()
 
 
-def launch(kernel, grid, block, *arguments) -> None:
-    """Launch a kernel on the stream and count it."""
+def launch(kernel, grid, block, *arguments, shared: int = 0) -> None:
+    """Launch a kernel on the stream, with so many bytes of dynamic shared memory, and count it."""
     kernels._count_launch()
-    kernel[grid, block, stream()](*arguments)
+    if shared and not SIMULATOR:
+        _allow_shared(kernel, arguments, shared)
+    kernel[grid, block, stream(), shared](*arguments)
+
+
+def most_shared() -> int:
+    """Bytes of shared memory that a block may have, if its kernel asks for them."""
+    return 227 * 1024 if SIMULATOR else cuda.get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+
+
+def _allow_shared(kernel, arguments, size: int) -> None:
+    """Let a kernel have more dynamic shared memory than the 48 KiB that it has unasked."""
+    from numba.cuda.cudadrv.driver import binding, driver
+
+    function = kernel._compile_for_args(*arguments)._codelibrary.get_cufunc()
+    attribute = binding.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    driver.cuKernelSetAttribute(attribute, size, function.handle, function.device.id)
 
 
 # ---- arrays ----------------------------------------------------------------------------------------------------------

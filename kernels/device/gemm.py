@@ -10,8 +10,11 @@ from softnum import _core
 from softnum.array import Array
 from softnum.backend import is_device_array
 from softnum.environment import seed_and_stream
+from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.gemm_definition import DefinitionEngine
+from softnum.kernels.device.gemm_fused import ChainEngine, FusedEngine
+from softnum.kernels.device.gemm_tables import TableEngine
 from softnum.kernels.device.problem import Problem, matrices
 from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
 from softnum.kernels.device.strides import contiguous
@@ -35,15 +38,18 @@ def find_engine(unit, words: int):
 @find_engine.register
 def _(unit: MadUnit, words: int):
     if unit.on_codes:
-        raise ValueError(
-            "matmul: no CUDA kernel computes in custom formats; copy the arrays to the host first, which does"
-        )
-    if unit.lanes > 1 or unit.compensated:
-        raise ValueError(
-            f"matmul: no CUDA kernel computes lanes={unit.lanes}, compensated={unit.compensated!r}; copy the arrays to "
-            f"the host first, where every MadUnit is computed"
-        )
+        return TableEngine(unit)
     return DefinitionEngine(unit)
+
+
+@find_engine.register
+def _(unit: FusedDotUnit, words: int):
+    return FusedEngine(unit)
+
+
+@find_engine.register
+def _(unit: FmaChainUnit, words: int):
+    return ChainEngine(unit)
 
 
 @lru_cache(maxsize=256)

@@ -53,10 +53,13 @@ def index_of(layout: str):
 
 
 @lru_cache(maxsize=64)
-def loader(layout: str, dtype: str):
-    """The device function ``load(flat, geometry, batch, row, column)``: an element of a one-dimensional array."""
+def loader(layout: str, dtype: str, zero: int = 0):
+    """The device function ``load(flat, geometry, batch, row, column)``: an element of a one-dimensional array.
+
+    zero: what stands for 0 where a layout is padded: the code of it, if elements are codes of a custom format.
+    """
     at, padded = _LAYOUTS[layout]
-    zero = np.dtype(dtype).type(0)
+    zero = np.dtype(dtype).type(zero)
 
     @cuda.jit(device=True)
     def load(flat, geometry, batch, row, column):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softnum.kernels.device import _cuda
-from softnum.kernels.device.operator_text import Made, Text, UnsupportedError, Value
+from softnum.kernels.device.operator_text import Made, Text, Value
 from softnum.names import format
 from softnum.tile.affine import exact_value
 from softnum.tile.arithmetic import carrier_of
@@ -129,7 +129,7 @@ def group_of(run, numbers) -> Group:
             break
         try:
             planned.take(number, step)
-        except (ArithmeticError, TypeError, ValueError, UnsupportedError):
+        except (ArithmeticError, TypeError, ValueError):
             if not planned.members:
                 raise
             return group_of(run, numbers[:place])

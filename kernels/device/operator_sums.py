@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from softnum import _core
+from softnum.backend import NoKernel
 from softnum.environment import seed_and_stream
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import ffi
@@ -19,12 +20,11 @@ from softnum.kernels.device.gemm import batch_counters, carrier_of, compute, new
 from softnum.kernels.device.layouts import add_layout, matrix_geometry
 from softnum.kernels.device.operator_steps import Tensor, new
 from softnum.kernels.device.operator_terms import axes_of, limits_of, materialised
-from softnum.kernels.device.operator_text import UnsupportedError
 from softnum.kernels.device.problem import Operand, Problem, to_codes
 from softnum.kernels.device.quantize import FROM_KEY
 from softnum.kernels.device.source import Entry, Library
 from softnum.sums import adder_of, formats_of
-from softnum.tile.arithmetic import key_of
+from softnum.tile.arithmetic import has_zero, key_of
 from softnum.tile.contract import is_product, sides
 from softnum.tile.loops import Line, everywhere, reading
 from softnum.tile.syntax import Access
@@ -113,7 +113,8 @@ def _indexed(counts: tuple[int, ...], used: tuple, bounded: tuple) -> str:
         if limited:
             tests.append(f"l{i} < 0 || l{i} >= p[{number}]")
             number += 1
-    body.append(f"return {f'({" || ".join(tests)}) ? -1 : ' if tests else ''}{place};")
+    outside = f"({' || '.join(tests)}) ? -1 : " if tests else ""
+    body.append(f"return {outside}{place};")
     arguments = (("int64*", "p"), ("int64", "batch"), ("int64", "row"), ("int64", "column"))
     library = Library("", (Entry("at", "int64", arguments, "\n".join(line for line in body if line)),), "softnum/base.h")
     at = _cuda.bind(library).at
@@ -183,8 +184,6 @@ def _read_in_place(space, x, tensor, first: bool) -> _Reading:
     if outside:
         axes |= axes_of(everywhere_, space.lengths)
     if limits or outside:
-        from softnum.tile.arithmetic import has_zero
-
         if not has_zero(tensor.format):
             raise space.no_zero(tensor.format, x.at if limits else space.step.body.at)
     return _Reading(offset, [*limits, *outside], axes)
@@ -227,7 +226,7 @@ def _carrier(unit, base: str):
     try:
         return carrier_of(unit, base)
     except TypeError as error:
-        raise UnsupportedError(str(error)) from None
+        raise NoKernel(str(error)) from None
 
 
 # -- sums alone --------------------------------------------------------------------------------------------------------

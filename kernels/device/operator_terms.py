@@ -13,9 +13,10 @@ from math import prod
 
 import numpy as np
 
+from softnum.backend import NoKernel
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.operator_steps import Tensor, new
-from softnum.kernels.device.operator_text import Text, UnsupportedError, Value
+from softnum.kernels.device.operator_text import Text, Value
 from softnum.tile.affine import exact_value
 from softnum.tile.arithmetic import carrier_of, has_zero, key_of
 from softnum.tile.contract import check_extreme, of_nothing, too_many
@@ -380,7 +381,7 @@ def _places(run, step, length: int):
     name = step.arguments[1]
     places = run.values[name]
     if carrier_of(places.format) is None:
-        raise UnsupportedError(f"{name} is of {places.format}, which float64 does not hold, and places are read there")
+        raise NoKernel(f"{name} is of {places.format}, which float64 does not hold, and places are read there")
 
     def error(place: int):
         value = np.asarray(_cuda.to_host(places.values))[place]

@@ -15,6 +15,7 @@ import numpy as np
 
 from softnum import _core
 from softnum.array import Array
+from softnum.backend import NoKernel
 from softnum.c_text import environment_text, format_text
 from softnum.custom import CustomFormat
 from softnum.ops import apply
@@ -25,7 +26,7 @@ from softnum.kernels.device.source import TYPES, Entry, Library
 from softnum.tile import arithmetic
 from softnum.tile.arithmetic import as_constant, key_of
 
-__all__ = ["Failure", "Made", "Text", "UnsupportedError", "Value", "element_kernel", "in_c", "kernel_types"]
+__all__ = ["Failure", "Made", "Text", "Value", "element_kernel", "in_c", "kernel_types"]
 
 TABLE_BITS = 16  # of operands of elementary functions, which are looked up
 _HEADER, _WITH_FUNCTIONS = "softnum/elements.h", "softnum/elements_functions.h"
@@ -48,10 +49,6 @@ _CALLS = {
 }  # fmt: skip
 _UNDECIDED, _NO_CODE = -2, -1  # in tables of results
 _HAVE_RESULT = ("minimum", "maximum", "negate", "absolute")  # those that take it before the rest, or not at all
-
-
-class UnsupportedError(Exception):
-    """What no kernel does; it becomes a TypeError that names the statement."""
 
 
 class Value(NamedTuple):
@@ -228,7 +225,7 @@ class Text:
     def format(self, fmt) -> str:
         """A pointer to a format's facts."""
         if isinstance(fmt, CustomFormat) or getattr(fmt, "kind", None) not in ("float", "fixed"):
-            raise UnsupportedError(f"no CUDA kernel of operators computes in {fmt}, a format of the user's own")
+            raise NoKernel(f"no CUDA kernel of operators computes in {fmt}, a format of the user's own")
         return self._constant("f", lambda name: format_text(name, fmt))
 
     def environment(self, env) -> str:

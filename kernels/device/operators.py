@@ -14,13 +14,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from softnum.array import Array
-from softnum.backend import is_device_array
+from softnum.backend import NoKernel, is_device_array
 from softnum.custom import CustomFormat
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.operator_steps import Group, Tensor, group_of, new, reshaped
 from softnum.kernels.device.operator_sums import sum_of_axes, sums
 from softnum.kernels.device.operator_terms import gathered, others, scattered, single
-from softnum.kernels.device.operator_text import UnsupportedError
 from softnum.kernels.device.problem import Operand, to_codes
 from softnum.kernels.device.strides import contiguous
 from softnum.tile.affine import exact_value
@@ -99,7 +98,7 @@ def _taken(operator, x, name: str, settings) -> Tensor:
 
 def _check_format(fmt, what: str) -> None:
     if isinstance(fmt, CustomFormat):
-        raise TypeError(f"{what} is of the custom format {fmt}, in which no CUDA kernel computes operators; {_WAY_OUT}")
+        raise NoKernel(f"{what} is of the custom format {fmt}, in which no CUDA kernel computes operators; {_WAY_OUT}")
 
 
 class DeviceRun(Run):
@@ -203,7 +202,7 @@ class _Placed:
         self.inner.__enter__()
 
     def __exit__(self, kind, error, trace):
-        if isinstance(error, UnsupportedError):
+        if isinstance(error, NoKernel):
             place = self.run.program.source.error(self.step.at, f"{self.step.base}: {error}; {_WAY_OUT}")
-            raise TypeError(str(place)) from None
+            raise NoKernel(str(place)) from None
         return self.inner.__exit__(kind, error, trace)

@@ -13,7 +13,7 @@ from softnum.names import format
 from softnum.ufuncs import call_ufunc
 from softnum.values import decode
 
-__all__ = ["SMALL", "pattern_facts", "pattern_text"]
+__all__ = ["SMALL", "pattern_facts", "pattern_text", "reading_facts", "reading_text"]
 
 _EVEN, _BY_SIGN, _DIRECTED, _ODD, _CARRY, _OTHER = range(6)
 _GRID, _IN_PLACE, _MAGIC = range(3)
@@ -43,6 +43,17 @@ _NAMES = {number: name for name, number in ROUNDING_MODES.items()}
 _CARRIERS = {"float32": ("binary32", 23, 127, np.uint32), "float64": ("binary64", 52, 1023, np.uint64)}
 
 
+def _as_float(fmt, carrier: str) -> tuple[int, int] | None:
+    """(the lowest binade's exponent, fraction bits) of a format as a float; None if the carrier has not its values."""
+    if isinstance(fmt, CustomFormat) or fmt.kind not in ("float", "fixed"):
+        return None
+    _, places, bias, word = _CARRIERS[carrier]
+    fixed = fmt.kind == "fixed"
+    emin, m = (fmt.bits - fmt.fraction_bits, fmt.bits) if fixed else (fmt.emin, fmt.mantissa_bits)
+    fits = fmt.bits <= 8 * word(0).itemsize and m <= places and emin >= 1 - bias
+    return (emin, m) if fits and (emin if fixed else fmt.emax) <= bias else None
+
+
 @lru_cache(maxsize=512)
 def pattern_facts(fmt, env: tuple[int, ...], carrier: str) -> dict | None:
     """The fields of an sn_pattern (csrc/softnum/patterns.h), in their order; None outside its domain.
@@ -54,17 +65,14 @@ def pattern_facts(fmt, env: tuple[int, ...], carrier: str) -> dict | None:
         As `softnum.environment.environment` makes it.
     carrier : {"float32", "float64"}
     """
-    if isinstance(fmt, CustomFormat) or fmt.kind not in ("float", "fixed"):
+    as_float = _as_float(fmt, carrier)
+    if as_float is None:
         return None
+    emin, m = as_float
     name, places, bias, word = _CARRIERS[carrier]
     mode, rule, _, random, flush_inputs, flush_results, nan, invalid = env
-    f = _core.format_facts(fmt)
-    fixed = fmt.kind == "fixed"
-    emin, m = (fmt.bits - fmt.fraction_bits, fmt.bits) if fixed else (fmt.emin, fmt.mantissa_bits)
-    top = emin if fixed else fmt.emax
-    if nan or flush_inputs or flush_results or fmt.bits > word(0).itemsize * 8 or m > places:
-        return None
-    if emin < 1 - bias or top > bias or (fixed and rule == OVERFLOW_RULES["wrap"]):
+    f, fixed = _core.format_facts(fmt), fmt.kind == "fixed"
+    if nan or flush_inputs or flush_results or (fixed and rule == OVERFLOW_RULES["wrap"]):
         return None
     family, negative, constant, direction, bump = _MODES[_NAMES[mode]]
     if family == _OTHER and mode != ROUNDING_MODES["stochastic_floor"] and random == 8 * word(0).itemsize:
@@ -151,10 +159,32 @@ def pattern_facts(fmt, env: tuple[int, ...], carrier: str) -> dict | None:
     }  # fmt: skip
 
 
-# fields that are sn_i32; limit is sn_i64, the others sn_u64
+@lru_cache(maxsize=512)
+def reading_facts(fmt, carrier: str) -> dict | None:
+    """The fields of an sn_reading, in their order; None outside its domain."""
+    as_float = _as_float(fmt, carrier)
+    if as_float is None:
+        return None
+    emin, m = as_float
+    _, places, bias, _ = _CARRIERS[carrier]
+    f, fixed = _core.format_facts(fmt), fmt.kind == "fixed"
+    lowest = _SUBNORMAL if fixed else f["lowest"]
+    whole = f["magnitude_mask"] | f["sign_mask"]
+    return {
+        "mantissa_bits": m, "bits": fmt.bits, "is_fixed": int(fixed), "negative_zero": f["negative_zero"],
+        "nan_is_negative_zero": f["nan_is_negative_zero"], "subnormals": int(lowest == _SUBNORMAL),
+        "low": f["has_zero"] if lowest == _NORMAL else 1 << m,
+        "max_code": whole if fixed else f["max_code"], "inf_code": f["inf_code"] if f["has_inf"] else -1,
+        "sign_mask": f["sign_mask"], "magnitude_mask": whole if fixed else f["magnitude_mask"],
+        "rebias": (emin + bias - (lowest != _NORMAL)) << places, "first": (emin + bias) << places,
+    }  # fmt: skip
+
+
+# fields that are sn_i32; the others are sn_u64, but limit, low, max_code and inf_code, sn_i64
 SMALL = (
     "way", "family", "rounding", "stochastic_bits", "negative", "constant", "mantissa_bits", "biased_emin", "lowest",
-    "is_fixed", "has_zero", "negative_zero", "no_nan", "bits", "direction", "bump",
+    "is_fixed", "has_zero", "negative_zero", "no_nan", "bits", "direction", "bump", "nan_is_negative_zero",
+    "subnormals",
 )  # fmt: skip
 
 
@@ -163,7 +193,15 @@ def pattern_text(name: str, fmt, env: tuple[int, ...], carrier: str) -> str | No
 
     For a `Library` whose header includes "softnum/patterns.h".
     """
-    facts = pattern_facts(fmt, env, carrier)
+    return _text(name, "sn_pattern", pattern_facts(fmt, env, carrier))
+
+
+def reading_text(name: str, fmt, carrier: str) -> str | None:
+    """A C function `name` that returns the sn_reading of a format; None outside the domain."""
+    return _text(name, "sn_reading", reading_facts(fmt, carrier))
+
+
+def _text(name: str, kind: str, facts: dict | None) -> str | None:
     if facts is None:
         return None
 
@@ -175,4 +213,4 @@ def pattern_text(name: str, fmt, env: tuple[int, ...], carrier: str) -> str | No
         pair = isinstance(value, tuple)
         text = f"{{{', '.join(number(field, v) for v in value)}}}" if pair else number(field, value)
         lines.append(f"    {text},  /* {field} */\n")
-    return f"SN_FN sn_pattern {name}(void) {{\nconst sn_pattern p = {{\n{''.join(lines)}}};\nreturn p;\n}}\n"
+    return f"SN_FN {kind} {name}(void) {{\nconst {kind} x = {{\n{''.join(lines)}}};\nreturn x;\n}}\n"

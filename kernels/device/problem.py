@@ -14,10 +14,13 @@ from softnum.kernels.device.dlpack import packed
 from softnum.kernels.device.entries import operand_library
 from softnum.kernels.device.layouts import matrix_geometry
 from softnum.kernels.device.strides import dense, place_of
+from softnum.kernels.device.value_tables import find_codes
+from softnum.names import format
 
-__all__ = ["Operand", "Problem", "matrices", "operand_kernel", "stand_in", "to_codes"]
+__all__ = ["Operand", "Problem", "check_kernel", "checked", "matrices", "operand_kernel", "stand_in", "to_codes"]
 
 _NONE = np.iinfo(np.int64).max
+_CARRIERS = {"float32": "binary32", "float64": "binary64"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +43,8 @@ class Operand:
         Whose codes flat holds; None for carriers.
     strides : tuple of int
         The strides that the user's array has in flat, in elements, which is filled by it: in C order if none are given.
+    caller : str
+        The function that it was given to. For messages.
     """
 
     flat: object
@@ -49,6 +54,7 @@ class Operand:
     name: str
     format: object = None
     strides: tuple = ()
+    caller: str = ""
 
     def place(self, at: int) -> list[int]:
         """Where in the user's array the element at an index of flat stands."""
@@ -133,9 +139,34 @@ def operand_kernel(fmt, carrier: str):
     return kernel
 
 
+@lru_cache(maxsize=256)
+def check_kernel(fmt, carrier: str):
+    """The kernel ``(x, first_bad)``: the least index of carriers' bits that have no code."""
+    status = _cuda.bind(operand_library(fmt, carrier)).status
+
+    @cuda.jit
+    def kernel(x, first_bad):
+        i = cuda.grid(1)
+        if i < x.shape[0] and status(x[i]) != 0:
+            cuda.atomic.min(first_bad, 0, i)
+
+    return kernel
+
+
+def checked(operand: Operand, fmt, caller: str = "matmul") -> None:
+    """ValueError for a carrier that is no value of a float or fixed-point format, without a conversion."""
+    size, carrier = operand.flat.shape[0], operand.flat.dtype.name
+    if size == 0 or fmt == format(_CARRIERS[carrier]):
+        return
+    first_bad = _cuda.filled(1, np.int64, _NONE)
+    blocks = -(-size // _cuda.THREADS)
+    _cuda.launch(check_kernel(fmt, carrier), blocks, _cuda.THREADS, _cuda.bits(operand.flat), first_bad)
+    raise_if_bad(operand, fmt, first_bad, caller)
+
+
 def raise_if_bad(operand: Operand, fmt, first_bad, caller: str) -> None:
     """ValueError that names the element at the index in first_bad, if there is one."""
-    at = int(_cuda.to_host(first_bad)[0])
+    at, caller = int(_cuda.to_host(first_bad)[0]), operand.caller or caller
     if at != _NONE:
         found = _cuda.to_host(operand.flat[at : at + 1])[0]
         raise ValueError(
@@ -147,22 +178,32 @@ def raise_if_bad(operand: Operand, fmt, first_bad, caller: str) -> None:
 def to_codes(operand: Operand, fmt, caller: str = "matmul") -> Operand:
     """The operand as codes of a format.
 
-    Raises ValueError for an element that is no value of it.
+    Raises ValueError for an element that is no value of it, TypeError for a custom format of more than 16 bits.
     """
     if operand.format is not None:
         if operand.format != fmt:
-            raise ValueError(
-                f"{caller}: {operand.name} is an Array of {operand.format}, but the unit's operand is {fmt}"
-            )
+            who = f"{operand.caller or caller}: {operand.name}"
+            raise ValueError(f"{who} is an Array of {operand.format}, but the unit's operand is {fmt}")
         return operand
-    if isinstance(fmt, CustomFormat):
-        raise TypeError(f"{caller}: no kernel takes the value table {fmt}; copy the CUDA arrays to the host first")
     size = operand.flat.shape[0]
     codes = _cuda.empty(max(size, 1), fmt.storage_dtype)
     if size:
         first_bad = _cuda.filled(1, np.int64, _NONE)
-        kernel = operand_kernel(fmt, operand.flat.dtype.name)
-        blocks = -(-size // _cuda.THREADS)
-        _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(operand.flat), codes, first_bad)
+        if isinstance(fmt, CustomFormat):
+            find_codes(fmt, operand.flat, codes, first_bad, caller)
+        else:
+            kernel = operand_kernel(fmt, operand.flat.dtype.name)
+            blocks = -(-size // _cuda.THREADS)
+            _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(operand.flat), codes, first_bad)
         raise_if_bad(operand, fmt, first_bad, caller)
     return replace(operand, flat=codes, format=fmt)
+
+
+def examples():
+    """Kernels that are linked without a GPU: what they are, and the types of their arguments."""
+    from numba import types
+
+    one = types.Array(types.uint32, 1, "C")
+    fmt = format("e5m2")
+    codes = types.Array(_cuda.scalar_type(fmt.storage_dtype), 1, "C")
+    yield f"codes of {fmt}", operand_kernel(fmt, "float32"), (one, codes, types.Array(types.int64, 1, "C"))

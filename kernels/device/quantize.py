@@ -1,4 +1,8 @@
-"""softnum.quantize for CUDA arrays."""
+"""softnum.quantize, encode and decode for CUDA arrays.
+
+Formats and modes in the domain of csrc/softnum/patterns.h take some twenty instructions an element, so that memory
+bounds them; the rest goes by the definition, and value tables by a search.
+"""
 
 from __future__ import annotations
 
@@ -6,140 +10,277 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum import _core
 from softnum.custom import CustomFormat
-from softnum.environment import environment, seed_and_stream
+from softnum.environment import environment
 from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda
-from softnum.kernels.device.entries import NO_CODE, NOT_EXACT, quantize_library
+from softnum.kernels.device.computations import (
+    CARRIERS,
+    FROM_ARRAY,
+    FROM_KEY,
+    NO_WORDS,
+    decode_computation,
+    encode_computation,
+    quantize_computation,
+    search_computation,
+)
+from softnum.kernels.device.elementwise import example, run, words_of
+from softnum.kernels.device.entries import NO_CODE, NOT_EXACT
+from softnum.kernels.device.patterns import reading_text
 from softnum.modes import rounding_name
 from softnum.names import format
-from softnum.plan import fits
+from softnum.ufuncs import raise_no_code
+from softnum.values import decode as host_decode
 from softnum.values import invalid_code
 
-__all__ = ["quantize"]
-
-_GROUP = 4  # elements of a thread: those of one Philox counter
-
-NO_WORDS, FROM_KEY, FROM_ARRAY = range(3)
+__all__ = ["FROM_ARRAY", "FROM_KEY", "NO_WORDS", "decode", "encode", "examples", "kernels_of", "quantize"]
 
 
-@lru_cache(maxsize=256)
-def quantize_kernel(fmt, env, carrier: str, words: int, may_fail: bool, one_row: bool):
-    """The kernel ``(x, out, random, key0, key1, status)`` for one format and mode, compiled at its first launch.
+@lru_cache(maxsize=16)
+def _thresholds(fmt, rounding: str, overflow, carrier: str):
+    """(keys of the thresholds, codes in order): found by bisection, with the rounding of the host."""
+    word = np.dtype(CARRIERS[carrier][1]).type
+    top = word(1 << (8 * word(0).itemsize - 1))
 
-    x, out: bits of the carrier as matrices; random: uint32 words in the same shape if words is FROM_ARRAY.
-    """
-    f = _cuda.bind(quantize_library(fmt, env, carrier))
-    value, value_status, half0, half1, word = f.value, f.status, f.half0, f.half1, f.word
+    def codes_of(keys):
+        return fmt.encode(np.where(keys & top, keys ^ top, ~keys).view(carrier), rounding, overflow)
 
-    @cuda.jit
-    def kernel(x, out, random, key0, key1, status):
-        columns = x.shape[1]
-        size = x.shape[0] * columns
-        start = cuda.grid(1) * _GROUP
-        if start < size:
-            low = high = np.uint64(0)
-            if words == FROM_KEY:
-                low = half0(start // _GROUP, key0, key1)
-                high = half1(start // _GROUP, key0, key1)
-            for i in range(start, min(start + _GROUP, size)):
-                row = 0 if one_row else i // columns
-                column = i if one_row else i - row * columns
-                bits = x[row, column]
-                w = np.uint32(0)
-                if words == FROM_KEY:
-                    w = word(low, high, i)
-                elif words == FROM_ARRAY:
-                    w = random[row, column]
-                if may_fail:
-                    failed = value_status(bits, w)
-                    if failed != 0:
-                        cuda.atomic.max(status, failed - 1, 1)
-                out[row, column] = value(bits, w)
+    place = fmt.order.astype(np.int64)
+    in_order = np.argsort(place)
+    wanted = np.arange(1, 1 << fmt.bits)
+    ends = np.array([-np.inf, np.inf], carrier).view(word)
+    low, high = np.full(wanted.shape, ~ends[0]), np.full(wanted.shape, ends[1] | top)
+    reached = place[codes_of(high)] >= wanted
+    while (low < high).any():
+        middle = low + (high - low) // word(2)
+        enough = place[codes_of(middle)] >= wanted
+        low, high = np.where(enough, low, np.minimum(middle + word(1), high)), np.where(enough, middle, high)
+    return np.where(reached, low, ~word(0)), in_order.astype(fmt.storage_dtype)
 
-    return kernel
+
+@lru_cache(maxsize=16)
+def _search_tables(fmt, rounding: str, overflow, carrier: str, nan_code: int, to_values: bool):
+    keys, results = _thresholds(fmt, rounding, overflow, carrier)
+    results = np.append(results, results.dtype.type(nan_code))
+    if to_values:
+        results = fmt.decode(results, np.dtype(carrier)).view(CARRIERS[carrier][1])
+    return keys, results
+
+
+def _by_search(x, fmt, rounding, overflow, invalid, what: str, out, to_values: bool):
+    """quantize and encode to a value table."""
+    if fmt.kind != "table" and fmt._functions.convert_takes is not None:
+        raise TypeError(
+            f"{what}: {fmt} rounds by a function of yours, which no kernel calls; copy the CUDA array to the host first"
+        )
+    fmt.check_modes(rounding, overflow)
+    carrier = x.dtype.name
+    nan_code = fmt._table.nan_code if fmt.has_nan else invalid_code(invalid, fmt)
+    tables = _search_tables(fmt, rounding_name(rounding), overflow, carrier, int(nan_code), to_values)
+    raises = not fmt.has_nan and isinstance(invalid, str)
+    output = tables[1].dtype.name
+    computation = search_computation(1 << fmt.bits, carrier, output, raises)
+    result, _, met = run(computation, [x], tuple(x.shape), out=out, tables=[_cuda.to_device(t) for t in tables])
+    if met:
+        raise_no_code(fmt, what)
+    return result
+
+
+# ---- the functions ---------------------------------------------------------------------------------------------------
+
+
+def _floats(x, what: str):
+    if x.dtype not in (np.float32, np.float64):
+        raise TypeError(f"{what}: CUDA arrays must be of float32 or float64, got {x.dtype}")
+    return x
+
+
+def _check_out(what: str, out, shape, dtype) -> None:
+    if out is None:
+        return
+    if not hasattr(out, "__cuda_ndarray__") or tuple(out.shape) != tuple(shape) or out.dtype != dtype:
+        raise ValueError(f"{what}: out must be a CUDA array of shape {tuple(shape)} and type {np.dtype(dtype)}")
+
+
+def _environment(fmt, rounding, overflow, stochastic_bits, invalid, return_flags, tininess, flush_results):
+    if isinstance(fmt, CustomFormat):
+        for name, given in (("return_flags", return_flags), ("flush_results", flush_results)):
+            if given:
+                raise ValueError(f"{name} is not defined for {fmt.described}: it has values alone; leave it out")
+    code = invalid_code(invalid, fmt)
+    return environment(fmt, rounding, overflow, stochastic_bits, tininess, False, flush_results, invalid_code=code)
 
 
 def quantize(
     x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32, invalid="raise",
-    out=None,
+    return_flags=False, tininess="after", flush_results=None, out=None,
 ):  # fmt: skip
     """Round the values of a CUDA array to a format, on the device; the bits are those of `softnum.quantize` on the CPU.
 
     Parameters
     ----------
-    x : CUDA array of float32 or float64
-        Contiguous, or a matrix of any strides.
-    out : CUDA array, optional
+    x : Numba CUDA array of float32 or float64, any shape and strides
+    out : Numba CUDA array, optional
         x's shape and dtype; may be x, but must not overlap it otherwise.
     random_bits : array of uint32, optional
-        Of the host (broadcast to x's shape), or a CUDA array of x's shape.
-    fmt, rounding, overflow, key, stochastic_bits, invalid
+        Of the host or the device, broadcast to x's shape.
+    fmt, rounding, overflow, key, stochastic_bits, invalid, return_flags, tininess, flush_results
         As in `softnum.quantize`.
 
     Returns
     -------
-    Numba CUDA array
-        CuPy and PyTorch take it without a copy.
+    Numba CUDA array; with `return_flags`, a pair
 
     Raises
     ------
     ValueError, TypeError
-        As `softnum.quantize`; also for a value table (`CustomFormat`), which has no kernel.
+        As `softnum.quantize`; also for a custom format that rounds by a function of the user's.
+    """
+    fmt, x = format(fmt), _floats(x, "quantize")
+    _check_out("quantize", out, x.shape, x.dtype)
+    env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, return_flags, tininess, flush_results)
+    if out is not None:
+        out_bits = _cuda.bits(out)
+    if isinstance(fmt, CustomFormat):
+        result = _by_search(x, fmt, rounding, overflow, invalid, "quantize", None if out is None else out_bits, True)
+        return out if out is not None else result.view(x.dtype)
+    words = words_of(rounding_name(rounding).startswith("stochastic"), key, random_bits, x.shape)
+    raises = not fmt.has_nan and isinstance(invalid, str)
+    computation = quantize_computation(fmt, env, x.dtype.name, raises, bool(return_flags))
+    result, flags, met = run(computation, [x], tuple(x.shape), words, None if out is None else out_bits)
+    if raises and met & NO_CODE:
+        lost = "NaN or infinite" if fmt.kind == "fixed" else "NaN"
+        raise ValueError(f"quantize: a value is {lost}, and {fmt} has no code for it")
+    if met & NOT_EXACT:
+        raise ValueError(f"quantize: a value of {fmt} is not exact in {x.dtype} (use a wider type)")
+    result = out if out is not None else result.view(x.dtype)
+    return (result, flags) if return_flags else result
+
+
+def encode(
+    x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32, invalid="raise",
+    return_flags=False, tininess="after", flush_results=None, out=None,
+):  # fmt: skip
+    """Codes of the values of a CUDA array, on the device; those of `softnum.encode` on the CPU.
+
+    Parameters
+    ----------
+    x : Numba CUDA array of float32 or float64, any shape and strides
+    out : Numba CUDA array, optional
+        Of x's shape and the format's storage type; must not overlap x.
+    random_bits, fmt, rounding, overflow, key, stochastic_bits, invalid, return_flags, tininess, flush_results
+        As in `quantize`.
+
+    Returns
+    -------
+    Numba CUDA array of unsigned integers; with `return_flags`, a pair
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `quantize`.
+    """
+    fmt, x = format(fmt), _floats(x, "encode")
+    _check_out("encode", out, x.shape, fmt.storage_dtype)
+    env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, return_flags, tininess, flush_results)
+    if isinstance(fmt, CustomFormat):
+        return _by_search(x, fmt, rounding, overflow, invalid, "encode", out, False)
+    words = words_of(rounding_name(rounding).startswith("stochastic"), key, random_bits, x.shape)
+    raises = not fmt.has_nan and isinstance(invalid, str)
+    computation = encode_computation(fmt, env, x.dtype.name, raises, bool(return_flags))
+    result, flags, met = run(computation, [x], tuple(x.shape), words, out)
+    if raises and met & NO_CODE:
+        raise_no_code(fmt, "encode")
+    return (result, flags) if return_flags else result
+
+
+@lru_cache(maxsize=32)
+def _all_values(fmt, carrier: str) -> np.ndarray | None:
+    """The bits of all values of a format of up to 16 bits; None if one is not exact in the carrier."""
+    try:
+        values = host_decode(np.arange(1 << fmt.bits).astype(fmt.storage_dtype), fmt, carrier)
+    except ValueError:
+        return None
+    return values.view(CARRIERS[carrier][1])
+
+
+def decode(codes, fmt, dtype=np.float64, *, out=None):
+    """The values that codes in a CUDA array stand for, on the device.
+
+    Parameters
+    ----------
+    codes : Numba CUDA array of unsigned integers, any shape and strides
+    fmt : format or str
+    dtype : float32 or float64
+    out : Numba CUDA array of dtype, optional
+        Of codes' shape; must not overlap codes.
+
+    Returns
+    -------
+    Numba CUDA array of dtype
+
+    Raises
+    ------
+    ValueError
+        If a code does not fit the format's bits, or a value is not exact in `dtype`.
+    TypeError
+        For codes that are no unsigned integers, another dtype, and custom formats of more than 16 bits.
+    """
+    fmt, dtype = format(fmt), np.dtype(dtype)
+    if codes.dtype.kind != "u":
+        raise TypeError(f"codes of {fmt} are unsigned integers, got a CUDA array of {codes.dtype}")
+    if dtype not in (np.float32, np.float64):
+        raise TypeError(
+            f"decode gives CUDA arrays of float32 or float64, not {dtype}; copy the codes to the host first"
+        )
+    _check_out("decode", out, codes.shape, dtype)
+    carrier, table = dtype.name, None
+    custom = isinstance(fmt, CustomFormat)
+    if fmt.bits <= 16 and (custom or reading_text("_reading", fmt, carrier) is None):
+        table = _all_values(fmt, carrier)
+    if custom and table is None:
+        if fmt.bits <= 16:
+            raise ValueError(f"a value of {fmt} is not exact in {dtype} (use a wider type)")
+        raise TypeError(f"decode: no kernel takes {fmt}, of {fmt.bits} bits; copy the CUDA array to the host first")
+    computation = decode_computation(fmt, carrier, codes.dtype.name, table is not None)
+    tables = () if table is None else (_cuda.to_device(table),)
+    given = None if out is None else _cuda.bits(out)
+    result, _, met = run(computation, [codes], tuple(codes.shape), out=given, tables=tables)
+    if met & NO_CODE:
+        raise ValueError(f"codes: one is no code of {fmt}, which has {fmt.bits} bits")
+    if met & NOT_EXACT:
+        raise ValueError(f"a value of {fmt} is not exact in {dtype} (use a wider type)")
+    return out if out is not None else result.view(dtype)
+
+
+# ---- for the link check ----------------------------------------------------------------------------------------------
+
+
+def kernels_of(fmt, *, rounding="nearest_even", carrier="float32", stochastic_bits=32):
+    """The kernels that quantize, encode and decode launch for a format, from and to contiguous arrays.
+
+    (name, kernel, types of its arguments, whether it promises no local memory) of each.
     """
     fmt = format(fmt)
-    if isinstance(fmt, CustomFormat):
-        raise TypeError(f"quantize: no kernel takes the value table {fmt}; copy the CUDA array to the host first")
-    x = _cuda.device_array(x)
-    env = environment(fmt, rounding, overflow, stochastic_bits, invalid_code=invalid_code(invalid, fmt))
-    result = out
-    if out is None:
-        result = out = _cuda.empty(x.shape, x.dtype)
-    else:
-        out = _cuda.device_array(out, "out")
-        if out.shape != x.shape or out.dtype != x.dtype:
-            raise ValueError(f"out must be a CUDA array of shape {tuple(x.shape)} and type {x.dtype}")
-    words, keys, random = NO_WORDS, (0, 0), _cuda.filled((1, 1), np.uint32, 0)
-    if rounding_name(rounding).startswith("stochastic"):
-        if random_bits is not None:
-            words, random = FROM_ARRAY, _random_array(random_bits, x.shape)
-        elif key is None:
-            raise ValueError("stochastic rounding needs key=seed, key=(seed, stream) or random_bits=array")
-        else:
-            words, keys = FROM_KEY, _core.philox_key(*seed_and_stream(key), 0)
-    if x.size == 0:
-        return result
-    matrices = [x, out] + ([random] if words == FROM_ARRAY else [])
-    one_row = all(_cuda.is_contiguous(m) for m in matrices)
-    if one_row:
-        matrices = [m.reshape((1, x.size)) for m in matrices]
-    elif x.ndim != 2:
-        raise ValueError(f"quantize: CUDA arrays of {x.ndim} dimensions must be contiguous (copy them first)")
-    raises = isinstance(invalid, str) and not fmt.has_nan
-    may_fail = raises or not fits(fmt, x.dtype)
-    status = _cuda.filled(3, np.uint32, 0)
-    kernel = quantize_kernel(fmt, env, x.dtype.name, words, may_fail, one_row)
-    groups = -(-x.size // _GROUP)
-    _cuda.launch(
-        kernel, -(-groups // _cuda.THREADS), _cuda.THREADS, _cuda.bits(matrices[0]), _cuda.bits(matrices[1]),
-        matrices[2] if words == FROM_ARRAY else random, np.uint32(keys[0]), np.uint32(keys[1]), status,
-    )  # fmt: skip
-    if may_fail:
-        seen = status.copy_to_host()
-        if raises and (seen[NO_CODE - 1] or seen[(NO_CODE | NOT_EXACT) - 1]):
-            raise ValueError(f"quantize: a value is NaN or infinite, and {fmt} has no code for it")
-        if seen[NOT_EXACT - 1] or seen[(NO_CODE | NOT_EXACT) - 1]:
-            raise ValueError(f"quantize: a value of {fmt} is not exact in {x.dtype} (use a wider type)")
-    return result
+    env = environment(fmt, rounding, None, stochastic_bits)
+    words = FROM_KEY if rounding_name(rounding).startswith("stochastic") else NO_WORDS
+    raises = not fmt.has_nan
+    for name, computation in (
+        ("quantize", quantize_computation(fmt, env, carrier, raises)),
+        ("encode", encode_computation(fmt, env, carrier, raises)),
+    ):
+        yield example(f"{name} {fmt} {rounding} of {carrier}", computation, words, not computation.rolled)
+    computation = decode_computation(fmt, carrier, fmt.storage_dtype.name, False)
+    yield example(f"decode {fmt} to {carrier}", computation, NO_WORDS, not computation.rolled)
 
 
-def _random_array(random_bits, shape):
-    if hasattr(random_bits, "__cuda_array_interface__") or hasattr(random_bits, "__cuda_ndarray__"):
-        if tuple(random_bits.shape) != tuple(shape) or np.dtype(random_bits.dtype) != np.uint32:
-            raise ValueError(f"random_bits on the device must be uint32 of shape {tuple(shape)}")
-        return random_bits if hasattr(random_bits, "__cuda_ndarray__") else cuda.as_cuda_array(random_bits)
-    words = np.asarray(random_bits)
-    if words.dtype.kind not in "iu" or (words.size and (words.min() < 0 or words.max() >= 2**32)):
-        raise ValueError(f"random_bits must be integers in 0..2**32-1, got an array of {words.dtype}")
-    return cuda.to_device(np.ascontiguousarray(np.broadcast_to(words.astype(np.uint32), tuple(shape))))
+def examples():
+    """Kernels for the link check: one for each way that a pattern is rounded, the definition, and the search."""
+    for fmt, rounding, carrier in (
+        ("e5m2", "nearest_even", "float32"),
+        ("bfloat16", "toward_zero", "float32"),
+        ("e4m3fn", "stochastic", "float32"),
+        ("q4.4", "nearest_up", "float64"),
+        ("e8m0fnu", "up", "float32"),
+    ):
+        yield from kernels_of(fmt, rounding=rounding, carrier=carrier, stochastic_bits=16)
+    yield example("quantize to a table of 16 values", search_computation(16, "float32", "uint32", True))

@@ -34,7 +34,8 @@ TYPES = {
 
 @lru_cache(maxsize=16)
 def core_text(header: str = "softnum/device.h") -> str:
-    """A header of csrc with every header it includes put in its place; those with a guard of inclusion, once.
+    """Headers of csrc, by their names with spaces between, with every header they include put in its place; those with
+    a guard of inclusion, once.
 
     Returns
     -------
@@ -42,7 +43,9 @@ def core_text(header: str = "softnum/device.h") -> str:
         C11 and C++17 source without ``#include "..."``.
     """
     lines: list[str] = []
-    _inline(Path(get_include()) / header, set(), lines)
+    seen: set[Path] = set()
+    for name in header.split():
+        _inline((Path(get_include()) / name).resolve(), seen, lines)
     return _QUIET + "\n".join(lines) + "\n"
 
 
@@ -111,7 +114,7 @@ class Library:
         C text of the formats, environments and functions that the entries use.
     entries : tuple of Entry
     header : str
-        The header of csrc in front of them.
+        The header of csrc in front of them, or several with spaces between.
     """
 
     constants: str

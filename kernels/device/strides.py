@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda
-from softnum.kernels.device.dlpack import Memory
+from softnum.kernels.device.dlpack import Memory, packed
+from softnum.kernels.device.movement import copy_kernel, run
 
-__all__ = ["contiguous", "dense", "examples", "flat", "pack_kernel", "place_of", "transposed"]
+__all__ = ["contiguous", "dense", "flat", "place_of", "transposed"]
 
 
 def flat(x):
@@ -24,7 +22,7 @@ def flat(x):
         raise ValueError(f"an array of {x.dtype} with strides {strides} (bytes) is not aligned; copy it first")
     strides = tuple(s // itemsize for s in strides)
     if x.size == 0:
-        return _cuda.empty(1, x.dtype), 0, strides
+        return _cuda.empty(0, x.dtype), 0, strides
     spans = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
     below = -sum(s for s in spans if s < 0)
     length = below + sum(s for s in spans if s > 0) + 1
@@ -45,29 +43,6 @@ def _whole(x, below: int, length: int):
     return _cuda.adopt(memory, x, "x")
 
 
-@lru_cache(maxsize=64)
-def pack_kernel(kind: str, ndim: int):
-    """The kernel ``(memory, geometry, out)``: the elements of an array in C order.
-
-    kind: of the elements, unsigned integers. geometry: where the first one is, then the sizes of the dimensions, then
-    their strides in elements.
-    """
-
-    @cuda.jit
-    def kernel(memory, geometry, out):
-        i = cuda.grid(1)
-        if i < out.size:
-            left, at = i, geometry[0]
-            for d in range(ndim, 0, -1):
-                size = geometry[d]
-                rest = left // size
-                at += (left - rest * size) * geometry[ndim + d]
-                left = rest
-            out[i] = memory[at]
-
-    return kernel
-
-
 def _merged(shape, strides):
     """The dimensions with those of one element left out, and with neighbours that one stride steps through as one."""
     merged = []
@@ -78,7 +53,7 @@ def _merged(shape, strides):
             merged[-1] = (merged[-1][0] * n, s)
         else:
             merged.append((n, s))
-    return merged
+    return merged or [(1, 0)]
 
 
 def contiguous(x):
@@ -88,11 +63,11 @@ def contiguous(x):
     out = _cuda.empty(tuple(x.shape), x.dtype)
     if out.size:
         memory, first, strides = flat(x)
-        dims = _merged(tuple(x.shape), strides)
-        geometry = _cuda.to_device(np.array([first, *(n for n, _ in dims), *(s for _, s in dims)], np.int64))
-        kernel = pack_kernel(f"uint{8 * x.dtype.itemsize}", len(dims))
-        blocks = -(-out.size // _cuda.THREADS)
-        _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(memory), geometry, _cuda.bits(out).reshape(out.size))
+        sizes, steps = zip(*_merged(tuple(x.shape), strides), strict=True)
+        run(
+            copy_kernel(len(sizes)), out.size, _cuda.bits(memory), _cuda.bits(out).reshape(out.size), out.size, sizes,
+            steps, packed(sizes, 1), first, 0,
+        )  # fmt: skip
     return out
 
 
@@ -134,15 +109,3 @@ def transposed(x, axes):
     shape, strides = (tuple(t[a] for a in axes) for t in (x.shape, x.strides))
     device = (0, _cuda.device_index())
     return _cuda.adopt(Memory(_cuda.address_of(x), shape, strides, x.dtype, device, False), x, "x")
-
-
-def examples():
-    """Kernels for the link check: (name, kernel, types of the arguments)."""
-    from numba import types
-
-    for bits, ndim in ((8, 2), (32, 4), (64, 3)):
-        kind = types.Array(_cuda.scalar_type(f"uint{bits}"), 1, "C")
-        yield (
-            f"pack uint{bits} of {ndim} dimensions", pack_kernel(f"uint{bits}", ndim),
-            (kind, types.Array(types.int64, 1, "C"), kind), True,
-        )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli import exit_codes, need, writable_file, writable_folder
-from softnum.cli.train import progress_bar
+from softnum.cli.train import Device, progress_bar
 
 __all__ = ["register"]
 
@@ -71,7 +71,8 @@ def plan(study: Study, out: Out = None) -> None:
 def run(
     study: Study,
     out: Out = None,
-    jobs: Annotated[int | None, typer.Option(help="Processes.  [default: one for each core]")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes.  [default: one for each core, or one on a GPU]")] = None,
+    device: Device = "cpu",
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler, whose workers train instead: tcp://host:8786.")
     ] = None,
@@ -104,7 +105,7 @@ def run(
         raise ValueError(f"--retries must be 0 or more, got {retries}")
     with progress_bar() as step:
         outcome = conduct_study(
-            asked, folder, jobs=jobs, scheduler=scheduler, retries=retries, progress=step,
+            asked, folder, jobs=jobs, device=device, scheduler=scheduler, retries=retries, progress=step,
             say=lambda line: typer.echo(line, err=True),
         )  # fmt: skip
     copied = f"{outcome.copied} copied from runs of the same arithmetic, " if outcome.copied else ""

@@ -10,7 +10,11 @@ from softnum.cli import exit_codes, need, writable_folder
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
 from softnum.cli.updates import Updates, with_groups
 
-__all__ = ["progress_bar", "register"]
+__all__ = ["Device", "progress_bar", "register"]
+
+Device = Annotated[
+    str, typer.Option(help="Where to compute: cpu, or cuda for a GPU (softnum[cuda]); records do not depend on it.")
+]
 
 _OWN = NetworkOptions()
 _DEFAULTS = Updates()
@@ -68,6 +72,7 @@ def train(
     ] = None,
     plot: Annotated[bool, typer.Option("--plot", help="Draw these statistics, to a .png of that name.")] = False,
     threads: Annotated[int, typer.Option(help="Threads of the arithmetic; the record does not depend on it.")] = 1,
+    device: Device = "cpu",
     explain: Annotated[
         bool, typer.Option("--explain", help="Train nothing: list every operation of an iteration, and how it rounds.")
     ] = False,
@@ -119,9 +124,11 @@ def train(
     from softnum.train import Settings, load_design, run
     from softnum.train import explain as explain_iteration
     from softnum.train import profile as profile_iteration
+    from softnum.train.devices import check_device
     from softnum.train.loop import read_rows
     from softnum.train.nets import default_data
 
+    check_device(device)
     data = data or default_data(network)
     need(*(["sklearn"] if data == "digits" else []), *(["matplotlib"] if plot else []))  # the data; the picture
     if plot and statistics is None:
@@ -153,7 +160,7 @@ def train(
     if profile:
         from softnum.train.record import write_atomic
 
-        found = profile_iteration(settings, chosen, seed=seed, threads=threads)
+        found = profile_iteration(settings, chosen, seed=seed, threads=threads, device=device)
         trace = trace or out / chosen.name / f"seed-{seed}.profile.json"
         trace.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(trace, found.to_json())
@@ -166,7 +173,8 @@ def train(
             step(iteration, iterations, text)
 
         path = run(
-            chosen, settings, seed=seed, out=out, force=force, threads=threads, statistics=statistics, progress=show
+            chosen, settings, seed=seed, out=out, force=force, threads=threads, device=device, statistics=statistics,
+            progress=show,
         )  # fmt: skip
     rows = read_rows(path)
     best = max(row["accuracy"] for row in rows if "accuracy" in row)

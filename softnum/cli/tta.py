@@ -11,7 +11,7 @@ from softnum.cli import exit_codes, need, writable_folder
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
 from softnum.cli.outcomes import Curves, Outcomes, command_line, stated
 from softnum.cli.timings import TimingFiles
-from softnum.cli.train import progress_bar
+from softnum.cli.train import Device, progress_bar
 from softnum.cli.updates import Updates, with_groups
 
 __all__ = ["register"]
@@ -22,7 +22,7 @@ _OUTCOMES = Outcomes()
 _CURVES = Curves()
 _FILES = TimingFiles()
 #: What says how to train, and is not for curves that are there already.
-_TRAINING = {"seeds", "network", "data", "data_dir", "samples", "held_out", "epochs", "jobs", "force"} | {
+_TRAINING = {"seeds", "network", "data", "data_dir", "samples", "held_out", "epochs", "jobs", "device", "force"} | {
     field.name for group in (NetworkOptions, Updates) for field in fields(group)
 }
 _VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
@@ -194,7 +194,8 @@ def tta(
         str, typer.Option(help="What SCALE-Sim's cells keep: os (results), ws (weights) or is (inputs).")
     ] = "os",
     variant: Annotated[str, typer.Option(help="Hardware: all, stated, or equal-area.")] = "all",
-    jobs: Annotated[int | None, typer.Option(help="Processes.  [default: one for each core]")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes.  [default: one for each core, or one on a GPU]")] = None,
+    device: Device = "cpu",
     out: Annotated[Path, typer.Option(help="Folder of results.json, tta.png and the records.")] = Path("runs/tta"),
     force: Annotated[bool, typer.Option("--force", help="Train again, also what is finished.")] = False,
 ) -> None:
@@ -236,12 +237,14 @@ def tta(
         raise ValueError(f"--{name.replace('_', '-')} is for the curves of --accuracy; add it, or leave this out")
     need("joblib", "sklearn", "matplotlib", "scipy")  # before minutes of training that a missing one would throw away
     from softnum.train import Settings, case_workloads, load_design, make_network, run_study
+    from softnum.train.devices import check_device
     from softnum.train.study import case_labels, check_seeds, default_cases
     from softnum.tta import read_records, write_workloads
     from softnum.tta.study import conclude
 
     if jobs is not None and jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {jobs}; leave it out for one process a core")
+    check_device(device)
     cases = default_cases(None if designs is None else [part.strip() for part in designs.split(",")])
     if batch is not None:
         cases = [case if case.label else replace(case, batch=batch) for case in cases]  # NAME@64 says its own
@@ -272,7 +275,7 @@ def tta(
             step(done, total, f"runs: {counts[False]} found, {counts[True]} trained; last {text}")
 
         records = run_study(
-            cases, settings, seeds=chosen, out=out / "records", jobs=jobs, force=force, progress=show
+            cases, settings, seeds=chosen, out=out / "records", jobs=jobs, device=device, force=force, progress=show
         )  # fmt: skip
     conclude(
         read_records(records, metric=outcomes.metric), variants, target=target, baseline=base, out=out, **rules,

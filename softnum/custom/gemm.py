@@ -17,7 +17,7 @@ from softnum.modes import Flags
 from softnum.reference.units import reduction_order
 from softnum.units import MadUnit
 
-__all__ = ["CustomGemm", "CustomSum"]
+__all__ = ["CustomGemm", "CustomSum", "factors", "zero_code"]
 
 _TABLE_BITS = 8  # of operands and accumulators of sums by table
 
@@ -77,6 +77,19 @@ def _special(fmt) -> bool:
     return fmt.has_nan or (fmt.kind != "fixed" and fmt.infinities)
 
 
+def factors(unit: MadUnit) -> np.ndarray:
+    """A number for each pair of the operands' codes: the same one where fma cannot tell the pairs apart."""
+    from softnum.ops import apply
+
+    pairs = np.arange(1 << sum(f.bits for f in unit.operand), dtype=np.uint64)
+    if Operator("fma", (*unit.operand, unit.accumulator), unit.accumulator).users_own:
+        return pairs
+    a, b = unit.operand
+    codes = (_every(a)[:, None], _every(b))
+    products, flags = apply("multiply", codes, (a, b), out_fmt="binary64", rounding="to_odd", return_flags=True)
+    return pairs if (flags & Flags.INEXACT).any() else products.ravel()
+
+
 class _Tables:
     """The steps of a unit as look-ups: where each product's row begins in the table of sums, and its rows."""
 
@@ -87,7 +100,7 @@ class _Tables:
         if steps.plain:
             rows, results = np.broadcast_to(np.arange(len(b)), (len(a), len(b))), steps.add(codes, b[:, None])
         elif steps.product is None:
-            _, pairs, rows = np.unique(self._factors(unit), return_index=True, return_inverse=True)
+            _, pairs, rows = np.unique(factors(unit), return_index=True, return_inverse=True)
             results = steps.fused(a[pairs // len(b)][:, None], b[pairs % len(b)][:, None], codes)
         else:
             found, rows = np.unique(steps.product(a[:, None], b), return_inverse=True)
@@ -107,19 +120,6 @@ class _Tables:
         except ValueError:  # of codes that may never meet: the steps raise it again where they do
             return None
 
-    @staticmethod
-    def _factors(unit: MadUnit) -> np.ndarray:
-        """A number for each pair of codes: the same one where fma cannot tell the pairs apart."""
-        from softnum.ops import apply
-
-        pairs = np.arange(1 << sum(f.bits for f in unit.operand), dtype=np.uint64)
-        if Operator("fma", (*unit.operand, unit.accumulator), unit.accumulator).users_own:
-            return pairs
-        a, b = unit.operand
-        codes = (_every(a)[:, None], _every(b))
-        products, flags = apply("multiply", codes, (a, b), out_fmt="binary64", rounding="to_odd", return_flags=True)
-        return pairs if (flags & Flags.INEXACT).any() else products.ravel()
-
     def over(self, acc, a, b):
         """The steps of all k, in C."""
         acc = np.array(acc, order="C")  # which is written to
@@ -133,7 +133,7 @@ class CustomGemm:
     def __init__(self, unit: MadUnit) -> None:
         self.unit, self.steps = unit, _Steps(unit)
         self.over = (_Tables.of(self.steps) or self.steps).over
-        self.zero = {fmt: _zero(fmt) for fmt in (unit.accumulator, unit.outer)}
+        self.zero = {fmt: zero_code(fmt) for fmt in (unit.accumulator, unit.outer)}
 
     def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None) -> int:
         """Rows m0..m1, columns n0..n1 of one product of codes; words, keys and batch are for other engines.
@@ -181,5 +181,6 @@ class CustomGemm:
         return np.full(shape, self.zero[fmt], fmt.storage_dtype)
 
 
-def _zero(fmt) -> int:
+def zero_code(fmt) -> int:
+    """The code of +0."""
     return int(fmt.find(np.zeros(1))[0][0]) if isinstance(fmt, CustomFormat) else 0

@@ -1,16 +1,21 @@
 #!/usr/bin/env bash
-# The GPU's tests and figures, on a machine that may be offline.
+# The GPU's tests, the sanitizer's and the figures, in under 10 minutes, on a machine that may be offline.
 #
 #   tests/kernels/run_gpu.sh --download [FOLDER [VERSION [PACKAGE...]]]
 #       fetch into FOLDER the wheels that the GPU machine lacks, for its Python VERSION (3.12): all, or the PACKAGEs named
+#   tests/kernels/run_gpu.sh --pack [FOLDER]
+#       make one archive of them, site.tar.xz, a third smaller, where what is carried along must be small
 #   tests/kernels/run_gpu.sh [FOLDER]
-#       there: install them, build softnum, run the GPU tests and print the figures
+#       there: install them, build softnum, run the tests that need a GPU, a selection of them under compute-sanitizer
+#       (memcheck, racecheck; where it is found), and the figures
 #
 # FOLDER is build/gpu-wheels, which git ignores; carry it along with the checkout. Nothing is installed outside
-# build/gpu-site. Without wheels in FOLDER, what is installed already is used. PYTHON=... names another interpreter.
+# build/gpu-site. Without wheels in FOLDER, what is installed already is used. PYTHON=... names another interpreter;
+# STEPS="build test sanitize bench" are all steps, of which some may be left out; reports are left in build/gpu.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 python=${PYTHON:-python3}
+steps=${STEPS:-build test sanitize bench}
 
 if [ "${1:-}" = --download ]; then
     folder=${2:-build/gpu-wheels}
@@ -30,17 +35,67 @@ if [ "${1:-}" = --download ]; then
     exit
 fi
 
+if [ "${1:-}" = --pack ]; then
+    folder=${2:-build/gpu-wheels}
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    for wheel in "$folder"/*.whl; do "$python" -m zipfile -e "$wheel" "$scratch"; done
+    tar -C "$scratch" -cJf "$folder/site.tar.xz" .
+    rm "$folder"/*.whl
+    du -sh "$folder"
+    exit
+fi
+
 folder=${1:-build/gpu-wheels}
 site=$PWD/build/gpu-site
-rm -rf "$site"
-mkdir -p "$site"
-export PYTHONPATH="$site" PIP_DISABLE_PIP_VERSION_CHECK=1
+reports=$PWD/build/gpu
+mkdir -p "$site" "$reports"
+# behind the packages, for benchmarks: the checkout's own folder of that name must not hide the package just built
+export PYTHONPATH="$site:$PWD" PIP_DISABLE_PIP_VERSION_CHECK=1 NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS=0
 unset NUMBA_ENABLE_CUDASIM
-if compgen -G "$folder/*.whl" > /dev/null; then
-    "$python" -m pip install -q --no-index --no-deps --no-compile --upgrade --target "$site" "$folder"/*.whl
+step() { printf '\n== %s\n' "$*"; }
+has() { case " $steps " in *" $1 "*) true ;; *) false ;; esac }
+failed=0
+
+if has build; then
+    step "build"
+    rm -rf "$site"
+    mkdir -p "$site"
+    if [ -f "$folder/site.tar.xz" ]; then tar -C "$site" -xJf "$folder/site.tar.xz"; fi
+    if compgen -G "$folder/*.whl" > /dev/null; then
+        "$python" -m pip install -q --no-index --no-deps --no-compile --upgrade --target "$site" "$folder"/*.whl
+    fi
+    "$python" -m pip install -q --no-index --no-deps --no-build-isolation --no-compile --upgrade --target "$site" .
 fi
-"$python" -m pip install -q --no-index --no-deps --no-build-isolation --no-compile --upgrade --target "$site" .
 
 # -P: the checkout's own folders must not hide the package just built
-"$python" -P -m pytest -m gpu tests/kernels -p no:cacheprovider
-"$python" -P -m softnum.kernels.figures
+run() { "$python" -P "$@"; }
+
+if has test; then
+    step "tests on the GPU"
+    # most of the time goes into compiling kernels, on one core of the host for each process
+    many=()
+    if "$python" -c 'import xdist' 2> /dev/null; then many=(-n "${PROCESSES:-8}" --dist worksteal); fi
+    run -m pytest -m gpu tests/kernels tests/train -p no:cacheprovider "${many[@]}" --durations=10 \
+        2>&1 | tee "$reports/tests.txt" || failed=1
+fi
+
+if has sanitize; then
+    sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2> /dev/null | head -1 || true)
+    if [ -z "$sanitizer" ]; then
+        step "compute-sanitizer is not installed: left out"
+    else
+        for tool in memcheck racecheck; do
+            step "compute-sanitizer: $tool"
+            SOFTNUM_SMALL=1 "$sanitizer" --tool "$tool" --error-exitcode 9 --target-processes application-only \
+                "$python" -P -m pytest -m gpu -q -x -p no:cacheprovider tests/kernels/test_gpu_sizes.py \
+                2>&1 | tee "$reports/$tool.txt" | tail -15 || failed=1
+        done
+    fi
+fi
+
+if has bench; then
+    step "figures"
+    run -m benchmarks.bench_gpu --out "$reports/bench_gpu.json" 2>&1 | tee "$reports/bench_gpu.txt" || failed=1
+fi
+exit "$failed"

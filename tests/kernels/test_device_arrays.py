@@ -336,3 +336,76 @@ def test_the_simulator_takes_no_gpu(arrays, device):
     for x in (Interface(X), Capsules(X)):
         with pytest.raises(TypeError, match="quantize: x lies on a GPU, but Numba runs its simulator"):
             sn.quantize(x, "e5m2")
+
+
+# ---- Array -----------------------------------------------------------------------------------------------------------
+
+
+def test_array_of_device_codes(device):
+    codes = np.uint8([[60, 65, 0], [1, 2, 255]])
+    d = device.to_device(codes)
+    a = sn.Array(d, "e5m2")
+    assert a.codes is d and (a.shape, a.ndim, a.size, a.nbytes, a.itemsize) == ((2, 3), 2, 6, 6, 1)
+    assert repr(a) == "Array(codes of shape (2, 3) on a GPU, e5m2)"
+    host = a.copy_to_host()
+    same(host.codes, codes)
+    assert host.format == a.format and host.copy_to_host().codes is not host.codes
+    again = a.copy()
+    assert again.codes is not d
+    same(again.copy_to_host().codes, codes)
+    part = device.to_device(np.arange(24, dtype=np.uint16).reshape(4, 6))[::2, 1::2]
+    same(sn.Array(part, "binary16").copy_to_host().codes, np.arange(24, dtype=np.uint16).reshape(4, 6)[::2, 1::2])
+    same(sn.Array(part, "binary16").copy().copy_to_host().codes, sn.Array(part, "binary16").copy_to_host().codes)
+    empty = sn.Array(device.to_device(np.zeros((0, 3), np.uint8)), "e2m1fn")
+    assert empty.copy_to_host().shape == (0, 3) == empty.copy().shape
+
+
+def test_codes_are_checked_on_the_device(device):
+    codes = np.uint8([[7, 15], [0, 3]])
+    sn.Array(device.to_device(codes), "e2m1fn")
+    codes[1, 0] = 16
+    with pytest.raises(ValueError, match="codes: 16 is no code of e2m1fn, which has 4 bits"):
+        sn.Array(device.to_device(codes), "e2m1fn")
+    with pytest.raises(TypeError, match="codes of e2m1fn on a GPU must be an array of uint8, got int64"):
+        sn.Array(device.to_device(codes.astype(np.int64)), "e2m1fn")
+    with pytest.raises(TypeError, match="state the codes' format"):
+        sn.Array(device.to_device(codes))
+
+
+def test_products_of_arrays(device):
+    unit = sn.MadUnit("e6m9", operand="e5m2")
+    a, b = np.uint8([[60, 65, 0], [1, 2, 188]]), np.uint8([[60, 1], [66, 130], [67, 67]])
+    c = sn.encode(np.float32([[1, 2], [3, 4]]), "e6m9")
+    want = sn.matmul(sn.Array(a, "e5m2"), sn.Array(b, "e5m2"), unit, sn.Array(c, "e6m9"))
+    arrays = [sn.Array(device.to_device(x), f) for x, f in ((a, "e5m2"), (b, "e5m2"), (c, "e6m9"))]
+    same(sn.matmul(*arrays[:2], unit, arrays[2]).copy_to_host(), want)
+    with pytest.raises(ValueError, match="a is an Array of e6m9, but the unit's operand is e5m2"):
+        sn.matmul(arrays[2], arrays[2], unit)
+    with pytest.raises(TypeError, match="matmul: b lies on the host and a on the device"):
+        sn.matmul(arrays[0], sn.Array(b, "e5m2"), unit)
+
+
+def test_nothing_is_copied_to_the_host_unasked(device, monkeypatch):
+    a = sn.Array(device.to_device(np.uint8([60, 65])), "e5m2")
+
+    def copied(*_, **__):
+        raise AssertionError("copied to the host")
+
+    monkeypatch.setattr(type(a.codes), "copy_to_host", copied)
+    monkeypatch.setattr(type(a.codes), "__array__", copied, raising=False)
+    for work in (
+        lambda: np.asarray(a), lambda: a == a, lambda: a < 1, lambda: np.concatenate([a, a]),
+        lambda: np.where([1, 0], a, a), a.tolist, lambda: float(a[:1]), a.max, lambda: np.sort(a), lambda: a.item(0),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=r"lie on a GPU; copy them to the host first: a\.copy_to_host\(\)"):
+            work()
+    d = device.to_device(np.float32([1, 2]))
+    unit = sn.MadUnit("e6m9", operand="e5m2")
+    for name, work in (
+        ("pack", lambda: sn.pack(a)), ("probe", lambda: sn.probe("add", a, a)), ("trace", lambda: unit.trace(d, d)),
+        ("save", lambda: sn.save("unwritten.npz", a)),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=rf"{name} takes no CUDA arrays; copy them to the host first \(\.copy_to_h"):
+            work()
+    with pytest.raises(TypeError, match="nothing takes no CUDA arrays"):
+        backend.on_device("nothing", a)

@@ -1,18 +1,23 @@
 """The device code itself: refused by no device compiler, free of floating point, and the same function as the CPU's."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import softnum as sn
+import softnum.kernels
 from softnum.environment import environment
 from softnum.kernels import check
-from softnum.kernels.device.entries import operand_library, quantize_library, unit_library
+from softnum.kernels.device.computations import FROM_KEY, encode_computation, quantize_computation
+from softnum.kernels.device.entries import operand_library, unit_library
 from softnum.kernels.device.source import core_text
 
 
@@ -25,56 +30,97 @@ def test_one_text():
 
 def test_names_depend_on_content():
     env = environment(sn.format("e5m2"), "rne", None, 32)
-    one, two = (quantize_library(sn.format(f), env, "float32") for f in ("e5m2", "e4m3fn"))
-    again = quantize_library.__wrapped__(sn.format("e5m2"), env, "float32")
+    one, two, again = (
+        quantize_computation.__wrapped__(sn.format(f), env, "float32", False).library(FROM_KEY, (False,), True)
+        for f in ("e5m2", "e4m3fn", "e5m2")
+    )
     assert one.own_text == again.own_text
     assert one.symbol(one.entries[0]) == again.symbol(again.entries[0]) != two.symbol(two.entries[0])
 
 
-def test_device_compiler(capsys):
-    code = check.main()
-    printed = capsys.readouterr()
-    if code == 2:
-        pytest.skip(printed.err.strip())
-    assert code == 0, printed.err
-    assert printed.out.count("ok: core for sm_") == len(check.ARCHITECTURES)
-    assert printed.out.count("\n") == len(check.ARCHITECTURES) + len(check.libraries())
+# ---- machine code for real chips: in processes of their own, since here Numba may run its simulator ------------------
 
 
-def test_device_compiler_refuses(monkeypatch, capsys):
-    try:
-        check._nvrtc()
-    except FileNotFoundError as error:
-        pytest.skip(str(error))
-    with pytest.raises(ValueError, match="undefined"):
-        check.compile_device('extern "C" __device__ int f() { return undefined_name; }', "sm_80")
-    ptx, _ = check.compile_device('extern "C" __device__ float f(float x, float y) { return x * y + y; }', "sm_80")
-    assert any(name.startswith("fma.") for name in check.float_instructions(ptx))
-    monkeypatch.setattr(check, "core_text", lambda: 'extern "C" __device__ float f(float x) { return x * x; }')
-    monkeypatch.setattr(check, "libraries", dict)
-    assert check.main(("sm_80",)) == 1
-    assert "mul.f32" in capsys.readouterr().err
-
-
-def test_no_compiler(monkeypatch, capsys):
-    def missing():
-        raise FileNotFoundError("NVRTC is not installed: pip install nvidia-cuda-nvrtc")
-
-    monkeypatch.setattr(check, "_nvrtc", missing)
-    assert check.main() == 2
-    assert "pip install nvidia-cuda-nvrtc" in capsys.readouterr().err
+def compiled(*arguments, **options):
+    environ = {**os.environ, "NUMBA_ENABLE_CUDASIM": "0"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *arguments], env=environ, capture_output=True, text=True, **options
+    )
+    if done.returncode == 2 and "pip install" in done.stderr:
+        pytest.skip(done.stderr.strip().splitlines()[-1])
+    return done
 
 
 def test_links_for_real_chips():
-    """Machine code for five chips, in a process of its own: here Numba may run its simulator."""
-    environ = {**os.environ, "NUMBA_ENABLE_CUDASIM": "0"}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "softnum.kernels.link"], env=environ, capture_output=True, text=True
-    )
-    if done.returncode == 2:
-        pytest.skip(done.stderr.strip().splitlines()[-1])
+    """Every module's kernels, its first one for each chip."""
+    done = compiled("-m", "softnum.kernels.check", "--processes", "1")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("ok: ") == 5 * len(check.ARCHITECTURES)
+    lines = done.stdout.splitlines()
+    assert all(line.startswith("ok: ") for line in lines)
+    device = Path(check.__file__).with_name("device")
+    for path in device.glob("*.py"):
+        if "@cuda.jit\n" in path.read_text():  # a module with kernels has examples of them
+            for chip in check.CHIPS:
+                assert any(line.startswith(f"ok: {path.stem}: ") and f" for {chip}: " in line for line in lines), path
+
+
+@pytest.fixture(scope="module")
+def linked():
+    done = compiled(Path(__file__).with_name("linked.py"))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", ["contracted in C", "contracted in Python"])
+def test_contraction_is_found(linked, name):
+    code = linked[name]
+    assert (code["contracted"], code["floats"], code["calls"]) == (1, 1, 0)
+    assert code["problems"] == ["multiplications contracted with an addition: 1 (round by softnum's functions)"]
+    assert "1 contracted" in code["text"]
+
+
+@pytest.mark.parametrize(("name", "floats"), [("named in C", 2), ("one rounding in C", 1)])
+def test_named_roundings_are_none(linked, name, floats):
+    code = linked[name]
+    assert (code["contracted"], code["unnamed"], code["floats"], code["faults"]) == (0, [], floats, [])
+
+
+def test_what_is_seen(linked):
+    assert linked["a call"]["problems"][0] == "calls of functions that were not inlined: 1"
+    assert linked["a product alone"]["problems"] == []
+    assert linked["a product alone"]["faults"] == ["operations whose rounding is not named: mul.f32"]
+    assert any("not correctly rounded: ex2.approx" in text for text in linked["exp"]["problems"])
+    assert linked["an array"]["stack"] == 256
+    assert linked["an array"]["faults"] == ["256 bytes of local memory and 0 spilled, in a kernel that is to be fast"]
+    assert linked["shared"]["shared"] == 512
+    assert all(linked[name]["registers"] > 4 for name in ("shared", "exp"))
+    assert "absent" in linked["unresolved"] and "the linker refuses the kernel" in linked["unresolved"]
+
+
+def test_check_device_code(linked):
+    assert linked["unit"] and linked["format"] and linked["preset"]
+    for chip, problems, has_registers in (*linked["unit"], *linked["format"], *linked["preset"]):
+        assert (chip, problems, has_registers) == ("sm_75", [], True)
+    for chip in ("h100", "sm_30"):
+        assert f"'{chip}' is no chip that the installed compilers know: sm_75, sm_80, " in linked[chip]
+
+
+def test_not_in_the_simulator(monkeypatch, capsys):
+    from softnum.kernels.device import _cuda
+
+    monkeypatch.setattr(_cuda, "SIMULATOR", True)
+    with pytest.raises(RuntimeError, match="NUMBA_ENABLE_CUDASIM"):
+        sn.kernels.check_device_code(sn.MadUnit("e6m9", operand="e5m2"))
+    assert check.main([]) == 2
+    assert "NUMBA_ENABLE_CUDASIM" in capsys.readouterr().err
+
+
+def test_units_by_name():
+    done = compiled("-m", "softnum.kernels.check", "--chip", "sm_80", "linked:MAD", cwd=Path(__file__).parent)
+    assert (done.returncode, done.stdout.count("ok: ")) == (0, 1), done.stderr
+    for wrong in ("linked:absent", "no_such_module:unit", "nvidia_h1000"):
+        done = compiled("-m", "softnum.kernels.check", wrong, cwd=Path(__file__).parent)
+        assert (done.returncode, done.stdout) == (2, "") and wrong in done.stderr
 
 
 # ---- the text as C and C++ of this machine ---------------------------------------------------------------------------
@@ -87,12 +133,16 @@ def libraries():
         ("binary32", "rto", "float64"),
     ):
         fmt = sn.format(fmt)
-        yield f"quantize {fmt}", quantize_library(fmt, environment(fmt, rounding, None, 12), carrier)
+        env = environment(fmt, rounding, None, 12)
+        for make in (quantize_computation, encode_computation):
+            yield f"{make.__name__} {fmt}", make(fmt, env, carrier, not fmt.has_nan).library(FROM_KEY, (False,), True)
         yield f"operand {fmt}", operand_library(fmt, carrier)
     for unit in (
         sn.MadUnit("e6m9", operand="e5m2", chunk=4, rounding="sr", stochastic_bits=20, product="e5m2"),
         sn.MadUnit("e6m9", operand=("e5m2", "e4m3fn"), chunk=4, rounding="sr", stochastic_bits=9, product="binary16"),
         sn.MadUnit("q8.8", operand="e5m2"),
+        sn.MadUnit("e6m9", operand="e5m2", chunk=4, compensated="kahan"),
+        sn.MadUnit("e6m9", operand="e5m2", product="e5m2", compensated="kahan"),
     ):
         yield f"unit {unit}", unit_library(unit, "float32")
 
@@ -125,5 +175,9 @@ def test_planted_fault():
         replace(entry, body=entry.body.replace("return code;", "return code ^ 1;")) for entry in library.entries
     )
     one = int(sn.encode(1.0, "e5m2")), int(sn.encode(1.0, "e6m9"))
-    right, wrong = (_cuda.bind(x).step(0, one[0], one[0], 0, 0) for x in (library, replace(library, entries=entries)))
+    lost = np.zeros(3, np.uint64)
+    right, wrong = (
+        _cuda.bind(x).step(0, one[0], one[0], 0, 0, lost.ctypes.data)
+        for x in (library, replace(library, entries=entries))
+    )
     assert (int(right), int(wrong)) == (one[1], one[1] ^ 1)

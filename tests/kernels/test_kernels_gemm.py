@@ -177,14 +177,3 @@ def test_refused(device):
         sn.matmul(d, d, sn.MadUnit("e15m40", operand="e5m2"))
     with pytest.raises(ValueError, match="does not broadcast"):
         sn.matmul(d, d, unit, device.to_device(np.zeros((2, 3), np.float32)))
-    table = sn.CustomFormat.from_table([0.0, 1.0, 2.0, 4.0], name="pow2")
-    with pytest.raises(TypeError, match="no kernel takes the value table pow2"):
-        sn.matmul(d, d, sn.MadUnit("e6m9", operand=table))
-
-
-@pytest.mark.parametrize("options", [{"lanes": 2}, {"compensated": "kahan"}], ids=str)
-def test_units_without_a_kernel_are_refused(device, options):
-    unit = sn.MadUnit("e6m9", operand="e5m2", **options)
-    a = device.to_device(np.ones((2, 2), np.float32))
-    with pytest.raises(ValueError, match="no CUDA kernel computes lanes="):
-        sn.matmul(a, a, unit)

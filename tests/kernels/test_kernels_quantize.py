@@ -6,6 +6,8 @@ import pytest
 import softnum as sn
 from softnum.kernels import launches
 
+TABLE = sn.CustomFormat.from_table([0.0, 1.0, -2.5, np.nan, 4.0, 2.0**-40, -1e30, 0.1], name="eight")
+
 
 def values(dtype=np.float32, n=61):
     """Seeded values of many magnitudes, with the special ones among them; n straddles blocks and groups of four."""
@@ -88,8 +90,14 @@ def test_shapes_and_strides(device):
     same_bits(sn.quantize(turned, "e5m2", **options).copy_to_host(), sn.quantize(matrix.T, "e5m2", **options))
     part = device.to_device(matrix)[1:3, ::2]
     same_bits(sn.quantize(part, "e5m2", **options).copy_to_host(), sn.quantize(matrix[1:3, ::2], "e5m2", **options))
-    with pytest.raises(ValueError, match="must be contiguous"):
-        sn.quantize(device.to_device(x).transpose((2, 1, 0)), "e5m2")
+    cube = device.to_device(x).transpose((2, 1, 0))
+    want = sn.quantize(x.transpose((2, 1, 0)), "e5m2", **options)
+    same_bits(sn.quantize(cube, "e5m2", **options).copy_to_host(), want)
+    out = device.to_device(np.full_like(x, np.nan))
+    sn.quantize(device.to_device(x)[:, ::2], "e5m2", out=out[:, 1::2])
+    want = np.full_like(x, np.nan)
+    want[:, 1::2] = sn.quantize(x[:, ::2], "e5m2")
+    same_bits(out.copy_to_host(), want)
 
 
 def test_random_bits(device):
@@ -124,9 +132,121 @@ def test_refused(device):
     with pytest.raises(TypeError, match="float32 or float64, got int32"):
         sn.quantize(device.to_device(np.arange(3, dtype=np.int32)), "e5m2")
     d = device.to_device(np.float32([1]))
-    with pytest.raises(TypeError, match="no kernel takes the value table pow2"):
-        sn.quantize(d, sn.CustomFormat.from_table([0.0, 1.0, 2.0, 4.0], name="pow2"))
+    mine = sn.CustomFormat(4, as_float=lambda c: float(c), convert=lambda x: int(x) & 15, name="mine")
+    with pytest.raises(TypeError, match="mine rounds by a function of yours"):
+        sn.quantize(d, mine)
+    with pytest.raises(ValueError, match="threads=2"):
+        sn.encode(d, "e5m2", threads=2)
+    with pytest.raises(ValueError, match="return_flags is not defined for the value table"):
+        sn.encode(d, TABLE, return_flags=True)
     with pytest.raises(ValueError, match="key=seed"):
         sn.quantize(d, "e5m2", rounding="sr")
-    with pytest.raises(ValueError, match=r"of shape \(1,\)"):
+    with pytest.raises(ValueError, match=r"do not broadcast to \(1,\)"):
         sn.quantize(d, "e5m2", rounding="sr", random_bits=device.to_device(np.zeros(2, np.uint32)))
+
+
+# ---- encode and decode ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rounding", ["nearest_even", "up", "to_odd", "sr"])
+def test_encode(device, dtype, rounding):
+    for fmt in ("e5m2", "e4m3fnuz", "bfloat16", "q4.4", "uq8.0", "dlfloat16", "e11m20", "e8m0fnu", "binary64"):
+        x = np.abs(finite(dtype)) if fmt == "e8m0fnu" else finite(dtype)
+        options = {"rounding": rounding, "key": 3, "stochastic_bits": 9}
+        before = launches()
+        got = sn.encode(device.to_device(x), fmt, **options)
+        assert launches() == before + 1
+        same_bits(got.copy_to_host(), sn.encode(x, fmt, **options))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_decode(device, dtype):
+    for fmt in ("e5m2", "e4m3fnuz", "q4.4", "e2m1fn", "e8m0fnu", "binary8p3se", TABLE):
+        codes = np.arange(1 << sn.format(fmt).bits).astype(sn.format(fmt).storage_dtype)
+        if fmt is TABLE:  # 0.1 is no float32
+            codes = codes[:7]
+            if dtype == np.float32:
+                with pytest.raises(ValueError, match="not exact in float32"):
+                    sn.decode(device.to_device(codes), fmt, dtype)
+                continue
+        same_bits(sn.decode(device.to_device(codes), fmt, dtype).copy_to_host(), sn.decode(codes, fmt, dtype))
+    wide = np.random.default_rng(1).integers(0, 2**20, 37, dtype=np.uint32)
+    same_bits(sn.decode(device.to_device(wide), "e9m10", np.float64).copy_to_host(), sn.decode(wide, "e9m10"))
+    same_bits(sn.decode(device.to_device(wide), "e6m13", dtype).copy_to_host(), sn.decode(wide, "e6m13", dtype))
+
+
+def test_decode_refuses(device):
+    with pytest.raises(ValueError, match="no code of e2m1fn, which has 4 bits"):
+        sn.decode(device.to_device(np.uint8([3, 16])), "e2m1fn")
+    with pytest.raises(ValueError, match="not exact in float32"):
+        sn.decode(device.to_device(np.uint32([0x7F000])), "e9m10", np.float32)
+    with pytest.raises(TypeError, match="unsigned integers, got a CUDA array of int32"):
+        sn.decode(device.to_device(np.int32([1])), "e5m2")
+    with pytest.raises(TypeError, match="float32 or float64, not float16"):
+        sn.decode(device.to_device(np.uint8([1])), "e5m2", np.float16)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rounding", ["nearest_even", "nearest_away", "nearest_down", "up", "toward_zero"])
+def test_value_tables(device, dtype, rounding):
+    three = sn.CustomFormat.from_table([1.5, -1.0, 0.0, 3.0], name="three")  # no NaN
+    thresholds = np.array([t for f in (TABLE, three) for v in f.values for w in f.values for t in (v, (v + w) / 2)])
+    x = np.concatenate([finite(dtype), *(np.nextafter(thresholds.astype(dtype), dtype(d)) for d in (-9e9, 9e9))])
+    x = np.concatenate([x, thresholds.astype(dtype)])[::3]
+    x = x[~np.isnan(x)]
+    for fmt in (TABLE, three):
+        got = sn.encode(device.to_device(x), fmt, rounding=rounding).copy_to_host()
+        same_bits(got, sn.encode(x, fmt, rounding=rounding))
+    got = sn.quantize(device.to_device(x), three, rounding=rounding).copy_to_host()
+    same_bits(got, sn.quantize(x, three, rounding=rounding))
+    special = np.array([np.nan, np.inf, -np.inf, -0.0], dtype)
+    same_bits(sn.encode(device.to_device(special), TABLE).copy_to_host(), sn.encode(special, TABLE))
+    with pytest.raises(ValueError, match="three has no code for it"):
+        sn.encode(device.to_device(special), three)
+    got = sn.encode(device.to_device(special), three, invalid=1.5).copy_to_host()
+    same_bits(got, sn.encode(special, three, invalid=1.5))
+
+
+def test_flags_and_flushing(device):
+    x = values()
+    for options in ({"tininess": "before"}, {"flush_results": "after"}, {"rounding": "up", "flush_results": "before"}):
+        for function in (sn.quantize, sn.encode):
+            got, flags = function(device.to_device(x), "e5m2", return_flags=True, **options)
+            want, want_flags = function(x, "e5m2", return_flags=True, **options)
+            same_bits(got.copy_to_host(), want)
+            same_bits(flags.copy_to_host(), want_flags)
+            same_bits(function(device.to_device(x), "e5m2", **options).copy_to_host(), want)
+
+
+def test_unaligned(device):
+    """Parts of an array that begin anywhere: no vector is read across."""
+    x = values(n=37)
+    for start in range(1, 5):
+        part, want = device.to_device(x)[start:], sn.encode(x[start:], "e5m2", rounding="sr", key=5)
+        same_bits(sn.encode(part, "e5m2", rounding="sr", key=5).copy_to_host(), want)
+        out = device.to_device(np.full(41, 0xAA, np.uint8))
+        sn.encode(part, "e5m2", rounding="sr", key=5, out=out[3 : 3 + part.size])
+        poisoned = np.full(41, 0xAA, np.uint8)
+        poisoned[3 : 3 + part.size] = want
+        same_bits(out.copy_to_host(), poisoned)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rounding", ["nearest_even", "toward_zero", "sr"])
+def test_sizes_of_a_gpu(rounding, dtype):
+    """Millions of patterns, ragged: on a GPU alone."""
+    from softnum.kernels.device import _cuda
+
+    kind = np.dtype(f"u{np.dtype(dtype).itemsize}")
+    bits = np.random.default_rng(8).integers(0, 2 ** (8 * kind.itemsize), 10_000_003, dtype=np.uint64).astype(kind)
+    x = bits.view(dtype)
+    d = _cuda.cuda.to_device(x)
+    for fmt in ("e5m2", "e4m3fn", "bfloat16", "binary16", "dlfloat16"):
+        options = {"rounding": rounding, "key": 11}
+        same_bits(sn.quantize(d, fmt, **options).copy_to_host(), sn.quantize(x, fmt, **options))
+        codes = sn.encode(d, fmt, **options)
+        want = sn.encode(x, fmt, **options)
+        same_bits(codes.copy_to_host(), want)
+        same_bits(sn.decode(codes, fmt, dtype).copy_to_host(), sn.decode(want, fmt, dtype))

@@ -8,7 +8,7 @@ import pytest
 import softnum as sn
 from softnum import lanes
 from softnum.environment import environment
-from softnum.kernels.device.patterns import SMALL, pattern_facts
+from softnum.kernels.device.patterns import SMALL, pattern_facts, reading_facts
 from softnum.kernels.device.source import Entry, Library
 from softnum.modes import ROUNDING_MODES
 from softnum.values import invalid_code
@@ -39,6 +39,7 @@ def loops(carrier):
         for name, text in (
             ("values", f"sn_round_pattern{bits}(p, x[i], random[i])"),
             ("codes", f"sn_code_of_pattern{bits}(p, x[i], random[i])"),
+            ("decode", f"sn_pattern_of_code{bits}((const sn_reading *)facts, x[i] + 0 * random[i])"),
             ("none", f"({c})sn_no_result{bits}(p, x[i] + 0 * random[i])"),
         )
     )
@@ -46,8 +47,8 @@ def loops(carrier):
 
 
 def packed(facts) -> np.ndarray:
-    """The fields as an sn_pattern."""
-    signed = {"limit": np.int64}
+    """The fields as an sn_pattern or sn_reading."""
+    signed = dict.fromkeys(("limit", "low", "max_code", "inf_code"), np.int64)
     kind = np.dtype(
         [
             (name, np.int32 if name in SMALL else signed.get(name, np.uint64), np.shape(value) or ())
@@ -176,3 +177,32 @@ def test_stochastic_bits(rounding, bits):
     for fmt in ("e4m3", "e6m9", "q4.4", "bfloat16", "binary32"):
         done = check(fmt, rounding, "float32", stochastic_bits=bits, n=256)
         assert done or (bits == 32 and rounding not in ("stochastic", "stochastic_floor"))
+
+
+@pytest.mark.parametrize("carrier", ["float32", "float64"])
+def test_values_of_codes(carrier):
+    """All codes of up to 16 bits, some millions of others; bits above the format's are ignored."""
+    rng = np.random.default_rng(5)
+    kind, bound = np.dtype(KINDS[carrier][0]), loops(carrier)
+    formats = [sn.format(f) for f in (*FORMATS, *WIDE)] + [sn.FloatFormat(5, 2, subnormals=False)]
+    done = 0
+    for fmt in formats:
+        facts = reading_facts(fmt, carrier)
+        assert (facts is not None) == lanes.decoder(fmt, int(KINDS[carrier][1])).ok, fmt
+        if facts is None:
+            continue
+        done += 1
+        codes = np.arange(1 << min(fmt.bits, 16), dtype=np.uint64)
+        if fmt.bits > 16:
+            top = np.uint64((1 << fmt.bits) - 1)
+            wide = rng.integers(0, 2**64, 1 << 14, dtype=np.uint64) & top
+            codes = np.concatenate([codes, top - codes, wide, wide & np.uint64(0xFFFF) << np.uint64(fmt.bits - 16)])
+        want = sn.decode(codes.astype(fmt.storage_dtype), fmt, carrier).view(kind)
+        given = codes.astype(kind)
+        if fmt.bits < 8 * kind.itemsize:
+            given |= kind.type(1 << fmt.bits)
+        got, random = np.full_like(given, 0x7FEDCBA9), np.zeros(len(given), np.uint32)
+        bound.decode(packed(facts).ctypes.data, given.ctypes.data, random.ctypes.data, got.ctypes.data, len(given))
+        wrong = np.flatnonzero(got != want)
+        assert not wrong.size, [(str(fmt), hex(codes[i]), hex(got[i]), hex(want[i])) for i in wrong[:5]]
+    assert done >= (27 if carrier == "float32" else 40)

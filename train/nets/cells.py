@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from softnum.train.functions import activation
 from softnum.train.initial import uniform
 from softnum.train.nets.layers import Layer, Linear
@@ -37,9 +39,9 @@ class Read(Linear):
 
     def initialise(self, numerics, index: int) -> None:
         """Make weights uniform within 1 / sqrt(hidden), and the cell's biases."""
-        layer, backend = numerics.layer(self.name), numerics.backend
+        layer = numerics.layer(self.name)
         weight = uniform(numerics.seed, index, self.inputs, self.outputs, 1.0 / math.sqrt(self.hidden))
-        bias = backend.double(backend.zeros((self.outputs,)))
+        bias = np.zeros(self.outputs)
         for place, value in enumerate(self.biases):
             bias[place * self.hidden : (place + 1) * self.hidden] = value
         values = {"weight": weight, "bias": bias}

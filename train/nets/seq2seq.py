@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from softnum.train.binary64 import host
 from softnum.train.functions import activation
 from softnum.train.nets.cells import CELLS, Read
 from softnum.train.nets.layers import Linear
@@ -153,7 +154,7 @@ class Seq2Seq(Network):
         words, told = np.full(len(source), START), []
         while len(told) < self.steps and not np.isin(words, (END, PADDING)).all():
             state = self.decoder.step(self.read(self.target(words)), state)
-            outputs = self._tell(state[0], memory, mask, len(source), training=False).value
+            outputs = host(self._tell(state[0], memory, mask, len(source), training=False).value)
             likeliest = np.where(np.isfinite(outputs).all(axis=1), backend.argmax(outputs), UNKNOWN)
             words = np.where(np.isin(words, (END, PADDING)), PADDING, likeliest)
             told.append(words)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from softnum.train.devices import check_device
 from softnum.train.lock import FileLock
 from softnum.train.studies.ledger import Ledger
 from softnum.train.studies.local import ProcessExecutor
@@ -75,6 +76,7 @@ def conduct_study(
     out: str | Path,
     *,
     jobs: int | None = None,
+    device: str = "cpu",
     scheduler: str | None = None,
     retries: int = 2,
     progress: Callable[[int, int, str], None] | None = None,
@@ -90,7 +92,9 @@ def conduct_study(
         The study's folder. It gets ``study.json``, the ledger ``runs.jsonl``, a folder for each network with
         ``records``, ``results.json`` and a picture, and ``aside`` with records that belong to no run of the study.
     jobs : int, optional
-        Processes on this machine. Default: one for each core. Records do not depend on it.
+        Processes on this machine. Default: one for each core, and one alone for a GPU. Records do not depend on it.
+    device : str
+        As of `softnum.train.run`; also of a cluster's workers.
     scheduler : str, optional
         Address of a Dask scheduler whose workers are to train in their place.
     retries : int
@@ -109,8 +113,8 @@ def conduct_study(
     Raises
     ------
     ValueError
-        If a time per iteration is missing or malformed, the cluster's workers differ from this machine, or another
-        process carries out a study in the folder; nothing has been trained then.
+        If the machine lacks the device, a time per iteration is missing or malformed, the cluster's workers differ from
+        this machine, or another process carries out a study in the folder; nothing has been trained then.
     RuntimeError
         If SCALE-Sim has to run and fails.
 
@@ -137,7 +141,9 @@ def conduct_study(
     out = Path(out)
     if retries < 0:
         raise ValueError(f"retries must be 0 or more, got {retries}")
-    jobs = worker_count(jobs)
+    if scheduler is None:
+        check_device(device)
+    jobs = worker_count(jobs, device)
     out.mkdir(parents=True, exist_ok=True)
     lock = FileLock(out / ".study.lock", f"the study in {out}")
     lock.acquire()
@@ -161,7 +167,7 @@ def conduct_study(
         outcome.found = sum(run.state in (FOUND, BACK) for run in plan.runs)
         outcome.copied = sum(run.state == SAME for run in plan.runs)
         _write_study(plan, outcome)
-        _train(plan, outcome, ledger, executor, retries, progress)
+        _train(plan, outcome, ledger, executor, device, retries, progress)
         _write_study(plan, outcome)
         for comparison in study.comparisons:
             if comparison.folder not in outcome.comparisons:
@@ -252,7 +258,7 @@ def _note_found(plan: StudyPlan, ledger: Ledger) -> None:
             ledger.copied(run.name, run.task.key, run.source.relative_to(plan.out).as_posix())
 
 
-def _train(plan: StudyPlan, outcome: Outcome, ledger: Ledger, executor, retries: int, progress) -> None:
+def _train(plan: StudyPlan, outcome: Outcome, ledger: Ledger, executor, device: str, retries: int, progress) -> None:
     if executor is None:
         return
     runs = {run.name: run for run in plan.to_train}
@@ -265,7 +271,8 @@ def _train(plan: StudyPlan, outcome: Outcome, ledger: Ledger, executor, retries:
 
     if done:
         step("none")
-    for attempt in run_tasks([run.task for run in runs.values()], executor, retries=retries):
+    tasks = [replace(run.task, device=device) for run in runs.values()]
+    for attempt in run_tasks(tasks, executor, retries=retries):
         run = runs[attempt.task.name]
         followers = [other for other in plan.runs if other.state == SHARED and other.source == run.path]
         if isinstance(attempt.result, Failed):

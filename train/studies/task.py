@@ -50,6 +50,8 @@ class RunTask:
         What the run's key has to be; it is not trained else.
     force : bool
         Train again, also what is finished.
+    device : str
+        As of `softnum.train.run`.
     """
 
     name: str
@@ -59,6 +61,7 @@ class RunTask:
     folder: str
     key: str | None = None
     force: bool = False
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,8 @@ def perform(task: RunTask, folder: Path, each_iteration: Callable[[], None], des
         trained = True
         each_iteration()
 
-    work = Run(task.settings, load_design(task.design if design is None else design), task.seed)
+    chosen = load_design(task.design if design is None else design)
+    work = Run(task.settings, chosen, task.seed, device=task.device)
     if task.key is not None and key_of(json.loads(json.dumps(work.header()))) != task.key:
         raise ValueError(
             f"{task.name} is not the run that was planned: its design or data have changed since, or differ on this "

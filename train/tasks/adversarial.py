@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from softnum.train.binary64 import host
 from softnum.train.coverage import Coverage
 from softnum.train.data import batches
 from softnum.train.initial import noise
@@ -95,7 +96,7 @@ class Adversarial(Task):
     def evaluate(self, numerics) -> dict[str, float]:
         """The coverage of held-out images by those that the design's own arithmetic makes."""
         made = self.network.forward(self._noise(numerics.backend, 0, self._made))
-        return {"accuracy": self._coverage(numerics.backend.double(made.value))}
+        return {"accuracy": self._coverage(numerics.backend.double(host(made.value)))}
 
     def _noise(self, backend, index: int, rows: int) -> Tensor:
         return Tensor(backend.array(noise(self.seed, index, rows, self.network.inputs)), backend)

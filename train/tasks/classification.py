@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from softnum.train.binary64 import host
 from softnum.train.tasks.task import Task, Update
 from softnum.train.tensor import Tensor, softmax_cross_entropy
 
@@ -54,7 +55,7 @@ class Classification(Task):
         right = 0
         for first in range(0, len(labels), _SAMPLES_AT_A_TIME):
             part = slice(first, first + _SAMPLES_AT_A_TIME)
-            outputs = self.network.forward(Tensor(self.data.test_x[part], backend)).value
+            outputs = host(self.network.forward(Tensor(self.data.test_x[part], backend)).value)
             found = backend.argmax(outputs) == labels[part].reshape(-1)
             right += int((found & np.isfinite(outputs).all(axis=1)).sum())
         return {"accuracy": right / labels.size}

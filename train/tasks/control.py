@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from softnum.train.binary64 import host
 from softnum.train.initial import DOMAIN_ACTIONS, DOMAIN_STARTS, random_words
 from softnum.train.losses import policy_loss
 from softnum.train.tasks.task import Task, Update
@@ -137,7 +138,7 @@ class Control(Task):
 
     def _outputs(self, backend, seen):
         """Logits and values of what is seen, in the design's arithmetic, in binary64."""
-        return backend.double(self.network.forward(Tensor(backend.array(seen), backend)).value)
+        return backend.double(host(self.network.forward(Tensor(backend.array(seen), backend)).value))
 
     def _act(self, backend, iteration: int):
         """Act for an iteration's steps: what was seen, done, and came of it; None if an output is not finite."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from softnum.train.binary64 import host
 from softnum.train.data import batches
 from softnum.train.initial import DOMAIN_NEGATIVES, random_words
 from softnum.train.losses import binary_cross_entropy
@@ -118,7 +119,7 @@ class Recommendation(Task):
         for first in range(0, len(rows), at_a_time):
             part = rows[first : first + at_a_time]
             pairs = np.stack([np.repeat(part[:, 0], places), part[:, 1:].reshape(-1)], axis=1)
-            scores.append(self.network.forward(Tensor(pairs, backend)).value.reshape(len(part), places))
+            scores.append(host(self.network.forward(Tensor(pairs, backend)).value).reshape(len(part), places))
         hits, gains = ranking(backend, np.concatenate(scores))
         count = len(rows)
         return {

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from softnum.train.binary64 import host
 from softnum.train.sentence_files import END, PADDING, UNKNOWN
 from softnum.train.sequences import take
 from softnum.train.tasks.task import Task, Update
@@ -72,7 +73,7 @@ class Translation(Task):
         right = 0
         for first in range(0, len(labels), _SAMPLES_AT_A_TIME):
             part = slice(first, first + _SAMPLES_AT_A_TIME)
-            outputs = self.network.forward(Tensor(self.data.test_x[part], backend)).value
+            outputs = host(self.network.forward(Tensor(self.data.test_x[part], backend)).value)
             wanted = labels[part].reshape(-1)
             found = (backend.argmax(outputs) == wanted) & (wanted != PADDING) & (wanted != UNKNOWN)
             right += int((found & np.isfinite(outputs).all(axis=1)).sum())

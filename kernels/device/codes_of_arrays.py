@@ -1,0 +1,68 @@
+"""`softnum.Array`s of device codes: the check that they are codes of the format, and copies."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from softnum.kernels.device import _cuda
+from softnum.kernels.device._cuda import cuda
+from softnum.kernels.device.movement import grid
+from softnum.kernels.device.strides import contiguous, dense
+
+__all__ = ["check_codes", "copy", "copy_to_host", "examples"]
+
+
+@lru_cache(maxsize=4)
+def largest_kernel(kind: str):
+    """The kernel ``(codes, largest)``: the largest of unsigned integers, in largest[0], which starts from 0."""
+
+    @cuda.jit
+    def kernel(codes, largest):
+        top = np.uint64(0)
+        for i in range(cuda.grid(1), codes.size, cuda.gridsize(1)):
+            code = np.uint64(codes[i])
+            if code > top:
+                top = code
+        if top > 0:
+            cuda.atomic.max(largest, 0, top)
+
+    return kernel
+
+
+def check_codes(codes, fmt, what: str = "codes"):
+    """The codes: TypeError for another type than the format's, ValueError if one does not fit the format's bits."""
+    want = np.dtype(fmt.storage_dtype)
+    if codes.dtype != want:
+        raise TypeError(f"{what} of {fmt} on a GPU must be an array of {want}, got {codes.dtype}")
+    if codes.size and fmt.bits < 8 * want.itemsize:
+        largest = _cuda.filled(1, np.uint64, 0)
+        memory = dense(codes)[0]
+        _cuda.launch(largest_kernel(want.name), *grid(memory.size), memory, largest)
+        top = int(_cuda.to_host(largest)[0])
+        if top >> fmt.bits:
+            raise ValueError(f"{what}: {top} is no code of {fmt}, which has {fmt.bits} bits")
+    return codes
+
+
+def copy(codes):
+    """The codes once more, on the device, in C order."""
+    out = _cuda.empty(tuple(codes.shape), codes.dtype)
+    if codes.size:
+        out.copy_to_device(contiguous(codes), stream=_cuda.stream())
+    return out
+
+
+def copy_to_host(codes) -> np.ndarray:
+    """The codes on the host."""
+    return _cuda.to_host(contiguous(codes)) if codes.size else np.empty(tuple(codes.shape), codes.dtype)
+
+
+def examples():
+    """Kernels for the link check."""
+    from numba import types
+
+    for kind in ("uint8", "uint64"):
+        array = types.Array(_cuda.scalar_type(kind), 1, "C")
+        yield f"largest of {kind}", largest_kernel(kind), (array, types.Array(types.uint64, 1, "C")), True

@@ -1,0 +1,213 @@
+"""C text of fused dot-product units and of chains of fused multiply-adds: what their kernels call."""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+
+from softnum.c_text import environment_text, format_text
+from softnum.fused import fused_plan
+from softnum.kernels.device.source import TYPES, Entry, Library
+from softnum.names import format
+
+__all__ = ["STATE", "chain_library", "fast_library", "fused_library"]
+
+STATE = 16  # words of 64 bits that the state of a definition's step takes
+_CARRIERS = {"float32": ("binary32", "uint32"), "float64": ("binary64", "uint64")}
+
+
+def _value(carrier: str, result: str) -> tuple[str, Entry]:
+    """(constants, entry): ``value(code)``, a result's bits in the carrier."""
+    name, kind = _CARRIERS[carrier]
+    body = (
+        f"const sn_format f = {result}(), carrier = _carrier();\nsn_u32 status = 0;\n"
+        f"return ({TYPES[kind]})sn_carrier_of(&f, code, &carrier, &status);"
+    )
+    return format_text("_carrier", format(name)), Entry("value", kind, (("uint64", "code"),), body)
+
+
+# ---- fused dot products: the definition, term by term ----------------------------------------------------------------
+
+_STEP = """
+typedef struct {
+    sn_fused_sum sum;
+    sn_fused_term addend;
+    sn_i32 with_c;
+    sn_u32 lost; /* a bit for each format that had no code for a NaN: 1 accumulator, 2 output */
+} _step;
+
+SN_FN sn_u64 _told(sn_u64 *state, sn_u64 code, sn_u32 flags, sn_u32 which) {
+    if (flags & SN_NO_CODE) ((_step *)state)->lost |= which;
+    return code;
+}
+"""
+
+_STATE = ("uint64*", "state")
+_FACTORS = (_STATE, ("uint64", "a"), ("uint64", "b"))
+_HERE = "const sn_fused_unit u = _unit();\n_step *s = (_step *)state;\n"
+_TERM = _HERE + "const sn_number x = sn_unpack(&u.a, a), y = sn_unpack(&u.b, b);\nsn_fused_term term;\n"
+
+
+@lru_cache(maxsize=256)
+def fused_library(unit, carrier: str) -> Library:
+    """A FusedDotUnit's definition (csrc/softnum/fused.h) on codes, one term after the other.
+
+    ``reset(state)`` before all; for each step ``begin(state, sum)``, ``note(state, a, b)`` of its products, and if
+    ``align(state)`` says so ``add(state, a, b)`` of the same, then ``round(state, last)``. ``after(state, sum, c)`` adds
+    C to the result, ``convert(state, c)`` is a sum of nothing in another output. ``lost(state)``: a bit for each of
+    ``unit.rounded_to`` that had no code.
+    """
+    a, b = unit.operand
+    floor = "SN_FUSED_NO_FLOOR" if unit.min_exponent is None else str(unit.min_exponent)
+    cut = -1 if unit.truncate_fraction is None else unit.truncate_fraction
+    facts = (
+        f"    u.terms = {unit.terms};\n    u.fraction_bits = {unit.fraction_bits};\n    u.min_exponent = {floor};\n"
+        f"    u.truncate_fraction = {cut};\n    u.always_infinity = {int(unit.overflow == 'always_infinity')};\n"
+        f"    u.c_after = {int(unit.c == 'after')};\n    u.same_output = {int(unit.result == unit.accumulator)};\n"
+        f"    u.period = {unit.period};\n    u.order = 0;\n"
+    )
+    value_constants, value = _value(carrier, "_output")
+    constants = (
+        format_text("_a", a) + format_text("_b", b) + format_text("_sum", unit.accumulator)
+        + format_text("_output", unit.result) + environment_text("_sum_env", unit.environments[0])
+        + environment_text("_output_env", unit.environments[1]) + environment_text("_after_env", unit.environments[2])
+        + "SN_FN sn_fused_unit _unit(void) {\n    sn_fused_unit u;\n    u.a = _a();\n    u.b = _b();\n"
+        "    u.accumulator = _sum();\n    u.output = _output();\n    u.sum_env = _sum_env();\n"
+        f"    u.output_env = _output_env();\n    u.after_env = _after_env();\n{facts}    return u;\n}}\n"
+        + _STEP + value_constants
+    )  # fmt: skip
+    begin = _HERE + (
+        "sn_fused_kinds kinds;\nconst sn_number z = sn_unpack(&u.accumulator, sum);\n"
+        "kinds.nan = kinds.signaling = kinds.invalid = kinds.infinite[0] = kinds.infinite[1] = 0;\n"
+        "kinds.any = kinds.largest = 0;\ns->sum.positive = s->sum.negative = sn_u128_make(0, 0);\n"
+        "s->sum.unit = s->sum.cut = 0;\ns->with_c = sn_fused_addend(&u.accumulator, &z, &kinds, &s->addend);\n"
+        "s->sum.kinds = kinds;"
+    )
+    align = _HERE + (
+        "const sn_fused_kinds *kinds = &s->sum.kinds;\n"
+        "if (kinds->nan || kinds->invalid || kinds->infinite[0] || kinds->infinite[1] || !kinds->any) return 0;\n"
+        "s->sum.unit = (kinds->largest > u.min_exponent ? kinds->largest : u.min_exponent) - u.fraction_bits;\n"
+        "if (s->with_c) sn_fused_add(&s->sum, &s->addend);\nreturn 1;"
+    )
+    rounding = _HERE + (
+        "sn_u32 flags = 0;\nconst sn_u64 code = sn_fused_round(&u, &s->sum, last ? &u.output : &u.accumulator, "
+        "last ? &u.output_env : &u.sum_env, &flags);\nreturn _told(state, code, flags, last ? 2u : 1u);"
+    )
+    after = (
+        "const sn_fused_unit u = _unit();\nsn_u32 flags = 0;\nconst sn_u64 code = sn_add(&u.accumulator, sum, "
+        "&u.output, c, &u.output, &u.after_env, 0, &flags);\nreturn _told(state, code, flags, 2u);"
+    )
+    convert = (
+        "const sn_fused_unit u = _unit();\nsn_u32 flags = 0;\nconst sn_u64 code = sn_convert(&u.accumulator, c, "
+        "&u.output, &u.output_env, 0, &flags);\nreturn _told(state, code, flags, 2u);"
+    )
+    entries = (
+        Entry("reset", "void", (_STATE,), "((_step *)state)->lost = 0;"),
+        Entry("begin", "void", (_STATE, ("uint64", "sum")), begin),
+        Entry("note", "void", _FACTORS, _TERM + "sn_fused_product(&u, &x, &y, &s->sum.kinds, &term);"),
+        Entry("align", "uint32", (_STATE,), align),
+        Entry(
+            "add", "void", _FACTORS,
+            _TERM + "sn_fused_kinds again = s->sum.kinds;\n"
+            "if (sn_fused_product(&u, &x, &y, &again, &term)) sn_fused_add(&s->sum, &term);",
+        ),
+        Entry("round", "uint64", (_STATE, ("uint32", "last")), rounding),
+        Entry("after", "uint64", (_STATE, ("uint64", "sum"), ("uint64", "c")), after),
+        Entry("convert", "uint64", (_STATE, ("uint64", "c")), convert),
+        Entry("lost", "uint32", (_STATE,), "return ((_step *)state)->lost;"),
+        value,
+    )  # fmt: skip
+    return Library(constants, entries)
+
+
+# ---- chains of fused multiply-adds -----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def chain_library(unit, carrier: str) -> Library:
+    """A FmaChainUnit's step on codes: ``step(sum, a, b)``, ``step_lost(sum, a, b)`` and ``value(code)``."""
+    a, b = unit.operand
+    value_constants, value = _value(carrier, "_sum")
+    constants = (
+        format_text("_a", a) + format_text("_b", b) + format_text("_sum", unit.accumulator)
+        + environment_text("_env", unit.environment) + value_constants
+    )  # fmt: skip
+    arguments = (("uint64", "sum"), ("uint64", "a"), ("uint64", "b"))
+    body = (
+        "const sn_format fa = _a(), fb = _b(), fs = _sum();\nconst sn_env env = _env();\nsn_u32 flags = 0;\n"
+        "const sn_u64 code = sn_fma(&fa, a, &fb, b, &fs, sum, &fs, &env, 0, &flags);\n"
+    )
+    entries = (
+        Entry("step", "uint64", arguments, body + "(void)flags;\nreturn code;"),
+        Entry("step_lost", "uint32", arguments, body + "(void)code;\nreturn (flags & SN_NO_CODE) != 0;"),
+        value,
+    )
+    return Library(constants, entries)
+
+
+# ---- fused dot products in binary32, a block of outputs to a thread ----------------------------------------------------
+
+
+def _literal(x: float) -> str:
+    return f"sn_float32({struct.unpack('<I', struct.pack('<f', x))[0]:#x}u)"
+
+
+def _facts_text(unit, plan) -> str:
+    """The function ``_unit``: an sn_fused32 (csrc/softnum/fused_steps.h)."""
+    a, b = unit.operand
+    # what `fused_plan` calls high and, of bounded units, infinity: sums of theirs stay finite
+    most = plan.high + 127 if plan.nearest else 253
+    fields = {
+        "terms": unit.terms, "fraction_bits": unit.fraction_bits, "floor": plan.floor, "low": plan.low + 127,
+        "most": most, "least_c": plan.least_c, "nearest": int(plan.nearest), "wide": int(plan.may_carry),
+        "group": min(plan.group, unit.terms) if plan.may_carry else unit.terms,
+        "watch_low": int(a.emin + b.emin < plan.low), "keep": f"{plan.keep:#x}u",
+        "to_constant": f"{plan.to_constant:#x}u", "limit": _literal(plan.limit),
+        "least_start": _literal(plan.least_start), "most_start": _literal(plan.most_start),
+    }  # fmt: skip
+    lines = "".join(f"    u.{name} = {value};\n" for name, value in fields.items())
+    return f"SN_FN sn_fused32 _unit(void) {{\n    sn_fused32 u;\n{lines}    return u;\n}}\n"
+
+
+_LOOP = "SN_UNROLL\nfor (sn_i32 i = 0; i < SN_BLOCK; i++)"
+
+
+@lru_cache(maxsize=256)
+def fast_library(unit, stride: int) -> Library:
+    """A block of outputs of a FusedDotUnit in the domain of csrc/softnum/fused_steps.h.
+
+    ``exponent_a(x)`` and ``exponent_b(x)`` prepare a tile's elements, ``stride`` apart from one k to the next.
+    ``begin(sums)`` starts the sums, given C; then ``steps`` for each tile; ``finish(sums, c)`` gives the outputs that
+    the definition must compute, a bit each.
+    """
+    plan = fused_plan(unit)
+    after = unit.c == "after"
+    begin = f"const sn_fused32 u = _unit();\n{_LOOP}\n    sums[i] = sn_fused32_start(&u, sums[i]);"
+    finish = f"const sn_fused32 u = _unit();\nsn_u32 left = 0;\n{_LOOP} {{\n"
+    if after:
+        finish += "    if (sn_fused32_stayed(&u, sums[i])) sums[i] = sn_fused32_with_c(&u, sums[i], c[i]);\n"
+    finish += (
+        "    left |= (sn_fused32_stayed(&u, sums[i]) ? 0u : 1u) << i;\n}\n"
+        + ("" if after else "(void)c;\n")
+        + "return left;"
+    )
+    tile = (
+        ("float32*", "a"), ("int32*", "exponent_a"), ("float32*", "b"), ("int32*", "exponent_b"), ("int32", "row"),
+        ("int32", "column"), ("int32", "depth"),
+    )  # fmt: skip
+    sums, c = ("float32*", "sums"), ("float32*", "c")
+    steps = (
+        "const sn_fused32 u = _unit();\n"
+        f"sn_fused32_steps(&u, a + row, exponent_a + row, b + column, exponent_b + column, {stride}, depth, "
+        "sums);"
+    )
+    entries = (
+        Entry(
+            "exponent_a", "int32", (("float32", "x"),), f"return sn_fused32_exponent(x, {plan.least_a}, 127);"
+        ),
+        Entry("exponent_b", "int32", (("float32", "x"),), f"return sn_fused32_exponent(x, {plan.least_b}, 0);"),
+        Entry("begin", "void", (sums,), begin),
+        Entry("steps", "void", (*tile, sums), steps),
+        Entry("finish", "uint32", (sums, c), finish),
+    )  # fmt: skip
+    return Library(_facts_text(unit, plan), entries, "softnum/fused_steps.h")

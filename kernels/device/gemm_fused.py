@@ -1,0 +1,374 @@
+"""Fused dot-product units and chains of fused multiply-adds on CUDA arrays.
+
+Units in the domain of csrc/softnum/fused_steps.h: a tile of a and b in shared memory, values and exponents, and a block
+of 4 x 4 outputs to a thread. An output that leaves the domain is computed again by the definition, in a second kernel.
+All other units: by the definition on codes, one thread to an output.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from softnum.fused import FmaChainUnit, FusedDotUnit, fused_plan
+from softnum.kernels.device import _cuda
+from softnum.kernels.device._cuda import cuda, ffi
+from softnum.kernels.device.entries import operand_library
+from softnum.kernels.device.fused_entries import STATE, chain_library, fast_library, fused_library
+from softnum.kernels.device.layouts import index_of, loader
+from softnum.kernels.device.problem import Problem, checked, stand_in, to_codes
+from softnum.kernels.device.tiles import ALIGNMENT, BLOCK, SIDE, stager
+from softnum.plan import fits
+from softnum.presets import unit as preset
+
+__all__ = ["ChainEngine", "FusedEngine", "definition_kernel", "examples", "fast_kernel", "kernels_of", "tile_of"]
+
+# outputs of a block of the definition, a side
+TILE = 4 if _cuda.SIMULATOR else 16
+_ZERO = np.int32(-(1 << 24))  # the exponent of zeros in csrc/softnum/fused_steps.h
+
+
+def tile_of(unit, simulated: bool = _cuda.SIMULATOR) -> tuple[int, int]:
+    """(side of a block's tile of outputs, its depth: whole steps), as shared memory has room for."""
+    depth = unit.terms * max(1, 16 // unit.terms)
+    if simulated:
+        return 2 * SIDE, depth
+    return (64 if depth <= 32 else 32 if depth <= 64 else 16), depth
+
+
+def _order(unit):
+    """The order of k in a period, on the device."""
+    return _cuda.to_device(np.array(unit.k_order or range(1), np.int32))
+
+
+def _putter(exponent):
+    @cuda.jit(device=True)
+    def put(values, exponents, marks, at, r, x):
+        value = np.float32(x)  # exact: a value of the operand's format
+        values[at] = value
+        exponents[at] = exponent(value)
+
+    return put
+
+
+@cuda.jit(device=True)
+def _clear(values, exponents, at):
+    values[at] = np.float32(0)
+    exponents[at] = _ZERO
+
+
+@lru_cache(maxsize=256)
+def fast_kernel(unit, layouts, types, has_c: bool, tile: int, depth_of_tile: int):
+    """The kernel of a unit with a `fused_plan`; layouts and types: of a, b and c; out: floats in layouts[3].
+
+    Its arguments: a, b, c and their geometries; the order of k; out and its geometry; left, uint32, a bit for each
+    output of each thread: those that the definition must compute; batches, M, N, K.
+    """
+    stride = tile + 4
+    f = _cuda.bind(fast_library(unit, stride))
+    begin, steps, finish = f.begin, f.steps, f.finish
+    load_c, at_out = loader(layouts[2], types[2]), index_of(layouts[3])
+    across, block, side = tile // SIDE, BLOCK, SIDE
+    threads, room = across * across, stride * depth_of_tile
+    period, after = unit.period, unit.c == "after"
+    stage_a, stage_b = (
+        stager(*x, of_a, tile, depth_of_tile, threads, _putter(g), _clear, period if unit.k_order else 0)
+        for x, of_a, g in zip(
+            zip(layouts, types, strict=False), (True, False), (f.exponent_a, f.exponent_b), strict=False
+        )
+    )
+    everything = np.uint32((1 << BLOCK) - 1)
+    alignment = ALIGNMENT
+
+    @_cuda.jit_for(threads, max(1, 512 // threads))
+    def kernel(
+        a, b, c, geometry_a, geometry_b, geometry_c, order, out, geometry_out, left, batches, rows, columns, depth
+    ):
+        values_a = cuda.shared.array(room, np.float32, alignment)
+        values_b = cuda.shared.array(room, np.float32, alignment)
+        exponents_a = cuda.shared.array(room, np.int32, alignment)
+        exponents_b = cuda.shared.array(room, np.int32, alignment)
+        sums = cuda.local.array(block, np.float32)
+        addends = cuda.local.array(block, np.float32)  # C that is added after
+        thread = cuda.threadIdx.x
+        blocks_across = (columns + tile - 1) // tile
+        m0, n0 = cuda.blockIdx.x // blocks_across * tile, cuda.blockIdx.x % blocks_across * tile
+        row, column = thread // across * side, thread % across * side
+        length = (depth + period - 1) // period * period
+        for batch in range(cuda.blockIdx.y, batches, cuda.gridDim.y):
+            for i in range(block):
+                x = np.float32(0)
+                if has_c:
+                    m, n = m0 + row + i // side, n0 + column + i % side
+                    if m < rows and n < columns:
+                        x = np.float32(load_c(c, geometry_c, batch, m, n))
+                sums[i] = np.float32(0) if after else x
+                addends[i] = x
+            begin(ffi.from_buffer(sums))
+            for start in range(0, length, depth_of_tile):
+                stage_a(a, geometry_a, order, batch, m0, rows - m0, start, depth, values_a, exponents_a, exponents_a)
+                stage_b(b, geometry_b, order, batch, n0, columns - n0, start, depth, values_b, exponents_b, exponents_b)
+                cuda.syncthreads()
+                steps(
+                    ffi.from_buffer(values_a), ffi.from_buffer(exponents_a), ffi.from_buffer(values_b),
+                    ffi.from_buffer(exponents_b), row, column, min(depth_of_tile, length - start),
+                    ffi.from_buffer(sums),
+                )  # fmt: skip
+                cuda.syncthreads()
+            marked = finish(ffi.from_buffer(sums), ffi.from_buffer(addends))
+            if after and depth == 0:  # C itself
+                marked = everything
+            for i in range(block):
+                m, n = m0 + row + i // side, n0 + column + i % side
+                if m < rows and n < columns and (marked >> np.uint32(i)) & np.uint32(1) == 0:
+                    out[at_out(geometry_out, batch, m, n)] = sums[i]
+            left[(batch * cuda.gridDim.x + cuda.blockIdx.x) * threads + thread] = marked
+
+    return kernel
+
+
+@lru_cache(maxsize=256)
+def _coder(fmt, carrier: str | None):
+    """A device function from what an operand holds to its code: of a carrier's bits, or None for a code already."""
+    if carrier is not None:
+        return _cuda.bind(operand_library(fmt, carrier)).code
+
+    @cuda.jit(device=True)
+    def same(x):
+        return np.uint64(x)
+
+    return same
+
+
+def _fused_element(unit, carrier, layouts, types, carriers):
+    """The device function ``(a, b, geometries, order, sum, batch, m, n, depth)``: (code, formats that had no code)."""
+    f = _cuda.bind(fused_library(unit, carrier))
+    reset, begin, note, align, add, rounded = f.reset, f.begin, f.note, f.align, f.add, f.round
+    after, convert, lost = f.after, f.convert, f.lost
+    load_a, load_b = (loader(*x) for x in zip(layouts[:2], types[:2], strict=True))
+    code_a, code_b = (_coder(*x) for x in zip(unit.operand, carriers[:2], strict=True))
+    ordered, period, terms, words = unit.k_order is not None, unit.period, unit.terms, STATE
+    c_after, same_output = unit.c == "after", unit.result == unit.accumulator
+
+    @cuda.jit(device=True)
+    def element(a, b, geometry_a, geometry_b, order, c, batch, m, n, depth):
+        state = cuda.local.array(words, np.uint64)
+        reset(ffi.from_buffer(state))
+        length = (depth + period - 1) // period * period
+        code = c
+        if c_after and depth > 0:
+            code = np.uint64(0)
+        for first in range(0, length, terms):
+            begin(ffi.from_buffer(state), code)
+            for phase in range(2):
+                if phase == 1 and align(ffi.from_buffer(state)) == 0:
+                    break
+                for t in range(terms):
+                    k = first + t
+                    if ordered:
+                        k = k // period * period + order[k % period]
+                    if k < depth:
+                        x = code_a(load_a(a, geometry_a, batch, m, k))
+                        y = code_b(load_b(b, geometry_b, batch, k, n))
+                        if phase == 0:
+                            note(ffi.from_buffer(state), x, y)
+                        else:
+                            add(ffi.from_buffer(state), x, y)
+            last = np.uint32(1) if first + terms >= length and not c_after else np.uint32(0)
+            code = rounded(ffi.from_buffer(state), last)
+        if depth == 0 and not c_after and not same_output:
+            code = convert(ffi.from_buffer(state), code)
+        if depth > 0 and c_after:
+            code = after(ffi.from_buffer(state), code, c)
+        return code, lost(ffi.from_buffer(state))
+
+    return element, f.value
+
+
+def _chain_element(unit, carrier, layouts, types, carriers):
+    """The same of a chain of fused multiply-adds."""
+    f = _cuda.bind(chain_library(unit, carrier))
+    step, step_lost = f.step, f.step_lost
+    load_a, load_b = (loader(*x) for x in zip(layouts[:2], types[:2], strict=True))
+    code_a, code_b = (_coder(*x) for x in zip(unit.operand, carriers[:2], strict=True))
+    ordered, period, fails = unit.k_order is not None, unit.period, not unit.accumulator.has_nan
+
+    @cuda.jit(device=True)
+    def element(a, b, geometry_a, geometry_b, order, c, batch, m, n, depth):
+        code, lost = c, np.uint32(0)
+        for position in range((depth + period - 1) // period * period):
+            k = position
+            if ordered:
+                k = k // period * period + order[k % period]
+            x = y = np.uint64(0)  # what the last period is filled up with
+            if k < depth:
+                x = code_a(load_a(a, geometry_a, batch, m, k))
+                y = code_b(load_b(b, geometry_b, batch, k, n))
+            if fails:
+                lost |= step_lost(code, x, y)
+            code = step(code, x, y)
+        return code, lost
+
+    return element, f.value
+
+
+@lru_cache(maxsize=256)
+def definition_kernel(unit, carrier: str, layouts, types, carriers, has_c: bool, marked: tuple[int, int] | None):
+    """The definition's kernel; layouts and types: of a, b, c and, the layout, out; carriers: of a, b, c, None for codes.
+
+    marked: None, or the tile and depth of the `fast_kernel` whose outputs it completes. The arguments: a, b, c and
+    their geometries; the order of k; out, bits of the carrier, and its geometry; left, as fast_kernel has it; status;
+    batches, M, N, K.
+    """
+    make = _fused_element if isinstance(unit, FusedDotUnit) else _chain_element
+    element, value = make(unit, carrier, layouts, types, carriers)
+    load_c, code_c = loader(layouts[2], types[2]), _coder(unit.c_format, carriers[2])
+    at_out = index_of(layouts[3])
+    tile, side, kinds = TILE, SIDE, len(unit.rounded_to)
+    fast_tile = marked[0] if marked else 0
+    across = fast_tile // SIDE
+    threads = across * across
+
+    @cuda.jit
+    def kernel(
+        a, b, c, geometry_a, geometry_b, geometry_c, order, out, geometry_out, left, status, batches, rows, columns,
+        depth,
+    ):  # fmt: skip
+        blocks_across = (columns + tile - 1) // tile
+        m = cuda.blockIdx.x // blocks_across * tile + cuda.threadIdx.y
+        n = cuda.blockIdx.x % blocks_across * tile + cuda.threadIdx.x
+        if m < rows and n < columns:
+            for batch in range(cuda.blockIdx.y, batches, cuda.gridDim.y):
+                wanted = np.uint32(1)
+                if fast_tile > 0:
+                    tiles_across = (columns + fast_tile - 1) // fast_tile
+                    tiles = tiles_across * ((rows + fast_tile - 1) // fast_tile)
+                    y, x = m % fast_tile, n % fast_tile
+                    at = (batch * tiles + m // fast_tile * tiles_across + n // fast_tile) * threads
+                    bit = np.uint32(y % side * side + x % side)
+                    wanted = (left[at + y // side * across + x // side] >> bit) & np.uint32(1)
+                if wanted != 0:
+                    start = np.uint64(0)
+                    if has_c:
+                        start = np.uint64(code_c(load_c(c, geometry_c, batch, m, n)))
+                    code, lost = element(a, b, geometry_a, geometry_b, order, start, batch, m, n, depth)
+                    out[at_out(geometry_out, batch, m, n)] = value(code)
+                    for i in range(kinds):
+                        if (lost >> np.uint32(i)) & np.uint32(1) != 0:
+                            status[i] = 1
+
+    return kernel
+
+
+def _names(operands) -> tuple[str, ...]:
+    return tuple(x.flat.dtype.name for x in operands)
+
+
+def _define(problem: Problem, operands, carriers, left, marked) -> None:
+    p = problem
+    layouts = (*(x.layout for x in operands), p.out.layout)
+    out = _cuda.bits(p.out.flat)
+    kernel = definition_kernel(
+        p.unit, p.out.flat.dtype.name, layouts, _names(operands), carriers, p.c is not None, marked
+    )
+    grid = (-(-p.m // TILE) * -(-p.n // TILE), min(p.batches, _cuda.MAX_GRID_Y))
+    _cuda.launch(
+        kernel, grid, (TILE, TILE), *(x.flat for x in operands), *(x.geometry for x in operands), _order(p.unit), out,
+        p.out.geometry, left, p.status, p.batches, p.m, p.n, p.k,
+    )  # fmt: skip
+
+
+def _by_definition(problem: Problem) -> None:
+    p, unit = problem, problem.unit
+    a, b = to_codes(p.a, unit.operand[0]), to_codes(p.b, unit.operand[1])
+    c = stand_in(unit.c_format.storage_dtype) if p.c is None else to_codes(p.c, unit.c_format)
+    _define(p, (a, b, c), (None, None, None), _cuda.filled(1, np.uint32, 0), None)
+
+
+class ChainEngine:
+    """Computes chains of fused multiply-adds."""
+
+    def __init__(self, unit: FmaChainUnit) -> None:
+        self.unit = unit
+
+    @staticmethod
+    def kernels_of(unit):
+        return kernels_of(unit)
+
+    def run(self, problem: Problem) -> None:
+        _by_definition(problem)
+
+
+class FusedEngine:
+    """Computes fused dot products: in blocks of binary32 where there is a plan, else by the definition."""
+
+    def __init__(self, unit: FusedDotUnit) -> None:
+        self.unit = unit
+        self.plan = fused_plan(unit)
+
+    @staticmethod
+    def kernels_of(unit):
+        return kernels_of(unit)
+
+    def run(self, problem: Problem) -> None:
+        p, unit = problem, self.unit
+        given = [x for x in (p.a, p.b, p.c) if x is not None]
+        if self.plan is None or any(x.format is not None for x in given):  # codes are the definition's
+            _by_definition(p)
+            return
+        for x, fmt in zip(given, (*unit.operand, unit.c_format), strict=False):
+            checked(x, fmt)
+        tile, depth = tile_of(unit)
+        across = tile // SIDE
+        blocks = -(-p.m // tile) * -(-p.n // tile)
+        left = _cuda.empty(blocks * p.batches * across * across, np.uint32)
+        operands = (p.a, p.b, p.c or stand_in(np.float32))
+        layouts = (*(x.layout for x in operands), p.out.layout)
+        kernel = fast_kernel(unit, layouts, _names(operands), p.c is not None, tile, depth)
+        _cuda.launch(
+            kernel, (blocks, min(p.batches, _cuda.MAX_GRID_Y)), across * across, *(x.flat for x in operands),
+            *(x.geometry for x in operands), _order(unit), p.out.flat, p.out.geometry, left, p.batches, p.m, p.n, p.k,
+        )  # fmt: skip
+        patterns = [replace(x, flat=_cuda.bits(x.flat)) for x in operands]
+        _define(p, patterns, _names(operands), left, (tile, depth))
+
+
+def kernels_of(unit):
+    """(name, kernel, types of its arguments[, fast]) of what computes float32 matrices without c."""
+    from numba import types
+
+    def array(kind):
+        return types.Array(kind, 1, "C")
+
+    f32, u32, i32, i64 = types.float32, types.uint32, types.int32, types.int64
+    layouts, geometries, sizes = ("rows", "rows", "matrix", "rows"), (array(i64),) * 3, (i64,) * 4
+    marked = None
+    carrier = "float32" if fits(unit.result, np.float32) else "float64"
+    if isinstance(unit, FusedDotUnit) and fused_plan(unit):
+        marked = tile_of(unit, simulated=False)
+        kernel = fast_kernel(unit, layouts, ("float32",) * 3, False, *marked)
+        floats = (array(f32),) * 3
+        yield (
+            f"fused {unit}",
+            kernel,
+            (*floats, *geometries, array(i32), array(f32), array(i64), array(u32), *sizes),
+            True,
+        )
+    names = tuple("uint32" if marked else f.storage_dtype.name for f in (*unit.operand, unit.c_format))
+    carriers = ("float32",) * 3 if marked else (None,) * 3
+    kernel = definition_kernel(unit, carrier, layouts, names, carriers, False, marked)
+    operands = tuple(array(_cuda.scalar_type(name)) for name in names)
+    bits = array(_cuda.scalar_type(carrier.replace("float", "uint")))
+    yield (
+        f"definition {unit}", kernel,
+        (*operands, *geometries, array(i32), bits, array(i64), array(u32), array(u32), *sizes),
+    )  # fmt: skip
+
+
+def examples():
+    """`kernels_of` representative units, which are linked without a GPU."""
+    for name in ("nvidia_v100_fp16", "nvidia_h100_fp16", "nvidia_h100_e4m3_mma", "nvidia_a100_bf16", "x86_avx512_bf16"):
+        yield from kernels_of(preset(name))
+    yield from kernels_of(FusedDotUnit(3, 30, "binary32", operand="binary16", output="binary16"))

@@ -1,0 +1,324 @@
+"""Arrays that stay on the device, and moving their elements: copies between any strides, and rows by their numbers.
+
+What a view of a NumPy array is, NumPy says: a view is taken of a layout without elements, and a kernel copies between
+the strides that came of it. Elements are moved as bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from softnum.kernels.device import _cuda
+from softnum.kernels.device._cuda import cuda
+
+__all__ = [
+    "DeviceArray", "arrays_in", "broadcast", "concatenated", "examples", "filled", "moved", "put", "rows_put",
+    "rows_taken", "upload",
+]  # fmt: skip
+
+
+class DeviceArray:
+    """An array in C order on the device. It computes nothing, and becomes a NumPy array by `host` alone.
+
+    Parameters
+    ----------
+    flat : Numba device array (n,)
+        The elements.
+    shape : tuple of int
+        Of n elements.
+    """
+
+    __slots__ = ("flat", "shape")
+
+    def __init__(self, flat, shape) -> None:
+        self.flat, self.shape = flat, tuple(int(n) for n in shape)
+
+    @classmethod
+    def of(cls, x, shape=None) -> DeviceArray:
+        """A Numba device array of any shape and strides, in another shape if one is given; strides cost a copy."""
+        from softnum.kernels.device.strides import contiguous
+
+        return cls(contiguous(x).reshape((x.size,)), x.shape if shape is None else shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The elements' type."""
+        return self.flat.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"DeviceArray({self.dtype}, {self.shape})"
+
+    def __array__(self, *_, **__):
+        raise TypeError(f"{self!r} lies on the device; copy it to the host first: x.host()")
+
+    def __invert__(self) -> DeviceArray:
+        """Where a mask is not."""
+        from softnum.kernels.device.selection import mapped
+
+        if self.dtype != bool:
+            raise TypeError(f"~ takes a mask, got {self!r}")
+        return mapped("not", self)
+
+    @property
+    def numba(self):
+        """Numba's array in this shape; of no dimensions, one element."""
+        return self.flat.reshape(self.shape or (1,))
+
+    def reshape(self, shape) -> DeviceArray:
+        """The same memory in another shape, one of whose sizes may be -1."""
+        return DeviceArray(self.flat, _layout(self).reshape(shape).shape)
+
+    def view(self, dtype) -> DeviceArray:
+        """The same bits as another type of the same size."""
+        return DeviceArray(self.flat.view(np.dtype(dtype)), self.shape)
+
+    def host(self) -> np.ndarray:
+        """A copy on the host."""
+        if self.size == 0:
+            return np.empty(self.shape, self.dtype)
+        return _cuda.to_host(self.flat).reshape(self.shape)
+
+
+def arrays_in(parts) -> list[DeviceArray]:
+    """The arrays on the device among arguments, and in lists and tuples among them."""
+    found = []
+    for part in parts:
+        if isinstance(part, DeviceArray):
+            found.append(part)
+        elif isinstance(part, (list, tuple)):
+            found += arrays_in(part)
+    return found
+
+
+def upload(x) -> DeviceArray:
+    """A copy on the device of an array of the host."""
+    x = np.ascontiguousarray(x) if np.ndim(x) else np.asarray(x)
+    return DeviceArray(_cuda.to_device(x.reshape(-1)), x.shape)
+
+
+def empty(shape, dtype) -> DeviceArray:
+    """An array that is not initialised."""
+    return DeviceArray(_cuda.empty((prod(shape),), dtype), shape)
+
+
+def grid(count: int) -> tuple[int, int]:
+    """Blocks and threads for a loop over so many elements; the simulator's threads are slow to start."""
+    return (1, 2) if _cuda.SIMULATOR else (min(-(-count // _cuda.THREADS), 2**31 - 1), _cuda.THREADS)
+
+
+def run(kernel, count: int, *arguments) -> None:
+    """Launch a kernel that loops over so many elements, if there are any."""
+    if count:
+        _cuda.launch(kernel, *grid(count), *arguments)
+
+
+# ---- copies --------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=16)
+def copy_kernel(rank: int):
+    """The kernel ``(source, target, count, sizes, from_strides, to_strides, from_start, to_start)``.
+
+    sizes and strides, in elements: tuples of ``rank`` integers.
+    """
+
+    @cuda.jit
+    def kernel(source, target, count, sizes, from_strides, to_strides, from_start, to_start):
+        for i in range(cuda.grid(1), count, cuda.gridsize(1)):
+            rest, at, to = i, from_start, to_start
+            for k in range(rank):
+                axis = rank - 1 - k
+                above = rest // sizes[axis]
+                place = rest - above * sizes[axis]
+                at += place * from_strides[axis]
+                to += place * to_strides[axis]
+                rest = above
+            target[to] = source[at]
+
+    return kernel
+
+
+@lru_cache(maxsize=2)
+def fill_kernel():
+    """The kernel ``(target, count, value)``."""
+
+    @cuda.jit
+    def kernel(target, count, value):
+        for i in range(cuda.grid(1), count, cuda.gridsize(1)):
+            target[i] = value
+
+    return kernel
+
+
+def _layout(x) -> np.ndarray:
+    """A NumPy array of x's shape, type and strides that has no elements: only views may be taken of it."""
+    strides = np.cumprod([x.dtype.itemsize, *x.shape[:0:-1]], dtype=np.int64)[::-1] if x.shape else ()
+    return as_strided(np.empty(1, x.dtype), x.shape, tuple(int(n) for n in strides), writeable=True)
+
+
+def _viewed(x: DeviceArray, view: Callable | None) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """(shape, strides, start) of a view, in elements."""
+    whole = _layout(x)
+    part = whole if view is None else view(whole)
+    size = x.dtype.itemsize
+    start = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    return part.shape, tuple(n // size for n in part.strides), start // size
+
+
+def _merged(shape, first, second) -> list[tuple[int, int, int]]:
+    """(size, stride, stride) of each dimension; those that run on in both arrays are one, those of one element none."""
+    found: list[tuple[int, int, int]] = []
+    for n, a, b in zip(shape, first, second, strict=True):
+        if n == 1:
+            continue
+        if found and found[-1][1] == n * a and found[-1][2] == n * b:
+            found[-1] = (found[-1][0] * n, a, b)
+        else:
+            found.append((n, a, b))
+    return found or [(1, 1, 1)]
+
+
+def _copy(source: DeviceArray, from_view: Callable | None, target: DeviceArray, to_view: Callable | None) -> None:
+    shape, from_strides, from_start = _viewed(source, from_view)
+    to_shape, to_strides, to_start = _viewed(target, to_view)
+    if shape != to_shape:
+        raise ValueError(f"elements of shape {shape} cannot be put in the place of shape {to_shape}")
+    sizes, first, second = zip(*_merged(shape, from_strides, to_strides), strict=True)
+    run(
+        copy_kernel(len(sizes)), prod(shape), _bits(source), _bits(target), prod(shape), sizes, first, second,
+        from_start, to_start,
+    )  # fmt: skip
+
+
+def _bits(x: DeviceArray):
+    return _cuda.bits(x.flat)
+
+
+def moved(x: DeviceArray, view: Callable) -> DeviceArray:
+    """A new array of the elements of a view of x.
+
+    Parameters
+    ----------
+    x : DeviceArray
+    view : callable
+        Takes a NumPy array of x's shape and returns a view of it (a slice, a transposition, a broadcast); it must not
+        read or write elements.
+    """
+    result = empty(_viewed(x, view)[0], x.dtype)
+    _copy(x, view, result, None)
+    return result
+
+
+def put(target: DeviceArray, view: Callable, x: DeviceArray) -> None:
+    """Write x's elements to the places of a view (`moved`) of target, in its shape."""
+    _copy(x, None, target, view)
+
+
+def broadcast(x: DeviceArray, shape) -> DeviceArray:
+    """x in a shape that it broadcasts to; x itself if it has that shape."""
+    return x if x.shape == tuple(shape) else moved(x, lambda a: np.broadcast_to(a, shape))
+
+
+def concatenated(parts: list[DeviceArray], axis: int) -> DeviceArray:
+    """Arrays of one type, one after the other along an axis."""
+    first = parts[0]
+    axis %= first.ndim
+    total = sum(part.shape[axis] for part in parts)
+    result, start = empty((*first.shape[:axis], total, *first.shape[axis + 1 :]), first.dtype), 0
+    for part in parts:
+        index = (slice(None),) * axis + (slice(start, start + part.shape[axis]),)
+        put(result, lambda a, index=index: a[index], part)
+        start += part.shape[axis]
+    return result
+
+
+def filled(shape, dtype, value) -> DeviceArray:
+    """An array of one value."""
+    result = empty(shape, dtype)
+    bits = _bits(result)
+    run(fill_kernel(), result.size, bits, result.size, np.asarray(value, dtype).reshape(1).view(bits.dtype)[0])
+    return result
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4)
+def rows_kernel(scatter: bool):
+    """The kernel ``(source, target, rows, width, count)``: rows of so many elements, by their numbers in one of both.
+
+    Row i of target is row rows[i] of source, or with scatter row rows[i] of target is row i of source.
+    """
+
+    @cuda.jit
+    def kernel(source, target, rows, width, count):
+        for i in range(cuda.grid(1), count, cuda.gridsize(1)):
+            row = i // width
+            column = i - row * width
+            if scatter:
+                target[rows[row] * width + column] = source[i]
+            else:
+                target[i] = source[rows[row] * width + column]
+
+    return kernel
+
+
+def _numbers(rows, count: int) -> np.ndarray:
+    """Numbers of rows as NumPy understands them; IndexError for those of none."""
+    return np.arange(count, dtype=np.int64)[rows]
+
+
+def rows_taken(x: DeviceArray, rows) -> DeviceArray:
+    """x[rows] for an array of row numbers on the host."""
+    numbers = _numbers(rows, len(x))
+    result = empty((*numbers.shape, *x.shape[1:]), x.dtype)
+    _rows(False, x, result, numbers)
+    return result
+
+
+def rows_put(target: DeviceArray, rows, x: DeviceArray) -> None:
+    """target[rows] = x for an array of row numbers on the host, all different; x of the right shape."""
+    numbers = _numbers(rows, len(target))
+    if x.shape != (*numbers.shape, *target.shape[1:]):
+        raise ValueError(f"{numbers.shape} rows of an array of shape {target.shape} cannot be those of {x.shape}")
+    _rows(True, x, target, numbers)
+
+
+def _rows(scatter: bool, source: DeviceArray, target: DeviceArray, numbers) -> None:
+    moving = source if scatter else target
+    if moving.size:
+        numbers = _cuda.to_device(numbers.reshape(-1))
+        width = moving.size // numbers.size
+        run(rows_kernel(scatter), moving.size, _bits(source), _bits(target), numbers, width, moving.size)
+
+
+def examples():
+    """(name, kernel, types of its arguments) of some kernels."""
+    from numba import types
+
+    i64 = types.int64
+    flat = types.Array(types.uint32, 1, "C")
+    for rank in (1, 6):
+        sizes = types.UniTuple(i64, rank)
+        yield f"copy of {rank}", copy_kernel(rank), (flat, flat, i64, sizes, sizes, sizes, i64, i64)
+    yield "fill", fill_kernel(), (flat, i64, types.uint32)
+    for scatter in (False, True):
+        yield f"rows {scatter}", rows_kernel(scatter), (flat, flat, types.Array(i64, 1, "C"), i64, i64)

@@ -1,0 +1,285 @@
+"""The order of sums, whatever their steps are: chunks, lanes and the reduction of lanes; one thread to an output.
+
+It is for the definition and for units of the user's: lanes are summed one after another, each to its end, and a stack of
+a few numbers holds what waits for its reduction, which then makes the additions of the unit, of the same numbers and
+with the same random words as in the unit's own order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from softnum.kernels.device import _cuda
+from softnum.kernels.device._cuda import cuda, ffi
+from softnum.kernels.device.layouts import index_of, loader
+from softnum.kernels.device.problem import Problem
+from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY
+from softnum.kernels.device.source import Entry, Library
+from softnum.reference.units import reduction_order
+
+__all__ = ["STATE", "Steps", "Tables", "kernel_types", "run_sums", "sums_kernel", "words_library"]
+
+STATE = 3  # of a sum besides itself: which formats lacked a code, the compensations of a lane and of the outer sum
+
+_THREADS = 32 if _cuda.SIMULATOR else 128
+_DRAWN = 9  # words of a Philox counter for products and for sums, and which counter
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What sums are made of, as device functions. Their numbers are codes or floats of one type.
+
+    Parameters
+    ----------
+    number : type
+        NumPy's type of the numbers.
+    zero, outer_zero : number
+        What lanes start from, and the sum if there is no C.
+    step : ``(tables..., acc, a, b, first, second, state)``
+        One product more: a and b as they were loaded, the product's and the sum's random word.
+    join : ``(tables..., x, y, word, state)``
+        The sum of two lanes.
+    outer : ``(tables..., outer, part, word, state)``
+        A chunk added to the outer sum.
+    start : ``(c)``
+        C as a number.
+    value : ``(tables..., number)``
+        What is written.
+    """
+
+    number: type
+    zero: object
+    outer_zero: object
+    step: object
+    join: object
+    outer: object
+    start: object
+    value: object
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Arrays on the device that steps look up: rows (uint32), cells (int16) and values (uint64)."""
+
+    rows: object
+    cells: object
+    values: object
+
+    @classmethod
+    @lru_cache(maxsize=1)
+    def none(cls) -> Tables:
+        """What steps without tables are given."""
+        return cls(*(_cuda.filled(1, kind, 0) for kind in (np.uint32, np.int16, np.uint64)))
+
+
+@lru_cache(maxsize=8)
+def words_library(two_roundings: bool, wide: bool) -> Library:
+    """The entry ``draw(step, n, m, batch, keys..., drawn)``: a step's random words into drawn, four steps at a time.
+
+    drawn: those of products, of sums, and 1 more than the counter. two_roundings: they share a word, of which the sum
+    gets the upper half; or it has one of a second key, if they are wide.
+    """
+    body = """
+const sn_u32 counter = (sn_u32)(step / 4);
+if (drawn[8] == counter + 1) return;
+const sn_philox_words p = sn_philox(counter, (sn_u32)n, (sn_u32)m, (sn_u32)batch, key0, key1);
+for (sn_i32 i = 0; i < 4; i++) drawn[i] = p.w[i];
+"""
+    if two_roundings and wide:
+        body += "const sn_philox_words q = sn_philox(counter, (sn_u32)n, (sn_u32)m, (sn_u32)batch, key2, key3);\n"
+        body += "for (sn_i32 i = 0; i < 4; i++) drawn[4 + i] = q.w[i];\n"
+    else:
+        shift = " >> 16" if two_roundings else ""
+        body += f"(void)key2, (void)key3;\nfor (sn_i32 i = 0; i < 4; i++) drawn[4 + i] = p.w[i]{shift};\n"
+    arguments = (
+        *((("int64", name)) for name in ("step", "n", "m", "batch")),
+        *((("uint32", f"key{i}")) for i in range(4)), ("uint32*", "drawn"),
+    )  # fmt: skip
+    return Library("", (Entry("draw", "void", arguments, body + "drawn[8] = counter + 1;"),), "softnum/philox.h")
+
+
+@dataclass(frozen=True)
+class _Schedule:
+    """When lanes are added: after slot i, `counts[i]` times the two numbers on top of the stack become one.
+
+    steps: of these additions in turn, their place in the unit's own order. depth: of the stack.
+    """
+
+    counts: tuple[int, ...]
+    steps: tuple[int, ...]
+    depth: int
+
+    @classmethod
+    @lru_cache(maxsize=64)
+    def of(cls, slots: int, reduction: str) -> _Schedule:
+        trees = list(range(slots))
+        for place, (i, j) in enumerate(reduction_order(slots, reduction)):
+            trees[i] = (place, trees[i], trees[j])
+        counts, steps, height, depth = [], [], 0, 0
+        pending = [trees[0]]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, tuple):
+                pending += [("add", node[0]), node[2], node[1]] if node[0] != "add" else []
+                if node[0] == "add":
+                    steps.append(node[1])
+                    counts[-1] += 1
+                    height -= 1
+            else:
+                counts.append(0)
+                height += 1
+                depth = max(depth, height)
+        return cls(tuple(counts), tuple(steps), depth)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """For the kernel: where each slot's additions begin in what follows, and their places."""
+        ends = np.cumsum([0, *self.counts])
+        return np.array([*ends, *self.steps], np.int64)
+
+
+@lru_cache(maxsize=64)
+def _on_device(schedule: _Schedule):
+    return _cuda.to_device(schedule.numbers)
+
+
+def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zeros=(0, 0, 0)):
+    """The kernel of a unit's sums.
+
+    layouts: of a, b, c and out; types: of the elements of a, b and c, of which zeros stand for 0. The arguments are those of `Problem` (a, b, c;
+    their geometries; counters; random; keys; out and its geometry; status), tables, the schedule of the reduction, and
+    batches, M, N and K.
+    """
+    step, join, outer_add, start, value = steps.step, steps.join, steps.outer, steps.start, steps.value
+    number, zero, outer_zero = _cuda.scalar_type(steps.number), steps.zero, steps.outer_zero
+    two = getattr(unit, "two_roundings", False)
+    draw = _cuda.bind(words_library(two, two and unit.stochastic_bits > 16)).draw
+    taken = zip(layouts, types, zeros, strict=False)
+    load_a, load_b, load_c = (loader(x, np.dtype(kind).name, zero) for x, kind, zero in taken)
+    at_out = index_of(layouts[3])
+    lanes, chunk, formats = unit.lanes, unit.chunk or 0, len(unit.rounded_to)
+    joined = has_c and lanes > 1 and not chunk  # C is one of the numbers that are reduced
+    slots = lanes + joined
+    depth_of_stack = _Schedule.of(slots, unit.reduction).depth
+    no_word = np.uint32(0)
+
+    @cuda.jit
+    def kernel(
+        a, b, c, geometry_a, geometry_b, geometry_c, counters, random, key0, key1, key2, key3, out, geometry_out, status,
+        rows, cells, values, schedule, batches, height, width, depth,
+    ):  # fmt: skip
+        at = cuda.grid(1)
+        if at < height * width:
+            m = at // width
+            n = at - m * width
+            stack = cuda.local.array(depth_of_stack, number)
+            state = cuda.local.array(STATE, _U64)
+            drawn = cuda.local.array(_DRAWN, _U32)
+            for batch in range(cuda.blockIdx.y, batches, cuda.gridDim.y):
+                counter_m, counter_n, counter_batch = counters[batch, 0] + m, counters[batch, 1] + n, counters[batch, 2]
+                for i in range(STATE):
+                    state[i] = 0
+                drawn[_DRAWN - 1] = 0
+                total = outer_zero
+                if has_c:
+                    total = start(load_c(c, geometry_c, batch, m, n))
+                reduction = depth
+                begin = 0
+                while begin < depth:
+                    end = depth
+                    if chunk > 0 and chunk < depth - begin:
+                        end = begin + chunk
+                    top = 0
+                    acc = zero
+                    for slot in range(slots):
+                        acc = zero
+                        if chunk == 0 and (lanes == 1 or (joined and slot == 0)):
+                            acc = total
+                        if not (joined and slot == 0):
+                            state[1] = 0
+                            for k in range(begin + slot - joined, end, lanes):
+                                first = second = no_word
+                                if words == FROM_KEY:
+                                    draw(
+                                        k, counter_n, counter_m, counter_batch, key0, key1, key2, key3,
+                                        ffi.from_buffer(drawn),
+                                    )  # fmt: skip
+                                    first, second = drawn[k & 3], drawn[4 + (k & 3)]
+                                elif words == FROM_ARRAY:
+                                    first, second = random[batch, m, n, k, 0], random[batch, m, n, k, 1]
+                                x, y = load_a(a, geometry_a, batch, m, k), load_b(b, geometry_b, batch, k, n)
+                                acc = step(rows, cells, values, acc, x, y, first, second, state)
+                        if slots > 1:
+                            stack[top] = acc
+                            top += 1
+                            for i in range(schedule[slot], schedule[slot + 1]):
+                                k = reduction + schedule[slots + 1 + i]
+                                word = no_word
+                                if words == FROM_KEY:
+                                    draw(
+                                        k, counter_n, counter_m, counter_batch, key0, key1, key2, key3,
+                                        ffi.from_buffer(drawn),
+                                    )  # fmt: skip
+                                    word = drawn[4 + (k & 3)]
+                                elif words == FROM_ARRAY:
+                                    word = random[batch, m, n, k, 1]
+                                top -= 1
+                                stack[top - 1] = join(rows, cells, values, stack[top - 1], stack[top], word, state)
+                    if slots > 1:
+                        acc = stack[0]
+                        reduction += slots - 1
+                    if chunk > 0:
+                        word = no_word
+                        if words == FROM_KEY:
+                            draw(
+                                reduction, counter_n, counter_m, counter_batch, key0, key1, key2, key3,
+                                ffi.from_buffer(drawn),
+                            )  # fmt: skip
+                            word = drawn[4 + (reduction & 3)]
+                        elif words == FROM_ARRAY:
+                            word = random[batch, m, n, reduction, 1]
+                        total = outer_add(rows, cells, values, total, acc, word, state)
+                        reduction += 1
+                    else:
+                        total = acc
+                    begin = end
+                out[at_out(geometry_out, batch, m, n)] = value(rows, cells, values, total)
+                for i in range(formats):
+                    if (state[0] >> _U64(i)) & _U64(1) != _U64(0):
+                        status[i] = 1
+
+    return kernel
+
+
+_U32, _U64 = np.uint32, np.uint64
+
+
+def run_sums(problem: Problem, kernel, a, b, c, out, tables: Tables | None = None) -> None:
+    """Launch such a kernel; a, b, c: operands as it takes them; out: what it writes to."""
+    p, tables = problem, tables or Tables.none()
+    joined = p.c is not None and p.unit.lanes > 1 and not p.unit.chunk
+    schedule = _on_device(_Schedule.of(p.unit.lanes + joined, p.unit.reduction))
+    grid = (-(-p.m * p.n // _THREADS), min(p.batches, _cuda.MAX_GRID_Y))
+    _cuda.launch(
+        kernel, grid, _THREADS, a.flat, b.flat, c.flat, a.geometry, b.geometry, c.geometry, p.counters, p.random,
+        *(np.uint32(v) for v in p.keys), out, p.out.geometry, p.status, tables.rows, tables.cells, tables.values,
+        schedule, p.batches, p.m, p.n, p.k,
+    )  # fmt: skip
+
+
+def kernel_types(a, b, c, out) -> tuple:
+    """The types of the kernel's arguments, for operands and results of these types of elements."""
+    from numba import types
+
+    def array(kind, dimensions: int = 1):
+        return types.Array(_cuda.scalar_type(kind), dimensions, "C")
+
+    i64, u32 = types.int64, types.uint32
+    return (
+        array(a), array(b), array(c), *[array(np.int64)] * 3, array(np.int64, 2), array(np.uint32, 5), u32, u32, u32,
+        u32, array(out), array(np.int64), array(np.uint32), array(np.uint32), array(np.int16), array(np.uint64),
+        array(np.int64), i64, i64, i64, i64,
+    )  # fmt: skip

@@ -1,0 +1,125 @@
+"""Run by test_device_code.py in a process where Numba compiles: prints what `examine` finds, as JSON."""
+
+import dataclasses
+import json
+import math
+import sys
+
+import numpy as np
+from numba import types
+
+import softnum as sn
+from softnum.kernels import check, check_device_code, link
+from softnum.kernels.device import _cuda
+from softnum.kernels.device._cuda import cuda
+from softnum.kernels.device.source import Entry, Library
+
+MAD = sn.MadUnit("e6m9", operand="e5m2")  # python -m softnum.kernels.check linked:MAD
+
+THREE = (("float32", "x"), ("float32", "y"), ("float32", "z"))
+IN_C = Library(
+    "static __device__ __noinline__ float _far(float x) { return x > 1.f ? 1.f : x; }\n",
+    (
+        Entry("plain", "float32", THREE, "return x * y + z;"),
+        Entry("named", "float32", THREE, "return sn_add32(sn_multiply32(x, y), z);"),
+        Entry("fused", "float32", THREE, "return sn_fma32(x, y, z);"),
+        Entry("far", "float32", THREE, "return _far(x) + 0.f * y + 0.f * z;"),
+    ),
+    "softnum/machine.h",
+)
+
+
+@cuda.jit(device=True)
+def _in_python(x, y, z):
+    return x * y + z
+
+
+def kernels():
+    """Kernels of one line, with and without what is looked for."""
+    c = _cuda.bind(IN_C)
+
+    def kernel(f):
+        @cuda.jit
+        def run(x):
+            x[0] = f(x[1], x[2], x[3])
+
+        return run
+
+    yield "contracted in C", kernel(c.plain)
+    yield "named in C", kernel(c.named)
+    yield "one rounding in C", kernel(c.fused)
+    yield "a call", kernel(c.far)
+    yield "contracted in Python", kernel(_in_python)
+
+    @cuda.jit
+    def alone(x):
+        x[0] = np.float32(x[1] * x[2])
+
+    yield "a product alone", alone
+
+    @cuda.jit
+    def approximate(x):
+        x[0] = math.exp(x[1])
+
+    yield "exp", approximate
+
+    @cuda.jit
+    def local(x):
+        kept = cuda.local.array(64, types.float32)
+        for i in range(64):
+            kept[i] = x[i]
+        for i in range(64):
+            x[i] = kept[int(x[64 + i])]
+
+    yield "an array", local
+
+    @cuda.jit
+    def shared(x):
+        tile = cuda.shared.array(128, types.float32)
+        tile[cuda.threadIdx.x] = x[cuda.threadIdx.x]
+        cuda.syncthreads()
+        x[0] = tile[127 - cuda.threadIdx.x]
+
+    yield "shared", shared
+
+
+def main() -> None:
+    if missing := link.missing_library():
+        print(missing, file=sys.stderr)
+        sys.exit(2)
+    found = {}
+    for name, kernel in kernels():
+        code = link.examine(name, kernel, (types.Array(types.float32, 1, "C"),), "sm_90")
+        found[name] = {
+            **dataclasses.asdict(code),
+            "problems": code.problems,
+            "faults": check.faults(code, True),
+            "text": str(code),
+        }
+    absent = cuda.declare_device("absent", "float32(float32)", abi="c")
+
+    @cuda.jit
+    def unresolved(x):
+        x[0] = absent(x[1])
+
+    try:
+        link.examine("unresolved", unresolved, (types.Array(types.float32, 1, "C"),), "sm_90")
+    except ValueError as error:
+        found["unresolved"] = str(error)
+    for key, asked in (("unit", MAD), ("format", sn.format("e5m2")), ("preset", "nvidia_h100_fp16")):
+        try:
+            codes = check_device_code(asked, chips=["sm_75"])
+        except TypeError as error:
+            found[key] = str(error)
+        else:
+            found[key] = [(code.chip, code.problems, code.registers > 0) for code in codes]
+    for chip in ("h100", "sm_30"):
+        try:
+            check_device_code(MAD, chips=chip)
+        except ValueError as error:
+            found[chip] = str(error)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""The whole library against the CPU on a GPU at real sizes, with fresh random numbers; in the simulator at toy sizes.
+
+On a GPU the seed is another one in each run: a failure prints it, and SOFTNUM_SEED=... repeats it. Results are written
+over poison, between rows of poison that must stay; every product is computed twice.
+"""
+
+import os
+import secrets
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum.engines import fast_of
+from softnum.kernels.device import _cuda
+from softnum.plan import fits
+
+POISON = {4: np.uint32(0x7FA5A5A5), 8: np.uint64(0x7FF5A5A5A5A5A5A5)}
+# "small" is for compute-sanitizer, under which kernels are ten to a hundred times as slow
+SIZE = "toy" if _cuda.SIMULATOR else "small" if os.environ.get("SOFTNUM_SMALL") else "real"
+
+
+def by_size(**sizes):
+    """What belongs to the size of these tests."""
+    return sizes[SIZE]
+
+
+M, K, N = by_size(real=(1000, 777, 1025), small=(150, 45, 137), toy=(4, 9, 5))
+
+
+@pytest.fixture
+def rng():
+    seed = int(os.environ.get("SOFTNUM_SEED") or (11 if SIZE == "toy" else secrets.randbits(64)))
+    print(f"SOFTNUM_SEED={seed}")
+    return np.random.default_rng(seed)
+
+
+def bits(x):
+    return np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")
+
+
+def same(got, want, *what):
+    assert got.dtype == want.dtype and got.shape == want.shape, what
+    wrong = np.argwhere(bits(got) != bits(want))
+    assert not len(wrong), [*what, len(wrong), *((tuple(i), got[tuple(i)], want[tuple(i)]) for i in wrong[:5])]
+
+
+def poisoned(shape, dtype):
+    """(an array on the device to be written, what is around it and must stay as it is)"""
+    dtype = np.dtype(dtype)
+    around = np.full((shape[0] + 2, *shape[1:]), POISON[dtype.itemsize]).view(dtype)
+    around = _cuda.to_device(around)
+    return around[1:-1], around
+
+
+def unharmed(around):
+    edges = _cuda.to_host(around)[[0, -1]]
+    assert (bits(edges) == POISON[edges.dtype.itemsize]).all(), "written beyond the result"
+
+
+# ---- products ------------------------------------------------------------------------------------------------------
+
+
+def distinct_presets():
+    """One name for each unit: several generations of GPUs share theirs."""
+    found = {}
+    for name in sn.units():
+        found.setdefault(sn.unit(name), name)
+    return list(found.values())
+
+
+UNITS = {
+    "fused": sn.MadUnit("e6m9", operand="e5m2"),
+    "product": sn.MadUnit("e6m9", operand="e5m2", product="e5m2"),
+    "chunks": sn.MadUnit("e6m9", operand="e5m2", chunk=64),
+    "wide product": sn.MadUnit("binary16", operand=("bfloat16", "binary16"), product="binary32"),
+    "binary32": sn.MadUnit("binary32", operand="binary32"),
+    "binary64": sn.MadUnit("binary64", operand="binary32"),
+    "to odd": sn.MadUnit("e6m9", operand="e4m3", rounding="to_odd"),
+    "up": sn.MadUnit("bfloat16", operand="bfloat16", product="bfloat16", rounding="up"),
+    "toward zero, saturating": sn.MadUnit("e5m2", operand="e4m3fn", rounding="toward_zero", overflow="saturate"),
+    "stochastic": sn.MadUnit("e6m9", operand="e5m2", product="e5m2", rounding="stochastic", stochastic_bits=12),
+    "stochastic, two words": sn.MadUnit("e6m9", operand="e5m2", product="e5m2", rounding="sr", stochastic_bits=30),
+    "stochastic, chunks": sn.MadUnit("e6m9", operand="e5m2", rounding="sr", stochastic_bits=8, chunk=32),
+    "fixed": sn.MadUnit("q8.8", operand="q4.4"),
+    "fixed, wrapping": sn.MadUnit("q16.0", operand="q8.0", overflow="wrap"),
+    "lanes": sn.MadUnit("e6m9", operand="e5m2", lanes=8, reduction="tree"),
+    "compensated": sn.MadUnit("e6m9", operand="e5m2", compensated="kahan"),
+    "exact": sn.ExactDotUnit("binary32", operand="binary16"),
+}
+
+
+def values(rng, fmt, shape, special=True):
+    """Random values of a format, float32 where that holds them; some columns subnormal, and in some rows the others."""
+    x = rng.standard_normal(shape)
+    if fmt.kind == "fixed":
+        x *= float(fmt.max) / 2
+        x = np.abs(x) if fmt.min == 0 else x
+        special = False
+    else:
+        x[..., 1::5] *= float(fmt.smallest_normal)
+    x = sn.quantize(x, fmt)
+    if special:
+        known = [-0.0, float(fmt.max), -float(fmt.max), float(fmt.smallest_subnormal)]
+        known += [np.nan] * fmt.has_nan + [np.inf, -np.inf] * bool(fmt.infinities)
+        for i, value in enumerate(known):
+            x[..., i % shape[-2], rng.integers(shape[-1])] = value
+    return x.astype(np.float32) if fits(fmt, np.float32) else x
+
+
+def operands(rng, unit, m, k, n, *lead, special=True):
+    """a, with what is special in its rows, and b, with it in its columns."""
+    if isinstance(unit, sn.BlockDotUnit):
+        shapes = ((m, k), (k, n))
+        return tuple(
+            sn.array(rng.standard_normal((*lead, *shape)).astype(np.float32), fmt, axis=axis)
+            for shape, fmt, axis in zip(shapes, unit.operand, (-1, -2), strict=True)
+        )
+    a = values(rng, unit.operand[0], (*lead, m, k), special)
+    b = values(rng, unit.operand[1], (*lead, n, k), special)
+    return a, np.ascontiguousarray(np.swapaxes(b, -1, -2))
+
+
+def key_of(unit, rng):
+    return (int(rng.integers(2**62)), int(rng.integers(2**62))) if getattr(unit, "stochastic", False) else None
+
+
+def on_device(x):
+    if x is None or not isinstance(x, np.ndarray):
+        return x if x is None else x.to_device()
+    return _cuda.to_device(np.ascontiguousarray(x))
+
+
+def check(unit, a, b, c=None, key=None):
+    want = sn.matmul(a, b, unit, c, key=key)
+    given = [on_device(x) for x in (a, b, c)]
+    for _ in range(2):
+        out, around = poisoned(want.shape, want.dtype)
+        sn.matmul(*given[:2], unit, given[2], key=key, out=out)
+        same(_cuda.to_host(out), want, unit)
+        unharmed(around)
+
+
+def some(names, *few):
+    """All at real sizes; else, where kernels have tests of their own, a few."""
+    return list(names) if SIZE == "real" else list(few)
+
+
+@pytest.mark.parametrize("name", UNITS if SIZE == "small" else some(UNITS, "stochastic, chunks", "binary64"))
+def test_units(device, rng, name):
+    unit = UNITS[name]
+    a, b = operands(rng, unit, M, K, N)
+    check(unit, a, b, key=key_of(unit, rng))
+    c = values(rng, unit.c_format if hasattr(unit, "c_format") else unit.result, (M, N))
+    check(unit, a, b, c, key=key_of(unit, rng))
+
+
+@pytest.mark.parametrize("name", some(distinct_presets(), "nvidia_h100_fp16", "ocp_mxfp4_e2m1", "int8_int32"))
+def test_presets(device, rng, name):
+    unit = sn.unit(name)
+    m, k, n = (M, K, N) if fast_of(unit) else (min(M, 64), min(K, 300), min(N, 100))  # else slow on the CPU
+    if isinstance(unit, sn.BlockDotUnit):
+        k = -(-k // 32) * 32
+    check(unit, *operands(rng, unit, m, k, n), key=key_of(unit, rng))
+
+
+SIZES = [
+    (1, 1, 1),
+    (1, 4099, 1),
+    (127, 1, 129),
+    (128, 8, 128),
+    (129, 515, 127),
+    (3, 2048, 5),
+    (1000, 3, 2),
+    (257, 64, 64),
+]
+
+
+@pytest.mark.parametrize(
+    "name", some(["fused", "product", "stochastic", "chunks", "to odd", "fixed", "binary64"], "product")
+)
+@pytest.mark.parametrize("size", some(SIZES, (5, 3, 2)), ids=str)
+def test_ragged(device, rng, name, size):
+    unit = UNITS[name]
+    check(unit, *operands(rng, unit, *size, special=False), key=key_of(unit, rng))
+
+
+@pytest.mark.parametrize("name", some(["product", "stochastic"], "product"))
+def test_batches_and_strides(device, rng, name):
+    unit = UNITS[name]
+    m, k, n = by_size(real=(130, 70, 61), small=(33, 20, 18), toy=(3, 5, 2))
+    a, b = operands(rng, unit, m, k, n, 3)
+    key = key_of(unit, rng)
+    check(unit, a, b, key=key)
+    check(unit, a, b[0], key=key)
+    turned = _cuda.to_device(np.ascontiguousarray(a[0].T)), _cuda.to_device(np.ascontiguousarray(b[0].T))
+    got = sn.matmul(turned[0].T, turned[1].T, unit, key=key)
+    same(_cuda.to_host(got), sn.matmul(a[0], b[0], unit, key=key))
+
+
+def test_same_in_any_company(device, rng):
+    """An element's bits depend on its own operands and place, whatever is computed beside it."""
+    unit = UNITS["stochastic"]
+    a, b = (on_device(x) for x in operands(rng, unit, M, K, N))
+    whole = _cuda.to_host(sn.matmul(a, b, unit, key=5))
+    part = _cuda.to_host(sn.matmul(a[: M // 2], b, unit, key=5))
+    same(part, whole[: M // 2])
+
+
+# ---- elements ------------------------------------------------------------------------------------------------------
+
+FORMATS = ["e5m2", "e4m3fn", "e4m3fnuz", "e2m1fn", "bfloat16", "binary16", "dlfloat16", "q4.4", "binary8p3se", "e8m23"]
+MODES = ["nearest_even", "nearest_away", "toward_zero", "away_from_zero", "up", "down", "to_odd", "stochastic"]
+
+
+@pytest.mark.parametrize("rounding", some(MODES, "to_odd", "stochastic"))
+@pytest.mark.parametrize("fmt", some(FORMATS, "e4m3fn", "q4.4"))
+def test_quantize(device, rng, fmt, rounding):
+    """All patterns of bits: every exponent, NaNs, infinities, subnormals."""
+    fmt = sn.format(fmt)
+    count = by_size(real=3_000_001, small=10_007, toy=53)
+    for kind, dtype in ((np.uint32, np.float32), (np.uint64, np.float64)):
+        x = rng.integers(0, 2 ** (8 * np.dtype(kind).itemsize), count, dtype=kind).view(dtype)
+        if not fmt.has_nan:
+            x = np.where(np.isfinite(x), x, dtype(0.75))
+        options = {"rounding": rounding, "key": (int(rng.integers(2**60)), 7), "stochastic_bits": 11}
+        want = sn.quantize(x, fmt, **options)
+        out, around = poisoned(x.shape, dtype)
+        sn.quantize(_cuda.to_device(x), fmt, out=out, **options)
+        same(_cuda.to_host(out), want, fmt, rounding, dtype)
+        unharmed(around)

@@ -1,0 +1,201 @@
+"""Training on a GPU: the bytes of the CPU's records, checkpoints and statistics; and what is asked of the machine."""
+
+import dataclasses
+import io
+
+import numpy as np
+import pytest
+from train_cases import MIXED
+from typer.testing import CliRunner
+
+from softnum.cli import build_app
+from softnum.kernels import launches
+from softnum.train import Settings, load_design, profile, run
+from softnum.train import data as data_module
+from softnum.train.data import DataFacts, DataSet
+from softnum.train.loop import Run
+from softnum.train.study import Case, run_study
+
+MLP = Settings(network="mlp", network_options={"sizes": (6, 4, 3)}, data="tiny", batch=4, epochs=2)
+CONV = Settings(
+    network="lenet5", network_options={"sizes": (2, 2, 3, 3), "image": (1, 8, 8), "classes": 3}, data="tiny-images",
+    batch=2, epochs=1,
+)  # fmt: skip
+RESIDUAL = dataclasses.replace(
+    CONV, network="resnet", network_options={"sizes": (2, 2, 2), "image": (1, 4, 4), "classes": 3}, data="tiny-squares"
+)
+SPARSE = """
+[roles]
+default = "e6m9"
+weights = { format = "e5m2", sparsity = { pattern = "2:4", decay = 0.01 } }
+activations = { format = "e4m3", sparsity = { magnitude = 0.3 } }
+weight_gradients = { format = "e6m9", sparsity = { top_k = 0.5, feedback = "e6m9" } }
+[units]
+forward = { accumulator = "e6m9" }
+backward_data = { accumulator = "e6m9" }
+backward_weight = { accumulator = "e6m9" }
+[loss]
+scale = "dynamic"
+"""
+
+
+def samples(name, features, classes=3, train=8, held_out=4, seed=0):
+    rng = np.random.default_rng(seed)
+    x, y = rng.integers(0, 17, (train + held_out, features)) / 16.0, np.arange(train + held_out) % classes
+    return DataSet(name, x[:train], y[:train], x[train:], y[train:])
+
+
+@pytest.fixture(autouse=True)
+def tiny(device, monkeypatch):
+    """Data sets small enough for the simulator."""
+    for name, image, size in (("tiny", (1, 1, 6), 8), ("tiny-images", (1, 8, 8), 4), ("tiny-squares", (1, 4, 4), 4)):
+        data = samples(name, int(np.prod(image)), train=size)
+        monkeypatch.setitem(data_module.DATA_SETS, name, DataFacts(image, 3, lambda _, data=data: data, files=False))
+
+
+def designed(tmp_path, text):
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    return load_design(file)
+
+
+def both(design, settings, tmp_path, **options):
+    """The record of a run on the GPU, which must have the bytes of the CPU's."""
+    want = run(design, settings, seed=1, out=tmp_path / "cpu", **options)
+    before = launches()
+    got = run(design, settings, seed=1, out=tmp_path / "cuda", device="cuda", **options)
+    assert launches() > before
+    assert got.read_bytes() == want.read_bytes()
+    return got
+
+
+@pytest.mark.parametrize("name", ["a-float32", "c-wang-fp8", "g-q44-stochastic"])
+def test_records_of_a_perceptron(name, tmp_path):
+    both(load_design(name), MLP, tmp_path)
+
+
+def test_records_of_convolutions(tmp_path):
+    both(designed(tmp_path, MIXED), CONV, tmp_path)
+
+
+def test_records_of_a_residual_network(tmp_path):
+    both(load_design("a-float32"), RESIDUAL, tmp_path)
+
+
+def test_statistics_are_the_same(tmp_path):
+    got = both(load_design("c-wang-fp8"), MLP, tmp_path, statistics=3)
+    name = "seed-1.statistics.jsonl"
+    assert got.with_name(name).read_bytes() == (tmp_path / "cpu" / "c-wang-fp8" / name).read_bytes()
+
+
+@pytest.mark.parametrize("optimiser", ["lamb", "sgd"])
+def test_sparse_roles_limits_and_a_changing_loss_scale(optimiser, tmp_path):
+    settings = dataclasses.replace(MLP, optimiser=optimiser, clip_norm=0.25, clip_value=0.2, epochs=1)
+    both(designed(tmp_path, SPARSE), settings, tmp_path)
+
+
+@pytest.mark.parametrize(("first", "second"), [("cpu", "cuda"), ("cuda", "cpu")])
+def test_a_run_goes_on_on_another_device(first, second, tmp_path):
+    design = load_design("g-q44-stochastic")
+    whole = run(design, MLP, seed=1, out=tmp_path / "whole").read_bytes()
+
+    def stop(iteration, *_):
+        if iteration == 3:  # in the second epoch
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(design, MLP, seed=1, out=tmp_path, device=first, progress=stop)
+    iterations = []
+    path = run(
+        design, MLP, seed=1, out=tmp_path, device=second, progress=lambda iteration, *_: iterations.append(iteration)
+    )  # fmt: skip
+    assert iterations == [3, 4] and path.read_bytes() == whole
+
+
+def test_states_are_the_same(tmp_path):
+    """What a checkpoint holds: batch normalisation's statistics and the states of Adam too."""
+    settings, states = dataclasses.replace(RESIDUAL, optimiser="adam"), []
+    for device in ("cpu", "cuda"):
+        work = Run(settings, load_design("a-float32"), 1, device=device)
+        work.train(*next(iter(work.plan(1))))
+        states.append(work.state())
+    assert states[0].keys() == states[1].keys()
+    for name, want in states[0].items():
+        assert np.asarray(want).tobytes() == np.asarray(states[1][name]).tobytes(), name
+    buffer = io.BytesIO()
+    np.savez(buffer, **states[1])
+
+
+def test_what_an_operator_of_the_users_copies_is_counted(tmp_path):
+    (tmp_path / "square.tile").write_text("function (X) -> (Y) { Y = X * X; }")
+    text = 'operators = { relu = "square.tile" }\n[roles]\ndefault = "bfloat16"\n'
+    work = Run(MLP, designed(tmp_path, text), 1, device="cuda")
+    work.train(*next(iter(work.plan(1))))
+    copies = work.numerics.backend.host_copies
+    assert copies["run_operator"] and copies["run_operator_backward"]
+
+
+def test_studies_take_a_device(tmp_path):
+    options = {"seeds": [1], "jobs": None}
+    (want,) = run_study([Case("a-float32", 4)], MLP, out=tmp_path / "cpu", **options | {"jobs": 1})
+    before = launches()
+    (got,) = run_study([Case("a-float32", 4)], MLP, out=tmp_path / "cuda", device="cuda", **options)
+    assert launches() > before  # in this process: a GPU is not for one process a core
+    assert got.read_bytes() == want.read_bytes()
+
+
+def test_a_profile_says_its_device():
+    found = profile(MLP, load_design("a-float32"), iterations=1, device="cuda")
+    assert found.title.endswith("device: cuda") and found.by_scope[0].parameters == 28
+
+
+def test_the_command_line_takes_a_device(tmp_path):
+    args = ["train", "mlp", "--design", "a-float32", "--data", "tiny", "--sizes", "6,4,3", "--batch", "4"]
+    args += ["--epochs", "1"]
+    for device in ("cpu", "cuda"):
+        done = CliRunner().invoke(build_app(), [*args, "--device", device, "--out", str(tmp_path / device)])
+        assert done.exit_code == 0, done.output
+    records = [tmp_path / device / "a-float32" / "seed-1.jsonl" for device in ("cpu", "cuda")]
+    assert records[0].read_bytes() == records[1].read_bytes()
+
+
+def test_a_machine_without_a_gpu_says_so_before_anything_is_read(device, monkeypatch, tmp_path):
+    def fail(*_):
+        raise AssertionError("read the data")
+
+    monkeypatch.setattr(data_module, "load_data", fail)
+    monkeypatch.setattr("softnum.train.loop.load_data", fail)
+    monkeypatch.setattr(device, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="Numba finds no GPU and driver here.*NUMBA_ENABLE_CUDASIM=1"):
+        run(load_design("a-float32"), MLP, seed=1, out=tmp_path, device="cuda")
+    with pytest.raises(ValueError, match="device must be one of cpu, cuda, got 'tpu'"):
+        run(load_design("a-float32"), MLP, seed=1, out=tmp_path, device="tpu")
+    for verb in (["train", "mlp", "--design", "a-float32"], ["tta", "--designs", "a-float32"]):
+        done = CliRunner().invoke(build_app(), [*verb, "--device", "cuda", "--out", str(tmp_path / "out")])
+        assert done.exit_code == 2 and "finds no GPU" in done.output
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("device", ["gpu"], indirect=True)
+@pytest.mark.parametrize("name", ["a-float32", "c-wang-fp8", "d-e6m3-long", "g-q44-stochastic"])
+@pytest.mark.parametrize(
+    ("network", "options", "batch", "steps"),
+    [
+        ("mlp", {"sizes": (784, 128, 10)}, 32, 3),
+        ("lenet5", {"image": (1, 28, 28)}, 32, 3),
+        ("resnet", {"depth": 20, "image": (3, 32, 32)}, 16, 1),
+    ],
+    ids=["mlp", "lenet5", "resnet20"],
+)
+def test_iterations_at_real_sizes(network, options, batch, steps, name):
+    """Losses, parameters and states after some iterations, from kernels alone."""
+    image = options.get("image", (1, 28, 28))
+    data = samples("images", int(np.prod(image)), classes=10, train=batch * steps, held_out=10, seed=2)
+    settings = Settings(network=network, network_options=options, data="mnist", batch=batch, epochs=1)
+    found = []
+    for device in ("cpu", "cuda"):
+        work = Run(settings, load_design(name), 1, 8, device, data=data)
+        rows = [work.train(*iteration) for iteration in work.plan(1)]
+        found.append((rows, {key: np.asarray(value).tobytes() for key, value in work.state().items()}))
+    assert found[0] == found[1]
+    assert not work.numerics.backend.host_copies

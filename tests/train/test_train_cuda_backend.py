@@ -1,0 +1,271 @@
+"""The backend of a GPU, method by method: the bits of NumPy's, from kernels, whatever memory held before."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum.train.backend import NumpyBackend
+from softnum.train.binary64 import Binary64, host
+from softnum.train.designs import RoleRounding
+from softnum.train.sparsity import Sparsity
+from softnum.unfold import shape_of
+
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.0, -1.0, 1e-45, -1e-45, 3e38, 2.0, -2.0, 0.5]
+
+
+def public(cls):
+    return {name: f for name, f in inspect.getmembers(cls, inspect.isfunction) if not name.startswith("_")}
+
+
+@pytest.fixture(autouse=True)
+def poisoned(device, monkeypatch):
+    """Memory that is not initialised holds NaN's bits."""
+    from softnum.kernels.device import _cuda
+
+    def empty(shape, dtype):
+        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        return _cuda.to_device(np.full(size, 255, np.uint8).view(dtype).reshape(shape))
+
+    monkeypatch.setattr(_cuda, "empty", empty)
+
+
+@pytest.fixture(params=[np.float32, np.float64])
+def backends(request, device):
+    from softnum.train.cuda_backend import CudaBackend
+
+    return NumpyBackend(request.param), CudaBackend(request.param)
+
+
+def numbers(dtype, *shape):
+    """Numbers of which some are special and some equal in size; bits of NaNs differ."""
+    rng = np.random.default_rng(sum(shape))
+    x = rng.integers(-4, 5, shape).astype(dtype) / dtype(4)
+    special = np.array(SPECIAL, np.float32).astype(dtype)
+    places = rng.permutation(x.size)[: min(len(SPECIAL), x.size // 2)]
+    x.reshape(-1)[places] = special[: len(places)]
+    return x
+
+
+def finite(dtype, *shape):
+    return np.nan_to_num(numbers(dtype, *shape), posinf=3.0, neginf=-3.0)
+
+
+def as_arrays(result):
+    parts = result if isinstance(result, (tuple, list)) else [result]
+    return [host(part) if hasattr(part, "shape") else np.asarray(part) for part in parts]
+
+
+def same(backends, call):
+    """A call gives the same arrays on both backends: shapes, types, bits. It is given a backend and what puts arrays
+    where it keeps them."""
+    from softnum.kernels.device.movement import upload
+
+    numpy, cuda = backends
+    wants = as_arrays(call(numpy, lambda x: x))
+    results = as_arrays(call(cuda, upload))
+    assert len(wants) == len(results)
+    for want, got in zip(wants, results, strict=True):
+        assert (got.dtype, got.shape) == (want.dtype, want.shape)
+        np.testing.assert_array_equal(
+            *(np.ascontiguousarray(x).reshape(-1).view(np.uint8).reshape(-1, x.itemsize) for x in (got, want))
+        )
+
+
+WINDOWS = [((2, 2), (2, 2)), ((3, 2), (1, 2)), ((1, 1), (2, 1))]
+
+
+def pooled(backend, up, t, window, stride):
+    images = up(numbers(t, 2, 3, 5, 4))
+    parts = backend.windows(images, window, stride)
+    best, chosen = backend.largest(parts)
+    apart = stride[0] >= window[0] and stride[1] >= window[1]
+    spread = backend.from_windows([best] * (window[0] * window[1] if apart else 1), (2, 3, 5, 4), window, stride)
+    return [parts, best, chosen, backend.where_equal(chosen, 0, best), spread]
+
+
+#: method -> calls that try it; each is given the backend, what puts an array there, and the carrier
+CALLS = {
+    "add": [lambda b, up, t: b.add(up(numbers(t, 7, 9)), up(numbers(t, 7, 9)[::-1].copy()))],
+    "all_finite": [
+        lambda b, up, t: b.all_finite(up(numbers(t, 40))), lambda b, up, t: b.all_finite(up(finite(t, 40))),
+        lambda b, up, t: b.all_finite(up(finite(t, 0))),
+    ],
+    "argmax": [lambda b, up, t: b.argmax(up(numbers(t, 6, 5)))],
+    "array": [lambda b, up, t: b.array(numbers(t, 3, 2))],
+    "choose": [
+        lambda b, up, t: b.choose(numbers(t, 1, 5) > 0, up(numbers(t, 4, 5)), -np.inf),
+        lambda b, up, t: b.choose(up(numbers(t, 4, 5) > 0), up(numbers(t, 4, 5)), up(numbers(t, 4, 1))),
+    ],
+    "clamp": [lambda b, up, t: b.clamp(up(numbers(t, 50)), 0.3)],
+    "concatenate": [
+        lambda b, up, t: b.concatenate([up(numbers(t, 2, n, 3)) for n in (1, 0, 4)], 1),
+        lambda b, up, t: b.concatenate([up(numbers(t, 2, 3)), numbers(t, 2, 1)], -1),
+    ],
+    "divide": [lambda b, up, t, d=d: b.divide(up(numbers(t, 40)), d) for d in (1.0, 3.0, 1024.0)],
+    "double": [lambda b, up, t: b.double(up(numbers(t, 40)))],
+    "from_windows": [lambda b, up, t, w=w: pooled(b, up, t, *w) for w in WINDOWS],
+    "join": [
+        lambda b, up, t: b.join(up(numbers(t, 3, 4)), up(numbers(t, 2, 4))),
+        lambda b, up, t: b.join(up(numbers(t, 3, 4)), up(numbers(t, 0, 4))),
+    ],
+    "kept": [lambda b, up, t, rate=rate: b.kept((3, 7), rate, (2**63 + 5, 2**63 + 77)) for rate in (0.0, 0.3, 0.99)],
+    "kept_of_groups": [
+        lambda b, up, t, axis=axis: [b.kept_of_groups(up(numbers(t, 6, 9)), 2, 4, axis)] for axis in (0, 1, -1)
+    ],
+    "kept_of_tensor": [
+        lambda b, up, t, n=n: [kept := b.kept_of_tensor(up(numbers(t, 7, 11)), n), ~kept] for n in (1, 10, 40, 76, 77)
+    ],
+    "largest": [
+        lambda b, up, t: b.largest(up(numbers(t, 5, 4, 3))),
+        lambda b, up, t: b.largest([up(numbers(t, 4)), up(finite(t, 4))]),
+    ],
+    "negate": [lambda b, up, t: b.negate(up(numbers(t, 30)))],
+    "neighbours": [lambda b, up, t, n=n: b.neighbours(up(numbers(t, n, 3))) for n in (1, 4, 7)],
+    "ones": [lambda b, up, t: b.ones((3, 2)), lambda b, up, t: b.ones(())],
+    "part": [lambda b, up, t: b.part(up(numbers(t, 6, 5)), slice(1, 4), slice(None, None))],
+    "permute": [lambda b, up, t, a=axes: b.permute(up(numbers(t, 2, 3, 4)), a) for axes in [(2, 0, 1), (0, 1, 2)]],
+    "pixels": [lambda b, up, t: b.pixels(up(numbers(t, 2, 3, 4, 5)))],
+    "place": [lambda b, up, t: b.place(up(numbers(t, 3, 2)), (5, 4), slice(1, 4), slice(2, None))],
+    "positive_part": [lambda b, up, t: b.positive_part(up(numbers(t, 60)))],
+    "prune": [lambda b, up, t: b.prune(up(numbers(t, 9)), up(numbers(t, 9) > 0), Sparsity(top_k=0.5))],
+    "put": [lambda b, up, t: b.put(up(numbers(t, 5, 3)), np.array([3, 0]), up(numbers(t, 2, 3)))],
+    "put_rows": [lambda b, up, t: b.put_rows(up(numbers(t, 2, 3)), np.array([3, 0]), 5)],
+    "reshape": [lambda b, up, t, to=to: b.reshape(up(numbers(t, 6, 4)), to) for to in ((-1,), (3, 8), (2, -1, 2))],
+    "split": [
+        lambda b, up, t: b.split(up(numbers(t, 6, 4)), [1, 2, 3], 0),
+        lambda b, up, t: b.split(up(numbers(t, 2, 3, 4)), [3, 1], 2),
+    ],
+    "steps": [lambda b, up, t: b.steps(up(numbers(t, 3, 8)), 4)],
+    "take": [
+        lambda b, up, t: b.take(up(numbers(t, 5, 3)), np.array([[4, 0], [0, 2]])),
+        lambda b, up, t: b.take(up(numbers(t, 5, 3)), np.zeros(0, np.int64)),
+    ],
+    "transpose": [lambda b, up, t: b.transpose(up(numbers(t, 5, 3)))],
+    "where_positive": [lambda b, up, t: b.where_positive(up(numbers(t, 40)), up(numbers(t, 40)[::-1].copy()))],
+    "zeros": [lambda b, up, t: b.zeros((2, 3)), lambda b, up, t: b.zeros((0, 3))],
+}  # fmt: skip
+CALLS["where_equal"] = CALLS["windows"] = CALLS["from_windows"]
+
+#: methods that round to roles or compute in units, tried below; that wait, or are of blocks; that are one for all
+_ELSEWHERE = {"axpy", "compute", "constant", "convolve", "matmul", "operate", "patches", "quantize", "sources"}
+_ELSEWHERE |= {"block_ones", "finish", "quantize_blocks", "run_operator", "run_operator_backward", "unchanged"}
+
+
+def test_the_methods_are_those_of_numpys_backend(device):
+    from softnum.train.cuda_backend import CudaBackend
+
+    mine, theirs = public(CudaBackend), public(NumpyBackend)
+    assert mine.keys() == theirs.keys()
+    for name in theirs:
+        assert inspect.signature(mine[name]) == inspect.signature(theirs[name]), name
+    assert theirs.keys() == CALLS.keys() | _ELSEWHERE | public(Binary64).keys()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_moves_and_choices(name, backends):
+    for call in CALLS[name]:
+        same(backends, lambda b, up, call=call: call(b, up, b.dtype.type))
+
+
+@pytest.mark.parametrize("name", sorted({"part", "permute", "reshape", "steps", "choose", "concatenate", "take"}))
+def test_what_the_host_has_stays_there_while_it_is_moved(name, device):
+    from softnum.kernels import launches
+    from softnum.train.cuda_backend import CudaBackend
+
+    before = launches()
+    for call in CALLS[name]:
+        result = call(CudaBackend(np.float32), lambda x: x, np.float32)
+        assert all(isinstance(part, np.ndarray) for part in (result if isinstance(result, list) else [result]))
+    assert launches() == before
+
+
+@pytest.mark.parametrize(
+    "geometry", [(1, 0, 1, 1), (2, 1, 1, 2), ((2, 1), (0, 2), (1, 2), 1)], ids=["plain", "groups", "uneven"]
+)
+def test_images_unfolded(geometry, backends):
+    stride, padding, dilation, groups = geometry
+    shape = shape_of("conv2d", 2, 4, 2, (5, 6), (3, 2), stride, padding, dilation, groups)
+    same(backends, lambda b, up: b.patches(up(numbers(b.dtype.type, 2, 4, 5, 6)), shape))
+    same(backends, lambda b, up: b.sources(up(numbers(b.dtype.type, 2, 2, *shape.result)), shape))
+
+
+ROLES = [
+    RoleRounding(sn.format("binary32")),
+    RoleRounding(sn.format("e5m2")),
+    RoleRounding(sn.format("e6m9"), rounding="stochastic", stochastic_bits=12),
+    RoleRounding(sn.format("q4.4"), overflow="saturate"),
+]
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: str(role.format))
+def test_roundings_and_operations(role, backends):
+    rounded = sn.quantize(finite(np.float64, 12), role.format)
+
+    def operands(b, up):
+        return up(rounded.astype(b.dtype).reshape(4, 3)), up(rounded[:3].astype(b.dtype))
+
+    same(backends, lambda b, up: b.quantize(finite(np.float64, 3, 7), role, (7, 2**40)))
+    same(backends, lambda b, up: b.quantize(up(finite(np.float32, 3, 7)), role, (7, 2**40)))
+    same(backends, lambda b, up: b.operate("add", operands(b, up), role, (7, 5)))
+    same(backends, lambda b, up: b.operate("sqrt", [up(np.abs(rounded).astype(b.dtype))], role, (7, 5)))
+    same(backends, lambda b, up: b.compute("multiply", (b.constant(0.1), operands(b, up)[0]), role, (7, 5)))
+    same(backends, lambda b, up: b.axpy(-0.3, *operands(b, up), role, (7, 6)))
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [sn.MadUnit("e6m9", operand="e5m2"), sn.MadUnit("e6m9", operand="e5m2", rounding="stochastic", stochastic_bits=9)],
+    ids=["nearest", "stochastic"],
+)
+def test_products_and_convolutions(unit, backends):
+    key = (3, 9) if unit.stochastic else None
+
+    def some(up, t, *shape):
+        return up(sn.quantize(finite(np.float64, *shape), "e5m2").astype(t))
+
+    same(backends, lambda b, up: b.matmul(some(up, b.dtype, 3, 5), some(up, b.dtype, 5, 2), unit, None, key))
+    start = lambda b, up: up(np.array([0.5, -1.0], b.dtype))  # noqa: E731
+    same(backends, lambda b, up: b.matmul(some(up, b.dtype, 3, 5), some(up, b.dtype, 5, 2), unit, start(b, up), key))
+    same(backends, lambda b, up: b.matmul(some(up, b.dtype, 2, 3, 5), some(up, b.dtype, 2, 5, 2), unit, None, key))
+    geometry = {"stride": 2, "padding": 1, "groups": 1}
+    x, w, dy = (2, 2, 4, 4), (2, 2, 3, 3), (2, 2, 2, 2)
+    for name, a, b_, more in (
+        ("forward", x, w, {}),
+        ("backward_data", dy, w, {"size": (4, 4)}),
+        ("backward_weight", x, dy, {"kernel": (3, 3)}),
+    ):
+        same(
+            backends,
+            lambda b, up, name=name, a=a, b_=b_, more=more: b.convolve(
+                name, some(up, b.dtype, *a), some(up, b.dtype, *b_), unit, None, key, geometry | more
+            ),
+        )
+
+
+def test_blocks_and_operators_are_the_hosts(backends):
+    blocks = RoleRounding(sn.format("mxfp8_e4m3"))
+    same(backends, lambda b, up: b.quantize_blocks(up(finite(b.dtype.type, 2, 40)), blocks, 1, None).decode())
+    square = sn.operator("function (X) -> (Y) { Y = X * X; }")
+    options = {"fmt": "binary32", "rounding": "nearest_even"}
+    same(backends, lambda b, up: b.run_operator(square, (up(finite(b.dtype.type, 5)),), options))
+    _, cuda = backends
+    assert cuda.host_copies == {"quantize_blocks": 1, "run_operator": 1}
+
+
+def test_an_array_on_the_device_is_never_the_hosts_by_accident(device):
+    from softnum.kernels.device.movement import rows_put, rows_taken, upload
+
+    x = upload(np.float32([[1, 2]]))
+    assert (x.shape, x.ndim, x.size, len(x), repr(x)) == ((1, 2), 2, 2, 1, "DeviceArray(float32, (1, 2))")
+    with pytest.raises(TypeError, match="copy it to the host first"):
+        np.asarray(x)
+    with pytest.raises(TypeError):
+        x + x
+    with pytest.raises(TypeError, match="takes a mask"):
+        _ = ~x
+    with pytest.raises(IndexError):
+        rows_taken(x, np.array([1]))
+    with pytest.raises(IndexError):
+        rows_put(x, np.array([-2]), x)
