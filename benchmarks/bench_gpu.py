@@ -23,12 +23,13 @@ from rich.table import Table
 import softnum as sn
 from benchmarks.measure import commit
 
-__all__ = ["Case", "Figure", "cases", "main"]
+__all__ = ["H200", "Case", "Figure", "cases", "limit", "main"]
 
 ROWS = 16  # of a product, that are compared with the CPU's
 _SECONDS = 0.3  # that a measurement takes at least, on a GPU
 
 # instructions of threads that a multiprocessor of an H100 starts in a cycle: all, those of integers, of shared memory
+H200 = (132, 1.98e9)  # multiprocessors and cycles a second of an H100 or H200 (SXM)
 _LANES = {"issue": 128, "integer": 64, "shared": 32}
 
 
@@ -142,15 +143,19 @@ def differing(got: np.ndarray, want: np.ndarray) -> int:
     return int(np.count_nonzero(np.ascontiguousarray(got).view(kind) != np.ascontiguousarray(want).view(kind)))
 
 
+def limit(instructions: dict[str, float], multiprocessors: int, clock: float) -> float:
+    """TMAC/s that a GPU can reach, from a MAC's instructions and its multiprocessors and cycles a second."""
+    return multiprocessors * clock * min(_LANES[pipe] / count for pipe, count in instructions.items()) / 1e12
+
+
 def limit_of(instructions: dict[str, float] | None) -> float | None:
-    """TMAC/s that this GPU can reach, from a MAC's instructions."""
+    """That of this GPU."""
     from softnum.kernels.device import _cuda
 
     if instructions is None or _cuda.SIMULATOR:
         return None
     device = _cuda.cuda.get_current_device()
-    cycles = device.MULTIPROCESSOR_COUNT * device.CLOCK_RATE * 1e3
-    return cycles * min(_LANES[pipe] / count for pipe, count in instructions.items()) / 1e12
+    return limit(instructions, device.MULTIPROCESSOR_COUNT, device.CLOCK_RATE * 1e3)
 
 
 # ---- what is measured ----------------------------------------------------------------------------------------------

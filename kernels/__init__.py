@@ -1,6 +1,6 @@
 """Kernels written in Numba over softnum's C core: for CUDA arrays, and for units that are functions of the user's.
 
-`softnum.quantize` and `softnum.matmul` run them when they are given CUDA arrays. ``NUMBA_ENABLE_CUDASIM=1`` in the
+softnum's functions run them when they are given CUDA arrays. ``NUMBA_ENABLE_CUDASIM=1`` in the
 environment, set before Numba is first imported, runs them in Numba's simulator instead of on a GPU. Importing this
 package imports no Numba. `check_device_code` and ``python -m softnum.kernels.check`` look at kernels as machine code,
 without a GPU.

@@ -373,6 +373,18 @@ def peer_speeds() -> str:
     return table(("work of the peer", "its speed", "its time / softnum's"), rows, "lrr")
 
 
+def gpu_limits() -> str:
+    """What the instructions of the kernels allow on an H100 or H200, beside the goals."""
+    from benchmarks.bench_gpu import H200, cases, limit
+
+    rows = []
+    for case in cases():
+        counts = ", ".join(f"{count:g} of {pipe}" for pipe, count in (case.instructions or {}).items())
+        reachable = f"{limit(case.instructions, *H200):.2g}" if counts else ""
+        rows.append((case.name, counts, reachable, "" if case.goal is None else f"{case.goal:g}"))
+    return table(("product", "instructions of a multiply-add", "limit, TMAC/s", "goal"), rows, "llrr")
+
+
 def demonstration(study: str, name: str) -> str:
     """What the kept records of an experiment say."""
     from benchmarks.demonstrations import plans, results
@@ -478,7 +490,7 @@ MAKERS = {
     "architectures": architectures,
     "array-functions": array_functions, "c-functions": c_functions, "combined": combined, "commands": commands,
     "demonstration": demonstration, "devices": devices, "dialects": dialects, "evidence": evidence, "formats": formats,
-    "guarantees": guarantees, "long-sums": long_sums, "modes": modes, "nan-profiles": nan_profiles,
+    "gpu-limits": gpu_limits, "guarantees": guarantees, "long-sums": long_sums, "modes": modes, "nan-profiles": nan_profiles,
     "overflow": overflow, "peer-agreements": peer_agreements, "peer-differences": peer_differences,
     "peer-speeds": peer_speeds, "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic,
     "tile-functions": tile_functions, "timing-formats": timing_formats, "two-networks": two_networks, "values": values,
