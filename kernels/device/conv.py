@@ -9,7 +9,6 @@ d) + 1 it is n * m >> 31 + l (Granlund and Montgomery, "Division by Invariant In
 
 from __future__ import annotations
 
-from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -21,7 +20,7 @@ from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.gemm import carrier_of, compute, new_status, random_words
 from softnum.kernels.device.layouts import add_layout, matrix_geometry
 from softnum.kernels.device.problem import Operand, Problem
-from softnum.kernels.device.strides import contiguous, dense, transposed
+from softnum.kernels.device.strides import contiguous, dense, one_step, transposed
 from softnum.unfold import Shape, backward_data_shape, backward_weight_shape, forward_shape
 
 __all__ = ["conv2d", "conv2d_backward_data", "conv2d_backward_weight"]
@@ -147,22 +146,13 @@ def _triple(given: _Given, shape, rows, column: int, by: int, groups: int) -> Op
     strides = (0,) * (len(shape) - len(own)) + tuple(0 if n == 1 else s for s, n in zip(own, given.shape, strict=True))
     inner, across, group = [strides[i] for i in rows], strides[column], shape[by] // groups * strides[by]
     sizes = [shape[i] // (groups if i == by else 1) for i in rows]
-    step = _one_step(sizes, inner)
+    step = one_step(sizes, inner)
     if step is not None:
         layout = "rows" if across == 1 else "columns" if step == 1 else "matrix"
         starts = first + np.arange(groups, dtype=np.int64) * group
         return given.operand(layout, matrix_geometry(step, across, starts), flat, own)
     numbers = [first, group, *inner, across, *_divisor(sizes[1] * sizes[2]), *_divisor(sizes[2])]
     return given.operand("triples", _cuda.to_device(np.array(numbers, np.int64)), flat, own)
-
-
-def _one_step(sizes, strides) -> int | None:
-    """The stride that goes through all elements of three axes in C order, or None."""
-    left = [(n, s) for n, s in zip(sizes, strides, strict=True) if n > 1]
-    for (_, outer), (n, inner) in pairwise(left):
-        if outer != n * inner:
-            return None
-    return left[-1][1] if left else 0
 
 
 def _words(caller, unit, key, random_bits, shape, axes, groups: int, steps: int):

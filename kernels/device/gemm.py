@@ -17,12 +17,13 @@ from softnum.kernels.device.gemm_fused import ChainEngine, FusedEngine
 from softnum.kernels.device.gemm_tables import TableEngine
 from softnum.kernels.device.problem import Problem, matrices
 from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
-from softnum.kernels.device.strides import contiguous
+from softnum.kernels.device.strides import contiguous, strided
 from softnum.plan import fits
 from softnum.units import MadUnit
 
 __all__ = [
-    "batch_counters", "carrier_of", "compute", "engine_of", "find_engine", "matmul", "new_status", "random_words",
+    "batch_counters", "carrier_of", "compute", "dot", "engine_of", "find_engine", "matmul", "new_status",
+    "random_words",
 ]  # fmt: skip
 
 
@@ -109,7 +110,7 @@ def _operand(x, what: str):
     return _cuda.device_array(x, f"matmul: {what}"), None
 
 
-def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=None):
+def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     """The matrix product of CUDA arrays under a unit, on the device; the bits are those of `softnum.matmul` on the CPU.
 
     Parameters
@@ -121,8 +122,6 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         As in `softnum.matmul`.
     random_bits : array of uint32, shape (..., M, N, steps, 2), optional
         Of the host or the device.
-    threads
-        Must be None: it is for the CPU.
     out : device array, contiguous, optional
 
     Returns
@@ -137,8 +136,6 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         hold, and for units of several lanes or with compensation.
     """
     engine_of(unit, NO_WORDS)  # a unit without a kernel is told of first
-    if threads is not None:
-        raise ValueError(f"matmul: threads={threads!r} is for arrays of the host; CUDA arrays take none")
     (a, format_a), (b, format_b) = _operand(a, "a"), _operand(b, "b")
     c, format_c = (None, None) if c is None else _operand(c, "c")
     if a.ndim < 2 or b.ndim < 2:
@@ -171,6 +168,28 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         Problem(unit, *given, m, n, k, batches, words, keys, batch_counters(batches), random, target, new_status(unit))
     )
     return result
+
+
+def dot(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
+    """The dot product of two vectors: `matmul` of a row with a column. The result has no dimensions."""
+    if any(len(x.shape) != 1 for x in (a, b)):
+        raise ValueError(
+            f"dot takes two vectors, got shapes {tuple(a.shape)} and {tuple(b.shape)}; for matrices use matmul"
+        )
+    if c is not None and not is_device_array(c):
+        c = _cuda.to_device(np.float64([[c]]))
+    elif c is not None:
+        c = _as_matrix(c, 0)
+    result = matmul(_as_matrix(a, 0), _as_matrix(b, 1), unit, c, key=key, random_bits=random_bits, out=out)
+    return result.reshape(()) if out is None else out
+
+
+def _as_matrix(x, axis: int):
+    """A vector, or what has one element, as a matrix of one row (axis 0) or column (1)."""
+    if isinstance(x, Array):
+        return Array._of(_as_matrix(x.codes, axis), x.format)
+    n, step = (1, x.dtype.itemsize) if x.size == 1 else (x.shape[0], x.strides[0])
+    return strided(x, ((1, n), (n, 1))[axis], ((n * step, step), (step, n * step))[axis])
 
 
 def random_words(unit, key, random_bits, shape, steps: int, caller: str = "matmul"):

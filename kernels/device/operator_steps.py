@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from softnum.array import Array
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.operator_text import Made, Text, Value
 from softnum.names import format
@@ -16,7 +17,7 @@ from softnum.tile.arithmetic import carrier_of
 from softnum.tile.program import COMPARISONS, Constant
 from softnum.tile.tables import is_elementwise
 
-__all__ = ["Group", "Tensor", "group_of", "reshaped"]
+__all__ = ["Group", "Tensor", "array_of", "group_of", "new", "reshaped"]
 
 MOST = 24  # steps of a kernel: a longer one is compiled too long
 _LOGIC = ("and", "or", "not")
@@ -75,6 +76,13 @@ def reshaped(flat, shape):
     if not size:
         return _cuda.empty(shape, flat.dtype)
     return flat.reshape(tuple(shape))
+
+
+def array_of(tensor: Tensor) -> Array:
+    """An Array of the codes."""
+    result = object.__new__(Array)
+    result.codes, result.format = reshaped(tensor.codes, tensor.shape), tensor.format
+    return result
 
 
 @lru_cache(maxsize=256)

@@ -11,19 +11,17 @@ from math import prod
 
 import numpy as np
 
-from softnum import _core
+from softnum.array import Array
 from softnum.backend import NoKernel
-from softnum.environment import seed_and_stream
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import ffi
 from softnum.kernels.device.gemm import batch_counters, carrier_of, compute, new_status, random_words
 from softnum.kernels.device.layouts import add_layout, matrix_geometry
-from softnum.kernels.device.operator_steps import Tensor, new
+from softnum.kernels.device.operator_steps import Tensor, array_of, new, reshaped
 from softnum.kernels.device.operator_terms import axes_of, limits_of, materialised
-from softnum.kernels.device.problem import Operand, Problem, to_codes
-from softnum.kernels.device.quantize import FROM_KEY
+from softnum.kernels.device.problem import Operand, Problem
+from softnum.kernels.device.reduce import sum as add
 from softnum.kernels.device.source import Entry, Library
-from softnum.sums import adder_of, formats_of
 from softnum.tile.arithmetic import has_zero, key_of
 from softnum.tile.contract import is_product, sides
 from softnum.tile.loops import Line, everywhere, reading
@@ -230,40 +228,15 @@ def _carrier(unit, base: str):
 
 
 # -- sums alone --------------------------------------------------------------------------------------------------------
-def sum_of_axes(tensor: Tensor, unit, axes, key, caller: str) -> Tensor:
-    """`softnum.sum` of a tensor over some of its axes: the dot products of ones with it, under the unit's adder."""
-    kept = [a for a in range(len(tensor.shape)) if a not in axes]
-    shape = tuple(tensor.shape[a] for a in kept)
-    out = new(prod(shape), _carrier(unit, caller))
-    if prod(shape):
-        dense = _Reading.dense(tensor.shape, range(len(tensor.shape)))
-        x = _operand(tensor, "x", *_layout(dense, tensor.shape, [], axes, kept))
-        x, fmt = _addends(x, tensor.format, unit, caller)
-        adder, k = adder_of(unit, fmt), prod(tensor.shape[a] for a in axes)
-        ones = Operand(_cuda.filled(1, np.float32, 1), "matrix", matrix_geometry(0, 0, [0]), (1, 1), "ones")
-        words, keys, random = random_words(adder, key, None, (1, prod(shape)), adder.steps(k), caller)
-        if words == FROM_KEY:
-            keys = _core.philox_key(*seed_and_stream(key), 3) * 2
-        target = Operand(out, "rows", matrix_geometry(prod(shape), 1, [0]), (1, prod(shape)), "out")
-        compute(
-            Problem(
-                adder, ones, x, None, 1, prod(shape), k, 1, words, keys, batch_counters(1), random, target,
-                new_status(adder),
-            ),
-            caller,
-        )  # fmt: skip
-    return Tensor(unit.result, shape, values=out)
-
-
-def _addends(x: Operand, own, unit, caller: str):
-    """(x as an operand, the format that it is read in): the first of the unit's that has all its values."""
-    reason, formats = None, formats_of(unit)
-    if own in formats:
-        return x, own
-    for fmt in formats:
-        try:
-            to_codes(x, fmt, caller)
-            return x, fmt
-        except ValueError as error:
-            reason = reason or error
-    raise reason
+def sum_of_axes(tensor: Tensor, unit, axes, key, base: str) -> Tensor:
+    """`softnum.sum` of a tensor over some of its axes."""
+    shape = tuple(n for a, n in enumerate(tensor.shape) if a not in axes)
+    dtype = _carrier(unit, base)
+    if not prod(shape):
+        return Tensor(unit.result, shape, values=new(0, dtype))
+    if not tensor.size:  # sums of nothing
+        return Tensor(unit.result, shape, values=_cuda.filled(prod(shape), dtype, 0))
+    x = tensor.values if tensor.values is not None else array_of(tensor)
+    x = x if isinstance(x, Array) else reshaped(x, tensor.shape)
+    result = add(x, unit, axes, key=key)
+    return Tensor(unit.result, shape, values=result.reshape(result.size))

@@ -17,7 +17,7 @@ from softnum.array import Array
 from softnum.backend import NoKernel, is_device_array
 from softnum.custom import CustomFormat
 from softnum.kernels.device import _cuda
-from softnum.kernels.device.operator_steps import Group, Tensor, group_of, new, reshaped
+from softnum.kernels.device.operator_steps import Group, Tensor, array_of, group_of, new, reshaped
 from softnum.kernels.device.operator_sums import sum_of_axes, sums
 from softnum.kernels.device.operator_terms import gathered, others, scattered, single
 from softnum.kernels.device.problem import Operand, to_codes
@@ -65,9 +65,7 @@ def _delivered(tensor: Tensor, as_array: bool):
     values = None if as_array else tensor.values
     if values is not None:
         return reshaped(values, tensor.shape)
-    result = object.__new__(Array)
-    result.codes, result.format = reshaped(tensor.codes, tensor.shape), tensor.format
-    return result
+    return array_of(tensor)
 
 
 def _taken(operator, x, name: str, settings) -> Tensor:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import prod
+
 import numpy as np
 
 from softnum.kernels.device import _cuda
-from softnum.kernels.device.dlpack import Memory, packed
+from softnum.kernels.device.dlpack import Memory
 from softnum.kernels.device.movement import copy_kernel, run
 
-__all__ = ["contiguous", "dense", "flat", "place_of", "transposed"]
+__all__ = ["contiguous", "dense", "flat", "one_step", "packed", "place_of", "put", "strided", "transposed"]
 
 
 def flat(x):
@@ -43,32 +46,51 @@ def _whole(x, below: int, length: int):
     return _cuda.adopt(memory, x, "x")
 
 
-def _merged(shape, strides):
-    """The dimensions with those of one element left out, and with neighbours that one stride steps through as one."""
+def _merged(sizes, *strides):
+    """Dimensions (size, strides ...) with those of one element left out, and neighbours that are stepped through as one
+    made one."""
     merged = []
-    for n, s in zip(shape, strides, strict=True):
+    for n, *steps in zip(sizes, *strides, strict=True):
         if n == 1:
             continue
-        if merged and merged[-1][1] == n * s:
-            merged[-1] = (merged[-1][0] * n, s)
-        else:
-            merged.append((n, s))
-    return merged or [(1, 0)]
+        if merged and all(above == n * s for above, s in zip(merged[-1][1:], steps, strict=True)):
+            n *= merged.pop()[0]
+        merged.append((n, *steps))
+    return merged or [(1,) + (0,) * len(strides)]
+
+
+def _copy(source, target, shape) -> None:
+    """Copy elements of one type: source and target as `flat` gives them."""
+    (memory, first, strides), (into, to, steps) = source, target
+    sizes, strides, steps = zip(*_merged(shape, strides, steps), strict=True)
+    run(
+        copy_kernel(len(sizes)), prod(shape), _cuda.bits(memory), _cuda.bits(into), prod(shape), sizes, strides, steps,
+        first, to,
+    )  # fmt: skip
+
+
+def packed(x, shape):
+    """x broadcast to a shape, in C order: x itself where it is that, else a copy by a kernel."""
+    shape = tuple(int(n) for n in shape)
+    if tuple(x.shape) == shape and _cuda.is_contiguous(x):
+        return x
+    out = _cuda.empty(shape, x.dtype)
+    if out.size:
+        memory, first, own = flat(x)
+        own = tuple(0 if n == 1 else s for s, n in zip(own, x.shape, strict=True))
+        _copy((memory, first, (0,) * (len(shape) - len(own)) + own), flat(out), shape)
+    return out
 
 
 def contiguous(x):
     """x in C order: itself, or a packed copy, by a kernel."""
-    if _cuda.is_contiguous(x):
-        return x
-    out = _cuda.empty(tuple(x.shape), x.dtype)
+    return packed(x, x.shape)
+
+
+def put(x, out) -> None:
+    """Write x into out, of the same shape and type; both of any strides."""
     if out.size:
-        memory, first, strides = flat(x)
-        sizes, steps = zip(*_merged(tuple(x.shape), strides), strict=True)
-        run(
-            copy_kernel(len(sizes)), out.size, _cuda.bits(memory), _cuda.bits(out).reshape(out.size), out.size, sizes,
-            steps, packed(sizes, 1), first, 0,
-        )  # fmt: skip
-    return out
+        _copy(flat(x), flat(out), tuple(int(n) for n in out.shape))
 
 
 def dense(x):
@@ -101,11 +123,23 @@ def place_of(at: int, shape, strides) -> list[int]:
     return where
 
 
+def strided(x, shape, strides):
+    """A view of x's memory, from its first element on: of a shape, with strides in bytes."""
+    if _cuda.SIMULATOR:
+        return type(x)(np.lib.stride_tricks.as_strided(x._ary, shape, strides), stream=x.stream)
+    device = (0, _cuda.device_index())
+    return _cuda.adopt(Memory(_cuda.address_of(x), tuple(shape), tuple(strides), x.dtype, device, False), x, "x")
+
+
 def transposed(x, axes):
     """A view of x with its dimensions in another order."""
-    axes = tuple(axes)
-    if _cuda.SIMULATOR:
-        return x.transpose(axes)
-    shape, strides = (tuple(t[a] for a in axes) for t in (x.shape, x.strides))
-    device = (0, _cuda.device_index())
-    return _cuda.adopt(Memory(_cuda.address_of(x), shape, strides, x.dtype, device, False), x, "x")
+    return strided(x, [x.shape[a] for a in axes], [x.strides[a] for a in axes])
+
+
+def one_step(sizes, strides) -> int | None:
+    """The stride that goes through all elements of some axes in C order, or None."""
+    left = [(n, s) for n, s in zip(sizes, strides, strict=True) if n != 1]
+    for (_, outer), (n, inner) in pairwise(left):
+        if outer != n * inner:
+            return None
+    return left[-1][1] if left else 0
