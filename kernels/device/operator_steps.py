@@ -80,9 +80,7 @@ def reshaped(flat, shape):
 
 def array_of(tensor: Tensor) -> Array:
     """An Array of the codes."""
-    result = object.__new__(Array)
-    result.codes, result.format = reshaped(tensor.codes, tensor.shape), tensor.format
-    return result
+    return Array._of(reshaped(tensor.codes, tensor.shape), tensor.format)
 
 
 @lru_cache(maxsize=256)
