@@ -82,7 +82,7 @@ def _line(form: Form, space, bound: int | None = None) -> Line:
     for name, value in form.coefficients.items():
         axis, numbers = space.axes[name]
         coefficients[axis] += int(value * scale)
-        constant += int(value * scale) * int(numbers[0])
+        constant += int(value * scale) * int(numbers[0]) if len(numbers) else 0
     return Line(tuple(coefficients), constant, scale, None if bound is None else bound * scale)
 
 
