@@ -18,8 +18,8 @@ from softnum.backend import is_device_array
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.gemm import carrier_of, compute, new_status, random_words
-from softnum.kernels.device.layouts import add_layout, matrix_geometry
-from softnum.kernels.device.problem import Operand, Problem
+from softnum.kernels.device.layouts import add_layout
+from softnum.kernels.device.problem import Operand, Problem, lined
 from softnum.kernels.device.strides import contiguous, dense, one_step, transposed
 from softnum.unfold import Shape, backward_data_shape, backward_weight_shape, forward_shape
 
@@ -124,8 +124,10 @@ class _Given:
             raise ValueError(f"{self.caller}: {self.name} has four dimensions, got shape {self.shape}")
         return self
 
-    def operand(self, layout: str, geometry, flat, strides) -> Operand:
-        return Operand(flat, layout, geometry, self.shape, self.name, self.format, strides, self.caller)
+    @property
+    def facts(self) -> tuple:
+        """Of an `Operand`."""
+        return self.shape, self.name, self.format
 
 
 def _images(given: _Given, s: Shape, layout: str) -> Operand:
@@ -136,7 +138,8 @@ def _images(given: _Given, s: Shape, layout: str) -> Operand:
     numbers = [first, channels * c, n, c, y, x, *s.stride, *s.dilation, *s.padding, *size]
     for d in (prod(rows), rows[1], prod(s.kernel), s.kernel[1], *s.stride):
         numbers += _divisor(d)
-    return given.operand(layout, _cuda.to_device(np.array(numbers, np.int64)), flat, (n, c, y, x))
+    geometry = _cuda.constant(np.array(numbers, np.int64))
+    return Operand(flat, layout, geometry, *given.facts, (n, c, y, x), given.caller)
 
 
 def _triple(given: _Given, shape, rows, column: int, by: int, groups: int) -> Operand:
@@ -148,11 +151,10 @@ def _triple(given: _Given, shape, rows, column: int, by: int, groups: int) -> Op
     sizes = [shape[i] // (groups if i == by else 1) for i in rows]
     step = one_step(sizes, inner)
     if step is not None:
-        layout = "rows" if across == 1 else "columns" if step == 1 else "matrix"
         starts = first + np.arange(groups, dtype=np.int64) * group
-        return given.operand(layout, matrix_geometry(step, across, starts), flat, own)
+        return lined(flat, step, across, starts, *given.facts, own, given.caller)
     numbers = [first, group, *inner, across, *_divisor(sizes[1] * sizes[2]), *_divisor(sizes[2])]
-    return given.operand("triples", _cuda.to_device(np.array(numbers, np.int64)), flat, own)
+    return Operand(flat, "triples", _cuda.constant(np.array(numbers, np.int64)), *given.facts, own, given.caller)
 
 
 def _words(caller, unit, key, random_bits, shape, axes, groups: int, steps: int):
@@ -199,7 +201,7 @@ def _product(caller, unit, s: Shape, k: int, a, b, c, shape, axes, key, random_b
     counters[:, 1] = np.arange(s.groups) * n
     compute(
         Problem(
-            unit, a, b, c, m, n, k, s.groups, words, keys, _cuda.to_device(counters), random, target, new_status(unit)
+            unit, a, b, c, m, n, k, s.groups, words, keys, _cuda.constant(counters), random, target, new_status(unit)
         ),
         caller,
     )

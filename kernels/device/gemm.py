@@ -93,7 +93,7 @@ def batch_counters(batches: int):
     """Counters of a problem whose batches are numbered from 0, as those of matmul are."""
     counters = np.zeros((batches, 3), np.int64)
     counters[:, 2] = np.arange(batches)
-    return _cuda.to_device(counters)
+    return _cuda.constant(counters)
 
 
 def _which(shape, lead, what: str) -> np.ndarray:
@@ -197,7 +197,7 @@ def random_words(unit, key, random_bits, shape, steps: int, caller: str = "matmu
     """(where the words come from, key words of domains 1 and 2, the array of words or a stand-in)"""
     none = np.zeros((1, 1, 1, 1, 1), np.uint32)
     if not unit.stochastic:
-        return NO_WORDS, (0, 0, 0, 0), _cuda.to_device(none)
+        return NO_WORDS, (0, 0, 0, 0), _cuda.constant(none)
     if random_bits is not None:
         want = (*shape, steps, 2)
         if tuple(random_bits.shape) != want or np.dtype(random_bits.dtype) != np.uint32:
@@ -207,9 +207,9 @@ def random_words(unit, key, random_bits, shape, steps: int, caller: str = "matmu
             )
         random_bits = contiguous(random_bits) if is_device_array(random_bits) else _cuda.to_device(random_bits)
         if random_bits.size == 0:
-            return FROM_ARRAY, (0, 0, 0, 0), _cuda.to_device(none)
+            return FROM_ARRAY, (0, 0, 0, 0), _cuda.constant(none)
         return FROM_ARRAY, (0, 0, 0, 0), random_bits.reshape((-1, *want[-4:]))
     if key is None:
         raise ValueError(f"{caller}: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
     pair = seed_and_stream(key)
-    return FROM_KEY, (*_core.philox_key(*pair, 1), *_core.philox_key(*pair, 2)), _cuda.to_device(none)
+    return FROM_KEY, (*_core.philox_key(*pair, 1), *_core.philox_key(*pair, 2)), _cuda.constant(none)

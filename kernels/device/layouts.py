@@ -78,4 +78,4 @@ def matrix_numbers(row_stride: int, column_stride: int, starts) -> np.ndarray:
 
 def matrix_geometry(row_stride: int, column_stride: int, starts):
     """The same on the device."""
-    return _cuda.to_device(matrix_numbers(row_stride, column_stride, starts))
+    return _cuda.constant(matrix_numbers(row_stride, column_stride, starts))

@@ -12,8 +12,7 @@ from softnum.backend import NoKernel, is_device_array
 from softnum.environment import seed_and_stream
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.gemm import carrier_of, compute, new_status, random_words
-from softnum.kernels.device.layouts import matrix_geometry
-from softnum.kernels.device.problem import Operand, Problem, checked
+from softnum.kernels.device.problem import Operand, Problem, checked, lined
 from softnum.kernels.device.quantize import FROM_KEY
 from softnum.kernels.device.strides import contiguous, dense, one_step, strided, transposed
 from softnum.sums import addend_formats, adder_of, axes_of, no_format
@@ -43,9 +42,9 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None):
         raise ValueError(f"sum: no dimension of CUDA arrays may reach 2**31, got {n} sums of {k}")
     words, keys, random = _words(adder, key, random_bits, result, steps)
     out = _cuda.empty(result, dtype)
-    ones = Operand(_cuda.filled(1, np.float32, 1), "matrix", matrix_geometry(0, 0, [0]), (1, 1), "ones", caller="sum")
-    target = Operand(out.reshape(out.size), "rows", matrix_geometry(n, 1, [0]), (1, n), "out", caller="sum")
-    counters = _cuda.to_device(np.zeros((1, 3), np.int64))
+    ones = lined(_cuda.constant(np.ones(1, np.float32)), 0, 0, [0], (1, 1), "ones", None, (), "sum")
+    target = lined(out.reshape(out.size), n, 1, [0], (1, n), "out")
+    counters = _cuda.constant(np.zeros((1, 3), np.int64))
     compute(
         Problem(adder, ones, addends, None, 1, n, k, 1, words, keys, counters, random, target, new_status(adder)),
         "sum",
@@ -65,8 +64,7 @@ def _columns(array, axes, kept, fmt) -> Operand:
         sizes = [shape[a] for a in (*axes, *kept)]
         places = dict(zip((*axes, *kept), dense(packed)[2], strict=True))
         strides = tuple(places[a] for a in range(len(sizes)))
-    layout = "rows" if across == 1 else "columns" if down == 1 else "matrix"
-    return Operand(flat, layout, matrix_geometry(down, across, [first]), shape, "x", fmt, strides, "sum")
+    return lined(flat, down, across, [first], shape, "x", fmt, strides, "sum")
 
 
 def _format(addends: Operand, unit):

@@ -9,9 +9,9 @@ import numpy as np
 
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.dlpack import Memory
-from softnum.kernels.device.movement import copy_kernel, run
+from softnum.kernels.device.movement import copy_kernel, merged, run
 
-__all__ = ["contiguous", "dense", "flat", "one_step", "packed", "place_of", "put", "strided", "transposed"]
+__all__ = ["contiguous", "copy", "dense", "flat", "one_step", "packed", "place_of", "strided", "transposed"]
 
 
 def flat(x):
@@ -46,51 +46,31 @@ def _whole(x, below: int, length: int):
     return _cuda.adopt(memory, x, "x")
 
 
-def _merged(sizes, *strides):
-    """Dimensions (size, strides ...) with those of one element left out, and neighbours that are stepped through as one
-    made one."""
-    merged = []
-    for n, *steps in zip(sizes, *strides, strict=True):
-        if n == 1:
-            continue
-        if merged and all(above == n * s for above, s in zip(merged[-1][1:], steps, strict=True)):
-            n *= merged.pop()[0]
-        merged.append((n, *steps))
-    return merged or [(1,) + (0,) * len(strides)]
-
-
-def _copy(source, target, shape) -> None:
-    """Copy elements of one type: source and target as `flat` gives them."""
-    (memory, first, strides), (into, to, steps) = source, target
-    sizes, strides, steps = zip(*_merged(shape, strides, steps), strict=True)
-    run(
-        copy_kernel(len(sizes)), prod(shape), _cuda.bits(memory), _cuda.bits(into), prod(shape), sizes, strides, steps,
-        first, to,
-    )  # fmt: skip
+def copy(x, out) -> None:
+    """Copy x into out, of the same type and of a shape that x broadcasts to; each of any strides, by a kernel."""
+    if not out.size:
+        return
+    shape = tuple(int(n) for n in out.shape)
+    source, first, steps = flat(x)
+    target, start, to = flat(out)
+    steps = [0 if n == 1 else s for s, n in zip(steps, x.shape, strict=True)]
+    sizes, steps, to = zip(*merged(shape, [0] * (len(to) - len(steps)) + steps, to), strict=True)
+    arrays = _cuda.bits(source), _cuda.bits(target)
+    run(copy_kernel(len(sizes)), prod(shape), *arrays, prod(shape), sizes, steps, to, first, start)
 
 
 def packed(x, shape):
-    """x broadcast to a shape, in C order: x itself where it is that, else a copy by a kernel."""
-    shape = tuple(int(n) for n in shape)
-    if tuple(x.shape) == shape and _cuda.is_contiguous(x):
+    """x broadcast to a shape, in C order: x itself where it is that, else a copy."""
+    if tuple(x.shape) == tuple(shape) and _cuda.is_contiguous(x):
         return x
-    out = _cuda.empty(shape, x.dtype)
-    if out.size:
-        memory, first, own = flat(x)
-        own = tuple(0 if n == 1 else s for s, n in zip(own, x.shape, strict=True))
-        _copy((memory, first, (0,) * (len(shape) - len(own)) + own), flat(out), shape)
+    out = _cuda.empty(tuple(shape), x.dtype)
+    copy(x, out)
     return out
 
 
 def contiguous(x):
-    """x in C order: itself, or a packed copy, by a kernel."""
+    """x in C order: itself, or a packed copy."""
     return packed(x, x.shape)
-
-
-def put(x, out) -> None:
-    """Write x into out, of the same shape and type; both of any strides."""
-    if out.size:
-        _copy(flat(x), flat(out), tuple(int(n) for n in out.shape))
 
 
 def dense(x):
