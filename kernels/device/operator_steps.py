@@ -1,4 +1,4 @@
-"""An operator's tensors on the device, and its steps on elements: as many at a time as have one shape, by one kernel."""
+"""An operator's tensors on the device, and its steps on elements: as many as have one shape by one kernel."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ where they lead outside, so that transposed and broadcast tensors, convolutions 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -16,10 +17,10 @@ from softnum.backend import NoKernel
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import ffi
 from softnum.kernels.device.gemm import batch_counters, carrier_of, compute, new_status, random_words
-from softnum.kernels.device.layouts import add_layout, matrix_geometry
+from softnum.kernels.device.layouts import add_layout
 from softnum.kernels.device.operator_steps import Tensor, array_of, new, reshaped
 from softnum.kernels.device.operator_terms import axes_of, limits_of, materialised
-from softnum.kernels.device.problem import Operand, Problem
+from softnum.kernels.device.problem import Operand, Problem, lined
 from softnum.kernels.device.reduce import sum as add
 from softnum.kernels.device.source import Entry, Library
 from softnum.tile.arithmetic import has_zero, key_of
@@ -51,13 +52,15 @@ class _Reading:
 def _stride(offset: Line, axes, lengths) -> int | None:
     """The step from one place of axes to the next, if there is one for all; 1 if there is but one place."""
     steps = [(offset.coefficients[a], lengths[a]) for a in axes if lengths[a] != 1]
-    if any(c != after * n for (c, _), (after, n) in zip(steps, steps[1:], strict=False)):
+    if any(c != after * n for (c, _), (after, n) in pairwise(steps)):
         return None
     return steps[-1][0] if steps else 1
 
 
-def _layout(found: _Reading, lengths, batch, rows, columns):
-    """(the layout, its geometry) of a reading as matrices; rows and columns: the axes that they run over."""
+def _operand(flat, found: _Reading, lengths, sides, shape, name: str, format=None) -> Operand:
+    """An array read as matrices; sides: the axes of the batches, the rows and the columns."""
+    batch, rows, columns = sides
+    facts = shape or (1,), name, format
     offset = found.offset
     strides = [_stride(offset, axes, lengths) for axes in (rows, columns)]
     many = prod(lengths[a] for a in batch)
@@ -65,8 +68,7 @@ def _layout(found: _Reading, lengths, batch, rows, columns):
         starts = np.array([offset.constant], np.int64)
         for a in batch:
             starts = (starts[:, None] + offset.coefficients[a] * np.arange(lengths[a])).reshape(-1)
-        layout = "rows" if strides[1] == 1 else "columns" if strides[0] == 1 else "matrix"
-        return layout, matrix_geometry(*strides, starts)
+        return lined(flat, *strides, starts, *facts)
     groups = [[a for a in axes if lengths[a] != 1] for axes in (batch, rows, columns)]
     axes = [a for group in groups for a in group]
     lines = [offset, *found.limits]
@@ -76,11 +78,11 @@ def _layout(found: _Reading, lengths, batch, rows, columns):
     for line in lines:
         numbers += [line.constant, *(line.coefficients[a] for a in axes if line.coefficients[a])]
         numbers += [line.scale] * (line.scale != 1) + ([] if line.bound is None else [line.bound])
-    name = _indexed(tuple(len(group) for group in groups), used, bounded)
-    return name, _cuda.to_device(np.array(numbers, np.int64))
+    layout = _indexed(tuple(len(group) for group in groups), used, bounded)
+    return Operand(flat, layout, _cuda.constant(np.array(numbers or [0], np.int64)), *facts)
 
 
-@lru_cache(maxsize=256)
+@cache
 def _indexed(counts: tuple[int, ...], used: tuple, bounded: tuple) -> str:
     """The layout of indices that are sums of multiples of the places in axes; it is made known at the first use.
 
@@ -114,13 +116,14 @@ def _indexed(counts: tuple[int, ...], used: tuple, bounded: tuple) -> str:
     outside = f"({' || '.join(tests)}) ? -1 : " if tests else ""
     body.append(f"return {outside}{place};")
     arguments = (("int64*", "p"), ("int64", "batch"), ("int64", "row"), ("int64", "column"))
-    library = Library("", (Entry("at", "int64", arguments, "\n".join(line for line in body if line)),), "softnum/base.h")
+    entry = Entry("at", "int64", arguments, "\n".join(line for line in body if line))
+    library = Library("", (entry,), "softnum/base.h")
     at = _cuda.bind(library).at
 
     def index(geometry, batch, row, column):
         return at(ffi.from_buffer(geometry), batch, row, column)
 
-    name = f"indices {library.symbol(library.entries[0])}"
+    name = f"indices {library.symbol(entry)}"
     add_layout(name, index, padded=bool(tests))
     return name
 
@@ -131,8 +134,9 @@ def sums(run, space, number: int) -> Tensor:
     step, unit = space.step, run.settings.unit(space.step.base)
     key = key_of(run.key, number) if unit.stochastic else None
     if not is_product(step.body):
-        whole = range(space.ndim)
-        ((terms, _),) = materialised(run, space, number, [(step.body, unit.result, True, whole)])
+        terms = _whole_tensor(run, space)
+        if terms is None:
+            ((terms, _),) = materialised(run, space, number, [(step.body, unit.result, True, range(space.ndim))])
         free = tuple(range(len(space.shape), space.ndim))
         if not free:  # one term for each element, to which +0 is added
             terms, free = terms.moved((*terms.shape, 1)), (space.ndim,)
@@ -157,6 +161,19 @@ def sums(run, space, number: int) -> Tensor:
     return _product(space, unit, tensors, readings, names, key)
 
 
+def _whole_tensor(run, space) -> Tensor | None:
+    """The terms of a sum, if they are a tensor's elements in their own order."""
+    x = space.step.body
+    if not isinstance(x, Access) or limits_of(everywhere(space), space.lengths):
+        return None
+    tensor = run.values[x.name]
+    offset, lines = reading(x, tensor.shape, space)
+    dense = _Reading.dense(space.lengths, range(space.ndim)).offset
+    steps = zip(offset.coefficients, dense.coefficients, space.lengths, strict=True)
+    straight = offset.scale == 1 and not offset.constant and all(n == 1 or c == d for c, d, n in steps)
+    return tensor.moved(space.lengths) if straight and not limits_of(lines, space.lengths) else None
+
+
 def _is_read_in_place(run, space, x, fmt) -> bool:
     """Whether an engine may read a factor where it lies, and check all of it."""
     if not isinstance(x, Access):
@@ -168,8 +185,8 @@ def _is_read_in_place(run, space, x, fmt) -> bool:
 def _is_read_whole(space, x, tensor) -> bool:
     """Whether an access that takes each element once takes them all."""
     offset, lines = reading(x, tensor.shape, space)
-    axes = axes_of([offset], space.lengths)
-    return offset.scale == 1 and prod(space.lengths[a] for a in axes) == tensor.size and not limits_of(lines, space.lengths)
+    many = prod(space.lengths[a] for a in axes_of([offset], space.lengths))
+    return offset.scale == 1 and many == tensor.size and not limits_of(lines, space.lengths)
 
 
 def _read_in_place(space, x, tensor, first: bool) -> _Reading:
@@ -181,9 +198,8 @@ def _read_in_place(space, x, tensor, first: bool) -> _Reading:
     outside = limits_of(everywhere_, space.lengths)
     if outside:
         axes |= axes_of(everywhere_, space.lengths)
-    if limits or outside:
-        if not has_zero(tensor.format):
-            raise space.no_zero(tensor.format, x.at if limits else space.step.body.at)
+    if (limits or outside) and not has_zero(tensor.format):
+        raise space.no_zero(tensor.format, x.at if limits else space.step.body.at)
     return _Reading(offset, [*limits, *outside], axes)
 
 
@@ -195,29 +211,27 @@ def _product(space, unit, tensors, readings, names, key) -> Tensor:
     batches, m, n, k = (prod(lengths[a] for a in axes) for axes in (batch, rows, columns, free))
     out = new(prod(space.shape), _carrier(unit, space.step.base))
     if prod(space.shape):
+        if max(m, n, batches, unit.steps(k)) >= 2**31:
+            raise ValueError(f"no dimension of CUDA arrays may reach 2**31, got {batches} products of {m, k, n}")
+        sides_of = (batch, rows, free), (batch, free, columns), (batch, rows, columns)
         a, b = (
-            _operand(tensor, name, *_layout(found, lengths, batch, *axes))
-            for tensor, name, found, axes in zip(tensors, names, readings, ((rows, free), (free, columns)), strict=True)
-        )
-        target = _layout(_Reading.dense(lengths, range(ndim)), lengths, batch, rows, columns)
-        steps = (*((batches,) if batch else ()), m, n)
-        words, keys, random = random_words(unit, key, None, steps, unit.steps(k), space.step.base)
-        compute(
-            Problem(
-                unit, a, b, None, m, n, k, batches, words, keys, batch_counters(batches), random,
-                Operand(out, *target, space.shape, "out"), new_status(unit),
-            ),
-            space.step.base,
+            _operand(flat, found, lengths, axes, tensor.shape, name, fmt)
+            for (flat, fmt), tensor, found, axes, name in zip(
+                map(_given, tensors), tensors, readings, sides_of, names, strict=False
+            )
         )  # fmt: skip
+        target = _operand(out, _Reading.dense(lengths, range(ndim)), lengths, sides_of[2], space.shape, "out")
+        base = space.step.base
+        whole = (*((batches,) if batch else ()), m, n)
+        words, keys, random = random_words(unit, key, None, whole, unit.steps(k), base)
+        counters, status = batch_counters(batches), new_status(unit)
+        compute(Problem(unit, a, b, None, m, n, k, batches, words, keys, counters, random, target, status), base)
     return Tensor(unit.result, space.shape, values=out)
 
 
-def _operand(tensor: Tensor, name: str, layout: str, geometry) -> Operand:
-    """A tensor as an operand: of carriers, or of codes where no carrier holds its format."""
-    values = tensor.values
-    if values is None:
-        return Operand(tensor.codes, layout, geometry, tensor.shape or (1,), name, tensor.format)
-    return Operand(values, layout, geometry, tensor.shape or (1,), name)
+def _given(tensor: Tensor) -> tuple:
+    """(elements, their format): carriers of no format, or codes where no carrier holds the format."""
+    return (tensor.codes, tensor.format) if tensor.values is None else (tensor.values, None)
 
 
 def _carrier(unit, base: str):

@@ -252,7 +252,8 @@ def _looped(run, space, number: int):
         text.fail_with(f"!{met}", lambda place: of_nothing(space, _named(space, place)))
         where = met
     elif step.aggregation == "=":
-        text.fail_with(f"{met} > 1", lambda place: _counted(run, space, place))
+        shapes = {name: run.values[name].shape for name in step.values_read}
+        text.fail_with(f"{met} > 1", lambda place: _counted(shapes, space, place))
         where = met
     if step.aggregation != "*":
         result = text.apply("copy", [result], fmt, body.options, (number, 0), "i", where, step)
@@ -290,11 +291,11 @@ def _named(space, place: int) -> str:
     return space.named([int(i) for i in np.unravel_index(place, space.shape)])
 
 
-def _counted(run, space, place: int):
+def _counted(shapes, space, place: int):
     """The error that an element has several terms, which are counted here."""
     index = np.unravel_index(place, space.shape)
     accesses = [p for p in walk(space.step.body) if isinstance(p, Access)]
-    lines = [*everywhere(space), *(x for a in accesses for x in reading(a, run.values[a.name].shape, space)[1])]
+    lines = [*everywhere(space), *(x for a in accesses for x in reading(a, shapes[a.name], space)[1])]
     free = np.indices(space.lengths[len(space.shape) :])
     exists = np.ones(free.shape[1:], bool)
     for line in lines:
@@ -410,7 +411,7 @@ def gathered(run, step, length: int) -> Tensor:
 
 
 def scattered(run, step, table: tuple[int, ...]) -> Tensor:
-    """For each place of a table the elements that go there, in their order, then zeros to the most: (places, most, ...).
+    """For each place of a table the elements that go there, in their order, then zeros to the most of all.
 
     How many there are of each is counted on the device and read on the host, as it is a size.
     """
@@ -429,19 +430,21 @@ def scattered(run, step, table: tuple[int, ...]) -> Tensor:
     text = Text()
     size, width, to = text.number(count), text.number(most), text.array("places", np.int64)
     found, out = text.variable("sn_i64"), text.array("order", np.int64)
-    text.add(f"for (sn_i64 k = 0; k < {size}; k++) if ({to}[k] == (sn_u64)i) {out}[i * {width} + {found}++] = (sn_u64)k;")
+    text.open(f"for (sn_i64 k = 0; k < {size}; k++)")
+    text.add(f"if ({to}[k] == (sn_u64)i) {out}[i * {width} + {found}++] = (sn_u64)k;")
+    text.close()
     _run(run, text.made(), rows if most else 0, {"places": at, "order": order}, ())
     text = Text()
     width, deep = text.number(row), text.number(most)
-    zero = "0"
+    zero, fmt = "0", elements.format
     if most and rows * most > count:
-        if not has_zero(elements.format):
-            raise ValueError(f"the places have different numbers of elements, which zeros fill, and {elements.format} has none")
-        zero = text.code(int(encode(0.0, elements.format)), elements.format).name
+        if not has_zero(fmt):
+            raise ValueError(f"places get different numbers of elements; zeros fill them, and {fmt} has none")
+        zero = text.code(int(encode(0.0, fmt)), fmt).name
     text.add(f"const sn_i64 at = i / {width}, t = at / {deep};")
     there = f"at % {deep} < (sn_i64){text.array('counts', np.int64)}[t]"
     element = f"{text.array('x', dtype)}[(sn_i64){text.array('order', np.int64)}[at] * {width} + i % {width}]"
     text.store("out", dtype, "i", f"({there} ? {element} : {zero})")
     arrays = {"counts": counts, "order": order, "x": elements.codes, "out": terms}
     _run(run, text.made(), rows * most * row, arrays, ())
-    return Tensor(elements.format, (rows, most, *table[1:]), codes=terms)
+    return Tensor(fmt, (rows, most, *table[1:]), codes=terms)

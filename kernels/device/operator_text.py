@@ -18,11 +18,11 @@ from softnum.array import Array
 from softnum.backend import NoKernel
 from softnum.c_text import environment_text, format_text
 from softnum.custom import CustomFormat
-from softnum.ops import apply
 from softnum.environment import environment, seed_and_stream
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.source import TYPES, Entry, Library
+from softnum.ops import apply
 from softnum.tile import arithmetic
 from softnum.tile.arithmetic import as_constant, key_of
 
