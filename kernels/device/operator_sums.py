@@ -57,10 +57,10 @@ def _stride(offset: Line, axes, lengths) -> int | None:
     return steps[-1][0] if steps else 1
 
 
-def _operand(flat, found: _Reading, lengths, sides, shape, name: str, format=None) -> Operand:
-    """An array read as matrices; sides: the axes of the batches, the rows and the columns."""
+def _operand(flat, found: _Reading, lengths, sides, shape, name: str, format=None, base: str = "") -> Operand:
+    """An array read as matrices; sides: the axes of the batches, the rows and the columns. base: what errors name."""
     batch, rows, columns = sides
-    facts = shape or (1,), name, format
+    facts = shape or (1,), name, format, (), base
     offset = found.offset
     strides = [_stride(offset, axes, lengths) for axes in (rows, columns)]
     many = prod(lengths[a] for a in batch)
@@ -213,15 +213,14 @@ def _product(space, unit, tensors, readings, names, key) -> Tensor:
     if prod(space.shape):
         if max(m, n, batches, unit.steps(k)) >= 2**31:
             raise ValueError(f"no dimension of CUDA arrays may reach 2**31, got {batches} products of {m, k, n}")
-        sides_of = (batch, rows, free), (batch, free, columns), (batch, rows, columns)
+        base, sides_of = space.step.base, ((batch, rows, free), (batch, free, columns), (batch, rows, columns))
         a, b = (
-            _operand(flat, found, lengths, axes, tensor.shape, name, fmt)
+            _operand(flat, found, lengths, axes, tensor.shape, name, fmt, base)
             for (flat, fmt), tensor, found, axes, name in zip(
                 map(_given, tensors), tensors, readings, sides_of, names, strict=False
             )
         )  # fmt: skip
         target = _operand(out, _Reading.dense(lengths, range(ndim)), lengths, sides_of[2], space.shape, "out")
-        base = space.step.base
         whole = (*((batches,) if batch else ()), m, n)
         words, keys, random = random_words(unit, key, None, whole, unit.steps(k), base)
         counters, status = batch_counters(batches), new_status(unit)
