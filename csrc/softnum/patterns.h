@@ -28,7 +28,7 @@
 /* How the modes decide: patterns.py has the same numbers. */
 enum { SN_TIES_TO_EVEN, SN_TIES_BY_SIGN, SN_DIRECTED, SN_ODD, SN_RANDOM_CARRY, SN_RANDOM_OTHER };
 /* How a pattern is rounded: see patterns_body.h. */
-enum { SN_WAY_GRID, SN_WAY_IN_PLACE, SN_WAY_MAGIC };
+enum { SN_WAY_GRID, SN_WAY_IN_PLACE, SN_WAY_MAGIC, SN_WAY_CARRY };
 /* How the machine adds. */
 enum { SN_ADD_NEAREST, SN_ADD_DOWN, SN_ADD_UP, SN_ADD_ZERO };
 
@@ -45,8 +45,9 @@ typedef struct {
     sn_u64 gap_threshold[2];     /* there: the least pattern that is not rounded to 0 */
     sn_i32 direction, bump;      /* SN_WAY_MAGIC: SN_ADD_*; added to halves of a last place before the cut */
     sn_u64 least, to_constant;   /* there: the least E, in place; from E to C */
-    sn_u64 beyond[2];            /* SN_WAY_IN_PLACE, SN_WAY_MAGIC: the least pattern that overflows */
-    sn_i64 limit[2];             /* SN_WAY_GRID: the largest magnitude code; -1: not even 0 */
+    sn_u64
+        beyond[2]; /* the least pattern that overflows: rounded, SN_WAY_CARRY; before, SN_WAY_IN_PLACE, SN_WAY_MAGIC */
+    sn_i64 limit[2]; /* SN_WAY_GRID: the largest magnitude code; -1: not even 0 */
     sn_u64 value_overflow[2], value_infinity[2], value_nan; /* what these become, as patterns, and as codes */
     sn_u64 code_overflow[2], code_infinity[2], code_nan;
 } sn_pattern;

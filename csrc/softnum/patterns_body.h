@@ -19,8 +19,12 @@
  * half, or half of 2^s, to w and cut; a w below 2^(M + 1) has no bit in common with an s > M + 1. Stochastic ones add
  * the random bits to the fraction, aligned to its places, or, where s is larger, to its first P_BITS places.
  *
- * Overflow, where `beyond` says so: every finite x from it on rounds past the largest value in a deterministic mode,
- * and no other x. */
+ * SN_WAY_CARRY, SN_STOCHASTIC with subnormals: the same, where s <= M done to u itself, since a carry into the next
+ * binade doubles the last place there too; above, w < 2^(M + 1) is a fraction alone, of which the first P_BITS places
+ * are compared. What has been rounded past `beyond` overflows.
+ *
+ * Overflow in the other ways, where `beyond` says so: every finite x from it on rounds past the largest value in a
+ * deterministic mode, and no other x. */
 
 /* The bit that decides. odd: the last bit kept; sign: 1 if negative. */
 SN_FN P_u P_(deciding_bit)(const sn_pattern *p, P_u odd, P_u sign) {
@@ -164,6 +168,50 @@ SN_FN P_u P_(grid_code)(const sn_pattern *p, const P_(grid) * x) {
     return steps ? x->code << p->mantissa_bits : x->code;
 }
 
+/* ---- carry ---- */
+
+/* s and w, and what is added to w (to u) before it is cut, if s <= M. */
+typedef struct {
+    P_u u, w, word, aligned;
+    sn_i32 s;
+} P_(carry);
+
+SN_FN P_(carry) P_(add_carry)(const sn_pattern *p, P_u bits, sn_u32 random) {
+    P_(carry) x;
+    x.u = bits & ~P_SIGN;
+    sn_i32 e = (sn_i32)(x.u >> P_M);
+    e = e < 1 ? 1 : e;
+    e = e > p->biased_emin ? p->biased_emin : e;
+    x.w = x.u - ((P_u)(e - 1) << P_M);
+    x.s = p->biased_emin - e + (P_M - p->mantissa_bits);
+    x.word = (P_u)random << (P_BITS - p->stochastic_bits);
+    const sn_i32 s = x.s > P_M ? P_M : x.s;
+    x.aligned = p->mantissa_bits == P_M && s == 0 ? 0 : x.word >> (P_BITS - s);
+    return x;
+}
+
+/* Whether there is an s > M, and then whether the word carries. */
+SN_FN sn_i32 P_(has_far)(const sn_pattern *p) { return p->biased_emin - 1 > p->mantissa_bits; }
+
+SN_FN P_u P_(far_carry)(const P_(carry) * x) {
+    const sn_i32 past = x->s - (P_M + 1);
+    const P_u t = past < P_BITS ? x->w << (P_BITS - P_M - 1) >> (past & (P_BITS - 1)) : 0;
+    return t + x->word < t;
+}
+
+SN_FN P_u P_(carry_value)(const sn_pattern *p, P_u bits, sn_u32 random) {
+    const P_(carry) x = P_(add_carry)(p, bits, random);
+    const P_u near = (x.u + x.aligned) & (~(P_u)0 << (x.s > P_M ? P_M : x.s));
+    if (!P_(has_far)(p) || x.s <= P_M) return near;
+    return P_(far_carry)(&x) ? (P_u)p->quantum : 0;
+}
+
+SN_FN P_u P_(carry_code)(const sn_pattern *p, P_u bits, sn_u32 random) {
+    const P_(carry) x = P_(add_carry)(p, bits, random);
+    if (!P_(has_far)(p) || x.s <= P_M) return (x.w + x.aligned) >> (x.s > P_M ? P_M : x.s);
+    return P_(far_carry)(&x);
+}
+
 /* ---- outcomes ---- */
 
 /* What is beyond the largest value becomes: of overflow, infinity and NaN the one that the pattern u says. */
@@ -200,6 +248,9 @@ SN_FN P_u P_(round_pattern)(const sn_pattern *p, P_u bits, sn_u32 random) {
         u = x.u;
         sign = x.sign;
         over = (P_i)x.code > (P_i)(sign ? p->limit[1] : p->limit[0]);
+    } else if (p->way == SN_WAY_CARRY) {
+        out = P_(carry_value)(p, bits, random);
+        over = out >= (P_u)(sign ? p->beyond[1] : p->beyond[0]);
     } else {
         out = p->way == SN_WAY_MAGIC ? P_(magic_value)(p, bits)
                                      : P_(in_place)(p, bits) & ~(((P_u)1 << (P_M - p->mantissa_bits)) - 1);
@@ -227,6 +278,9 @@ SN_FN P_u P_(code_of_pattern)(const sn_pattern *p, P_u bits, sn_u32 random) {
         u = x.u;
         sign = x.sign;
         over = (P_i)x.code > (P_i)(sign ? p->limit[1] : p->limit[0]);
+    } else if (p->way == SN_WAY_CARRY) {
+        out = P_(carry_code)(p, bits, random);
+        over = (P_i)out > (P_i)(sign ? p->limit[1] : p->limit[0]);
     } else {
         out = p->way == SN_WAY_MAGIC ? P_(magic_code)(p, bits) : P_(in_place)(p, bits) >> (P_M - p->mantissa_bits);
         over = u >= (P_u)(sign ? p->beyond[1] : p->beyond[0]);

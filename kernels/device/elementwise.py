@@ -17,12 +17,11 @@ from softnum.environment import seed_and_stream
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.computations import FROM_ARRAY, FROM_KEY, INPUTS, NO_WORDS, TABLES, Computation
-from softnum.kernels.device.strides import contiguous, flat, pack_kernel
+from softnum.kernels.device.movement import copy_kernel, merged
+from softnum.kernels.device.movement import run as run_copy
+from softnum.kernels.device.strides import contiguous, flat
 
-__all__ = [
-    "Words", "elementwise_kernel", "example", "packed", "put",
-    "put_kernel", "run", "words_of",
-]  # fmt: skip
+__all__ = ["Words", "copy", "elementwise_kernel", "example", "packed", "run", "words_of"]
 
 _GROUP = 4  # elements of a thread: those of one Philox counter
 
@@ -110,48 +109,21 @@ def packed(x, shape):
     if tuple(x.shape) == tuple(shape):
         return contiguous(x)
     out = _cuda.empty(shape, x.dtype)
-    if out.size:
-        memory, first, strides = flat(x)
-        strides = [0 if n == 1 else s for s, n in zip(strides, x.shape, strict=True)]
-        geometry = [first, *shape, *[0] * (len(shape) - len(strides)), *strides]
-        kernel = pack_kernel(f"uint{8 * x.dtype.itemsize}", len(shape))
-        blocks = -(-out.size // _cuda.THREADS)
-        numbers = _cuda.to_device(np.array(geometry, np.int64))
-        _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(memory), numbers, _line(_cuda.bits(out)))
+    copy(x, out)
     return out
 
 
-@lru_cache(maxsize=64)
-def put_kernel(kind: str, ndim: int):
-    """The kernel ``(x, geometry, memory)``: elements in C order to where an array of other strides has them.
-
-    Arguments as of `strides.pack_kernel`.
-    """
-
-    @cuda.jit
-    def kernel(x, geometry, memory):
-        i = cuda.grid(1)
-        if i < x.size:
-            left, at = i, geometry[0]
-            for d in range(ndim, 0, -1):
-                size = geometry[d]
-                rest = left // size
-                at += (left - rest * size) * geometry[ndim + d]
-                left = rest
-            memory[at] = x[i]
-
-    return kernel
-
-
-def put(x, out) -> None:
-    """Write x, in C order, into out, of the same shape and type and of any strides."""
+def copy(x, out) -> None:
+    """Copy x into out, of the same type and of a shape that x broadcasts to; each of any strides, by a kernel."""
     if not out.size:
         return
-    memory, first, strides = flat(out)
-    kernel = put_kernel(f"uint{8 * x.dtype.itemsize}", len(strides))
-    geometry = _cuda.to_device(np.array([first, *out.shape, *strides], np.int64))
-    blocks = -(-out.size // _cuda.THREADS)
-    _cuda.launch(kernel, blocks, _cuda.THREADS, _line(_cuda.bits(x)), geometry, _cuda.bits(memory))
+    source, first, steps = flat(x)
+    steps = [0 if n == 1 else s for s, n in zip(steps, x.shape, strict=True)]
+    target, start, to = flat(out)
+    steps = [0] * (len(to) - len(steps)) + steps
+    sizes, steps, to = zip(*merged(tuple(out.shape), steps, to), strict=True)
+    arrays = _cuda.bits(source), _cuda.bits(target)
+    run_copy(copy_kernel(len(sizes)), out.size, *arrays, out.size, sizes, steps, to, first, start)
 
 
 def _line(x):
@@ -197,5 +169,5 @@ def run(computation: Computation, inputs, shape, words: Words | None = None, out
     )  # fmt: skip
     met = int(_cuda.to_host(none)[0]) if computation.may_fail else 0
     if out is not None and aside and not met:
-        put(result, out)
+        copy(result, out)
     return (result if out is None else out), flags, met

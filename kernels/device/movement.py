@@ -17,7 +17,7 @@ from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
 
 __all__ = [
-    "DeviceArray", "arrays_in", "broadcast", "concatenated", "examples", "filled", "moved", "put", "rows_put",
+    "DeviceArray", "arrays_in", "broadcast", "concatenated", "examples", "filled", "merged", "moved", "put", "rows_put",
     "rows_taken", "upload",
 ]  # fmt: skip
 
@@ -183,7 +183,7 @@ def _viewed(x: DeviceArray, view: Callable | None) -> tuple[tuple[int, ...], tup
     return part.shape, tuple(n // size for n in part.strides), start // size
 
 
-def _merged(shape, first, second) -> list[tuple[int, int, int]]:
+def merged(shape, first, second) -> list[tuple[int, int, int]]:
     """(size, stride, stride) of each dimension; those that run on in both arrays are one, those of one element none."""
     found: list[tuple[int, int, int]] = []
     for n, a, b in zip(shape, first, second, strict=True):
@@ -201,7 +201,7 @@ def _copy(source: DeviceArray, from_view: Callable | None, target: DeviceArray, 
     to_shape, to_strides, to_start = _viewed(target, to_view)
     if shape != to_shape:
         raise ValueError(f"elements of shape {shape} cannot be put in the place of shape {to_shape}")
-    sizes, first, second = zip(*_merged(shape, from_strides, to_strides), strict=True)
+    sizes, first, second = zip(*merged(shape, from_strides, to_strides), strict=True)
     run(
         copy_kernel(len(sizes)), prod(shape), _bits(source), _bits(target), prod(shape), sizes, first, second,
         from_start, to_start,

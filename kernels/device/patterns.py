@@ -16,7 +16,7 @@ from softnum.values import decode
 __all__ = ["SMALL", "pattern_facts", "pattern_text", "reading_facts", "reading_text"]
 
 _EVEN, _BY_SIGN, _DIRECTED, _ODD, _CARRY, _OTHER = range(6)
-_GRID, _IN_PLACE, _MAGIC = range(3)
+_GRID, _IN_PLACE, _MAGIC, _BY_CARRY = range(4)
 _NEAREST, _DOWN, _UP, _ZERO = range(4)
 _SUBNORMAL, _NORMAL, _FLUSHED = range(3)  # sn_format.lowest
 
@@ -131,10 +131,15 @@ def pattern_facts(fmt, env: tuple[int, ...], carrier: str) -> dict | None:
         and (fixed or f["max_code"] >> m)
     ):
         way = _MAGIC
+    elif family == _CARRY and lowest == _SUBNORMAL and has_zero:
+        way = _BY_CARRY
     beyond = []
     for sign in (0, 1):
+        if sign and not fmt.signed:
+            beyond.append(1)  # no number there but 0
+            continue
         last = pattern(most[1] if fixed and sign else f["max_code"]) & ((1 << (8 * word(0).itemsize - 1)) - 1)
-        if fixed or family in (_DIRECTED, _ODD):  # fixed point saturates: what is rounded to its bound is the bound
+        if fixed or family >= _DIRECTED:  # fixed point saturates: what is rounded to its bound is the bound
             beyond.append(last + 1)
         else:
             odd = f["max_code"] & 1
