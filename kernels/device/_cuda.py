@@ -31,6 +31,7 @@ __all__ = [
     "MAX_GRID_Y",
     "SIMULATOR",
     "THREADS",
+    "address",
     "address_of",
     "adopt",
     "bind",
@@ -254,6 +255,11 @@ def device_array(x, what: str = "x"):
 def empty(shape, dtype):
     """A C-ordered array on the device, not initialised."""
     return cuda.device_array(shape, dtype, stream=stream())
+
+
+def address(x) -> int:
+    """Where an array begins in memory; 0 in the simulator."""
+    return 0 if SIMULATOR else x.__cuda_array_interface__["data"][0]
 
 
 def filled(shape, dtype, value):

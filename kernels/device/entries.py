@@ -44,7 +44,8 @@ def _word_entry(name: str, shift: int) -> Entry:
 
 @lru_cache(maxsize=256)
 def operand_library(fmt, carrier: str) -> Library:
-    """Entries ``code(bits)``, and ``status(bits)``: NOT_EXACT unless the carrier's value is one of the format's."""
+    """Entries ``code(bits)``, ``status(bits)``: NOT_EXACT unless the carrier's value is one of the format's, and
+    ``value(code)``: its bits in the carrier."""
     name, kind = _CARRIERS[carrier]
     wide = format(name)
     body = (
@@ -54,7 +55,12 @@ def operand_library(fmt, carrier: str) -> Library:
     entries = (
         Entry("code", "uint64", ((kind, "bits"),), body + "(void)status;\nreturn code;"),
         Entry("status", "uint32", ((kind, "bits"),), body + "(void)code;\nreturn status;"),
-    )
+        Entry(
+            "value", kind, (("uint64", "code"),),
+            "const sn_format carrier = _carrier(), f = _format();\nsn_u32 status = 0;\n"
+            f"return ({TYPES[kind]})sn_carrier_of(&f, code, &carrier, &status);",
+        ),
+    )  # fmt: skip
     return Library(format_text("_carrier", wide) + format_text("_format", fmt), entries)
 
 

@@ -12,6 +12,7 @@ from softnum.backend import is_device_array
 from softnum.environment import seed_and_stream
 from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.kernels.device import _cuda
+from softnum.kernels.device.gemm_blocks import BlocksEngine, takes
 from softnum.kernels.device.gemm_definition import DefinitionEngine
 from softnum.kernels.device.gemm_fused import ChainEngine, FusedEngine
 from softnum.kernels.device.gemm_tables import TableEngine
@@ -39,7 +40,7 @@ def find_engine(unit, words: int):
 def _(unit: MadUnit, words: int):
     if unit.on_codes:
         return TableEngine(unit)
-    return DefinitionEngine(unit)
+    return BlocksEngine(unit) if words != FROM_ARRAY and takes(unit) else DefinitionEngine(unit)
 
 
 @find_engine.register

@@ -14,7 +14,7 @@ import numpy as np
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
 
-__all__ = ["add_layout", "index_of", "loader", "matrix_geometry"]
+__all__ = ["add_layout", "index_of", "loader", "matrix_geometry", "matrix_numbers"]
 
 _LAYOUTS: dict[str, tuple] = {}
 
@@ -71,7 +71,11 @@ def loader(layout: str, dtype: str, zero: int = 0):
     return load
 
 
-def matrix_geometry(row_stride: int, column_stride: int, starts):
+def matrix_numbers(row_stride: int, column_stride: int, starts) -> np.ndarray:
     """The geometry of "matrix", "rows" and "columns": two strides, and for each batch where its matrix begins."""
-    numbers = np.concatenate([np.array([row_stride, column_stride], np.int64), np.asarray(starts, np.int64)])
-    return _cuda.to_device(numbers)
+    return np.concatenate([np.array([row_stride, column_stride], np.int64), np.asarray(starts, np.int64)])
+
+
+def matrix_geometry(row_stride: int, column_stride: int, starts):
+    """The same on the device."""
+    return _cuda.to_device(matrix_numbers(row_stride, column_stride, starts))

@@ -12,14 +12,18 @@ from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.dlpack import packed
 from softnum.kernels.device.entries import operand_library
-from softnum.kernels.device.layouts import matrix_geometry
+from softnum.kernels.device.layouts import matrix_numbers
 from softnum.kernels.device.strides import dense, place_of
 from softnum.kernels.device.value_tables import find_codes
 from softnum.names import format
 
-__all__ = ["Operand", "Problem", "check_kernel", "checked", "matrices", "operand_kernel", "stand_in", "to_codes"]
+__all__ = [
+    "Operand", "Problem", "Seen", "checked", "inspect", "matrices", "operand_kernel", "stand_in", "to_codes",
+    "to_values",
+]  # fmt: skip
 
 _NONE = np.iinfo(np.int64).max
+_MOST_BLOCKS = 1024
 _CARRIERS = {"float32": "binary32", "float64": "binary64"}
 
 
@@ -45,6 +49,8 @@ class Operand:
         The strides that the user's array has in flat, in elements, which is filled by it: in C order if none are given.
     caller : str
         The function that it was given to. For messages.
+    numbers : ndarray of int64, optional
+        The geometry on the host, of "rows" and "columns": with it kernels may read neighbours together.
     """
 
     flat: object
@@ -55,6 +61,7 @@ class Operand:
     format: object = None
     strides: tuple = ()
     caller: str = ""
+    numbers: object = None
 
     def place(self, at: int) -> list[int]:
         """Where in the user's array the element at an index of flat stands."""
@@ -113,12 +120,13 @@ def matrices(x, name: str, which, format=None) -> Operand:
     at = np.unravel_index(np.asarray(which, np.int64), shape[:-2]) if len(shape) > 2 else ()
     starts = first + sum((i * s for i, s in zip(at, strides, strict=False)), np.zeros(len(which), np.int64))
     layout = "rows" if strides[-1] == 1 else "columns" if strides[-2] == 1 else "matrix"
-    return Operand(flat, layout, matrix_geometry(*strides[-2:], starts), shape, name, format, strides)
+    numbers = matrix_numbers(*strides[-2:], starts)
+    return Operand(flat, layout, _cuda.to_device(numbers), shape, name, format, strides, numbers=numbers)
 
 
 def stand_in(dtype, layout: str = "matrix") -> Operand:
     """What a kernel is given for an operand that is not there."""
-    return Operand(_cuda.filled(1, dtype, 0), layout, matrix_geometry(0, 0, [0]), (1, 1), "")
+    return Operand(_cuda.filled(1, dtype, 0), layout, _cuda.to_device(matrix_numbers(0, 0, [0])), (1, 1), "")
 
 
 @lru_cache(maxsize=256)
@@ -140,33 +148,96 @@ def operand_kernel(fmt, carrier: str):
 
 
 @lru_cache(maxsize=256)
-def check_kernel(fmt, carrier: str):
-    """The kernel ``(x, first_bad)``: the least index of carriers' bits that have no code."""
+def inspect_kernel(fmt, carrier: str):
+    """The kernel ``(x, found)`` over carriers' bits: found are the least index of what is no value of the format, the
+    largest pattern of a magnitude, and whether there is a -0."""
     status = _cuda.bind(operand_library(fmt, carrier)).status
+    word = np.uint32 if carrier == "float32" else np.uint64
+    sign = word(1 << (8 * word(0).itemsize - 1))
+    magnitude = word(sign - word(1))
 
     @cuda.jit
-    def kernel(x, first_bad):
-        i = cuda.grid(1)
-        if i < x.shape[0] and status(x[i]) != 0:
-            cuda.atomic.min(first_bad, 0, i)
+    def kernel(x, found):
+        largest = word(0)
+        zero = False
+        for i in range(cuda.grid(1), x.shape[0], cuda.gridsize(1)):
+            bits = x[i]
+            if status(bits) != 0:
+                cuda.atomic.min(found, 0, i)
+            largest = max(largest, bits & magnitude)
+            zero = zero or bits == sign
+        pattern = np.int64(largest)
+        if pattern > found[1]:  # few of many threads need the atomic operation
+            cuda.atomic.max(found, 1, pattern)
+        if zero:
+            found[2] = 1
 
     return kernel
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What is known of an operand's elements: the largest magnitude (infinity if there is a NaN); whether -0 is among
+    them."""
+
+    largest: float = 0.0
+    negative_zero: bool = False
+
+
+def inspect(operand: Operand, fmt, caller: str = "matmul") -> Seen:
+    """Check carriers to be values of a format, without a copy: ValueError for an element that is none."""
+    size, dtype = operand.flat.shape[0], operand.flat.dtype
+    if size == 0:
+        return Seen()
+    found = _cuda.to_device(np.array([_NONE, 0, 0], np.int64))
+    blocks = min(-(-size // _cuda.THREADS), _MOST_BLOCKS)
+    _cuda.launch(inspect_kernel(fmt, dtype.name), blocks, _cuda.THREADS, _cuda.bits(operand.flat), found)
+    at, pattern, zero = (int(v) for v in _cuda.to_host(found))
+    _raise_at(operand, fmt, at, caller)
+    largest = float(np.array(pattern, f"u{dtype.itemsize}").view(dtype))
+    return Seen(np.inf if np.isnan(largest) else largest, bool(zero))
+
+
+@lru_cache(maxsize=256)
+def _value_kernel(fmt, carrier: str):
+    """The kernel ``(codes, x)``: carriers' bits of codes."""
+    value = _cuda.bind(operand_library(fmt, carrier)).value
+
+    @cuda.jit
+    def kernel(codes, x):
+        i = cuda.grid(1)
+        if i < codes.shape[0]:
+            x[i] = value(codes[i])
+
+    return kernel
+
+
+def to_values(operand: Operand, fmt, dtype: str, caller: str = "matmul") -> tuple[Operand, Seen]:
+    """The operand as carriers, and what is known of them: as it is if it has carriers, else of its codes' values."""
+    if operand.format is None:
+        return operand, inspect(operand, fmt, caller)
+    codes = to_codes(operand, fmt, caller).flat
+    x = _cuda.empty(codes.shape[0], dtype)
+    blocks = -(-codes.shape[0] // _cuda.THREADS)
+    if blocks:
+        _cuda.launch(_value_kernel(fmt, dtype), blocks, _cuda.THREADS, codes, _cuda.bits(x))
+    operand = replace(operand, flat=x, format=None)
+    return operand, inspect(operand, fmt, caller)
+
+
 def checked(operand: Operand, fmt, caller: str = "matmul") -> None:
     """ValueError for a carrier that is no value of a float or fixed-point format, without a conversion."""
-    size, carrier = operand.flat.shape[0], operand.flat.dtype.name
-    if size == 0 or fmt == format(_CARRIERS[carrier]):
-        return
-    first_bad = _cuda.filled(1, np.int64, _NONE)
-    blocks = -(-size // _cuda.THREADS)
-    _cuda.launch(check_kernel(fmt, carrier), blocks, _cuda.THREADS, _cuda.bits(operand.flat), first_bad)
-    raise_if_bad(operand, fmt, first_bad, caller)
+    if fmt != format(_CARRIERS[operand.flat.dtype.name]):
+        inspect(operand, fmt, caller)
 
 
 def raise_if_bad(operand: Operand, fmt, first_bad, caller: str) -> None:
     """ValueError that names the element at the index in first_bad, if there is one."""
-    at, caller = int(_cuda.to_host(first_bad)[0]), operand.caller or caller
+    _raise_at(operand, fmt, int(_cuda.to_host(first_bad)[0]), caller)
+
+
+def _raise_at(operand: Operand, fmt, at: int, caller: str) -> None:
+    caller = operand.caller or caller
     if at != _NONE:
         found = _cuda.to_host(operand.flat[at : at + 1])[0]
         raise ValueError(

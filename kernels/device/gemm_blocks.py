@@ -1,0 +1,283 @@
+"""Products of MadUnits that have a fast path: blocks of results in registers, tiles of a and b in shared memory.
+
+Every thread has some results of a block; what it computes them by is C (steps.py). Order and rounding of a sum are the
+unit's, whatever the block: k runs in order, and the last, ragged part of it takes no more steps than there are.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from softnum.kernels.device import _cuda
+from softnum.kernels.device._cuda import cuda, ffi
+from softnum.kernels.device.bounds import level_of, levels_of, sums_fit
+from softnum.kernels.device.layouts import index_of, loader
+from softnum.kernels.device.problem import Operand, Problem, Seen, stand_in, to_values
+from softnum.kernels.device.steps import Block, Steps, steps_library, steps_of
+from softnum.plan import fits, integer_plan_of, plan_of
+from softnum.units import MadUnit
+
+__all__ = ["BlocksEngine", "block_of", "blocks_kernel", "examples", "kernels_of", "takes"]
+
+_ALIGNMENT = None if _cuda.SIMULATOR else 16
+_ENOUGH_BLOCKS = 128  # about as many as a large GPU has multiprocessors
+
+
+@lru_cache(maxsize=64)
+def _place(extent: int, depth: int, along: bool, width: int):
+    """The device function (row or column, k) of a load: neighbouring threads load neighbours in memory.
+
+    along: those lie along rows (columns of b), and not along k; a load takes `width` of them.
+    """
+    groups, groups_of_k = extent // width, depth // width
+
+    @cuda.jit(device=True)
+    def place(load):
+        if along:
+            return load % groups * width, load // groups
+        return load // groups_of_k, load % groups_of_k * width
+
+    return place
+
+
+@lru_cache(maxsize=256)
+def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, fours: tuple, out: str, has_c: bool):
+    """The kernel of one way to compute a unit.
+
+    layouts: of a, b, c and out; given: types of the elements of a, b and c; fours: whether neighbours in a, in b come
+    by four, aligned (`_fours`); out: the results' type. Its arguments are those of `Problem`: a, b, c, their
+    geometries, counters, four key words, out, its geometry, batches, M, N, K.
+    """
+    f = _cuda.bind(steps_library(steps, block, given, out))
+    compute, enter_a, enter_b, enter_c, leave = f.compute, f.enter_a, f.enter_b, f.enter_c, f.leave
+    fetch_a, fetch_b = f.fetch_a, f.fetch_b
+    load_a, load_b, load_c = (loader(x, kind) for x, kind in zip(layouts, given, strict=False))
+    at_a, at_b, _, at_out = map(index_of, layouts)
+    words, chunk, late, alignment = steps.words, steps.chunk > 0, steps.late, _ALIGNMENT
+    kind = _cuda.scalar_type(steps.kind)
+    zero = np.dtype(steps.kind).type(0)
+    # constants: the sizes of local arrays must be known
+    rows, columns, group, depth_of_tile = block.rows, block.columns, block.group, block.depth
+    threads, threads_n, size, outer_size = block.threads, block.threads_n, block.size, block.size if chunk else 1
+    block_m, block_n, pitch_a, pitch_b = block.m, block.n, block.pitch_a, block.pitch_b
+    tile_a, tile_b = block.depth * block.pitch_a, block.depth * block.pitch_b
+    shared_a, shared_b = 2 * tile_a, 2 * tile_b
+    width_a, width_b = (4 if four else 1 for four in fours)
+    moves_a, moves_b = (-(-x * block.depth // threads // w) for x, w in ((block.m, width_a), (block.n, width_b)))
+    size_a, size_b = moves_a * width_a, moves_b * width_b
+    # which index the neighbours among the threads that load have in common: that along which elements are neighbours
+    a_by_row, b_by_row = layouts[0] == "columns", layouts[1] != "columns"
+    next_in_a, next_in_b = 1 if a_by_row else pitch_a, 1 if b_by_row else pitch_b
+    place_a = _place(block.m, block.depth, a_by_row, width_a)
+    place_b = _place(block.n, block.depth, b_by_row, width_b)
+    step_m, step_n = block.threads_m * group, block.threads_n * group
+
+    @cuda.jit
+    def kernel(
+        a, b, c, geometry_a, geometry_b, geometry_c, counters, key0, key1, key2, key3, results, geometry_out, batches,
+        m_all, n_all, depth,
+    ):  # fmt: skip
+        in_a = cuda.shared.array(shared_a, kind, alignment)
+        in_b = cuda.shared.array(shared_b, kind, alignment)
+        acc = cuda.local.array(size, kind)
+        outer = cuda.local.array(outer_size, kind)
+        next_a = cuda.local.array(size_a, kind)
+        next_b = cuda.local.array(size_b, kind)
+        thread = cuda.threadIdx.x
+        x, y = thread % threads_n, thread // threads_n
+        across = (n_all + block_n - 1) // block_n
+        first_m = cuda.blockIdx.x // across * block_m
+        first_n = cuda.blockIdx.x % across * block_n
+        m, n = first_m + y * group, first_n + x * group
+        for batch in range(cuda.blockIdx.y, batches, cuda.gridDim.y):
+            for i in range(rows):
+                for j in range(columns):
+                    start = zero
+                    if has_c and not late:
+                        row = m + i // group * step_m + i % group
+                        column = n + j // group * step_n + j % group
+                        if row < m_all and column < n_all:
+                            start = enter_c(load_c(c, geometry_c, batch, row, column))
+                    if chunk:
+                        outer[i * columns + j] = start
+                        acc[i * columns + j] = zero
+                    else:
+                        acc[i * columns + j] = start
+            for tile in range(-1, (depth + depth_of_tile - 1) // depth_of_tile):
+                k0 = tile * depth_of_tile
+                k1 = k0 + depth_of_tile
+                if k1 < depth:  # the next tile is on its way while this one is computed
+                    for i in range(moves_a):
+                        row, k = place_a(thread + i * threads)
+                        there = k < depth_of_tile and row < block_m
+                        inside = there and first_m + row < m_all and k1 + k < depth
+                        for j in range(width_a):
+                            next_a[i * width_a + j] = zero
+                        if inside and width_a == 4:
+                            at = at_a(geometry_a, batch, first_m + row, k1 + k)
+                            fetch_a(ffi.from_buffer(a), at, ffi.from_buffer(next_a), i * 4)
+                        elif inside:
+                            next_a[i] = enter_a(load_a(a, geometry_a, batch, first_m + row, k1 + k))
+                    for i in range(moves_b):
+                        column, k = place_b(thread + i * threads)
+                        there = k < depth_of_tile and column < block_n
+                        inside = there and first_n + column < n_all and k1 + k < depth
+                        for j in range(width_b):
+                            next_b[i * width_b + j] = zero
+                        if inside and width_b == 4:
+                            at = at_b(geometry_b, batch, k1 + k, first_n + column)
+                            fetch_b(ffi.from_buffer(b), at, ffi.from_buffer(next_b), i * 4)
+                        elif inside:
+                            next_b[i] = enter_b(load_b(b, geometry_b, batch, k1 + k, first_n + column))
+                if tile >= 0:
+                    half = tile % 2
+                    if words:
+                        compute(
+                            ffi.from_buffer(acc), ffi.from_buffer(outer), ffi.from_buffer(in_a),
+                            half * tile_a + y * group, ffi.from_buffer(in_b), half * tile_b + x * group, k0,
+                            min(depth_of_tile, depth - k0), depth, counters[batch, 1] + n, counters[batch, 0] + m,
+                            counters[batch, 2], key0, key1, key2, key3,
+                        )  # fmt: skip
+                    else:
+                        compute(
+                            ffi.from_buffer(acc), ffi.from_buffer(outer), ffi.from_buffer(in_a),
+                            half * tile_a + y * group, ffi.from_buffer(in_b), half * tile_b + x * group, k0,
+                            min(depth_of_tile, depth - k0), depth,
+                        )  # fmt: skip
+                if k1 < depth:
+                    half = (tile + 1) % 2
+                    for i in range(moves_a):
+                        row, k = place_a(thread + i * threads)
+                        if k < depth_of_tile and row < block_m:  # a last round may have too many threads
+                            for j in range(width_a):
+                                in_a[half * tile_a + k * pitch_a + row + j * next_in_a] = next_a[i * width_a + j]
+                    for i in range(moves_b):
+                        column, k = place_b(thread + i * threads)
+                        if k < depth_of_tile and column < block_n:
+                            for j in range(width_b):
+                                in_b[half * tile_b + k * pitch_b + column + j * next_in_b] = next_b[i * width_b + j]
+                cuda.syncthreads()
+            for i in range(rows):
+                for j in range(columns):
+                    row = m + i // group * step_m + i % group
+                    column = n + j // group * step_n + j % group
+                    if row < m_all and column < n_all:
+                        start = zero
+                        if has_c and late:
+                            start = enter_c(load_c(c, geometry_c, batch, row, column))
+                        value = outer[i * columns + j] if chunk else acc[i * columns + j]
+                        results[at_out(geometry_out, batch, row, column)] = leave(value, start)
+
+    return kernel
+
+
+def block_of(steps: Steps, m: int, n: int, batches: int) -> Block:
+    """The shape of blocks for a product: as large as registers allow, and so many that a GPU has work."""
+    if _cuda.SIMULATOR:
+        return Block(2, 2, 4, 2, 2, 4)
+    native = steps.kind == "float32" and plan_of(steps.unit).path == "native"
+    light = native or steps.level in ("signed", "bare", "plain")
+    if steps.words:
+        shapes = [(4, 4), (4, 2)] if light and not steps.chunk else [(4, 2)]
+    elif steps.kind in ("float64", "int64") or (steps.chunk and not light):
+        shapes = [(4, 4)]
+    else:
+        shapes = [(8, 8), (8, 4), (4, 4)] if light and not steps.chunk else [(8, 4), (4, 4)]
+    for rows, columns in shapes:
+        block = Block(16, 16, rows, columns, min(columns, 4), 16)
+        if -(-m // block.m) * -(-n // block.n) * batches >= _ENOUGH_BLOCKS:
+            return block
+    return Block(16, 16, 2, 2, 2, 16)
+
+
+def _fours(x: Operand, along: str, extent: int, k: int) -> bool:
+    """Whether an operand can be read by four neighbours, which lie along k, or (in the layout `along`) across it."""
+    if x.numbers is None or x.layout not in ("rows", "columns"):
+        return False
+    neighbours = extent if x.layout == along else k
+    places = np.delete(x.numbers, 1 if x.layout == "rows" else 0)
+    return neighbours % 4 == 0 and not (places % 4).any() and _cuda.address(x.flat) % 16 == 0
+
+
+class BlocksEngine:
+    """Computes any problem of a unit that has a fast path, words from a key."""
+
+    def __init__(self, unit) -> None:
+        self.unit = unit
+        self.integers = integer_plan_of(unit)
+        self.plan = None if self.integers else plan_of(unit)
+
+    @staticmethod
+    def kernels_of(unit):
+        return kernels_of(unit)
+
+    def run(self, problem: Problem) -> None:
+        p, unit = problem, self.unit
+        kind = "float64" if self.integers or self.plan.wide else "float32"
+        formats = (*unit.operand, unit.c_format)
+        (a, seen_a), (b, seen_b), (c, seen_c) = (
+            (stand_in(kind), Seen()) if x is None else to_values(x, f, kind)
+            for x, f in zip((p.a, p.b, p.c), formats, strict=True)
+        )
+        largest = seen_a.largest, seen_b.largest, seen_c.largest
+        if self.integers:
+            steps = steps_of(unit, careful=not sums_fit(self.integers, p.k, largest))
+        else:
+            steps = steps_of(unit, level_of(self.plan, p.k, largest, seen_c.negative_zero))
+        block = block_of(steps, p.m, p.n, p.batches)
+        fours = _fours(a, "columns", p.m, p.k), _fours(b, "rows", p.n, p.k)
+        layouts, given = (a.layout, b.layout, c.layout, p.out.layout), tuple(x.flat.dtype.name for x in (a, b, c))
+        kernel = blocks_kernel(steps, block, layouts, given, fours, p.out.flat.dtype.name, p.c is not None)
+        grid = (-(-p.m // block.m) * -(-p.n // block.n), min(p.batches, _cuda.MAX_GRID_Y))
+        _cuda.launch(
+            kernel, grid, block.threads, a.flat, b.flat, c.flat, a.geometry, b.geometry, c.geometry, p.counters,
+            *(np.uint32(v) for v in p.keys), p.out.flat, p.out.geometry, p.batches, p.m, p.n, p.k,
+        )  # fmt: skip
+
+
+def takes(unit) -> bool:
+    """Whether a MadUnit has a fast path here."""
+    floats = all(f.kind in ("float", "fixed") for f in unit.operand)
+    return floats and not unit.on_codes and steps_of(unit) is not None
+
+
+def kernels_of(unit):
+    """(name, kernel, types of its arguments, True: it is fast) of the ways to compute contiguous matrices without c."""
+    from numba import types
+
+    def array(kind, dimensions=1):
+        return types.Array(kind, dimensions, "C")
+
+    plan = None if integer_plan_of(unit) else plan_of(unit)
+    carrier = "float64" if plan is not None and plan.wide else "float32"
+    out = "float32" if fits(unit.result, np.float32) else "float64"
+    values, u32, i64 = array(_cuda.scalar_type(carrier)), types.uint32, types.int64
+    arguments = (
+        values, values, values, array(i64), array(i64), array(i64), array(i64, 2), u32, u32, u32, u32,
+        array(_cuda.scalar_type(out)), array(i64), i64, i64, i64, i64,
+    )  # fmt: skip
+    ways = (
+        [steps_of(unit, careful=careful) for careful in (True, False)]
+        if plan is None
+        else [steps_of(unit, level) for level in levels_of(plan)]
+    )
+    for steps in dict.fromkeys(ways):
+        block = block_of(steps, 4096, 4096, 1)
+        kernel = blocks_kernel(steps, block, ("rows",) * 4, (carrier,) * 3, (True, True), out, False)
+        yield f"blocks, {steps.level}: {unit}", kernel, arguments, True
+
+
+def examples():
+    """`kernels_of` a unit of each path."""
+    for unit in (
+        MadUnit("e6m9", operand="e5m2", product="e5m2"),
+        MadUnit("e6m9", operand="e5m2"),
+        MadUnit("q8.8", operand="q4.4"),
+        MadUnit("binary32", operand="bfloat16", chunk=64),
+        MadUnit("e6m9", operand="e5m2", rounding="toward_zero"),
+        MadUnit("e6m9", operand="e5m2", rounding="stochastic", stochastic_bits=12),
+        MadUnit("binary64", operand="binary32"),
+    ):
+        yield from kernels_of(unit)

@@ -1,0 +1,275 @@
+"""The fast paths of products on the device: their steps alone, over many operands, and their kernels."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum import _core
+from softnum.environment import seed_and_stream
+from softnum.kernels.device import gemm, gemm_blocks
+from softnum.kernels.device.bounds import level_of, sum_bound, sums_fit
+from softnum.kernels.device.source import TYPES, Entry
+from softnum.kernels.device.steps import Block, steps_library, steps_of
+from softnum.plan import fits, integer_plan_of, plan_of
+
+SINGLE = Block(1, 1, 1, 1, 1, 1)
+
+
+def unit(acc="e6m9", operand="e5m2", **options):
+    return sn.MadUnit(acc, operand=operand, **options)
+
+
+# path -> units; each path of softnum.plan is here
+UNITS = {
+    "magic": [
+        unit(), unit(chunk=3), unit(product="e5m2"), unit(product="e4m3fn", chunk=2), unit("binary16", "e4m3fn"),
+        unit("e5m7", ("e4m3fn", "e5m2"), chunk=2, outer_accumulator="e6m10"), unit("e5m4", "e2m1fn"),
+        unit("e4m3fn", "e4m3fn", product="e4m3fn"), unit(overflow="saturate"), unit("e5m7", "e4m3b11fnuz"),
+        unit("e4m6", "e3m2fn", overflow="saturate"),
+    ],
+    "mixed": [unit("q6.4", "e2m1fn", product="e3m2fn"), unit("e6m9", "q3.2", product="q4.3", chunk=2)],
+    "fixed": [unit("q6.4", "q3.3"), unit("q6.4", "q3.3", chunk=2, outer_accumulator="q8.4")],
+    "native": [
+        unit("binary32", "bfloat16"), unit("binary32", "binary32"), unit("binary32", "binary32", product="binary32"),
+        unit("binary32", "e5m2", chunk=2),
+    ],
+    "odd": [
+        *(unit(rounding=mode, chunk=chunk) for mode, chunk in (
+            ("rna", None), ("nearest_zero", None), ("nearest_up", 2), ("nearest_down", None), ("rtz", 3),
+            ("away_from_zero", None), ("rup", 2), ("rdn", 2), ("rdn", None), ("rto", None),
+        )),
+        unit("e8m14", "e5m2"), unit("e8m14", "e5m2", chunk=2), unit("e6m9", "e5m2", product="e4m3fn", rounding="rtz"),
+        unit("e6m9", "e5m2", product="e6m9", product_rounding="rup"), unit("q8.6", "q4.4", rounding="rna"),
+        unit("e8m12", "binary16"), unit("e8m20", "binary32", chunk=2),
+    ],
+    "stochastic": [
+        unit(rounding="sr", stochastic_bits=12), unit(rounding="sr", stochastic_bits=8, chunk=3),
+        unit(product="e5m2", rounding="sr", stochastic_bits=9),
+        unit(product="e4m3fn", rounding="sr", stochastic_bits=14, chunk=2),
+        unit("e6m7", "e5m2", rounding="sr", stochastic_bits=16),
+    ],
+    "wide": [
+        unit("e10m40", "binary32"), unit("e9m30", "binary32", chunk=2), unit("e6m9", rounding="sr", stochastic_bits=32),
+        unit(product="e5m2", rounding="sr", stochastic_bits=20, chunk=2), unit(product="e5m2", product_rounding="sr"),
+        unit("e8m30", "e8m20", product="e8m35"),
+    ],
+    "integer": [
+        unit("q12.8", "q4.4"), unit("q5.8", "q4.4"), unit("q5.8", "q4.4", overflow="wrap"), unit("q20.12", "q8.4"),
+        unit("uq8.8", "uq4.4"), unit("q16.16", ("q8.8", "q8.8"), overflow="wrap"),
+    ],
+}  # fmt: skip
+CASES = [pytest.param(path, u, id=f"{path}: {u}") for path, units in UNITS.items() for u in units]
+
+
+def path_of(u) -> str:
+    return "integer" if integer_plan_of(u) else plan_of(u).path
+
+
+def values(fmt, shape, rng, scale=None):
+    """Values of a format: codes at random, special ones among them; with a scale, small ones."""
+    dtype = np.float32 if fits(fmt, np.float32) else np.float64
+    if scale is not None:
+        x = rng.standard_normal(shape) * scale
+        x[rng.random(shape) < 0.1] = 0
+        return sn.quantize(x.astype(dtype), fmt, overflow="saturate")
+    codes = rng.integers(0, 2**fmt.bits, shape, dtype=np.uint64, endpoint=False).astype(fmt.storage_dtype)
+    return sn.decode(codes, fmt, dtype)
+
+
+def run_steps(u, level, careful, a, b, c, key):
+    """The steps of every pair of a row and a column, compiled for this machine."""
+    from softnum.kernels.device import _cuda
+
+    steps = steps_of(u, level, careful)
+    given = tuple(x.dtype.name for x in (a, b, c))
+    out_type = "float32" if fits(u.result, np.float32) else "float64"
+    t = steps.kind
+    ctype = TYPES[t]
+    words = ", (sn_u32)n, (sn_u32)m, 0u, key0, key1, key2, key3" if steps.words else ""
+    body = f"""
+for (sn_i64 m = 0; m < rows; m++)
+    for (sn_i64 n = 0; n < columns; n++) {{
+        {ctype} x[5 * 16], y[5 * 16], acc[1], outer[1];
+        for (sn_i64 i = 0; i < depth; i++) {{
+            x[5 * i] = _enter_a(a[m * depth + i]);
+            y[5 * i] = _enter_b(b[i * columns + n]);
+        }}
+        const {ctype} start = _enter_c(c[m * columns + n]);
+        acc[0] = {int(not steps.late and not steps.chunk)} ? start : 0;
+        outer[0] = start;
+        _compute(acc, outer, x, 0, y, 0, 0, depth, depth{words});
+        out[m * columns + n] = _leave({"outer" if steps.chunk else "acc"}[0], start);
+    }}
+"""
+    pointers = tuple((f"{g}*", name) for g, name in zip((*given, out_type), ("a", "b", "c", "out"), strict=True))
+    numbers = tuple(("int64", name) for name in ("rows", "columns", "depth"))
+    keys = tuple(("uint32", f"key{i}") for i in range(4))
+    library = steps_library(steps, SINGLE, given, out_type)
+    library = replace(library, entries=(*library.entries, Entry("many", "void", (*pointers, *numbers, *keys), body)))
+    f = _cuda._on_host(library)
+    out = np.full(c.shape, np.nan, out_type)
+    key_words = (*_core.philox_key(*seed_and_stream(key), 1), *_core.philox_key(*seed_and_stream(key), 2))
+    f.many(*(x.ctypes.data for x in (a, b, c, out)), *a.shape[:1], b.shape[1], a.shape[1], *key_words)
+    return out
+
+
+def same_bits(got, want):
+    kind = f"u{want.dtype.itemsize}"
+    assert got.dtype == want.dtype and got.shape == want.shape
+    wrong = np.argwhere(got.view(kind) != want.view(kind))
+    assert not len(wrong), [(tuple(i), got[tuple(i)], want[tuple(i)]) for i in wrong[:5]]
+
+
+@pytest.mark.parametrize(("path", "u"), CASES)
+def test_steps(path, u):
+    """Every level's steps alone give the bits of the CPU's product, for any operands of its domain."""
+    assert path_of(u) == path
+    rng = np.random.default_rng(7)
+    integers = path == "integer"
+    seen = set()
+    for scale, start_scale in ((None, None), (1.0, 1.0), (2.0**-6, 0.0), (0.25, 0.0)):
+        k = 5 if scale is None else 7
+        a, b = (values(f, s, rng, scale) for f, s in zip(u.operand, ((160, k), (k, 160)), strict=True))
+        c = values(u.result, (160, 160), rng, start_scale)
+        if start_scale == 0.0:
+            c = np.abs(c)
+        key = (3, 2**33 + 1)
+        want = sn.matmul(a, b, u, c, key=key if u.stochastic else None)
+        if integers:
+            same_bits(run_steps(u, "full", True, a, b, c, key), want)
+            largest = tuple(float(np.abs(x).max()) for x in (a, b, c))
+            if sums_fit(integer_plan_of(u), k, largest):
+                seen.add("plain")
+                same_bits(run_steps(u, "full", False, a, b, c, key), want)
+            continue
+        largest = tuple(float(x) if (x := np.abs(v).max()) == x else math.inf for v in (a, b, c))
+        zero = bool((np.signbit(c) & (c == 0)).any())
+        level = level_of(plan_of(u), k, largest, zero)
+        for each in dict.fromkeys(("full", level)):
+            seen.add(each)
+            same_bits(run_steps(u, each, True, a, b, c, key), want)
+    if path == "magic":
+        assert "bare" in seen or not plan_of(u).exact_below
+        assert seen > {"full"}
+
+
+# ---- kernels -------------------------------------------------------------------------------------------------------
+
+# small in the simulator, where a step takes long
+KERNELS = [
+    unit(), unit(chunk=5), unit(product="e5m2"), unit("q6.4", "q3.3"), unit("binary32", "binary32"),
+    unit(rounding="rdn", chunk=3), unit(rounding="sr", stochastic_bits=12),
+    unit(rounding="sr", stochastic_bits=8, chunk=6),
+    unit(product="e5m2", rounding="sr", stochastic_bits=9, chunk=4), unit("e9m30", "binary32", chunk=2),
+    unit(product="e5m2", rounding="sr", stochastic_bits=20, chunk=3), unit("q12.8", "q4.4"), unit("q5.8", "q4.4"),
+    unit("q5.8", "q4.4", overflow="wrap"),
+]  # fmt: skip
+
+
+def check(device, monkeypatch, u, a, b, c=None, key=(5, 2**40)):
+    """matmul on the device, by blocks, into poisoned memory: the CPU's bits. Returns the steps that were taken."""
+    taken = []
+    real = gemm_blocks.blocks_kernel
+    monkeypatch.setattr(gemm_blocks, "blocks_kernel", lambda *args: taken.append(args) or real(*args))
+    key = key if u.stochastic else None
+    want = sn.matmul(*map(np.ascontiguousarray, (a, b)), u, None if c is None else np.ascontiguousarray(c), key=key)
+    out = device.to_device(np.full(want.shape, np.nan, want.dtype))
+    assert (
+        sn.matmul(*map(_to_device(device), (a, b)), u, c if c is None else device.to_device(c), key=key, out=out) is out
+    )
+    same_bits(out.copy_to_host(), want)
+    (args,) = taken
+    return args
+
+
+def _to_device(device):
+    """To the device as it lies in memory: a transposed matrix as one."""
+    return lambda x: device.to_device(x) if x.flags.c_contiguous else device.to_device(np.ascontiguousarray(x.T)).T
+
+
+@pytest.mark.parametrize("u", KERNELS, ids=str)
+def test_kernels(device, monkeypatch, u):
+    """Ragged sizes, batches that broadcast, C or none; the last tile of k is short."""
+    rng = np.random.default_rng(5)
+    shapes = ((2, 1, 9, 7), (7, 5))
+    a, b = (values(f, s, rng, 0.5) for f, s in zip(u.operand, shapes, strict=True))
+    c = values(u.result, (2, 3, 5), rng, 0.5)
+    check(device, monkeypatch, u, a[0, 0], b)
+    check(device, monkeypatch, u, a[:, 0, :3], b, c)
+
+
+@pytest.mark.parametrize("u", [KERNELS[0], KERNELS[6], KERNELS[9], KERNELS[11]], ids=str)
+def test_layouts(device, monkeypatch, u):
+    """Both operands in both orders, neighbours by four where sizes allow it."""
+    rng = np.random.default_rng(6)
+    for m, k, n, turn_a, turn_b in ((8, 8, 4, 0, 0), (12, 5, 4, 1, 0), (3, 12, 5, 0, 1), (4, 3, 5, 1, 1)):
+        a, b = (values(f, s, rng, 0.5) for f, s in zip(u.operand, ((m, k), (k, n)), strict=True))
+        a, b = (np.asfortranarray(x) if turn else x for x, turn in ((a, turn_a), (b, turn_b)))
+        _, _, layouts, _, fours, *_ = check(device, monkeypatch, u, a, b)
+        assert layouts[:2] == tuple("columns" if turn else "rows" for turn in (turn_a, turn_b))
+        assert fours == ((m if turn_a else k) % 4 == 0, (k if turn_b else n) % 4 == 0)
+
+
+def test_other_carriers(device, monkeypatch):
+    """float64 arrays of narrow values, float32 arrays under a wide unit, -0 of a format without one."""
+    rng = np.random.default_rng(8)
+    a, b = (values(sn.format("e5m2"), s, rng, 1.0) for s in ((4, 6), (6, 4)))
+    check(device, monkeypatch, unit(), a.astype(np.float64), b)
+    check(device, monkeypatch, unit("e9m30", "e5m2", product="e9m30"), a, b)
+    q = np.float32([[-0.0, 1, -1], [-0.0, -0.0, -0.0]])
+    check(device, monkeypatch, unit("e8m14", "q3.3", rounding="rdn"), q, q.T.copy(), np.float32([[-0.0, 0], [0, -0.0]]))
+
+
+def test_special_values(device, monkeypatch):
+    """Infinities and NaNs take the level that knows them; finite operands a quicker one."""
+    a = np.float32([[np.inf, 1, 0], [np.nan, 1, 0], [57344, 57344, 57344], [-0.0, 0, -0.0], [-0.0, -0.0, 2.0**-16]])
+    for u in (unit(), unit(product="e5m2"), unit(rounding="rto"), unit(rounding="sr", stochastic_bits=12)):
+        assert check(device, monkeypatch, u, a, a.T.copy())[0].level == "full"
+        quick = check(device, monkeypatch, u, a[3:], a[3:].T.copy())[0].level
+        assert quick == ("full" if u.rounding == "to_odd" else "bare")
+    minus_zero = np.full((2, 2), -0.0, np.float32)
+    assert check(device, monkeypatch, unit(), a[3:], a[3:].T.copy(), minus_zero)[0].level == "signed"
+    assert check(device, monkeypatch, unit(rounding="sr"), a[3:], a[3:].T.copy(), minus_zero)[0].level == "full"
+
+
+def test_engines():
+    """Fast units are computed by blocks, unless their words come from an array; others by the definition."""
+    from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
+
+    fast = unit(rounding="sr", stochastic_bits=12)
+    assert type(gemm.engine_of(unit(), NO_WORDS)) is type(gemm.engine_of(fast, FROM_KEY)) is gemm_blocks.BlocksEngine
+    for other in (gemm.engine_of(fast, FROM_ARRAY), gemm.engine_of(unit(rounding="stochastic_fast"), FROM_KEY)):
+        assert type(other) is not gemm_blocks.BlocksEngine
+
+
+def test_sum_bound():
+    """The bound holds, is what the recurrence gives step by step, and is infinite only beyond the largest value."""
+    rng = np.random.default_rng(9)
+    r = plan_of(unit()).magic[1]
+    for _ in range(50):
+        start, addend = (Fraction(float(x)) for x in sn.quantize(np.float32(2.0 ** rng.uniform(-30, 12, 2)), "e6m9"))
+        n, up = int(rng.integers(1, 3000)), bool(rng.integers(2))
+        total = max(start, Fraction(2.0**-30))
+        for _ in range(n):
+            exponent = math.floor(math.log2(total + addend))
+            place = Fraction(2) ** (exponent - 9)
+            steps = (total + addend) / place
+            total = place * (math.ceil(steps) if up else math.floor(steps + Fraction(1, 2)))
+        bound = sum_bound(r, start, addend, n, up)
+        assert bound == total if bound <= r.bound else total > r.bound
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("path", "u"), CASES)
+def test_real_sizes(device, monkeypatch, path, u):
+    """Every path at sizes that fill a GPU, ragged and not."""
+    seed = int(np.random.SeedSequence().entropy % 2**32)
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    for m, k, n, scale in ((512, 256, 384, 0.125), (333, 259, 277, None), (64, 1030, 32, 0.125)):
+        a, b = (values(f, s, rng, scale) for f, s in zip(u.operand, ((m, k), (k, n)), strict=True))
+        check(device, monkeypatch, u, a, b)
