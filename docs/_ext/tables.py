@@ -490,8 +490,8 @@ MAKERS = {
     "architectures": architectures,
     "array-functions": array_functions, "c-functions": c_functions, "combined": combined, "commands": commands,
     "demonstration": demonstration, "devices": devices, "dialects": dialects, "evidence": evidence, "formats": formats,
-    "gpu-limits": gpu_limits, "guarantees": guarantees, "long-sums": long_sums, "modes": modes, "nan-profiles": nan_profiles,
-    "overflow": overflow, "peer-agreements": peer_agreements, "peer-differences": peer_differences,
-    "peer-speeds": peer_speeds, "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic,
+    "gpu-limits": gpu_limits, "guarantees": guarantees, "long-sums": long_sums, "modes": modes,
+    "nan-profiles": nan_profiles, "overflow": overflow, "peer-agreements": peer_agreements,
+    "peer-differences": peer_differences, "peer-speeds": peer_speeds, "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic,
     "tile-functions": tile_functions, "timing-formats": timing_formats, "two-networks": two_networks, "values": values,
 }  # fmt: skip
