@@ -14,6 +14,7 @@ import itertools
 import os
 import pkgutil
 import sys
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -51,13 +52,16 @@ def faults(code: DeviceCode, fast: bool) -> list[str]:
     return found
 
 
-def _of_module(name: str, chips: tuple[str, ...]) -> list[tuple[DeviceCode, list[str]]]:
-    """All examples of a module for FIRST, and its first one for each of the other chips."""
+def _of_module(name: str, chips: tuple[str, ...]) -> list[tuple[str, list[str]]]:
+    """All examples of a module for FIRST, and its first one for each of the other chips: (what it is, its faults)."""
     found = []
-    for i, (label, kernel, types, fast) in enumerate(examples(name)):
-        for chip in chips if i == 0 or len(chips) == 1 else [c for c in chips if c == FIRST]:
-            code = examine(label, kernel, types, chip, loops=False)
-            found.append((code, faults(code, fast)))
+    try:
+        for i, (label, kernel, types, fast) in enumerate(examples(name)):
+            for chip in chips if i == 0 or len(chips) == 1 else [c for c in chips if c == FIRST]:
+                code = examine(label, kernel, types, chip, loops=False)
+                found.append((str(code), faults(code, fast)))
+    except Exception as error:  # of a compiler, say: the other modules are checked all the same
+        found.append((f"{name}: after {len(found)} kernels", traceback.format_exception_only(error)))
     return found
 
 
@@ -78,7 +82,7 @@ def _reports(units: list[str], chips: tuple[str, ...], processes: int):
         for text in units:
             for (name, kernel, types, *_), chip in itertools.product(kernels_of(_unit(text)), chips):
                 code = examine(name, kernel, types, chip)
-                yield code, list(code.problems)
+                yield str(code), list(code.problems)
         return
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         for found in pool.map(_of_module, modules(), itertools.repeat(chips)):
