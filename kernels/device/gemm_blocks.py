@@ -175,8 +175,12 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
 
 def block_of(steps: Steps, m: int, n: int, batches: int) -> Block:
     """The shape of blocks for a product: as large as registers allow, and so many that a GPU has work."""
+    side, depth = (2, 4) if _cuda.SIMULATOR else (16, 16)
+    if min(m, n) <= 2:  # a thread for each result
+        threads = (1, side * side) if m <= n else (side * side, 1)
+        return Block(*threads, 1, 1, 1, depth)
     if _cuda.SIMULATOR:
-        return Block(2, 2, 4, 2, 2, 4)
+        return Block(side, side, 4, 2, 2, depth)
     native = steps.kind == "float32" and plan_of(steps.unit).path == "native"
     light = native or steps.level in ("signed", "bare", "plain")
     if steps.words:
@@ -186,10 +190,10 @@ def block_of(steps: Steps, m: int, n: int, batches: int) -> Block:
     else:
         shapes = [(8, 8), (8, 4), (4, 4)] if light and not steps.chunk else [(8, 4), (4, 4)]
     for rows, columns in shapes:
-        block = Block(16, 16, rows, columns, min(columns, 4), 16)
+        block = Block(side, side, rows, columns, min(columns, 4), depth)
         if -(-m // block.m) * -(-n // block.n) * batches >= _ENOUGH_BLOCKS:
             return block
-    return Block(16, 16, 2, 2, 2, 16)
+    return Block(side, side, 2, 2, 2, depth)
 
 
 def _fours(x: Operand, along: str, extent: int, k: int) -> bool:
@@ -278,6 +282,6 @@ def examples():
         MadUnit("binary32", operand="bfloat16", chunk=64),
         MadUnit("e6m9", operand="e5m2", rounding="toward_zero"),
         MadUnit("e6m9", operand="e5m2", rounding="stochastic", stochastic_bits=12),
-        MadUnit("binary64", operand="binary32"),
+        MadUnit("e10m40", operand="binary32"),
     ):
         yield from kernels_of(unit)
