@@ -28,8 +28,8 @@ __all__ = ["H200", "Case", "Figure", "cases", "limit", "main"]
 ROWS = 16  # of a product, that are compared with the CPU's
 _SECONDS = 0.3  # that a measurement takes at least, on a GPU
 
-# instructions of threads that a multiprocessor of an H100 starts in a cycle: all, those of the pipe for integers, logic,
-# comparisons and choices, those of shared memory
+# instructions of threads that a multiprocessor of an H100 starts in a cycle: all, those of the pipe for integers,
+# logic, comparisons and choices, those of shared memory
 H200 = (132, 1.98e9)  # multiprocessors and cycles a second of an H100 or H200 (SXM)
 _LANES = {"issue": 128, "ALU": 64, "shared": 32}
 
@@ -144,10 +144,10 @@ def seconds(work: Callable[[], object], repeats: int = 5) -> float:
         synchronise()
         return (time.perf_counter() - start) / calls
 
+    if _cuda.SIMULATOR:
+        return taken(1)
     work()
     once = taken(1)
-    if _cuda.SIMULATOR:
-        return once
     return min(taken(max(1, int(_SECONDS / repeats / once))) for _ in range(repeats))
 
 
