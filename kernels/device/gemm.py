@@ -12,10 +12,12 @@ from softnum.array import Array
 from softnum.backend import is_device_array
 from softnum.custom_unit import CustomMadUnit
 from softnum.environment import seed_and_stream
+from softnum.exact import ExactDotUnit
 from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.kernels.device import _cuda, gemm_custom
 from softnum.kernels.device.gemm_blocks import BlocksEngine, takes
 from softnum.kernels.device.gemm_definition import DefinitionEngine
+from softnum.kernels.device.gemm_exact import ExactEngine
 from softnum.kernels.device.gemm_fused import ChainEngine, FusedEngine
 from softnum.kernels.device.gemm_tables import TableEngine
 from softnum.kernels.device.problem import Problem, matrices
@@ -44,6 +46,11 @@ def _(unit: MadUnit, words: int):
     if unit.on_codes:
         return TableEngine(unit)
     return BlocksEngine(unit) if words != FROM_ARRAY and takes(unit) else DefinitionEngine(unit)
+
+
+@find_engine.register
+def _(unit: ExactDotUnit, words: int):
+    return ExactEngine(unit)
 
 
 @find_engine.register

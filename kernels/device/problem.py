@@ -117,6 +117,8 @@ def matrices(x, name: str, which, format=None) -> Operand:
     """
     shape = tuple(int(n) for n in x.shape)
     flat, first, strides = dense(x)
+    if x.size == 0:  # memory that is there all the same is none of its elements
+        flat = flat[:0]
     at = np.unravel_index(np.asarray(which, np.int64), shape[:-2]) if len(shape) > 2 else ()
     starts = first + sum((i * s for i, s in zip(at, strides, strict=False)), np.zeros(len(which), np.int64))
     return lined(flat, *strides[-2:], starts, shape, name, format, strides)
