@@ -266,8 +266,7 @@ class BlocksEngine:
 
 def takes(unit) -> bool:
     """Whether a MadUnit has a fast path here."""
-    floats = all(f.kind in ("float", "fixed") for f in unit.operand)
-    return floats and not unit.on_codes and steps_of(unit) is not None
+    return not unit.on_codes and steps_of(unit) is not None
 
 
 def kernels_of(unit):
