@@ -91,13 +91,13 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     array([[16.]], dtype=float32)
     """
     tallies = Tallies() if return_stats else None
-    if isinstance(unit, BlockDotUnit) or BlockArray in (type(a), type(b)):
-        with _core.PlainEnvironment():
-            result = block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies)
-    elif any(backend.is_device_array(x) for x in (a, b, c, out)):
+    if any(backend.is_device_array(x) for x in (a, b, c, out)):
         if return_stats:
             raise TypeError("matmul: return_stats=True counts on the host; copy the CUDA arrays there first")
         return backend.on_device("matmul", a, b, unit, c, key=key, random_bits=random_bits, threads=threads, out=out)
+    if isinstance(unit, BlockDotUnit) or BlockArray in (type(a), type(b)):
+        with _core.PlainEnvironment():
+            result = block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies)
     else:
         with _core.PlainEnvironment():
             result = matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, tallies=tallies)

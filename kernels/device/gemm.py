@@ -9,11 +9,14 @@ import numpy as np
 from softnum import _core
 from softnum.array import Array
 from softnum.backend import is_device_array
+from softnum.block_array import BlockArray
+from softnum.block_unit import BlockDotUnit
 from softnum.custom_unit import CustomMadUnit
 from softnum.environment import seed_and_stream
 from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.kernels.device import _cuda, gemm_custom
 from softnum.kernels.device.gemm_blocks import BlocksEngine, takes
+from softnum.kernels.device.gemm_blocks_of_scales import BlockEngine, block_operands, with_scales
 from softnum.kernels.device.gemm_definition import DefinitionEngine
 from softnum.kernels.device.gemm_fused import ChainEngine, FusedEngine
 from softnum.kernels.device.gemm_tables import TableEngine
@@ -52,6 +55,11 @@ def _(unit: FusedDotUnit, words: int):
 @find_engine.register
 def _(unit: FmaChainUnit, words: int):
     return ChainEngine(unit)
+
+
+@find_engine.register
+def _(unit: BlockDotUnit, words: int):
+    return BlockEngine(unit)
 
 
 @find_engine.register
@@ -113,6 +121,8 @@ def _operand(x, what: str):
     """(device array, format): codes of an Array, or carriers, whose format is None."""
     if isinstance(x, Array):
         return x.codes, x.format
+    if isinstance(x, BlockArray):
+        return x.codes, x.format.element
     return _cuda.device_array(x, f"matmul: {what}"), None
 
 
@@ -146,6 +156,9 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     engine_of(unit, NO_WORDS)  # a unit without a kernel is told of first
     if threads is not None:
         raise ValueError(f"matmul: threads={threads!r} is for arrays of the host; CUDA arrays take none")
+    blocks = None
+    if isinstance(unit, BlockDotUnit) or BlockArray in (type(a), type(b)):
+        blocks = block_operands(a, b, unit)
     (a, format_a), (b, format_b) = _operand(a, "a"), _operand(b, "b")
     c, format_c = (None, None) if c is None else _operand(c, "c")
     if a.ndim < 2 or b.ndim < 2:
@@ -173,6 +186,11 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         None if x is None else matrices(x, what, _which(tuple(x.shape), lead, what), fmt)
         for x, what, fmt in ((a, "a", format_a), (b, "b", format_b), (c, "c", format_c))
     ]
+    if blocks is not None:
+        given[:2] = [
+            with_scales(operand, x, _which(x.scales.shape, lead, operand.name))
+            for operand, x in zip(given[:2], blocks, strict=True)
+        ]
     target = matrices(out, "out", np.arange(batches))
     compute(
         Problem(unit, *given, m, n, k, batches, words, keys, batch_counters(batches), random, target, new_status(unit))
