@@ -53,15 +53,15 @@ def _carrier(unit) -> str:
     return carrier_of(unit).name
 
 
-# ---- the steps ---------------------------------------------------------------------------------------------------------
+# ---- the steps -------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)
 def _library(unit, inner: str | None) -> Library:
     """Entries over a state of _STATE words, of which the last tells which formats lacked a code.
 
-    ``begin(x, y, state)`` of two scales, ``product(a, b, state)`` of two elements and ``end(acc, first, second, state)``
-    for exact sums; ``add(acc, sum, x, y, first, second, state)`` for those of an inner unit, as bits of its carrier;
+    ``begin(x, y, state)`` of two scales, ``product(a, b, state)`` of two elements and ``end(acc, first, second,
+    state)`` for exact sums; ``add(acc, sum, x, y, first, second, state)`` for those of an inner unit, as bits of its carrier;
     ``finish(acc, c, x, y, word, state)`` for scales of the arrays, which are binary32; and ``value(code)``.
     """
     (a, b), acc = unit.operand, unit.accumulator
@@ -99,8 +99,8 @@ def _library(unit, inner: str | None) -> Library:
         ),
         Entry(
             "end", u64, ((u64, "acc"), *words, state),
-            rounding + "const sn_u64 code = sn_block_end((sn_block_sum *)state, &r, acc, first, second, &product_flags, "
-            "&flags);\n" + told,
+            rounding + "const sn_u64 code = sn_block_end((sn_block_sum *)state, &r, acc, first, second, "
+            "&product_flags, &flags);\n" + told,
         ),
     )  # fmt: skip
     of_sums = () if inner is None else (
@@ -129,8 +129,8 @@ def _library(unit, inner: str | None) -> Library:
 
 
 def _one_block(unit, inner: str | None, layouts):
-    """The device function of one block's step: ``(total, a, b, geometry_a, geometry_b, batch, m, n, x, y, first product,
-    beyond the last, first, second, state)``."""
+    """The device function of one block's step: ``(total, a, b, geometry_a, geometry_b, batch, m, n, x, y, its first
+    product, the next block's, first, second, state)``."""
     f = _cuda.bind(_library(unit, inner))
     if inner is not None:
         add, load_sum = f.add, loader(layouts[0], _BITS[inner])
