@@ -138,9 +138,9 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
 
     Parameters
     ----------
-    a, b, c : device arrays of float32 or float64, or Arrays of device codes
+    a, b, c : device arrays of float32 or float64, or Arrays of device codes; a and b BlockArrays of device codes
         As in `softnum.matmul`, of any strides.
-    unit : MadUnit
+    unit : any that `softnum.matmul` takes
     key
         As in `softnum.matmul`.
     random_bits : array of uint32, shape (..., M, N, steps, 2), optional
@@ -156,8 +156,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     Raises
     ------
     ValueError, TypeError
-        As `softnum.matmul`; also for operands of a value table (`CustomFormat`), for a result that float64 does not
-        hold, and for units of several lanes or with compensation.
+        As `softnum.matmul`; also for a result that float64 does not hold, and for units in custom formats or of users'
+        functions that kernels do not take.
     """
     engine_of(unit, NO_WORDS)  # a unit without a kernel is told of first
     blocks = None

@@ -60,9 +60,9 @@ def _carrier(unit) -> str:
 def _library(unit, inner: str | None) -> Library:
     """Entries over a state of _STATE words, of which the last tells which formats lacked a code.
 
-    ``begin(x, y, state)`` of two scales, ``product(a, b, state)`` of two elements and ``end(acc, first, second,
-    state)`` for exact sums; ``add(acc, sum, x, y, first, second, state)`` for those of an inner unit, as bits of its carrier;
-    ``finish(acc, c, x, y, word, state)`` for scales of the arrays, which are binary32; and ``value(code)``.
+    For exact sums ``begin(x, y, state)`` of two scales, ``product(a, b, state)`` of two elements and ``end(acc, first,
+    second, state)``; for those of an inner unit, as bits of its carrier, ``add(acc, sum, x, y, first, second, state)``.
+    ``finish(acc, c, has_c, x, y, word, state)`` for scales of the arrays, which are binary32; and ``value(code)``.
     """
     (a, b), acc = unit.operand, unit.accumulator
     product_env, sum_env = unit.environments

@@ -54,24 +54,25 @@ def check(unit, a, b, c=None, **options):
 @pytest.mark.parametrize("name", UNITS)
 def test_units(device, name):
     unit = UNITS[name]
-    a, b = operands(unit, 3, 40, 3)
-    c = sn.quantize(np.linspace(-3, 3, 9).reshape(3, 3).astype(np.float32), unit.accumulator)
+    a, b = operands(unit, 2, 35, 2)
+    c = sn.quantize(np.linspace(-3, 3, 4).reshape(2, 2).astype(np.float32), unit.accumulator)
     key = {"key": (7, 2**33)} if unit.stochastic else {}
-    check(unit, a, b, **key)
     check(unit, a, b, c, **key)
+    if name in ("mxfp8", "nvfp4"):
+        check(unit, a, b, **key)
 
 
 @pytest.mark.parametrize("name", ["mxfp8", "inner"])
 def test_special_values(device, name):
     """Scales that are NaN, elements that are NaN, zeros of one sign, and short last blocks."""
     unit = UNITS[name]
-    a, b = operands(unit, 4, 35, 3)
+    a, b = operands(unit, 3, 35, 1)
     a.scales[0, 1] = 0xFF  # NaN
     a.codes[1, :] = 0x80 if name == "mxfp8" else 8  # -0
     if name == "mxfp8":
         a.codes[2, 3] = 0x7F  # NaN
     check(unit, a, b)
-    check(unit, a, b, np.full((4, 3), -0.0, np.float32))
+    check(unit, a, b, np.full((3, 1), -0.0, np.float32))
 
 
 def test_batches_empty_and_words(device):
