@@ -65,7 +65,8 @@ if has build; then
     if compgen -G "$folder/*.whl" > /dev/null; then
         "$python" -m pip install -q --no-index --no-deps --no-compile --upgrade --target "$site" "$folder"/*.whl
     fi
-    "$python" -m pip install -q --no-index --no-deps --no-build-isolation --no-compile --upgrade --target "$site" .
+    "$python" -m pip install -q --no-index --no-deps --no-build-isolation --no-compile --upgrade --target "$site" \
+        -C--global-option=build_ext "-C--global-option=-j$(nproc)" .
 fi
 
 # -P: the checkout's own folders must not hide the package just built
