@@ -131,13 +131,11 @@ def test_nothing_is_copied_to_be_computed(name):
     assert not work.numerics.backend.host_copies
 
 
-def test_what_an_operator_of_the_users_copies_is_counted(tmp_path):
-    (tmp_path / "square.tile").write_text("function (X) -> (Y) { Y = X * X; }")
-    text = 'operators = { relu = "square.tile" }\n[roles]\ndefault = "bfloat16"\n'
-    work = Run(MLP, designed(tmp_path, text), 1, device="cuda")
+def test_what_blocks_copy_is_counted(tmp_path):
+    both(load_design("i-mxfp8"), dataclasses.replace(MLP, epochs=1), tmp_path)
+    work = Run(MLP, load_design("i-mxfp8"), 1, device="cuda")
     work.train(*next(iter(work.plan(1))))
-    copies = work.numerics.backend.host_copies
-    assert copies["run_operator"] and copies["run_operator_backward"]
+    assert work.numerics.backend.host_copies.keys() == {"quantize_blocks", "matmul"}
 
 
 def test_studies_take_a_device(tmp_path):
