@@ -10,9 +10,11 @@ from importlib import import_module
 
 import numpy as np
 
+from softnum import _core
+
 __all__ = [
-    "NoKernel", "compile_function", "custom_engine", "elementwise_loop", "fingerprint", "has_kernel", "is_device_array",
-    "is_short", "loops", "on_device", "refuse_device", "scalar",
+    "NoKernel", "check_host_only", "compile_function", "custom_engine", "elementwise_loop", "fingerprint",
+    "has_kernel", "is_device_array", "is_short", "loops", "on_device", "refuse_device", "scalar",
 ]  # fmt: skip
 
 # a function of softnum's -> the module of softnum.kernels.device whose function of the same name takes CUDA arrays
@@ -24,9 +26,13 @@ _DEVICE = {
     "copy": "codes_of_arrays",
     "copy_to_host": "codes_of_arrays",
     "decode": "quantize",
+    "dot": "gemm",
     "encode": "quantize",
     "matmul": "gemm",
+    "put": "codes",
     "quantize": "quantize",
+    "sum": "reduce",
+    **dict.fromkeys(_core.OPERATIONS, "codes"),
 }
 _WAY_OUT = "copy them to the host first (.copy_to_host() of Numba and of sn.Array, .get() of CuPy, .cpu() of PyTorch)"
 _CUDA_DEVICES = (2, 13)  # of DLPack: CUDA, CUDA managed memory
@@ -80,6 +86,14 @@ def on_device(name: str, *arguments, **options):
     from softnum.kernels.device.arrays import call
 
     return call(getattr(import_module(f"softnum.kernels.device.{_DEVICE[name]}"), name), *arguments, **options)
+
+
+def check_host_only(caller: str, threads=None, return_stats: bool = False) -> None:
+    """TypeError or ValueError for what is asked of CUDA arrays and is there for arrays of the host alone."""
+    if return_stats:
+        raise TypeError(f"{caller}: return_stats=True counts on the host; copy the CUDA arrays there first")
+    if threads is not None:
+        raise ValueError(f"{caller}: threads={threads!r} is for arrays of the host; CUDA arrays take none")
 
 
 def refuse_device(what: str | None = None) -> None:

@@ -227,10 +227,7 @@ def _run(caller, compute, arrays, unit, extent, c, shape, options, return_stats)
         raise TypeError(f"{caller}: the unit must be one of softnum's (MadUnit ..., or sn.unit(name)), got {unit!r}")
     if any(backend.is_device_array(x) for x in (*arrays, c)):
         key, random_bits, threads, _ = options
-        if return_stats:
-            raise TypeError(f"{caller}: return_stats=True counts on the host; copy the CUDA arrays there first")
-        if threads is not None:
-            raise ValueError(f"{caller}: threads={threads!r} is for arrays of the host; CUDA arrays take none")
+        backend.check_host_only(caller, threads, return_stats)
         return backend.on_device(caller, *arrays, unit, *extent, c, *shape, key=key, random_bits=random_bits)
     tallies = Tallies() if return_stats else None
     with _core.PlainEnvironment():

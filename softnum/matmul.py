@@ -95,9 +95,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         with _core.PlainEnvironment():
             result = block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies)
     elif any(backend.is_device_array(x) for x in (a, b, c, out)):
-        if return_stats:
-            raise TypeError("matmul: return_stats=True counts on the host; copy the CUDA arrays there first")
-        return backend.on_device("matmul", a, b, unit, c, key=key, random_bits=random_bits, threads=threads, out=out)
+        backend.check_host_only("matmul", threads, return_stats)
+        return backend.on_device("matmul", a, b, unit, c, key=key, random_bits=random_bits, out=out)
     else:
         with _core.PlainEnvironment():
             result = matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, tallies=tallies)
@@ -188,6 +187,7 @@ def dot(a, b, unit, c=None, **options):
     Parameters
     ----------
     a, b : array_like of float32 or float64, or Array or BlockArray, shape (K,)
+        CUDA arrays as in `matmul`: the result is one of no dimensions.
     unit : as `matmul` takes
     c : float, optional
         The initial accumulator.
@@ -210,6 +210,9 @@ def dot(a, b, unit, c=None, **options):
     >>> sn.dot(x, x, sn.MadUnit("e6m3", operand="e5m2", chunk=16))
     np.float32(40.0)
     """
+    if any(backend.is_device_array(x) for x in (a, b, c)):
+        backend.check_host_only("dot", options.pop("threads", None), options.pop("return_stats", False))
+        return backend.on_device("dot", a, b, unit, c, **options)
     a, b = (x if isinstance(x, (Array, BlockArray)) else np.asarray(x) for x in (a, b))
     if a.ndim != 1 or b.ndim != 1:
         raise ValueError(f"dot takes two vectors, got shapes {a.shape} and {b.shape}; for matrices use matmul")

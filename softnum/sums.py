@@ -22,19 +22,19 @@ from softnum.operands import checked_operand, random_words_of
 from softnum.statistics import Tallies
 from softnum.units import MadUnit, Unit
 
-__all__ = ["sum"]
+__all__ = ["addend_formats", "adder_of", "axes_of", "no_format", "sum"]
 
 _ONE = FixedFormat(1, 0, signed=False)  # the values 0 and 1: a product with 1 is exact, and what it was
 _DOMAIN = 3
 
 
 @singledispatch
-def _adder(unit, fmt):
+def adder_of(unit, fmt):
     """The unit whose dot product with ones is the sum of values of fmt under the unit."""
     raise TypeError(f"sum: {type(unit).__name__} has no adder of its own")
 
 
-@_adder.register
+@adder_of.register
 def _(unit: MadUnit, fmt):
     if unit.on_codes:
         from softnum.custom.gemm import CustomSum
@@ -50,26 +50,26 @@ def _(unit: MadUnit, fmt):
     return replace(unit, operand=(_ONE, fmt), product=None, product_rounding=None, overflow=overflow)
 
 
-@_adder.register
+@adder_of.register
 def _(unit: CustomMadUnit, fmt):
     if unit.adds:
         raise TypeError(f"sum: {unit.name} adds and multiplies in one, and has no adder of its own")
     order = {name: getattr(unit, name) for name in ("rounding", "overflow", "lanes", "chunk", "reduction")}
-    return _adder(MadUnit(unit.accumulator, operand=unit.operand, **order), fmt)
+    return adder_of(MadUnit(unit.accumulator, operand=unit.operand, **order), fmt)
 
 
-@_adder.register
+@adder_of.register
 def _(unit: ExactDotUnit, fmt):
     return replace(unit, operand=(_ONE, fmt))
 
 
-@_adder.register(FusedDotUnit)
-@_adder.register(FmaChainUnit)
+@adder_of.register(FusedDotUnit)
+@adder_of.register(FmaChainUnit)
 def _(unit, fmt):
     return replace(unit, operand=(format("e2m1fn"), fmt))
 
 
-def _formats(unit) -> list:
+def addend_formats(unit) -> list:
     """What the addends may be values of: the accumulator's format, the result's, the operands'; of a unit that has no
     adder but its dot product, the operands'."""
     formats = []
@@ -82,11 +82,10 @@ def _formats(unit) -> list:
 
 def _addends(x, unit):
     """(values, format): x as values of the first of the formats that has them all."""
-    formats = _formats(unit)
-    names = ", ".join(str(fmt) for fmt in formats)
+    formats = addend_formats(unit)
     if isinstance(x, Array):
         if x.format not in formats:
-            raise ValueError(f"sum: x is an Array of {x.format}, but the unit adds values of {names}")
+            raise no_format(unit, x.format)
         return checked_operand(x, x.format, "x", "sum", unit.on_codes), x.format
     x = float_array(x, "sum")
     reason = None
@@ -95,12 +94,22 @@ def _addends(x, unit):
             return checked_operand(x, fmt, "x", "sum"), fmt
         except ValueError as error:
             reason = reason or error
+    raise no_format(unit, reason) from None
+
+
+def no_format(unit, of) -> ValueError:
+    """What is raised for addends that the unit does not add; of: the format of an Array, or what was wrong with the
+    values in the first of the unit's formats."""
+    formats = addend_formats(unit)
+    names = ", ".join(str(fmt) for fmt in formats)
+    if not isinstance(of, ValueError):
+        return ValueError(f"sum: x is an Array of {of}, but the unit adds values of {names}")
     if len(formats) == 1:
-        raise reason
-    raise ValueError(f"{reason}; no other format of the unit ({names}) has all the values either") from None
+        return of
+    return ValueError(f"{of}; no other format of the unit ({names}) has all the values either")
 
 
-def _axes(axis, ndim: int) -> tuple[int, ...]:
+def axes_of(axis, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     given = axis if isinstance(axis, tuple) else (axis,)
@@ -118,7 +127,7 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threa
     x : array_like of float32 or float64, or Array, any shape
         Values of the accumulator's format, or all of them of one of the operands' formats (checked; of a FusedDotUnit
         or FmaChainUnit the operands' alone). What is added is the value, so that it does not matter which format it is
-        read in.
+        read in. A CUDA array is summed on its device, to the same bits.
     unit : Unit
         MadUnit: ``acc = R(acc + x)`` from +0; the product and its rounding are left out, chunks and lanes are not.
         CustomMadUnit: likewise, if its function is a product. ExactDotUnit: the exact sum, rounded once. FusedDotUnit,
@@ -141,7 +150,8 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threa
 
     Returns
     -------
-    numpy scalar or ndarray, or an Array; with `return_stats`, a pair
+    numpy scalar or ndarray, or an Array; with `return_stats`, a pair; of a CUDA array one of its library, also of no
+    dimensions
         float32 if that holds every value of the result's format, else float64, else an Array. A sum of nothing is +0.
 
     Raises
@@ -149,7 +159,8 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threa
     ValueError
         If an element is no value of the formats, an axis is wrong, a key is missing, or a result has no code.
     TypeError
-        If x is no array of numbers or lies on a GPU, or the unit has no adder.
+        If x is no array of numbers, or the unit has no adder; on a GPU also if there is no kernel, or the roundings are
+        to be counted.
 
     Examples
     --------
@@ -160,10 +171,11 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threa
     >>> sn.sum(x, sn.ExactDotUnit("e6m3", operand="e5m2"))
     np.float32(80.0)
     """
-    if backend.is_device_array(x):
-        raise TypeError("sum: CUDA arrays are not supported; copy x to the host first")
     if not isinstance(unit, Unit) or isinstance(unit, BlockDotUnit):
         raise TypeError(f"sum: the unit must be one of softnum's (MadUnit ..., or sn.unit(name)), got {unit!r}")
+    if backend.is_device_array(x):
+        backend.check_host_only("sum", threads=threads, return_stats=return_stats)
+        return backend.on_device("sum", x, unit, axis, keepdims=keepdims, key=key, random_bits=random_bits)
     with _core.PlainEnvironment():
         return _sum(x, unit, axis, keepdims, key, random_bits, threads, Tallies() if return_stats else None)
 
@@ -171,14 +183,14 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threa
 def _sum(x, unit, axis, keepdims, key, random_bits, threads, tallies):
     values, fmt = _addends(x, unit)
     data = values.codes if isinstance(values, Array) else values
-    axes = _axes(axis, data.ndim)
+    axes = axes_of(axis, data.ndim)
     kept = tuple(a for a in range(data.ndim) if a not in axes)
     shape = tuple(data.shape[a] for a in kept)
     k = int(np.prod([data.shape[a] for a in axes], dtype=np.int64))
     outputs = int(np.prod(shape, dtype=np.int64))
     columns = data.transpose(*axes, *kept).reshape(k, outputs)
 
-    adder = _adder(unit, fmt)
+    adder = adder_of(unit, fmt)
     words = None
     if adder.stochastic and random_bits is not None:
         words = np.asarray(random_bits)

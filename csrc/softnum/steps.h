@@ -67,9 +67,9 @@ SN_FN float sn_magic_full(const sn_magic *r, float v) {
     e = e > r->emin ? e : r->emin;
     e = e < r->emax ? e : r->emax;
     float rounded = sn_magic_at(sn_float32(e), r->scale, v);
-    if (r->symmetric) {
-        if (sn_magnitude(rounded) > r->limit[0]) rounded = r->overflow[0];
-        return sn_float32((sn_bits32(rounded) & 0x7fffffffu) | (sn_bits32(v) & 0x80000000u));
+    if (r->symmetric) { /* rounded has the sign of v, or is +0 */
+        if (sn_magnitude(rounded) > r->limit[0]) rounded = sn_magnitude(r->overflow[0]);
+        return sn_float32(sn_bits32(rounded) | (sn_bits32(v) & 0x80000000u));
     }
     rounded = sn_float32(sn_bits32(rounded) | (sn_bits32(v) & r->sign_of_zero));
     if (rounded > r->limit[0]) rounded = r->overflow[0];

@@ -31,12 +31,12 @@ __all__ = [
     "MAX_GRID_Y",
     "SIMULATOR",
     "THREADS",
-    "address",
     "address_of",
     "adopt",
     "bind",
     "bits",
     "chosen_stream",
+    "constant",
     "cuda",
     "device_array",
     "device_index",
@@ -49,7 +49,6 @@ __all__ = [
     "launch",
     "most_shared",
     "number_of",
-    "rows",
     "running_on",
     "scalar_type",
     "stream",
@@ -64,6 +63,7 @@ __all__ = [
 SIMULATOR = bool(config.ENABLE_CUDASIM)
 
 MAX_GRID_Y = 65535
+_MOST_KEPT = 1024  # bytes of a constant
 
 THREADS = 32 if SIMULATOR else 256  # of a block of an elementwise kernel; the simulator's are threads of Python
 
@@ -126,7 +126,7 @@ else:
 
 
 def jit_for(threads: int, blocks: int):
-    """``cuda.jit`` for a kernel whose blocks have so many threads, of which a multiprocessor should hold so many."""
+    """``cuda.jit`` of a kernel whose blocks have so many threads, of which a multiprocessor should hold so many."""
     return cuda.jit if SIMULATOR else cuda.jit(launch_bounds=(threads, blocks))
 
 
@@ -239,14 +239,7 @@ def device_of(address: int) -> int:
 
 
 def device_array(x, what: str = "x"):
-    """x as Numba's array on the device, without a copy.
-
-    x has ``__cuda_array_interface__`` (CuPy, PyTorch, Numba, JAX) or is an array of the simulator.
-    """
-    if not hasattr(x, "__cuda_ndarray__"):
-        if SIMULATOR:
-            raise TypeError(f"{what} lies on a GPU, but Numba runs its simulator (NUMBA_ENABLE_CUDASIM)")
-        x = cuda.as_cuda_array(x)
+    """A device array, if it is one of float32 or float64; else TypeError."""
     if x.dtype not in (np.float32, np.float64):
         raise TypeError(f"{what} must be an array of float32 or float64, got {x.dtype}")
     return x
@@ -257,11 +250,6 @@ def empty(shape, dtype):
     return cuda.device_array(shape, dtype, stream=stream())
 
 
-def address(x) -> int:
-    """Where an array begins in memory; 0 in the simulator."""
-    return 0 if SIMULATOR else x.__cuda_array_interface__["data"][0]
-
-
 def filled(shape, dtype, value):
     """A C-ordered array on the device of one value."""
     return to_device(np.full(shape, value, dtype))
@@ -269,7 +257,22 @@ def filled(shape, dtype, value):
 
 def to_device(x):
     """A copy of an array of the host."""
-    return cuda.to_device(np.ascontiguousarray(x), stream=stream())
+    return cuda.to_device(np.asarray(x, order="C"), stream=stream())
+
+
+def constant(x):
+    """An array of the host on the device, not to be written to: small ones are kept, and copied once."""
+    x = np.asarray(x, order="C")
+    if x.nbytes > _MOST_KEPT:
+        return to_device(x)
+    return _constant(x.tobytes(), x.dtype.str, x.shape, device_index())
+
+
+@lru_cache(maxsize=4096)
+def _constant(data: bytes, kind: str, shape, device: int):
+    array = to_device(np.frombuffer(data, kind).reshape(shape))
+    synchronize(stream())  # whatever stream reads it
+    return array
 
 
 def to_host(x) -> np.ndarray:
@@ -289,18 +292,6 @@ def is_contiguous(x) -> bool:
 def bits(x):
     """The array's bits, as unsigned integers of its width; the same memory."""
     return x.view(np.dtype(f"uint{8 * x.dtype.itemsize}"))
-
-
-def rows(x, what: str):
-    """The array as a matrix over the same memory: its last dimension as columns, or, in C order, one row.
-
-    Returns (matrix, whether it is one row). Raises ValueError if that would take a copy.
-    """
-    if is_contiguous(x):
-        return x.reshape((1, x.size)), True
-    if x.ndim != 2:
-        raise ValueError(f"{what}: a CUDA array of {x.ndim} dimensions must be contiguous (copy it first)")
-    return x, False
 
 
 def scalar_type(dtype):

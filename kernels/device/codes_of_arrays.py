@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.kernels.device import _cuda
+from softnum.kernels.device import _cuda, strides
 from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.movement import grid
 from softnum.kernels.device.strides import contiguous, dense
@@ -49,8 +49,7 @@ def check_codes(codes, fmt, what: str = "codes"):
 def copy(codes):
     """The codes once more, on the device, in C order."""
     out = _cuda.empty(tuple(codes.shape), codes.dtype)
-    if codes.size:
-        out.copy_to_device(contiguous(codes), stream=_cuda.stream())
+    strides.copy(codes, out)
     return out
 
 

@@ -9,22 +9,25 @@ d) + 1 it is n * m >> 31 + l (Granlund and Montgomery, "Division by Invariant In
 
 from __future__ import annotations
 
-from itertools import pairwise
 from math import prod
 
 import numpy as np
 
 from softnum.array import Array
 from softnum.backend import is_device_array
-from softnum.kernels.device import _cuda
+from softnum.kernels.device import _cuda, gemm_blocks
 from softnum.kernels.device._cuda import cuda
+from softnum.kernels.device.bounds import levels_of
 from softnum.kernels.device.gemm import carrier_of, compute, new_status, random_words
-from softnum.kernels.device.layouts import add_layout, matrix_geometry
-from softnum.kernels.device.problem import Operand, Problem
-from softnum.kernels.device.strides import contiguous, dense, transposed
+from softnum.kernels.device.layouts import add_layout
+from softnum.kernels.device.problem import Operand, Problem, lined
+from softnum.kernels.device.steps import steps_of
+from softnum.kernels.device.strides import contiguous, dense, one_step, transposed
+from softnum.plan import plan_of
 from softnum.unfold import Shape, backward_data_shape, backward_weight_shape, forward_shape
+from softnum.units import MadUnit
 
-__all__ = ["conv2d", "conv2d_backward_data", "conv2d_backward_weight"]
+__all__ = ["conv2d", "conv2d_backward_data", "conv2d_backward_weight", "examples"]
 
 _BITS = 31  # of numbers that are divided
 
@@ -98,10 +101,10 @@ def _turned_patches(geometry, batch, row, column):
     return _patches_at(geometry, batch, column, row)
 
 
-add_layout("patches", _patches, padded=True)
+add_layout("patches", _patches, padded=True, along_rows=True)
 add_layout("turned patches", _turned_patches, padded=True)
-add_layout("sources", _sources, padded=True)
-add_layout("triples", _triples)
+add_layout("sources", _sources, padded=True, along_rows=True)
+add_layout("triples", _triples, along_rows=True)
 
 
 # ---- operands --------------------------------------------------------------------------------------------------------
@@ -125,8 +128,10 @@ class _Given:
             raise ValueError(f"{self.caller}: {self.name} has four dimensions, got shape {self.shape}")
         return self
 
-    def operand(self, layout: str, geometry, flat, strides) -> Operand:
-        return Operand(flat, layout, geometry, self.shape, self.name, self.format, strides, self.caller)
+    @property
+    def facts(self) -> tuple:
+        """Of an `Operand`."""
+        return self.shape, self.name, self.format
 
 
 def _images(given: _Given, s: Shape, layout: str) -> Operand:
@@ -137,7 +142,8 @@ def _images(given: _Given, s: Shape, layout: str) -> Operand:
     numbers = [first, channels * c, n, c, y, x, *s.stride, *s.dilation, *s.padding, *size]
     for d in (prod(rows), rows[1], prod(s.kernel), s.kernel[1], *s.stride):
         numbers += _divisor(d)
-    return given.operand(layout, _cuda.to_device(np.array(numbers, np.int64)), flat, (n, c, y, x))
+    geometry = _cuda.constant(np.array(numbers, np.int64))
+    return Operand(flat, layout, geometry, *given.facts, (n, c, y, x), given.caller)
 
 
 def _triple(given: _Given, shape, rows, column: int, by: int, groups: int) -> Operand:
@@ -147,22 +153,12 @@ def _triple(given: _Given, shape, rows, column: int, by: int, groups: int) -> Op
     strides = (0,) * (len(shape) - len(own)) + tuple(0 if n == 1 else s for s, n in zip(own, given.shape, strict=True))
     inner, across, group = [strides[i] for i in rows], strides[column], shape[by] // groups * strides[by]
     sizes = [shape[i] // (groups if i == by else 1) for i in rows]
-    step = _one_step(sizes, inner)
+    step = one_step(sizes, inner)
     if step is not None:
-        layout = "rows" if across == 1 else "columns" if step == 1 else "matrix"
         starts = first + np.arange(groups, dtype=np.int64) * group
-        return given.operand(layout, matrix_geometry(step, across, starts), flat, own)
+        return lined(flat, step, across, starts, *given.facts, own, given.caller)
     numbers = [first, group, *inner, across, *_divisor(sizes[1] * sizes[2]), *_divisor(sizes[2])]
-    return given.operand("triples", _cuda.to_device(np.array(numbers, np.int64)), flat, own)
-
-
-def _one_step(sizes, strides) -> int | None:
-    """The stride that goes through all elements of three axes in C order, or None."""
-    left = [(n, s) for n, s in zip(sizes, strides, strict=True) if n > 1]
-    for (_, outer), (n, inner) in pairwise(left):
-        if outer != n * inner:
-            return None
-    return left[-1][1] if left else 0
+    return Operand(flat, "triples", _cuda.constant(np.array(numbers, np.int64)), *given.facts, own, given.caller)
 
 
 def _words(caller, unit, key, random_bits, shape, axes, groups: int, steps: int):
@@ -209,7 +205,7 @@ def _product(caller, unit, s: Shape, k: int, a, b, c, shape, axes, key, random_b
     counters[:, 1] = np.arange(s.groups) * n
     compute(
         Problem(
-            unit, a, b, c, m, n, k, s.groups, words, keys, _cuda.to_device(counters), random, target, new_status(unit)
+            unit, a, b, c, m, n, k, s.groups, words, keys, _cuda.constant(counters), random, target, new_status(unit)
         ),
         caller,
     )
@@ -254,3 +250,18 @@ def conv2d_backward_weight(
         me, unit, s, k, _images(x, s, "turned patches"), _triple(dy, dy.shape, (0, 2, 3), 1, 1, s.groups), c,
         (s.filters, s.per_group[0], *s.kernel), (1, 2, 3, 0), key, random_bits,
     )  # fmt: skip
+
+
+def examples():
+    """Kernels for the link check: a fast unit's, over each layout."""
+    unit = MadUnit("e6m9", operand="e5m2")
+    _, _, arguments, _ = next(gemm_blocks.kernels_of(unit))
+    steps = steps_of(unit, levels_of(plan_of(unit))[0])
+    block = gemm_blocks.block_of(steps, 4096, 256, 1)
+    for layouts in (
+        ("patches", "columns", "triples", "triples"),
+        ("sources", "triples", "triples", "triples"),
+        ("turned patches", "triples", "triples", "columns"),
+    ):
+        kernel = gemm_blocks.blocks_kernel(steps, block, layouts, ("float32",) * 3, (False, False), "float32", True)
+        yield f"convolution of {layouts[0]}", kernel, arguments, True

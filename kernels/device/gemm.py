@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache, singledispatch
 
 import numpy as np
@@ -9,10 +10,11 @@ import numpy as np
 from softnum import _core
 from softnum.array import Array
 from softnum.backend import is_device_array
+from softnum.custom_unit import CustomMadUnit
 from softnum.environment import seed_and_stream
 from softnum.exact import ExactDotUnit
 from softnum.fused import FmaChainUnit, FusedDotUnit
-from softnum.kernels.device import _cuda
+from softnum.kernels.device import _cuda, gemm_custom
 from softnum.kernels.device.gemm_blocks import BlocksEngine, takes
 from softnum.kernels.device.gemm_definition import DefinitionEngine
 from softnum.kernels.device.gemm_exact import ExactEngine
@@ -20,12 +22,13 @@ from softnum.kernels.device.gemm_fused import ChainEngine, FusedEngine
 from softnum.kernels.device.gemm_tables import TableEngine
 from softnum.kernels.device.problem import Problem, matrices
 from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
-from softnum.kernels.device.strides import contiguous
+from softnum.kernels.device.strides import broadcast, contiguous, copy, flat, is_dense, overlap, strided
 from softnum.plan import fits
 from softnum.units import MadUnit
 
 __all__ = [
-    "batch_counters", "carrier_of", "compute", "engine_of", "find_engine", "matmul", "new_status", "random_words",
+    "batch_counters", "carrier_of", "compute", "dot", "engine_of", "find_engine", "matmul", "new_status",
+    "random_words",
 ]  # fmt: skip
 
 
@@ -58,6 +61,11 @@ def _(unit: FusedDotUnit, words: int):
 @find_engine.register
 def _(unit: FmaChainUnit, words: int):
     return ChainEngine(unit)
+
+
+@find_engine.register
+def _(unit: CustomMadUnit, words: int):
+    return gemm_custom.engine_of(unit)
 
 
 @lru_cache(maxsize=256)
@@ -99,14 +107,12 @@ def batch_counters(batches: int):
     """Counters of a problem whose batches are numbered from 0, as those of matmul are."""
     counters = np.zeros((batches, 3), np.int64)
     counters[:, 2] = np.arange(batches)
-    return _cuda.to_device(counters)
+    return _cuda.constant(counters)
 
 
-def _which(shape, lead, what: str) -> np.ndarray:
+def _which(shape, lead) -> np.ndarray:
     """For each matrix of the result, which of the operand's matrices belongs to it."""
     own = shape[:-2]
-    if len(own) > len(lead) or any(x not in (1, y) for x, y in zip(own[::-1], lead[::-1], strict=False)):
-        raise ValueError(f"matmul: {what} of shape {shape} does not broadcast to {tuple(lead)} matrices")
     return np.broadcast_to(np.arange(np.prod(own, dtype=np.int64)).reshape(own), lead).reshape(-1)
 
 
@@ -117,7 +123,7 @@ def _operand(x, what: str):
     return _cuda.device_array(x, f"matmul: {what}"), None
 
 
-def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=None):
+def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     """The matrix product of CUDA arrays under a unit, on the device; the bits are those of `softnum.matmul` on the CPU.
 
     Parameters
@@ -129,9 +135,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         As in `softnum.matmul`.
     random_bits : array of uint32, shape (..., M, N, steps, 2), optional
         Of the host or the device.
-    threads
-        Must be None: it is for the CPU.
-    out : device array, contiguous, optional
+    out : device array, optional
+        May be an operand, or overlap one.
 
     Returns
     -------
@@ -145,8 +150,6 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         hold, and for units of several lanes or with compensation.
     """
     engine_of(unit, NO_WORDS)  # a unit without a kernel is told of first
-    if threads is not None:
-        raise ValueError(f"matmul: threads={threads!r} is for arrays of the host; CUDA arrays take none")
     (a, format_a), (b, format_b) = _operand(a, "a"), _operand(b, "b")
     c, format_c = (None, None) if c is None else _operand(c, "c")
     if a.ndim < 2 or b.ndim < 2:
@@ -161,31 +164,66 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     if max(m, n, batches, steps) >= 2**31:
         raise ValueError(f"matmul: no dimension of CUDA arrays may reach 2**31, got {shape} and K = {k}")
     dtype = carrier_of(unit)
-    result = out
-    if out is None:
-        result = out = _cuda.empty(shape, dtype)
-    else:
-        if tuple(out.shape) != shape or out.dtype != dtype or not _cuda.is_contiguous(out):
-            raise ValueError(f"matmul: out must be a contiguous CUDA array of shape {shape} and type {dtype}")
+    if out is not None and (tuple(out.shape) != shape or out.dtype != dtype):
+        raise ValueError(f"matmul: out must be a CUDA array of shape {shape} and type {dtype}")
     words, keys, random = random_words(unit, key, random_bits, shape, steps)
-    if c is not None and (c.ndim < 2 or tuple(c.shape)[-2:] != (m, n)):
-        raise ValueError(f"matmul: c of shape {tuple(c.shape)} does not broadcast to {shape} by whole matrices")
     given = [
-        None if x is None else matrices(x, what, _which(tuple(x.shape), lead, what), fmt)
-        for x, what, fmt in ((a, "a", format_a), (b, "b", format_b), (c, "c", format_c))
+        matrices(x, what, _which(tuple(x.shape), lead), fmt)
+        for x, what, fmt in ((a, "a", format_a), (b, "b", format_b))
     ]
-    target = matrices(out, "out", np.arange(batches))
+    given.append(None if c is None else _start(c, shape, batches, format_c))
+    # not straight into out where it is read from, or the result may lack a code: out stays as it was then
+    read = [x for x in (a, b, c) if x is not None]
+    sure = all(f is None or f.has_nan for f in unit.rounded_to)
+    straight = out is not None and sure and _cuda.is_contiguous(out) and not any(overlap(out, x) for x in read)
+    result = out if straight else _cuda.empty(shape, dtype)
+    target = matrices(result, "out", np.arange(batches))
     compute(
         Problem(unit, *given, m, n, k, batches, words, keys, batch_counters(batches), random, target, new_status(unit))
     )
-    return result
+    if out is None or straight:
+        return result
+    copy(result, out)
+    return out
+
+
+def _start(c, shape, batches: int, fmt):
+    """C, broadcast to the shape of the result."""
+    own = tuple(int(n) for n in c.shape)
+    if len(own) > len(shape) or any(d not in (1, want) for d, want in zip(own[::-1], shape[::-1], strict=False)):
+        raise ValueError(f"matmul: c of shape {own} does not broadcast to {shape}")
+    c = c if is_dense(c) else contiguous(c)
+    operand = matrices(broadcast(c, shape), "c", np.arange(batches), fmt)
+    return replace(operand, shape=own, strides=flat(c)[2])
+
+
+def dot(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
+    """The dot product of two vectors: `matmul` of a row with a column. The result has no dimensions."""
+    if any(len(x.shape) != 1 for x in (a, b)):
+        raise ValueError(
+            f"dot takes two vectors, got shapes {tuple(a.shape)} and {tuple(b.shape)}; for matrices use matmul"
+        )
+    if c is not None and not is_device_array(c):
+        c = _cuda.to_device(np.float64([[c]]))
+    elif c is not None:
+        c = _as_matrix(c, 0)
+    result = matmul(_as_matrix(a, 0), _as_matrix(b, 1), unit, c, key=key, random_bits=random_bits, out=out)
+    return result.reshape(()) if out is None else out
+
+
+def _as_matrix(x, axis: int):
+    """A vector, or what has one element, as a matrix of one row (axis 0) or column (1)."""
+    if isinstance(x, Array):
+        return Array._of(_as_matrix(x.codes, axis), x.format)
+    n, step = (1, x.dtype.itemsize) if x.size == 1 else (x.shape[0], x.strides[0])
+    return strided(x, ((1, n), (n, 1))[axis], ((n * step, step), (step, n * step))[axis])
 
 
 def random_words(unit, key, random_bits, shape, steps: int, caller: str = "matmul"):
     """(where the words come from, key words of domains 1 and 2, the array of words or a stand-in)"""
     none = np.zeros((1, 1, 1, 1, 1), np.uint32)
     if not unit.stochastic:
-        return NO_WORDS, (0, 0, 0, 0), _cuda.to_device(none)
+        return NO_WORDS, (0, 0, 0, 0), _cuda.constant(none)
     if random_bits is not None:
         want = (*shape, steps, 2)
         if tuple(random_bits.shape) != want or np.dtype(random_bits.dtype) != np.uint32:
@@ -195,9 +233,9 @@ def random_words(unit, key, random_bits, shape, steps: int, caller: str = "matmu
             )
         random_bits = contiguous(random_bits) if is_device_array(random_bits) else _cuda.to_device(random_bits)
         if random_bits.size == 0:
-            return FROM_ARRAY, (0, 0, 0, 0), _cuda.to_device(none)
+            return FROM_ARRAY, (0, 0, 0, 0), _cuda.constant(none)
         return FROM_ARRAY, (0, 0, 0, 0), random_bits.reshape((-1, *want[-4:]))
     if key is None:
         raise ValueError(f"{caller}: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
     pair = seed_and_stream(key)
-    return FROM_KEY, (*_core.philox_key(*pair, 1), *_core.philox_key(*pair, 2)), _cuda.to_device(none)
+    return FROM_KEY, (*_core.philox_key(*pair, 1), *_core.philox_key(*pair, 2)), _cuda.constant(none)

@@ -13,7 +13,7 @@ import numpy as np
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.bounds import level_of, levels_of, sums_fit
-from softnum.kernels.device.layouts import index_of, loader
+from softnum.kernels.device.layouts import along_rows, index_of, loader
 from softnum.kernels.device.problem import Operand, Problem, Seen, stand_in, to_values
 from softnum.kernels.device.steps import Block, Steps, steps_library, steps_of
 from softnum.plan import fits, integer_plan_of, plan_of
@@ -68,7 +68,7 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
     moves_a, moves_b = (-(-x * block.depth // threads // w) for x, w in ((block.m, width_a), (block.n, width_b)))
     size_a, size_b = moves_a * width_a, moves_b * width_b
     # which index the neighbours among the threads that load have in common: that along which elements are neighbours
-    a_by_row, b_by_row = layouts[0] == "columns", layouts[1] != "columns"
+    a_by_row, b_by_row = along_rows(layouts[0]), not along_rows(layouts[1])
     next_in_a, next_in_b = 1 if a_by_row else pitch_a, 1 if b_by_row else pitch_b
     place_a = _place(block.m, block.depth, a_by_row, width_a)
     place_b = _place(block.n, block.depth, b_by_row, width_b)
@@ -175,8 +175,12 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
 
 def block_of(steps: Steps, m: int, n: int, batches: int) -> Block:
     """The shape of blocks for a product: as large as registers allow, and so many that a GPU has work."""
+    side, depth = (2, 4) if _cuda.SIMULATOR else (16, 16)
+    if min(m, n) <= 2:  # a thread for each result
+        threads = (1, side * side) if m <= n else (side * side, 1)
+        return Block(*threads, 1, 1, 1, depth if _cuda.SIMULATOR else depth // 2)  # of shared memory there is 48 KiB
     if _cuda.SIMULATOR:
-        return Block(2, 2, 4, 2, 2, 4)
+        return Block(side, side, 4, 2, 2, depth)
     native = steps.kind == "float32" and plan_of(steps.unit).path == "native"
     light = native or steps.level in ("signed", "bare", "plain")
     if steps.words:
@@ -186,10 +190,10 @@ def block_of(steps: Steps, m: int, n: int, batches: int) -> Block:
     else:
         shapes = [(8, 8), (8, 4), (4, 4)] if light and not steps.chunk else [(8, 4), (4, 4)]
     for rows, columns in shapes:
-        block = Block(16, 16, rows, columns, min(columns, 4), 16)
+        block = Block(side, side, rows, columns, min(columns, 4), depth)
         if -(-m // block.m) * -(-n // block.n) * batches >= _ENOUGH_BLOCKS:
             return block
-    return Block(16, 16, 2, 2, 2, 16)
+    return Block(side, side, 2, 2, 2, depth)
 
 
 def _fours(x: Operand, along: str, extent: int, k: int) -> bool:
@@ -198,7 +202,7 @@ def _fours(x: Operand, along: str, extent: int, k: int) -> bool:
         return False
     neighbours = extent if x.layout == along else k
     places = np.delete(x.numbers, 1 if x.layout == "rows" else 0)
-    return neighbours % 4 == 0 and not (places % 4).any() and _cuda.address(x.flat) % 16 == 0
+    return neighbours % 4 == 0 and not (places % 4).any() and _cuda.address_of(x.flat) % 16 == 0
 
 
 class BlocksEngine:
@@ -278,6 +282,6 @@ def examples():
         MadUnit("binary32", operand="bfloat16", chunk=64),
         MadUnit("e6m9", operand="e5m2", rounding="toward_zero"),
         MadUnit("e6m9", operand="e5m2", rounding="stochastic", stochastic_bits=12),
-        MadUnit("binary64", operand="binary32"),
+        MadUnit("e10m40", operand="binary32"),
     ):
         yield from kernels_of(unit)

@@ -18,7 +18,7 @@ from softnum.kernels.device.value_tables import find_codes
 from softnum.names import format
 
 __all__ = [
-    "Operand", "Problem", "Seen", "checked", "inspect", "matrices", "operand_kernel", "stand_in", "to_codes",
+    "Operand", "Problem", "Seen", "checked", "inspect", "lined", "matrices", "operand_kernel", "stand_in", "to_codes",
     "to_values",
 ]  # fmt: skip
 
@@ -121,14 +121,19 @@ def matrices(x, name: str, which, format=None) -> Operand:
         flat = flat[:0]
     at = np.unravel_index(np.asarray(which, np.int64), shape[:-2]) if len(shape) > 2 else ()
     starts = first + sum((i * s for i, s in zip(at, strides, strict=False)), np.zeros(len(which), np.int64))
-    layout = "rows" if strides[-1] == 1 else "columns" if strides[-2] == 1 else "matrix"
-    numbers = matrix_numbers(*strides[-2:], starts)
-    return Operand(flat, layout, _cuda.to_device(numbers), shape, name, format, strides, numbers=numbers)
+    return lined(flat, *strides[-2:], starts, shape, name, format, strides)
+
+
+def lined(flat, row_stride: int, column_stride: int, starts, *facts) -> Operand:
+    """An operand whose matrices have two strides, and begin where starts says; facts: shape, name and what follows."""
+    layout = "rows" if column_stride == 1 else "columns" if row_stride == 1 else "matrix"
+    numbers = matrix_numbers(row_stride, column_stride, starts)
+    return Operand(flat, layout, _cuda.constant(numbers), *facts, numbers=numbers)
 
 
 def stand_in(dtype, layout: str = "matrix") -> Operand:
     """What a kernel is given for an operand that is not there."""
-    return Operand(_cuda.filled(1, dtype, 0), layout, _cuda.to_device(matrix_numbers(0, 0, [0])), (1, 1), "")
+    return Operand(_cuda.filled(1, dtype, 0), layout, _cuda.constant(matrix_numbers(0, 0, [0])), (1, 1), "")
 
 
 @lru_cache(maxsize=256)

@@ -347,7 +347,7 @@ SN_FN sn_u32 _chosen(const sn_philox_words *w, sn_u32 k) {
 def _random_compute(steps: Steps, block: Block) -> str:
     """Four steps for each result in turn, which share a Philox block; a chunk may end among them."""
     c = TYPES[steps.kind]
-    own = second_key(steps.unit)
+    own, short = second_key(steps.unit), steps.level == "bare"
 
     def place(i: str, threads: int) -> str:
         return f"(sn_u32)({i} / {block.group} * {block.group * threads} + {i} % {block.group})"
@@ -364,19 +364,17 @@ def _random_compute(steps: Steps, block: Block) -> str:
     read = "\n".join(_read_both(block, str(q), f"at + {q}") for q in range(4))
     lines = [
         "const _counter counter = {n, m, batch, {key0, key1, key2, key3}};",
-        "const sn_u32 end = (sn_u32)count, whole = (sn_u32)k0 + end;\n(void)outer, (void)whole;",
-        f"sn_u32 left = {_length(steps)};",
+        "const sn_u32 end = (sn_u32)count, whole = (sn_u32)k0 + end;\n(void)outer, (void)whole, (void)depth;",
+        f"sn_u32 left = {_length(steps)};" if steps.chunk else "",
         "for (sn_u32 k = 0; k < end;) {",
         "const sn_u32 at = k & ~3u, block = ((sn_u32)k0 + k) / 4, first = k - at;",
         "sn_u32 last = end - at < 4 ? end - at : 4;",
         "if (last - first > left) last = first + left;" if steps.chunk else "",
         "\n".join(f"{c} x{q}[{block.rows}], y{q}[{block.columns}];" for q in range(4)),
         read,
-        "if (first == 0 && last == 4) {",
-        _each(block, words + steps_all),
-        "} else {",
-        _each(block, words + steps_some),
-        "}",
+        # a step that is not short need not be there twice
+        *(["if (first == 0 && last == 4) {", _each(block, words + steps_all), "} else"] if short else []),
+        f"{{\n{_each(block, words + steps_some)}\n}}",
         "k = at + last;",
     ]
     if steps.chunk:
@@ -396,8 +394,7 @@ def _random_compute(steps: Steps, block: Block) -> str:
 
 
 def _length(steps: Steps) -> str:
-    if not steps.chunk:
-        return "0xffffffffu"
+    """What is left of a chunk at k0."""
     length = min(steps.chunk, 2**31)
     return f"{length}u - (sn_u32)k0 % {length}u"
 
@@ -405,9 +402,11 @@ def _length(steps: Steps) -> str:
 def _enter(name: str, given: str, kind: str, fmt) -> Entry:
     """``name(raw)``: a value as a number of shared memory; of integers, in last places; -0 as +0 if there is none."""
     if kind in ("int32", "int64"):
-        wide = "raw" if given == "float64" else "sn_widen(raw)"
-        places = _bits64(2.0**fmt.fraction_bits)
-        return Entry(name, kind, ((given, "raw"),), f"return ({TYPES[kind]})(sn_i64)sn_multiply64({wide}, {places});")
+        exact = f"sn_multiply32(raw, {_bits(2.0**fmt.fraction_bits)})"  # 16 bits of an operand
+        if given == "float64" or fmt.bits > 16:
+            wide = "raw" if given == "float64" else "sn_widen(raw)"
+            exact = f"(sn_i64)sn_multiply64({wide}, {_bits64(2.0**fmt.fraction_bits)})"
+        return Entry(name, kind, ((given, "raw"),), f"return ({TYPES[kind]}){exact};")
     wide = kind == "float64"
     value = "raw" if given == kind else "sn_widen(raw)" if wide else "sn_narrow(raw)"
     if not (fmt.kind == "float" and fmt.negative_zero):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import prod
+
 import numpy as np
 
 from softnum.kernels.device import _cuda
-from softnum.kernels.device.dlpack import Memory, packed
-from softnum.kernels.device.movement import copy_kernel, run
+from softnum.kernels.device.dlpack import Memory
+from softnum.kernels.device.movement import copy_kernel, merged, run
 
-__all__ = ["contiguous", "dense", "flat", "place_of", "transposed"]
+__all__ = [
+    "broadcast", "contiguous", "copy", "dense", "flat", "is_dense", "one_step", "overlap", "packed", "place_of",
+    "strided", "transposed",
+]  # fmt: skip
 
 
 def flat(x):
@@ -43,32 +49,31 @@ def _whole(x, below: int, length: int):
     return _cuda.adopt(memory, x, "x")
 
 
-def _merged(shape, strides):
-    """The dimensions with those of one element left out, and with neighbours that one stride steps through as one."""
-    merged = []
-    for n, s in zip(shape, strides, strict=True):
-        if n == 1:
-            continue
-        if merged and merged[-1][1] == n * s:
-            merged[-1] = (merged[-1][0] * n, s)
-        else:
-            merged.append((n, s))
-    return merged or [(1, 0)]
+def copy(x, out) -> None:
+    """Copy x into out, of the same type and of a shape that x broadcasts to; each of any strides, by a kernel."""
+    if not out.size:
+        return
+    shape = tuple(int(n) for n in out.shape)
+    source, first, steps = flat(x)
+    target, start, to = flat(out)
+    steps = [0 if n == 1 else s for s, n in zip(steps, x.shape, strict=True)]
+    sizes, steps, to = zip(*merged(shape, [0] * (len(to) - len(steps)) + steps, to), strict=True)
+    arrays = _cuda.bits(source), _cuda.bits(target)
+    run(copy_kernel(len(sizes)), prod(shape), *arrays, prod(shape), sizes, steps, to, first, start)
+
+
+def packed(x, shape):
+    """x broadcast to a shape, in C order: x itself where it is that, else a copy."""
+    if tuple(x.shape) == tuple(shape) and _cuda.is_contiguous(x):
+        return x
+    out = _cuda.empty(tuple(shape), x.dtype)
+    copy(x, out)
+    return out
 
 
 def contiguous(x):
-    """x in C order: itself, or a packed copy, by a kernel."""
-    if _cuda.is_contiguous(x):
-        return x
-    out = _cuda.empty(tuple(x.shape), x.dtype)
-    if out.size:
-        memory, first, strides = flat(x)
-        sizes, steps = zip(*_merged(tuple(x.shape), strides), strict=True)
-        run(
-            copy_kernel(len(sizes)), out.size, _cuda.bits(memory), _cuda.bits(out).reshape(out.size), out.size, sizes,
-            steps, packed(sizes, 1), first, 0,
-        )  # fmt: skip
-    return out
+    """x in C order: itself, or a packed copy."""
+    return packed(x, x.shape)
 
 
 def dense(x):
@@ -76,11 +81,12 @@ def dense(x):
 
     Dimensions of stride 0, in which one element stands for many, fill it too.
     """
-    x = x if _is_dense(x) else contiguous(x)
+    x = x if is_dense(x) else contiguous(x)
     return flat(x)
 
 
-def _is_dense(x) -> bool:
+def is_dense(x) -> bool:
+    """Whether an array fills its memory, in whatever order."""
     if x.size == 0 or _cuda.is_contiguous(x):
         return True
     expected = x.dtype.itemsize
@@ -101,11 +107,43 @@ def place_of(at: int, shape, strides) -> list[int]:
     return where
 
 
+def strided(x, shape, strides):
+    """A view of x's memory, from its first element on: of a shape, with strides in bytes."""
+    if _cuda.SIMULATOR:
+        return type(x)(np.lib.stride_tricks.as_strided(x._ary, shape, strides), stream=x.stream)
+    device = (0, _cuda.device_index())
+    return _cuda.adopt(Memory(_cuda.address_of(x), tuple(shape), tuple(strides), x.dtype, device, False), x, "x")
+
+
+def broadcast(x, shape):
+    """A view of x in a shape that it broadcasts to."""
+    strides = [0 if n == 1 else s for s, n in zip(x.strides, x.shape, strict=True)]
+    return strided(x, tuple(shape), (*[0] * (len(shape) - len(strides)), *strides))
+
+
+def overlap(x, y) -> bool:
+    """Whether two arrays may have memory in common."""
+    if not (x.size and y.size):
+        return False
+    (low, high), (start, end) = map(_extent, (x, y))
+    return low < end and start < high
+
+
+def _extent(x) -> tuple[int, int]:
+    spans = [(n - 1) * s for n, s in zip(x.shape, x.strides, strict=True)]
+    at = _cuda.address_of(x)
+    return at + sum(s for s in spans if s < 0), at + sum(s for s in spans if s > 0) + x.dtype.itemsize
+
+
 def transposed(x, axes):
     """A view of x with its dimensions in another order."""
-    axes = tuple(axes)
-    if _cuda.SIMULATOR:
-        return x.transpose(axes)
-    shape, strides = (tuple(t[a] for a in axes) for t in (x.shape, x.strides))
-    device = (0, _cuda.device_index())
-    return _cuda.adopt(Memory(_cuda.address_of(x), shape, strides, x.dtype, device, False), x, "x")
+    return strided(x, [x.shape[a] for a in axes], [x.strides[a] for a in axes])
+
+
+def one_step(sizes, strides) -> int | None:
+    """The stride that goes through all elements of some axes in C order, or None."""
+    left = [(n, s) for n, s in zip(sizes, strides, strict=True) if n != 1]
+    for (_, outer), (n, inner) in pairwise(left):
+        if outer != n * inner:
+            return None
+    return left[-1][1] if left else 0

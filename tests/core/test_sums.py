@@ -204,14 +204,6 @@ def test_refusals(error, message, call):
         call()
 
 
-def test_cuda_arrays_are_refused():
-    class OnDevice:
-        __cuda_array_interface__ = {}
-
-    with pytest.raises(TypeError, match="CUDA arrays are not supported; copy x to the host"):
-        sn.sum(OnDevice(), MADS[0])
-
-
 def test_a_sum_without_a_code_says_so():
     unit = sn.MadUnit("q4.4", operand="e5m2")
     with pytest.raises(ValueError, match=r"sum: .*q4\.4 has no code"):

@@ -88,10 +88,10 @@ def test_batches_strides_and_empty(device):
     check(device, unit, a, b)
     got = sn.matmul(device.to_device(np.ascontiguousarray(a[0].T)).T, device.to_device(b), unit)
     assert np.array_equal(got.copy_to_host(), sn.matmul(a[0], b, unit))
-    for unit in (unit, OTHERS["lanes of ternary"]):
+    for other in (unit, OTHERS["lanes of ternary"]):
         nothing = np.zeros((2, 0), np.float32)
-        check(device, unit, nothing, nothing.T)
-        check(device, unit, nothing, nothing.T, np.float32([[1, 0], [-1, 1]]))
+        check(device, other, nothing, nothing.T)
+        check(device, other, nothing, nothing.T, np.float32([[1, 0], [-1, 1]]))
 
 
 def test_functions(device):

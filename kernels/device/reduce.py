@@ -1,0 +1,119 @@
+"""softnum.sum for CUDA arrays: in the unit's order, as products of ones with the addends."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from softnum import _core
+from softnum.array import Array
+from softnum.backend import NoKernel, is_device_array
+from softnum.environment import seed_and_stream
+from softnum.kernels.device import _cuda, gemm_blocks
+from softnum.kernels.device.bounds import levels_of
+from softnum.kernels.device.gemm import carrier_of, compute, new_status, random_words
+from softnum.kernels.device.problem import Operand, Problem, checked, lined
+from softnum.kernels.device.quantize import FROM_KEY
+from softnum.kernels.device.steps import steps_of
+from softnum.kernels.device.strides import contiguous, dense, one_step, strided, transposed
+from softnum.plan import plan_of
+from softnum.sums import addend_formats, adder_of, axes_of, no_format
+from softnum.units import MadUnit
+
+__all__ = ["examples", "sum"]
+
+_DOMAIN = 3  # of the random words
+
+
+def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None):
+    """`softnum.sum` of a device array, or of an Array of device codes: the bits of the CPU, an array on the device."""
+    fmt = x.format if isinstance(x, Array) else None
+    array = x.codes if isinstance(x, Array) else _cuda.device_array(x, "sum: x")
+    shape = tuple(int(n) for n in array.shape)
+    axes = axes_of(axis, len(shape))
+    kept = tuple(a for a in range(len(shape)) if a not in axes)
+    addends = _columns(array, axes, kept, fmt)
+    found = _format(addends, unit)
+    adder = adder_of(unit, found)
+    if getattr(adder, "on_codes", False):
+        raise NoKernel(f"sum: no CUDA kernel adds in {adder.result}; copy x to the host first")
+    dtype = carrier_of(adder, "sum")
+    k, n = (prod(shape[a] for a in part) for part in (axes, kept))
+    result = tuple(shape[a] for a in kept)
+    steps = adder.steps(k)
+    if max(n, k, steps) >= 2**31:
+        raise ValueError(f"sum: no dimension of CUDA arrays may reach 2**31, got {n} sums of {k}")
+    words, keys, random = _words(adder, key, random_bits, result, steps)
+    out = _cuda.empty(result, dtype)
+    ones = lined(_cuda.constant(np.ones(1, np.float32)), 0, 0, [0], (1, 1), "ones", None, (), "sum")
+    target = lined(out.reshape(out.size), n, 1, [0], (1, n), "out")
+    counters = _cuda.constant(np.zeros((1, 3), np.int64))
+    compute(
+        Problem(adder, ones, addends, None, 1, n, k, 1, words, keys, counters, random, target, new_status(adder)),
+        "sum",
+    )
+    return out.reshape(tuple(1 if a in axes else shape[a] for a in range(len(shape)))) if keepdims else out
+
+
+def _columns(array, axes, kept, fmt) -> Operand:
+    """The addends as a matrix, a sum in each column: in place if one stride goes through each part of the axes."""
+    shape = tuple(int(n) for n in array.shape)
+    flat, first, strides = dense(array)
+    down, across = (one_step([shape[a] for a in part], [strides[a] for a in part]) for part in (axes, kept))
+    if down is None or across is None:
+        n = prod(shape[a] for a in kept)
+        packed = contiguous(transposed(array, (*axes, *kept)))
+        flat, first, down, across = packed.reshape(packed.size), 0, n, 1
+        sizes = [shape[a] for a in (*axes, *kept)]
+        places = dict(zip((*axes, *kept), dense(packed)[2], strict=True))
+        strides = tuple(places[a] for a in range(len(sizes)))
+    return lined(flat, down, across, [first], shape, "x", fmt, strides, "sum")
+
+
+def _format(addends: Operand, unit):
+    """The first of the unit's formats that has all the values."""
+    formats, reason = addend_formats(unit), None
+    if addends.format is not None:
+        if addends.format not in formats:
+            raise no_format(unit, addends.format)
+        return addends.format
+    for fmt in formats:
+        try:
+            checked(addends, fmt)
+            return fmt
+        except ValueError as error:
+            reason = reason or error
+    raise no_format(unit, reason)
+
+
+def _words(adder, key, random_bits, result, steps: int):
+    """As `random_words`: addition i of output n takes the word of (i, n) in the domain of sums."""
+    n = prod(result)
+    if adder.stochastic and random_bits is not None:
+        want = (*result, steps)
+        if tuple(random_bits.shape) != want or np.dtype(random_bits.dtype) != np.uint32:
+            raise ValueError(
+                f"sum: random_bits must be uint32 of shape {want}, "
+                f"got {random_bits.dtype} of shape {tuple(random_bits.shape)}"
+            )
+        given = contiguous(random_bits) if is_device_array(random_bits) else _cuda.to_device(random_bits)
+        item = given.dtype.itemsize  # the product's word and the sum's are one
+        words = strided(given, (1, n, steps, 2), (0, steps * item, item, 0))
+        return random_words(adder, key, words, (1, n), steps, "sum")
+    words, keys, random = random_words(adder, key, None, (1, n), steps, "sum")
+    if words == FROM_KEY:
+        keys = 2 * _core.philox_key(*seed_and_stream(key), _DOMAIN)
+    return words, keys, random
+
+
+def examples():
+    """Kernels for the link check: a fast unit's, one thread to a sum."""
+    unit = MadUnit("e6m9", operand="e5m2")
+    _, _, arguments, _ = next(gemm_blocks.kernels_of(unit))
+    steps = steps_of(unit, levels_of(plan_of(unit))[0])
+    block = gemm_blocks.block_of(steps, 1, 4096, 1)
+    for layout in ("rows", "columns"):
+        layouts = ("matrix", layout, "matrix", "rows")
+        kernel = gemm_blocks.blocks_kernel(steps, block, layouts, ("float32",) * 3, (False, False), "float32", False)
+        yield f"sums of {layout}", kernel, arguments, True
