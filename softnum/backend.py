@@ -29,6 +29,7 @@ _DEVICE = {
     "dot": "gemm",
     "encode": "quantize",
     "matmul": "gemm",
+    "operator": "operators",
     "put": "codes",
     "quantize": "quantize",
     "sum": "reduce",

@@ -17,7 +17,10 @@ from softnum.plan import fits
 from softnum.tile.syntax import shown_number
 from softnum.values import decode, encode
 
-__all__ = ["Tensor", "apply", "as_constant", "carrier_of", "compare", "key_of", "lifted"]
+__all__ = [
+    "SIGNS", "Tensor", "apply", "as_constant", "beside", "carrier_of", "compare", "has_zero", "key_of", "lifted",
+    "sign_format",
+]  # fmt: skip
 
 _TO_INTEGRAL = {"floor": "down", "ceil": "up", "trunc": "toward_zero", "round": "nearest_even"}
 _COMPARISONS = {
@@ -73,7 +76,7 @@ class Tensor:
     def data(self) -> tuple[np.ndarray, object]:
         """(what moves without loss, the zero of it): the codes, or the values if it was given as these."""
         data = self._values if self.by_values else self._codes
-        if not _has_zero(self.format):
+        if not has_zero(self.format):
             return data, None
         return data, data.dtype.type(0) if self.by_values else encode(0.0, self.format)
 
@@ -87,7 +90,8 @@ class Tensor:
 
 
 @lru_cache(maxsize=256)
-def _has_zero(fmt) -> bool:
+def has_zero(fmt) -> bool:
+    """Whether zero is a value of a format."""
     try:
         return bool(decode(encode(0.0, fmt), fmt) == 0)
     except ValueError:
@@ -132,14 +136,15 @@ def lifted(mask, shape) -> np.ndarray:
 def compare(function: str, left, right) -> np.ndarray:
     """Where a comparison of Arrays and exact numbers holds; it is exact, and a number is its nearest in binary64."""
     if isinstance(left, Fraction):
-        left = _beside(left, right.format)
+        left = beside(left, right.format)
     if isinstance(right, Fraction):
-        right = _beside(right, left.format)
+        right = beside(right, left.format)
     return np.asarray(_COMPARISONS[function](left, right))
 
 
 @lru_cache(maxsize=4096)
-def _beside(value: Fraction, fmt) -> Array:
+def beside(value: Fraction, fmt) -> Array:
+    """A number that is compared with values of a format: exactly in that, else the nearest in binary64."""
     try:
         return as_operand(value, fmt)
     except ValueError:  # no value of the format
@@ -191,18 +196,20 @@ def _compute(function: str, arrays, fmt, options) -> Array:
         return OPERATIONS[function][0](first)
     if function in ("negate", "absolute"):  # the exact result, rounded once to another format
         negative = True if function == "negate" else np.signbit(np.asarray(first))
-        arrays = [first, Array._of(np.where(negative, *_SIGNS), _sign_format())]
+        arrays = [first, Array._of(np.where(negative, *SIGNS), sign_format())]
         function = "multiply"
     if any(a.format != fmt for a in arrays):
         options = options | {"out_fmt": fmt}
     return OPERATIONS[function][0](*arrays, **options)
 
 
-_SIGNS = np.uint8(0b1010), np.uint8(0b0010)  # -1 and 1 in e2m1fn
+#: codes of -1 and 1
+SIGNS = np.uint8(0b1010), np.uint8(0b0010)  # -1 and 1 in e2m1fn
 
 
 @lru_cache(maxsize=1)
-def _sign_format():
+def sign_format():
+    """The format of `SIGNS`."""
     from softnum.names import format
 
     return format("e2m1fn")

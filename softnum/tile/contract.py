@@ -28,7 +28,7 @@ from softnum.tile.space import Space, both
 from softnum.tile.syntax import Access, Binary, Call, Choose, Name, Number, Unary, walk
 from softnum.values import encode
 
-__all__ = ["TERMS", "contract"]
+__all__ = ["TERMS", "check_extreme", "contract", "is_product", "of_nothing", "sides", "too_many"]
 
 TERMS = 1 << 22  # the most elements that are laid out at a time, but for one place of an axis
 
@@ -134,7 +134,7 @@ def contract(space: Space, tensors, *, unit_of, format_of, options, keys, thread
         body = _Body(part, tensors, options, keys)
         return _others(part, body, format_of) if unit is None else _sums(part, body, unit, keys, threads)
 
-    if unit is not None and _is_product(step.body) and not space.empty:
+    if unit is not None and is_product(step.body) and not space.empty:
         operands = step.body.left, step.body.right
         if all(isinstance(x, Access) for x in operands):
             factors = [tensors[x.name] for x in operands]
@@ -158,7 +158,8 @@ def contract(space: Space, tensors, *, unit_of, format_of, options, keys, thread
     return parts[0].with_data(np.concatenate([part.data[0] for part in parts], axis=axis))
 
 
-def _is_product(expression) -> bool:
+def is_product(expression) -> bool:
+    """Whether a sum of it goes as a product of matrices."""
     return isinstance(expression, Binary) and expression.operator == "*"
 
 
@@ -166,7 +167,7 @@ def _split(space: Space) -> tuple[int | None, int]:
     """(axis of the output, how many of its places go at a time) where the terms are too many; else (None, 0)."""
     free = set(range(len(space.shape), space.ndim))
     body = space.step.body
-    if space.step.aggregation == "+" and _is_product(body):
+    if space.step.aggregation == "+" and is_product(body):
         laid_out = [space.axes_of(x) | free for x in (body.left, body.right) if not space.is_straight(x)]
     else:
         laid_out = [] if space.is_straight(body) and not free else [set(range(space.ndim))]
@@ -195,11 +196,7 @@ def _others(space: Space, body: _Body, format_of) -> Tensor:
     step, tensors = space.step, body.tensors
     own = tensors[step.body.name].format if isinstance(step.body, Access) else None
     fmt = format_of(own)
-    if step.aggregation in "<>" and own not in (None, fmt):
-        raise space.source.error(
-            step.at, f"an extreme is one of its terms, which are of {own}, and {step.base} has the format {fmt}; leave "
-            "that out, and assign the extreme to a tensor of that format",
-        )  # fmt: skip
+    check_extreme(space, own, fmt)
     value, exists = body.factor(step.body, fmt)
     shape = space.lengths
     exists = both(exists, space.residual)
@@ -217,7 +214,7 @@ def _others(space: Space, body: _Body, format_of) -> Tensor:
 def _sums(space: Space, body: _Body, unit, keys, threads) -> Tensor:
     root = space.step.body
     key = keys(0) if unit.stochastic else None
-    if _is_product(root):
+    if is_product(root):
         operands = root.left, root.right
         tensors = [body.tensors[x.name] if isinstance(x, Access) else None for x in operands]
         with _checked(space.step, operands, tensors, unit):
@@ -231,13 +228,19 @@ def _sums(space: Space, body: _Body, unit, keys, threads) -> Tensor:
     return Tensor.of(result, unit.result)
 
 
+def sides(ndim: int, left: set, right: set) -> tuple[list[int], list[int], list[int]]:
+    """The output's axes as batches, rows and columns of a matrix product of factors that depend on these axes.
+
+    Rows are the axes that the second factor lacks, columns those that the first lacks.
+    """
+    rows = [a for a in range(ndim) if a not in right]
+    columns = [a for a in range(ndim) if a not in left and a in right]
+    return [a for a in range(ndim) if a in left and a in right], rows, columns
+
+
 def _products(space: Space, left: Tensor, right: Tensor, unit, key, threads) -> Tensor:
-    """The sum of products: rows are the output's axes that the second factor lacks, columns those the first lacks."""
     ndim = len(space.shape)
-    parts = [t.data[0] for t in (left, right)]
-    rows = [a for a in range(ndim) if parts[1].shape[a] == 1]
-    columns = [a for a in range(ndim) if parts[0].shape[a] == 1 and a not in rows]
-    batch = [a for a in range(ndim) if a not in rows and a not in columns]
+    batch, rows, columns = sides(ndim, *({a for a in range(ndim) if t.shape[a] != 1} for t in (left, right)))
     free = list(range(ndim, space.ndim))
     k = prod(space.lengths[a] for a in free)
     sizes = {name: prod(space.lengths[a] for a in axes) for name, axes in (("b", batch), ("m", rows), ("n", columns))}
@@ -272,10 +275,31 @@ def _extreme(space: Space, terms: Array, mask, fmt, body: _Body) -> Array:
 
 def _check_some(space: Space, mask) -> None:
     if not mask.any(axis=-1).all():
+        raise of_nothing(space, space.place_in_words(~mask.any(axis=-1)))
+
+
+def of_nothing(space: Space, place: str):
+    """The error that an extreme has no term."""
+    return space.source.error(
+        space.step.at, f"{place} would be the extreme of nothing: no valuation of the index variables gives it a term"
+    )
+
+
+def check_extreme(space: Space, own, fmt) -> None:
+    """TileError unless an extreme has the format of its terms; own: theirs, None if it is the extreme's."""
+    if space.step.aggregation in "<>" and own not in (None, fmt):
         raise space.source.error(
-            space.step.at, f"{space.place_in_words(~mask.any(axis=-1))} would be the extreme of nothing: no valuation "
-            "of the index variables gives it a term",
+            space.step.at, f"an extreme is one of its terms, which are of {own}, and {space.step.base} has the format "
+            f"{fmt}; leave that out, and assign the extreme to a tensor of that format",
         )  # fmt: skip
+
+
+def too_many(space: Space, place: str, count: int):
+    """The error that an element has several terms."""
+    return space.source.error(
+        space.step.at, f"{place} would be assigned {count} times; = takes one term for each element (+ adds them, > "
+        "takes the largest)",
+    )  # fmt: skip
 
 
 def _product(space: Space, terms: Array, mask, fmt, body: _Body) -> Array:
@@ -292,10 +316,7 @@ def _assigned(space: Space, terms: Array, mask, fmt, body: _Body) -> Array:
     """The only term, or +0 where there is none."""
     counts = mask.sum(axis=-1)
     if (counts > 1).any():
-        raise space.source.error(
-            space.step.at, f"{space.place_in_words(counts > 1)} would be assigned {counts[counts > 1][0]} times; = "
-            "takes one term for each element (+ adds them, > takes the largest)",
-        )  # fmt: skip
+        raise too_many(space, space.place_in_words(counts > 1), counts[counts > 1][0])
     if not mask.shape[-1]:
         return Array._of(np.broadcast_to(as_constant(Fraction(0), fmt).codes, space.shape), fmt)
     chosen = np.take_along_axis(terms.codes, np.argmax(mask, axis=-1)[..., None], -1)[..., 0]

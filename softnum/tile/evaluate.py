@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 
 from softnum.array import Array
@@ -16,7 +18,7 @@ from softnum.tile.space import Space
 from softnum.tile.syntax import Like, TileError
 from softnum.tile.tables import MOST_BITS, is_elementwise
 
-__all__ = ["evaluate", "first_nan", "shapes_of"]
+__all__ = ["Run", "evaluate", "first_nan", "shapes_of"]
 
 _LOGIC = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
 
@@ -25,15 +27,15 @@ def evaluate(program, inputs: dict, sizes: dict[str, int], settings, key, thread
     """The outputs, of inputs by name; steps that they do not need are left out. tables: the program's, or None."""
     if tables is not None:
         try:
-            return _Run(program, inputs, sizes, settings, key, threads, tables).outputs()
+            return Run(program, inputs, sizes, settings, key, threads, tables).outputs()
         except TileError:  # where several steps fail, the first one says so
             tables = None
-    return _Run(program, inputs, sizes, settings, key, threads, tables).outputs()
+    return Run(program, inputs, sizes, settings, key, threads, tables).outputs()
 
 
 def first_nan(program, inputs: dict, sizes: dict[str, int], settings, key, threads) -> TileError | None:
     """Where the first NaN arises of tensors that have none, as an error that is not raised; None if nowhere."""
-    run = _Run(program, inputs, sizes, settings, key, threads, None)
+    run = Run(program, inputs, sizes, settings, key, threads, None)
     run.outputs()
     for step in (program.steps[number] for number in program.needed):
         made = run.values[step.name]
@@ -56,11 +58,16 @@ def first_nan(program, inputs: dict, sizes: dict[str, int], settings, key, threa
 
 def shapes_of(program, inputs: dict, sizes: dict[str, int], tables) -> dict[str, tuple[int, ...]]:
     """The outputs' shapes by name, of which nothing is computed."""
-    run = _Run(program, inputs, sizes, None, None, None, tables)
+    run = Run(program, inputs, sizes, None, None, None, tables)
     return {name: run.shape(name) for name in program.outputs}
 
 
-class _Run:
+class Run:
+    """One evaluation: the values that are there, and how those of the other steps are made, on the host.
+
+    Another place's (`softnum.kernels.device.operators`) has its own way with steps and contractions.
+    """
+
     def __init__(self, program, inputs, sizes, settings, key, threads, tables) -> None:
         self.program, self.sizes, self.settings = program, sizes, settings
         self.key, self.threads, self.tables = key, threads, tables
@@ -82,27 +89,33 @@ class _Run:
         """Carry out the steps of these numbers whose values are not there."""
         for place, number in enumerate(numbers):
             step = self.program.steps[number]
-            if self._is_there(step) or self._is_looked_up(step):
+            if self.is_there(step) or self._is_looked_up(step):
                 continue
             if self._is_looped(step, numbers[place:]):
                 continue
             self._need_constants(step.reads)
-            try:
+            with self.placed(step):
                 make = self._contract if isinstance(step, Contraction) else self._step
                 self.values[step.name] = make(number, step)
-            except TileError:
-                raise
-            except ZeroDivisionError:
-                raise self.program.source.error(step.at, f"{step.base}: division by zero among constants") from None
-            except MemoryError as error:
-                message = f"{step.base}, of shape {self.shape(step.name)}, takes more memory than there is: {error}"
-                raise self.program.source.error(step.at, message) from error
-            except OverflowError as error:
-                message = f"{step.base}, of shape {self.shape(step.name)}, has numbers beyond 64 bits: {error}"
-                raise self.program.source.error(step.at, message) from error
-            except (TypeError, ValueError) as error:
-                message = str(error).removeprefix(f"{self.program.source.name}: ").removeprefix(f"{step.base}: ")
-                raise self.program.source.error(step.at, f"{step.base}: {message}") from error
+
+    @contextmanager
+    def placed(self, step):
+        """Errors by a step's place in the source."""
+        try:
+            yield
+        except TileError:
+            raise
+        except ZeroDivisionError:
+            raise self.program.source.error(step.at, f"{step.base}: division by zero among constants") from None
+        except MemoryError as error:
+            message = f"{step.base}, of shape {self.shape(step.name)}, takes more memory than there is: {error}"
+            raise self.program.source.error(step.at, message) from error
+        except OverflowError as error:
+            message = f"{step.base}, of shape {self.shape(step.name)}, has numbers beyond 64 bits: {error}"
+            raise self.program.source.error(step.at, message) from error
+        except (TypeError, ValueError) as error:
+            message = str(error).removeprefix(f"{self.program.source.name}: ").removeprefix(f"{step.base}: ")
+            raise self.program.source.error(step.at, f"{step.base}: {message}") from error
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a tensor, whether or not its values were needed."""
@@ -142,7 +155,7 @@ class _Run:
             some = ", ".join(f"{part} of shape {shape}" for part, shape in shapes.items())
             raise self.program.source.error(step.at, f"{step.base}: {some} do not broadcast to one shape") from None
 
-    def _is_there(self, step) -> bool:
+    def is_there(self, step) -> bool:
         """Whether the values of a step need not be computed now, or not at all."""
         return step.name in self.values or step.name in self.skipped or self._waits(step)
 
@@ -186,7 +199,7 @@ class _Run:
 
         def compute(codes):
             one = {group.root: Tensor(root.format, codes=codes.astype(root.format.storage_dtype))}
-            run = _Run(self.program, one, self.sizes, self.settings, None, self.threads, None)
+            run = Run(self.program, one, self.sizes, self.settings, None, self.threads, None)
             run.carry_out(group.numbers)
             found = {name: run.values[name] for name in group.outputs}
             return {name: x.codes if isinstance(x, Tensor) else x for name, x in found.items()}
@@ -226,7 +239,7 @@ class _Run:
         shape = self._shape_in(plan, first, None)
         for number in numbers:
             step = self.program.steps[number]
-            if self._is_there(step):
+            if self.is_there(step):
                 continue
             if self._is_looked_up(step):
                 continue
@@ -319,16 +332,25 @@ class _Run:
             bad = ~(whole & (values >= 0) & (values < length))
         if bad.any():
             where = tuple(int(i) for i in np.argwhere(bad)[0])
-            raise self.program.source.error(
-                step.at, f"{step.arguments[1]}{list(where)} = {float(values[where]):g} is no place in a table of "
-                f"{length}: places are whole, from 0 to {length - 1} (floor, min and max make them)",
-            )  # fmt: skip
+            raise self.no_place(step, where, values[where], length)
         return values.astype(np.int64)
+
+    def no_place(self, step, where, value, length: int) -> TileError:
+        """The error that a value is none."""
+        return self.program.source.error(
+            step.at, f"{step.arguments[1]}{list(where)} = {float(value):g} is no place in a table of {length}: places "
+            f"are whole, from 0 to {length - 1} (floor, min and max make them)",
+        )  # fmt: skip
+
+    def length_of(self, step, name: str) -> int:
+        """The number of a table's places."""
+        if not self.shape(name):
+            raise self.program.source.error(step.at, f"{name} is a single number, no table")
+        return self.shape(name)[0]
 
     def _gather(self, number: int, step) -> Tensor:
         table, places = (self.values[a] for a in step.arguments)
-        if not table.shape:
-            raise self.program.source.error(step.at, f"{step.arguments[0]} is a single number, no table")
+        self.length_of(step, step.arguments[0])
         found = table.array[self._places(places, table.shape[0], step)]
         options = self.settings.rounding(step.base)
         return Tensor.of(apply("copy", (found,), self.settings.format(step.base), options, key_of(self.key, number)))
@@ -336,15 +358,7 @@ class _Run:
     def _scatter(self, number: int, step) -> Tensor:
         """For each place of a table, the sum of the elements that go there, in their order, then zeros to the most."""
         elements, places = (self.values[a] for a in step.arguments[:2])
-        table = self.shape(step.arguments[2])
-        if not table:
-            raise self.program.source.error(step.at, f"{step.arguments[2]} is a single number, no table")
-        if elements.shape != (*places.shape, *table[1:]):
-            e, i, t = step.arguments
-            raise self.program.source.error(
-                step.at, f"{e} has shape {elements.shape}, and for the places {i} of shape {places.shape} in {t} of "
-                f"shape {table} it must have {(*places.shape, *table[1:])}",
-            )  # fmt: skip
+        table = self.scattered_shape(step)
         unit = self.settings.unit(step.base)
         flat = self._places(places, table[0], step).reshape(-1)
         order = np.argsort(flat, kind="stable")
@@ -359,6 +373,27 @@ class _Run:
         result = sum_by(elements.with_data(terms).values, unit, 1, key=key, threads=self.threads)
         return self._stated(Tensor.of(result, unit.result), number, step.base)
 
+    def scattered_shape(self, step) -> tuple[int, ...]:
+        """The shape of a scatter's table, which that of the elements has to fit."""
+        e, i, t = step.arguments
+        elements, places, table = (self.shape(name) for name in step.arguments)
+        self.length_of(step, t)
+        if elements != (*places, *table[1:]):
+            raise self.program.source.error(
+                step.at, f"{e} has shape {elements}, and for the places {i} of shape {places} in {t} of shape {table} "
+                f"it must have {(*places, *table[1:])}",
+            )  # fmt: skip
+        return table
+
+    def reduced_axes(self, step) -> tuple[int, ...]:
+        """The axes along which one tensor of a reduce_like was broadcast to the other's shape."""
+        shape, like = (self.shape(name) for name in step.arguments)
+        ahead = len(shape) - len(like)
+        if ahead < 0 or any(n not in (1, m) for n, m in zip(like, shape[ahead:], strict=True)):
+            message = f"{step.arguments[1]} of shape {like} does not broadcast to {shape}"
+            raise self.program.source.error(step.at, message)
+        return tuple(a for a, m in enumerate(shape) if a < ahead or like[a - ahead] != m)
+
     def _reduce_like(self, number: int, step) -> Tensor:
         """The sum over the axes along which the other tensor was broadcast to this one's shape."""
         tensor, like = self.values[step.arguments[0]], self.shape(step.arguments[1])
@@ -366,11 +401,7 @@ class _Run:
         if tensor.shape == like:
             fmt = self.settings.format(step.base)
             return Tensor.of(apply("copy", (tensor.array,), fmt, options, key_of(self.key, number)))
-        ahead = len(tensor.shape) - len(like)
-        if ahead < 0 or any(n not in (1, m) for n, m in zip(like, tensor.shape[ahead:], strict=True)):
-            message = f"{step.arguments[1]} of shape {like} does not broadcast to {tensor.shape}"
-            raise self.program.source.error(step.at, message)
-        axes = tuple(a for a, m in enumerate(tensor.shape) if a < ahead or like[a - ahead] != m)
+        axes = self.reduced_axes(step)
         unit = self.settings.unit(step.base)
         key = key_of(self.key, number) if unit.stochastic else None
         result = sum_by(tensor.values, unit, axes, key=key, threads=self.threads)

@@ -29,7 +29,7 @@ from softnum.tile.syntax import Access, Binary, Choose, Number
 from softnum.units import MadUnit
 from softnum.values import decode
 
-__all__ = ["LEAST", "Line", "Loops", "by_loops"]
+__all__ = ["LEAST", "Line", "Loops", "by_loops", "everywhere", "needed", "reading"]
 
 LEAST = 1 << 24  # terms of all calls of one contraction at the same sizes; changes no bit
 _RANKED_BITS = 16
@@ -82,7 +82,7 @@ def _line(form: Form, space, bound: int | None = None) -> Line:
     for name, value in form.coefficients.items():
         axis, numbers = space.axes[name]
         coefficients[axis] += int(value * scale)
-        constant += int(value * scale) * int(numbers[0])
+        constant += int(value * scale) * int(numbers[0]) if len(numbers) else 0
     return Line(tuple(coefficients), constant, scale, None if bound is None else bound * scale)
 
 
@@ -91,7 +91,8 @@ def _whole(names, space) -> list[Line]:
     return [_line(space.solved[name], space) for name in dict.fromkeys(names) if name in space.solved]
 
 
-def _reading(access: Access, shape, space) -> tuple[Line, list[Line]]:
+def reading(access: Access, shape, space) -> tuple[Line, list[Line]]:
+    """(the place of an access's element in its tensor, the lines that say whether it exists)"""
     offset, stride, limits = Form({}, Fraction(0)), 1, []
     for form, size in zip(reversed(space.composed(access)), reversed(shape), strict=True):
         offset, stride = offset.plus(form, stride), stride * size
@@ -100,7 +101,7 @@ def _reading(access: Access, shape, space) -> tuple[Line, list[Line]]:
     return _line(offset, space), [*limits, *_whole(names, space)]
 
 
-def _everywhere(space) -> list[Line]:
+def everywhere(space) -> list[Line]:
     """What holds for all terms that exist, whatever tensors they read (`Space.residual`)."""
     limits = [replace(_line(form, space), scale=1, bound=1) for form in space.conditions]
     for form, bound in space.constraints:
@@ -109,7 +110,7 @@ def _everywhere(space) -> list[Line]:
     return limits + _whole([name for name in space.solved if name not in told], space)
 
 
-def _needed(limit: Line, lengths) -> Line | None:
+def needed(limit: Line, lengths) -> Line | None:
     """A limit without what always holds."""
     shared = gcd(limit.scale, limit.constant, *limit.coefficients)
     if limit.scale > 1 and shared == limit.scale:
@@ -130,8 +131,8 @@ def loops_of(space, accesses, shapes) -> Loops | None:
 
 def _made(space, accesses, shapes) -> Loops | None:
     """Loops, axes of one place left out, those that follow each other made one."""
-    readings = [_reading(access, shape, space) for access, shape in zip(accesses, shapes, strict=True)]
-    readings[0][1].extend(_everywhere(space))
+    readings = [reading(access, shape, space) for access, shape in zip(accesses, shapes, strict=True)]
+    readings[0][1].extend(everywhere(space))
     strides = [prod(space.shape[a + 1 :]) for a in range(len(space.shape))]
     target = Line((*strides, *(0 for _ in space.free)), 0)
     kept = [a for a, n in enumerate(space.lengths) if n != 1]
@@ -140,7 +141,7 @@ def _made(space, accesses, shapes) -> Loops | None:
     readings = [(offset.along(kept), [limit.along(kept) for limit in limits]) for offset, limits in readings]
     target = target.along(kept)
     readings = [
-        (offset, [n for n in (_needed(limit, lengths) for limit in limits) if n is not None])
+        (offset, [n for n in (needed(limit, lengths) for limit in limits) if n is not None])
         for offset, limits in readings
     ]  # fmt: skip
     lines = [target, *(line for offset, limits in readings for line in (offset, *limits))]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum import _core
+from softnum import _core, backend
 from softnum.array import Array
 from softnum.operands import checked_operand
 from softnum.tile.arithmetic import Tensor, carrier_of
@@ -102,8 +102,9 @@ class Operator:
 
         Parameters
         ----------
-        *inputs : Array, or array_like of float32 or float64
-            In the order of the source. Values of their tensors' formats (checked).
+        *inputs : Array, or array_like of float32 or float64, or CUDA arrays
+            In the order of the source. Values of their tensors' formats (checked). What lies on a GPU is computed
+            there, and so do the results; numbers may stand beside it, arrays of the host may not.
         fmt : format or str, or dict, optional
             One format for all tensors, or by tensor: names, "d*" for every gradient, "*" for all others. Arrays know
             theirs; if all have one and "*" is not stated, it is that one. A sum has the format of its
@@ -120,14 +121,15 @@ class Operator:
         Returns
         -------
         Array if an input is one, else ndarray (float32 if it holds the format, else float64, else an Array)
-            A tuple of them if there are several outputs.
+            Of CUDA arrays an array of their library. A tuple of them if there are several outputs.
 
         Raises
         ------
         ValueError
             If a shape, a value or an option does not fit; what happens inside shows its place in the source.
         TypeError
-            If an option is none of these: there is no ``out=``, as results are new arrays.
+            If an option is none of these: there is no ``out=``, as results are new arrays. Of CUDA arrays, if a
+            statement has no kernel, as those in custom formats.
 
         Examples
         --------
@@ -141,9 +143,18 @@ class Operator:
             raise TypeError(
                 f"{self.name} takes no {option}=; results are new arrays, and the options are {', '.join(_OPTIONS)}"
             )
+        if any(map(backend.is_device_array, inputs)):
+            return backend.on_device(
+                "operator", self, *inputs, fmt=fmt, unit=unit, rounding=rounding, overflow=overflow,
+                stochastic_bits=stochastic_bits, key=key, threads=threads,
+            )  # fmt: skip
         settings = Settings(self._program, inputs, fmt, unit, rounding, overflow, stochastic_bits)
+        key = key if settings.stochastic else None
         with _core.PlainEnvironment():
-            results = self._run(inputs, settings, key if settings.stochastic else None, threads)
+            results = self.evaluated(
+                inputs, lambda x, name: self._taken(x, name, settings),
+                lambda *program_and_inputs: evaluate(*program_and_inputs, settings, key, threads, self._tables),
+            )  # fmt: skip
         as_array = any(isinstance(x, Array) for x in inputs)
         delivered = tuple(tensor.array if as_array else tensor.values for tensor in results)
         return delivered[0] if len(delivered) == 1 else delivered
@@ -172,26 +183,27 @@ class Operator:
             function (X) -> (Y) { T = X - 2; Y = log(T); }
                                                  ^^^
         """
+        if any(map(backend.is_device_array, inputs)):
+            backend.refuse_device(f"{self.name}.first_nan")
         settings = Settings(self._program, inputs, fmt, unit, rounding, overflow, stochastic_bits)
         with _core.PlainEnvironment():
-            tensors, sizes = self._tensors(inputs, settings)
+            tensors, sizes = self._tensors(inputs, lambda x, name: self._taken(x, name, settings))
             return first_nan(self._program, tensors, sizes, settings, key if settings.stochastic else None, threads)
 
-    def _tensors(self, inputs, settings) -> tuple[dict[str, Tensor], dict[str, int]]:
-        """The inputs by name, checked, and the sizes that their shapes give."""
+    def _tensors(self, inputs, take) -> tuple[dict[str, Tensor], dict[str, int]]:
+        """The inputs by name, as take(input, name) has checked them, and the sizes that their shapes give."""
         program = self._program
         if len(inputs) != len(program.inputs):
             names = ", ".join(name for name, _ in program.inputs)
             raise TypeError(f"{self.name} takes {len(program.inputs)} inputs ({names}), got {len(inputs)}")
-        tensors = {
-            name: self._taken(x, name, settings) for x, (name, _) in zip(inputs, program.inputs, strict=True)
-        }  # fmt: skip
+        tensors = {name: take(x, name) for x, (name, _) in zip(inputs, program.inputs, strict=True)}
         return tensors, self._sizes(tensors)
 
-    def _run(self, inputs, settings, key, threads) -> list[Tensor]:
-        program, (tensors, sizes) = self._program, self._tensors(inputs, settings)
+    def evaluated(self, inputs, take, evaluate) -> list:
+        """The outputs, wherever they are made: tensors of take(input, name), by evaluate(program, tensors, sizes)."""
+        program, (tensors, sizes) = self._program, self._tensors(inputs, take)
         if self.gradient_of is None:
-            return evaluate(program, tensors, sizes, settings, key, threads, self._tables)
+            return evaluate(program, tensors, sizes)
         forward = self.gradient_of._program
         inputs = {name: tensors[name] for name, _ in forward.inputs}
         for name, shape in shapes_of(forward, inputs, sizes, self.gradient_of._tables).items():
@@ -200,7 +212,7 @@ class Operator:
                 raise ValueError(f"{self.name}: {name} has shape {given}, and of these inputs it has {shape}")
             if gradient != shape:
                 raise ValueError(f"{self.name}: d{name} has shape {gradient}, {name} has {shape}")
-        results = evaluate(program, tensors, sizes, settings, key, threads, self._tables)
+        results = evaluate(program, tensors, sizes)
         for name, result in zip(program.outputs, results, strict=True):
             shape = tensors[name[1:]].shape
             if result.shape != shape:
@@ -313,7 +325,7 @@ class Operator:
         """
         for what, given in (("inputs", inputs), ("outputs", outputs), ("gradients", gradients)):
             names = [name for name, _ in self._program.inputs] if what == "inputs" else self.outputs
-            if isinstance(given, (Array, np.ndarray)) or len(given) != len(names):
+            if isinstance(given, (Array, np.ndarray)) or backend.is_device_array(given) or len(given) != len(names):
                 raise TypeError(f"{self.name}.backward: {what} is a sequence of {len(names)} ({', '.join(names)})")
         gradient = self.gradient
         found = gradient(*inputs, *outputs, *gradients, **options) if gradient.outputs else ()

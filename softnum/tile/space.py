@@ -217,11 +217,14 @@ class Space:
             return tensor
         data, zero = tensor.data
         if zero is None:
-            raise self.source.error(
-                at, f"where an index lies outside its tensor or a constraint is not met stands a zero, and "
-                f"{tensor.format} has none",
-            )  # fmt: skip
+            raise self.no_zero(tensor.format, at)
         return tensor.with_data(np.where(mask, data, zero))
+
+    def no_zero(self, fmt, at):
+        """The error that a format has none for what does not exist."""
+        return self.source.error(
+            at, f"where an index lies outside its tensor or a constraint is not met stands a zero, and {fmt} has none"
+        )
 
     # -- parts ---------------------------------------------------------------------------------------------------------
     def axes_of(self, expression) -> set[int]:
@@ -251,8 +254,11 @@ class Space:
 
     def place_in_words(self, mask) -> str:
         """The first element of the output where a mask holds, as ``Y[0, 3]``."""
-        index = np.argwhere(mask)[0]
-        return f"{self.step.base}[{', '.join(str(int(i) + f) for i, f in zip(index, self.first, strict=True))}]"
+        return self.named([int(i) + f for i, f in zip(np.argwhere(mask)[0], self.first, strict=True)])
+
+    def named(self, index) -> str:
+        """An element of the output."""
+        return f"{self.step.base}[{', '.join(map(str, index))}]"
 
 
 @lru_cache(maxsize=64)
