@@ -46,8 +46,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     ----------
     a : ndarray of float32 or float64, or Array, shape (..., M, K)
         Values of the unit's first operand format (checked). Leading dimensions broadcast, as in `numpy.matmul`.
-        CUDA arrays (CuPy, PyTorch, Numba; all operands) are multiplied on their device, to the same bits, under a
-        MadUnit of one lane without compensation; the others take arrays of the host.
+        CUDA arrays (CuPy, PyTorch, JAX, Numba; all operands) are multiplied on their device, to the same bits.
     b : the same, shape (..., K, N)
         Values of the second operand format.
     unit : MadUnit, FusedDotUnit, FmaChainUnit or ExactDotUnit; or BlockDotUnit

@@ -130,7 +130,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     ----------
     a, b, c : device arrays of float32 or float64, or Arrays of device codes
         As in `softnum.matmul`, of any strides.
-    unit : MadUnit
+    unit : Unit
     key
         As in `softnum.matmul`.
     random_bits : array of uint32, shape (..., M, N, steps, 2), optional
@@ -146,8 +146,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     Raises
     ------
     ValueError, TypeError
-        As `softnum.matmul`; also for operands of a value table (`CustomFormat`), for a result that float64 does not
-        hold, and for units of several lanes or with compensation.
+        As `softnum.matmul`; also for a result that float64 does not hold, and for units without a kernel.
     """
     engine_of(unit, NO_WORDS)  # a unit without a kernel is told of first
     (a, format_a), (b, format_b) = _operand(a, "a"), _operand(b, "b")
