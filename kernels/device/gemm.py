@@ -156,7 +156,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     Raises
     ------
     ValueError, TypeError
-            As `softnum.matmul`; also for a result that float64 does not hold, and for units in custom formats or of users'
+        As `softnum.matmul`; also for a result that float64 does not hold, and for units in custom formats or of users'
         functions that kernels do not take.
     """
     engine_of(unit, NO_WORDS)  # a unit without a kernel is told of first
