@@ -75,18 +75,19 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
     """
     f = _cuda.bind(steps_library(steps, block, given, out))
     compute, enter_a, enter_b, enter_c, leave = f.compute, f.enter_a, f.enter_b, f.enter_c, f.leave
-    fetch_a, fetch_b = f.fetch_a, f.fetch_b
+    fetch_a, fetch_b, clear, to_spare, of_spare = f.fetch_a, f.fetch_b, f.clear, f.to_spare, f.of_spare
     load_a, load_b, load_c = (loader(x, kind) for x, kind in zip(layouts, given, strict=False))
     at_a, at_b, _, at_out = map(index_of, layouts)
     words, chunk, late, alignment = steps.words, steps.chunk > 0, steps.late, _ALIGNMENT
     kind = _cuda.scalar_type(steps.kind)
     zero = np.dtype(steps.kind).type(0)
     # constants: the sizes of local arrays must be known
-    rows, columns, group, depth_of_tile = block.rows, block.columns, block.group, block.depth
+    columns, group, depth_of_tile = block.columns, block.group, block.depth
     threads, threads_n, size, outer_size = block.threads, block.threads_n, block.size, block.size if chunk else 1
     block_m, block_n, pitch_a, pitch_b = block.m, block.n, block.pitch_a, block.pitch_b
     tile_a, tile_b = block.depth * block.pitch_a, block.depth * block.pitch_b
-    shared_a, shared_b = 2 * tile_a, 2 * tile_b
+    slots, turns = block.slots, block.size // block.slots
+    shared_a, shared_b = max(2 * tile_a, slots * threads), 2 * tile_b
     width_a, width_b = (4 if four else 1 for four in fours)
     moves_a, moves_b = (-(-x * block.depth // threads // w) for x, w in ((block.m, width_a), (block.n, width_b)))
     size_a, size_b = moves_a * width_a, moves_b * width_b
@@ -115,19 +116,20 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
         first_n = cuda.blockIdx.x % across * block_n
         m, n = first_m + y * group, first_n + x * group
         for batch in range(cuda.blockIdx.y, batches, cuda.gridDim.y):
-            for i in range(rows):
-                for j in range(columns):
-                    start = zero
-                    if has_c and not late:
-                        row = m + i // group * step_m + i % group
-                        column = n + j // group * step_n + j % group
+            clear(ffi.from_buffer(acc))
+            if chunk:
+                clear(ffi.from_buffer(outer))
+            if has_c and not late:
+                for turn in range(turns):
+                    for slot in range(slots):
+                        i, j = (turn * slots + slot) // columns, (turn * slots + slot) % columns
+                        row, column = m + i // group * step_m + i % group, n + j // group * step_n + j % group
+                        start = zero
                         if row < m_all and column < n_all:
                             start = enter_c(load_c(c, geometry_c, batch, row, column))
-                    if chunk:
-                        outer[i * columns + j] = start
-                        acc[i * columns + j] = zero
-                    else:
-                        acc[i * columns + j] = start
+                        in_a[slot * threads + thread] = start
+                    of_spare(ffi.from_buffer(outer if chunk else acc), ffi.from_buffer(in_a), thread, threads, turn)
+            cuda.syncthreads()
             for tile in range(-1, (depth + depth_of_tile - 1) // depth_of_tile):
                 k0 = tile * depth_of_tile
                 k1 = k0 + depth_of_tile
@@ -182,16 +184,17 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
                             for j in range(width_b):
                                 in_b[half * tile_b + k * pitch_b + column + j * next_in_b] = next_b[i * width_b + j]
                 cuda.syncthreads()
-            for i in range(rows):
-                for j in range(columns):
-                    row = m + i // group * step_m + i % group
-                    column = n + j // group * step_n + j % group
+            for turn in range(turns):
+                to_spare(ffi.from_buffer(outer if chunk else acc), ffi.from_buffer(in_a), thread, threads, turn)
+                for slot in range(slots):
+                    i, j = (turn * slots + slot) // columns, (turn * slots + slot) % columns
+                    row, column = m + i // group * step_m + i % group, n + j // group * step_n + j % group
                     if row < m_all and column < n_all:
                         start = zero
                         if has_c and late:
                             start = enter_c(load_c(c, geometry_c, batch, row, column))
-                        value = outer[i * columns + j] if chunk else acc[i * columns + j]
-                        results[at_out(geometry_out, batch, row, column)] = leave(value, start)
+                        value = leave(in_a[slot * threads + thread], start)
+                        results[at_out(geometry_out, batch, row, column)] = value
 
     return kernel
 

@@ -54,6 +54,11 @@ class Block:
         return self.rows * self.columns
 
     @property
+    def slots(self) -> int:
+        """How many of them are in shared memory at a time, on their way."""
+        return min(self.size, 8)
+
+    @property
     def pitch_a(self) -> int:
         """Between a's rows of k in shared memory: no two of 32 threads that store meet in a bank."""
         return self.m + 4
@@ -460,9 +465,30 @@ def _fetch(name: str, given: str, kind: str) -> Entry:
     return Entry(name, "void", arguments, "\n".join(lines))
 
 
+def _moves(kind: str, block: Block) -> tuple[Entry, ...]:
+    """``clear(acc)``; ``to_spare(acc, spare, at, step, turn)`` and ``of_spare``: results number turn * block.slots and
+    on, to and from other memory. With constant places alone they stay in registers."""
+
+    def moved(text: str) -> str:
+        return "\n".join(
+            f"if (turn == {turn}) {{\n"
+            + "\n".join(text.format(o=turn * block.slots + s, at=f"at + {s} * step") for s in range(block.slots))
+            + "\n}"
+            for turn in range(block.size // block.slots)
+        )
+
+    pointers = ((f"{kind}*", "acc"), (f"{kind}*", "spare"))
+    numbers = (("int64", "at"), ("int64", "step"), ("int64", "turn"))
+    return (
+        Entry("clear", "void", pointers[:1], "\n".join(f"acc[{o}] = 0;" for o in range(block.size))),
+        Entry("to_spare", "void", pointers + numbers, moved("spare[{at}] = acc[{o}];")),
+        Entry("of_spare", "void", pointers + numbers, moved("acc[{o}] = spare[{at}];")),
+    )
+
+
 @lru_cache(maxsize=512)
 def steps_library(steps: Steps, block: Block, given: tuple[str, str, str], out: str) -> Library:
-    """The entries ``enter_a``, ``_b`` and ``_c``, ``fetch_a`` and ``_b``, ``compute`` and ``leave`` of a kernel.
+    """The entries ``enter_a``, ``_b`` and ``_c``, ``fetch_a`` and ``_b``, those of `_moves`, ``compute`` and ``leave``.
 
     given: types of the elements of a, b and c; out: of results.
     """
@@ -479,6 +505,7 @@ def steps_library(steps: Steps, block: Block, given: tuple[str, str, str], out: 
     entries = (
         *(_enter(f"enter_{x}", g, steps.kind, f) for x, g, f in zip("abc", given, formats, strict=True)),
         *(_fetch(f"fetch_{x}", g, steps.kind) for x, g in zip("ab", given, strict=False)),
+        *_moves(steps.kind, block),
         Entry("compute", "void", tuple(arguments), body),
         _leave(steps, out),
     )
