@@ -115,7 +115,7 @@ def _decode_kernel(fmt, carrier: str):
     return kernel
 
 
-@lru_cache(maxsize=64)
+@_cuda.kept
 def _values(fmt, carrier: str):
     """The values of all codes on the device, as bits of a carrier."""
     codes = np.arange(1 << fmt.bits).astype(fmt.storage_dtype)
@@ -250,7 +250,7 @@ def _products(unit) -> np.ndarray:
     return np.zeros(0, np.uint64)
 
 
-@lru_cache(maxsize=64)
+@_cuda.kept
 def _tables(unit) -> Tables:
     none, values = Tables.none(), _products(unit)
     if isinstance(unit.accumulator, CustomFormat):
