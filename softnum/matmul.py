@@ -46,9 +46,10 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     ----------
     a : ndarray of float32 or float64, or Array, shape (..., M, K)
         Values of the unit's first operand format (checked). Leading dimensions broadcast, as in `numpy.matmul`.
-        CUDA arrays (CuPy, PyTorch, Numba; all operands) are multiplied on their device, to the same bits. Custom
-        formats must have tables there (of products up to 20 bits of both codes, of sums up to 8), and functions of
-        CustomMadUnits must be in Python, or in C on codes of 16 bits together.
+        CUDA arrays (CuPy, PyTorch, JAX, Numba; all operands, and Arrays of such codes) are multiplied on their device,
+        to the same bits, and the result is an array of the same library. Custom formats must have tables there (of
+        products up to 20 bits of both codes, of sums up to 8), and functions of CustomMadUnits must be in Python, or in
+        C on codes of 16 bits together.
     b : the same, shape (..., K, N)
         Values of the second operand format.
     unit : MadUnit, FusedDotUnit, FmaChainUnit or ExactDotUnit; or BlockDotUnit

@@ -11,6 +11,7 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache
 
+from softnum.custom import CustomFormat
 from softnum.kernels.device.patterns import pattern_facts, pattern_text
 from softnum.kernels.device.source import TYPES, Entry, Library
 from softnum.modes import ROUNDING_MODES
@@ -425,7 +426,7 @@ def _enter(name: str, given: str, kind: str, fmt) -> Entry:
         return Entry(name, kind, ((given, "raw"),), f"return ({TYPES[kind]}){exact};")
     wide = kind == "float64"
     value = "raw" if given == kind else "sn_widen(raw)" if wide else "sn_narrow(raw)"
-    if not (fmt.kind == "float" and fmt.negative_zero):
+    if not isinstance(fmt, CustomFormat) and not (fmt.kind == "float" and fmt.negative_zero):
         value = f"sn_add{64 if wide else 32}({value}, 0)"
     return Entry(name, kind, ((given, "raw"),), f"return {value};")
 

@@ -229,6 +229,20 @@ def test_other_carriers(device, monkeypatch):
     check(device, monkeypatch, unit("e8m14", "q3.3", rounding="rdn"), q, q.T.copy(), np.float32([[-0.0, 0], [0, -0.0]]))
 
 
+def test_value_tables(device, monkeypatch):
+    """Operands of formats of one's own: their values, by the path of any others."""
+    powers = sn.CustomFormat.from_table([0.0, 8.0, *(s * 2.0**i for i in range(-4, 3) for s in (1, -1))], name="powers")
+    quarters = sn.CustomFormat.from_table([math.nan, *(i / 4 for i in range(-3, 4))], name="quarters")
+    rng = np.random.default_rng(10)
+    a = rng.choice(np.float32([0, -0.0, 0.25, -2, 4]), (5, 6))
+    b = rng.choice(np.float32([0.25, 0, -0.75, np.nan]), (6, 4), p=[0.4, 0.3, 0.28, 0.02])
+    u = unit("e6m9", (powers, quarters), chunk=4)
+    check(device, monkeypatch, u, a, b)
+    a[2, 3] = 3
+    with pytest.raises(ValueError, match=r"a\[2, 3\] = .*3\.0.* is no value of powers"):
+        sn.matmul(device.to_device(a), device.to_device(b), u)
+
+
 def test_special_values(device, monkeypatch):
     """Infinities and NaNs take the level that knows them; finite operands a quicker one."""
     a = np.float32([[np.inf, 1, 0], [np.nan, 1, 0], [57344, 57344, 57344], [-0.0, 0, -0.0], [-0.0, -0.0, 2.0**-16]])
