@@ -18,6 +18,7 @@ from softnum.environment import environment
 from softnum.kernels import check
 from softnum.kernels.device.computations import FROM_KEY, encode_computation, quantize_computation
 from softnum.kernels.device.entries import operand_library, unit_library
+from softnum.kernels.device.operations import operation_computation, short_computation
 from softnum.kernels.device.source import core_text
 
 
@@ -136,6 +137,12 @@ def libraries():
         for make in (quantize_computation, encode_computation):
             yield f"{make.__name__} {fmt}", make(fmt, env, carrier, not fmt.has_nan).library(FROM_KEY, (False,), True)
         yield f"operand {fmt}", operand_library(fmt, carrier)
+    half, plain = sn.format("binary16"), environment(sn.format("binary16"), "up", None, 32)
+    for name, count in (("fma", 3), ("divide", 2), ("exp", 1)):
+        of = (half,) * count, half, plain, ("uint16",) * count, (False,) * count
+        yield f"{name} by the definition", operation_computation(name, *of, True, True).library(0, (False,) * 3, False)
+        if name != "exp":
+            yield f"{name} in floats", short_computation(name, *of).library(0, (True,) + (False,) * 2, True)
     for unit in (
         sn.MadUnit("e6m9", operand="e5m2", chunk=4, rounding="sr", stochastic_bits=20, product="e5m2"),
         sn.MadUnit("e6m9", operand=("e5m2", "e4m3fn"), chunk=4, rounding="sr", stochastic_bits=9, product="binary16"),
