@@ -21,7 +21,7 @@ from softnum.kernels.device.movement import copy_kernel, merged
 from softnum.kernels.device.movement import run as run_copy
 from softnum.kernels.device.strides import contiguous, flat
 
-__all__ = ["Words", "copy", "elementwise_kernel", "example", "packed", "run", "words_of"]
+__all__ = ["Words", "copy", "elementwise_kernel", "example", "examples", "packed", "run", "words_of"]
 
 _GROUP = 4  # elements of a thread: those of one Philox counter
 
@@ -173,3 +173,10 @@ def run(computation: Computation, inputs, shape, words: Words | None = None, out
     if out is not None and aside and not met:
         copy(result, out)
     return (result if out is None else out), flags, met
+
+
+def examples():
+    """Kernels for the link check: the random words alone, of a key and of an array."""
+    computation = Computation(("uint64",), "uint32", "out = in0 ^ word;")
+    for words in (FROM_KEY, FROM_ARRAY):
+        yield example(f"words {'of a key' if words == FROM_KEY else 'of an array'}", computation, words, True)

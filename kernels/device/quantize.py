@@ -274,13 +274,12 @@ def kernels_of(fmt, *, rounding="nearest_even", carrier="float32", stochastic_bi
 
 
 def examples():
-    """Kernels for the link check: one for each way that a pattern is rounded, the definition, and the search."""
-    for fmt, rounding, carrier in (
-        ("e5m2", "nearest_even", "float32"),
-        ("bfloat16", "toward_zero", "float32"),
-        ("e4m3fn", "stochastic", "float32"),
-        ("q4.4", "nearest_up", "float64"),
-        ("e8m0fnu", "up", "float32"),
+    """Kernels for the link check: each way that a pattern is rounded, the definition, and the search."""
+    yield from kernels_of("e5m2")
+    for fmt, rounding, carrier, which in (
+        ("e4m3fn", "stochastic", "float32", 0),
+        ("bfloat16", "nearest_up", "float64", 1),
+        ("e8m0fnu", "up", "float32", 1),
     ):
-        yield from kernels_of(fmt, rounding=rounding, carrier=carrier, stochastic_bits=16)
+        yield list(kernels_of(fmt, rounding=rounding, carrier=carrier, stochastic_bits=16))[which]
     yield example("quantize to a table of 16 values", search_computation(16, "float32", "uint32", True))
