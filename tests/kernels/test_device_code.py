@@ -18,6 +18,8 @@ from softnum.environment import environment
 from softnum.kernels import check
 from softnum.kernels.device.computations import FROM_KEY, encode_computation, quantize_computation
 from softnum.kernels.device.entries import operand_library, unit_library
+from softnum.kernels.device.fused_entries import chain_library, fast_library, fused_library
+from softnum.kernels.device.gemm_exact import exact_library, pieces_library, pieces_of
 from softnum.kernels.device.operations import operation_computation, short_computation
 from softnum.kernels.device.source import core_text
 
@@ -151,6 +153,14 @@ def libraries():
         sn.MadUnit("e6m9", operand="e5m2", product="e5m2", compensated="kahan"),
     ):
         yield f"unit {unit}", unit_library(unit, "float32")
+    for name in ("nvidia_a100_bf16", "nvidia_h100_e5m2_mma"):
+        yield f"{name}, its definition", fused_library(sn.unit(name), "float32")
+        yield f"{name}, in blocks", fast_library(sn.unit(name), 68)
+    yield "x86_avx512_bf16", chain_library(sn.unit("x86_avx512_bf16"), "float32")
+    for unit in (sn.ExactDotUnit("e6m9", operand="e4m3fn"), sn.ExactDotUnit("binary32", operand="binary16")):
+        pieces = pieces_of(unit, 100)
+        yield f"exact {unit}", exact_library(unit, "float32", pieces)
+        yield f"pieces of {unit}", pieces_library(unit.operand, pieces, 68)
 
 
 @pytest.mark.parametrize("standard", ["c11", "c++17"])
