@@ -15,7 +15,6 @@ import numpy as np
 
 from softnum.array import Array
 from softnum.backend import NoKernel, is_device_array
-from softnum.custom import CustomFormat
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.operator_steps import Group, Tensor, array_of, group_of, new, reshaped
 from softnum.kernels.device.operator_sums import sum_of_axes, sums
@@ -76,12 +75,10 @@ def _taken(operator, x, name: str, settings) -> Tensor:
     if isinstance(x, Array) and is_device_array(x):
         if stated is not None and stated != x.format:
             raise ValueError(f"{operator.name}: {name} is an Array of {x.format}, and its format is {stated}")
-        _check_format(x.format, f"{operator.name}: {name}")
         codes = contiguous(x.codes)
         flat = codes.reshape(codes.size) if codes.size else new(0, codes.dtype)
         return Tensor(x.format, x.shape, codes=flat)
     fmt = settings.format_given(name)
-    _check_format(fmt, f"{operator.name}: {name}")
     if not is_device_array(x):
         if isinstance(x, bool) or not isinstance(x, Real):
             raise TypeError(f"{operator.name}: {name} lies on the host, another input on the device; copy one of them")
@@ -94,11 +91,6 @@ def _taken(operator, x, name: str, settings) -> Tensor:
     flat = array.reshape(array.size)
     codes = to_codes(Operand(flat, "rows", None, shape or (1,), name), fmt, operator.name).flat
     return Tensor(fmt, shape, codes=codes, values=flat if flat.dtype == carrier_of(fmt) else None)
-
-
-def _check_format(fmt, what: str) -> None:
-    if isinstance(fmt, CustomFormat):
-        raise NoKernel(f"{what} is of the custom format {fmt}, in which no CUDA kernel computes operators; {_WAY_OUT}")
 
 
 class DeviceRun(Run):
