@@ -28,9 +28,10 @@ __all__ = ["H200", "Case", "Figure", "cases", "limit", "main"]
 ROWS = 16  # of a product, that are compared with the CPU's
 _SECONDS = 0.3  # that a measurement takes at least, on a GPU
 
-# instructions of threads that a multiprocessor of an H100 starts in a cycle: all, those of integers, of shared memory
+# instructions of threads that a multiprocessor of an H100 starts in a cycle: all, those of the pipe for integers,
+# logic, comparisons and choices, those of shared memory
 H200 = (132, 1.98e9)  # multiprocessors and cycles a second of an H100 or H200 (SXM)
-_LANES = {"issue": 128, "integer": 64, "shared": 32}
+_LANES = {"issue": 128, "ALU": 64, "shared": 32}
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,24 @@ class Figure:
 
 @dataclass(frozen=True)
 class Case:
-    """A product to time: its goal in TMAC/s on an H200, and a MAC's instructions in the inner loop, by pipe."""
+    """A product to time.
+
+    Parameters
+    ----------
+    name, unit
+    goal : float, optional
+        TMAC/s on an H200.
+    instructions : dict, optional
+        A MAC's, in the inner loop for sm_90, by pipe (`softnum.kernels.check_device_code` shows the loops).
+    large : bool
+        With the largest value among the operands: kernels that count on sums that do not overflow may not be used.
+    """
 
     name: str
     unit: object
     goal: float | None = None
     instructions: dict[str, float] | None = None
+    large: bool = False
 
 
 def own_format() -> sn.CustomFormat:
@@ -81,19 +94,22 @@ def own_format() -> sn.CustomFormat:
 def cases() -> list[Case]:
     """The products that are timed; the first is the plain float32 product that the others are compared with."""
     own = own_format()
+    rounded = sn.MadUnit("e6m9", operand="e5m2", product="e5m2")
+    fused = sn.MadUnit("e6m9", operand="e5m2")
+    stochastic = sn.MadUnit("e6m9", operand="e5m2", product="e5m2", rounding="stochastic", stochastic_bits=12)
+    odd = sn.MadUnit("e6m9", operand="e5m2", rounding="to_odd")
     return [
-        Case(PLAIN, sn.MadUnit("binary32", operand="binary32")),
-        Case("e5m2, product e5m2 -> e6m9", sn.MadUnit("e6m9", operand="e5m2", product="e5m2"), 1.0),
-        Case("e5m2 -> e6m9, one rounding", sn.MadUnit("e6m9", operand="e5m2"), 2.0),
-        Case(
-            "e5m2, product e5m2 -> e6m9, stochastic, r = 12",
-            sn.MadUnit("e6m9", operand="e5m2", product="e5m2", rounding="stochastic", stochastic_bits=12),
-            0.5,
-        ),
+        Case(PLAIN, sn.MadUnit("binary32", operand="binary32"), None, {"issue": 1.17}),
+        Case("e5m2, product e5m2 -> e6m9", rounded, 1.0, {"issue": 9.4, "ALU": 3}),
+        Case("the same, where sums may overflow", rounded, 1.0, {"issue": 20.8, "ALU": 14}, large=True),
+        Case("e5m2 -> e6m9, one rounding", fused, 2.0, {"issue": 4.4, "ALU": 1}),
+        Case("one rounding, where sums may overflow", fused, 2.0, {"issue": 10.7, "ALU": 7}, large=True),
+        Case("e5m2, product e5m2 -> e6m9, stochastic, r = 12", stochastic, 0.5, {"issue": 23.2, "ALU": 12.4}),
+        Case("stochastic, where sums may overflow", stochastic, None, {"issue": 79, "ALU": 54}, large=True),
         Case("e5m2 -> e6m9, chunks of 64", sn.MadUnit("e6m9", operand="e5m2", chunk=64)),
-        Case("e5m2 -> e6m9, to odd", sn.MadUnit("e6m9", operand="e5m2", rounding="to_odd")),
-        Case("q4.4 -> q8.8, saturating", sn.MadUnit("q8.8", operand="q4.4")),
-        Case("int8 -> int32", sn.unit("int8_int32")),
+        Case("e5m2 -> e6m9, to odd", odd, None, {"issue": 22.9, "ALU": 17}),
+        Case("q4.4 -> q8.8, saturating", sn.MadUnit("q8.8", operand="q4.4"), None, {"issue": 6.9, "ALU": 6.5}),
+        Case("int8 -> int32", sn.unit("int8_int32"), None, {"issue": 1.2, "ALU": 1.06}),
         Case("nvidia_v100_fp16", sn.unit("nvidia_v100_fp16"), 1.0, {"issue": 10.1}),
         Case("nvidia_h100_fp16", sn.unit("nvidia_h100_fp16"), 1.0, {"issue": 7.2}),
         Case("8-bit format of one's own, tables", sn.MadUnit(own, operand=own, product=own), 0.3, {"shared": 5.5}),
@@ -128,10 +144,10 @@ def seconds(work: Callable[[], object], repeats: int = 5) -> float:
         synchronise()
         return (time.perf_counter() - start) / calls
 
+    if _cuda.SIMULATOR:
+        return taken(1)
     work()
     once = taken(1)
-    if _cuda.SIMULATOR:
-        return once
     return min(taken(max(1, int(_SECONDS / repeats / once))) for _ in range(repeats))
 
 
@@ -181,8 +197,8 @@ def quantize_figures(options: Options) -> Iterator[Figure]:
                          compared=x.size, differ=wrong)  # fmt: skip
 
 
-def operands(unit, side: int) -> list[np.ndarray]:
-    """Seeded values of a unit's operands."""
+def operands(unit, side: int, large: bool = False) -> list[np.ndarray]:
+    """Seeded values of a unit's operands; large: the largest among them."""
     rng = np.random.default_rng(3)
     found = []
     for fmt in unit.operand:
@@ -191,6 +207,8 @@ def operands(unit, side: int) -> list[np.ndarray]:
             x = x * np.float32(fmt.max / 3)
             x = x if fmt.signed else np.abs(x)
         found.append(sn.quantize(x, fmt))
+        if large:
+            found[-1][0, 0] = fmt.max
     return found
 
 
@@ -200,7 +218,7 @@ def gemm_figures(options: Options) -> Iterator[Figure]:
     baselines = {}
     for case in cases():
         key = 1 if getattr(case.unit, "stochastic", False) else None
-        value, compared, wrong = _product(case.unit, side, key)
+        value, compared, wrong = _product(case, side, key)
         against = {name: value / speed for name, speed in baselines.items()}
         yield Figure(f"GEMM {side}^3, {case.name}", value, "TMAC/s", case.goal, limit_of(case.instructions), against,
                      compared, wrong)  # fmt: skip
@@ -212,11 +230,12 @@ def gemm_figures(options: Options) -> Iterator[Figure]:
                          {PLAIN: value / baselines[PLAIN]}, compared, wrong)  # fmt: skip
 
 
-def _product(unit, side: int, key) -> tuple[float, int, int]:
+def _product(case: Case, side: int, key) -> tuple[float, int, int]:
     """(TMAC/s, elements compared, elements that differ)"""
     from softnum.kernels.device import _cuda
 
-    a, b = operands(unit, side)
+    unit = case.unit
+    a, b = operands(unit, side, case.large)
     on_device = [_cuda.to_device(x) for x in (a, b)]
     out = sn.matmul(*on_device, unit, key=key)
     wrong = differing(_cuda.to_host(out)[:ROWS], sn.matmul(a[:ROWS], b, unit, key=key))

@@ -52,6 +52,7 @@ def steps(case: Case, design: str, device: str, count: int) -> tuple[float, list
     for iteration, part in islice(run.plan(1), count + 1):
         start = time.perf_counter()
         rows.append(run.train(iteration, part))
+        run.numerics.backend.finish()
         taken.append(time.perf_counter() - start)
     return min(taken[1:]), rows
 

@@ -353,7 +353,10 @@ class Array(Codes):
                 f"a result of shape {result.shape} in {result.format} cannot be written into an Array of shape "
                 f"{self.shape} in {self.format}"
             )
-        self.codes[...] = result.codes
+        if is_device_array(self.codes):
+            on_device("put", self.codes, result.codes)
+        else:
+            self.codes[...] = result.codes
 
     reshape, ravel, flatten, transpose, squeeze, swapaxes, take, repeat = (
         _moved(name) for name in ("reshape", "ravel", "flatten", "transpose", "squeeze", "swapaxes", "take", "repeat")

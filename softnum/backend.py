@@ -10,6 +10,8 @@ from importlib import import_module
 
 import numpy as np
 
+from softnum import _core
+
 __all__ = [
     "NoKernel", "check_host_only", "compile_function", "custom_engine", "elementwise_loop", "fingerprint",
     "has_kernel", "is_device_array", "is_short", "loops", "on_device", "refuse_device", "scalar",
@@ -28,8 +30,10 @@ _DEVICE = {
     "encode": "quantize",
     "matmul": "gemm",
     "operator": "operators",
+    "put": "codes",
     "quantize": "quantize",
     "sum": "reduce",
+    **dict.fromkeys(_core.OPERATIONS, "codes"),
 }
 _WAY_OUT = "copy them to the host first (.copy_to_host() of Numba and of sn.Array, .get() of CuPy, .cpu() of PyTorch)"
 _CUDA_DEVICES = (2, 13)  # of DLPack: CUDA, CUDA managed memory

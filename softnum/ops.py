@@ -9,7 +9,7 @@ import inspect
 
 import numpy as np
 
-from softnum import _core
+from softnum import _core, backend
 from softnum.array import Array
 from softnum.block_array import BlockArray, refuse_elementwise
 from softnum.checks import check_codes
@@ -90,7 +90,8 @@ def _operands(name, operands, fmt):
             raise ValueError(f"{name} has {len(operands)} operands, got {len(given)} formats")
         formats = tuple(format(f) for f in given)
         codes = [
-            check_codes(x, f, f"codes of operand {i}") for i, (x, f) in enumerate(zip(operands, formats, strict=True))
+            x if backend.is_device_array(x) else check_codes(x, f, f"codes of operand {i}")  # there the kernel checks
+            for i, (x, f) in enumerate(zip(operands, formats, strict=True))
         ]
     return codes, formats, any(arrays)
 
@@ -114,16 +115,8 @@ def _check_reducible(name, fmt):
         )
 
 
-def apply(
-    name, operands, fmt, *, out_fmt=None, rounding="nearest_even", overflow=None, key=None, random_bits=None,
-    stochastic_bits=32, return_flags=False, tininess="after", flush_inputs=False, flush_results=None, nan="canonical",
-    invalid="raise", extra=(), codes_out=True, compute=None,
-):  # fmt: skip
-    """The ufunc `name` over operands in their formats. extra: further (codes, format) that are no users' operands.
-
-    compute: what is called instead of the ufunc, and returned: with the name, the codes, their formats, the result's,
-    the environment, the random words and `invalid`.
-    """
+def described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits):
+    """(codes of the operands, their formats, the result's, whether an operand is an Array), checked."""
     codes, formats, as_array = _operands(name, operands, fmt)
     if name in _OWN_FORMAT:
         if out_fmt is not None and format(out_fmt) != formats[0]:
@@ -138,6 +131,30 @@ def apply(
     if name == "sqrt" and overflow == "wrap" and not isinstance(formats[0], CustomFormat):
         stochastic = rounding_name(rounding).startswith("stochastic")
         _check_root_bits(formats[0], out_fmt, stochastic_bits + 1 if stochastic else 2)
+    if name in ("sin", "cos", "tan") and not any(isinstance(f, CustomFormat) for f in (formats[0], out_fmt)):
+        _check_reducible(name, formats[0])
+    return codes, formats, out_fmt, as_array
+
+
+def apply(
+    name, operands, fmt, *, out_fmt=None, rounding="nearest_even", overflow=None, key=None, random_bits=None,
+    stochastic_bits=32, return_flags=False, tininess="after", flush_inputs=False, flush_results=None, nan="canonical",
+    invalid="raise", extra=(), codes_out=True, compute=None,
+):  # fmt: skip
+    """The ufunc `name` over operands in their formats. extra: further (codes, format) that are no users' operands.
+
+    compute: what is called instead of the ufunc, and returned: with the name, the codes, their formats, the result's,
+    the environment, the random words and `invalid`.
+    """
+    if any(map(backend.is_device_array, operands)):
+        if compute is not None:
+            backend.refuse_device("probe")
+        return backend.on_device(
+            name, *operands, fmt=fmt, out_fmt=out_fmt, rounding=rounding, overflow=overflow, key=key,
+            random_bits=random_bits, stochastic_bits=stochastic_bits, return_flags=return_flags, tininess=tininess,
+            flush_inputs=flush_inputs, flush_results=flush_results, nan=nan, invalid=invalid, codes_out=codes_out,
+        )  # fmt: skip
+    codes, formats, out_fmt, as_array = described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits)
     if isinstance(out_fmt, CustomFormat):
         options = {
             "return_flags": return_flags, "tininess": tininess != "after", "flush_inputs": flush_inputs,
@@ -151,8 +168,6 @@ def apply(
         out_fmt, rounding, overflow, stochastic_bits, tininess, flush_inputs, flush_results, nan,
         invalid_code(invalid, out_fmt),
     )  # fmt: skip
-    if name in ("sin", "cos", "tan"):
-        _check_reducible(name, formats[0])
     stochastic = rounding_name(rounding).startswith("stochastic")
     shape = np.broadcast_shapes(*(c.shape for c in codes)) if stochastic else ()
     words = random_words(stochastic, key, random_bits, shape)
@@ -385,6 +400,8 @@ convert.__doc__ = f"""The value of each code, rounded to another format.
 
 
 def scalb(a, n, fmt=None, **options):
+    if backend.is_device_array(a) or backend.is_device_array(n):
+        return backend.on_device("scalb", a, n, fmt=fmt, **options)
     n = np.asarray(n)
     if n.dtype.kind not in "iu":
         raise TypeError(f"scalb: n must be integers, got an array of {n.dtype}")
@@ -449,6 +466,8 @@ def compare(a, b, fmt=None, *, signaling=False, return_flags=False, flush_inputs
     result = apply(  # of 8 bits, so that operands of 8 bits are looked up in a table
         name, (a, b), fmt, out_fmt="e5m2", return_flags=return_flags, flush_inputs=flush_inputs, codes_out=False
     )
+    if any(map(backend.is_device_array, (a, b))):
+        return result
     codes, flags = result if return_flags else (result, None)
     result = codes.astype(np.int8) - np.int8(1)
     return (result, flags) if return_flags else result
@@ -481,7 +500,8 @@ def total_order(a, b, fmt=None):
 
     Source: IEEE 754-2019 clause 5.10.
     """
-    return apply("total_order", (a, b), fmt, codes_out=False).astype(bool)
+    result = apply("total_order", (a, b), fmt, codes_out=False)
+    return result if backend.is_device_array(result) else result.astype(bool)
 
 
 def classify(a, fmt=None):
@@ -509,7 +529,8 @@ def classify(a, fmt=None):
 
     Source: IEEE 754-2019 clause 5.7.2.
     """
-    return apply("classify", (a,), fmt, codes_out=False).astype(np.uint8)
+    result = apply("classify", (a,), fmt, codes_out=False)
+    return result if backend.is_device_array(result) else result.astype(np.uint8)
 
 
 #: name of a ufunc of the core -> (the function, number of operands)

@@ -7,12 +7,20 @@ import numpy as np
 from softnum import _core, backend, lanes
 from softnum.modes import ROUNDING_MODES
 
-__all__ = ["call_ufunc", "check_flags", "raise_no_code"]
+__all__ = ["call_ufunc", "cannot_be_invalid", "check_flags", "raise_no_code", "raise_undecided"]
 
 
 def raise_no_code(fmt, what: str) -> None:
     """ValueError for a result that the format has no code for."""
     raise ValueError(f"{what}: the result is NaN or infinite, and {fmt} has no code for it")
+
+
+def raise_undecided(fmt, what: str) -> None:
+    """ValueError for a result that could not be decided."""
+    raise ValueError(
+        f"{what}: a result has more than 126 bits before it wraps around in {fmt}, which cannot be rounded exactly; "
+        "saturate, or go through a wider format"
+    )
 
 
 def check_flags(flags, out_fmt, what: str, invalid="raise") -> np.ndarray:
@@ -22,10 +30,7 @@ def check_flags(flags, out_fmt, what: str, invalid="raise") -> np.ndarray:
     """
     met = int(np.bitwise_or.reduce(flags, axis=None))
     if met & _core.UNDECIDED:
-        raise ValueError(
-            f"{what}: a result has more than 126 bits before it wraps around in {out_fmt}, which cannot be "
-            "rounded exactly; saturate, or go through a wider format"
-        )
+        raise_undecided(out_fmt, what)
     if not met & _core.NO_CODE:
         return flags
     if isinstance(invalid, str):
@@ -33,7 +38,7 @@ def check_flags(flags, out_fmt, what: str, invalid="raise") -> np.ndarray:
     return flags & np.uint8(_core.NO_CODE - 1)
 
 
-def _cannot_be_invalid(name, formats, out_fmt) -> bool:
+def cannot_be_invalid(name, formats, out_fmt) -> bool:
     """Whether finite operands alone rule INVALID out."""
     return (
         name in ("convert", "add", "subtract", "multiply", "fma")
@@ -61,7 +66,7 @@ def call_ufunc(
     evaluated = name in _core.ELEMENTARY
     need_flags = with_flags or (evaluated and (possible is None or possible & _core.UNDECIDED))
     if not out_fmt.has_nan and not need_flags:
-        need_flags = not _cannot_be_invalid(name, formats, out_fmt) if possible is None else possible & _core.NO_CODE
+        need_flags = not cannot_be_invalid(name, formats, out_fmt) if possible is None else possible & _core.NO_CODE
     ufuncs = _core.UFUNCS_FLAGS if need_flags else _core.UFUNCS
     slow = evaluated and possible is None
     if ufunc_args or size < (lanes.LEAST_THREADED_EVALUATED if slow else lanes.LEAST_THREADED):

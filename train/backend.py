@@ -19,7 +19,7 @@ from softnum.train.enclosures import enclose, encloses
 from softnum.train.initial import DOMAIN_DROPOUT
 from softnum.unfold import Shape, lay_out, patches, sources
 
-__all__ = ["NumpyBackend", "bits_of_precision", "places"]
+__all__ = ["NumpyBackend", "bits_of_precision", "odd_is_exact", "places"]
 
 
 @functools.cache
@@ -51,6 +51,18 @@ def bits_of_precision(fmt) -> int:
     top = np.where(zero, np.iinfo(np.int64).min, pairs[0]).max(axis=0)
     low = np.where(zero, np.iinfo(np.int64).max, pairs[1]).min(axis=0)
     return int((top - low).max()) + 1
+
+
+def odd_is_exact(role) -> bool:
+    """Whether a user's own format is narrow enough to be fed from binary64 rounded to odd.
+
+    Rounding such a number to a format of precision p (and r random bits) with p + max(r, 2) <= 52 equals rounding
+    the exact value once (Boldo and Melquiond 2008). Only formats that are the user's own are slow without it.
+    """
+    if not isinstance(role.format, sn.CustomFormat):
+        return False
+    random = role.stochastic_bits if role.stochastic else 0
+    return bits_of_precision(role.format) + max(random, 2) <= 52
 
 
 @functools.lru_cache(maxsize=64)
@@ -469,7 +481,7 @@ class NumpyBackend(Binary64):
         """
         formats = (self._own_format,) * len(operands)
         codes = [self._own_codes(x) for x in operands]
-        if self._odd_is_exact(role):
+        if odd_is_exact(role):
             odd = getattr(sn, operation)(*codes, formats, out_fmt="binary64", rounding="to_odd")
             return self.quantize(sn.decode(odd, "binary64"), role, key)
         result = getattr(sn, operation)(
@@ -485,17 +497,6 @@ class NumpyBackend(Binary64):
     def _own_codes(self, x):
         """Carriers as codes of their own format."""
         return _bits(np.asarray(x, self.dtype))
-
-    def _odd_is_exact(self, role) -> bool:
-        """Whether a user's own format is narrow enough to be fed from binary64 rounded to odd.
-
-        Rounding such a number to a format of precision p (and r random bits) with p + max(r, 2) <= 52 equals rounding
-        the exact value once (Boldo and Melquiond 2008). Only formats that are the user's own are slow without it.
-        """
-        if not isinstance(role.format, sn.CustomFormat):
-            return False
-        random = role.stochastic_bits if role.stochastic else 0
-        return bits_of_precision(role.format) + max(random, 2) <= 52
 
     def constant(self, value: float):
         """A number rounded to the carrier, to nearest even."""

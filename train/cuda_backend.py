@@ -21,11 +21,11 @@ from numpy.lib.stride_tricks import as_strided
 
 import softnum as sn
 from softnum.backend import NoKernel, has_kernel, refuse_device
-from softnum.kernels.device import _cuda, movement, selection
+from softnum.kernels.device import _cuda, carriers, movement, selection
 from softnum.kernels.device.movement import DeviceArray, arrays_in, moved, put, upload
 from softnum.kernels.device.selection import mapped
 from softnum.threads import threads_by_default
-from softnum.train.backend import NumpyBackend, places
+from softnum.train.backend import NumpyBackend, odd_is_exact, places
 from softnum.train.binary64 import Binary64, host
 from softnum.train.initial import DOMAIN_DROPOUT
 from softnum.unfold import Shape
@@ -130,10 +130,16 @@ class CudaBackend(Binary64):
 
     def operate(self, operation: str, operands, role, key):
         """One of softnum's operations on values of a role's format, rounded once as the role says."""
-        codes = []
-        for x in map(_up, operands):
-            own = role.format == self._own_format
-            codes.append(x.view(self._code_type) if own else self._softnum("encode", (x,), role.format, shape=x.shape))
+        operands = [_up(x) for x in operands]
+        if operation in carriers.OPERATIONS:
+            if isinstance(role.format, sn.CustomFormat):
+                operands = [self._rounded(x, role.format) for x in operands]
+                formats = (self._own_format,) * len(operands)
+            else:
+                formats = (role.format,) * len(operands)
+            with contextlib.suppress(NoKernel):
+                return self._computed(operation, operands, formats, role, key)
+        codes = [self._codes(x, role.format) for x in operands]
         return self._operated(operation, codes, role.format, role, key)
 
     def run_operator(self, operator, operands, options):
@@ -152,13 +158,34 @@ class CudaBackend(Binary64):
     def compute(self, operation: str, operands, role, key):
         """One of softnum's operations on any carriers: its exact result rounded once, as a role says."""
         operands = [_up(x) if np.ndim(x) else movement.filled((1,), self.dtype, x) for x in operands]
-        codes = [x.view(self._code_type) for x in operands]
-        return self._operated(operation, codes, (self._own_format,) * len(codes), role, key, out_fmt=role.format)
+        formats = (self._own_format,) * len(operands)
+        if operation in carriers.OPERATIONS:
+            with contextlib.suppress(NoKernel):
+                return self._computed(operation, operands, formats, role, key)
+        codes = [self._codes(x, self._own_format) for x in operands]
+        return self._operated(operation, codes, formats, role, key, out_fmt=role.format)
+
+    def _computed(self, operation: str, operands, formats, role, key):
+        """An operation on carriers of formats, rounded once as a role says; NoKernel if none computes it."""
+        given, shape = [x.numba for x in operands], np.broadcast_shapes(*(x.shape for x in operands))
+        if not isinstance(role.format, sn.CustomFormat):
+            result = carriers.operate(operation, given, formats, role.format, **_rounding(role, key))
+            return DeviceArray.of(result, shape)
+        if not odd_is_exact(role):
+            raise NoKernel(f"{operation}: no kernel rounds to {role.format}")
+        wide = sn.format("binary64")
+        odd = carriers.operate(operation, given, formats, wide, rounding="to_odd", to=np.float64)
+        return self.quantize(DeviceArray.of(odd, shape), role, key)
+
+    def _rounded(self, x: DeviceArray, fmt) -> DeviceArray:
+        """Values of a format, of which none changes, or the nearest ones."""
+        return self._carried(self._softnum("quantize", (x,), fmt, shape=x.shape))
 
     # -- softnum's functions, on the device where they have a kernel ---------------------------------------------------
-    @property
-    def _code_type(self) -> str:
-        return f"uint{8 * self.dtype.itemsize}"
+    def _codes(self, x: DeviceArray, fmt) -> DeviceArray:
+        if fmt == self._own_format:
+            return x.view(f"uint{8 * self.dtype.itemsize}")
+        return self._softnum("encode", (x,), fmt, shape=x.shape)
 
     def _operated(self, operation: str, codes, formats, role, key, **options):
         """The values of an operation's result, from codes to codes of a role's format."""

@@ -42,7 +42,10 @@ typedef int64_t sn_i64;
 #endif
 
 /* For loops whose constants must fold, and for what must stay out of them. */
-#if defined(__GNUC__)
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define SN_ALWAYS static __device__ __forceinline__
+#define SN_NOINLINE
+#elif defined(__GNUC__)
 #define SN_ALWAYS static inline __attribute__((always_inline))
 #define SN_NOINLINE __attribute__((noinline))
 #else

@@ -1,5 +1,5 @@
-/* Sums of products that nothing is lost of, in integers of 64 bits, a block of outputs to a thread: what GPU kernels run
- * for ExactDotUnits of operands with a narrow range.
+/* Sums of products that nothing is lost of, in integers of 64 bits, a block of outputs to a thread: what GPU kernels
+ * run for ExactDotUnits of operands with a narrow range.
  *
  * An operand is an integer times 2^last, last being the exponent of its format's last place. It is cut into one or two
  * pieces: low is what lies below 2^width, high the rest over 2^width, each with the operand's sign. A sum of products
@@ -37,7 +37,7 @@ SN_FN sn_i32 sn_exact64_high(const sn_format *f, sn_u64 code, sn_i32 last, sn_i3
 /* A block's products of `depth` elements of one piece each: sums[i] += a * b. Elements k by k, `stride` apart; those of
  * the block's rows and columns are next to each other, from a multiple of 16 bytes on. */
 SN_FN void sn_exact64_add(const sn_i32 *a, const sn_i32 *b, sn_i32 stride, sn_i32 depth, sn_i64 *sums) {
-    SN_UNROLL_4
+    SN_UNROLL_2
     for (sn_i32 k = 0; k < depth; k++) {
         const sn_four_integers x = sn_four_integers_at(a + k * stride), y = sn_four_integers_at(b + k * stride);
         const sn_i32 row[SN_SIDE] = {x.x, x.y, x.z, x.w}, column[SN_SIDE] = {y.x, y.y, y.z, y.w};

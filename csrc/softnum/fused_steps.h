@@ -1,6 +1,6 @@
-/* The fused dot-product-add in binary32, a block of outputs to a thread: what GPU kernels run for units in the domain of
- * csrc/fused_body.h, whose proof this is. The CPU's text goes by vectors and looks at the ranges of operands; here each
- * output watches its own steps.
+/* The fused dot-product-add in binary32, a block of outputs to a thread: what GPU kernels run for units in the domain
+ * of csrc/fused_body.h, whose proof this is. The CPU's text goes by vectors and looks at the ranges of operands; here
+ * each output watches its own steps.
  *
  * A step: M by the maximum of the products' exponents and C's; each product a * b, exact in binary32, times 2^(F - M),
  * converted to an integer, which cuts it off toward zero; a sum of integers; one rounding; times 2^(M - F).
@@ -16,8 +16,8 @@
  *     unseen. Infinities and NaN have an exponent far above it, also beside a zero, and so has a NaN that C has become;
  *   - M must be `low` = F - 124 at least in a step with products that are not zero. Then what is added are multiples of
  *     2^(M - F) >= 2^-124. A product below binary32's last place, 2^-149, is rounded to one below 2^-124 all the same,
- *     and cut to 0 as it should be. In a step whose products are all zeros M is kept at F - 124 as well: C is a multiple
- *     of 2^-124 then, and loses nothing by that;
+ *     and cut to 0 as it should be. In a step whose products are all zeros M is kept at F - 124 as well: C is a
+ * multiple of 2^-124 then, and loses nothing by that;
  *   - sums must stay within the accumulator's range.
  * Nearest even: the integer becomes a binary32 rounded to odd, of 24 >= p + 2 bits, and only that is rounded to p bits
  * (Boldo and Melquiond 2008), by adding and subtracting 1.5 * 2^(E + 23 - m). */
@@ -92,9 +92,9 @@ SN_FN float sn_fused32_round(const sn_fused32 *p, sn_i64 sum, sn_i32 m) {
     return sn_fused32_nearest(p, sn_multiply32(sn_float32(sn_bits32(f) | (same ? 0u : 1u)), back));
 }
 
-/* Whole steps, `depth` products long, of a block of sums. Elements of a and b: their values and exponents (b's biased by
- * 0, a's by 127), k by k, `stride` apart; those of the block's rows and columns are next to each other, from a multiple
- * of 16 bytes on. */
+/* Whole steps, `depth` products long, of a block of sums. Elements of a and b: their values and exponents (b's biased
+ * by 0, a's by 127), k by k, `stride` apart; those of the block's rows and columns are next to each other, from a
+ * multiple of 16 bytes on. */
 SN_FN void sn_fused32_steps(const sn_fused32 *p, const float *a, const sn_i32 *exponent_a, const float *b,
                             const sn_i32 *exponent_b, sn_i32 stride, sn_i32 depth, float *sums) {
     for (sn_i32 k = 0; k < depth; k += p->terms) {
@@ -104,7 +104,7 @@ SN_FN void sn_fused32_steps(const sn_fused32 *p, const float *a, const sn_i32 *e
         SN_UNROLL
         for (sn_i32 i = 0; i < SN_BLOCK; i++)
             m[i] = 2 * SN_FUSED32_ZERO;
-        SN_UNROLL_4
+        SN_UNROLL_2
         for (sn_i32 t = k; t < k + p->terms; t++) {
             const sn_four_integers x = sn_four_integers_at(exponent_a + t * stride);
             const sn_four_integers y = sn_four_integers_at(exponent_b + t * stride);
@@ -132,7 +132,7 @@ SN_FN void sn_fused32_steps(const sn_fused32 *p, const float *a, const sn_i32 *e
             SN_UNROLL
             for (sn_i32 i = 0; i < SN_BLOCK; i++)
                 sum[i] = 0;
-            SN_UNROLL_4
+            SN_UNROLL_2
             for (sn_i32 t = first; t < end; t++) {
                 const sn_four_floats x = sn_four_floats_at(a + t * stride), y = sn_four_floats_at(b + t * stride);
                 const float row[SN_SIDE] = {x.x, x.y, x.z, x.w};

@@ -93,13 +93,14 @@ SN_FN void sn_kulisch_add_product(sn_kulisch *k, const sn_number *x, const sn_nu
 
 /* Bits low ... low + 127 of the accumulator; zeros outside it. */
 SN_FN sn_u128 sn_kulisch_window(const sn_kulisch *k, sn_i32 low) {
-    if (low < 0) return sn_u128_shl(sn_kulisch_window(k, 0), -low);
-    const sn_i32 first = low >> 6, bit = low & 63;
+    const sn_i32 below = low < 0 ? -low : 0;
+    const sn_i32 first = (low + below) >> 6, bit = (low + below) & 63;
     sn_u64 word[3];
     for (sn_i32 i = 0; i < 3; i++)
         word[i] = first + i < k->words ? k->word[first + i] : 0;
-    if (bit == 0) return sn_u128_make(word[1], word[0]);
-    return sn_u128_make(word[1] >> bit | word[2] << (64 - bit), word[0] >> bit | word[1] << (64 - bit));
+    sn_u128 window = sn_u128_make(word[1], word[0]);
+    if (bit) window = sn_u128_make(word[1] >> bit | word[2] << (64 - bit), word[0] >> bit | word[1] << (64 - bit));
+    return sn_u128_shl(window, below);
 }
 
 /* Whether one of the low n bits is set. */

@@ -10,7 +10,7 @@ enum { SN_SIDE = 4, SN_BLOCK = SN_SIDE * SN_SIDE };
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define SN_UNROLL _Pragma("unroll")
-#define SN_UNROLL_4 _Pragma("unroll 4")
+#define SN_UNROLL_2 _Pragma("unroll 2")
 typedef float4 sn_four_floats;
 typedef int4 sn_four_integers;
 
@@ -21,7 +21,7 @@ SN_FN sn_i32 sn_maximum32(sn_i32 x, sn_i32 y) { return max(x, y); }
 SN_FN sn_u32 sn_maximum_u32(sn_u32 x, sn_u32 y) { return max(x, y); }
 #else
 #define SN_UNROLL
-#define SN_UNROLL_4
+#define SN_UNROLL_2
 typedef struct {
     float x, y, z, w;
 } sn_four_floats;

@@ -379,7 +379,8 @@ def gpu_limits() -> str:
 
     rows = []
     for case in cases():
-        counts = ", ".join(f"{count:g} of {pipe}" for pipe, count in (case.instructions or {}).items())
+        names = {"issue": "in all", "ALU": "of the ALU", "shared": "cycles of shared memory"}
+        counts = ", ".join(f"{count:g} {names[pipe]}" for pipe, count in (case.instructions or {}).items())
         reachable = f"{limit(case.instructions, *H200):.2g}" if counts else ""
         rows.append((case.name, counts, reachable, "" if case.goal is None else f"{case.goal:g}"))
     return table(("product", "instructions of a multiply-add", "limit, TMAC/s", "goal"), rows, "llrr")
@@ -490,8 +491,9 @@ MAKERS = {
     "architectures": architectures,
     "array-functions": array_functions, "c-functions": c_functions, "combined": combined, "commands": commands,
     "demonstration": demonstration, "devices": devices, "dialects": dialects, "evidence": evidence, "formats": formats,
-    "gpu-limits": gpu_limits, "guarantees": guarantees, "long-sums": long_sums, "modes": modes, "nan-profiles": nan_profiles,
-    "overflow": overflow, "peer-agreements": peer_agreements, "peer-differences": peer_differences,
-    "peer-speeds": peer_speeds, "peer-versions": peer_versions, "presets": presets, "stochastic": stochastic,
+    "gpu-limits": gpu_limits, "guarantees": guarantees, "long-sums": long_sums, "modes": modes,
+    "nan-profiles": nan_profiles, "overflow": overflow, "peer-agreements": peer_agreements,
+    "peer-differences": peer_differences, "peer-speeds": peer_speeds, "peer-versions": peer_versions,
+    "presets": presets, "stochastic": stochastic,
     "tile-functions": tile_functions, "timing-formats": timing_formats, "two-networks": two_networks, "values": values,
 }  # fmt: skip

@@ -31,7 +31,6 @@ __all__ = [
     "MAX_GRID_Y",
     "SIMULATOR",
     "THREADS",
-    "address",
     "address_of",
     "adopt",
     "bind",
@@ -69,6 +68,7 @@ _MOST_KEPT = 1024  # bytes of a constant
 THREADS = 32 if SIMULATOR else 256  # of a block of an elementwise kernel; the simulator's are threads of Python
 
 
+@lru_cache(maxsize=512)  # a kernel's parts that call one library share it: a linker takes a name once
 def bind(library: Library) -> SimpleNamespace:
     """A library's entries as functions that kernels can call, by their names."""
     if SIMULATOR:
@@ -82,7 +82,6 @@ def bind(library: Library) -> SimpleNamespace:
     )
 
 
-@lru_cache(maxsize=512)
 def _on_host(library: Library) -> SimpleNamespace:
     """The same for the simulator: the library's text, compiled for this machine."""
     visible = '#define SN_ENTRY extern __attribute__((visibility("default")))\n'
@@ -127,7 +126,7 @@ else:
 
 
 def jit_for(threads: int, blocks: int):
-    """``cuda.jit`` for a kernel whose blocks have so many threads, and of which a multiprocessor should hold so many."""
+    """``cuda.jit`` of a kernel whose blocks have so many threads, of which a multiprocessor should hold so many."""
     return cuda.jit if SIMULATOR else cuda.jit(launch_bounds=(threads, blocks))
 
 
@@ -249,11 +248,6 @@ def device_array(x, what: str = "x"):
 def empty(shape, dtype):
     """A C-ordered array on the device, not initialised."""
     return cuda.device_array(shape, dtype, stream=stream())
-
-
-def address(x) -> int:
-    """Where an array begins in memory; 0 in the simulator."""
-    return 0 if SIMULATOR else x.__cuda_array_interface__["data"][0]
 
 
 def filled(shape, dtype, value):

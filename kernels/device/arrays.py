@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from softnum.backend import is_device_array
 from softnum.block_array import BlockArray
 from softnum.kernels.device import _cuda, dlpack
 from softnum.kernels.device.dlpack import Memory
+from softnum.kernels.device.strides import copy, overlap
 
 __all__ = ["Exported", "call", "delivered", "imported", "stream_number"]
 
@@ -67,7 +69,7 @@ def _interface(x):
     """The CUDA array interface of x, or None."""
     try:
         return getattr(x, "__cuda_array_interface__", None)
-    except RuntimeError:  # PyTorch, of a tensor with a gradient: DLPack says what to do
+    except (RuntimeError, TypeError, ValueError, KeyError):  # PyTorch, of what it does not hand on: DLPack says why
         return None
 
 
@@ -212,6 +214,16 @@ def _with(bound: inspect.BoundArguments, change) -> inspect.BoundArguments:
     return bound
 
 
+def _same(x, y) -> bool:
+    """Whether two arrays are the same elements of memory."""
+    return (_cuda.address_of(x), tuple(x.shape), x.strides, x.dtype) == (
+        _cuda.address_of(y),
+        tuple(y.shape),
+        y.strides,
+        y.dtype,
+    )
+
+
 class _Call:
     """The arrays of one call, taken in and given back."""
 
@@ -225,25 +237,33 @@ class _Call:
         self.like, first = next(iter(self.given.values()))
         for name, x in named.items():
             of_host = isinstance(x, (np.ndarray, Array, BlockArray)) and not all(map(is_device_array, _parts(x)))
-            if of_host and name not in _MAY_LIE_ON_THE_HOST:
+            number = isinstance(x, Array) and x.ndim == 0  # which stands beside an Array: a * 2
+            if of_host and not number and name not in _MAY_LIE_ON_THE_HOST:
                 raise TypeError(f"{caller}: {name} lies on the host and {first} on the device; copy one of them")
         self.taken = {}  # id -> Imported
+        self.out = named.get("out")
 
     def numbers(self) -> list[int]:
         """The streams that the arrays' libraries are working on, each once."""
         numbers = dict.fromkeys(_stream_of(x) for x, _ in self.given.values())
         return [n for n in numbers if n is not None]
 
-    def take(self, x, name: str):
+    def take(self) -> None:
+        """Take all arrays in; what `out` overlaps, without being it, is read from a copy."""
+        for key, (x, name) in self.given.items():
+            self.taken[key] = imported(x, f"{self.caller}: {name}")
+        out = self.taken.get(id(self.out))
+        if out is not None and out.read_only:
+            raise TypeError(f"{self.caller}: out is read-only")
+        for key, (x, _, _) in self.taken.items() if out is not None else ():
+            if overlap(x, out.array) and not _same(x, out.array):
+                copied = _cuda.empty(tuple(x.shape), x.dtype)
+                copy(x, copied)
+                self.taken[key] = self.taken[key]._replace(array=copied)
+
+    def argument(self, x, _: str):
         """An argument as the function takes it."""
-        if not any(id(part) in self.given for part in _parts(x)):
-            return x
-        for part in _parts(x):
-            if id(part) not in self.taken:
-                self.taken[id(part)] = imported(part, f"{self.caller}: {name}")
-            if name == "out" and self.taken[id(part)].read_only:
-                raise TypeError(f"{self.caller}: out is read-only")
-        return _over(x, lambda part: self.taken[id(part)].array)
+        return _over(x, lambda part: self.taken[id(part)].array) if id(_parts(x)[0]) in self.given else x
 
     def give(self, result):
         """What the function returns, for the caller."""
@@ -258,6 +278,11 @@ class _Call:
         return delivered(array, self.like)
 
 
+@lru_cache(maxsize=256)
+def _signature(function) -> inspect.Signature:
+    return inspect.signature(function)
+
+
 def call(function, *arguments, **options):
     """function(*arguments, **options) of kernels/device, on CUDA arrays of any library.
 
@@ -266,7 +291,7 @@ def call(function, *arguments, **options):
     TypeError
         If some of the arrays lie on the host, or `out` is read-only.
     """
-    bound = inspect.signature(function).bind(*arguments, **options)
+    bound = _signature(function).bind(*arguments, **options)
     this = _Call(function.__name__, _named(bound))
     numbers, chosen = this.numbers(), _cuda.chosen_stream()
     ours = _cuda.stream_of_number(numbers[0] if numbers else 1) if chosen is None else chosen
@@ -275,7 +300,8 @@ def call(function, *arguments, **options):
         for other in others:
             _cuda.wait(ours, other)
         try:
-            bound = _with(bound, this.take)
+            this.take()
+            bound = _with(bound, this.argument)
             return this.give(function(*bound.args, **bound.kwargs))
         finally:
             for other in others:

@@ -15,15 +15,19 @@ import numpy as np
 
 from softnum.array import Array
 from softnum.backend import is_device_array
-from softnum.kernels.device import _cuda
+from softnum.kernels.device import _cuda, gemm_blocks
 from softnum.kernels.device._cuda import cuda
+from softnum.kernels.device.bounds import levels_of
 from softnum.kernels.device.gemm import carrier_of, compute, new_status, random_words
 from softnum.kernels.device.layouts import add_layout
 from softnum.kernels.device.problem import Operand, Problem, lined
+from softnum.kernels.device.steps import steps_of
 from softnum.kernels.device.strides import contiguous, dense, one_step, transposed
+from softnum.plan import plan_of
 from softnum.unfold import Shape, backward_data_shape, backward_weight_shape, forward_shape
+from softnum.units import MadUnit
 
-__all__ = ["conv2d", "conv2d_backward_data", "conv2d_backward_weight", "divisor"]
+__all__ = ["conv2d", "conv2d_backward_data", "conv2d_backward_weight", "divisor", "examples"]
 
 _BITS = 31  # of numbers that are divided
 
@@ -98,10 +102,10 @@ def _turned_patches(geometry, batch, row, column):
     return _patches_at(geometry, batch, column, row)
 
 
-add_layout("patches", _patches, padded=True)
+add_layout("patches", _patches, padded=True, along_rows=True)
 add_layout("turned patches", _turned_patches, padded=True)
-add_layout("sources", _sources, padded=True)
-add_layout("triples", _triples)
+add_layout("sources", _sources, padded=True, along_rows=True)
+add_layout("triples", _triples, along_rows=True)
 
 
 # ---- operands --------------------------------------------------------------------------------------------------------
@@ -247,3 +251,18 @@ def conv2d_backward_weight(
         me, unit, s, k, _images(x, s, "turned patches"), _triple(dy, dy.shape, (0, 2, 3), 1, 1, s.groups), c,
         (s.filters, s.per_group[0], *s.kernel), (1, 2, 3, 0), key, random_bits,
     )  # fmt: skip
+
+
+def examples():
+    """Kernels for the link check: a fast unit's, over each layout."""
+    unit = MadUnit("e6m9", operand="e5m2")
+    _, _, arguments, _ = next(gemm_blocks.kernels_of(unit))
+    steps = steps_of(unit, levels_of(plan_of(unit))[0])
+    block = gemm_blocks.block_of(steps, 4096, 256, 1)
+    for layouts in (
+        ("patches", "columns", "triples", "triples"),
+        ("sources", "triples", "triples", "triples"),
+        ("turned patches", "triples", "triples", "columns"),
+    ):
+        kernel = gemm_blocks.blocks_kernel(steps, block, layouts, ("float32",) * 3, (False, False), "float32", True)
+        yield f"convolution of {layouts[0]}", kernel, arguments, True

@@ -161,9 +161,11 @@ def run(computation: Computation, inputs, shape, words: Words | None = None, out
     none8 = none.view(np.uint8)
     given += [none8] * (INPUTS - len(given))
     tables = [*map(_cuda.bits, tables), *[none8] * (TABLES - len(tables))]
-    blocks = -(-size // (_GROUP * _cuda.THREADS))
+    groups = -(-size // _GROUP)
+    threads = min(_cuda.THREADS, groups)  # the simulator's are slow to start
     _cuda.launch(
-        kernel, blocks, _cuda.THREADS, *given, _line(_cuda.bits(result)), none8 if flags is None else _line(flags),
+        kernel, -(-groups // threads), threads, *given, _line(_cuda.bits(result)),
+        none8 if flags is None else _line(flags),
         none if words.array is None else _line(words.array), *tables, np.uint32(words.key[0]), np.uint32(words.key[1]),
         none, np.int64(size),
     )  # fmt: skip

@@ -10,13 +10,13 @@ from softnum.fused import fused_plan
 from softnum.kernels.device.source import TYPES, Entry, Library
 from softnum.names import format
 
-__all__ = ["STATE", "chain_library", "fast_library", "fused_library"]
+__all__ = ["STATE", "chain_library", "fast_library", "fused_library", "value_entry"]
 
 STATE = 16  # words of 64 bits that the state of a definition's step takes
 _CARRIERS = {"float32": ("binary32", "uint32"), "float64": ("binary64", "uint64")}
 
 
-def _value(carrier: str, result: str) -> tuple[str, Entry]:
+def value_entry(carrier: str, result: str) -> tuple[str, Entry]:
     """(constants, entry): ``value(code)``, a result's bits in the carrier."""
     name, kind = _CARRIERS[carrier]
     body = (
@@ -53,9 +53,9 @@ def fused_library(unit, carrier: str) -> Library:
     """A FusedDotUnit's definition (csrc/softnum/fused.h) on codes, one term after the other.
 
     ``reset(state)`` before all; for each step ``begin(state, sum)``, ``note(state, a, b)`` of its products, and if
-    ``align(state)`` says so ``add(state, a, b)`` of the same, then ``round(state, last)``. ``after(state, sum, c)`` adds
-    C to the result, ``convert(state, c)`` is a sum of nothing in another output. ``lost(state)``: a bit for each of
-    ``unit.rounded_to`` that had no code.
+    ``align(state)`` says so ``add(state, a, b)`` of the same, then ``round(state, last)``. ``after(state, sum, c)``
+    adds C to the result, ``convert(state, c)`` is a sum of nothing in another output. ``lost(state)``: a bit for each
+    of ``unit.rounded_to`` that had no code.
     """
     a, b = unit.operand
     floor = "SN_FUSED_NO_FLOOR" if unit.min_exponent is None else str(unit.min_exponent)
@@ -66,7 +66,7 @@ def fused_library(unit, carrier: str) -> Library:
         f"    u.c_after = {int(unit.c == 'after')};\n    u.same_output = {int(unit.result == unit.accumulator)};\n"
         f"    u.period = {unit.period};\n    u.order = 0;\n"
     )
-    value_constants, value = _value(carrier, "_output")
+    value_constants, value = value_entry(carrier, "_output")
     constants = (
         format_text("_a", a) + format_text("_b", b) + format_text("_sum", unit.accumulator)
         + format_text("_output", unit.result) + environment_text("_sum_env", unit.environments[0])
@@ -127,7 +127,7 @@ def fused_library(unit, carrier: str) -> Library:
 def chain_library(unit, carrier: str) -> Library:
     """A FmaChainUnit's step on codes: ``step(sum, a, b)``, ``step_lost(sum, a, b)`` and ``value(code)``."""
     a, b = unit.operand
-    value_constants, value = _value(carrier, "_sum")
+    value_constants, value = value_entry(carrier, "_sum")
     constants = (
         format_text("_a", a) + format_text("_b", b) + format_text("_sum", unit.accumulator)
         + environment_text("_env", unit.environment) + value_constants
@@ -145,7 +145,7 @@ def chain_library(unit, carrier: str) -> Library:
     return Library(constants, entries)
 
 
-# ---- fused dot products in binary32, a block of outputs to a thread ----------------------------------------------------
+# ---- fused dot products in binary32, a block of outputs to a thread --------------------------------------------------
 
 
 def _literal(x: float) -> str:
@@ -183,13 +183,12 @@ def fast_library(unit, stride: int) -> Library:
     plan = fused_plan(unit)
     after = unit.c == "after"
     begin = f"const sn_fused32 u = _unit();\n{_LOOP}\n    sums[i] = sn_fused32_start(&u, sums[i]);"
-    finish = f"const sn_fused32 u = _unit();\nsn_u32 left = 0;\n{_LOOP} {{\n"
-    if after:
-        finish += "    if (sn_fused32_stayed(&u, sums[i])) sums[i] = sn_fused32_with_c(&u, sums[i], c[i]);\n"
-    finish += (
-        "    left |= (sn_fused32_stayed(&u, sums[i]) ? 0u : 1u) << i;\n}\n"
-        + ("" if after else "(void)c;\n")
-        + "return left;"
+    added = (
+        "if (sn_fused32_stayed(&u, sums[i])) sums[i] = sn_fused32_with_c(&u, sums[i], c[i]);" if after else "(void)c;"
+    )
+    finish = (
+        f"const sn_fused32 u = _unit();\nsn_u32 left = 0;\n{_LOOP} {{\n    {added}\n"
+        "    left |= (sn_fused32_stayed(&u, sums[i]) ? 0u : 1u) << i;\n}\nreturn left;"
     )
     tile = (
         ("float32*", "a"), ("int32*", "exponent_a"), ("float32*", "b"), ("int32*", "exponent_b"), ("int32", "row"),

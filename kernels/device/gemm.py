@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache, singledispatch
 
 import numpy as np
@@ -9,16 +10,22 @@ import numpy as np
 from softnum import _core
 from softnum.array import Array
 from softnum.backend import is_device_array
+from softnum.block_array import BlockArray
+from softnum.block_unit import BlockDotUnit
+from softnum.custom_unit import CustomMadUnit
 from softnum.environment import seed_and_stream
+from softnum.exact import ExactDotUnit
 from softnum.fused import FmaChainUnit, FusedDotUnit
-from softnum.kernels.device import _cuda
+from softnum.kernels.device import _cuda, gemm_custom
 from softnum.kernels.device.gemm_blocks import BlocksEngine, takes
+from softnum.kernels.device.gemm_blocks_of_scales import BlockEngine, block_operands, with_scales
 from softnum.kernels.device.gemm_definition import DefinitionEngine
+from softnum.kernels.device.gemm_exact import ExactEngine
 from softnum.kernels.device.gemm_fused import ChainEngine, FusedEngine
 from softnum.kernels.device.gemm_tables import TableEngine
 from softnum.kernels.device.problem import Problem, matrices
 from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
-from softnum.kernels.device.strides import contiguous, strided
+from softnum.kernels.device.strides import broadcast, contiguous, copy, flat, is_dense, overlap, strided
 from softnum.plan import fits
 from softnum.units import MadUnit
 
@@ -45,6 +52,11 @@ def _(unit: MadUnit, words: int):
 
 
 @find_engine.register
+def _(unit: ExactDotUnit, words: int):
+    return ExactEngine(unit)
+
+
+@find_engine.register
 def _(unit: FusedDotUnit, words: int):
     return FusedEngine(unit)
 
@@ -52,6 +64,16 @@ def _(unit: FusedDotUnit, words: int):
 @find_engine.register
 def _(unit: FmaChainUnit, words: int):
     return ChainEngine(unit)
+
+
+@find_engine.register
+def _(unit: BlockDotUnit, words: int):
+    return BlockEngine(unit)
+
+
+@find_engine.register
+def _(unit: CustomMadUnit, words: int):
+    return gemm_custom.engine_of(unit)
 
 
 @lru_cache(maxsize=256)
@@ -96,11 +118,9 @@ def batch_counters(batches: int):
     return _cuda.constant(counters)
 
 
-def _which(shape, lead, what: str) -> np.ndarray:
+def _which(shape, lead) -> np.ndarray:
     """For each matrix of the result, which of the operand's matrices belongs to it."""
     own = shape[:-2]
-    if len(own) > len(lead) or any(x not in (1, y) for x, y in zip(own[::-1], lead[::-1], strict=False)):
-        raise ValueError(f"matmul: {what} of shape {shape} does not broadcast to {tuple(lead)} matrices")
     return np.broadcast_to(np.arange(np.prod(own, dtype=np.int64)).reshape(own), lead).reshape(-1)
 
 
@@ -108,6 +128,8 @@ def _operand(x, what: str):
     """(device array, format): codes of an Array, or carriers, whose format is None."""
     if isinstance(x, Array):
         return x.codes, x.format
+    if isinstance(x, BlockArray):
+        return x.codes, x.format.element
     return _cuda.device_array(x, f"matmul: {what}"), None
 
 
@@ -116,14 +138,15 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
 
     Parameters
     ----------
-    a, b, c : device arrays of float32 or float64, or Arrays of device codes
+    a, b, c : device arrays of float32 or float64, or Arrays of device codes; a and b BlockArrays of device codes
         As in `softnum.matmul`, of any strides.
-    unit : MadUnit
+    unit : any that `softnum.matmul` takes
     key
         As in `softnum.matmul`.
     random_bits : array of uint32, shape (..., M, N, steps, 2), optional
         Of the host or the device.
-    out : device array, contiguous, optional
+    out : device array, optional
+        May be an operand, or overlap one.
 
     Returns
     -------
@@ -133,10 +156,13 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     Raises
     ------
     ValueError, TypeError
-        As `softnum.matmul`; also for operands of a value table (`CustomFormat`), for a result that float64 does not
-        hold, and for units of several lanes or with compensation.
+        As `softnum.matmul`; also for a result that float64 does not hold, and for units in custom formats or of users'
+        functions that kernels do not take.
     """
     engine_of(unit, NO_WORDS)  # a unit without a kernel is told of first
+    blocks = None
+    if isinstance(unit, BlockDotUnit) or BlockArray in (type(a), type(b)):
+        blocks = block_operands(a, b, unit)
     (a, format_a), (b, format_b) = _operand(a, "a"), _operand(b, "b")
     c, format_c = (None, None) if c is None else _operand(c, "c")
     if a.ndim < 2 or b.ndim < 2:
@@ -151,24 +177,39 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     if max(m, n, batches, steps) >= 2**31:
         raise ValueError(f"matmul: no dimension of CUDA arrays may reach 2**31, got {shape} and K = {k}")
     dtype = carrier_of(unit)
-    result = out
-    if out is None:
-        result = out = _cuda.empty(shape, dtype)
-    else:
-        if tuple(out.shape) != shape or out.dtype != dtype or not _cuda.is_contiguous(out):
-            raise ValueError(f"matmul: out must be a contiguous CUDA array of shape {shape} and type {dtype}")
+    if out is not None and (tuple(out.shape) != shape or out.dtype != dtype):
+        raise ValueError(f"matmul: out must be a CUDA array of shape {shape} and type {dtype}")
     words, keys, random = random_words(unit, key, random_bits, shape, steps)
-    if c is not None and (c.ndim < 2 or tuple(c.shape)[-2:] != (m, n)):
-        raise ValueError(f"matmul: c of shape {tuple(c.shape)} does not broadcast to {shape} by whole matrices")
     given = [
-        None if x is None else matrices(x, what, _which(tuple(x.shape), lead, what), fmt)
-        for x, what, fmt in ((a, "a", format_a), (b, "b", format_b), (c, "c", format_c))
+        matrices(x, what, _which(tuple(x.shape), lead), fmt)
+        for x, what, fmt in ((a, "a", format_a), (b, "b", format_b))
     ]
-    target = matrices(out, "out", np.arange(batches))
+    if blocks is not None:
+        given = [with_scales(g, x, _which(x.scales.shape, lead)) for g, x in zip(given, blocks, strict=True)]
+    given.append(None if c is None else _start(c, shape, batches, format_c))
+    # not straight into out where it is read from, or the result may lack a code: out stays as it was then
+    read = [x for x in (a, b, c) if x is not None]
+    sure = all(f is None or f.has_nan for f in unit.rounded_to)
+    straight = out is not None and sure and _cuda.is_contiguous(out) and not any(overlap(out, x) for x in read)
+    result = out if straight else _cuda.empty(shape, dtype)
+    target = matrices(result, "out", np.arange(batches))
     compute(
         Problem(unit, *given, m, n, k, batches, words, keys, batch_counters(batches), random, target, new_status(unit))
     )
-    return result
+    if out is None or straight:
+        return result
+    copy(result, out)
+    return out
+
+
+def _start(c, shape, batches: int, fmt):
+    """C, broadcast to the shape of the result."""
+    own = tuple(int(n) for n in c.shape)
+    if len(own) > len(shape) or any(d not in (1, want) for d, want in zip(own[::-1], shape[::-1], strict=False)):
+        raise ValueError(f"matmul: c of shape {own} does not broadcast to {shape}")
+    c = c if is_dense(c) else contiguous(c)
+    operand = matrices(broadcast(c, shape), "c", np.arange(batches), fmt)
+    return replace(operand, shape=own, strides=flat(c)[2])
 
 
 def dot(a, b, unit, c=None, *, key=None, random_bits=None, out=None):

@@ -2,6 +2,29 @@
 
 Every thread has some results of a block; what it computes them by is C (steps.py). Order and rounding of a sum are the
 unit's, whatever the block: k runs in order, and the last, ragged part of it takes no more steps than there are.
+
+Instructions of a step in the machine code for sm_90 (nvdisasm), with their share of loads and loops: all of them, of
+which 4 x 32 lanes begin in a cycle; those of the integer and comparison pipe (64 lanes); multiplications of integers
+(64). The limit that follows for an H200 (132 multiprocessors, 1.98 GHz), in TMAC/s: a prediction, not a measurement.
+
+    unit                                       level    block  registers   all  integer  imad  limit
+    binary32 (a plain float32 product)         full     8 x 8        168   1.6      0.2   0.1   20
+    e5m2, product e5m2 -> e6m9                 full     8 x 4        128  18.9     10.3   0.2    1.6
+                                               signed   8 x 8        172  12.7      6.2   0.1    2.6
+                                               bare     8 x 8        168   9.8      3.2   0.1    3.4
+    e5m2 -> e6m9                               full     8 x 4        128   9.9      5.3   0.2    3.2
+                                               signed   8 x 8        167   6.8      3.2   0.1    5.0
+                                               bare     8 x 8        168   4.8      1.2   0.1    7.0
+    e5m2 -> e6m9, stochastic, r = 12           full     4 x 2        136  48.9     29.3   8.7    0.6
+                                               tested   4 x 4        167  21.5     13.0   6.2    1.3
+                                               bare     4 x 4        186  15.0      7.0   6.2    2.2
+    e5m2, product e5m2 -> e6m9, stochastic     full     4 x 2        134  83.9     53.3  12.7    0.3
+                                               bare     4 x 4        255  24.4     13.2   6.3    1.3
+    e5m2 -> e6m9, to odd                       full     8 x 4        145  23.4     17.4   0.3    1.0
+    q4.4 -> q8.8                               careful  4 x 4        116  14.7      8.5   4.2    2.0
+                                               plain    8 x 8        164   1.6      0.2   1.1   15
+    q3.3 -> q6.4                               full     8 x 4        108   5.9      2.3   0.2    5.7
+    binary32 -> e10m40 (10 in binary64)        full     4 x 4        150  38.1     24.6   0.3    0.7
 """
 
 from __future__ import annotations
@@ -13,7 +36,7 @@ import numpy as np
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.bounds import level_of, levels_of, sums_fit
-from softnum.kernels.device.layouts import index_of, loader
+from softnum.kernels.device.layouts import along_rows, index_of, loader
 from softnum.kernels.device.problem import Operand, Problem, Seen, stand_in, to_values
 from softnum.kernels.device.steps import Block, Steps, steps_library, steps_of
 from softnum.plan import fits, integer_plan_of, plan_of
@@ -68,7 +91,7 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
     moves_a, moves_b = (-(-x * block.depth // threads // w) for x, w in ((block.m, width_a), (block.n, width_b)))
     size_a, size_b = moves_a * width_a, moves_b * width_b
     # which index the neighbours among the threads that load have in common: that along which elements are neighbours
-    a_by_row, b_by_row = layouts[0] == "columns", layouts[1] != "columns"
+    a_by_row, b_by_row = along_rows(layouts[0]), not along_rows(layouts[1])
     next_in_a, next_in_b = 1 if a_by_row else pitch_a, 1 if b_by_row else pitch_b
     place_a = _place(block.m, block.depth, a_by_row, width_a)
     place_b = _place(block.n, block.depth, b_by_row, width_b)
@@ -175,10 +198,14 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
 
 def block_of(steps: Steps, m: int, n: int, batches: int) -> Block:
     """The shape of blocks for a product: as large as registers allow, and so many that a GPU has work."""
+    side, depth = (2, 4) if _cuda.SIMULATOR else (16, 16)
+    if min(m, n) <= 2:  # a thread for each result
+        threads = (1, side * side) if m <= n else (side * side, 1)
+        return Block(*threads, 1, 1, 1, depth if _cuda.SIMULATOR else depth // 2)  # of shared memory there is 48 KiB
     if _cuda.SIMULATOR:
-        return Block(2, 2, 4, 2, 2, 4)
+        return Block(side, side, 4, 2, 2, depth)
     native = steps.kind == "float32" and plan_of(steps.unit).path == "native"
-    light = native or steps.level in ("signed", "bare", "plain")
+    light = native or steps.level in ("signed", "tested", "bare", "plain")
     if steps.words:
         shapes = [(4, 4), (4, 2)] if light and not steps.chunk else [(4, 2)]
     elif steps.kind in ("float64", "int64") or (steps.chunk and not light):
@@ -186,10 +213,10 @@ def block_of(steps: Steps, m: int, n: int, batches: int) -> Block:
     else:
         shapes = [(8, 8), (8, 4), (4, 4)] if light and not steps.chunk else [(8, 4), (4, 4)]
     for rows, columns in shapes:
-        block = Block(16, 16, rows, columns, min(columns, 4), 16)
+        block = Block(side, side, rows, columns, min(columns, 4), depth)
         if -(-m // block.m) * -(-n // block.n) * batches >= _ENOUGH_BLOCKS:
             return block
-    return Block(16, 16, 2, 2, 2, 16)
+    return Block(side, side, 2, 2, 2, depth)
 
 
 def _fours(x: Operand, along: str, extent: int, k: int) -> bool:
@@ -198,7 +225,7 @@ def _fours(x: Operand, along: str, extent: int, k: int) -> bool:
         return False
     neighbours = extent if x.layout == along else k
     places = np.delete(x.numbers, 1 if x.layout == "rows" else 0)
-    return neighbours % 4 == 0 and not (places % 4).any() and _cuda.address(x.flat) % 16 == 0
+    return neighbours % 4 == 0 and not (places % 4).any() and _cuda.address_of(x.flat) % 16 == 0
 
 
 class BlocksEngine:
@@ -239,8 +266,7 @@ class BlocksEngine:
 
 def takes(unit) -> bool:
     """Whether a MadUnit has a fast path here."""
-    floats = all(f.kind in ("float", "fixed") for f in unit.operand)
-    return floats and not unit.on_codes and steps_of(unit) is not None
+    return not unit.on_codes and steps_of(unit) is not None
 
 
 def kernels_of(unit):
@@ -278,6 +304,6 @@ def examples():
         MadUnit("binary32", operand="bfloat16", chunk=64),
         MadUnit("e6m9", operand="e5m2", rounding="toward_zero"),
         MadUnit("e6m9", operand="e5m2", rounding="stochastic", stochastic_bits=12),
-        MadUnit("binary64", operand="binary32"),
+        MadUnit("e10m40", operand="binary32"),
     ):
         yield from kernels_of(unit)

@@ -49,7 +49,7 @@ def _steps(unit, carrier: str) -> Steps:
         return np.uint64(code)
 
     @cuda.jit(device=True)
-    def value(rows, cells, values, code):
+    def value(rows, cells, values, code, state):
         return of_result(code)
 
     return Steps(np.uint64, np.uint64(0), np.uint64(0), step, join, outer, start, value)

@@ -18,7 +18,7 @@ from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.entries import operand_library
 from softnum.kernels.device.fused_entries import STATE, chain_library, fast_library, fused_library
 from softnum.kernels.device.layouts import index_of, loader
-from softnum.kernels.device.problem import Problem, checked, stand_in, to_codes
+from softnum.kernels.device.problem import Problem, checked, stand_in, to_codes, to_values
 from softnum.kernels.device.tiles import ALIGNMENT, BLOCK, SIDE, stager
 from softnum.plan import fits
 from softnum.presets import unit as preset
@@ -73,12 +73,9 @@ def fast_kernel(unit, layouts, types, has_c: bool, tile: int, depth_of_tile: int
     across, block, side = tile // SIDE, BLOCK, SIDE
     threads, room = across * across, stride * depth_of_tile
     period, after = unit.period, unit.c == "after"
-    stage_a, stage_b = (
-        stager(*x, of_a, tile, depth_of_tile, threads, _putter(g), _clear, period if unit.k_order else 0)
-        for x, of_a, g in zip(
-            zip(layouts, types, strict=False), (True, False), (f.exponent_a, f.exponent_b), strict=False
-        )
-    )
+    shape, order_of = (tile, depth_of_tile, threads), period if unit.k_order else 0
+    stage_a = stager(layouts[0], types[0], True, *shape, _putter(f.exponent_a), _clear, order_of)
+    stage_b = stager(layouts[1], types[1], False, *shape, _putter(f.exponent_b), _clear, order_of)
     everything = np.uint32((1 << BLOCK) - 1)
     alignment = ALIGNMENT
 
@@ -216,7 +213,7 @@ def _chain_element(unit, carrier, layouts, types, carriers):
 
 @lru_cache(maxsize=256)
 def definition_kernel(unit, carrier: str, layouts, types, carriers, has_c: bool, marked: tuple[int, int] | None):
-    """The definition's kernel; layouts and types: of a, b, c and, the layout, out; carriers: of a, b, c, None for codes.
+    """The definition's kernel; layouts: of a, b, c and out; types: of a, b and c; carriers: theirs, or None for codes.
 
     marked: None, or the tile and depth of the `fast_kernel` whose outputs it completes. The arguments: a, b, c and
     their geometries; the order of k; out, bits of the carrier, and its geometry; left, as fast_kernel has it; status;
@@ -287,6 +284,14 @@ def _by_definition(problem: Problem) -> None:
     _define(p, (a, b, c), (None, None, None), _cuda.filled(1, np.uint32, 0), None)
 
 
+def _values(operand, fmt):
+    """The operand as carriers, checked."""
+    if operand.format is not None:
+        return to_values(operand, fmt, "float32")[0]
+    checked(operand, fmt)
+    return operand
+
+
 class ChainEngine:
     """Computes chains of fused multiply-adds."""
 
@@ -314,12 +319,12 @@ class FusedEngine:
 
     def run(self, problem: Problem) -> None:
         p, unit = problem, self.unit
-        given = [x for x in (p.a, p.b, p.c) if x is not None]
-        if self.plan is None or any(x.format is not None for x in given):  # codes are the definition's
+        if self.plan is None:
             _by_definition(p)
             return
-        for x, fmt in zip(given, (*unit.operand, unit.c_format), strict=False):
-            checked(x, fmt)
+        formats = (*unit.operand, unit.c_format)
+        given = [x and _values(x, fmt) for x, fmt in zip((p.a, p.b, p.c), formats, strict=True)]
+        p = replace(p, a=given[0], b=given[1], c=given[2])
         tile, depth = tile_of(unit)
         across = tile // SIDE
         blocks = -(-p.m // tile) * -(-p.n // tile)

@@ -1,10 +1,10 @@
 """MadUnits that compute in custom formats, by look-up tables (`softnum.kernels.device.sum_tables`).
 
-Two kernels: sums in any order of lanes and chunks over tables of any size (sums.py); and, for one lane, tiles of a and b
-in shared memory beside tables that fit there. The latter's inner loop takes 105 instructions for 16 multiply-adds (sm_90,
-8 bits), 32 of them look-ups in shared memory: of a product's row and of a sum. In a warp all threads have
-the same a, so that a product's bytes lie in 256 that follow each other: no bank of shared memory has more than two words
-of them, and the look-up takes two cycles; that of 32 sums with nothing in common takes 3.5 on the average (the fullest of
+Two kernels: sums in any order of lanes and chunks over tables of any size (sums.py); and, for one lane, tiles of a and
+b in shared memory beside tables that fit there. The latter's inner loop takes 105 instructions for 16 multiply-adds
+(sm_90, 8 bits), 32 of them look-ups in shared memory: of a product's row and of a sum. In a warp all threads have the
+same a, so that a product's bytes lie in 256 that follow each other: no bank of shared memory has more than two words of
+them, and the look-up takes two cycles; that of 32 sums with nothing in common takes 3.5 on the average (the fullest of
 32 banks that are hit 32 times at random). An H200 (132 multiprocessors, 1.98 GHz) then makes 132 * 1.98e9 * 32 / 5.5 =
 1.5e12 multiply-adds a second at the most (by the issue of instructions 5.1e12): a prediction, not measured.
 """
@@ -69,10 +69,8 @@ def _definition(unit) -> Library:
         kind = {"float32": "uint32", "float64": u64}[carrier]
         constants += format_text("_out", unit.outer) + environment_text("_out_env", outer_env)
         constants += format_text("_carrier", format({"float32": "binary32"}.get(carrier, "binary64")))
-        entries += [
-            adds("outer", "_out", "_out_env", "_wide", 4),
-            Entry("value", kind, ((u64, "code"),), value_body(kind)),
-        ]
+        entries.append(adds("outer", "_out", "_out_env", "_wide", 4))
+        entries.append(Entry("value", kind, ((u64, "code"),), value_body(kind)))
         if not isinstance(unit.accumulator, CustomFormat):
             entries.append(adds("outer_of_codes", "_out", "_out_env", "_sum", 4))
     return Library(constants, tuple(entries))
@@ -97,9 +95,9 @@ def _value(unit, tables: SumTables, f):
     """The device function that makes a result's bits of a sum."""
     if tables.results_at < 0:
         of_code = f.value
-        return cuda.jit(device=True)(lambda rows, cells, values, code: of_code(code))
+        return cuda.jit(device=True)(lambda rows, cells, values, code, state: of_code(code))
     kind = {"float32": np.uint32, "float64": np.uint64}[_carrier(unit)]
-    return cuda.jit(device=True)(lambda rows, cells, values, code: kind(values[code]))
+    return cuda.jit(device=True)(lambda rows, cells, values, code, state: kind(values[code]))
 
 
 def _outer(unit, tables: SumTables, f):
@@ -182,7 +180,7 @@ def _kernel(unit, has_c: bool, layouts):
 
 @lru_cache(maxsize=32)
 def _in_shared(unit) -> np.ndarray | None:
-    """Bytes for shared memory, in groups of 16: products' rows and then sums; None where codes lack or rows are many."""
+    """Bytes for shared memory, in groups of 16: products' rows, then sums; None where codes lack or rows are many."""
     tables = tables_of(unit)
     if unit.lanes > 1 or not tables.by_table or (unit.chunk and tables.outers_at < 0):
         return None
@@ -197,7 +195,8 @@ def _look_ups(bits_a: int, bits_b: int, bits: int, height: int, width: int) -> L
     """Entries ``mads(tables, a, at_a, b, at_b, acc)``, the next product of height x width sums, whose codes are in acc,
     and ``copy(from, to, first, count, step)``, of every step-th of so many groups of 16 bytes."""
     arguments = (
-        ("uint8*", "tables"), ("uint8*", "a"), ("uint32", "at_a"), ("uint8*", "b"), ("uint32", "at_b"), ("uint32*", "acc"),
+        ("uint8*", "tables"), ("uint8*", "a"), ("uint32", "at_a"), ("uint8*", "b"), ("uint32", "at_b"),
+        ("uint32*", "acc"),
     )  # fmt: skip
     body = f"""
 a += at_a;
@@ -311,7 +310,7 @@ def shared_kernel(unit, has_c: bool, layouts, tile=_TILE):
                 m, n = first_m + y * height + i // width, first_n + x * width + i % width
                 if m < rows and n < columns:
                     found = total[i] if chunk > 0 else acc[i]
-                    out[at_out(geometry_out, batch, m, n)] = value(0, cells, values, _U64(found))
+                    out[at_out(geometry_out, batch, m, n)] = value(0, cells, values, _U64(found), state)
 
     return kernel
 
@@ -383,10 +382,8 @@ class TableEngine:
 
 def kernels_of(unit):
     """(name, kernel, types of its arguments[, whether it is fast]) of what computes contiguous matrices without c."""
-    codes, bits = (
-        [f.storage_dtype for f in (*unit.operand, unit.outer)],
-        {"float32": "u4", "float64": "u8"}[_carrier(unit)],
-    )
+    codes = [f.storage_dtype for f in (*unit.operand, unit.outer)]
+    bits = {"float32": "u4", "float64": "u8"}[_carrier(unit)]
     if not _fits_in_shared(unit, 227 * 1024):
         yield f"tables {unit}", _kernel(unit, False, _ROWS), kernel_types(*codes, bits)
         return
@@ -407,9 +404,8 @@ def kernels_of(unit):
 
 def examples():
     """`kernels_of` representative units, which are linked without a GPU."""
-    eight = CustomFormat.from_table(
-        [0.0, *(2.0 ** (i / 8) * s for s in (1, -1) for i in range(127)), -(2.0**20)], name="log8"
-    )
+    powers = [2.0 ** (i / 8) for i in range(127)]
+    eight = CustomFormat.from_table([0.0, *powers, -(2.0**20), *(-x for x in powers)], name="log8")
     yield from kernels_of(MadUnit(eight, operand=eight, product=eight))
     yield from kernels_of(MadUnit(eight, operand=eight, product=eight, chunk=16))
     yield from kernels_of(MadUnit("binary32", operand="e4m3fn", product=eight, lanes=4))

@@ -14,20 +14,20 @@ import numpy as np
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
 
-__all__ = ["add_layout", "index_of", "loader", "matrix_geometry", "matrix_numbers"]
+__all__ = ["add_layout", "along_rows", "index_of", "loader", "matrix_geometry", "matrix_numbers"]
 
 _LAYOUTS: dict[str, tuple] = {}
 
 
-def add_layout(name: str, index, padded: bool = False) -> None:
+def add_layout(name: str, index, padded: bool = False, along_rows: bool = False) -> None:
     """Make a layout known: ``index(geometry, batch, row, column)`` is where an element lies, an int64.
 
     index is a function in the subset of Python that Numba compiles, in integers alone. padded: it may be negative,
-    where 0 is read.
+    where 0 is read. along_rows: elements that are neighbours in memory have neighbouring rows, and not columns.
     """
     if name in _LAYOUTS:
         raise ValueError(f"there is a layout {name!r} already")
-    _LAYOUTS[name] = (cuda.jit(device=True)(index), padded)
+    _LAYOUTS[name] = (cuda.jit(device=True)(index), padded, along_rows)
 
 
 def _matrix(geometry, batch, row, column):
@@ -44,12 +44,17 @@ def _columns(geometry, batch, row, column):
 
 add_layout("matrix", _matrix)
 add_layout("rows", _rows)
-add_layout("columns", _columns)
+add_layout("columns", _columns, along_rows=True)
 
 
 def index_of(layout: str):
     """The device function ``at(geometry, batch, row, column)`` of a layout."""
     return _LAYOUTS[layout][0]
+
+
+def along_rows(layout: str) -> bool:
+    """Whether neighbours in memory have neighbouring rows: threads that load neighbours take those."""
+    return _LAYOUTS[layout][2]
 
 
 @lru_cache(maxsize=64)
@@ -58,7 +63,7 @@ def loader(layout: str, dtype: str, zero: int = 0):
 
     zero: what stands for 0 where a layout is padded: the code of it, if elements are codes of a custom format.
     """
-    at, padded = _LAYOUTS[layout]
+    at, padded, _ = _LAYOUTS[layout]
     zero = np.dtype(dtype).type(zero)
 
     @cuda.jit(device=True)

@@ -11,7 +11,10 @@ from softnum.kernels.device import _cuda
 from softnum.kernels.device.dlpack import Memory
 from softnum.kernels.device.movement import copy_kernel, merged, run
 
-__all__ = ["contiguous", "copy", "dense", "flat", "one_step", "packed", "place_of", "strided", "transposed"]
+__all__ = [
+    "broadcast", "contiguous", "copy", "dense", "flat", "is_dense", "one_step", "overlap", "packed", "place_of",
+    "strided", "transposed",
+]  # fmt: skip
 
 
 def flat(x):
@@ -78,11 +81,12 @@ def dense(x):
 
     Dimensions of stride 0, in which one element stands for many, fill it too.
     """
-    x = x if _is_dense(x) else contiguous(x)
+    x = x if is_dense(x) else contiguous(x)
     return flat(x)
 
 
-def _is_dense(x) -> bool:
+def is_dense(x) -> bool:
+    """Whether an array fills its memory, in whatever order."""
     if x.size == 0 or _cuda.is_contiguous(x):
         return True
     expected = x.dtype.itemsize
@@ -109,6 +113,26 @@ def strided(x, shape, strides):
         return type(x)(np.lib.stride_tricks.as_strided(x._ary, shape, strides), stream=x.stream)
     device = (0, _cuda.device_index())
     return _cuda.adopt(Memory(_cuda.address_of(x), tuple(shape), tuple(strides), x.dtype, device, False), x, "x")
+
+
+def broadcast(x, shape):
+    """A view of x in a shape that it broadcasts to."""
+    strides = [0 if n == 1 else s for s, n in zip(x.strides, x.shape, strict=True)]
+    return strided(x, tuple(shape), (*[0] * (len(shape) - len(strides)), *strides))
+
+
+def overlap(x, y) -> bool:
+    """Whether two arrays may have memory in common."""
+    if not (x.size and y.size):
+        return False
+    (low, high), (start, end) = map(_extent, (x, y))
+    return low < end and start < high
+
+
+def _extent(x) -> tuple[int, int]:
+    spans = [(n - 1) * s for n, s in zip(x.shape, x.strides, strict=True)]
+    at = _cuda.address_of(x)
+    return at + sum(s for s in spans if s < 0), at + sum(s for s in spans if s > 0) + x.dtype.itemsize
 
 
 def transposed(x, axes):

@@ -1,7 +1,7 @@
 """The tables of a MadUnit that computes in custom formats, made on the host by the formats' own operations.
 
-A product is looked up by its operands' codes, and gives a row; a step's sum by the row and the sum's code. Where the sum
-is in a wide format of softnum's own, the row gives the product's value, which is added by the definition.
+A product is looked up by its operands' codes, and gives a row; a step's sum by the row and the sum's code. Where the
+sum is in a wide format of softnum's own, the row gives the product's value, which is added by the definition.
 """
 
 from __future__ import annotations

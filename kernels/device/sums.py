@@ -1,8 +1,8 @@
 """The order of sums, whatever their steps are: chunks, lanes and the reduction of lanes; one thread to an output.
 
-It is for the definition and for units of the user's: lanes are summed one after another, each to its end, and a stack of
-a few numbers holds what waits for its reduction, which then makes the additions of the unit, of the same numbers and
-with the same random words as in the unit's own order.
+It is for the definition and for units of the user's: lanes are summed one after another, each to its end, and a stack
+of a few numbers holds what waits for its reduction, which then makes the additions of the unit, of the same numbers
+and with the same random words as in the unit's own order.
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ class Steps:
         A chunk added to the outer sum.
     start : ``(c)``
         C as a number.
-    value : ``(tables..., number)``
+    value : ``(tables..., number, state)``
         What is written.
+    draws : bool
+        Whether additions of lanes and chunks take random words of their own, as a MadUnit's do.
     """
 
     number: type
@@ -58,6 +60,7 @@ class Steps:
     outer: object
     start: object
     value: object
+    draws: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +152,9 @@ def _on_device(schedule: _Schedule):
 def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zeros=(0, 0, 0)):
     """The kernel of a unit's sums.
 
-    layouts: of a, b, c and out; types: of the elements of a, b and c, of which zeros stand for 0. The arguments are those of `Problem` (a, b, c;
-    their geometries; counters; random; keys; out and its geometry; status), tables, the schedule of the reduction, and
-    batches, M, N and K.
+    layouts: of a, b, c and out; types: of the elements of a, b and c, of which zeros stand for 0. The arguments are
+    those of `Problem` (a, b, c; their geometries; counters; random; keys; out and its geometry; status), tables, the
+    schedule of the reduction, and batches, M, N and K.
     """
     step, join, outer_add, start, value = steps.step, steps.join, steps.outer, steps.start, steps.value
     number, zero, outer_zero = _cuda.scalar_type(steps.number), steps.zero, steps.outer_zero
@@ -160,6 +163,7 @@ def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zer
     taken = zip(layouts, types, zeros, strict=False)
     load_a, load_b, load_c = (loader(x, np.dtype(kind).name, zero) for x, kind, zero in taken)
     at_out = index_of(layouts[3])
+    from_key, from_array = (FROM_KEY, FROM_ARRAY) if steps.draws else (-1, -1)  # words of these additions
     lanes, chunk, formats = unit.lanes, unit.chunk or 0, len(unit.rounded_to)
     joined = has_c and lanes > 1 and not chunk  # C is one of the numbers that are reduced
     slots = lanes + joined
@@ -168,8 +172,8 @@ def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zer
 
     @cuda.jit
     def kernel(
-        a, b, c, geometry_a, geometry_b, geometry_c, counters, random, key0, key1, key2, key3, out, geometry_out, status,
-        rows, cells, values, schedule, batches, height, width, depth,
+        a, b, c, geometry_a, geometry_b, geometry_c, counters, random, key0, key1, key2, key3, out, geometry_out,
+        status, rows, cells, values, schedule, batches, height, width, depth,
     ):  # fmt: skip
         at = cuda.grid(1)
         if at < height * width:
@@ -218,13 +222,13 @@ def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zer
                             for i in range(schedule[slot], schedule[slot + 1]):
                                 k = reduction + schedule[slots + 1 + i]
                                 word = no_word
-                                if words == FROM_KEY:
+                                if words == from_key:
                                     draw(
                                         k, counter_n, counter_m, counter_batch, key0, key1, key2, key3,
                                         ffi.from_buffer(drawn),
                                     )  # fmt: skip
                                     word = drawn[4 + (k & 3)]
-                                elif words == FROM_ARRAY:
+                                elif words == from_array:
                                     word = random[batch, m, n, k, 1]
                                 top -= 1
                                 stack[top - 1] = join(rows, cells, values, stack[top - 1], stack[top], word, state)
@@ -233,20 +237,20 @@ def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zer
                         reduction += slots - 1
                     if chunk > 0:
                         word = no_word
-                        if words == FROM_KEY:
+                        if words == from_key:
                             draw(
                                 reduction, counter_n, counter_m, counter_batch, key0, key1, key2, key3,
                                 ffi.from_buffer(drawn),
                             )  # fmt: skip
                             word = drawn[4 + (reduction & 3)]
-                        elif words == FROM_ARRAY:
+                        elif words == from_array:
                             word = random[batch, m, n, reduction, 1]
                         total = outer_add(rows, cells, values, total, acc, word, state)
                         reduction += 1
                     else:
                         total = acc
                     begin = end
-                out[at_out(geometry_out, batch, m, n)] = value(rows, cells, values, total)
+                out[at_out(geometry_out, batch, m, n)] = value(rows, cells, values, total, state)
                 for i in range(formats):
                     if (state[0] >> _U64(i)) & _U64(1) != _U64(0):
                         status[i] = 1

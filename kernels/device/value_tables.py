@@ -73,8 +73,8 @@ def gather_kernel():
 
 
 def _keys(fmt, carrier: str) -> tuple[np.ndarray, np.ndarray]:
-    """(the values that a carrier holds as unsigned integers in the order of the values, -0 before +0 and NaN last; their
-    codes)"""
+    """(the values that a carrier holds as unsigned integers in the order of the values, -0 before +0 and NaN last;
+    their codes)"""
     dtype = np.dtype(carrier)
     kind, sign, _ = _WIDTHS[carrier]
     sign = np.uint64(1) << np.uint64(sign)

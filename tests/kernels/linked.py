@@ -1,6 +1,8 @@
 """Run by test_device_code.py in a process where Numba compiles: prints what `examine` finds, as JSON."""
 
+import contextlib
 import dataclasses
+import io
 import json
 import math
 import sys
@@ -14,7 +16,7 @@ from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.source import Entry, Library
 
-MAD = sn.MadUnit("e6m9", operand="e5m2")  # python -m softnum.kernels.check linked:MAD
+MAD = sn.MadUnit("e6m9", operand="e5m2", lanes=2)  # python -m softnum.kernels.check linked:MAD
 
 THREE = (("float32", "x"), ("float32", "y"), ("float32", "z"))
 IN_C = Library(
@@ -118,7 +120,16 @@ def main() -> None:
             check_device_code(MAD, chips=chip)
         except ValueError as error:
             found[chip] = str(error)
+    found["by name"] = {name: run(name) for name in ("linked:MAD", "linked:absent", "no_such_module:unit", "nvidia_h1")}
     print(json.dumps(found))
+
+
+def run(name: str) -> tuple[int, str]:
+    """What ``python -m softnum.kernels.check`` returns and says of one unit."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        code = check.main(["--chip", "sm_80", name])
+    return code, said.getvalue()
 
 
 if __name__ == "__main__":

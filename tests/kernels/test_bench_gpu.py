@@ -59,13 +59,13 @@ def test_refused(monkeypatch, capsys):
 
 
 def test_limits(monkeypatch):
-    """An H200's: 132 multiprocessors at 1.98 GHz that start 128 instructions a cycle, 64 of them of integers."""
+    """An H200's: 132 multiprocessors at 1.98 GHz that start 128 instructions a cycle, 64 of them in the ALU."""
     chip = SimpleNamespace(MULTIPROCESSOR_COUNT=132, CLOCK_RATE=1980000)
     monkeypatch.setattr(_cuda, "SIMULATOR", False)
     monkeypatch.setattr(_cuda, "cuda", SimpleNamespace(get_current_device=lambda: chip))
     assert bench_gpu.limit_of(None) is None
     assert bench_gpu.limit_of({"issue": 10}) == pytest.approx(132 * 1.98e9 * 12.8 / 1e12)
-    assert bench_gpu.limit_of({"issue": 10, "integer": 6}) == pytest.approx(132 * 1.98e9 * 64 / 6 / 1e12)
+    assert bench_gpu.limit_of({"issue": 10, "ALU": 6}) == pytest.approx(132 * 1.98e9 * 64 / 6 / 1e12)
 
 
 def test_other_emulators_approach(device):

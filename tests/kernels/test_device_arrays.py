@@ -2,7 +2,9 @@
 
 import ctypes
 import gc
+import re
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -301,6 +303,59 @@ def test_out(gpu, library):
         same(sn.quantize(sealed, "e5m2").copy_to_host(), Y)
 
 
+@pytest.mark.parametrize(
+    "given, out",
+    [
+        (np.s_[:8], np.s_[:8]), (np.s_[:8], np.s_[1:9]), (np.s_[1:9], np.s_[:8]), (np.s_[:16:2], np.s_[:8]),
+        (np.s_[7::-1], np.s_[:8]), (np.s_[:8], np.s_[1:17:2]),
+    ],
+    ids=["itself", "after", "before", "wider", "reversed", "strided"],
+)  # fmt: skip
+def test_out_that_overlaps_what_is_read(device, given, out):
+    memory = np.random.default_rng(4).standard_normal(20).astype(np.float32)
+    want = sn.quantize(memory[given], "e5m2")
+    d = device.to_device(memory)
+    target = d[out]
+    assert sn.quantize(d[given], "e5m2", out=target) is target
+    expected = memory.copy()
+    expected[out] = want
+    same(d.copy_to_host(), expected)
+
+
+def test_products_into_what_is_read(device):
+    unit = sn.MadUnit("e6m9", operand="e5m2")
+    x = sn.quantize(np.random.default_rng(4).standard_normal((4, 4)), "e5m2").astype(np.float32)
+    want = sn.matmul(x, x, unit, x)
+    d = device.to_device(x)
+    assert sn.matmul(d, d, unit, d, out=d) is d
+    same(d.copy_to_host(), want)
+    wide = device.to_device(np.full((4, 8), np.nan, np.float32))
+    part = wide[:, 1::2]
+    d = device.to_device(x)
+    assert sn.matmul(d, d, unit, d, out=part) is part
+    same(np.ascontiguousarray(wide.copy_to_host()[:, 1::2]), want)
+    assert np.isnan(wide.copy_to_host()[:, ::2]).all()
+    before = np.full((1, 1), 7, np.float32)  # what fails leaves it as it was
+    kept, infinite = device.to_device(before), device.to_device(np.float32([[np.inf]]))
+    with pytest.raises(ValueError, match=r"q8\.8 has no code"):
+        sn.matmul(infinite, infinite, sn.MadUnit("q8.8", operand="e5m2"), out=kept)
+    same(kept.copy_to_host(), before)
+
+
+def test_c_broadcasts(device):
+    unit = sn.MadUnit("e6m9", operand="e5m2")
+    rng = np.random.default_rng(6)
+    a, b = (sn.quantize(rng.standard_normal(s).astype(np.float32), "e5m2") for s in ((2, 3, 4), (4, 5)))
+    for shape in ((5,), (1, 5), (3, 1), (2, 1, 1), (3, 5), (), (2, 3, 5)):
+        c = sn.quantize(rng.standard_normal(shape).astype(np.float32), "e6m9")
+        got = sn.matmul(device.to_device(a), device.to_device(b), unit, device.to_device(c))
+        same(got.copy_to_host(), sn.matmul(a, b, unit, c))
+    with pytest.raises(ValueError, match=r"c of shape \(4,\) does not broadcast to \(2, 3, 5\)"):
+        sn.matmul(device.to_device(a), device.to_device(b), unit, device.to_device(np.zeros(4, np.float32)))
+    with pytest.raises(ValueError, match=r"c\[2\] = .*1\.1.* is no value of e6m9"):
+        sn.matmul(device.to_device(a), device.to_device(b), unit, device.to_device(np.float32([1, 1, 1.1, 1, 1])))
+
+
 def test_refused(gpu, monkeypatch):
     from softnum.kernels.device import _cuda
 
@@ -336,6 +391,26 @@ def test_the_simulator_takes_no_gpu(arrays, device):
     for x in (Interface(X), Capsules(X)):
         with pytest.raises(TypeError, match="quantize: x lies on a GPU, but Numba runs its simulator"):
             sn.quantize(x, "e5m2")
+
+
+def test_all_work_goes_by_the_stream():
+    """No kernel, copy or allocation but by _cuda.py, which knows the stream."""
+    folder = Path(kernels.__file__).parent / "device"
+    direct = re.compile(
+        r"\.copy_to_host\(|\.copy_to_device\(|(?<!_)cuda\.(to_device|device_array|as_cuda_array|synchronize)\(|"
+        r"\bkernel\w*(\([^()]*\))?\[[^\]]*\]\("
+    )
+    assert direct.search("kernel(8, True)[1, 2](x)")
+    assert direct.search("x = cuda.to_device(y)")
+    assert not direct.search("_cuda.to_device(y)")
+    found = [
+        (path.name, line)
+        for path in folder.glob("*.py")
+        if path.name != "_cuda.py"
+        for line in path.read_text().splitlines()
+        if direct.search(line) and "host first" not in line
+    ]
+    assert not found
 
 
 # ---- Array -----------------------------------------------------------------------------------------------------------
@@ -409,3 +484,106 @@ def test_nothing_is_copied_to_the_host_unasked(device, monkeypatch):
             work()
     with pytest.raises(TypeError, match="nothing takes no CUDA arrays"):
         backend.on_device("nothing", a)
+
+
+# ---- real libraries --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+def test_torch():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch has no GPU")
+    unit = sn.MadUnit("e6m9", operand="e5m2")
+    for stream in (torch.cuda.current_stream(), torch.cuda.Stream()):
+        with torch.cuda.stream(stream):
+            x = torch.randn(1000, 777, device="cuda")
+            for _ in range(50):  # work that the kernels must wait for
+                x = x * 1.0625 - x.mean()
+            y = sn.quantize(x, "e5m2")
+            z = sn.matmul(y.T[:64], y[:, :32], unit)
+            again = z * 2  # work that must wait for the kernels
+            copies = [t.cpu().numpy() for t in (x, y, z, again)]
+            assert all(type(t) is torch.Tensor and t.is_cuda for t in (y, z))
+            same(copies[1], sn.quantize(copies[0], "e5m2"))
+            want = sn.matmul(copies[1].T[:64], copies[1][:, :32], unit)
+            same(copies[2], want)
+            same(copies[3], want * 2)
+            out = torch.full_like(x, torch.nan)
+            assert sn.quantize(x, "e5m2", out=out) is out
+            same(out.cpu().numpy(), copies[1])
+            codes = sn.encode(x, "e5m2")
+            assert type(codes) is torch.Tensor and codes.dtype == torch.uint8
+            a = sn.Array(codes, "e5m2")
+            same(a.copy_to_host().codes, sn.encode(copies[0], "e5m2"))
+    del y, z, again, out, codes, a
+    gc.collect()
+    torch.cuda.empty_cache()
+    image = torch.randn(2, 8, 9, 9, device="cuda").to(memory_format=torch.channels_last)
+    image, w = sn.quantize(image, "e5m2"), sn.quantize(torch.randn(4, 8, 3, 3, device="cuda"), "e5m2")
+    got = sn.conv2d(image.to(memory_format=torch.channels_last), w, unit, padding=1)
+    same(got.cpu().numpy(), sn.conv2d(image.cpu().numpy(), w.cpu().numpy(), unit, padding=1))
+    with pytest.raises(TypeError, match="detach"):
+        sn.quantize(x.requires_grad_(), "e5m2")
+    with pytest.raises(TypeError, match="quantize: x is an array of"):
+        sn.quantize(x.detach().to(torch.bfloat16), "e5m2")
+    with pytest.raises(TypeError, match="matmul: b lies on the host"):
+        sn.matmul(image[0, 0], image[0, 0].cpu().numpy(), unit)
+
+
+@pytest.mark.gpu
+def test_cupy():
+    cupy = pytest.importorskip("cupy")
+    unit = sn.MadUnit("e6m9", operand="e5m2")
+    for stream in (cupy.cuda.Stream.null, cupy.cuda.Stream(non_blocking=True)):
+        with stream:
+            x = cupy.random.standard_normal((1000, 777), dtype=np.float32)
+            for _ in range(50):
+                x = x * np.float32(1.0625) - x.mean()
+            y = sn.quantize(x[::-1, ::2], "e5m2")
+            z = sn.matmul(y.T[:64], y[:, :32], unit)
+            again = z * 2
+            copies = [cupy.asnumpy(t) for t in (x, y, z, again)]
+            assert all(type(t) is cupy.ndarray for t in (y, z))
+            same(copies[1], sn.quantize(copies[0][::-1, ::2].copy(), "e5m2"))
+            want = sn.matmul(copies[1].T[:64], copies[1][:, :32], unit)
+            same(copies[2], want)
+            same(copies[3], want * 2)
+
+
+@pytest.mark.gpu
+def test_streams_of_numba():
+    from numba import cuda
+
+    x = np.random.default_rng(2).standard_normal((1000, 777)).astype(np.float32)
+    s = cuda.stream()
+    d = cuda.to_device(x, stream=s)
+    y = sn.quantize(d, "e5m2")
+    assert int(y.stream.handle) == int(s.handle)
+    same(y.copy_to_host(), sn.quantize(x, "e5m2"))
+    with sn.kernels.stream(cuda.stream()):
+        z = sn.matmul(y, y.T, sn.MadUnit("e6m9", operand="e5m2"))
+    host = sn.quantize(x, "e5m2")
+    same(z.copy_to_host(), sn.matmul(host, host.T, sn.MadUnit("e6m9", operand="e5m2")))
+
+
+@pytest.mark.gpu
+def test_a_capsule_of_device_memory():
+    """Out of softnum's own hands and back, without PyTorch or CuPy."""
+    from numba import cuda
+
+    from softnum.kernels.device import arrays, dlpack
+
+    class Library:
+        def __init__(self, exported):
+            self.__dlpack__, self.device = exported.__dlpack__, exported.__dlpack_device__()
+
+        def __dlpack_device__(self):
+            return self.device
+
+    count = len(dlpack._alive)
+    x = Library(arrays.Exported(cuda.to_device(X)))
+    same(sn.quantize(x, "e5m2").copy_to_host(), Y)
+    del x
+    gc.collect()
+    assert len(dlpack._alive) == count

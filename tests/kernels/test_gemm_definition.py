@@ -100,7 +100,7 @@ def test_result_without_code(device):
         sn.matmul(a, a.T, sn.MadUnit("e6m9", operand="e5m2", product="q4.4", lanes=2))
 
 
-# ---- operands that a table of values defines ---------------------------------------------------------------------------
+# ---- operands that a table of values defines -------------------------------------------------------------------------
 
 NF4 = sn.CustomFormat.from_table(
     [-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,

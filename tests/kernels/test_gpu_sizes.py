@@ -126,8 +126,10 @@ def key_of(unit, rng):
 
 
 def on_device(x):
-    if x is None or not isinstance(x, np.ndarray):
-        return x if x is None else x.to_device()
+    if x is None:
+        return None
+    if isinstance(x, sn.BlockArray):
+        return sn.BlockArray(_cuda.to_device(x.codes), _cuda.to_device(x.scales), x.format, x.axis, x.tensor_scale)
     return _cuda.to_device(np.ascontiguousarray(x))
 
 
@@ -229,3 +231,43 @@ def test_quantize(device, rng, fmt, rounding):
         sn.quantize(_cuda.to_device(x), fmt, out=out, **options)
         same(_cuda.to_host(out), want, fmt, rounding, dtype)
         unharmed(around)
+
+
+@pytest.mark.parametrize("fmt", some(FORMATS, "e4m3fn"))
+def test_codes_and_values(device, rng, fmt):
+    fmt = sn.format(fmt)
+    count = by_size(real=1_000_003, small=5003, toy=37)
+    x = rng.standard_normal(count).astype(np.float32)
+    codes = sn.encode(_cuda.to_device(x), fmt, rounding="toward_zero")
+    same(_cuda.to_host(codes), sn.encode(x, fmt, rounding="toward_zero"), fmt)
+    any_codes = rng.integers(0, 2**fmt.bits, count, dtype=np.uint64).astype(fmt.storage_dtype)
+    same(_cuda.to_host(sn.decode(_cuda.to_device(any_codes), fmt)), sn.decode(any_codes, fmt), fmt)
+
+
+# ---- convolutions --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", some(["fused", "product", "stochastic", "chunks", "to odd"], "product"))
+def test_convolutions(device, rng, name):
+    """Forward and both gradients: in groups, padded, with strides that leave a margin."""
+    unit = UNITS[name]
+    images, filters = by_size(
+        real=((6, 16, 33, 30), (24, 8, 3, 3)), small=((2, 4, 9, 8), (4, 2, 3, 3)), toy=((1, 2, 3, 4), (2, 1, 2, 2))
+    )
+    options = {"groups": 2, "padding": 1, "stride": (2, 1), "key": key_of(unit, rng)}
+    x, w = values(rng, unit.operand[0], images, special=False), values(rng, unit.operand[1], filters, special=False)
+    y = sn.conv2d(x, w, unit, **options)
+    dy = values(rng, unit.operand[1], y.shape, special=False)
+    dx, dw, ddy = (_cuda.to_device(a) for a in (x, w, dy))
+    for got, want in (
+        (sn.conv2d(dx, dw, unit, **options), y),
+        (
+            sn.conv2d_backward_data(ddy, dw, unit, images[2:], **options),
+            sn.conv2d_backward_data(dy, w, unit, images[2:], **options),
+        ),
+        (
+            sn.conv2d_backward_weight(dx, ddy, unit, filters[2:], **options),
+            sn.conv2d_backward_weight(x, dy, unit, filters[2:], **options),
+        ),
+    ):
+        same(_cuda.to_host(got), want, unit)

@@ -6,9 +6,7 @@ import io
 import numpy as np
 import pytest
 from train_cases import MIXED
-from typer.testing import CliRunner
 
-from softnum.cli import build_app
 from softnum.kernels import launches
 from softnum.train import Settings, load_design, profile, run
 from softnum.train import data as data_module
@@ -67,6 +65,16 @@ def both(design, settings, tmp_path, **options):
     assert launches() > before
     assert got.read_bytes() == want.read_bytes()
     return got
+
+
+def softnum(*arguments):
+    """The command line, in this process."""
+    pytest.importorskip("typer")
+    from typer.testing import CliRunner
+
+    from softnum.cli import build_app
+
+    return CliRunner().invoke(build_app(), [str(argument) for argument in arguments])
 
 
 @pytest.mark.parametrize("name", ["a-float32", "c-wang-fp8", "g-q44-stochastic"])
@@ -136,6 +144,7 @@ def test_what_an_operator_of_the_users_copies_is_counted(tmp_path):
 
 
 def test_studies_take_a_device(tmp_path):
+    pytest.importorskip("joblib")
     options = {"seeds": [1], "jobs": None}
     (want,) = run_study([Case("a-float32", 4)], MLP, out=tmp_path / "cpu", **options | {"jobs": 1})
     before = launches()
@@ -153,7 +162,7 @@ def test_the_command_line_takes_a_device(tmp_path):
     args = ["train", "mlp", "--design", "a-float32", "--data", "tiny", "--sizes", "6,4,3", "--batch", "4"]
     args += ["--epochs", "1"]
     for device in ("cpu", "cuda"):
-        done = CliRunner().invoke(build_app(), [*args, "--device", device, "--out", str(tmp_path / device)])
+        done = softnum(*args, "--device", device, "--out", tmp_path / device)
         assert done.exit_code == 0, done.output
     records = [tmp_path / device / "a-float32" / "seed-1.jsonl" for device in ("cpu", "cuda")]
     assert records[0].read_bytes() == records[1].read_bytes()
@@ -171,7 +180,7 @@ def test_a_machine_without_a_gpu_says_so_before_anything_is_read(device, monkeyp
     with pytest.raises(ValueError, match="device must be one of cpu, cuda, got 'tpu'"):
         run(load_design("a-float32"), MLP, seed=1, out=tmp_path, device="tpu")
     for verb in (["train", "mlp", "--design", "a-float32"], ["tta", "--designs", "a-float32"]):
-        done = CliRunner().invoke(build_app(), [*verb, "--device", "cuda", "--out", str(tmp_path / "out")])
+        done = softnum(*verb, "--device", "cuda", "--out", tmp_path / "out")
         assert done.exit_code == 2 and "finds no GPU" in done.output
 
 

@@ -1,0 +1,231 @@
+"""Operations on codes in CUDA arrays: those of softnum.ops and softnum.elementary, one kernel each.
+
+By a table of all results, made on the host, where there is a short one: of one operand of up to 16 bits, of two of up
+to 8, in a deterministic mode. Else in the machine's floats, where operations.py proves it, or by the definition.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from softnum import _core
+from softnum.array import Array
+from softnum.backend import NoKernel
+from softnum.custom import CustomFormat
+from softnum.custom.arithmetic import Operator, as_values, table_of
+from softnum.custom.lookup import into_custom
+from softnum.environment import environment
+from softnum.formats import FixedFormat
+from softnum.kernels.device import _cuda
+from softnum.kernels.device.computations import FROM_KEY, NO_WORDS
+from softnum.kernels.device.elementwise import copy, example, run, words_of
+from softnum.kernels.device.operations import (
+    NO_CODE,
+    NO_OPERAND,
+    ORDER,
+    UNDECIDED,
+    operation_computation,
+    output_of,
+    short_computation,
+    table_computation,
+)  # fmt: skip
+from softnum.lanes import run_ufunc
+from softnum.modes import rounding_name
+from softnum.names import format
+from softnum.ops import described
+from softnum.ufuncs import cannot_be_invalid, raise_no_code, raise_undecided
+from softnum.values import invalid_code
+
+__all__ = ["examples", "kernels_of", "operation_computation", "put", "table_computation", *_core.OPERATIONS]
+
+_TABLE_BITS = {1: 16, 2: 8}
+_VIEWS = {"compare": np.int8, "compare_signaling": np.int8, "total_order": np.bool_}
+_INTEGER = FixedFormat(32, 0)  # of scalb's n
+
+
+def _tables_on_host(name: str, formats, out_fmt, env, rounding: str, overflow, instead: int):
+    """(results, flags) of all operands, the last of which counts up first; in a custom format, `instead` of a NaN."""
+    grid = np.meshgrid(*(np.arange(1 << f.bits).astype(f.storage_dtype) for f in formats), indexing="ij")
+    codes = [c.ravel() for c in grid]
+    flags = np.zeros(codes[0].shape, np.uint8)
+    if isinstance(out_fmt, CustomFormat):
+        if name in ("total_order", "classify"):
+            return into_custom(name, codes, formats, out_fmt, rounding, overflow, 0, (), {}).astype(np.uint8), flags
+        result, lost = table_of(Operator(name, formats, out_fmt, rounding, overflow))
+        result = result.ravel().copy()
+        if lost is not None:
+            result[lost.ravel()], flags[lost.ravel()] = instead, _core.NO_CODE
+        return result, flags
+    codes, formats = as_values(codes, formats)
+    handle = _core.intern_context(name, formats, out_fmt, env)
+    width = np.result_type(out_fmt.storage_dtype, *(f.storage_dtype for f in formats))
+    result, flags = run_ufunc(
+        _core.UFUNCS_FLAGS[name], [c.astype(width) for c in codes], np.uint32(0), handle, name in _core.ELEMENTARY
+    )
+    result = result.astype(output_of(name, out_fmt))
+    return result - np.uint8(1) if name in ORDER else result, flags
+
+
+@lru_cache(maxsize=64)
+def _tables(device: int, *what):
+    """(results, flags, whether one has no code or is undecided), on the device, there for every stream."""
+    with _core.PlainEnvironment():
+        result, flags = _tables_on_host(*what)
+    tables = _cuda.to_device(result), _cuda.to_device(flags)
+    _cuda.synchronize(_cuda.stream())
+    return *tables, bool((flags & (_core.NO_CODE | _core.UNDECIDED)).any())
+
+
+# ---- the operations --------------------------------------------------------------------------------------------------
+
+
+def _on_device(x, what: str):
+    """Codes on the device; a number beside an Array comes from the host."""
+    if not hasattr(x, "__cuda_ndarray__"):
+        return _cuda.to_device(np.asarray(x).reshape(1))
+    if x.dtype.kind != "u":
+        raise TypeError(f"{what} are unsigned integers, got a CUDA array of {x.dtype}")
+    return x
+
+
+def _exponents(n):
+    """scalb's n on the device."""
+    if not hasattr(n, "__cuda_ndarray__"):
+        n = np.asarray(n)
+        if n.dtype.kind in "iu":
+            n = np.clip(n, -(2**31), 2**31 - 1).astype(np.int32)
+            n = _cuda.to_device(n.reshape(n.shape or (1,)))
+    if n.dtype.kind not in "iu":
+        raise TypeError(f"scalb: n must be integers, got an array of {n.dtype}")
+    return n
+
+
+def _refuse_options(name: str, out_fmt, **options) -> None:
+    for option, given in options.items():
+        if given:
+            raise ValueError(
+                f"{name}: {option}= is not defined for {out_fmt}: it has values, but no exceptions; leave it out"
+            )
+
+
+def operate(
+    name, operands, fmt=None, *, out_fmt=None, rounding="nearest_even", overflow=None, key=None, random_bits=None,
+    stochastic_bits=32, return_flags=False, tininess="after", flush_inputs=False, flush_results=None, nan="canonical",
+    invalid="raise", codes_out=True,
+):  # fmt: skip
+    """The operation `name` on codes in Numba CUDA arrays, or on Arrays of them: as `softnum.ops.apply`, the same codes.
+
+    Raises
+    ------
+    NoKernel
+        For custom formats whose operation has no table.
+    """
+    exponents = ()
+    if name == "scalb":
+        *operands, n = operands
+        exponents = (_exponents(n),)
+    codes, formats, out_fmt, as_array = described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits)
+    shapes = [np.shape(c) if isinstance(c, np.ndarray) else tuple(c.shape) for c in (*codes, *exponents)]
+    shape = np.broadcast_shapes(*shapes)
+    given = [*(_on_device(c, f"{name}: codes of operand {i}") for i, c in enumerate(codes)), *exponents]
+    kinds, known = tuple(x.dtype.name for x in given), (as_array,) * len(codes) + (True,) * len(exponents)
+    instead, env = invalid_code(invalid, out_fmt), None
+    custom = [f for f in (*formats, out_fmt) if isinstance(f, CustomFormat)]
+    if isinstance(out_fmt, CustomFormat):
+        _refuse_options(
+            name, out_fmt, return_flags=return_flags, tininess=tininess != "after", flush_inputs=flush_inputs,
+            flush_results=flush_results, nan=nan != "canonical",
+        )  # fmt: skip
+    else:
+        env = environment(
+            out_fmt, rounding, overflow, stochastic_bits, tininess, flush_inputs, flush_results, nan, instead
+        )
+    stochastic = rounding_name(rounding).startswith("stochastic")
+    words, tables, flagged = words_of(stochastic, key, random_bits, shape), (), bool(return_flags)
+    raises = codes_out and isinstance(invalid, str) and not out_fmt.has_nan
+    most = 0 if exponents or stochastic else _TABLE_BITS.get(len(formats), 0)
+    if all(f.bits <= most for f in formats):
+        where = _cuda.device_index()
+        *tables, fails = _tables(where, name, formats, out_fmt, env, rounding_name(rounding), overflow, instead)
+        computation = table_computation(tables[0].dtype.name, formats, kinds, known, flagged, fails)
+    elif custom:
+        raise NoKernel(
+            f"{name}: no kernel computes with {custom[0]} here (one operand of up to 16 bits has a table, two of up to "
+            "8); copy the CUDA arrays to the host first"
+        )
+    else:
+        every, fails = (*formats, *(_INTEGER for _ in exponents)), not cannot_be_invalid(name, formats, out_fmt)
+        computation = None if flagged else short_computation(name, every, out_fmt, env, kinds, known)
+        if computation is None:
+            computation = operation_computation(name, every, out_fmt, env, kinds, known, flagged, raises and fails)
+    result, flags, met = run(computation, given, shape, words, tables=tables)
+    _raise_for(met, name, formats, out_fmt, raises)
+    result = result.view(_VIEWS[name]) if name in _VIEWS else result
+    if as_array and codes_out:
+        result = Array._of(result, out_fmt)
+    return (result, flags) if return_flags else result
+
+
+def _raise_for(met: int, name: str, formats, out_fmt, raises: bool) -> None:
+    for i, fmt in enumerate(formats):
+        if met & NO_OPERAND << i:
+            raise ValueError(f"codes of operand {i}: one is no code of {fmt}, which has {fmt.bits} bits")
+    if met & UNDECIDED:
+        raise_undecided(out_fmt, name)
+    if met & NO_CODE and raises:
+        raise_no_code(out_fmt, name)
+
+
+def _function(name: str):
+    def operation(*operands, fmt=None, **options):
+        return operate(name, operands, fmt, **options)
+
+    operation.__name__ = operation.__qualname__ = name
+    operation.__doc__ = f"softnum's {name} of Numba CUDA arrays of codes: see `operate`."
+    return operation
+
+
+globals().update({name: _function(name) for name in _core.OPERATIONS})
+
+
+def put(target, codes) -> None:
+    """Write codes into an array of codes, of a shape that they broadcast to."""
+    copy(codes, target)
+
+
+# ---- for the link check ----------------------------------------------------------------------------------------------
+
+
+def kernels_of(name, formats, out_fmt=None, *, rounding="nearest_even", return_flags=False):
+    """The kernel that an operation of Arrays in some formats launches: (name, kernel, types of its arguments, fast)."""
+    formats = tuple(map(format, formats))
+    out_fmt = formats[0] if out_fmt is None else format(out_fmt)
+    env, kinds = environment(out_fmt, rounding, None, 16), tuple(f.storage_dtype.name for f in formats)
+    known, most = (True,) * len(formats), _TABLE_BITS.get(len(formats), 0)
+    stochastic = rounding_name(rounding).startswith("stochastic")
+    if all(f.bits <= most for f in formats) and not stochastic:
+        computation = table_computation(
+            output_of(name, out_fmt), formats, kinds, known, return_flags, not out_fmt.has_nan
+        )
+    else:
+        computation = None if return_flags else short_computation(name, formats, out_fmt, env, kinds, known)
+        computation = computation or operation_computation(
+            name, formats, out_fmt, env, kinds, known, return_flags, not out_fmt.has_nan
+        )
+    text = f"{name} of {', '.join(map(str, formats))} in {out_fmt}, {rounding}"
+    yield example(text, computation, FROM_KEY if stochastic else NO_WORDS, not computation.rolled)
+
+
+def examples():
+    """Kernels for the link check: by tables, and by the definition."""
+    for name, formats, options in (
+        ("add", ("binary16", "binary16"), {}),
+        ("multiply", ("e5m2", "e5m2"), {"return_flags": True}),
+        ("fma", ("bfloat16", "bfloat16", "binary32"), {"out_fmt": "binary32", "rounding": "stochastic"}),
+        ("divide", ("q8.8", "q8.8"), {"return_flags": True}),
+        ("exp", ("binary16",), {}),
+        ("reciprocal", ("binary32",), {}),
+    ):
+        yield from kernels_of(name, formats, **options)

@@ -1,0 +1,388 @@
+"""CustomMadUnits: the user's function becomes a function of the device, and the step of sums in the unit's order.
+
+A function in Python is compiled with the methods of its Scalars in C (scalar_functions.py); one in C is looked up in a
+table of all its products. Before a unit computes anything it does a sample of products, which must have the bits that
+the function has in Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from softnum import backend
+from softnum.c_text import environment_text, format_text
+from softnum.custom import CustomFormat
+from softnum.custom.primitives import place_of
+from softnum.custom_mad import CMad
+from softnum.custom_steps import try_out, zero_of
+from softnum.custom_unit import CustomMadUnit
+from softnum.environment import environment
+from softnum.kernels.device import _cuda
+from softnum.kernels.device._cuda import cuda, ffi
+from softnum.kernels.device.entries import value_body
+from softnum.kernels.device.problem import Problem, matrices, stand_in, to_codes
+from softnum.kernels.device.quantize import FROM_KEY, NO_WORDS
+from softnum.kernels.device.scalar_functions import device_function, may_contract, methods_of
+from softnum.kernels.device.source import Entry, Library
+from softnum.kernels.device.sums import Steps, Tables, kernel_types, run_sums, sums_kernel
+from softnum.kernels.device.value_tables import gather_kernel
+from softnum.kernels.scalars import scalar
+from softnum.names import format
+from softnum.plan import fits
+from softnum.values import decode, encode
+
+__all__ = ["CustomEngine", "engine_of", "examples", "kernels_of"]
+
+_ROWS = ("rows",) * 4
+_WIDE = {"float32": "binary32", "float64": "binary64"}
+_BITS = {"float32": "uint32", "float64": "uint64"}
+_TABLE_BITS = 16
+
+
+def _result(unit) -> str:
+    """The type of results, as `softnum.matmul` has it."""
+    return next(c for c in _WIDE if fits(unit.accumulator, c))
+
+
+# ---- numbers and codes -----------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _numbers_library(unit) -> Library:
+    """The entries ``settle(x, lost)``, a step's result if it is a value of the accumulator's format, and, where that is
+    one of softnum's, ``value(x, lost)``, a sum as bits of the result."""
+    fmt, carrier, result = unit.accumulator, unit.carrier, _result(unit)
+    kind, lost = "int64" if unit.on_codes else carrier, ("uint64*", "lost")
+    if unit.on_codes:
+        settle = f"if ((sn_u64)x >= (sn_u64)1 << {fmt.bits}) {{\n    *lost |= 1;\n    return 0;\n}}\nreturn x;"
+        entries = [Entry("settle", kind, ((kind, "x"), lost), settle)]
+        if isinstance(fmt, CustomFormat):
+            return Library("", tuple(entries), "softnum/scalar.h")
+        constants = format_text("_out", fmt) + format_text("_carrier", format(_WIDE[result]))
+        body = "if (x < 0) *lost |= 1;\nconst sn_u64 code = x < 0 ? 0 : (sn_u64)x;\n" + value_body(_BITS[result])
+        entries.append(Entry("value", _BITS[result], ((kind, "x"), lost), body))
+        return Library(constants, tuple(entries), "softnum/scalar.h")
+    width = 32 if carrier == "float32" else 64
+    constants = (
+        format_text("_wide", format(_WIDE[carrier])) + format_text("_out", fmt)
+        + environment_text("_plain", environment(fmt, "nearest_even", None, 32))
+    )  # fmt: skip
+    nearest = (
+        "const sn_format g = _wide(), f = _out();\nconst sn_env env = _plain();\nsn_u32 flags = 0, status = 0;\n"
+        f"const sn_u64 code = sn_convert(&g, sn_bits{width}(x), &f, &env, 0, &flags);\n"
+        f"const {'float' if width == 32 else 'double'} y = "
+        f"sn_float{width}({'(sn_u32)' if width == 32 else ''}sn_carrier_of(&f, code, &g, &status));\n"
+    )
+    same = "y == x || x != x" if fmt.has_nan else "y == x"
+    settle = nearest + f"if (!({same})) *lost |= 1;\nreturn y;"
+    value = "(void)lost;\n" if fmt.has_nan else "if (x != x) *lost |= 1;\n"
+    wide = "sn_widen(x)" if (width == 32 and result == "float64") else "x"
+    if result == "float32":
+        number = "sn_narrow(x)" if width == 64 else "x"
+        value += f"return x != x ? 0x7fc00000u : sn_bits32({number});"
+    else:
+        value += f"return x != x ? 0x7ff8000000000000u : sn_bits64({wide});"
+    entries = (
+        Entry("settle", kind, ((kind, "x"), lost), settle),
+        Entry("value", _BITS[result], ((kind, "x"), lost), value),
+    )
+    return Library(constants, entries, "softnum/scalar.h")
+
+
+@lru_cache(maxsize=64)
+def _decode_library(fmt, carrier: str) -> Library:
+    body = value_body(_BITS[carrier])
+    return Library(
+        format_text("_out", fmt) + format_text("_carrier", format(_WIDE[carrier])),
+        (Entry("value", _BITS[carrier], (("uint64", "code"),), body),),
+    )
+
+
+@lru_cache(maxsize=64)
+def _decode_kernel(fmt, carrier: str):
+    """The kernel ``(codes, out)``: values as bits of a carrier."""
+    value = _cuda.bind(_decode_library(fmt, carrier)).value
+
+    @cuda.jit
+    def kernel(codes, out):
+        i = cuda.grid(1)
+        if i < codes.shape[0]:
+            out[i] = value(codes[i])
+
+    return kernel
+
+
+@lru_cache(maxsize=64)
+def _values(fmt, carrier: str):
+    """The values of all codes on the device, as bits of a carrier."""
+    codes = np.arange(1 << fmt.bits).astype(fmt.storage_dtype)
+    return _cuda.to_device(np.ascontiguousarray(decode(codes, fmt, np.dtype(carrier))).view(_BITS[carrier]))
+
+
+def _numbers(operand, fmt, unit):
+    """An operand, checked, as what the function takes: codes, or floats of the carrier."""
+    codes = to_codes(operand, fmt)
+    if unit.on_codes:
+        return codes
+    size = codes.flat.shape[0]
+    out = _cuda.empty(max(size, 1), _BITS[unit.carrier])
+    if size:
+        grid = -(-size // _cuda.THREADS), _cuda.THREADS
+        if fmt.bits <= _TABLE_BITS:
+            _cuda.launch(gather_kernel(), *grid, codes.flat, _values(fmt, unit.carrier), out)
+        else:
+            _cuda.launch(_decode_kernel(fmt, unit.carrier), *grid, codes.flat, out)
+    return replace(codes, flat=out.view(np.dtype(unit.carrier)), format=None)
+
+
+def _zero(fmt, unit) -> int:
+    return int(encode(np.zeros(1), fmt)[0]) if unit.on_codes else 0
+
+
+# ---- steps -----------------------------------------------------------------------------------------------------------
+
+
+def _in_c(unit):
+    """The device function of a function in C: its products are looked up in values."""
+    function = unit.function
+    if function.table is None:
+        raise TypeError(
+            f"matmul: {unit.name} ({place_of(function)}) takes ({', '.join(unit.parameters)}), {unit.carrier}; kernels "
+            f"look up functions in C of two codes, of {_TABLE_BITS} bits together at most: write it in Python "
+            "(softnum.kernels.scalar), or copy the CUDA arrays to the host first"
+        )
+    bits = np.uint64(unit.operand[1].bits)
+
+    @cuda.jit(device=True)
+    def product(values, a, b):
+        return np.int64(values[np.uint64(a) << bits | np.uint64(b)])
+
+    return product
+
+
+def _step(unit, adder, settle):
+    """The device function of a step."""
+    number = np.int64 if unit.on_codes else np.dtype(unit.carrier).type
+    if isinstance(unit.function, CMad):
+        product, add = _in_c(unit), adder
+
+        @cuda.jit(device=True)
+        def step(rows, cells, values, acc, a, b, first, second, state):
+            return add(acc, product(values, a, b))
+
+        return step
+    function = device_function(unit.function, unit.name, unit.on_codes)
+    if unit.adds and unit.stochastic:
+
+        @cuda.jit(device=True)
+        def step(rows, cells, values, acc, a, b, first, second, state):
+            return settle(number(function(acc, number(a), number(b), second)), ffi.from_buffer(state))
+
+    elif unit.adds:
+
+        @cuda.jit(device=True)
+        def step(rows, cells, values, acc, a, b, first, second, state):
+            return settle(number(function(acc, number(a), number(b))), ffi.from_buffer(state))
+
+    elif unit.stochastic:
+
+        @cuda.jit(device=True)
+        def step(rows, cells, values, acc, a, b, first, second, state):
+            return adder(acc, number(function(number(a), number(b), second)))
+
+    else:
+
+        @cuda.jit(device=True)
+        def step(rows, cells, values, acc, a, b, first, second, state):
+            return adder(acc, number(function(number(a), number(b))))
+
+    return step
+
+
+def _value(unit, f):
+    if not isinstance(unit.accumulator, CustomFormat):
+        of_number = f.value
+        return cuda.jit(device=True)(lambda rows, cells, values, x, state: of_number(x, ffi.from_buffer(state)))
+    at = np.uint64(len(_products(unit)))
+    kind = np.dtype(_BITS[_result(unit)]).type
+
+    @cuda.jit(device=True)
+    def value(rows, cells, values, x, state):
+        if x < 0:
+            state[0] |= np.uint64(1)
+            return kind(0)
+        return kind(values[at + np.uint64(x)])
+
+    return value
+
+
+@lru_cache(maxsize=64)
+def _steps(unit) -> Steps:
+    f = _cuda.bind(_numbers_library(unit))
+    add = methods_of(
+        scalar(unit.accumulator, rounding=unit.rounding, overflow=unit.overflow, carrier=unit.carrier), ("add",)
+    ).add
+    number = np.int64 if unit.on_codes else np.dtype(unit.carrier).type
+
+    @cuda.jit(device=True)
+    def join(rows, cells, values, x, y, word, state):
+        return add(x, y)
+
+    start, zero = cuda.jit(device=True)(lambda c: number(c)), number(zero_of(unit))
+    return Steps(number, zero, zero, _step(unit, add, f.settle), join, join, start, _value(unit, f), False)
+
+
+@lru_cache(maxsize=64)
+def _kernel(unit, words: int, has_c: bool, layouts):
+    formats = (*unit.operand, unit.c_format)
+    types = tuple(f.storage_dtype.name if unit.on_codes else unit.carrier for f in formats)
+    return sums_kernel(_steps(unit), unit, words, has_c, layouts, types, tuple(_zero(f, unit) for f in formats))
+
+
+@lru_cache(maxsize=64)
+def _products(unit) -> np.ndarray:
+    """All products of a function in C, as codes."""
+    if isinstance(unit.function, CMad) and unit.function.table is not None:
+        return unit.function.table.ravel().astype(np.uint64)
+    return np.zeros(0, np.uint64)
+
+
+@lru_cache(maxsize=64)
+def _tables(unit) -> Tables:
+    none, values = Tables.none(), _products(unit)
+    if isinstance(unit.accumulator, CustomFormat):
+        codes = np.arange(1 << unit.accumulator.bits).astype(unit.accumulator.storage_dtype)
+        found = np.ascontiguousarray(decode(codes, unit.accumulator, np.dtype(_result(unit))))
+        values = np.concatenate([values, found.view(_BITS[_result(unit)]).astype(np.uint64)])
+    return Tables(none.rows, none.cells, _cuda.to_device(values)) if len(values) else none
+
+
+# ---- the engine ------------------------------------------------------------------------------------------------------
+
+
+class CustomEngine:
+    """Computes any problem of a CustomMadUnit whose function becomes one of the device; TypeError for others."""
+
+    def __init__(self, unit: CustomMadUnit) -> None:
+        if backend.custom_engine(unit) is None:  # which also checks the function's types
+            raise TypeError(
+                f"matmul: sums in {unit.accumulator}, of {unit.accumulator.bits} bits, have no table for kernels to "
+                "look up; copy the CUDA arrays to the host first"
+            )
+        self.unit = unit
+        _steps(unit)
+        self._compiles()
+        self._check_contractions()
+        try_out(unit, self._run_on_codes)
+
+    def _compiles(self) -> None:
+        """TypeError where Numba does not compile for the device what it compiles for the host."""
+        from numba.core.errors import NumbaError
+
+        a = encode(np.zeros((1, 1)), self.unit.operand[0]).astype(np.uint64)
+        b = encode(np.zeros((1, 1)), self.unit.operand[1]).astype(np.uint64)
+        try:
+            self._run_on_codes(a, b, None, np.zeros((1, 1), np.uint64), None, (0, 0, 0, 0), 0, 0, 1, 0, 1)
+        except NumbaError as error:
+            raise TypeError(
+                f"matmul: Numba cannot compile {self.unit.name} ({place_of(self.unit.function)}) for the device: "
+                f"{error}; copy the CUDA arrays to the host first"
+            ) from None
+        except ValueError:  # of these operands, which are not the user's, there is no result
+            return
+
+    def _check_contractions(self) -> None:
+        """ValueError if the compiler has made one operation, rounded once, of a product and a sum of the function's."""
+        unit = self.unit
+        if _cuda.SIMULATOR or isinstance(unit.function, CMad) or not may_contract(unit.function):
+            return
+        from softnum.kernels.link import examine
+
+        major, minor = cuda.get_current_device().compute_capability
+        for name, kernel, types in kernels_of(unit):
+            if examine(name, kernel, types, f"sm_{major}{minor}", loops=False).contracted:
+                raise ValueError(
+                    f"matmul: {unit.name} ({place_of(unit.function)}) multiplies and adds floats by Python's "
+                    "operators, which the device's compiler makes one operation that rounds once; take multiply, add "
+                    "or fma of softnum.kernels.scalar, or copy the CUDA arrays to the host first"
+                )
+
+    @staticmethod
+    def kernels_of(unit):
+        """`kernels_of` this module."""
+        return kernels_of(unit)
+
+    def run(self, problem: Problem) -> None:
+        """Compute it; ValueError for an operand that is no value of its format, and for a step that has no result."""
+        if self._fails(problem):
+            raise ValueError(
+                f"{self.unit.name} ({place_of(self.unit.function)}): a result is no value of {self.unit.accumulator}, "
+                "or a NaN that it lacks; arrays of the host have the error that names the step and its operands"
+            )
+
+    def _fails(self, p: Problem) -> bool:
+        unit = self.unit
+        a, b = (_numbers(x, fmt, unit) for x, fmt in zip((p.a, p.b), unit.operand, strict=True))
+        kind = unit.accumulator.storage_dtype if unit.on_codes else unit.carrier
+        c = stand_in(kind) if p.c is None else _numbers(p.c, unit.c_format, unit)
+        kernel = _kernel(unit, p.words, p.c is not None, (a.layout, b.layout, c.layout, p.out.layout))
+        run_sums(p, kernel, a, b, c, _cuda.bits(p.out.flat), _tables(unit))
+        return bool(_cuda.to_host(p.status)[0])
+
+    def _run_on_codes(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1) -> int:
+        """As an engine of the host does it on codes, for the trial."""
+        unit, one = self.unit, np.zeros(1, np.int64)
+        given = zip("abc", (a[m0:m1], b[:, n0:n1], None if c is None else c[m0:m1, n0:n1]),
+                    (*unit.operand, unit.c_format), strict=True)  # fmt: skip
+        a, b, c = (
+            None if codes is None else matrices(
+                _cuda.to_device(np.ascontiguousarray(codes, fmt.storage_dtype)), name, one, fmt
+            )
+            for name, codes, fmt in given
+        )  # fmt: skip
+        m, n, k, result = m1 - m0, n1 - n0, a.shape[1], _result(unit)
+        found, status = _cuda.empty((m, n), result), _cuda.filled(1, np.uint32, 0)
+        random = _cuda.filled((1, 1, 1, 1, 1), np.uint32, 0)
+        counters = _cuda.to_device(np.array([[m0, n0, batch]], np.int64))
+        words = FROM_KEY if unit.stochastic else NO_WORDS
+        target = matrices(found, "out", one)
+        if self._fails(Problem(unit, a, b, c, m, n, k, 1, words, keys, counters, random, target, status)):
+            raise ValueError(f"{unit.name}: a result is no value of {unit.accumulator}")
+        out[m0:m1, n0:n1] = encode(_cuda.to_host(found), unit.accumulator)
+        return 0
+
+
+@lru_cache(maxsize=64)
+def engine_of(unit) -> CustomEngine:
+    """The unit's engine, tried out once."""
+    return CustomEngine(unit)
+
+
+def kernels_of(unit):
+    """(name, kernel, types of its arguments) of what computes contiguous matrices without c."""
+    formats = (*unit.operand, unit.c_format)
+    types = [f.storage_dtype if unit.on_codes else unit.carrier for f in formats]
+    kernel = _kernel(unit, FROM_KEY if unit.stochastic else NO_WORDS, False, _ROWS)
+    yield f"custom {unit}", kernel, kernel_types(*types, _BITS[_result(unit)])
+
+
+def examples():
+    """`kernels_of` representative units, which are linked without a GPU."""
+    e5m2, e6m9, word9 = scalar("e5m2"), scalar("e6m9"), scalar("e6m9", rounding="stochastic", stochastic_bits=9)
+    codes = scalar("e4m3fn", carrier="codes")
+
+    def step(acc, a, b):
+        return e6m9.add(acc, e5m2.multiply(a, b))
+
+    def by_words(acc, a, b, word):
+        return word9.fma(a, b, acc, word)
+
+    def of_codes(a, b):
+        return codes.multiply(a, b) & 0xFE
+
+    yield from kernels_of(CustomMadUnit(step, operand="e5m2", accumulator="e6m9", chunk=64))
+    yield from kernels_of(CustomMadUnit(by_words, operand="e5m2", accumulator="e6m9", lanes=2))
+    yield from kernels_of(CustomMadUnit(of_codes, operand="e4m3fn", carrier="codes"))

@@ -1,0 +1,246 @@
+"""Users' functions as functions of the device: what `softnum.kernels.scalar` makes becomes C text over the core.
+
+A function is copied, with what it reads from outside: in place of a Scalar there is a module whose functions are the
+Scalar's methods, and functions of the user's that it calls are copied too.
+"""
+
+from __future__ import annotations
+
+import dis
+from functools import lru_cache
+from types import CellType, CodeType, FunctionType, ModuleType
+
+import numpy as np
+
+from softnum.c_text import environment_text, format_text
+from softnum.custom import CustomFormat
+from softnum.custom.lookup import table_in_part
+from softnum.custom.primitives import place_of
+from softnum.kernels.device import _cuda
+from softnum.kernels.device.patterns import pattern_facts, pattern_text
+from softnum.kernels.device.source import Entry, Library
+from softnum.kernels.scalars import OPERANDS, Scalar, carrier_format
+from softnum.plan import facts
+
+__all__ = ["device_function", "may_contract", "methods_of", "scalar_library", "table_text"]
+
+_DIVISIONS = ("//", "%", "/")
+_NAN = {"float32": "sn_float32(0x7fc00000u)", "float64": "sn_float64(0x7ff8000000000000u)"}
+_TABLE_BITS = 8
+_KNOWN = ("numpy", "numba", "math", "softnum")  # modules whose functions Numba compiles itself
+
+
+# ---- Scalars ---------------------------------------------------------------------------------------------------------
+
+
+def table_text(name: str, table: np.ndarray) -> str:
+    """A C array of 16-bit integers."""
+    return f"SN_TABLE short {name}[] = {{{','.join(map(str, table.ravel().tolist()))}}};\n"
+
+
+def _odd(scalar: Scalar, name: str) -> str | None:
+    """An expression in C for the exact result or what it is rounded to odd; None outside the domain (scalar.h)."""
+    if scalar.carrier == "codes" or name not in ("round", "add", "subtract", "multiply", "fma"):
+        return None
+    found = pattern_facts(scalar.format, scalar.environment, "float64")
+    if found is None:
+        return None
+    if name == "round":
+        return "sn_widen(a)" if scalar.carrier == "float32" else "a"
+    random = scalar.environment[3] if scalar.stochastic else 0
+    precision, last = facts(scalar.format).precision, facts(scalar.format).last
+    if precision + 2 + random > 53 or last - 2 - random < -1074:
+        return None
+    if scalar.rounding == "down" and name != "multiply":
+        return None
+    if scalar.carrier == "float32":
+        a, b, c = "sn_widen(a)", "sn_widen(b)", "sn_widen(c)"
+        product = f"sn_multiply64({a}, {b})"
+        return {
+            "add": f"sn_add_odd64({a}, {b})", "subtract": f"sn_add_odd64({a}, -{b})", "multiply": product,
+            "fma": f"sn_add_odd64({product}, {c})",
+        }[name]  # fmt: skip
+    if scalar.format.kind == "fixed" or found["value_overflow"] != found["value_infinity"]:
+        return None
+    return {"add": "sn_add_odd64(a, b)", "subtract": "sn_add_odd64(a, -b)"}.get(name)
+
+
+def _by_definition(scalar: Scalar, name: str) -> str:
+    """The body of an operation by the definition."""
+    letters = "abc"[: OPERANDS[name][1]]
+    codes = scalar.carrier == "codes"
+    taken = "(sn_u64){}" if codes else {"float32": "sn_bits32({})", "float64": "sn_bits64({})"}[scalar.carrier]
+    given = ", ".join(f"&g, {taken.format(x)}" for x in letters)
+    body = "const sn_format f = _format(), g = _carrier();\nconst sn_env env = _env();\nsn_u32 flags = 0;\n"
+    if codes:
+        most = f"(sn_u64)1 << {scalar.format.bits}"
+        body += f"if ({' || '.join(f'(sn_u64){x} >= {most}' for x in letters)}) return -1;\n"
+    body += f"const sn_u64 code = sn_{OPERANDS[name][0]}({given}, &f, &env, word, &flags);\n"
+    if codes:
+        return body + "return flags & SN_NO_CODE ? -1 : (sn_i64)code;"
+    back = {"float32": "sn_float32((sn_u32)bits)", "float64": "sn_float64(bits)"}[scalar.carrier]
+    return body + (
+        f"sn_u32 status = 0;\nconst sn_u64 bits = sn_carrier_of(&f, code, &g, &status);\n"
+        f"return flags & SN_NO_CODE ? {_NAN[scalar.carrier]} : {back};"
+    )
+
+
+def _by_table(scalar: Scalar, name: str) -> tuple[str, str]:
+    """(constants, body) of an operation of a custom format on two codes."""
+    fmt = scalar.format
+    if OPERANDS[name][1] != 2 or fmt.bits > _TABLE_BITS:
+        raise TypeError(
+            f"{scalar}.{name} is not there on the device, where formats of the user's own have operations of two "
+            f"operands and up to {_TABLE_BITS} bits; {fmt} has {fmt.bits}"
+        )
+    text = table_text(f"_cells_{name}", table_in_part(fmt, OPERANDS[name][0]))
+    most = f"(sn_u64)1 << {fmt.bits}"
+    return text, (
+        f"if ((sn_u64)a >= {most} || (sn_u64)b >= {most}) return -1;\nreturn _cells_{name}[a << {fmt.bits} | b];"
+    )
+
+
+@lru_cache(maxsize=256)
+def scalar_library(scalar: Scalar, names: tuple[str, ...]) -> Library:
+    """Entries of the methods of a Scalar: of numbers of its carrier (codes: int64), in stochastic modes with a word.
+
+    Raises TypeError for an operation that the device does not have.
+    """
+    number = "int64" if scalar.carrier == "codes" else scalar.carrier
+    own = isinstance(scalar.format, CustomFormat)
+    constants = "" if own else (
+        format_text("_carrier", carrier_format(scalar)) + format_text("_format", scalar.format)
+        + environment_text("_env", scalar.environment)
+    )  # fmt: skip
+    entries = []
+    if any(_odd(scalar, name) for name in names):
+        constants += pattern_text("_pattern", scalar.format, scalar.environment, "float64")
+    for name in names:
+        if name == "round" and scalar.carrier == "codes":
+            raise TypeError(f"{scalar}.round: codes of {scalar.format} are rounded already")
+        arguments = tuple((number, x) for x in "abc"[: OPERANDS[name][1]])
+        arguments += (("uint32", "word"),) if scalar.stochastic else ()
+        before = "" if scalar.stochastic or own else "const sn_u32 word = 0;\n"
+        if own:
+            text, body = _by_table(scalar, name)
+            constants += text
+        elif exact := _odd(scalar, name):
+            width = 32 if scalar.carrier == "float32" else 64
+            body = f"const sn_pattern p = _pattern();\nreturn sn_settled{width}(&p, {exact}, word);"
+        else:
+            body = _by_definition(scalar, name)
+        entries.append(Entry(name, number, arguments, before + body))
+    return Library(constants, tuple(entries), "softnum/scalar.h")
+
+
+@lru_cache(maxsize=256)
+def methods_of(scalar: Scalar, names: tuple[str, ...]):
+    """The methods of these names as device functions, by their names."""
+    return _cuda.bind(scalar_library(scalar, names))
+
+
+def _module(scalar: Scalar, names: tuple[str, ...]) -> ModuleType:
+    """The same as a module, whose functions compiled code finds by their names."""
+    module = ModuleType(f"softnum.kernels.{scalar}")
+    module.__dict__.update(vars(methods_of(scalar, names)))
+    return module
+
+
+# ---- functions -------------------------------------------------------------------------------------------------------
+
+
+def _codes_of(code: CodeType) -> list[CodeType]:
+    return [code, *(part for c in code.co_consts if isinstance(c, CodeType) for part in _codes_of(c))]
+
+
+def may_contract(function) -> bool:
+    """Whether a function, or one that it calls, multiplies and adds by Python's operators: of floats, the device's
+    compiler may make one operation of the two, which rounds once."""
+    signs = {sign for part in _plain_functions(function) for sign in _operators(part)}
+    return "*" in signs and bool(signs & {"+", "-"})
+
+
+def _operators(function: FunctionType) -> list[str]:
+    return [
+        instruction.argrepr.rstrip("=")
+        for code in _codes_of(function.__code__)
+        for instruction in dis.get_instructions(code)
+        if instruction.opname == "BINARY_OP"
+    ]
+
+
+def _plain_functions(function, seen: tuple = ()) -> tuple:
+    """A function of the user's and those that it calls."""
+    plain = getattr(function, "py_func", function)
+    if not isinstance(plain, FunctionType) or plain in seen or plain.__module__.partition(".")[0] in _KNOWN:
+        return seen
+    names = {name for code in _codes_of(plain.__code__) for name in code.co_names}
+    outside = [plain.__globals__[name] for name in names if name in plain.__globals__]
+    outside += [cell.cell_contents for cell in plain.__closure__ or ()]
+    for part in outside:
+        seen = _plain_functions(part, (*seen, plain))
+    return seen if plain in seen else (*seen, plain)
+
+
+def check_function(function: FunctionType, what: str, on_codes: bool) -> None:
+    """TypeError for what the device computes otherwise than the host, and does not tell: exceptions, and on codes
+    divisions by what may be zero."""
+    for code in _codes_of(function.__code__):
+        previous = None
+        for instruction in dis.get_instructions(code):
+            if instruction.opname == "RAISE_VARARGS":
+                raise TypeError(
+                    f"{what} ({place_of(function)}) raises exceptions, which kernels cannot tell of; return what is no "
+                    "code or a NaN instead, or copy the CUDA arrays to the host first"
+                )
+            divides = instruction.opname == "BINARY_OP" and instruction.argrepr.rstrip("=") in _DIVISIONS
+            constant = previous is not None and previous.opname == "LOAD_CONST" and previous.argval
+            if on_codes and divides and not constant:
+                raise TypeError(
+                    f"{what} ({place_of(function)}) divides codes, and kernels cannot tell of a division by zero; "
+                    "divide by constants, or copy the CUDA arrays to the host first"
+                )
+            previous = instruction
+
+
+def device_function(function, what: str, on_codes: bool):
+    """A user's function for kernels.
+
+    Raises TypeError if it does what kernels cannot.
+    """
+    made = _converted(getattr(function, "py_func", function), what, on_codes, {})
+    if not _cuda.SIMULATOR:
+        return made
+
+    def quiet(*numbers):
+        with np.errstate(all="ignore"):
+            return made(*numbers)
+
+    return quiet
+
+
+def _converted(function: FunctionType, what: str, on_codes: bool, seen: dict):
+    if function in seen:
+        if seen[function] is None:
+            raise TypeError(f"{what} ({place_of(function)}) calls itself, which kernels do not; write a loop")
+        return seen[function]
+    seen[function] = None
+    check_function(function, what, on_codes)
+    names = {name for code in _codes_of(function.__code__) for name in code.co_names}
+    used = tuple(name for name in OPERANDS if name in names)
+
+    def outside(x):
+        if isinstance(x, Scalar):
+            return _module(x, tuple(n for n in used if n != "round" or x.carrier != "codes"))
+        plain = getattr(x, "py_func", x)
+        if isinstance(plain, FunctionType) and plain.__module__.partition(".")[0] not in _KNOWN:
+            return _converted(plain, what, on_codes, seen)
+        return x
+
+    read = {name: outside(function.__globals__[name]) for name in names if name in function.__globals__}
+    cells = function.__closure__ and tuple(CellType(outside(cell.cell_contents)) for cell in function.__closure__)
+    read["__builtins__"] = function.__globals__.get("__builtins__", __builtins__)
+    copy = FunctionType(function.__code__, read, function.__name__, function.__defaults__, cells)
+    copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
+    seen[function] = _cuda.cuda.jit(device=True)(copy)
+    return seen[function]

@@ -1,0 +1,245 @@
+"""The presets of tensor cores against those of this GPU, bit for bit, by its own matrix instructions (PTX ISA, mma).
+
+A warp computes 16 x 8 outputs by mma.sync, instruction after instruction. Operands are put into the registers of its
+lanes on the host. NaN are compared as NaN: the hardware's has a payload of its own.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import softnum as sn
+
+# the GPU whose presets a compute capability has; others are not known to be like one of these
+GPUS = {(8, 0): "a100", (8, 6): "a2", (8, 9): "ada", (9, 0): "h100", (10, 0): "b200"}
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One shape of mma.sync: how deep it is, its operands' format, bytes of an element, the type of C and D."""
+
+    depth: int
+    operand: str
+    size: int
+    result: str = "f32"
+
+    @property
+    def name(self) -> str:
+        """Its name in PTX."""
+        kinds = f"{self.result}.{self.operand}.{self.operand}.{self.result}"
+        return f"mma.sync.aligned.m16n8k{self.depth}.row.col.{kinds}"
+
+    @property
+    def format(self) -> str:
+        names = {"f16": "binary16", "bf16": "bfloat16", "tf32": "tf32", "e4m3": "e4m3fn", "e5m2": "e5m2"}
+        return names[self.operand]
+
+    def unit(self, gpu: str):
+        """What this GPU's instruction computes: a preset, but for FP8 into binary32 on Hopper and Blackwell.
+
+        Of that the device compiler makes two steps of 16 products in binary16 (HMMA.16816.F32 for sm_90 and sm_100),
+        over k = 0, 1, 4, 5, ... from zero and then 2, 3, 6, 7, ..., and an addition of C; the presets are of WGMMA, and
+        of rows that do not tell 16 products from 32.
+        """
+        bytes_alone = self.size == 1 and gpu in ("h100", "b200")
+        if bytes_alone and self.result == "f32":
+            order = sn.unit(f"nvidia_{gpu}_{self.operand}_mma").k_order
+            return sn.FusedDotUnit(
+                16, 25, "binary32", operand=self.format, min_exponent=-133, k_order=order, c="after",
+                overflow="always_infinity",
+            )  # fmt: skip
+        name = f"nvidia_{gpu}_{'fp16' if self.operand == 'f16' else self.operand}" + ("_mma" if bytes_alone else "")
+        return sn.unit(name, output="binary16" if self.result == "f16" else None)
+
+    # Where elements lie: for each lane and each element of its registers, the row and column (PTX ISA, "Matrix
+    # fragments for mma"). Registers hold elements of `size` bytes, the first in the lowest bits.
+
+    @property
+    def places_a(self):
+        """(rows, columns), each of shape (32 lanes, elements), of A, 16 x depth."""
+        lane, per = np.arange(32)[:, None], 4 // self.size
+        i = np.arange(4 * per)[None, :]
+        register = i // per  # registers 0 and 2 are of the upper half of the rows, 2 and 3 of the right of the columns
+        row = lane // 4 + 8 * (register % 2) + 0 * i
+        return row, lane % 4 * per + i % per + 4 * per * (register // 2)
+
+    @property
+    def places_b(self):
+        """The same of B, depth x 8."""
+        lane, per = np.arange(32)[:, None], 4 // self.size
+        i = np.arange(2 * per)[None, :]
+        return lane % 4 * per + i % per + 4 * per * (i // per), lane // 4 + 0 * i
+
+    @property
+    def places_c(self):
+        """The same of C and D, 16 x 8."""
+        lane, i = np.arange(32)[:, None], np.arange(4)[None, :]
+        return lane // 4 + 8 * (i // 2), lane % 4 * 2 + i % 2
+
+    def registers(self, codes, places):
+        """Codes (..., rows, columns) in the lanes' registers: uint32 (..., 32, registers)."""
+        picked = np.ascontiguousarray(codes[(..., *places)])
+        return picked.view(np.uint32)
+
+    def codes(self, x):
+        """Values as the patterns of the operands: those of tf32 are binary32's."""
+        if self.operand == "tf32":
+            return np.ascontiguousarray(x, np.float32).view(np.uint32)
+        return sn.encode(x, self.format)
+
+    def text(self) -> str:
+        """C of one instruction: registers a, b, and d, which C comes in and the sum goes out by."""
+        names, c_type = [f"d{i}" for i in range(4)], "float"
+        enter, leave, constraint = "__uint_as_float(d[{0}])", "__float_as_uint(d{0})", "+f"
+        if self.result == "f16":
+            names, c_type, enter, leave, constraint = names[:2], "sn_u32", "d[{0}]", "d{0}", "+r"
+        wide = len(names)
+
+        def group(first, count):
+            return "{" + ", ".join(f"%{first + i}" for i in range(count)) + "}"
+
+        begin = ", ".join(f"{name} = {enter.format(i)}" for i, name in enumerate(names))
+        outputs = ", ".join(f'"{constraint}"({name})' for name in names)
+        inputs = ", ".join([f'"r"(a[{i}])' for i in range(4)] + [f'"r"(b[{i}])' for i in range(2)])
+        end = "\n".join(f"d[{i}] = {leave.format(i)};" for i in range(wide))
+        sums = group(0, wide)
+        return (
+            f"#if defined(__CUDACC_RTC__)\n{c_type} {begin};\n"
+            f'asm volatile("{self.name} {sums}, {group(wide, 4)}, {group(wide + 4, 2)}, {sums};"\n'
+            f"             : {outputs} : {inputs});\n{end}\n#else\n(void)a, (void)b, (void)d;\n#endif\n"
+        )
+
+
+INSTRUCTIONS = [
+    Instruction(16, "f16", 2), Instruction(16, "f16", 2, "f16"), Instruction(16, "bf16", 2), Instruction(8, "tf32", 4),
+    Instruction(32, "e4m3", 1), Instruction(32, "e5m2", 1), Instruction(32, "e4m3", 1, "f16"),
+    Instruction(32, "e5m2", 1, "f16"),
+]  # fmt: skip
+
+
+def kernel_of(instruction):
+    """The kernel ``(a, b, d, steps)``: registers (tiles, steps, 32, 4) and (..., 2); (tiles, 32, 4 or 2) in and out."""
+    from softnum.kernels.device import _cuda
+    from softnum.kernels.device._cuda import cuda, ffi
+    from softnum.kernels.device.source import Entry, Library
+
+    pointers = tuple(("uint32*", name) for name in "abd")
+    mma = _cuda.bind(Library("", (Entry("mma", "void", pointers, instruction.text()),), "softnum/base.h")).mma
+    wide = 4 if instruction.result == "f32" else 2
+
+    @cuda.jit
+    def kernel(a, b, d, steps):
+        own_a = cuda.local.array(4, np.uint32)
+        own_b = cuda.local.array(2, np.uint32)
+        sums = cuda.local.array(4, np.uint32)
+        tile, lane = cuda.blockIdx.x, cuda.threadIdx.x
+        for i in range(wide):
+            sums[i] = d[tile, lane, i]
+        for step in range(steps):
+            for i in range(4):
+                own_a[i] = a[tile, step, lane, i]
+            for i in range(2):
+                own_b[i] = b[tile, step, lane, i]
+            mma(ffi.from_buffer(own_a), ffi.from_buffer(own_b), ffi.from_buffer(sums))
+        for i in range(wide):
+            d[tile, lane, i] = sums[i]
+
+    return kernel
+
+
+def by_hardware(instruction, a, b, c):
+    """a (tiles, 16, K) @ b (tiles, K, 8) + c on this GPU's tensor cores; K a multiple of the instruction's depth."""
+    from softnum.kernels.device import _cuda
+
+    tiles, depth = len(a), instruction.depth
+    steps = a.shape[2] // depth
+    codes_a = instruction.codes(a).reshape(tiles, 16, steps, depth).transpose(0, 2, 1, 3)
+    codes_b = instruction.codes(b).reshape(tiles, steps, depth, 8)
+    own = c.astype(np.float16 if instruction.result == "f16" else np.float32)
+    registers = [
+        _cuda.to_device(np.ascontiguousarray(instruction.registers(codes, places)))
+        for codes, places in (
+            (codes_a, instruction.places_a), (codes_b, instruction.places_b), (own, instruction.places_c)
+        )
+    ]  # fmt: skip
+    _cuda.launch(kernel_of(instruction), tiles, 32, *registers, steps)
+    d = _cuda.to_host(registers[2]).view(own.dtype)
+    out = np.empty((tiles, 16, 8), np.float32)
+    out[(..., *instruction.places_c)] = d
+    return out
+
+
+def usual(fmt, shape, rng):
+    """Values of several magnitudes, as the recorded vectors have them, and zeros."""
+    x = sn.quantize((rng.standard_normal(shape) * 2.0 ** rng.integers(-4, 3, shape)).astype(np.float32), fmt)
+    x[rng.random(shape) < 0.05] = 0
+    return x
+
+
+def edges(fmt, shape, rng):
+    """What the recorded vectors do not have: subnormals, overflow, zeros of both signs, infinities and NaN."""
+    f = sn.format(fmt)
+    x = usual(fmt, shape, rng)
+    found = [0.0, -0.0, f.max, -f.max, f.smallest_normal, f.smallest_subnormal, -3 * f.smallest_subnormal]
+    found += [np.inf, -np.inf] * f.infinities + [np.nan]
+    rows = rng.random(shape[:-1]) < 0.3
+    where = (rng.random(shape) < 0.15) & rows[..., None]
+    x[where] = rng.choice(np.array([float(v) for v in found], np.float32), where.sum())
+    scaled = (rng.random(shape) < 0.3) & ~rows[..., None]
+    least = float(f.smallest_normal)
+    x[scaled] = sn.quantize(x[scaled] * np.float32(max(least, 2.0**-60)), fmt)
+    return x
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    """The name that the presets have for this GPU."""
+    from softnum.kernels.device import _cuda
+
+    capability = tuple(_cuda.cuda.get_current_device().compute_capability)
+    if capability not in GPUS:
+        pytest.skip(f"no preset is of a GPU of compute capability {capability[0]}.{capability[1]}")
+    return GPUS[capability]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("data", [usual, edges], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=lambda i: i.name)
+def test_hardware(gpu, instruction, data):
+    if instruction.size == 1 and gpu in ("a100", "a2"):
+        pytest.skip(f"{gpu} has no tensor cores for FP8")
+    unit = instruction.unit(gpu)
+    assert instruction.format == str(unit.operand[0]) and instruction.depth % unit.period == 0
+    seed = np.random.SeedSequence().entropy % 2**32
+    rng = np.random.default_rng(seed)
+    tiles = 400
+    for steps in (1,) if unit.c == "after" else (1, 4):  # where C is added after, so it is by each instruction
+        shape = (tiles, 16, steps * instruction.depth)
+        a = data(instruction.format, shape, rng)
+        b = np.ascontiguousarray(data(instruction.format, (tiles, 8, shape[2]), rng).swapaxes(1, 2))
+        c = usual(str(unit.c_format), (tiles, 16, 8), rng)
+        for start in (np.zeros_like(c), c):
+            got, want = by_hardware(instruction, a, b, start), sn.matmul(a, b, unit, start)
+            same = (got.view(np.uint32) == want.view(np.uint32)) | (np.isnan(got) & np.isnan(want))
+            wrong = np.argwhere(~same)
+            shown = [(float(got[tuple(i)]).hex(), float(want[tuple(i)]).hex()) for i in wrong[:3]]
+            assert not len(wrong), f"seed {seed}, {steps} steps: {len(wrong)} differ, of them (GPU, unit) {shown}"
+
+
+@pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=lambda i: i.name)
+def test_fragments(instruction):
+    """Each element lies in one place, and comes back from there."""
+    rng = np.random.default_rng(0)
+    for places, shape in (
+        (instruction.places_a, (16, instruction.depth)), (instruction.places_b, (instruction.depth, 8)),
+        (instruction.places_c, (16, 8)),
+    ):  # fmt: skip
+        assert np.array_equal(np.sort((places[0] * shape[1] + places[1]).ravel()), np.arange(shape[0] * shape[1]))
+    codes = instruction.codes(usual(instruction.format, (3, 16, instruction.depth), rng))
+    registers = instruction.registers(codes, instruction.places_a)
+    assert registers.shape == (3, 32, 4) and registers.dtype == np.uint32
+    back = np.empty_like(codes)
+    back[(..., *instruction.places_a)] = registers.view(codes.dtype)
+    assert np.array_equal(back, codes)
+    assert all(instruction.unit(g) for g in ("ada", "h100", "b200"))
