@@ -96,9 +96,8 @@ def _conversion(fmt, carrier: str, to_codes: bool) -> Made:
     kinds = np.dtype(f"uint{8 * np.dtype(carrier).itemsize}"), fmt.storage_dtype
     read, write = kinds if to_codes else kinds[::-1]
     wide = text.format(format("binary32" if carrier == "float32" else "binary64"))
-    x, fmt = text.widened(Value(text.variable("sn_u64", f"{text.array('x', read)}[i]"), fmt)) if not to_codes else (
-        Value(text.variable("sn_u64", f"{text.array('x', read)}[i]"), fmt)
-    )  # fmt: skip
+    x = Value(text.variable("sn_u64", f"{text.array('x', read)}[i]"), fmt)
+    x, fmt = x if to_codes else text.widened(x)
     call = "sn_carrier_code({1}, {0}, {2}" if to_codes else "sn_carrier_of({2}, {0}, {1}"
     text.add("sn_u32 status = 0;")
     text.store("out", write, "i", call.format(x, wide, text.format(fmt)) + ", &status)")

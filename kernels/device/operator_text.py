@@ -28,7 +28,7 @@ from softnum.names import format
 from softnum.tile import arithmetic
 from softnum.tile.arithmetic import as_constant, key_of
 
-__all__ = ["Failure", "Made", "Text", "Value", "element_kernel", "in_c", "kernel_types"]
+__all__ = ["Failure", "Made", "Text", "Value", "element_kernel", "examples", "in_c", "kernel_types"]
 
 _HEADER, _WITH_FUNCTIONS = "softnum/elements.h", "softnum/elements_functions.h"
 _TO_INTEGRAL = {"floor": "down", "ceil": "up", "trunc": "toward_zero", "round": "nearest_even"}
@@ -392,3 +392,12 @@ def _undecided(name: str, fmt) -> str:
 
 def _nothing(fmt) -> Array:
     return Array._of(np.zeros(0, fmt.storage_dtype), fmt)
+
+
+def examples():
+    """A kernel for the link check, of a stochastic operation: (name, kernel, types of the arguments)."""
+    text, fmt, options = Text(0), format("binary32"), {"rounding": "stochastic", "stochastic_bits": 8}
+    x = Value(text.variable("sn_u64", f"{text.array('x', fmt.storage_dtype)}[i]"), fmt)
+    result = text.apply("fma", [x, x, Fraction(1)], fmt, options, (0, 0), "i", None, None)
+    text.store("out", fmt.storage_dtype, "i", result.name)
+    yield "fma, stochastic", element_kernel(text.made().library), kernel_types()

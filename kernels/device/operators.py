@@ -204,18 +204,16 @@ def examples():
     """Kernels for the link check: (name, kernel, types of the arguments)."""
     from softnum.tile.operators import operator
 
-    stochastic = {"rounding": "stochastic", "stochastic_bits": 8}
-    for text, shapes, fmt, options in (
-        ("function (X, B) -> (Y) { T = X * X + B; Y = T > 0 ? sqrt(T) : X / B; }", ((4, 3), (3,)), "e5m2", {}),
-        ("function (X) -> (Y) { if (X < 1) { Y = fma(X, X, 1); } else { Y = -X; } }", ((4,),), "binary32", stochastic),
-        ("function (X[M, N]) -> (Y) { Y[i: M] = >(X[i, 2 * j + k - 1]), k < 2; }", ((4, 6),), "e5m2", {}),
+    for text, shapes in (
+        ("function (X, B) -> (Y) { T = X * X + B; Y = T > 0 ? sqrt(T) : X / B; }", ((4, 3), (3,))),
+        ("function (X[M, N]) -> (Y) { Y[i: M] = >(X[i, 2 * j + k - 1]), k < 2; }", ((4, 6),)),
     ):
         program = operator(text)._program
-        fmt = format(fmt)
+        fmt = format("e5m2")
         tensors = {name: Tensor(fmt, shape) for (name, _), shape in zip(program.inputs, shapes, strict=True)}
         sizes = dict(zip("MN", shapes[0], strict=False))
-        settings = Settings(program, (), fmt, None, options.get("rounding", "nearest_even"), None, 8)
-        run = DeviceRun(program, tensors, sizes, settings, 0, OrderedDict())
+        settings = Settings(program, (), fmt, None, "nearest_even", None, 32)
+        run = DeviceRun(program, tensors, sizes, settings, None, OrderedDict())
         step = program.steps[0]
         if is_elementwise(step):
             made = group_of(run, program.needed).made
