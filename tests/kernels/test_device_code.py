@@ -55,16 +55,30 @@ def compiled(*arguments, **options):
 
 
 def test_links_for_real_chips():
-    """Every module's kernels, its first one for each chip."""
-    done = compiled("-m", "softnum.kernels.check", "--processes", "1")
+    """The first kernel of each module; .ci/run does all."""
+    done = compiled("-m", "softnum.kernels.check", "--which", "first", "--processes", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert all(line.startswith("ok: ") for line in lines)
     device = Path(check.__file__).with_name("device")
     for path in device.glob("*.py"):
-        if "@cuda.jit\n" in path.read_text():  # a module with kernels has examples of them
-            for chip in check.CHIPS:
-                assert any(line.startswith(f"ok: {path.stem}: ") and f" for {chip}: " in line for line in lines), path
+        if "def examples" in path.read_text():
+            assert sum(line.startswith(f"ok: {path.stem}: ") for line in lines) == 1, path
+
+
+def test_every_module_with_kernels_has_examples():
+    """But for those whose kernels are made of what another module's are."""
+    parts = {"elementwise", "layouts", "operator_text", "sums"}
+    for path in Path(check.__file__).with_name("device").glob("*.py"):
+        if path.stem not in parts and re.search(r"^ +@cuda\.jit\n", path.read_text(), re.MULTILINE):
+            assert "def examples" in path.read_text(), path
+
+
+def test_turns():
+    """Five kernels of a module see all chips; fast ones are always linked for the first."""
+    assert {chip for i in range(5) for chip in check._chips(i, False, "turns")} == set(check.CHIPS)
+    assert all(check.TURNS[0] in check._chips(i, True, "turns") for i in range(9))
+    assert check._chips(1, False, "first") == () and check._chips(7, False, "all") == check.CHIPS
 
 
 @pytest.fixture(scope="module")
