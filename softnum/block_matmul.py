@@ -20,7 +20,7 @@ from softnum.threads import for_each
 from softnum.ufuncs import raise_no_code
 from softnum.values import decode, encode
 
-__all__ = ["block_matmul"]
+__all__ = ["block_matmul", "block_operands"]
 
 
 def _operand(x, fmt, what: str, axis: int, outer: str) -> BlockArray:
@@ -41,12 +41,18 @@ def _operand(x, fmt, what: str, axis: int, outer: str) -> BlockArray:
     return x
 
 
-def block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies=None):
-    """`softnum.matmul` of BlockArrays, in a plain floating-point environment."""
+def block_operands(a, b, unit) -> tuple[BlockArray, BlockArray]:
+    """Both operands, checked to be what the unit takes, or TypeError or ValueError; of their shapes, the last two."""
     if not isinstance(unit, BlockDotUnit):
         raise TypeError(f"matmul: BlockArrays are multiplied under a BlockDotUnit, got {unit!r}")
-    a = _operand(a, unit.operand[0], "a", -1, "(..., M, K)")
-    b = _operand(b, unit.operand[1], "b", -2, "(..., K, N)")
+    return (
+        _operand(a, unit.operand[0], "a", -1, "(..., M, K)"), _operand(b, unit.operand[1], "b", -2, "(..., K, N)")
+    )  # fmt: skip
+
+
+def block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies=None):
+    """`softnum.matmul` of BlockArrays, in a plain floating-point environment."""
+    a, b = block_operands(a, b, unit)
     if a.shape[-1] != b.shape[-2]:
         raise ValueError(f"matmul: a has K = {a.shape[-1]} columns, b has {b.shape[-2]} rows")
     (m, k), n = a.shape[-2:], b.shape[-1]

@@ -89,6 +89,10 @@ class _Work:
         """x as carriers of the fast engine, or as codes."""
         return x.astype(self.dtype, copy=False) if self.fast else codes_of(x, coded(fmt, self.unit), x.shape)
 
+    def zero(self, fmt):
+        """What stands for 0 among `taken` elements of a format, if that has one."""
+        return self.taken(np.zeros(1), fmt)[0] if fmt.has_zero else 0
+
     def run(self, view, dims, b, c, out, columns) -> None:
         """out[:, columns] = the unit's product of the rows of a view with b [K, its columns], from c [M, N] or +0."""
         rows, width = self.shape[0], columns.stop - columns.start
@@ -209,7 +213,8 @@ def _product(caller, unit, shape, k, operands, c, options, order, view, b_of, di
     if start is not None:
         start = work.taken(start, unit.c_format).reshape(rows, columns)
     first, second = (work.taken(x, fmt) for x, fmt in zip(operands, unit.operand, strict=True))
-    out, whole, per_group = work.empty(), view(first), columns // shape.groups
+    whole = view(shape, first, work.zero(unit.operand[0]))
+    out, per_group = work.empty(), columns // shape.groups
     for g in range(shape.groups):
         part = slice(g * per_group, (g + 1) * per_group)
         work.run(dims(whole, g), 3, b_of(second, g), start, out, part)
@@ -310,7 +315,7 @@ def _forward(x, w, unit, c, stride, padding, dilation, groups, options):
     k = per_group * prod(s.kernel)
     return _product(
         me, unit, s, k, (x, w), c, options, ((s.images, s.filters, *s.result), (0, 2, 3, 1), 3),
-        lambda x: patches(s, x),
+        patches,
         lambda w, g: w[g * filters : (g + 1) * filters].reshape(filters, k).T,
         lambda view, g: view[:, :, :, g * per_group : (g + 1) * per_group],
     )  # fmt: skip
@@ -374,7 +379,7 @@ def _backward_data(dy, w, unit, size, c, stride, padding, dilation, groups, opti
 
     return _product(
         me, unit, s, k, (dy, w), c, options, ((s.images, s.channels, *s.size), (0, 2, 3, 1), 3),
-        lambda dy: sources(s, dy), weights,
+        sources, weights,
         lambda view, g: view[:, :, :, g * filters : (g + 1) * filters],
     )  # fmt: skip
 
@@ -435,6 +440,6 @@ def _backward_weight(x, dy, unit, kernel, c, stride, padding, dilation, groups, 
 
     return _product(
         me, unit, s, k, (x, dy), c, options, ((s.filters, per_group, *s.kernel), (1, 2, 3, 0), 3),
-        lambda x: patches(s, x),
+        patches,
         lambda dy, g: dy[:, g * filters : (g + 1) * filters].transpose(0, 2, 3, 1).reshape(k, filters), rows,
     )  # fmt: skip

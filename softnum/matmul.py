@@ -46,8 +46,10 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     ----------
     a : ndarray of float32 or float64, or Array, shape (..., M, K)
         Values of the unit's first operand format (checked). Leading dimensions broadcast, as in `numpy.matmul`.
-        CUDA arrays (CuPy, PyTorch, Numba; all operands) are multiplied on their device, to the same bits, under a
-        MadUnit of one lane without compensation; the others take arrays of the host.
+        CUDA arrays (CuPy, PyTorch, JAX, Numba; all operands, and Arrays of such codes) are multiplied on their device,
+        to the same bits, and the result is an array of the same library. Custom formats must have tables there (of
+        products up to 20 bits of both codes, of sums up to 8), and functions of CustomMadUnits must be in Python, or in
+        C on codes of 16 bits together.
     b : the same, shape (..., K, N)
         Values of the second operand format.
     unit : MadUnit, FusedDotUnit, FmaChainUnit or ExactDotUnit; or BlockDotUnit
@@ -91,12 +93,12 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     array([[16.]], dtype=float32)
     """
     tallies = Tallies() if return_stats else None
+    if any(backend.is_device_array(x) for x in (a, b, c, out)):
+        backend.check_host_only("matmul", threads, return_stats)
+        return backend.on_device("matmul", a, b, unit, c, key=key, random_bits=random_bits, out=out)
     if isinstance(unit, BlockDotUnit) or BlockArray in (type(a), type(b)):
         with _core.PlainEnvironment():
             result = block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies)
-    elif any(backend.is_device_array(x) for x in (a, b, c, out)):
-        backend.check_host_only("matmul", threads, return_stats)
-        return backend.on_device("matmul", a, b, unit, c, key=key, random_bits=random_bits, out=out)
     else:
         with _core.PlainEnvironment():
             result = matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, tallies=tallies)

@@ -147,6 +147,8 @@ def apply(
     the environment, the random words and `invalid`.
     """
     if any(map(backend.is_device_array, operands)):
+        if compute is not None:
+            backend.refuse_device("probe")
         return backend.on_device(
             name, *operands, fmt=fmt, out_fmt=out_fmt, rounding=rounding, overflow=overflow, key=key,
             random_bits=random_bits, stochastic_bits=stochastic_bits, return_flags=return_flags, tininess=tininess,

@@ -8,9 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from softnum import elementary, integers, ops, values  # noqa: F401  elementary: completes ops.OPERATIONS
+from softnum import backend, elementary, integers, ops, values  # noqa: F401  elementary: completes ops.OPERATIONS
 from softnum.array import Array
-from softnum.checks import native
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags
 from softnum.threads import for_ranges
 from softnum.ufuncs import check_flags
@@ -195,7 +194,6 @@ def _observe(shown, name, codes, formats, out_fmt, env, words, invalid) -> Probe
     """A Probe of the operation `name`, as which `shown` is known to users; the rest as `ops.apply` gives it."""
     from softnum import _probe
 
-    codes = [native(c) for c in codes]
     shape = np.broadcast_shapes(*(c.shape for c in codes))
     size = int(np.prod(shape, dtype=np.int64))
     operands = np.empty((len(codes), size), np.uint64)
@@ -318,6 +316,8 @@ def probe(operation, *operands, **options) -> Probe:
         raise TypeError("probe: the flags are always told, as .flags; leave return_flags out")
     if name in _OTHERS and any(isinstance(x, Array) for x in operands) and name != "shift":
         raise TypeError(f"probe: {name} takes values; convert an Array with probe('convert', a, to_fmt=...)")
+    if any(backend.is_device_array(x) for x in operands):
+        backend.refuse_device("probe")
     told = function(*operands, compute=partial(_observe, name), **options)
     if not isinstance(told, Probe):  # the core did not round it
         raise ValueError(

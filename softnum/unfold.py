@@ -114,29 +114,32 @@ def backward_weight_shape(caller, x, dy, kernel, operand, *options) -> Shape:
     return s
 
 
-def _spread_out(x, before, step, length, *, mirrored=False) -> np.ndarray:
+def _spread_out(x, zero, before, step, length, *, mirrored=False) -> np.ndarray:
     """Zeros of the given length in the last two axes, with x's elements `step` apart from `before` on; mirrored: with
-    both axes reversed in memory."""
+    both axes reversed in memory. zero: what stands for 0 among the elements."""
     turn = (..., *[slice(None, None, -1 if mirrored else 1)] * 2)
     if tuple(before) == (0, 0) and tuple(step) == (1, 1) and tuple(length) == x.shape[2:]:
         return np.ascontiguousarray(x[turn])
-    out = np.zeros((*x.shape[:2], *length), x.dtype)
+    out = np.full((*x.shape[:2], *length), zero, x.dtype)
     (y, z), (dy, dz), (h, w) = before, step, x.shape[2:]
     if h and w:
         out[turn][:, :, y : y + dy * (h - 1) + 1 : dy, z : z + dz * (w - 1) + 1 : dz] = x
     return out
 
 
-def patches(s: Shape, x: np.ndarray) -> np.ndarray:
-    """View [image, y, x, channel, ky, kx] of the padded input: what each element of the result is made of."""
+def patches(s: Shape, x: np.ndarray, zero=0) -> np.ndarray:
+    """View [image, y, x, channel, ky, kx] of the padded input: what each element of the result is made of.
+
+    zero: what stands for 0 among the elements, which may be codes.
+    """
     length = [n + 2 * p for n, p in zip(s.size, s.padding, strict=True)]
-    padded = _spread_out(x, s.padding, (1, 1), length)
+    padded = _spread_out(x, zero, s.padding, (1, 1), length)
     n, c, y, z = padded.strides
     strides = (n, y * s.stride[0], z * s.stride[1], c, y * s.dilation[0], z * s.dilation[1])
     return as_strided(padded, (s.images, *s.result, s.channels, *s.kernel), strides, writeable=False)
 
 
-def sources(s: Shape, dy: np.ndarray) -> np.ndarray:
+def sources(s: Shape, dy: np.ndarray, zero=0) -> np.ndarray:
     """View [image, y, x, filter, ky, kx] of the gradient of the result: where each element of the input went.
 
     Element (y, x) met kernel element (ky, kx) in the result at (y + padding - ky * dilation) / stride; zeros stand
@@ -148,7 +151,7 @@ def sources(s: Shape, dy: np.ndarray) -> np.ndarray:
         for b, m, t, n, p in zip(start, s.result, s.stride, s.size, s.padding, strict=True)
     ]
     # mirrored, so that kx rises in memory: `lay_out` copies whole runs of it
-    spread = _spread_out(dy, start, s.stride, ends, mirrored=True)
+    spread = _spread_out(dy, zero, start, s.stride, ends, mirrored=True)
     n, c, y, z = spread.strides
     top, left = (e - 1 - b - p for e, b, p in zip(ends, start, s.padding, strict=True))
     first = spread[:, :, top:, left:]

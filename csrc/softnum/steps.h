@@ -106,6 +106,16 @@ SN_FN float sn_stochastic_sum(sn_i32 m, sn_i32 r, float v, sn_u32 word) {
     return sn_float32((sn_bits32(v) + ((word & low_bits) << (drop - r))) & ~cut);
 }
 
+/* The same with a test: what lies beyond the largest value, `limit`, becomes `overflow`, an infinity too; patterns. */
+SN_FN float sn_stochastic_tested(sn_i32 m, sn_i32 r, sn_u32 limit, sn_u32 overflow, float v, sn_u32 word) {
+    const sn_i32 drop = 23 - m;
+    const sn_u32 low_bits = ((sn_u32)1 << r) - 1, cut = ((sn_u32)1 << drop) - 1, u = sn_bits32(v) & 0x7fffffffu;
+    sn_u32 rounded = (u + ((word & low_bits) << (drop - r))) & ~cut;
+    if (rounded > limit) rounded = overflow;
+    if (u > 0x7f800000u) rounded = 0x7fc00000u;
+    return sn_float32(rounded | (sn_bits32(v) & 0x80000000u));
+}
+
 /* A product; scale: 1.5 * 2^(23 - m - r). */
 SN_FN float sn_stochastic_product(sn_u32 emin, float scale, sn_i32 r, float v, sn_u32 word) {
     const sn_u32 low_bits = ((sn_u32)1 << r) - 1, binade = sn_binade(v);

@@ -68,6 +68,7 @@ _MOST_KEPT = 1024  # bytes of a constant
 THREADS = 32 if SIMULATOR else 256  # of a block of an elementwise kernel; the simulator's are threads of Python
 
 
+@lru_cache(maxsize=512)  # a kernel's parts that call one library share it: a linker takes a name once
 def bind(library: Library) -> SimpleNamespace:
     """A library's entries as functions that kernels can call, by their names."""
     if SIMULATOR:
@@ -81,7 +82,6 @@ def bind(library: Library) -> SimpleNamespace:
     )
 
 
-@lru_cache(maxsize=512)
 def _on_host(library: Library) -> SimpleNamespace:
     """The same for the simulator: the library's text, compiled for this machine."""
     visible = '#define SN_ENTRY extern __attribute__((visibility("default")))\n'

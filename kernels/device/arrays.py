@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -277,6 +278,11 @@ class _Call:
         return delivered(array, self.like)
 
 
+@lru_cache(maxsize=256)
+def _signature(function) -> inspect.Signature:
+    return inspect.signature(function)
+
+
 def call(function, *arguments, **options):
     """function(*arguments, **options) of kernels/device, on CUDA arrays of any library.
 
@@ -285,7 +291,7 @@ def call(function, *arguments, **options):
     TypeError
         If some of the arrays lie on the host, or `out` is read-only.
     """
-    bound = inspect.signature(function).bind(*arguments, **options)
+    bound = _signature(function).bind(*arguments, **options)
     this = _Call(function.__name__, _named(bound))
     numbers, chosen = this.numbers(), _cuda.chosen_stream()
     ours = _cuda.stream_of_number(numbers[0] if numbers else 1) if chosen is None else chosen

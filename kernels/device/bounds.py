@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from softnum.kernels.device.steps import outcomes_of
 from softnum.plan import FastPlan, IntegerPlan, Round32
 
 __all__ = ["level_of", "levels_of", "sum_bound", "sums_fit"]
@@ -66,7 +67,8 @@ def levels_of(plan: FastPlan) -> tuple[str, ...]:
     if plan.path not in ("magic", "odd", "stochastic") or plan.magic[1].bound == 0:
         return ("full",)
     if plan.path == "stochastic":
-        return ("full", "bare") if plan.exact_below else ("full",)
+        tested = plan.exact_below and plan.product == "exact" and outcomes_of(plan) is not None
+        return ("full", "tested", "bare") if tested else ("full", "bare") if plan.exact_below else ("full",)
     return ("full", "signed", "bare") if plan.exact_below and plan.path == "magic" else ("full", "signed")
 
 
@@ -76,9 +78,10 @@ def level_of(plan: FastPlan, k: int, largest: tuple[float, float, float], negati
     largest: magnitudes in a, b and C; infinity if there is a NaN. negative_zero: whether C holds one.
     """
     levels = levels_of(plan)
+    least = "tested" if "tested" in levels and not negative_zero else "full"
     bare = "bare" in levels and not negative_zero
     if not (bare or "signed" in levels) or not all(x < float("inf") for x in largest):
-        return "full"
+        return least
     product, total, outer = plan.magic
     up = plan.path == "stochastic"
     addend = Fraction(largest[0]) * Fraction(largest[1])
@@ -87,11 +90,11 @@ def level_of(plan: FastPlan, k: int, largest: tuple[float, float, float], negati
         addend = max(addend, lowest)
         addend = _rounded(addend, _place(addend, product.mantissa_bits), up)
         if addend > Fraction(product.bound):
-            return "full"
+            return least
     start = Fraction(largest[2])
     total_bound = sum_bound(total, Fraction(0) if plan.chunk else start, addend, min(plan.chunk or k, k), up)
     if total_bound > Fraction(total.bound):
-        return "full"
+        return least
     if plan.chunk and sum_bound(outer, start, total_bound, -(-k // plan.chunk), up) > Fraction(outer.bound):
-        return "full"
+        return least
     return "bare" if bare else "signed"

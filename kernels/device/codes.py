@@ -1,7 +1,7 @@
 """Operations on codes in CUDA arrays: those of softnum.ops and softnum.elementary, one kernel each.
 
 By a table of all results, made on the host, where there is a short one: of one operand of up to 16 bits, of two of up
-to 8, in a deterministic mode. Else by the definition, csrc/softnum/operations.h and functions.h.
+to 8, in a deterministic mode. Else in the machine's floats, where operations.py proves it, or by the definition.
 """
 
 from __future__ import annotations
@@ -13,15 +13,24 @@ import numpy as np
 from softnum import _core
 from softnum.array import Array
 from softnum.backend import NoKernel
-from softnum.c_text import environment_text, format_text
 from softnum.custom import CustomFormat
 from softnum.custom.arithmetic import Operator, as_values, table_of
 from softnum.custom.lookup import into_custom
 from softnum.environment import environment
 from softnum.formats import FixedFormat
 from softnum.kernels.device import _cuda
-from softnum.kernels.device.computations import FROM_KEY, NO_WORDS, Computation
+from softnum.kernels.device.computations import FROM_KEY, NO_WORDS
 from softnum.kernels.device.elementwise import copy, example, run, words_of
+from softnum.kernels.device.operations import (
+    NO_CODE,
+    NO_OPERAND,
+    ORDER,
+    UNDECIDED,
+    operation_computation,
+    output_of,
+    short_computation,
+    table_computation,
+)  # fmt: skip
 from softnum.lanes import run_ufunc
 from softnum.modes import rounding_name
 from softnum.names import format
@@ -31,89 +40,9 @@ from softnum.values import invalid_code
 
 __all__ = ["examples", "kernels_of", "operation_computation", "put", "table_computation", *_core.OPERATIONS]
 
-# what is met
-_NO_CODE, _UNDECIDED, _NO_OPERAND = 1, 2, 4  # and from _NO_OPERAND on, a bit for each operand
-
 _TABLE_BITS = {1: 16, 2: 8}
-_ORDER = ("compare", "compare_signaling")
 _VIEWS = {"compare": np.int8, "compare_signaling": np.int8, "total_order": np.bool_}
 _INTEGER = FixedFormat(32, 0)  # of scalb's n
-
-
-def _checks(formats, kinds, known) -> str:
-    """Statements that note codes beyond their format's bits."""
-    return "".join(
-        f"if (in{i} >> {f.bits - 1} >> 1) met |= {_NO_OPERAND << i};\n"
-        for i, (f, kind, sure) in enumerate(zip(formats, kinds, known, strict=True))
-        if not sure and f.bits < int(kind[4:])
-    )
-
-
-def _output(name: str, out_fmt) -> str:
-    return "uint8" if name in (*_ORDER, "total_order", "classify") else out_fmt.storage_dtype.name
-
-
-@lru_cache(maxsize=512)
-def operation_computation(
-    name: str, formats, out_fmt, env: tuple[int, ...], kinds, known, with_flags: bool, raises: bool
-) -> Computation:
-    """An operation by its definition.
-
-    kinds: the operands' element types; known: which of them are sure to be codes; raises: whether results without a
-    code are reported.
-    """
-    constants = "".join(format_text(f"_f{i}", f) for i, f in enumerate(formats))
-    constants += format_text("_out", out_fmt) + environment_text("_env", env)
-    count, elementary = len(formats), name in _core.ELEMENTARY
-    second, third = "in1" if count > 1 else "0", "in2" if count > 2 else "0"
-    body = _checks(formats, kinds, known)
-    if name == "scalb":
-        body += _clamped(kinds[1])
-        second = "n"
-    fields = ", ".join(f"_f{min(i, count - 1)}()" for i in range(3))
-    body += f"const sn_format f[3] = {{{fields}}}, o = _out();\nconst sn_env env = _env();\n"
-    if elementary:
-        body += f"out = sn_elementary(SN_ELEMENTARY_{name}, f, in0, f + 1, {second}, &o, &env, word, &flags);\n"
-        body += f"met |= flags & SN_UNDECIDED ? {_UNDECIDED} : 0;\n"
-    else:
-        body += f"const sn_u64 in[3] = {{in0, {second}, {third}}};\n"
-        body += f"out = sn_operate(SN_OP_{name}, f, in, &o, &env, word, &flags);\n"
-    if name in _ORDER:
-        body += "out -= 1;\n"
-    if raises:
-        body += f"met |= flags & SN_NO_CODE ? {_NO_CODE} : 0;\n"
-    header = "softnum/device.h softnum/operations.h" + (" softnum/functions.h" if elementary else "")
-    inputs = tuple(kind if kind.startswith("u") else f"u{kind}" for kind in kinds)
-    return Computation(
-        inputs, _output(name, out_fmt), body + "flags &= SN_NO_CODE - 1;\n", constants, header, with_flags,
-        may_fail="met |=" in body, rolled=True,
-    )  # fmt: skip
-
-
-def _clamped(kind: str) -> str:
-    """n: in1, an integer of the type, in 32 bits of two's complement; beyond, every format has over- or underflowed."""
-    if kind.startswith("u"):
-        return "const sn_u64 n = in1 > 0x7fffffffu ? 0x7fffffffu : in1;\n"
-    unused = 64 - int(kind.removeprefix("int"))
-    return (
-        f"const sn_i64 whole = (sn_i64)(in1 << {unused}) >> {unused};\nconst sn_u64 n = (sn_u32)(whole > 0x7fffffff ? "
-        "0x7fffffff : whole < -0x7fffffff - 1 ? -0x7fffffff - 1 : whole);\n"
-    )
-
-
-@lru_cache(maxsize=512)
-def table_computation(output: str, formats, kinds, known, with_flags: bool, may_fail: bool) -> Computation:
-    """An operation of one or two operands by its tables, as `_tables_on_host` makes them."""
-    at = f"(in0 & {(1 << formats[0].bits) - 1}u)"
-    if len(formats) > 1:
-        at = f"{at} << {formats[1].bits} | (in1 & {(1 << formats[1].bits) - 1}u)"
-    checks = _checks(formats, kinds, known)
-    body = f"{checks}const sn_u64 at = {at};\nout = table0[at];\n"
-    if with_flags or may_fail:
-        body += f"flags = table1[at];\nmet |= flags & {_core.NO_CODE} ? {_NO_CODE} : 0;\n"
-        body += f"met |= flags & {_core.UNDECIDED} ? {_UNDECIDED} : 0;\nflags &= {_core.NO_CODE - 1};\n"
-    tables = (output, "uint8")
-    return Computation(kinds, output, body, with_flags=with_flags, may_fail=may_fail or bool(checks), tables=tables)
 
 
 def _tables_on_host(name: str, formats, out_fmt, env, rounding: str, overflow, instead: int):
@@ -135,8 +64,8 @@ def _tables_on_host(name: str, formats, out_fmt, env, rounding: str, overflow, i
     result, flags = run_ufunc(
         _core.UFUNCS_FLAGS[name], [c.astype(width) for c in codes], np.uint32(0), handle, name in _core.ELEMENTARY
     )
-    result = result.astype(_output(name, out_fmt))
-    return result - np.uint8(1) if name in _ORDER else result, flags
+    result = result.astype(output_of(name, out_fmt))
+    return result - np.uint8(1) if name in ORDER else result, flags
 
 
 @lru_cache(maxsize=64)
@@ -228,7 +157,9 @@ def operate(
         )
     else:
         every, fails = (*formats, *(_INTEGER for _ in exponents)), not cannot_be_invalid(name, formats, out_fmt)
-        computation = operation_computation(name, every, out_fmt, env, kinds, known, flagged, raises and fails)
+        computation = None if flagged else short_computation(name, every, out_fmt, env, kinds, known)
+        if computation is None:
+            computation = operation_computation(name, every, out_fmt, env, kinds, known, flagged, raises and fails)
     result, flags, met = run(computation, given, shape, words, tables=tables)
     _raise_for(met, name, formats, out_fmt, raises)
     result = result.view(_VIEWS[name]) if name in _VIEWS else result
@@ -239,11 +170,11 @@ def operate(
 
 def _raise_for(met: int, name: str, formats, out_fmt, raises: bool) -> None:
     for i, fmt in enumerate(formats):
-        if met & _NO_OPERAND << i:
+        if met & NO_OPERAND << i:
             raise ValueError(f"codes of operand {i}: one is no code of {fmt}, which has {fmt.bits} bits")
-    if met & _UNDECIDED:
+    if met & UNDECIDED:
         raise_undecided(out_fmt, name)
-    if met & _NO_CODE and raises:
+    if met & NO_CODE and raises:
         raise_no_code(out_fmt, name)
 
 
@@ -276,12 +207,13 @@ def kernels_of(name, formats, out_fmt=None, *, rounding="nearest_even", return_f
     stochastic = rounding_name(rounding).startswith("stochastic")
     if all(f.bits <= most for f in formats) and not stochastic:
         computation = table_computation(
-            _output(name, out_fmt), formats, kinds, known, return_flags, not out_fmt.has_nan
+            output_of(name, out_fmt), formats, kinds, known, return_flags, not out_fmt.has_nan
         )
     else:
-        computation = operation_computation(
+        computation = None if return_flags else short_computation(name, formats, out_fmt, env, kinds, known)
+        computation = computation or operation_computation(
             name, formats, out_fmt, env, kinds, known, return_flags, not out_fmt.has_nan
-        )  # fmt: skip
+        )
     text = f"{name} of {', '.join(map(str, formats))} in {out_fmt}, {rounding}"
     yield example(text, computation, FROM_KEY if stochastic else NO_WORDS, not computation.rolled)
 

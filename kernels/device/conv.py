@@ -27,7 +27,7 @@ from softnum.plan import plan_of
 from softnum.unfold import Shape, backward_data_shape, backward_weight_shape, forward_shape
 from softnum.units import MadUnit
 
-__all__ = ["conv2d", "conv2d_backward_data", "conv2d_backward_weight", "examples"]
+__all__ = ["conv2d", "conv2d_backward_data", "conv2d_backward_weight", "divisor", "examples"]
 
 _BITS = 31  # of numbers that are divided
 
@@ -39,7 +39,8 @@ def _quotient(geometry, at, n):
     return n * geometry[at + 1] >> geometry[at + 2]
 
 
-def _divisor(d: int) -> tuple[int, int, int]:
+def divisor(d: int) -> tuple[int, int, int]:
+    """The three numbers of a divisor."""
     d = max(d, 1)  # of an empty array, in which nothing is divided
     shift = _BITS + (d - 1).bit_length()
     return d, (1 << shift) // d + 1, shift
@@ -141,7 +142,7 @@ def _images(given: _Given, s: Shape, layout: str) -> Operand:
     rows, size, channels = (s.size, s.result, s.per_group[1]) if backward else (s.result, s.size, s.per_group[0])
     numbers = [first, channels * c, n, c, y, x, *s.stride, *s.dilation, *s.padding, *size]
     for d in (prod(rows), rows[1], prod(s.kernel), s.kernel[1], *s.stride):
-        numbers += _divisor(d)
+        numbers += divisor(d)
     geometry = _cuda.constant(np.array(numbers, np.int64))
     return Operand(flat, layout, geometry, *given.facts, (n, c, y, x), given.caller)
 
@@ -157,7 +158,7 @@ def _triple(given: _Given, shape, rows, column: int, by: int, groups: int) -> Op
     if step is not None:
         starts = first + np.arange(groups, dtype=np.int64) * group
         return lined(flat, step, across, starts, *given.facts, own, given.caller)
-    numbers = [first, group, *inner, across, *_divisor(sizes[1] * sizes[2]), *_divisor(sizes[2])]
+    numbers = [first, group, *inner, across, *divisor(sizes[1] * sizes[2]), *divisor(sizes[2])]
     return Operand(flat, "triples", _cuda.constant(np.array(numbers, np.int64)), *given.facts, own, given.caller)
 
 

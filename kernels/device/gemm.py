@@ -10,12 +10,15 @@ import numpy as np
 from softnum import _core
 from softnum.array import Array
 from softnum.backend import is_device_array
+from softnum.block_array import BlockArray
+from softnum.block_unit import BlockDotUnit
 from softnum.custom_unit import CustomMadUnit
 from softnum.environment import seed_and_stream
 from softnum.exact import ExactDotUnit
 from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.kernels.device import _cuda, gemm_custom
 from softnum.kernels.device.gemm_blocks import BlocksEngine, takes
+from softnum.kernels.device.gemm_blocks_of_scales import BlockEngine, block_operands, with_scales
 from softnum.kernels.device.gemm_definition import DefinitionEngine
 from softnum.kernels.device.gemm_exact import ExactEngine
 from softnum.kernels.device.gemm_fused import ChainEngine, FusedEngine
@@ -61,6 +64,11 @@ def _(unit: FusedDotUnit, words: int):
 @find_engine.register
 def _(unit: FmaChainUnit, words: int):
     return ChainEngine(unit)
+
+
+@find_engine.register
+def _(unit: BlockDotUnit, words: int):
+    return BlockEngine(unit)
 
 
 @find_engine.register
@@ -120,6 +128,8 @@ def _operand(x, what: str):
     """(device array, format): codes of an Array, or carriers, whose format is None."""
     if isinstance(x, Array):
         return x.codes, x.format
+    if isinstance(x, BlockArray):
+        return x.codes, x.format.element
     return _cuda.device_array(x, f"matmul: {what}"), None
 
 
@@ -128,10 +138,10 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
 
     Parameters
     ----------
-    a, b, c : device arrays of float32 or float64, or Arrays of device codes
+    a, b, c : device arrays of float32 or float64, or Arrays of device codes; a and b BlockArrays of device codes
         As in `softnum.matmul`, of any strides.
-    unit : MadUnit
-    key
+        unit : any that `softnum.matmul` takes
+        key
         As in `softnum.matmul`.
     random_bits : array of uint32, shape (..., M, N, steps, 2), optional
         Of the host or the device.
@@ -146,10 +156,13 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     Raises
     ------
     ValueError, TypeError
-        As `softnum.matmul`; also for operands of a value table (`CustomFormat`), for a result that float64 does not
-        hold, and for units of several lanes or with compensation.
+        As `softnum.matmul`; also for a result that float64 does not hold, and for units in custom formats or of users'
+        functions that kernels do not take.
     """
     engine_of(unit, NO_WORDS)  # a unit without a kernel is told of first
+    blocks = None
+    if isinstance(unit, BlockDotUnit) or BlockArray in (type(a), type(b)):
+        blocks = block_operands(a, b, unit)
     (a, format_a), (b, format_b) = _operand(a, "a"), _operand(b, "b")
     c, format_c = (None, None) if c is None else _operand(c, "c")
     if a.ndim < 2 or b.ndim < 2:
@@ -171,6 +184,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
         matrices(x, what, _which(tuple(x.shape), lead), fmt)
         for x, what, fmt in ((a, "a", format_a), (b, "b", format_b))
     ]
+    if blocks is not None:
+        given = [with_scales(g, x, _which(x.scales.shape, lead)) for g, x in zip(given, blocks, strict=True)]
     given.append(None if c is None else _start(c, shape, batches, format_c))
     # not straight into out where it is read from, or the result may lack a code: out stays as it was then
     read = [x for x in (a, b, c) if x is not None]

@@ -306,8 +306,8 @@ class CustomEngine:
             if examine(name, kernel, types, f"sm_{major}{minor}", loops=False).contracted:
                 raise ValueError(
                     f"matmul: {unit.name} ({place_of(unit.function)}) multiplies and adds floats by Python's "
-                    "operators, which the device's compiler makes one operation that rounds once; take softnum.kernels.scalar's "
-                    "multiply, add or fma, or copy the CUDA arrays to the host first"
+                    "operators, which the device's compiler makes one operation that rounds once; take multiply, add "
+                    "or fma of softnum.kernels.scalar, or copy the CUDA arrays to the host first"
                 )
 
     @staticmethod

@@ -14,22 +14,29 @@ import numpy as np
 
 from softnum.array import Array
 from softnum.backend import NoKernel
-from softnum.kernels.device import _cuda
+from softnum.kernels.device import _cuda, gemm_blocks
 from softnum.kernels.device._cuda import ffi
-from softnum.kernels.device.gemm import batch_counters, carrier_of, compute, new_status, random_words
+from softnum.kernels.device.bounds import levels_of
+from softnum.kernels.device.conv import divisor
+from softnum.kernels.device.gemm import batch_counters, carrier_of, compute, engine_of, new_status, random_words
 from softnum.kernels.device.layouts import add_layout
 from softnum.kernels.device.operator_steps import Tensor, array_of, new, reshaped
 from softnum.kernels.device.operator_terms import axes_of, limits_of, materialised
 from softnum.kernels.device.problem import Operand, Problem, lined
+from softnum.kernels.device.quantize import NO_WORDS
 from softnum.kernels.device.reduce import sum as add
 from softnum.kernels.device.source import Entry, Library
+from softnum.kernels.device.steps import steps_of
+from softnum.plan import plan_of
 from softnum.tile.arithmetic import has_zero, key_of
 from softnum.tile.contract import is_product, sides
 from softnum.tile.loops import Line, everywhere, reading
 from softnum.tile.syntax import Access
+from softnum.units import MadUnit
 
-__all__ = ["sum_of_axes", "sums"]
+__all__ = ["examples", "sum_of_axes", "sums"]
 
+_BOUNDS = (False, False), (False, True), (False, True)  # of an image: where to read, and two lines with bounds
 _MOST_STARTS = 1 << 20  # matrices of which each has its start in the geometry
 
 
@@ -74,7 +81,7 @@ def _operand(flat, found: _Reading, lengths, sides, shape, name: str, format=Non
     lines = [offset, *found.limits]
     used = tuple(tuple(line.coefficients[a] != 0 for a in axes) for line in lines)
     bounded = tuple((line.scale != 1, line.bound is not None) for line in lines)
-    numbers = [lengths[a] for a in axes]
+    numbers = [part for a in axes for part in divisor(lengths[a])]
     for line in lines:
         numbers += [line.constant, *(line.coefficients[a] for a in axes if line.coefficients[a])]
         numbers += [line.scale] * (line.scale != 1) + ([] if line.bound is None else [line.bound])
@@ -86,15 +93,17 @@ def _operand(flat, found: _Reading, lengths, sides, shape, name: str, format=Non
 def _indexed(counts: tuple[int, ...], used: tuple, bounded: tuple) -> str:
     """The layout of indices that are sums of multiples of the places in axes; it is made known at the first use.
 
-    counts: of the axes of the batches, the rows and the columns. used: which of the axes each line depends on, the
-    first line giving the place, the others whether there is an element; bounded: whether they have a scale and a bound.
+    counts: of the axes of the batches, the rows and the columns, places in which are below 2**31 (`conv.divisor`).
+    used: which of the axes each line depends on, the first line giving the place, the others whether there is an
+    element; bounded: whether they have a scale and a bound.
     """
-    body, number, axis = ["(void)batch, (void)row, (void)column;"], sum(counts), 0
+    body, number, axis = ["(void)batch, (void)row, (void)column;"], 3 * sum(counts), 0
     for name, count in zip(("batch", "row", "column"), counts, strict=True):
-        for a in reversed(range(axis, axis + count)):
-            last = a == axis
-            body.append(f"const sn_i64 x{a} = {name}{'' if last else f' % p[{a}]'};")
-            body.append("" if last else f"{name} /= p[{a}];")
+        for a in reversed(range(axis + 1, axis + count)):
+            quotient = f"{name}{a}"
+            body.append(f"const sn_i64 {quotient} = {name} * p[{3 * a + 1}] >> p[{3 * a + 2}];")
+            body.append(f"const sn_i64 x{a} = {name} - {quotient} * p[{3 * a}];\n{name} = {quotient};")
+        body.append(f"const sn_i64 x{axis} = {name};" if count else "")
         axis += count
     tests, place = [], "0"
     for i, (axes, (scaled, limited)) in enumerate(zip(used, bounded, strict=True)):
@@ -234,7 +243,9 @@ def _given(tensor: Tensor) -> tuple:
 
 
 def _carrier(unit, base: str):
+    """The type of a unit's results; NoKernel if no engine computes them."""
     try:
+        engine_of(unit, NO_WORDS)
         return carrier_of(unit, base)
     except TypeError as error:
         raise NoKernel(str(error)) from None
@@ -253,3 +264,15 @@ def sum_of_axes(tensor: Tensor, unit, axes, key, base: str) -> Tensor:
     x = x if isinstance(x, Array) else reshaped(x, tensor.shape)
     result = add(x, unit, axes, key=key)
     return Tensor(unit.result, shape, values=result.reshape(result.size))
+
+
+def examples():
+    """Kernels for the link check: a convolution that is read in place, and fast."""
+    unit = MadUnit("e6m9", operand="e5m2")
+    steps = steps_of(unit, levels_of(plan_of(unit))[0])
+    _, _, types, _ = next(gemm_blocks.kernels_of(unit))
+    image = _indexed((0, 3, 3), ((True,) * 6, (False, True, False) * 2, (False, False, True) * 2), _BOUNDS)
+    layouts = image, "columns", "matrix", _indexed((0, 3, 1), ((True,) * 4,), _BOUNDS[:1])
+    block = gemm_blocks.block_of(steps, 4096, 4096, 1)
+    kernel = gemm_blocks.blocks_kernel(steps, block, layouts, ("float32",) * 3, (False, False), "float32", False)
+    yield f"a convolution as Tile has it, on {unit}", kernel, types, True

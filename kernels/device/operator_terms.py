@@ -26,7 +26,7 @@ from softnum.tile.program import COMPARISONS
 from softnum.tile.syntax import Access, Binary, Call, Choose, Name, Number, Unary, walk
 from softnum.values import encode
 
-__all__ = ["axes_of", "gathered", "limits_of", "materialised", "others", "scattered", "single"]
+__all__ = ["axes_of", "gathered", "limits_of", "looped", "materialised", "others", "scattered", "single"]
 
 
 # -- indices -----------------------------------------------------------------------------------------------------------
@@ -207,13 +207,14 @@ def _run(run, made, size: int, arrays: dict, reads) -> None:
 # -- extremes, products and assignments --------------------------------------------------------------------------------
 def others(run, space, number: int) -> Tensor:
     """A contraction that is no sum."""
-    made, reads, fmt = run.plan((space.step.name, "others"), lambda: _looped(run, space, number))
+    made, reads, fmt = run.plan((space.step.name, "others"), lambda: looped(run, space, number))
     out = new(prod(space.shape), fmt.storage_dtype)
     _run(run, made, prod(space.shape), {"out": out}, reads)
     return Tensor(fmt, space.shape, codes=out)
 
 
-def _looped(run, space, number: int):
+def looped(run, space, number: int) -> tuple:
+    """(the kernel's text, what it reads, the format of the result) of a contraction that is no sum."""
     step, settings, body = space.step, run.settings, _Terms(run, space, number)
     text, ndim = body.text, len(space.shape)
     own = run.values[step.body.name].format if isinstance(step.body, Access) else None

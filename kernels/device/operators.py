@@ -19,9 +19,11 @@ from softnum.custom import CustomFormat
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.operator_steps import Group, Tensor, array_of, group_of, new, reshaped
 from softnum.kernels.device.operator_sums import sum_of_axes, sums
-from softnum.kernels.device.operator_terms import gathered, others, scattered, single
+from softnum.kernels.device.operator_terms import gathered, looped, others, scattered, single
+from softnum.kernels.device.operator_text import element_kernel, kernel_types
 from softnum.kernels.device.problem import Operand, to_codes
 from softnum.kernels.device.strides import contiguous
+from softnum.names import format
 from softnum.tile.affine import exact_value
 from softnum.tile.arithmetic import as_constant, carrier_of, key_of
 from softnum.tile.evaluate import Run
@@ -29,7 +31,7 @@ from softnum.tile.settings import Settings
 from softnum.tile.space import Space
 from softnum.tile.tables import is_elementwise
 
-__all__ = ["operator"]
+__all__ = ["examples", "operator"]
 
 _MOST = 256  # kernels of one operator that are kept, the last used
 _PLANS: WeakKeyDictionary = WeakKeyDictionary()
@@ -204,3 +206,28 @@ class _Placed:
             place = self.run.program.source.error(self.step.at, f"{self.step.base}: {error}; {_WAY_OUT}")
             raise NoKernel(str(place)) from None
         return self.inner.__exit__(kind, error, trace)
+
+
+def examples():
+    """Kernels for the link check: (name, kernel, types of the arguments)."""
+    from softnum.tile.operators import operator
+
+    stochastic = {"rounding": "stochastic", "stochastic_bits": 8}
+    for text, shapes, fmt, options in (
+        ("function (X, B) -> (Y) { T = X * X + B; Y = T > 0 ? sqrt(T) : X / B; }", ((4, 3), (3,)), "e5m2", {}),
+        ("function (X) -> (Y) { if (X < 1) { Y = fma(X, X, 1); } else { Y = -X; } }", ((4,),), "binary32", stochastic),
+        ("function (X[M, N]) -> (Y) { Y[i: M] = >(X[i, 2 * j + k - 1]), k < 2; }", ((4, 6),), "e5m2", {}),
+    ):
+        program = operator(text)._program
+        fmt = format(fmt)
+        tensors = {name: Tensor(fmt, shape) for (name, _), shape in zip(program.inputs, shapes, strict=True)}
+        sizes = dict(zip("MN", shapes[0], strict=False))
+        settings = Settings(program, (), fmt, None, options.get("rounding", "nearest_even"), None, 8)
+        run = DeviceRun(program, tensors, sizes, settings, 0, OrderedDict())
+        step = program.steps[0]
+        if is_elementwise(step):
+            made = group_of(run, program.needed).made
+        else:
+            shapes_of = {name: tensor.shape for name, tensor in tensors.items()}
+            made, *_ = looped(run, Space.of(step, program.source, sizes, shapes_of), 0)
+        yield text, element_kernel(made.library), kernel_types()

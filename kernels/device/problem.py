@@ -14,7 +14,7 @@ from softnum.kernels.device.dlpack import packed
 from softnum.kernels.device.entries import operand_library
 from softnum.kernels.device.layouts import matrix_numbers
 from softnum.kernels.device.strides import dense, place_of
-from softnum.kernels.device.value_tables import find_codes
+from softnum.kernels.device.value_tables import decoded, find_codes
 from softnum.names import format
 
 __all__ = [
@@ -221,7 +221,14 @@ def _value_kernel(fmt, carrier: str):
 
 
 def to_values(operand: Operand, fmt, dtype: str, caller: str = "matmul") -> tuple[Operand, Seen]:
-    """The operand as carriers, and what is known of them: as it is if it has carriers, else of its codes' values."""
+    """The operand as carriers, and what is known of them: as it is if it has carriers, else of its codes' values.
+
+    Values of a custom format become float64.
+    """
+    if isinstance(fmt, CustomFormat) and operand.flat.shape[0]:
+        codes = decoded(to_codes(operand, fmt, caller), fmt)
+        operand = replace(codes, flat=codes.flat.view(np.float64), format=None)
+        return operand, inspect(operand, format("binary64"), caller)
     if operand.format is None:
         return operand, inspect(operand, fmt, caller)
     codes = to_codes(operand, fmt, caller).flat
@@ -285,4 +292,7 @@ def examples():
     one = types.Array(types.uint32, 1, "C")
     fmt = format("e5m2")
     codes = types.Array(_cuda.scalar_type(fmt.storage_dtype), 1, "C")
-    yield f"codes of {fmt}", operand_kernel(fmt, "float32"), (one, codes, types.Array(types.int64, 1, "C"))
+    found = types.Array(types.int64, 1, "C")
+    yield f"look at values of {fmt}", inspect_kernel(fmt, "float32"), (one, found)
+    yield f"values of {fmt}", _value_kernel(fmt, "float32"), (codes, one)
+    yield f"codes of {fmt}", operand_kernel(fmt, "float32"), (one, codes, found)

@@ -8,12 +8,13 @@ import numpy as np
 
 from softnum import _core
 from softnum.array import Array
-from softnum.backend import NoKernel, is_device_array
+from softnum.backend import is_device_array
+from softnum.custom import CustomFormat
 from softnum.environment import seed_and_stream
 from softnum.kernels.device import _cuda, gemm_blocks
 from softnum.kernels.device.bounds import levels_of
 from softnum.kernels.device.gemm import carrier_of, compute, new_status, random_words
-from softnum.kernels.device.problem import Operand, Problem, checked, lined
+from softnum.kernels.device.problem import Operand, Problem, checked, lined, to_codes
 from softnum.kernels.device.quantize import FROM_KEY
 from softnum.kernels.device.steps import steps_of
 from softnum.kernels.device.strides import contiguous, dense, one_step, strided, transposed
@@ -36,8 +37,6 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None):
     addends = _columns(array, axes, kept, fmt)
     found = _format(addends, unit)
     adder = adder_of(unit, found)
-    if getattr(adder, "on_codes", False):
-        raise NoKernel(f"sum: no CUDA kernel adds in {adder.result}; copy x to the host first")
     dtype = carrier_of(adder, "sum")
     k, n = (prod(shape[a] for a in part) for part in (axes, kept))
     result = tuple(shape[a] for a in kept)
@@ -80,7 +79,7 @@ def _format(addends: Operand, unit):
         return addends.format
     for fmt in formats:
         try:
-            checked(addends, fmt)
+            (to_codes if isinstance(fmt, CustomFormat) else checked)(addends, fmt)
             return fmt
         except ValueError as error:
             reason = reason or error

@@ -11,14 +11,15 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache
 
-from softnum.kernels.device.patterns import pattern_text
+from softnum.custom import CustomFormat
+from softnum.kernels.device.patterns import pattern_facts, pattern_text
 from softnum.kernels.device.source import TYPES, Entry, Library
 from softnum.modes import ROUNDING_MODES
 from softnum.plan import FastPlan, IntegerPlan, integer_plan_of, plan_of
 
-__all__ = ["LEVELS", "Block", "Steps", "second_key", "steps_library", "steps_of"]
+__all__ = ["LEVELS", "Block", "Steps", "outcomes_of", "second_key", "steps_library", "steps_of"]
 
-LEVELS = ("full", "signed", "bare")  # as in csrc/softnum/steps.h; plain for paths that know no levels
+LEVELS = ("full", "signed", "tested", "bare")  # as in csrc/softnum/steps.h
 _DOWN, _STOCHASTIC = ROUNDING_MODES["down"], ROUNDING_MODES["stochastic"]
 _VECTORS = {"float32": ("float4", 4), "int32": ("int4", 4), "int64": ("longlong2", 2), "float64": ("double2", 2)}
 
@@ -217,12 +218,28 @@ def _stochastic_steps(plan: FastPlan, level: str) -> str:
         )
     else:
         value = f"sn_add_zero32(acc, {_rounded('p', 'sn_multiply32(x, y)', 'word')})"
-    if bare:
+    if level == "tested":
+        constants_of_test = f"{total.mantissa_bits}, {env[3]}, " + ", ".join(f"{x:#x}u" for x in outcomes_of(plan))
+        step = f"return sn_stochastic_tested({constants_of_test}, {value}, word2);"
+    elif bare:
         step = f"return sn_stochastic_sum({total.mantissa_bits}, {env[3]}, {value}, word2 >> {shift});"
     else:
         step = f"return {_rounded('s', value, f'word2 >> {shift}')};"
     last = f"return {_rounded('o', 'sn_add_zero32(outer, acc)', f'word >> {shift}')};"
     return constants + _functions("float32", take + step, take + last)
+
+
+@lru_cache(maxsize=256)
+def outcomes_of(plan: FastPlan) -> tuple[int, int] | None:
+    """Of sums that round stochastically: the largest value, and what lies beyond it and infinities become, as patterns
+    of magnitudes; None if that is not one number for each sign."""
+    fmt, env = plan.targets[1]
+    facts = pattern_facts(fmt, env, "float32")
+    (high, low), sign = facts["value_overflow"], 1 << 31
+    alike = high ^ low == sign and facts["value_infinity"] == (high, low) and not high & sign
+    if not alike or not fmt.negative_zero or facts["value_nan"] & ~sign <= 0x7F800000:
+        return None
+    return struct.unpack("<I", struct.pack("<f", float(fmt.max)))[0], high
 
 
 def _wide_steps(plan: FastPlan, unit) -> str:
@@ -347,7 +364,7 @@ SN_FN sn_u32 _chosen(const sn_philox_words *w, sn_u32 k) {
 def _random_compute(steps: Steps, block: Block) -> str:
     """Four steps for each result in turn, which share a Philox block; a chunk may end among them."""
     c = TYPES[steps.kind]
-    own, short = second_key(steps.unit), steps.level == "bare"
+    own, short = second_key(steps.unit), steps.level in ("bare", "tested")
 
     def place(i: str, threads: int) -> str:
         return f"(sn_u32)({i} / {block.group} * {block.group * threads} + {i} % {block.group})"
@@ -409,7 +426,7 @@ def _enter(name: str, given: str, kind: str, fmt) -> Entry:
         return Entry(name, kind, ((given, "raw"),), f"return ({TYPES[kind]}){exact};")
     wide = kind == "float64"
     value = "raw" if given == kind else "sn_widen(raw)" if wide else "sn_narrow(raw)"
-    if not (fmt.kind == "float" and fmt.negative_zero):
+    if not isinstance(fmt, CustomFormat) and not (fmt.kind == "float" and fmt.negative_zero):
         value = f"sn_add{64 if wide else 32}({value}, 0)"
     return Entry(name, kind, ((given, "raw"),), f"return {value};")
 

@@ -347,6 +347,25 @@ def test_refusals(error, message, call):
         call()
 
 
+def test_padding_in_custom_formats():
+    """What is padded with is the format's zero, whatever its code."""
+    operand = sn.CustomFormat.from_table([-2.0, -1.0, 0.5, 0.0, 1.0, 2.0, 4.0, 8.0], name="with zero at 3")
+    unit = sn.MadUnit(sn.CustomFormat.from_table([i / 2 for i in range(-64, 64)], name="halves"), operand=operand)
+    wide = sn.MadUnit("binary32", operand=operand)  # nothing is rounded in either
+    rng = np.random.default_rng(8)
+    shapes = (2, 2, 3, 4), (3, 2, 2, 2), (2, 3, 1, 2), (2, 3, 4, 7)
+    x, w, dy, wider = (rng.choice([-1.0, 0.0, 1.0], s).astype(np.float32) for s in shapes)
+    around = np.pad(x, ((0, 0), (0, 0), (1, 1), (2, 2)))
+    for got, want in (
+        (sn.conv2d(x, w, unit, padding=(1, 2)), sn.conv2d(around, w, wide)),
+        (sn.conv2d_backward_data(dy, w, unit, (2, 4), stride=2),
+         sn.conv2d_backward_data(dy, w, wide, (2, 4), stride=2)),
+        (sn.conv2d_backward_weight(x, wider, unit, (2, 2), padding=(1, 2)),
+         sn.conv2d_backward_weight(around, wider, wide, (2, 2))),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(got, want)
+
+
 def test_arrays_of_the_host_and_of_cuda_do_not_mix():
     class OnDevice:
         __cuda_array_interface__ = {}

@@ -2,7 +2,9 @@
 
 import ctypes
 import gc
+import re
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -389,6 +391,26 @@ def test_the_simulator_takes_no_gpu(arrays, device):
     for x in (Interface(X), Capsules(X)):
         with pytest.raises(TypeError, match="quantize: x lies on a GPU, but Numba runs its simulator"):
             sn.quantize(x, "e5m2")
+
+
+def test_all_work_goes_by_the_stream():
+    """No kernel, copy or allocation but by _cuda.py, which knows the stream."""
+    folder = Path(kernels.__file__).parent / "device"
+    direct = re.compile(
+        r"\.copy_to_host\(|\.copy_to_device\(|(?<!_)cuda\.(to_device|device_array|as_cuda_array|synchronize)\(|"
+        r"\bkernel\w*(\([^()]*\))?\[[^\]]*\]\("
+    )
+    assert direct.search("kernel(8, True)[1, 2](x)")
+    assert direct.search("x = cuda.to_device(y)")
+    assert not direct.search("_cuda.to_device(y)")
+    found = [
+        (path.name, line)
+        for path in folder.glob("*.py")
+        if path.name != "_cuda.py"
+        for line in path.read_text().splitlines()
+        if direct.search(line) and "host first" not in line
+    ]
+    assert not found
 
 
 # ---- Array -----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import softnum as sn
 from softnum import _core
 from softnum.environment import seed_and_stream
 from softnum.kernels.device import gemm, gemm_blocks
-from softnum.kernels.device.bounds import level_of, sum_bound, sums_fit
+from softnum.kernels.device.bounds import level_of, levels_of, sum_bound, sums_fit
 from softnum.kernels.device.source import TYPES, Entry
 from softnum.kernels.device.steps import Block, steps_library, steps_of
 from softnum.plan import fits, integer_plan_of, plan_of
@@ -51,6 +51,8 @@ UNITS = {
         unit(product="e5m2", rounding="sr", stochastic_bits=9),
         unit(product="e4m3fn", rounding="sr", stochastic_bits=14, chunk=2),
         unit("e6m7", "e5m2", rounding="sr", stochastic_bits=16),
+        unit("e5m10", "e4m3fn", rounding="sr", stochastic_bits=11),
+        unit("e5m10", "e4m3fn", rounding="sr", stochastic_bits=11, overflow="saturate"),
     ],
     "wide": [
         unit("e10m40", "binary32"), unit("e9m30", "binary32", chunk=2), unit("e6m9", rounding="sr", stochastic_bits=32),
@@ -131,11 +133,11 @@ def test_steps(path, u):
     rng = np.random.default_rng(7)
     integers = path == "integer"
     seen = set()
-    for scale, start_scale in ((None, None), (1.0, 1.0), (2.0**-6, 0.0), (0.25, 0.0)):
+    for scale, start_scale in ((None, None), (None, 0.0), (1.0, 1.0), (2.0**-6, 0.0), (0.25, 0.0)):
         k = 5 if scale is None else 7
         a, b = (values(f, s, rng, scale) for f, s in zip(u.operand, ((160, k), (k, 160)), strict=True))
         c = values(u.result, (160, 160), rng, start_scale)
-        if start_scale == 0.0:
+        if start_scale == 0.0:  # +0, never -0
             c = np.abs(c)
         key = (3, 2**33 + 1)
         want = sn.matmul(a, b, u, c, key=key if u.stochastic else None)
@@ -149,9 +151,12 @@ def test_steps(path, u):
         largest = tuple(float(x) if (x := np.abs(v).max()) == x else math.inf for v in (a, b, c))
         zero = bool((np.signbit(c) & (c == 0)).any())
         level = level_of(plan_of(u), k, largest, zero)
-        for each in dict.fromkeys(("full", level)):
+        tested = ["tested"] if "tested" in levels_of(plan_of(u)) and not zero else []
+        for each in dict.fromkeys(("full", *tested, level)):
             seen.add(each)
             same_bits(run_steps(u, each, True, a, b, c, key), want)
+    if path == "stochastic":
+        assert seen >= set(levels_of(plan_of(u)))
     if path == "magic":
         assert "bare" in seen or not plan_of(u).exact_below
         assert seen > {"full"}
@@ -224,11 +229,26 @@ def test_other_carriers(device, monkeypatch):
     check(device, monkeypatch, unit("e8m14", "q3.3", rounding="rdn"), q, q.T.copy(), np.float32([[-0.0, 0], [0, -0.0]]))
 
 
+def test_value_tables(device, monkeypatch):
+    """Operands of formats of one's own: their values, by the path of any others."""
+    powers = sn.CustomFormat.from_table([0.0, 8.0, *(s * 2.0**i for i in range(-4, 3) for s in (1, -1))], name="powers")
+    quarters = sn.CustomFormat.from_table([math.nan, *(i / 4 for i in range(-3, 4))], name="quarters")
+    rng = np.random.default_rng(10)
+    a = rng.choice(np.float32([0, -0.0, 0.25, -2, 4]), (5, 6))
+    b = rng.choice(np.float32([0.25, 0, -0.75, np.nan]), (6, 4), p=[0.4, 0.3, 0.28, 0.02])
+    u = unit("e6m9", (powers, quarters), chunk=4)
+    check(device, monkeypatch, u, a, b)
+    a[2, 3] = 3
+    with pytest.raises(ValueError, match=r"a\[2, 3\] = .*3\.0.* is no value of powers"):
+        sn.matmul(device.to_device(a), device.to_device(b), u)
+
+
 def test_special_values(device, monkeypatch):
     """Infinities and NaNs take the level that knows them; finite operands a quicker one."""
     a = np.float32([[np.inf, 1, 0], [np.nan, 1, 0], [57344, 57344, 57344], [-0.0, 0, -0.0], [-0.0, -0.0, 2.0**-16]])
     for u in (unit(), unit(product="e5m2"), unit(rounding="rto"), unit(rounding="sr", stochastic_bits=12)):
-        assert check(device, monkeypatch, u, a, a.T.copy())[0].level == "full"
+        careful = "tested" if u.stochastic else "full"
+        assert check(device, monkeypatch, u, a, a.T.copy())[0].level == careful
         quick = check(device, monkeypatch, u, a[3:], a[3:].T.copy())[0].level
         assert quick == ("full" if u.rounding == "to_odd" else "bare")
     minus_zero = np.full((2, 2), -0.0, np.float32)

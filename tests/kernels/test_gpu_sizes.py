@@ -126,8 +126,10 @@ def key_of(unit, rng):
 
 
 def on_device(x):
-    if x is None or not isinstance(x, np.ndarray):
-        return x if x is None else x.to_device()
+    if x is None:
+        return None
+    if isinstance(x, sn.BlockArray):
+        return sn.BlockArray(_cuda.to_device(x.codes), _cuda.to_device(x.scales), x.format, x.axis, x.tensor_scale)
     return _cuda.to_device(np.ascontiguousarray(x))
 
 

@@ -6,7 +6,9 @@ import pytest
 import softnum as sn
 from softnum import _core
 from softnum.backend import NoKernel
+from softnum.environment import environment
 from softnum.kernels import launches
+from softnum.kernels.device.operations import short_computation
 from softnum.ops import OPERATIONS
 
 THIRDS = sn.CustomFormat.from_table([0.0, 1 / 3, 1.0, 3.0, -1.0, -3.0, float("nan"), 9.0], name="thirds")
@@ -46,6 +48,7 @@ def both(device, function, operands, *arguments, **options):
     same(got, function(*operands, *arguments, **options))
 
 
+ELABORATE = (("rsqrt", "binary64"), ("hypot", "binary16"))
 # by tables, and by the definition; the elementary functions have one way through it
 TRIED = [
     (name, fmt)
@@ -81,6 +84,45 @@ def test_modes_and_formats(device, name, formats, out, rounding):
         both(device, function, operands, *formats, out, **options)
     else:
         both(device, function, operands, formats, out_fmt=out, **options)
+
+
+SHORT = [
+    ("add", ("binary16", "binary16"), "binary16", "float32"), ("subtract", ("bfloat16",) * 2, "bfloat16", "float32"),
+    ("multiply", ("e6m9", "e6m9"), "e6m9", "float32"), ("fma", ("bfloat16", "bfloat16", "tf32"), "tf32", "float32"),
+    ("convert", ("binary32",), "e5m2", "float32"), ("divide", ("binary32", "binary32"), "binary16", "float32"),
+    ("sqrt", ("tf32",), "binary32", "float32"), ("add", ("q8.8", "q8.8"), "q8.8", "float32"),
+    ("add", ("binary32", "binary32"), "binary32", "float64"), ("multiply", ("tf32", "binary32"), "bfloat16", "float64"),
+    ("fma", ("binary16", "binary16", "q16.16"), "binary32", "float64"),
+    ("subtract", ("q20.12",) * 2, "q20.12", "float64"),
+    ("convert", ("e11m40",), "e6m9", "float64"), ("fma", ("binary32",) * 3, "binary32", "float64"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "formats", "out", "carrier"), SHORT)
+def test_in_the_machines_floats(device, name, formats, out, carrier):
+    """Results without flags, in the domain of each carrier."""
+    from softnum.kernels.device import _cuda
+
+    given, out = tuple(map(sn.format, formats)), sn.format(out)
+    rng = np.random.default_rng(3)
+    for rounding, r in (("nearest_even", 32), ("up", 32), ("down", 32), ("to_odd", 32), ("sr", 5), ("sr", 32)):
+        env = environment(out, rounding, None, r)
+        kinds = tuple(f.storage_dtype.name for f in given)
+        computation = short_computation(name, given, out, env, kinds, (True,) * len(given))
+        if computation is None:  # the domain: enough bits for r, and the zero of x - x
+            assert rounding == "sr" or (rounding == "down" and carrier == "float64")
+            continue
+        assert rounding == "sr" or f"sn_pattern_of_code{carrier[-2:]}" in computation.body
+        operands = [codes(f, 60 if _cuda.SIMULATOR else 1 << 18, i) for i, f in enumerate(given)]
+        for i, f in enumerate(given[1:], 1):  # near each other, and near cancelling
+            close = operands[0][:20].astype(np.uint64) + rng.integers(-3, 4, 20).astype(np.uint64)
+            if f == given[0]:
+                operands[i][:20] = (close & np.uint64((1 << f.bits) - 1)).astype(f.storage_dtype)
+        options = {"rounding": rounding, "stochastic_bits": r, "key": 3}
+        if name == "convert":
+            both(device, sn.convert, operands, given[0], out, **options)
+        else:
+            both(device, OPERATIONS[name][0], operands, given, out_fmt=out, **options)
 
 
 def test_environments(device):

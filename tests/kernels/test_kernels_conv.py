@@ -137,6 +137,28 @@ def test_units(device, unit):
     same(got, sn.conv2d(x, w, unit, padding=1))
 
 
+OPERAND = sn.CustomFormat.from_table([-2.0, -1.0, 0.5, 0.0, 1.0, 2.0, 4.0, 8.0], name="with zero at 3")
+SCALAR = sn.kernels.scalar("e6m9")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        sn.MadUnit("e6m9", operand=OPERAND),
+        sn.MadUnit(sn.CustomFormat.from_table([i / 2 for i in range(-64, 64)], name="halves"), operand=OPERAND),
+        sn.CustomMadUnit(
+            lambda acc, a, b: SCALAR.add(acc, SCALAR.multiply(a, b)), accumulator="e6m9", operand="e5m2"
+        ),
+    ],
+    ids=["values", "codes", "function"],
+)  # fmt: skip
+def test_units_of_ones_own(device, unit):
+    """Also where the code of a padded zero is not 0."""
+    x, w = (rng.choice([-2.0, -1.0, 0.5, 0.0, 1.0, 2.0], s).astype(np.float32) for s in ((2, 2, 3, 3), (2, 2, 2, 2)))
+    got = sn.conv2d(device.to_device(x), device.to_device(w), unit, padding=1)
+    same(got, sn.conv2d(x, w, unit, padding=1))
+
+
 def test_arrays_of_codes(device):
     x, w = values(1, 2, 3, 3), values(2, 2, 2, 2)
     codes = [sn.Array(device.to_device(sn.encode(a, "e5m2")), "e5m2") for a in (x, w)]

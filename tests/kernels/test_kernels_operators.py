@@ -137,7 +137,7 @@ def test_what_lies_in_memory_in_another_order(device):
     x = values((6, 8), 3)
     text = "function (A[M, K], B) -> (C) { T = A * B; C[i, j: M, M] = +(T[i, k] * A[j, k]); }"
     op, there = sn.operator(text), on_device(x)
-    same(op(there[::2, ::-1], 2, **PLAIN), op(x[::2, ::-1], 2, **PLAIN))
+    same(op(there[::2, 1::2], 2, **PLAIN), op(x[::2, 1::2], 2, **PLAIN))
     same(op(there.T, 0.5, **PLAIN), op(x.T, 0.5, **PLAIN))
     for shape in ((0, 3), (2, 0)):
         nothing = np.zeros(shape, np.float32)

@@ -108,6 +108,16 @@ def test_formats(device):
         assert str(found.value).endswith(ending)
 
 
+def test_custom_formats(device):
+    values = sn.CustomFormat.from_table([-2.0, -1.0, 0.5, 0.0, 1.0, 2.0, 4.0, 8.0], name="with zero at 3")
+    x = np.float32([[1, -2, 0.5], [8, 8, 0]])
+    unit = sn.MadUnit("e6m1", operand=values)
+    same(sn.sum(device.to_device(x), unit, 1), sn.sum(x, unit, 1))
+    halves = sn.CustomFormat.from_table([i / 2 for i in range(-64, 64)], name="halves")
+    unit = sn.MadUnit(halves, operand=values)
+    same(sn.sum(device.to_device(x), unit, 1), sn.sum(x, unit, 1))
+
+
 def test_refused(device):
     d = device.to_device(values(4))
     with pytest.raises(TypeError, match="sum: return_stats=True counts on the host"):

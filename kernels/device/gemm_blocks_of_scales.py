@@ -1,0 +1,349 @@
+"""BlockDotUnits by the definition: products of block arrays whose codes and scales lie on the device.
+
+Sums of blocks that are exact are made in a thread's own fixed-point accumulator; those of another unit by that unit's
+engine, block by block. Then a kernel scales each, and adds it to the outer sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from softnum.block_matmul import block_operands
+from softnum.block_unit import BlockDotUnit
+from softnum.c_text import environment_text, format_text
+from softnum.kernels.device import _cuda
+from softnum.kernels.device._cuda import cuda, ffi
+from softnum.kernels.device.entries import value_body
+from softnum.kernels.device.layouts import index_of, loader
+from softnum.kernels.device.problem import Operand, Problem, matrices, stand_in, to_codes
+from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
+from softnum.kernels.device.source import Entry, Library
+from softnum.kernels.device.sums import words_library
+from softnum.names import format
+
+__all__ = ["BlockEngine", "BlockOperand", "block_operands", "examples", "kernels_of", "with_scales"]
+
+_THREADS = 32 if _cuda.SIMULATOR else 64
+_STATE = 86  # words of 64 bits: an sn_block_sum, and what is lost
+_BITS = {"float32": "uint32", "float64": "uint64"}
+_CARRIERS = {"float32": "binary32", "float64": "binary64"}
+
+
+@dataclass(frozen=True, eq=False)
+class BlockOperand(Operand):
+    """An operand of codes of elements, with its scales' codes, and the scale of the whole array."""
+
+    scales: Operand | None = None
+    tensor_scale: float = 1.0
+
+
+def with_scales(operand: Operand, array, which) -> BlockOperand:
+    """The operand of a BlockArray's codes with its scales."""
+    scales = matrices(array.scales, f"{operand.name}.scales", which, array.format.scale)
+    tensor = 1.0 if array.tensor_scale is None else float(array.tensor_scale)
+    return BlockOperand(**vars(operand), scales=scales, tensor_scale=tensor)
+
+
+def _carrier(unit) -> str:
+    from softnum.kernels.device.gemm import carrier_of
+
+    return carrier_of(unit).name
+
+
+# ---- the steps -------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _library(unit, inner: str | None) -> Library:
+    """Entries over a state of _STATE words, of which the last tells which formats lacked a code.
+
+    For exact sums ``begin(x, y, state)`` of two scales, ``product(a, b, state)`` of two elements and ``end(acc, first,
+    second, state)``; for those of an inner unit, as bits of its carrier, ``add(acc, sum, x, y, first, second, state)``.
+    ``finish(acc, c, has_c, x, y, word, state)`` for scales of the arrays, which are binary32; and ``value(code)``.
+    """
+    (a, b), acc = unit.operand, unit.accumulator
+    product_env, sum_env = unit.environments
+    kind, u64, u32, state = _BITS[_carrier(unit)], "uint64", "uint32", ("uint64*", "state")
+    constants = (
+        format_text("_a", a.element) + format_text("_b", b.element) + format_text("_x", a.scale)
+        + format_text("_y", b.scale) + format_text("_out", acc) + environment_text("_sum_env", sum_env)
+        + format_text("_carrier", format(_CARRIERS[_carrier(unit)])) + format_text("_tensor", format("binary32"))
+        + ("" if inner is None else format_text("_inner", format(_CARRIERS[inner])))
+    )  # fmt: skip
+    rounding = (
+        "const sn_format fo = _out();\nconst sn_env sum_env = _sum_env();\nsn_u32 flags = 0, product_flags = 0;\n"
+    )
+    if unit.product is None:
+        rounding += "const sn_block_rounding r = {0, &fo, 0, &sum_env};\n"
+    else:
+        constants += format_text("_scaled", unit.product) + environment_text("_scaled_env", product_env)
+        rounding += (
+            "const sn_format fp = _scaled();\nconst sn_env product_env = _scaled_env();\n"
+            "const sn_block_rounding r = {&fp, &fo, &product_env, &sum_env};\n"
+        )
+    told = f"state[{_STATE - 1}] |= (product_flags & SN_NO_CODE ? 1 : 0) | (flags & SN_NO_CODE ? 2 : 0);\nreturn code;"
+    scales = "const sn_format fx = {}(), fy = {}();\nconst sn_number p = sn_unpack(&fx, x), q = sn_unpack(&fy, y);\n"
+    words = ((u32, "first"), (u32, "second"))
+    exact = (
+        Entry(
+            "begin", "void", ((u64, "x"), (u64, "y"), state),
+            scales.format("_x", "_y")
+            + f"sn_block_begin((sn_block_sum *)state, &p, &q, {unit.bottom}, {unit.plain}, {unit.words});",
+        ),
+        Entry(
+            "product", "void", ((u64, "x"), (u64, "y"), state),
+            scales.format("_a", "_b") + "sn_block_product((sn_block_sum *)state, &p, &q);",
+        ),
+        Entry(
+            "end", u64, ((u64, "acc"), *words, state),
+            rounding + "const sn_u64 code = sn_block_end((sn_block_sum *)state, &r, acc, first, second, "
+            "&product_flags, &flags);\n" + told,
+        ),
+    )  # fmt: skip
+    of_sums = () if inner is None else (
+        Entry(
+            "add", u64, ((u64, "acc"), (_BITS[inner], "sum"), (u64, "x"), (u64, "y"), *words, state),
+            rounding + scales.format("_x", "_y")
+            + "const sn_format fi = _inner();\nconst sn_number scale = sn_scale_of(&p, &q), s = sn_unpack(&fi, sum);\n"
+            "const sn_number old = sn_unpack(&fo, acc);\n"
+            "const sn_u64 code = sn_block_term(&r, sn_scaled_of(&s, &scale), &old, first, second, &product_flags, "
+            "&flags);\n" + told,
+        ),
+    )  # fmt: skip
+    finish = (
+        rounding + scales.format("_tensor", "_tensor")
+        + "const sn_number scale = sn_scale_of(&p, &q), s = sn_unpack(&fo, acc), z = sn_unpack(&fo, c);\n"
+        "const sn_scaled t = sn_scaled_of(&s, &scale);\n(void)r;\n"
+        "const sn_u64 code = has_c ? sn_scaled_added(&t, &z, &fo, &sum_env, word, &flags)\n"
+        "                          : sn_scaled_rounded(&t, &fo, &sum_env, word, &flags);\n" + told
+    )  # fmt: skip
+    last = ((u64, "acc"), (u64, "c"), (u32, "has_c"), (u64, "x"), (u64, "y"), (u32, "word"), state)
+    entries = (exact if inner is None else of_sums) + (
+        Entry("finish", u64, last, finish),
+        Entry("value", kind, ((u64, "code"),), value_body(kind)),
+    )
+    return Library(constants, entries, "softnum/block_steps.h")
+
+
+def _one_block(unit, inner: str | None, layouts):
+    """The device function of one block's step: ``(total, a, b, geometry_a, geometry_b, batch, m, n, x, y, its first
+    product, the next block's, first, second, state)``."""
+    f = _cuda.bind(_library(unit, inner))
+    if inner is not None:
+        add, load_sum = f.add, loader(layouts[0], _BITS[inner])
+
+        @cuda.jit(device=True)
+        def add_sum(total, a, b, geometry_a, geometry_b, batch, m, n, x, y, begins, ends, first, second, state):
+            found = load_sum(a, geometry_a, batch, m, n)
+            return add(total, found, x, y, first, second, ffi.from_buffer(state))
+
+        return add_sum
+    begin, product, end = f.begin, f.product, f.end
+    load_a, load_b = (
+        loader(layout, fmt.element.storage_dtype.name) for layout, fmt in zip(layouts, unit.operand, strict=False)
+    )
+
+    @cuda.jit(device=True)
+    def add_products(total, a, b, geometry_a, geometry_b, batch, m, n, x, y, begins, ends, first, second, state):
+        begin(x, y, ffi.from_buffer(state))
+        for k in range(begins, ends):
+            product(
+                load_a(a, geometry_a, batch, m, k), load_b(b, geometry_b, batch, k, n), ffi.from_buffer(state)
+            )  # fmt: skip
+        return end(total, first, second, ffi.from_buffer(state))
+
+    return add_products
+
+
+@lru_cache(maxsize=64)
+def block_kernel(unit, inner: str | None, words: int, has_c: bool, layouts):
+    """The kernel of a unit.
+
+    Of exact sums (inner None) it makes the whole product; else it adds one block, whose sums are bits of the carrier
+    `inner`. layouts: of a, b, their scales, c and out. Its arguments: codes a and b, or the sums twice; scales' codes;
+    c; the geometries of these five; counters; random words; keys; totals between launches (codes); out and its
+    geometry; status; both tensor scales in binary32; the first block, the last and how many there are; the length of a
+    block; batches, M, N and K.
+    """
+    f = _cuda.bind(_library(unit, inner))
+    value, finish, one_block = f.value, f.finish, _one_block(unit, inner, layouts)
+    draw = _cuda.bind(words_library(unit.two_roundings, unit.two_roundings and unit.stochastic_bits > 16)).draw
+    formats = (unit.operand[0].scale, unit.operand[1].scale, unit.accumulator)
+    load_x, load_y, load_c = (
+        loader(layout, fmt.storage_dtype.name) for layout, fmt in zip(layouts[2:5], formats, strict=True)
+    )
+    at_out, tensor_scales = index_of(layouts[5]), unit.tensor_scales
+    from_key, from_array = (FROM_KEY, FROM_ARRAY) if unit.own_stochastic else (-1, -1)
+    no_word, starts_from_c, state_words = np.uint32(0), has_c and not unit.tensor_scales, _STATE
+    u32, u64 = np.uint32, np.uint64
+
+    @cuda.jit
+    def kernel(
+        a, b, x, y, c, geometry_a, geometry_b, geometry_x, geometry_y, geometry_c, counters, random, key0, key1, key2,
+        key3, totals, out, geometry_out, status, tensor_a, tensor_b, first_block, last_block, blocks, length, batches,
+        height, width, depth,
+    ):  # fmt: skip
+        at = cuda.grid(1)
+        if at < height * width:
+            m = at // width
+            n = at - m * width
+            state = cuda.local.array(state_words, u64)
+            drawn = cuda.local.array(9, u32)
+            for batch in range(cuda.blockIdx.y, batches, cuda.gridDim.y):
+                counter_m, counter_n, counter_batch = counters[batch, 0] + m, counters[batch, 1] + n, counters[batch, 2]
+                state[state_words - 1] = 0
+                drawn[8] = 0
+                index = (batch * height + m) * width + n
+                total = start = u64(0)
+                if has_c:
+                    start = u64(load_c(c, geometry_c, batch, m, n))
+                    if starts_from_c or depth == 0:
+                        total = start
+                if first_block > 0:
+                    total = totals[index]
+                first = second = no_word
+                for j in range(first_block, last_block):
+                    number = depth + j
+                    if words == from_key:
+                        draw(
+                            number, counter_n, counter_m, counter_batch, key0, key1, key2, key3, ffi.from_buffer(drawn)
+                        )
+                        first, second = drawn[number & 3], drawn[4 + (number & 3)]
+                    elif words == from_array:
+                        first, second = random[batch, m, n, number, 0], random[batch, m, n, number, 1]
+                    p, q = load_x(x, geometry_x, batch, m, j), load_y(y, geometry_y, batch, j, n)
+                    begins, ends = j * length, min(j * length + length, depth)
+                    total = one_block(
+                        total, a, b, geometry_a, geometry_b, batch, m, n, p, q, begins, ends, first, second, state
+                    )
+                if last_block < blocks:
+                    totals[index] = total
+                else:
+                    if tensor_scales and depth > 0:
+                        number = depth + blocks
+                        if words == from_key:
+                            draw(
+                                number, counter_n, counter_m, counter_batch, key0, key1, key2, key3,
+                                ffi.from_buffer(drawn),
+                            )  # fmt: skip
+                            second = drawn[4 + (number & 3)]
+                        elif words == from_array:
+                            second = random[batch, m, n, number, 1]
+                        total = finish(total, start, u32(has_c), tensor_a, tensor_b, second, ffi.from_buffer(state))
+                    out[at_out(geometry_out, batch, m, n)] = value(total)
+                for i in range(2):
+                    if (state[state_words - 1] >> u64(i)) & u64(1) != u64(0):
+                        status[i] = 1
+
+    return kernel
+
+
+# ---- the engine ------------------------------------------------------------------------------------------------------
+
+
+def _from(operand: Operand, first: int, by_rows: bool) -> Operand:
+    """An operand from its row, or column, `first` on."""
+    numbers = operand.numbers.copy()
+    numbers[2:] += first * numbers[0 if by_rows else 1]
+    return replace(
+        Operand(**{name: getattr(operand, name) for name in Operand.__dataclass_fields__}),
+        numbers=numbers, geometry=_cuda.to_device(numbers),
+    )  # fmt: skip
+
+
+class BlockEngine:
+    """Computes problems of a BlockDotUnit over BlockOperands; TypeError for a unit whose inner one is stochastic."""
+
+    def __init__(self, unit: BlockDotUnit) -> None:
+        if unit.inner is not None and unit.inner.stochastic:
+            raise TypeError(
+                f"matmul: no CUDA kernel computes blocks by a unit that rounds stochastically ({unit.inner}); copy the "
+                "CUDA arrays to the host first"
+            )
+        self.unit = unit
+
+    @staticmethod
+    def kernels_of(unit):
+        """`kernels_of` this module."""
+        return kernels_of(unit)
+
+    def run(self, problem: Problem) -> None:
+        """Compute it; ValueError if a block's sum has no code in the inner unit's formats."""
+        p, unit = problem, self.unit
+        blocks, size = len(unit.lengths(p.k)), unit.operand[0].size(p.k) if p.k else 1
+        none = _cuda.filled(1, np.uint64, 0)
+        if unit.inner is None:
+            self._add(p, p.a, p.b, None, none, 0, blocks, blocks, size)
+            return
+        from softnum.kernels.device.gemm import carrier_of, engine_of
+
+        inner, carrier = unit.inner, carrier_of(unit.inner)
+        totals = _cuda.empty(max(p.batches * p.m * p.n, 1), np.uint64)
+        sums = matrices(_cuda.empty((p.batches, p.m, p.n), carrier), "sums", np.arange(p.batches))
+        status, random = _cuda.filled(len(inner.rounded_to), np.uint32, 0), _cuda.filled((1,) * 5, np.uint32, 0)
+        engine, bits = engine_of(inner, NO_WORDS), replace(sums, flat=_cuda.bits(sums.flat))
+        for j, length in enumerate(unit.lengths(p.k)):
+            a, b = _from(p.a, j * size, False), _from(p.b, j * size, True)
+            engine.run(
+                Problem(
+                    inner, a, b, None, p.m, p.n, length, p.batches, NO_WORDS, (0, 0, 0, 0), p.counters, random, sums,
+                    status,
+                )
+            )  # fmt: skip
+            self._add(p, bits, bits, carrier.name, totals, j, j + 1, blocks, size)
+        if not blocks:
+            self._add(p, bits, bits, carrier.name, totals, 0, 0, 0, size)
+        for seen, fmt in zip(_cuda.to_host(status), inner.rounded_to, strict=True):
+            if seen and fmt is not None and not fmt.has_nan:
+                raise ValueError(f"matmul: the result is NaN or infinite, and {fmt} has no code for it")
+
+    def _add(self, p: Problem, a, b, inner, totals, first: int, last: int, blocks: int, size: int) -> None:
+        unit = self.unit
+        x, y = p.a.scales, p.b.scales
+        c = stand_in(unit.accumulator.storage_dtype) if p.c is None else to_codes(p.c, unit.accumulator)
+        layouts = tuple(operand.layout for operand in (a, b, x, y, c, p.out))
+        tensor = [int(np.float32(operand.tensor_scale).view(np.uint32)) for operand in (p.a, p.b)]
+        kernel = block_kernel(unit, inner, p.words if unit.own_stochastic else NO_WORDS, p.c is not None, layouts)
+        grid = (-(-p.m * p.n // _THREADS), min(p.batches, _cuda.MAX_GRID_Y))
+        _cuda.launch(
+            kernel, grid, _THREADS, *(operand.flat for operand in (a, b, x, y, c)),
+            *(operand.geometry for operand in (a, b, x, y, c)), p.counters, p.random,
+            *(np.uint32(v) for v in p.keys), totals, _cuda.bits(p.out.flat), p.out.geometry, p.status,
+            *map(np.uint64, tensor), first, last, blocks, size, p.batches, p.m, p.n, p.k,
+        )  # fmt: skip
+
+
+def kernels_of(unit):
+    """(name, kernel, types of its arguments) of what computes contiguous arrays without c, words from a key."""
+    from numba import types
+
+    from softnum.kernels.device.gemm import NO_WORDS as no_words
+    from softnum.kernels.device.gemm import carrier_of, engine_of
+
+    inner = None if unit.inner is None else carrier_of(unit.inner).name
+    if inner is not None:
+        yield from engine_of(unit.inner, no_words).kernels_of(unit.inner)
+    words = FROM_KEY if unit.own_stochastic else NO_WORDS
+    kernel = block_kernel(unit, inner, words, False, ("rows", "rows", "rows", "rows", "matrix", "rows"))
+
+    def array(kind, dimensions: int = 1):
+        return types.Array(_cuda.scalar_type(kind), dimensions, "C")
+
+    a, b = unit.operand
+    elements = [f.element.storage_dtype for f in (a, b)] if inner is None else [_BITS[inner]] * 2
+    codes = [*elements, a.scale.storage_dtype, b.scale.storage_dtype, unit.accumulator.storage_dtype]
+    i64, u32, u64 = types.int64, types.uint32, types.uint64
+    yield f"blocks {unit}", kernel, (
+        *map(array, codes), *[array(np.int64)] * 5, array(np.int64, 2), array(np.uint32, 5), u32, u32, u32, u32,
+        array(np.uint64), array(_BITS[_carrier(unit)]), array(np.int64), array(np.uint32), u64, u64,
+        *[i64] * 8,
+    )  # fmt: skip
+
+
+def examples():
+    """`kernels_of` representative units, which are linked without a GPU."""
+    yield from kernels_of(BlockDotUnit("binary32", operand="mxfp8_e4m3"))
+    yield from kernels_of(BlockDotUnit("binary32", operand="nvfp4", rounding="stochastic", stochastic_bits=8))
