@@ -143,7 +143,7 @@ def test_what_blocks_copy_is_counted(tmp_path):
     both(load_design("i-mxfp8"), dataclasses.replace(MLP, epochs=1), tmp_path)
     work = Run(MLP, load_design("i-mxfp8"), 1, device="cuda")
     work.train(*next(iter(work.plan(1))))
-    assert work.numerics.backend.host_copies.keys() == {"quantize_blocks", "matmul"}
+    assert work.numerics.backend.host_copies.keys() == {"quantize_blocks"}
 
 
 def test_studies_take_a_device(tmp_path):
