@@ -326,8 +326,12 @@ class CudaBackend(Binary64):
     @_of_either
     def neighbours(self, x):
         """The first of each pair of neighbours along the first axis, the second, and an odd last one or none."""
-        even = len(x) // 2 * 2
-        return tuple(moved(x, lambda a, part=part: a[part]) for part in np.s_[0:even:2, 1:even:2, even:])
+        half, rest = len(x) // 2, x.shape[1:]
+        pairs = moved(x, lambda a: a[: 2 * half].reshape(half, 2, *rest).swapaxes(0, 1))
+        size = half * math.prod(rest)
+        parts = (pairs.flat[at : at + size] if size else pairs.flat for at in (0, size))
+        first, second = (DeviceArray(part, (half, *rest)) for part in parts)
+        return first, second, moved(x, lambda a: a[2 * half :])
 
     @_of_either
     def join(self, first, second):

@@ -131,6 +131,12 @@ def _line(x):
     return x.reshape((x.size,)) if x.ndim != 1 else x
 
 
+@lru_cache(maxsize=8)
+def _nothing(device: int):
+    """What is given for arrays of a device that a kernel does not touch."""
+    return _cuda.filled(1, np.uint32, 0)
+
+
 def _aligned(x) -> bool:
     return _cuda.address_of(x) % min(_GROUP * x.dtype.itemsize, 16) == 0
 
@@ -157,7 +163,8 @@ def run(computation: Computation, inputs, shape, words: Words | None = None, out
     arrays = [x for x, one in zip(given, single, strict=True) if not one]
     arrays += [x for x in (result, flags, words.array) if x is not None]
     kernel = elementwise_kernel(computation, words.kind, single, all(map(_aligned, arrays)))
-    none = _cuda.filled(1, np.uint32, 0)  # the status, and a stand-in
+    # the status, and a stand-in
+    none = _cuda.filled(1, np.uint32, 0) if computation.may_fail else _nothing(_cuda.device_index())
     none8 = none.view(np.uint8)
     given += [none8] * (INPUTS - len(given))
     tables = [*map(_cuda.bits, tables), *[none8] * (TABLES - len(tables))]
