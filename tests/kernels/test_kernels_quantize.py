@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from softnum.backend import NoKernel
 from softnum.kernels import launches
 
 TABLE = sn.CustomFormat.from_table([0.0, 1.0, -2.5, np.nan, 4.0, 2.0**-40, -1e30, 0.1], name="eight")
@@ -131,10 +132,16 @@ def test_no_code(device):
 def test_refused(device):
     with pytest.raises(TypeError, match="float32 or float64, got int32"):
         sn.quantize(device.to_device(np.arange(3, dtype=np.int32)), "e5m2")
-    d = device.to_device(np.float32([1]))
+    d, codes = device.to_device(np.float32([1])), device.to_device(np.uint8([1]))
     mine = sn.CustomFormat(4, as_float=lambda c: float(c), convert=lambda x: int(x) & 15, name="mine")
-    with pytest.raises(TypeError, match="mine rounds by a function of yours"):
+    with pytest.raises(NoKernel, match="mine rounds by a function of yours"):
         sn.quantize(d, mine)
+    for name, work in (
+        ("quantize to", lambda: sn.quantize(d, "mxfp8_e4m3")), ("encode to", lambda: sn.array(d, "mxfp8_e4m3")),
+        ("decode of", lambda: sn.decode((codes, codes), "mxfp8_e4m3")),
+    ):  # fmt: skip
+        with pytest.raises(NoKernel, match=f"{name} a block format takes no CUDA arrays"):
+            work()
     with pytest.raises(ValueError, match="threads=2"):
         sn.encode(d, "e5m2", threads=2)
     with pytest.raises(ValueError, match="return_flags is not defined for the value table"):
@@ -149,7 +156,7 @@ def test_refused(device):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("rounding", ["nearest_even", "up", "to_odd", "sr"])
+@pytest.mark.parametrize("rounding", ["nearest_even", "sr"])
 def test_encode(device, dtype, rounding):
     for fmt in ("e5m2", "e4m3fnuz", "bfloat16", "q4.4", "uq8.0", "dlfloat16", "e11m20", "e8m0fnu", "binary64"):
         x = np.abs(finite(dtype)) if fmt == "e8m0fnu" else finite(dtype)
@@ -210,7 +217,7 @@ def test_value_tables(device, dtype, rounding):
 
 def test_flags_and_flushing(device):
     x = values()
-    for options in ({"tininess": "before"}, {"flush_results": "after"}, {"rounding": "up", "flush_results": "before"}):
+    for options in ({"tininess": "before"}, {"rounding": "up", "flush_results": "after"}):
         for function in (sn.quantize, sn.encode):
             got, flags = function(device.to_device(x), "e5m2", return_flags=True, **options)
             want, want_flags = function(x, "e5m2", return_flags=True, **options)
