@@ -8,21 +8,21 @@ which 4 x 32 lanes begin in a cycle; those of the integer and comparison pipe (6
 (64). The limit that follows for an H200 (132 multiprocessors, 1.98 GHz), in TMAC/s: a prediction, not a measurement.
 
     unit                                       level    block  registers   all  integer  imad  limit
-    binary32 (a plain float32 product)         full     8 x 8        168   1.6      0.2   0.1   20
-    e5m2, product e5m2 -> e6m9                 full     8 x 4        128  18.9     10.3   0.2    1.6
-                                               signed   8 x 8        172  12.7      6.2   0.1    2.6
-                                               bare     8 x 8        168   9.8      3.2   0.1    3.4
-    e5m2 -> e6m9                               full     8 x 4        128   9.9      5.3   0.2    3.2
-                                               signed   8 x 8        167   6.8      3.2   0.1    5.0
-                                               bare     8 x 8        168   4.8      1.2   0.1    7.0
-    e5m2 -> e6m9, stochastic, r = 12           full     4 x 2        136  48.9     29.3   8.7    0.6
-                                               tested   4 x 4        167  21.5     13.0   6.2    1.3
-                                               bare     4 x 4        186  15.0      7.0   6.2    2.2
-    e5m2, product e5m2 -> e6m9, stochastic     full     4 x 2        134  83.9     53.3  12.7    0.3
-                                               bare     4 x 4        255  24.4     13.2   6.3    1.3
-    e5m2 -> e6m9, to odd                       full     8 x 4        145  23.4     17.4   0.3    1.0
-    q4.4 -> q8.8                               careful  4 x 4        116  14.7      8.5   4.2    2.0
-                                               plain    8 x 8        164   1.6      0.2   1.1   15
+    binary32 (a plain float32 product)         full     8 x 8        158   1.6      0.2   0.1   20
+    e5m2, product e5m2 -> e6m9                 full     8 x 4         96  18.9     10.3   0.2    1.6
+                                               signed   8 x 8        195  12.6      6.2   0.1    2.7
+                                               bare     8 x 8        193   9.6      3.2   0.1    3.5
+    e5m2 -> e6m9                               full     8 x 4         95   9.8      5.3   0.2    3.2
+                                               signed   8 x 8        162   6.6      3.2   0.1    5.1
+                                               bare     8 x 8        165   4.5      1.2   0.1    7.4
+    e5m2 -> e6m9, stochastic, r = 12           full     4 x 2        131  48.2     29.3   8.7    0.6
+                                               tested   4 x 4        168  21.1     12.8   6.1    1.3
+                                               bare     4 x 4        170  14.6      6.8   6.1    2.3
+    e5m2, product e5m2 -> e6m9, stochastic     full     4 x 2        128  83.2     53.3  12.7    0.3
+                                               bare     4 x 4        168  24.1     12.8   6.1    1.3
+    e5m2 -> e6m9, to odd                       full     8 x 4        154  23.1     17.5   0.2    1.0
+    q4.4 -> q8.8                               careful  4 x 4         96  14.2      8.5   4.2    2.0
+                                               plain    8 x 8        167   1.6      0.2   1.1   15
     q3.3 -> q6.4                               full     8 x 4        108   5.9      2.3   0.2    5.7
     binary32 -> e10m40 (10 in binary64)        full     4 x 4        150  38.1     24.6   0.3    0.7
 """
