@@ -201,11 +201,10 @@ def fast_library(unit, stride: int) -> Library:
         f"sn_fused32_steps(&u, a + row, exponent_a + row, b + column, exponent_b + column, {stride}, depth, "
         "sums);"
     )
+    x, exponent = (("float32", "x"),), "return sn_fused32_exponent(x, {}, SN_FUSED32_BIAS_{});"
     entries = (
-        Entry(
-            "exponent_a", "int32", (("float32", "x"),), f"return sn_fused32_exponent(x, {plan.least_a}, SN_FUSED32_BIAS_A);"
-        ),
-        Entry("exponent_b", "int32", (("float32", "x"),), f"return sn_fused32_exponent(x, {plan.least_b}, SN_FUSED32_BIAS_B);"),
+        Entry("exponent_a", "int32", x, exponent.format(plan.least_a, "A")),
+        Entry("exponent_b", "int32", x, exponent.format(plan.least_b, "B")),
         Entry("begin", "void", (sums,), begin),
         Entry("steps", "void", (*tile, sums), steps),
         Entry("finish", "uint32", (sums, c), finish),
