@@ -159,7 +159,8 @@ def _facts_text(unit, plan) -> str:
     # what `fused_plan` calls high and, of bounded units, infinity: sums of theirs stay finite
     most = (plan.high if plan.nearest else 126) + _BIAS
     fields = {
-        "terms": unit.terms, "fraction_bits": unit.fraction_bits, "floor": plan.floor + _BIAS - 127, "low": plan.low + _BIAS,
+        "terms": unit.terms, "fraction_bits": unit.fraction_bits,
+        "floor": plan.floor + _BIAS - 127, "low": plan.low + _BIAS,
         "most": most, "least_c": plan.least_c, "nearest": int(plan.nearest), "wide": int(plan.may_carry),
         "group": min(plan.group, unit.terms) if plan.may_carry else unit.terms,
         "watch_low": int(a.emin + b.emin < plan.low), "keep": f"{plan.keep:#x}u",
