@@ -205,8 +205,8 @@ def examples():
     from softnum.tile.operators import operator
 
     for text, shapes in (
-        ("function (X, B) -> (Y) { T = X * X + B; Y = T > 0 ? sqrt(T) : X / B; }", ((4, 3), (3,))),
         ("function (X[M, N]) -> (Y) { Y[i: M] = >(X[i, 2 * j + k - 1]), k < 2; }", ((4, 6),)),
+        ("function (X, B) -> (Y) { T = X * X + B; Y = T > 0 ? sqrt(T) : X / B; }", ((4, 3), (3,))),
     ):
         program = operator(text)._program
         fmt = format("e5m2")
