@@ -51,6 +51,11 @@ def _up(x) -> DeviceArray:
     return x if isinstance(x, DeviceArray) else upload(x)
 
 
+def _given(arrays) -> tuple:
+    """Arrays as softnum's functions take them on the device."""
+    return tuple(_up(x).numba for x in arrays)
+
+
 def _down(part):
     """What the host takes instead of an argument."""
     if isinstance(part, (list, tuple)):
@@ -71,8 +76,8 @@ class CudaBackend(Binary64):
     Attributes
     ----------
     host_copies : collections.Counter
-        Method -> how many arrays it copied to the host because no kernel computes it: block formats, operators of the
-        user's own, and formats and units without a kernel.
+        Method -> how many arrays it copied to the host because no kernel computes it: block formats, and what formats,
+        units and operators there are without a kernel.
     """
 
     def __init__(self, dtype=np.float32, *, threads: int = 1) -> None:
@@ -143,13 +148,19 @@ class CudaBackend(Binary64):
         return self._operated(operation, codes, role.format, role, key)
 
     def run_operator(self, operator, operands, options):
-        """An operator of the user's own on carriers, computed on the host."""
+        """An operator of the user's own on carriers."""
+        with contextlib.suppress(NoKernel):
+            return DeviceArray.of(operator(*_given(operands), **options))
         return _up(self._on_host("run_operator", operator, operands, options))
 
     def run_operator_backward(self, operator, operands, results, gradients, options):
         """The gradients of an operator's operands."""
-        parts = self._on_host("run_operator_backward", operator, operands, results, gradients, options)
-        return type(parts)(None if part is None else _up(part) for part in parts)
+        try:
+            parts = operator.backward(_given(operands), _given(results), _given(gradients), **options)
+            return tuple(None if part is None else DeviceArray.of(part) for part in parts)
+        except NoKernel:
+            parts = self._on_host("run_operator_backward", operator, operands, results, gradients, options)
+            return tuple(None if part is None else _up(part) for part in parts)
 
     def axpy(self, alpha: float, x, y, role, key):
         """y + alpha * x rounded once, as a role says, as carriers; alpha is rounded to the carrier."""

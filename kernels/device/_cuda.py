@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import lru_cache, wraps
 from types import SimpleNamespace
 
 import numpy as np
@@ -46,6 +46,7 @@ __all__ = [
     "filled",
     "is_contiguous",
     "jit_for",
+    "kept",
     "launch",
     "most_shared",
     "number_of",
@@ -273,6 +274,22 @@ def _constant(data: bytes, kind: str, shape, device: int):
     array = to_device(np.frombuffer(data, kind).reshape(shape))
     synchronize(stream())  # whatever stream reads it
     return array
+
+
+def kept(make):
+    """A function that makes arrays on the device of hashable arguments, once for each device and for all streams."""
+
+    @lru_cache(maxsize=64)
+    def made(device: int, *arguments):
+        result = make(*arguments)
+        synchronize(stream())
+        return result
+
+    @wraps(make)
+    def keep(*arguments):
+        return made(device_index(), *arguments)
+
+    return keep
 
 
 def to_host(x) -> np.ndarray:

@@ -219,13 +219,12 @@ def kernels_of(name, formats, out_fmt=None, *, rounding="nearest_even", return_f
 
 
 def examples():
-    """Kernels for the link check: by tables, and by the definition."""
+    """Kernels for the link check: in floats, by tables, and by the definition."""
     for name, formats, options in (
-        ("add", ("binary16", "binary16"), {}),
-        ("multiply", ("e5m2", "e5m2"), {"return_flags": True}),
         ("fma", ("bfloat16", "bfloat16", "binary32"), {"out_fmt": "binary32", "rounding": "stochastic"}),
-        ("divide", ("q8.8", "q8.8"), {"return_flags": True}),
-        ("exp", ("binary16",), {}),
+        ("multiply", ("e5m2", "e5m2"), {"return_flags": True}),
+        ("divide", ("binary16", "binary16"), {}),
+        ("add", ("q8.8", "q8.8"), {"return_flags": True}),
         ("reciprocal", ("binary32",), {}),
     ):
         yield from kernels_of(name, formats, **options)

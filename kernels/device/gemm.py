@@ -140,8 +140,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     ----------
     a, b, c : device arrays of float32 or float64, or Arrays of device codes; a and b BlockArrays of device codes
         As in `softnum.matmul`, of any strides.
-    unit : any that `softnum.matmul` takes
-    key
+        unit : any that `softnum.matmul` takes
+        key
         As in `softnum.matmul`.
     random_bits : array of uint32, shape (..., M, N, steps, 2), optional
         Of the host or the device.

@@ -37,7 +37,7 @@ from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.bounds import level_of, levels_of, sums_fit
 from softnum.kernels.device.layouts import along_rows, index_of, loader
-from softnum.kernels.device.problem import Operand, Problem, Seen, stand_in, to_values
+from softnum.kernels.device.problem import Operand, Problem, Seen, all_values, stand_in
 from softnum.kernels.device.steps import Block, Steps, steps_library, steps_of
 from softnum.plan import fits, integer_plan_of, plan_of
 from softnum.units import MadUnit
@@ -243,11 +243,9 @@ class BlocksEngine:
     def run(self, problem: Problem) -> None:
         p, unit = problem, self.unit
         kind = "float64" if self.integers or self.plan.wide else "float32"
-        formats = (*unit.operand, unit.c_format)
-        (a, seen_a), (b, seen_b), (c, seen_c) = (
-            (stand_in(kind), Seen()) if x is None else to_values(x, f, kind)
-            for x, f in zip((p.a, p.b, p.c), formats, strict=True)
-        )
+        given = [(p.a, unit.operand[0]), (p.b, unit.operand[1])] + ([(p.c, unit.c_format)] if p.c else [])
+        values = all_values(given, kind)
+        (a, seen_a), (b, seen_b), (c, seen_c) = values if p.c else (*values, (stand_in(kind), Seen()))
         largest = seen_a.largest, seen_b.largest, seen_c.largest
         if self.integers:
             steps = steps_of(unit, careful=not sums_fit(self.integers, p.k, largest))

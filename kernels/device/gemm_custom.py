@@ -115,7 +115,7 @@ def _decode_kernel(fmt, carrier: str):
     return kernel
 
 
-@lru_cache(maxsize=64)
+@_cuda.kept
 def _values(fmt, carrier: str):
     """The values of all codes on the device, as bits of a carrier."""
     codes = np.arange(1 << fmt.bits).astype(fmt.storage_dtype)
@@ -250,7 +250,7 @@ def _products(unit) -> np.ndarray:
     return np.zeros(0, np.uint64)
 
 
-@lru_cache(maxsize=64)
+@_cuda.kept
 def _tables(unit) -> Tables:
     none, values = Tables.none(), _products(unit)
     if isinstance(unit.accumulator, CustomFormat):
@@ -264,7 +264,10 @@ def _tables(unit) -> Tables:
 
 
 class CustomEngine:
-    """Computes any problem of a CustomMadUnit whose function becomes one of the device; TypeError for others."""
+    """Computes any problem of a CustomMadUnit whose function becomes one of the device; TypeError for others.
+
+    It is made without a GPU, and tried out at its first problem.
+    """
 
     def __init__(self, unit: CustomMadUnit) -> None:
         if backend.custom_engine(unit) is None:  # which also checks the function's types
@@ -272,11 +275,17 @@ class CustomEngine:
                 f"matmul: sums in {unit.accumulator}, of {unit.accumulator.bits} bits, have no table for kernels to "
                 "look up; copy the CUDA arrays to the host first"
             )
-        self.unit = unit
+        self.unit, self._tried = unit, False
         _steps(unit)
-        self._compiles()
-        self._check_contractions()
-        try_out(unit, self._run_on_codes)
+
+    def try_once(self) -> None:
+        """Before the first product: TypeError if the function does not compile for the device, ValueError if it is not
+        the same there as in Python."""
+        if not self._tried:
+            self._compiles()
+            self._check_contractions()
+            try_out(self.unit, self._run_on_codes)
+            self._tried = True
 
     def _compiles(self) -> None:
         """TypeError where Numba does not compile for the device what it compiles for the host."""
@@ -317,6 +326,7 @@ class CustomEngine:
 
     def run(self, problem: Problem) -> None:
         """Compute it; ValueError for an operand that is no value of its format, and for a step that has no result."""
+        self.try_once()
         if self._fails(problem):
             raise ValueError(
                 f"{self.unit.name} ({place_of(self.unit.function)}): a result is no value of {self.unit.accumulator}, "
@@ -357,7 +367,7 @@ class CustomEngine:
 
 @lru_cache(maxsize=64)
 def engine_of(unit) -> CustomEngine:
-    """The unit's engine, tried out once."""
+    """The unit's engine, which is tried out once."""
     return CustomEngine(unit)
 
 

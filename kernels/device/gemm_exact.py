@@ -5,6 +5,14 @@ in 64 bits, a block of 4 x 4 outputs to a thread; a second kernel rounds. All ot
 an accumulator as wide as the formats ask for in each thread's memory.
 """
 
+# Instructions a product of the machine code for sm_90, and what 132 multiprocessors at 1.98 GHz (H100 SXM, H200) issue
+# of them at most; multiplications of 32 bits into 64, 1 or 4 of them, would limit at 32 lanes a clock. Predicted, not
+# measured.
+#
+#   operands    instructions a product   by issue      by multiplications
+#   e4m3fn      3.5                      9.5 TMAC/s    8.4
+#   binary16    8.7                      3.8           2.1
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -14,6 +22,7 @@ import numpy as np
 
 from softnum.c_text import environment_text, format_text
 from softnum.custom import CustomFormat
+from softnum.engines import coded
 from softnum.exact import ExactDotUnit, span
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
@@ -23,6 +32,7 @@ from softnum.kernels.device.problem import Problem, stand_in, to_codes
 from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
 from softnum.kernels.device.source import Entry, Library
 from softnum.kernels.device.tiles import ALIGNMENT, BLOCK, SIDE, stager
+from softnum.kernels.device.value_tables import decoded
 from softnum.modes import ROUNDING_MODES
 from softnum.plan import fits
 
@@ -85,7 +95,7 @@ def exact_library(unit: ExactDotUnit, carrier: str, pieces: Pieces | None) -> Li
     and ``count(state, n, i)`` of codes and of integers in units of the i-th grid; ``zero(state)``; ``round(state,
     word)``, the code, after which ``lost(state)`` says whether there was none; ``value(code)``; ``word(...)``, an
     output's random word."""
-    a, b = unit.operand
+    a, b = map(coded, unit.operand)
     value_constants, value = value_entry(carrier, "_sum")
     constants = (
         format_text("_a", a) + format_text("_b", b) + format_text("_sum", unit.accumulator)
@@ -178,7 +188,7 @@ def _stage(f, name: str, fmt, two: bool):
         if two:
             highs[at] = high(x)
         if specials and special(x) != 0:
-            marks[r] = 1
+            cuda.atomic.max(marks, r, 1)
 
     @cuda.jit(device=True)
     def clear(lows, highs, at):
@@ -208,7 +218,7 @@ def sums_kernel(operands: tuple, pieces: Pieces, layouts, tile: int, depth_of_ti
     )
     lost = _LOST
 
-    @_cuda.jit_for(threads, 1 if count == 3 else max(1, 512 // threads))
+    @_cuda.jit_for(threads, 1 if count == 3 else 512 // max(threads, 32))
     def kernel(a, b, geometry_a, geometry_b, sums, batches, rows, columns, depth):
         low_a = cuda.shared.array(room, np.int32, alignment)
         low_b = cuda.shared.array(room, np.int32, alignment)
@@ -260,9 +270,8 @@ def rounding_kernel(unit: ExactDotUnit, carrier: str, layouts, words: int, has_c
     clear, addend, product, zero, rounded = f.clear, f.addend, f.product, f.zero, f.round
     lost_of, word_of, value = f.lost, f.word, f.value
     count = f.count if pieces is not None else None
-    load_a, load_b, load_c = (
-        loader(x, g.storage_dtype.name) for x, g in zip(layouts, (*unit.operand, unit.c_format), strict=False)
-    )
+    formats = (*map(coded, unit.operand), unit.c_format)
+    load_a, load_b, load_c = (loader(x, g.storage_dtype.name) for x, g in zip(layouts, formats, strict=False))
     at_out = index_of(layouts[3])
     tile, state_words, kinds = TILE, _STATE, pieces.sums if pieces else 0
     signed_zero, lost = has_c or unit.environment[0] == _DOWN, _LOST
@@ -315,6 +324,12 @@ def rounding_kernel(unit: ExactDotUnit, carrier: str, layouts, words: int, has_c
     return kernel
 
 
+def _codes(operand, fmt):
+    """The operand as the codes that kernels take: of a value table's values, binary64's."""
+    codes = to_codes(operand, fmt)
+    return codes if coded(fmt) == fmt else decoded(codes, fmt)
+
+
 class ExactEngine:
     """Computes any problem of an ExactDotUnit."""
 
@@ -327,7 +342,7 @@ class ExactEngine:
 
     def run(self, problem: Problem) -> None:
         p, unit = problem, self.unit
-        a, b = to_codes(p.a, unit.operand[0]), to_codes(p.b, unit.operand[1])
+        a, b = (_codes(x, fmt) for x, fmt in zip((p.a, p.b), unit.operand, strict=True))
         c = stand_in(unit.c_format.storage_dtype) if p.c is None else to_codes(p.c, unit.c_format)
         pieces = pieces_of(unit, p.k) if p.k else None
         batches = min(p.batches, _cuda.MAX_GRID_Y)
@@ -356,7 +371,7 @@ def kernels_of(unit):
         return types.Array(kind, dimensions, "C")
 
     i64, u32 = types.int64, types.uint32
-    codes = tuple(array(_cuda.scalar_type(f.storage_dtype)) for f in (*unit.operand, unit.c_format))
+    codes = tuple(array(_cuda.scalar_type(coded(f).storage_dtype)) for f in (*unit.operand, unit.c_format))
     numbers, sizes = array(i64), (i64,) * 4
     pieces = pieces_of(unit, 4096)
     if pieces is not None:

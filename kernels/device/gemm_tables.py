@@ -318,7 +318,7 @@ def shared_kernel(unit, has_c: bool, layouts, tile=_TILE):
 # ---- the engine ------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=32)
+@_cuda.kept
 def _on_device(unit) -> Tables:
     tables, none = tables_of(unit), Tables.none()
     return Tables(
@@ -328,7 +328,7 @@ def _on_device(unit) -> Tables:
     )
 
 
-@lru_cache(maxsize=32)
+@_cuda.kept
 def _bytes_on_device(unit):
     return _cuda.to_device(_in_shared(unit))
 

@@ -80,7 +80,7 @@ class DeviceArray:
     @property
     def numba(self):
         """Numba's array in this shape; of no dimensions, one element."""
-        return self.flat.reshape(self.shape or (1,))
+        return self.flat.reshape(self.shape or (1,)) if self.size else _cuda.empty(self.shape, self.dtype)
 
     def reshape(self, shape) -> DeviceArray:
         """The same memory in another shape, one of whose sizes may be -1."""

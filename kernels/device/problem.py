@@ -18,8 +18,8 @@ from softnum.kernels.device.value_tables import decoded, find_codes
 from softnum.names import format
 
 __all__ = [
-    "Operand", "Problem", "Seen", "checked", "inspect", "lined", "matrices", "operand_kernel", "stand_in", "to_codes",
-    "to_values",
+    "Operand", "Problem", "Seen", "all_values", "checked", "inspect", "lined", "matrices", "operand_kernel", "stand_in",
+    "to_codes", "to_values",
 ]  # fmt: skip
 
 _NONE = np.iinfo(np.int64).max
@@ -156,28 +156,28 @@ def operand_kernel(fmt, carrier: str):
 
 @lru_cache(maxsize=256)
 def inspect_kernel(fmt, carrier: str):
-    """The kernel ``(x, found)`` over carriers' bits: found are the least index of what is no value of the format, the
-    largest pattern of a magnitude, and whether there is a -0."""
+    """The kernel ``(x, found, first)`` over carriers' bits: in found, from first on, the least index of what is no
+    value of the format, the largest pattern of a magnitude, and whether there is a -0."""
     status = _cuda.bind(operand_library(fmt, carrier)).status
     word = np.uint32 if carrier == "float32" else np.uint64
     sign = word(1 << (8 * word(0).itemsize - 1))
     magnitude = word(sign - word(1))
 
     @cuda.jit
-    def kernel(x, found):
+    def kernel(x, found, first):
         largest = word(0)
         zero = False
         for i in range(cuda.grid(1), x.shape[0], cuda.gridsize(1)):
             bits = x[i]
             if status(bits) != 0:
-                cuda.atomic.min(found, 0, i)
+                cuda.atomic.min(found, first, i)
             largest = max(largest, bits & magnitude)
             zero = zero or bits == sign
         pattern = np.int64(largest)
-        if pattern > found[1]:  # few of many threads need the atomic operation
-            cuda.atomic.max(found, 1, pattern)
+        if pattern > found[first + 1]:  # few of many threads need the atomic operation
+            cuda.atomic.max(found, first + 1, pattern)
         if zero:
-            found[2] = 1
+            found[first + 2] = 1
 
     return kernel
 
@@ -191,18 +191,24 @@ class Seen:
     negative_zero: bool = False
 
 
-def inspect(operand: Operand, fmt, caller: str = "matmul") -> Seen:
-    """Check carriers to be values of a format, without a copy: ValueError for an element that is none."""
-    size, dtype = operand.flat.shape[0], operand.flat.dtype
-    if size == 0:
-        return Seen()
-    found = _cuda.to_device(np.array([_NONE, 0, 0], np.int64))
-    blocks = min(-(-size // _cuda.THREADS), _MOST_BLOCKS)
-    _cuda.launch(inspect_kernel(fmt, dtype.name), blocks, _cuda.THREADS, _cuda.bits(operand.flat), found)
-    at, pattern, zero = (int(v) for v in _cuda.to_host(found))
-    _raise_at(operand, fmt, at, caller)
-    largest = float(np.array(pattern, f"u{dtype.itemsize}").view(dtype))
-    return Seen(np.inf if np.isnan(largest) else largest, bool(zero))
+def inspect(given, caller: str = "matmul") -> list[Seen]:
+    """Check carriers to be values of formats, without a copy: ValueError for an element that is none.
+
+    given: pairs of an operand and a format; what is found of all of them is read at once.
+    """
+    found = _cuda.to_device(np.array([_NONE, 0, 0] * len(given), np.int64))
+    for i, (operand, fmt) in enumerate(given):
+        size, dtype = operand.flat.shape[0], operand.flat.dtype
+        blocks = min(-(-size // _cuda.THREADS), _MOST_BLOCKS)
+        if size:
+            _cuda.launch(inspect_kernel(fmt, dtype.name), blocks, _cuda.THREADS, _cuda.bits(operand.flat), found, 3 * i)
+    seen = []
+    for (operand, fmt), (at, pattern, zero) in zip(given, _cuda.to_host(found).reshape(-1, 3), strict=True):
+        _raise_at(operand, fmt, int(at), caller)
+        dtype = operand.flat.dtype
+        largest = float(np.array(pattern, f"u{dtype.itemsize}").view(dtype))
+        seen.append(Seen(np.inf if np.isnan(largest) else largest, bool(zero)))
+    return seen
 
 
 @lru_cache(maxsize=256)
@@ -219,30 +225,39 @@ def _value_kernel(fmt, carrier: str):
     return kernel
 
 
-def to_values(operand: Operand, fmt, dtype: str, caller: str = "matmul") -> tuple[Operand, Seen]:
-    """The operand as carriers, and what is known of them: as it is if it has carriers, else of its codes' values.
-
-    Values of a custom format become float64.
-    """
+def _carriers(operand: Operand, fmt, dtype: str, caller: str) -> tuple:
+    """(the operand as carriers, the format that these are to be checked for)"""
     if isinstance(fmt, CustomFormat) and operand.flat.shape[0]:
         codes = decoded(to_codes(operand, fmt, caller), fmt)
-        operand = replace(codes, flat=codes.flat.view(np.float64), format=None)
-        return operand, inspect(operand, format("binary64"), caller)
+        return replace(codes, flat=codes.flat.view(np.float64), format=None), format("binary64")
     if operand.format is None:
-        return operand, inspect(operand, fmt, caller)
+        return operand, fmt
     codes = to_codes(operand, fmt, caller).flat
     x = _cuda.empty(codes.shape[0], dtype)
     blocks = -(-codes.shape[0] // _cuda.THREADS)
     if blocks:
         _cuda.launch(_value_kernel(fmt, dtype), blocks, _cuda.THREADS, codes, _cuda.bits(x))
-    operand = replace(operand, flat=x, format=None)
-    return operand, inspect(operand, fmt, caller)
+    return replace(operand, flat=x, format=None), fmt
+
+
+def all_values(given, dtype: str, caller: str = "matmul") -> list[tuple[Operand, Seen]]:
+    """Operands as carriers, and what is known of each: as they are if they have carriers, else of their codes' values.
+
+    given: pairs of an operand and a format, whose values are checked. Values of a custom format become float64.
+    """
+    taken = [_carriers(operand, fmt, dtype, caller) for operand, fmt in given]
+    return [(operand, seen) for (operand, _), seen in zip(taken, inspect(taken, caller), strict=True)]
+
+
+def to_values(operand: Operand, fmt, dtype: str, caller: str = "matmul") -> tuple[Operand, Seen]:
+    """`all_values` of one operand."""
+    return all_values([(operand, fmt)], dtype, caller)[0]
 
 
 def checked(operand: Operand, fmt, caller: str = "matmul") -> None:
     """ValueError for a carrier that is no value of a float or fixed-point format, without a conversion."""
     if fmt != format(_CARRIERS[operand.flat.dtype.name]):
-        inspect(operand, fmt, caller)
+        inspect([(operand, fmt)], caller)
 
 
 def raise_if_bad(operand: Operand, fmt, first_bad, caller: str) -> None:
@@ -292,6 +307,6 @@ def examples():
     fmt = format("e5m2")
     codes = types.Array(_cuda.scalar_type(fmt.storage_dtype), 1, "C")
     found = types.Array(types.int64, 1, "C")
-    yield f"look at values of {fmt}", inspect_kernel(fmt, "float32"), (one, found)
+    yield f"look at values of {fmt}", inspect_kernel(fmt, "float32"), (one, found, types.int64)
     yield f"values of {fmt}", _value_kernel(fmt, "float32"), (codes, one)
     yield f"codes of {fmt}", operand_kernel(fmt, "float32"), (one, codes, found)

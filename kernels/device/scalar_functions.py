@@ -25,6 +25,22 @@ from softnum.plan import facts
 __all__ = ["device_function", "may_contract", "methods_of", "scalar_library", "table_text"]
 
 _DIVISIONS = ("//", "%", "/")
+_SAME = {
+    "abs",
+    "absolute",
+    "ceil",
+    "copysign",
+    "fabs",
+    "floor",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "ldexp",
+    "sign",
+    "signbit",
+    "sqrt",
+    "trunc",
+}  # of math and numpy
 _NAN = {"float32": "sn_float32(0x7fc00000u)", "float64": "sn_float64(0x7ff8000000000000u)"}
 _TABLE_BITS = 8
 _KNOWN = ("numpy", "numba", "math", "softnum")  # modules whose functions Numba compiles itself
@@ -182,12 +198,37 @@ def _plain_functions(function, seen: tuple = ()) -> tuple:
     return seen if plain in seen else (*seen, plain)
 
 
+def _check_same(x, what: str) -> None:
+    """TypeError for a function of Python's or NumPy's whose last bits differ between the host's and the device's."""
+    module = (getattr(x, "__module__", None) or "").partition(".")[0]
+    known = (
+        callable(x) and not isinstance(x, type) and (isinstance(x, np.ufunc) or module in ("math", "cmath", "numpy"))
+    )
+    if known and x.__name__ not in _SAME:
+        raise TypeError(
+            f"{what} calls {x.__name__}, which the device computes to other bits; copy the CUDA arrays to the host "
+            "first"
+        )
+
+
 def check_function(function: FunctionType, what: str, on_codes: bool) -> None:
-    """TypeError for what the device computes otherwise than the host, and does not tell: exceptions, and on codes
-    divisions by what may be zero."""
+    """TypeError for what the device computes otherwise than the host, and does not tell: exceptions, powers and
+    functions of a mathematical library, and on codes divisions by what may be zero."""
+    where = f"{what} ({place_of(function)})"
+    read = dict(function.__globals__)
+    read |= zip(function.__code__.co_freevars, (c.cell_contents for c in function.__closure__ or ()), strict=True)
     for code in _codes_of(function.__code__):
         previous = None
         for instruction in dis.get_instructions(code):
+            if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and previous.opname in ("LOAD_GLOBAL", "LOAD_DEREF"):
+                module = read.get(previous.argval)
+                if isinstance(module, ModuleType):
+                    _check_same(getattr(module, instruction.argval, None), where)
+            if instruction.opname == "BINARY_OP" and instruction.argrepr.rstrip("=") == "**":
+                raise TypeError(
+                    f"{where} takes powers, which the device computes to other bits; multiply or shift instead, or "
+                    "copy the CUDA arrays to the host first"
+                )
             if instruction.opname == "RAISE_VARARGS":
                 raise TypeError(
                     f"{what} ({place_of(function)}) raises exceptions, which kernels cannot tell of; return what is no "
@@ -201,6 +242,13 @@ def check_function(function: FunctionType, what: str, on_codes: bool) -> None:
                     "divide by constants, or copy the CUDA arrays to the host first"
                 )
             previous = instruction
+
+
+@lru_cache(maxsize=1)
+def _choices() -> dict:
+    """min and max of two numbers, as Python has them."""
+    jit = _cuda.cuda.jit(device=True)
+    return {"min": jit(lambda a, b: b if b < a else a), "max": jit(lambda a, b: b if b > a else a)}
 
 
 def device_function(function, what: str, on_codes: bool):
@@ -230,6 +278,7 @@ def _converted(function: FunctionType, what: str, on_codes: bool, seen: dict):
     used = tuple(name for name in OPERANDS if name in names)
 
     def outside(x):
+        _check_same(x, f"{what} ({place_of(function)})")
         if isinstance(x, Scalar):
             return _module(x, tuple(n for n in used if n != "round" or x.carrier != "codes"))
         plain = getattr(x, "py_func", x)
@@ -238,6 +287,8 @@ def _converted(function: FunctionType, what: str, on_codes: bool, seen: dict):
         return x
 
     read = {name: outside(function.__globals__[name]) for name in names if name in function.__globals__}
+    if not on_codes:  # of floats: the device's own take NaNs and zeros of two signs otherwise
+        read |= {name: choice for name, choice in _choices().items() if name in names - set(read)}
     cells = function.__closure__ and tuple(CellType(outside(cell.cell_contents)) for cell in function.__closure__)
     read["__builtins__"] = function.__globals__.get("__builtins__", __builtins__)
     copy = FunctionType(function.__code__, read, function.__name__, function.__defaults__, cells)

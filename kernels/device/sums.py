@@ -72,10 +72,9 @@ class Tables:
     values: object
 
     @classmethod
-    @lru_cache(maxsize=1)
     def none(cls) -> Tables:
         """What steps without tables are given."""
-        return cls(*(_cuda.filled(1, kind, 0) for kind in (np.uint32, np.int16, np.uint64)))
+        return cls(*(_cuda.constant(np.zeros(1, kind)) for kind in (np.uint32, np.int16, np.uint64)))
 
 
 @lru_cache(maxsize=8)
@@ -142,11 +141,6 @@ class _Schedule:
         """For the kernel: where each slot's additions begin in what follows, and their places."""
         ends = np.cumsum([0, *self.counts])
         return np.array([*ends, *self.steps], np.int64)
-
-
-@lru_cache(maxsize=64)
-def _on_device(schedule: _Schedule):
-    return _cuda.to_device(schedule.numbers)
 
 
 def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zeros=(0, 0, 0)):
@@ -265,7 +259,7 @@ def run_sums(problem: Problem, kernel, a, b, c, out, tables: Tables | None = Non
     """Launch such a kernel; a, b, c: operands as it takes them; out: what it writes to."""
     p, tables = problem, tables or Tables.none()
     joined = p.c is not None and p.unit.lanes > 1 and not p.unit.chunk
-    schedule = _on_device(_Schedule.of(p.unit.lanes + joined, p.unit.reduction))
+    schedule = _cuda.constant(_Schedule.of(p.unit.lanes + joined, p.unit.reduction).numbers)
     grid = (-(-p.m * p.n // _THREADS), min(p.batches, _cuda.MAX_GRID_Y))
     _cuda.launch(
         kernel, grid, _THREADS, a.flat, b.flat, c.flat, a.geometry, b.geometry, c.geometry, p.counters, p.random,

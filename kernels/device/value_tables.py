@@ -95,7 +95,7 @@ def _keys(fmt, carrier: str) -> tuple[np.ndarray, np.ndarray]:
     return keys[order], codes[order].astype(fmt.storage_dtype)
 
 
-@lru_cache(maxsize=64)
+@_cuda.kept
 def _keys_on_device(fmt, carrier: str):
     return tuple(_cuda.to_device(x) for x in _keys(fmt, carrier))
 
@@ -115,7 +115,7 @@ def find_codes(fmt, x, codes, first_bad, caller: str) -> None:
     _cuda.launch(find_kernel(x.dtype.name), blocks, _cuda.THREADS, _cuda.bits(x), keys, codes_of, codes, first_bad)
 
 
-@lru_cache(maxsize=64)
+@_cuda.kept
 def values_of(fmt):
     """The values of a format's codes on the device, as bits of binary64."""
     return _cuda.to_device(np.ascontiguousarray(fmt._table.values).view(np.uint64))

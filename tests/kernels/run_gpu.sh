@@ -65,34 +65,39 @@ if has build; then
     if compgen -G "$folder/*.whl" > /dev/null; then
         "$python" -m pip install -q --no-index --no-deps --no-compile --upgrade --target "$site" "$folder"/*.whl
     fi
-    "$python" -m pip install -q --no-index --no-deps --no-build-isolation --no-compile --upgrade --target "$site" .
+    "$python" -m pip install -q --no-index --no-deps --no-build-isolation --no-compile --upgrade --target "$site" \
+        -C--global-option=build_ext "-C--global-option=-j$(nproc)" .
 fi
 
 # -P: the checkout's own folders must not hide the package just built
 run() { "$python" -P "$@"; }
 
+sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2> /dev/null | head -1 || true)
+declare -A sanitizing=()
+if has sanitize && [ -z "$sanitizer" ]; then step "compute-sanitizer is not installed: left out"; fi
+if has sanitize && [ -n "$sanitizer" ]; then
+    # beside the tests: a process each, which mostly compiles kernels
+    for tool in memcheck racecheck; do
+        SOFTNUM_SMALL=1 "$sanitizer" --tool "$tool" --error-exitcode 9 "$python" -P -m pytest -m gpu -q -p no:cacheprovider \
+            tests/kernels/test_gpu_sizes.py -k 'test_units or test_presets or test_convolutions' > "$reports/$tool.txt" 2>&1 &
+        sanitizing[$tool]=$!
+    done
+fi
+
 if has test; then
     step "tests on the GPU"
     # most of the time goes into compiling kernels, on one core of the host for each process
     many=()
-    if "$python" -c 'import xdist' 2> /dev/null; then many=(-n "${PROCESSES:-8}" --dist worksteal); fi
+    if "$python" -c 'import xdist' 2> /dev/null; then many=(-n "${PROCESSES:-$(nproc)}" --dist worksteal); fi
     run -m pytest -m gpu tests/kernels tests/train/test_train_cuda*.py -p no:cacheprovider "${many[@]}" --durations=10 \
         2>&1 | tee "$reports/tests.txt" || failed=1
 fi
 
-if has sanitize; then
-    sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2> /dev/null | head -1 || true)
-    if [ -z "$sanitizer" ]; then
-        step "compute-sanitizer is not installed: left out"
-    else
-        for tool in memcheck racecheck; do
-            step "compute-sanitizer: $tool"
-            SOFTNUM_SMALL=1 "$sanitizer" --tool "$tool" --error-exitcode 9 --target-processes application-only \
-                "$python" -P -m pytest -m gpu -q -x -p no:cacheprovider tests/kernels/test_gpu_sizes.py \
-                2>&1 | tee "$reports/$tool.txt" | tail -15 || failed=1
-        done
-    fi
-fi
+for tool in "${!sanitizing[@]}"; do
+    wait "${sanitizing[$tool]}" || failed=1
+    step "compute-sanitizer: $tool"
+    tail -8 "$reports/$tool.txt"
+done
 
 if has bench; then
     step "figures"

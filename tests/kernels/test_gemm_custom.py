@@ -1,5 +1,6 @@
 """Products under units of the user's own functions, on the device: the bits of the same units on the host."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -70,12 +71,19 @@ def in_float64(acc, a, b):
 
 wide64 = scalar("e8m20", carrier="float64")
 
+
+def clamped(acc, a, b):
+    """min and max of NaNs and of zeros of two signs, as Python has them."""
+    return max(min(e6m9.fma(a, b, acc), np.float32(16)), np.float32(-0.0))
+
+
 UNITS = {
     "two roundings": (two_roundings, {"operand": "e5m2", "accumulator": "e6m9"}),
     "lanes": (two_roundings, {"operand": "e5m2", "accumulator": "e6m9", "lanes": 3, "reduction": "tree", "chunk": 7}),
     "product": (product, {"operand": "e5m2", "accumulator": "e6m9", "rounding": "rtz", "chunk": 4}),
     "branches": (branches, {"operand": "e5m2", "accumulator": "e6m9"}),
     "words": (noisy_step, {"operand": "e5m2", "accumulator": "e6m9", "lanes": 2}),
+    "choices": (clamped, {"operand": "e5m2", "accumulator": "e6m9"}),
     "codes": (truncated, {"operand": "e2m1fn", "accumulator": "e2m1fn", "carrier": "codes"}),
     "custom format": (of_logarithms, {"operand": LOG4, "chunk": 3}),
     "fixed point": (of_fixed_point, {"operand": "q4.4", "accumulator": "q8.8"}),
@@ -186,6 +194,14 @@ def dividing(a, b):
     return a // (b + 1)
 
 
+def exponential(a, b):
+    return e6m9.round(np.float32(math.exp(a)) * b)
+
+
+def power(a, b):
+    return e6m9.round(a ** np.float32(0.5))
+
+
 def halving(a, b):
     return (a + b) // 2 & 15
 
@@ -208,8 +224,12 @@ def two_nans(a, b):
 
 def test_what_kernels_cannot_do(device, untried):
     a = device.to_device(np.ones((2, 2), np.float32))
-    for function, said in ((raising, "raises exceptions"), (dividing, "divides codes")):
-        unit = sn.CustomMadUnit(function, operand="uq4.0", carrier="codes")
+    for function, said in (
+        (raising, "raises exceptions"), (dividing, "divides codes"), (exponential, "calls exp"),
+        (power, "takes powers"),
+    ):  # fmt: skip
+        options = {"operand": "uq4.0", "carrier": "codes"} if function in (raising, dividing) else {"operand": "e6m9"}
+        unit = sn.CustomMadUnit(function, **options)
         with pytest.raises(TypeError, match=rf"{function.__name__} \(.*\) {said}.*copy the CUDA arrays"):
             sn.matmul(a, a, unit)
     unit = sn.CustomMadUnit(halving, operand="uq4.0", carrier="codes")  # by a constant
@@ -231,7 +251,7 @@ def test_a_unit_that_differs_on_the_device_is_refused(device, monkeypatch):
     monkeypatch.setattr(scalar_functions, "methods_of", lambda which, names: _cuda.bind(planted(which, names)))
     unit = sn.CustomMadUnit(noisy_step, operand="e5m2", accumulator="e6m9", name="planted")
     with pytest.raises(ValueError, match="planted .* is not the same compiled and in Python"):
-        gemm_custom.CustomEngine(unit)
+        gemm_custom.CustomEngine(unit).try_once()
 
 
 # ---- the operations themselves ---------------------------------------------------------------------------------------

@@ -114,6 +114,18 @@ def test_batches_strides_and_words(device):
     assert np.array_equal(got, sn.matmul(x.T, y.T, unit))
 
 
+def test_value_table(device):
+    held = [-3.0, -0.5, 0.0, 1 / 3, 1.0, 4.0, 2.0**-30, 6.0]
+    table = sn.CustomFormat.from_table(held, name="uneven")
+    unit = exact("binary32", (table, "e4m3fn"))
+    rng = np.random.default_rng(2)
+    a = rng.choice(held, (4, 7))
+    check(device, unit, a, values(unit.operand[1], (7, 3), rng, True))
+    a[2, 5] = 2.0
+    with pytest.raises(ValueError, match=r"a\[2, 5\] = .*2\.0.* is no value of"):
+        sn.matmul(device.to_device(a), device.to_device(np.zeros((7, 3), np.float32)), unit)
+
+
 def test_no_code(device):
     unit = exact("q12.8", "e5m2")
     a = device.to_device(np.float32([[np.nan]]))

@@ -75,7 +75,7 @@ def operands(unit, m, k, n, seed=0, special=True):
     a, b = values(unit.operand[0], (m, k), rng), values(unit.operand[1], (k, n), rng)
     c = values(unit.c_format, (m, n), rng)
     if special:  # most rows and columns are left without
-        for x, fmt in ((a[-3:], unit.operand[0]), (b[:, -2:], unit.operand[1]), (c[-2:], unit.c_format)):
+        for x, fmt in ((a[-2:], unit.operand[0]), (b[:, -1:], unit.operand[1]), (c[-2:], unit.c_format)):
             these = specials(fmt)
             where = rng.random(x.shape) < 0.1
             x[where] = rng.choice(these, where.sum())
@@ -104,16 +104,16 @@ def check(device, unit, a, b, c=None):
 @pytest.mark.parametrize("name", presets())
 def test_presets(device, name):
     unit = presets()[name]
-    check(device, unit, *operands(unit, 9, 37, 5))
+    check(device, unit, *operands(unit, 9, unit.period + 5, 5))
 
 
 @pytest.mark.parametrize("name", FAST)
 def test_blocks(device, name):
     unit = FAST[name]
     assert fused_plan(unit) is not None
-    a, b, c = operands(unit, 6, 2 * unit.period + 1, 9, seed=1)
+    a, b, c = operands(unit, 6, unit.period + 3, 9, seed=1)
     check(device, unit, a, b, c)
-    check(device, unit, a, b)
+    check(device, unit, a[:4], b[:, :3])
 
 
 @pytest.mark.parametrize("name", DEFINED)
@@ -157,11 +157,41 @@ def test_batches_and_strides(device):
     same_bits(got.copy_to_host(), sn.matmul(x.T, y.T, unit), unit)
 
 
-def test_binary64_carriers(device):
-    """Operands may come as float64 too."""
+def test_carriers_and_codes(device):
+    """Operands may come as float64 too, or as codes."""
     unit = sn.unit("nvidia_a100_bf16")
     a, b, c = operands(unit, 4, 9, 3)
     check(device, unit, a.astype(np.float64), b, c.astype(np.float64))
+    for other in (unit, sn.unit("x86_avx512_bf16"), sn.ExactDotUnit("binary32", operand="bfloat16")):
+        codes = [sn.Array(device.to_device(sn.encode(x, "bfloat16")), "bfloat16") for x in (a, b)]
+        got = sn.matmul(*codes, other, device.to_device(c))
+        same_bits(got.copy_to_host(), sn.matmul(a, b, other, c), other)
+
+
+def test_convolution(device):
+    """The units' kernels read the layouts of convolutions as well, where padding is zeros."""
+    rng = np.random.default_rng(6)
+    for unit in (sn.unit("nvidia_v100_fp16"), sn.unit("x86_avx512_bf16"), sn.ExactDotUnit("e6m9", operand="e4m3fn")):
+        x, w = (
+            sn.quantize(rng.standard_normal(shape).astype(np.float32), unit.operand[0])
+            for shape in ((1, 2, 3, 4), (3, 2, 2, 3))
+        )
+        got = sn.conv2d(device.to_device(x), device.to_device(w), unit, padding=1)
+        same_bits(got.copy_to_host(), sn.conv2d(x, w, unit, padding=1), unit)
+
+
+@pytest.mark.parametrize("name", ["nvidia_v100_fp16", "nvidia_h100_bf16", "nvidia_a100_tf32"])
+def test_products_below_binary32(device, name):
+    """Steps whose products are all tiny, so that M falls below what scales can be made for."""
+    unit = sn.unit(name)
+    rng = np.random.default_rng(8)
+    for power in (-46, -56, -63, -66, -75):
+        a, b = (values(f, s, rng, 1) for f, s in zip(unit.operand, ((4, 19), (19, 3)), strict=True))
+        least = float(unit.operand[0].smallest_subnormal)
+        a, b = (sn.quantize(x * np.float32(max(2.0**power, 8 * least)), unit.operand[0]) for x in (a, b))
+        c = np.float32([[0, 2.0**-130, 1], [2.0**-101, -(2.0**-149), -0.0], [2.0**-125, 0, 0], [0, -(2.0**-90), 0]])
+        check(device, unit, a, b, c)
+        check(device, unit, a, b)
 
 
 def test_what_is_left_to_the_definition(device, monkeypatch):

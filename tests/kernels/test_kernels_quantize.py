@@ -149,7 +149,7 @@ def test_refused(device):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("rounding", ["nearest_even", "up", "to_odd", "sr"])
+@pytest.mark.parametrize("rounding", ["nearest_even", "sr"])
 def test_encode(device, dtype, rounding):
     for fmt in ("e5m2", "e4m3fnuz", "bfloat16", "q4.4", "uq8.0", "dlfloat16", "e11m20", "e8m0fnu", "binary64"):
         x = np.abs(finite(dtype)) if fmt == "e8m0fnu" else finite(dtype)
@@ -210,7 +210,7 @@ def test_value_tables(device, dtype, rounding):
 
 def test_flags_and_flushing(device):
     x = values()
-    for options in ({"tininess": "before"}, {"flush_results": "after"}, {"rounding": "up", "flush_results": "before"}):
+    for options in ({"tininess": "before"}, {"rounding": "up", "flush_results": "after"}):
         for function in (sn.quantize, sn.encode):
             got, flags = function(device.to_device(x), "e5m2", return_flags=True, **options)
             want, want_flags = function(x, "e5m2", return_flags=True, **options)
