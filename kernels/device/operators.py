@@ -107,7 +107,7 @@ class DeviceRun(Run):
     def plan(self, what, make):
         """What make() gives, kept for calls with the same formats and shapes."""
         formats = tuple((name, tensor.format) for name, tensor in self.values.items())
-        key = what, self.situation, formats, self.key is None
+        key = what, self.situation, formats, self.key is None, _cuda.device_index()
         found = self.plans.pop(key) if key in self.plans else make()
         while len(self.plans) >= _MOST:
             self.plans.popitem(last=False)
@@ -195,7 +195,8 @@ class _Placed:
 
     def __exit__(self, kind, error, trace):
         if isinstance(error, NoKernel):
-            place = self.run.program.source.error(self.step.at, f"{self.step.base}: {error}; {_WAY_OUT}")
+            message = str(error).removeprefix(f"{self.step.base}: ")
+            place = self.run.program.source.error(self.step.at, f"{self.step.base}: {message}; {_WAY_OUT}")
             raise NoKernel(str(place)) from None
         return self.inner.__exit__(kind, error, trace)
 
