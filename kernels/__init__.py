@@ -65,10 +65,10 @@ def stream(stream):
 
     Examples
     --------
-    >>> import numpy as np, softnum as sn
-    >>> from numba import cuda  # doctest: +SKIP
-    >>> with sn.kernels.stream(cuda.stream()):  # doctest: +SKIP
-    ...     y = sn.quantize(cuda.to_device(np.float32([1.1])), "e5m2")
+    >>> import softnum as sn, softnum.kernels
+    >>> def rounded(x, s):  # an array and a stream of Numba, CuPy or PyTorch
+    ...     with softnum.kernels.stream(s):
+    ...         return sn.quantize(x, "e5m2")
     """
     from softnum.kernels.device import _cuda
     from softnum.kernels.device.arrays import stream_number

@@ -25,7 +25,8 @@ from softnum.kernels.link import CHIPS, DeviceCode, examine, missing_library
 __all__ = ["examples", "faults", "main"]
 
 _SMALLER = ("sm_75", "sm_80")  # whose compilers take more registers for the same: slow, not wrong
-FIRST = "sm_90"  # the chip that all kernels are linked for; the others get each module's first
+# a module's kernels are linked for these chips in turn, and those that promise to be fast for the first besides
+TURNS = ("sm_90", "sm_100", "sm_75", "sm_120", "sm_80")
 
 
 def modules() -> list[str]:
@@ -52,12 +53,21 @@ def faults(code: DeviceCode, fast: bool) -> list[str]:
     return found
 
 
-def _of_module(name: str, chips: tuple[str, ...]) -> list[tuple[str, list[str]]]:
-    """All examples of a module for FIRST, and its first one for each of the other chips: (what it is, its faults)."""
+def _chips(i: int, fast: bool, which: str) -> tuple[str, ...]:
+    """What example i of a module is linked for: which is "turns", "first" or "all"."""
+    if which == "all":
+        return CHIPS
+    if which == "first":
+        return TURNS[:1] if i == 0 else ()
+    return tuple(dict.fromkeys((TURNS[i % len(TURNS)], *TURNS[:fast])))
+
+
+def _of_module(name: str, which: str) -> list[tuple[str, list[str]]]:
+    """What a module's examples are, and the faults of each."""
     found = []
     try:
         for i, (label, kernel, types, fast) in enumerate(examples(name)):
-            for chip in chips if i == 0 or len(chips) == 1 else [c for c in chips if c == FIRST]:
+            for chip in _chips(i, fast, which):
                 code = examine(label, kernel, types, chip, loops=False)
                 found.append((str(code), faults(code, fast)))
     except Exception as error:  # of a compiler, say: the other modules are checked all the same
@@ -77,15 +87,16 @@ def _unit(text: str):
         raise ValueError(f"{text!r} is neither a preset's name nor module:unit: {error}") from None
 
 
-def _reports(units: list[str], chips: tuple[str, ...], processes: int):
-    if units:
-        for text in units:
-            for (name, kernel, types, *_), chip in itertools.product(kernels_of(_unit(text)), chips):
-                code = examine(name, kernel, types, chip)
-                yield str(code), list(code.problems)
-        return
+def _of_units(units: list[str], chips: list[str]) -> Iterator[tuple[str, list[str]]]:
+    for text in units:
+        for (name, kernel, types, *_), chip in itertools.product(kernels_of(_unit(text)), chips):
+            code = examine(name, kernel, types, chip)
+            yield str(code), list(code.problems)
+
+
+def _of_modules(which: str, processes: int) -> Iterator[tuple[str, list[str]]]:
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        for found in pool.map(_of_module, modules(), itertools.repeat(chips)):
+        for found in pool.map(_of_module, modules(), itertools.repeat(which)):
             yield from found
 
 
@@ -93,7 +104,11 @@ def main(arguments: list[str] | None = None) -> int:
     """Print one line for each kernel and chip; 0 if all is well, 1 if not, 2 if a library or a unit is missing."""
     parser = argparse.ArgumentParser(prog="python -m softnum.kernels.check", description=__doc__.splitlines()[0])
     parser.add_argument("units", nargs="*", help="presets' names or module:unit; softnum's own kernels without any")
-    parser.add_argument("--chip", action="append", help=f"another than {', '.join(CHIPS)}; may be repeated")
+    parser.add_argument("--chip", action="append", help=f"for units: not {', '.join(CHIPS)}; may be repeated")
+    parser.add_argument(
+        "--which", choices=("turns", "first", "all"), default="turns",
+        help="of softnum's own: each kernel for a chip in turn; each module's first, for one; each for all",
+    )  # fmt: skip
     parser.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1))
     options = parser.parse_args(arguments)
     if missing := missing_library():
@@ -101,7 +116,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     bad = 0
     try:
-        for code, wrong in _reports(options.units, tuple(options.chip or CHIPS), options.processes):
+        reports = (
+            _of_units(options.units, options.chip or CHIPS)
+            if options.units
+            else _of_modules(options.which, options.processes)
+        )
+        for code, wrong in reports:
             bad += bool(wrong)
             print(f"BAD: {code}: {'; '.join(wrong)}" if wrong else f"ok: {code}", flush=True)
     except ValueError as error:

@@ -1,6 +1,7 @@
 """Operations on codes and on `Array`: each computes the exact result and rounds it once.
 
-One table, `OPERATIONS`, lists them: the ufuncs of the core, the operators of `Array` and the tests go by it.
+One table, `OPERATIONS`, lists them: the ufuncs of the core, the operators of `Array` and the tests go by it. CUDA
+arrays of codes, and Arrays of them, are computed on their device, and give the like.
 """
 
 from __future__ import annotations

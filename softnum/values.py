@@ -129,7 +129,7 @@ def quantize(
         value of the format.
     return_flags : bool
         Whether to return (values, flags), flags a uint8 array of `softnum.Flags`: what `softnum.convert` from x's float
-        type raises. The values are the same. Not for value tables, block formats or CUDA arrays.
+        type raises. The values are the same. Not for value tables or block formats.
     tininess : {"after", "before"}
         Whether UNDERFLOW is judged after or before rounding (a stochastic result always before).
     flush_results : {None, "before", "after"}
@@ -270,7 +270,8 @@ def encode(
     ----------
     x : array_like, any shape
         float16, float32, float64, ml_dtypes' floats, integers, objects (int, float, Fraction), or text: decimal
-        ("0.1"), a ratio ("1/3"), hexadecimal ("0x1.8p3"), "inf", "nan". Each is taken exactly.
+        ("0.1"), a ratio ("1/3"), hexadecimal ("0x1.8p3"), "inf", "nan". Each is taken exactly. Or a CUDA array of
+        float32 or float64, which is encoded on its device.
     fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, tininess, flush_results, threads
         As in `quantize`.
     return_flags : bool
@@ -461,7 +462,8 @@ def decode(codes, fmt, dtype=np.float64, *, out=None, threads=None, axis=None) -
     Parameters
     ----------
     codes : array_like of unsigned integers, any shape
-        Of a block format: the tuple that `encode` returns, or a BlockArray.
+        Of a block format: the tuple that `encode` returns, or a BlockArray. A CUDA array is decoded on its device, to
+        float32 or float64.
     fmt : format or str
     dtype : float16, float32, float64 or object
         What the values are given as. object: exact Fractions (and floats for infinities, NaN and -0), for any format.

@@ -56,6 +56,14 @@ def _given(arrays) -> tuple:
     return tuple(_up(x).numba for x in arrays)
 
 
+def _operand(x):
+    """A factor as softnum's products take it on the device: carriers, or the blocks of a BlockArray of the host."""
+    if not isinstance(x, sn.BlockArray):
+        return x.numba
+    codes, scales = (upload(part).numba for part in (x.codes, x.scales))
+    return sn.BlockArray(codes, scales, x.format, x.axis, x.tensor_scale)
+
+
 def _down(part):
     """What the host takes instead of an argument."""
     if isinstance(part, (list, tuple)):
@@ -76,8 +84,8 @@ class CudaBackend(Binary64):
     Attributes
     ----------
     host_copies : collections.Counter
-        Method -> how many arrays it copied to the host because no kernel computes it: block formats, and what formats,
-        units and operators there are without a kernel.
+        Method -> how many arrays it copied to the host because no kernel computes it: to round to block formats, and
+        what formats, units and operators there are without a kernel.
     """
 
     def __init__(self, dtype=np.float32, *, threads: int = 1) -> None:
@@ -111,12 +119,11 @@ class CudaBackend(Binary64):
 
         c is None or the accumulator's initial value, broadcast to (..., M, N).
         """
-        if isinstance(a, sn.BlockArray):
-            return _up(self._on_host("matmul", a, b, unit, c, key))
-        a, b = _up(a), _up(b)
+        if not isinstance(a, sn.BlockArray):
+            a, b = _up(a), _up(b)
         start = None if c is None else movement.broadcast(_up(c), (*a.shape[:-1], b.shape[-1])).numba
         try:
-            return self._carried(DeviceArray.of(_called("matmul", a.numba, b.numba, unit, start, key=key)))
+            return self._carried(DeviceArray.of(_called("matmul", _operand(a), _operand(b), unit, start, key=key)))
         except NoKernel:
             return _up(self._on_host("matmul", a, b, unit, c, key))
 
@@ -319,8 +326,12 @@ class CudaBackend(Binary64):
     @_of_either
     def neighbours(self, x):
         """The first of each pair of neighbours along the first axis, the second, and an odd last one or none."""
-        even = len(x) // 2 * 2
-        return tuple(moved(x, lambda a, part=part: a[part]) for part in np.s_[0:even:2, 1:even:2, even:])
+        half, rest = len(x) // 2, x.shape[1:]
+        pairs = moved(x, lambda a: a[: 2 * half].reshape(half, 2, *rest).swapaxes(0, 1))
+        size = half * math.prod(rest)
+        parts = (pairs.flat[at : at + size] if size else pairs.flat for at in (0, size))
+        first, second = (DeviceArray(part, (half, *rest)) for part in parts)
+        return first, second, moved(x, lambda a: a[2 * half :])
 
     @_of_either
     def join(self, first, second):

@@ -30,7 +30,11 @@
 /* Exponents of a zero, and of an infinity or NaN: far below and above all others, in sums of two of them too. */
 enum { SN_FUSED32_ZERO = -(1 << 24), SN_FUSED32_SPECIAL = 1 << 26 };
 
-/* Facts of a unit; exponents are biased by 127. */
+/* The bias of products' exponents and of M, above 2 * 126, so that those of numbers are not negative: half of it, and a
+ * bit more, in a's exponents, the rest in b's. */
+enum { SN_FUSED32_BIAS = 383, SN_FUSED32_BIAS_A = 192, SN_FUSED32_BIAS_B = SN_FUSED32_BIAS - SN_FUSED32_BIAS_A };
+
+/* Facts of a unit; floor, low and most are biased by SN_FUSED32_BIAS, least_c as binary32's. */
 typedef struct {
     sn_i32 terms, fraction_bits;
     sn_i32 floor;   /* of M: at least F - 124 */
@@ -83,9 +87,9 @@ SN_FN float sn_fused32_nearest(const sn_fused32 *p, float x) {
     return sn_float32(sn_bits32(sn_subtract32(sn_add32(x, c), c)) | (bits & 0x80000000u));
 }
 
-/* sum * 2^(M - F) rounded; m: M, biased. */
+/* sum * 2^(M - F) rounded; m: M, biased by SN_FUSED32_BIAS. */
 SN_FN float sn_fused32_round(const sn_fused32 *p, sn_i64 sum, sn_i32 m) {
-    const float back = sn_float32((sn_u32)(m - p->fraction_bits) << 23);
+    const float back = sn_float32((sn_u32)(m - SN_FUSED32_BIAS + 127 - p->fraction_bits) << 23);
     const float f = p->wide ? sn_of_integer64_toward_zero(sum) : sn_of_integer32_toward_zero((sn_i32)sum);
     if (!p->nearest) return sn_multiply32(sn_float32(sn_bits32(f) & p->keep), back);
     const sn_i32 same = p->wide ? (sn_i64)f == sum : sn_truncate32(f) == (sn_i32)sum;
@@ -117,13 +121,13 @@ SN_FN void sn_fused32_steps(const sn_fused32 *p, const float *a, const sn_i32 *e
         SN_UNROLL
         for (sn_i32 i = 0; i < SN_BLOCK; i++) {
             const sn_u32 magnitude = sn_bits32(sums[i]) & 0x7fffffffu;
-            sn_i32 own = (sn_i32)(magnitude >> 23);
-            if (p->nearest) own = magnitude ? sn_maximum32(own, p->least_c) : 0;
-            /* as unsigned, an M without a product is larger than all */
+            sn_i32 own = (sn_i32)(magnitude >> 23) + SN_FUSED32_BIAS - 127;
+            if (p->nearest) own = magnitude ? sn_maximum32(own, p->least_c + SN_FUSED32_BIAS - 127) : 0;
+            /* as unsigned, what a step without products has for M is larger than all */
             left[i] = p->watch_low && sn_maximum_u32((sn_u32)m[i], (sn_u32)own) < (sn_u32)p->low;
             m[i] = sn_maximum32(m[i], sn_maximum32(own, p->floor));
             left[i] |= m[i] > p->most;
-            scale[i] = sn_float32((sn_u32)(254 + p->fraction_bits - m[i]) << 23);
+            scale[i] = sn_float32((sn_u32)(127 + SN_FUSED32_BIAS + p->fraction_bits - m[i]) << 23);
             total[i] = sn_truncate32(sn_multiply32(sums[i], scale[i]));
         }
         for (sn_i32 first = k; first < k + p->terms; first += p->group) {

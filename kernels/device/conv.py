@@ -5,6 +5,11 @@ element of the matrix lies, or that it is a padded zero. The batches of the prod
 Indices are below 2**31, so that a quotient by d is a multiplication: with l = ceil(log2 d) and m = floor(2**(31 + l) /
 d) + 1 it is n * m >> 31 + l (Granlund and Montgomery, "Division by Invariant Integers using Multiplication", 1994), in
 64 bits.
+
+In machine code for sm_90 the inner loop is that of matrices (9.3 instructions for each multiply-add of e5m2 into e6m9,
+one rounding, bounds unknown), and to read a tile takes 1700 instructions of a thread (the gradient by the input 2100,
+that by the weights 1900) where a matrix takes 310, for 512 multiply-adds: a predicted 78 % (73 %, 76 %) of matmul's
+rate, 2.6e12 a second on an H200 by the issue of instructions. Not measured.
 """
 
 from __future__ import annotations

@@ -135,6 +135,13 @@ def _aligned(x) -> bool:
     return _cuda.address_of(x) % min(_GROUP * x.dtype.itemsize, 16) == 0
 
 
+@lru_cache(maxsize=8)
+def _stand_ins(device: int):
+    """Arrays for arguments that a computation has not; nothing reads or writes them."""
+    none = _cuda.filled(1, np.uint32, 0)
+    return none, none.view(np.uint8)
+
+
 # ---- the launch ----------------------------------------------------------------------------------------------------
 
 
@@ -157,8 +164,8 @@ def run(computation: Computation, inputs, shape, words: Words | None = None, out
     arrays = [x for x, one in zip(given, single, strict=True) if not one]
     arrays += [x for x in (result, flags, words.array) if x is not None]
     kernel = elementwise_kernel(computation, words.kind, single, all(map(_aligned, arrays)))
-    none = _cuda.filled(1, np.uint32, 0)  # the status, and a stand-in
-    none8 = none.view(np.uint8)
+    none, none8 = _stand_ins(_cuda.device_index())
+    status = _cuda.filled(1, np.uint32, 0) if computation.may_fail else none
     given += [none8] * (INPUTS - len(given))
     tables = [*map(_cuda.bits, tables), *[none8] * (TABLES - len(tables))]
     groups = -(-size // _GROUP)
@@ -167,9 +174,9 @@ def run(computation: Computation, inputs, shape, words: Words | None = None, out
         kernel, -(-groups // threads), threads, *given, _line(_cuda.bits(result)),
         none8 if flags is None else _line(flags),
         none if words.array is None else _line(words.array), *tables, np.uint32(words.key[0]), np.uint32(words.key[1]),
-        none, np.int64(size),
+        status, np.int64(size),
     )  # fmt: skip
-    met = int(_cuda.to_host(none)[0]) if computation.may_fail else 0
+    met = int(_cuda.to_host(status)[0]) if computation.may_fail else 0
     if out is not None and aside and not met:
         copy(result, out)
     return (result if out is None else out), flags, met

@@ -9,8 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from softnum.array import Array
+from softnum.custom import CustomFormat
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.operator_text import Made, Text, Value
+from softnum.kernels.device.value_tables import find_codes
 from softnum.names import format
 from softnum.tile.affine import exact_value
 from softnum.tile.arithmetic import carrier_of
@@ -55,6 +57,10 @@ class Tensor:
         return self._values
 
     def _converted(self, x, carrier, to_codes: bool):
+        if to_codes and isinstance(self.format, CustomFormat):
+            codes = new(self.size, self.format.storage_dtype)
+            find_codes(self.format, x, codes, new(0, np.int64), "operator")
+            return codes
         made = _conversion(self.format, carrier.name, to_codes)
         out = new(self.size, self.format.storage_dtype if to_codes else carrier)
         made.launch(self.size, {"x": x, "out": out}, None)
@@ -90,7 +96,8 @@ def _conversion(fmt, carrier: str, to_codes: bool) -> Made:
     kinds = np.dtype(f"uint{8 * np.dtype(carrier).itemsize}"), fmt.storage_dtype
     read, write = kinds if to_codes else kinds[::-1]
     wide = text.format(format("binary32" if carrier == "float32" else "binary64"))
-    x = text.variable("sn_u64", f"{text.array('x', read)}[i]")
+    x = Value(text.variable("sn_u64", f"{text.array('x', read)}[i]"), fmt)
+    x, fmt = x if to_codes else text.widened(x)
     call = "sn_carrier_code({1}, {0}, {2}" if to_codes else "sn_carrier_of({2}, {0}, {1}"
     text.add("sn_u32 status = 0;")
     text.store("out", write, "i", call.format(x, wide, text.format(fmt)) + ", &status)")
@@ -184,8 +191,6 @@ class _Planned:
         if argument not in self.values:
             tensor = self.run.values[argument]
             at, dtype = self.index(tensor.shape), np.uint8 if tensor.format is None else tensor.format.storage_dtype
-            if tensor.format is not None:
-                self.text.format(tensor.format)
             loaded = self.text.variable("sn_u64", f"{self.text.array(argument, dtype)}[{at}]")
             self.values[argument] = Value(loaded, tensor.format)
             self.reads.append(argument)

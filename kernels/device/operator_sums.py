@@ -12,8 +12,8 @@ from math import prod
 
 import numpy as np
 
-from softnum.array import Array
 from softnum.backend import NoKernel
+from softnum.custom import CustomFormat
 from softnum.kernels.device import _cuda, gemm_blocks
 from softnum.kernels.device._cuda import ffi
 from softnum.kernels.device.bounds import levels_of
@@ -260,8 +260,8 @@ def sum_of_axes(tensor: Tensor, unit, axes, key, base: str) -> Tensor:
         return Tensor(unit.result, shape, values=new(0, dtype))
     if not tensor.size:  # sums of nothing
         return Tensor(unit.result, shape, values=_cuda.filled(prod(shape), dtype, 0))
-    x = tensor.values if tensor.values is not None else array_of(tensor)
-    x = x if isinstance(x, Array) else reshaped(x, tensor.shape)
+    by_codes = isinstance(tensor.format, CustomFormat) or tensor.values is None
+    x = array_of(tensor) if by_codes else reshaped(tensor.values, tensor.shape)
     result = add(x, unit, axes, key=key)
     return Tensor(unit.result, shape, values=result.reshape(result.size))
 

@@ -13,9 +13,12 @@ from math import prod
 
 import numpy as np
 
+from softnum.array import as_operand
 from softnum.backend import NoKernel
+from softnum.custom import CustomFormat
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.operator_steps import Tensor, new
+from softnum.kernels.device.operator_tables import NAN, order_of
 from softnum.kernels.device.operator_text import Text, Value
 from softnum.tile.affine import exact_value
 from softnum.tile.arithmetic import carrier_of, has_zero, key_of
@@ -99,7 +102,6 @@ class _Terms:
         tensor = self.run.values[access.name]
         offset, lines = reading(access, tensor.shape, self.space)
         limits, axes = limits_of(lines, self.lengths), axes_of([offset], self.lengths)
-        self.text.format(tensor.format)
         at = self.line(offset) + (f" / {self.text.number(offset.scale)}" if offset.scale != 1 else "")
         element = f"{self.text.array(access.name, tensor.format.storage_dtype)}[{at}]"
         self.reads.append(access.name)
@@ -219,7 +221,6 @@ def looped(run, space, number: int) -> tuple:
     text, ndim = body.text, len(space.shape)
     own = run.values[step.body.name].format if isinstance(step.body, Access) else None
     fmt = settings.stated_format(step.base) or own or settings.format(step.base)
-    text.format(fmt)
     check_extreme(space, own, fmt)
     body.declare(range(ndim))
     start = text.constant(Fraction(1), fmt).name if step.aggregation == "*" else "0"
@@ -268,9 +269,21 @@ def _brought_in(aggregation: str, total: str, met: str, value: Value, text: Text
     """The total with one more term."""
     if aggregation == "=":
         return value.name
+    if isinstance(value.format, CustomFormat):
+        return _brought_in_by_order(aggregation, total, met, value, text)
     f = text.format(value.format)
     nan = f"(sn_is_nan({f}, {value.name}) ? ({f})->nan_code : {value.name})"
     return f"{met} ? sn_extreme_of({f}, {total}, {value.name}, {int(aggregation == '>')}) : {nan}"
+
+
+def _brought_in_by_order(aggregation: str, total: str, met: str, value: Value, text: Text) -> str:
+    """The extreme of a custom format's values, by their places in its order."""
+    order, fmt = text.table(order_of(value.format)), value.format
+    nan = f"{int(as_operand(float('nan'), fmt).codes)}u" if fmt.has_nan else "0"
+    term, sign = f"({order}[{value.name}] >= {NAN} ? {nan} : {value.name})", ">" if aggregation == ">" else "<"
+    numbers = f"{order}[{value.name}] {sign} {order}[{total}] ? {value.name} : {total}"
+    known = f"{order}[{total}] >= {NAN} ? {total} : {order}[{value.name}] >= {NAN} ? {nan} : {numbers}"
+    return f"!{met} ? {term} : {known}"
 
 
 def _partial(run, space) -> bool:
@@ -366,7 +379,6 @@ def single(run, tensor: Tensor, fmt, options, site, step) -> Tensor:
 
     def make():
         text = Text(run.key)
-        text.format(tensor.format)
         x = Value(text.variable("sn_u64", f"{text.array('x', tensor.format.storage_dtype)}[i]"), tensor.format)
         text.store("out", fmt.storage_dtype, "i", text.apply("copy", [x], fmt, options, site, "i", None, step).name)
         return text.made()
@@ -390,8 +402,9 @@ def _places(run, step, length: int):
         return run.no_place(step, tuple(int(i) for i in np.unravel_index(place, places.shape)), value, length)
 
     text = Text()
-    f, code = text.format(places.format), f"{text.array('x', places.format.storage_dtype)}[i]"
-    at = text.variable("const sn_i64", f"sn_place_of({f}, {code}, {text.number(length)})")
+    code = text.variable("const sn_u64", f"{text.array('x', places.format.storage_dtype)}[i]")
+    code, fmt = text.widened(Value(code, places.format))
+    at = text.variable("const sn_i64", f"sn_place_of({text.format(fmt)}, {code}, {text.number(length)})")
     text.fail_with(f"{at} < 0", error)
     text.store("out", np.int64, "i", at)
     out = new(places.size, np.int64)

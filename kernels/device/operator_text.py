@@ -21,14 +21,15 @@ from softnum.custom import CustomFormat
 from softnum.environment import environment, seed_and_stream
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
+from softnum.kernels.device.operator_tables import NO_CODE, TABLE_BITS, UNDECIDED, custom_results, results
 from softnum.kernels.device.source import TYPES, Entry, Library
-from softnum.ops import apply
+from softnum.kernels.device.value_tables import values_of
+from softnum.names import format
 from softnum.tile import arithmetic
 from softnum.tile.arithmetic import as_constant, key_of
 
-__all__ = ["Failure", "Made", "Text", "Value", "element_kernel", "in_c", "kernel_types"]
+__all__ = ["Failure", "Made", "Text", "Value", "element_kernel", "examples", "in_c", "kernel_types"]
 
-TABLE_BITS = 16  # of operands of elementary functions, which are looked up
 _HEADER, _WITH_FUNCTIONS = "softnum/elements.h", "softnum/elements_functions.h"
 _TO_INTEGRAL = {"floor": "down", "ceil": "up", "trunc": "toward_zero", "round": "nearest_even"}
 _ORDERS = {
@@ -47,7 +48,6 @@ _CALLS = {
     "pow": "sn_elementary(SN_ELEMENTARY_pow, {f}, {x}, {g}, {y}, {end}",
     "hypot": "sn_elementary(SN_ELEMENTARY_hypot, {f}, {x}, {g}, {y}, {end}",
 }  # fmt: skip
-_UNDECIDED, _NO_CODE = -2, -1  # in tables of results
 _HAVE_RESULT = ("minimum", "maximum", "negate", "absolute")  # those that take it before the rest, or not at all
 
 
@@ -223,9 +223,7 @@ class Text:
         return f"&{name}"
 
     def format(self, fmt) -> str:
-        """A pointer to a format's facts."""
-        if isinstance(fmt, CustomFormat) or getattr(fmt, "kind", None) not in ("float", "fixed"):
-            raise NoKernel(f"no CUDA kernel of operators computes in {fmt}, a format of the user's own")
+        """A pointer to the facts of a float or fixed-point format."""
         return self._constant("f", lambda name: format_text(name, fmt))
 
     def environment(self, env) -> str:
@@ -254,7 +252,6 @@ class Text:
 
     def code(self, code: int, fmt) -> Value:
         """A code that is known."""
-        self.format(fmt)
         return Value(f"(sn_u64){self.number(np.uint64(code).view(np.int64))}", fmt)
 
     def compare(self, function: str, left, right) -> Value:
@@ -263,6 +260,7 @@ class Text:
             left = self._beside(left, right.format)
         if isinstance(right, Fraction):
             right = self._beside(right, left.format)
+        left, right = self.widened(left), self.widened(right)
         env = self.environment(environment(left.format, "nearest_even", None, 32))
         order = self.variable("sn_u32")
         x, y = (f"{self.format(v.format)}, {v.name}" for v in (left, right))
@@ -287,10 +285,6 @@ class Text:
         step
             Of the program, for errors.
         """
-        for x in operands:
-            if not isinstance(x, Fraction):
-                self.format(x.format)
-        self.format(fmt)
         empty = [x if isinstance(x, Fraction) else _nothing(x.format) for x in operands]
         arithmetic.apply(function, empty, fmt, options, key_of(self.key, *site[:2]))  # what is wrong with the options
         given = [self.constant(x, fmt) if isinstance(x, Fraction) else x for x in operands]
@@ -307,27 +301,53 @@ class Text:
         if function in ("negate", "absolute"):
             if first.format == fmt:
                 return self._call(function, given, fmt, {}, None, where, step)
+            first = self.widened(first)
             minus, plus = (int(c) for c in arithmetic.SIGNS)
             sign = f"(sn_unpack({self.format(first.format)}, {first.name}).sign ? {minus}u : {plus}u)"
             sign = f"{minus}u" if function == "negate" else sign
             given, function = [first, Value(sign, arithmetic.sign_format())], "multiply"
         return self._call(function, given, fmt, options, word, where, step)
 
+    def widened(self, value: Value) -> Value:
+        """A value of a custom format in binary64, and others as they are."""
+        if not isinstance(value.format, CustomFormat):
+            return value
+        if value.format.bits > TABLE_BITS:
+            raise NoKernel(f"no CUDA kernel looks up {value.format}, which has more than {TABLE_BITS} bits")
+        found = self.variable("const sn_u64", f"(sn_u64){self.table(values_of(value.format))}[{value.name}]")
+        return Value(found, format("binary64"))
+
+    def _into_custom(self, name: str, operands, fmt, options: dict, where, step) -> Value:
+        formats = tuple(v.format for v in operands)
+        table, all_there = custom_results(
+            name, formats, fmt, options.get("rounding", "nearest_even"), options.get("overflow")
+        )
+        at = operands[0].name
+        if len(operands) == 2:
+            at = f"({at}) << {formats[1].bits} | {operands[1].name}"
+        result = self.variable()
+        self.open("" if where is None else f"if ({where})")
+        self.add(f"const sn_i64 known = {self.table(table)}[{at}];", f"{result} = known < 0 ? 0 : (sn_u64)known;")
+        if not all_there:
+            self.fail("known < 0", step, f"{name}: the result is NaN or infinite, and {fmt} has no code for it")
+        self.close()
+        return Value(result, fmt)
+
     def _call(self, name: str, operands, fmt, options: dict, word: str | None, where, step) -> Value:
+        if isinstance(fmt, CustomFormat):
+            return self._into_custom(name, operands, fmt, options, where, step)
+        operands = [self.widened(v) for v in operands]
         env = environment(
             fmt, options.get("rounding", "nearest_even"), options.get("overflow"), options.get("stochastic_bits", 32)
         )
         elementary = name in _core.ELEMENTARY
         result = self.variable()
-        if where is not None:
-            self.open(f"if ({where})")
-        else:
-            self.open("")
+        self.open("" if where is None else f"if ({where})")
         tabled = elementary and len(operands) == 1 and word is None and operands[0].format.bits <= TABLE_BITS
         if tabled and fmt.bits < 63:
-            table = self.table(_table(name, operands[0].format, fmt, tuple(sorted(options.items()))))
+            table = self.table(results(name, operands[0].format, fmt, tuple(sorted(options.items()))))
             self.add(f"const sn_i64 known = {table}[{operands[0].name}];", f"{result} = known < 0 ? 0 : (sn_u64)known;")
-            undecided, lost = f"known == {_UNDECIDED}", f"known == {_NO_CODE}"
+            undecided, lost = f"known == {UNDECIDED}", f"known == {NO_CODE}"
         else:
             call = _CALLS.get(name, f"sn_elementary(SN_ELEMENTARY_{name}, {{f}}, {{x}}, {{f}}, 0, {{end}}")
             if elementary:
@@ -374,16 +394,10 @@ def _nothing(fmt) -> Array:
     return Array._of(np.zeros(0, fmt.storage_dtype), fmt)
 
 
-@lru_cache(maxsize=128)
-def _table(name: str, fmt, out_fmt, options: tuple):
-    """The results of an elementary function for all codes of a format, on the device; below 0 where there is none."""
-
-    def compute(name, codes, formats, out_fmt, env, words, invalid):
-        handle = _core.intern_context(name, formats, out_fmt, env)
-        width = np.result_type(out_fmt.storage_dtype, *(f.storage_dtype for f in formats))
-        return _core.UFUNCS_FLAGS[name](*(c.astype(width) for c in codes), words, handle)
-
-    codes = Array._of(np.arange(1 << fmt.bits, dtype=fmt.storage_dtype), fmt)
-    results, flags = apply(name, (codes,), None, out_fmt=out_fmt, compute=compute, **dict(options))
-    results = np.where(flags & _core.UNDECIDED, _UNDECIDED, results.astype(np.int64))
-    return _cuda.to_device(np.where(flags & _core.NO_CODE, _NO_CODE, results))
+def examples():
+    """A kernel for the link check, of a stochastic operation: (name, kernel, types of the arguments)."""
+    text, fmt, options = Text(0), format("binary32"), {"rounding": "stochastic", "stochastic_bits": 8}
+    x = Value(text.variable("sn_u64", f"{text.array('x', fmt.storage_dtype)}[i]"), fmt)
+    result = text.apply("fma", [x, x, Fraction(1)], fmt, options, (0, 0), "i", None, None)
+    text.store("out", fmt.storage_dtype, "i", result.name)
+    yield "fma, stochastic", element_kernel(text.made().library), kernel_types()

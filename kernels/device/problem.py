@@ -201,7 +201,8 @@ def inspect(given, caller: str = "matmul") -> list[Seen]:
         size, dtype = operand.flat.shape[0], operand.flat.dtype
         blocks = min(-(-size // _cuda.THREADS), _MOST_BLOCKS)
         if size:
-            _cuda.launch(inspect_kernel(fmt, dtype.name), blocks, _cuda.THREADS, _cuda.bits(operand.flat), found, 3 * i)
+            threads = min(_cuda.THREADS, size)
+            _cuda.launch(inspect_kernel(fmt, dtype.name), blocks, threads, _cuda.bits(operand.flat), found, 3 * i)
     seen = []
     for (operand, fmt), (at, pattern, zero) in zip(given, _cuda.to_host(found).reshape(-1, 3), strict=True):
         _raise_at(operand, fmt, int(at), caller)

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from softnum.backend import NoKernel
 from softnum.custom import CustomFormat
 from softnum.environment import environment
 from softnum.kernels.device import _cuda
@@ -69,7 +70,7 @@ def _search_tables(fmt, rounding: str, overflow, carrier: str, nan_code: int, to
 def _by_search(x, fmt, rounding, overflow, invalid, what: str, out, to_values: bool):
     """quantize and encode to a value table."""
     if fmt.kind != "table" and fmt._functions.convert_takes is not None:
-        raise TypeError(
+        raise NoKernel(
             f"{what}: {fmt} rounds by a function of yours, which no kernel calls; copy the CUDA array to the host first"
         )
     fmt.check_modes(rounding, overflow)
@@ -240,7 +241,7 @@ def decode(codes, fmt, dtype=np.float64, *, out=None):
     if custom and table is None:
         if fmt.bits <= 16:
             raise ValueError(f"a value of {fmt} is not exact in {dtype} (use a wider type)")
-        raise TypeError(f"decode: no kernel takes {fmt}, of {fmt.bits} bits; copy the CUDA array to the host first")
+        raise NoKernel(f"decode: no kernel takes {fmt}, of {fmt.bits} bits; copy the CUDA array to the host first")
     computation = decode_computation(fmt, carrier, codes.dtype.name, table is not None)
     tables = () if table is None else (_cuda.to_device(table),)
     given = None if out is None else _cuda.bits(out)

@@ -129,7 +129,7 @@ class Operator:
             If a shape, a value or an option does not fit; what happens inside shows its place in the source.
         TypeError
             If an option is none of these: there is no ``out=``, as results are new arrays. Of CUDA arrays, if a
-            statement has no kernel, as those in custom formats.
+            statement has no kernel, as those in wide custom formats.
 
         Examples
         --------

@@ -18,6 +18,9 @@ from softnum.environment import environment
 from softnum.kernels import check
 from softnum.kernels.device.computations import FROM_KEY, encode_computation, quantize_computation
 from softnum.kernels.device.entries import operand_library, unit_library
+from softnum.kernels.device.fused_entries import chain_library, fast_library, fused_library
+from softnum.kernels.device.gemm_exact import exact_library, pieces_library, pieces_of
+from softnum.kernels.device.operations import operation_computation, short_computation
 from softnum.kernels.device.source import core_text
 
 
@@ -52,16 +55,30 @@ def compiled(*arguments, **options):
 
 
 def test_links_for_real_chips():
-    """Every module's kernels, its first one for each chip."""
-    done = compiled("-m", "softnum.kernels.check", "--processes", "1")
+    """The first kernel of each module; .ci/run does all."""
+    done = compiled("-m", "softnum.kernels.check", "--which", "first", "--processes", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert all(line.startswith("ok: ") for line in lines)
     device = Path(check.__file__).with_name("device")
     for path in device.glob("*.py"):
-        if "@cuda.jit\n" in path.read_text():  # a module with kernels has examples of them
-            for chip in check.CHIPS:
-                assert any(line.startswith(f"ok: {path.stem}: ") and f" for {chip}: " in line for line in lines), path
+        if "def examples" in path.read_text():
+            assert sum(line.startswith(f"ok: {path.stem}: ") for line in lines) == 1, path
+
+
+def test_every_module_with_kernels_has_examples():
+    """But for those whose kernels are made of what another module's are."""
+    parts = {"elementwise", "layouts", "operator_text", "sums"}
+    for path in Path(check.__file__).with_name("device").glob("*.py"):
+        if path.stem not in parts and re.search(r"^ +@cuda\.jit\n", path.read_text(), re.MULTILINE):
+            assert "def examples" in path.read_text(), path
+
+
+def test_turns():
+    """Five kernels of a module see all chips; fast ones are always linked for the first."""
+    assert {chip for i in range(5) for chip in check._chips(i, False, "turns")} == set(check.CHIPS)
+    assert all(check.TURNS[0] in check._chips(i, True, "turns") for i in range(9))
+    assert check._chips(1, False, "first") == () and check._chips(7, False, "all") == check.CHIPS
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +153,12 @@ def libraries():
         for make in (quantize_computation, encode_computation):
             yield f"{make.__name__} {fmt}", make(fmt, env, carrier, not fmt.has_nan).library(FROM_KEY, (False,), True)
         yield f"operand {fmt}", operand_library(fmt, carrier)
+    half, plain = sn.format("binary16"), environment(sn.format("binary16"), "up", None, 32)
+    for name, count in (("fma", 3), ("divide", 2), ("exp", 1)):
+        of = (half,) * count, half, plain, ("uint16",) * count, (False,) * count
+        yield f"{name} by the definition", operation_computation(name, *of, True, True).library(0, (False,) * 3, False)
+        if name != "exp":
+            yield f"{name} in floats", short_computation(name, *of).library(0, (True,) + (False,) * 2, True)
     for unit in (
         sn.MadUnit("e6m9", operand="e5m2", chunk=4, rounding="sr", stochastic_bits=20, product="e5m2"),
         sn.MadUnit("e6m9", operand=("e5m2", "e4m3fn"), chunk=4, rounding="sr", stochastic_bits=9, product="binary16"),
@@ -144,6 +167,14 @@ def libraries():
         sn.MadUnit("e6m9", operand="e5m2", product="e5m2", compensated="kahan"),
     ):
         yield f"unit {unit}", unit_library(unit, "float32")
+    for name in ("nvidia_a100_bf16", "nvidia_h100_e5m2_mma"):
+        yield f"{name}, its definition", fused_library(sn.unit(name), "float32")
+        yield f"{name}, in blocks", fast_library(sn.unit(name), 68)
+    yield "x86_avx512_bf16", chain_library(sn.unit("x86_avx512_bf16"), "float32")
+    for unit in (sn.ExactDotUnit("e6m9", operand="e4m3fn"), sn.ExactDotUnit("binary32", operand="binary16")):
+        pieces = pieces_of(unit, 100)
+        yield f"exact {unit}", exact_library(unit, "float32", pieces)
+        yield f"pieces of {unit}", pieces_library(unit.operand, pieces, 68)
 
 
 @pytest.mark.parametrize("standard", ["c11", "c++17"])

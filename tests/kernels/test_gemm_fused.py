@@ -180,6 +180,20 @@ def test_convolution(device):
         same_bits(got.copy_to_host(), sn.conv2d(x, w, unit, padding=1), unit)
 
 
+@pytest.mark.parametrize("name", ["nvidia_v100_fp16", "nvidia_h100_bf16", "nvidia_a100_tf32"])
+def test_products_below_binary32(device, name):
+    """Steps whose products are all tiny, so that M falls below what scales can be made for."""
+    unit = sn.unit(name)
+    rng = np.random.default_rng(8)
+    for power in (-46, -56, -63, -66, -75):
+        a, b = (values(f, s, rng, 1) for f, s in zip(unit.operand, ((4, 19), (19, 3)), strict=True))
+        least = float(unit.operand[0].smallest_subnormal)
+        a, b = (sn.quantize(x * np.float32(max(2.0**power, 8 * least)), unit.operand[0]) for x in (a, b))
+        c = np.float32([[0, 2.0**-130, 1], [2.0**-101, -(2.0**-149), -0.0], [2.0**-125, 0, 0], [0, -(2.0**-90), 0]])
+        check(device, unit, a, b, c)
+        check(device, unit, a, b)
+
+
 def test_what_is_left_to_the_definition(device, monkeypatch):
     """Ordinary outputs come from the blocks, and those outside the domain do not."""
     from softnum.kernels.device import gemm_fused

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from softnum import kernels
 from softnum.engines import fast_of
 from softnum.kernels.device import _cuda
 from softnum.plan import fits
@@ -271,3 +272,53 @@ def test_convolutions(device, rng, name):
         ),
     ):
         same(_cuda.to_host(got), want, unit)
+
+
+# ---- operations on codes -------------------------------------------------------------------------------------------
+
+OPERATIONS = {"add": 2, "subtract": 2, "multiply": 2, "divide": 2, "fma": 3, "sqrt": 1, "remainder": 2, "minimum": 2}
+
+
+@pytest.mark.parametrize("rounding", some(["nearest_even", "toward_zero", "stochastic"], "stochastic"))
+@pytest.mark.parametrize("fmt", some(["e4m3fn", "binary16", "bfloat16", "binary32", "binary64", "q8.8"], "binary16"))
+@pytest.mark.parametrize("name", some(OPERATIONS, "fma"))
+def test_operations(device, rng, name, fmt, rounding):
+    """All codes: NaNs, infinities, subnormals; results and flags."""
+    fmt = sn.format(fmt)
+    count = by_size(real=300_007, small=2003, toy=29)
+    given = [
+        (rng.integers(0, 2**64, count, dtype=np.uint64) >> np.uint64(64 - fmt.bits)).astype(fmt.storage_dtype)
+        for _ in range(OPERATIONS[name])
+    ]
+    if fmt.kind == "fixed":
+        given = [np.where(x == 0, x.dtype.type(1), x) for x in given]  # a quotient by 0 has no code
+    options = {"return_flags": True}
+    if name not in ("remainder", "minimum"):
+        options |= {"rounding": rounding, "key": (int(rng.integers(2**60)), 3), "stochastic_bits": 9}
+    want = getattr(sn, name)(*given, fmt, **options)
+    got = getattr(sn, name)(*map(_cuda.to_device, given), fmt, **options)
+    for one, other in zip(got, want, strict=True):
+        same(_cuda.to_host(one), other, name, fmt, rounding)
+
+
+# ---- units that are functions --------------------------------------------------------------------------------------
+
+_e5m2, _e6m9, _word = kernels.scalar("e5m2"), kernels.scalar("e6m9"), kernels.scalar("e6m9", rounding="sr")
+
+
+def _rounded(acc, a, b):
+    return _e6m9.add(acc, _e5m2.multiply(a, b))
+
+
+def _approximate(acc, a, b):
+    return acc if abs(a) < np.float32(0.5) else _e6m9.fma(a, b, acc)
+
+
+def _by_words(acc, a, b, word):
+    return _word.fma(a, b, acc, word)
+
+
+@pytest.mark.parametrize("function", some([_rounded, _approximate, _by_words], _rounded))
+def test_functions(device, rng, function):
+    unit = sn.CustomMadUnit(function, operand="e5m2", accumulator="e6m9", lanes=by_size(real=4, small=2, toy=1))
+    check(unit, *operands(rng, unit, M, K, N, special=False), key=key_of(unit, rng))

@@ -129,12 +129,7 @@ def test_special_values(device):
 def test_units(device, unit):
     x, w = (sn.quantize(values(*SHAPES["padded"][i]) / 8, f) for i, f in enumerate(unit.operand))
     dx, dw = device.to_device(x), device.to_device(w)
-    try:
-        got = sn.conv2d(dx, dw, unit, padding=1)
-    except TypeError as error:
-        assert "no CUDA kernel computes" in str(error)
-        pytest.skip(str(error))
-    same(got, sn.conv2d(x, w, unit, padding=1))
+    same(sn.conv2d(dx, dw, unit, padding=1), sn.conv2d(x, w, unit, padding=1))
 
 
 OPERAND = sn.CustomFormat.from_table([-2.0, -1.0, 0.5, 0.0, 1.0, 2.0, 4.0, 8.0], name="with zero at 3")
@@ -209,11 +204,11 @@ def test_refused(device):
 
 def test_quotients():
     """Division by multiplication, at the edges of its domain."""
-    from softnum.kernels.device.conv import _divisor
+    from softnum.kernels.device.conv import divisor
 
     top = 2**31 - 1
     for d in [1, 2, 3, 5, 7, 9, 49, 224, 2**16 + 1, 2**30 - 1, 2**30 + 1, top]:
-        _, m, shift = _divisor(d)
+        _, m, shift = divisor(d)
         assert m < 2**32
         edges = np.array([k * d + i for k in (0, 1, 2, top // d - 1, top // d) for i in (-1, 0, 1)], np.int64)
         n = np.concatenate([edges, rng.integers(0, top, 1000)])

@@ -225,7 +225,6 @@ def test_products_and_convolutions(unit, backends):
     def some(up, t, *shape):
         return up(sn.quantize(finite(np.float64, *shape), "e5m2").astype(t))
 
-    same(backends, lambda b, up: b.matmul(some(up, b.dtype, 3, 5), some(up, b.dtype, 5, 2), unit, None, key))
     start = lambda b, up: up(np.array([0.5, -1.0], b.dtype))  # noqa: E731
     same(backends, lambda b, up: b.matmul(some(up, b.dtype, 3, 5), some(up, b.dtype, 5, 2), unit, start(b, up), key))
     same(backends, lambda b, up: b.matmul(some(up, b.dtype, 2, 3, 5), some(up, b.dtype, 2, 5, 2), unit, None, key))
