@@ -57,18 +57,16 @@ def is_device_array(x) -> bool:
     """
     if isinstance(x, _OF_THE_HOST):
         return False
+    module = type(x).__module__
+    if module == "softnum.array":
+        return is_device_array(x.codes)
+    if module == "softnum.block_array":
+        return is_device_array(x.codes) or is_device_array(x.scales)
     if hasattr(x, "__cuda_ndarray__"):
         return True
     if hasattr(x, "__dlpack_device__"):
         return int(x.__dlpack_device__()[0]) in _CUDA_DEVICES
-    if hasattr(x, "__cuda_array_interface__"):
-        return True
-    return any(is_device_array(getattr(x, name)) for name in ("codes", "scales") if name in _slots(x))
-
-
-def _slots(x) -> tuple:
-    """The attributes of an Array or BlockArray; of others, nothing."""
-    return type(x).__slots__ if type(x).__module__ in ("softnum.array", "softnum.block_array") else ()
+    return hasattr(x, "__cuda_array_interface__")
 
 
 def has_kernel(name: str) -> bool:

@@ -6,7 +6,7 @@ from numbers import Real
 
 import numpy as np
 
-from softnum import _core
+from softnum import _core, backend
 from softnum.array import Codes, numpy_name, refusal
 from softnum.blocks import BlockFormat, format
 from softnum.checks import check_axis, kept_codes
@@ -101,7 +101,8 @@ class BlockArray(Codes):
         """The values, rounded: what `softnum.array` returns of a block format (options as in `softnum.encode`)."""
         from softnum.values import encode
 
-        codes, scales, *tensor = encode(np.asarray(x), fmt, axis=axis, **options)
+        given = x if backend.is_device_array(x) else np.asarray(x)
+        codes, scales, *tensor = encode(given, fmt, axis=axis, **options)
         return cls(codes, scales, fmt, axis, *tensor)
 
     # -- values --------------------------------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ def encode_blocks(
     if symmetric and not (element.kind == "fixed" and element.signed):
         raise ValueError(f"encode: symmetric=True is for elements of signed fixed point, {fmt} has {element}")
     if backend.is_device_array(x):
-        raise TypeError("encode: block formats take arrays of the host; copy x there first")
+        backend.refuse_device("encode to a block format")
     source = native(x)
     overflow = "saturate" if overflow is None else overflow
     if tensor_scale is None and _narrow(fmt, rule, rounding_name(rounding)):
@@ -306,6 +306,8 @@ def decode_blocks(codes, fmt: BlockFormat, dtype=np.float64, *, axis=None, out=N
     if dtype.kind not in "fO" or dtype.itemsize not in (2, 4, 8):
         raise TypeError(f"decode gives float16, float32, float64 or objects, not {dtype}")
     elements, scales, tensor, axis = parts_of(codes, fmt, axis)
+    if backend.is_device_array(elements) or backend.is_device_array(scales):
+        backend.refuse_device("decode of a block format")
     check_out("decode", out, elements.shape, dtype)
     length = elements.shape[axis]
     known = facts(fmt.element) * facts(fmt.scale)
@@ -352,7 +354,7 @@ def _objects(elements, scales, tensor, fmt: BlockFormat, axis: int) -> np.ndarra
 def quantize_blocks(x, fmt: BlockFormat, *, out=None, threads=None, axis=-1, **options) -> np.ndarray:
     """`softnum.quantize` to a block format: decode(encode(x)), in x's float type."""
     if backend.is_device_array(x):
-        raise TypeError("quantize: block formats take arrays of the host; copy x there first")
+        backend.refuse_device("quantize to a block format")
     x = native(x)
     if x.dtype not in (np.float16, np.float32, np.float64):
         x = float_array(x, "quantize")

@@ -159,7 +159,8 @@ def _facts_text(unit, plan) -> str:
     # what `fused_plan` calls high and, of bounded units, infinity: sums of theirs stay finite
     most = (plan.high if plan.nearest else 126) + _BIAS
     fields = {
-        "terms": unit.terms, "fraction_bits": unit.fraction_bits, "floor": plan.floor + _BIAS - 127, "low": plan.low + _BIAS,
+        "terms": unit.terms, "fraction_bits": unit.fraction_bits,
+        "floor": plan.floor + _BIAS - 127, "low": plan.low + _BIAS,
         "most": most, "least_c": plan.least_c, "nearest": int(plan.nearest), "wide": int(plan.may_carry),
         "group": min(plan.group, unit.terms) if plan.may_carry else unit.terms,
         "watch_low": int(a.emin + b.emin < plan.low), "keep": f"{plan.keep:#x}u",
@@ -201,11 +202,10 @@ def fast_library(unit, stride: int) -> Library:
         f"sn_fused32_steps(&u, a + row, exponent_a + row, b + column, exponent_b + column, {stride}, depth, "
         "sums);"
     )
+    x, exponent = (("float32", "x"),), "return sn_fused32_exponent(x, {}, SN_FUSED32_BIAS_{});"
     entries = (
-        Entry(
-            "exponent_a", "int32", (("float32", "x"),), f"return sn_fused32_exponent(x, {plan.least_a}, SN_FUSED32_BIAS_A);"
-        ),
-        Entry("exponent_b", "int32", (("float32", "x"),), f"return sn_fused32_exponent(x, {plan.least_b}, SN_FUSED32_BIAS_B);"),
+        Entry("exponent_a", "int32", x, exponent.format(plan.least_a, "A")),
+        Entry("exponent_b", "int32", x, exponent.format(plan.least_b, "B")),
         Entry("begin", "void", (sums,), begin),
         Entry("steps", "void", (*tile, sums), steps),
         Entry("finish", "uint32", (sums, c), finish),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from softnum.backend import NoKernel
 from softnum.kernels import launches
 
 TABLE = sn.CustomFormat.from_table([0.0, 1.0, -2.5, np.nan, 4.0, 2.0**-40, -1e30, 0.1], name="eight")
@@ -131,10 +132,16 @@ def test_no_code(device):
 def test_refused(device):
     with pytest.raises(TypeError, match="float32 or float64, got int32"):
         sn.quantize(device.to_device(np.arange(3, dtype=np.int32)), "e5m2")
-    d = device.to_device(np.float32([1]))
+    d, codes = device.to_device(np.float32([1])), device.to_device(np.uint8([1]))
     mine = sn.CustomFormat(4, as_float=lambda c: float(c), convert=lambda x: int(x) & 15, name="mine")
-    with pytest.raises(TypeError, match="mine rounds by a function of yours"):
+    with pytest.raises(NoKernel, match="mine rounds by a function of yours"):
         sn.quantize(d, mine)
+    for name, work in (
+        ("quantize to", lambda: sn.quantize(d, "mxfp8_e4m3")), ("encode to", lambda: sn.array(d, "mxfp8_e4m3")),
+        ("decode of", lambda: sn.decode((codes, codes), "mxfp8_e4m3")),
+    ):  # fmt: skip
+        with pytest.raises(NoKernel, match=f"{name} a block format takes no CUDA arrays"):
+            work()
     with pytest.raises(ValueError, match="threads=2"):
         sn.encode(d, "e5m2", threads=2)
     with pytest.raises(ValueError, match="return_flags is not defined for the value table"):
