@@ -1,4 +1,6 @@
-"""Operations on carriers: the CPU's bits by the machine, by rounding to odd, by the definition; and which is taken."""
+"""Operations on carriers: the CPU's bits by the machine, by rounding to odd, by the definition; and which is taken.
+
+The functions are called here as threads call them; on a GPU they run in tests/train/test_train_cuda_backend.py."""
 
 import numpy as np
 import pytest
@@ -13,15 +15,6 @@ MODES = [
     "down", "to_odd", "stochastic", "stochastic_floor",
 ]  # fmt: skip
 FORMATS = ["e5m2", "e4m3fn", "e4m3fnuz", "e6m9", "bfloat16", "binary16", "q4.4", "uq0.8", "e2m1fn"]
-
-
-@pytest.fixture(autouse=True)
-def simulated(device):
-    """The functions are called here, not in a kernel."""
-    from softnum.kernels.device import _cuda
-
-    if not _cuda.SIMULATOR:
-        pytest.skip("kernels themselves run on a GPU: test_kernels_carriers")
 
 
 def numbers(dtype, count, seed):
