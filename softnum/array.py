@@ -344,7 +344,13 @@ class Array(Codes):
             value = as_operand(value, self.format)
         if value.format != self.format:
             raise TypeError(f"only an Array of {self.format} can be put into one, got an Array of {value.format}")
-        self.codes[index] = value.codes
+        codes = value.codes
+        if hasattr(self.codes, "__cuda_ndarray__"):
+            if isinstance(codes, np.ndarray) and codes.ndim:
+                raise TypeError("an Array of the host cannot be put into one on a GPU; copy its codes there first")
+            if hasattr(codes, "__cuda_ndarray__"):  # Numba copies element by element, in no order: they may overlap
+                codes = on_device("copy", codes)
+        self.codes[index] = codes
 
     def _put(self, result: Array) -> None:
         """Write the result of an operation here."""

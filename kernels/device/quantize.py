@@ -60,6 +60,13 @@ def _thresholds(fmt, rounding: str, overflow, carrier: str):
 
 
 @lru_cache(maxsize=16)
+def _jumps_over_zero(fmt) -> bool:
+    """Whether a format has values of two signs and no zero."""
+    values = fmt.decode(np.arange(1 << fmt.bits).astype(fmt.storage_dtype), np.dtype(np.float64))
+    return bool((values < 0).any() and (values > 0).any() and not (values == 0).any())
+
+
+@lru_cache(maxsize=16)
 def _search_tables(fmt, rounding: str, overflow, carrier: str, nan_code: int, to_values: bool):
     keys, results = _thresholds(fmt, rounding, overflow, carrier)
     results = np.append(results, results.dtype.type(nan_code))
@@ -75,6 +82,11 @@ def _by_search(x, fmt, rounding, overflow, invalid, what: str, out, to_values: b
             f"{what}: {fmt} rounds by a function of yours, which no kernel calls; copy the CUDA array to the host first"
         )
     fmt.check_modes(rounding, overflow)
+    if rounding_name(rounding) == "toward_zero" and _jumps_over_zero(fmt):
+        raise NoKernel(
+            f"{what}: {fmt} has no zero between its values, and rounding toward zero there goes to the other sign: no "
+            "thresholds say that; copy the CUDA array to the host first"
+        )
     carrier = x.dtype.name
     nan_code = fmt._table.nan_code if fmt.has_nan else invalid_code(invalid, fmt)
     tables = _search_tables(fmt, rounding_name(rounding), overflow, carrier, int(nan_code), to_values)

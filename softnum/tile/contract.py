@@ -265,6 +265,8 @@ def _products(space: Space, left: Tensor, right: Tensor, unit, key, threads) -> 
 
 def _extreme(space: Space, terms: Array, mask, fmt, body: _Body) -> Array:
     _check_some(space, mask)
+    if not terms.size:
+        return Array._of(np.empty(terms.shape[:-1], fmt.storage_dtype), fmt)
     largest = space.step.aggregation == ">"
     if not mask.all():
         own = terms.format

@@ -305,6 +305,14 @@ def test_out(gpu, library):
         same(sn.quantize(sealed, "e5m2").copy_to_host(), Y)
 
 
+def test_out_of_one_place(device):
+    from softnum.kernels.device.strides import broadcast
+
+    x = device.to_device(np.float32([1.1, 2.2]))
+    with pytest.raises(ValueError, match="quantize: out has several elements in one place"):
+        sn.quantize(x, "e5m2", out=broadcast(device.to_device(np.float32([0])), (2,)))
+
+
 @pytest.mark.parametrize(
     "given, out",
     [
@@ -443,6 +451,27 @@ def test_array_of_device_codes(device):
     same(sn.Array(part, "binary16").copy().copy_to_host().codes, sn.Array(part, "binary16").copy_to_host().codes)
     empty = sn.Array(device.to_device(np.zeros((0, 3), np.uint8)), "e2m1fn")
     assert empty.copy_to_host().shape == (0, 3) == empty.copy().shape
+
+
+def test_arrays_of_two_places_do_not_mix(device):
+    unit = sn.MadUnit("e6m9", operand="e5m2")
+    codes = np.uint8([60, 65, 0, 7])
+    a, b = sn.Array(device.to_device(codes), "e5m2"), sn.Array(codes.copy(), "e5m2")
+    with pytest.raises(TypeError, match="cannot be written into an Array of the host"):
+        np.add(a, a, out=b)
+    with pytest.raises(TypeError, match="codes lies on the host and out on the device"):
+        np.add(b, b, out=a)
+    with pytest.raises(TypeError, match="cannot be put into one on a GPU"):
+        a[:2] = b[:2]
+    for work in (
+        lambda: sn.add(a.codes, [1, 2, 3, 4], "e5m2"),
+        lambda: sn.matmul(device.to_device(np.ones((2, 2), np.float32)), np.float32(1), unit),
+    ):
+        with pytest.raises(TypeError, match="lies on the host"):
+            work()
+    a[1:] = a[:-1]
+    a[0] = 1.0
+    same(a.copy_to_host().codes, np.uint8([60, 60, 65, 0]))
 
 
 def test_codes_are_checked_on_the_device(device):

@@ -1,7 +1,9 @@
 """Products under units of the user's own functions, on the device: the bits of the same units on the host."""
 
 import math
+import operator
 from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from softnum import _core
 from softnum.custom_steps import DefinitionCustom
 from softnum.kernels import scalar
 from softnum.kernels.device import _cuda, gemm_custom, scalar_functions
-from softnum.kernels.device.scalar_functions import may_contract, methods_of, scalar_library
+from softnum.kernels.device.scalar_functions import device_function, may_contract, methods_of, scalar_library
 from softnum.kernels.device.source import core_text
 from softnum.kernels.scalars import OPERANDS, handle_of
 
@@ -313,6 +315,32 @@ def test_products_and_sums_that_may_be_contracted():
     assert may_contract(unrounded)
     assert may_contract(lambda a, b: half(a) + b)
     assert not may_contract(two_roundings) and not may_contract(product) and not may_contract(branches)
+
+
+def test_operators_that_do_not_look_like_them():
+    """Products and sums by functions of Python's are contracted as its operators are, and powers are the library's."""
+
+    helpers = ModuleType("helpers")
+    helpers.half = half
+
+    def by_functions(acc, a, b):
+        return operator.add(acc, operator.mul(a, b))
+
+    def by_builtin(a, b):
+        return pow(a, b)
+
+    def by_other_name(a, b):
+        functions = math
+        return functions.exp(a)
+
+    for function, message in (
+        (by_functions, "calls add: write operators themselves"), (by_builtin, "calls pow: write operators"),
+        (by_other_name, "hands the module math on"),
+        (lambda a, b: helpers.half(a), "import the function by its own name"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=message):
+            device_function(function, "mine", False)
+    assert may_contract(lambda acc, a, b: sum((acc, a * b)))
 
 
 def test_short_bodies_are_taken():

@@ -160,6 +160,20 @@ def test_scalb(device, kind):
     same(sn.scalb(device.to_device(a), -3, "binary16"), sn.scalb(a, -3, "binary16"))
 
 
+def test_to_integer(device):
+    values = np.float32([2.5, -0.75, 100, -3, 0, 7])
+    for dtype, options in ((np.int32, {}), ("int8", {"invalid": "riscv", "return_flags": True}), (np.int64, {})):
+        got = sn.to_integer(device.to_device(sn.encode(values, "binary16")), "binary16", dtype, **options)
+        want = sn.to_integer(sn.encode(values, "binary16"), "binary16", dtype, **options)
+        for x, y in zip(got, want, strict=True) if options else ((got, want),):
+            assert x.dtype == y.dtype
+            assert np.array_equal(x.copy_to_host(), y)
+    with pytest.raises(ValueError, match="1 of 6 values are NaN, infinite or out of range of uint8"):
+        sn.to_integer(device.to_device(sn.encode(np.abs(values) * 4, "binary16")), "binary16", "uint8")
+    with pytest.raises(TypeError, match="exact=False leaves a flag out on the host alone"):
+        sn.to_integer(device.to_device(np.uint16([1])), "binary16", exact=False, return_flags=True)
+
+
 def test_shapes(device):
     """Broadcasting, strides, elements that stand for all, and nothing at all."""
     a, b = codes("binary16", 24).reshape(2, 3, 4), codes("binary16", 3, 2).reshape(3, 1)

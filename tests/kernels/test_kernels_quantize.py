@@ -136,6 +136,17 @@ def test_refused(device):
     mine = sn.CustomFormat(4, as_float=lambda c: float(c), convert=lambda x: int(x) & 15, name="mine")
     with pytest.raises(NoKernel, match="mine rounds by a function of yours"):
         sn.quantize(d, mine)
+    signs = sn.CustomFormat(2, as_float=lambda c: c * 2.0 - 3.0, name="signs")  # -3, -1, 1, 3
+    same_bits(sn.quantize(d, signs, rounding="up").copy_to_host(), np.float32([1]))
+    with pytest.raises(NoKernel, match="no zero between its values"):
+        sn.quantize(d, signs, rounding="toward_zero")
+    a = sn.Array(codes, "e5m2")
+    for name, work in (
+        ("rounds it to another", lambda: sn.quantize(a, "e4m3fn")), ("rounds it", lambda: sn.encode(a, "e4m3fn")),
+        ("give its .codes", lambda: sn.decode(a, "e5m2")),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=name):
+            work()
     for name, work in (
         ("quantize to", lambda: sn.quantize(d, "mxfp8_e4m3")), ("encode to", lambda: sn.array(d, "mxfp8_e4m3")),
         ("decode of", lambda: sn.decode((codes, codes), "mxfp8_e4m3")),
