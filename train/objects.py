@@ -170,7 +170,7 @@ def _from_file(file: Path):
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        # not the loader's exec_module: its bytecode is told apart by size and second alone, and lies in the user's folder
+        # not the loader's exec_module: bytecode is told apart by size and second alone, and lies in the user's folder
         exec(spec.loader.source_to_code(source, str(file)), module.__dict__)
     except BaseException as error:
         del sys.modules[name]

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.block_matmul import block_operands
 from softnum.backend import NoKernel
+from softnum.block_matmul import block_operands
 from softnum.block_unit import BlockDotUnit
 from softnum.c_text import environment_text, format_text
 from softnum.kernels.device import _cuda

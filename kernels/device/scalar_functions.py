@@ -223,13 +223,15 @@ def _check_attribute(module: ModuleType, instruction, what: str) -> ModuleType |
     """TypeError for what a function does with a module but to take a value that may be taken; a module in it, if it
     takes that."""
     if instruction.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
-        raise TypeError(f"{what} hands the module {module.__name__} on; kernels take functions of modules by their names")
+        raise TypeError(
+            f"{what} hands the module {module.__name__} on; kernels take functions of modules by their names"
+        )
     found = getattr(module, instruction.argval, None)
     _check_same(found, what)
     if isinstance(getattr(found, "py_func", found), FunctionType) and module.__name__.partition(".")[0] not in _KNOWN:
         raise TypeError(
-            f"{what} calls {module.__name__}.{instruction.argval}: import the function by its own name, so that kernels "
-            "can have it too"
+            f"{what} calls {module.__name__}.{instruction.argval}: import the function by its own name, so that "
+            "kernels can have it too"
         )
     return found if isinstance(found, ModuleType) else None
 

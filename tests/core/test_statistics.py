@@ -243,7 +243,9 @@ def test_sums_and_convolutions():
     unit = sn.MadUnit("e4m3", operand="e4m3", product="e5m2", chunk=5)
     x = edges(unit.accumulator, rng, (4, 23))
     result, stats = sn.sum(x, unit, axis=1, return_stats=True)
-    again, same_stats = sn.matmul(np.ones((1, 23), np.float32), x.T, adder_of(unit, unit.accumulator), return_stats=True)
+    again, same_stats = sn.matmul(
+        np.ones((1, 23), np.float32), x.T, adder_of(unit, unit.accumulator), return_stats=True
+    )
     assert result.tobytes() == again.tobytes() == sn.sum(x, unit, axis=1).tobytes() and stats == same_stats
     assert "product" not in stats.kinds
 
