@@ -119,6 +119,8 @@ def imported(x, what: str) -> Imported:
 def _of_interface(desc, what: str) -> Memory:
     if desc.get("mask") is not None:
         raise ValueError(f"{what}: masked arrays are not supported: fill them first")
+    if missing := [name for name in ("shape", "typestr", "data") if name not in desc]:
+        raise TypeError(f"{what}: its __cuda_array_interface__ lacks {', '.join(missing)}")
     dtype = np.dtype(desc["typestr"])
     if dtype.kind not in "fiub" or not dtype.isnative:
         raise TypeError(

@@ -171,6 +171,7 @@ def _words(caller, unit, key, random_bits, shape, axes, groups: int, steps: int)
     """`random_words`, of which those in an array are put in the order (group, rows, columns of the group, steps, 2)."""
     if random_bits is None or not unit.stochastic:
         return random_words(unit, key, None, (), steps, caller)
+    random_bits = random_bits if is_device_array(random_bits) else np.asarray(random_bits)
     want = (*shape, steps, 2)
     if tuple(random_bits.shape) != want or np.dtype(random_bits.dtype) != np.uint32:
         raise ValueError(

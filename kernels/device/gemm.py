@@ -12,6 +12,7 @@ from softnum.array import Array
 from softnum.backend import is_device_array
 from softnum.block_array import BlockArray
 from softnum.block_unit import BlockDotUnit
+from softnum.checks import float_array
 from softnum.custom_unit import CustomMadUnit
 from softnum.environment import seed_and_stream
 from softnum.exact import ExactDotUnit
@@ -27,7 +28,7 @@ from softnum.kernels.device.problem import Problem, matrices
 from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
 from softnum.kernels.device.strides import broadcast, contiguous, copy, flat, is_dense, overlap, strided
 from softnum.plan import fits
-from softnum.units import MadUnit
+from softnum.units import MadUnit, Unit
 
 __all__ = [
     "batch_counters", "carrier_of", "compute", "dot", "engine_of", "find_engine", "matmul", "new_status",
@@ -124,8 +125,15 @@ def _which(shape, lead) -> np.ndarray:
     return np.broadcast_to(np.arange(np.prod(own, dtype=np.int64)).reshape(own), lead).reshape(-1)
 
 
+def _check_device(x, what: str, caller: str) -> None:
+    """TypeError for a number, a list or an Array of one number."""
+    if not is_device_array(x):
+        raise TypeError(f"{caller}: {what} lies on the host and another operand on the device; copy one of them")
+
+
 def _operand(x, what: str):
     """(device array, format): codes of an Array, or carriers, whose format is None."""
+    _check_device(x, what, "matmul")
     if isinstance(x, Array):
         return x.codes, x.format
     if isinstance(x, BlockArray):
@@ -159,6 +167,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
         As `softnum.matmul`; also for a result that float64 does not hold, and for units in custom formats or of users'
         functions that kernels do not take.
     """
+    if not isinstance(unit, Unit):
+        raise TypeError(f"matmul: the unit must be one of softnum's (MadUnit ..., or sn.unit(name)), got {unit!r}")
     engine_of(unit, NO_WORDS)  # a unit without a kernel is told of first
     blocks = None
     if isinstance(unit, BlockDotUnit) or BlockArray in (type(a), type(b)):
@@ -166,7 +176,10 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     (a, format_a), (b, format_b) = _operand(a, "a"), _operand(b, "b")
     c, format_c = (None, None) if c is None else _operand(c, "c")
     if a.ndim < 2 or b.ndim < 2:
-        raise ValueError(f"matmul takes (..., M, K) @ (..., K, N), got shapes {tuple(a.shape)} and {tuple(b.shape)}")
+        raise ValueError(
+            f"matmul takes (..., M, K) @ (..., K, N), got shapes {tuple(a.shape)} and {tuple(b.shape)}; "
+            "for vectors use dot"
+        )
     (m, k), n = tuple(a.shape)[-2:], int(b.shape[b.ndim - 1])
     if int(b.shape[b.ndim - 2]) != k:
         raise ValueError(f"matmul: a has K = {k} columns, b has {int(b.shape[b.ndim - 2])} rows")
@@ -214,12 +227,16 @@ def _start(c, shape, batches: int, fmt):
 
 def dot(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     """The dot product of two vectors: `matmul` of a row with a column. The result has no dimensions."""
+    for x, what in ((a, "a"), (b, "b")):
+        _check_device(x, what, "dot")
     if any(len(x.shape) != 1 for x in (a, b)):
         raise ValueError(
             f"dot takes two vectors, got shapes {tuple(a.shape)} and {tuple(b.shape)}; for matrices use matmul"
         )
+    if isinstance(c, Array):
+        _check_device(c, "c", "dot")
     if c is not None and not is_device_array(c):
-        c = _cuda.to_device(np.float64([[c]]))
+        c = _cuda.to_device(np.float64(float_array(c, "dot")).reshape(1, 1))
     elif c is not None:
         c = _as_matrix(c, 0)
     result = matmul(_as_matrix(a, 0), _as_matrix(b, 1), unit, c, key=key, random_bits=random_bits, out=out)
@@ -240,6 +257,7 @@ def random_words(unit, key, random_bits, shape, steps: int, caller: str = "matmu
     if not unit.stochastic:
         return NO_WORDS, (0, 0, 0, 0), _cuda.constant(none)
     if random_bits is not None:
+        random_bits = random_bits if is_device_array(random_bits) else np.asarray(random_bits)
         want = (*shape, steps, 2)
         if tuple(random_bits.shape) != want or np.dtype(random_bits.dtype) != np.uint32:
             raise ValueError(

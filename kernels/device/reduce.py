@@ -90,6 +90,7 @@ def _words(adder, key, random_bits, result, steps: int):
     """As `random_words`: addition i of output n takes the word of (i, n) in the domain of sums."""
     n = prod(result)
     if adder.stochastic and random_bits is not None:
+        random_bits = random_bits if is_device_array(random_bits) else np.asarray(random_bits)
         want = (*result, steps)
         if tuple(random_bits.shape) != want or np.dtype(random_bits.dtype) != np.uint32:
             raise ValueError(

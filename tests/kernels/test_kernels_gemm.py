@@ -169,6 +169,18 @@ def test_refused(device):
         sn.matmul(d, device.to_device(np.zeros((3, 2), np.float32)), unit)
     with pytest.raises(ValueError, match=r"got shapes \(2, 2\) and \(2,\)"):
         sn.matmul(d, device.to_device(np.zeros(2, np.float32)), unit)
+    for c in (0.5, [0.5, 1], np.float32(0.5), sn.Array(np.uint16(0), "e6m9")):
+        with pytest.raises(TypeError, match="matmul: c lies on the host"):
+            sn.matmul(d, d, unit, c)
+    with pytest.raises(TypeError, match="matmul: a lies on the host"):
+        sn.matmul(host.tolist(), d, unit)
+    for none in ("e6m9", [], None):
+        with pytest.raises(TypeError, match="matmul: the unit must be one of softnum's"):
+            sn.matmul(d, d, none)
+    with pytest.raises(
+        ValueError, match=r"random_bits must be uint32 of shape \(2, 2, 2, 2\), got int64 of shape \(1,\)"
+    ):
+        sn.matmul(d, d, sn.MadUnit("e6m9", operand="e5m2", rounding="sr"), random_bits=[1])
     with pytest.raises(ValueError, match="threads=2"):
         sn.matmul(d, d, unit, threads=2)
     with pytest.raises(ValueError, match="key=seed"):

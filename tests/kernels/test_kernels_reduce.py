@@ -122,6 +122,8 @@ def test_refused(device):
         sn.sum(d, UNIT, threads=3)
     with pytest.raises(TypeError, match="the unit must be one of softnum's"):
         sn.sum(d, "e5m2")
+    with pytest.raises(ValueError, match=r"random_bits must be uint32 of shape \(\d+,\), got int64 of shape \(2,\)"):
+        sn.sum(d, sn.MadUnit("e6m3", operand="e5m2", rounding="sr"), random_bits=[1, 2])
     with pytest.raises(TypeError, match="sum: x must be an array of float32 or float64, got int32"):
         sn.sum(device.to_device(np.arange(3, dtype=np.int32)), UNIT)
     with pytest.raises(ValueError, match=r"sum: the result is NaN or infinite, and q4\.4 has no code"):
@@ -141,6 +143,10 @@ def test_dot(device):
     same(sn.dot(*codes, UNIT), sn.dot(a, b, UNIT))
     with pytest.raises(ValueError, match=r"dot takes two vectors, got shapes \(9,\) and \(3, 3\); for matrices use"):
         sn.dot(da, db.reshape((3, 3)), UNIT)
+    with pytest.raises(TypeError, match="dot: b lies on the host"):
+        sn.dot(da, b.tolist(), UNIT)
+    with pytest.raises(TypeError, match="dot takes arrays of float16"):
+        sn.dot(da, db, UNIT, "x")
     with pytest.raises(TypeError, match="dot: b lies on the host and a on the device"):
         sn.dot(da, b, UNIT)
     with pytest.raises(ValueError, match="a has K = 9 columns, b has 4 rows"):
