@@ -301,6 +301,8 @@ def test_extremes():
         assert pooled.codes[m, x] == np.max(a[m, inside]).codes
     with pytest.raises(sn.TileError, match=r"O\[3\] would be the extreme of nothing"):
         made("O[x: 5] = >(I[0, 2 * x + j]), j < 2", i.shape, names="I")(a)
+    nowhere = sn.array(np.zeros((0, 6)), "e5m2")
+    assert made("O[m: N0] = >(I[m, n])", (0, 6), names="I")(nowhere).shape == (0,)
     none = sn.array(np.zeros((4, 0)), "e5m2")
     with pytest.raises(sn.TileError, match=r"O\[0\] would be the extreme of nothing"):
         made("O[m: N0] = >(I[m, n])", none.shape, names="I")(none)
