@@ -354,7 +354,9 @@ class Array(Codes):
                 f"{self.shape} in {self.format}"
             )
         if is_device_array(self.codes):
-            on_device("put", self.codes, result.codes)
+            on_device("put", result.codes, self.codes)
+        elif is_device_array(result.codes):
+            raise TypeError("a result on a GPU cannot be written into an Array of the host; copy it: r.copy_to_host()")
         else:
             self.codes[...] = result.codes
 

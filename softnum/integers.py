@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
 from numbers import Integral
 
 import numpy as np
 
-from softnum import ops
+from softnum import backend, ops
 from softnum.array import Array
 from softnum.formats import FixedFormat
 from softnum.modes import Flags
@@ -30,6 +31,11 @@ def _invalid_rule(invalid, fmt: FixedFormat) -> tuple[int, str]:
     if invalid not in rules:
         raise ValueError(f"to_integer: invalid must be one of {', '.join(rules)} or an integer, got {invalid!r}")
     return rules[invalid]
+
+
+def _count_invalid(flags) -> int:
+    given = backend.on_device("copy_to_host", flags) if backend.is_device_array(flags) else flags
+    return np.count_nonzero(given & Flags.INVALID)
 
 
 def to_integer(
@@ -88,12 +94,15 @@ def to_integer(
         random_bits=random_bits, stochastic_bits=stochastic_bits, return_flags=True, flush_inputs=flush_inputs,
         invalid=nan, codes_out=False,
     )  # fmt: skip
-    if invalid == "raise" and (bad := np.count_nonzero(flags & Flags.INVALID)):
+    on_device = backend.is_device_array(flags)
+    if on_device and return_flags and not exact:
+        raise TypeError("to_integer: exact=False leaves a flag out on the host alone; copy the CUDA arrays there first")
+    if invalid == "raise" and (bad := _count_invalid(flags)):
         raise ValueError(
-            f"to_integer: {bad} of {flags.size} values are NaN, infinite or out of range of {dtype} "
+            f"to_integer: {bad} of {prod(flags.shape)} values are NaN, infinite or out of range of {dtype} "
             f"({int(out_fmt.min)}..{int(out_fmt.max)}); state what they become with invalid="
         )
-    result = codes.view(dtype.newbyteorder("="))
+    result = codes if on_device else codes.view(dtype.newbyteorder("="))  # there it is of that type
     if not return_flags:
         return result
     return result, flags if exact else flags & ~np.uint8(Flags.INEXACT)

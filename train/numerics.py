@@ -361,7 +361,7 @@ class Numerics:
     threads : int
         Of a product; at most, of other arithmetic. Results do not depend on it.
     device : str
-        Where arrays lie and are computed with (`softnum.train.devices.DEVICES`). Results do not depend on it.
+        Where arrays lie and are computed with (``softnum.train.devices.DEVICES``). Results do not depend on it.
 
     Raises
     ------

@@ -54,16 +54,4 @@ SN_FN sn_u64 sn_carrier_code(const sn_format *carrier, sn_u64 bits, const sn_for
     return code;
 }
 
-/* Words 0 and 1, or 2 and 3, of a Philox block, as low | high << 32. */
-SN_FN sn_u64 sn_philox_half(sn_u64 block, sn_u32 n, sn_u32 m, sn_u32 batch, sn_u32 key0, sn_u32 key1, sn_i32 half) {
-    sn_philox_words p = sn_philox((sn_u32)block, n, m, batch, key0, key1);
-    return half ? p.w[2] | (sn_u64)p.w[3] << 32 : p.w[0] | (sn_u64)p.w[1] << 32;
-}
-
-/* Word i mod 4 of a block given by its halves. */
-SN_FN sn_u32 sn_philox_word(sn_u64 half0, sn_u64 half1, sn_u64 i) {
-    sn_u64 half = i & 2 ? half1 : half0;
-    return (sn_u32)(i & 1 ? half >> 32 : half);
-}
-
 #endif

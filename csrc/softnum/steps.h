@@ -23,13 +23,6 @@
 #include "patterns.h"
 #include "philox.h"
 
-/* Loops over a thread's results must unroll: only then are these in registers. */
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-#define SN_UNROLL_ALL _Pragma("unroll")
-#else
-#define SN_UNROLL_ALL
-#endif
-
 /* As sn_round32 in csrc/kernels.h, by the same names; limits are magnitudes. symmetric: there is -0, and limits and
  * what replaces what lies beyond them differ by their sign alone, or are NaNs. */
 typedef struct {

@@ -29,6 +29,7 @@ from softnum.kernels.device.strides import copy, overlap
 __all__ = ["Exported", "call", "delivered", "imported", "stream_number"]
 
 _MAY_LIE_ON_THE_HOST = ("random_bits",)
+_ARRAYS = ("a", "b", "c", "codes", "x", "dy", "w", "out")  # names of arguments that are arrays
 
 
 class Imported(NamedTuple):
@@ -118,6 +119,8 @@ def imported(x, what: str) -> Imported:
 def _of_interface(desc, what: str) -> Memory:
     if desc.get("mask") is not None:
         raise ValueError(f"{what}: masked arrays are not supported: fill them first")
+    if missing := [name for name in ("shape", "typestr", "data") if name not in desc]:
+        raise TypeError(f"{what}: its __cuda_array_interface__ lacks {', '.join(missing)}")
     dtype = np.dtype(desc["typestr"])
     if dtype.kind not in "fiub" or not dtype.isnative:
         raise TypeError(
@@ -238,6 +241,8 @@ class _Call:
         for name, x in named.items():
             of_host = isinstance(x, (np.ndarray, Array, BlockArray)) and not all(map(is_device_array, _parts(x)))
             number = isinstance(x, Array) and x.ndim == 0  # which stands beside an Array: a * 2
+            of_host |= isinstance(x, list) and (name in _ARRAYS or name.startswith("operands["))
+            of_host |= isinstance(x, (np.generic, int, float)) and name in _ARRAYS
             if of_host and not number and name not in _MAY_LIE_ON_THE_HOST:
                 raise TypeError(f"{caller}: {name} lies on the host and {first} on the device; copy one of them")
         self.taken = {}  # id -> Imported
@@ -255,6 +260,8 @@ class _Call:
         out = self.taken.get(id(self.out))
         if out is not None and out.read_only:
             raise TypeError(f"{self.caller}: out is read-only")
+        if out is not None and any(s == 0 and n > 1 for s, n in zip(out.array.strides, out.array.shape, strict=True)):
+            raise ValueError(f"{self.caller}: out has several elements in one place of memory")
         for key, (x, _, _) in self.taken.items() if out is not None else ():
             if overlap(x, out.array) and not _same(x, out.array):
                 copied = _cuda.empty(tuple(x.shape), x.dtype)

@@ -16,40 +16,57 @@ from softnum.plan import FastPlan, IntegerPlan, Round32
 __all__ = ["level_of", "levels_of", "sum_bound", "sums_fit"]
 
 
-def _place(x: Fraction, m: int) -> Fraction:
+_UNIT = 400  # numbers here are integers of 2^-400: exact for binary32 and its products
+
+
+def _number(x: float) -> int:
+    numerator, denominator = x.as_integer_ratio()
+    return (numerator << _UNIT) // denominator
+
+
+def _place(x: int, m: int) -> int:
     """The last place of a positive number of m fraction bits."""
-    e = x.numerator.bit_length() - x.denominator.bit_length()
-    if Fraction(2) ** e > x:
-        e -= 1
-    return Fraction(2) ** (e - m)
+    return 1 << (x.bit_length() - 1 - m)
 
 
-def _rounded(x: Fraction, place: Fraction, up: bool) -> Fraction:
+def _rounded(x: int, place: int, up: bool) -> int:
     """To a multiple of a last place: up, or ties up."""
-    return -(-x // place) * place if up else (x / place + Fraction(1, 2)) // 1 * place
+    return (x + (place - 1 if up else place >> 1)) & -place
 
 
-def sum_bound(r: Round32, start: Fraction, addend: Fraction, n: int, up: bool) -> Fraction:
-    """No sum of n addends of at most `addend` from a start of at most `start` exceeds the result, if within r.bound."""
-    m, most = r.mantissa_bits, Fraction(r.bound)
-    lowest = Fraction(2) ** ((r.emin >> 23) - 127)
-    total = max(start, lowest)
+def _binade(r: Round32) -> int:
+    """The lowest binade's beginning."""
+    return 1 << (_UNIT + (r.emin >> 23) - 127)
+
+
+def _sum_bound(r: Round32, start: int, addend: int, n: int, up: bool) -> int:
+    m, most = r.mantissa_bits, _number(r.bound)
+    total = max(start, _binade(r))
     total = _rounded(total, _place(total, m), True)
     while n > 0 and total <= most:
         place = _place(total, m)
         step = _rounded(addend, place, up)
         if step == 0:
             break
-        end = place * 2 ** (m + 1)  # of the binade
+        end = place << (m + 1)  # of the binade
         inside = (end - total - addend) // step  # so many steps start and end in it
         if inside > 0:
-            steps = min(n, int(inside))
+            steps = min(n, inside)
             total += steps * step
         else:
             steps = 1
             total = _rounded(total + addend, _place(total + addend, m), up)
         n -= steps
     return total
+
+
+def sum_bound(r: Round32, start: Fraction, addend: Fraction, n: int, up: bool) -> Fraction:
+    """No sum of n addends of at most `addend` from a start of at most `start` exceeds the result, if within r.bound.
+
+    All of them are multiples of 2**-400.
+    """
+    numbers = (int(x * 2**_UNIT) for x in (start, addend))
+    return Fraction(_sum_bound(r, *numbers, n, up), 2**_UNIT)
 
 
 def sums_fit(plan: IntegerPlan, k: int, largest: tuple[float, float, float]) -> bool:
@@ -84,17 +101,16 @@ def level_of(plan: FastPlan, k: int, largest: tuple[float, float, float], negati
         return least
     product, total, outer = plan.magic
     up = plan.path == "stochastic"
-    addend = Fraction(largest[0]) * Fraction(largest[1])
+    addend = _number(largest[0]) * _number(largest[1]) >> _UNIT
     if plan.product != "exact":
-        lowest = Fraction(2) ** ((product.emin >> 23) - 127)
-        addend = max(addend, lowest)
+        addend = max(addend, _binade(product))
         addend = _rounded(addend, _place(addend, product.mantissa_bits), up)
-        if addend > Fraction(product.bound):
+        if addend > _number(product.bound):
             return least
-    start = Fraction(largest[2])
-    total_bound = sum_bound(total, Fraction(0) if plan.chunk else start, addend, min(plan.chunk or k, k), up)
-    if total_bound > Fraction(total.bound):
+    start, length = _number(largest[2]), min(plan.chunk or k, k)
+    most = _sum_bound(total, 0 if plan.chunk else start, addend, length, up)
+    if most > _number(total.bound):
         return least
-    if plan.chunk and sum_bound(outer, start, total_bound, -(-k // plan.chunk), up) > Fraction(outer.bound):
+    if plan.chunk and _sum_bound(outer, start, most, -(-k // plan.chunk), up) > _number(outer.bound):
         return least
     return "bare" if bare else "signed"

@@ -162,7 +162,10 @@ def operate(
             computation = operation_computation(name, every, out_fmt, env, kinds, known, flagged, raises and fails)
     result, flags, met = run(computation, given, shape, words, tables=tables)
     _raise_for(met, name, formats, out_fmt, raises)
-    result = result.view(_VIEWS[name]) if name in _VIEWS else result
+    if name in _VIEWS:
+        result = result.view(_VIEWS[name])
+    elif name == "to_integer":
+        result = result.view(np.dtype(f"{'i' if out_fmt.signed else 'u'}{result.dtype.itemsize}"))
     if as_array and codes_out:
         result = Array._of(result, out_fmt)
     return (result, flags) if return_flags else result
@@ -190,9 +193,9 @@ def _function(name: str):
 globals().update({name: _function(name) for name in _core.OPERATIONS})
 
 
-def put(target, codes) -> None:
+def put(codes, out) -> None:
     """Write codes into an array of codes, of a shape that they broadcast to."""
-    copy(codes, target)
+    copy(codes, out)
 
 
 # ---- for the link check ----------------------------------------------------------------------------------------------

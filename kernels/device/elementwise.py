@@ -159,7 +159,7 @@ def run(computation: Computation, inputs, shape, words: Words | None = None, out
     if not size:
         return (result if out is None else out), flags, 0
     single = tuple(x.size == 1 for x in inputs) if size > 1 else (False,) * len(inputs)
-    given = [_line(x if one else packed(x, shape)) for x, one in zip(inputs, single, strict=True)]
+    given = [_line(contiguous(x) if one else packed(x, shape)) for x, one in zip(inputs, single, strict=True)]
     given = [_cuda.bits(x) for x in given]
     arrays = [x for x, one in zip(given, single, strict=True) if not one]
     arrays += [x for x in (result, flags, words.array) if x is not None]

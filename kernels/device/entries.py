@@ -6,7 +6,6 @@ from functools import lru_cache
 
 from softnum.c_text import environment_text, format_text
 from softnum.custom import CustomFormat
-from softnum.environment import environment
 from softnum.kernels.device.source import TYPES, Entry, Library
 from softnum.names import format
 
@@ -14,8 +13,6 @@ __all__ = [
     "NOT_EXACT",
     "NO_CODE",
     "operand_library",
-    "shares_word",
-    "two_roundings",
     "unit_library",
     "value_body",
 ]
@@ -23,20 +20,6 @@ __all__ = [
 NO_CODE, NOT_EXACT = 1, 2  # csrc/softnum/device.h
 
 _CARRIERS = {"float32": ("binary32", "uint32"), "float64": ("binary64", "uint64")}
-
-
-def _plain(fmt) -> tuple[int, int, int, int]:
-    return environment(fmt, "nearest_even", None, 32)
-
-
-# ---- random words --------------------------------------------------------------------------------------------------
-
-
-def _word_entry(name: str, shift: int) -> Entry:
-    return Entry(
-        name, "uint32", (("uint64", "half0"), ("uint64", "half1"), ("uint64", "i")),
-        f"return sn_philox_word(half0, half1, i) >> {shift};",
-    )  # fmt: skip
 
 
 # ---- operands and results ------------------------------------------------------------------------------------------
@@ -65,17 +48,6 @@ def operand_library(fmt, carrier: str) -> Library:
 
 
 # ---- multiply-add units --------------------------------------------------------------------------------------------
-
-
-def two_roundings(unit) -> bool:
-    """Whether both the product and the sum of a step round stochastically."""
-    product = unit.product is not None and unit.product_mode.startswith("stochastic")
-    return product and unit.rounding.startswith("stochastic")
-
-
-def shares_word(unit) -> bool:
-    """Whether two roundings share one random word: the sum takes its upper half (r of 16 at most)."""
-    return two_roundings(unit) and unit.stochastic_bits <= 16
 
 
 _FLAGS = "sn_u32 flags = 0;\n"

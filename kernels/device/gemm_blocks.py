@@ -8,21 +8,21 @@ which 4 x 32 lanes begin in a cycle; those of the integer and comparison pipe (6
 (64). The limit that follows for an H200 (132 multiprocessors, 1.98 GHz), in TMAC/s: a prediction, not a measurement.
 
     unit                                       level    block  registers   all  integer  imad  limit
-    binary32 (a plain float32 product)         full     8 x 8        168   1.6      0.2   0.1   20
-    e5m2, product e5m2 -> e6m9                 full     8 x 4        128  18.9     10.3   0.2    1.6
-                                               signed   8 x 8        172  12.7      6.2   0.1    2.6
-                                               bare     8 x 8        168   9.8      3.2   0.1    3.4
-    e5m2 -> e6m9                               full     8 x 4        128   9.9      5.3   0.2    3.2
-                                               signed   8 x 8        167   6.8      3.2   0.1    5.0
-                                               bare     8 x 8        168   4.8      1.2   0.1    7.0
-    e5m2 -> e6m9, stochastic, r = 12           full     4 x 2        136  48.9     29.3   8.7    0.6
-                                               tested   4 x 4        167  21.5     13.0   6.2    1.3
-                                               bare     4 x 4        186  15.0      7.0   6.2    2.2
-    e5m2, product e5m2 -> e6m9, stochastic     full     4 x 2        134  83.9     53.3  12.7    0.3
-                                               bare     4 x 4        255  24.4     13.2   6.3    1.3
-    e5m2 -> e6m9, to odd                       full     8 x 4        145  23.4     17.4   0.3    1.0
-    q4.4 -> q8.8                               careful  4 x 4        116  14.7      8.5   4.2    2.0
-                                               plain    8 x 8        164   1.6      0.2   1.1   15
+    binary32 (a plain float32 product)         full     8 x 8        158   1.6      0.2   0.1   20
+    e5m2, product e5m2 -> e6m9                 full     8 x 4         96  18.9     10.3   0.2    1.6
+                                               signed   8 x 8        195  12.6      6.2   0.1    2.7
+                                               bare     8 x 8        193   9.6      3.2   0.1    3.5
+    e5m2 -> e6m9                               full     8 x 4         95   9.8      5.3   0.2    3.2
+                                               signed   8 x 8        162   6.6      3.2   0.1    5.1
+                                               bare     8 x 8        165   4.5      1.2   0.1    7.4
+    e5m2 -> e6m9, stochastic, r = 12           full     4 x 2        131  48.2     29.3   8.7    0.6
+                                               tested   4 x 4        168  21.1     12.8   6.1    1.3
+                                               bare     4 x 4        170  14.6      6.8   6.1    2.3
+    e5m2, product e5m2 -> e6m9, stochastic     full     4 x 2        128  83.2     53.3  12.7    0.3
+                                               bare     4 x 4        168  24.1     12.8   6.1    1.3
+    e5m2 -> e6m9, to odd                       full     8 x 4        154  23.1     17.5   0.2    1.0
+    q4.4 -> q8.8                               careful  4 x 4         96  14.2      8.5   4.2    2.0
+                                               plain    8 x 8        167   1.6      0.2   1.1   15
     q3.3 -> q6.4                               full     8 x 4        108   5.9      2.3   0.2    5.7
     binary32 -> e10m40 (10 in binary64)        full     4 x 4        150  38.1     24.6   0.3    0.7
 """
@@ -75,18 +75,19 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
     """
     f = _cuda.bind(steps_library(steps, block, given, out))
     compute, enter_a, enter_b, enter_c, leave = f.compute, f.enter_a, f.enter_b, f.enter_c, f.leave
-    fetch_a, fetch_b = f.fetch_a, f.fetch_b
+    fetch_a, fetch_b, clear, to_spare, of_spare = f.fetch_a, f.fetch_b, f.clear, f.to_spare, f.of_spare
     load_a, load_b, load_c = (loader(x, kind) for x, kind in zip(layouts, given, strict=False))
     at_a, at_b, _, at_out = map(index_of, layouts)
     words, chunk, late, alignment = steps.words, steps.chunk > 0, steps.late, _ALIGNMENT
     kind = _cuda.scalar_type(steps.kind)
     zero = np.dtype(steps.kind).type(0)
     # constants: the sizes of local arrays must be known
-    rows, columns, group, depth_of_tile = block.rows, block.columns, block.group, block.depth
+    columns, group, depth_of_tile = block.columns, block.group, block.depth
     threads, threads_n, size, outer_size = block.threads, block.threads_n, block.size, block.size if chunk else 1
     block_m, block_n, pitch_a, pitch_b = block.m, block.n, block.pitch_a, block.pitch_b
     tile_a, tile_b = block.depth * block.pitch_a, block.depth * block.pitch_b
-    shared_a, shared_b = 2 * tile_a, 2 * tile_b
+    slots, turns = block.slots, block.size // block.slots
+    shared_a, shared_b = max(2 * tile_a, slots * threads), 2 * tile_b
     width_a, width_b = (4 if four else 1 for four in fours)
     moves_a, moves_b = (-(-x * block.depth // threads // w) for x, w in ((block.m, width_a), (block.n, width_b)))
     size_a, size_b = moves_a * width_a, moves_b * width_b
@@ -115,19 +116,20 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
         first_n = cuda.blockIdx.x % across * block_n
         m, n = first_m + y * group, first_n + x * group
         for batch in range(cuda.blockIdx.y, batches, cuda.gridDim.y):
-            for i in range(rows):
-                for j in range(columns):
-                    start = zero
-                    if has_c and not late:
-                        row = m + i // group * step_m + i % group
-                        column = n + j // group * step_n + j % group
+            clear(ffi.from_buffer(acc))
+            if chunk:
+                clear(ffi.from_buffer(outer))
+            if has_c and not late:
+                for turn in range(turns):
+                    for slot in range(slots):
+                        i, j = (turn * slots + slot) // columns, (turn * slots + slot) % columns
+                        row, column = m + i // group * step_m + i % group, n + j // group * step_n + j % group
+                        start = zero
                         if row < m_all and column < n_all:
                             start = enter_c(load_c(c, geometry_c, batch, row, column))
-                    if chunk:
-                        outer[i * columns + j] = start
-                        acc[i * columns + j] = zero
-                    else:
-                        acc[i * columns + j] = start
+                        in_a[slot * threads + thread] = start
+                    of_spare(ffi.from_buffer(outer if chunk else acc), ffi.from_buffer(in_a), thread, threads, turn)
+            cuda.syncthreads()
             for tile in range(-1, (depth + depth_of_tile - 1) // depth_of_tile):
                 k0 = tile * depth_of_tile
                 k1 = k0 + depth_of_tile
@@ -182,16 +184,17 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
                             for j in range(width_b):
                                 in_b[half * tile_b + k * pitch_b + column + j * next_in_b] = next_b[i * width_b + j]
                 cuda.syncthreads()
-            for i in range(rows):
-                for j in range(columns):
-                    row = m + i // group * step_m + i % group
-                    column = n + j // group * step_n + j % group
+            for turn in range(turns):
+                to_spare(ffi.from_buffer(outer if chunk else acc), ffi.from_buffer(in_a), thread, threads, turn)
+                for slot in range(slots):
+                    i, j = (turn * slots + slot) // columns, (turn * slots + slot) % columns
+                    row, column = m + i // group * step_m + i % group, n + j // group * step_n + j % group
                     if row < m_all and column < n_all:
                         start = zero
                         if has_c and late:
                             start = enter_c(load_c(c, geometry_c, batch, row, column))
-                        value = outer[i * columns + j] if chunk else acc[i * columns + j]
-                        results[at_out(geometry_out, batch, row, column)] = leave(value, start)
+                        value = leave(in_a[slot * threads + thread], start)
+                        results[at_out(geometry_out, batch, row, column)] = value
 
     return kernel
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from softnum.backend import NoKernel
 from softnum.block_matmul import block_operands
 from softnum.block_unit import BlockDotUnit
 from softnum.c_text import environment_text, format_text
@@ -256,11 +257,11 @@ def _from(operand: Operand, first: int, by_rows: bool) -> Operand:
 
 
 class BlockEngine:
-    """Computes problems of a BlockDotUnit over BlockOperands; TypeError for a unit whose inner one is stochastic."""
+    """Computes problems of a BlockDotUnit over BlockOperands; NoKernel for a unit whose inner one is stochastic."""
 
     def __init__(self, unit: BlockDotUnit) -> None:
         if unit.inner is not None and unit.inner.stochastic:
-            raise TypeError(
+            raise NoKernel(
                 f"matmul: no CUDA kernel computes blocks by a unit that rounds stochastically ({unit.inner}); copy the "
                 "CUDA arrays to the host first"
             )

@@ -23,7 +23,7 @@ from softnum.environment import environment
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.entries import value_body
-from softnum.kernels.device.problem import Problem, matrices, stand_in, to_codes
+from softnum.kernels.device.problem import Problem, matrices, stand_in, to_codes, value_kernel
 from softnum.kernels.device.quantize import FROM_KEY, NO_WORDS
 from softnum.kernels.device.scalar_functions import device_function, may_contract, methods_of
 from softnum.kernels.device.source import Entry, Library
@@ -92,32 +92,9 @@ def _numbers_library(unit) -> Library:
     return Library(constants, entries, "softnum/scalar.h")
 
 
-@lru_cache(maxsize=64)
-def _decode_library(fmt, carrier: str) -> Library:
-    body = value_body(_BITS[carrier])
-    return Library(
-        format_text("_out", fmt) + format_text("_carrier", format(_WIDE[carrier])),
-        (Entry("value", _BITS[carrier], (("uint64", "code"),), body),),
-    )
-
-
-@lru_cache(maxsize=64)
-def _decode_kernel(fmt, carrier: str):
-    """The kernel ``(codes, out)``: values as bits of a carrier."""
-    value = _cuda.bind(_decode_library(fmt, carrier)).value
-
-    @cuda.jit
-    def kernel(codes, out):
-        i = cuda.grid(1)
-        if i < codes.shape[0]:
-            out[i] = value(codes[i])
-
-    return kernel
-
-
 @_cuda.kept
 def _values(fmt, carrier: str):
-    """The values of all codes on the device, as bits of a carrier."""
+    """The values of all codes of a custom format on the device, as bits of a carrier."""
     codes = np.arange(1 << fmt.bits).astype(fmt.storage_dtype)
     return _cuda.to_device(np.ascontiguousarray(decode(codes, fmt, np.dtype(carrier))).view(_BITS[carrier]))
 
@@ -131,10 +108,10 @@ def _numbers(operand, fmt, unit):
     out = _cuda.empty(max(size, 1), _BITS[unit.carrier])
     if size:
         grid = -(-size // _cuda.THREADS), _cuda.THREADS
-        if fmt.bits <= _TABLE_BITS:
+        if isinstance(fmt, CustomFormat):
             _cuda.launch(gather_kernel(), *grid, codes.flat, _values(fmt, unit.carrier), out)
         else:
-            _cuda.launch(_decode_kernel(fmt, unit.carrier), *grid, codes.flat, out)
+            _cuda.launch(value_kernel(fmt, unit.carrier), *grid, codes.flat, out)
     return replace(codes, flat=out.view(np.dtype(unit.carrier)), format=None)
 
 

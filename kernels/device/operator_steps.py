@@ -61,7 +61,7 @@ class Tensor:
             codes = new(self.size, self.format.storage_dtype)
             find_codes(self.format, x, codes, new(0, np.int64), "operator")
             return codes
-        made = _conversion(self.format, carrier.name, to_codes)
+        made = _conversion(self.format, carrier.name, to_codes, _cuda.device_index())
         out = new(self.size, self.format.storage_dtype if to_codes else carrier)
         made.launch(self.size, {"x": x, "out": out}, None)
         return out
@@ -90,8 +90,8 @@ def array_of(tensor: Tensor) -> Array:
 
 
 @lru_cache(maxsize=256)
-def _conversion(fmt, carrier: str, to_codes: bool) -> Made:
-    """Carriers of values to codes, or back."""
+def _conversion(fmt, carrier: str, to_codes: bool, device: int) -> Made:
+    """Carriers of values to codes, or back; on one device, where its tables lie."""
     text = Text()
     kinds = np.dtype(f"uint{8 * np.dtype(carrier).itemsize}"), fmt.storage_dtype
     read, write = kinds if to_codes else kinds[::-1]

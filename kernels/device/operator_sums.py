@@ -273,6 +273,6 @@ def examples():
     _, _, types, _ = next(gemm_blocks.kernels_of(unit))
     image = _indexed((0, 3, 3), ((True,) * 6, (False, True, False) * 2, (False, False, True) * 2), _BOUNDS)
     layouts = image, "columns", "matrix", _indexed((0, 3, 1), ((True,) * 4,), _BOUNDS[:1])
-    block = gemm_blocks.block_of(steps, 4096, 4096, 1)
+    block = gemm_blocks.block_of(steps, 64, 64, 1)
     kernel = gemm_blocks.blocks_kernel(steps, block, layouts, ("float32",) * 3, (False, False), "float32", False)
     yield f"a convolution as Tile has it, on {unit}", kernel, types, True

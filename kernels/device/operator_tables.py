@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from softnum import _core
@@ -25,7 +23,7 @@ def _every(fmt) -> Array:
     return Array._of(np.arange(1 << fmt.bits, dtype=fmt.storage_dtype), fmt)
 
 
-@lru_cache(maxsize=128)
+@_cuda.kept
 def results(name: str, fmt, out_fmt, options: tuple):
     """The results of an elementary function for all codes of a format, int64; below 0 where there is none."""
 
@@ -39,7 +37,7 @@ def results(name: str, fmt, out_fmt, options: tuple):
     return _cuda.to_device(np.where(flags & _core.NO_CODE, NO_CODE, found))
 
 
-@lru_cache(maxsize=128)
+@_cuda.kept
 def custom_results(name: str, formats: tuple, fmt, rounding: str, overflow):
     """(the results of an operation into a custom format for all codes of its operands, whether there are all of them).
 
@@ -57,7 +55,7 @@ def custom_results(name: str, formats: tuple, fmt, rounding: str, overflow):
     return _cuda.to_device(table.reshape(-1)), lost is None
 
 
-@lru_cache(maxsize=64)
+@_cuda.kept
 def order_of(fmt):
     """Each code's place in a custom format's order, int64, from NAN on for NaNs; NoKernel if it is too wide."""
     if fmt.bits > TABLE_BITS:

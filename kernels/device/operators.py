@@ -107,7 +107,7 @@ class DeviceRun(Run):
     def plan(self, what, make):
         """What make() gives, kept for calls with the same formats and shapes."""
         formats = tuple((name, tensor.format) for name, tensor in self.values.items())
-        key = what, self.situation, formats, self.key is None
+        key = what, self.situation, formats, self.key is None, _cuda.device_index()
         found = self.plans.pop(key) if key in self.plans else make()
         while len(self.plans) >= _MOST:
             self.plans.popitem(last=False)
@@ -195,7 +195,8 @@ class _Placed:
 
     def __exit__(self, kind, error, trace):
         if isinstance(error, NoKernel):
-            place = self.run.program.source.error(self.step.at, f"{self.step.base}: {error}; {_WAY_OUT}")
+            message = str(error).removeprefix(f"{self.step.base}: ")
+            place = self.run.program.source.error(self.step.at, f"{self.step.base}: {message}; {_WAY_OUT}")
             raise NoKernel(str(place)) from None
         return self.inner.__exit__(kind, error, trace)
 
@@ -205,8 +206,8 @@ def examples():
     from softnum.tile.operators import operator
 
     for text, shapes in (
-        ("function (X, B) -> (Y) { T = X * X + B; Y = T > 0 ? sqrt(T) : X / B; }", ((4, 3), (3,))),
         ("function (X[M, N]) -> (Y) { Y[i: M] = >(X[i, 2 * j + k - 1]), k < 2; }", ((4, 6),)),
+        ("function (X, B) -> (Y) { T = X * X + B; Y = T > 0 ? sqrt(T) : X / B; }", ((4, 3), (3,))),
     ):
         program = operator(text)._program
         fmt = format("e5m2")

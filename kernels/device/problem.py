@@ -19,7 +19,7 @@ from softnum.names import format
 
 __all__ = [
     "Operand", "Problem", "Seen", "all_values", "checked", "inspect", "lined", "matrices", "operand_kernel", "stand_in",
-    "to_codes", "to_values",
+    "to_codes", "to_values", "value_kernel",
 ]  # fmt: skip
 
 _NONE = np.iinfo(np.int64).max
@@ -213,7 +213,7 @@ def inspect(given, caller: str = "matmul") -> list[Seen]:
 
 
 @lru_cache(maxsize=256)
-def _value_kernel(fmt, carrier: str):
+def value_kernel(fmt, carrier: str):
     """The kernel ``(codes, x)``: carriers' bits of codes."""
     value = _cuda.bind(operand_library(fmt, carrier)).value
 
@@ -237,7 +237,7 @@ def _carriers(operand: Operand, fmt, dtype: str, caller: str) -> tuple:
     x = _cuda.empty(codes.shape[0], dtype)
     blocks = -(-codes.shape[0] // _cuda.THREADS)
     if blocks:
-        _cuda.launch(_value_kernel(fmt, dtype), blocks, _cuda.THREADS, codes, _cuda.bits(x))
+        _cuda.launch(value_kernel(fmt, dtype), blocks, _cuda.THREADS, codes, _cuda.bits(x))
     return replace(operand, flat=x, format=None), fmt
 
 
@@ -309,5 +309,5 @@ def examples():
     codes = types.Array(_cuda.scalar_type(fmt.storage_dtype), 1, "C")
     found = types.Array(types.int64, 1, "C")
     yield f"look at values of {fmt}", inspect_kernel(fmt, "float32"), (one, found, types.int64)
-    yield f"values of {fmt}", _value_kernel(fmt, "float32"), (codes, one)
+    yield f"values of {fmt}", value_kernel(fmt, "float32"), (codes, one)
     yield f"codes of {fmt}", operand_kernel(fmt, "float32"), (one, codes, found)

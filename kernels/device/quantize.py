@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from softnum.array import Array
 from softnum.backend import NoKernel
 from softnum.custom import CustomFormat
 from softnum.environment import environment
@@ -90,6 +91,8 @@ def _by_search(x, fmt, rounding, overflow, invalid, what: str, out, to_values: b
 
 
 def _floats(x, what: str):
+    if isinstance(x, Array):
+        raise TypeError(f"{what}: x is an Array of {x.format} on a GPU; x.astype(format) rounds it to another format")
     if x.dtype not in (np.float32, np.float64):
         raise TypeError(f"{what}: CUDA arrays must be of float32 or float64, got {x.dtype}")
     return x
@@ -227,6 +230,8 @@ def decode(codes, fmt, dtype=np.float64, *, out=None):
         For codes that are no unsigned integers, another dtype, and custom formats of more than 16 bits.
     """
     fmt, dtype = format(fmt), np.dtype(dtype)
+    if isinstance(codes, Array):
+        raise TypeError(f"decode takes codes, got an Array of {codes.format}; give its .codes")
     if codes.dtype.kind != "u":
         raise TypeError(f"codes of {fmt} are unsigned integers, got a CUDA array of {codes.dtype}")
     if dtype not in (np.float32, np.float64):

@@ -6,6 +6,7 @@ Scalar's methods, and functions of the user's that it calls are copied too.
 
 from __future__ import annotations
 
+import builtins
 import dis
 from functools import lru_cache
 from types import CellType, CodeType, FunctionType, ModuleType
@@ -172,8 +173,10 @@ def _codes_of(code: CodeType) -> list[CodeType]:
 def may_contract(function) -> bool:
     """Whether a function, or one that it calls, multiplies and adds by Python's operators: of floats, the device's
     compiler may make one operation of the two, which rounds once."""
-    signs = {sign for part in _plain_functions(function) for sign in _operators(part)}
-    return "*" in signs and bool(signs & {"+", "-"})
+    parts = _plain_functions(function)
+    signs = {sign for part in parts for sign in _operators(part)}
+    names = {name for part in parts for code in _codes_of(part.__code__) for name in code.co_names}
+    return "*" in signs and bool(signs & {"+", "-"} or names & {"sum", "complex"})
 
 
 def _operators(function: FunctionType) -> list[str]:
@@ -201,6 +204,11 @@ def _plain_functions(function, seen: tuple = ()) -> tuple:
 def _check_same(x, what: str) -> None:
     """TypeError for a function of Python's or NumPy's whose last bits differ between the host's and the device's."""
     module = (getattr(x, "__module__", None) or "").partition(".")[0]
+    if module == "_operator" or x is pow:
+        raise TypeError(
+            f"{what} calls {x.__name__}: write operators themselves (a * b), and powers as products; or copy the CUDA "
+            "arrays to the host first"
+        )
     known = (
         callable(x) and not isinstance(x, type) and (isinstance(x, np.ufunc) or module in ("math", "cmath", "numpy"))
     )
@@ -211,6 +219,23 @@ def _check_same(x, what: str) -> None:
         )
 
 
+def _check_attribute(module: ModuleType, instruction, what: str) -> ModuleType | None:
+    """TypeError for what a function does with a module but to take a value that may be taken; a module in it, if it
+    takes that."""
+    if instruction.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+        raise TypeError(
+            f"{what} hands the module {module.__name__} on; kernels take functions of modules by their names"
+        )
+    found = getattr(module, instruction.argval, None)
+    _check_same(found, what)
+    if isinstance(getattr(found, "py_func", found), FunctionType) and module.__name__.partition(".")[0] not in _KNOWN:
+        raise TypeError(
+            f"{what} calls {module.__name__}.{instruction.argval}: import the function by its own name, so that "
+            "kernels can have it too"
+        )
+    return found if isinstance(found, ModuleType) else None
+
+
 def check_function(function: FunctionType, what: str, on_codes: bool) -> None:
     """TypeError for what the device computes otherwise than the host, and does not tell: exceptions, powers and
     functions of a mathematical library, and on codes divisions by what may be zero."""
@@ -218,12 +243,14 @@ def check_function(function: FunctionType, what: str, on_codes: bool) -> None:
     read = dict(function.__globals__)
     read |= zip(function.__code__.co_freevars, (c.cell_contents for c in function.__closure__ or ()), strict=True)
     for code in _codes_of(function.__code__):
-        previous = None
+        previous = module = None
         for instruction in dis.get_instructions(code):
-            if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and previous.opname in ("LOAD_GLOBAL", "LOAD_DEREF"):
-                module = read.get(previous.argval)
-                if isinstance(module, ModuleType):
-                    _check_same(getattr(module, instruction.argval, None), where)
+            if module is not None:
+                module = _check_attribute(module, instruction, where)
+            elif instruction.opname in ("LOAD_GLOBAL", "LOAD_DEREF"):
+                found = read.get(instruction.argval, getattr(builtins, instruction.argval, None))
+                _check_same(found, where)
+                module = found if isinstance(found, ModuleType) else None
             if instruction.opname == "BINARY_OP" and instruction.argrepr.rstrip("=") == "**":
                 raise TypeError(
                     f"{where} takes powers, which the device computes to other bits; multiply or shift instead, or "

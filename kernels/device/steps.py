@@ -10,6 +10,7 @@ import math
 import struct
 from dataclasses import dataclass
 from functools import lru_cache
+from string import Template
 
 from softnum.custom import CustomFormat
 from softnum.kernels.device.patterns import pattern_facts, pattern_text
@@ -51,6 +52,11 @@ class Block:
     def size(self) -> int:
         """Results of a thread."""
         return self.rows * self.columns
+
+    @property
+    def slots(self) -> int:
+        """How many of them are in shared memory at a time, on their way."""
+        return min(self.size, 8)
 
     @property
     def pitch_a(self) -> int:
@@ -298,7 +304,7 @@ def _read_text(kind: str, group: int) -> str:
             names = ", ".join(f"to[{i + j}] = v{i}.{'xyzw'[j]}" for j in range(width))
             lines.append(f"const {vector} v{i} = *(const {vector} *)(from + {i});\n{names};")
         lines.append("#else")
-    lines.append("SN_UNROLL_ALL\n" + f"for (sn_i32 i = 0; i < {group}; i++)\n    to[i] = from[i];")
+    lines += [f"to[{i}] = from[{i}];" for i in range(group)]
     if group % width == 0:
         lines.append("#endif")
     return "\n".join([*lines, "}\n"])
@@ -317,12 +323,11 @@ def _read_both(block: Block, at: str = "", k: str = "k") -> str:
 
 
 def _each(block: Block, body: str) -> str:
-    """Statements for each of a thread's results: i, j, and o, its place."""
-    return (
-        f"SN_UNROLL_ALL\nfor (sn_i32 i = 0; i < {block.rows}; i++) {{\n"
-        f"SN_UNROLL_ALL\nfor (sn_i32 j = 0; j < {block.columns}; j++) {{\n"
-        f"const sn_i32 o = i * {block.columns} + j;\n{body}\n}}\n}}"
-    )
+    """Statements for each of a thread's results, with $i, $j, and $o, its place, replaced: no loop, whose arrays some
+    compilers would leave in memory."""
+    places = ((i, j) for i in range(block.rows) for j in range(block.columns))
+    texts = (Template(body).substitute(i=i, j=j, o=i * block.columns + j) for i, j in places)
+    return "\n".join(f"{{\n{text}\n}}" for text in texts)
 
 
 def _plain_compute(steps: Steps, block: Block) -> str:
@@ -337,12 +342,12 @@ def _plain_compute(steps: Steps, block: Block) -> str:
         "for (sn_u32 k = 0; k < (sn_u32)count; k++) {",
         f"{c} x[{block.rows}], y[{block.columns}];",
         _read_both(block),
-        _each(block, "acc[o] = _step(acc[o], x[i], y[j], 0, 0);"),
+        _each(block, "acc[$o] = _step(acc[$o], x[$i], y[$j], 0, 0);"),
     ]
     if steps.chunk:
         body += [
             "if (--left == 0 || k == until) {",
-            _each(block, "outer[o] = _outer(outer[o], acc[o], 0);\nacc[o] = 0;"),
+            _each(block, "outer[$o] = _outer(outer[$o], acc[$o], 0);\nacc[$o] = 0;"),
             f"left = {min(steps.chunk, 2**31)}u;\n}}",
         ]
     return "\n".join([*body, "}"])
@@ -369,13 +374,13 @@ def _random_compute(steps: Steps, block: Block) -> str:
     def place(i: str, threads: int) -> str:
         return f"(sn_u32)({i} / {block.group} * {block.group * threads} + {i} % {block.group})"
 
-    row, column = place("i", block.threads_m), place("j", block.threads_n)
+    row, column = place("$i", block.threads_m), place("$j", block.threads_n)
     words = f"const sn_philox_words w = _words(&counter, block, {row}, {column}, 0);\n"
     words += f"const sn_philox_words v = _words(&counter, block, {row}, {column}, 2);\n" if own else ""
     w2 = "v" if own else "w"
-    steps_all = "\n".join(f"acc[o] = _step(acc[o], x{q}[i], y{q}[j], w.w[{q}], {w2}.w[{q}]);" for q in range(4))
+    steps_all = "\n".join(f"acc[$o] = _step(acc[$o], x{q}[$i], y{q}[$j], w.w[{q}], {w2}.w[{q}]);" for q in range(4))
     steps_some = "\n".join(
-        f"if (first <= {q} && {q} < last) acc[o] = _step(acc[o], x{q}[i], y{q}[j], w.w[{q}], {w2}.w[{q}]);"
+        f"if (first <= {q} && {q} < last) acc[$o] = _step(acc[$o], x{q}[$i], y{q}[$j], w.w[{q}], {w2}.w[{q}]);"
         for q in range(4)
     )
     read = "\n".join(_read_both(block, str(q), f"at + {q}") for q in range(4))
@@ -403,7 +408,7 @@ def _random_compute(steps: Steps, block: Block) -> str:
             _each(
                 block,
                 f"const sn_philox_words u = _words(&counter, reduction / 4, {row}, {column}, {2 if own else 0});\n"
-                "outer[o] = _outer(outer[o], acc[o], _chosen(&u, reduction));\nacc[o] = 0;",
+                "outer[$o] = _outer(outer[$o], acc[$o], _chosen(&u, reduction));\nacc[$o] = 0;",
             ),
             f"left = {length}u;\n}}",
         ]
@@ -460,9 +465,30 @@ def _fetch(name: str, given: str, kind: str) -> Entry:
     return Entry(name, "void", arguments, "\n".join(lines))
 
 
+def _moves(kind: str, block: Block) -> tuple[Entry, ...]:
+    """``clear(acc)``; ``to_spare(acc, spare, at, step, turn)`` and ``of_spare``: results number turn * block.slots and
+    on, to and from other memory. With constant places alone they stay in registers."""
+
+    def moved(text: str) -> str:
+        return "\n".join(
+            f"if (turn == {turn}) {{\n"
+            + "\n".join(text.format(o=turn * block.slots + s, at=f"at + {s} * step") for s in range(block.slots))
+            + "\n}"
+            for turn in range(block.size // block.slots)
+        )
+
+    pointers = ((f"{kind}*", "acc"), (f"{kind}*", "spare"))
+    numbers = (("int64", "at"), ("int64", "step"), ("int64", "turn"))
+    return (
+        Entry("clear", "void", pointers[:1], "\n".join(f"acc[{o}] = 0;" for o in range(block.size))),
+        Entry("to_spare", "void", pointers + numbers, moved("spare[{at}] = acc[{o}];")),
+        Entry("of_spare", "void", pointers + numbers, moved("acc[{o}] = spare[{at}];")),
+    )
+
+
 @lru_cache(maxsize=512)
 def steps_library(steps: Steps, block: Block, given: tuple[str, str, str], out: str) -> Library:
-    """The entries ``enter_a``, ``_b`` and ``_c``, ``fetch_a`` and ``_b``, ``compute`` and ``leave`` of a kernel.
+    """The entries ``enter_a``, ``_b`` and ``_c``, ``fetch_a`` and ``_b``, those of `_moves`, ``compute`` and ``leave``.
 
     given: types of the elements of a, b and c; out: of results.
     """
@@ -479,6 +505,7 @@ def steps_library(steps: Steps, block: Block, given: tuple[str, str, str], out: 
     entries = (
         *(_enter(f"enter_{x}", g, steps.kind, f) for x, g, f in zip("abc", given, formats, strict=True)),
         *(_fetch(f"fetch_{x}", g, steps.kind) for x, g in zip("ab", given, strict=False)),
+        *_moves(steps.kind, block),
         Entry("compute", "void", tuple(arguments), body),
         _leave(steps, out),
     )

@@ -11,7 +11,7 @@ import softnum.reference
 from softnum.formats import FloatFormat
 from softnum.names import format as format_of
 from softnum.statistics import RoundingCounts, RoundingStats
-from softnum.sums import _adder
+from softnum.sums import adder_of
 
 INEXACT, UNDERFLOW, OVERFLOW, INVALID = (sn.Flags[n] for n in ("INEXACT", "UNDERFLOW", "OVERFLOW", "INVALID"))
 
@@ -243,7 +243,9 @@ def test_sums_and_convolutions():
     unit = sn.MadUnit("e4m3", operand="e4m3", product="e5m2", chunk=5)
     x = edges(unit.accumulator, rng, (4, 23))
     result, stats = sn.sum(x, unit, axis=1, return_stats=True)
-    again, same_stats = sn.matmul(np.ones((1, 23), np.float32), x.T, _adder(unit, unit.accumulator), return_stats=True)
+    again, same_stats = sn.matmul(
+        np.ones((1, 23), np.float32), x.T, adder_of(unit, unit.accumulator), return_stats=True
+    )
     assert result.tobytes() == again.tobytes() == sn.sum(x, unit, axis=1).tobytes() and stats == same_stats
     assert "product" not in stats.kinds
 

@@ -5,7 +5,10 @@ import dataclasses
 import io
 import json
 import math
+import re
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 from numba import types
@@ -121,6 +124,12 @@ def main() -> None:
         except ValueError as error:
             found[chip] = str(error)
     found["by name"] = {name: run(name) for name in ("linked:MAD", "linked:absent", "no_such_module:unit", "nvidia_h1")}
+    with tempfile.TemporaryDirectory() as folder:
+        page = (Path(__file__).resolve().parents[2] / "docs" / "gpu.md").read_text(encoding="utf-8")
+        file = re.search(r":caption: my_units\.py\n\n(.*?)```", page, re.DOTALL)
+        (Path(folder) / "my_units.py").write_text(file[1], encoding="utf-8")
+        sys.path.append(folder)
+        found["of the page"] = [run(f"my_units:{name}") for name in ("good", "bad")]
     print(json.dumps(found))
 
 

@@ -1,4 +1,6 @@
-"""Operations on carriers: the CPU's bits by the machine, by rounding to odd, by the definition; and which is taken."""
+"""Operations on carriers: the CPU's bits by the machine, by rounding to odd, by the definition; and which is taken.
+
+The functions are called here as threads call them; on a GPU they run in tests/train/test_train_cuda_backend.py."""
 
 import numpy as np
 import pytest
@@ -13,15 +15,6 @@ MODES = [
     "down", "to_odd", "stochastic", "stochastic_floor",
 ]  # fmt: skip
 FORMATS = ["e5m2", "e4m3fn", "e4m3fnuz", "e6m9", "bfloat16", "binary16", "q4.4", "uq0.8", "e2m1fn"]
-
-
-@pytest.fixture(autouse=True)
-def simulated(device):
-    """The functions are called here, not in a kernel."""
-    from softnum.kernels.device import _cuda
-
-    if not _cuda.SIMULATOR:
-        pytest.skip("kernels themselves run on a GPU: test_kernels_carriers")
 
 
 def numbers(dtype, count, seed):
@@ -53,7 +46,7 @@ def computed(operation, operands, formats, out_fmt, env, words, to):
     return out, met, computation.header
 
 
-def check(operation, formats, out, rounding, dtype=np.float32, header=None, overflow=None, count=600, to=None):
+def check(operation, formats, out, rounding, dtype=np.float32, header=None, overflow=None, count=600, to=None, bits=11):
     formats, out_fmt = tuple(map(sn.format, formats)), sn.format(out)
     operands = [numbers(dtype, count, seed) for seed in range(len(formats))]
     codes = []
@@ -63,11 +56,11 @@ def check(operation, formats, out, rounding, dtype=np.float32, header=None, over
         codes.append(sn.encode(operands[i], fmt))
         operands[i] = sn.decode(codes[i], fmt, dtype)
     words = np.random.default_rng(9).integers(0, 2**32, operands[0].size, dtype=np.uint32)
-    options = {"rounding": rounding, "overflow": overflow, "stochastic_bits": 11}
+    options = {"rounding": rounding, "overflow": overflow, "stochastic_bits": bits}
     random = {"random_bits": words} if rounding.startswith("stochastic") else {}
     with_codes = getattr(sn, operation)(*codes, formats, out_fmt=out_fmt, invalid=0.0, **options, **random)
     want = sn.decode(with_codes, out_fmt, to or dtype)
-    env = environment(out_fmt, rounding, overflow, 11, invalid_code=invalid_code(0.0, out_fmt))
+    env = environment(out_fmt, rounding, overflow, bits, invalid_code=invalid_code(0.0, out_fmt))
     got, _, found = computed(operation, operands, formats, out_fmt, env, words, np.dtype(to or dtype).name)
     wrong = np.flatnonzero(got != want.view(got.dtype))
     assert not wrong.size, [(*(x[i] for x in operands), got.view(want.dtype)[i], want[i]) for i in wrong[:4]]
@@ -106,7 +99,8 @@ def test_in_and_to_binary64():
     check("fma", ["binary64"] * 3, "e6m9", "stochastic", np.float64, DEFINITION)
     check("sqrt", ["e4m3"], "e6m9", "nearest_even", header=DEFINITION)
     check("add", ["binary32"] * 2, "e5m2", "nearest_even", header=ODD, overflow="saturate")
-    check("add", ["binary32"] * 2, "binary32", "stochastic")
+    check("add", ["binary32"] * 2, "binary32", "stochastic", header=ODD)
+    check("add", ["binary32"] * 2, "binary32", "stochastic", header=DEFINITION, bits=32)  # more than binary64 keeps
     check("add", ["q4.4"] * 2, "q4.4", "nearest_even", header=DEFINITION, overflow="wrap")
     check("add", ["e5m2", "binary32"], "e6m9", "nearest_even")
 

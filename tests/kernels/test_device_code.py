@@ -54,8 +54,9 @@ def compiled(*arguments, **options):
     return done
 
 
+@pytest.mark.slow
 def test_links_for_real_chips():
-    """The first kernel of each module; .ci/run does all."""
+    """The first kernel of each module; .ci/run links all."""
     done = compiled("-m", "softnum.kernels.check", "--which", "first", "--processes", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
@@ -137,6 +138,14 @@ def test_units_by_name(linked):
     assert code == 0 and re.fullmatch(r"(ok: .* for sm_80: .* 0 calls, 0 contracted.*\n)+", said), said
     for wrong, (code, said) in linked["by name"].items():
         assert code == 2 and wrong in said
+
+
+def test_units_of_the_users(linked):
+    """What docs/gpu.md shows: one that rounds by softnum's functions, and one that a GPU would contract."""
+    (code, said), (wrong, found) = linked["of the page"]
+    assert code == 0 and said.startswith("ok: ") and " 0 calls, 0 contracted" in said
+    assert wrong == 1 and found.startswith("BAD: ")
+    assert ": multiplications contracted with an addition: 1 (round by softnum's functions)" in found
 
 
 # ---- the text as C and C++ of this machine ---------------------------------------------------------------------------

@@ -135,8 +135,8 @@ def test_steps(path, u):
     seen = set()
     for scale, start_scale in ((None, None), (None, 0.0), (1.0, 1.0), (2.0**-6, 0.0), (0.25, 0.0)):
         k = 5 if scale is None else 7
-        a, b = (values(f, s, rng, scale) for f, s in zip(u.operand, ((160, k), (k, 160)), strict=True))
-        c = values(u.result, (160, 160), rng, start_scale)
+        a, b = (values(f, s, rng, scale) for f, s in zip(u.operand, ((128, k), (k, 128)), strict=True))
+        c = values(u.result, (128, 128), rng, start_scale)
         if start_scale == 0.0:  # +0, never -0
             c = np.abs(c)
         key = (3, 2**33 + 1)
@@ -166,12 +166,10 @@ def test_steps(path, u):
 
 # small in the simulator, where a step takes long
 KERNELS = [
-    unit(), unit(chunk=5), unit(product="e5m2"), unit("q6.4", "q3.3"), unit("binary32", "binary32"),
-    unit(rounding="rdn", chunk=3), unit(rounding="sr", stochastic_bits=12),
-    unit(rounding="sr", stochastic_bits=8, chunk=6),
-    unit(product="e5m2", rounding="sr", stochastic_bits=9, chunk=4), unit("e9m30", "binary32", chunk=2),
-    unit(product="e5m2", rounding="sr", stochastic_bits=20, chunk=3), unit("q12.8", "q4.4"), unit("q5.8", "q4.4"),
-    unit("q5.8", "q4.4", overflow="wrap"),
+    unit(), unit(product="e5m2", chunk=5), unit("binary32", "binary32"), unit(rounding="rdn", chunk=3),
+    unit(rounding="sr", stochastic_bits=8, chunk=6), unit(product="e5m2", rounding="sr", stochastic_bits=9),
+    unit("e9m30", "binary32", chunk=2), unit(product="e5m2", rounding="sr", stochastic_bits=20, chunk=3),
+    unit("q12.8", "q4.4"), unit("q5.8", "q4.4"),
 ]  # fmt: skip
 
 
@@ -207,7 +205,7 @@ def test_kernels(device, monkeypatch, u):
     check(device, monkeypatch, u, a[:, 0, :3], b, c)
 
 
-@pytest.mark.parametrize("u", [KERNELS[0], KERNELS[6], KERNELS[9], KERNELS[11]], ids=str)
+@pytest.mark.parametrize("u", [KERNELS[0], KERNELS[6]], ids=str)
 def test_layouts(device, monkeypatch, u):
     """Both operands in both orders, neighbours by four where sizes allow it."""
     rng = np.random.default_rng(6)
