@@ -187,7 +187,17 @@ def launch(kernel, grid, block, *arguments, shared: int = 0) -> None:
     kernels._count_launch()
     if shared and not SIMULATOR:
         _allow_shared(kernel, arguments, shared)
-    kernel[grid, block, stream(), shared](*arguments)
+    _configured(kernel, grid, block, stream(), shared)(*arguments)
+
+
+def _configured(kernel, *launch):
+    """A kernel with its grid, block, stream and shared memory. Numba's advice that few blocks leave a GPU idle is for
+    who chooses them: the user's arrays do here."""
+    told, config.CUDA_LOW_OCCUPANCY_WARNINGS = config.CUDA_LOW_OCCUPANCY_WARNINGS, 0
+    try:
+        return kernel[launch]
+    finally:
+        config.CUDA_LOW_OCCUPANCY_WARNINGS = told
 
 
 def most_shared() -> int:

@@ -242,7 +242,8 @@ class _Call:
             of_host = isinstance(x, (np.ndarray, Array, BlockArray)) and not all(map(is_device_array, _parts(x)))
             number = isinstance(x, Array) and x.ndim == 0  # which stands beside an Array: a * 2
             of_host |= isinstance(x, list) and (name in _ARRAYS or name.startswith("operands["))
-            of_host |= isinstance(x, (np.generic, int, float)) and name in _ARRAYS
+            start = caller == "dot" and name == "c"  # a number, of the host as well
+            of_host |= isinstance(x, (np.generic, int, float)) and name in _ARRAYS and not start
             if of_host and not number and name not in _MAY_LIE_ON_THE_HOST:
                 raise TypeError(f"{caller}: {name} lies on the host and {first} on the device; copy one of them")
         self.taken = {}  # id -> Imported

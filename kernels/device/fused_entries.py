@@ -75,7 +75,7 @@ def fused_library(unit, carrier: str) -> Library:
         + "SN_FN sn_fused_unit _unit(void) {\n    sn_fused_unit u;\n    u.a = _a();\n    u.b = _b();\n"
         "    u.accumulator = _sum();\n    u.output = _output();\n    u.sum_env = _sum_env();\n"
         f"    u.output_env = _output_env();\n    u.after_env = _after_env();\n{facts}    return u;\n}}\n"
-        + _STEP + value_constants
+        + _STEP + f"typedef char _fits[sizeof(_step) <= {8 * STATE} ? 1 : -1];\n" + value_constants
     )  # fmt: skip
     begin = _HERE + (
         "sn_fused_kinds kinds;\nconst sn_number z = sn_unpack(&u.accumulator, sum);\n"

@@ -28,7 +28,7 @@ from softnum.names import format
 __all__ = ["BlockEngine", "BlockOperand", "block_operands", "examples", "kernels_of", "with_scales"]
 
 _THREADS = 32 if _cuda.SIMULATOR else 64
-_STATE = 86  # words of 64 bits: an sn_block_sum, and what is lost
+_STATE = 87  # words of 64 bits: an sn_block_sum, and what is lost
 _BITS = {"float32": "uint32", "float64": "uint64"}
 _CARRIERS = {"float32": "binary32", "float64": "binary64"}
 
@@ -73,6 +73,7 @@ def _library(unit, inner: str | None) -> Library:
         + format_text("_y", b.scale) + format_text("_out", acc) + environment_text("_sum_env", sum_env)
         + format_text("_carrier", format(_CARRIERS[_carrier(unit)])) + format_text("_tensor", format("binary32"))
         + ("" if inner is None else format_text("_inner", format(_CARRIERS[inner])))
+        + f"typedef char _fits[sizeof(sn_block_sum) <= {8 * (_STATE - 1)} ? 1 : -1];\n"
     )  # fmt: skip
     rounding = (
         "const sn_format fo = _out();\nconst sn_env sum_env = _sum_env();\nsn_u32 flags = 0, product_flags = 0;\n"

@@ -100,6 +100,7 @@ def exact_library(unit: ExactDotUnit, carrier: str, pieces: Pieces | None) -> Li
     constants = (
         format_text("_a", a) + format_text("_b", b) + format_text("_sum", unit.accumulator)
         + environment_text("_env", unit.environment) + value_constants
+        + f"typedef char _fits[sizeof(sn_kulisch) <= {8 * _STATE} ? 1 : -1];\n"
     )  # fmt: skip
     here = "sn_kulisch *k = (sn_kulisch *)state;\n"
     rounding = here + (

@@ -4,12 +4,13 @@ Run by test_device_arrays.py in a process of its own.
 """
 
 import gc
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 
 from softnum.kernels.device import _cuda, arrays, dlpack, strides
-from softnum.kernels.device._cuda import cuda
+from softnum.kernels.device._cuda import config, cuda
 
 FLOAT = np.dtype(np.float32)
 
@@ -52,6 +53,13 @@ def main():
     assert _cuda.number_of(0) == 1 == arrays.stream_number(driver.Stream(driver.binding.CUstream(0)))
     assert arrays._stream_of(x.bind(stream)) == 12345 and arrays._stream_of(x) == 1
     assert int(driver._to_core_stream(stream).handle) == 12345
+
+    # small arrays are no reason to warn
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _cuda._configured(cuda.jit(lambda x: None), 1, 32, 0, 0).griddim == (1, 1, 1)
+    assert config.CUDA_LOW_OCCUPANCY_WARNINGS == 1
 
     class Producer:
         def __init__(self, exported):

@@ -88,6 +88,20 @@ def test_batches_empty_and_words(device):
         check(UNITS[name], a, b, np.full((2, 2), 1.5, np.float32))
 
 
+@pytest.mark.parametrize("options", [{"accumulator": "q8.8"}, {"accumulator": "binary32", "product": "q8.8"}], ids=str)
+def test_no_code(device, options):
+    """Whether a format lacked a code: of the first block too, and only then."""
+    unit = sn.BlockDotUnit(operand="mxfp8_e4m3", **options)
+    a, b = operands(unit, 2, 64, 2)
+    check(unit, a, b)
+    codes = a.codes.copy()
+    codes[0, 0] = 0x7F
+    a = sn.BlockArray(codes, a.scales, a.format, a.axis, a.tensor_scale)
+    for place in (lambda x: x, on_device):
+        with pytest.raises(ValueError, match=r"q8\.8 has no code"):
+            sn.matmul(place(a), place(b), unit)
+
+
 def test_refused(device):
     unit = UNITS["mxfp8"]
     a, b = operands(unit, 2, 32, 2)
