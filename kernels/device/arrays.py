@@ -261,7 +261,8 @@ class _Call:
         out = self.taken.get(id(self.out))
         if out is not None and out.read_only:
             raise TypeError(f"{self.caller}: out is read-only")
-        if out is not None and any(s == 0 and n > 1 for s, n in zip(out.array.strides, out.array.shape, strict=True)):
+        steps = () if out is None or not out.array.size else zip(out.array.strides, out.array.shape, strict=True)
+        if any(s == 0 and n > 1 for s, n in steps):
             raise ValueError(f"{self.caller}: out has several elements in one place of memory")
         for key, (x, _, _) in self.taken.items() if out is not None else ():
             if overlap(x, out.array) and not _same(x, out.array):
