@@ -30,7 +30,7 @@ _DEVICE = {
     "encode": "quantize",
     "matmul": "gemm",
     "operator": "operators",
-    "put": "codes",
+    "put": "codes_of_arrays",
     "quantize": "quantize",
     "sum": "reduce",
     **dict.fromkeys(_core.OPERATIONS, "codes"),

@@ -35,6 +35,7 @@ __all__ = [
     "adopt",
     "bind",
     "bits",
+    "bound",
     "chosen_stream",
     "constant",
     "cuda",
@@ -268,7 +269,9 @@ def filled(shape, dtype, value):
 
 def to_device(x):
     """A copy of an array of the host."""
-    return cuda.to_device(np.asarray(x, order="C"), stream=stream())
+    x = np.asarray(x, order="C")
+    array = cuda.to_device(x, stream=stream())  # which makes one dimension of none
+    return array if x.ndim else bound(array.reshape(()))
 
 
 def constant(x):
@@ -309,6 +312,11 @@ def to_host(x) -> np.ndarray:
     if s:
         synchronize(s)
     return array
+
+
+def bound(x):
+    """The array as one of the stream: what Numba reshapes has lost its own."""
+    return x.bind(stream())
 
 
 def is_contiguous(x) -> bool:

@@ -20,7 +20,7 @@ from softnum.environment import environment
 from softnum.formats import FixedFormat
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.computations import FROM_KEY, NO_WORDS
-from softnum.kernels.device.elementwise import copy, example, run, words_of
+from softnum.kernels.device.elementwise import example, run, words_of
 from softnum.kernels.device.operations import (
     NO_CODE,
     NO_OPERAND,
@@ -38,7 +38,7 @@ from softnum.ops import described
 from softnum.ufuncs import cannot_be_invalid, raise_no_code, raise_undecided
 from softnum.values import invalid_code
 
-__all__ = ["examples", "kernels_of", "operation_computation", "put", "table_computation", *_core.OPERATIONS]
+__all__ = ["examples", "kernels_of", "operation_computation", "table_computation", *_core.OPERATIONS]
 
 _TABLE_BITS = {1: 16, 2: 8}
 _VIEWS = {"compare": np.int8, "compare_signaling": np.int8, "total_order": np.bool_}
@@ -84,7 +84,7 @@ def _tables(device: int, *what):
 def _on_device(x, what: str):
     """Codes on the device; a number beside an Array comes from the host."""
     if not hasattr(x, "__cuda_ndarray__"):
-        return _cuda.to_device(np.asarray(x).reshape(1))
+        return _cuda.to_device(x)
     if x.dtype.kind != "u":
         raise TypeError(f"{what} are unsigned integers, got a CUDA array of {x.dtype}")
     return x
@@ -95,8 +95,7 @@ def _exponents(n):
     if not hasattr(n, "__cuda_ndarray__"):
         n = np.asarray(n)
         if n.dtype.kind in "iu":
-            n = np.clip(n, -(2**31), 2**31 - 1).astype(np.int32)
-            n = _cuda.to_device(n.reshape(n.shape or (1,)))
+            n = _cuda.to_device(np.clip(n, -(2**31), 2**31 - 1).astype(np.int32))
     if n.dtype.kind not in "iu":
         raise TypeError(f"scalb: n must be integers, got an array of {n.dtype}")
     return n
@@ -191,11 +190,6 @@ def _function(name: str):
 
 
 globals().update({name: _function(name) for name in _core.OPERATIONS})
-
-
-def put(codes, out) -> None:
-    """Write codes into an array of codes, of a shape that they broadcast to."""
-    copy(codes, out)
 
 
 # ---- for the link check ----------------------------------------------------------------------------------------------

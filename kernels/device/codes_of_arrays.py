@@ -11,7 +11,7 @@ from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.movement import grid
 from softnum.kernels.device.strides import contiguous, dense
 
-__all__ = ["check_codes", "copy", "copy_to_host", "examples"]
+__all__ = ["check_codes", "copy", "copy_to_host", "examples", "put"]
 
 
 @lru_cache(maxsize=4)
@@ -51,6 +51,11 @@ def copy(codes):
     out = _cuda.empty(tuple(codes.shape), codes.dtype)
     strides.copy(codes, out)
     return out
+
+
+def put(codes, out) -> None:
+    """Write codes into an array of codes, of a shape that they broadcast to."""
+    strides.copy(codes, out)
 
 
 def copy_to_host(codes) -> np.ndarray:

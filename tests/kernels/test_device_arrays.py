@@ -265,6 +265,15 @@ def test_streams(gpu):
         sn.quantize(Interface(X, stream=0), "e5m2")
 
 
+def test_results_keep_their_stream(gpu):
+    """Numba forgets the stream of what it reshapes."""
+    unit = sn.MadUnit("e6m9", operand="e5m2")
+    x = Interface(np.float32([1, 2, 3]), stream=5)
+    twice = sn.operator("function (X) -> (Y) { Y = X + X; }")
+    for got in (sn.dot(x, x, unit), sn.sum(x, unit, 0), twice(x, fmt="e5m2")):
+        assert got.stream.number == 5
+
+
 def test_streams_are_ordered_after_errors_too(gpu):
     a, b = Interface(X, stream=5), Interface(X.T.copy(), stream=6)
     with pytest.raises(ValueError, match="is no value of e5m2"):
@@ -306,11 +315,18 @@ def test_out(gpu, library):
 
 
 def test_out_of_one_place(device):
-    from softnum.kernels.device.strides import broadcast
+    from softnum.kernels.device.strides import broadcast, strided
 
     x = device.to_device(np.float32([1.1, 2.2]))
-    with pytest.raises(ValueError, match="quantize: out has several elements in one place"):
-        sn.quantize(x, "e5m2", out=broadcast(device.to_device(np.float32([0])), (2,)))
+    memory = device.to_device(np.zeros(6, np.float32))
+    for out in (broadcast(device.to_device(np.float32([0])), (2,)), strided(memory, (2,), (2,))):
+        with pytest.raises(ValueError, match="quantize: out has several elements in one place"):
+            sn.quantize(x, "e5m2", out=out)
+    square = device.to_device(np.ones((3, 3), np.float32))
+    with pytest.raises(ValueError, match="out has several elements in one place"):
+        sn.quantize(square, "e5m2", out=strided(memory, (3, 3), (4, 4)))  # windows
+    sn.quantize(device.to_device(np.ones((2, 3), np.float32)), "e5m2", out=strided(memory, (2, 3), (4, 8)))
+    same(memory.copy_to_host(), np.ones(6, np.float32))
 
 
 @pytest.mark.parametrize(
@@ -465,6 +481,8 @@ def test_arrays_of_two_places_do_not_mix(device):
         a[:2] = b[:2]
     for work in (
         lambda: sn.add(a.codes, [1, 2, 3, 4], "e5m2"),
+        lambda: sn.add(a.codes, (1, 2, 3, 4), "e5m2"),
+        lambda: sn.scalb(a, range(4)),
         lambda: sn.matmul(device.to_device(np.ones((2, 2), np.float32)), np.float32(1), unit),
     ):
         with pytest.raises(TypeError, match="lies on the host"):
@@ -472,6 +490,36 @@ def test_arrays_of_two_places_do_not_mix(device):
     a[1:] = a[:-1]
     a[0] = 1.0
     same(a.copy_to_host().codes, np.uint8([60, 60, 65, 0]))
+
+
+def test_single_elements(device):
+    """Arrays of no dimensions, beside numbers and each other."""
+    from softnum.kernels.device.strides import strided
+
+    for dims in ((), (1,), (1, 1)):
+        point = sn.Array(strided(device.to_device(np.uint8([65])), dims, dims), "e5m2")
+        host = point.copy_to_host()
+        assert host.shape == dims
+        for work in (
+            lambda x: x + 1, lambda x: 2 * x, lambda x: x + x, lambda x: sn.scalb(x, 3), lambda x: x.astype("e4m3fn"),
+            lambda x: sn.add(x, x, rounding="sr", random_bits=7), lambda x: sn.fma(x, x, x),
+        ):  # fmt: skip
+            same(work(point).copy_to_host().codes, work(host).codes)
+
+
+def test_the_other_byte_order(device):
+    for x, work in (
+        (np.ones(3, ">u2"), lambda x: sn.negate(x, "binary16")), (np.ones(3, ">f4"), lambda x: sn.quantize(x, "e5m2")),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=f"is an array of {x.dtype}.* in this machine's byte order"):
+            work(device.to_device(x))
+
+
+def test_unaligned_elements(gpu):
+    memory = np.zeros(9, np.uint8)
+    x = np.frombuffer(memory.data, np.float32, 2, 1)
+    with pytest.raises(ValueError, match="is no multiple of an element of float32: copy it"):
+        sn.quantize(Interface(x), "e5m2")
 
 
 def test_codes_are_checked_on_the_device(device):
