@@ -556,14 +556,20 @@ def test_nothing_is_copied_to_the_host_unasked(device, monkeypatch):
     monkeypatch.setattr(type(a.codes), "copy_to_host", copied)
     monkeypatch.setattr(type(a.codes), "__array__", copied, raising=False)
     for work in (
-        lambda: np.asarray(a), lambda: a == a, lambda: a < 1, lambda: np.concatenate([a, a]),
+        lambda: np.asarray(a), lambda: 1.0 in a, lambda: float(a[0]), lambda: np.concatenate([a, a]),
         lambda: np.where([1, 0], a, a), a.tolist, lambda: float(a[:1]), a.max, lambda: np.sort(a), lambda: a.item(0),
     ):  # fmt: skip
         with pytest.raises(TypeError, match=r"lie on a GPU; copy them to the host first: a\.copy_to_host\(\)"):
             work()
+    with pytest.raises(TypeError, match="cannot be written into an array of the host; copy it"):
+        np.less(a, a, out=np.zeros(2, bool))
+    assert repr(list(a)) == repr([a[0], a[-1]]) == repr([a[:1].reshape(()), a[1:].reshape(())])
+    with pytest.raises(IndexError):
+        a[2]
     d = device.to_device(np.float32([1, 2]))
     unit = sn.MadUnit("e6m9", operand="e5m2")
     for name, work in (
+        ("Array.take", lambda: a.take([0])), ("Array.repeat", lambda: a.repeat(2)),
         ("pack", lambda: sn.pack(a)), ("probe", lambda: sn.probe("add", a, a)), ("trace", lambda: unit.trace(d, d)),
         ("save", lambda: sn.save("unwritten.npz", a)),
     ):  # fmt: skip
@@ -571,6 +577,50 @@ def test_nothing_is_copied_to_the_host_unasked(device, monkeypatch):
             work()
     with pytest.raises(TypeError, match="nothing takes no CUDA arrays"):
         backend.on_device("nothing", a)
+
+
+MOVES = [
+    ("reshape", (2, -1)), ("reshape", ((-1,),)), ("ravel", ()), ("flatten", ()), ("transpose", ()), ("squeeze", ()),
+    ("transpose", (1, 0, 2)), ("transpose", ((2, 1, 0),)), ("swapaxes", (0, 2)), ("ravel", ("C",)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("view", [np.s_[:], np.s_[:, ::2], np.s_[:, :, 1:2], np.s_[:0]])
+def test_elements_are_moved_as_numpy_moves_them(device, view):
+    codes = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    host, a = sn.Array(codes[view], "e5m2"), sn.Array(device.to_device(codes)[view], "e5m2")
+    same(a.T.copy_to_host().codes, np.ascontiguousarray(host.T.codes))
+    for name, arguments in MOVES:
+        want, got = (getattr(x, name)(*arguments) for x in (host, a))
+        same(got.copy_to_host().codes, np.ascontiguousarray(want.codes))
+
+
+def test_views_of_arrays(device):
+    codes = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    d = device.to_device(codes)
+    a = sn.Array(d, "e5m2")
+    a[1, 1:].T[...] = 1.0
+    a.ravel()[:2] = 2.0
+    a.flatten()[...] = 3.0
+    codes[1, 1:] = 60
+    codes.ravel()[:2] = 64
+    same(d.copy_to_host(), codes)
+    with pytest.raises(TypeError, match=r"Array\.reshape: CUDA arrays are reshaped in C order alone"):
+        a.reshape(6, 4, order="F")
+    with pytest.raises(ValueError, match="cannot reshape array of size 24"):
+        a.reshape(5, 5)
+
+
+def test_views_of_tensors(gpu, library, monkeypatch):
+    """PyTorch's repeat and transpose are others than NumPy's."""
+    monkeypatch.setattr(library.Array, "__torch_function__", None, raising=False)
+    codes = library.Array(np.arange(24, dtype=np.uint8).reshape(2, 3, 4), stream=5)
+    a = sn.Array(codes, "e5m2")
+    turned = a.transpose(2, 0, 1)
+    assert type(turned.codes) is library.Array and turned.codes.array.base is not None
+    same(np.ascontiguousarray(turned.codes.array), np.ascontiguousarray(codes.array.transpose(2, 0, 1)))
+    with pytest.raises(TypeError, match=r"Array\.repeat takes no CUDA arrays"):
+        a.repeat(2)
 
 
 # ---- real libraries --------------------------------------------------------------------------------------------------
