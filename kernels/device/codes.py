@@ -34,7 +34,8 @@ from softnum.kernels.device.operations import (
 from softnum.lanes import run_ufunc
 from softnum.modes import rounding_name
 from softnum.names import format
-from softnum.ops import CLASSES, described
+from softnum.operation import described
+from softnum.ops import CLASSES
 from softnum.ufuncs import cannot_be_invalid, raise_no_code, raise_undecided
 from softnum.values import invalid_code
 
@@ -126,7 +127,7 @@ def operate(
     stochastic_bits=32, return_flags=False, tininess="after", flush_inputs=False, flush_results=None, nan="canonical",
     invalid="raise", codes_out=True,
 ):  # fmt: skip
-    """The operation `name` on codes in Numba CUDA arrays, or on Arrays of them: as `softnum.ops.apply`, the same codes.
+    """The operation `name` on codes in Numba CUDA arrays, or on Arrays of them: as `operation.apply`, the same codes.
 
     Raises
     ------
