@@ -77,6 +77,12 @@ static sn_u64 round_product(block *b, const sn_term *p, ptrdiff_t o, ptrdiff_t k
     return sn_term_round(p, f, env, word, told);
 }
 
+/* sn_term_into, once: it is long, and loops whose short way is quick are better off without it. */
+static SN_NOINLINE sn_u64 accumulate(const sn_term *p, sn_u64 sum, sn_u64 *error, const sn_format *f, const sn_env *env,
+                                     sn_u32 word, sn_told *told, sn_told *rest) {
+    return sn_term_into(p, sum, error, f, env, word, told, rest);
+}
+
 /* Step k of all outputs of the block, into the sums of one lane. */
 static void multiply_add(block *b, ptrdiff_t k, ptrdiff_t lane) {
     const sn_mad_unit *u = b->u;
@@ -99,7 +105,7 @@ static void multiply_add(block *b, ptrdiff_t k, ptrdiff_t lane) {
             }
             const sn_u32 word = random ? word_of(b, o, k, 1) : 0;
             if (short_way && p.kind == SN_FINITE && sn_short_add(&p.exact, f, &u->sum_env, word, &sums[o])) continue;
-            sums[o] = sn_term_into(&p, sums[o], u->compensated ? &errors[o] : NULL, f, &u->sum_env, word, told, rest);
+            sums[o] = accumulate(&p, sums[o], u->compensated ? &errors[o] : NULL, f, &u->sum_env, word, told, rest);
         }
     }
 }
@@ -111,9 +117,10 @@ static void join(block *b, ptrdiff_t i, ptrdiff_t j) {
     draw(b, b->step);
     for (ptrdiff_t o = 0; o < b->outputs; o++) {
         sn_u64 *sum = &b->sums[i * b->outputs + o];
-        const sn_number x = sn_read(f, env, *sum), y = sn_read(f, env, b->sums[j * b->outputs + o]);
+        const sn_number x = sn_read(f, env, *sum);
         const sn_term left = sn_term_of(&x);
-        *sum = sn_term_add(&left, &y, f, env, word_of(b, o, b->step, 1), &b->told[SN_TALLY_LANES]);
+        *sum = accumulate(&left, b->sums[j * b->outputs + o], NULL, f, env, word_of(b, o, b->step, 1),
+                          &b->told[SN_TALLY_LANES], NULL);
     }
     b->step++;
 }
@@ -173,8 +180,8 @@ static void compute(block *b) {
             const sn_number x = sn_read(&u->accumulator, &u->outer_env, sums[o]);
             const sn_term part = sn_term_of(&x);
             b->outer[o] =
-                sn_term_into(&part, b->outer[o], u->compensated ? &b->outer_errors[o] : NULL, &u->outer, &u->outer_env,
-                             word_of(b, o, b->step, 1), &b->told[SN_TALLY_OUTER], &b->outer_rest);
+                accumulate(&part, b->outer[o], u->compensated ? &b->outer_errors[o] : NULL, &u->outer, &u->outer_env,
+                           word_of(b, o, b->step, 1), &b->told[SN_TALLY_OUTER], &b->outer_rest);
         }
         b->step++;
     }

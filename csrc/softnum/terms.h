@@ -31,9 +31,13 @@ SN_FN sn_i32 sn_kind_of_product(const sn_number *x, const sn_number *y) {
 
 SN_ALWAYS sn_term sn_term_of_product(const sn_number *x, const sn_number *y) {
     sn_term t;
+    if (x->kind == SN_FINITE && y->kind == SN_FINITE) {
+        t.exact = sn_exact_make(x->sign ^ y->sign, sn_u128_mul(x->sig, y->sig), x->exp + y->exp);
+        t.kind = SN_FINITE;
+        return t;
+    }
+    t.exact = sn_product(x, y); /* of what is no number, its sign matters */
     t.kind = sn_kind_of_product(x, y);
-    t.exact = sn_exact_make(x->sign ^ y->sign, sn_u128_make(0, 0), x->exp + y->exp);
-    if (t.kind == SN_FINITE) t.exact.sig = sn_u128_mul(x->sig, y->sig);
     return t;
 }
 
