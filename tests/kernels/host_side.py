@@ -238,7 +238,8 @@ def check_limits() -> None:
 
 def main() -> None:
     if missing := missing_library():
-        return print(missing)
+        print(missing)
+        return
     assert not _cuda.SIMULATOR and cuda.is_available()
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
     for check in (check_calls, check_streams, check_memory, check_limits):

@@ -1,4 +1,4 @@
-"""The host's side of CUDA arrays as it runs on a GPU, on a stand-in for CUDA's driver: Numba's simulator has its own."""
+"""The host's side of CUDA arrays as it runs on a GPU, on a stand-in for CUDA's driver: the simulator has another."""
 
 import subprocess
 import sys
@@ -17,6 +17,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def python(tmp_path_factory):
     """Runs Python on the stand-in."""
+    pytest.importorskip("cuda.core", reason="numba-cuda needs CUDA's bindings but in its simulator")
     environment = build(tmp_path_factory.mktemp("driver"))
 
     def run(*arguments):
