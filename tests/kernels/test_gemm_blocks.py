@@ -14,6 +14,7 @@ from softnum.kernels.device import gemm, gemm_blocks
 from softnum.kernels.device.bounds import level_of, levels_of, sum_bound, sums_fit
 from softnum.kernels.device.source import TYPES, Entry
 from softnum.kernels.device.steps import Block, steps_library, steps_of
+from softnum.kernels.device.strides import transposed
 from softnum.plan import fits, integer_plan_of, plan_of
 
 SINGLE = Block(1, 1, 1, 1, 1, 1)
@@ -193,8 +194,9 @@ def _to_device(device):
     """To the device as it lies in memory: a transposed matrix as one."""
 
     def moved(x):
-        turned = x.ndim == 2 and not x.flags.c_contiguous  # Numba turns no others
-        return device.to_device(np.ascontiguousarray(x.T)).T if turned else device.to_device(np.ascontiguousarray(x))
+        if x.ndim == 2 and not x.flags.c_contiguous:
+            return transposed(device.to_device(np.ascontiguousarray(x.T)), (1, 0))
+        return device.to_device(np.ascontiguousarray(x))
 
     return moved
 
