@@ -180,9 +180,12 @@ def _kernel(unit, has_c: bool, layouts):
 
 @lru_cache(maxsize=32)
 def _in_shared(unit) -> np.ndarray | None:
-    """Bytes for shared memory, in groups of 16: products' rows, then sums; None where codes lack or rows are many."""
+    """Bytes for shared memory, in groups of 16: products' rows, then sums; None where codes lack or a byte holds no
+    operand, or no row."""
     tables = tables_of(unit)
     if unit.lanes > 1 or not tables.by_table or (unit.chunk and tables.outers_at < 0):
+        return None
+    if max(f.bits for f in unit.operand) > 8:
         return None
     if (tables.cells < 0).any() or (tables.rows > 255).any():
         return None

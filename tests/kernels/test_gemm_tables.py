@@ -19,6 +19,7 @@ def powers(bits: int, name: str, nan: bool = False):
 
 
 LOG5, LOG8, LOG8N = powers(5, "log5"), powers(8, "log8"), powers(8, "log8n", nan=True)
+TEN = sn.FloatFormat(5, 4, specials="none")  # whose codes no byte holds
 TERNARY = sn.CustomFormat.from_table([1.0, 0.0, float("nan"), -1.0], name="ternary")  # the code of zero is 1
 
 SHARED = {
@@ -28,6 +29,7 @@ SHARED = {
     "small, fused": MadUnit(TERNARY, operand="e2m1fn"),
     "pair": MadUnit(LOG8, operand=(LOG5, "e2m1fn"), product="e3m2fn", chunk=4, outer_accumulator=LOG5),
     "ternary": MadUnit(TERNARY, operand=(TERNARY, LOG5), product=TERNARY),
+    "own sums, chunks of the user's": MadUnit("e4m3", operand=LOG5, chunk=3, outer_accumulator=LOG8N),
 }
 OTHERS = {
     "fused": MadUnit(LOG8, operand=(LOG5, "e4m3fn"), overflow="saturate"),
@@ -39,6 +41,8 @@ OTHERS = {
     ),
     "own sums of wide": MadUnit(LOG8N, operand=LOG5, product="binary16", chunk=4, outer_accumulator="binary32"),
     "fixed point": MadUnit("q16.8", operand="q4.4", product=LOG8),
+    "ten bits": MadUnit(TERNARY, operand=(TEN, "e2m1fn"), product=TERNARY),
+    "of ten bits": MadUnit(TERNARY, operand=("e2m1fn", TEN), product=TERNARY),
 }
 
 
