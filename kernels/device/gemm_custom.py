@@ -105,7 +105,7 @@ def _numbers(operand, fmt, unit):
     if unit.on_codes:
         return codes
     size = codes.flat.shape[0]
-    out = _cuda.empty(max(size, 1), _BITS[unit.carrier])
+    out = _cuda.empty(size, _BITS[unit.carrier])
     if size:
         grid = -(-size // _cuda.THREADS), _cuda.THREADS
         if isinstance(fmt, CustomFormat):

@@ -287,7 +287,7 @@ def to_codes(operand: Operand, fmt, caller: str = "matmul") -> Operand:
             raise ValueError(f"{who} is an Array of {operand.format}, but the unit's operand is {fmt}")
         return operand
     size = operand.flat.shape[0]
-    codes = _cuda.empty(max(size, 1), fmt.storage_dtype)
+    codes = _cuda.empty(size, fmt.storage_dtype)
     if size:
         first_bad = _cuda.filled(1, np.int64, _NONE)
         if isinstance(fmt, CustomFormat):

@@ -126,6 +126,20 @@ def test_value_tables(device, by_definition, fmt, lanes):
         check(device, unit, small if fmt is WITH_NAN else a.astype(np.float32), b)
 
 
+def test_nothing_is_read_where_there_are_no_elements(device, monkeypatch):
+    """Memory that is not initialised is no codes of an operand with K = 0."""
+    poisoned = lambda shape, dtype: device.to_device(np.full(shape, 255, dtype))  # noqa: E731
+    monkeypatch.setattr(gemm._cuda, "empty", poisoned)
+    nothing, c = np.zeros((2, 0), np.float32), np.float32([[1, -1], [0.5, 3]])
+    for unit in (
+        sn.MadUnit("binary32", operand=NF4, lanes=2),
+        sn.ExactDotUnit("binary32", operand=NF4),
+        sn.CustomMadUnit(lambda acc, a, b: max(acc, a), operand=NF4, accumulator="binary32"),
+    ):
+        check(device, unit, nothing, nothing.T)
+        check(device, unit, nothing, nothing.T, c)
+
+
 def test_no_value_of_a_table(device):
     unit = sn.MadUnit("binary32", operand=WITH_NAN, lanes=2)
     a = np.array([[3.0, 1.0]])
