@@ -133,11 +133,7 @@ def decoded(operand, fmt):
 
 def examples():
     """The kernels for the link check."""
-    from numba import types
-
-    def array(kind):
-        return types.Array(_cuda.scalar_type(kind), 1, "C")
-
+    array = _cuda.array_type
     u8 = array(np.uint8)
     for carrier, (kind, _, _) in _WIDTHS.items():
         yield f"codes of a value table, {carrier}", find_kernel(carrier), (
