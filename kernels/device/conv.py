@@ -61,8 +61,9 @@ def divisor(d: int) -> tuple[int, int, int]:
     return d, (1 << shift) // d + 1, shift
 
 
-def _patches(geometry, batch, row, column):
-    """Row: (image, y, x) of the result, column: (channel, ky, kx) of the input, padded."""
+@cuda.jit(device=True)
+def _six(geometry, row, column):
+    """(image, y, x) of a row, and (channel, ky, kx) of a column."""
     image = _quotient(geometry, 14, row)
     left = row - image * geometry[14]
     y = _quotient(geometry, 17, left)
@@ -71,6 +72,12 @@ def _patches(geometry, batch, row, column):
     left = column - channel * geometry[20]
     ky = _quotient(geometry, 23, left)
     kx = left - ky * geometry[23]
+    return image, y, x, channel, ky, kx
+
+
+def _patches(geometry, batch, row, column):
+    """Row: (image, y, x) of the result, column: (channel, ky, kx) of the input, padded."""
+    image, y, x, channel, ky, kx = _six(geometry, row, column)
     y = y * geometry[6] + ky * geometry[8] - geometry[10]
     x = x * geometry[7] + kx * geometry[9] - geometry[11]
     if y < 0 or x < 0 or y >= geometry[12] or x >= geometry[13]:
@@ -81,14 +88,7 @@ def _patches(geometry, batch, row, column):
 
 def _sources(geometry, batch, row, column):
     """Row: (image, y, x) of the input, column: (channel of the result, ky, kx); 0 where these two never met."""
-    image = _quotient(geometry, 14, row)
-    left = row - image * geometry[14]
-    y = _quotient(geometry, 17, left)
-    x = left - y * geometry[17]
-    channel = _quotient(geometry, 20, column)
-    left = column - channel * geometry[20]
-    ky = _quotient(geometry, 23, left)
-    kx = left - ky * geometry[23]
+    image, y, x, channel, ky, kx = _six(geometry, row, column)
     y += geometry[10] - ky * geometry[8]
     x += geometry[11] - kx * geometry[9]
     if y < 0 or x < 0:

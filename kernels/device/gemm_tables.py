@@ -137,11 +137,7 @@ def _steps(unit) -> Steps:
         cell, joined = _looked_up(0, bits, 2), _looked_up(tables.joins_at, bits, 2)
 
         @cuda.jit(device=True)
-        def step(rows, cells, values, acc, a, b, first, second, state):
-            row = rows[_U64(a) << bits_b | _U64(b)]
-            if row == no_row:
-                state[0] |= _U64(1)
-                return acc
+        def added(cells, values, acc, row, state):
             return cell(cells, row, acc, state)
 
         @cuda.jit(device=True)
@@ -152,16 +148,20 @@ def _steps(unit) -> Steps:
         add, add_codes, at = f.add, f.join, _U64(tables.addends_at)
 
         @cuda.jit(device=True)
-        def step(rows, cells, values, acc, a, b, first, second, state):
-            row = rows[_U64(a) << bits_b | _U64(b)]
-            if row == no_row:
-                state[0] |= _U64(1)
-                return acc
+        def added(cells, values, acc, row, state):
             return add(acc, values[at + _U64(row)], ffi.from_buffer(state))
 
         @cuda.jit(device=True)
         def join(rows, cells, values, x, y, word, state):
             return add_codes(x, y, ffi.from_buffer(state))
+
+    @cuda.jit(device=True)
+    def step(rows, cells, values, acc, a, b, first, second, state):
+        row = rows[_U64(a) << bits_b | _U64(b)]
+        if row == no_row:
+            state[0] |= _U64(1)
+            return acc
+        return added(cells, values, acc, row, state)
 
     start = cuda.jit(device=True)(lambda code: _U64(code))
     zero, outer_zero = _U64(zero_code(unit.accumulator)), _U64(zero_code(unit.outer))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from equality import same_bits
 
 import softnum as sn
 from softnum.kernels import launches
@@ -42,10 +43,7 @@ def check(device, unit, a, b, c=None, **options):
     got = sn.matmul(*on_device[:2], unit, on_device[2], **options).copy_to_host()
     want = sn.matmul(a, b, unit, c, **options)
     assert launches() - before == (3 if c is None else 4)
-    kind = f"u{want.dtype.itemsize}"
-    assert got.dtype == want.dtype and got.shape == want.shape
-    wrong = np.argwhere(got.view(kind) != want.view(kind))
-    assert not len(wrong), [(tuple(i), got[tuple(i)], want[tuple(i)]) for i in wrong[:5]]
+    same_bits(got, want, unit)
 
 
 @pytest.mark.parametrize("name", WORDS)
