@@ -337,6 +337,8 @@ def test_operators_that_do_not_look_like_them():
         with pytest.raises(TypeError, match=message):
             device_function(function, "mine", False)
     assert may_contract(lambda acc, a, b: sum((acc, a * b)))
+    for one in (lambda a, b: (a * b) // 0.75, lambda a, b: a % (b * b), lambda a, b: divmod(a * b, 0.75)[0]):
+        assert may_contract(one)
 
 
 def test_short_bodies_are_taken():
