@@ -33,6 +33,7 @@ __all__ = [
     "THREADS",
     "address_of",
     "adopt",
+    "array_type",
     "bind",
     "bits",
     "bound",
@@ -335,3 +336,10 @@ def viewed(x, dtype):
 def scalar_type(dtype):
     """Numba's type of a NumPy type."""
     return from_dtype(np.dtype(dtype))
+
+
+def array_type(dtype, dimensions: int = 1):
+    """Numba's type of C-ordered arrays on the device."""
+    from numba import types
+
+    return types.Array(scalar_type(dtype), dimensions, "C")
