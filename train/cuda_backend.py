@@ -33,6 +33,8 @@ from softnum.unfold import Shape
 
 __all__ = ["CudaBackend"]
 
+_WIDE = sn.format("binary64")
+
 
 def _of_either(method):
     """A method that moves or chooses elements: of NumPy arrays alone it is that of `NumpyBackend`."""
@@ -44,6 +46,42 @@ def _of_either(method):
         return (method if arrays_in(arguments) else of_host)(self, *arguments, **options)
 
     return wrapped
+
+
+def _moving(method):
+    """As `_of_either`, where no number is made but +0: a format of all the numbers stays that of the results."""
+    either = _of_either(method)
+
+    @functools.wraps(method)
+    def wrapped(self, *arguments, **options):
+        arguments = [list(part) if isinstance(part, GeneratorType) else part for part in arguments]
+        result = either(self, *arguments, **options)
+        formats = {getattr(x, "format", None) for x in _arrays(arguments) if x.dtype == self.dtype}
+        if len(formats) == 1:
+            for x in arrays_in([result]):
+                if x.dtype == self.dtype:
+                    (x.format,) = formats
+        return result
+
+    return wrapped
+
+
+def _arrays(parts) -> list:
+    """The arrays among arguments, wherever they lie, and in lists among them."""
+    nested = (_arrays(part) if isinstance(part, (list, tuple)) else [part] for part in parts)
+    return [x for each in nested for x in each if isinstance(x, (DeviceArray, np.ndarray))]
+
+
+def _known(x: DeviceArray, fmt) -> DeviceArray:
+    """x, which softnum made of values of a format. What moving puts between them is +0, which a format may lack."""
+    if fmt.kind == "fixed" or (fmt.kind == "float" and fmt.has_zero):
+        x.format = fmt
+    return x
+
+
+def _is_rounded(x: DeviceArray, role) -> bool:
+    """Whether rounding as a role says is known to change nothing; that to saturate would change infinities."""
+    return x.format == role.format and (role.format.kind == "fixed" or role.overflow != "saturate")
 
 
 def _up(x) -> DeviceArray:
@@ -101,9 +139,14 @@ class CudaBackend(NumpyBackend):
     # -- the design's arithmetic -------------------------------------------------------------------------------------
     def quantize(self, x, role, key):
         x = _up(x)
-        if role.format != self._own_format or x.dtype != self.dtype:
-            x = self._softnum("quantize", (x,), role.format, shape=x.shape, **rounding_of(role, key))
-        return self._carried(x)
+        if x.dtype == self.dtype and (role.format == self._own_format or _is_rounded(x, role)):
+            return x
+        if x.dtype == np.float64 != self.dtype and role.format.kind == "float" and role.format.has_nan:
+            options = rounding_of(role, key)
+            result = carriers.operate("convert", [x.numba], (_WIDE,), role.format, to=self.dtype, **options)
+            return _known(DeviceArray.of(result, x.shape), role.format)
+        x = self._softnum("quantize", (x,), role.format, shape=x.shape, **rounding_of(role, key))
+        return _known(self._carried(x), role.format)
 
     def quantize_blocks(self, x, role, axis: int, key):
         """Values of any float array rounded to blocks along an axis as a role says: a BlockArray of the host."""
@@ -118,7 +161,8 @@ class CudaBackend(NumpyBackend):
             a, b = _up(a), _up(b)
         start = None if c is None else movement.broadcast(_up(c), (*a.shape[:-1], b.shape[-1])).numba
         try:
-            return self._carried(DeviceArray.of(_called("matmul", _operand(a), _operand(b), unit, start, key=key)))
+            result = DeviceArray.of(_called("matmul", _operand(a), _operand(b), unit, start, key=key))
+            return _known(self._carried(result), unit.result)
         except NoKernel:
             return _up(self._on_host("matmul", a, b, unit, c, key))
 
@@ -133,7 +177,7 @@ class CudaBackend(NumpyBackend):
             result = _called(product, a.numba, b.numba, unit, c=start, key=words_key, **geometry)
         except NoKernel:
             return _up(self._on_host("convolve", key, a, b, unit, c, words_key, geometry))
-        return self._carried(DeviceArray.of(result))
+        return _known(self._carried(DeviceArray.of(result)), unit.result)
 
     def operate(self, operation: str, operands, role, key):
         operands = [_up(x) for x in operands]
@@ -144,9 +188,9 @@ class CudaBackend(NumpyBackend):
             else:
                 formats = (role.format,) * len(operands)
             with contextlib.suppress(NoKernel):
-                return self._computed(operation, operands, formats, role, key)
+                return _known(self._computed(operation, operands, formats, role, key), role.format)
         codes = [self._codes(x, role.format) for x in operands]
-        return self._operated(operation, codes, role.format, role, key)
+        return _known(self._operated(operation, codes, role.format, role, key), role.format)
 
     def run_operator(self, operator, operands, options):
         with contextlib.suppress(NoKernel):
@@ -162,13 +206,13 @@ class CudaBackend(NumpyBackend):
             return tuple(None if part is None else _up(part) for part in parts)
 
     def compute(self, operation: str, operands, role, key):
-        operands = [_up(x) if np.ndim(x) else movement.filled((1,), self.dtype, x) for x in operands]
+        operands = [_up(x) if isinstance(x, DeviceArray) or np.ndim(x) else self._number(x) for x in operands]
         formats = (self._own_format,) * len(operands)
         if operation in carriers.OPERATIONS:
             with contextlib.suppress(NoKernel):
-                return self._computed(operation, operands, formats, role, key)
+                return _known(self._computed(operation, operands, formats, role, key), role.format)
         codes = [self._codes(x, self._own_format) for x in operands]
-        return self._operated(operation, codes, formats, role, key, out_fmt=role.format)
+        return _known(self._operated(operation, codes, formats, role, key, out_fmt=role.format), role.format)
 
     def _computed(self, operation: str, operands, formats, role, key):
         """An operation on carriers of formats, rounded once as a role says; NoKernel if none computes it."""
@@ -178,9 +222,12 @@ class CudaBackend(NumpyBackend):
             return DeviceArray.of(result, shape)
         if not odd_is_exact(role):
             raise NoKernel(f"{operation}: no kernel rounds to {role.format}")
-        wide = sn.format("binary64")
-        odd = carriers.operate(operation, given, formats, wide, rounding="to_odd", to=np.float64)
+        odd = carriers.operate(operation, given, formats, _WIDE, rounding="to_odd", to=np.float64)
         return self.quantize(DeviceArray.of(odd, shape), role, key)
+
+    def _number(self, x) -> DeviceArray:
+        """A number as an array, which is made once: rates and other constants come again in every iteration."""
+        return DeviceArray(_cuda.constant(np.full(1, x, self.dtype)), ())
 
     def _rounded(self, x: DeviceArray, fmt) -> DeviceArray:
         """Values of a format, of which none changes, or the nearest ones."""
@@ -235,7 +282,7 @@ class CudaBackend(NumpyBackend):
     def ones(self, shape):
         return movement.filled(shape, self.dtype, 1)
 
-    @_of_either
+    @_moving
     def patches(self, x, shape: Shape):
         top, left = shape.padding
         padded = movement.filled(
@@ -244,7 +291,7 @@ class CudaBackend(NumpyBackend):
         put(padded, lambda a: a[:, :, top : top + shape.size[0], left : left + shape.size[1]], x)
         return _unfolded(padded, shape, shape.result, (0, 0), shape.stride, shape.dilation)
 
-    @_of_either
+    @_moving
     def sources(self, dy, shape: Shape):
         first = [max(0, d * (k - 1) - p) for d, k, p in zip(shape.dilation, shape.kernel, shape.padding, strict=True)]
         ends = [
@@ -258,15 +305,15 @@ class CudaBackend(NumpyBackend):
         back = [-d for d in shape.dilation]
         return _unfolded(spread, shape, shape.size, start, (1, 1), back)
 
-    @_of_either
+    @_moving
     def transpose(self, x):
         return moved(x, lambda a: a.T)
 
-    @_of_either
+    @_moving
     def permute(self, x, axes: tuple[int, ...]):
         return moved(x, lambda a: a.transpose(axes))
 
-    @_of_either
+    @_moving
     def reshape(self, x, shape):
         return x.reshape(shape)
 
@@ -274,25 +321,25 @@ class CudaBackend(NumpyBackend):
     def add(self, a, b):
         return mapped("add", _up(a), _up(b))
 
-    @_of_either
+    @_moving
     def part(self, x, rows: slice, columns: slice):
         return moved(x, lambda a: a[rows, columns])
 
-    @_of_either
+    @_moving
     def place(self, x, shape, rows: slice, columns: slice):
         result = movement.filled(shape, x.dtype, 0)
         put(result, lambda a: a[rows, columns], x)
         return result
 
-    @_of_either
+    @_moving
     def steps(self, x, steps: int):
         return moved(x.reshape((len(x), steps, -1)), lambda a: a.swapaxes(0, 1)).reshape((steps * len(x), -1))
 
-    @_of_either
+    @_moving
     def pixels(self, x):
         return moved(x, lambda a: a.transpose(0, 2, 3, 1)).reshape((-1, x.shape[1]))
 
-    @_of_either
+    @_moving
     def neighbours(self, x):
         half, rest = len(x) // 2, x.shape[1:]
         pairs = moved(x, lambda a: a[: 2 * half].reshape(half, 2, *rest).swapaxes(0, 1))
@@ -301,7 +348,7 @@ class CudaBackend(NumpyBackend):
         first, second = (DeviceArray(part, (half, *rest)) for part in parts)
         return first, second, moved(x, lambda a: a[2 * half :])
 
-    @_of_either
+    @_moving
     def join(self, first, second):
         return movement.concatenated([_up(first), _up(second)], 0) if len(second) else first
 
@@ -309,11 +356,11 @@ class CudaBackend(NumpyBackend):
     def negate(self, x):
         return mapped("negate", x)
 
-    @_of_either
+    @_moving
     def concatenate(self, parts, axis: int):
         return movement.concatenated([_up(part) for part in parts], axis)
 
-    @_of_either
+    @_moving
     def split(self, x, sizes, axis: int):
         ends = np.cumsum(sizes)
         return [
@@ -321,19 +368,19 @@ class CudaBackend(NumpyBackend):
             for size, end in zip(sizes, ends, strict=True)
         ]
 
-    @_of_either
+    @_moving
     def put(self, x, rows, values):
         result = moved(_up(x), lambda a: a)
         movement.rows_put(result, rows, _up(values))
         return result
 
-    @_of_either
+    @_moving
     def put_rows(self, x, rows, count: int):
         result = movement.filled((count, *x.shape[1:]), x.dtype, 0)
         movement.rows_put(result, rows, x)
         return result
 
-    @_of_either
+    @_moving
     def windows(self, x, window: tuple[int, int], stride: tuple[int, int]):
         sizes = [(n - w) // t + 1 for n, w, t in zip(x.shape[2:], window, stride, strict=True)]
 
@@ -344,20 +391,20 @@ class CudaBackend(NumpyBackend):
 
         return moved(x, view).reshape((math.prod(window), *x.shape[:2], *sizes))
 
-    @_of_either
+    @_moving
     def from_windows(self, parts, shape, window: tuple[int, int], stride: tuple[int, int], *, first: int = 0):
         result = movement.filled(shape, self.dtype, 0)
         for place, part in zip(places(shape, window, stride)[first:], parts, strict=False):
             put(result, lambda a, place=place: a[place], part)
         return result
 
-    @_of_either
+    @_moving
     def largest(self, parts):
         if not isinstance(parts, DeviceArray):
             parts = movement.concatenated([_up(part).reshape((1, *part.shape)) for part in parts], 0)
         return selection.largest(parts)
 
-    @_of_either
+    @_moving
     def where_equal(self, chosen, place: int, x):
         return mapped("where_equal", _up(chosen), _up(x), s=place)
 
@@ -366,7 +413,9 @@ class CudaBackend(NumpyBackend):
         x = _up(x)
         if np.ndim(instead):
             return mapped("choose", _up(mask), x, _up(instead))
-        return mapped("choose_or", _up(mask), x, s=np.asarray(instead, x.dtype))
+        result = mapped("choose_or", _up(mask), x, s=np.asarray(instead, x.dtype))
+        result.format = x.format if instead == 0 and not math.copysign(1, instead) < 0 else None
+        return result
 
     def kept(self, shape, rate: float, key: tuple[int, int]):
         """Which elements a dropout keeps (`NumpyBackend.kept`), drawn on the device."""
@@ -382,11 +431,11 @@ class CudaBackend(NumpyBackend):
         """Which are the ``count`` elements of largest magnitude of each ``size`` side by side along an axis."""
         return selection.largest_of_groups(x, count, size, axis)
 
-    @_of_either
+    @_moving
     def positive_part(self, x):
         return mapped("positive_part", x)
 
-    @_of_either
+    @_moving
     def where_positive(self, condition, x):
         return mapped("where_positive", _up(condition), _up(x))
 
@@ -407,7 +456,7 @@ class CudaBackend(NumpyBackend):
         """Per row, the index of the largest element; the first among equals. On the host, of a copy."""
         return super().argmax(host(x))
 
-    @_of_either
+    @_moving
     def take(self, x, rows):
         return movement.rows_taken(x, rows)
 
