@@ -21,7 +21,7 @@ try:
     from numba.cuda.core import config
     from numba.cuda.np.numpy_support import from_dtype
 except ImportError as error:
-    raise ImportError("softnum needs numba-cuda for CUDA arrays: pip install 'softnum[cuda]'") from error
+    raise ImportError(f"CUDA arrays need numba-cuda: pip install 'softnum[cuda]' ({error})") from error
 
 from softnum import kernels
 from softnum.custom.compiler import compile_c, preprocess
