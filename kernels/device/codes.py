@@ -175,9 +175,9 @@ def operate(
     result, flags, met = run(computation, given, shape, words, tables=tables)
     _raise_for(met, name, formats, out_fmt, raises)
     if name in _VIEWS:
-        result = result.view(_VIEWS[name])
+        result = _cuda.viewed(result, _VIEWS[name])
     elif name == "to_integer":
-        result = result.view(np.dtype(f"{'i' if out_fmt.signed else 'u'}{result.dtype.itemsize}"))
+        result = _cuda.viewed(result, f"{'i' if out_fmt.signed else 'u'}{result.dtype.itemsize}")
     if as_array and codes_out:
         result = Array._of(result, out_fmt)
     return (result, flags) if return_flags else result
@@ -209,13 +209,14 @@ def holds(name: str, *operands):
     """Where a comparison of Arrays, or a predicate of one, holds: an array of bool, as NumPy's function of the name."""
     a = operands[0]
     if name in _COMPARISONS:
-        given, text = operate("compare", operands, out_fmt="e5m2", codes_out=False).view(np.uint8), _COMPARISONS[name]
+        order = operate("compare", operands, out_fmt="e5m2", codes_out=False)
+        given, text = _cuda.viewed(order, np.uint8), _COMPARISONS[name]
     elif name == "signbit" and not isinstance(a.format, CustomFormat):  # of a NaN too, if it has one
         sign = a.format.signed << (a.format.bits - 1)
         given, text = a.codes, f"in0 & {sign:#x}u" + f" && in0 != {sign:#x}u" * _has_nan_for_minus_zero(a.format)
     else:
         given, text = operate("classify", operands, codes_out=False), _PREDICATES[name]
-    return run(_tested(given.dtype.name, text), [given], tuple(given.shape))[0].view(np.bool_)
+    return _cuda.viewed(run(_tested(given.dtype.name, text), [given], tuple(given.shape))[0], np.bool_)
 
 
 def _tested(kind: str, text: str) -> Computation:

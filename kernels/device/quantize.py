@@ -207,7 +207,7 @@ def _rounded(
         raise_no_code(fmt, what)
     if met & NOT_EXACT:
         raise _not_exact(fmt, x.dtype, what)
-    result = out if out is not None else result.view(dtype)
+    result = out if out is not None else _cuda.viewed(result, dtype)
     return (result, flags) if return_flags else result
 
 
@@ -272,7 +272,7 @@ def decode(codes, fmt, dtype=np.float64, *, out=None):
         raise ValueError(f"codes: one is no code of {fmt}, which has {fmt.bits} bits")
     if met & NOT_EXACT:
         raise _not_exact(fmt, dtype, "decode")
-    return out if out is not None else result.view(dtype)
+    return out if out is not None else _cuda.viewed(result, dtype)
 
 
 # ---- for the link check ----------------------------------------------------------------------------------------------
