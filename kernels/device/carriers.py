@@ -21,6 +21,7 @@ import numpy as np
 from softnum import _core
 from softnum.c_text import environment_text, format_text
 from softnum.environment import environment
+from softnum.kernels.device import _cuda
 from softnum.kernels.device.computations import CARRIERS, FROM_KEY, NO_WORDS, Computation
 from softnum.kernels.device.elementwise import example, run, words_of
 from softnum.kernels.device.patterns import pattern_text
@@ -205,7 +206,7 @@ def operate(
         raise_no_code(next(f for f in formats if not f.has_nan), "encode")
     if met & _NO_RESULT:
         raise_no_code(out_fmt, operation)
-    return result.view(to)
+    return _cuda.viewed(result, to)
 
 
 def examples():

@@ -22,7 +22,7 @@ from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.entries import value_body
 from softnum.kernels.device.layouts import index_of, loader
-from softnum.kernels.device.problem import Problem, stand_in, to_codes
+from softnum.kernels.device.problem import Problem, coded_operands, formats_of
 from softnum.kernels.device.quantize import NO_WORDS
 from softnum.kernels.device.source import Entry, Library
 from softnum.kernels.device.sum_tables import NO_ROW, SumTables, tables_of
@@ -137,11 +137,7 @@ def _steps(unit) -> Steps:
         cell, joined = _looked_up(0, bits, 2), _looked_up(tables.joins_at, bits, 2)
 
         @cuda.jit(device=True)
-        def step(rows, cells, values, acc, a, b, first, second, state):
-            row = rows[_U64(a) << bits_b | _U64(b)]
-            if row == no_row:
-                state[0] |= _U64(1)
-                return acc
+        def added(cells, values, acc, row, state):
             return cell(cells, row, acc, state)
 
         @cuda.jit(device=True)
@@ -152,16 +148,20 @@ def _steps(unit) -> Steps:
         add, add_codes, at = f.add, f.join, _U64(tables.addends_at)
 
         @cuda.jit(device=True)
-        def step(rows, cells, values, acc, a, b, first, second, state):
-            row = rows[_U64(a) << bits_b | _U64(b)]
-            if row == no_row:
-                state[0] |= _U64(1)
-                return acc
+        def added(cells, values, acc, row, state):
             return add(acc, values[at + _U64(row)], ffi.from_buffer(state))
 
         @cuda.jit(device=True)
         def join(rows, cells, values, x, y, word, state):
             return add_codes(x, y, ffi.from_buffer(state))
+
+    @cuda.jit(device=True)
+    def step(rows, cells, values, acc, a, b, first, second, state):
+        row = rows[_U64(a) << bits_b | _U64(b)]
+        if row == no_row:
+            state[0] |= _U64(1)
+            return acc
+        return added(cells, values, acc, row, state)
 
     start = cuda.jit(device=True)(lambda code: _U64(code))
     zero, outer_zero = _U64(zero_code(unit.accumulator)), _U64(zero_code(unit.outer))
@@ -170,7 +170,7 @@ def _steps(unit) -> Steps:
 
 @lru_cache(maxsize=64)
 def _kernel(unit, has_c: bool, layouts):
-    formats = (*unit.operand, unit.outer)
+    formats = formats_of(unit)
     types = tuple(f.storage_dtype.name for f in formats)
     return sums_kernel(_steps(unit), unit, NO_WORDS, has_c, layouts, types, tuple(map(zero_code, formats)))
 
@@ -180,9 +180,12 @@ def _kernel(unit, has_c: bool, layouts):
 
 @lru_cache(maxsize=32)
 def _in_shared(unit) -> np.ndarray | None:
-    """Bytes for shared memory, in groups of 16: products' rows, then sums; None where codes lack or rows are many."""
+    """Bytes for shared memory, in groups of 16: products' rows, then sums; None where codes lack or a byte holds no
+    operand, or no row."""
     tables = tables_of(unit)
     if unit.lanes > 1 or not tables.by_table or (unit.chunk and tables.outers_at < 0):
+        return None
+    if max(f.bits for f in unit.operand) > 8:
         return None
     if (tables.cells < 0).any() or (tables.rows > 255).any():
         return None
@@ -340,35 +343,46 @@ def _fits_in_shared(unit, most: int) -> bool:
     return tables is not None and len(tables) + deep * (height * down + width * across + 2 * _PAD) <= most
 
 
+def kernels_of(unit):
+    """(name, kernel, types of its arguments[, whether it is fast]) of what computes contiguous matrices without c."""
+    codes = [f.storage_dtype for f in formats_of(unit)]
+    bits = {"float32": "u4", "float64": "u8"}[_carrier(unit)]
+    if not _fits_in_shared(unit, 227 * 1024):
+        yield f"tables {unit}", _kernel(unit, False, _ROWS), kernel_types(*codes, bits)
+        return
+    array, i64 = _cuda.array_type, _cuda.scalar_type(np.int64)
+    yield (
+        f"tables in shared memory {unit}", shared_kernel(unit, False, _ROWS),
+        (
+            *map(array, codes), *[array(np.int64)] * 3, array(bits), array(np.int64), array(np.uint8), array(np.int16),
+            array(np.uint64), i64, i64, i64, i64,
+        ), True,
+    )  # fmt: skip
+
+
 class TableEngine:
     """Computes any problem of a MadUnit in custom formats that has tables; TypeError for others, when it is made."""
+
+    kernels_of = staticmethod(kernels_of)
 
     def __init__(self, unit) -> None:
         tables_of(unit)
         self.unit = unit
 
-    @staticmethod
-    def kernels_of(unit):
-        """`kernels_of` this module."""
-        return kernels_of(unit)
-
     def run(self, problem: Problem) -> None:
         """Compute it; ValueError for an operand that is no value of its format, and for a step that has no result."""
-        p, unit = problem, self.unit
-        a, b = (to_codes(x, fmt) for x, fmt in zip((p.a, p.b), unit.operand, strict=True))
-        c = stand_in(unit.outer.storage_dtype) if p.c is None else to_codes(p.c, unit.outer)
-        layouts, out = (a.layout, b.layout, c.layout, p.out.layout), _cuda.bits(p.out.flat)
+        p, unit, operands = problem, self.unit, coded_operands(problem)
+        layouts = p.layouts(operands)
         if _fits_in_shared(unit, _cuda.most_shared()):
             kernel, tables = shared_kernel(unit, p.c is not None, layouts), _on_device(unit)
             height, width, across, down, _ = _TILE
-            blocks = -(-p.m // (height * down)) * -(-p.n // (width * across))
             _cuda.launch(
-                kernel, (blocks, min(p.batches, _cuda.MAX_GRID_Y)), (across, down), a.flat, b.flat, c.flat, a.geometry,
-                b.geometry, c.geometry, out, p.out.geometry, _bytes_on_device(unit), tables.cells, tables.values,
-                p.batches, p.m, p.n, p.k, shared=len(_in_shared(unit)),
+                kernel, p.grid(height * down, width * across), (across, down), *(x.flat for x in operands),
+                *(x.geometry for x in operands), _cuda.bits(p.out.flat), p.out.geometry, _bytes_on_device(unit),
+                tables.cells, tables.values, *p.sizes, shared=len(_in_shared(unit)),
             )  # fmt: skip
             return
-        run_sums(p, _kernel(unit, p.c is not None, layouts), a, b, c, out, _on_device(unit))
+        run_sums(p, _kernel(unit, p.c is not None, layouts), operands, _on_device(unit))
         tables = tables_of(unit)
         may_fail = (tables.rows == NO_ROW).any() or (tables.cells < 0).any()
         lost = _cuda.to_host(p.status) if may_fail else ()
@@ -378,28 +392,6 @@ class TableEngine:
                     f"matmul: a step has no result in {fmt}: it is NaN, and there is no code for it, or a function of "
                     "the user's fails; arrays of the host have the error that names the operands"
                 )
-
-
-def kernels_of(unit):
-    """(name, kernel, types of its arguments[, whether it is fast]) of what computes contiguous matrices without c."""
-    codes = [f.storage_dtype for f in (*unit.operand, unit.outer)]
-    bits = {"float32": "u4", "float64": "u8"}[_carrier(unit)]
-    if not _fits_in_shared(unit, 227 * 1024):
-        yield f"tables {unit}", _kernel(unit, False, _ROWS), kernel_types(*codes, bits)
-        return
-    from numba import types
-
-    def array(kind):
-        return types.Array(_cuda.scalar_type(kind), 1, "C")
-
-    i64 = types.int64
-    yield (
-        f"tables in shared memory {unit}", shared_kernel(unit, False, _ROWS),
-        (
-            *map(array, codes), *[array(np.int64)] * 3, array(bits), array(np.int64), array(np.uint8), array(np.int16),
-            array(np.uint64), i64, i64, i64, i64,
-        ), True,
-    )  # fmt: skip
 
 
 def examples():

@@ -88,7 +88,7 @@ def _small(fmt) -> bool:
 
 def _unfit(unit, why: str):
     return TypeError(
-        f"matmul: kernels compute in custom formats by tables, and {unit.expression} has none: {why}; copy the CUDA "
+        f"matmul: kernels compute in custom formats by tables, and this unit has none ({unit}): {why}; copy the CUDA "
         "arrays to the host first"
     )
 

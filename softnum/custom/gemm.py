@@ -82,9 +82,9 @@ def factors(unit: MadUnit) -> np.ndarray:
     from softnum.ops import apply
 
     pairs = np.arange(1 << sum(f.bits for f in unit.operand), dtype=np.uint64)
-    if Operator("fma", (*unit.operand, unit.accumulator), unit.accumulator).users_own:
+    (a, b), acc = unit.operand, unit.accumulator
+    if isinstance(acc, CustomFormat) and Operator("fma", (a, b, acc), acc).users_own:
         return pairs
-    a, b = unit.operand
     codes = (_every(a)[:, None], _every(b))
     products, flags = apply("multiply", codes, (a, b), out_fmt="binary64", rounding="to_odd", return_flags=True)
     return pairs if (flags & Flags.INEXACT).any() else products.ravel()
