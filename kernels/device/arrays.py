@@ -165,10 +165,10 @@ def _library(x):
 
 def delivered(array, like):
     """An array of Numba's as one of the library that `like` is of; of an unknown one, as Numba's."""
-    if array is like or hasattr(like, "__cuda_ndarray__"):
+    if array is like:
         return array
-    library = _library(like)
-    return array if library is None else library.from_dlpack(Exported(array))
+    library = None if hasattr(like, "__cuda_ndarray__") else _library(like)
+    return _cuda.bound(array) if library is None else library.from_dlpack(Exported(array))
 
 
 # ---- calls -----------------------------------------------------------------------------------------------------------

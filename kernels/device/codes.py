@@ -163,9 +163,9 @@ def operate(
     result, flags, met = run(computation, given, shape, words, tables=tables)
     _raise_for(met, name, formats, out_fmt, raises)
     if name in _VIEWS:
-        result = result.view(_VIEWS[name])
+        result = _cuda.viewed(result, _VIEWS[name])
     elif name == "to_integer":
-        result = result.view(np.dtype(f"{'i' if out_fmt.signed else 'u'}{result.dtype.itemsize}"))
+        result = _cuda.viewed(result, f"{'i' if out_fmt.signed else 'u'}{result.dtype.itemsize}")
     if as_array and codes_out:
         result = Array._of(result, out_fmt)
     return (result, flags) if return_flags else result

@@ -75,18 +75,20 @@ def _library(unit, inner: str | None) -> Library:
         + ("" if inner is None else format_text("_inner", format(_CARRIERS[inner])))
         + f"typedef char _fits[sizeof(sn_block_sum) <= {8 * (_STATE - 1)} ? 1 : -1];\n"
     )  # fmt: skip
-    rounding = (
-        "const sn_format fo = _out();\nconst sn_env sum_env = _sum_env();\nsn_u32 flags = 0, product_flags = 0;\n"
+    told = (
+        "const sn_format fo = _out();\nconst sn_env sum_env = _sum_env();\n"
+        "sn_told told = sn_told_nothing(0), of_products = told;\n"
     )
+    rounding = told + "const sn_u32 words[2] = {first, second};\n"
     if unit.product is None:
-        rounding += "const sn_block_rounding r = {0, &fo, 0, &sum_env};\n"
+        rounding += "const sn_block_rounding r = {0, &fo, 0, &sum_env, &of_products, &told};\n"
     else:
         constants += format_text("_scaled", unit.product) + environment_text("_scaled_env", product_env)
         rounding += (
             "const sn_format fp = _scaled();\nconst sn_env product_env = _scaled_env();\n"
-            "const sn_block_rounding r = {&fp, &fo, &product_env, &sum_env};\n"
+            "const sn_block_rounding r = {&fp, &fo, &product_env, &sum_env, &of_products, &told};\n"
         )
-    told = f"state[{_STATE - 1}] |= (product_flags & SN_NO_CODE ? 1 : 0) | (flags & SN_NO_CODE ? 2 : 0);\nreturn code;"
+    lost = f"state[{_STATE - 1}] |= sn_told_no_code(&of_products) | sn_told_no_code(&told) << 1;\nreturn code;"
     scales = "const sn_format fx = {}(), fy = {}();\nconst sn_number p = sn_unpack(&fx, x), q = sn_unpack(&fy, y);\n"
     words = ((u32, "first"), (u32, "second"))
     exact = (
@@ -101,33 +103,27 @@ def _library(unit, inner: str | None) -> Library:
         ),
         Entry(
             "end", u64, ((u64, "acc"), *words, state),
-            rounding + "const sn_u64 code = sn_block_end((sn_block_sum *)state, &r, acc, first, second, "
-            "&product_flags, &flags);\n" + told,
+            rounding + "const sn_u64 code = sn_block_end((sn_block_sum *)state, &r, acc, words);\n" + lost,
         ),
     )  # fmt: skip
     of_sums = () if inner is None else (
         Entry(
             "add", u64, ((u64, "acc"), (_BITS[inner], "sum"), (u64, "x"), (u64, "y"), *words, state),
             rounding + scales.format("_x", "_y")
-            + "const sn_format fi = _inner();\nconst sn_number scale = sn_scale_of(&p, &q), s = sn_unpack(&fi, sum);\n"
-            "const sn_number old = sn_unpack(&fo, acc);\n"
-            "const sn_u64 code = sn_block_term(&r, sn_scaled_of(&s, &scale), &old, first, second, &product_flags, "
-            "&flags);\n" + told,
+            + "const sn_format fi = _inner();\nconst sn_number s = sn_unpack(&fi, sum);\n"
+            "const sn_u64 code = sn_block_scaled(&r, &s, &p, &q, acc, words);\n" + lost,
         ),
     )  # fmt: skip
     finish = (
-        rounding + scales.format("_tensor", "_tensor")
-        + "const sn_number scale = sn_scale_of(&p, &q), s = sn_unpack(&fo, acc), z = sn_unpack(&fo, c);\n"
-        "const sn_scaled t = sn_scaled_of(&s, &scale);\n(void)r;\n"
-        "const sn_u64 code = has_c ? sn_scaled_added(&t, &z, &fo, &sum_env, word, &flags)\n"
-        "                          : sn_scaled_rounded(&t, &fo, &sum_env, word, &flags);\n" + told
+        told + scales.format("_tensor", "_tensor")
+        + "const sn_u64 code = sn_tensor_scaled(&fo, &sum_env, acc, &p, &q, has_c ? &c : 0, word, &told);\n" + lost
     )  # fmt: skip
     last = ((u64, "acc"), (u64, "c"), (u32, "has_c"), (u64, "x"), (u64, "y"), (u32, "word"), state)
     entries = (exact if inner is None else of_sums) + (
         Entry("finish", u64, last, finish),
         Entry("value", kind, ((u64, "code"),), value_body(kind)),
     )
-    return Library(constants, entries, "softnum/block_steps.h")
+    return Library(constants, entries, "softnum/device.h softnum/block_steps.h")
 
 
 def _one_block(unit, inner: str | None, layouts):

@@ -31,12 +31,14 @@ class DeviceArray:
         The elements.
     shape : tuple of int
         Of n elements.
+    format : Format, optional
+        One that all elements are known to be values of, as softnum writes them: rounding to it changes no bit.
     """
 
-    __slots__ = ("flat", "shape")
+    __slots__ = ("flat", "format", "shape")
 
-    def __init__(self, flat, shape) -> None:
-        self.flat, self.shape = flat, tuple(int(n) for n in shape)
+    def __init__(self, flat, shape, format=None) -> None:
+        self.flat, self.shape, self.format = flat, tuple(int(n) for n in shape), format
 
     @classmethod
     def of(cls, x, shape=None) -> DeviceArray:
@@ -84,7 +86,7 @@ class DeviceArray:
 
     def reshape(self, shape) -> DeviceArray:
         """The same memory in another shape, one of whose sizes may be -1."""
-        return DeviceArray(self.flat, _layout(self).reshape(shape).shape)
+        return DeviceArray(self.flat, _layout(self).reshape(shape).shape, self.format)
 
     def view(self, dtype) -> DeviceArray:
         """The same bits as another type of the same size."""

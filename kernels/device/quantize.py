@@ -158,7 +158,7 @@ def quantize(
         out_bits = _cuda.bits(out)
     if isinstance(fmt, CustomFormat):
         result = _by_search(x, fmt, rounding, overflow, invalid, "quantize", None if out is None else out_bits, True)
-        return out if out is not None else result.view(x.dtype)
+        return out if out is not None else _cuda.viewed(result, x.dtype)
     words = words_of(rounding_name(rounding).startswith("stochastic"), key, random_bits, x.shape)
     raises = not fmt.has_nan and isinstance(invalid, str)
     computation = quantize_computation(fmt, env, x.dtype.name, raises, bool(return_flags))
@@ -168,7 +168,7 @@ def quantize(
         raise ValueError(f"quantize: a value is {lost}, and {fmt} has no code for it")
     if met & NOT_EXACT:
         raise ValueError(f"quantize: a value of {fmt} is not exact in {x.dtype} (use a wider type)")
-    result = out if out is not None else result.view(x.dtype)
+    result = out if out is not None else _cuda.viewed(result, x.dtype)
     return (result, flags) if return_flags else result
 
 
@@ -267,7 +267,7 @@ def decode(codes, fmt, dtype=np.float64, *, out=None):
         raise ValueError(f"codes: one is no code of {fmt}, which has {fmt.bits} bits")
     if met & NOT_EXACT:
         raise ValueError(f"a value of {fmt} is not exact in {dtype} (use a wider type)")
-    return out if out is not None else result.view(dtype)
+    return out if out is not None else _cuda.viewed(result, dtype)
 
 
 # ---- for the link check ----------------------------------------------------------------------------------------------

@@ -85,23 +85,22 @@ def _words_library(two_roundings: bool, wide: bool) -> Library:
     drawn: those of products, of sums, and 1 more than the counter. two_roundings: they share a word, of which the sum
     gets the upper half; or it has one of a second key, if they are wide.
     """
-    body = """
-const sn_u32 counter = (sn_u32)(step / 4);
+    body = f"""
+const sn_u32 counter = (sn_u32)(step / 4), key[4] = {{key0, key1, key2, key3}};
 if (drawn[8] == counter + 1) return;
-const sn_philox_words p = sn_philox(counter, (sn_u32)n, (sn_u32)m, (sn_u32)batch, key0, key1);
-for (sn_i32 i = 0; i < 4; i++) drawn[i] = p.w[i];
+const sn_step_words w = sn_words_of_steps(counter, (sn_u32)n, (sn_u32)m, (sn_u32)batch, key, key + 2,
+                                          {int(two_roundings)}, {int(wide)});
+for (sn_i32 i = 0; i < 4; i++) {{
+    drawn[i] = w.product.w[i];
+    drawn[4 + i] = w.sum.w[i];
+}}
+drawn[8] = counter + 1;
 """
-    if two_roundings and wide:
-        body += "const sn_philox_words q = sn_philox(counter, (sn_u32)n, (sn_u32)m, (sn_u32)batch, key2, key3);\n"
-        body += "for (sn_i32 i = 0; i < 4; i++) drawn[4 + i] = q.w[i];\n"
-    else:
-        shift = " >> 16" if two_roundings else ""
-        body += f"(void)key2, (void)key3;\nfor (sn_i32 i = 0; i < 4; i++) drawn[4 + i] = p.w[i]{shift};\n"
     arguments = (
         *((("int64", name)) for name in ("step", "n", "m", "batch")),
         *((("uint32", f"key{i}")) for i in range(4)), ("uint32*", "drawn"),
     )  # fmt: skip
-    return Library("", (Entry("draw", "void", arguments, body + "drawn[8] = counter + 1;"),), "softnum/philox.h")
+    return Library("", (Entry("draw", "void", arguments, body),), "softnum/philox.h")
 
 
 def words_of(unit, words: int):

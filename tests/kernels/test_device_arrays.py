@@ -2,9 +2,7 @@
 
 import ctypes
 import gc
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -421,14 +419,6 @@ def test_all_work_goes_by_the_stream():
         if direct.search(line) and "host first" not in line
     ]
     assert not found
-
-
-def test_real_arrays_without_a_gpu():
-    environ = {**os.environ, "NUMBA_ENABLE_CUDASIM": "0"}
-    pytest.importorskip("cuda.bindings", reason="numba-cuda needs CUDA's bindings but in its simulator")
-    script = Path(__file__).with_name("real_arrays.py")
-    done = subprocess.run([sys.executable, "-W", "error", "-P", script], env=environ, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "real arrays: ok\n"), done.stderr
 
 
 # ---- Array -----------------------------------------------------------------------------------------------------------

@@ -179,7 +179,10 @@ def test_a_machine_without_a_gpu_says_so_before_anything_is_read(device, monkeyp
     monkeypatch.setattr(data_module, "load_data", fail)
     monkeypatch.setattr("softnum.train.loop.load_data", fail)
     monkeypatch.setattr(device, "is_available", lambda: False)
-    with pytest.raises(ValueError, match="Numba finds no GPU and driver here.*NUMBA_ENABLE_CUDASIM=1"):
+    with pytest.raises(ValueError, match="Numba finds a GPU, but not CUDA's compiler NVVM; pip install"):
+        run(load_design("a-float32"), MLP, seed=1, out=tmp_path, device="cuda")
+    monkeypatch.setattr(device, "cuda_error", lambda: "\nNo driver.\nInstall one.\n")
+    with pytest.raises(ValueError, match=r"finds no GPU here \(No driver. Install one\);.*NUMBA_ENABLE_CUDASIM=1"):
         run(load_design("a-float32"), MLP, seed=1, out=tmp_path, device="cuda")
     with pytest.raises(ValueError, match="device must be one of cpu, cuda, got 'tpu'"):
         run(load_design("a-float32"), MLP, seed=1, out=tmp_path, device="tpu")
