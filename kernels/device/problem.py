@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 
@@ -25,6 +26,7 @@ __all__ = [
 
 _NONE = np.iinfo(np.int64).max
 _MOST_BLOCKS = 1024
+_ENOUGH_BLOCKS = 2 if _cuda.SIMULATOR else 128  # about as many as a large GPU has multiprocessors
 _CARRIERS = {"float32": "binary32", "float64": "binary64"}
 
 
@@ -122,6 +124,10 @@ class Problem:
     def grid_of(self, threads: int) -> tuple[int, int]:
         """The grid of a kernel with an element of each batch to a thread."""
         return -(-self.m * self.n // threads), min(self.batches, _cuda.MAX_GRID_Y)
+
+    def first_of(self, tiles) -> tuple:
+        """The first of some tiles, (height, width, ...) each, that give a GPU blocks enough, or the last."""
+        return next((tile for tile in tiles if prod(self.grid(*tile[:2])) >= _ENOUGH_BLOCKS), tiles[-1])
 
     def layouts(self, operands) -> tuple[str, ...]:
         """The layouts of what takes the places of a, b and c, and of out."""
