@@ -84,8 +84,6 @@ def test_lengths(device, n):
 
 
 def test_shapes_and_strides(device):
-    from softnum.kernels.device.strides import transposed
-
     x = finite(n=48).reshape(2, 4, 6)
     same_bits(sn.quantize(device.to_device(x), "e5m2").copy_to_host(), sn.quantize(x, "e5m2"))
     matrix = x[0]
