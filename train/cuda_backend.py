@@ -370,7 +370,7 @@ class CudaBackend(NumpyBackend):
 
     @_moving
     def put(self, x, rows, values):
-        result = moved(_up(x), lambda a: a)
+        result = movement.copied(_up(x))
         movement.rows_put(result, rows, _up(values))
         return result
 

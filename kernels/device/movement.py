@@ -17,8 +17,8 @@ from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
 
 __all__ = [
-    "DeviceArray", "arrays_in", "broadcast", "concatenated", "examples", "filled", "merged", "moved", "put", "rows_put",
-    "rows_taken", "upload",
+    "DeviceArray", "arrays_in", "broadcast", "concatenated", "copied", "examples", "filled", "merged", "moved", "put",
+    "rows_put", "rows_taken", "upload",
 ]  # fmt: skip
 
 
@@ -215,7 +215,7 @@ def _bits(x: DeviceArray):
 
 
 def moved(x: DeviceArray, view: Callable) -> DeviceArray:
-    """A new array of the elements of a view of x.
+    """An array of the elements of a view of x: x's own memory where they lie in order there, else a copy.
 
     Parameters
     ----------
@@ -224,8 +224,19 @@ def moved(x: DeviceArray, view: Callable) -> DeviceArray:
         Takes a NumPy array of x's shape and returns a view of it (a slice, a transposition, a broadcast); it must not
         read or write elements.
     """
-    result = empty(_viewed(x, view)[0], x.dtype)
+    shape, strides, start = _viewed(x, view)
+    size = prod(shape)
+    if size and merged(shape, strides, strides) == [(size, 1, 1)]:
+        return DeviceArray(x.flat if size == x.size else x.flat[start : start + size], shape)
+    result = empty(shape, x.dtype)
     _copy(x, view, result, None)
+    return result
+
+
+def copied(x: DeviceArray) -> DeviceArray:
+    """A copy of x, to be written to."""
+    result = empty(x.shape, x.dtype)
+    _copy(x, None, result, None)
     return result
 
 

@@ -193,6 +193,25 @@ def test_a_format_stays_known_as_long_as_it_is_right(name, device):
     assert role.format in found or name not in MOVES
 
 
+def test_what_lies_in_order_is_not_copied_and_not_written_to(device):
+    from softnum.kernels import launches
+    from softnum.kernels.device.movement import moved, upload
+    from softnum.train.cuda_backend import CudaBackend
+
+    backend, values = CudaBackend(np.float32), numbers(np.float32, 5, 3)
+    x, before = upload(values), launches()
+    parts = [*backend.split(x, [2, 3], 0), backend.neighbours(x)[2], backend.part(x, slice(1, 4), slice(None)),
+             backend.permute(upload(values.reshape(5, 1, 3)), (1, 0, 2)), moved(x, lambda a: a[2, 1:2])]  # fmt: skip
+    assert launches() == before + 1  # the pairs of neighbours
+    wants = [values[:2], values[2:], values[4:], values[1:4], values[None], values[2, 1:2]]
+    for part, want in zip(parts, wants, strict=True):
+        np.testing.assert_array_equal(part.host(), want)
+    backend.put(parts[0], np.array([0]), upload(np.full((1, 3), 9, np.float32)))
+    backend.put(x, np.array([0]), upload(np.full((1, 3), 9, np.float32)))
+    np.testing.assert_array_equal(x.host(), values)
+    assert moved(x, lambda a: a[::2]).host().tobytes() == values[::2].tobytes()
+
+
 def test_a_step_of_an_update_is_a_launch(device):
     from softnum.kernels import launches
     from softnum.kernels.device.movement import upload
