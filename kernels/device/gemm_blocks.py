@@ -239,6 +239,8 @@ class BlocksEngine:
         self.integers = integer_plan_of(unit)
         self.plan = None if self.integers else plan_of(unit)
 
+    tells = False
+
     @staticmethod
     def kernels_of(unit):
         return kernels_of(unit)

@@ -308,6 +308,8 @@ class ChainEngine:
     def __init__(self, unit: FmaChainUnit) -> None:
         self.unit = unit
 
+    tells = False
+
     @staticmethod
     def kernels_of(unit):
         return kernels_of(unit)
@@ -322,6 +324,8 @@ class FusedEngine:
     def __init__(self, unit: FusedDotUnit) -> None:
         self.unit = unit
         self.plan = fused_plan(unit)
+
+    tells = False
 
     @staticmethod
     def kernels_of(unit):
