@@ -271,7 +271,9 @@ def filled(shape, dtype, value):
 
 def to_device(x):
     """A copy of an array of the host."""
-    return cuda.to_device(np.asarray(x, order="C"), stream=stream())
+    x = np.asarray(x, order="C")
+    array = cuda.to_device(x, stream=stream())  # which makes one dimension of none
+    return array if x.ndim else bound(array.reshape(()))
 
 
 def constant(x):

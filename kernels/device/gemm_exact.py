@@ -40,7 +40,7 @@ __all__ = [
 ]  # fmt: skip
 
 TILE = 4 if _cuda.SIMULATOR else 16  # outputs of a block of the rounding kernel, a side
-SUMS_TILE = 8 if _cuda.SIMULATOR else 64  # of the sums' kernel
+SUMS_TILES = (8, 4) if _cuda.SIMULATOR else (64, 32)  # of the sums' kernel: of large results, and of small ones
 DEPTH = 16
 _STATE = 82  # words of 64 bits of an sn_kulisch
 _LOST = np.int64(-(2**63))  # what stands for a sum of an output that the definition computes
@@ -330,8 +330,9 @@ def kernels_of(unit):
     numbers, sizes = array(np.int64), (i64,) * 4
     pieces = pieces_of(unit, 4096)
     if pieces is not None:
-        kernel = sums_kernel(unit.operand, pieces, ("rows", "rows"), 64, DEPTH)
-        yield f"exact sums {unit}", kernel, (*codes[:2], numbers, numbers, numbers, *sizes), True
+        for side in (64, 32):
+            kernel = sums_kernel(unit.operand, pieces, ("rows", "rows"), side, DEPTH)
+            yield f"exact sums in tiles of {side} {unit}", kernel, (*codes[:2], *[numbers] * 3, *sizes), True
     carrier = "float32" if fits(unit.result, np.float32) else "float64"
     words = FROM_KEY if unit.stochastic else NO_WORDS
     kernel = rounding_kernel(unit, carrier, ("rows", "rows", "matrix", "rows"), words, False, pieces)
@@ -358,10 +359,10 @@ class ExactEngine:
         pieces = pieces_of(unit, p.k) if p.k else None
         sums = _cuda.empty(p.batches * p.m * p.n * pieces.sums if pieces else 1, np.int64)
         if pieces is not None:
-            across = SUMS_TILE // SIDE
+            tile, _ = p.first_of([(side, side) for side in SUMS_TILES])
             _cuda.launch(
-                sums_kernel(unit.operand, pieces, (a.layout, b.layout), SUMS_TILE, DEPTH),
-                p.grid(SUMS_TILE, SUMS_TILE), across * across, a.flat, b.flat, a.geometry, b.geometry, sums, *p.sizes,
+                sums_kernel(unit.operand, pieces, (a.layout, b.layout), tile, DEPTH), p.grid(tile, tile),
+                (tile // SIDE) ** 2, a.flat, b.flat, a.geometry, b.geometry, sums, *p.sizes,
             )  # fmt: skip
         kernel = rounding_kernel(unit, p.out.flat.dtype.name, p.layouts(operands), p.words, p.c is not None, pieces)
         _cuda.launch(

@@ -36,8 +36,8 @@ __all__ = ["TableEngine", "examples", "kernels_of", "shared_kernel"]
 _U8, _U32, _U64 = np.uint8, np.uint32, np.uint64
 _ROWS = ("rows",) * 4
 
-# of shared_kernel: outputs of a thread (rows, columns), threads of a block (columns, rows), products of a tile
-_TILE = (2, 2, 3, 2, 4) if _cuda.SIMULATOR else (4, 4, 32, 16, 16)
+# of shared_kernel: outputs of a block (rows, columns), of a thread, products of a tile; of large results, small ones
+_TILES = ((4, 6, 2, 2, 4), (4, 2, 2, 1, 4)) if _cuda.SIMULATOR else ((64, 128, 4, 4, 16), (32, 32, 4, 4, 16))
 _PAD = 4  # bytes, so that rows of a tile begin in different banks
 
 
@@ -230,15 +230,15 @@ for (sn_u32 i = first; i < count; i += step) {
 
 
 @lru_cache(maxsize=64)
-def shared_kernel(unit, has_c: bool, layouts, tile=_TILE):
+def shared_kernel(unit, has_c: bool, layouts, tile=_TILES[0]):
     """The kernel of a unit of one lane whose tables lie in shared memory.
 
     Its arguments: codes a, b and c, their geometries, out and its geometry, the bytes of tables (`_in_shared`), which
     are copied to dynamic shared memory, cells and values (`SumTables`), batches, M, N and K.
     """
     tables, groups = tables_of(unit), len(_in_shared(unit)) // 16
-    height, width, across, down, deep = tile
-    block_m, block_n, threads = height * down, width * across, across * down
+    block_m, block_n, height, width, deep = tile
+    across, threads = block_n // width, block_m // height * block_n // width
     row_a, row_b, outputs = block_m + _PAD, block_n + _PAD, height * width
     size_a, size_b = deep * row_a, deep * row_b
     f = _cuda.bind(_look_ups(*(f.bits for f in (*unit.operand, unit.accumulator)), height, width))
@@ -339,8 +339,8 @@ def _bytes_on_device(unit):
 def _fits_in_shared(unit, most: int) -> bool:
     """Whether tables and tiles fit in so many bytes of shared memory."""
     tables = _in_shared(unit)
-    height, width, across, down, deep = _TILE
-    return tables is not None and len(tables) + deep * (height * down + width * across + 2 * _PAD) <= most
+    height, width, _, _, deep = _TILES[0]
+    return tables is not None and len(tables) + deep * (height + width + 2 * _PAD) <= most
 
 
 def kernels_of(unit):
@@ -351,13 +351,17 @@ def kernels_of(unit):
         yield f"tables {unit}", _kernel(unit, False, _ROWS), kernel_types(*codes, bits)
         return
     array, i64 = _cuda.array_type, _cuda.scalar_type(np.int64)
-    yield (
-        f"tables in shared memory {unit}", shared_kernel(unit, False, _ROWS),
-        (
-            *map(array, codes), *[array(np.int64)] * 3, array(bits), array(np.int64), array(np.uint8), array(np.int16),
-            array(np.uint64), i64, i64, i64, i64,
-        ), True,
+    types = (
+        *map(array, codes), *[array(np.int64)] * 3, array(bits), array(np.int64), array(np.uint8), array(np.int16),
+        array(np.uint64), i64, i64, i64, i64,
     )  # fmt: skip
+    for tile in _TILES:
+        yield (
+            f"tables in shared memory {unit}, {tile[0]} x {tile[1]}",
+            shared_kernel(unit, False, _ROWS, tile),
+            types,
+            True,
+        )
 
 
 class TableEngine:
@@ -374,12 +378,13 @@ class TableEngine:
         p, unit, operands = problem, self.unit, coded_operands(problem)
         layouts = p.layouts(operands)
         if _fits_in_shared(unit, _cuda.most_shared()):
-            kernel, tables = shared_kernel(unit, p.c is not None, layouts), _on_device(unit)
-            height, width, across, down, _ = _TILE
+            tile, tables = p.first_of(_TILES), _on_device(unit)
+            block_m, block_n, height, width, _ = tile
             _cuda.launch(
-                kernel, p.grid(height * down, width * across), (across, down), *(x.flat for x in operands),
-                *(x.geometry for x in operands), _cuda.bits(p.out.flat), p.out.geometry, _bytes_on_device(unit),
-                tables.cells, tables.values, *p.sizes, shared=len(_in_shared(unit)),
+                shared_kernel(unit, p.c is not None, layouts, tile), p.grid(block_m, block_n),
+                (block_n // width, block_m // height), *(x.flat for x in operands), *(x.geometry for x in operands),
+                _cuda.bits(p.out.flat), p.out.geometry, _bytes_on_device(unit), tables.cells, tables.values, *p.sizes,
+                shared=len(_in_shared(unit)),
             )  # fmt: skip
             return
         run_sums(p, _kernel(unit, p.c is not None, layouts), operands, _on_device(unit))
@@ -399,5 +404,5 @@ def examples():
     powers = [2.0 ** (i / 8) for i in range(127)]
     eight = CustomFormat.from_table([0.0, *powers, -(2.0**20), *(-x for x in powers)], name="log8")
     yield from kernels_of(MadUnit(eight, operand=eight, product=eight))
-    yield from kernels_of(MadUnit(eight, operand=eight, product=eight, chunk=16))
+    yield next(kernels_of(MadUnit(eight, operand=eight, product=eight, chunk=16)))
     yield from kernels_of(MadUnit("binary32", operand="e4m3fn", product=eight, lanes=4))

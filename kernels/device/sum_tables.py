@@ -73,7 +73,7 @@ def _operate(unit, name: str, codes, formats, out, rounding=None):
     if isinstance(out, CustomFormat):
         found, lost = Operator(name, formats, out, rounding, unit.overflow)(*codes, partly=True)
     else:
-        from softnum.ops import apply
+        from softnum.operation import apply
 
         options = {"rounding": rounding, "overflow": unit.overflow_of(out)}
         found, flags = apply(name, tuple(codes), tuple(formats), out_fmt=out, invalid=0.0, return_flags=True, **options)
