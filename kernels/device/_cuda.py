@@ -21,7 +21,7 @@ try:
     from numba.cuda.core import config
     from numba.cuda.np.numpy_support import from_dtype
 except ImportError as error:
-    raise ImportError("softnum needs numba-cuda for CUDA arrays: pip install 'softnum[cuda]'") from error
+    raise ImportError(f"CUDA arrays need numba-cuda: pip install 'softnum[cuda]' ({error})") from error
 
 from softnum import kernels
 from softnum.custom.compiler import compile_c, preprocess
@@ -33,6 +33,7 @@ __all__ = [
     "THREADS",
     "address_of",
     "adopt",
+    "array_type",
     "bind",
     "bits",
     "bound",
@@ -270,7 +271,9 @@ def filled(shape, dtype, value):
 
 def to_device(x):
     """A copy of an array of the host."""
-    return cuda.to_device(np.asarray(x, order="C"), stream=stream())
+    x = np.asarray(x, order="C")
+    array = cuda.to_device(x, stream=stream())  # which makes one dimension of none
+    return array if x.ndim else bound(array.reshape(()))
 
 
 def constant(x):
@@ -335,3 +338,10 @@ def viewed(x, dtype):
 def scalar_type(dtype):
     """Numba's type of a NumPy type."""
     return from_dtype(np.dtype(dtype))
+
+
+def array_type(dtype, dimensions: int = 1):
+    """Numba's type of C-ordered arrays on the device."""
+    from numba import types
+
+    return types.Array(scalar_type(dtype), dimensions, "C")
