@@ -11,6 +11,7 @@ from softnum.backend import NoKernel
 from softnum.environment import environment
 from softnum.kernels import launches
 from softnum.kernels.device.operations import short_computation
+from softnum.kernels.device.strides import transposed
 from softnum.ops import OPERATIONS
 
 THIRDS = sn.CustomFormat.from_table([0.0, 1 / 3, 1.0, 3.0, -1.0, -3.0, float("nan"), 9.0], name="thirds")
