@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from functools import lru_cache
 
 from softnum.c_text import environment_text, format_text
 from softnum.fused import fused_plan
-from softnum.kernels.device.source import TYPES, Entry, Library
+from softnum.kernels.device.source import TYPES, Entry, Library, literal
 from softnum.names import format
 
 __all__ = ["STATE", "chain_library", "fast_library", "fused_library", "value_entry"]
@@ -149,10 +148,6 @@ def chain_library(unit, carrier: str) -> Library:
 # ---- fused dot products in binary32, a block of outputs to a thread --------------------------------------------------
 
 
-def _literal(x: float) -> str:
-    return f"sn_float32({struct.unpack('<I', struct.pack('<f', x))[0]:#x}u)"
-
-
 def _facts_text(unit, plan) -> str:
     """The function ``_unit``: an sn_fused32 (csrc/softnum/fused_steps.h)."""
     a, b = unit.operand
@@ -164,8 +159,8 @@ def _facts_text(unit, plan) -> str:
         "most": most, "least_c": plan.least_c, "nearest": int(plan.nearest), "wide": int(plan.may_carry),
         "group": min(plan.group, unit.terms) if plan.may_carry else unit.terms,
         "watch_low": int(a.emin + b.emin < plan.low), "keep": f"{plan.keep:#x}u",
-        "to_constant": f"{plan.to_constant:#x}u", "limit": _literal(plan.limit),
-        "least_start": _literal(plan.least_start), "most_start": _literal(plan.most_start),
+        "to_constant": f"{plan.to_constant:#x}u", "limit": literal(plan.limit),
+        "least_start": literal(plan.least_start), "most_start": literal(plan.most_start),
     }  # fmt: skip
     lines = "".join(f"    u.{name} = {value};\n" for name, value in fields.items())
     return f"SN_FN sn_fused32 _unit(void) {{\n    sn_fused32 u;\n{lines}    return u;\n}}\n"

@@ -35,10 +35,11 @@ import numpy as np
 
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
+from softnum.kernels.device.block_entries import Block, steps_library
 from softnum.kernels.device.bounds import level_of, levels_of, sums_fit
 from softnum.kernels.device.layouts import along_rows, index_of, loader
 from softnum.kernels.device.problem import Operand, Problem, Seen, all_values, stand_in
-from softnum.kernels.device.steps import Block, Steps, steps_library, steps_of
+from softnum.kernels.device.steps import Steps, steps_of
 from softnum.plan import fits, integer_plan_of, plan_of
 from softnum.units import MadUnit
 
@@ -210,7 +211,7 @@ def block_of(steps: Steps, m: int, n: int, batches: int) -> Block:
     native = steps.kind == "float32" and plan_of(steps.unit).path == "native"
     light = native or steps.level in ("signed", "tested", "bare", "plain")
     if steps.words:
-        shapes = [(4, 4), (4, 2)] if light and not steps.chunk else [(4, 2)]
+        shapes = [(4, 4), (4, 2)] if steps.kind == "float32" and not steps.chunk else [(4, 2)]
     elif steps.kind in ("float64", "int64") or (steps.chunk and not light):
         shapes = [(4, 4)]
     else:
