@@ -15,16 +15,20 @@ which 4 x 32 lanes begin in a cycle; those of the integer and comparison pipe (6
     e5m2 -> e6m9                               full     8 x 4         95   9.8      5.3   0.2    3.2
                                                signed   8 x 8        162   6.6      3.2   0.1    5.1
                                                bare     8 x 8        165   4.5      1.2   0.1    7.4
-    e5m2 -> e6m9, stochastic, r = 12           full     4 x 2        131  48.2     29.3   8.7    0.6
-                                               tested   4 x 4        168  21.1     12.8   6.1    1.3
+    e5m2 -> e6m9, stochastic, r = 12           full     4 x 4        168  22.6     10.8   6.1    1.5
+                                               tested   4 x 4        168  17.6      7.8   6.1    1.9
                                                bare     4 x 4        170  14.6      6.8   6.1    2.3
-    e5m2, product e5m2 -> e6m9, stochastic     full     4 x 2        128  83.2     53.3  12.7    0.3
-                                               bare     4 x 4        168  24.1     12.8   6.1    1.3
+    e5m2, product e5m2 -> e6m9, stochastic     full     4 x 4        171  36.1     17.8   7.1    0.9
+                                               tested   4 x 4        168  31.1     14.8   7.1    1.1
+                                               bare     4 x 4        167  25.1     12.8   7.1    1.3
+    e5m2 -> e6m9, stochastic, r = 32          full     4 x 2        164  26        9     7      1.3
+    e5m2, product e5m2 -> e6m9, r = 20         full     4 x 2        254  56       24    16      0.6
+    the product alone stochastic, r = 12       full     4 x 2        162  54       32     9      0.5
     e5m2 -> e6m9, to odd                       full     8 x 4        154  23.1     17.5   0.2    1.0
     q4.4 -> q8.8                               careful  4 x 4         96  14.2      8.5   4.2    2.0
                                                plain    8 x 8        167   1.6      0.2   1.1   15
     q3.3 -> q6.4                               full     8 x 4        108   5.9      2.3   0.2    5.7
-    binary32 -> e10m40 (10 in binary64)        full     4 x 4        150  38.1     24.6   0.3    0.7
+    binary32 -> e10m40 (5 in binary64)         full     4 x 4        100  29.3     22.5   0.3    0.7
 """
 
 from __future__ import annotations
