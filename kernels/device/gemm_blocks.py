@@ -21,7 +21,7 @@ which 4 x 32 lanes begin in a cycle; those of the integer and comparison pipe (6
     e5m2, product e5m2 -> e6m9, stochastic     full     4 x 4        171  36.1     17.8   7.1    0.9
                                                tested   4 x 4        168  31.1     14.8   7.1    1.1
                                                bare     4 x 4        167  25.1     12.8   7.1    1.3
-    e5m2 -> e6m9, stochastic, r = 32          full     4 x 2        164  26        9     7      1.3
+    e5m2 -> e6m9, stochastic, r = 32           full     4 x 2        164  26        9     7      1.3
     e5m2, product e5m2 -> e6m9, r = 20         full     4 x 2        254  56       24    16      0.6
     the product alone stochastic, r = 12       full     4 x 2        162  54       32     9      0.5
     e5m2 -> e6m9, to odd                       full     8 x 4        154  23.1     17.5   0.2    1.0
