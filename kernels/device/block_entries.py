@@ -99,15 +99,17 @@ def _each(block: Block, body: str) -> str:
     return "\n".join(f"{{\n{text}\n}}" for text in texts)
 
 
+def _chunk(steps: Steps) -> str:
+    """A chunk's length in C; products of CUDA arrays are shorter than 2**31."""
+    return f"{min(steps.chunk, 2**31)}u"
+
+
 def _plain_compute(steps: Steps, block: Block) -> str:
-    c = TYPES[steps.kind]
+    c, chunk = TYPES[steps.kind], _chunk(steps)
     body = [
         "const sn_u32 until = (sn_u32)(depth - k0 - 1);",
         "(void)until, (void)outer;",
-    ]
-    if steps.chunk:
-        body.append(f"sn_u32 left = {min(steps.chunk, 2**31)}u - (sn_u32)k0 % {min(steps.chunk, 2**31)}u;")
-    body += [
+        f"sn_u32 left = {chunk} - (sn_u32)k0 % {chunk};" if steps.chunk else "",
         "for (sn_u32 k = 0; k < (sn_u32)count; k++) {",
         f"{c} x[{block.rows}], y[{block.columns}];",
         _read_both(block),
@@ -117,7 +119,7 @@ def _plain_compute(steps: Steps, block: Block) -> str:
         body += [
             "if (--left == 0 || k == until) {",
             _each(block, "outer[$o] = _outer(outer[$o], acc[$o], 0);\nacc[$o] = 0;"),
-            f"left = {min(steps.chunk, 2**31)}u;\n}}",
+            f"left = {chunk};\n}}",
         ]
     return "\n".join([*body, "}"])
 
@@ -137,8 +139,7 @@ SN_FN sn_u32 _chosen(const sn_philox_words *w, sn_u32 k) {
 
 def _random_compute(steps: Steps, block: Block) -> str:
     """Four steps for each result in turn, which share a Philox block; a chunk may end among them."""
-    c = TYPES[steps.kind]
-    own = second_key(steps.unit)
+    c, chunk, own = TYPES[steps.kind], _chunk(steps), second_key(steps.unit)
 
     def place(i: str, threads: int) -> str:
         return f"(sn_u32)({i} / {block.group} * {block.group * threads} + {i} % {block.group})"
@@ -156,7 +157,7 @@ def _random_compute(steps: Steps, block: Block) -> str:
     lines = [
         "const _counter counter = {n, m, batch, {key0, key1, key2, key3}};",
         "const sn_u32 end = (sn_u32)count, whole = (sn_u32)k0 + end;\n(void)outer, (void)whole, (void)depth;",
-        f"sn_u32 left = {_length(steps)};" if steps.chunk else "",
+        f"sn_u32 left = {chunk} - (sn_u32)k0 % {chunk};" if steps.chunk else "",
         "for (sn_u32 k = 0; k < end;) {",
         "const sn_u32 at = k & ~3u, block = ((sn_u32)k0 + k) / 4, first = k - at;",
         "sn_u32 last = end - at < 4 ? end - at : 4;",
@@ -168,25 +169,18 @@ def _random_compute(steps: Steps, block: Block) -> str:
         "k = at + last;",
     ]
     if steps.chunk:
-        length = min(steps.chunk, 2**31)
         lines += [
             "left -= last - first;",
             "if (left == 0 || whole - end + k == (sn_u32)depth) {",
-            f"const sn_u32 reduction = (sn_u32)depth + ((sn_u32)k0 + k - 1) / {length}u;",
+            f"const sn_u32 reduction = (sn_u32)depth + ((sn_u32)k0 + k - 1) / {chunk};",
             _each(
                 block,
                 f"const sn_philox_words u = _words(&counter, reduction / 4, {row}, {column}, {2 if own else 0});\n"
                 "outer[$o] = _outer(outer[$o], acc[$o], _chosen(&u, reduction));\nacc[$o] = 0;",
             ),
-            f"left = {length}u;\n}}",
+            f"left = {chunk};\n}}",
         ]
     return "\n".join([*lines, "}"])
-
-
-def _length(steps: Steps) -> str:
-    """What is left of a chunk at k0."""
-    length = min(steps.chunk, 2**31)
-    return f"{length}u - (sn_u32)k0 % {length}u"
 
 
 def _enter(name: str, given: str, kind: str, fmt) -> Entry:

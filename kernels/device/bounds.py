@@ -75,7 +75,7 @@ def sums_fit(plan: IntegerPlan, k: int, largest: tuple[float, float, float]) -> 
     a, b = (int(x * 2.0**f) for x, f in zip(largest, plan.fractions, strict=False))
     products = k * a * b
     total = (products << plan.shift) + int(largest[2] / plan.scale)
-    return products < 2**31 and total <= plan.most and total <= -plan.least
+    return products < 2**31 and total <= plan.most and (not plan.signed or total <= -plan.least)
 
 
 def levels_of(plan: FastPlan) -> tuple[str, ...]:

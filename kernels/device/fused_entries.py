@@ -12,7 +12,6 @@ from softnum.names import format
 __all__ = ["STATE", "chain_library", "fast_library", "fused_library", "value_entry"]
 
 STATE = 16  # words of 64 bits that the state of a definition's step takes
-_BIAS = 383  # SN_FUSED32_BIAS of csrc/softnum/fused_steps.h
 _CARRIERS = {"float32": ("binary32", "uint32"), "float64": ("binary64", "uint64")}
 
 
@@ -152,11 +151,12 @@ def _facts_text(unit, plan) -> str:
     """The function ``_unit``: an sn_fused32 (csrc/softnum/fused_steps.h)."""
     a, b = unit.operand
     # what `fused_plan` calls high and, of bounded units, infinity: sums of theirs stay finite
-    most = (plan.high if plan.nearest else 126) + _BIAS
+    most = plan.high if plan.nearest else 126
     fields = {
         "terms": unit.terms, "fraction_bits": unit.fraction_bits,
-        "floor": plan.floor + _BIAS - 127, "low": plan.low + _BIAS,
-        "most": most, "least_c": plan.least_c, "nearest": int(plan.nearest), "wide": int(plan.may_carry),
+        "floor": f"SN_FUSED32_BIAS + {plan.floor - 127}", "low": f"SN_FUSED32_BIAS + {plan.low}",
+        "most": f"SN_FUSED32_BIAS + {most}", "least_c": plan.least_c,
+        "nearest": int(plan.nearest), "wide": int(plan.may_carry),
         "group": min(plan.group, unit.terms) if plan.may_carry else unit.terms,
         "watch_low": int(a.emin + b.emin < plan.low), "keep": f"{plan.keep:#x}u",
         "to_constant": f"{plan.to_constant:#x}u", "limit": literal(plan.limit),

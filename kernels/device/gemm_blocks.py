@@ -206,7 +206,7 @@ def block_of(steps: Steps, m: int, n: int, batches: int) -> Block:
     if _cuda.SIMULATOR:
         return Block(side, side, 4, 2, 2, depth)
     native = steps.kind == "float32" and plan_of(steps.unit).path == "native"
-    light = native or steps.level in ("signed", "tested", "bare", "plain")
+    light = native or steps.level in ("signed", "bare", "plain")
     if steps.words:
         shapes = [(4, 4), (4, 2)] if steps.kind == "float32" and not steps.chunk else [(4, 2)]
     elif steps.kind in ("float64", "int64") or (steps.chunk and not light):

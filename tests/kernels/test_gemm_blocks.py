@@ -268,6 +268,14 @@ def test_engines():
         assert type(other) is not gemm_blocks.BlocksEngine
 
 
+def test_sums_fit():
+    """Sums of unsigned numbers have no lower bound to keep to."""
+    for u, most in ((unit("uq8.8", "uq4.4"), 16), (unit("q8.8", "q4.4"), 8)):
+        plan = integer_plan_of(u)
+        assert sums_fit(plan, most - 1, (4.0, 4.0, 0.0)) and not sums_fit(plan, most, (4.0, 4.0, 0.0))
+        assert sums_fit(plan, 1, (0.0, 0.0, 1.0)) and not sums_fit(plan, most - 1, (4.0, 4.0, 16.0))
+
+
 def test_sum_bound():
     """The bound holds, is what the recurrence gives step by step, and is infinite only beyond the largest value."""
     rng = np.random.default_rng(9)
