@@ -20,8 +20,8 @@
  * rounded first. `tested`: every addend is a multiple of the sum's last place and no start is -0; then so is every sum,
  * and none is -0. `bare`: also, nothing overflows.
  *
- * Wide: the sum in binary64, rounded to odd and then to nearest even, or truncated and then stochastically, to
- * m + 1 + r <= 52 bits. */
+ * Wide: the sum in binary64, rounded to odd and then to nearest even (as by `magic`; in fixed point, by patterns.h), or
+ * truncated and then stochastically, to m + 1 + r <= 52 bits. */
 #ifndef SOFTNUM_STEPS_H
 #define SOFTNUM_STEPS_H
 
@@ -92,6 +92,22 @@ SN_FN float sn_fma_zero32(float x, float y, float z) {
     return near;
 }
 #endif
+
+/* ---- binary64 --------------------------------------------------------------------------------------------------- */
+
+/* To nearest even, as sn_magic_full: |v| + C for C = 2^(52 - m) * 1.5 * 2^E. m <= 49, and C is finite up to emax + 1.
+ */
+SN_FN double sn_nearest64(const sn_target64 *p, double v) {
+    const sn_u32 top = 0x7ff00000u, emin = (sn_u32)(sn_bits64(p->normal) >> 32);
+    const sn_u32 emax = ((sn_u32)(sn_bits64(p->limit) >> 32) & top) + 0x100000u;
+    sn_u32 e = (sn_u32)(sn_bits64(v) >> 32) & top;
+    e = e > emin ? e : emin;
+    e = (e < emax ? e : emax) + ((sn_u32)(52 - p->mantissa_bits) << 20) + 0x80000u;
+    const double c = sn_float64((sn_u64)e << 32);
+    double rounded = sn_subtract64(sn_add64(sn_magnitude64(v), c), c);
+    if (!(rounded <= p->limit)) rounded = sn_target_beyond64(p, v);
+    return sn_target_signed64(p, rounded, v);
+}
 
 /* ---- what enters and leaves ------------------------------------------------------------------------------------- */
 

@@ -23,12 +23,12 @@ which 4 x 32 lanes begin in a cycle; those of the integer and comparison pipe (6
                                                bare     4 x 4        167  25.1     12.8   7.1    1.3
     e5m2 -> e6m9, stochastic, r = 32           full     4 x 2        164  26        9     7      1.3
     e5m2, product e5m2 -> e6m9, r = 20         full     4 x 2        254  56       24    16      0.6
-    the product alone stochastic, r = 12       full     4 x 2        162  54       32     9      0.5
+    the product alone stochastic, r = 12       full     4 x 2        166  45       21     9      0.7
     e5m2 -> e6m9, to odd                       full     8 x 4        154  23.1     17.5   0.2    1.0
     q4.4 -> q8.8                               careful  4 x 4         96  14.2      8.5   4.2    2.0
                                                plain    8 x 8        167   1.6      0.2   1.1   15
     q3.3 -> q6.4                               full     8 x 4        108   5.9      2.3   0.2    5.7
-    binary32 -> e10m40 (5 in binary64)         full     4 x 4        100  29.3     22.5   0.3    0.7
+    binary32 -> e10m40 (7 in binary64)         full     4 x 4        104  20.5     11.4   0.3    1.5
 """
 
 from __future__ import annotations

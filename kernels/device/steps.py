@@ -13,7 +13,7 @@ from softnum.kernels.device.source import TYPES, literal
 from softnum.modes import ROUNDING_MODES
 from softnum.plan import FastPlan, IntegerPlan, integer_plan_of, plan_of
 
-__all__ = ["Steps", "second_key", "step_text", "steps_of", "stochastic_text"]
+__all__ = ["Steps", "second_key", "step_text", "steps_of", "target_text"]
 
 _DOWN, _STOCHASTIC = ROUNDING_MODES["down"], ROUNDING_MODES["stochastic"]
 
@@ -117,17 +117,21 @@ def _rounded(what: str, value: str, word: str = "0", bits: int = 32) -> str:
     return f"sn_float{bits}(sn_round_pattern{bits}(&p{what}, sn_bits{bits}({value}), {word}))"
 
 
-def _patterns(plan: FastPlan, carrier: str) -> tuple[str, str]:
-    """(functions that return the sn_pattern of product, sum and outer sum, the statements that call them)"""
-    texts = [pattern_text(f"_pattern_{x}", *target, carrier) for x, target in zip("pso", plan.targets, strict=True)]
-    if None in texts:
-        raise ValueError(f"{plan.targets} lie outside the domain of rounding {carrier} patterns")
-    return "".join(texts), "".join(f"const sn_pattern p{x} = _pattern_{x}();\n(void)p{x};\n" for x in "pso")
+def _pattern(x: str, target: tuple, carrier: str) -> tuple[str, str]:
+    """(a function that returns the sn_pattern of a format and an environment, the statement that calls it)"""
+    text = pattern_text(f"_pattern_{x}", *target, carrier)
+    if text is None:
+        raise ValueError(f"{target} lies outside the domain of rounding {carrier} patterns")
+    return text, f"const sn_pattern p{x} = _pattern_{x}();\n(void)p{x};\n"
+
+
+def _joined(texts) -> tuple[str, str]:
+    return tuple(map("".join, zip(*texts, strict=True)))
 
 
 def _odd_steps(plan: FastPlan, level: str) -> str:
     down = int(plan.targets[1][1][0] == _DOWN)
-    constants, take = _patterns(plan, "float32")
+    constants, take = _joined(_pattern(x, target, "float32") for x, target in zip("pso", plan.targets, strict=True))
 
     def rounded(what: str, value: str) -> str:
         return f"sn_magic_signed(&m{what}, {value})" if level == "signed" else _rounded(what, value)
@@ -149,11 +153,11 @@ def _odd_steps(plan: FastPlan, level: str) -> str:
     )
 
 
-def stochastic_text(x: str, target: tuple, carrier: str) -> tuple[str, str]:
-    """As `_patterns` of one, an sn_stochastic32 or 64 (csrc/softnum/stochastic_steps.h)."""
+def target_text(x: str, target: tuple, carrier: str) -> tuple[str, str]:
+    """The same for the sn_target32 or 64 (csrc/softnum/stochastic_steps.h) of a float."""
     fmt, env = target
     facts, bits = pattern_facts(fmt, env, carrier), 32 if carrier == "float32" else 64
-    kind, high = f"sn_stochastic{bits}", facts["value_overflow"]
+    kind, high = f"sn_target{bits}", facts["value_overflow"]
     magnitude = high[0] & ((1 << bits - 1) - 1)
     if high != facts["value_infinity"] or magnitude != high[1] & ((1 << bits - 1) - 1):
         raise ValueError(f"{fmt} in {env}: sums that are too large must become one magnitude, infinities too")
@@ -162,19 +166,18 @@ def stochastic_text(x: str, target: tuple, carrier: str) -> tuple[str, str]:
         f"{literal(float(fmt.max), carrier)}, sn_float{bits}({magnitude:#x}ull)"
     )
     return (
-        f"SN_FN {kind} _random_{x}(void) {{\nconst {kind} p = {{{fields}}};\nreturn p;\n}}\n",
-        f"const {kind} r{x} = _random_{x}();\n(void)r{x};\n",
+        f"SN_FN {kind} _target_{x}(void) {{\nconst {kind} p = {{{fields}}};\nreturn p;\n}}\n",
+        f"const {kind} t{x} = _target_{x}();\n(void)t{x};\n",
     )
 
 
 def _randomly(what: str, way: str, value: str, word: str, bits: int = 32) -> str:
-    """An expression: a value rounded as the sn_stochastic r<what> says."""
-    return f"sn_stochastic_{way}{bits}(&r{what}, {value}, {word})"
+    """An expression: a value rounded as the sn_target t<what> says."""
+    return f"sn_stochastic_{way}{bits}(&t{what}, {value}, {word})"
 
 
 def _stochastic_steps(plan: FastPlan, level: str) -> str:
-    texts = [stochastic_text(x, target, "float32") for x, target in zip("pso", plan.targets, strict=True)]
-    constants, take = map("".join, zip(*texts, strict=True))
+    constants, take = _joined(target_text(x, target, "float32") for x, target in zip("pso", plan.targets, strict=True))
     shift = 16 if plan.two_roundings else 0
     if plan.product == "exact":
         value = "sn_fma_zero32(x, y, acc)"
@@ -187,16 +190,18 @@ def _stochastic_steps(plan: FastPlan, level: str) -> str:
 
 
 def _wide_steps(plan: FastPlan, unit) -> str:
-    constants, take = _patterns(plan, "float64")
-    randomly = set()  # floats; fixed point that is rounded stochastically goes by its pattern
-    for x, (fmt, env) in zip("pso", plan.targets, strict=True):
-        if env[0] == _STOCHASTIC and fmt.kind == "float":
-            randomly.add(x)
-            text, taken = stochastic_text(x, (fmt, env), "float64")
-            constants, take = constants + text, take + taken
+    targets = dict(zip("pso", plan.targets, strict=True))
+    randomly = {x for x, (fmt, env) in targets.items() if env[0] == _STOCHASTIC and fmt.kind == "float"}
+    # to nearest even by a constant, where that is finite
+    nearest = {x for x, (f, _) in targets.items() if f.kind == "float" and f.emax + 53 - f.mantissa_bits <= 1023}
+    constants, take = _joined(
+        (target_text if x in randomly | nearest else _pattern)(x, target, "float64") for x, target in targets.items()
+    )
 
     def rounded(x: str, value: str, word: str) -> str:
-        return _randomly(x, "full", value, word, 64) if x in randomly else _rounded(x, value, word, 64)
+        if x in randomly:
+            return _randomly(x, "full", value, word, 64)
+        return f"sn_nearest64(&t{x}, {value})" if x in nearest else _rounded(x, value, word, 64)
 
     def total(x: str, addends: str, word: str) -> str:
         return rounded(x, f"sn_{'add_zero' if x in randomly else 'sum_odd'}64({addends})", word)

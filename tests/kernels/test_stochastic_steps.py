@@ -7,7 +7,7 @@ import softnum as sn
 from softnum.environment import environment
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.source import Entry, Library
-from softnum.kernels.device.steps import stochastic_text
+from softnum.kernels.device.steps import target_text
 from softnum.values import invalid_code
 
 WAYS = ("full", "tested", "bare", "finite")
@@ -49,19 +49,35 @@ def numbers(fmt, r: int, carrier: str, rng) -> np.ndarray:
     return (x.view(word) ^ rng.integers(0, 2, x.size).astype(word) << (8 * kind.itemsize - 1)).view(kind)
 
 
+def ways_of(fmt, env, carrier: str, ways: dict):
+    """Functions ``(v, words, out, n)`` of C: expressions of a target ts, v[i] and words[i]."""
+    if not _cuda.SIMULATOR:
+        pytest.skip("the simulator's way to the text; on a GPU test_gemm_blocks.py runs it")
+    text, take = target_text("s", (fmt, env), carrier)
+    arguments = ((f"{carrier}*", "v"), ("uint32*", "words"), (f"{carrier}*", "out"), ("int64", "n"))
+    loop = f"{take}for (sn_i64 i = 0; i < n; i++)\n    out[i] = "
+    entries = tuple(Entry(way, "void", arguments, f"{loop}{call};") for way, call in ways.items())
+    return _cuda.bind(Library(text, entries, "softnum/steps.h"))
+
+
+def compare(function, x, words, want):
+    """Bits, but for NaNs; and that something was compared."""
+    x, words, want = map(np.ascontiguousarray, (x, words, want))
+    out = np.empty_like(x)
+    function(*(each.ctypes.data for each in (x, words, out)), x.size)
+    out[np.isnan(out)] = np.nan
+    kind = f"u{x.itemsize}"
+    wrong = np.flatnonzero(out.view(kind) != want.view(kind))
+    assert not len(wrong), [(x[i].hex(), hex(words[i]), out[i].hex(), want[i].hex()) for i in wrong[:3]]
+    assert x.size > 1000 and len(np.unique(out)) > 10
+
+
 @pytest.mark.parametrize(("name", "r", "overflow", "carrier"), CASES)
 def test_ways(name, r, overflow, carrier):
     """Each way gives the definition's values, of what it says that it takes."""
-    if not _cuda.SIMULATOR:
-        pytest.skip("the simulator's way to the text; on a GPU test_gemm_blocks.py runs it")
     fmt = sn.format(name)
     env = environment(fmt, "stochastic", overflow, r, invalid_code=invalid_code("raise", fmt))
-    text, take = stochastic_text("s", (fmt, env), carrier)
-    arguments = ((f"{carrier}*", "v"), ("uint32*", "words"), (f"{carrier}*", "out"), ("int64", "n"))
-    loop = f"{take}for (sn_i64 i = 0; i < n; i++)\n    out[i] = sn_stochastic_$way{carrier[5:]}(&rs, v[i], words[i]);"
-    entries = tuple(Entry(way, "void", arguments, loop.replace("$way", way)) for way in WAYS)
-    f = _cuda.bind(Library(text, entries, "softnum/steps.h"))
-
+    f = ways_of(fmt, env, carrier, {way: f"sn_stochastic_{way}{carrier[5:]}(&ts, v[i], words[i])" for way in WAYS})
     rng = np.random.default_rng(r)
     x = numbers(fmt, r, carrier, rng)
     words = rng.integers(0, 1 << 32, x.size, dtype=np.uint64).astype(np.uint32)
@@ -76,11 +92,15 @@ def test_ways(name, r, overflow, carrier):
     fits = finite & (size <= float(fmt.max) * (1 - 2.0 ** -(fmt.mantissa_bits + 1)))
     taken = {"full": size >= 0, "tested": exact | ~finite, "bare": exact & fits, "finite": fits}
     for way in WAYS:
-        v, w, expected = (np.ascontiguousarray(each[taken[way]]) for each in (x, words, want))
-        out = np.empty_like(v)
-        getattr(f, way)(*(each.ctypes.data for each in (v, w, out)), v.size)
-        out[np.isnan(out)] = np.nan
-        kind = f"u{v.itemsize}"
-        wrong = np.flatnonzero(out.view(kind) != expected.view(kind))
-        assert not len(wrong), (way, [(v[i].hex(), hex(w[i]), out[i].hex(), expected[i].hex()) for i in wrong[:3]])
-        assert v.size > 1000 and len(np.unique(out)) > 10
+        compare(getattr(f, way), *(each[taken[way]] for each in (x, words, want)))
+
+
+@pytest.mark.parametrize("name", ["e10m40", "e10m49", "e9m30", "e8m23", "e5m2", "e4m3fn", "e4m3b11fnuz", "e6m1"])
+@pytest.mark.parametrize("overflow", ["infinity", "saturate"])
+def test_nearest(name, overflow):
+    """To nearest even in binary64."""
+    fmt = sn.format(name)
+    env = environment(fmt, "nearest_even", overflow, 32, invalid_code=invalid_code("raise", fmt))
+    f = ways_of(fmt, env, "float64", {"nearest": "sn_nearest64(&ts, v[i])"})
+    x = numbers(fmt, 2, "float64", np.random.default_rng(fmt.bits))
+    compare(f.nearest, x, np.zeros(x.size, np.uint32), sn.quantize(x, fmt, overflow=overflow))
