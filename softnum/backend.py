@@ -14,7 +14,7 @@ from softnum import _core
 
 __all__ = [
     "NoKernel", "check_host_only", "compile_function", "custom_engine", "elementwise_loop", "fingerprint",
-    "has_kernel", "is_device_array", "is_short", "loops", "on_device", "refuse_device", "scalar",
+    "has_kernel", "is_device_array", "is_short", "loops", "moves_as_numpy", "on_device", "refuse_device", "scalar",
 ]  # fmt: skip
 
 # a function of softnum's -> the module of softnum.kernels.device whose function of the same name takes CUDA arrays
@@ -28,9 +28,11 @@ _DEVICE = {
     "decode": "quantize",
     "dot": "gemm",
     "encode": "quantize",
+    "holds": "codes",
     "matmul": "gemm",
+    "moved": "codes_of_arrays",
     "operator": "operators",
-    "put": "codes",
+    "put": "codes_of_arrays",
     "quantize": "quantize",
     "sum": "reduce",
     **dict.fromkeys(_core.OPERATIONS, "codes"),
@@ -67,6 +69,16 @@ def is_device_array(x) -> bool:
     if hasattr(x, "__dlpack_device__"):
         return int(x.__dlpack_device__()[0]) in _CUDA_DEVICES
     return hasattr(x, "__cuda_array_interface__")
+
+
+def moves_as_numpy(x) -> bool:
+    """Whether an array's methods that move elements are NumPy's: Numba lacks some, PyTorch has others of their names.
+
+    >>> import numpy as np
+    >>> moves_as_numpy(np.zeros(3))
+    True
+    """
+    return not (hasattr(x, "__cuda_ndarray__") or hasattr(x, "__torch_function__"))
 
 
 def has_kernel(name: str) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 
 from softnum.custom import CustomFormat
+from softnum.engines import coded
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.dlpack import packed
@@ -18,12 +20,13 @@ from softnum.kernels.device.value_tables import decoded, find_codes
 from softnum.names import format
 
 __all__ = [
-    "Operand", "Problem", "Seen", "all_values", "checked", "inspect", "lined", "matrices", "operand_kernel", "stand_in",
-    "to_codes", "to_values", "value_kernel",
+    "Operand", "Problem", "Seen", "all_codes", "all_values", "checked", "coded_operands", "formats_of", "inspect",
+    "lined", "matrices", "operand_kernel", "stand_in", "to_codes", "to_values", "value_kernel",
 ]  # fmt: skip
 
 _NONE = np.iinfo(np.int64).max
 _MOST_BLOCKS = 1024
+_ENOUGH_BLOCKS = 2 if _cuda.SIMULATOR else 128  # about as many as a large GPU has multiprocessors
 _CARRIERS = {"float32": "binary32", "float64": "binary64"}
 
 
@@ -109,6 +112,33 @@ class Problem:
     out: Operand
     status: object
 
+    @property
+    def given(self) -> list[tuple]:
+        """a, b and, if there is one, c, each with its format in the unit."""
+        formats = (*self.unit.operand, self.unit.c_format)
+        return [(x, fmt) for x, fmt in zip((self.a, self.b, self.c), formats, strict=True) if x is not None]
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Batches, M, N and K: the last arguments of kernels."""
+        return self.batches, self.m, self.n, self.k
+
+    def grid(self, height: int, width: int) -> tuple[int, int]:
+        """The grid of a kernel whose blocks make tiles of so many rows and columns of one batch after another."""
+        return -(-self.m // height) * -(-self.n // width), min(self.batches, _cuda.MAX_GRID_Y)
+
+    def grid_of(self, threads: int) -> tuple[int, int]:
+        """The grid of a kernel with an element of each batch to a thread."""
+        return -(-self.m * self.n // threads), min(self.batches, _cuda.MAX_GRID_Y)
+
+    def first_of(self, tiles) -> tuple:
+        """The first of some tiles, (height, width, ...) each, that give a GPU blocks enough, or the last."""
+        return next((tile for tile in tiles if prod(self.grid(*tile[:2])) >= _ENOUGH_BLOCKS), tiles[-1])
+
+    def layouts(self, operands) -> tuple[str, ...]:
+        """The layouts of what takes the places of a, b and c, and of out."""
+        return (*(x.layout for x in operands), self.out.layout)
+
 
 def matrices(x, name: str, which, format=None) -> Operand:
     """An array on the device as matrices of its last two dimensions: without a copy if it fills its memory.
@@ -117,8 +147,6 @@ def matrices(x, name: str, which, format=None) -> Operand:
     """
     shape = tuple(int(n) for n in x.shape)
     flat, first, strides = dense(x)
-    if x.size == 0:  # memory that is there all the same is none of its elements
-        flat = flat[:0]
     at = np.unravel_index(np.asarray(which, np.int64), shape[:-2]) if len(shape) > 2 else ()
     starts = first + sum((i * s for i, s in zip(at, strides, strict=False)), np.zeros(len(which), np.int64))
     return lined(flat, *strides[-2:], starts, shape, name, format, strides)
@@ -261,11 +289,6 @@ def checked(operand: Operand, fmt, caller: str = "matmul") -> None:
         inspect([(operand, fmt)], caller)
 
 
-def raise_if_bad(operand: Operand, fmt, first_bad, caller: str) -> None:
-    """ValueError that names the element at the index in first_bad, if there is one."""
-    _raise_at(operand, fmt, int(_cuda.to_host(first_bad)[0]), caller)
-
-
 def _raise_at(operand: Operand, fmt, at: int, caller: str) -> None:
     caller = operand.caller or caller
     if at != _NONE:
@@ -276,38 +299,59 @@ def _raise_at(operand: Operand, fmt, at: int, caller: str) -> None:
         )
 
 
-def to_codes(operand: Operand, fmt, caller: str = "matmul") -> Operand:
-    """The operand as codes of a format.
+def all_codes(given, caller: str = "matmul") -> list[Operand]:
+    """Operands as codes of formats. given: pairs of an operand and a format; what is found of all is read at once.
 
-    Raises ValueError for an element that is no value of it, TypeError for a custom format of more than 16 bits.
+    Raises ValueError for an element that is no value of its format, TypeError for a custom format of more than 16 bits.
     """
-    if operand.format is not None:
-        if operand.format != fmt:
+    first_bad = None
+    found = []
+    for i, (operand, fmt) in enumerate(given):
+        if operand.format is not None and operand.format != fmt:
             who = f"{operand.caller or caller}: {operand.name}"
             raise ValueError(f"{who} is an Array of {operand.format}, but the unit's operand is {fmt}")
-        return operand
-    size = operand.flat.shape[0]
-    codes = _cuda.empty(max(size, 1), fmt.storage_dtype)
-    if size:
-        first_bad = _cuda.filled(1, np.int64, _NONE)
+        size = operand.flat.shape[0]
+        codes = operand.flat if operand.format is not None else _cuda.empty(size, fmt.storage_dtype)
+        found.append(replace(operand, flat=codes, format=fmt))
+        if not size or operand.format is not None:
+            continue
+        first_bad = _cuda.filled(len(given), np.int64, _NONE) if first_bad is None else first_bad
         if isinstance(fmt, CustomFormat):
-            find_codes(fmt, operand.flat, codes, first_bad, caller)
+            find_codes(fmt, operand.flat, codes, first_bad[i : i + 1], caller)
         else:
-            kernel = operand_kernel(fmt, operand.flat.dtype.name)
-            blocks = -(-size // _cuda.THREADS)
-            _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(operand.flat), codes, first_bad)
-        raise_if_bad(operand, fmt, first_bad, caller)
-    return replace(operand, flat=codes, format=fmt)
+            kernel, blocks = operand_kernel(fmt, operand.flat.dtype.name), -(-size // _cuda.THREADS)
+            _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(operand.flat), codes, first_bad[i : i + 1])
+    if first_bad is not None:
+        for (operand, fmt), at in zip(given, _cuda.to_host(first_bad), strict=True):
+            _raise_at(operand, fmt, int(at), caller)
+    return found
+
+
+def to_codes(operand: Operand, fmt, caller: str = "matmul") -> Operand:
+    """`all_codes` of one operand."""
+    return all_codes([(operand, fmt)], caller)[0]
+
+
+def formats_of(unit) -> tuple:
+    """Whose codes the definition takes for a, b and c (`softnum.engines.coded`)."""
+    return tuple(coded(fmt, unit) for fmt in (*unit.operand, unit.c_format))
+
+
+def coded_operands(problem: Problem) -> tuple[Operand, Operand, Operand]:
+    """a, b and c of a problem as codes of `formats_of` its unit; c: a stand-in where there is none.
+
+    Raises ValueError for an operand that is no value of its format.
+    """
+    wanted = formats_of(problem.unit)
+    codes = zip(all_codes(problem.given), wanted, strict=False)
+    found = [x if x.format == fmt else decoded(x, x.format) for x, fmt in codes]
+    return (*found, stand_in(wanted[2].storage_dtype)) if problem.c is None else tuple(found)
 
 
 def examples():
     """Kernels that are linked without a GPU: what they are, and the types of their arguments."""
-    from numba import types
-
-    one = types.Array(types.uint32, 1, "C")
     fmt = format("e5m2")
-    codes = types.Array(_cuda.scalar_type(fmt.storage_dtype), 1, "C")
-    found = types.Array(types.int64, 1, "C")
-    yield f"look at values of {fmt}", inspect_kernel(fmt, "float32"), (one, found, types.int64)
+    one, codes, found = map(_cuda.array_type, (np.uint32, fmt.storage_dtype, np.int64))
+    yield f"look at values of {fmt}", inspect_kernel(fmt, "float32"), (one, found, _cuda.scalar_type(np.int64))
     yield f"values of {fmt}", value_kernel(fmt, "float32"), (codes, one)
     yield f"codes of {fmt}", operand_kernel(fmt, "float32"), (one, codes, found)
