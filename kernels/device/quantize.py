@@ -34,7 +34,9 @@ from softnum.ufuncs import raise_no_code
 from softnum.values import decode as host_decode
 from softnum.values import invalid_code
 
-__all__ = ["FROM_ARRAY", "FROM_KEY", "NO_WORDS", "decode", "encode", "examples", "kernels_of", "quantize"]
+__all__ = [
+    "FROM_ARRAY", "FROM_KEY", "NO_WORDS", "check_out", "decode", "encode", "examples", "floats", "kernels_of", "quantize",
+]  # fmt: skip
 
 
 @lru_cache(maxsize=16)
@@ -102,7 +104,7 @@ def _by_search(x, fmt, rounding, overflow, invalid, what: str, out, to_values: b
 # ---- the functions ---------------------------------------------------------------------------------------------------
 
 
-def _floats(x, what: str):
+def floats(x, what: str):
     if isinstance(x, Array):
         raise TypeError(f"{what}: x is an Array of {x.format} on a GPU; x.astype(format) rounds it to another format")
     if x.dtype not in (np.float32, np.float64):
@@ -110,7 +112,7 @@ def _floats(x, what: str):
     return x
 
 
-def _check_out(what: str, out, shape, dtype) -> None:
+def check_out(what: str, out, shape, dtype) -> None:
     if out is None:
         return
     if not hasattr(out, "__cuda_ndarray__") or tuple(out.shape) != tuple(shape) or out.dtype != dtype:
@@ -151,8 +153,8 @@ def quantize(
     ValueError, TypeError
         As `softnum.quantize`; also for a custom format that rounds by a function of the user's.
     """
-    fmt, x = format(fmt), _floats(x, "quantize")
-    _check_out("quantize", out, x.shape, x.dtype)
+    fmt, x = format(fmt), floats(x, "quantize")
+    check_out("quantize", out, x.shape, x.dtype)
     env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, return_flags, tininess, flush_results)
     if out is not None:
         out_bits = _cuda.bits(out)
@@ -195,8 +197,8 @@ def encode(
     ValueError, TypeError
         As `quantize`.
     """
-    fmt, x = format(fmt), _floats(x, "encode")
-    _check_out("encode", out, x.shape, fmt.storage_dtype)
+    fmt, x = format(fmt), floats(x, "encode")
+    check_out("encode", out, x.shape, fmt.storage_dtype)
     env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, return_flags, tininess, flush_results)
     if isinstance(fmt, CustomFormat):
         return _by_search(x, fmt, rounding, overflow, invalid, "encode", out, False)
@@ -250,7 +252,7 @@ def decode(codes, fmt, dtype=np.float64, *, out=None):
         raise TypeError(
             f"decode gives CUDA arrays of float32 or float64, not {dtype}; copy the codes to the host first"
         )
-    _check_out("decode", out, codes.shape, dtype)
+    check_out("decode", out, codes.shape, dtype)
     carrier, table = dtype.name, None
     custom = isinstance(fmt, CustomFormat)
     if fmt.bits <= 16 and (custom or reading_text("_reading", fmt, carrier) is None):
