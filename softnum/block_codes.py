@@ -207,15 +207,16 @@ def _symmetric(codes: np.ndarray, element) -> np.ndarray:
 def _narrow(fmt: BlockFormat, rule: str, rounding: str) -> bool:
     """Whether `_scaled` may take float32 values to elements.
 
-    Scales are powers of two without a zero, and their inverses are float32 numbers. A value times an inverse is exact,
-    or is so small (below 2**-126) that it rounds to zero, as what float32 makes of it does: in the modes to nearest
-    where that is below half an element's smallest step, in stochastic ones where it is below 2**-32 of it.
+    Scales are powers of two without a zero, and their inverses are float32 numbers; they reach 1, so that no quotient
+    overflows. A value times an inverse is exact, or is so small (below 2**-126) that it rounds to zero, as what float32
+    makes of it does: in the modes to nearest where that is below half an element's smallest step, in stochastic ones
+    where it is below 2**-32 of it.
     """
     scale, low, high = fmt.scale, *fmt.scale_exponents
     powers = scale.kind == "float" and scale.mantissa_bits == 0 and not scale.has_zero and fmt.tensor_scale is None
     modes = rounding.startswith("nearest") or rounding == "stochastic"
     small = facts(fmt.element).last - 33 >= -126 and abs(fmt.element_exponent) < 64
-    return powers and modes and small and rule != "max" and -127 <= low <= high <= 127
+    return powers and modes and small and rule != "max" and -127 <= low and 0 <= high <= 127
 
 
 def _in_float32(x: np.ndarray) -> np.ndarray | None:

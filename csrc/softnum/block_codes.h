@@ -48,21 +48,24 @@ SN_FN sn_u64 sn_over_power64(sn_u64 x, sn_u64 factor) {
     return (q & 0x7ff0000000000000u) == 0 && (x & 0x7fffffffffffffffu) != 0 ? q | 1u : q;
 }
 
-/* By a factor of n bits at most, n = 1 .. 52, from 2^-300 on. A rounding's answer changes at numbers of at most 53 - n
- * bits, none of which lies between 0 and 2^-650, and none beyond 2^901. Where the machine's quotient is no such number
- * (one of its last n bits is set), the exact one lies on the same side of all of them, for rounding is monotonic. Else
- * its product with the factor is exact (53 bits; its last one is 2^-1003 or more), and says on which side. */
-SN_FN sn_u64 sn_quotient_beside(sn_u64 x, sn_u64 factor, sn_i32 n) {
+/* By a factor of at most 28 bits, from 2^-300 on, for elements that are multiples of 2^-640, below 2^901, and modes
+ * that look at 52 bits of them at most: the quotient rounded to odd in binary64. Of the machine's quotient q = h + i +
+ * j, cut after 25 and 39 bits, the products with the factor are exact, and so are the differences: x - h * factor has
+ * at most 31 bits, for it is i + j and half a last place of q, times the factor, in units of 2^-53 of x or larger; less
+ * i * factor it has at most 30. Below 2^-650 all magnitudes but 0 round alike; above it the last bit of a product is
+ * 2^-1030 or more. */
+SN_FN sn_u64 sn_quotient_odd(sn_u64 x, sn_u64 factor) {
     const sn_u64 u = x & 0x7fffffffffffffffu, sign = x ^ u;
-    const double quotient = sn_divide64(sn_float64(u), sn_float64(factor));
-    sn_u64 q = sn_bits64(quotient);
+    const double y = sn_float64(factor), quotient = sn_divide64(sn_float64(u), y);
+    const sn_u64 q = sn_bits64(quotient);
     if (q >= 0x7ff0000000000000u) return sign | 0x7fefffffffffffffu;
     if (q < (sn_u64)(1023 - 650) << 52) return sign | q | (u != 0);
-    if ((q & (((sn_u64)1 << n) - 1)) == 0) {
-        const sn_u64 product = sn_bits64(sn_multiply64(quotient, sn_float64(factor)));
-        q = product < u ? q | 1u : product > u ? q - 1 : q;
-    }
-    return sign | q;
+    const double h = sn_float64(q & ~(sn_u64)0xfffffff), cut = sn_float64(q & ~(sn_u64)0x3fff);
+    const double i = sn_subtract64(cut, h), j = sn_subtract64(quotient, cut);
+    const double first = sn_subtract64(sn_float64(u), sn_multiply64(h, y));
+    const double rest = sn_subtract64(first, sn_multiply64(i, y)), last = sn_multiply64(j, y);
+    if (last < rest) return sign | q | 1u;
+    return sign | (last > rest && !(q & 1u) ? q - 1 : q);
 }
 
 /* ---- values: *status gets a bit where the carrier lacks the product -------------------------------------------------

@@ -71,8 +71,9 @@ def scale_library(fmt: BlockFormat, rule: str, carrier: str) -> Library:
     powers = _are_powers(scale) and fmt.tensor_scale is None
     constants = _wide_text() + format_text("_scale", scale)
     wide = "sn_bits64(sn_widen(sn_float32(amax)))" if bits == "32" else "amax"
+    lost = scale.nan_code if scale.has_nan else 0
     body = (
-        f"(void)divisor;\nconst sn_u64 x = {wide};\nif (x >= {_INFINITY:#x}u) return {scale.nan_code if scale.has_nan else 0:#x}u;\n"
+        f"(void)divisor;\nconst sn_u64 x = {wide};\nif (x >= {_INFINITY:#x}u) return {lost:#x}u;\n"
         f"if (x == 0) return {smallest:#x}u;\n"
     )
     if rule in ("floor", "ceil", "even", "nearest") or (rule == "rceil" and powers):
@@ -140,7 +141,7 @@ def element_way(fmt: BlockFormat, env: tuple[int, ...], carrier: str) -> str:
         return "power"
     seen = env[3] + 1 if env[0] >= ROUNDING_MODES["stochastic"] else 1
     last = facts(scale).last + (0 if fmt.tensor_scale is None else facts(fmt.tensor_scale).last)
-    short = known.precision + seen + _bits_of_factors(fmt) <= 53
+    short = known.precision + seen <= 52 and _bits_of_factors(fmt) <= 28
     ranges = known.last - seen >= -640 and known.top <= 900 and last >= -300
     if short and ranges and pattern_text("_pattern", element, env, "float64"):
         return "quotient"
@@ -149,9 +150,9 @@ def element_way(fmt: BlockFormat, env: tuple[int, ...], carrier: str) -> str:
 
 def value_way(fmt: BlockFormat, carrier: str) -> str:
     """How values are made: "power" in binary32, "product" in binary64, or "definition"."""
-    if carrier == "float32" and _are_powers(fmt.scale) and _spans_binary32(fmt):
-        if reading_text("_reading", fmt.element, "float32"):
-            return "power"
+    of_powers = carrier == "float32" and _are_powers(fmt.scale) and _spans_binary32(fmt)
+    if of_powers and reading_text("_reading", fmt.element, "float32"):
+        return "power"
     known = facts(fmt.element) * facts(fmt.scale)
     if fmt.tensor_scale is not None:
         known = known * facts(fmt.tensor_scale)
@@ -170,15 +171,13 @@ def _element_text(fmt: BlockFormat, env, carrier: str, symmetric: bool) -> tuple
         made = f"sn_code_of_pattern{bits}(&p, sn_over_power{bits}((sn_u{bits})in, factor), word)"
     elif way == "quotient":
         constants = pattern_text("_pattern", element, env, "float64")
-        made = f"sn_code_of_pattern64(&p, sn_quotient_beside({wide}, factor, {_bits_of_factors(fmt)}), word)"
+        made = f"sn_code_of_pattern64(&p, sn_quotient_odd({wide}, factor), word)"
     else:
         constants = _wide_text() + format_text("_element", element) + environment_text("_env", env)
         made = f"sn_divide(&wide, {wide}, &wide, factor, &element, &env, word, &flags)"
     text = f"sn_u64 code = {lost};\nif (!({_NAN})) {{\n"
     if way == "definition":
-        text += (
-            "const sn_format wide = _wide(), element = _element();\nconst sn_env env = _env();\nsn_u32 flags = 0;\n"
-        )
+        text += "const sn_format wide = _wide(), element = _element();\nconst sn_env env = _env();\nsn_u32 flags = 0;\n"
     else:
         text += "const sn_pattern p = _pattern();\n"
     text += f"code = {made};\n}}\n"

@@ -379,8 +379,8 @@ def kernels_of(fmt, *, rule, rounding="nearest_even", carrier="float32", last=Tr
         return types.Array(_cuda.scalar_type(CARRIERS[kind][1] if kind in CARRIERS else kind), 1, "C")
 
     fmt = format(fmt)
-    i64, u32, u64, codes, scales = types.int64, types.uint32, types.uint64, *map(array, _kinds(fmt))
-    values, factors, status = array(carrier), array("uint64"), array("uint32")
+    i64, u32, u64, element = types.int64, types.uint32, types.uint64, fmt.element.storage_dtype.name
+    values, scales, factors, status = map(array, (carrier, fmt.scale.storage_dtype.name, "uint64", "uint32"))
     geometry, env = (i64,) * 4, environment(fmt.element, rounding, "saturate", 16)
     words = FROM_KEY if rounding_name(rounding).startswith("stochastic") else NO_WORDS
     yield f"largest of {carrier}", largest_kernel(carrier), (values, values, i64, i64, *geometry), True
@@ -388,17 +388,12 @@ def kernels_of(fmt, *, rule, rounding="nearest_even", carrier="float32", last=Tr
     kernel = scales_kernel(fmt, rule, carrier)
     yield f"scales of {fmt} by {rule}", kernel, (values, scales, factors, u64, u64, status)
     yield f"factors of {fmt}", factors_kernel(fmt), (scales, factors, u64)
-    element = _kinds(fmt)[0]
     for name, own_env, given, result in (
         ("quantize", env, carrier, carrier), ("encode", env, carrier, element), ("decode", None, element, carrier)
     ):  # fmt: skip
         kernel = elements_kernel(fmt, own_env, given, result, words if own_env else NO_WORDS, True, last, False)
         kinds = (array(given), factors, array(result), status, u32, u32, status, i64, *geometry)
         yield f"{name} {fmt} {rounding} of {carrier}", kernel, kinds
-
-
-def _kinds(fmt: BlockFormat) -> tuple[str, str]:
-    return fmt.element.storage_dtype.name, fmt.scale.storage_dtype.name
 
 
 def examples():
@@ -408,4 +403,4 @@ def examples():
     yield from mx[:4]
     yield from list(kernels_of("nvfp4", rule="max", last=False))[2:]
     yield list(kernels_of("nvfp4", rule="rceil", rounding="stochastic", carrier="float64"))[5]
-    yield list(kernels_of(BlockFormat("binary32", "e4m3fn", 16), rule="max", carrier="float64"))[4]
+    yield list(kernels_of(BlockFormat("binary32", "binary32", 16, tensor_scale="e5m2"), rule="max"))[4]

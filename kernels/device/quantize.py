@@ -35,7 +35,8 @@ from softnum.values import decode as host_decode
 from softnum.values import invalid_code
 
 __all__ = [
-    "FROM_ARRAY", "FROM_KEY", "NO_WORDS", "check_out", "decode", "encode", "examples", "floats", "kernels_of", "quantize",
+    "FROM_ARRAY", "FROM_KEY", "NO_WORDS", "check_out", "decode", "encode", "examples", "floats", "kernels_of",
+    "quantize",
 ]  # fmt: skip
 
 
