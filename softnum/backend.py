@@ -36,6 +36,7 @@ _DEVICE = {
     "quantize": "quantize",
     "quantize_blocks": "blocks",
     "sum": "reduce",
+    "transposed": "strides",
     **dict.fromkeys(_core.OPERATIONS, "codes"),
 }
 _WAY_OUT = "copy them to the host first (.copy_to_host() of Numba and of sn.Array, .get() of CuPy, .cpu() of PyTorch)"

@@ -19,7 +19,7 @@ from softnum.train.enclosures import enclose, encloses
 from softnum.train.initial import DOMAIN_DROPOUT
 from softnum.unfold import Shape, lay_out, patches, sources
 
-__all__ = ["NumpyBackend", "bits_of_precision", "odd_is_exact", "places"]
+__all__ = ["NumpyBackend", "bits_of_precision", "block_ones", "odd_is_exact", "places"]
 
 
 @functools.cache
@@ -66,7 +66,8 @@ def odd_is_exact(role) -> bool:
 
 
 @functools.lru_cache(maxsize=64)
-def _block_ones(shape: tuple[int, int], fmt) -> sn.BlockArray:
+def block_ones(shape: tuple[int, int], fmt) -> sn.BlockArray:
+    """`NumpyBackend.block_ones`."""
     power = 2.0**fmt.element_exponent
     scales = np.full((shape[0], fmt.blocks(shape[1])), 1.0 / power)
     if not np.array_equal(sn.quantize(scales, fmt.scale, overflow="saturate"), scales):
@@ -257,7 +258,7 @@ class NumpyBackend(Binary64):
 
         The element is the power of two of the largest element's binade; ValueError where the scales lack its inverse.
         """
-        return _block_ones(shape, fmt)
+        return block_ones(shape, fmt)
 
     def patches(self, x, shape: Shape):
         """Images unfolded for a convolution: (groups, M, K), as `softnum.conv2d` numbers rows and k."""

@@ -25,7 +25,7 @@ from softnum.kernels.device import _cuda, carriers, movement, selection
 from softnum.kernels.device.movement import DeviceArray, arrays_in, moved, put, upload
 from softnum.kernels.device.selection import mapped
 from softnum.threads import threads_by_default
-from softnum.train.backend import NumpyBackend, odd_is_exact, places
+from softnum.train.backend import NumpyBackend, block_ones, odd_is_exact, places
 from softnum.train.binary64 import Binary64, host
 from softnum.train.initial import DOMAIN_DROPOUT
 from softnum.unfold import Shape
@@ -57,17 +57,24 @@ def _given(arrays) -> tuple:
 
 
 def _operand(x):
-    """A factor as softnum's products take it on the device: carriers, or the blocks of a BlockArray of the host."""
-    if not isinstance(x, sn.BlockArray):
-        return x.numba
+    """A factor as softnum's products take it on the device: carriers, or blocks."""
+    return x if isinstance(x, sn.BlockArray) else x.numba
+
+
+@_cuda.kept
+def _block_ones(shape: tuple[int, int], fmt) -> sn.BlockArray:
+    """`NumpyBackend.block_ones` on the device."""
+    x = block_ones(shape, fmt)
     codes, scales = (upload(part).numba for part in (x.codes, x.scales))
-    return sn.BlockArray(codes, scales, x.format, x.axis, x.tensor_scale)
+    return sn.BlockArray(codes, scales, fmt, x.axis, x.tensor_scale)
 
 
 def _down(part):
     """What the host takes instead of an argument."""
     if isinstance(part, (list, tuple)):
         return type(part)(_down(each) for each in part)
+    if isinstance(part, sn.BlockArray):
+        return part.copy_to_host()
     return part.host() if isinstance(part, DeviceArray) else part
 
 
@@ -84,8 +91,8 @@ class CudaBackend(Binary64):
     Attributes
     ----------
     host_copies : collections.Counter
-        Method -> how many arrays it copied to the host because no kernel computes it: to round to block formats, and
-        what formats, units and operators there are without a kernel.
+        Method -> how many arrays it copied to the host because no kernel computes it: what formats, units and
+        operators there are without a kernel.
     """
 
     def __init__(self, dtype=np.float32, *, threads: int = 1) -> None:
@@ -111,8 +118,9 @@ class CudaBackend(Binary64):
         return x
 
     def quantize_blocks(self, x, role, axis: int, key):
-        """Values of any float array rounded to blocks along an axis as a role says: a BlockArray of the host."""
-        return self._on_host("quantize_blocks", x, role, axis, key)
+        """Values of any float array rounded to blocks along an axis as a role says: a BlockArray."""
+        options = {"axis": axis, "scale_rule": role.scale_rule, **_rounding(role, key)}
+        return sn.array(_up(x).numba, role.format, **options)
 
     def matmul(self, a, b, unit, c, key):
         """(..., M, K) @ (..., K, N) in a unit, on carriers or BlockArrays.
@@ -224,7 +232,7 @@ class CudaBackend(Binary64):
 
     def _on_host(self, name: str, *arguments):
         """A method of `NumpyBackend` on copies of what lies on the device."""
-        self.host_copies[name] += len(arrays_in(arguments))
+        self.host_copies[name] += len(arrays_in(arguments)) + sum(isinstance(x, sn.BlockArray) for x in arguments)
         return getattr(self._numpy, name)(*(_down(part) for part in arguments))
 
     def _carried(self, x: DeviceArray) -> DeviceArray:
@@ -253,8 +261,8 @@ class CudaBackend(Binary64):
         return movement.filled(shape, self.dtype, 1)
 
     def block_ones(self, shape: tuple[int, int], fmt):
-        """A BlockArray of 1 (`NumpyBackend.block_ones`), of the host."""
-        return self._numpy.block_ones(shape, fmt)
+        """A BlockArray of 1 (`NumpyBackend.block_ones`)."""
+        return _block_ones(shape, fmt)
 
     @_of_either
     def patches(self, x, shape: Shape):
