@@ -21,9 +21,13 @@ from softnum.modes import ROUNDING_MODES
 from softnum.names import format
 from softnum.plan import facts
 
-__all__ = ["INEXACT", "NO_FLOAT32", "element_way", "elements_library", "scale_library", "value_way"]
+__all__ = [
+    "INEXACT", "NO_FLOAT32", "NO_SCALE", "element_way", "elements_library", "largest_library", "scale_library",
+    "value_way",
+]  # fmt: skip
 
-INEXACT, NO_FLOAT32 = 2, 4  # what a value may be: beyond binary64, beyond binary32
+# what is met: a block that is not finite, where scales have no NaN; values beyond binary64, or beyond binary32
+NO_SCALE, INEXACT, NO_FLOAT32 = 1, 2, 4
 
 _HEADER = "softnum/block_codes.h"
 _DEFINITION = "softnum/operations.h"
@@ -117,6 +121,21 @@ def scale_library(fmt: BlockFormat, rule: str, carrier: str) -> Library:
         Entry("factor", u64, ((u64, "code"), (u64, "tensor")), factor),
     )
     return Library(constants, entries, f"{_DEFINITION} {_HEADER}")
+
+
+@lru_cache(maxsize=4)
+def largest_library(carrier: str, wide: bool) -> Library:
+    """The entry ``largest(x, at)``: the largest magnitude of four neighbours, as the carrier's bits; wide: whether x is
+    aligned to four elements."""
+    kind, bits = CARRIERS[carrier][1:]
+    magnitude = (1 << (int(bits) - 1)) - 1
+    body = (
+        f"sn_u64 v[4], top = 0;\nsn_load_four{bits}(x + at, 4, {int(wide)}, v);\n"
+        "for (sn_i32 n = 0; n < 4; n++) {\n"
+        f"const sn_u64 u = v[n] & {magnitude:#x}u;\ntop = u > top ? u : top;\n}}\nreturn (sn_u{bits})top;"
+    )
+    arguments = ((f"{kind}*", "x"), ("int64", "at"))
+    return Library("", (Entry("largest", kind, arguments, body),), "softnum/fours.h")
 
 
 # ---- elements --------------------------------------------------------------------------------------------------------

@@ -246,11 +246,32 @@ def test_the_ways():
     assert ways("binary64") == ("definition", "definition")
 
 
+@pytest.mark.parametrize("name", ["mxfp8_e4m3", "nvfp4", "unsigned of 8"])
+def test_tiles(device, name):
+    """Blocks that fill the last axis, and the last thread block or not."""
+    fmt = {"unsigned of 8": sn.BlockFormat("uq1.7", "uq8.4", 8)}.get(name) or sn.format(name)
+    for dtype, shape in ((np.float32, (5, 64)), (np.float64, (32,))):
+        x = values(fmt, shape, dtype)
+        check(x, fmt)
+        check(x, fmt, rounding="sr", key=3, stochastic_bits=5)
+        x.reshape(-1)[3] = np.nan
+        x.reshape(-1)[-3] = np.inf
+        check(x, fmt)
+    words = np.random.default_rng(4).integers(0, 2**32, (5, 64), dtype=np.uint32)
+    check(values(fmt, (5, 64)), fmt, rounding="sr", random_bits=words)
+    odd = device.to_device(values(fmt, (1 + 64,)))[1:]
+    same(sn.encode(odd, fmt), sn.encode(odd.copy_to_host(), fmt))
+    check(np.zeros((2, 32), np.float32), fmt)
+
+
 def test_kernels_and_copies(device, monkeypatch):
-    """Three kernels; one number comes down where the array has a scale of its own, one where a value may not fit."""
+    """One kernel, or three; one number comes down where the array has a scale of its own."""
     x, seen = device.to_device(values(FORMATS["nvfp4"], (3, 32))), []
     monkeypatch.setattr(_cuda, "to_host", lambda a, real=_cuda.to_host: seen.append(a.size) or real(a))
-    for fmt, count, copies in (("mxfp8_e4m3", 3, []), ("nvfp4", 4, [1])):
+    for fmt, axis, count, copies in (
+        ("mxfp8_e4m3", -1, 1, []), ("mxfp8_e4m3", 0, 3, []), ("nvfp4", -1, 2, [1]), ("nvfp4", 0, 4, [1]),
+    ):  # fmt: skip
         before = launches()
-        sn.encode(x, fmt)
+        seen.clear()
+        sn.encode(x, fmt, axis=axis)
         assert (launches() - before, seen) == (count, copies)
