@@ -229,10 +229,27 @@ def _value_text(fmt: BlockFormat, carrier: str) -> tuple[str, str]:
     return constants, text
 
 
+# how four neighbours find their blocks (`elements_library`): at the first of them, for each, and after each
+_ALONG = "sn_i64 outer = line / length, along = line - outer * length, j = along / size, inside = along - j * size;\n"
+_ROW = "if (along == length) along = inside = j = 0, outer++;\nelse if (inside == size) inside = 0, j++;\n"
+_BEGIN = {
+    "one": "factor = factors[blocks];\n",
+    "last": f"const sn_i64 line = at;\n{_ALONG}",
+    "any": f"const sn_i64 line = at / inner;\nsn_i64 i = at - line * inner;\n{_ALONG}",
+}
+_FACTOR = {
+    "one": "",
+    "last": f"{_ROW}if (n < count) factor = factors[outer * blocks + j];\n",
+    "any": f"if (i == inner) i = 0, along++, inside++;\n{_ROW}"
+    "if (n < count) factor = factors[(outer * blocks + j) * inner + i];\n",
+}
+_NEXT = {"one": "", "last": "along++, inside++;\n", "any": "i++;\n"}
+
+
 @lru_cache(maxsize=256)
 def elements_library(
-    fmt: BlockFormat, env: tuple[int, ...] | None, given: str, result: str, words: int, wide: bool, last: bool,
-    symmetric: bool = False,
+    fmt: BlockFormat, env: tuple[int, ...] | None, given: str, result: str, words: int, wide: bool, where: str,
+    symmetric: bool,
 ) -> Library:  # fmt: skip
     """The entry ``run``, of four neighbours or fewer: their codes, or values, by their blocks' factors.
 
@@ -246,8 +263,9 @@ def elements_library(
         Where random words come from, as in `Computation.library`.
     wide : bool
         Whether arrays are aligned to four elements.
-    last : bool
-        Whether the blocks lie along the last axis, so that there is no `inner`.
+    where : str
+        "last": blocks lie along the last axis, so that `inner` is 1; "any". Or "one": the four elements are of one
+        block, whose number is given for `blocks`, and nothing for its neighbours.
     """
     read, written = (CARRIERS[kind][1] if kind in CARRIERS else kind for kind in (given, result))
     constants, body, header = "", "", "softnum/patterns.h softnum/fours.h"
@@ -278,18 +296,12 @@ def elements_library(
     }.get(words, "")
     rolled = "#if defined(__CUDACC_RTC__)\n#pragma unroll 1\n#endif\n" if "definition" in ways else ""
     text = (
-        "(void)random, (void)key0, (void)key1, (void)inner;\n"
+        "(void)random, (void)key0, (void)key1, (void)length, (void)inner, (void)size;\n"
         "sn_u64 words[4] = {0, 0, 0, 0}, v[4], result[4], factor = 0;\nsn_u32 status = 0;\n"
-        f"sn_load_four{read[4:]}(x + at, count, {w}, v);\n{draw}"
-        + ("const sn_i64 line = at;\n" if last else "const sn_i64 line = at / inner;\nsn_i64 i = at - line * inner;\n")
-        + "sn_i64 outer = line / length, along = line - outer * length, j = along / size, inside = along - j * size;\n"
+        f"sn_load_four{read[4:]}(x + at, count, {w}, v);\n{draw}{_BEGIN[where]}"
         f"{rolled}for (sn_i32 n = 0; n < 4; n++) {{\n"
         "const sn_u64 in = v[n];\nconst sn_u32 word = (sn_u32)words[n];\nsn_u64 out = 0;\nsn_u32 met = 0;\n"
-        + ("" if last else "if (i == inner) i = 0, along++, inside++;\n")
-        + "if (along == length) along = inside = j = 0, outer++;\nelse if (inside == size) inside = 0, j++;\n"
-        f"if (n < count) factor = factors[{'outer * blocks + j' if last else '(outer * blocks + j) * inner + i'}];\n"
-        f"(void)word;\n{body}result[n] = out;\nif (n < count) status |= met;\n"
-        + ("along++, inside++;\n" if last else "i++;\n")
-        + f"}}\nsn_store_four{written[4:]}(to + at, count, {w}, result);\nreturn status;"
+        f"{_FACTOR[where]}(void)word;\n{body}result[n] = out;\nif (n < count) status |= met;\n{_NEXT[where]}"
+        f"}}\nsn_store_four{written[4:]}(to + at, count, {w}, result);\nreturn status;"
     )
     return Library(constants, (Entry("run", "uint32", arguments, text),), f"{header} {_HEADER}")

@@ -133,38 +133,42 @@ def elements_kernel(*what):
 
 
 @lru_cache(maxsize=64)
-def tile_kernel(rule: str, result: str | None, fmt: BlockFormat, env, carrier: str, words: int, wide: bool, symmetric):
-    """The kernel ``(x, found, scales, factors, to, random, key0, key1, status, count, size, tensor, divisor)`` of
-    blocks of `size` elements side by side, which divides TILE and the number of elements, a multiple of GROUP; in
-    thread blocks of TILE elements.
+def tile_kernel(rule: str, result: str | None, fmt: BlockFormat, size: int, env, carrier: str, *how):
+    """The kernel ``(x, found, scales, factors, to, random, key0, key1, status, count, tensor, divisor)`` of blocks of
+    `size` elements side by side, which divides TILE and the number of elements, and is a multiple of GROUP; in thread
+    blocks of TILE elements.
 
-    result None: the largest finite magnitude of a block, in found[0], which starts from 0, and nothing else.
+    how: words, wide and symmetric, as in `elements_library`. result None: the largest finite magnitude of a block, in
+    found[0], which starts from 0, and nothing else.
     """
+    words, wide, symmetric = how
     fours = _cuda.bind(largest_library(carrier, wide)).largest
     f = _cuda.bind(scale_library(fmt, rule, carrier))
     code, factor, infinity, tells = f.code, f.factor, _INFINITY[carrier], not fmt.scale.has_nan
     word, no_scale, threads, searches = type(infinity), np.uint32(NO_SCALE), _cuda.THREADS, result is None
-    kind = CARRIERS[carrier][1]
-    group = _cuda.bind(elements_library(fmt, env, carrier, result or kind, words, wide, True, symmetric)).run
+    kind, none = CARRIERS[carrier][1], np.int64(0)
+    group = _cuda.bind(elements_library(fmt, env, carrier, result or kind, words, wide, "one", symmetric)).run
+    whole, own, four = np.int64(size), size // GROUP, np.int32(GROUP)
 
     @cuda.jit
-    def kernel(x, found, scales, factors, to, random, key0, key1, status, count, size, tensor, divisor):
+    def kernel(x, found, scales, factors, to, random, key0, key1, status, count, tensor, divisor):
         shared = cuda.shared.array(threads, kind)
-        thread, own = cuda.threadIdx.x, size // GROUP
+        thread = cuda.threadIdx.x
         at = np.int64(cuda.grid(1)) * np.int64(GROUP)
+        block = at // whole
         shared[thread] = fours(ffi.from_buffer(x), at) if at < count else word(0)
         cuda.syncthreads()
         if at < count and thread % own == 0:
             top = word(0)
-            for i in range(thread, thread + own):
-                top = max(top, shared[i])
+            for i in range(own):
+                top = max(top, shared[thread + i])
             if searches:
                 if top < infinity and top > found[0]:
                     cuda.atomic.max(found, 0, top)
             else:
                 if tells and top >= infinity:
                     cuda.atomic.or_(status, 0, no_scale)
-                block, scale = at // size, code(top, divisor)
+                scale = code(top, divisor)
                 scales[block] = scale
                 factors[block] = factor(scale, tensor)
         if not searches:
@@ -172,7 +176,7 @@ def tile_kernel(rule: str, result: str | None, fmt: BlockFormat, env, carrier: s
             if at < count:
                 met = group(
                     ffi.from_buffer(x), ffi.from_buffer(factors), ffi.from_buffer(to), ffi.from_buffer(random), at,
-                    np.int32(GROUP), key0, key1, np.int64(size), np.int64(1), np.int64(size), np.int64(1),
+                    four, key0, key1, none, none, none, block,
                 )  # fmt: skip
                 if met != 0:
                     cuda.atomic.or_(status, 0, met)
@@ -183,7 +187,7 @@ def tile_kernel(rule: str, result: str | None, fmt: BlockFormat, env, carrier: s
 # ---- for the link check ----------------------------------------------------------------------------------------------
 
 
-def kernels_of(fmt, *, rule, rounding="nearest_even", carrier="float32", last=True):
+def kernels_of(fmt, *, rule, rounding="nearest_even", carrier="float32", where="last"):
     """The kernels that quantize, encode and decode launch for a block format, from and to contiguous arrays.
 
     (name, kernel, types of its arguments, whether it promises no local memory) of each.
@@ -206,13 +210,13 @@ def kernels_of(fmt, *, rule, rounding="nearest_even", carrier="float32", last=Tr
     for name, own_env, given, result in (
         ("quantize", env, carrier, carrier), ("encode", env, carrier, element), ("decode", None, element, carrier)
     ):  # fmt: skip
-        kernel = elements_kernel(fmt, own_env, given, result, words if own_env else NO_WORDS, True, last, False)
+        kernel = elements_kernel(fmt, own_env, given, result, words if own_env else NO_WORDS, True, where, False)
         kinds = (array(given), factors, array(result), status, u32, u32, status, i64, *geometry)
         yield f"{name} {fmt} {rounding} of {carrier}", kernel, kinds
     for result in (carrier, element, None):
-        kernel = tile_kernel(rule, result, fmt, env, carrier, words, True, False)
+        kernel = tile_kernel(rule, result, fmt, fmt.block_size, env, carrier, words, True, False)
         to = array(result or carrier)
-        kinds = (values, values, scales, factors, to, status, u32, u32, status, i64, i64, u64, u64)
+        kinds = (values, values, scales, factors, to, status, u32, u32, status, i64, u64, u64)
         yield f"tiles of {fmt} {rounding} of {carrier} to {result}", kernel, kinds
 
 
@@ -222,7 +226,7 @@ def examples():
     yield mx[-3]
     yield first
     yield from mx[:4]
-    nv = list(kernels_of("nvfp4", rule="max", last=False))
+    nv = list(kernels_of("nvfp4", rule="max", where="any"))
     yield from nv[2:7]
     yield nv[-1]
     yield list(kernels_of("nvfp4", rule="rceil", rounding="stochastic", carrier="float64"))[-2]

@@ -122,18 +122,26 @@ class _Rounding:
         return int(_cuda.to_host(self.status)[0]) if told else 0
 
     def _what(self, result) -> tuple:
-        last = self.layout.inner == 1
-        return self.fmt, self.env, self.carrier, result, self.words.kind, self.wide, last, self.symmetric
+        where = "last" if self.layout.inner == 1 else "any"
+        return self.fmt, self.env, self.carrier, result, self.words.kind, self.wide, where, self.symmetric
 
     def _tiles(self, result, found, tensor, divisor) -> None:
         kernel = tile_kernel(
-            self.rule, result, self.fmt, self.env, self.carrier, self.words.kind, self.wide, self.symmetric
+            self.rule,
+            result,
+            self.fmt,
+            self.layout.size,
+            self.env,
+            self.carrier,
+            self.words.kind,
+            self.wide,
+            self.symmetric,
         )
         to = self.given[1] if result else self.x
         random = self.status if self.words.array is None else self.given[2]
         _launch_fours(
             kernel, self.x.size, self.x, found, _line(self.scales), self.factors, to, random,
-            *map(np.uint32, self.words.key), self.status, self.x.size, self.layout.size, tensor, divisor, whole=True,
+            *map(np.uint32, self.words.key), self.status, self.x.size, tensor, divisor, whole=True,
         )  # fmt: skip
 
 
@@ -282,8 +290,8 @@ def decode_blocks(codes, scales, tensor_scale, fmt, dtype=np.float64, *, axis, o
         factors, status = _cuda.empty(scales.size, np.uint64), _cuda.filled(1, np.uint32, 0)
         tensor = _bits_of(1 if tensor_scale is None else tensor_scale)
         _cuda.launch(factors_kernel(fmt), *grid(scales.size), scales, factors, tensor)
-        wide, last = all(map(_aligned, given)), layout.inner == 1
-        what = (fmt, None, codes.dtype.name, dtype.name, NO_WORDS, wide, last, False)
+        wide, where = all(map(_aligned, given)), "last" if layout.inner == 1 else "any"
+        what = (fmt, None, codes.dtype.name, dtype.name, NO_WORDS, wide, where, False)
         _elements(given, factors, status, layout, what, Words())
         met = int(_cuda.to_host(status)[0])
     return _delivered(values, met, fmt, dtype, out)
