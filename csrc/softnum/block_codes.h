@@ -14,12 +14,13 @@ SN_FN sn_u64 sn_power64(sn_i32 e) { return e < -1022 ? (sn_u64)1 << (e + 1074) :
 SN_FN sn_u32 sn_power32(sn_i32 e) { return e < -126 ? 0x00400000u : (sn_u32)(e + 127) << 23; }
 
 /* The exponent of a block's scale that is a power of two, in low .. high: floor(log2 x) less that of the largest
- * element, and one more where the fraction of x, in units of 2^-52, reaches `up`. x: of binary64, positive, finite. */
-SN_FN sn_i32 sn_scale_exponent(sn_u64 x, sn_u64 up, sn_i32 largest, sn_i32 low, sn_i32 high) {
+ * element, and one more where the fraction of x, in units of 2^-52, reaches `up`. x: of binary64, positive, finite; of
+ * binary32's range if `narrow`, so that it is no subnormal number. */
+SN_FN sn_i32 sn_scale_exponent(sn_u64 x, sn_i32 narrow, sn_u64 up, sn_i32 largest, sn_i32 low, sn_i32 high) {
     const sn_u64 one = (sn_u64)1 << 52;
     sn_i32 e = (sn_i32)(x >> 52) - 1023;
     sn_u64 fraction = x & (one - 1);
-    if (e == -1023) {
+    if (!narrow && e == -1023) {
         const sn_i32 shift = 53 - sn_bit_length(fraction);
         e = -1022 - shift;
         fraction = fraction << shift & (one - 1);

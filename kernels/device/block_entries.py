@@ -82,8 +82,8 @@ def scale_library(fmt: BlockFormat, rule: str, carrier: str) -> Library:
     )
     if rule in ("floor", "ceil", "even", "nearest") or (rule == "rceil" and powers):
         body += (
-            f"const sn_i32 e = sn_scale_exponent(x, {_fraction_from(fmt, rule):#x}u, {fmt.element_exponent}, {low}, "
-            f"{high});\n"
+            f"const sn_i32 e = sn_scale_exponent(x, {int(bits == '32')}, {_fraction_from(fmt, rule):#x}u, "
+            f"{fmt.element_exponent}, {low}, {high});\n"
         )
         constants += environment_text("_env", environment(scale, "nearest_even", "saturate", 32))
         found = "sn_convert(&wide, sn_power64(e), &scale, &env, 0, &flags)"
@@ -105,7 +105,7 @@ def scale_library(fmt: BlockFormat, rule: str, carrier: str) -> Library:
             f"return {f'code ? code : {smallest:#x}u' if scale.has_zero else 'code'};"
         )
     if powers:
-        value = f"sn_power64((sn_i32)code + ({low}))"
+        value = f"(code + {1023 + low}u) << 52" if low >= -1022 else f"sn_power64((sn_i32)code + ({low}))"
         if scale.has_nan:
             value = f"code == {scale.nan_code:#x}u ? 0x7ff8000000000000u : {value}"
         factor = f"(void)tensor;\nreturn {value};"
@@ -246,6 +246,16 @@ _FACTOR = {
 _NEXT = {"one": "", "last": "along++, inside++;\n", "any": "i++;\n"}
 
 
+def _rounded_text(fmt: BlockFormat, env) -> tuple[str, str]:
+    """(constants, statements that make out of in, factor and word), all by powers of two in binary32, without codes."""
+    text = (
+        f"const sn_pattern p = _pattern();\nout = 0x7fc00000u;\nif (!({_NAN}))\n"
+        "out = sn_times_power32(sn_round_pattern32(&p, sn_over_power32((sn_u32)in, factor), word), factor, "
+        f"{NO_FLOAT32}u, &met);\n"
+    )
+    return pattern_text("_pattern", fmt.element, env, "float32"), text
+
+
 @lru_cache(maxsize=256)
 def elements_library(
     fmt: BlockFormat, env: tuple[int, ...] | None, given: str, result: str, words: int, wide: bool, where: str,
@@ -268,22 +278,15 @@ def elements_library(
         block, whose number is given for `blocks`, and nothing for its neighbours.
     """
     read, written = (CARRIERS[kind][1] if kind in CARRIERS else kind for kind in (given, result))
-    constants, body, header = "", "", "softnum/patterns.h softnum/fours.h"
-    ways = []
-    if env is not None:
-        more, body = _element_text(fmt, env, given, symmetric)
-        constants += more
-        ways.append(element_way(fmt, env, given))
+    ways = [] if env is None else [element_way(fmt, env, given)]
+    ways += [value_way(fmt, result)] if result in CARRIERS else []
+    if ways == ["power", "power"] and not symmetric:
+        constants, body = _rounded_text(fmt, env)
     else:
-        body = "const sn_u64 code = in;\n"
-    if result in CARRIERS:
-        more, text = _value_text(fmt, result)
-        constants, body = constants + more, body + text
-        ways.append(value_way(fmt, result))
-    else:
-        body += "out = code;\n"
-    if "definition" in ways:
-        header = f"{_DEFINITION} {header}"
+        made = ("", "const sn_u64 code = in;\n") if env is None else _element_text(fmt, env, given, symmetric)
+        then = _value_text(fmt, result) if result in CARRIERS else ("", "out = code;\n")
+        constants, body = (first + second for first, second in zip(made, then, strict=True))
+    header = f"{_DEFINITION if 'definition' in ways else ''} softnum/patterns.h softnum/fours.h {_HEADER}".strip()
     arguments = (
         (f"{read}*", "x"), ("uint64*", "factors"), (f"{written}*", "to"), ("uint32*", "random"), ("int64", "at"),
         ("int32", "count"), ("uint32", "key0"), ("uint32", "key1"), ("int64", "length"), ("int64", "inner"),
@@ -304,4 +307,4 @@ def elements_library(
         f"{_FACTOR[where]}(void)word;\n{body}result[n] = out;\nif (n < count) status |= met;\n{_NEXT[where]}"
         f"}}\nsn_store_four{written[4:]}(to + at, count, {w}, result);\nreturn status;"
     )
-    return Library(constants, (Entry("run", "uint32", arguments, text),), f"{header} {_HEADER}")
+    return Library(constants, (Entry("run", "uint32", arguments, text),), header)
