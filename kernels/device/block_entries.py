@@ -64,11 +64,22 @@ def _fraction_from(fmt: BlockFormat, rule: str) -> int:
     return int((largest - 1) * one) + 1
 
 
+def _divides_in_floats(fmt: BlockFormat, env: tuple[int, ...]) -> bool:
+    """Whether amax over the largest element (times the array's scale) is an `sn_quotient_odd`."""
+    known = facts(fmt.scale)
+    bits = facts(fmt.element).precision + (0 if fmt.tensor_scale is None else fmt.tensor_scale.precision)
+    last = fmt.element_exponent + (0 if fmt.tensor_scale is None else facts(fmt.tensor_scale).last)
+    ranges = known.last - 1 >= -640 and known.top <= 900 and -300 <= last and fmt.element_exponent < 300
+    return bits <= 28 and known.precision + 1 <= 52 and ranges
+
+
 @lru_cache(maxsize=128)
 def scale_library(fmt: BlockFormat, rule: str, carrier: str) -> Library:
-    """Entries ``code(amax, divisor)``: of a scale, from a block's largest magnitude as the carrier's bits and, of rules
-    that divide in formats with a tensor scale, the bits of what they divide by; and ``factor(code, tensor)``, bits of
-    binary64, of the scale times the array's."""
+    """The entries of a block's scale.
+
+    ``code(amax, divisor)``: its code, from the largest magnitude as the carrier's bits, and the largest element times
+    the array's scale as those of binary64. ``factor(code, tensor)``: bits of binary64, of the scale times the array's.
+    """
     scale, kind, bits = fmt.scale, *CARRIERS[carrier][1:]
     smallest = int(exact_codes(np.float64(fmt.smallest_scale), scale))
     low, high = fmt.scale_exponents
@@ -88,10 +99,15 @@ def scale_library(fmt: BlockFormat, rule: str, carrier: str) -> Library:
         constants += environment_text("_env", environment(scale, "nearest_even", "saturate", 32))
         found = "sn_convert(&wide, sn_power64(e), &scale, &env, 0, &flags)"
     else:
-        rounding = "up" if rule == "rceil" else "nearest_even"
-        constants += environment_text("_env", environment(scale, rounding, "saturate", 32))
+        env = environment(scale, "up" if rule == "rceil" else "nearest_even", "saturate", 32)
+        constants += environment_text("_env", env)
+        pattern = pattern_text("_pattern", scale, env, "float64") if _divides_in_floats(fmt, env) else None
         found = "sn_divide(&wide, x, &wide, divisor, &scale, &env, 0, &flags)"
-        if fmt.tensor_scale is None:
+        if pattern is not None:
+            constants += pattern
+            body += "const sn_pattern p = _pattern();\n"
+            found = "sn_code_of_pattern64(&p, sn_quotient_odd(x, divisor), 0)"
+        elif fmt.tensor_scale is None:
             constants += format_text("_element", fmt.element)
             largest = int(exact_codes(np.array(fmt.element.max, object), fmt.element))
             body += "const sn_format element = _element();\n"
@@ -99,11 +115,9 @@ def scale_library(fmt: BlockFormat, rule: str, carrier: str) -> Library:
     if powers and "sn_power64" in found:
         body += f"return (sn_u64)(e - ({low}));"
     else:
-        body += (
-            "const sn_format wide = _wide(), scale = _scale();\nconst sn_env env = _env();\nsn_u32 flags = 0;\n"
-            f"const sn_u64 code = {found};\n"
-            f"return {f'code ? code : {smallest:#x}u' if scale.has_zero else 'code'};"
-        )
+        if "flags" in found:
+            body += "const sn_format wide = _wide(), scale = _scale();\nconst sn_env env = _env();\nsn_u32 flags = 0;\n"
+        body += f"const sn_u64 code = {found};\nreturn {f'code ? code : {smallest:#x}u' if scale.has_zero else 'code'};"
     if powers:
         value = f"(code + {1023 + low}u) << 52" if low >= -1022 else f"sn_power64((sn_i32)code + ({low}))"
         if scale.has_nan:
@@ -120,7 +134,7 @@ def scale_library(fmt: BlockFormat, rule: str, carrier: str) -> Library:
         Entry("code", u64, ((kind, "amax"), (u64, "divisor")), body),
         Entry("factor", u64, ((u64, "code"), (u64, "tensor")), factor),
     )
-    return Library(constants, entries, f"{_DEFINITION} {_HEADER}")
+    return Library(constants, entries, f"{_DEFINITION} softnum/patterns.h {_HEADER}")
 
 
 @lru_cache(maxsize=4)

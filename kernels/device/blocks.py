@@ -110,7 +110,8 @@ class _Rounding:
     def run(self, tensor) -> int:
         """Round by the array's scale, or None; what was met."""
         each = np.float64(1 if tensor is None else tensor)
-        numbers = _bits_of(each), _bits_of(0 if tensor is None else np.float64(self.fmt.element.max) * each)
+        beyond = tensor is None and self.fmt.element_exponent > 1000  # binary64, and nothing divides by it there
+        numbers = _bits_of(each), _bits_of(0 if beyond else np.float64(self.fmt.element.max) * each)
         if self.tiled:
             self._tiles(self.result, self.x, *numbers)
         else:
