@@ -109,7 +109,7 @@ def quantize(
     ----------
     x : array_like of float16, float32 or float64, any shape
         The values. Other numbers are taken as float64. A CUDA array (CuPy, PyTorch, Numba) is rounded on its device, to
-        the same bits, and gives a Numba CUDA array.
+        the same bits, and gives one of its kind.
     fmt : format or str
         The format to round to. A block format takes `axis`, `scale_rule`, `symmetric` and `tensor_scale` as `encode`
         does, and saturates by default.
@@ -271,7 +271,7 @@ def encode(
     x : array_like, any shape
         float16, float32, float64, ml_dtypes' floats, integers, objects (int, float, Fraction), or text: decimal
         ("0.1"), a ratio ("1/3"), hexadecimal ("0x1.8p3"), "inf", "nan". Each is taken exactly. Or a CUDA array of
-        float32 or float64, which is encoded on its device.
+        float32 or float64, which is encoded on its device, to CUDA arrays; in a block format too.
     fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, tininess, flush_results, threads
         As in `quantize`.
     return_flags : bool
@@ -462,7 +462,7 @@ def decode(codes, fmt, dtype=np.float64, *, out=None, threads=None, axis=None) -
     Parameters
     ----------
     codes : array_like of unsigned integers, any shape
-        Of a block format: the tuple that `encode` returns, or a BlockArray. A CUDA array is decoded on its device, to
+        Of a block format: the tuple that `encode` returns, or a BlockArray. CUDA arrays are decoded on their device, to
         float32 or float64.
     fmt : format or str
     dtype : float16, float32, float64 or object
