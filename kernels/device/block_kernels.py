@@ -15,7 +15,7 @@ from softnum.blocks import BlockFormat, format
 from softnum.environment import environment
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
-from softnum.kernels.device.block_entries import NO_SCALE, elements_library, largest_library, scale_library
+from softnum.kernels.device.block_text import NO_SCALE, elements_library, largest_library, scale_library
 from softnum.kernels.device.computations import CARRIERS, FROM_KEY, NO_WORDS
 from softnum.modes import rounding_name
 

@@ -11,7 +11,7 @@ from softnum.block_codes import axis_of, blocked, tensor_scale_of
 from softnum.blocks import BlockFormat
 from softnum.environment import environment
 from softnum.kernels.device import _cuda
-from softnum.kernels.device.block_entries import INEXACT, NO_FLOAT32, NO_SCALE
+from softnum.kernels.device.block_text import INEXACT, NO_FLOAT32, NO_SCALE
 from softnum.kernels.device.block_kernels import (
     GROUP,
     TILE,

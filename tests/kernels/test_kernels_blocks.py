@@ -9,7 +9,7 @@ from softnum.environment import environment
 from softnum.formats import FloatFormat
 from softnum.kernels import launches
 from softnum.kernels.device import _cuda
-from softnum.kernels.device.block_entries import element_way, value_way
+from softnum.kernels.device.block_text import element_way, value_way
 
 SMALL_SCALES = FloatFormat(5, 0, signed=False, specials="fn", has_zero=False, lowest_binade="normal")
 FORMATS = {
