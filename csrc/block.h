@@ -5,7 +5,7 @@
 
 #include "codes.h"
 #include "kernels.h"
-#include "softnum/kulisch.h"
+#include "softnum/block_steps.h"
 
 typedef struct {
     sn_format element_a, element_b, scale_a, scale_b;

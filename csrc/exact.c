@@ -21,7 +21,7 @@ sn_u32 sn_exact_word(const sn_exact_unit *u, ptrdiff_t row, ptrdiff_t column) {
 
 sn_u32 sn_exact_definition(const sn_exact_unit *u, const sn_product_codes *g) {
     const int random = sn_is_stochastic(&u->env);
-    sn_told told = {0, g->tallies};
+    sn_told told = sn_told_nothing(g->tallies);
     sn_format f = u->accumulator;
     if (g->tallies) f.p3109 = 0; /* a format that raises no flags raises them here, for the tally alone */
     for (ptrdiff_t row = g->m0; row < g->m1; row++)
@@ -42,13 +42,11 @@ sn_u32 sn_exact_definition(const sn_exact_unit *u, const sn_product_codes *g) {
                 const sn_number y = sn_unpack(&u->operand_b, g->b[k * g->ldb + j]);
                 sn_kulisch_add_product(&sum, &x, &y);
             }
-            const sn_i32 infinite = (sum.met & (SN_MET_PLUS_INF | SN_MET_MINUS_INF)) != 0;
-            sn_u32 word = 0, raised = 0;
+            sn_u32 word = 0;
             if (random) word = g->words ? g->words[(row * g->n_total + column) * 2 + 1] : sn_exact_word(u, row, column);
-            *out = sn_kulisch_round(&sum, &f, &u->env, word, &raised);
-            sn_tell(&told, &f, &u->env, *out, raised, infinite);
+            *out = sn_sum_round(&sum, &f, &u->env, word, &told);
         }
-    return (told.flags & SN_NO_CODE) != 0;
+    return sn_told_no_code(&told);
 }
 
 /* ---- what the fast path leaves to scalars -------------------------------------------------------------------------

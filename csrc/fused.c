@@ -9,10 +9,8 @@ sn_u32 sn_fused_definition(const sn_fused_unit *unit, const sn_product_codes *g)
     const sn_i64 roundings = sn_fused_roundings(&u, g->k);
     const sn_env *const envs[] = {&u.sum_env, &u.output_env, &u.after_env};
     sn_told told[SN_FUSED_TALLIES];
-    for (int i = 0; i < SN_FUSED_TALLIES; i++) {
-        told[i].flags = 0;
-        told[i].tally = g->tallies ? &g->tallies[i] : NULL;
-    }
+    for (int i = 0; i < SN_FUSED_TALLIES; i++)
+        told[i] = sn_told_nothing(g->tallies ? &g->tallies[i] : NULL);
     if (u.same_output) told[SN_FUSED_TO_OUTPUT].tally = told[SN_FUSED_TO_ACCUMULATOR].tally;
     for (ptrdiff_t row = g->m0; row < g->m1; row++)
         for (ptrdiff_t j = 0; j < g->n; j++) {
@@ -26,16 +24,15 @@ sn_u32 sn_fused_definition(const sn_fused_unit *unit, const sn_product_codes *g)
             }
             g->out[row * g->ldo + j] = sum;
         }
-    const sn_u32 output = told[SN_FUSED_TO_OUTPUT].flags | told[SN_FUSED_C_ADDED].flags;
-    return (sn_u32)((told[SN_FUSED_TO_ACCUMULATOR].flags & SN_NO_CODE) != 0) | (sn_u32)((output & SN_NO_CODE) != 0)
-                                                                                   << 1;
+    const sn_u32 output = sn_told_no_code(&told[SN_FUSED_TO_OUTPUT]) | sn_told_no_code(&told[SN_FUSED_C_ADDED]);
+    return sn_told_no_code(&told[SN_FUSED_TO_ACCUMULATOR]) | output << 1;
 }
 
 sn_u32 sn_chain_definition(const sn_chain_unit *unit, const sn_product_codes *g) {
     sn_chain_unit u = *unit;
     if (g->tallies) u.accumulator.p3109 = 0;
     const sn_i64 steps = sn_chain_steps(&u, g->k);
-    sn_told told = {0, g->tallies};
+    sn_told told = sn_told_nothing(g->tallies);
     for (ptrdiff_t row = g->m0; row < g->m1; row++)
         for (ptrdiff_t j = 0; j < g->n; j++) {
             const sn_u64 *a = g->a + row * g->lda, *b = g->b + j;
@@ -48,7 +45,7 @@ sn_u32 sn_chain_definition(const sn_chain_unit *unit, const sn_product_codes *g)
             }
             g->out[row * g->ldo + j] = sum;
         }
-    return (told.flags & SN_NO_CODE) != 0;
+    return sn_told_no_code(&told);
 }
 
 extern void sn_fused_portable(const sn_fused_plan *p, const sn_fused_values *g);

@@ -28,13 +28,6 @@ enum {
     BLOCK_SUMS = 4 * SN_MAX_LANES /* of all lanes of all outputs of a block */
 };
 
-/* A term of a sum: a product that was not rounded, or a number. inf * 0 raises INVALID as a signaling NaN does, and is
- * of kind SN_SIGNALING_NAN. */
-typedef struct {
-    sn_exact exact;
-    sn_i32 kind;
-} term;
-
 typedef struct {
     const sn_mad_unit *u;
     const sn_product_codes *g;
@@ -58,13 +51,10 @@ static void draw(block *b, ptrdiff_t step) {
         const sn_u32 row = (sn_u32)(b->row + o / b->columns);
         const sn_u32 column = (sn_u32)(b->g->n0 + b->column + o % b->columns);
         const sn_mad_unit *u = b->u;
-        sn_philox_words p = sn_philox((sn_u32)(step / 4), column, row, u->batch, u->key[0], u->key[1]);
-        sn_philox_words q = p;
-        if (b->wide) q = sn_philox((sn_u32)(step / 4), column, row, u->batch, u->key2[0], u->key2[1]);
-        for (int i = 0; i < 4; i++) {
-            b->words[0][o][i] = p.w[i];
-            b->words[1][o][i] = u->two_roundings && !b->wide ? q.w[i] >> 16 : q.w[i];
-        }
+        const sn_step_words w =
+            sn_words_of_steps((sn_u32)(step / 4), column, row, u->batch, u->key, u->key2, u->two_roundings, b->wide);
+        memcpy(b->words[0][o], w.product.w, sizeof w.product.w);
+        memcpy(b->words[1][o], w.sum.w, sizeof w.sum.w);
     }
 }
 
@@ -76,85 +66,21 @@ static sn_u32 word_of(const block *b, ptrdiff_t o, ptrdiff_t step, int which) {
     return b->g->words[((row * b->g->n_total + column) * b->steps + step) * 2 + which];
 }
 
-static term term_of(const sn_number *x) {
-    term t;
-    t.exact = sn_exact_of(x);
-    t.kind = x->kind;
-    return t;
-}
-
-SN_ALWAYS term product_of(const sn_number *x, const sn_number *y) {
-    term t;
-    if (x->kind == SN_FINITE && y->kind == SN_FINITE) {
-        t.exact = sn_exact_make(x->sign ^ y->sign, sn_u128_mul(x->sig, y->sig), x->exp + y->exp);
-        t.kind = SN_FINITE;
-        return t;
-    }
-    const int zero = x->kind == SN_ZERO || y->kind == SN_ZERO;
-    t.exact = sn_product(x, y);
-    t.kind = x->kind > y->kind ? x->kind : y->kind;
-    if (zero) t.kind = t.kind <= SN_FINITE ? SN_ZERO : t.kind == SN_INF ? SN_SIGNALING_NAN : t.kind;
-    return t;
-}
-
-/* p + x, or p - x, rounded once. Units deliver canonical NaNs, so that it does not matter whose NaN it is. */
-static sn_u64 add(const term *p, const sn_number *x, const sn_format *f, const sn_env *env, sn_u32 word,
-                  sn_told *told) {
-    sn_u32 raised = 0;
-    sn_u64 code;
-    if (p->kind >= SN_QUIET_NAN || x->kind >= SN_QUIET_NAN) {
-        if (p->kind == SN_SIGNALING_NAN || x->kind == SN_SIGNALING_NAN) sn_raise(f, SN_INVALID, &raised);
-        code = sn_quiet(f, env, x, &raised);
-    } else {
-        code = sn_add_numbers(p->exact, p->kind == SN_INF, x, f, env, word, &raised);
-    }
-    sn_tell(told, f, env, code, raised, p->kind == SN_INF || x->kind == SN_INF);
-    return code;
-}
-
-static sn_u64 subtract(const term *p, sn_number x, const sn_format *f, const sn_env *env, sn_told *told) {
-    x.sign = !x.sign;
-    return add(p, &x, f, env, 0, told);
-}
-
-/* One term into a running sum, and into its compensation if it has one:
- * y = R(p - e), t = R(sum + y), e = R(R(t - sum) - y). told: of t; rest: of the other roundings. */
-static void accumulate(const sn_mad_unit *u, const term *p, const sn_format *f, const sn_env *env, sn_u64 *sum,
-                       sn_u64 *error, sn_u32 word, sn_told *told, sn_told *rest) {
-    const sn_number old = sn_read(f, env, *sum);
-    if (!u->compensated) {
-        *sum = add(p, &old, f, env, word, told);
-        return;
-    }
-    const sn_number y = sn_read(f, env, subtract(p, sn_read(f, env, *error), f, env, rest));
-    const term y_term = term_of(&y);
-    *sum = add(&y_term, &old, f, env, 0, told);
-    const sn_number t = sn_read(f, env, *sum);
-    const term t_term = term_of(&t);
-    const sn_number moved = sn_read(f, env, subtract(&t_term, old, f, env, rest));
-    const term moved_term = term_of(&moved);
-    *error = subtract(&moved_term, y, f, env, rest);
-}
-
 /* The code of a product in its own format. */
-static sn_u64 round_product(block *b, const term *p, ptrdiff_t o, ptrdiff_t k) {
+static sn_u64 round_product(block *b, const sn_term *p, ptrdiff_t o, ptrdiff_t k) {
     const sn_format *f = &b->u->product;
     const sn_env *env = &b->u->product_env;
     const sn_u32 word = word_of(b, o, k, 0);
     sn_told *told = &b->told[SN_TALLY_PRODUCT];
-    sn_u32 raised = 0;
     sn_u64 code;
     if (p->kind == SN_FINITE && !told->tally && sn_short_round(&p->exact, f, env, word, &code)) return code;
-    if (p->kind >= SN_QUIET_NAN) {
-        if (p->kind == SN_SIGNALING_NAN) sn_raise(f, SN_INVALID, &raised);
-        code = f->has_nan ? f->nan_code : sn_invalid_result(f, env, &raised);
-    } else if (p->kind == SN_INF) {
-        code = sn_inf_result(f, env, p->exact.sign, &raised);
-    } else {
-        code = sn_round_pack(f, env, &p->exact, word, &raised);
-    }
-    sn_tell(told, f, env, code, raised, p->kind == SN_INF);
-    return code;
+    return sn_term_round(p, f, env, word, told);
+}
+
+/* sn_term_into, once: it is long, and loops whose short way is quick are better off without it. */
+static SN_NOINLINE sn_u64 accumulate(const sn_term *p, sn_u64 sum, sn_u64 *error, const sn_format *f, const sn_env *env,
+                                     sn_u32 word, sn_told *told, sn_told *rest) {
+    return sn_term_into(p, sum, error, f, env, word, told, rest);
 }
 
 /* Step k of all outputs of the block, into the sums of one lane. */
@@ -172,14 +98,14 @@ static void multiply_add(block *b, ptrdiff_t k, ptrdiff_t lane) {
     for (ptrdiff_t i = 0, o = 0; i < b->rows; i++) {
         const sn_number x = sn_read(&u->operand_a, env, b->g->a[(b->row + i) * b->g->lda + k]);
         for (ptrdiff_t j = 0; j < b->columns; j++, o++) {
-            term p = product_of(&x, &y[j]);
+            sn_term p = sn_term_of_product(&x, &y[j]);
             if (!u->fused) {
                 const sn_number rounded = sn_read(&u->product, &u->sum_env, round_product(b, &p, o, k));
-                p = term_of(&rounded);
+                p = sn_term_of(&rounded);
             }
             const sn_u32 word = random ? word_of(b, o, k, 1) : 0;
             if (short_way && p.kind == SN_FINITE && sn_short_add(&p.exact, f, &u->sum_env, word, &sums[o])) continue;
-            accumulate(u, &p, f, &u->sum_env, &sums[o], &errors[o], word, told, rest);
+            sums[o] = accumulate(&p, sums[o], u->compensated ? &errors[o] : NULL, f, &u->sum_env, word, told, rest);
         }
     }
 }
@@ -191,9 +117,10 @@ static void join(block *b, ptrdiff_t i, ptrdiff_t j) {
     draw(b, b->step);
     for (ptrdiff_t o = 0; o < b->outputs; o++) {
         sn_u64 *sum = &b->sums[i * b->outputs + o];
-        const sn_number x = sn_read(f, env, *sum), y = sn_read(f, env, b->sums[j * b->outputs + o]);
-        const term left = term_of(&x);
-        *sum = add(&left, &y, f, env, word_of(b, o, b->step, 1), &b->told[SN_TALLY_LANES]);
+        const sn_number x = sn_read(f, env, *sum);
+        const sn_term left = sn_term_of(&x);
+        *sum = accumulate(&left, b->sums[j * b->outputs + o], NULL, f, env, word_of(b, o, b->step, 1),
+                          &b->told[SN_TALLY_LANES], NULL);
     }
     b->step++;
 }
@@ -251,15 +178,14 @@ static void compute(block *b) {
         draw(b, b->step);
         for (ptrdiff_t o = 0; o < outputs; o++) {
             const sn_number x = sn_read(&u->accumulator, &u->outer_env, sums[o]);
-            const term part = term_of(&x);
-            accumulate(u, &part, &u->outer, &u->outer_env, &b->outer[o], &b->outer_errors[o], word_of(b, o, b->step, 1),
-                       &b->told[SN_TALLY_OUTER], &b->outer_rest);
+            const sn_term part = sn_term_of(&x);
+            b->outer[o] =
+                accumulate(&part, b->outer[o], u->compensated ? &b->outer_errors[o] : NULL, &u->outer, &u->outer_env,
+                           word_of(b, o, b->step, 1), &b->told[SN_TALLY_OUTER], &b->outer_rest);
         }
         b->step++;
     }
 }
-
-static sn_u32 lost(const sn_told *told) { return (told->flags & SN_NO_CODE) != 0; }
 
 sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_product_codes *g) {
     block b;
@@ -274,10 +200,8 @@ sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_product_codes *g) {
     const ptrdiff_t columns = most < BLOCK_COLUMNS ? most : BLOCK_COLUMNS, rows = most / columns;
     b.u = u;
     b.g = g;
-    for (int i = 0; i < SN_MAD_TALLIES; i++) {
-        b.told[i].flags = 0;
-        b.told[i].tally = g->tallies ? &g->tallies[i] : NULL;
-    }
+    for (int i = 0; i < SN_MAD_TALLIES; i++)
+        b.told[i] = sn_told_nothing(g->tallies ? &g->tallies[i] : NULL);
     b.outer_rest = b.told[SN_TALLY_COMPENSATION];
     b.random = sn_is_stochastic(&u->sum_env) || (!u->fused && sn_is_stochastic(&u->product_env));
     b.wide = u->two_roundings && (u->sum_env.stochastic_bits > 16 || u->product_env.stochastic_bits > 16);
@@ -295,8 +219,8 @@ sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_product_codes *g) {
             for (ptrdiff_t o = 0; o < b.outputs; o++)
                 g->out[(b.row + o / b.columns) * g->ldo + b.column + o % b.columns] = b.outer[o];
         }
-    const sn_u32 sums =
-        lost(&b.told[SN_TALLY_SUM]) | lost(&b.told[SN_TALLY_COMPENSATION]) | lost(&b.told[SN_TALLY_LANES]);
-    const sn_u32 outer = lost(&b.told[SN_TALLY_OUTER]) | lost(&b.outer_rest);
-    return lost(&b.told[SN_TALLY_PRODUCT]) | sums << 1 | outer << 2;
+    const sn_u32 sums = sn_told_no_code(&b.told[SN_TALLY_SUM]) | sn_told_no_code(&b.told[SN_TALLY_COMPENSATION]) |
+                        sn_told_no_code(&b.told[SN_TALLY_LANES]);
+    const sn_u32 outer = sn_told_no_code(&b.told[SN_TALLY_OUTER]) | sn_told_no_code(&b.outer_rest);
+    return sn_told_no_code(&b.told[SN_TALLY_PRODUCT]) | sums << 1 | outer << 2;
 }

@@ -101,7 +101,7 @@ def _of_modules(which: str, processes: int) -> Iterator[tuple[str, list[str]]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print one line for each kernel and chip; 0 if all is well, 1 if not, 2 if a library or a unit is missing."""
+    """Print a line for each kernel and chip; 0 if all is well, 1 if not, 2 if a library, unit or kernel is missing."""
     parser = argparse.ArgumentParser(prog="python -m softnum.kernels.check", description=__doc__.splitlines()[0])
     parser.add_argument("units", nargs="*", help="presets' names or module:unit; softnum's own kernels without any")
     parser.add_argument("--chip", action="append", help=f"for units: not {', '.join(CHIPS)}; may be repeated")
@@ -124,7 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
         for code, wrong in reports:
             bad += bool(wrong)
             print(f"BAD: {code}: {'; '.join(wrong)}" if wrong else f"ok: {code}", flush=True)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:  # what is no unit, or one without a kernel, or no chip
         print(error, file=sys.stderr)
         return 2
     return int(bad != 0)

@@ -50,8 +50,10 @@ def check_device_code(unit, chips=("sm_75", "sm_80", "sm_90", "sm_100", "sm_120"
     ------
     RuntimeError
         If compilers are missing (``pip install 'softnum[cuda]'``), or Numba runs its simulator.
+    TypeError
+        If no kernel computes the unit.
     ValueError
-        If no kernel computes the unit, or a chip is unknown.
+        If a chip or the name of a preset is unknown.
 
     Notes
     -----

@@ -25,7 +25,7 @@ __all__ = ["CHIPS", "DeviceCode", "Loop", "examine", "instructions", "link", "mi
 CHIPS = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 
 _CHIP = re.compile(r"sm_(\d+)(\d)([af]?)")
-_OPERATION = re.compile(r"^\s*(?:@%?!?p\d+\s+)?([a-z][a-z0-9_.]*)", re.MULTILINE)
+_OPERATION = re.compile(r"^\s*(?:@!?%p\d+\s+)?([a-z][a-z0-9_.]*)", re.MULTILINE)
 _FLOAT = re.compile(r"\.(?:f16|f16x2|bf16|bf16x2|f32|f32x2|f64)\b")
 _MOVES = ("ld.", "st.", "mov.", "selp.", "setp.", "atom.", "red.", "shfl.", "abs.", "neg.", "min.", "max.", "testp.",
           "copysign.", "slct.", "set.")  # fmt: skip

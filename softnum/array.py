@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import prod
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 
 from softnum.array_text import text_of
-from softnum.backend import is_device_array, on_device
+from softnum.backend import is_device_array, moves_as_numpy, on_device
 from softnum.blocks import is_block_format
 from softnum.checks import kept_codes, native
 from softnum.names import dtype_of_format, format, format_of_dtype
@@ -108,8 +108,9 @@ def _comparison(name: str):
     def method(self, other):
         from softnum.ops import compare
 
-        self._must_lie_on_the_host()  # softnum.compare gives the order there
         other = as_operand(other, self.format)
+        if is_device_array(self) or is_device_array(other):
+            return on_device("holds", name, self, other)
         return _COMPARISONS[name](compare(self, other))
 
     return method
@@ -126,6 +127,8 @@ def _moved(name: str):
     """ndarray's method of this name, applied to the codes: it only moves elements."""
 
     def method(self, *args, **kwargs):
+        if not moves_as_numpy(self.codes):
+            return on_device("moved", self, name, args, kwargs)
         return Array._of(getattr(self.codes, name)(*args, **kwargs), self.format)
 
     method.__name__, method.__qualname__ = name, f"Array.{name}"
@@ -331,12 +334,18 @@ class Array(Codes):
     def __iter__(self):
         if not self.ndim:
             raise TypeError("iteration over an Array without dimensions")
-        return (Array._of(codes, self.format) for codes in self.codes)
+        return (self[i] for i in range(len(self)))
 
     def __contains__(self, value) -> bool:
+        self._must_lie_on_the_host()
         return bool((self == value).any())
 
     def __getitem__(self, index) -> Array:
+        if hasattr(self.codes, "__cuda_ndarray__"):  # of which Numba copies single elements to the host
+            one = index if isinstance(index, tuple) else (index,)
+            if len(one) == self.ndim and all(isinstance(i, Integral) for i in one):
+                places = (range(n)[i] for n, i in zip(self.shape, one, strict=True))
+                return Array._of(self.codes[tuple(slice(i, i + 1) for i in places)], self.format).reshape(())
         return Array._of(self.codes[index], self.format)
 
     def __setitem__(self, index, value) -> None:
@@ -439,7 +448,8 @@ class Array(Codes):
         if name in _COMPARISONS:
             result = _comparison(name)(*operands)
         elif name in _PREDICATES:
-            result = getattr(array_functions, name)(*operands)
+            on_gpu = is_device_array(operands[0])
+            result = on_device("holds", name, *operands) if on_gpu else getattr(array_functions, name)(*operands)
         elif name in _TO_INTEGRAL:
             result = ops.round_to_integral(*operands, rounding=_TO_INTEGRAL[name])
         else:
@@ -450,6 +460,8 @@ class Array(Codes):
             if not isinstance(out[0], Array):
                 raise refusal(f"numpy.{name} with out of {type(out[0]).__name__}")
             out[0]._put(result)
+        elif is_device_array(result):
+            raise TypeError("a result on a GPU cannot be written into an array of the host; copy it: r.copy_to_host()")
         else:
             np.copyto(out[0], result)
         return out[0]

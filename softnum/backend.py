@@ -14,7 +14,7 @@ from softnum import _core
 
 __all__ = [
     "NoKernel", "check_host_only", "compile_function", "custom_engine", "elementwise_loop", "fingerprint",
-    "has_kernel", "is_device_array", "is_short", "loops", "on_device", "refuse_device", "scalar",
+    "has_kernel", "is_device_array", "is_short", "loops", "moves_as_numpy", "on_device", "refuse_device", "scalar",
 ]  # fmt: skip
 
 # a function of softnum's -> the module of softnum.kernels.device whose function of the same name takes CUDA arrays
@@ -30,9 +30,11 @@ _DEVICE = {
     "dot": "gemm",
     "encode": "quantize",
     "encode_blocks": "blocks",
+    "holds": "codes",
     "matmul": "gemm",
+    "moved": "codes_of_arrays",
     "operator": "operators",
-    "put": "codes",
+    "put": "codes_of_arrays",
     "quantize": "quantize",
     "quantize_blocks": "blocks",
     "sum": "reduce",
@@ -71,6 +73,16 @@ def is_device_array(x) -> bool:
     if hasattr(x, "__dlpack_device__"):
         return int(x.__dlpack_device__()[0]) in _CUDA_DEVICES
     return hasattr(x, "__cuda_array_interface__")
+
+
+def moves_as_numpy(x) -> bool:
+    """Whether an array's methods that move elements are NumPy's: Numba lacks some, PyTorch has others of their names.
+
+    >>> import numpy as np
+    >>> moves_as_numpy(np.zeros(3))
+    True
+    """
+    return not (hasattr(x, "__cuda_ndarray__") or hasattr(x, "__torch_function__"))
 
 
 def has_kernel(name: str) -> bool:

@@ -19,7 +19,10 @@ from softnum import names
 from softnum.formats import FixedFormat, FloatFormat, Format
 from softnum.plan import facts, fits
 
-__all__ = ["SCALE_RULES", "BlockFormat", "block_format_names", "format", "is_block_format", "scale_rule_of"]
+__all__ = [
+    "SCALE_RULES", "BlockFormat", "block_format", "block_format_names", "block_options", "format", "is_block_format",
+    "scale_rule_of",
+]  # fmt: skip
 
 #: How a block's scale follows from amax, its largest magnitude. E: the exponent of the element's largest value M.
 SCALE_RULES = {
@@ -293,3 +296,27 @@ def scale_rule_of(fmt: BlockFormat, rule: str | None) -> str:
     if fmt.tensor_scale is not None and rule in _POWER_RULES:
         raise ValueError(f"scale_rule={rule!r} is not defined with a tensor scale ({fmt}); use 'max' or 'rceil'")
     return rule
+
+
+def block_format(fmt):
+    """The block format; TypeError for another."""
+    fmt = format(fmt)
+    if fmt.kind != "block":
+        raise TypeError(f"axis, scale_rule, symmetric and tensor_scale are for block formats; {fmt} is none")
+    return fmt
+
+
+def block_options(what: str, fmt, given: dict, **plain) -> dict:
+    """The keywords of block formats, checked."""
+    known = ("axis", "scale_rule", "symmetric", "tensor_scale")
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{what} got an unexpected keyword {name!r} (of block formats: {', '.join(known)})")
+    block_format(fmt)
+    defaults = {"invalid": "raise", "return_flags": False, "tininess": "after", "flush_results": None}
+    for name, default in defaults.items():
+        if plain.get(name, default) != default:
+            raise TypeError(f"{what}: {name}= is not for block formats")
+    if plain.get("out") is not None:
+        raise TypeError(f"{what}: out= is not for block formats")
+    return given

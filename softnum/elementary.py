@@ -8,7 +8,8 @@ why that ends); no result passes through binary floating point or a mathematical
 
 from __future__ import annotations
 
-from softnum.ops import CODE_OPERATIONS, OPERATIONS, rounded
+from softnum.operation import rounded
+from softnum.ops import CODE_OPERATIONS, OPERATIONS
 
 __all__ = [
     "acos", "asin", "atan", "cbrt", "cos", "cosh", "erf", "exp", "exp2", "expm1", "gelu", "hypot", "log", "log10",

@@ -7,10 +7,13 @@ from numbers import Integral
 
 import numpy as np
 
-from softnum import backend, ops
+from softnum import backend
 from softnum.array import Array
 from softnum.formats import FixedFormat
 from softnum.modes import Flags
+from softnum.names import format
+from softnum.operation import apply
+from softnum.ops import convert, scalb
 
 __all__ = ["from_integer", "shift", "to_integer"]
 
@@ -89,7 +92,7 @@ def to_integer(
         raise TypeError(f"to_integer gives integers, not {dtype}")
     out_fmt = FixedFormat(8 * dtype.itemsize, 0, signed=dtype.kind == "i")
     nan, overflow = _invalid_rule(invalid, out_fmt)
-    codes, flags = ops.apply(
+    codes, flags = apply(
         "to_integer", (a,), fmt, out_fmt=out_fmt, rounding=rounding, overflow=overflow, key=key,
         random_bits=random_bits, stochastic_bits=stochastic_bits, return_flags=True, flush_inputs=flush_inputs,
         invalid=nan, codes_out=False,
@@ -141,7 +144,7 @@ def from_integer(x, out_fmt, **options):
         raise TypeError(f"from_integer takes integers of up to 64 bits, got an array of {x.dtype}")
     x = np.ascontiguousarray(x.astype(x.dtype.newbyteorder("="), copy=False)).reshape(x.shape)
     source = FixedFormat(8 * x.dtype.itemsize, 0, signed=x.dtype.kind == "i")
-    return ops.convert(x.view(source.storage_dtype), source, out_fmt, **options)
+    return convert(x.view(source.storage_dtype), source, out_fmt, **options)
 
 
 def shift(a, n, fmt=None, *, rounding="down", **options):
@@ -174,8 +177,8 @@ def shift(a, n, fmt=None, *, rounding="down", **options):
     >>> sn.shift(a, -1), sn.shift(a, 1), sn.shift(a, 1, overflow="wrap")
     (Array([-0.1875,  2.5   ], q4.4), Array([-0.625 ,  7.9375], q4.4), Array([-0.625, -6.   ], q4.4))
     """
-    formats = (a.format if isinstance(a, Array) else ops.format(fmt) if fmt is not None else None,)
+    formats = (a.format if isinstance(a, Array) else format(fmt) if fmt is not None else None,)
     for each in (*formats, options.get("out_fmt")):
-        if each is not None and ops.format(each).kind != "fixed":
+        if each is not None and format(each).kind != "fixed":
             raise ValueError(f"shift is for fixed point; {each} is a float format (scalb multiplies by powers of two)")
-    return ops.scalb(a, n, fmt, rounding=rounding, **options)
+    return scalb(a, n, fmt, rounding=rounding, **options)

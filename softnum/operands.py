@@ -15,10 +15,16 @@ from softnum.plan import fits
 from softnum.threads import thread_count
 from softnum.values import decode, encode, quantize
 
-__all__ = ["blocks_of", "checked_operand", "codes_of", "padded", "random_words_of"]
+__all__ = ["blocks_of", "checked_operand", "codes_of", "padded", "random_words_of", "refuse_blocks"]
 
 _COLUMN_BLOCK = 64  # a multiple of the widest tile, so that tiles do not straddle threads
 _MACS_PER_THREAD = 1 << 18  # below this a thread costs more than it brings
+
+
+def refuse_blocks(fmt, caller: str) -> None:
+    """TypeError for the operand of a unit of block formats, where these have no meaning."""
+    if fmt.kind == "block":
+        raise TypeError(f"{caller} takes no units of block formats ({fmt}): matmul and dot do, of BlockArrays")
 
 
 def checked_operand(x, fmt, what: str, caller: str = "matmul", on_codes: bool = False):
@@ -26,8 +32,7 @@ def checked_operand(x, fmt, what: str, caller: str = "matmul", on_codes: bool = 
 
     on_codes: an Array stays one, for engines that tell codes of one value apart.
     """
-    if fmt.kind == "block":
-        raise TypeError(f"{caller} takes no units of block formats ({fmt}): matmul and dot do, of BlockArrays")
+    refuse_blocks(fmt, caller)
     if isinstance(x, Array):
         if x.format != fmt:
             raise ValueError(f"{caller}: {what} is an Array of {x.format}, but the unit's operand is {fmt}")

@@ -21,6 +21,10 @@ _INFINITY, _SATURATE, _SATURATE_FINITE, _WRAP = (
 )
 
 
+# float type -> (precision, lowest exponent of a last bit, highest exponent)
+_HELD = {np.dtype("f2"): (11, -24, 15), np.dtype("f4"): (24, -149, 127), np.dtype("f8"): (53, -1074, 1023)}
+
+
 @dataclass(frozen=True)
 class Facts:
     """What a proof needs of a format: all values are integers of at most `precision` bits times a power of two,
@@ -48,8 +52,8 @@ def facts(fmt) -> Facts:
 
 
 def fits(fmt, dtype) -> bool:
-    """Whether every value of the format is exact in float32 (or float64), and -0 and NaN are kept."""
-    precision, last, top = (24, -149, 127) if np.dtype(dtype) == np.float32 else (53, -1074, 1023)
+    """Whether every value of the format is exact in float32 (or float16, or float64), and -0 and NaN are kept."""
+    precision, last, top = _HELD[np.dtype(dtype)]
     f = facts(fmt)
     return f.precision <= precision and f.last >= last and f.top <= top
 

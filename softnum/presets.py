@@ -50,6 +50,10 @@ class Evidence:
 _ROWS = "recorded rows, MATLAB-tensor-core, model_validation (arXiv 2512.07004)"
 _KHATTAK = "Khattak and Mikaitis (arXiv 2512.07004)"
 _MMA_SIM = "MMA-Sim (arXiv 2511.10909)"
+_COMPILED = (
+    "CUDA's compiler makes of mma conversions to binary16, two HMMA.16816 from zero on and an addition of C "
+    "(tests/kernels/test_tensor_cores.py looks)"
+)
 _OPERANDS = {"fp16": "binary16", "bf16": "bfloat16", "tf32": "tf32", "e4m3": "e4m3fn", "e5m2": "e5m2"}
 _BYTES = {"fp16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1}
 # (bytes of a row of a step's products, F)
@@ -135,32 +139,47 @@ def _usual(gpu: str, operand: str, output: str) -> tuple[Unit, dict]:
 
 
 def _separate(gpu: str, operand: str, output: str) -> tuple[Unit, dict]:
-    """FP8 by mma on Hopper and Blackwell, where C is added to the sum afterwards."""
-    rows = f"{gpu.upper()}, {_ROWS}"
+    """FP8 by mma on Hopper and Blackwell: two steps of the binary16 tensor core, and C added afterwards."""
+    generation = _GPUS[gpu][0]
     nearest = output == "binary16"
     made = FusedDotUnit(
-        16 if nearest else 32, 25, output, operand=_OPERANDS[operand], min_exponent=_FLOOR[output],
-        output_rounding="nearest_even" if nearest else "toward_zero", k_order=_INTERLEAVED if nearest else None,
-        c="after", overflow="always_infinity",
+        16, _GENERATIONS[generation][1], output, operand=_OPERANDS[operand], min_exponent=_FLOOR[output],
+        output_rounding="nearest_even" if nearest else "toward_zero", k_order=_INTERLEAVED, c="after",
+        overflow="always_infinity",
     )  # fmt: skip
+    rows = f"{gpu.upper()}, {_ROWS}"
+    in_rows = nearest or generation == "blackwell"
     evidence = _common(rows, nearest)
-    evidence |= {
-        "output_rounding": Evidence("recorded", rows),
-        "c": Evidence(
+    order = "two steps, k = 0, 1, 4, 5, ... then 2, 3, 6, 7, ..."
+    if in_rows:
+        evidence["output_rounding"] = Evidence("recorded", rows)
+        evidence["c"] = Evidence(
             "recorded",
             f"the instruction's own C, added to the sum with one rounding to nearest even: {rows}. {_MMA_SIM} has C "
             "among the terms, which the rows contradict",
-        ),
-    }
-    if nearest:
-        evidence["k_order"] = Evidence(
-            "recorded", f"two steps, k = 0, 1, 4, 5, ... then 2, 3, 6, 7, ...: {rows}. {_MMA_SIM} has one step of 32"
         )
-        evidence["terms"] = Evidence("recorded", rows)
-        evidence["fraction_bits"] = Evidence("recorded", rows)
     else:
-        evidence["terms"] = Evidence("published", f"{_MMA_SIM}; the rows do not tell 16 from 32")
-        evidence["fraction_bits"] = Evidence("published", f"{_MMA_SIM}; the rows ask for 23 or more")
+        evidence = {
+            name: Evidence("published", f"{_COMPILED}; no recorded rows of this output") if e.kind == "recorded" else e
+            for name, e in evidence.items()
+        }
+        evidence["output_rounding"] = evidence["c"] = Evidence("published", f"{_COMPILED}; no recorded rows")
+    if nearest:
+        evidence["k_order"] = Evidence("recorded", f"{order}: {rows}. {_MMA_SIM} has one step of 32")
+        evidence["terms"] = evidence["fraction_bits"] = Evidence("recorded", rows)
+    else:
+        untold = "; the rows do not tell 16 from 32" if in_rows else ""
+        evidence["k_order"] = Evidence("published", f"{order}: {_COMPILED}. {_MMA_SIM} has one step of 32{untold}")
+        evidence["terms"] = Evidence("published", f"{_COMPILED}{untold}")
+        evidence["fraction_bits"] = Evidence(
+            "published",
+            f"as binary16 operands have it: {_COMPILED}{'; the rows ask for 23 or more' if in_rows else ''}",
+        )
+    evidence["chaining"] = Evidence(
+        "modelled",
+        "more products than an instruction's 32: step after step, and C once. A chain of instructions adds each one's "
+        "sum to C: softnum.matmul over 32 of K at a time, a result being the next C",
+    )
     return made, evidence
 
 
@@ -168,7 +187,7 @@ def _nvidia(name: str, output: str | None) -> tuple[Unit, dict]:
     gpu, operand, *route = name.removeprefix("nvidia_").split("_")
     eight, generation = _BYTES[operand] == 1, _GPUS[gpu][0]
     output = output or ("binary16" if route else "binary32")
-    known = ["binary32"] if operand in ("bf16", "tf32") else ["binary16"] if route else ["binary32", "binary16"]
+    known = ["binary32"] if operand in ("bf16", "tf32") else ["binary32", "binary16"]
     if output not in known:
         raise ValueError(f"unit {name!r} has the output {' or '.join(known)}, not {output}")
     if eight and (route or generation == "blackwell"):
@@ -271,9 +290,9 @@ def unit(name: str, output=None) -> Unit:
     ----------
     name : str
         One of `units`. ``nvidia_GPU_OPERAND``: tensor cores; FP8 on H100 and H200 is WGMMA there, and ``..._mma`` the
-        other instruction, into binary16. ``x86_avx512_bf16``: VDPBF16PS. ``x86_vnni_int8``: VPDPBUSD, a unsigned, b
-        signed. ``ibm_fp8_2018``: Wang et al. 2018. ``int8_int32``: signed bytes into 32 bits that wrap around.
-        ``ocp_mx...``, ``nvfp4``: block formats, as far as their sources go (a `BlockDotUnit`).
+        other instruction, into binary16 unless told. ``x86_avx512_bf16``: VDPBF16PS. ``x86_vnni_int8``: VPDPBUSD, a
+        unsigned, b signed. ``ibm_fp8_2018``: Wang et al. 2018. ``int8_int32``: signed bytes into 32 bits that wrap
+        around. ``ocp_mx...``, ``nvfp4``: block formats, as far as their sources go (a `BlockDotUnit`).
     output : {"binary32", "binary16"}, optional
         The other output of a tensor core, where it has one: then C is of that format too.
 

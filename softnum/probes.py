@@ -191,7 +191,7 @@ def _named(table: dict[str, int], number: int) -> str:
 
 
 def _observe(shown, name, codes, formats, out_fmt, env, words, invalid) -> Probe:
-    """A Probe of the operation `name`, as which `shown` is known to users; the rest as `ops.apply` gives it."""
+    """A Probe of the operation `name`, as which `shown` is known to users; the rest as `operation.apply` gives it."""
     from softnum import _probe
 
     shape = np.broadcast_shapes(*(c.shape for c in codes))

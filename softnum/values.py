@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import lru_cache
 from numbers import Real
 
 import numpy as np
 
 from softnum import _core, backend, lanes
-from softnum.blocks import format as any_format
-from softnum.blocks import is_block_format
+from softnum.blocks import block_format, block_options, is_block_format
 from softnum.checks import can_hold, check_codes, check_out, delivered, float_array, native
 from softnum.custom import CustomFormat
 from softnum.environment import environment, random_words, words_or_key
-from softnum.exact_numbers import as_exact, numbers_of
+from softnum.exact_numbers import numbers_of
 from softnum.formats import FixedFormat
-from softnum.modes import OVERFLOW_RULES, Flags, rounding_name
+from softnum.modes import Flags, rounding_name
 from softnum.names import format, format_of_dtype
+from softnum.number_codes import codes_of_numbers, numbers_of_codes
 from softnum.ufuncs import call_ufunc, raise_no_code
 
 __all__ = ["decode", "encode", "quantize"]
@@ -58,34 +57,6 @@ def find_code(value, minus_zero: bool, fmt) -> int | None:
     return int(code) if same or (back != back and value != value) else None
 
 
-def block_format(fmt):
-    """The block format; TypeError for another."""
-    fmt = any_format(fmt)
-    if fmt.kind != "block":
-        raise TypeError(f"axis, scale_rule, symmetric and tensor_scale are for block formats; {fmt} is none")
-    return fmt
-
-
-def block_options(what: str, fmt, given: dict, **plain) -> dict:
-    """The keywords of block formats, checked."""
-    known = ("axis", "scale_rule", "symmetric", "tensor_scale")
-    for name in given:
-        if name not in known:
-            raise TypeError(f"{what} got an unexpected keyword {name!r} (of block formats: {', '.join(known)})")
-    block_format(fmt)
-    for name, default in (
-        ("invalid", "raise"),
-        ("return_flags", False),
-        ("tininess", "after"),
-        ("flush_results", None),
-    ):
-        if plain.get(name, default) != default:
-            raise TypeError(f"{what}: {name}= is not for block formats")
-    if plain.get("out") is not None:
-        raise TypeError(f"{what}: out= is not for block formats")
-    return given
-
-
 def quantize(
     x,
     fmt,
@@ -108,8 +79,8 @@ def quantize(
     Parameters
     ----------
     x : array_like of float16, float32 or float64, any shape
-        The values. Other numbers are taken as float64. A CUDA array (CuPy, PyTorch, Numba) is rounded on its device, to
-        the same bits, and gives one of its kind.
+        The values. Other numbers are taken as float64. A CUDA array (CuPy, PyTorch, JAX, Numba) is rounded on its
+        device, to the same bits, and gives one of its library. In block formats, not of float16.
     fmt : format or str
         The format to round to. A block format takes `axis`, `scale_rule`, `symmetric` and `tensor_scale` as `encode`
         does, and saturates by default.
@@ -177,8 +148,7 @@ def quantize(
                 stochastic_bits=stochastic_bits, out=out, threads=threads, **options,
             )  # fmt: skip
     if backend.is_device_array(x):
-        if threads is not None:
-            raise ValueError(f"quantize: threads={threads!r} is for arrays of the host; CUDA arrays take none")
+        backend.check_host_only("quantize", threads)
         return backend.on_device(
             "quantize", x, fmt, rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
             stochastic_bits=stochastic_bits, out=out, **plain,
@@ -271,7 +241,7 @@ def encode(
     x : array_like, any shape
         float16, float32, float64, ml_dtypes' floats, integers, objects (int, float, Fraction), or text: decimal
         ("0.1"), a ratio ("1/3"), hexadecimal ("0x1.8p3"), "inf", "nan". Each is taken exactly. Or a CUDA array of
-        float32 or float64, which is encoded on its device, to CUDA arrays; in a block format too.
+        float16, float32 or float64 (in block formats, not of float16), which is encoded on its device.
     fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, tininess, flush_results, threads
         As in `quantize`.
     return_flags : bool
@@ -339,8 +309,7 @@ def encode(
                 stochastic_bits=stochastic_bits, threads=threads, **options,
             )  # fmt: skip
     if backend.is_device_array(x):
-        if threads is not None:
-            raise ValueError(f"encode: threads={threads!r} is for arrays of the host; CUDA arrays take none")
+        backend.check_host_only("encode", threads)
         return backend.on_device(
             "encode", x, fmt, rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
             stochastic_bits=stochastic_bits, out=out, **plain,
@@ -383,7 +352,7 @@ def _encode(
         return delivered(fmt.encode(x, rounding_name(rounding), overflow, instead), out)
     words = random_words(stochastic, key, random_bits, x.shape)
     if x.dtype.kind == "O" or (x.dtype.kind == "f" and source is None):
-        codes, flags = _encode_objects(x, fmt, env, words, invalid)
+        codes, flags = codes_of_numbers(x, fmt, env, words, invalid)
     else:
         if x.dtype.kind == "b":
             x = x.astype(np.uint8)
@@ -408,62 +377,14 @@ def _encode_fast(x, fmt, kernel, random, may_fail, out, threads):
     return out if straight else delivered(codes, out)
 
 
-def _encode_objects(x, fmt, env, words, invalid):
-    """(codes, flags) of Python's numbers, one by one."""
-    wrap = env[1] == OVERFLOW_RULES["wrap"]
-    codes, flags = np.empty(x.shape, fmt.storage_dtype), np.empty(x.shape, np.uint8)
-    words = np.broadcast_to(words, x.shape)
-    for index, value in np.ndenumerate(x):
-        if isinstance(value, (float, np.float16, np.float32)):  # -0, infinities and NaN are no fractions
-            codes[index], flags[index] = call_ufunc(
-                "convert",
-                (np.float64(value).view(np.uint64),),
-                (format("binary64"),),
-                fmt,
-                env,
-                words[index],
-                with_flags=True,
-                what="encode",
-                invalid=invalid,
-            )
-            continue
-        codes[index], raised = _core.round_exact(*as_exact(value, fmt, wrap), fmt, env, int(words[index]))
-        if raised & _core.NO_CODE and isinstance(invalid, str):
-            # the value is not named: its repr can be long, and is refused past 4300 digits
-            raise_no_code(fmt, "encode")
-        if wrap and abs(value) >= 1 << fmt.integer_bits:  # which as_exact has taken off
-            raised |= Flags.OVERFLOW
-        flags[index] = raised & (_core.NO_CODE - 1)
-    return codes, flags
-
-
-def _decode_objects(codes, fmt) -> np.ndarray:
-    def value(code: int) -> Fraction | float:
-        if isinstance(fmt, CustomFormat):
-            number = float(fmt.decode(np.array(code, fmt.storage_dtype), np.float64))
-            minus_zero = number == 0 and np.signbit(number)
-            return Fraction(number) if np.isfinite(number) and not minus_zero else number
-        kind, sign, significand, exponent = _core.unpack(code, fmt)
-        if kind == "nan":
-            return float("nan")
-        if kind == "infinite" or (significand == 0 and sign):
-            return (-1) ** sign * (float("inf") if kind == "infinite" else 0.0)
-        return (-1) ** sign * significand * Fraction(2) ** exponent
-
-    distinct, where = np.unique(codes, return_inverse=True)
-    values = np.empty(distinct.shape, object)
-    values[...] = [value(code) for code in distinct.tolist()]
-    return values[where.ravel()].reshape(codes.shape)
-
-
 def decode(codes, fmt, dtype=np.float64, *, out=None, threads=None, axis=None) -> np.ndarray:
     """The values that codes stand for.
 
     Parameters
     ----------
     codes : array_like of unsigned integers, any shape
-        Of a block format: the tuple that `encode` returns, or a BlockArray. CUDA arrays are decoded on their device, to
-        float32 or float64.
+        Of a block format: the tuple that `encode` returns, or a BlockArray. A CUDA array is decoded on its device, to
+        float16, float32 or float64; of a block format, to float32 or float64.
     fmt : format or str
     dtype : float16, float32, float64 or object
         What the values are given as. object: exact Fractions (and floats for infinities, NaN and -0), for any format.
@@ -497,8 +418,7 @@ def decode(codes, fmt, dtype=np.float64, *, out=None, threads=None, axis=None) -
         with _core.PlainEnvironment():
             return decode_blocks(codes, block_format(fmt), dtype, axis=axis, out=out, threads=threads)
     if backend.is_device_array(codes):
-        if threads is not None:
-            raise ValueError(f"decode: threads={threads!r} is for arrays of the host; CUDA arrays take none")
+        backend.check_host_only("decode", threads)
         return backend.on_device("decode", codes, fmt, dtype, out=out)
     with _core.PlainEnvironment():
         return _decode(codes, fmt, dtype, out, threads)
@@ -512,7 +432,7 @@ def _decode(codes, fmt, dtype, out=None, threads=None):
     codes = check_codes(codes, fmt)
     check_out("decode", out, codes.shape, dtype)
     if dtype.kind == "O":
-        return delivered(_decode_objects(codes, fmt), out)
+        return delivered(numbers_of_codes(codes, fmt), out)
     if isinstance(fmt, CustomFormat):
         return delivered(fmt.decode(codes, dtype), out)
     source = np.ascontiguousarray(codes).reshape(codes.shape)  # which NumPy gives one dimension at least

@@ -37,9 +37,10 @@ from softnum.train.design_files import design_names, load_design, uniform_design
 from softnum.train.designs import Design
 from softnum.train.explain import explain
 from softnum.train.functions import activation, operate
+from softnum.train.gemms import design_gemms
 from softnum.train.loop import Settings, run
 from softnum.train.nets import make_network
-from softnum.train.numerics import Numerics, design_gemms
+from softnum.train.numerics import Numerics
 from softnum.train.optimisers import LAMB, LARS, SGD, Adam, AdamW, make_optimiser
 from softnum.train.profile import profile
 from softnum.train.schedules import Schedule

@@ -25,25 +25,63 @@ from softnum.kernels.device import _cuda, carriers, movement, selection
 from softnum.kernels.device.movement import DeviceArray, arrays_in, moved, put, upload
 from softnum.kernels.device.selection import mapped
 from softnum.threads import threads_by_default
-from softnum.train.backend import NumpyBackend, block_ones, odd_is_exact, places
-from softnum.train.binary64 import Binary64, host
+from softnum.train.arrays import places
+from softnum.train.backend import NumpyBackend, block_ones, odd_is_exact, rounding_of
+from softnum.train.binary64 import host
 from softnum.train.initial import DOMAIN_DROPOUT
 from softnum.unfold import Shape
 
 __all__ = ["CudaBackend"]
 
+_WIDE = sn.format("binary64")
+
 
 def _of_either(method):
     """A method that moves or chooses elements: of NumPy arrays alone it is that of `NumpyBackend`."""
+    of_host = getattr(NumpyBackend, method.__name__)
 
     @functools.wraps(method)
     def wrapped(self, *arguments, **options):
         arguments = [list(part) if isinstance(part, GeneratorType) else part for part in arguments]
-        if arrays_in(arguments):
-            return method(self, *arguments, **options)
-        return getattr(self._numpy, method.__name__)(*arguments, **options)
+        return (method if arrays_in(arguments) else of_host)(self, *arguments, **options)
 
     return wrapped
+
+
+def _moving(method):
+    """As `_of_either`, where no number is made but +0: a format of all the numbers stays that of the results."""
+    either = _of_either(method)
+
+    @functools.wraps(method)
+    def wrapped(self, *arguments, **options):
+        arguments = [list(part) if isinstance(part, GeneratorType) else part for part in arguments]
+        result = either(self, *arguments, **options)
+        formats = {getattr(x, "format", None) for x in _arrays(arguments) if x.dtype == self.dtype}
+        if len(formats) == 1:
+            for x in arrays_in([result]):
+                if x.dtype == self.dtype:
+                    (x.format,) = formats
+        return result
+
+    return wrapped
+
+
+def _arrays(parts) -> list:
+    """The arrays among arguments, wherever they lie, and in lists among them."""
+    nested = (_arrays(part) if isinstance(part, (list, tuple)) else [part] for part in parts)
+    return [x for each in nested for x in each if isinstance(x, (DeviceArray, np.ndarray))]
+
+
+def _known(x: DeviceArray, fmt) -> DeviceArray:
+    """x, which softnum made of values of a format. What moving puts between them is +0, which a format may lack."""
+    if fmt.kind == "fixed" or (fmt.kind == "float" and fmt.has_zero):
+        x.format = fmt
+    return x
+
+
+def _is_rounded(x: DeviceArray, role) -> bool:
+    """Whether rounding as a role says is known to change nothing; that to saturate would change infinities."""
+    return x.format == role.format and (role.format.kind == "fixed" or role.overflow != "saturate")
 
 
 def _up(x) -> DeviceArray:
@@ -78,8 +116,10 @@ def _down(part):
     return part.host() if isinstance(part, DeviceArray) else part
 
 
-class CudaBackend(Binary64):
+class CudaBackend(NumpyBackend):
     """Arrays on a GPU (`DeviceArray`), or in Numba's simulator of one; the methods of `NumpyBackend`, and its bits.
+
+    What is inherited computes by the other methods, or on the host.
 
     Parameters
     ----------
@@ -96,9 +136,7 @@ class CudaBackend(Binary64):
     """
 
     def __init__(self, dtype=np.float32, *, threads: int = 1) -> None:
-        self._numpy = NumpyBackend(dtype, threads=threads)
-        self.dtype, self.threads = self._numpy.dtype, threads
-        self._own_format = sn.format("binary32" if self.dtype == np.float32 else "binary64")
+        super().__init__(dtype, threads=threads)
         self.host_copies: Counter[str] = Counter()
 
     def finish(self) -> None:
@@ -107,20 +145,22 @@ class CudaBackend(Binary64):
 
     # -- the design's arithmetic -------------------------------------------------------------------------------------
     def quantize(self, x, role, key):
-        """Values of any float array rounded as a role says, as carriers; key is used if the rounding is stochastic."""
         x = _up(x)
-        if role.format != self._own_format or x.dtype != self.dtype:
-            x = self._softnum("quantize", (x,), role.format, shape=x.shape, **_rounding(role, key))
-        return self._carried(x)
-
-    def unchanged(self, x, role):
-        """x, whose values are known to be those of a role's format."""
-        return x
+        if x.dtype == self.dtype and (role.format == self._own_format or _is_rounded(x, role)):
+            return x
+        if x.dtype == np.float64 != self.dtype and role.format.kind == "float" and role.format.has_nan:
+            options = rounding_of(role, key)
+            result = carriers.operate("convert", [x.numba], (_WIDE,), role.format, to=self.dtype, **options)
+            return _known(DeviceArray.of(result, x.shape), role.format)
+        x = self._softnum("quantize", (x,), role.format, shape=x.shape, **rounding_of(role, key))
+        return _known(self._carried(x), role.format)
 
     def quantize_blocks(self, x, role, axis: int, key):
-        """Values of any float array rounded to blocks along an axis as a role says: a BlockArray."""
-        options = {"axis": axis, "scale_rule": role.scale_rule, **_rounding(role, key)}
+        options = {"axis": axis, "scale_rule": role.scale_rule, **rounding_of(role, key)}
         return sn.array(_up(x).numba, role.format, **options)
+
+    def block_ones(self, shape: tuple[int, int], fmt):
+        return _block_ones(shape, fmt)
 
     def matmul(self, a, b, unit, c, key):
         """(..., M, K) @ (..., K, N) in a unit, on carriers or BlockArrays.
@@ -131,7 +171,8 @@ class CudaBackend(Binary64):
             a, b = _up(a), _up(b)
         start = None if c is None else movement.broadcast(_up(c), (*a.shape[:-1], b.shape[-1])).numba
         try:
-            return self._carried(DeviceArray.of(_called("matmul", _operand(a), _operand(b), unit, start, key=key)))
+            result = DeviceArray.of(_called("matmul", _operand(a), _operand(b), unit, start, key=key))
+            return _known(self._carried(result), unit.result)
         except NoKernel:
             return _up(self._on_host("matmul", a, b, unit, c, key))
 
@@ -146,10 +187,9 @@ class CudaBackend(Binary64):
             result = _called(product, a.numba, b.numba, unit, c=start, key=words_key, **geometry)
         except NoKernel:
             return _up(self._on_host("convolve", key, a, b, unit, c, words_key, geometry))
-        return self._carried(DeviceArray.of(result))
+        return _known(self._carried(DeviceArray.of(result)), unit.result)
 
     def operate(self, operation: str, operands, role, key):
-        """One of softnum's operations on values of a role's format, rounded once as the role says."""
         operands = [_up(x) for x in operands]
         if operation in carriers.OPERATIONS:
             if isinstance(role.format, sn.CustomFormat):
@@ -158,18 +198,16 @@ class CudaBackend(Binary64):
             else:
                 formats = (role.format,) * len(operands)
             with contextlib.suppress(NoKernel):
-                return self._computed(operation, operands, formats, role, key)
+                return _known(self._computed(operation, operands, formats, role, key), role.format)
         codes = [self._codes(x, role.format) for x in operands]
-        return self._operated(operation, codes, role.format, role, key)
+        return _known(self._operated(operation, codes, role.format, role, key), role.format)
 
     def run_operator(self, operator, operands, options):
-        """An operator of the user's own on carriers."""
         with contextlib.suppress(NoKernel):
             return DeviceArray.of(operator(*_given(operands), **options))
         return _up(self._on_host("run_operator", operator, operands, options))
 
     def run_operator_backward(self, operator, operands, results, gradients, options):
-        """The gradients of an operator's operands."""
         try:
             parts = operator.backward(_given(operands), _given(results), _given(gradients), **options)
             return tuple(None if part is None else DeviceArray.of(part) for part in parts)
@@ -177,31 +215,29 @@ class CudaBackend(Binary64):
             parts = self._on_host("run_operator_backward", operator, operands, results, gradients, options)
             return tuple(None if part is None else _up(part) for part in parts)
 
-    def axpy(self, alpha: float, x, y, role, key):
-        """y + alpha * x rounded once, as a role says, as carriers; alpha is rounded to the carrier."""
-        return self.compute("fma", (self.constant(alpha), x, y), role, key)
-
     def compute(self, operation: str, operands, role, key):
-        """One of softnum's operations on any carriers: its exact result rounded once, as a role says."""
-        operands = [_up(x) if np.ndim(x) else movement.filled((1,), self.dtype, x) for x in operands]
+        operands = [_up(x) if isinstance(x, DeviceArray) or np.ndim(x) else self._number(x) for x in operands]
         formats = (self._own_format,) * len(operands)
         if operation in carriers.OPERATIONS:
             with contextlib.suppress(NoKernel):
-                return self._computed(operation, operands, formats, role, key)
+                return _known(self._computed(operation, operands, formats, role, key), role.format)
         codes = [self._codes(x, self._own_format) for x in operands]
-        return self._operated(operation, codes, formats, role, key, out_fmt=role.format)
+        return _known(self._operated(operation, codes, formats, role, key, out_fmt=role.format), role.format)
 
     def _computed(self, operation: str, operands, formats, role, key):
         """An operation on carriers of formats, rounded once as a role says; NoKernel if none computes it."""
         given, shape = [x.numba for x in operands], np.broadcast_shapes(*(x.shape for x in operands))
         if not isinstance(role.format, sn.CustomFormat):
-            result = carriers.operate(operation, given, formats, role.format, **_rounding(role, key))
+            result = carriers.operate(operation, given, formats, role.format, **rounding_of(role, key))
             return DeviceArray.of(result, shape)
         if not odd_is_exact(role):
             raise NoKernel(f"{operation}: no kernel rounds to {role.format}")
-        wide = sn.format("binary64")
-        odd = carriers.operate(operation, given, formats, wide, rounding="to_odd", to=np.float64)
+        odd = carriers.operate(operation, given, formats, _WIDE, rounding="to_odd", to=np.float64)
         return self.quantize(DeviceArray.of(odd, shape), role, key)
+
+    def _number(self, x) -> DeviceArray:
+        """A number as an array, which is made once: rates and other constants come again in every iteration."""
+        return DeviceArray(_cuda.constant(np.full(1, x, self.dtype)), ())
 
     def _rounded(self, x: DeviceArray, fmt) -> DeviceArray:
         """Values of a format, of which none changes, or the nearest ones."""
@@ -216,7 +252,7 @@ class CudaBackend(Binary64):
     def _operated(self, operation: str, codes, formats, role, key, **options):
         """The values of an operation's result, from codes to codes of a role's format."""
         shape = np.broadcast_shapes(*(x.shape for x in codes))
-        result = self._softnum(operation, codes, formats, shape=shape, **options, **_rounding(role, key))
+        result = self._softnum(operation, codes, formats, shape=shape, **options, **rounding_of(role, key))
         if role.format == self._own_format:
             return result.view(self.dtype)
         return self._softnum("decode", (result,), role.format, self.dtype, shape=shape)
@@ -233,7 +269,7 @@ class CudaBackend(Binary64):
     def _on_host(self, name: str, *arguments):
         """A method of `NumpyBackend` on copies of what lies on the device."""
         self.host_copies[name] += len(arrays_in(arguments)) + sum(isinstance(x, sn.BlockArray) for x in arguments)
-        return getattr(self._numpy, name)(*(_down(part) for part in arguments))
+        return getattr(NumpyBackend, name)(self, *(_down(part) for part in arguments))
 
     def _carried(self, x: DeviceArray) -> DeviceArray:
         """x, values that the carrier holds, as carriers."""
@@ -243,30 +279,21 @@ class CudaBackend(Binary64):
 
     # -- exact, or IEEE-determined, on carriers ------------------------------------------------------------------------
     def array(self, x):
-        """A new carrier array with the given values, which the carrier must hold exactly."""
-        return upload(self._numpy.array(x))
+        return upload(super().array(x))
 
     def double(self, x):
-        """The values in binary64."""
         if isinstance(x, DeviceArray):
             return x if x.dtype == np.float64 else mapped("widen", x)
-        return self._numpy.double(x)
+        return super().double(x)
 
     def zeros(self, shape):
-        """Carriers of +0."""
         return movement.filled(shape, self.dtype, 0)
 
     def ones(self, shape):
-        """Carriers of 1."""
         return movement.filled(shape, self.dtype, 1)
 
-    def block_ones(self, shape: tuple[int, int], fmt):
-        """A BlockArray of 1 (`NumpyBackend.block_ones`)."""
-        return _block_ones(shape, fmt)
-
-    @_of_either
+    @_moving
     def patches(self, x, shape: Shape):
-        """Images unfolded for a convolution: (groups, M, K), as `softnum.conv2d` numbers rows and k."""
         top, left = shape.padding
         padded = movement.filled(
             (*x.shape[:2], *(n + 2 * p for n, p in zip(shape.size, shape.padding, strict=True))), x.dtype, 0
@@ -274,9 +301,8 @@ class CudaBackend(Binary64):
         put(padded, lambda a: a[:, :, top : top + shape.size[0], left : left + shape.size[1]], x)
         return _unfolded(padded, shape, shape.result, (0, 0), shape.stride, shape.dilation)
 
-    @_of_either
+    @_moving
     def sources(self, dy, shape: Shape):
-        """Gradients unfolded for `softnum.conv2d_backward_data`: (groups, M, K)."""
         first = [max(0, d * (k - 1) - p) for d, k, p in zip(shape.dilation, shape.kernel, shape.padding, strict=True)]
         ends = [
             b + max((m - 1) * t + 1, n + p)
@@ -289,51 +315,42 @@ class CudaBackend(Binary64):
         back = [-d for d in shape.dilation]
         return _unfolded(spread, shape, shape.size, start, (1, 1), back)
 
-    @_of_either
+    @_moving
     def transpose(self, x):
-        """A matrix with its axes exchanged."""
         return moved(x, lambda a: a.T)
 
-    @_of_either
+    @_moving
     def permute(self, x, axes: tuple[int, ...]):
-        """An array with its axes in this order."""
         return moved(x, lambda a: a.transpose(axes))
 
-    @_of_either
+    @_moving
     def reshape(self, x, shape):
-        """The same elements in C order in another shape."""
         return x.reshape(shape)
 
     @_of_either
     def add(self, a, b):
-        """a + b, rounded to the carrier."""
         return mapped("add", _up(a), _up(b))
 
-    @_of_either
+    @_moving
     def part(self, x, rows: slice, columns: slice):
-        """The rows and columns of a matrix, as a matrix of its own."""
         return moved(x, lambda a: a[rows, columns])
 
-    @_of_either
+    @_moving
     def place(self, x, shape, rows: slice, columns: slice):
-        """A matrix of a shape with x in these rows and columns, and +0 elsewhere."""
         result = movement.filled(shape, x.dtype, 0)
         put(result, lambda a: a[rows, columns], x)
         return result
 
-    @_of_either
+    @_moving
     def steps(self, x, steps: int):
-        """A batch of sequences (B, steps * features) as a matrix (steps * B, features): all of step 0 first."""
         return moved(x.reshape((len(x), steps, -1)), lambda a: a.swapaxes(0, 1)).reshape((steps * len(x), -1))
 
-    @_of_either
+    @_moving
     def pixels(self, x):
-        """Images (N, C, H, W) as a matrix (N * H * W, C): a row for each pixel."""
         return moved(x, lambda a: a.transpose(0, 2, 3, 1)).reshape((-1, x.shape[1]))
 
-    @_of_either
+    @_moving
     def neighbours(self, x):
-        """The first of each pair of neighbours along the first axis, the second, and an odd last one or none."""
         half, rest = len(x) // 2, x.shape[1:]
         pairs = moved(x, lambda a: a[: 2 * half].reshape(half, 2, *rest).swapaxes(0, 1))
         size = half * math.prod(rest)
@@ -341,47 +358,40 @@ class CudaBackend(Binary64):
         first, second = (DeviceArray(part, (half, *rest)) for part in parts)
         return first, second, moved(x, lambda a: a[2 * half :])
 
-    @_of_either
+    @_moving
     def join(self, first, second):
-        """Two arrays, one after the other along the first axis."""
         return movement.concatenated([_up(first), _up(second)], 0) if len(second) else first
 
     @_of_either
     def negate(self, x):
-        """-x, exact on carriers."""
         return mapped("negate", x)
 
-    @_of_either
+    @_moving
     def concatenate(self, parts, axis: int):
-        """Arrays, one after the other along an axis."""
         return movement.concatenated([_up(part) for part in parts], axis)
 
-    @_of_either
+    @_moving
     def split(self, x, sizes, axis: int):
-        """The parts of so many rows each (or columns, ...) that an array consists of along an axis."""
         ends = np.cumsum(sizes)
         return [
             moved(x, lambda a, part=slice(int(end - size), int(end)): a.swapaxes(0, axis)[part].swapaxes(0, axis))
             for size, end in zip(sizes, ends, strict=True)
         ]
 
-    @_of_either
+    @_moving
     def put(self, x, rows, values):
-        """x with these rows, all different, replaced by those of values."""
-        result = moved(_up(x), lambda a: a)
+        result = movement.copied(_up(x))
         movement.rows_put(result, rows, _up(values))
         return result
 
-    @_of_either
+    @_moving
     def put_rows(self, x, rows, count: int):
-        """An array of so many rows, with those of x in the given places, all different, and +0 elsewhere."""
         result = movement.filled((count, *x.shape[1:]), x.dtype, 0)
         movement.rows_put(result, rows, x)
         return result
 
-    @_of_either
+    @_moving
     def windows(self, x, window: tuple[int, int], stride: tuple[int, int]):
-        """Images (N, C, H, W) as (places, N, C, rows, columns): for each place of a window, its element of each one."""
         sizes = [(n - w) // t + 1 for n, w, t in zip(x.shape[2:], window, stride, strict=True)]
 
         def view(a):
@@ -391,33 +401,31 @@ class CudaBackend(Binary64):
 
         return moved(x, view).reshape((math.prod(window), *x.shape[:2], *sizes))
 
-    @_of_either
+    @_moving
     def from_windows(self, parts, shape, window: tuple[int, int], stride: tuple[int, int], *, first: int = 0):
-        """Images of a shape with these parts in the places of the windows from the first on, and +0 elsewhere."""
         result = movement.filled(shape, self.dtype, 0)
         for place, part in zip(places(shape, window, stride)[first:], parts, strict=False):
             put(result, lambda a, place=place: a[place], part)
         return result
 
-    @_of_either
+    @_moving
     def largest(self, parts):
-        """The largest of arrays, element by element (NaN if there is one), and which it is: the first among equals."""
         if not isinstance(parts, DeviceArray):
             parts = movement.concatenated([_up(part).reshape((1, *part.shape)) for part in parts], 0)
         return selection.largest(parts)
 
-    @_of_either
+    @_moving
     def where_equal(self, chosen, place: int, x):
-        """x where chosen is place, else +0."""
         return mapped("where_equal", _up(chosen), _up(x), s=place)
 
     @_of_either
     def choose(self, mask, x, instead):
-        """x where a mask of the same rank says so, else what is given instead: a number, or an array of carriers."""
         x = _up(x)
         if np.ndim(instead):
             return mapped("choose", _up(mask), x, _up(instead))
-        return mapped("choose_or", _up(mask), x, s=np.asarray(instead, x.dtype))
+        result = mapped("choose_or", _up(mask), x, s=np.asarray(instead, x.dtype))
+        result.format = x.format if instead == 0 and not math.copysign(1, instead) < 0 else None
+        return result
 
     def kept(self, shape, rate: float, key: tuple[int, int]):
         """Which elements a dropout keeps (`NumpyBackend.kept`), drawn on the device."""
@@ -426,7 +434,6 @@ class CudaBackend(Binary64):
 
     @_of_either
     def kept_of_tensor(self, x, count: int):
-        """Which are the so many elements of largest magnitude; the first in C order among equals."""
         return selection.largest_of_all(x, count)
 
     @_of_either
@@ -434,48 +441,33 @@ class CudaBackend(Binary64):
         """Which are the ``count`` elements of largest magnitude of each ``size`` side by side along an axis."""
         return selection.largest_of_groups(x, count, size, axis)
 
-    @_of_either
-    def prune(self, x, kept, sparsity):
-        """x where it is kept, as a sparsity says, else +0."""
-        return self.choose(kept, x, 0.0)
-
-    @_of_either
+    @_moving
     def positive_part(self, x):
-        """max(x, 0), and +0 for -0 and for NaN's absence of sign: NaN stays NaN."""
         return mapped("positive_part", x)
 
-    @_of_either
+    @_moving
     def where_positive(self, condition, x):
-        """x where the condition's element is above 0, else +0."""
         return mapped("where_positive", _up(condition), _up(x))
-
-    def constant(self, value: float):
-        """A number rounded to the carrier, to nearest even."""
-        return self._numpy.constant(value)
 
     @_of_either
     def divide(self, x, divisor: float):
-        """x / divisor in binary64; x itself if the divisor is 1."""
         return x if divisor == 1.0 else mapped("divide", x, s=np.float64(divisor))
 
     @_of_either
     def all_finite(self, x) -> bool:
-        """Whether no element is infinite or NaN."""
         return selection.all_finite(x)
 
     @_of_either
     def clamp(self, x, limit: float):
-        """x with what lies beyond -limit or limit replaced by that, rounded to the carrier; NaN stays NaN."""
         limit = self.constant(limit)
         return mapped("clamp", x, s=-limit, t=limit)
 
     def argmax(self, x):
         """Per row, the index of the largest element; the first among equals. On the host, of a copy."""
-        return self._numpy.argmax(host(x))
+        return super().argmax(host(x))
 
-    @_of_either
+    @_moving
     def take(self, x, rows):
-        """The given rows of an array."""
         return movement.rows_taken(x, rows)
 
 
@@ -484,14 +476,6 @@ def _called(name: str, *arguments, **options):
     if not has_kernel(name):
         refuse_device(name)
     return getattr(sn, name)(*arguments, **options)
-
-
-def _rounding(role, key) -> dict:
-    """The keywords by which softnum's functions round as a role says."""
-    return {
-        "rounding": role.rounding, "overflow": role.overflow, "key": key if role.stochastic else None,
-        "stochastic_bits": role.stochastic_bits,
-    }  # fmt: skip
 
 
 def _unfolded(images: DeviceArray, shape: Shape, rows, start, step, spread) -> DeviceArray:

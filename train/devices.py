@@ -26,10 +26,18 @@ def check_device(device: str) -> None:
         except ImportError as error:
             raise ValueError(f"device 'cuda': {error}") from error
         if not cuda.is_available():
-            raise ValueError(
-                "device 'cuda': Numba finds no GPU and driver here; leave the device out, or, to try it on a few "
-                "samples, set NUMBA_ENABLE_CUDASIM=1 in the environment: that simulates a GPU, slowly"
-            )
+            raise ValueError(f"device 'cuda': {_lacking(cuda)}")
+
+
+def _lacking(cuda) -> str:
+    """What keeps Numba from a GPU, and the way out."""
+    driver = cuda.cuda_error()
+    if driver is None:
+        return "Numba finds a GPU, but not CUDA's compiler NVVM; pip install 'softnum[cuda]' brings it"
+    return (
+        f"Numba finds no GPU here ({' '.join(str(driver).split()).rstrip('.')}); leave the device out, or, to try it "
+        "on a few samples, set NUMBA_ENABLE_CUDASIM=1 in the environment: that simulates a GPU, slowly"
+    )
 
 
 def make_backend(device: str, dtype, *, threads: int = 1):

@@ -17,8 +17,9 @@ from softnum.train.data import load_data
 from softnum.train.designs import OPTIMISER_ROLES, ROLES, Design
 from softnum.train.devices import check_device
 from softnum.train.functions import raise_first_nan
+from softnum.train.gemms import design_gemms
 from softnum.train.nets import default_data, make_network
-from softnum.train.numerics import Numerics, check_seed, design_gemms
+from softnum.train.numerics import Numerics, check_seed
 from softnum.train.optimisers import make_optimiser
 from softnum.train.record import RunFiles
 from softnum.train.scaling import LossScaler, check_limit, clip_gradients, gradients_overflow

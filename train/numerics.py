@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import numpy as np
 
-import softnum as sn
 from softnum.train.blocks import BlockOperand, as_matrices, pixels
-from softnum.train.designs import BLOCK_ROLES, OPERAND_ROLES, PASSES, ROLES, Design, LayerDesign, RoleRounding
+from softnum.train.designs import BLOCK_ROLES, ROLES, Design, LayerDesign, RoleRounding
 from softnum.train.devices import make_backend
 
-__all__ = ["STAGES", "LayerNumerics", "Numerics", "design_gemms", "fits_float32"]
+__all__ = ["STAGES", "LayerNumerics", "Numerics", "check_seed", "fits_float32"]
 
 #: what an iteration does, in this order for each of its losses
 STAGES = ("forward", "backward", "update")
@@ -440,62 +439,3 @@ def _roundings(layer: LayerDesign):
     sparsity = layer.roles["weight_gradients"].sparsity
     if sparsity is not None and sparsity.feedback is not None:
         yield sparsity.feedback
-
-
-def design_gemms(design: Design, network, batch: int) -> list[dict]:
-    """The matrix products of one training iteration under a design, for a simulator.
-
-    Parameters
-    ----------
-    design : Design
-    network
-        As `make_network` returns it.
-    batch : int
-        Samples per iteration.
-
-    Returns
-    -------
-    list of dict
-        ``layer``, ``pass``, ``M``, ``N``, ``K``; ``count`` of equal products, where there is more than one; ``bits`` of
-        the wider operand, of a block format with an element's share of its scale; ``formats`` of both. ``sparsity`` of
-        both, "2:4" or "dense", where an operand has a pattern along K; no other zeros are told of.
-
-    Examples
-    --------
-    >>> from softnum.train import load_design, make_network
-    >>> design_gemms(load_design("c-wang-fp8"), make_network("mlp"), 32)[0]
-    {'layer': 'fc1', 'pass': 'forward', 'M': 32, 'N': 128, 'K': 64, 'bits': 16, 'formats': ['e6m9', 'e5m2']}
-    """
-    names = network.layer_names
-    rows = []
-    for row in network.gemms(batch):
-        first = row["layer"] == names[0]
-        roles = design.layer(row["layer"], first=first).roles
-        pair = ["input" if first and role == "activations" else role for role in OPERAND_ROLES[row["pass"]]]
-        formats = [roles[role].format for role in pair]
-        facts = {"bits": max(map(_bits, formats)), "formats": [_short(roles[role]) for role in pair]}
-        patterns = [_pattern(row["pass"], role, roles[role]) for role in pair]
-        if any(pattern != "dense" for pattern in patterns):
-            facts["sparsity"] = patterns
-        rows.append({**row, **facts})
-    return rows
-
-
-def _bits(fmt) -> int | float:
-    return fmt.bits_per_value if isinstance(fmt, sn.BlockFormat) else fmt.bits
-
-
-def _pattern(key: str, role: str, rounding: RoleRounding) -> str:
-    """The pattern of an operand along the reduction dimension of a pass, or "dense"."""
-    along = key == ("backward_data" if role == "errors" else "forward")
-    return str(rounding.sparsity) if along and rounding.sparsity and rounding.sparsity.pattern else "dense"
-
-
-def _short(rounding: RoleRounding) -> str:
-    """A format's name; of ``file.py:object`` the object."""
-    if getattr(rounding.format, "kind", None) in ("float", "fixed", "block"):
-        return str(rounding.format)
-    return rounding.source.rpartition(":")[2] or str(rounding.format)
-
-
-assert set(PASSES) == set(OPERAND_ROLES)

@@ -9,8 +9,8 @@ from dataclasses import replace
 from softnum.train.dataflow import Flow, Group, Value
 from softnum.train.designs import Design
 from softnum.train.dry_run import DryBackend, stand_in
+from softnum.train.gemms import design_gemms
 from softnum.train.loop import Run, Settings
-from softnum.train.numerics import design_gemms
 from softnum.train.watch import watching
 from softnum.tta import Gemm, Operation, StoredTensor, Workload
 

@@ -1,20 +1,12 @@
-/* The steps of dot products of block formats by the definition (csrc/block.c has them for whole matrices), one output
- * at a time: acc = R(acc + [R_product](sum of the block * (scale_a * scale_b))).
+/* The steps of dot products of block formats by the definition, one output at a time, on a CPU and on a GPU: acc =
+ * R(acc + [R_product](sum of the block * (scale_a * scale_b))).
  *
  * Contract of exact sums: as kulisch.h; `bottom` and `words` hold scaled sums and the accumulator, `plain` the last bit
  * of products of elements. Products of two elements, and of two scales, have 64 bits at most. */
 #ifndef SOFTNUM_BLOCK_STEPS_H
 #define SOFTNUM_BLOCK_STEPS_H
 
-#include "device.h"
-#include "kulisch.h"
-
-/* A number times scales: exact, or a zero, an infinity or nothing: of kind SN_QUIET_NAN, or SN_SIGNALING_NAN where it
- * came of numbers or of a signaling NaN. */
-typedef struct {
-    sn_exact exact;
-    sn_i32 kind;
-} sn_scaled;
+#include "terms.h"
 
 /* Where the sum of a block is made; number: whether the scales are one. */
 typedef struct {
@@ -23,18 +15,14 @@ typedef struct {
     sn_i32 number;
 } sn_block_sum;
 
-/* What a sum of blocks is rounded by; product: null if a scaled sum stays exact. */
+/* What a sum of blocks is rounded by, and who is told; product: null if a scaled sum stays exact. */
 typedef struct {
     const sn_format *product, *accumulator;
     const sn_env *product_env, *sum_env;
+    sn_told *of_products, *of_sums;
 } sn_block_rounding;
 
-SN_FN sn_i32 sn_kind_of_product(const sn_number *x, const sn_number *y) {
-    const sn_i32 larger = x->kind > y->kind ? x->kind : y->kind;
-    if (larger <= SN_FINITE) return x->kind == SN_ZERO || y->kind == SN_ZERO ? SN_ZERO : SN_FINITE;
-    return larger == SN_INF && (x->kind == SN_ZERO || y->kind == SN_ZERO) ? SN_SIGNALING_NAN : larger;
-}
-
+/* The product of two scales. */
 SN_FN sn_number sn_scale_of(const sn_number *x, const sn_number *y) {
     sn_number s;
     s.kind = sn_kind_of_product(x, y);
@@ -44,51 +32,31 @@ SN_FN sn_number sn_scale_of(const sn_number *x, const sn_number *y) {
     return s;
 }
 
-SN_FN sn_number sn_one(void) {
-    sn_number one;
-    one.kind = SN_FINITE;
-    one.sign = one.exp = 0;
-    one.sig = 1;
-    return one;
-}
-
-SN_FN sn_scaled sn_scaled_of(const sn_number *x, const sn_number *scale) {
-    sn_scaled t;
-    t.kind = sn_kind_of_product(x, scale);
-    t.exact = sn_exact_make(x->sign ^ scale->sign, sn_u128_make(0, 0), 0);
-    if (t.kind == SN_FINITE)
-        t.exact = sn_exact_make(t.exact.sign, sn_u128_mul(x->sig, scale->sig), x->exp + scale->exp);
-    return t;
-}
-
-SN_FN sn_u64 sn_nan_of_kind(const sn_format *f, const sn_env *env, sn_i32 kind, sn_u32 *flags) {
-    if (kind == SN_SIGNALING_NAN) sn_raise(f, SN_INVALID, flags);
-    return f->has_nan ? f->nan_code : sn_invalid_result(f, env, flags);
-}
-
-SN_FN sn_u64 sn_scaled_rounded(const sn_scaled *t, const sn_format *f, const sn_env *env, sn_u32 word, sn_u32 *flags) {
-    if (t->kind >= SN_QUIET_NAN) return sn_nan_of_kind(f, env, t->kind, flags);
-    if (t->kind == SN_INF) return sn_inf_result(f, env, t->exact.sign, flags);
-    return sn_round_pack(f, env, &t->exact, word, flags);
-}
-
-SN_FN sn_u64 sn_scaled_added(const sn_scaled *t, const sn_number *y, const sn_format *f, const sn_env *env, sn_u32 word,
-                             sn_u32 *flags) {
-    if (t->kind >= SN_QUIET_NAN || y->kind >= SN_QUIET_NAN)
-        return sn_nan_of_kind(f, env, t->kind > y->kind ? t->kind : y->kind, flags);
-    return sn_add_numbers(t->exact, t->kind == SN_INF, y, f, env, word, flags);
-}
-
-/* A scaled sum, or what it is first rounded to, added to the running sum. */
-SN_FN sn_u64 sn_block_term(const sn_block_rounding *r, sn_scaled t, const sn_number *old, sn_u32 first, sn_u32 second,
-                           sn_u32 *product_flags, sn_u32 *flags) {
+/* A scaled sum, or what it is first rounded to, added to the running sum; words: the product's and the sum's. */
+SN_FN sn_u64 sn_block_term(const sn_block_rounding *r, sn_term t, const sn_number *old, const sn_u32 words[2]) {
     if (r->product) {
-        const sn_number one = sn_one();
-        const sn_u64 code = sn_scaled_rounded(&t, r->product, r->product_env, first, product_flags);
+        const sn_u64 code = sn_term_round(&t, r->product, r->product_env, words[0], r->of_products);
         const sn_number p = sn_unpack(r->product, code);
-        t = sn_scaled_of(&p, &one);
+        t = sn_term_of(&p);
     }
-    return sn_scaled_added(&t, old, r->accumulator, r->sum_env, second, flags);
+    return sn_term_add(&t, old, r->accumulator, r->sum_env, words[1], r->of_sums);
+}
+
+/* The running sum after s, the sum of a block of these scales. */
+SN_FN sn_u64 sn_block_scaled(const sn_block_rounding *r, const sn_number *s, const sn_number *x, const sn_number *y,
+                             sn_u64 acc, const sn_u32 words[2]) {
+    const sn_number scale = sn_scale_of(x, y), old = sn_unpack(r->accumulator, acc);
+    return sn_block_term(r, sn_term_of_product(s, &scale), &old, words);
+}
+
+/* R(c + acc * (x * y)), x and y being the arrays' scales; without c R(acc * (x * y)). */
+SN_FN sn_u64 sn_tensor_scaled(const sn_format *f, const sn_env *env, sn_u64 acc, const sn_number *x, const sn_number *y,
+                              const sn_u64 *c, sn_u32 word, sn_told *told) {
+    const sn_number scale = sn_scale_of(x, y), s = sn_unpack(f, acc);
+    const sn_term t = sn_term_of_product(&s, &scale);
+    if (!c) return sn_term_round(&t, f, env, word, told);
+    const sn_number z = sn_unpack(f, *c);
+    return sn_term_add(&t, &z, f, env, word, told);
 }
 
 /* An empty sum of a block of these scales. */
@@ -135,23 +103,22 @@ SN_FN sn_number sn_block_kind(const sn_kulisch *sum) {
 }
 
 /* The running sum after a block; the block's sum is used up. */
-SN_FN sn_u64 sn_block_end(sn_block_sum *s, const sn_block_rounding *r, sn_u64 acc, sn_u32 first, sn_u32 second,
-                          sn_u32 *product_flags, sn_u32 *flags) {
-    const sn_number old = sn_unpack(r->accumulator, acc), one = sn_one(), kind = sn_block_kind(&s->sum);
+SN_FN sn_u64 sn_block_end(sn_block_sum *s, const sn_block_rounding *r, sn_u64 acc, const sn_u32 words[2]) {
+    const sn_number old = sn_unpack(r->accumulator, acc), kind = sn_block_kind(&s->sum);
     if (kind.kind == SN_FINITE && s->number) {
         s->sum.met = SN_MET_NUMBER;
         if (r->product) {
-            const sn_u64 code = sn_kulisch_round(&s->sum, r->product, r->product_env, first, product_flags);
+            const sn_u64 code = sn_sum_round(&s->sum, r->product, r->product_env, words[0], r->of_products);
             const sn_number p = sn_unpack(r->product, code);
-            const sn_scaled t = sn_scaled_of(&p, &one);
-            return sn_scaled_added(&t, &old, r->accumulator, r->sum_env, second, flags);
+            const sn_term t = sn_term_of(&p);
+            return sn_term_add(&t, &old, r->accumulator, r->sum_env, words[1], r->of_sums);
         }
         sn_kulisch_add(&s->sum, &old);
-        return sn_kulisch_round(&s->sum, r->accumulator, r->sum_env, second, flags);
+        return sn_sum_round(&s->sum, r->accumulator, r->sum_env, words[1], r->of_sums);
     }
-    sn_scaled t = sn_scaled_of(&kind, &s->scale);
+    sn_term t = sn_term_of_product(&kind, &s->scale);
     if (s->number && t.kind < SN_QUIET_NAN) t.exact.sign = kind.kind == SN_INF ? kind.sign : s->scale.sign;
-    return sn_block_term(r, t, &old, first, second, product_flags, flags);
+    return sn_block_term(r, t, &old, words);
 }
 
 #endif

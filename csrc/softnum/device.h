@@ -6,8 +6,8 @@
 #ifndef SOFTNUM_DEVICE_H
 #define SOFTNUM_DEVICE_H
 
-#include "kahan.h"
 #include "softnum.h"
+#include "terms.h"
 
 /* Why a value could not be delivered; OR-ed. */
 enum { SN_STATUS_NO_CODE = 1, SN_STATUS_NOT_EXACT = 2 };

@@ -34,4 +34,26 @@ SN_FN sn_philox_words sn_philox_key(sn_u64 seed, sn_u64 stream, sn_u32 domain) {
     return sn_philox((sn_u32)stream, (sn_u32)(stream >> 32), domain, 0, (sn_u32)seed, (sn_u32)(seed >> 32));
 }
 
+/* Those of four steps of a product of matrices: step k's is w[k % 4]. */
+typedef struct {
+    sn_philox_words product, sum;
+} sn_step_words;
+
+/* Steps 4 * counter on, of output (row, column). key, key2: of the domains SN_DOMAIN_MATMUL and
+ * SN_DOMAIN_MATMUL_SECOND. two_roundings: they share a word, of which the sum gets the upper half; or, wide, it has one
+ * of the second key. */
+SN_FN sn_step_words sn_words_of_steps(sn_u32 counter, sn_u32 column, sn_u32 row, sn_u32 batch, const sn_u32 key[2],
+                                      const sn_u32 key2[2], sn_i32 two_roundings, sn_i32 wide) {
+    sn_step_words s;
+    s.product = s.sum = sn_philox(counter, column, row, batch, key[0], key[1]);
+    if (!two_roundings) return s;
+    if (wide) {
+        s.sum = sn_philox(counter, column, row, batch, key2[0], key2[1]);
+        return s;
+    }
+    for (sn_i32 i = 0; i < 4; i++)
+        s.sum.w[i] >>= 16;
+    return s;
+}
+
 #endif

@@ -21,7 +21,7 @@ try:
     from numba.cuda.core import config
     from numba.cuda.np.numpy_support import from_dtype
 except ImportError as error:
-    raise ImportError("softnum needs numba-cuda for CUDA arrays: pip install 'softnum[cuda]'") from error
+    raise ImportError(f"CUDA arrays need numba-cuda: pip install 'softnum[cuda]' ({error})") from error
 
 from softnum import kernels
 from softnum.custom.compiler import compile_c, preprocess
@@ -33,8 +33,10 @@ __all__ = [
     "THREADS",
     "address_of",
     "adopt",
+    "array_type",
     "bind",
     "bits",
+    "bound",
     "chosen_stream",
     "constant",
     "cuda",
@@ -57,6 +59,7 @@ __all__ = [
     "synchronize",
     "to_device",
     "to_host",
+    "viewed",
     "wait",
 ]
 
@@ -268,7 +271,9 @@ def filled(shape, dtype, value):
 
 def to_device(x):
     """A copy of an array of the host."""
-    return cuda.to_device(np.asarray(x, order="C"), stream=stream())
+    x = np.asarray(x, order="C")
+    array = cuda.to_device(x, stream=stream())  # which makes one dimension of none
+    return array if x.ndim else bound(array.reshape(()))
 
 
 def constant(x):
@@ -304,11 +309,15 @@ def kept(make):
 
 def to_host(x) -> np.ndarray:
     """A copy of a contiguous array on the host; waits for the stream, and for no other."""
-    s = stream()
-    array = x.copy_to_host(stream=s)
-    if s:
-        synchronize(s)
+    array = bound(x).copy_to_host()
+    if stream():
+        synchronize(stream())
     return array
+
+
+def bound(x):
+    """The array as one that Numba works on, unasked, on the stream: views that Numba makes forget theirs."""
+    return x if number_of(x.stream) == number_of(stream()) else x.bind(stream())
 
 
 def is_contiguous(x) -> bool:
@@ -318,9 +327,21 @@ def is_contiguous(x) -> bool:
 
 def bits(x):
     """The array's bits, as unsigned integers of its width; the same memory."""
-    return x.view(np.dtype(f"uint{8 * x.dtype.itemsize}"))
+    return viewed(x, f"uint{8 * x.dtype.itemsize}")
+
+
+def viewed(x, dtype):
+    """The array's bits as elements of another type of its width; the same memory."""
+    return x.view(np.dtype(dtype)) if x.ndim else x.reshape(1).view(np.dtype(dtype)).reshape(())
 
 
 def scalar_type(dtype):
     """Numba's type of a NumPy type."""
     return from_dtype(np.dtype(dtype))
+
+
+def array_type(dtype, dimensions: int = 1):
+    """Numba's type of C-ordered arrays on the device."""
+    from numba import types
+
+    return types.Array(scalar_type(dtype), dimensions, "C")

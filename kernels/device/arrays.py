@@ -24,7 +24,7 @@ from softnum.backend import is_device_array
 from softnum.block_array import BlockArray
 from softnum.kernels.device import _cuda, dlpack
 from softnum.kernels.device.dlpack import Memory
-from softnum.kernels.device.strides import copy, overlap
+from softnum.kernels.device.strides import copy, overlap, overlaps_itself
 
 __all__ = ["Exported", "call", "delivered", "imported", "stream_number"]
 
@@ -96,6 +96,7 @@ def imported(x, what: str) -> Imported:
     masks, odd strides and arrays of another GPU.
     """
     if hasattr(x, "__cuda_ndarray__"):
+        _check_type(x.dtype, what)
         return Imported(x, False, True)
     desc = _interface(x)
     number = _stream_of(x)
@@ -113,7 +114,15 @@ def imported(x, what: str) -> Imported:
         raise ValueError(f"{what} lies on GPU {there}, and GPU {here} is the current one (numba.cuda.select_device)")
     if any(s % memory.dtype.itemsize and n > 1 for s, n in zip(memory.strides, memory.shape, strict=True)):
         raise ValueError(f"{what}: strides {memory.strides} (bytes) are no multiples of an element of {memory.dtype}")
+    if memory.address % memory.dtype.itemsize:
+        raise ValueError(f"{what}: address {memory.address:#x} is no multiple of an element of {memory.dtype}: copy it")
     return Imported(_cuda.adopt(memory, owner, what), memory.read_only, number is not None or by_interface)
+
+
+def _check_type(dtype, what: str) -> None:
+    """TypeError for elements that are no numbers, or of the other byte order."""
+    if dtype.kind not in "fiub" or not dtype.isnative:
+        raise TypeError(f"{what} is an array of {dtype}; softnum takes {dlpack.TAKEN}, in this machine's byte order")
 
 
 def _of_interface(desc, what: str) -> Memory:
@@ -122,10 +131,7 @@ def _of_interface(desc, what: str) -> Memory:
     if missing := [name for name in ("shape", "typestr", "data") if name not in desc]:
         raise TypeError(f"{what}: its __cuda_array_interface__ lacks {', '.join(missing)}")
     dtype = np.dtype(desc["typestr"])
-    if dtype.kind not in "fiub" or not dtype.isnative:
-        raise TypeError(
-            f"{what} is an array of {dtype}; softnum takes float32 and float64, or codes as unsigned integers"
-        )
+    _check_type(dtype, what)
     shape, strides = tuple(desc["shape"]), desc.get("strides")
     address, read_only = desc["data"]
     strides = dlpack.packed(shape, dtype.itemsize) if strides is None else tuple(strides)
@@ -165,10 +171,8 @@ def _library(x):
 
 def delivered(array, like):
     """An array of Numba's as one of the library that `like` is of; of an unknown one, as Numba's."""
-    if array is like or hasattr(like, "__cuda_ndarray__"):
-        return array
-    library = _library(like)
-    return array if library is None else library.from_dlpack(Exported(array))
+    library = None if hasattr(like, "__cuda_ndarray__") else _library(like)
+    return _cuda.bound(array) if library is None else library.from_dlpack(Exported(array))
 
 
 # ---- calls -----------------------------------------------------------------------------------------------------------
@@ -239,15 +243,23 @@ class _Call:
                     self.given.setdefault(id(part), (part, name))
         self.like, first = next(iter(self.given.values()))
         for name, x in named.items():
-            of_host = isinstance(x, (np.ndarray, Array, BlockArray)) and not all(map(is_device_array, _parts(x)))
-            number = isinstance(x, Array) and x.ndim == 0  # which stands beside an Array: a * 2
-            of_host |= isinstance(x, list) and (name in _ARRAYS or name.startswith("operands["))
-            start = caller == "dot" and name == "c"  # a number, of the host as well
-            of_host |= isinstance(x, (np.generic, int, float)) and name in _ARRAYS and not start
-            if of_host and not number and name not in _MAY_LIE_ON_THE_HOST:
+            if not self.may_be_given(name, x):
                 raise TypeError(f"{caller}: {name} lies on the host and {first} on the device; copy one of them")
         self.taken = {}  # id -> Imported
         self.out = named.get("out")
+
+    def may_be_given(self, name: str, x) -> bool:
+        """Whether an argument lies on the device, or need not: a number beside an Array (a * 2), a dot's start."""
+        if x is None or name in _MAY_LIE_ON_THE_HOST or all(map(is_device_array, _parts(x))):
+            return True
+        operand = name.startswith("operands[")
+        if isinstance(x, (np.ndarray, BlockArray)):
+            return False
+        if isinstance(x, Array):
+            return x.ndim == 0
+        if isinstance(x, (np.generic, int, float)):
+            return operand or name not in _ARRAYS or (self.caller == "dot" and name == "c")
+        return not operand and name not in _ARRAYS
 
     def numbers(self) -> list[int]:
         """The streams that the arrays' libraries are working on, each once."""
@@ -261,8 +273,7 @@ class _Call:
         out = self.taken.get(id(self.out))
         if out is not None and out.read_only:
             raise TypeError(f"{self.caller}: out is read-only")
-        steps = () if out is None or not out.array.size else zip(out.array.strides, out.array.shape, strict=True)
-        if any(s == 0 and n > 1 for s, n in steps):
+        if out is not None and overlaps_itself(out.array):
             raise ValueError(f"{self.caller}: out has several elements in one place of memory")
         for key, (x, _, _) in self.taken.items() if out is not None else ():
             if overlap(x, out.array) and not _same(x, out.array):

@@ -11,7 +11,6 @@ from softnum.block_codes import axis_of, blocked, tensor_scale_of
 from softnum.blocks import BlockFormat
 from softnum.environment import environment
 from softnum.kernels.device import _cuda
-from softnum.kernels.device.block_text import INEXACT, NO_FLOAT32, NO_SCALE
 from softnum.kernels.device.block_kernels import (
     GROUP,
     TILE,
@@ -22,6 +21,7 @@ from softnum.kernels.device.block_kernels import (
     scales_kernel,
     tile_kernel,
 )
+from softnum.kernels.device.block_text import INEXACT, NO_FLOAT32, NO_SCALE
 from softnum.kernels.device.computations import NO_WORDS
 from softnum.kernels.device.elementwise import Words, words_of
 from softnum.kernels.device.movement import grid

@@ -1,13 +1,14 @@
 """Arithmetic on values rather than codes: operands and results are carriers, and one kernel does what would be four.
 
 An operation's operands are rounded to their formats (which changes no value of them), its exact result is rounded once
-to another. Three ways, the fastest first:
+to another. Four ways, the fastest first:
 
 - by the machine's own operation, where all formats are the carrier's and the environment is the default one;
 - of binary32 carriers, a sum, product or fused multiply-add in binary64 rounded to odd, whose pattern is rounded to the
   result's format (csrc/softnum/patterns.h). A product of two is exact there, and rounding to odd keeps what decides the
   second rounding if the format's precision p and the random bits r are few: p + max(r, 2) <= 52 (S. Boldo and
   G. Melquiond, "Emulation of a FMA and Correctly Rounded Sums: Proved Algorithms Using Rounding to Odd", 2008);
+- of binary64 carriers, their pattern rounded to another format: what quantize does, to a narrower carrier at once;
 - by the definition.
 """
 
@@ -20,6 +21,7 @@ import numpy as np
 from softnum import _core
 from softnum.c_text import environment_text, format_text
 from softnum.environment import environment
+from softnum.kernels.device import _cuda
 from softnum.kernels.device.computations import CARRIERS, FROM_KEY, NO_WORDS, Computation
 from softnum.kernels.device.elementwise import example, run, words_of
 from softnum.kernels.device.patterns import pattern_text
@@ -32,7 +34,7 @@ from softnum.values import invalid_code
 __all__ = ["OPERATIONS", "examples", "operate", "operation_computation"]
 
 #: operation -> its operands
-OPERATIONS = {"add": 2, "subtract": 2, "multiply": 2, "fma": 3, "divide": 2, "sqrt": 1}
+OPERATIONS = {"add": 2, "subtract": 2, "multiply": 2, "fma": 3, "divide": 2, "sqrt": 1, "convert": 1}
 
 _NO_OPERAND, _NO_RESULT = 1, 2  # what had no code
 
@@ -58,7 +60,7 @@ _ODD = {
 @lru_cache(maxsize=512)
 def operation_computation(operation: str, formats: tuple, out_fmt, env: tuple[int, ...], carrier: str, to: str):
     """The computation of an operation on carriers, to the carrier `to`."""
-    for found in (_by_machine, _by_rounding_to_odd):
+    for found in (_by_machine, _by_rounding_to_odd, _by_pattern):
         computation = found(operation, formats, out_fmt, env, carrier, to)
         if computation is not None:
             return computation
@@ -116,6 +118,20 @@ def _by_rounding_to_odd(operation, formats, out_fmt, env, carrier, to) -> Comput
     body += "out = rounded;\n" if to == "float64" else _NARROWED
     kind, may_fail = CARRIERS[to][1], not all(f.has_nan for f in (*formats, out_fmt))
     return Computation(("uint32",) * len(formats), kind, body, "".join(texts), "softnum/patterns.h", may_fail=may_fail)
+
+
+def _by_pattern(operation, formats, out_fmt, env, carrier, to) -> Computation | None:
+    """Values of binary64, as any number of that carrier is, rounded once."""
+    text = pattern_text("_result", out_fmt, env, carrier)
+    if operation != "convert" or carrier != "float64" or formats[0] != format("binary64") or text is None:
+        return None
+    body = "const sn_pattern p = _result();\n"
+    if not out_fmt.has_nan:
+        body += f"if (sn_no_result64(&p, in0)) met |= {_NO_RESULT};\n"
+    body += "const sn_u64 rounded = sn_round_pattern64(&p, in0, word);\n"
+    body += "out = rounded;\n" if to == "float64" else _NARROWED
+    kind, may_fail = CARRIERS[to][1], not out_fmt.has_nan
+    return Computation(("uint64",), kind, body, text, "softnum/patterns.h", may_fail=may_fail)
 
 
 #: a binary64 pattern of a value of binary32, its NaN the canonical one, as a pattern of binary32
@@ -190,18 +206,20 @@ def operate(
         raise_no_code(next(f for f in formats if not f.has_nan), "encode")
     if met & _NO_RESULT:
         raise_no_code(out_fmt, operation)
-    return result.view(to)
+    return _cuda.viewed(result, to)
 
 
 def examples():
-    """Kernels for the link check: each of the three ways."""
+    """Kernels for the link check: each of the four ways."""
     own, narrow = format("binary32"), format("e6m9")
     for operation, formats, fmt, rounding, fast in (
         ("fma", (own, own, own), own, "nearest_even", True),
         ("add", (narrow, narrow), narrow, "stochastic", True),
+        ("convert", (format("binary64"),), narrow, "stochastic", True),
         ("divide", (narrow, narrow), narrow, "nearest_even", False),
     ):
         env = environment(fmt, rounding, None, 12)
-        computation = operation_computation(operation, formats, fmt, env, "float32", "float32")
+        carrier = "float64" if operation == "convert" else "float32"
+        computation = operation_computation(operation, formats, fmt, env, carrier, "float32")
         words = FROM_KEY if rounding == "stochastic" else NO_WORDS
         yield example(f"{operation} of {fmt} in carriers, {rounding}", computation, words, fast)

@@ -19,8 +19,8 @@ from softnum.custom.lookup import into_custom
 from softnum.environment import environment
 from softnum.formats import FixedFormat
 from softnum.kernels.device import _cuda
-from softnum.kernels.device.computations import FROM_KEY, NO_WORDS
-from softnum.kernels.device.elementwise import copy, example, run, words_of
+from softnum.kernels.device.computations import FROM_KEY, NO_WORDS, Computation
+from softnum.kernels.device.elementwise import example, run, words_of
 from softnum.kernels.device.operations import (
     NO_CODE,
     NO_OPERAND,
@@ -34,15 +34,28 @@ from softnum.kernels.device.operations import (
 from softnum.lanes import run_ufunc
 from softnum.modes import rounding_name
 from softnum.names import format
-from softnum.ops import described
+from softnum.operation import described
+from softnum.ops import CLASSES
 from softnum.ufuncs import cannot_be_invalid, raise_no_code, raise_undecided
 from softnum.values import invalid_code
 
-__all__ = ["examples", "kernels_of", "operation_computation", "put", "table_computation", *_core.OPERATIONS]
+__all__ = ["examples", "holds", "kernels_of", "operation_computation", "table_computation", *_core.OPERATIONS]
 
 _TABLE_BITS = {1: 16, 2: 8}
 _VIEWS = {"compare": np.int8, "compare_signaling": np.int8, "total_order": np.bool_}
 _INTEGER = FixedFormat(32, 0)  # of scalb's n
+# where a comparison holds, of `compare`'s result as uint8; where a predicate does, of `classify`'s
+_COMPARISONS = {
+    "less": "in0 == 0xff", "less_equal": "in0 == 0xff || in0 == 0", "equal": "in0 == 0", "not_equal": "in0 != 0",
+    "greater": "in0 == 1", "greater_equal": "in0 <= 1",
+}  # fmt: skip
+_CLASSES = {name: number for number, name in enumerate(CLASSES)}
+_IS_INFINITE = " || ".join(f"in0 == {_CLASSES[name]}" for name in ("negativeInfinity", "positiveInfinity"))
+_PREDICATES = {
+    "isnan": f"in0 <= {_CLASSES['quietNaN']}", "isinf": _IS_INFINITE,
+    "isfinite": f"in0 > {_CLASSES['quietNaN']} && !({_IS_INFINITE})",
+    "signbit": f"in0 >= {_CLASSES['negativeInfinity']} && in0 <= {_CLASSES['negativeZero']}",
+}  # fmt: skip
 
 
 def _tables_on_host(name: str, formats, out_fmt, env, rounding: str, overflow, instead: int):
@@ -84,7 +97,7 @@ def _tables(device: int, *what):
 def _on_device(x, what: str):
     """Codes on the device; a number beside an Array comes from the host."""
     if not hasattr(x, "__cuda_ndarray__"):
-        return _cuda.to_device(np.asarray(x).reshape(1))
+        return _cuda.to_device(x)
     if x.dtype.kind != "u":
         raise TypeError(f"{what} are unsigned integers, got a CUDA array of {x.dtype}")
     return x
@@ -95,8 +108,7 @@ def _exponents(n):
     if not hasattr(n, "__cuda_ndarray__"):
         n = np.asarray(n)
         if n.dtype.kind in "iu":
-            n = np.clip(n, -(2**31), 2**31 - 1).astype(np.int32)
-            n = _cuda.to_device(n.reshape(n.shape or (1,)))
+            n = _cuda.to_device(np.clip(n, -(2**31), 2**31 - 1).astype(np.int32))
     if n.dtype.kind not in "iu":
         raise TypeError(f"scalb: n must be integers, got an array of {n.dtype}")
     return n
@@ -115,7 +127,7 @@ def operate(
     stochastic_bits=32, return_flags=False, tininess="after", flush_inputs=False, flush_results=None, nan="canonical",
     invalid="raise", codes_out=True,
 ):  # fmt: skip
-    """The operation `name` on codes in Numba CUDA arrays, or on Arrays of them: as `softnum.ops.apply`, the same codes.
+    """The operation `name` on codes in Numba CUDA arrays, or on Arrays of them: as `operation.apply`, the same codes.
 
     Raises
     ------
@@ -163,9 +175,9 @@ def operate(
     result, flags, met = run(computation, given, shape, words, tables=tables)
     _raise_for(met, name, formats, out_fmt, raises)
     if name in _VIEWS:
-        result = result.view(_VIEWS[name])
+        result = _cuda.viewed(result, _VIEWS[name])
     elif name == "to_integer":
-        result = result.view(np.dtype(f"{'i' if out_fmt.signed else 'u'}{result.dtype.itemsize}"))
+        result = _cuda.viewed(result, f"{'i' if out_fmt.signed else 'u'}{result.dtype.itemsize}")
     if as_array and codes_out:
         result = Array._of(result, out_fmt)
     return (result, flags) if return_flags else result
@@ -193,9 +205,26 @@ def _function(name: str):
 globals().update({name: _function(name) for name in _core.OPERATIONS})
 
 
-def put(codes, out) -> None:
-    """Write codes into an array of codes, of a shape that they broadcast to."""
-    copy(codes, out)
+def holds(name: str, *operands):
+    """Where a comparison of Arrays, or a predicate of one, holds: an array of bool, as NumPy's function of the name."""
+    a = operands[0]
+    if name in _COMPARISONS:
+        order = operate("compare", operands, out_fmt="e5m2", codes_out=False)
+        given, text = _cuda.viewed(order, np.uint8), _COMPARISONS[name]
+    elif name == "signbit" and not isinstance(a.format, CustomFormat):  # of a NaN too, if it has one
+        sign = a.format.signed << (a.format.bits - 1)
+        given, text = a.codes, f"in0 & {sign:#x}u" + f" && in0 != {sign:#x}u" * _has_nan_for_minus_zero(a.format)
+    else:
+        given, text = operate("classify", operands, codes_out=False), _PREDICATES[name]
+    return _cuda.viewed(run(_tested(given.dtype.name, text), [given], tuple(given.shape))[0], np.bool_)
+
+
+def _tested(kind: str, text: str) -> Computation:
+    return Computation((kind,), "uint8", f"out = ({text}) ? 1 : 0;")
+
+
+def _has_nan_for_minus_zero(fmt) -> bool:
+    return getattr(fmt, "nan_codes", None) == "negative_zero"
 
 
 # ---- for the link check ----------------------------------------------------------------------------------------------
@@ -222,7 +251,8 @@ def kernels_of(name, formats, out_fmt=None, *, rounding="nearest_even", return_f
 
 
 def examples():
-    """Kernels for the link check: in floats, by tables, and by the definition."""
+    """Kernels for the link check: in floats, by tables, and by the definition; where something holds."""
+    yield example("isfinite", _tested("uint8", _PREDICATES["isfinite"]), NO_WORDS, True)
     for name, formats, options in (
         ("fma", ("bfloat16", "bfloat16", "binary32"), {"out_fmt": "binary32", "rounding": "stochastic"}),
         ("multiply", ("e5m2", "e5m2"), {"return_flags": True}),

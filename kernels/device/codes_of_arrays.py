@@ -5,13 +5,17 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
+from softnum.array import Array
+from softnum.backend import NoKernel, refuse_device
 from softnum.kernels.device import _cuda, strides
 from softnum.kernels.device._cuda import cuda
+from softnum.kernels.device.dlpack import packed
 from softnum.kernels.device.movement import grid
 from softnum.kernels.device.strides import contiguous, dense
 
-__all__ = ["check_codes", "copy", "copy_to_host", "examples"]
+__all__ = ["check_codes", "copy", "copy_to_host", "examples", "moved", "put"]
 
 
 @lru_cache(maxsize=4)
@@ -53,9 +57,36 @@ def copy(codes):
     return out
 
 
+def put(codes, out) -> None:
+    """Write codes into an array of codes, of a shape that they broadcast to."""
+    strides.copy(codes, out)
+
+
 def copy_to_host(codes) -> np.ndarray:
     """The codes on the host."""
     return _cuda.to_host(contiguous(codes)) if codes.size else np.empty(tuple(codes.shape), codes.dtype)
+
+
+def moved(a: Array, name: str, arguments: tuple, options: dict) -> Array:
+    """An Array by ndarray's method of a name that moves elements: a view; reshaped, of what is not in C order, a copy.
+
+    Raises
+    ------
+    NoKernel
+        For take and repeat.
+    """
+    codes, steps = a.codes, a.codes.strides
+    if name in ("take", "repeat"):
+        refuse_device(f"Array.{name}")
+    if name in ("reshape", "ravel", "flatten"):
+        if options.get("order", "C") != "C" or (name != "reshape" and arguments not in ((), ("C",))):
+            raise NoKernel(f"Array.{name}: CUDA arrays are reshaped in C order alone; transpose before and after")
+        codes = copy(codes) if name == "flatten" else contiguous(codes)
+        name, steps = name.replace("flatten", "ravel"), packed(codes.shape, codes.dtype.itemsize)
+    # of this array no element is looked at: in C order every shape is a view, and so are axes in another order
+    layout = as_strided(np.empty(1, codes.dtype), tuple(codes.shape), tuple(steps))
+    layout = getattr(layout, name)(*arguments, **options)
+    return Array._of(strides.strided(codes, layout.shape, layout.strides), a.format)
 
 
 def examples():

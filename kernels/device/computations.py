@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from softnum.c_text import environment_text, format_text
-from softnum.kernels.device.entries import NO_CODE
+from softnum.environment import environment
+from softnum.kernels.device.entries import NO_CODE, NOT_EXACT
 from softnum.kernels.device.patterns import pattern_text, reading_text
 from softnum.kernels.device.source import Entry, Library
 from softnum.names import format
@@ -103,7 +106,11 @@ class Computation:
         return Library(self.constants, (entry,), f"{self.header} softnum/fours.h".strip())
 
 
-CARRIERS = {"float32": ("binary32", "uint32", "32"), "float64": ("binary64", "uint64", "64")}
+#: NumPy's name -> the format, the type and the number of its bits
+CARRIERS = {
+    "float16": ("binary16", "uint16", "16"), "float32": ("binary32", "uint32", "32"),
+    "float64": ("binary64", "uint64", "64"),
+}  # fmt: skip
 
 
 def _definition(fmt, env: tuple[int, ...], carrier: str) -> str:
@@ -123,13 +130,12 @@ flags &= SN_NO_CODE - 1;
 @lru_cache(maxsize=512)
 def quantize_computation(fmt, env: tuple[int, ...], carrier: str, raises: bool, with_flags: bool = False):
     """Bits of a carrier to those of the rounded value; raises: whether a value without a code is reported."""
-    _, kind, bits = CARRIERS[carrier]
-    text = None if with_flags else pattern_text("_pattern", fmt, env, carrier)
-    if text is not None:
-        body = f"const sn_pattern p = _pattern();\nout = sn_round_pattern{bits}(&p, (sn_u{bits})in0, word);\n"
-        return _patterns(kind, kind, body, text, raises)
+    kind, may_fail = CARRIERS[carrier][1], raises or not fits(fmt, carrier)
+    body = f"{_ROUNDED[carrier]}{'' if carrier != 'float16' else _NARROWED if fits(fmt, carrier) else _CHECKED}"
+    computation = None if with_flags else _by_pattern(fmt, env, carrier, kind, body, raises, may_fail)
+    if computation is not None:
+        return computation
     body = _CONVERTED + "out = sn_carrier_of(&f, code, &carrier, &met);\n"
-    may_fail = raises or not fits(fmt, carrier)
     text = _definition(fmt, env, carrier)
     return Computation((kind,), kind, body, text, "softnum/device.h", with_flags, may_fail, rolled=True)
 
@@ -137,33 +143,56 @@ def quantize_computation(fmt, env: tuple[int, ...], carrier: str, raises: bool, 
 @lru_cache(maxsize=512)
 def encode_computation(fmt, env: tuple[int, ...], carrier: str, raises: bool, with_flags: bool = False):
     """Bits of a carrier to codes."""
-    _, kind, bits = CARRIERS[carrier]
-    output = fmt.storage_dtype.name
-    text = None if with_flags else pattern_text("_pattern", fmt, env, carrier)
-    if text is not None:
-        body = f"const sn_pattern p = _pattern();\nout = sn_code_of_pattern{bits}(&p, (sn_u{bits})in0, word);\n"
-        return _patterns(kind, output, body, text, raises)
+    kind, output = CARRIERS[carrier][1], fmt.storage_dtype.name
+    body = f"out = sn_code_of_pattern{_WIDE[carrier][-2:]}(&p, x, word);\n"
+    computation = None if with_flags else _by_pattern(fmt, env, carrier, output, body, raises, raises)
+    if computation is not None:
+        return computation
     text = _definition(fmt, env, carrier)
     return Computation(
         (kind,), output, _CONVERTED + "out = code;\n", text, "softnum/device.h", with_flags, raises, True
     )
 
 
-def _patterns(kind: str, output: str, body: str, text: str, raises: bool) -> Computation:
+#: the carrier that a carrier's patterns are rounded in
+_WIDE = {"float16": "float32", "float32": "float32", "float64": "float64"}
+#: out, the rounded value of the pattern x; of binary16, in binary32
+_ROUNDED = {name: f"out = sn_round_pattern{wide[-2:]}(&p, x, word);\n" for name, wide in _WIDE.items()}
+#: out in binary16, which has it; and where it may not
+_NARROWED = "const sn_pattern narrow = _narrow();\nout = sn_code_of_pattern32(&narrow, (sn_u32)out, 0);\n"
+_CHECKED = f"""const sn_u32 wide = (sn_u32)out;
+{_NARROWED}met |= sn_pattern_of_code32(&half, (sn_u32)out) != wide ? {NOT_EXACT} : 0;
+"""
+
+
+def _by_pattern(fmt, env, carrier: str, output: str, body: str, raises: bool, may_fail: bool) -> Computation | None:
+    """A rounding of the pattern x by p; None outside the domain. Numbers of binary16 are patterns of binary32 first."""
+    wide = _WIDE[carrier]
+    bits, text = wide[-2:], pattern_text("_pattern", fmt, env, wide)
+    if text is None:
+        return None
+    read = f"const sn_u{bits} x = (sn_u{bits})in0;\n"
+    if carrier == "float16":
+        half = format("binary16")
+        text += reading_text("_half", half, wide)
+        text += pattern_text("_narrow", half, environment(half, "nearest_even", None, 32), wide)
+        read = "const sn_reading half = _half();\nconst sn_u32 x = sn_pattern_of_code32(&half, (sn_u32)in0);\n"
+    read += "const sn_pattern p = _pattern();\n"
     if raises:
-        bits = kind[4:]
-        body += f"met = sn_no_result{bits}(&p, (sn_u{bits})in0) ? {NO_CODE} : 0;\n"
-    return Computation((kind,), output, body, text, "softnum/patterns.h", may_fail=raises)
+        body = f"met = sn_no_result{bits}(&p, x) ? {NO_CODE} : 0;\n{body}"
+    return Computation((CARRIERS[carrier][1],), output, read + body, text, "softnum/patterns.h", may_fail=may_fail)
 
 
 @lru_cache(maxsize=512)
-def decode_computation(fmt, carrier: str, given: str, looked_up: bool) -> Computation:
-    """Codes, of the type `given`, to bits of a carrier; looked_up: by a table of all values."""
+def decode_computation(fmt, carrier: str, given: str, tables: int = 0) -> Computation:
+    """Codes, of the type `given`, to bits of a carrier; tables: one of all values, and one of which are not exact."""
     _, kind, bits = CARRIERS[carrier]
     beyond = f"if (in0 >> {fmt.bits - 1} >> 1) met = {NO_CODE};\n" if fmt.bits < int(given[4:]) else ""
-    if looked_up:
-        body = f"out = table0[in0 & {(1 << fmt.bits) - 1}u];\n"
-        return Computation((given,), kind, body + beyond, may_fail=bool(beyond), tables=(kind,))
+    if tables:
+        body = f"const sn_u64 at = in0 & {(1 << fmt.bits) - 1}u;\nout = table0[at];\n{beyond}"
+        body += f"if (table1[at]) met |= {NOT_EXACT};\n" * (tables > 1)
+        may_fail = bool(beyond) or tables > 1
+        return Computation((given,), kind, body, may_fail=may_fail, tables=(kind, "uint8")[:tables])
     text = reading_text("_reading", fmt, carrier)
     if text is not None:
         body = f"const sn_reading r = _reading();\nout = sn_pattern_of_code{bits}(&r, (sn_u{bits})in0);\n"
@@ -180,19 +209,21 @@ def decode_computation(fmt, carrier: str, given: str, looked_up: bool) -> Comput
 
 
 @lru_cache(maxsize=128)
-def search_computation(count: int, carrier: str, output: str, raises: bool) -> Computation:
+def search_computation(count: int, carrier: str, output: str, raises: bool, tables: int = 2) -> Computation:
     """The last of `count` results whose threshold is not above the number; the thresholds ascend, of all but the first.
 
     table0: thresholds, as keys, integers in the order of the numbers (-0 below +0); table1: the results, and behind
-    them what a NaN becomes.
+    them what a NaN becomes; table2, if there are three: which results are not exact.
     """
     _, kind, bits = CARRIERS[carrier]
-    sign, infinity = (1 << 31, 0x7F800000) if bits == "32" else (1 << 63, 0x7FF0000000000000)
+    sign, infinity = 1 << (int(bits) - 1), int(np.array(np.inf, carrier).view(kind))
     body = (
-        f"const sn_u{bits} x = (sn_u{bits})in0, key = x & {sign:#x}u ? ~x : x | {sign:#x}u;\n"
+        f"const sn_u{bits} x = (sn_u{bits})in0, key = (sn_u{bits})(x & {sign:#x}u ? ~x : x | {sign:#x}u);\n"
         f"sn_i32 at = 0;\nfor (sn_i32 step = {1 << (count - 1).bit_length() >> 1}; step; step >>= 1)\n"
         f"    if (at + step < {count} && table0[at + step - 1] <= key) at += step;\n"
         f"const sn_i32 nan = (x & {sign - 1:#x}u) > {infinity:#x}u;\n"
-        f"out = table1[nan ? {count} : at];\nmet = nan ? {NO_CODE} : 0;\n"
+        f"if (nan) at = {count};\nout = table1[at];\n"
     )
-    return Computation((kind,), output, body, may_fail=raises, rolled=True, tables=(kind, output))
+    body += f"met = nan ? {NO_CODE} : 0;\n" * raises + f"if (table2[at]) met |= {NOT_EXACT};\n" * (tables > 2)
+    of = (kind, output, "uint8")[:tables]
+    return Computation((kind,), output, body, may_fail=raises or tables > 2, rolled=True, tables=of)

@@ -14,20 +14,30 @@ rate, 2.6e12 a second on an H200 by the issue of instructions. Not measured.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from softnum.array import Array
 from softnum.backend import is_device_array
 from softnum.kernels.device import _cuda, gemm_blocks
 from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.bounds import levels_of
-from softnum.kernels.device.gemm import carrier_of, compute, new_status, random_words
+from softnum.kernels.device.gemm import (
+    array_and_format,
+    carrier_of,
+    check_broadcasts,
+    compute,
+    given_words,
+    new_status,
+    random_words,
+)
 from softnum.kernels.device.layouts import add_layout
 from softnum.kernels.device.problem import Operand, Problem, lined
 from softnum.kernels.device.steps import steps_of
 from softnum.kernels.device.strides import contiguous, dense, one_step, transposed
+from softnum.operands import refuse_blocks
 from softnum.plan import plan_of
 from softnum.unfold import Shape, backward_data_shape, backward_weight_shape, forward_shape
 from softnum.units import MadUnit
@@ -51,8 +61,9 @@ def divisor(d: int) -> tuple[int, int, int]:
     return d, (1 << shift) // d + 1, shift
 
 
-def _patches(geometry, batch, row, column):
-    """Row: (image, y, x) of the result, column: (channel, ky, kx) of the input, padded."""
+@cuda.jit(device=True)
+def _six(geometry, row, column):
+    """(image, y, x) of a row, and (channel, ky, kx) of a column."""
     image = _quotient(geometry, 14, row)
     left = row - image * geometry[14]
     y = _quotient(geometry, 17, left)
@@ -61,6 +72,12 @@ def _patches(geometry, batch, row, column):
     left = column - channel * geometry[20]
     ky = _quotient(geometry, 23, left)
     kx = left - ky * geometry[23]
+    return image, y, x, channel, ky, kx
+
+
+def _patches(geometry, batch, row, column):
+    """Row: (image, y, x) of the result, column: (channel, ky, kx) of the input, padded."""
+    image, y, x, channel, ky, kx = _six(geometry, row, column)
     y = y * geometry[6] + ky * geometry[8] - geometry[10]
     x = x * geometry[7] + kx * geometry[9] - geometry[11]
     if y < 0 or x < 0 or y >= geometry[12] or x >= geometry[13]:
@@ -71,14 +88,7 @@ def _patches(geometry, batch, row, column):
 
 def _sources(geometry, batch, row, column):
     """Row: (image, y, x) of the input, column: (channel of the result, ky, kx); 0 where these two never met."""
-    image = _quotient(geometry, 14, row)
-    left = row - image * geometry[14]
-    y = _quotient(geometry, 17, left)
-    x = left - y * geometry[17]
-    channel = _quotient(geometry, 20, column)
-    left = column - channel * geometry[20]
-    ky = _quotient(geometry, 23, left)
-    kx = left - ky * geometry[23]
+    image, y, x, channel, ky, kx = _six(geometry, row, column)
     y += geometry[10] - ky * geometry[8]
     x += geometry[11] - kx * geometry[9]
     if y < 0 or x < 0:
@@ -115,18 +125,12 @@ add_layout("triples", _triples, along_rows=True)
 
 # ---- operands --------------------------------------------------------------------------------------------------------
 class _Given:
-    """An array of four dimensions as a caller gave it."""
+    """An array as a caller gave it."""
 
     def __init__(self, caller: str, name: str, x) -> None:
         self.caller, self.name = caller, name
-        self.format = x.format if isinstance(x, Array) else None
-        if isinstance(x, Array):
-            x = x.codes
-        elif is_device_array(x):
-            x = _cuda.device_array(x, f"{caller}: {name}")
-        else:
-            raise TypeError(f"{caller}: {name} lies on the host and another operand on the device; copy one of them")
-        self.array, self.shape = x, tuple(int(n) for n in x.shape)
+        self.array, self.format = array_and_format(x, name, caller)
+        self.shape = tuple(int(n) for n in self.array.shape)
 
     def checked(self):
         """Itself, of four dimensions."""
@@ -171,18 +175,11 @@ def _words(caller, unit, key, random_bits, shape, axes, groups: int, steps: int)
     """`random_words`, of which those in an array are put in the order (group, rows, columns of the group, steps, 2)."""
     if random_bits is None or not unit.stochastic:
         return random_words(unit, key, None, (), steps, caller)
-    random_bits = random_bits if is_device_array(random_bits) else np.asarray(random_bits)
-    want = (*shape, steps, 2)
-    if tuple(random_bits.shape) != want or np.dtype(random_bits.dtype) != np.uint32:
-        raise ValueError(
-            f"{caller}: random_bits must be uint32 of shape {want}, "
-            f"got {random_bits.dtype} of shape {tuple(random_bits.shape)}"
-        )
-    on_device = is_device_array(random_bits)
+    random_bits = given_words(random_bits, (*shape, steps, 2), caller)
     sizes = [shape[i] for i in axes]
     order = (3, 0, 1, 2, 4, 5, 6)
     split = (*sizes[:3], groups, sizes[3] // groups, steps, 2)
-    if on_device:
+    if is_device_array(random_bits):
         words = contiguous(transposed(random_bits, (*axes, 4, 5))).reshape(split)
         words = contiguous(transposed(words, order))
     else:
@@ -192,18 +189,63 @@ def _words(caller, unit, key, random_bits, shape, axes, groups: int, steps: int)
 
 
 # ---- products --------------------------------------------------------------------------------------------------------
-def _product(caller, unit, s: Shape, k: int, a, b, c, shape, axes, key, random_bits):
-    """The result: a product for each group. shape: the result's, axes: those of its rows, then that of its columns."""
-    dtype = carrier_of(unit, caller)
+@dataclass(frozen=True)
+class _Kind:
+    """How a convolution is a product of matrices.
+
+    Parameters
+    ----------
+    names : of its two arrays, the first of which is unfolded
+    shape : ``(caller, the arrays' shapes, what gradients are told, first operand's format, options)`` -> Shape
+    result : ``(Shape)`` -> the result's shape
+    layout : of the first array
+    rows, column, by : axes of the second array
+        Those along k, that of columns, and that of which each group has a part.
+    axes : of the result
+        Those of its rows, then that of its columns.
+    """
+
+    names: tuple[str, str]
+    shape: Callable
+    result: Callable
+    layout: str
+    rows: tuple[int, int, int]
+    column: int
+    by: int
+    axes: tuple[int, int, int, int]
+
+
+_KINDS = {
+    "conv2d": _Kind(
+        ("x", "w"), forward_shape, lambda s: (s.images, s.filters, *s.result), "patches", (1, 2, 3), 0, 0, (0, 2, 3, 1)
+    ),
+    "conv2d_backward_data": _Kind(
+        ("dy", "w"), backward_data_shape, lambda s: (s.images, s.channels, *s.size), "sources", (0, 2, 3), 1, 0,
+        (0, 2, 3, 1),
+    ),
+    "conv2d_backward_weight": _Kind(
+        ("x", "dy"), backward_weight_shape, lambda s: (s.filters, s.per_group[0], *s.kernel), "turned patches",
+        (0, 2, 3), 1, 1, (1, 2, 3, 0),
+    ),
+}  # fmt: skip
+
+
+def _convolution(caller: str, arrays, unit, told, c, options, key, random_bits):
+    """The result: a product for each group. told: the size or kernel of gradients; options: stride and so on."""
+    kind, dtype = _KINDS[caller], carrier_of(unit, caller)
+    refuse_blocks(unit.operand[0], caller)
+    x, y = (_Given(caller, name, x).checked() for name, x in zip(kind.names, arrays, strict=True))
+    s = kind.shape(caller, x.shape, y.shape, *told, unit.operand[0], *options)
+    shape, axes = kind.result(s), kind.axes
     m, n = prod(shape[i] for i in axes[:3]), shape[axes[3]] // s.groups
+    k = prod(y.shape[i] // (s.groups if i == kind.by else 1) for i in kind.rows)
     steps = unit.steps(k) if c is None else unit.steps_with_c(k)
     if max(m, n, s.groups, k, steps, *(n + 2 * p for n, p in zip(s.size, s.padding, strict=True))) >= 1 << _BITS:
         raise ValueError(f"{caller}: no dimension of CUDA arrays may reach 2**31, got {shape} and K = {k}")
+    a, b = _images(x, s, kind.layout), _triple(y, y.shape, kind.rows, kind.column, kind.by, s.groups)
     if c is not None:
         given = _Given(caller, "c", c)
-        own = given.shape
-        if len(own) > 4 or any(d not in (1, want) for d, want in zip(own[::-1], shape[::-1], strict=False)):
-            raise ValueError(f"{caller}: c of shape {own} does not broadcast to {tuple(shape)}")
+        check_broadcasts(given.array, shape, caller)
         c = _triple(given, shape, axes[:3], axes[3], axes[3], s.groups)
     words, keys, random = _words(caller, unit, key, random_bits, shape, axes, s.groups, steps)
     out = _cuda.empty(shape, dtype)
@@ -219,44 +261,22 @@ def _product(caller, unit, s: Shape, k: int, a, b, c, shape, axes, key, random_b
     return out
 
 
-def conv2d(x, w, unit, c=None, stride=1, padding=0, dilation=1, groups=1, *, key=None, random_bits=None):
-    """`softnum.conv2d` of device arrays, or of Arrays of device codes: the bits of the CPU."""
-    me = "conv2d"
-    x, w = _Given(me, "x", x).checked(), _Given(me, "w", w).checked()
-    s = forward_shape(me, x.shape, w.shape, unit.operand[0], stride, padding, dilation, groups)
-    k = s.per_group[0] * prod(s.kernel)
-    return _product(
-        me, unit, s, k, _images(x, s, "patches"), _triple(w, w.shape, (1, 2, 3), 0, 0, s.groups), c,
-        (s.images, s.filters, *s.result), (0, 2, 3, 1), key, random_bits,
-    )  # fmt: skip
+def conv2d(x, w, unit, c, *options, key=None, random_bits=None):
+    """`softnum.conv2d` of device arrays, or of Arrays of device codes: the bits of the CPU.
+
+    options: stride, padding, dilation and groups.
+    """
+    return _convolution("conv2d", (x, w), unit, (), c, options, key, random_bits)
 
 
-def conv2d_backward_data(
-    dy, w, unit, size, c=None, stride=1, padding=0, dilation=1, groups=1, *, key=None, random_bits=None
-):
-    """`softnum.conv2d_backward_data` of device arrays, or of Arrays of device codes: the bits of the CPU."""
-    me = "conv2d_backward_data"
-    dy, w = _Given(me, "dy", dy).checked(), _Given(me, "w", w).checked()
-    s = backward_data_shape(me, dy.shape, w.shape, size, unit.operand[0], stride, padding, dilation, groups)
-    k = s.per_group[1] * prod(s.kernel)
-    return _product(
-        me, unit, s, k, _images(dy, s, "sources"), _triple(w, w.shape, (0, 2, 3), 1, 0, s.groups), c,
-        (s.images, s.channels, *s.size), (0, 2, 3, 1), key, random_bits,
-    )  # fmt: skip
+def conv2d_backward_data(dy, w, unit, size, c, *options, key=None, random_bits=None):
+    """`softnum.conv2d_backward_data`, likewise."""
+    return _convolution("conv2d_backward_data", (dy, w), unit, (size,), c, options, key, random_bits)
 
 
-def conv2d_backward_weight(
-    x, dy, unit, kernel, c=None, stride=1, padding=0, dilation=1, groups=1, *, key=None, random_bits=None
-):
-    """`softnum.conv2d_backward_weight` of device arrays, or of Arrays of device codes: the bits of the CPU."""
-    me = "conv2d_backward_weight"
-    x, dy = _Given(me, "x", x).checked(), _Given(me, "dy", dy).checked()
-    s = backward_weight_shape(me, x.shape, dy.shape, kernel, unit.operand[0], stride, padding, dilation, groups)
-    k = s.images * prod(s.result)
-    return _product(
-        me, unit, s, k, _images(x, s, "turned patches"), _triple(dy, dy.shape, (0, 2, 3), 1, 1, s.groups), c,
-        (s.filters, s.per_group[0], *s.kernel), (1, 2, 3, 0), key, random_bits,
-    )  # fmt: skip
+def conv2d_backward_weight(x, dy, unit, kernel, c, *options, key=None, random_bits=None):
+    """`softnum.conv2d_backward_weight`, likewise."""
+    return _convolution("conv2d_backward_weight", (x, dy), unit, (kernel,), c, options, key, random_bits)
 
 
 def examples():

@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["CPU", "CUDA", "MANAGED", "READ_ONLY", "Memory", "Taken", "capsule_of", "take"]
+__all__ = ["CPU", "CUDA", "MANAGED", "READ_ONLY", "TAKEN", "Memory", "Taken", "capsule_of", "take"]
 
 CPU, CUDA, MANAGED = 1, 2, 13  # kinds of devices
 READ_ONLY = 1  # a flag
 _KINDS = {"i": 0, "u": 1, "f": 2, "b": 6}  # of numbers
 _BFLOAT = 4
+TAKEN = "float16, float32 and float64, or codes as unsigned integers"  # of elements
 _VERSION = (1, 0)
 
 
@@ -132,10 +133,7 @@ def _memory(t: _Tensor, read_only: bool, what: str) -> Memory:
             raise TypeError
     except TypeError:
         shown = "bfloat16" if (t.dtype.code, t.dtype.bits) == (_BFLOAT, 16) else f"DLPack type {t.dtype.code}"
-        raise TypeError(
-            f"{what} is an array of {shown} ({t.dtype.bits} bits); softnum takes float32 and float64, or codes as "
-            "unsigned integers"
-        ) from None
+        raise TypeError(f"{what} is an array of {shown} ({t.dtype.bits} bits); softnum takes {TAKEN}") from None
     shape = tuple(t.shape[i] for i in range(t.ndim))
     if t.strides:
         strides = tuple(t.strides[i] * dtype.itemsize for i in range(t.ndim))

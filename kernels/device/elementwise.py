@@ -17,11 +17,9 @@ from softnum.environment import seed_and_stream
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.computations import FROM_ARRAY, FROM_KEY, INPUTS, NO_WORDS, TABLES, Computation
-from softnum.kernels.device.movement import copy_kernel, merged
-from softnum.kernels.device.movement import run as run_copy
-from softnum.kernels.device.strides import contiguous, flat
+from softnum.kernels.device.strides import contiguous, copy, packed
 
-__all__ = ["Words", "copy", "elementwise_kernel", "example", "examples", "packed", "run", "words_of"]
+__all__ = ["Words", "elementwise_kernel", "example", "examples", "run", "words_of"]
 
 _GROUP = 4  # elements of a thread: those of one Philox counter
 
@@ -93,8 +91,7 @@ def _random_array(random_bits, shape):
         words = np.asarray(random_bits)
         if words.dtype.kind not in "iu" or (words.size and (words.min() < 0 or words.max() >= 2**32)):
             raise ValueError(f"random_bits must be integers in 0..2**32-1, got an array of {words.dtype}")
-        random_bits = _cuda.to_device(words.astype(np.uint32))  # which makes one dimension of none
-        random_bits = random_bits.reshape(words.shape) if words.ndim else random_bits
+        random_bits = _cuda.to_device(words.astype(np.uint32))
     given = tuple(random_bits.shape)
     if len(given) > len(shape) or any(d not in (1, n) for d, n in zip(given[::-1], shape[::-1], strict=False)):
         raise ValueError(f"random_bits of shape {given} do not broadcast to {shape}")
@@ -102,28 +99,6 @@ def _random_array(random_bits, shape):
 
 
 # ---- arrays --------------------------------------------------------------------------------------------------------
-
-
-def packed(x, shape):
-    """x broadcast to a shape, in C order: x itself where it is that, else a copy by a kernel."""
-    if tuple(x.shape) == tuple(shape):
-        return contiguous(x)
-    out = _cuda.empty(shape, x.dtype)
-    copy(x, out)
-    return out
-
-
-def copy(x, out) -> None:
-    """Copy x into out, of the same type and of a shape that x broadcasts to; each of any strides, by a kernel."""
-    if not out.size:
-        return
-    source, first, steps = flat(x)
-    steps = [0 if n == 1 else s for s, n in zip(steps, x.shape, strict=True)]
-    target, start, to = flat(out)
-    steps = [0] * (len(to) - len(steps)) + steps
-    sizes, steps, to = zip(*merged(tuple(out.shape), steps, to), strict=True)
-    arrays = _cuda.bits(source), _cuda.bits(target)
-    run_copy(copy_kernel(len(sizes)), out.size, *arrays, out.size, sizes, steps, to, first, start)
 
 
 def _line(x):

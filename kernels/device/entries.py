@@ -50,38 +50,49 @@ def operand_library(fmt, carrier: str) -> Library:
 # ---- multiply-add units --------------------------------------------------------------------------------------------
 
 
-_FLAGS = "sn_u32 flags = 0;\n"
-_FUSED = "const sn_u64 code = sn_fma(&fa, a, &fb, b, &fs, acc, &fs, &sum, second, &flags);\n(void)first;\n"
-_ROUNDED = """const sn_format fp = _product();
-const sn_env product = _product_env();
-sn_u32 product_flags = 0;
-const sn_u64 p = sn_multiply(&fa, a, &fb, b, &fp, &product, first, &product_flags);
-*lost |= product_flags & SN_NO_CODE ? 1 : 0;
+_PRODUCT = """const sn_format fa = _a(), fb = _b(), fs = _sum();
+sn_told told = sn_told_nothing(0), rest = told;
+const sn_number x = sn_read(&fa, &of_product, a), y = sn_read(&fb, &of_product, b);
+sn_term p = sn_term_of_product(&x, &y);
 """
-_ADDED = "const sn_u64 code = sn_add(&fs, acc, &fp, p, &fs, &sum, second, &flags);\n"
-_LESS = "const sn_u64 y = sn_product_less(&fa, a, &fb, b, &fs, lost[1], &fs, &sum, &flags);\n(void)first;\n"
-_SUBTRACTED = "const sn_u64 y = sn_subtract(&fp, p, &fs, lost[1], &fs, &sum, 0, &flags);\n"
-_KAHAN = "const sn_u64 code = sn_kahan(&fs, &sum, acc, y, lost + 1, &flags);\n(void)second;\n"
+_ROUNDED = """const sn_format fp = _product();
+sn_told of_products = told;
+const sn_number rounded = sn_read(&fp, &sum, sn_term_round(&p, &fp, &of_product, first, &of_products));
+p = sn_term_of(&rounded);
+*lost |= sn_told_no_code(&of_products);
+"""
+_NUMBER = """sn_told told = sn_told_nothing(0), rest = told;
+const sn_number n = sn_read(&fs, &env, {});
+const sn_term p = sn_term_of(&n);
+"""
+
+
+def _lost(place: int) -> str:
+    return f"*lost |= (sn_told_no_code(&told) | sn_told_no_code(&rest)) << {place};\nreturn code;"
 
 
 def _step_body(unit) -> str:
-    body = "const sn_format fa = _a(), fb = _b(), fs = _sum();\nconst sn_env sum = _sum_env();\n" + _FLAGS
-    body += "" if unit.product is None else _ROUNDED
-    if unit.compensated:
-        body += (_LESS if unit.product is None else _SUBTRACTED) + _KAHAN
-    else:
-        body += _FUSED if unit.product is None else _ADDED
-    return body + "*lost |= flags & SN_NO_CODE ? 2 : 0;\nreturn code;"
+    rounds, compensation = unit.product is not None, "lost + 1" if unit.compensated else 0
+    return (
+        f"const sn_env sum = _sum_env(), of_product = {'_product_env()' if rounds else 'sum'};\n" + _PRODUCT
+        + (_ROUNDED if rounds else "(void)first;\n")
+        + f"const sn_u64 code = sn_term_into(&p, acc, {compensation}, &fs, &sum, second, &told, &rest);\n" + _lost(1)
+    )  # fmt: skip
+
+
+def _join_body() -> str:
+    return (
+        "const sn_format fs = _sum();\nconst sn_env env = _sum_env();\n" + _NUMBER.format("x")
+        + "const sn_u64 code = sn_term_into(&p, y, 0, &fs, &env, word, &told, &rest);\n" + _lost(1)
+    )  # fmt: skip
 
 
 def _outer_body(unit) -> str:
-    body = "const sn_format fs = _sum(), fo = _out();\nconst sn_env env = _out_env();\n" + _FLAGS
-    if unit.compensated:
-        body += "const sn_u64 y = sn_subtract(&fs, part, &fo, lost[2], &fo, &env, 0, &flags);\n(void)word;\n"
-        body += "const sn_u64 code = sn_kahan(&fo, &env, outer, y, lost + 2, &flags);\n"
-    else:
-        body += "const sn_u64 code = sn_add(&fo, outer, &fs, part, &fo, &env, word, &flags);\n"
-    return body + "*lost |= flags & SN_NO_CODE ? 4 : 0;\nreturn code;"
+    compensation = "lost + 2" if unit.compensated else 0
+    return (
+        "const sn_format fs = _sum(), fo = _out();\nconst sn_env env = _out_env();\n" + _NUMBER.format("part")
+        + f"const sn_u64 code = sn_term_into(&p, outer, {compensation}, &fo, &env, word, &told, &rest);\n" + _lost(2)
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=256)
@@ -105,15 +116,10 @@ def unit_library(unit, carrier: str) -> Library:
     if unit.product is not None:
         constants += format_text("_product", unit.product) + environment_text("_product_env", product_env)
     u64, u32, lost = "uint64", "uint32", ("uint64*", "lost")
-    join_body = (
-        "const sn_format fs = _sum();\nconst sn_env sum = _sum_env();\n" + _FLAGS
-        + "const sn_u64 code = sn_add(&fs, x, &fs, y, &fs, &sum, word, &flags);\n"
-        + "*lost |= flags & SN_NO_CODE ? 2 : 0;\nreturn code;"
-    )  # fmt: skip
     step = ((u64, "acc"), (u64, "a"), (u64, "b"), (u32, "first"), (u32, "second"), lost)
     entries = (
         Entry("step", u64, step, _step_body(unit)),
-        Entry("join", u64, ((u64, "x"), (u64, "y"), (u32, "word"), lost), join_body),
+        Entry("join", u64, ((u64, "x"), (u64, "y"), (u32, "word"), lost), _join_body()),
         Entry("outer", u64, ((u64, "outer"), (u64, "part"), (u32, "word"), lost), _outer_body(unit)),
         Entry("value", kind, ((u64, "code"),), value_body(kind)),
     )

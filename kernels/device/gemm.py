@@ -31,8 +31,8 @@ from softnum.plan import fits
 from softnum.units import MadUnit, Unit
 
 __all__ = [
-    "batch_counters", "carrier_of", "compute", "dot", "engine_of", "find_engine", "matmul", "new_status",
-    "random_words",
+    "array_and_format", "batch_counters", "carrier_of", "check_broadcasts", "compute", "dot", "engine_of",
+    "find_engine", "given_words", "matmul", "new_status", "random_words",
 ]  # fmt: skip
 
 
@@ -131,14 +131,21 @@ def _check_device(x, what: str, caller: str) -> None:
         raise TypeError(f"{caller}: {what} lies on the host and another operand on the device; copy one of them")
 
 
-def _operand(x, what: str):
+def array_and_format(x, what: str, caller: str):
     """(device array, format): codes of an Array, or carriers, whose format is None."""
-    _check_device(x, what, "matmul")
+    _check_device(x, what, caller)
     if isinstance(x, Array):
         return x.codes, x.format
     if isinstance(x, BlockArray):
-        return x.codes, x.format.element
-    return _cuda.device_array(x, f"matmul: {what}"), None
+        raise TypeError(f"{caller}: {what} is a BlockArray, which matmul and dot alone take; decode it first")
+    return _cuda.device_array(x, f"{caller}: {what}"), None
+
+
+def check_broadcasts(c, shape, caller: str) -> None:
+    """ValueError for a C of another shape than broadcasts to the result's."""
+    own = tuple(int(n) for n in c.shape)
+    if len(own) > len(shape) or any(d not in (1, want) for d, want in zip(own[::-1], shape[::-1], strict=False)):
+        raise ValueError(f"{caller}: c of shape {own} does not broadcast to {tuple(shape)}")
 
 
 def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
@@ -148,8 +155,8 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     ----------
     a, b, c : device arrays of float32 or float64, or Arrays of device codes; a and b BlockArrays of device codes
         As in `softnum.matmul`, of any strides.
-        unit : any that `softnum.matmul` takes
-        key
+    unit : any that `softnum.matmul` takes
+    key
         As in `softnum.matmul`.
     random_bits : array of uint32, shape (..., M, N, steps, 2), optional
         Of the host or the device.
@@ -173,8 +180,9 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     blocks = None
     if isinstance(unit, BlockDotUnit) or BlockArray in (type(a), type(b)):
         blocks = block_operands(a, b, unit)
-    (a, format_a), (b, format_b) = _operand(a, "a"), _operand(b, "b")
-    c, format_c = (None, None) if c is None else _operand(c, "c")
+        a, b = (Array._of(x.codes, x.format.element) for x in blocks)
+    (a, format_a), (b, format_b) = array_and_format(a, "a", "matmul"), array_and_format(b, "b", "matmul")
+    c, format_c = (None, None) if c is None else array_and_format(c, "c", "matmul")
     if a.ndim < 2 or b.ndim < 2:
         raise ValueError(
             f"matmul takes (..., M, K) @ (..., K, N), got shapes {tuple(a.shape)} and {tuple(b.shape)}; "
@@ -187,7 +195,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     shape = (*lead, m, n)
     batches = int(np.prod(lead, dtype=np.int64))
     steps = unit.steps(k) if c is None else unit.steps_with_c(k)
-    if max(m, n, batches, steps) >= 2**31:
+    if max(m, n, k, batches, steps) >= 2**31:
         raise ValueError(f"matmul: no dimension of CUDA arrays may reach 2**31, got {shape} and K = {k}")
     dtype = carrier_of(unit)
     if out is not None and (tuple(out.shape) != shape or out.dtype != dtype):
@@ -217,12 +225,10 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
 
 def _start(c, shape, batches: int, fmt):
     """C, broadcast to the shape of the result."""
-    own = tuple(int(n) for n in c.shape)
-    if len(own) > len(shape) or any(d not in (1, want) for d, want in zip(own[::-1], shape[::-1], strict=False)):
-        raise ValueError(f"matmul: c of shape {own} does not broadcast to {shape}")
+    check_broadcasts(c, shape, "matmul")
     c = c if is_dense(c) else contiguous(c)
     operand = matrices(broadcast(c, shape), "c", np.arange(batches), fmt)
-    return replace(operand, shape=own, strides=flat(c)[2])
+    return replace(operand, shape=tuple(int(n) for n in c.shape), strides=flat(c)[2])
 
 
 def dot(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
@@ -238,6 +244,8 @@ def dot(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     if c is not None and not is_device_array(c):
         c = _cuda.to_device(np.float64(float_array(c, "dot")).reshape(1, 1))
     elif c is not None:
+        if c.size != 1:
+            raise ValueError(f"dot: c is one number, got shape {tuple(c.shape)}")
         c = _as_matrix(c, 0)
     result = matmul(_as_matrix(a, 0), _as_matrix(b, 1), unit, c, key=key, random_bits=random_bits, out=out)
     return result.reshape(()) if out is None else out
@@ -254,19 +262,25 @@ def _as_matrix(x, axis: int):
     return strided(x, ((1, n), (n, 1))[axis], ((n * step, step), (step, n * step))[axis])
 
 
+def given_words(random_bits, shape, caller: str):
+    """The words that a caller gave, on the host or the device; ValueError unless they are uint32 of the shape."""
+    random_bits = random_bits if is_device_array(random_bits) else np.asarray(random_bits)
+    if tuple(random_bits.shape) != tuple(shape) or np.dtype(random_bits.dtype) != np.uint32:
+        raise ValueError(
+            f"{caller}: random_bits must be uint32 of shape {tuple(shape)}, "
+            f"got {random_bits.dtype} of shape {tuple(random_bits.shape)}"
+        )
+    return random_bits
+
+
 def random_words(unit, key, random_bits, shape, steps: int, caller: str = "matmul"):
     """(where the words come from, key words of domains 1 and 2, the array of words or a stand-in)"""
     none = np.zeros((1, 1, 1, 1, 1), np.uint32)
     if not unit.stochastic:
         return NO_WORDS, (0, 0, 0, 0), _cuda.constant(none)
     if random_bits is not None:
-        random_bits = random_bits if is_device_array(random_bits) else np.asarray(random_bits)
         want = (*shape, steps, 2)
-        if tuple(random_bits.shape) != want or np.dtype(random_bits.dtype) != np.uint32:
-            raise ValueError(
-                f"{caller}: random_bits must be uint32 of shape {want}, "
-                f"got {random_bits.dtype} of shape {tuple(random_bits.shape)}"
-            )
+        random_bits = given_words(random_bits, want, caller)
         random_bits = contiguous(random_bits) if is_device_array(random_bits) else _cuda.to_device(random_bits)
         if random_bits.size == 0:
             return FROM_ARRAY, (0, 0, 0, 0), _cuda.constant(none)

@@ -20,9 +20,9 @@ from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.entries import value_body
 from softnum.kernels.device.layouts import index_of, loader
 from softnum.kernels.device.problem import Operand, Problem, matrices, stand_in, to_codes
-from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
+from softnum.kernels.device.quantize import FROM_KEY, NO_WORDS
 from softnum.kernels.device.source import Entry, Library
-from softnum.kernels.device.sums import words_library
+from softnum.kernels.device.sums import DRAWN, words_of
 from softnum.names import format
 
 __all__ = ["BlockEngine", "BlockOperand", "block_operands", "examples", "kernels_of", "with_scales"]
@@ -75,18 +75,20 @@ def _library(unit, inner: str | None) -> Library:
         + ("" if inner is None else format_text("_inner", format(_CARRIERS[inner])))
         + f"typedef char _fits[sizeof(sn_block_sum) <= {8 * (_STATE - 1)} ? 1 : -1];\n"
     )  # fmt: skip
-    rounding = (
-        "const sn_format fo = _out();\nconst sn_env sum_env = _sum_env();\nsn_u32 flags = 0, product_flags = 0;\n"
+    told = (
+        "const sn_format fo = _out();\nconst sn_env sum_env = _sum_env();\n"
+        "sn_told told = sn_told_nothing(0), of_products = told;\n"
     )
+    rounding = told + "const sn_u32 words[2] = {first, second};\n"
     if unit.product is None:
-        rounding += "const sn_block_rounding r = {0, &fo, 0, &sum_env};\n"
+        rounding += "const sn_block_rounding r = {0, &fo, 0, &sum_env, &of_products, &told};\n"
     else:
         constants += format_text("_scaled", unit.product) + environment_text("_scaled_env", product_env)
         rounding += (
             "const sn_format fp = _scaled();\nconst sn_env product_env = _scaled_env();\n"
-            "const sn_block_rounding r = {&fp, &fo, &product_env, &sum_env};\n"
+            "const sn_block_rounding r = {&fp, &fo, &product_env, &sum_env, &of_products, &told};\n"
         )
-    told = f"state[{_STATE - 1}] |= (product_flags & SN_NO_CODE ? 1 : 0) | (flags & SN_NO_CODE ? 2 : 0);\nreturn code;"
+    lost = f"state[{_STATE - 1}] |= sn_told_no_code(&of_products) | sn_told_no_code(&told) << 1;\nreturn code;"
     scales = "const sn_format fx = {}(), fy = {}();\nconst sn_number p = sn_unpack(&fx, x), q = sn_unpack(&fy, y);\n"
     words = ((u32, "first"), (u32, "second"))
     exact = (
@@ -101,33 +103,27 @@ def _library(unit, inner: str | None) -> Library:
         ),
         Entry(
             "end", u64, ((u64, "acc"), *words, state),
-            rounding + "const sn_u64 code = sn_block_end((sn_block_sum *)state, &r, acc, first, second, "
-            "&product_flags, &flags);\n" + told,
+            rounding + "const sn_u64 code = sn_block_end((sn_block_sum *)state, &r, acc, words);\n" + lost,
         ),
     )  # fmt: skip
     of_sums = () if inner is None else (
         Entry(
             "add", u64, ((u64, "acc"), (_BITS[inner], "sum"), (u64, "x"), (u64, "y"), *words, state),
             rounding + scales.format("_x", "_y")
-            + "const sn_format fi = _inner();\nconst sn_number scale = sn_scale_of(&p, &q), s = sn_unpack(&fi, sum);\n"
-            "const sn_number old = sn_unpack(&fo, acc);\n"
-            "const sn_u64 code = sn_block_term(&r, sn_scaled_of(&s, &scale), &old, first, second, &product_flags, "
-            "&flags);\n" + told,
+            + "const sn_format fi = _inner();\nconst sn_number s = sn_unpack(&fi, sum);\n"
+            "const sn_u64 code = sn_block_scaled(&r, &s, &p, &q, acc, words);\n" + lost,
         ),
     )  # fmt: skip
     finish = (
-        rounding + scales.format("_tensor", "_tensor")
-        + "const sn_number scale = sn_scale_of(&p, &q), s = sn_unpack(&fo, acc), z = sn_unpack(&fo, c);\n"
-        "const sn_scaled t = sn_scaled_of(&s, &scale);\n(void)r;\n"
-        "const sn_u64 code = has_c ? sn_scaled_added(&t, &z, &fo, &sum_env, word, &flags)\n"
-        "                          : sn_scaled_rounded(&t, &fo, &sum_env, word, &flags);\n" + told
+        told + scales.format("_tensor", "_tensor")
+        + "const sn_u64 code = sn_tensor_scaled(&fo, &sum_env, acc, &p, &q, has_c ? &c : 0, word, &told);\n" + lost
     )  # fmt: skip
     last = ((u64, "acc"), (u64, "c"), (u32, "has_c"), (u64, "x"), (u64, "y"), (u32, "word"), state)
     entries = (exact if inner is None else of_sums) + (
         Entry("finish", u64, last, finish),
         Entry("value", kind, ((u64, "code"),), value_body(kind)),
     )
-    return Library(constants, entries, "softnum/block_steps.h")
+    return Library(constants, entries, "softnum/device.h softnum/block_steps.h")
 
 
 def _one_block(unit, inner: str | None, layouts):
@@ -172,14 +168,13 @@ def block_kernel(unit, inner: str | None, words: int, has_c: bool, layouts):
     """
     f = _cuda.bind(_library(unit, inner))
     value, finish, one_block = f.value, f.finish, _one_block(unit, inner, layouts)
-    draw = _cuda.bind(words_library(unit.two_roundings, unit.two_roundings and unit.stochastic_bits > 16)).draw
+    words_of_step = words_of(unit, words if unit.own_stochastic else NO_WORDS)
     formats = (unit.operand[0].scale, unit.operand[1].scale, unit.accumulator)
     load_x, load_y, load_c = (
         loader(layout, fmt.storage_dtype.name) for layout, fmt in zip(layouts[2:5], formats, strict=True)
     )
     at_out, tensor_scales = index_of(layouts[5]), unit.tensor_scales
-    from_key, from_array = (FROM_KEY, FROM_ARRAY) if unit.own_stochastic else (-1, -1)
-    no_word, starts_from_c, state_words = np.uint32(0), has_c and not unit.tensor_scales, _STATE
+    starts_from_c, state_words = has_c and not unit.tensor_scales, _STATE
     u32, u64 = np.uint32, np.uint64
 
     @cuda.jit
@@ -193,11 +188,11 @@ def block_kernel(unit, inner: str | None, words: int, has_c: bool, layouts):
             m = at // width
             n = at - m * width
             state = cuda.local.array(state_words, u64)
-            drawn = cuda.local.array(9, u32)
+            drawn = cuda.local.array(DRAWN, u32)
             for batch in range(cuda.blockIdx.y, batches, cuda.gridDim.y):
                 counter_m, counter_n, counter_batch = counters[batch, 0] + m, counters[batch, 1] + n, counters[batch, 2]
                 state[state_words - 1] = 0
-                drawn[8] = 0
+                drawn[DRAWN - 1] = 0
                 index = (batch * height + m) * width + n
                 total = start = u64(0)
                 if has_c:
@@ -206,16 +201,11 @@ def block_kernel(unit, inner: str | None, words: int, has_c: bool, layouts):
                         total = start
                 if first_block > 0:
                     total = totals[index]
-                first = second = no_word
                 for j in range(first_block, last_block):
-                    number = depth + j
-                    if words == from_key:
-                        draw(
-                            number, counter_n, counter_m, counter_batch, key0, key1, key2, key3, ffi.from_buffer(drawn)
-                        )
-                        first, second = drawn[number & 3], drawn[4 + (number & 3)]
-                    elif words == from_array:
-                        first, second = random[batch, m, n, number, 0], random[batch, m, n, number, 1]
+                    first, second = words_of_step(
+                        random, drawn, batch, m, n, depth + j, counter_n, counter_m, counter_batch, key0, key1, key2,
+                        key3,
+                    )  # fmt: skip
                     p, q = load_x(x, geometry_x, batch, m, j), load_y(y, geometry_y, batch, j, n)
                     begins, ends = j * length, min(j * length + length, depth)
                     total = one_block(
@@ -225,15 +215,10 @@ def block_kernel(unit, inner: str | None, words: int, has_c: bool, layouts):
                     totals[index] = total
                 else:
                     if tensor_scales and depth > 0:
-                        number = depth + blocks
-                        if words == from_key:
-                            draw(
-                                number, counter_n, counter_m, counter_batch, key0, key1, key2, key3,
-                                ffi.from_buffer(drawn),
-                            )  # fmt: skip
-                            second = drawn[4 + (number & 3)]
-                        elif words == from_array:
-                            second = random[batch, m, n, number, 1]
+                        _, second = words_of_step(
+                            random, drawn, batch, m, n, depth + blocks, counter_n, counter_m, counter_batch, key0, key1,
+                            key2, key3,
+                        )  # fmt: skip
                         total = finish(total, start, u32(has_c), tensor_a, tensor_b, second, ffi.from_buffer(state))
                     out[at_out(geometry_out, batch, m, n)] = value(total)
                 for i in range(2):
@@ -256,8 +241,31 @@ def _from(operand: Operand, first: int, by_rows: bool) -> Operand:
     )  # fmt: skip
 
 
+def kernels_of(unit):
+    """(name, kernel, types of its arguments) of what computes contiguous arrays without c, words from a key."""
+    from softnum.kernels.device.gemm import carrier_of, engine_of
+
+    inner = None if unit.inner is None else carrier_of(unit.inner).name
+    if inner is not None:
+        yield from engine_of(unit.inner, NO_WORDS).kernels_of(unit.inner)
+    words = FROM_KEY if unit.own_stochastic else NO_WORDS
+    kernel = block_kernel(unit, inner, words, False, ("rows", "rows", "rows", "rows", "matrix", "rows"))
+
+    array, (a, b) = _cuda.array_type, unit.operand
+    elements = [f.element.storage_dtype for f in (a, b)] if inner is None else [_BITS[inner]] * 2
+    codes = [*elements, a.scale.storage_dtype, b.scale.storage_dtype, unit.accumulator.storage_dtype]
+    i64, u32, u64 = map(_cuda.scalar_type, (np.int64, np.uint32, np.uint64))
+    yield f"blocks {unit}", kernel, (
+        *map(array, codes), *[array(np.int64)] * 5, array(np.int64, 2), array(np.uint32, 5), u32, u32, u32, u32,
+        array(np.uint64), array(_BITS[_carrier(unit)]), array(np.int64), array(np.uint32), u64, u64,
+        *[i64] * 8,
+    )  # fmt: skip
+
+
 class BlockEngine:
     """Computes problems of a BlockDotUnit over BlockOperands; NoKernel for a unit whose inner one is stochastic."""
+
+    kernels_of = staticmethod(kernels_of)
 
     def __init__(self, unit: BlockDotUnit) -> None:
         if unit.inner is not None and unit.inner.stochastic:
@@ -266,11 +274,6 @@ class BlockEngine:
                 "CUDA arrays to the host first"
             )
         self.unit = unit
-
-    @staticmethod
-    def kernels_of(unit):
-        """`kernels_of` this module."""
-        return kernels_of(unit)
 
     def run(self, problem: Problem) -> None:
         """Compute it; ValueError if a block's sum has no code in the inner unit's formats."""
@@ -283,7 +286,7 @@ class BlockEngine:
         from softnum.kernels.device.gemm import carrier_of, engine_of
 
         inner, carrier = unit.inner, carrier_of(unit.inner)
-        totals = _cuda.empty(max(p.batches * p.m * p.n, 1), np.uint64)
+        totals = _cuda.empty(p.batches * p.m * p.n, np.uint64)
         sums = matrices(_cuda.empty((p.batches, p.m, p.n), carrier), "sums", np.arange(p.batches))
         status, random = _cuda.filled(len(inner.rounded_to), np.uint32, 0), _cuda.filled((1,) * 5, np.uint32, 0)
         engine, bits = engine_of(inner, NO_WORDS), replace(sums, flat=_cuda.bits(sums.flat))
@@ -306,43 +309,17 @@ class BlockEngine:
         unit = self.unit
         x, y = p.a.scales, p.b.scales
         c = stand_in(unit.accumulator.storage_dtype) if p.c is None else to_codes(p.c, unit.accumulator)
-        layouts = tuple(operand.layout for operand in (a, b, x, y, c, p.out))
+        operands = a, b, x, y, c
         tensor = [int(np.float32(operand.tensor_scale).view(np.uint32)) for operand in (p.a, p.b)]
-        kernel = block_kernel(unit, inner, p.words if unit.own_stochastic else NO_WORDS, p.c is not None, layouts)
-        grid = (-(-p.m * p.n // _THREADS), min(p.batches, _cuda.MAX_GRID_Y))
+        kernel = block_kernel(
+            unit, inner, p.words if unit.own_stochastic else NO_WORDS, p.c is not None, p.layouts(operands)
+        )
         _cuda.launch(
-            kernel, grid, _THREADS, *(operand.flat for operand in (a, b, x, y, c)),
-            *(operand.geometry for operand in (a, b, x, y, c)), p.counters, p.random,
-            *(np.uint32(v) for v in p.keys), totals, _cuda.bits(p.out.flat), p.out.geometry, p.status,
-            *map(np.uint64, tensor), first, last, blocks, size, p.batches, p.m, p.n, p.k,
+            kernel, p.grid_of(_THREADS), _THREADS, *(operand.flat for operand in operands),
+            *(operand.geometry for operand in operands), p.counters, p.random, *map(np.uint32, p.keys), totals,
+            _cuda.bits(p.out.flat), p.out.geometry, p.status, *map(np.uint64, tensor), first, last, blocks, size,
+            *p.sizes,
         )  # fmt: skip
-
-
-def kernels_of(unit):
-    """(name, kernel, types of its arguments) of what computes contiguous arrays without c, words from a key."""
-    from numba import types
-
-    from softnum.kernels.device.gemm import NO_WORDS as no_words
-    from softnum.kernels.device.gemm import carrier_of, engine_of
-
-    inner = None if unit.inner is None else carrier_of(unit.inner).name
-    if inner is not None:
-        yield from engine_of(unit.inner, no_words).kernels_of(unit.inner)
-    words = FROM_KEY if unit.own_stochastic else NO_WORDS
-    kernel = block_kernel(unit, inner, words, False, ("rows", "rows", "rows", "rows", "matrix", "rows"))
-
-    def array(kind, dimensions: int = 1):
-        return types.Array(_cuda.scalar_type(kind), dimensions, "C")
-
-    a, b = unit.operand
-    elements = [f.element.storage_dtype for f in (a, b)] if inner is None else [_BITS[inner]] * 2
-    codes = [*elements, a.scale.storage_dtype, b.scale.storage_dtype, unit.accumulator.storage_dtype]
-    i64, u32, u64 = types.int64, types.uint32, types.uint64
-    yield f"blocks {unit}", kernel, (
-        *map(array, codes), *[array(np.int64)] * 5, array(np.int64, 2), array(np.uint32, 5), u32, u32, u32, u32,
-        array(np.uint64), array(_BITS[_carrier(unit)]), array(np.int64), array(np.uint32), u64, u64,
-        *[i64] * 8,
-    )  # fmt: skip
 
 
 def examples():

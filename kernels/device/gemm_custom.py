@@ -99,13 +99,19 @@ def _values(fmt, carrier: str):
     return _cuda.to_device(np.ascontiguousarray(decode(codes, fmt, np.dtype(carrier))).view(_BITS[carrier]))
 
 
+def _types(unit) -> tuple[str, ...]:
+    """Of the elements of a, b and c."""
+    formats = (*unit.operand, unit.c_format)
+    return tuple(f.storage_dtype.name if unit.on_codes else unit.carrier for f in formats)
+
+
 def _numbers(operand, fmt, unit):
     """An operand, checked, as what the function takes: codes, or floats of the carrier."""
     codes = to_codes(operand, fmt)
     if unit.on_codes:
         return codes
     size = codes.flat.shape[0]
-    out = _cuda.empty(max(size, 1), _BITS[unit.carrier])
+    out = _cuda.empty(size, _BITS[unit.carrier])
     if size:
         grid = -(-size // _cuda.THREADS), _cuda.THREADS
         if isinstance(fmt, CustomFormat):
@@ -214,9 +220,8 @@ def _steps(unit) -> Steps:
 
 @lru_cache(maxsize=64)
 def _kernel(unit, words: int, has_c: bool, layouts):
-    formats = (*unit.operand, unit.c_format)
-    types = tuple(f.storage_dtype.name if unit.on_codes else unit.carrier for f in formats)
-    return sums_kernel(_steps(unit), unit, words, has_c, layouts, types, tuple(_zero(f, unit) for f in formats))
+    zeros = tuple(_zero(f, unit) for f in (*unit.operand, unit.c_format))
+    return sums_kernel(_steps(unit), unit, words, has_c, layouts, _types(unit), zeros)
 
 
 @lru_cache(maxsize=64)
@@ -240,11 +245,19 @@ def _tables(unit) -> Tables:
 # ---- the engine ------------------------------------------------------------------------------------------------------
 
 
+def kernels_of(unit):
+    """(name, kernel, types of its arguments) of what computes contiguous matrices without c."""
+    kernel = _kernel(unit, FROM_KEY if unit.stochastic else NO_WORDS, False, _ROWS)
+    yield f"custom {unit}", kernel, kernel_types(*_types(unit), _BITS[_result(unit)])
+
+
 class CustomEngine:
     """Computes any problem of a CustomMadUnit whose function becomes one of the device; TypeError for others.
 
     It is made without a GPU, and tried out at its first problem.
     """
+
+    kernels_of = staticmethod(kernels_of)
 
     def __init__(self, unit: CustomMadUnit) -> None:
         if backend.custom_engine(unit) is None:  # which also checks the function's types
@@ -296,11 +309,6 @@ class CustomEngine:
                     "or fma of softnum.kernels.scalar, or copy the CUDA arrays to the host first"
                 )
 
-    @staticmethod
-    def kernels_of(unit):
-        """`kernels_of` this module."""
-        return kernels_of(unit)
-
     def run(self, problem: Problem) -> None:
         """Compute it; ValueError for an operand that is no value of its format, and for a step that has no result."""
         self.try_once()
@@ -312,11 +320,9 @@ class CustomEngine:
 
     def _fails(self, p: Problem) -> bool:
         unit = self.unit
-        a, b = (_numbers(x, fmt, unit) for x, fmt in zip((p.a, p.b), unit.operand, strict=True))
-        kind = unit.accumulator.storage_dtype if unit.on_codes else unit.carrier
-        c = stand_in(kind) if p.c is None else _numbers(p.c, unit.c_format, unit)
-        kernel = _kernel(unit, p.words, p.c is not None, (a.layout, b.layout, c.layout, p.out.layout))
-        run_sums(p, kernel, a, b, c, _cuda.bits(p.out.flat), _tables(unit))
+        given = zip((p.a, p.b, p.c), (*unit.operand, unit.c_format), _types(unit), strict=True)
+        operands = [stand_in(kind) if x is None else _numbers(x, fmt, unit) for x, fmt, kind in given]
+        run_sums(p, _kernel(unit, p.words, p.c is not None, p.layouts(operands)), operands, _tables(unit))
         return bool(_cuda.to_host(p.status)[0])
 
     def _run_on_codes(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1) -> int:
@@ -346,14 +352,6 @@ class CustomEngine:
 def engine_of(unit) -> CustomEngine:
     """The unit's engine, which is tried out once."""
     return CustomEngine(unit)
-
-
-def kernels_of(unit):
-    """(name, kernel, types of its arguments) of what computes contiguous matrices without c."""
-    formats = (*unit.operand, unit.c_format)
-    types = [f.storage_dtype if unit.on_codes else unit.carrier for f in formats]
-    kernel = _kernel(unit, FROM_KEY if unit.stochastic else NO_WORDS, False, _ROWS)
-    yield f"custom {unit}", kernel, kernel_types(*types, _BITS[_result(unit)])
 
 
 def examples():

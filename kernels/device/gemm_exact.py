@@ -22,17 +22,15 @@ import numpy as np
 
 from softnum.c_text import environment_text, format_text
 from softnum.custom import CustomFormat
-from softnum.engines import coded
 from softnum.exact import ExactDotUnit, span
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.fused_entries import value_entry
 from softnum.kernels.device.layouts import index_of, loader
-from softnum.kernels.device.problem import Problem, stand_in, to_codes
+from softnum.kernels.device.problem import Problem, coded_operands, formats_of
 from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
 from softnum.kernels.device.source import Entry, Library
 from softnum.kernels.device.tiles import ALIGNMENT, BLOCK, SIDE, stager
-from softnum.kernels.device.value_tables import decoded
 from softnum.modes import ROUNDING_MODES
 from softnum.plan import fits
 
@@ -42,7 +40,7 @@ __all__ = [
 ]  # fmt: skip
 
 TILE = 4 if _cuda.SIMULATOR else 16  # outputs of a block of the rounding kernel, a side
-SUMS_TILE = 8 if _cuda.SIMULATOR else 64  # of the sums' kernel
+SUMS_TILES = (8, 4) if _cuda.SIMULATOR else (64, 32)  # of the sums' kernel: of large results, and of small ones
 DEPTH = 16
 _STATE = 82  # words of 64 bits of an sn_kulisch
 _LOST = np.int64(-(2**63))  # what stands for a sum of an output that the definition computes
@@ -95,7 +93,7 @@ def exact_library(unit: ExactDotUnit, carrier: str, pieces: Pieces | None) -> Li
     and ``count(state, n, i)`` of codes and of integers in units of the i-th grid; ``zero(state)``; ``round(state,
     word)``, the code, after which ``lost(state)`` says whether there was none; ``value(code)``; ``word(...)``, an
     output's random word."""
-    a, b = map(coded, unit.operand)
+    a, b, _ = formats_of(unit)
     value_constants, value = value_entry(carrier, "_sum")
     constants = (
         format_text("_a", a) + format_text("_b", b) + format_text("_sum", unit.accumulator)
@@ -271,7 +269,7 @@ def rounding_kernel(unit: ExactDotUnit, carrier: str, layouts, words: int, has_c
     clear, addend, product, zero, rounded = f.clear, f.addend, f.product, f.zero, f.round
     lost_of, word_of, value = f.lost, f.word, f.value
     count = f.count if pieces is not None else None
-    formats = (*map(coded, unit.operand), unit.c_format)
+    formats = formats_of(unit)
     load_a, load_b, load_c = (loader(x, g.storage_dtype.name) for x, g in zip(layouts, formats, strict=False))
     at_out = index_of(layouts[3])
     tile, state_words, kinds = TILE, _STATE, pieces.sums if pieces else 0
@@ -325,68 +323,53 @@ def rounding_kernel(unit: ExactDotUnit, carrier: str, layouts, words: int, has_c
     return kernel
 
 
-def _codes(operand, fmt):
-    """The operand as the codes that kernels take: of a value table's values, binary64's."""
-    codes = to_codes(operand, fmt)
-    return codes if coded(fmt) == fmt else decoded(codes, fmt)
+def kernels_of(unit):
+    """(name, kernel, types of its arguments[, fast]) of what computes float32 matrices without c, words from a key."""
+    array, i64, u32 = _cuda.array_type, _cuda.scalar_type(np.int64), _cuda.scalar_type(np.uint32)
+    codes = tuple(array(f.storage_dtype) for f in formats_of(unit))
+    numbers, sizes = array(np.int64), (i64,) * 4
+    pieces = pieces_of(unit, 4096)
+    if pieces is not None:
+        for side in (64, 32):
+            kernel = sums_kernel(unit.operand, pieces, ("rows", "rows"), side, DEPTH)
+            yield f"exact sums in tiles of {side} {unit}", kernel, (*codes[:2], *[numbers] * 3, *sizes), True
+    carrier = "float32" if fits(unit.result, np.float32) else "float64"
+    words = FROM_KEY if unit.stochastic else NO_WORDS
+    kernel = rounding_kernel(unit, carrier, ("rows", "rows", "matrix", "rows"), words, False, pieces)
+    bits = array(carrier.replace("float", "uint"))
+    yield (
+        f"exact {unit}", kernel,
+        (*codes, *[numbers] * 4, array(np.int64, 2), array(np.uint32, 5), u32, u32, bits, numbers, array(np.uint32),
+         *sizes),
+    )  # fmt: skip
 
 
 class ExactEngine:
     """Computes any problem of an ExactDotUnit."""
 
+    kernels_of = staticmethod(kernels_of)
+
     def __init__(self, unit: ExactDotUnit) -> None:
         self.unit = unit
 
-    @staticmethod
-    def kernels_of(unit):
-        return kernels_of(unit)
-
     def run(self, problem: Problem) -> None:
-        p, unit = problem, self.unit
-        a, b = (_codes(x, fmt) for x, fmt in zip((p.a, p.b), unit.operand, strict=True))
-        c = stand_in(unit.c_format.storage_dtype) if p.c is None else to_codes(p.c, unit.c_format)
+        """Compute it; ValueError for an operand that is no value of its format."""
+        p, unit, operands = problem, self.unit, coded_operands(problem)
+        a, b, _ = operands
         pieces = pieces_of(unit, p.k) if p.k else None
-        batches = min(p.batches, _cuda.MAX_GRID_Y)
         sums = _cuda.empty(p.batches * p.m * p.n * pieces.sums if pieces else 1, np.int64)
         if pieces is not None:
-            across = SUMS_TILE // SIDE
+            tile, _ = p.first_of([(side, side) for side in SUMS_TILES])
             _cuda.launch(
-                sums_kernel(unit.operand, pieces, (a.layout, b.layout), SUMS_TILE, DEPTH),
-                (-(-p.m // SUMS_TILE) * -(-p.n // SUMS_TILE), batches), across * across, a.flat, b.flat, a.geometry,
-                b.geometry, sums, p.batches, p.m, p.n, p.k,
+                sums_kernel(unit.operand, pieces, (a.layout, b.layout), tile, DEPTH), p.grid(tile, tile),
+                (tile // SIDE) ** 2, a.flat, b.flat, a.geometry, b.geometry, sums, *p.sizes,
             )  # fmt: skip
-        layouts = (a.layout, b.layout, c.layout, p.out.layout)
-        kernel = rounding_kernel(unit, p.out.flat.dtype.name, layouts, p.words, p.c is not None, pieces)
+        kernel = rounding_kernel(unit, p.out.flat.dtype.name, p.layouts(operands), p.words, p.c is not None, pieces)
         _cuda.launch(
-            kernel, (-(-p.m // TILE) * -(-p.n // TILE), batches), (TILE, TILE), a.flat, b.flat, c.flat, a.geometry,
-            b.geometry, c.geometry, sums, p.counters, p.random, *(np.uint32(v) for v in p.keys[:2]),
-            _cuda.bits(p.out.flat), p.out.geometry, p.status, p.batches, p.m, p.n, p.k,
+            kernel, p.grid(TILE, TILE), (TILE, TILE), *(x.flat for x in operands), *(x.geometry for x in operands),
+            sums, p.counters, p.random, *map(np.uint32, p.keys[:2]), _cuda.bits(p.out.flat), p.out.geometry, p.status,
+            *p.sizes,
         )  # fmt: skip
-
-
-def kernels_of(unit):
-    """(name, kernel, types of its arguments[, fast]) of what computes float32 matrices without c, words from a key."""
-    from numba import types
-
-    def array(kind, dimensions=1):
-        return types.Array(kind, dimensions, "C")
-
-    i64, u32 = types.int64, types.uint32
-    codes = tuple(array(_cuda.scalar_type(coded(f).storage_dtype)) for f in (*unit.operand, unit.c_format))
-    numbers, sizes = array(i64), (i64,) * 4
-    pieces = pieces_of(unit, 4096)
-    if pieces is not None:
-        kernel = sums_kernel(unit.operand, pieces, ("rows", "rows"), 64, DEPTH)
-        yield f"exact sums {unit}", kernel, (*codes[:2], numbers, numbers, numbers, *sizes), True
-    carrier = "float32" if fits(unit.result, np.float32) else "float64"
-    words = FROM_KEY if unit.stochastic else NO_WORDS
-    kernel = rounding_kernel(unit, carrier, ("rows", "rows", "matrix", "rows"), words, False, pieces)
-    bits = array(_cuda.scalar_type(carrier.replace("float", "uint")))
-    yield (
-        f"exact {unit}", kernel,
-        (*codes, numbers, numbers, numbers, numbers, array(i64, 2), array(u32, 5), u32, u32, bits, numbers, array(u32),
-         *sizes),
-    )  # fmt: skip
 
 
 def examples():

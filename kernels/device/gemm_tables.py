@@ -22,7 +22,7 @@ from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.entries import value_body
 from softnum.kernels.device.layouts import index_of, loader
-from softnum.kernels.device.problem import Problem, stand_in, to_codes
+from softnum.kernels.device.problem import Problem, coded_operands, formats_of
 from softnum.kernels.device.quantize import NO_WORDS
 from softnum.kernels.device.source import Entry, Library
 from softnum.kernels.device.sum_tables import NO_ROW, SumTables, tables_of
@@ -36,8 +36,8 @@ __all__ = ["TableEngine", "examples", "kernels_of", "shared_kernel"]
 _U8, _U32, _U64 = np.uint8, np.uint32, np.uint64
 _ROWS = ("rows",) * 4
 
-# of shared_kernel: outputs of a thread (rows, columns), threads of a block (columns, rows), products of a tile
-_TILE = (2, 2, 3, 2, 4) if _cuda.SIMULATOR else (4, 4, 32, 16, 16)
+# of shared_kernel: outputs of a block (rows, columns), of a thread, products of a tile; of large results, small ones
+_TILES = ((4, 6, 2, 2, 4), (4, 2, 2, 1, 4)) if _cuda.SIMULATOR else ((64, 128, 4, 4, 16), (32, 32, 4, 4, 16))
 _PAD = 4  # bytes, so that rows of a tile begin in different banks
 
 
@@ -137,11 +137,7 @@ def _steps(unit) -> Steps:
         cell, joined = _looked_up(0, bits, 2), _looked_up(tables.joins_at, bits, 2)
 
         @cuda.jit(device=True)
-        def step(rows, cells, values, acc, a, b, first, second, state):
-            row = rows[_U64(a) << bits_b | _U64(b)]
-            if row == no_row:
-                state[0] |= _U64(1)
-                return acc
+        def added(cells, values, acc, row, state):
             return cell(cells, row, acc, state)
 
         @cuda.jit(device=True)
@@ -152,16 +148,20 @@ def _steps(unit) -> Steps:
         add, add_codes, at = f.add, f.join, _U64(tables.addends_at)
 
         @cuda.jit(device=True)
-        def step(rows, cells, values, acc, a, b, first, second, state):
-            row = rows[_U64(a) << bits_b | _U64(b)]
-            if row == no_row:
-                state[0] |= _U64(1)
-                return acc
+        def added(cells, values, acc, row, state):
             return add(acc, values[at + _U64(row)], ffi.from_buffer(state))
 
         @cuda.jit(device=True)
         def join(rows, cells, values, x, y, word, state):
             return add_codes(x, y, ffi.from_buffer(state))
+
+    @cuda.jit(device=True)
+    def step(rows, cells, values, acc, a, b, first, second, state):
+        row = rows[_U64(a) << bits_b | _U64(b)]
+        if row == no_row:
+            state[0] |= _U64(1)
+            return acc
+        return added(cells, values, acc, row, state)
 
     start = cuda.jit(device=True)(lambda code: _U64(code))
     zero, outer_zero = _U64(zero_code(unit.accumulator)), _U64(zero_code(unit.outer))
@@ -170,7 +170,7 @@ def _steps(unit) -> Steps:
 
 @lru_cache(maxsize=64)
 def _kernel(unit, has_c: bool, layouts):
-    formats = (*unit.operand, unit.outer)
+    formats = formats_of(unit)
     types = tuple(f.storage_dtype.name for f in formats)
     return sums_kernel(_steps(unit), unit, NO_WORDS, has_c, layouts, types, tuple(map(zero_code, formats)))
 
@@ -180,9 +180,12 @@ def _kernel(unit, has_c: bool, layouts):
 
 @lru_cache(maxsize=32)
 def _in_shared(unit) -> np.ndarray | None:
-    """Bytes for shared memory, in groups of 16: products' rows, then sums; None where codes lack or rows are many."""
+    """Bytes for shared memory, in groups of 16: products' rows, then sums; None where codes lack or a byte holds no
+    operand, or no row."""
     tables = tables_of(unit)
     if unit.lanes > 1 or not tables.by_table or (unit.chunk and tables.outers_at < 0):
+        return None
+    if max(f.bits for f in unit.operand) > 8:
         return None
     if (tables.cells < 0).any() or (tables.rows > 255).any():
         return None
@@ -227,15 +230,15 @@ for (sn_u32 i = first; i < count; i += step) {
 
 
 @lru_cache(maxsize=64)
-def shared_kernel(unit, has_c: bool, layouts, tile=_TILE):
+def shared_kernel(unit, has_c: bool, layouts, tile=_TILES[0]):
     """The kernel of a unit of one lane whose tables lie in shared memory.
 
     Its arguments: codes a, b and c, their geometries, out and its geometry, the bytes of tables (`_in_shared`), which
     are copied to dynamic shared memory, cells and values (`SumTables`), batches, M, N and K.
     """
     tables, groups = tables_of(unit), len(_in_shared(unit)) // 16
-    height, width, across, down, deep = tile
-    block_m, block_n, threads = height * down, width * across, across * down
+    block_m, block_n, height, width, deep = tile
+    across, threads = block_n // width, block_m // height * block_n // width
     row_a, row_b, outputs = block_m + _PAD, block_n + _PAD, height * width
     size_a, size_b = deep * row_a, deep * row_b
     f = _cuda.bind(_look_ups(*(f.bits for f in (*unit.operand, unit.accumulator)), height, width))
@@ -336,39 +339,55 @@ def _bytes_on_device(unit):
 def _fits_in_shared(unit, most: int) -> bool:
     """Whether tables and tiles fit in so many bytes of shared memory."""
     tables = _in_shared(unit)
-    height, width, across, down, deep = _TILE
-    return tables is not None and len(tables) + deep * (height * down + width * across + 2 * _PAD) <= most
+    height, width, _, _, deep = _TILES[0]
+    return tables is not None and len(tables) + deep * (height + width + 2 * _PAD) <= most
+
+
+def kernels_of(unit):
+    """(name, kernel, types of its arguments[, whether it is fast]) of what computes contiguous matrices without c."""
+    codes = [f.storage_dtype for f in formats_of(unit)]
+    bits = {"float32": "u4", "float64": "u8"}[_carrier(unit)]
+    if not _fits_in_shared(unit, 227 * 1024):
+        yield f"tables {unit}", _kernel(unit, False, _ROWS), kernel_types(*codes, bits)
+        return
+    array, i64 = _cuda.array_type, _cuda.scalar_type(np.int64)
+    types = (
+        *map(array, codes), *[array(np.int64)] * 3, array(bits), array(np.int64), array(np.uint8), array(np.int16),
+        array(np.uint64), i64, i64, i64, i64,
+    )  # fmt: skip
+    for tile in _TILES:
+        yield (
+            f"tables in shared memory {unit}, {tile[0]} x {tile[1]}",
+            shared_kernel(unit, False, _ROWS, tile),
+            types,
+            True,
+        )
 
 
 class TableEngine:
     """Computes any problem of a MadUnit in custom formats that has tables; TypeError for others, when it is made."""
 
+    kernels_of = staticmethod(kernels_of)
+
     def __init__(self, unit) -> None:
         tables_of(unit)
         self.unit = unit
 
-    @staticmethod
-    def kernels_of(unit):
-        """`kernels_of` this module."""
-        return kernels_of(unit)
-
     def run(self, problem: Problem) -> None:
         """Compute it; ValueError for an operand that is no value of its format, and for a step that has no result."""
-        p, unit = problem, self.unit
-        a, b = (to_codes(x, fmt) for x, fmt in zip((p.a, p.b), unit.operand, strict=True))
-        c = stand_in(unit.outer.storage_dtype) if p.c is None else to_codes(p.c, unit.outer)
-        layouts, out = (a.layout, b.layout, c.layout, p.out.layout), _cuda.bits(p.out.flat)
+        p, unit, operands = problem, self.unit, coded_operands(problem)
+        layouts = p.layouts(operands)
         if _fits_in_shared(unit, _cuda.most_shared()):
-            kernel, tables = shared_kernel(unit, p.c is not None, layouts), _on_device(unit)
-            height, width, across, down, _ = _TILE
-            blocks = -(-p.m // (height * down)) * -(-p.n // (width * across))
+            tile, tables = p.first_of(_TILES), _on_device(unit)
+            block_m, block_n, height, width, _ = tile
             _cuda.launch(
-                kernel, (blocks, min(p.batches, _cuda.MAX_GRID_Y)), (across, down), a.flat, b.flat, c.flat, a.geometry,
-                b.geometry, c.geometry, out, p.out.geometry, _bytes_on_device(unit), tables.cells, tables.values,
-                p.batches, p.m, p.n, p.k, shared=len(_in_shared(unit)),
+                shared_kernel(unit, p.c is not None, layouts, tile), p.grid(block_m, block_n),
+                (block_n // width, block_m // height), *(x.flat for x in operands), *(x.geometry for x in operands),
+                _cuda.bits(p.out.flat), p.out.geometry, _bytes_on_device(unit), tables.cells, tables.values, *p.sizes,
+                shared=len(_in_shared(unit)),
             )  # fmt: skip
             return
-        run_sums(p, _kernel(unit, p.c is not None, layouts), a, b, c, out, _on_device(unit))
+        run_sums(p, _kernel(unit, p.c is not None, layouts), operands, _on_device(unit))
         tables = tables_of(unit)
         may_fail = (tables.rows == NO_ROW).any() or (tables.cells < 0).any()
         lost = _cuda.to_host(p.status) if may_fail else ()
@@ -380,32 +399,10 @@ class TableEngine:
                 )
 
 
-def kernels_of(unit):
-    """(name, kernel, types of its arguments[, whether it is fast]) of what computes contiguous matrices without c."""
-    codes = [f.storage_dtype for f in (*unit.operand, unit.outer)]
-    bits = {"float32": "u4", "float64": "u8"}[_carrier(unit)]
-    if not _fits_in_shared(unit, 227 * 1024):
-        yield f"tables {unit}", _kernel(unit, False, _ROWS), kernel_types(*codes, bits)
-        return
-    from numba import types
-
-    def array(kind):
-        return types.Array(_cuda.scalar_type(kind), 1, "C")
-
-    i64 = types.int64
-    yield (
-        f"tables in shared memory {unit}", shared_kernel(unit, False, _ROWS),
-        (
-            *map(array, codes), *[array(np.int64)] * 3, array(bits), array(np.int64), array(np.uint8), array(np.int16),
-            array(np.uint64), i64, i64, i64, i64,
-        ), True,
-    )  # fmt: skip
-
-
 def examples():
     """`kernels_of` representative units, which are linked without a GPU."""
     powers = [2.0 ** (i / 8) for i in range(127)]
     eight = CustomFormat.from_table([0.0, *powers, -(2.0**20), *(-x for x in powers)], name="log8")
     yield from kernels_of(MadUnit(eight, operand=eight, product=eight))
-    yield from kernels_of(MadUnit(eight, operand=eight, product=eight, chunk=16))
+    yield next(kernels_of(MadUnit(eight, operand=eight, product=eight, chunk=16)))
     yield from kernels_of(MadUnit("binary32", operand="e4m3fn", product=eight, lanes=4))

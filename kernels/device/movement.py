@@ -17,8 +17,8 @@ from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
 
 __all__ = [
-    "DeviceArray", "arrays_in", "broadcast", "concatenated", "examples", "filled", "merged", "moved", "put", "rows_put",
-    "rows_taken", "upload",
+    "DeviceArray", "arrays_in", "broadcast", "concatenated", "copied", "examples", "filled", "merged", "moved", "put",
+    "rows_put", "rows_taken", "upload",
 ]  # fmt: skip
 
 
@@ -31,12 +31,14 @@ class DeviceArray:
         The elements.
     shape : tuple of int
         Of n elements.
+    format : Format, optional
+        One that all elements are known to be values of, as softnum writes them: rounding to it changes no bit.
     """
 
-    __slots__ = ("flat", "shape")
+    __slots__ = ("flat", "format", "shape")
 
-    def __init__(self, flat, shape) -> None:
-        self.flat, self.shape = flat, tuple(int(n) for n in shape)
+    def __init__(self, flat, shape, format=None) -> None:
+        self.flat, self.shape, self.format = flat, tuple(int(n) for n in shape), format
 
     @classmethod
     def of(cls, x, shape=None) -> DeviceArray:
@@ -84,7 +86,7 @@ class DeviceArray:
 
     def reshape(self, shape) -> DeviceArray:
         """The same memory in another shape, one of whose sizes may be -1."""
-        return DeviceArray(self.flat, _layout(self).reshape(shape).shape)
+        return DeviceArray(self.flat, _layout(self).reshape(shape).shape, self.format)
 
     def view(self, dtype) -> DeviceArray:
         """The same bits as another type of the same size."""
@@ -213,7 +215,7 @@ def _bits(x: DeviceArray):
 
 
 def moved(x: DeviceArray, view: Callable) -> DeviceArray:
-    """A new array of the elements of a view of x.
+    """An array of the elements of a view of x: x's own memory where they lie in order there, else a copy.
 
     Parameters
     ----------
@@ -222,8 +224,19 @@ def moved(x: DeviceArray, view: Callable) -> DeviceArray:
         Takes a NumPy array of x's shape and returns a view of it (a slice, a transposition, a broadcast); it must not
         read or write elements.
     """
-    result = empty(_viewed(x, view)[0], x.dtype)
+    shape, strides, start = _viewed(x, view)
+    size = prod(shape)
+    if size and merged(shape, strides, strides) == [(size, 1, 1)]:
+        return DeviceArray(x.flat if size == x.size else x.flat[start : start + size], shape)
+    result = empty(shape, x.dtype)
     _copy(x, view, result, None)
+    return result
+
+
+def copied(x: DeviceArray) -> DeviceArray:
+    """A copy of x, to be written to."""
+    result = empty(x.shape, x.dtype)
+    _copy(x, None, result, None)
     return result
 
 

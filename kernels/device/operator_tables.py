@@ -10,7 +10,7 @@ from softnum.array_functions import isnan
 from softnum.backend import NoKernel
 from softnum.custom.arithmetic import Operator, table_of
 from softnum.kernels.device import _cuda
-from softnum.ops import apply
+from softnum.operation import apply
 
 __all__ = ["NAN", "NO_CODE", "TABLE_BITS", "UNDECIDED", "custom_results", "order_of", "results"]
 

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from softnum.array import Array
-from softnum.backend import NoKernel, is_device_array
+from softnum.backend import NoKernel, check_host_only, is_device_array
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.operator_steps import Group, Tensor, array_of, group_of, new, reshaped
 from softnum.kernels.device.operator_sums import sum_of_axes, sums
@@ -48,8 +48,7 @@ def operator(
     TypeError
         For what has no kernel: custom formats, units without one. It names the statement.
     """
-    if threads is not None:
-        raise ValueError(f"{operator.name}: threads={threads!r} is for arrays of the host; CUDA arrays take none")
+    check_host_only(operator.name, threads)
     settings = Settings(operator._program, inputs, fmt, unit, rounding, overflow, stochastic_bits)
     key = key if settings.stochastic else None
     plans = _PLANS.setdefault(operator, OrderedDict())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 
 from softnum.custom import CustomFormat
+from softnum.engines import coded
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.dlpack import packed
@@ -18,12 +20,13 @@ from softnum.kernels.device.value_tables import decoded, find_codes
 from softnum.names import format
 
 __all__ = [
-    "Operand", "Problem", "Seen", "all_values", "checked", "inspect", "lined", "matrices", "operand_kernel", "stand_in",
-    "to_codes", "to_values", "value_kernel",
+    "Operand", "Problem", "Seen", "all_values", "checked", "coded_operands", "formats_of", "inspect", "lined",
+    "matrices", "operand_kernel", "stand_in", "to_codes", "to_values", "value_kernel",
 ]  # fmt: skip
 
 _NONE = np.iinfo(np.int64).max
 _MOST_BLOCKS = 1024
+_ENOUGH_BLOCKS = 2 if _cuda.SIMULATOR else 128  # about as many as a large GPU has multiprocessors
 _CARRIERS = {"float32": "binary32", "float64": "binary64"}
 
 
@@ -109,6 +112,27 @@ class Problem:
     out: Operand
     status: object
 
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Batches, M, N and K: the last arguments of kernels."""
+        return self.batches, self.m, self.n, self.k
+
+    def grid(self, height: int, width: int) -> tuple[int, int]:
+        """The grid of a kernel whose blocks make tiles of so many rows and columns of one batch after another."""
+        return -(-self.m // height) * -(-self.n // width), min(self.batches, _cuda.MAX_GRID_Y)
+
+    def grid_of(self, threads: int) -> tuple[int, int]:
+        """The grid of a kernel with an element of each batch to a thread."""
+        return -(-self.m * self.n // threads), min(self.batches, _cuda.MAX_GRID_Y)
+
+    def first_of(self, tiles) -> tuple:
+        """The first of some tiles, (height, width, ...) each, that give a GPU blocks enough, or the last."""
+        return next((tile for tile in tiles if prod(self.grid(*tile[:2])) >= _ENOUGH_BLOCKS), tiles[-1])
+
+    def layouts(self, operands) -> tuple[str, ...]:
+        """The layouts of what takes the places of a, b and c, and of out."""
+        return (*(x.layout for x in operands), self.out.layout)
+
 
 def matrices(x, name: str, which, format=None) -> Operand:
     """An array on the device as matrices of its last two dimensions: without a copy if it fills its memory.
@@ -117,8 +141,6 @@ def matrices(x, name: str, which, format=None) -> Operand:
     """
     shape = tuple(int(n) for n in x.shape)
     flat, first, strides = dense(x)
-    if x.size == 0:  # memory that is there all the same is none of its elements
-        flat = flat[:0]
     at = np.unravel_index(np.asarray(which, np.int64), shape[:-2]) if len(shape) > 2 else ()
     starts = first + sum((i * s for i, s in zip(at, strides, strict=False)), np.zeros(len(which), np.int64))
     return lined(flat, *strides[-2:], starts, shape, name, format, strides)
@@ -287,7 +309,7 @@ def to_codes(operand: Operand, fmt, caller: str = "matmul") -> Operand:
             raise ValueError(f"{who} is an Array of {operand.format}, but the unit's operand is {fmt}")
         return operand
     size = operand.flat.shape[0]
-    codes = _cuda.empty(max(size, 1), fmt.storage_dtype)
+    codes = _cuda.empty(size, fmt.storage_dtype)
     if size:
         first_bad = _cuda.filled(1, np.int64, _NONE)
         if isinstance(fmt, CustomFormat):
@@ -300,14 +322,28 @@ def to_codes(operand: Operand, fmt, caller: str = "matmul") -> Operand:
     return replace(operand, flat=codes, format=fmt)
 
 
+def formats_of(unit) -> tuple:
+    """Whose codes the definition takes for a, b and c (`softnum.engines.coded`)."""
+    return tuple(coded(fmt, unit) for fmt in (*unit.operand, unit.c_format))
+
+
+def coded_operands(problem: Problem) -> tuple[Operand, Operand, Operand]:
+    """a, b and c of a problem as codes of `formats_of` its unit; c: a stand-in where there is none.
+
+    Raises ValueError for an operand that is no value of its format.
+    """
+    unit, found = problem.unit, []
+    given = zip((problem.a, problem.b, problem.c), (*unit.operand, unit.c_format), formats_of(unit), strict=True)
+    for operand, fmt, wanted in given:
+        codes = stand_in(wanted.storage_dtype) if operand is None else to_codes(operand, fmt)
+        found.append(codes if operand is None or wanted == fmt else decoded(codes, fmt))
+    return tuple(found)
+
+
 def examples():
     """Kernels that are linked without a GPU: what they are, and the types of their arguments."""
-    from numba import types
-
-    one = types.Array(types.uint32, 1, "C")
     fmt = format("e5m2")
-    codes = types.Array(_cuda.scalar_type(fmt.storage_dtype), 1, "C")
-    found = types.Array(types.int64, 1, "C")
-    yield f"look at values of {fmt}", inspect_kernel(fmt, "float32"), (one, found, types.int64)
+    one, codes, found = map(_cuda.array_type, (np.uint32, fmt.storage_dtype, np.int64))
+    yield f"look at values of {fmt}", inspect_kernel(fmt, "float32"), (one, found, _cuda.scalar_type(np.int64))
     yield f"values of {fmt}", value_kernel(fmt, "float32"), (codes, one)
     yield f"codes of {fmt}", operand_kernel(fmt, "float32"), (one, codes, found)

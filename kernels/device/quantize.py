@@ -39,6 +39,8 @@ __all__ = [
     "quantize",
 ]  # fmt: skip
 
+_FLOATS = (np.float16, np.float32, np.float64)
+
 
 @lru_cache(maxsize=16)
 def _thresholds(fmt, rounding: str, overflow, carrier: str):
@@ -47,7 +49,7 @@ def _thresholds(fmt, rounding: str, overflow, carrier: str):
     top = word(1 << (8 * word(0).itemsize - 1))
 
     def codes_of(keys):
-        return fmt.encode(np.where(keys & top, keys ^ top, ~keys).view(carrier), rounding, overflow)
+        return fmt.encode(np.where(keys & top, keys ^ top, ~keys).view(carrier).astype(np.float64), rounding, overflow)
 
     place = fmt.order.astype(np.int64)
     in_order = np.argsort(place)
@@ -69,17 +71,24 @@ def _jumps_over_zero(fmt) -> bool:
     return bool((values < 0).any() and (values > 0).any() and not (values == 0).any())
 
 
-@lru_cache(maxsize=16)
+@_cuda.kept
 def _search_tables(fmt, rounding: str, overflow, carrier: str, nan_code: int, to_values: bool):
+    """(keys, results, which results are not exact if some are not): codes, or with to_values the carrier's bits."""
     keys, results = _thresholds(fmt, rounding, overflow, carrier)
     results = np.append(results, results.dtype.type(nan_code))
-    if to_values:
-        results = fmt.decode(results, np.dtype(carrier)).view(CARRIERS[carrier][1])
-    return keys, results
+    found = _values_of(fmt, results, carrier) if to_values else (results,)
+    return tuple(map(_cuda.to_device, (keys, *found)))
+
+
+def _values_of(fmt, codes: np.ndarray, carrier: str) -> tuple[np.ndarray, ...]:
+    """(the bits of a value table's values, which are not exact if some are not)"""
+    values, inexact = fmt._table.in_type(np.dtype(carrier))
+    bits = values[codes].view(CARRIERS[carrier][1])
+    return (bits,) if inexact is None else (bits, inexact[codes].view(np.uint8))
 
 
 def _by_search(x, fmt, rounding, overflow, invalid, what: str, out, to_values: bool):
-    """quantize and encode to a value table."""
+    """(results, what was met) of rounding to a value table."""
     if fmt.kind != "table" and fmt._functions.convert_takes is not None:
         raise NoKernel(
             f"{what}: {fmt} rounds by a function of yours, which no kernel calls; copy the CUDA array to the host first"
@@ -95,21 +104,21 @@ def _by_search(x, fmt, rounding, overflow, invalid, what: str, out, to_values: b
     tables = _search_tables(fmt, rounding_name(rounding), overflow, carrier, int(nan_code), to_values)
     raises = not fmt.has_nan and isinstance(invalid, str)
     output = tables[1].dtype.name
-    computation = search_computation(1 << fmt.bits, carrier, output, raises)
-    result, _, met = run(computation, [x], tuple(x.shape), out=out, tables=[_cuda.to_device(t) for t in tables])
-    if met:
-        raise_no_code(fmt, what)
-    return result
+    computation = search_computation(1 << fmt.bits, carrier, output, raises, len(tables))
+    result, _, met = run(computation, [x], tuple(x.shape), out=out, tables=tables)
+    return result, met
 
 
 # ---- the functions ---------------------------------------------------------------------------------------------------
 
 
-def floats(x, what: str):
+def floats(x, what: str, types=(np.float32, np.float64)):
+    """x, if it is an array of one of some float types; TypeError for others."""
     if isinstance(x, Array):
         raise TypeError(f"{what}: x is an Array of {x.format} on a GPU; x.astype(format) rounds it to another format")
-    if x.dtype not in (np.float32, np.float64):
-        raise TypeError(f"{what}: CUDA arrays must be of float32 or float64, got {x.dtype}")
+    if x.dtype not in types:
+        *most, last = (np.dtype(t).name for t in types)
+        raise TypeError(f"{what}: CUDA arrays must be of {', '.join(most)} or {last}, got {x.dtype}")
     return x
 
 
@@ -129,21 +138,16 @@ def _environment(fmt, rounding, overflow, stochastic_bits, invalid, return_flags
     return environment(fmt, rounding, overflow, stochastic_bits, tininess, False, flush_results, invalid_code=code)
 
 
-def quantize(
-    x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32, invalid="raise",
-    return_flags=False, tininess="after", flush_results=None, out=None,
-):  # fmt: skip
+def quantize(x, fmt, **options):
     """Round the values of a CUDA array to a format, on the device; the bits are those of `softnum.quantize` on the CPU.
 
     Parameters
     ----------
-    x : Numba CUDA array of float32 or float64, any shape and strides
-    out : Numba CUDA array, optional
-        x's shape and dtype; may be x, but must not overlap it otherwise.
-    random_bits : array of uint32, optional
-        Of the host or the device, broadcast to x's shape.
-    fmt, rounding, overflow, key, stochastic_bits, invalid, return_flags, tininess, flush_results
-        As in `softnum.quantize`.
+    x : Numba CUDA array of float16, float32 or float64, any shape and strides
+    fmt : format or str
+    **options
+        Those of `softnum.quantize` but `threads`. out: a Numba CUDA array of x's shape and dtype; it may be x, but must
+        not overlap it otherwise. random_bits: an array of uint32, of the host or the device.
 
     Returns
     -------
@@ -152,42 +156,18 @@ def quantize(
     Raises
     ------
     ValueError, TypeError
-        As `softnum.quantize`; also for a custom format that rounds by a function of the user's.
+        As `softnum.quantize`; NoKernel for a custom format that rounds by a function of the user's.
     """
-    fmt, x = format(fmt), floats(x, "quantize")
-    check_out("quantize", out, x.shape, x.dtype)
-    env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, return_flags, tininess, flush_results)
-    if out is not None:
-        out_bits = _cuda.bits(out)
-    if isinstance(fmt, CustomFormat):
-        result = _by_search(x, fmt, rounding, overflow, invalid, "quantize", None if out is None else out_bits, True)
-        return out if out is not None else result.view(x.dtype)
-    words = words_of(rounding_name(rounding).startswith("stochastic"), key, random_bits, x.shape)
-    raises = not fmt.has_nan and isinstance(invalid, str)
-    computation = quantize_computation(fmt, env, x.dtype.name, raises, bool(return_flags))
-    result, flags, met = run(computation, [x], tuple(x.shape), words, None if out is None else out_bits)
-    if raises and met & NO_CODE:
-        lost = "NaN or infinite" if fmt.kind == "fixed" else "NaN"
-        raise ValueError(f"quantize: a value is {lost}, and {fmt} has no code for it")
-    if met & NOT_EXACT:
-        raise ValueError(f"quantize: a value of {fmt} is not exact in {x.dtype} (use a wider type)")
-    result = out if out is not None else result.view(x.dtype)
-    return (result, flags) if return_flags else result
+    return _rounded("quantize", x, fmt, **options)
 
 
-def encode(
-    x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32, invalid="raise",
-    return_flags=False, tininess="after", flush_results=None, out=None,
-):  # fmt: skip
+def encode(x, fmt, **options):
     """Codes of the values of a CUDA array, on the device; those of `softnum.encode` on the CPU.
 
     Parameters
     ----------
-    x : Numba CUDA array of float32 or float64, any shape and strides
-    out : Numba CUDA array, optional
-        Of x's shape and the format's storage type; must not overlap x.
-    random_bits, fmt, rounding, overflow, key, stochastic_bits, invalid, return_flags, tininess, flush_results
-        As in `quantize`.
+    x, fmt, **options
+        As of `quantize`; out: of the format's storage type, and must not overlap x.
 
     Returns
     -------
@@ -198,28 +178,56 @@ def encode(
     ValueError, TypeError
         As `quantize`.
     """
-    fmt, x = format(fmt), floats(x, "encode")
-    check_out("encode", out, x.shape, fmt.storage_dtype)
+    return _rounded("encode", x, fmt, **options)
+
+
+def _rounded(
+    what: str, x, fmt, *, rounding="nearest_even", overflow=None, key=None, random_bits=None, stochastic_bits=32,
+    invalid="raise", return_flags=False, tininess="after", flush_results=None, out=None,
+):  # fmt: skip
+    """quantize or encode, as `what` says."""
+    fmt, x, to_values = format(fmt), floats(x, what, _FLOATS), what == "quantize"
+    dtype = x.dtype if to_values else np.dtype(fmt.storage_dtype)
+    check_out(what, out, x.shape, dtype)
     env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, return_flags, tininess, flush_results)
+    given, flags = None if out is None else _cuda.bits(out), None
     if isinstance(fmt, CustomFormat):
-        return _by_search(x, fmt, rounding, overflow, invalid, "encode", out, False)
-    words = words_of(rounding_name(rounding).startswith("stochastic"), key, random_bits, x.shape)
-    raises = not fmt.has_nan and isinstance(invalid, str)
-    computation = encode_computation(fmt, env, x.dtype.name, raises, bool(return_flags))
-    result, flags, met = run(computation, [x], tuple(x.shape), words, out)
-    if raises and met & NO_CODE:
-        raise_no_code(fmt, "encode")
+        result, met = _by_search(x, fmt, rounding, overflow, invalid, what, given, to_values)
+    else:
+        words = words_of(rounding_name(rounding).startswith("stochastic"), key, random_bits, x.shape)
+        make = quantize_computation if to_values else encode_computation
+        raises = not fmt.has_nan and isinstance(invalid, str)
+        computation = make(fmt, env, x.dtype.name, raises, bool(return_flags))
+        result, flags, met = run(computation, [x], tuple(x.shape), words, given)
+        met &= ~(0 if raises else NO_CODE)
+    if met & NO_CODE and to_values and fmt.kind != "table":
+        lost = "NaN or infinite" if fmt.kind == "fixed" else "NaN"
+        raise ValueError(f"quantize: a value is {lost}, and {fmt} has no code for it")
+    if met & NO_CODE:
+        raise_no_code(fmt, what)
+    if met & NOT_EXACT:
+        raise _not_exact(fmt, x.dtype, what)
+    result = out if out is not None else _cuda.viewed(result, dtype)
     return (result, flags) if return_flags else result
 
 
-@lru_cache(maxsize=32)
-def _all_values(fmt, carrier: str) -> np.ndarray | None:
-    """The bits of all values of a format of up to 16 bits; None if one is not exact in the carrier."""
-    try:
-        values = host_decode(np.arange(1 << fmt.bits).astype(fmt.storage_dtype), fmt, carrier)
-    except ValueError:
+def _not_exact(fmt, dtype, what: str) -> ValueError:
+    return ValueError(f"{what}: a value of {fmt} is not exact in {dtype} (use a wider type)")
+
+
+@_cuda.kept
+def _all_values(fmt, carrier: str) -> tuple | None:
+    """(the bits of all values of a format of up to 16 bits, which are not exact if some are not); None where a formula
+    or the definition computes them."""
+    codes = np.arange(1 << fmt.bits).astype(fmt.storage_dtype)
+    if isinstance(fmt, CustomFormat):
+        return tuple(map(_cuda.to_device, _values_of(fmt, codes, carrier)))
+    if reading_text("_reading", fmt, carrier) is not None:
         return None
-    return values.view(CARRIERS[carrier][1])
+    try:
+        return (_cuda.to_device(host_decode(codes, fmt, carrier).view(CARRIERS[carrier][1])),)
+    except ValueError:  # one is not exact
+        return None
 
 
 def decode(codes, fmt, dtype=np.float64, *, out=None):
@@ -229,7 +237,7 @@ def decode(codes, fmt, dtype=np.float64, *, out=None):
     ----------
     codes : Numba CUDA array of unsigned integers, any shape and strides
     fmt : format or str
-    dtype : float32 or float64
+    dtype : float16, float32 or float64
     out : Numba CUDA array of dtype, optional
         Of codes' shape; must not overlap codes.
 
@@ -249,28 +257,22 @@ def decode(codes, fmt, dtype=np.float64, *, out=None):
         raise TypeError(f"decode takes codes, got an Array of {codes.format}; give its .codes")
     if codes.dtype.kind != "u":
         raise TypeError(f"codes of {fmt} are unsigned integers, got a CUDA array of {codes.dtype}")
-    if dtype not in (np.float32, np.float64):
+    if dtype not in _FLOATS:
         raise TypeError(
-            f"decode gives CUDA arrays of float32 or float64, not {dtype}; copy the codes to the host first"
+            f"decode gives CUDA arrays of float16, float32 or float64, not {dtype}; copy the codes to the host first"
         )
     check_out("decode", out, codes.shape, dtype)
-    carrier, table = dtype.name, None
-    custom = isinstance(fmt, CustomFormat)
-    if fmt.bits <= 16 and (custom or reading_text("_reading", fmt, carrier) is None):
-        table = _all_values(fmt, carrier)
-    if custom and table is None:
-        if fmt.bits <= 16:
-            raise ValueError(f"a value of {fmt} is not exact in {dtype} (use a wider type)")
+    tables = (_all_values(fmt, dtype.name) if fmt.bits <= 16 else None) or ()
+    if isinstance(fmt, CustomFormat) and not tables:
         raise NoKernel(f"decode: no kernel takes {fmt}, of {fmt.bits} bits; copy the CUDA array to the host first")
-    computation = decode_computation(fmt, carrier, codes.dtype.name, table is not None)
-    tables = () if table is None else (_cuda.to_device(table),)
+    computation = decode_computation(fmt, dtype.name, codes.dtype.name, len(tables))
     given = None if out is None else _cuda.bits(out)
     result, _, met = run(computation, [codes], tuple(codes.shape), out=given, tables=tables)
     if met & NO_CODE:
         raise ValueError(f"codes: one is no code of {fmt}, which has {fmt.bits} bits")
     if met & NOT_EXACT:
-        raise ValueError(f"a value of {fmt} is not exact in {dtype} (use a wider type)")
-    return out if out is not None else result.view(dtype)
+        raise _not_exact(fmt, dtype, "decode")
+    return out if out is not None else _cuda.viewed(result, dtype)
 
 
 # ---- for the link check ----------------------------------------------------------------------------------------------
@@ -290,7 +292,7 @@ def kernels_of(fmt, *, rounding="nearest_even", carrier="float32", stochastic_bi
         ("encode", encode_computation(fmt, env, carrier, raises)),
     ):
         yield example(f"{name} {fmt} {rounding} of {carrier}", computation, words, not computation.rolled)
-    computation = decode_computation(fmt, carrier, fmt.storage_dtype.name, False)
+    computation = decode_computation(fmt, carrier, fmt.storage_dtype.name)
     yield example(f"decode {fmt} to {carrier}", computation, NO_WORDS, not computation.rolled)
 
 
@@ -301,6 +303,8 @@ def examples():
         ("e4m3fn", "stochastic", "float32", 0),
         ("bfloat16", "nearest_up", "float64", 1),
         ("e8m0fnu", "up", "float32", 1),
+        ("e5m2", "nearest_even", "float16", 0),
+        ("bfloat16", "nearest_away", "float16", 0),
     ):
         yield list(kernels_of(fmt, rounding=rounding, carrier=carrier, stochastic_bits=16))[which]
     yield example("quantize to a table of 16 values", search_computation(16, "float32", "uint32", True))

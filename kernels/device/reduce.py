@@ -7,13 +7,12 @@ from math import prod
 import numpy as np
 
 from softnum import _core
-from softnum.array import Array
 from softnum.backend import is_device_array
 from softnum.custom import CustomFormat
 from softnum.environment import seed_and_stream
 from softnum.kernels.device import _cuda, gemm_blocks
 from softnum.kernels.device.bounds import levels_of
-from softnum.kernels.device.gemm import carrier_of, compute, new_status, random_words
+from softnum.kernels.device.gemm import array_and_format, carrier_of, compute, given_words, new_status, random_words
 from softnum.kernels.device.problem import Operand, Problem, checked, lined, to_codes
 from softnum.kernels.device.quantize import FROM_KEY
 from softnum.kernels.device.steps import steps_of
@@ -29,8 +28,7 @@ _DOMAIN = 3  # of the random words
 
 def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None):
     """`softnum.sum` of a device array, or of an Array of device codes: the bits of the CPU, an array on the device."""
-    fmt = x.format if isinstance(x, Array) else None
-    array = x.codes if isinstance(x, Array) else _cuda.device_array(x, "sum: x")
+    array, fmt = array_and_format(x, "x", "sum")
     shape = tuple(int(n) for n in array.shape)
     axes = axes_of(axis, len(shape))
     kept = tuple(a for a in range(len(shape)) if a not in axes)
@@ -90,13 +88,7 @@ def _words(adder, key, random_bits, result, steps: int):
     """As `random_words`: addition i of output n takes the word of (i, n) in the domain of sums."""
     n = prod(result)
     if adder.stochastic and random_bits is not None:
-        random_bits = random_bits if is_device_array(random_bits) else np.asarray(random_bits)
-        want = (*result, steps)
-        if tuple(random_bits.shape) != want or np.dtype(random_bits.dtype) != np.uint32:
-            raise ValueError(
-                f"sum: random_bits must be uint32 of shape {want}, "
-                f"got {random_bits.dtype} of shape {tuple(random_bits.shape)}"
-            )
+        random_bits = given_words(random_bits, (*result, steps), "sum")
         given = contiguous(random_bits) if is_device_array(random_bits) else _cuda.to_device(random_bits)
         item = given.dtype.itemsize  # the product's word and the sum's are one
         words = strided(given, (1, n, steps, 2), (0, steps * item, item, 0))

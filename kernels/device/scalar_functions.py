@@ -26,22 +26,10 @@ from softnum.plan import facts
 __all__ = ["device_function", "may_contract", "methods_of", "scalar_library", "table_text"]
 
 _DIVISIONS = ("//", "%", "/")
-_SAME = {
-    "abs",
-    "absolute",
-    "ceil",
-    "copysign",
-    "fabs",
-    "floor",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "ldexp",
-    "sign",
-    "signbit",
-    "sqrt",
-    "trunc",
-}  # of math and numpy
+_SAME = {  # of math and numpy
+    "abs", "absolute", "ceil", "copysign", "fabs", "floor", "isfinite", "isinf", "isnan", "ldexp", "sign", "signbit",
+    "sqrt", "trunc",
+}  # fmt: skip
 _NAN = {"float32": "sn_float32(0x7fc00000u)", "float64": "sn_float64(0x7ff8000000000000u)"}
 _TABLE_BITS = 8
 _KNOWN = ("numpy", "numba", "math", "softnum")  # modules whose functions Numba compiles itself
@@ -171,12 +159,12 @@ def _codes_of(code: CodeType) -> list[CodeType]:
 
 
 def may_contract(function) -> bool:
-    """Whether a function, or one that it calls, multiplies and adds by Python's operators: of floats, the device's
-    compiler may make one operation of the two, which rounds once."""
+    """Whether a function, or one that it calls, multiplies by Python's operator, and adds by one or by what Numba makes
+    of additions: of floats, the device's compiler may make one operation of the two, which rounds once."""
     parts = _plain_functions(function)
     signs = {sign for part in parts for sign in _operators(part)}
     names = {name for part in parts for code in _codes_of(part.__code__) for name in code.co_names}
-    return "*" in signs and bool(signs & {"+", "-"} or names & {"sum", "complex"})
+    return "*" in signs and bool(signs & {"+", "-", "//", "%"} or names & {"complex", "divmod", "sum"})
 
 
 def _operators(function: FunctionType) -> list[str]:

@@ -12,8 +12,8 @@ from softnum.kernels.device.dlpack import Memory
 from softnum.kernels.device.movement import copy_kernel, merged, run
 
 __all__ = [
-    "broadcast", "contiguous", "copy", "dense", "flat", "is_dense", "one_step", "overlap", "packed", "place_of",
-    "strided", "transposed",
+    "broadcast", "contiguous", "copy", "dense", "flat", "is_dense", "one_step", "overlap", "overlaps_itself", "packed",
+    "place_of", "strided", "transposed",
 ]  # fmt: skip
 
 
@@ -127,6 +127,16 @@ def overlap(x, y) -> bool:
         return False
     (low, high), (start, end) = map(_extent, (x, y))
     return low < end and start < high
+
+
+def overlaps_itself(x) -> bool:
+    """Whether several elements of an array may lie in one place."""
+    reach = x.dtype.itemsize
+    for s, n in sorted((abs(s), n) for s, n in zip(x.strides, x.shape, strict=True) if n > 1):
+        if s < reach:
+            return x.size > 0
+        reach += (n - 1) * s
+    return False
 
 
 def _extent(x) -> tuple[int, int]:

@@ -73,7 +73,7 @@ def _operate(unit, name: str, codes, formats, out, rounding=None):
     if isinstance(out, CustomFormat):
         found, lost = Operator(name, formats, out, rounding, unit.overflow)(*codes, partly=True)
     else:
-        from softnum.ops import apply
+        from softnum.operation import apply
 
         options = {"rounding": rounding, "overflow": unit.overflow_of(out)}
         found, flags = apply(name, tuple(codes), tuple(formats), out_fmt=out, invalid=0.0, return_flags=True, **options)
@@ -88,7 +88,7 @@ def _small(fmt) -> bool:
 
 def _unfit(unit, why: str):
     return TypeError(
-        f"matmul: kernels compute in custom formats by tables, and {unit.expression} has none: {why}; copy the CUDA "
+        f"matmul: kernels compute in custom formats by tables, and this unit has none ({unit}): {why}; copy the CUDA "
         "arrays to the host first"
     )
 

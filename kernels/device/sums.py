@@ -16,16 +16,17 @@ from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.layouts import index_of, loader
 from softnum.kernels.device.problem import Problem
-from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY
+from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
 from softnum.kernels.device.source import Entry, Library
 from softnum.reference.units import reduction_order
 
-__all__ = ["STATE", "Steps", "Tables", "kernel_types", "run_sums", "sums_kernel", "words_library"]
+__all__ = ["DRAWN", "STATE", "Steps", "Tables", "kernel_types", "run_sums", "sums_kernel", "words_of"]
 
 STATE = 3  # of a sum besides itself: which formats lacked a code, the compensations of a lane and of the outer sum
 
 _THREADS = 32 if _cuda.SIMULATOR else 128
-_DRAWN = 9  # words of a Philox counter for products and for sums, and which counter
+_U32, _U64 = np.uint32, np.uint64
+DRAWN = 9  # of `words_of`: words of a Philox counter for products and for sums, and which counter
 
 
 @dataclass(frozen=True)
@@ -78,29 +79,55 @@ class Tables:
 
 
 @lru_cache(maxsize=8)
-def words_library(two_roundings: bool, wide: bool) -> Library:
+def _words_library(two_roundings: bool, wide: bool) -> Library:
     """The entry ``draw(step, n, m, batch, keys..., drawn)``: a step's random words into drawn, four steps at a time.
 
     drawn: those of products, of sums, and 1 more than the counter. two_roundings: they share a word, of which the sum
     gets the upper half; or it has one of a second key, if they are wide.
     """
-    body = """
-const sn_u32 counter = (sn_u32)(step / 4);
+    body = f"""
+const sn_u32 counter = (sn_u32)(step / 4), key[4] = {{key0, key1, key2, key3}};
 if (drawn[8] == counter + 1) return;
-const sn_philox_words p = sn_philox(counter, (sn_u32)n, (sn_u32)m, (sn_u32)batch, key0, key1);
-for (sn_i32 i = 0; i < 4; i++) drawn[i] = p.w[i];
+const sn_step_words w = sn_words_of_steps(counter, (sn_u32)n, (sn_u32)m, (sn_u32)batch, key, key + 2,
+                                          {int(two_roundings)}, {int(wide)});
+for (sn_i32 i = 0; i < 4; i++) {{
+    drawn[i] = w.product.w[i];
+    drawn[4 + i] = w.sum.w[i];
+}}
+drawn[8] = counter + 1;
 """
-    if two_roundings and wide:
-        body += "const sn_philox_words q = sn_philox(counter, (sn_u32)n, (sn_u32)m, (sn_u32)batch, key2, key3);\n"
-        body += "for (sn_i32 i = 0; i < 4; i++) drawn[4 + i] = q.w[i];\n"
-    else:
-        shift = " >> 16" if two_roundings else ""
-        body += f"(void)key2, (void)key3;\nfor (sn_i32 i = 0; i < 4; i++) drawn[4 + i] = p.w[i]{shift};\n"
     arguments = (
         *((("int64", name)) for name in ("step", "n", "m", "batch")),
         *((("uint32", f"key{i}")) for i in range(4)), ("uint32*", "drawn"),
     )  # fmt: skip
-    return Library("", (Entry("draw", "void", arguments, body + "drawn[8] = counter + 1;"),), "softnum/philox.h")
+    return Library("", (Entry("draw", "void", arguments, body),), "softnum/philox.h")
+
+
+def words_of(unit, words: int):
+    """The device function ``(random, drawn, batch, m, n, step, counter_n, counter_m, counter_batch, keys...)``: the
+    random words of a step, the product's and the sum's. words: where from; drawn: a local array of DRAWN."""
+    two = getattr(unit, "two_roundings", False)
+    return _words_of(two, two and unit.stochastic_bits > 16, words)
+
+
+@lru_cache(maxsize=32)
+def _words_of(two_roundings: bool, wide: bool, words: int):
+    draw, none = _cuda.bind(_words_library(two_roundings, wide)).draw, _U32(0)
+
+    @cuda.jit(device=True)
+    def from_key(random, drawn, batch, m, n, step, counter_n, counter_m, counter_batch, key0, key1, key2, key3):
+        draw(step, counter_n, counter_m, counter_batch, key0, key1, key2, key3, ffi.from_buffer(drawn))
+        return drawn[step & 3], drawn[4 + (step & 3)]
+
+    @cuda.jit(device=True)
+    def from_array(random, drawn, batch, m, n, step, counter_n, counter_m, counter_batch, key0, key1, key2, key3):
+        return random[batch, m, n, step, 0], random[batch, m, n, step, 1]
+
+    @cuda.jit(device=True)
+    def no_words(random, drawn, batch, m, n, step, counter_n, counter_m, counter_batch, key0, key1, key2, key3):
+        return none, none
+
+    return {FROM_KEY: from_key, FROM_ARRAY: from_array}.get(words, no_words)
 
 
 @dataclass(frozen=True)
@@ -152,17 +179,15 @@ def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zer
     """
     step, join, outer_add, start, value = steps.step, steps.join, steps.outer, steps.start, steps.value
     number, zero, outer_zero = _cuda.scalar_type(steps.number), steps.zero, steps.outer_zero
-    two = getattr(unit, "two_roundings", False)
-    draw = _cuda.bind(words_library(two, two and unit.stochastic_bits > 16)).draw
+    words_of_step = words_of(unit, words)
+    words_of_addition = words_of(unit, words if steps.draws else NO_WORDS)
     taken = zip(layouts, types, zeros, strict=False)
     load_a, load_b, load_c = (loader(x, np.dtype(kind).name, zero) for x, kind, zero in taken)
     at_out = index_of(layouts[3])
-    from_key, from_array = (FROM_KEY, FROM_ARRAY) if steps.draws else (-1, -1)  # words of these additions
     lanes, chunk, formats = unit.lanes, unit.chunk or 0, len(unit.rounded_to)
     joined = has_c and lanes > 1 and not chunk  # C is one of the numbers that are reduced
     slots = lanes + joined
     depth_of_stack = _Schedule.of(slots, unit.reduction).depth
-    no_word = np.uint32(0)
 
     @cuda.jit
     def kernel(
@@ -175,12 +200,12 @@ def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zer
             n = at - m * width
             stack = cuda.local.array(depth_of_stack, number)
             state = cuda.local.array(STATE, _U64)
-            drawn = cuda.local.array(_DRAWN, _U32)
+            drawn = cuda.local.array(DRAWN, _U32)
             for batch in range(cuda.blockIdx.y, batches, cuda.gridDim.y):
                 counter_m, counter_n, counter_batch = counters[batch, 0] + m, counters[batch, 1] + n, counters[batch, 2]
                 for i in range(STATE):
                     state[i] = 0
-                drawn[_DRAWN - 1] = 0
+                drawn[DRAWN - 1] = 0
                 total = outer_zero
                 if has_c:
                     total = start(load_c(c, geometry_c, batch, m, n))
@@ -199,15 +224,10 @@ def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zer
                         if not (joined and slot == 0):
                             state[1] = 0
                             for k in range(begin + slot - joined, end, lanes):
-                                first = second = no_word
-                                if words == FROM_KEY:
-                                    draw(
-                                        k, counter_n, counter_m, counter_batch, key0, key1, key2, key3,
-                                        ffi.from_buffer(drawn),
-                                    )  # fmt: skip
-                                    first, second = drawn[k & 3], drawn[4 + (k & 3)]
-                                elif words == FROM_ARRAY:
-                                    first, second = random[batch, m, n, k, 0], random[batch, m, n, k, 1]
+                                first, second = words_of_step(
+                                    random, drawn, batch, m, n, k, counter_n, counter_m, counter_batch, key0, key1,
+                                    key2, key3,
+                                )  # fmt: skip
                                 x, y = load_a(a, geometry_a, batch, m, k), load_b(b, geometry_b, batch, k, n)
                                 acc = step(rows, cells, values, acc, x, y, first, second, state)
                         if slots > 1:
@@ -215,30 +235,20 @@ def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zer
                             top += 1
                             for i in range(schedule[slot], schedule[slot + 1]):
                                 k = reduction + schedule[slots + 1 + i]
-                                word = no_word
-                                if words == from_key:
-                                    draw(
-                                        k, counter_n, counter_m, counter_batch, key0, key1, key2, key3,
-                                        ffi.from_buffer(drawn),
-                                    )  # fmt: skip
-                                    word = drawn[4 + (k & 3)]
-                                elif words == from_array:
-                                    word = random[batch, m, n, k, 1]
+                                _, word = words_of_addition(
+                                    random, drawn, batch, m, n, k, counter_n, counter_m, counter_batch, key0, key1,
+                                    key2, key3,
+                                )  # fmt: skip
                                 top -= 1
                                 stack[top - 1] = join(rows, cells, values, stack[top - 1], stack[top], word, state)
                     if slots > 1:
                         acc = stack[0]
                         reduction += slots - 1
                     if chunk > 0:
-                        word = no_word
-                        if words == from_key:
-                            draw(
-                                reduction, counter_n, counter_m, counter_batch, key0, key1, key2, key3,
-                                ffi.from_buffer(drawn),
-                            )  # fmt: skip
-                            word = drawn[4 + (reduction & 3)]
-                        elif words == from_array:
-                            word = random[batch, m, n, reduction, 1]
+                        _, word = words_of_addition(
+                            random, drawn, batch, m, n, reduction, counter_n, counter_m, counter_batch, key0, key1,
+                            key2, key3,
+                        )  # fmt: skip
                         total = outer_add(rows, cells, values, total, acc, word, state)
                         reduction += 1
                     else:
@@ -252,30 +262,21 @@ def sums_kernel(steps: Steps, unit, words: int, has_c: bool, layouts, types, zer
     return kernel
 
 
-_U32, _U64 = np.uint32, np.uint64
-
-
-def run_sums(problem: Problem, kernel, a, b, c, out, tables: Tables | None = None) -> None:
-    """Launch such a kernel; a, b, c: operands as it takes them; out: what it writes to."""
+def run_sums(problem: Problem, kernel, operands, tables: Tables | None = None) -> None:
+    """Launch such a kernel; operands: a, b and c as it takes them."""
     p, tables = problem, tables or Tables.none()
     joined = p.c is not None and p.unit.lanes > 1 and not p.unit.chunk
     schedule = _cuda.constant(_Schedule.of(p.unit.lanes + joined, p.unit.reduction).numbers)
-    grid = (-(-p.m * p.n // _THREADS), min(p.batches, _cuda.MAX_GRID_Y))
     _cuda.launch(
-        kernel, grid, _THREADS, a.flat, b.flat, c.flat, a.geometry, b.geometry, c.geometry, p.counters, p.random,
-        *(np.uint32(v) for v in p.keys), out, p.out.geometry, p.status, tables.rows, tables.cells, tables.values,
-        schedule, p.batches, p.m, p.n, p.k,
+        kernel, p.grid_of(_THREADS), _THREADS, *(x.flat for x in operands), *(x.geometry for x in operands),
+        p.counters, p.random, *map(_U32, p.keys), _cuda.bits(p.out.flat), p.out.geometry, p.status, tables.rows,
+        tables.cells, tables.values, schedule, *p.sizes,
     )  # fmt: skip
 
 
 def kernel_types(a, b, c, out) -> tuple:
     """The types of the kernel's arguments, for operands and results of these types of elements."""
-    from numba import types
-
-    def array(kind, dimensions: int = 1):
-        return types.Array(_cuda.scalar_type(kind), dimensions, "C")
-
-    i64, u32 = types.int64, types.uint32
+    array, i64, u32 = _cuda.array_type, _cuda.scalar_type(np.int64), _cuda.scalar_type(_U32)
     return (
         array(a), array(b), array(c), *[array(np.int64)] * 3, array(np.int64, 2), array(np.uint32, 5), u32, u32, u32,
         u32, array(out), array(np.int64), array(np.uint32), array(np.uint32), array(np.int16), array(np.uint64),

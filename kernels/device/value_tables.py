@@ -124,7 +124,7 @@ def values_of(fmt):
 def decoded(operand, fmt):
     """An operand of codes of a custom format as one of codes of its values in binary64."""
     size = operand.flat.shape[0]
-    out = _cuda.empty(max(size, 1), np.uint64)
+    out = _cuda.empty(size, np.uint64)
     if size:
         blocks = -(-size // _cuda.THREADS)
         _cuda.launch(gather_kernel(), blocks, _cuda.THREADS, operand.flat, values_of(fmt), out)
@@ -133,11 +133,7 @@ def decoded(operand, fmt):
 
 def examples():
     """The kernels for the link check."""
-    from numba import types
-
-    def array(kind):
-        return types.Array(_cuda.scalar_type(kind), 1, "C")
-
+    array = _cuda.array_type
     u8 = array(np.uint8)
     for carrier, (kind, _, _) in _WIDTHS.items():
         yield f"codes of a value table, {carrier}", find_kernel(carrier), (

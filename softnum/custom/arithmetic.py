@@ -59,7 +59,7 @@ def _derived(name: str, codes, formats, rounding: str) -> tuple[np.ndarray, np.n
 
     round_to_integral rounds in the mode given, to integers.
     """
-    from softnum.ops import apply
+    from softnum.operation import apply
 
     codes, extra = list(codes), ()
     if name == "scalb":

@@ -51,7 +51,7 @@ class _Steps:
         if isinstance(out, CustomFormat):
             operation = Operator(name, formats, out, rounding, self.unit.overflow)
             return lambda *codes: operate(operation, codes, "raise")
-        from softnum.ops import apply
+        from softnum.operation import apply
 
         overflow = self.unit.overflow_of(out)
         return lambda *codes: apply(name, codes, tuple(formats), out_fmt=out, rounding=rounding, overflow=overflow)
@@ -79,12 +79,12 @@ def _special(fmt) -> bool:
 
 def factors(unit: MadUnit) -> np.ndarray:
     """A number for each pair of the operands' codes: the same one where fma cannot tell the pairs apart."""
-    from softnum.ops import apply
+    from softnum.operation import apply
 
     pairs = np.arange(1 << sum(f.bits for f in unit.operand), dtype=np.uint64)
-    if Operator("fma", (*unit.operand, unit.accumulator), unit.accumulator).users_own:
+    (a, b), acc = unit.operand, unit.accumulator
+    if isinstance(acc, CustomFormat) and Operator("fma", (a, b, acc), acc).users_own:
         return pairs
-    a, b = unit.operand
     codes = (_every(a)[:, None], _every(b))
     products, flags = apply("multiply", codes, (a, b), out_fmt="binary64", rounding="to_odd", return_flags=True)
     return pairs if (flags & Flags.INEXACT).any() else products.ravel()

@@ -34,9 +34,9 @@ def run(fmt, name: str, codes, rounding, overflow, invalid) -> np.ndarray:
 
 
 def into_custom(name, codes, formats, out, rounding, overflow, invalid, extra, options) -> np.ndarray:
-    """`softnum.ops.apply` where the result is of a custom format, or says how operands of one compare."""
+    """`softnum.operation.apply` where the result is of a custom format, or says how operands of one compare."""
     from softnum.names import format
-    from softnum.ops import apply
+    from softnum.operation import apply
 
     for option, given in options.items():
         if given:

@@ -17,7 +17,7 @@ def outputs(name):
     if not name.startswith("nvidia_"):
         return (None,)
     if name.endswith("_mma"):
-        return (None, "binary16")
+        return (None, "binary32", "binary16")
     return (None, "binary32", "binary16") if name.split("_")[2] not in ("bf16", "tf32") else (None, "binary32")
 
 
@@ -78,10 +78,13 @@ def test_parameters():
     assert [
         (u.terms, u.fraction_bits, u.truncate_fraction, u.c)
         for u in (got[f"nvidia_{g}_e4m3"] for g in ("ada", "l40s", "h100", "h200", "b200"))
-    ] == [(16, 13, 13, "fused")] * 2 + [(32, 13, 13, "fused")] * 2 + [(32, 25, None, "after")]
+    ] == [(16, 13, 13, "fused")] * 2 + [(32, 13, 13, "fused")] * 2 + [(16, 25, None, "after")]
     mma = got["nvidia_h100_e5m2_mma"]
     assert mma.terms == 16 and mma.k_order[:16] == (0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29)
     assert sn.unit("nvidia_b200_e5m2", output="binary16") == sn.unit("nvidia_b200_e5m2_mma") == mma
+    single = got["nvidia_b200_e5m2"]
+    assert sn.unit("nvidia_h100_e5m2_mma", output="binary32") == sn.unit("nvidia_b200_e5m2_mma", "binary32") == single
+    assert single == replace(mma, accumulator="binary32", output_rounding="toward_zero", min_exponent=-133)
 
 
 def test_evidence_belongs_to_the_preset():
@@ -93,6 +96,8 @@ def test_evidence_belongs_to_the_preset():
     assert sn.unit("nvidia_h100_e4m3").evidence["c"].kind == "published"
     assert sn.unit("nvidia_b200_e4m3").evidence["fraction_bits"].kind == "published"
     assert sn.unit("nvidia_h100_e4m3_mma").evidence["c"].kind == "recorded"
+    assert sn.unit("nvidia_h100_e4m3_mma", output="binary32").evidence["c"].kind == "published"
+    assert {sn.unit(f"nvidia_{n}").evidence["chaining"].kind for n in ("b200_e4m3", "h200_e5m2_mma")} == {"modelled"}
     assert sn.unit("nvidia_l40s_e4m3", output="binary16").evidence["products"].kind == "published"
     assert sn.unit("x86_avx512_bf16").evidence["k_order"].kind == "measured"
 
@@ -115,8 +120,8 @@ def test_refusals():
         sn.unit(7)
     with pytest.raises(ValueError, match="has the output binary32, not binary16"):
         sn.unit("nvidia_a100_bf16", output="binary16")
-    with pytest.raises(ValueError, match="has the output binary16, not binary32"):
-        sn.unit("nvidia_h100_e4m3_mma", output="binary32")
+    with pytest.raises(ValueError, match="has the output binary32 or binary16, not bfloat16"):
+        sn.unit("nvidia_h100_e4m3_mma", output="bfloat16")
     with pytest.raises(ValueError, match="has one output"):
         sn.unit("ibm_fp8_2018", output="binary16")
     with pytest.raises(ValueError, match="evidence is one of"):

@@ -103,6 +103,14 @@ def test_every_order_of_steps(with_c, odd, fp8, isa):
             assert np.array_equal(out, want), unit
 
 
+def test_sums_in_a_small_format_of_softnums(fp8):
+    """One rounding a step in a format of softnum's own, chunks added in a custom one."""
+    unit = sn.MadUnit("e4m3", operand="e2m1fn", chunk=4, outer_accumulator=fp8)
+    a, b = drawn(unit.operand[0], (3, 13)), drawn(unit.operand[1], (13, 5), 1)
+    want = sn.decode(by_steps(unit, a.codes, b.codes), fp8)
+    assert np.array_equal(sn.matmul(a, b, unit), want, equal_nan=True)
+
+
 @pytest.mark.parametrize("n", [1, 7, 15, 16, 17, 63, 64, 65, 130])
 def test_widths_of_the_tables_loop(n, isa, odd):
     unit = sn.MadUnit(odd, operand=odd, product=odd)

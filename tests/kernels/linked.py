@@ -20,6 +20,8 @@ from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.source import Entry, Library
 
 MAD = sn.MadUnit("e6m9", operand="e5m2", lanes=2)  # python -m softnum.kernels.check linked:MAD
+NINE = sn.CustomFormat.from_table([i / 16 - 16 for i in range(512)], name="nine")
+WIDE = sn.MadUnit(NINE, operand="e2m1fn")
 
 THREE = (("float32", "x"), ("float32", "y"), ("float32", "z"))
 IN_C = Library(
@@ -124,6 +126,7 @@ def main() -> None:
         except ValueError as error:
             found[chip] = str(error)
     found["by name"] = {name: run(name) for name in ("linked:MAD", "linked:absent", "no_such_module:unit", "nvidia_h1")}
+    found["without a kernel"] = [run("linked:WIDE"), run("linked:main")]
     with tempfile.TemporaryDirectory() as folder:
         page = (Path(__file__).resolve().parents[2] / "docs" / "gpu.md").read_text(encoding="utf-8")
         file = re.search(r":caption: my_units\.py\n\n(.*?)```", page, re.DOTALL)

@@ -105,6 +105,22 @@ def test_in_and_to_binary64():
     check("add", ["e5m2", "binary32"], "e6m9", "nearest_even")
 
 
+@pytest.mark.parametrize("fmt", [*FORMATS, "binary32", "binary64"])
+def test_a_number_of_binary64_rounded_to_a_narrower_carrier(fmt):
+    """As quantize rounds it, which leaves it in binary64."""
+    x, wide, fmt = numbers(np.float64, 600, 1), (sn.format("binary64"),), sn.format(fmt)
+    x = x if fmt.has_nan else np.nan_to_num(x, posinf=3, neginf=-3)
+    words = np.random.default_rng(9).integers(0, 2**32, x.size, dtype=np.uint32)
+    for rounding in ("nearest_even", "down", "stochastic"):
+        random = {"random_bits": words} if rounding == "stochastic" else {}
+        want = sn.quantize(x, fmt, rounding=rounding, stochastic_bits=11, **random)
+        env = environment(fmt, rounding, None, 11, invalid_code=invalid_code("raise", fmt))
+        for to in ("float64",) if fmt.bits == 64 else ("float32", "float64"):
+            got, met, found = computed("convert", [x], wide, fmt, env, words, to)
+            np.testing.assert_array_equal(got, want.astype(to).view(got.dtype))
+            assert not met and (found == ODD or fmt.bits == 64)
+
+
 def test_what_has_no_code_is_met():
     fmt = sn.format("q4.4")
     plain = environment(fmt, "nearest_even", None, 32, invalid_code=invalid_code("raise", fmt))
@@ -114,5 +130,7 @@ def test_what_has_no_code_is_met():
         assert computed(operation, values, (fmt, fmt), fmt, plain, words, "float32")[1] & 1
         own = (sn.format("binary32"),) * 2
         assert computed(operation, values, own, fmt, plain, words, "float32")[1] == 2
+    wide = (np.array([1, 1, 1, np.inf]),)
+    assert computed("convert", wide, (sn.format("binary64"),), fmt, plain, words, "float32")[1] == 2
     values = np.float32([1, 1, 1, 0]), np.float32([1, 1, 1, 0])
     assert computed("divide", values, (fmt, fmt), fmt, plain, words, "float32")[1] == 2

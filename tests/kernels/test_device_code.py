@@ -15,7 +15,7 @@ import pytest
 import softnum as sn
 import softnum.kernels
 from softnum.environment import environment
-from softnum.kernels import check
+from softnum.kernels import check, link
 from softnum.kernels.device.computations import FROM_KEY, encode_computation, quantize_computation
 from softnum.kernels.device.entries import operand_library, unit_library
 from softnum.kernels.device.fused_entries import chain_library, fast_library, fused_library
@@ -138,6 +138,14 @@ def test_units_by_name(linked):
     assert code == 0 and re.fullmatch(r"(ok: .* for sm_80: .* 0 calls, 0 contracted.*\n)+", said), said
     for wrong, (code, said) in linked["by name"].items():
         assert code == 2 and wrong in said
+    (code, said), (of_none, no_unit) = linked["without a kernel"]
+    assert code == 2 and "nine has 9 bits" in said
+    assert of_none == 2 and "no CUDA kernel computes functions" in no_unit
+
+
+def test_operations_of_ptx():
+    text = "\tmul.f32 %f1, %f2, %f3;\n@!%p2 add.rn.f32 %f4, %f1, %f1;\n@%p1 bra $L1;\n\tcall.uni g;\n"
+    assert link._OPERATION.findall(text) == ["mul.f32", "add.rn.f32", "bra", "call.uni"]
 
 
 def test_units_of_the_users(linked):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from equality import same_bits
 
 import softnum as sn
 from softnum.kernels.device import _cuda
@@ -45,10 +46,7 @@ def on_device(x):
 def check(unit, a, b, c=None, **options):
     want = sn.matmul(a, b, unit, c, **options)
     out = _cuda.to_device(np.full(want.shape, np.nan, want.dtype))
-    got = _cuda.to_host(sn.matmul(on_device(a), on_device(b), unit, on_device(c), out=out, **options))
-    kind = f"u{want.dtype.itemsize}"
-    wrong = np.argwhere(got.view(kind) != want.view(kind))
-    assert not len(wrong), [(tuple(i), got[tuple(i)], want[tuple(i)]) for i in wrong[:5]]
+    same_bits(_cuda.to_host(sn.matmul(on_device(a), on_device(b), unit, on_device(c), out=out, **options)), want, unit)
 
 
 @pytest.mark.parametrize("name", UNITS)
@@ -88,6 +86,15 @@ def test_batches_empty_and_words(device):
         check(UNITS[name], a, b, np.full((2, 2), 1.5, np.float32))
 
 
+@pytest.mark.parametrize("k", [0, 1, 35])
+def test_dot(device, k):
+    unit = UNITS["nvfp4"]
+    a, b = operands(unit, 1, k, 1)
+    x, y = (sn.BlockArray(v.codes.ravel(), v.scales.ravel(), v.format, 0, v.tensor_scale) for v in (a, b))
+    got = sn.dot(on_device(x), on_device(y), unit, 1.5)
+    assert got.shape == () and got.copy_to_host() == sn.dot(x, y, unit, 1.5)
+
+
 @pytest.mark.parametrize("options", [{"accumulator": "q8.8"}, {"accumulator": "binary32", "product": "q8.8"}], ids=str)
 def test_no_code(device, options):
     """Whether a format lacked a code: of the first block too, and only then."""
@@ -114,6 +121,12 @@ def test_refused(device):
         sn.matmul(y, y, unit)
     with pytest.raises(TypeError, match="lies on the host"):
         sn.matmul(x, b, unit)
+    plain = sn.MadUnit("binary32", operand="e4m3fn")
+    with pytest.raises(TypeError, match="sum: x is a BlockArray, .*; decode it first"):
+        sn.sum(x, plain)
+    four = sn.BlockArray(*(part.reshape(1, 1, *part.shape) for part in (x.codes, x.scales)), x.format)
+    with pytest.raises(TypeError, match="conv2d: w is a BlockArray, .*; decode it first"):
+        sn.conv2d(_cuda.to_device(np.ones((1, 1, 3, 3), np.float32)), four, plain)
     inner = sn.MadUnit("e6m9", operand="e4m3fn", rounding="sr")
     with pytest.raises(TypeError, match="blocks by a unit that rounds stochastically"):
         sn.matmul(x, y, sn.BlockDotUnit("binary32", operand="mxfp8_e4m3", inner=inner), key=1)

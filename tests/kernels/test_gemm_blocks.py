@@ -14,6 +14,7 @@ from softnum.kernels.device import gemm, gemm_blocks
 from softnum.kernels.device.bounds import level_of, levels_of, sum_bound, sums_fit
 from softnum.kernels.device.source import TYPES, Entry
 from softnum.kernels.device.steps import Block, steps_library, steps_of
+from softnum.kernels.device.strides import transposed
 from softnum.plan import fits, integer_plan_of, plan_of
 
 SINGLE = Block(1, 1, 1, 1, 1, 1)
@@ -191,7 +192,13 @@ def check(device, monkeypatch, u, a, b, c=None, key=(5, 2**40)):
 
 def _to_device(device):
     """To the device as it lies in memory: a transposed matrix as one."""
-    return lambda x: device.to_device(x) if x.flags.c_contiguous else device.to_device(np.ascontiguousarray(x.T)).T
+
+    def moved(x):
+        if x.ndim == 2 and not x.flags.c_contiguous:
+            return transposed(device.to_device(np.ascontiguousarray(x.T)), (1, 0))
+        return device.to_device(np.ascontiguousarray(x))
+
+    return moved
 
 
 @pytest.mark.parametrize("u", KERNELS, ids=str)

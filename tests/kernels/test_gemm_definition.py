@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from equality import check_product
 
 import softnum as sn
 from softnum.kernels.device import gemm
@@ -35,17 +36,6 @@ def values(rng, fmt, shape):
     return sn.quantize(x.astype(np.float32), fmt)
 
 
-def check(device, unit, a, b, c=None, **options):
-    """The same bits as the host's, over poisoned memory."""
-    on_device = [None if x is None else device.to_device(np.ascontiguousarray(x)) for x in (a, b, c)]
-    want = sn.matmul(a, b, unit, c, **options)
-    out = device.to_device(np.full(want.shape, np.nan, want.dtype))
-    got = sn.matmul(*on_device[:2], unit, on_device[2], out=out, **options).copy_to_host()
-    kind = f"u{want.dtype.itemsize}"
-    wrong = np.argwhere(got.view(kind) != want.view(kind))
-    assert not len(wrong), [(tuple(i), got[tuple(i)], want[tuple(i)]) for i in wrong[:5]]
-
-
 @pytest.mark.parametrize("has_c", [False, True])
 @pytest.mark.parametrize("name", LANES)
 def test_orders(device, name, has_c):
@@ -53,13 +43,15 @@ def test_orders(device, name, has_c):
     rng = np.random.default_rng(5)
     a, b = values(rng, unit.operand[0], (3, 13)), values(rng, unit.operand[1], (13, 4))
     c = values(rng, unit.c_format, (3, 4)) if has_c else None
-    check(device, unit, a, b, c, key=(2**40 + 3, 7) if unit.stochastic else None)
+    check_product(device, unit, a, b, c, key=(2**40 + 3, 7) if unit.stochastic else None)
 
 
 def test_all_lanes(device):
     unit = sn.MadUnit("e6m9", operand="e5m2", lanes=MAX_LANES, reduction="pairwise", rounding="sr")
     rng = np.random.default_rng(6)
-    check(device, unit, values(rng, "e5m2", (1, 3)), values(rng, "e5m2", (3, 1)), np.ones((1, 1), np.float32), key=1)
+    check_product(
+        device, unit, values(rng, "e5m2", (1, 3)), values(rng, "e5m2", (3, 1)), np.ones((1, 1), np.float32), key=1
+    )
 
 
 @pytest.mark.parametrize("lanes", [1, 3])
@@ -69,8 +61,8 @@ def test_special_values(device, by_definition, lanes):
     )
     for options in ({}, {"compensated": "kahan"}, {"product": "e5m2", "rounding": "rdn"}):
         unit = sn.MadUnit("e6m9", operand="e5m2", lanes=lanes, **options)
-        check(device, unit, a, a.T.copy())
-        check(device, unit, a, a.T.copy(), np.full((5, 5), -0.0, np.float32))
+        check_product(device, unit, a, a.T.copy())
+        check_product(device, unit, a, a.T.copy(), np.full((5, 5), -0.0, np.float32))
 
 
 def test_random_bits(device):
@@ -79,17 +71,17 @@ def test_random_bits(device):
     a, b, c = values(rng, "e5m2", (2, 7)), values(rng, "e5m2", (7, 2)), values(rng, "e6m9", (2, 2))
     for start, steps in ((None, unit.steps(7)), (c, unit.steps_with_c(7))):
         words = rng.integers(0, 2**32, (2, 2, steps, 2), dtype=np.uint32)
-        check(device, unit, a, b, start, random_bits=words)
+        check_product(device, unit, a, b, start, random_bits=words)
 
 
 def test_batches_and_empty(device):
     unit = sn.MadUnit("e6m9", operand="e5m2", lanes=4, rounding="sr", stochastic_bits=10)
     rng = np.random.default_rng(9)
     a, b = values(rng, "e5m2", (2, 3, 2, 5)), values(rng, "e5m2", (3, 5, 3))
-    check(device, unit, a, b, key=3)
+    check_product(device, unit, a, b, key=3)
     c = np.full((2, 2), 2.5, np.float32)
-    check(device, unit, np.zeros((2, 0), np.float32), np.zeros((0, 2), np.float32), c, key=3)
-    check(device, unit, np.zeros((2, 0), np.float32), np.zeros((0, 2), np.float32), key=3)
+    check_product(device, unit, np.zeros((2, 0), np.float32), np.zeros((0, 2), np.float32), c, key=3)
+    check_product(device, unit, np.zeros((2, 0), np.float32), np.zeros((0, 2), np.float32), key=3)
 
 
 def test_result_without_code(device):
@@ -120,10 +112,24 @@ def test_value_tables(device, by_definition, fmt, lanes):
     codes = rng.integers(0, 1 << fmt.bits, (3, 6)).astype(fmt.storage_dtype)
     a, b = sn.decode(codes, fmt), values(rng, "e5m2", (6, 3))
     a[0, 0] = -0.0 if fmt is WITH_NAN else a[0, 0]
-    check(device, unit, a, b)
+    check_product(device, unit, a, b)
     small = np.where(np.isnan(a) | (a == a.astype(np.float32)), a, 7.0).astype(np.float32)
     if fmt is not TWELVE:
-        check(device, unit, small if fmt is WITH_NAN else a.astype(np.float32), b)
+        check_product(device, unit, small if fmt is WITH_NAN else a.astype(np.float32), b)
+
+
+def test_nothing_is_read_where_there_are_no_elements(device, monkeypatch):
+    """Memory that is not initialised is no codes of an operand with K = 0."""
+    poisoned = lambda shape, dtype: device.to_device(np.full(shape, 255, dtype))  # noqa: E731
+    monkeypatch.setattr(gemm._cuda, "empty", poisoned)
+    nothing, c = np.zeros((2, 0), np.float32), np.float32([[1, -1], [0.5, 3]])
+    for unit in (
+        sn.MadUnit("binary32", operand=NF4, lanes=2),
+        sn.ExactDotUnit("binary32", operand=NF4),
+        sn.CustomMadUnit(lambda acc, a, b: max(acc, a), operand=NF4, accumulator="binary32"),
+    ):
+        check_product(device, unit, nothing, nothing.T)
+        check_product(device, unit, nothing, nothing.T, c)
 
 
 def test_no_value_of_a_table(device):

@@ -4,8 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from equality import check_product
 
 import softnum as sn
+from softnum.kernels.device.strides import transposed
 
 
 def exact(accumulator, operand, **options):
@@ -55,16 +57,6 @@ def operands(unit, m, k, n, seed=0, special=True):
     return a, b, c
 
 
-def check(device, unit, a, b, c=None, **options):
-    on_device = [None if x is None else device.to_device(np.ascontiguousarray(x)) for x in (a, b, c)]
-    want = sn.matmul(a, b, unit, c, **options)
-    out = device.to_device(np.full(want.shape, np.nan, want.dtype))
-    got = sn.matmul(*on_device[:2], unit, on_device[2], out=out, **options).copy_to_host()
-    kind = f"u{want.dtype.itemsize}"
-    wrong = np.argwhere(got.view(kind) != want.view(kind))
-    assert not len(wrong), (str(unit), [(tuple(i), got[tuple(i)], want[tuple(i)]) for i in wrong[:5]])
-
-
 def pieces(unit, k):
     from softnum.kernels.device.gemm_exact import pieces_of
 
@@ -78,8 +70,8 @@ def test_units(device, name):
     assert pieces(unit, 19) == ways
     key = {"key": (3, 2**33)} if unit.stochastic else {}
     a, b, c = operands(unit, 9, 19, 5)
-    check(device, unit, a, b, c, **key)
-    check(device, unit, a, b, **key)
+    check_product(device, unit, a, b, c, **key)
+    check_product(device, unit, a, b, **key)
 
 
 @pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (8, 16, 8), (3, 0, 2), (0, 4, 2)])
@@ -87,8 +79,8 @@ def test_sizes(device, m, k, n):
     for name in ("binary16", "e4m3fn"):
         unit = UNITS[name][0]
         a, b, c = operands(unit, m, k, n, special=False)
-        check(device, unit, a, b, c)
-        check(device, unit, a, b)
+        check_product(device, unit, a, b, c)
+        check_product(device, unit, a, b)
 
 
 def test_signs_of_zero(device):
@@ -97,20 +89,20 @@ def test_signs_of_zero(device):
     for rounding in ("rne", "rdn"):
         unit = exact("binary16", "e4m3fn", rounding=rounding)
         for c in (None, np.zeros((4, 3), np.float32), np.full((4, 3), -0.0, np.float32)):
-            check(device, unit, x.T, y, c)
-            check(device, unit, np.repeat(x.T, 2, axis=1) * np.float32([1, -1]), np.repeat(y, 2, axis=0), c)
+            check_product(device, unit, x.T, y, c)
+            check_product(device, unit, np.repeat(x.T, 2, axis=1) * np.float32([1, -1]), np.repeat(y, 2, axis=0), c)
 
 
 def test_batches_strides_and_words(device):
     unit, _ = UNITS["stochastic"]
     rng = np.random.default_rng(4)
     a, b = values(unit.operand[0], (2, 3, 4, 9), rng, False), values(unit.operand[1], (2, 1, 9, 5), rng, False)
-    check(device, unit, a, b, values(unit.c_format, (4, 5), rng, False), key=9)
+    check_product(device, unit, a, b, values(unit.c_format, (4, 5), rng, False), key=9)
     words = rng.integers(0, 2**32, (2, 3, 4, 5, 1, 2), dtype=np.uint32)
-    check(device, unit, a, b, random_bits=words)
+    check_product(device, unit, a, b, random_bits=words)
     unit, _ = UNITS["binary16"]
     x, y = (sn.quantize(rng.standard_normal(s).astype(np.float32), "binary16") for s in ((9, 4), (5, 9)))
-    got = sn.matmul(device.to_device(x).T, device.to_device(y).T, unit).copy_to_host()
+    got = sn.matmul(*(transposed(device.to_device(z), (1, 0)) for z in (x, y)), unit).copy_to_host()
     assert np.array_equal(got, sn.matmul(x.T, y.T, unit))
 
 
@@ -120,7 +112,7 @@ def test_value_table(device):
     unit = exact("binary32", (table, "e4m3fn"))
     rng = np.random.default_rng(2)
     a = rng.choice(held, (4, 7))
-    check(device, unit, a, values(unit.operand[1], (7, 3), rng, True))
+    check_product(device, unit, a, values(unit.operand[1], (7, 3), rng, True))
     a[2, 5] = 2.0
     with pytest.raises(ValueError, match=r"a\[2, 5\] = .*2\.0.* is no value of"):
         sn.matmul(device.to_device(a), device.to_device(np.zeros((7, 3), np.float32)), unit)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from equality import check_product
 
 import softnum as sn
 from softnum.kernels.device import gemm_tables
@@ -19,6 +20,7 @@ def powers(bits: int, name: str, nan: bool = False):
 
 
 LOG5, LOG8, LOG8N = powers(5, "log5"), powers(8, "log8"), powers(8, "log8n", nan=True)
+TEN = sn.FloatFormat(5, 4, specials="none")  # whose codes no byte holds
 TERNARY = sn.CustomFormat.from_table([1.0, 0.0, float("nan"), -1.0], name="ternary")  # the code of zero is 1
 
 SHARED = {
@@ -28,6 +30,7 @@ SHARED = {
     "small, fused": MadUnit(TERNARY, operand="e2m1fn"),
     "pair": MadUnit(LOG8, operand=(LOG5, "e2m1fn"), product="e3m2fn", chunk=4, outer_accumulator=LOG5),
     "ternary": MadUnit(TERNARY, operand=(TERNARY, LOG5), product=TERNARY),
+    "own sums, chunks of the user's": MadUnit("e4m3", operand=LOG5, chunk=3, outer_accumulator=LOG8N),
 }
 OTHERS = {
     "fused": MadUnit(LOG8, operand=(LOG5, "e4m3fn"), overflow="saturate"),
@@ -39,6 +42,8 @@ OTHERS = {
     ),
     "own sums of wide": MadUnit(LOG8N, operand=LOG5, product="binary16", chunk=4, outer_accumulator="binary32"),
     "fixed point": MadUnit("q16.8", operand="q4.4", product=LOG8),
+    "ten bits": MadUnit(TERNARY, operand=(TEN, "e2m1fn"), product=TERNARY),
+    "of ten bits": MadUnit(TERNARY, operand=("e2m1fn", TEN), product=TERNARY),
 }
 
 
@@ -52,16 +57,6 @@ def operands(unit, m, k, n, seed=3):
     return found
 
 
-def check(device, unit, a, b, c=None):
-    want = sn.matmul(a, b, unit, c)
-    out = device.to_device(np.full(want.shape, np.nan, want.dtype))
-    on_device = [None if x is None else device.to_device(np.ascontiguousarray(x)) for x in (a, b, c)]
-    got = sn.matmul(*on_device[:2], unit, on_device[2], out=out).copy_to_host()
-    kind = f"u{want.dtype.itemsize}"
-    wrong = np.argwhere(got.view(kind) != want.view(kind))
-    assert not len(wrong), [(tuple(i), got[tuple(i)], want[tuple(i)]) for i in wrong[:5]]
-
-
 @pytest.mark.parametrize("name", [*SHARED, *OTHERS])
 def test_units(device, name):
     unit = (SHARED | OTHERS)[name]
@@ -69,29 +64,29 @@ def test_units(device, name):
     a, b, c = operands(unit, 5, 9, 5)
     if unit.operand[0].has_nan and unit.outer.has_nan and (unit.product is None or unit.product.has_nan):
         a[2, 3] = np.nan
-    check(device, unit, a, b)
-    check(device, unit, a, b, c)
+    check_product(device, unit, a, b)
+    check_product(device, unit, a, b, c)
 
 
 def test_shared_and_general_agree(device, monkeypatch):
     unit = SHARED["log8, chunk"]
     a, b, c = operands(unit, 9, 6, 5)
-    check(device, unit, a, b, c)
+    check_product(device, unit, a, b, c)
     monkeypatch.setattr(gemm_tables, "_fits_in_shared", lambda unit, most: False)
-    check(device, unit, a, b, c)
+    check_product(device, unit, a, b, c)
 
 
 def test_batches_strides_and_empty(device):
     unit = SHARED["log8"]
     rng = np.random.default_rng(4)
     a, b = (sn.quantize(rng.standard_normal(s).astype(np.float32), LOG8N) for s in ((2, 3, 5), (5, 4)))
-    check(device, unit, a, b)
+    check_product(device, unit, a, b)
     got = sn.matmul(device.to_device(np.ascontiguousarray(a[0].T)).T, device.to_device(b), unit)
     assert np.array_equal(got.copy_to_host(), sn.matmul(a[0], b, unit))
     for other in (unit, OTHERS["lanes of ternary"]):
         nothing = np.zeros((2, 0), np.float32)
-        check(device, other, nothing, nothing.T)
-        check(device, other, nothing, nothing.T, np.float32([[1, 0], [-1, 1]]))
+        check_product(device, other, nothing, nothing.T)
+        check_product(device, other, nothing, nothing.T, np.float32([[1, 0], [-1, 1]]))
 
 
 def test_functions(device):
@@ -108,14 +103,14 @@ def test_functions(device):
 
     fmt = sn.CustomFormat(5, as_float=value, ops={"multiply": product}, name="log5f")
     for unit in (MadUnit(fmt, operand=fmt, product=fmt), MadUnit(fmt, operand=fmt, product=fmt, lanes=2)):
-        check(device, unit, *operands(unit, 4, 7, 5))
+        check_product(device, unit, *operands(unit, 4, 7, 5))
 
 
 def test_no_result(device):
     """A NaN that a format has no code for, where it is met, and only there."""
     unit = MadUnit(LOG8, operand=TERNARY, lanes=2)
     a = np.float32([[1, -1], [0, 1]])
-    check(device, unit, a, a)
+    check_product(device, unit, a, a)
     a[0, 0] = np.nan
     with pytest.raises(ValueError, match="a step has no result in log8"):
         sn.matmul(device.to_device(a), device.to_device(a), unit)
@@ -149,4 +144,4 @@ def test_tables_are_the_formats_operations():
 def test_real_sizes(device):
     """Tables of 8 bits in shared memory, and larger ones in the memory of the device."""
     for unit in (SHARED["log8"], SHARED["log8, chunk"], OTHERS["lanes"], OTHERS["own product"]):
-        check(device, unit, *operands(unit, 517, 259, 391))
+        check_product(device, unit, *operands(unit, 517, 259, 391))

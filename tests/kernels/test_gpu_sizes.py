@@ -14,6 +14,7 @@ import softnum as sn
 from softnum import kernels
 from softnum.engines import fast_of
 from softnum.kernels.device import _cuda
+from softnum.kernels.device.strides import transposed
 from softnum.plan import fits
 
 POISON = {4: np.uint32(0x7FA5A5A5), 8: np.uint64(0x7FF5A5A5A5A5A5A5)}
@@ -196,8 +197,8 @@ def test_batches_and_strides(device, rng, name):
     key = key_of(unit, rng)
     check(unit, a, b, key=key)
     check(unit, a, b[0], key=key)
-    turned = _cuda.to_device(np.ascontiguousarray(a[0].T)), _cuda.to_device(np.ascontiguousarray(b[0].T))
-    got = sn.matmul(turned[0].T, turned[1].T, unit, key=key)
+    turned = (transposed(_cuda.to_device(np.ascontiguousarray(x[0].T)), (1, 0)) for x in (a, b))
+    got = sn.matmul(*turned, unit, key=key)
     same(_cuda.to_host(got), sn.matmul(a[0], b[0], unit, key=key))
 
 

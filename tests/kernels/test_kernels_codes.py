@@ -1,5 +1,7 @@
 """Operations on codes in CUDA arrays: the codes and flags of the CPU, from kernels."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -148,6 +150,35 @@ def test_comparisons(device):
     both(device, sn.compare, (nan, nan), "binary16", signaling=True, return_flags=True)
 
 
+EIGHT = sn.CustomFormat.from_table([-0.0, 3.0, 1.0, -2.5, float("nan"), 4.0, 8.0, -8.0], name="eight")
+
+
+@pytest.mark.parametrize(
+    "fmt", ["e5m2", "e4m3fnuz", "binary8p3se", "binary8p3ue", "e8m0fnu", "binary32", "uq4.4", EIGHT]
+)
+def test_where_something_holds(device, fmt):
+    """NumPy's comparisons and predicates, as operators too: arrays of bool."""
+    a, b = codes(fmt, 60), codes(fmt, 60, 2)
+    b[:20] = a[:20]
+    host = sn.Array(a, fmt), sn.Array(b, fmt)
+    given = tuple(sn.Array(device.to_device(x), fmt) for x in (a, b))
+    for function in (
+        np.less, np.less_equal, np.equal, np.not_equal, np.greater, np.greater_equal, np.isnan, np.isinf, np.isfinite,
+        np.signbit, operator.lt, operator.ge,
+    ):  # fmt: skip
+        count = getattr(function, "nin", 2)
+        want = function(*host[:count])
+        assert want.dtype == bool
+        same(function(*given[:count]), want)
+    if fmt is not EIGHT:
+        same(given[0] <= 1, host[0] <= 1)
+        same(sn.array(1.0, fmt) <= given[0].reshape(4, 15), (1 <= host[0]).reshape(4, 15))
+        same(
+            given[0] == sn.Array(device.to_device(codes("q4.4", 60)), "q4.4"),
+            host[0] == sn.Array(codes("q4.4", 60), "q4.4"),
+        )
+
+
 @pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint32])
 def test_scalb(device, kind):
     a = codes("binary16", 12)
@@ -176,12 +207,14 @@ def test_to_integer(device):
 
 def test_shapes(device):
     """Broadcasting, strides, elements that stand for all, and nothing at all."""
+    from softnum.kernels.device.strides import transposed
+
     a, b = codes("binary16", 24).reshape(2, 3, 4), codes("binary16", 3, 2).reshape(3, 1)
     d = device.to_device(a)
     same(sn.add(d, device.to_device(b), "binary16"), sn.add(a, b, "binary16"))
     one = np.uint16([0x3C00])
     both(device, sn.multiply, (a, one), "binary16", rounding="sr", key=3)
-    same(sn.negate(d.transpose((2, 0, 1)), "binary16"), sn.negate(a.transpose((2, 0, 1)), "binary16"))
+    same(sn.negate(transposed(d, (2, 0, 1)), "binary16"), sn.negate(a.transpose((2, 0, 1)), "binary16"))
     options = {"rounding": "sr", "key": 8, "stochastic_bits": 5}
     same(sn.fma(d[:, ::2], d[:, ::2], d[:1, ::2], "binary16", **options),
          sn.fma(a[:, ::2], a[:, ::2], a[:1, ::2], "binary16", **options))  # fmt: skip

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from equality import same_bits
 
 import softnum as sn
 from softnum.kernels import launches
@@ -18,11 +19,7 @@ def values(*shape, fmt="e5m2"):
 
 
 def same(got, want):
-    got = got.copy_to_host()
-    assert got.dtype == want.dtype and got.shape == want.shape
-    kind = f"u{want.itemsize}"
-    wrong = np.argwhere(got.view(kind) != want.view(kind))
-    assert not len(wrong), [(tuple(i), got[tuple(i)], want[tuple(i)]) for i in wrong[:5]]
+    same_bits(got.copy_to_host(), want)
 
 
 # images, channels, height, width; filters, kernel; options
@@ -189,6 +186,8 @@ def test_refused(device):
         sn.conv2d(dx, device.to_device(w[:, :1].copy()), UNIT)
     with pytest.raises(ValueError, match=r"conv2d: c of shape \(5,\) does not broadcast"):
         sn.conv2d(dx, dw, UNIT, device.to_device(np.zeros(5, np.float32)))
+    with pytest.raises(TypeError, match=r"conv2d takes no units of block formats \(mxint8\)"):
+        sn.conv2d(dx, dw, sn.BlockDotUnit("binary32", operand="mxint8"))
     with pytest.raises(TypeError, match="conv2d: x must be an array of float32 or float64, got int32"):
         sn.conv2d(device.to_device(x.astype(np.int32)), dw, UNIT)
     with pytest.raises(ValueError, match="conv2d_backward_data: dy of shape .* is no gradient"):

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from equality import same_bits
 
 import softnum as sn
 from softnum.kernels import launches
+from softnum.kernels.device.strides import broadcast
 
 WORDS = {
     "fused": {"operand": "e5m2"},
@@ -41,10 +43,7 @@ def check(device, unit, a, b, c=None, **options):
     got = sn.matmul(*on_device[:2], unit, on_device[2], **options).copy_to_host()
     want = sn.matmul(a, b, unit, c, **options)
     assert launches() - before == (3 if c is None else 4)
-    kind = f"u{want.dtype.itemsize}"
-    assert got.dtype == want.dtype and got.shape == want.shape
-    wrong = np.argwhere(got.view(kind) != want.view(kind))
-    assert not len(wrong), [(tuple(i), got[tuple(i)], want[tuple(i)]) for i in wrong[:5]]
+    same_bits(got, want, unit)
 
 
 @pytest.mark.parametrize("name", WORDS)
@@ -187,5 +186,10 @@ def test_refused(device):
         sn.matmul(d, d, sn.MadUnit("e6m9", operand="e5m2", rounding="sr"))
     with pytest.raises(TypeError, match="neither float32 nor float64 holds"):
         sn.matmul(d, d, sn.MadUnit("e15m40", operand="e5m2"))
+    one, long = device.to_device(np.ones((1, 1), np.float32)), 2**31
+    with pytest.raises(ValueError, match=rf"no dimension .* may reach 2\*\*31, got \(1, 1\) and K = {long}"):
+        sn.matmul(broadcast(one, (1, long)), broadcast(one, (long, 1)), sn.ExactDotUnit("e6m9", operand="e5m2"))
+    with pytest.raises(ValueError, match=r"dot: c is one number, got shape \(2, 2\)"):
+        sn.dot(device.to_device(host[0]), device.to_device(host[0]), unit, d)
     with pytest.raises(ValueError, match="does not broadcast"):
         sn.matmul(d, d, unit, device.to_device(np.zeros((2, 3), np.float32)))

@@ -5,9 +5,11 @@ lanes on the host. NaN are compared as NaN: the hardware's has a payload of its 
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
+from test_device_code import compiled
 
 import softnum as sn
 
@@ -36,21 +38,10 @@ class Instruction:
         return names[self.operand]
 
     def unit(self, gpu: str):
-        """What this GPU's instruction computes: a preset, but for FP8 into binary32 on Hopper and Blackwell.
-
-        Of that the device compiler makes two steps of 16 products in binary16 (HMMA.16816.F32 for sm_90 and sm_100),
-        over k = 0, 1, 4, 5, ... from zero and then 2, 3, 6, 7, ..., and an addition of C; the presets are of WGMMA, and
-        of rows that do not tell 16 products from 32.
-        """
-        bytes_alone = self.size == 1 and gpu in ("h100", "b200")
-        if bytes_alone and self.result == "f32":
-            order = sn.unit(f"nvidia_{gpu}_{self.operand}_mma").k_order
-            return sn.FusedDotUnit(
-                16, 25, "binary32", operand=self.format, min_exponent=-133, k_order=order, c="after",
-                overflow="always_infinity",
-            )  # fmt: skip
-        name = f"nvidia_{gpu}_{'fp16' if self.operand == 'f16' else self.operand}" + ("_mma" if bytes_alone else "")
-        return sn.unit(name, output="binary16" if self.result == "f16" else None)
+        """What this GPU's instruction computes: a preset."""
+        name = f"nvidia_{gpu}_{'fp16' if self.operand == 'f16' else self.operand}"
+        name += "_mma" if self.size == 1 and gpu in ("h100", "b200") else ""
+        return sn.unit(name, output="binary16" if self.result == "f16" else "binary32")
 
     # Where elements lie: for each lane and each element of its registers, the row and column (PTX ISA, "Matrix
     # fragments for mma"). Registers hold elements of `size` bytes, the first in the lowest bits.
@@ -118,14 +109,20 @@ INSTRUCTIONS = [
 ]  # fmt: skip
 
 
-def kernel_of(instruction):
-    """The kernel ``(a, b, d, steps)``: registers (tiles, steps, 32, 4) and (..., 2); (tiles, 32, 4 or 2) in and out."""
+def function_of(instruction):
+    """The device function (a, b, d), pointers to a lane's registers."""
     from softnum.kernels.device import _cuda
-    from softnum.kernels.device._cuda import cuda, ffi
     from softnum.kernels.device.source import Entry, Library
 
     pointers = tuple(("uint32*", name) for name in "abd")
-    mma = _cuda.bind(Library("", (Entry("mma", "void", pointers, instruction.text()),), "softnum/base.h")).mma
+    return _cuda.bind(Library("", (Entry("mma", "void", pointers, instruction.text()),), "softnum/base.h")).mma
+
+
+def kernel_of(instruction):
+    """The kernel ``(a, b, d, steps)``: registers (tiles, steps, 32, 4) and (..., 2); (tiles, 32, 4 or 2) in and out."""
+    from softnum.kernels.device._cuda import cuda, ffi
+
+    mma = function_of(instruction)
     wide = 4 if instruction.result == "f32" else 2
 
     @cuda.jit
@@ -225,6 +222,58 @@ def test_hardware(gpu, instruction, data):
             wrong = np.argwhere(~same)
             shown = [(float(got[tuple(i)]).hex(), float(want[tuple(i)]).hex()) for i in wrong[:3]]
             assert not len(wrong), f"seed {seed}, {steps} steps: {len(wrong)} differ, of them (GPU, unit) {shown}"
+
+
+SHOWN = """
+import sys
+from numba import types
+from softnum.kernels.device._cuda import cuda, ffi
+from softnum.kernels.link import instructions, link
+from test_tensor_cores import INSTRUCTIONS, function_of
+
+registers = types.Array(types.uint32, 1, "C")
+for argument in sys.argv[1:]:
+    index, chip = argument.split(":")
+    mma = function_of(INSTRUCTIONS[int(index)])
+
+    @cuda.jit
+    def kernel(a, b, d):
+        mma(ffi.from_buffer(a), ffi.from_buffer(b), ffi.from_buffer(d))
+
+    code = instructions(link(kernel, (registers,) * 3, chip)[0])
+    if code is None:
+        print("pip install 'softnum[test]': there is no nvdisasm", file=sys.stderr)
+        sys.exit(2)
+    arithmetic = ("F2FP", "HMMA", "QMMA", "FADD", "HADD2")
+    print(*(name + rest.rstrip(" ;") for _, name, rest in code if name.startswith(arithmetic)), sep="|")
+"""
+
+
+def test_fp8_on_hopper_and_blackwell():
+    """What the presets say of terms, order and C is what the compiler makes of an instruction: of the four k that a
+    register holds, the first two meet in a step from zero, the others in the next one, and C is added to that."""
+    asked = [(i, chip) for i, one in enumerate(INSTRUCTIONS) if one.size == 1 for chip in ("sm_90", "sm_100")]
+    done = compiled("-c", SHOWN, *(f"{i}:{chip}" for i, chip in asked), cwd=Path(__file__).parent)
+    assert done.returncode == 0, done.stderr
+    for (i, chip), line in zip(asked, done.stdout.splitlines(), strict=True):
+        single, held, steps = INSTRUCTIONS[i].result == "f32", {}, []
+        for x in line.split("|"):
+            name, *registers = x.replace(",", "").replace(".reuse", "").split()
+            if name.startswith("F2FP"):
+                held[registers[0]] = registers[1].endswith(".H1")
+            elif name.startswith("HMMA"):
+                assert name == f"HMMA.16816.F{32 if single else 16}", (chip, line)
+                upper = {
+                    held[f"R{int(r[1:]) + j}"]
+                    for r, count in zip(registers[1:3], (4, 2), strict=True)
+                    for j in range(count)
+                }
+                steps.append((upper, registers[0], registers[3]))
+            else:
+                assert len(steps) == 2 and name == ("FADD" if single else "HADD2"), (chip, line)
+        (first, result, zero), (second, _, c) = steps
+        assert (first, zero) == ({False}, "RZ") and (second, c) == ({True}, result), (chip, line)
+        assert line.count("ADD") == (4 if single else 2), (chip, line)
 
 
 @pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=lambda i: i.name)

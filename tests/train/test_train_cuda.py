@@ -11,6 +11,7 @@ from softnum.train import Numerics, Parameter, Settings, load_design, profile, r
 from softnum.train import data as data_module
 from softnum.train.binary64 import host
 from softnum.train.data import DataFacts, DataSet
+from softnum.train.environments import CartPole
 from softnum.train.loop import Run
 from softnum.train.normalisation import Buffer, batch_norm
 from softnum.train.pooling import avg_pool2d, max_pool2d
@@ -132,6 +133,49 @@ def test_normalisation_and_pooling(text, tmp_path):
     assert not layer.numerics.backend.host_copies
 
 
+def pairs():
+    return DataSet(
+        "movielens", np.array([[0, 0], [1, 1], [0, 2]]), np.ones(3, int), np.array([[0, 1, 3]]), np.zeros(1, int)
+    )
+
+
+def scenes():
+    things = np.array([[[1, 0, 0, 9, 9]], [[0, 2, 2, 8, 8]]])
+    x = np.random.default_rng(0).integers(0, 17, (2, 64)) / 16.0
+    return DataSet("fashion-scenes", x, things, x, things)
+
+
+def text():
+    words = np.random.default_rng(0).integers(0, 4, (2, 2))
+    return DataSet("text", words, words[:, ::-1].copy(), words, words)
+
+
+#: network -> its options, its data, the batch
+OTHERS = {
+    "actor-critic": ({"sizes": (4, 3, 2), "steps": 2}, CartPole, 4),
+    "detector": ({"sizes": (1, 1, 1), "image": (1, 8, 8), "classes": 2}, scenes, 2),
+    "ncf": ({"sizes": (2, 2, 2), "users": 2, "items": 4}, pairs, 5),
+    "transformer-lm": ({"sizes": (2, 2), "depth": 1, "heads": 1, "dropout": 0.25, "steps": 2, "words": 4}, text, 2),
+    "wgan": ({"sizes": (2, 3), "image": (1, 2, 2), "critic_updates": 1}, lambda: samples("digits", 4, held_out=7), 2),
+}
+
+
+@pytest.mark.parametrize("network", OTHERS)
+def test_an_iteration_of_other_networks(network, tmp_path):
+    """Embeddings, attention, dropout, and the other losses: what a record and a checkpoint hold of it."""
+    options, data, batch = OTHERS[network]
+    rows, states = [], []
+    for device in ("cpu", "cuda"):
+        settings = Settings(
+            network=network, network_options=options, data=data().name, batch=batch, optimiser="adam", epsilon=0.001
+        )
+        work = Run(settings, designed(tmp_path, MIXED), 1, device=device, data=data())
+        rows.append(work.train(*next(iter(work.plan(1)))))
+        states.append({key: np.asarray(value).tobytes() for key, value in work.state().items()})
+    assert np.isfinite(list(rows[0].values())).all() and rows[0] == rows[1] and states[0] == states[1]
+    assert not work.numerics.backend.host_copies
+
+
 @pytest.mark.parametrize("name", ["c-wang-fp8", "h-posit8", "i-mxfp8"])
 def test_nothing_is_copied_to_be_computed(name):
     work = Run(MLP, load_design(name), 1, device="cuda")
@@ -191,7 +235,10 @@ def test_a_machine_without_a_gpu_says_so_before_anything_is_read(device, monkeyp
     monkeypatch.setattr(data_module, "load_data", fail)
     monkeypatch.setattr("softnum.train.loop.load_data", fail)
     monkeypatch.setattr(device, "is_available", lambda: False)
-    with pytest.raises(ValueError, match="Numba finds no GPU and driver here.*NUMBA_ENABLE_CUDASIM=1"):
+    with pytest.raises(ValueError, match="Numba finds a GPU, but not CUDA's compiler NVVM; pip install"):
+        run(load_design("a-float32"), MLP, seed=1, out=tmp_path, device="cuda")
+    monkeypatch.setattr(device, "cuda_error", lambda: "\nNo driver.\nInstall one.\n")
+    with pytest.raises(ValueError, match=r"finds no GPU here \(No driver. Install one\);.*NUMBA_ENABLE_CUDASIM=1"):
         run(load_design("a-float32"), MLP, seed=1, out=tmp_path, device="cuda")
     with pytest.raises(ValueError, match="device must be one of cpu, cuda, got 'tpu'"):
         run(load_design("a-float32"), MLP, seed=1, out=tmp_path, device="tpu")

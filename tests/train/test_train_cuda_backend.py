@@ -95,7 +95,7 @@ CALLS = {
     "argmax": [lambda b, up, t: b.argmax(up(numbers(t, 6, 5)))],
     "array": [lambda b, up, t: b.array(numbers(t, 3, 2))],
     "choose": [
-        lambda b, up, t: b.choose(numbers(t, 1, 5) > 0, up(numbers(t, 4, 5)), -np.inf),
+        *(lambda b, up, t, x=x: b.choose(numbers(t, 1, 5) > 0, up(numbers(t, 4, 5)), x) for x in (-np.inf, 0.0, -0.0)),
         lambda b, up, t: b.choose(up(numbers(t, 4, 5) > 0), up(numbers(t, 4, 5)), up(numbers(t, 4, 1))),
     ],
     "clamp": [lambda b, up, t: b.clamp(up(numbers(t, 50)), 0.3)],
@@ -157,10 +157,99 @@ def test_the_methods_are_those_of_numpys_backend(device):
     from softnum.train.cuda_backend import CudaBackend
 
     mine, theirs = public(CudaBackend), public(NumpyBackend)
-    assert mine.keys() == theirs.keys()
+    assert mine.keys() == theirs.keys() == CALLS.keys() | _ELSEWHERE | public(Binary64).keys()
     for name in theirs:
         assert inspect.signature(mine[name]) == inspect.signature(theirs[name]), name
-    assert theirs.keys() == CALLS.keys() | _ELSEWHERE | public(Binary64).keys()
+        assert inspect.getdoc(mine[name]), name
+
+
+#: those that put nothing but +0 between numbers: a format of all of them stays known
+MOVES = {
+    "choose", "concatenate", "from_windows", "join", "largest", "neighbours", "part", "permute", "pixels", "place",
+    "positive_part", "prune", "put", "put_rows", "reshape", "split", "steps", "take", "transpose", "where_equal",
+    "where_positive", "windows",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_format_stays_known_as_long_as_it_is_right(name, device):
+    """Of one without -0 and with one NaN: to round to it would change other bits."""
+    from softnum.kernels.device.movement import arrays_in, upload
+    from softnum.train.cuda_backend import CudaBackend
+
+    role = RoleRounding(sn.format("e4m3fnuz"))
+    backend, found = CudaBackend(np.float32), []
+
+    def rounded(x):
+        return backend.quantize(upload(x), role, None) if x.dtype == np.float32 else upload(x)
+
+    for call in CALLS[name]:
+        result = call(backend, rounded, np.float32)
+        for x in arrays_in(result if isinstance(result, (tuple, list)) else [result]):
+            found.append(x.format)
+            if x.format is not None and x.dtype == np.float32:
+                want = NumpyBackend().quantize(x.host(), role, None)
+                np.testing.assert_array_equal(x.host().view(np.uint32), want.view(np.uint32))
+    assert role.format in found or name not in MOVES
+
+
+def test_what_lies_in_order_is_not_copied_and_not_written_to(device):
+    from softnum.kernels import launches
+    from softnum.kernels.device.movement import moved, upload
+    from softnum.train.cuda_backend import CudaBackend
+
+    backend, values = CudaBackend(np.float32), numbers(np.float32, 5, 3)
+    x, before = upload(values), launches()
+    parts = [*backend.split(x, [2, 3], 0), backend.neighbours(x)[2], backend.part(x, slice(1, 4), slice(None)),
+             backend.permute(upload(values.reshape(5, 1, 3)), (1, 0, 2)), moved(x, lambda a: a[2, 1:2])]  # fmt: skip
+    assert launches() == before + 1  # the pairs of neighbours
+    wants = [values[:2], values[2:], values[4:], values[1:4], values[None], values[2, 1:2]]
+    for part, want in zip(parts, wants, strict=True):
+        np.testing.assert_array_equal(part.host(), want)
+    backend.put(parts[0], np.array([0]), upload(np.full((1, 3), 9, np.float32)))
+    backend.put(x, np.array([0]), upload(np.full((1, 3), 9, np.float32)))
+    np.testing.assert_array_equal(x.host(), values)
+    assert moved(x, lambda a: a[::2]).host().tobytes() == values[::2].tobytes()
+
+
+def test_a_step_of_an_update_is_a_launch(device):
+    from softnum.kernels import launches
+    from softnum.kernels.device.movement import upload
+    from softnum.train.cuda_backend import CudaBackend
+
+    backend, x = CudaBackend(np.float32), upload(np.ones(3, np.float32))
+    role = RoleRounding(sn.format("e6m9"), rounding="stochastic")
+    for alpha in (0.5, 0.0, -0.0):
+        backend.axpy(alpha, x, x, role, (1, 2))
+        before = launches()
+        y = backend.axpy(alpha, x, x, role, (1, 2))
+        assert launches() == before + 1  # the number is there already
+        zero = upload(np.float32([-0.0]))
+        assert np.signbit(backend.axpy(alpha, zero, zero, role, (1, 2)).host()) == [not np.signbit(alpha)]
+        assert y.format == role.format
+    wide = upload(np.ones(3))
+    before = launches()
+    assert backend.quantize(wide, role, (1, 2)).dtype == np.float32
+    assert launches() == before + 1
+
+
+def test_what_is_of_a_format_is_not_rounded_again(device):
+    from softnum.kernels import launches
+    from softnum.kernels.device.movement import upload
+    from softnum.train.cuda_backend import CudaBackend
+
+    backend, narrow, wide = CudaBackend(np.float32), RoleRounding(sn.format("e4m3")), RoleRounding(sn.format("e5m2"))
+    x = upload(numbers(np.float32, 20))
+    for y in (backend.quantize(x, narrow, None), backend.operate("add", [x, x], narrow, None)):
+        before = launches()
+        assert backend.quantize(y, narrow, None) is y and launches() == before
+        for role in (wide, RoleRounding(narrow.format, overflow="saturate")):  # the latter has no infinities
+            assert backend.quantize(y, role, None) is not y
+    product = backend.matmul(upload(np.ones((1, 1), np.float32)), upload(np.ones((1, 1), np.float32)),
+                             sn.MadUnit("e4m3", operand="e4m3"), None, None)  # fmt: skip
+    assert backend.quantize(product, narrow, None) is product
+    none = RoleRounding(sn.format("e8m0fnu"))  # moving may put +0 beside its values
+    assert backend.quantize(x, none, None).format is None
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -212,6 +301,7 @@ def test_roundings_and_operations(role, backends):
     same(backends, lambda b, up: b.operate("sqrt", [up(np.abs(rounded).astype(b.dtype))], role, (7, 5)))
     same(backends, lambda b, up: b.compute("multiply", (b.constant(0.1), operands(b, up)[0]), role, (7, 5)))
     same(backends, lambda b, up: b.axpy(-0.3, *operands(b, up), role, (7, 6)))
+    same(backends, lambda b, up: b.axpy(-0.3, up(b.constant(0.5)), up(np.array(2.0, b.dtype)), role, (7, 6)))
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,17 @@ def test_workers_that_differ_are_refused(address, tmp_path, monkeypatch):
     assert not records(tmp_path / "out")
 
 
+def test_workers_without_the_device_are_refused(address, tmp_path, monkeypatch):
+    file = write_study(tmp_path, ["a-float32"])
+    with pytest.raises(ValueError, match="device must be one of cpu, cuda, got 'tpu'"):
+        conduct(file, tmp_path / "out", scheduler=address, device="tpu")
+    assert cluster._lacking("cpu") is None
+    monkeypatch.setattr(cluster, "_lacking", lambda device: f"device {device!r}: no GPU")
+    with pytest.raises(ValueError, match=r"the worker tcp://.*: device 'cuda': no GPU"):
+        conduct(file, tmp_path / "out", scheduler=address, device="cuda")
+    assert not records(tmp_path / "out")
+
+
 def test_a_design_that_other_machines_cannot_have(address, tmp_path):
     (tmp_path / "posit8.py").write_bytes((load_design("h-posit8").path.parent / "posit8.py").read_bytes())
     text = load_design("h-posit8").path.read_text()

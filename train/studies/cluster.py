@@ -17,6 +17,7 @@ import uuid
 from pathlib import Path
 
 from softnum.train.design_files import load_design
+from softnum.train.devices import check_device
 from softnum.train.loop import record_versions
 from softnum.train.record import write_atomic
 from softnum.train.studies.task import Failed, Finished, RunTask, perform
@@ -33,18 +34,20 @@ class DaskExecutor:
     ----------
     address : str
         Of the scheduler: "tcp://10.0.0.1:8786".
+    device : str
+        Where the runs are to compute, as of `softnum.train.run`.
 
     Raises
     ------
     ValueError
-        If Dask is not installed, no scheduler answers, it has no workers, or they have other versions than this
-        process: records would not have the same bytes.
+        If Dask is not installed, no scheduler answers, it has no workers, one of them lacks the device, or they have
+        other versions than this process: records would not have the same bytes.
     """
 
     #: The scheduler takes all of them, and gives them to workers that join later.
     free = True
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, device: str = "cpu") -> None:
         try:
             from distributed import Client
         except ImportError as error:
@@ -58,12 +61,12 @@ class DaskExecutor:
                 "`dask scheduler`, and workers with `dask worker ADDRESS --nthreads 1`"
             ) from error
         try:
-            self._check_workers()
+            self._check_workers(device)
         except BaseException:
             self._client.close()
             raise
 
-    def _check_workers(self) -> None:
+    def _check_workers(self, device: str) -> None:
         try:
             self._client.wait_for_workers(1, timeout=_SECONDS)
         except TimeoutError as error:
@@ -86,6 +89,9 @@ class DaskExecutor:
                     f"the worker {worker} has {', '.join(differ)}: its records would not have the same bytes; install "
                     "what is installed here on all of them"
                 )
+        for worker, lacking in sorted(self._client.run(_lacking, device).items()):
+            if lacking is not None:
+                raise ValueError(f"the worker {worker}: {lacking}")
 
     def submit(self, task: RunTask) -> None:
         """Take a run."""
@@ -154,6 +160,15 @@ class Abandoned(Exception):
     """Nobody waits for the run any more: its study was interrupted."""
 
 
+def _lacking(device: str) -> str | None:
+    """What keeps a worker from a device."""
+    try:
+        check_device(device)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 def _work(task: RunTask, files: dict[str, bytes]) -> Finished | Failed:
     """Carry a run out on a worker."""
     from distributed import get_worker
@@ -208,10 +223,11 @@ def _facts() -> dict[str, str]:
 def _source() -> str:
     """The start of a checksum of softnum's Python files, which tells checkouts of one version apart."""
     import softnum
+    import softnum.kernels
     import softnum.train
 
     digest = hashlib.sha256()
-    for package in (softnum, softnum.train):
+    for package in (softnum, softnum.kernels, softnum.train):
         folder = Path(package.__path__[0])
         pattern = "*.py" if package is softnum else "**/*.py"
         for file in sorted(folder.glob(pattern)):

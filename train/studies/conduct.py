@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from softnum.train.devices import check_device
+from softnum.train.devices import DEVICES, check_device
 from softnum.train.lock import FileLock
 from softnum.train.studies.ledger import Ledger
 from softnum.train.studies.local import ProcessExecutor
@@ -113,8 +113,9 @@ def conduct_study(
     Raises
     ------
     ValueError
-        If the machine lacks the device, a time per iteration is missing or malformed, the cluster's workers differ from
-        this machine, or another process carries out a study in the folder; nothing has been trained then.
+        If the machine, or a cluster's worker, lacks the device, a time per iteration is missing or malformed, the
+        workers differ from this machine, or another process carries out a study in the folder; nothing has been trained
+        then.
     RuntimeError
         If SCALE-Sim has to run and fails.
 
@@ -141,16 +142,16 @@ def conduct_study(
     out = Path(out)
     if retries < 0:
         raise ValueError(f"retries must be 0 or more, got {retries}")
-    if scheduler is None:
+    if scheduler is None or device not in DEVICES:  # else it is the workers that need it
         check_device(device)
-    jobs = worker_count(jobs, device)
+    workers, jobs = worker_count(jobs, device), worker_count(jobs)  # what simulates times takes all cores
     out.mkdir(parents=True, exist_ok=True)
     lock = FileLock(out / ".study.lock", f"the study in {out}")
     lock.acquire()
     executor = None
     try:
         plan = plan_study(study, out)
-        executor = _executor(plan, jobs, scheduler)
+        executor = _executor(plan, workers, scheduler, device)
         outcome = Outcome(plan)
         for run in plan.runs:
             if run.state == UNUSABLE:
@@ -238,14 +239,14 @@ def _point(run: PlannedRun, timings):
 
 
 # -- runs --------------------------------------------------------------------------------------------------------------
-def _executor(plan: StudyPlan, jobs: int, scheduler: str | None):
+def _executor(plan: StudyPlan, jobs: int, scheduler: str | None, device: str):
     if not plan.to_train:
         return None
     if scheduler is None:
         return ProcessExecutor(min(jobs, len(plan.to_train)))
     from softnum.train.studies.cluster import DaskExecutor
 
-    return DaskExecutor(scheduler)
+    return DaskExecutor(scheduler, device)
 
 
 def _note_found(plan: StudyPlan, ledger: Ledger) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from softnum.train.binary64 import host
 from softnum.train.tasks.task import Task, Update
 from softnum.train.tensor import Tensor, softmax_cross_entropy
 
@@ -51,11 +50,8 @@ class Classification(Task):
 
     def evaluate(self, numerics) -> dict[str, float]:
         """The accuracy on all held-out samples, in the design's arithmetic."""
-        backend, labels = numerics.backend, self.data.test_y
         right = 0
-        for first in range(0, len(labels), _SAMPLES_AT_A_TIME):
-            part = slice(first, first + _SAMPLES_AT_A_TIME)
-            outputs = host(self.network.forward(Tensor(self.data.test_x[part], backend)).value)
-            found = backend.argmax(outputs) == labels[part].reshape(-1)
+        for outputs, labels in self.outputs(numerics, _SAMPLES_AT_A_TIME):
+            found = numerics.backend.argmax(outputs) == labels.reshape(-1)
             right += int((found & np.isfinite(outputs).all(axis=1)).sum())
-        return {"accuracy": right / labels.size}
+        return {"accuracy": right / self.data.test_y.size}

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from softnum.train.binary64 import host
 from softnum.train.boxes import mean_average_precision, suppress
 from softnum.train.losses import binary_cross_entropy, smooth_l1, total
 from softnum.train.sequences import take
@@ -131,9 +130,7 @@ class Detection(Task):
         """The mean average precision on all held-out scenes, in the design's arithmetic."""
         backend, labels = numerics.backend, self.data.test_y
         detections = []
-        for first in range(0, len(labels), _SCENES_AT_A_TIME):
-            samples = slice(first, first + _SCENES_AT_A_TIME)
-            outputs = host(self.network.forward(Tensor(self.data.test_x[samples], backend)).value)
+        for outputs, _ in self.outputs(numerics, _SCENES_AT_A_TIME):
             detections += self.detections(backend, outputs)
         return {"accuracy": mean_average_precision(backend, detections, labels)}
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from softnum.train.binary64 import host
 from softnum.train.data import batches
 from softnum.train.tensor import Tensor
 
@@ -88,6 +91,13 @@ class Task:
         Update
         """
         raise NotImplementedError
+
+    def outputs(self, numerics, at_a_time: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The network's outputs for the held-out samples, so many of these at a time, on the host; and their labels."""
+        for first in range(0, len(self.data.test_y), at_a_time):
+            part = slice(first, first + at_a_time)
+            outputs = self.network.forward(Tensor(self.data.test_x[part], numerics.backend))
+            yield host(outputs.value), self.data.test_y[part]
 
     def evaluate(self, numerics) -> dict[str, float]:
         """How good the network is: ``accuracy``, from 0 to 1, and what else a record's row should say."""

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from softnum.train.binary64 import host
 from softnum.train.sentence_files import END, PADDING, UNKNOWN
 from softnum.train.sequences import take
 from softnum.train.tasks.task import Task, Update
@@ -71,10 +70,8 @@ class Translation(Task):
         """The accuracy, and BLEU from 0 to 1, in the design's arithmetic."""
         backend, labels = numerics.backend, self.data.test_y
         right = 0
-        for first in range(0, len(labels), _SAMPLES_AT_A_TIME):
-            part = slice(first, first + _SAMPLES_AT_A_TIME)
-            outputs = host(self.network.forward(Tensor(self.data.test_x[part], backend)).value)
-            wanted = labels[part].reshape(-1)
+        for outputs, words in self.outputs(numerics, _SAMPLES_AT_A_TIME):
+            wanted = words.reshape(-1)
             found = (backend.argmax(outputs) == wanted) & (wanted != PADDING) & (wanted != UNKNOWN)
             right += int((found & np.isfinite(outputs).all(axis=1)).sum())
         steps = labels.shape[1]

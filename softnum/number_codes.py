@@ -1,0 +1,60 @@
+"""Python's numbers to codes and back, one by one and without loss: what `softnum.encode` and `decode` do of objects."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from softnum import _core
+from softnum.custom import CustomFormat
+from softnum.exact_numbers import as_exact
+from softnum.modes import OVERFLOW_RULES, Flags
+from softnum.names import format
+from softnum.ufuncs import call_ufunc, raise_no_code
+
+__all__ = ["codes_of_numbers", "numbers_of_codes"]
+
+
+def codes_of_numbers(x, fmt, env, words, invalid):
+    """(codes, flags) of Python's numbers, one by one."""
+    wrap = env[1] == OVERFLOW_RULES["wrap"]
+    codes, flags = np.empty(x.shape, fmt.storage_dtype), np.empty(x.shape, np.uint8)
+    words = np.broadcast_to(words, x.shape)
+    for index, value in np.ndenumerate(x):
+        if isinstance(value, (float, np.float16, np.float32)):  # -0, infinities and NaN are no fractions
+            given = np.float64(value).view(np.uint64)
+            codes[index], flags[index] = call_ufunc(
+                "convert", (given,), (format("binary64"),), fmt, env, words[index], with_flags=True, what="encode",
+                invalid=invalid,
+            )  # fmt: skip
+            continue
+        codes[index], raised = _core.round_exact(*as_exact(value, fmt, wrap), fmt, env, int(words[index]))
+        if raised & _core.NO_CODE and isinstance(invalid, str):
+            # the value is not named: its repr can be long, and is refused past 4300 digits
+            raise_no_code(fmt, "encode")
+        if wrap and abs(value) >= 1 << fmt.integer_bits:  # which as_exact has taken off
+            raised |= Flags.OVERFLOW
+        flags[index] = raised & (_core.NO_CODE - 1)
+    return codes, flags
+
+
+def numbers_of_codes(codes, fmt) -> np.ndarray:
+    """What codes stand for: Fractions, and floats for infinities, NaN and -0."""
+
+    def value(code: int) -> Fraction | float:
+        if isinstance(fmt, CustomFormat):
+            number = float(fmt.decode(np.array(code, fmt.storage_dtype), np.float64))
+            minus_zero = number == 0 and np.signbit(number)
+            return Fraction(number) if np.isfinite(number) and not minus_zero else number
+        kind, sign, significand, exponent = _core.unpack(code, fmt)
+        if kind == "nan":
+            return float("nan")
+        if kind == "infinite" or (significand == 0 and sign):
+            return (-1) ** sign * (float("inf") if kind == "infinite" else 0.0)
+        return (-1) ** sign * significand * Fraction(2) ** exponent
+
+    distinct, where = np.unique(codes, return_inverse=True)
+    values = np.empty(distinct.shape, object)
+    values[...] = [value(code) for code in distinct.tolist()]
+    return values[where.ravel()].reshape(codes.shape)

@@ -1,0 +1,222 @@
+"""One operation on codes and on `Array`: its operands checked, the exact result computed and rounded once.
+
+`softnum.ops` and `softnum.elementary` list the operations. CUDA arrays of codes, and Arrays of them, are computed on
+their device, and give the like.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+
+from softnum import _core, backend
+from softnum.array import Array
+from softnum.block_array import BlockArray, refuse_elementwise
+from softnum.checks import check_codes
+from softnum.custom import CustomFormat
+from softnum.custom.arithmetic import as_values
+from softnum.custom.lookup import into_custom
+from softnum.environment import environment, random_words
+from softnum.modes import rounding_name
+from softnum.names import format
+from softnum.ufuncs import call_ufunc
+from softnum.values import invalid_code
+
+__all__ = ["OPTIONS", "RETURNS", "apply", "described", "rounded"]
+
+#: parts of the docstrings of operations
+OPTIONS = """
+    rounding, overflow, key, random_bits, stochastic_bits
+        As in `softnum.quantize`; with a key, element i of the C-ordered result takes word i.
+    return_flags : bool
+        Whether to return (result, flags) with flags a uint8 array of `softnum.Flags`.
+    tininess : {"after", "before"}
+        Whether UNDERFLOW is judged after or before rounding (a stochastic result always before).
+    flush_inputs : bool
+        Whether subnormal operands read as zero, sign kept.
+    flush_results : {None, "before", "after"}
+        Whether results that are tiny before rounding (Arm) or after it (x86) become zero, sign kept, with UNDERFLOW and
+        INEXACT.
+    nan : {"canonical", "riscv", "arm_default", "x86", "arm"}
+        Which NaN is delivered. The first three are one rule: the format's canonical NaN. "x86": the first operand that
+        is NaN, made quiet, else the canonical one with its sign bit set; fma(inf, 0, quiet NaN) raises no flag. "arm":
+        the first signaling NaN, else the first NaN, fma's addend before its factors. A NaN keeps its sign and leading
+        fraction bits from one format to another.
+    invalid : "raise" or a number
+        What becomes of a result that is NaN (or, in fixed point, infinite) where the format has no code for it: a
+        ValueError, or this value of the format, with INVALID.
+"""
+RETURNS = """
+    Returns
+    -------
+    ndarray of codes, or Array if an operand is one; with `return_flags`, a pair
+
+    Raises
+    ------
+    ValueError
+        If formats are missing or differ without `out_fmt`, or a code does not fit its format, or a result has no code.
+"""
+_OWN_FORMAT = ("absolute", "copysign", "negate", "next_down", "next_up")
+_NAMES = {1: ("a",), 2: ("a", "b"), 3: ("a", "b", "c")}
+
+
+def _operands(name, operands, fmt):
+    """(codes, formats, whether an operand is an Array)"""
+    if any(isinstance(x, BlockArray) for x in operands):
+        refuse_elementwise(name)
+    arrays = [isinstance(x, Array) for x in operands]
+    if any(arrays):
+        if not all(arrays):
+            raise TypeError(f"{name}: Array and plain codes do not mix; make Arrays of all operands (softnum.array)")
+        if fmt is not None:
+            raise ValueError(f"{name}: the operands are Arrays, which know their format; leave fmt out")
+        formats = tuple(x.format for x in operands)
+        codes = [x.codes for x in operands]
+    else:
+        if fmt is None:
+            raise ValueError(f"{name}: codes say nothing of their format; give fmt, or make Arrays (softnum.array)")
+        given = fmt if isinstance(fmt, tuple) else (fmt,) * len(operands)
+        if len(given) != len(operands):
+            raise ValueError(f"{name} has {len(operands)} operands, got {len(given)} formats")
+        formats = tuple(format(f) for f in given)
+        codes = [
+            x if backend.is_device_array(x) else check_codes(x, f, f"codes of operand {i}")  # there the kernel checks
+            for i, (x, f) in enumerate(zip(operands, formats, strict=True))
+        ]
+    return codes, formats, any(arrays)
+
+
+def _check_root_bits(fmt, out_fmt, deciding):
+    """The core keeps 126 bits of a root: to wrap it, all down to those that decide its rounding must be among them."""
+    whole = fmt.emax // 2 + 1 if fmt.kind == "float" else (fmt.integer_bits - fmt.signed + 1) // 2
+    if out_fmt.kind == "fixed" and whole + out_fmt.fraction_bits + deciding > 126:
+        raise ValueError(
+            f"sqrt: roots of {fmt} have up to {whole + out_fmt.fraction_bits} bits in {out_fmt}, more than the "
+            f"{126 - deciding} that can be wrapped exactly; saturate, or go through a narrower format"
+        )
+
+
+def _check_reducible(name, fmt):
+    """The core knows 2 / pi far enough for all but odd biases."""
+    if fmt.kind == "float" and fmt.emax > _core.TRIGONOMETRIC_EMAX:
+        raise ValueError(
+            f"{name}: values of {fmt} reach 2**{fmt.emax}, and angles are reduced up to 2**{_core.TRIGONOMETRIC_EMAX}; "
+            "convert them to a format of less range"
+        )
+
+
+def described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits):
+    """(codes of the operands, their formats, the result's, whether an operand is an Array), checked."""
+    codes, formats, as_array = _operands(name, operands, fmt)
+    if name in _OWN_FORMAT:
+        if out_fmt is not None and format(out_fmt) != formats[0]:
+            raise ValueError(f"{name}: the result is in the format of a, {formats[0]}, not {out_fmt}; convert it")
+        out_fmt = formats[0]
+    if out_fmt is None:
+        if any(f != formats[0] for f in formats):
+            names = ", ".join(str(f) for f in formats)
+            raise ValueError(f"{name}: the operands' formats differ ({names}); state the result's with out_fmt=")
+        out_fmt = formats[0]
+    out_fmt = format(out_fmt)
+    if name == "sqrt" and overflow == "wrap" and not isinstance(formats[0], CustomFormat):
+        stochastic = rounding_name(rounding).startswith("stochastic")
+        _check_root_bits(formats[0], out_fmt, stochastic_bits + 1 if stochastic else 2)
+    if name in ("sin", "cos", "tan") and not any(isinstance(f, CustomFormat) for f in (formats[0], out_fmt)):
+        _check_reducible(name, formats[0])
+    return codes, formats, out_fmt, as_array
+
+
+def apply(
+    name, operands, fmt, *, out_fmt=None, rounding="nearest_even", overflow=None, key=None, random_bits=None,
+    stochastic_bits=32, return_flags=False, tininess="after", flush_inputs=False, flush_results=None, nan="canonical",
+    invalid="raise", extra=(), codes_out=True, compute=None,
+):  # fmt: skip
+    """The ufunc `name` over operands in their formats. extra: further (codes, format) that are no users' operands.
+
+    compute: what is called instead of the ufunc, and returned: with the name, the codes, their formats, the result's,
+    the environment, the random words and `invalid`.
+    """
+    if any(map(backend.is_device_array, operands)):
+        if compute is not None:
+            backend.refuse_device("probe")
+        return backend.on_device(
+            name, *operands, fmt=fmt, out_fmt=out_fmt, rounding=rounding, overflow=overflow, key=key,
+            random_bits=random_bits, stochastic_bits=stochastic_bits, return_flags=return_flags, tininess=tininess,
+            flush_inputs=flush_inputs, flush_results=flush_results, nan=nan, invalid=invalid, codes_out=codes_out,
+        )  # fmt: skip
+    codes, formats, out_fmt, as_array = described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits)
+    if isinstance(out_fmt, CustomFormat):
+        options = {
+            "return_flags": return_flags, "tininess": tininess != "after", "flush_inputs": flush_inputs,
+            "flush_results": flush_results, "nan": nan != "canonical",
+        }  # fmt: skip
+        result = into_custom(name, codes, formats, out_fmt, rounding, overflow, invalid, extra, options)
+        return Array._of(result, out_fmt) if as_array and codes_out else result
+    codes, formats = as_values(codes, formats)
+    codes, formats = [*codes, *(c for c, _ in extra)], (*formats, *(f for _, f in extra))
+    env = environment(
+        out_fmt, rounding, overflow, stochastic_bits, tininess, flush_inputs, flush_results, nan,
+        invalid_code(invalid, out_fmt),
+    )  # fmt: skip
+    stochastic = rounding_name(rounding).startswith("stochastic")
+    shape = np.broadcast_shapes(*(c.shape for c in codes)) if stochastic else ()
+    words = random_words(stochastic, key, random_bits, shape)
+    if compute is not None:
+        return compute(name, codes, formats, out_fmt, env, words, invalid)
+    result, flags = call_ufunc(
+        name, codes, formats, out_fmt, env, words, with_flags=return_flags, invalid=invalid if codes_out else 0
+    )
+    if as_array and codes_out:
+        result = Array._of(result, out_fmt)
+    return (result, flags) if return_flags else result
+
+
+def _signature(operands: int) -> inspect.Signature:
+    """(a, ..., fmt=None, *, out_fmt=None, ...) with the options of `apply` that are users'."""
+    plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    own = [inspect.Parameter(name, plain) for name in _NAMES[operands]]
+    options = [
+        p
+        for p in inspect.signature(apply).parameters.values()
+        if p.kind is inspect.Parameter.KEYWORD_ONLY and p.name not in ("extra", "codes_out", "compute")
+    ]
+    return inspect.Signature([*own, inspect.Parameter("fmt", plain, default=None), *options])
+
+
+_SIGNATURES = {operands: _signature(operands) for operands in _NAMES}
+
+
+def rounded(name: str, operands: int, text: str, source: str, example: str, standard: str = "IEEE 754-2019 "):
+    """An operation whose result is rounded to out_fmt."""
+    names = _NAMES[operands]
+    several = "" if operands == 1 else ", or a tuple with one for each"
+
+    def operation(*args, **options):
+        fmt = options.pop("fmt", None)
+        if len(args) == operands + 1 and fmt is None:
+            *args, fmt = args
+        if len(args) != operands:
+            raise TypeError(f"{name}({', '.join(names)}, fmt=None, *, ...) takes {operands} operands, got {len(args)}")
+        return apply(name, args, fmt, **options)
+
+    operation.__name__ = operation.__qualname__ = name
+    operation.__signature__ = _SIGNATURES[operands]
+    operation.__doc__ = f"""{text}
+
+    Parameters
+    ----------
+    {", ".join(names)} : Array, or array_like of codes (then with `fmt`)
+        Broadcast against each other.
+    fmt : format or str{several}
+        The operands' format(s), if they are codes.
+    out_fmt : format or str, optional
+        The result's format; required where the operands' formats differ.{OPTIONS}{RETURNS}
+    Examples
+    --------
+    >>> import softnum as sn
+    {example}
+
+    Source: {standard}{source}.
+    """
+    return operation
