@@ -195,7 +195,7 @@ def kernels_of(fmt, *, rule, rounding="nearest_even", carrier="float32", where="
     from numba import types
 
     def array(kind):
-        return types.Array(_cuda.scalar_type(CARRIERS[kind][1] if kind in CARRIERS else kind), 1, "C")
+        return _cuda.array_type(CARRIERS[kind][1] if kind in CARRIERS else kind)
 
     fmt = format(fmt)
     i64, u32, u64, element = types.int64, types.uint32, types.uint64, fmt.element.storage_dtype.name

@@ -1,5 +1,8 @@
 """Block formats on CUDA arrays: codes, scales and values are the CPU's."""
 
+from collections import Counter
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -10,6 +13,7 @@ from softnum.formats import FloatFormat
 from softnum.kernels import launches
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.block_text import element_way, value_way
+from softnum.kernels.device.source import Entry, Library
 
 SMALL_SCALES = FloatFormat(5, 0, signed=False, specials="fn", has_zero=False, lowest_binade="normal")
 FORMATS = {
@@ -136,12 +140,11 @@ def stochastic(rounding):
 @pytest.mark.parametrize("rounding", MODES)
 def test_modes_of_all_formats(device, rounding):
     """By powers, by quotients and by the definition; signs of what is tiny beside its block's scale."""
-    for fmt in FORMATS.values():
-        for dtype in (np.float32, np.float64):
-            x = values(fmt, (2, 37), dtype, 3, 45)
-            for overflow in ("saturate", "wrap" if fmt.element.kind == "fixed" else "infinity"):
-                if fmt.element.has_nan or overflow != "infinity":
-                    check(x, fmt, rounding=rounding, overflow=overflow, **stochastic(rounding))
+    for i, fmt in enumerate(FORMATS.values(), MODES.index(rounding)):
+        x = values(fmt, (2, 37), (np.float32, np.float64)[i % 2], 3, 45)
+        overflow = ("saturate", "wrap" if fmt.element.kind == "fixed" else "infinity")[i // 2 % 2]
+        if fmt.element.has_nan or overflow != "infinity":
+            check(x, fmt, rounding=rounding, overflow=overflow, **stochastic(rounding))
 
 
 @pytest.mark.parametrize("rounding", ["up", "stochastic"])
@@ -227,6 +230,30 @@ def test_out_and_refusals(device):
     ):  # fmt: skip
         with pytest.raises(error, match=words):
             work()
+
+
+def test_quotients_are_rounded_to_odd():
+    """Of exact quotients, of their neighbours, and of any others; beyond the ends, the last odd number."""
+    entry = Entry("quotient", "uint64", (("uint64", "x"), ("uint64", "y")), "return sn_quotient_odd(x, y);")
+    quotient = _cuda.bind(Library("", (entry,), "softnum/block_codes.h")).quotient
+    rng, seen = np.random.default_rng(5), Counter()
+    y = np.ldexp(rng.integers(1, 1 << 28, 1500).astype(float), rng.integers(-290, 200, 1500))
+    x = y * np.ldexp(rng.integers(1, 1 << 26, 1500).astype(float), rng.integers(-300, 300, 1500))
+    x[500:] = (x.view(np.int64) + rng.integers(-2, 3, 1500)).view(float)[500:]
+    x[1000:] *= rng.random(500)
+    for a, b in zip(x, y, strict=True):
+        exact = Fraction(a) / Fraction(b)
+        got = np.uint64(quotient(np.float64(-a).view(np.uint64), np.float64(b).view(np.uint64)))
+        value = -float(got.view(np.float64))
+        below, above = (Fraction(float(np.nextafter(value, end))) for end in (0, np.inf))
+        assert below < exact < above and (exact == Fraction(value) or int(got) & 1), (a, b, value)
+        seen[exact == Fraction(value)] += 1
+    assert min(seen.values()) > 300
+    one = np.float64(1.0).view(np.uint64)
+    for a, b, want in ((1e300, 2.0**-290, np.finfo(float).max), (5e-324, 1e9, 5e-324), (0.0, 1.0, 0.0)):
+        bits = np.float64(a).view(np.uint64), np.float64(b).view(np.uint64)
+        assert np.uint64(quotient(*bits)).view(np.float64) == want
+    assert int(quotient(one, one)) == int(one)
 
 
 def test_the_ways():
