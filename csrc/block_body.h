@@ -34,19 +34,6 @@
 
 typedef float sn_hf __attribute__((vector_size(SN_BYTES / 2)));
 
-#if SN_BYTES == 16 /* the portable vocabulary has no fma: x * y is exact in binary64 */
-SN_INLINE sn_vf SN_(fma)(sn_vf x, sn_vf y, sn_vf z) {
-    sn_vf out;
-    for (int i = 0; i < SN_V; i += SN_W) {
-        const sn_wf a = {(double)x[i], (double)x[i + 1]}, b = {(double)y[i], (double)y[i + 1]};
-        const sn_wf s = SN_(add_odd)(a * b, (sn_wf){(double)z[i], (double)z[i + 1]});
-        for (int j = 0; j < SN_W; j++)
-            out[i + j] = (float)s[j];
-    }
-    return out;
-}
-#endif
-
 #ifndef SN_ADD_PRODUCT_ODD
 #define SN_ADD_PRODUCT_ODD(x, y, z) SN_(add_odd)(z, (x) * (y))
 #endif

@@ -121,18 +121,23 @@ static const void *block_of(const char *arg, ptrdiff_t step, int width, ptrdiff_
     return room;
 }
 
+/* Elements i .. i + take of all operands, and of their random words, if any; returns those. */
+static const sn_u32 *load_block(const void *in[3], int operands, int random, int width, char **args,
+                                const ptrdiff_t *steps, ptrdiff_t i, size_t take, scratch *s) {
+    for (int k = 0; k < 3; k++)
+        in[k] = k < operands ? block_of(args[k], steps[k], width, i, take, s->codes[k]) : NULL;
+    return random ? block_of(args[operands], steps[operands], 4, i, take, s->words) : NULL;
+}
+
 static void by_lanes(const sn_context *x, const sn_kernels *run, int operands, int width, char **args, ptrdiff_t n,
                      const ptrdiff_t *steps) {
     scratch s;
     const sn_u64 saved = sn_fp_enter();
-    const ptrdiff_t out_step = steps[operands + 2], word_step = steps[operands];
+    const ptrdiff_t out_step = steps[operands + 2];
     for (ptrdiff_t i = 0; i < n; i += BLOCK) {
         const size_t take = n - i < BLOCK ? (size_t)(n - i) : (size_t)BLOCK;
-        const void *in[3] = {NULL, NULL, NULL};
-        const sn_u32 *words = NULL;
-        for (int k = 0; k < operands; k++)
-            in[k] = block_of(args[k], steps[k], width, i, take, s.codes[k]);
-        if (x->lanes->stochastic) words = block_of(args[operands], word_step, 4, i, take, s.words);
+        const void *in[3];
+        const sn_u32 *words = load_block(in, operands, x->lanes->stochastic, width, args, steps, i, take, &s);
         char *const out = args[operands + 2] + i * out_step;
         run->operate(x->lanes, in, width, out_step == width ? out : (char *)s.results, take, words);
         if (out_step != width) copy_strided(out, out_step, (const char *)s.results, width, width, take);
@@ -159,11 +164,8 @@ static void by_short_lanes(int op, const sn_context *x, const sn_kernels *run, i
     const sn_u64 saved = sn_fp_enter();
     for (ptrdiff_t i = 0; i < n; i += BLOCK) {
         const size_t take = n - i < BLOCK ? (size_t)(n - i) : (size_t)BLOCK;
-        const void *in[3] = {NULL, NULL, NULL};
-        const sn_u32 *words = NULL;
-        for (int k = 0; k < operands; k++)
-            in[k] = block_of(args[k], steps[k], width, i, take, s.codes[k]);
-        if (sn_is_stochastic(&x->env)) words = block_of(args[operands], steps[operands], 4, i, take, s.words);
+        const void *in[3];
+        const sn_u32 *words = load_block(in, operands, sn_is_stochastic(&x->env), width, args, steps, i, take, &s);
         run->short_floats(lanes_operation(op), &x->normals, in, width, s.results, s.flags, s.outside, take, words);
         for (size_t j = 0; j < take; j += 8) {
             sn_u64 any;

@@ -9,23 +9,6 @@
 
 enum { SN_BLOCK_ROWS = 4, SN_BLOCK_VECTORS = 2 };
 
-/* The fma of CPUs without one: the exact product, a sum rounded to odd, one rounding to nearest. */
-SN_INLINE sn_vf SN_(fma)(sn_vf x, sn_vf y, sn_vf z) {
-    sn_vf out;
-    for (int i = 0; i < SN_V; i += SN_W) {
-        sn_wf a, b, c;
-        for (int j = 0; j < SN_W; j++) {
-            a[j] = (double)x[i + j];
-            b[j] = (double)y[i + j];
-            c[j] = (double)z[i + j];
-        }
-        a = SN_(add_odd)(a * b, c);
-        for (int j = 0; j < SN_W; j++)
-            out[i + j] = (float)a[j];
-    }
-    return out;
-}
-
 #include "gemm_micro.h"
 #include "gemm_odd.h"
 #include "gemm_random.h"

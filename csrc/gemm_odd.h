@@ -19,13 +19,8 @@
 SN_INLINE sn_vf SN_(fma_odd)(sn_vf x, sn_vf y, sn_vf z, int down) {
     sn_vf out;
     for (int i = 0; i < SN_V; i += SN_W) {
-        sn_wf a, b, c;
-        for (int j = 0; j < SN_W; j++) {
-            a[j] = (double)x[i + j];
-            b[j] = (double)y[i + j];
-            c[j] = (double)z[i + j];
-        }
-        const sn_wf product = a * b, w = SN_(add_odd)(product, c);
+        const sn_wf product = SN_(widened)(x, i) * SN_(widened)(y, i), c = SN_(widened)(z, i);
+        const sn_wf w = SN_(add_odd)(product, c);
         for (int j = 0; j < SN_W; j++) {
             const float near = (float)w[j];
             const double back = (double)near;

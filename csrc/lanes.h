@@ -19,4 +19,23 @@ SN_INLINE sn_wf SN_(add_odd)(sn_wf a, sn_wf b) {
     return (sn_wf)SN_SELECT64(inexact, (bits - beyond) | 1u, bits);
 }
 
+/* Lanes i .. i + SN_W. */
+SN_INLINE sn_wf SN_(widened)(sn_vf x, int i) {
+    sn_wf w;
+    for (int j = 0; j < SN_W; j++)
+        w[j] = (double)x[i + j];
+    return w;
+}
+
+/* The fma of CPUs without one: the exact product, a sum rounded to odd, one rounding to nearest. */
+SN_INLINE sn_vf SN_(fma)(sn_vf x, sn_vf y, sn_vf z) {
+    sn_vf out;
+    for (int i = 0; i < SN_V; i += SN_W) {
+        const sn_wf w = SN_(add_odd)(SN_(widened)(x, i) * SN_(widened)(y, i), SN_(widened)(z, i));
+        for (int j = 0; j < SN_W; j++)
+            out[i + j] = (float)w[j];
+    }
+    return out;
+}
+
 #endif

@@ -85,15 +85,6 @@ SN_FN sn_i32 sn_pattern_symmetric(const sn_pattern *p, sn_u64 sign) {
 #define P_NAN 0x7fc00000u
 #define P_(name) sn_##name##32
 #include "patterns_body.h"
-#undef P_BITS
-#undef P_M
-#undef P_u
-#undef P_i
-#undef P_f
-#undef P_SIGN
-#undef P_INFINITY
-#undef P_NAN
-#undef P_
 
 #define P_BITS 64
 #define P_M 52
@@ -105,14 +96,5 @@ SN_FN sn_i32 sn_pattern_symmetric(const sn_pattern *p, sn_u64 sign) {
 #define P_NAN 0x7ff8000000000000u
 #define P_(name) sn_##name##64
 #include "patterns_body.h"
-#undef P_BITS
-#undef P_M
-#undef P_u
-#undef P_i
-#undef P_f
-#undef P_SIGN
-#undef P_INFINITY
-#undef P_NAN
-#undef P_
 
 #endif

@@ -311,3 +311,13 @@ SN_FN P_u P_(pattern_of_code)(const sn_reading *r, P_u code) {
     if (r->nan_is_negative_zero && magnitude == 0 && negative) out = P_NAN;
     return out;
 }
+
+#undef P_BITS
+#undef P_M
+#undef P_u
+#undef P_i
+#undef P_f
+#undef P_SIGN
+#undef P_INFINITY
+#undef P_NAN
+#undef P_

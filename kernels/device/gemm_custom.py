@@ -23,7 +23,7 @@ from softnum.environment import environment
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.entries import value_body
-from softnum.kernels.device.problem import Problem, matrices, stand_in, to_codes, value_kernel
+from softnum.kernels.device.problem import Problem, all_codes, matrices, stand_in, value_kernel
 from softnum.kernels.device.quantize import FROM_KEY, NO_WORDS
 from softnum.kernels.device.scalar_functions import device_function, may_contract, methods_of
 from softnum.kernels.device.source import Entry, Library
@@ -105,12 +105,11 @@ def _types(unit) -> tuple[str, ...]:
     return tuple(f.storage_dtype.name if unit.on_codes else unit.carrier for f in formats)
 
 
-def _numbers(operand, fmt, unit):
-    """An operand, checked, as what the function takes: codes, or floats of the carrier."""
-    codes = to_codes(operand, fmt)
+def _numbers(codes, unit):
+    """An operand's codes as what the function takes: themselves, or floats of the carrier."""
     if unit.on_codes:
         return codes
-    size = codes.flat.shape[0]
+    fmt, size = codes.format, codes.flat.shape[0]
     out = _cuda.empty(size, _BITS[unit.carrier])
     if size:
         grid = -(-size // _cuda.THREADS), _cuda.THREADS
@@ -320,8 +319,8 @@ class CustomEngine:
 
     def _fails(self, p: Problem) -> bool:
         unit = self.unit
-        given = zip((p.a, p.b, p.c), (*unit.operand, unit.c_format), _types(unit), strict=True)
-        operands = [stand_in(kind) if x is None else _numbers(x, fmt, unit) for x, fmt, kind in given]
+        operands = [_numbers(codes, unit) for codes in all_codes(p.given)]
+        operands += [stand_in(_types(unit)[2])] if p.c is None else []
         run_sums(p, _kernel(unit, p.words, p.c is not None, p.layouts(operands)), operands, _tables(unit))
         return bool(_cuda.to_host(p.status)[0])
 

@@ -20,8 +20,8 @@ from softnum.kernels.device.value_tables import decoded, find_codes
 from softnum.names import format
 
 __all__ = [
-    "Operand", "Problem", "Seen", "all_values", "checked", "coded_operands", "formats_of", "inspect", "lined",
-    "matrices", "operand_kernel", "stand_in", "to_codes", "to_values", "value_kernel",
+    "Operand", "Problem", "Seen", "all_codes", "all_values", "checked", "coded_operands", "formats_of", "inspect",
+    "lined", "matrices", "operand_kernel", "stand_in", "to_codes", "to_values", "value_kernel",
 ]  # fmt: skip
 
 _NONE = np.iinfo(np.int64).max
@@ -111,6 +111,12 @@ class Problem:
     random: object
     out: Operand
     status: object
+
+    @property
+    def given(self) -> list[tuple]:
+        """a, b and, if there is one, c, each with its format in the unit."""
+        formats = (*self.unit.operand, self.unit.c_format)
+        return [(x, fmt) for x, fmt in zip((self.a, self.b, self.c), formats, strict=True) if x is not None]
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -283,11 +289,6 @@ def checked(operand: Operand, fmt, caller: str = "matmul") -> None:
         inspect([(operand, fmt)], caller)
 
 
-def raise_if_bad(operand: Operand, fmt, first_bad, caller: str) -> None:
-    """ValueError that names the element at the index in first_bad, if there is one."""
-    _raise_at(operand, fmt, int(_cuda.to_host(first_bad)[0]), caller)
-
-
 def _raise_at(operand: Operand, fmt, at: int, caller: str) -> None:
     caller = operand.caller or caller
     if at != _NONE:
@@ -298,28 +299,37 @@ def _raise_at(operand: Operand, fmt, at: int, caller: str) -> None:
         )
 
 
-def to_codes(operand: Operand, fmt, caller: str = "matmul") -> Operand:
-    """The operand as codes of a format.
+def all_codes(given, caller: str = "matmul") -> list[Operand]:
+    """Operands as codes of formats. given: pairs of an operand and a format; what is found of all is read at once.
 
-    Raises ValueError for an element that is no value of it, TypeError for a custom format of more than 16 bits.
+    Raises ValueError for an element that is no value of its format, TypeError for a custom format of more than 16 bits.
     """
-    if operand.format is not None:
-        if operand.format != fmt:
+    first_bad = None
+    found = []
+    for i, (operand, fmt) in enumerate(given):
+        if operand.format is not None and operand.format != fmt:
             who = f"{operand.caller or caller}: {operand.name}"
             raise ValueError(f"{who} is an Array of {operand.format}, but the unit's operand is {fmt}")
-        return operand
-    size = operand.flat.shape[0]
-    codes = _cuda.empty(size, fmt.storage_dtype)
-    if size:
-        first_bad = _cuda.filled(1, np.int64, _NONE)
+        size = operand.flat.shape[0]
+        codes = operand.flat if operand.format is not None else _cuda.empty(size, fmt.storage_dtype)
+        found.append(replace(operand, flat=codes, format=fmt))
+        if not size or operand.format is not None:
+            continue
+        first_bad = _cuda.filled(len(given), np.int64, _NONE) if first_bad is None else first_bad
         if isinstance(fmt, CustomFormat):
-            find_codes(fmt, operand.flat, codes, first_bad, caller)
+            find_codes(fmt, operand.flat, codes, first_bad[i : i + 1], caller)
         else:
-            kernel = operand_kernel(fmt, operand.flat.dtype.name)
-            blocks = -(-size // _cuda.THREADS)
-            _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(operand.flat), codes, first_bad)
-        raise_if_bad(operand, fmt, first_bad, caller)
-    return replace(operand, flat=codes, format=fmt)
+            kernel, blocks = operand_kernel(fmt, operand.flat.dtype.name), -(-size // _cuda.THREADS)
+            _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(operand.flat), codes, first_bad[i : i + 1])
+    if first_bad is not None:
+        for (operand, fmt), at in zip(given, _cuda.to_host(first_bad), strict=True):
+            _raise_at(operand, fmt, int(at), caller)
+    return found
+
+
+def to_codes(operand: Operand, fmt, caller: str = "matmul") -> Operand:
+    """`all_codes` of one operand."""
+    return all_codes([(operand, fmt)], caller)[0]
 
 
 def formats_of(unit) -> tuple:
@@ -332,12 +342,10 @@ def coded_operands(problem: Problem) -> tuple[Operand, Operand, Operand]:
 
     Raises ValueError for an operand that is no value of its format.
     """
-    unit, found = problem.unit, []
-    given = zip((problem.a, problem.b, problem.c), (*unit.operand, unit.c_format), formats_of(unit), strict=True)
-    for operand, fmt, wanted in given:
-        codes = stand_in(wanted.storage_dtype) if operand is None else to_codes(operand, fmt)
-        found.append(codes if operand is None or wanted == fmt else decoded(codes, fmt))
-    return tuple(found)
+    wanted = formats_of(problem.unit)
+    codes = zip(all_codes(problem.given), wanted, strict=False)
+    found = [x if x.format == fmt else decoded(x, x.format) for x, fmt in codes]
+    return (*found, stand_in(wanted[2].storage_dtype)) if problem.c is None else tuple(found)
 
 
 def examples():

@@ -348,12 +348,12 @@ def test_out_that_overlaps_what_is_read(device, given, out):
 
 def test_products_into_what_is_read(device):
     unit = sn.MadUnit("e6m9", operand="e5m2")
-    x = sn.quantize(np.random.default_rng(4).standard_normal((4, 4)), "e5m2").astype(np.float32)
+    x = sn.quantize(np.random.default_rng(4).standard_normal((9, 9)), "e5m2").astype(np.float32)  # several blocks
     want = sn.matmul(x, x, unit, x)
     d = device.to_device(x)
     assert sn.matmul(d, d, unit, d, out=d) is d
     same(d.copy_to_host(), want)
-    wide = device.to_device(np.full((4, 8), np.nan, np.float32))
+    wide = device.to_device(np.full((9, 18), np.nan, np.float32))
     part = wide[:, 1::2]
     d = device.to_device(x)
     assert sn.matmul(d, d, unit, d, out=part) is part

@@ -308,8 +308,8 @@ def test_operations(name):
 
 
 def test_products_and_sums_that_may_be_contracted():
-    assert may_contract(unrounded)
-    assert may_contract(lambda a, b: half(a) + b)
+    assert may_contract(lambda acc, a, b: acc + a * b)
+    assert may_contract(lambda a, b: half(a) + b) and not may_contract(unrounded)
     assert not may_contract(two_roundings) and not may_contract(product) and not may_contract(branches)
 
 

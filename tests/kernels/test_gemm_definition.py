@@ -141,3 +141,12 @@ def test_no_value_of_a_table(device):
     with pytest.raises(ValueError, match=r"a\[0, 0\] = .*nan.* is no value of nf4"):
         x = device.to_device(np.array([[np.nan]]))
         sn.matmul(x, x, sn.MadUnit("binary32", operand=NF4, lanes=2))
+    rounded = device.to_device(np.float32([[-0.6961928009986877 / 3]]))  # a value that float32 does not hold
+    thirds = sn.CustomFormat.from_table([0.0, 1.0, -0.6961928009986877 / 3, 2.0], name="thirds")
+    with pytest.raises(ValueError, match="is no value of thirds"):
+        sn.matmul(rounded, rounded, sn.MadUnit("binary32", operand=thirds, lanes=2))
+
+
+def test_every_nan_is_the_tables(device):
+    nans = np.array([0x7F800001, 0xFFFFFFFF, 0xFF800001, 0x7FC00000], np.uint32).view(np.float32)
+    check_product(device, sn.MadUnit("binary32", operand=WITH_NAN, lanes=2), nans[:, None], np.float32([[3, 7]]))

@@ -22,6 +22,7 @@ UNITS = {
     "fixed and float": (exact("binary16", ("q8.8", "e5m2")), (1, 2)),
     "float and fixed": (exact("binary16", ("e5m2", "q8.8"), rounding="rdn"), (2, 1)),
     "binary16": (exact("binary32", "binary16"), (2, 2)),
+    "two widths": (exact("binary32", ("binary16", "e5m3")), (2, 2)),
     "e5m2, saturate": (exact("e5m2", "e5m2", overflow="saturate"), (2, 2)),
     "no -0": (exact("e4m3fnuz", "e4m3fnuz", rounding="away_from_zero"), (1, 1)),
     "lowest binade": (exact("dlfloat16", "dlfloat16", rounding="rna"), (0, 0)),
