@@ -96,7 +96,10 @@ class _Rounding:
         tiles = size % GROUP == 0 and TILE % size == 0 and layout.length % size == 0
         self.tiled = tiles and layout.inner == 1
         self.largest = None if self.tiled else _largest(x, layout)
-        self.status, self.factors = _cuda.filled(1, np.uint32, 0), _cuda.empty(scales.size, np.uint64)
+        self.factors = _cuda.empty(scales.size, np.uint64)
+        self.tells = self.result == carrier or not fmt.scale.has_nan  # else nothing is written to its status
+        none = np.zeros(1, np.uint32)
+        self.status = _cuda.to_device(none) if self.tells else _cuda.constant(none)
 
     def found(self) -> np.ndarray:
         """The largest magnitude of the blocks that are finite, an array of one number."""
@@ -118,26 +121,15 @@ class _Rounding:
             kernel, blocks = scales_kernel(self.fmt, self.rule, self.carrier), self.scales.size
             scales = _line(self.scales)
             _cuda.launch(kernel, *grid(blocks), self.largest, scales, self.factors, *numbers, self.status)
-            _elements(self.given, self.factors, self.status, self.layout, self._what(self.result), self.words)
-        told = self.result == self.carrier or not self.fmt.scale.has_nan
-        return int(_cuda.to_host(self.status)[0]) if told else 0
-
-    def _what(self, result) -> tuple:
-        where = "last" if self.layout.inner == 1 else "any"
-        return self.fmt, self.env, self.carrier, result, self.words.kind, self.wide, where, self.symmetric
+            where = "last" if self.layout.inner == 1 else "any"
+            what = self.fmt, self.env, self.carrier, self.result, self.words.kind, self.wide, where, self.symmetric
+            _elements(self.given, self.factors, self.status, self.layout, what, self.words)
+        return int(_cuda.to_host(self.status)[0]) if self.tells else 0
 
     def _tiles(self, result, found, tensor, divisor) -> None:
-        kernel = tile_kernel(
-            self.rule,
-            result,
-            self.fmt,
-            self.layout.size,
-            self.env,
-            self.carrier,
-            self.words.kind,
-            self.wide,
-            self.symmetric,
-        )
+        """Launch the kernel of blocks side by side; tensor, divisor: as `scale_library` takes them."""
+        how = self.words.kind, self.wide, self.symmetric
+        kernel = tile_kernel(self.rule, result, self.fmt, self.layout.size, self.env, self.carrier, *how)
         to = self.given[1] if result else self.x
         random = self.status if self.words.array is None else self.given[2]
         _launch_fours(
