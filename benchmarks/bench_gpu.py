@@ -195,6 +195,9 @@ def quantize_figures(options: Options) -> Iterator[Figure]:
             wrong = differing(_cuda.to_host(out), sn.quantize(x, "e5m2", rounding=rounding, key=1))
             yield Figure(f"quantize {name} -> e5m2, {rounding}", copy / taken, "of copy", goal,
                          compared=x.size, differ=wrong)  # fmt: skip
+        taken = seconds(lambda: sn.quantize(given, "mxfp8_e4m3"))  # noqa: B023
+        wrong = differing(_cuda.to_host(sn.quantize(given, "mxfp8_e4m3")), sn.quantize(x, "mxfp8_e4m3"))
+        yield Figure(f"quantize {name} -> mxfp8_e4m3", copy / taken, "of copy", compared=x.size, differ=wrong)
 
 
 def operands(unit, side: int, large: bool = False) -> list[np.ndarray]:
