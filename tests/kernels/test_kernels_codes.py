@@ -208,8 +208,6 @@ def test_to_integer(device):
 
 def test_shapes(device):
     """Broadcasting, strides, elements that stand for all, and nothing at all."""
-    from softnum.kernels.device.strides import transposed
-
     a, b = codes("binary16", 24).reshape(2, 3, 4), codes("binary16", 3, 2).reshape(3, 1)
     d = device.to_device(a)
     same(sn.add(d, device.to_device(b), "binary16"), sn.add(a, b, "binary16"))
