@@ -31,7 +31,7 @@ def test_products():
 @pytest.mark.parametrize(
     "name",
     ["carriers", "gemm_blocks", "gemm_block_scales", "gemm_definition", "gemm_exact", "gemm_fused", "kernels_conv",
-     "kernels_quantize", "patterns"],
+     "kernels_quantize", "patterns", "stochastic_steps"],
 )  # fmt: skip
 def test_everything(name):
     run(f"tests/kernels/test_{name}.py")

@@ -84,7 +84,6 @@ def test_lengths(device, n):
 
 
 def test_shapes_and_strides(device):
-
     x = finite(n=48).reshape(2, 4, 6)
     same_bits(sn.quantize(device.to_device(x), "e5m2").copy_to_host(), sn.quantize(x, "e5m2"))
     matrix = x[0]
@@ -296,8 +295,12 @@ def test_flags_and_flushing(device):
             same_bits(function(device.to_device(x), "e5m2", **options).copy_to_host(), want)
 
 
-def test_unaligned(device):
+def test_unaligned(device, monkeypatch):
     """Parts of an array that begin anywhere: no vector is read across."""
+    from softnum.kernels.device import elementwise
+
+    kernel, wide = elementwise.elementwise_kernel, []
+    monkeypatch.setattr(elementwise, "elementwise_kernel", lambda *facts: wide.append(facts[-1]) or kernel(*facts))
     x = values(n=37)
     for start in range(1, 5):
         part, want = device.to_device(x)[start:], sn.encode(x[start:], "e5m2", rounding="sr", key=5)
@@ -307,6 +310,7 @@ def test_unaligned(device):
         poisoned = np.full(41, 0xAA, np.uint8)
         poisoned[3 : 3 + part.size] = want
         same_bits(out.copy_to_host(), poisoned)
+    assert wide == [False, False, False, False, False, False, True, False]
 
 
 @pytest.mark.gpu
