@@ -331,7 +331,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--side", type=int, default=4096, help="of the square matrices")
     # so many that the host, which takes a third of a millisecond for a launch, does not hold the GPU up
     parser.add_argument("--elements", type=int, default=3 * 10**8, help="of the arrays that are quantized")
-    parser.add_argument("--steps", type=int, default=10, help="of training that are timed")
+    parser.add_argument("--steps", type=int, default=4, help="of training that are timed")
     parser.add_argument("--only", choices=SECTIONS, action="append", help="sections to run (default: all)")
     parser.add_argument("--out", type=Path, default=Path("build/bench_gpu.json"))
     given = parser.parse_args(arguments)
