@@ -147,6 +147,18 @@ def _by_function(name: str):
     return method
 
 
+def numba_index(index, ndim: int) -> tuple:
+    """An index of integers, slices and an ellipsis as Numba's arrays take it; TypeError for others."""
+    index = index if isinstance(index, tuple) else (index,)
+    if any(isinstance(i, bool) or not (isinstance(i, (Integral, slice)) or i is ...) for i in index):
+        raise TypeError(
+            "an Array of Numba's codes on a GPU takes indices of integers and slices; copy it to the host first: "
+            "a.copy_to_host()"
+        )
+    at = next((at for at, i in enumerate(index) if i is ...), len(index))
+    return (*index[:at], *[slice(None)] * (ndim - len(index) + (at < len(index))), *index[at + 1 :])
+
+
 class Codes:
     """What arrays of codes have in common: the shape of `codes`."""
 
@@ -341,10 +353,12 @@ class Array(Codes):
         return bool((self == value).any())
 
     def __getitem__(self, index) -> Array:
-        if hasattr(self.codes, "__cuda_ndarray__"):  # of which Numba copies single elements to the host
-            one = index if isinstance(index, tuple) else (index,)
-            if len(one) == self.ndim and all(isinstance(i, Integral) for i in one):
-                places = (range(n)[i] for n, i in zip(self.shape, one, strict=True))
+        if hasattr(self.codes, "__cuda_ndarray__"):
+            index = numba_index(index, self.ndim)
+            if not self.ndim and not index:
+                return Array._of(self.codes, self.format)
+            if len(index) == self.ndim and not any(isinstance(i, slice) for i in index):  # Numba copies it to the host
+                places = (range(n)[i] for n, i in zip(self.shape, index, strict=True))
                 return Array._of(self.codes[tuple(slice(i, i + 1) for i in places)], self.format).reshape(())
         return Array._of(self.codes[index], self.format)
 
@@ -354,12 +368,14 @@ class Array(Codes):
         if value.format != self.format:
             raise TypeError(f"only an Array of {self.format} can be put into one, got an Array of {value.format}")
         codes = value.codes
-        if hasattr(self.codes, "__cuda_ndarray__"):
-            if isinstance(codes, np.ndarray) and codes.ndim:
+        if isinstance(codes, np.ndarray) and is_device_array(self):
+            if codes.ndim:
                 raise TypeError("an Array of the host cannot be put into one on a GPU; copy its codes there first")
-            if hasattr(codes, "__cuda_ndarray__"):  # Numba copies element by element, in no order: they may overlap
-                codes = on_device("copy", codes)
-        self.codes[index] = codes
+            codes = int(codes)
+        if hasattr(self.codes, "__cuda_ndarray__"):
+            on_device("put", value, self[index].codes)
+        else:
+            self.codes[index] = codes
 
     def _put(self, result: Array) -> None:
         """Write the result of an operation here."""
@@ -369,7 +385,7 @@ class Array(Codes):
                 f"{self.shape} in {self.format}"
             )
         if is_device_array(self.codes):
-            on_device("put", result.codes, self.codes)
+            on_device("put", result, self.codes)
         elif is_device_array(result.codes):
             raise TypeError("a result on a GPU cannot be written into an Array of the host; copy it: r.copy_to_host()")
         else:

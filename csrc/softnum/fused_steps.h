@@ -87,9 +87,9 @@ SN_FN float sn_fused32_nearest(const sn_fused32 *p, float x) {
     return sn_float32(sn_bits32(sn_subtract32(sn_add32(x, c), c)) | (bits & 0x80000000u));
 }
 
-/* sum * 2^(M - F) rounded; m: M, biased by SN_FUSED32_BIAS. */
-SN_FN float sn_fused32_round(const sn_fused32 *p, sn_i64 sum, sn_i32 m) {
-    const float back = sn_float32((sn_u32)(m - SN_FUSED32_BIAS + 127 - p->fraction_bits) << 23);
+/* sum / scale rounded; scale: 2^(F - M). */
+SN_FN float sn_fused32_round(const sn_fused32 *p, sn_i64 sum, float scale) {
+    const float back = sn_float32((254u << 23) - sn_bits32(scale));
     const float f = p->wide ? sn_of_integer64_toward_zero(sum) : sn_of_integer32_toward_zero((sn_i32)sum);
     if (!p->nearest) return sn_multiply32(sn_float32(sn_bits32(f) & p->keep), back);
     const sn_i32 same = p->wide ? (sn_i64)f == sum : sn_truncate32(f) == (sn_i32)sum;
@@ -102,9 +102,9 @@ SN_FN float sn_fused32_round(const sn_fused32 *p, sn_i64 sum, sn_i32 m) {
 SN_FN void sn_fused32_steps(const sn_fused32 *p, const float *a, const sn_i32 *exponent_a, const float *b,
                             const sn_i32 *exponent_b, sn_i32 stride, sn_i32 depth, float *sums) {
     for (sn_i32 k = 0; k < depth; k += p->terms) {
-        sn_i32 m[SN_BLOCK], left[SN_BLOCK];
+        sn_i32 m[SN_BLOCK];
         sn_i64 total[SN_BLOCK];
-        float scale[SN_BLOCK];
+        float scale[SN_BLOCK]; /* 2^(F - M); 0: what leaves the domain */
         SN_UNROLL
         for (sn_i32 i = 0; i < SN_BLOCK; i++)
             m[i] = 2 * SN_FUSED32_ZERO;
@@ -124,11 +124,11 @@ SN_FN void sn_fused32_steps(const sn_fused32 *p, const float *a, const sn_i32 *e
             sn_i32 own = (sn_i32)(magnitude >> 23) + SN_FUSED32_BIAS - 127;
             if (p->nearest) own = magnitude ? sn_maximum32(own, p->least_c + SN_FUSED32_BIAS - 127) : 0;
             /* as unsigned, what a step without products has for M is larger than all */
-            left[i] = p->watch_low && sn_maximum_u32((sn_u32)m[i], (sn_u32)own) < (sn_u32)p->low;
+            const sn_i32 low = p->watch_low && sn_maximum_u32((sn_u32)m[i], (sn_u32)own) < (sn_u32)p->low;
             m[i] = sn_maximum32(m[i], sn_maximum32(own, p->floor));
-            left[i] |= m[i] > p->most;
-            scale[i] = sn_float32((sn_u32)(127 + SN_FUSED32_BIAS + p->fraction_bits - m[i]) << 23);
-            total[i] = sn_truncate32(sn_multiply32(sums[i], scale[i]));
+            const sn_u32 field = (sn_u32)(127 + SN_FUSED32_BIAS + p->fraction_bits - m[i]) << 23;
+            scale[i] = sn_float32(low || m[i] > p->most ? 0 : field);
+            total[i] = 0;
         }
         for (sn_i32 first = k; first < k + p->terms; first += p->group) {
             const sn_i32 end = first + p->group < k + p->terms ? first + p->group : k + p->terms;
@@ -153,9 +153,10 @@ SN_FN void sn_fused32_steps(const sn_fused32 *p, const float *a, const sn_i32 *e
         }
         SN_UNROLL
         for (sn_i32 i = 0; i < SN_BLOCK; i++) {
-            const float sum = sn_fused32_round(p, total[i], m[i]);
-            if (p->nearest) left[i] |= !sn_fused32_stayed(p, sum);
-            sums[i] = left[i] ? sn_float32(0x7fc00000u) : sum;
+            const sn_i64 all = total[i] + sn_truncate32(sn_multiply32(sums[i], scale[i]));
+            const float sum = sn_fused32_round(p, all, scale[i]);
+            const sn_i32 stayed = sn_bits32(scale[i]) && (!p->nearest || sn_fused32_stayed(p, sum));
+            sums[i] = stayed ? sum : sn_float32(0x7fc00000u);
         }
     }
 }

@@ -26,7 +26,10 @@ SN_FN float sn_fma32(float x, float y, float z) { return __fmaf_rn(x, y, z); }
 SN_FN double sn_add64(double x, double y) { return __dadd_rn(x, y); }
 SN_FN double sn_subtract64(double x, double y) { return __dsub_rn(x, y); }
 SN_FN double sn_multiply64(double x, double y) { return __dmul_rn(x, y); }
-/* x + y rounded down, up and toward zero; sums that are finite, and not 0. */
+SN_FN double sn_multiply_add64(double x, double y, double z) { return __fma_rn(x, y, z); }
+SN_FN float sn_magnitude32(float x) { return fabsf(x); } /* a part of the next instruction */
+SN_FN double sn_magnitude64(double x) { return fabs(x); }
+/* x + y rounded down, up and toward zero, where no sum of numbers overflows and, down, none is 0. */
 SN_FN float sn_add_down32(float x, float y) { return __fadd_rd(x, y); }
 SN_FN float sn_add_up32(float x, float y) { return __fadd_ru(x, y); }
 SN_FN float sn_add_zero32(float x, float y) { return __fadd_rz(x, y); }
@@ -85,6 +88,9 @@ SN_FN float sn_multiply_add32(float x, float y, float z) { return x * y + z; }
 SN_FN double sn_add64(double x, double y) { return x + y; }
 SN_FN double sn_subtract64(double x, double y) { return x - y; }
 SN_FN double sn_multiply64(double x, double y) { return x * y; }
+SN_FN double sn_multiply_add64(double x, double y, double z) { return x * y + z; }
+SN_FN float sn_magnitude32(float x) { return sn_float32(sn_bits32(x) & 0x7fffffffu); }
+SN_FN double sn_magnitude64(double x) { return sn_float64(sn_bits64(x) & 0x7fffffffffffffffu); }
 SN_FN double sn_divide64(double x, double y) { return x / y; }
 SN_FN double sn_widen(float x) { return (double)x; }
 SN_FN float sn_narrow(double x) { return (float)x; }
@@ -146,6 +152,16 @@ SN_FN double sn_add_odd64(double x, double y) {
     }
     return sn_float64(bits);
 }
+
+/* The same, where no sum of numbers overflows. */
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+SN_FN double sn_sum_odd64(double x, double y) {
+    const double lower = __dadd_rd(x, y), upper = __dadd_ru(x, y); /* of a sum 0: -0 and 0; of others, one is odd */
+    return sn_bits64(lower) & 1u ? lower : upper;
+}
+#else
+SN_FN double sn_sum_odd64(double x, double y) { return sn_add_odd64(x, y); }
+#endif
 
 /* x * y + z in binary32. A sum of zeros of two signs is -0 if `down`, else +0. Past the largest number: that, which is
  * odd. */

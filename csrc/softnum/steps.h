@@ -1,27 +1,34 @@
 /* Steps of products of matrices in the machine's floats, one by one: what kernels for a GPU make their sums of. The
  * CPU's vectors do the same (gemm_micro.h, gemm_odd.h, gemm_stochastic.h, gemm_wide.h), and hold the proofs at more
- * length; softnum/plan.py finds a unit's path, and gemm_bounds.py, by the reasoning of gemm_bounds.h, its level.
+ * length; softnum/plan.py finds a unit's path, and bounds.py, by the reasoning of gemm_bounds.h, its level.
  *
  * Domains. Everywhere: operands exact in the carrier; a product exact in it, or rounded as the unit says.
- *   - magic: binary32's sum of accumulator and addend, rounded again to nearest even: right for p(accumulator) <= 11
- * and an addend of no more bits (Figueroa 1995). With C = K * 2^E, K = 1.5 * 2^(23 - m) and 2^E the binade of v, but at
- *     least the format's lowest, v + C has v in the format's last places, rounded; subtracting C is exact. E is clamped
- * to emax + 1, so that C is finite, and what lies beyond the largest value is replaced. `signed`: nothing overflows
+ *
+ * Magic: binary32's sum of accumulator and addend, rounded again to nearest even: right for p(accumulator) <= 11 and an
+ * addend of no more bits (Figueroa 1995). With C = K * 2^E, K = 1.5 * 2^(23 - m) and 2^E the binade of v, but at least
+ * the format's lowest, v + C has v in the format's last places, rounded; subtracting C is exact. E is clamped to
+ * emax + 1, so that C is finite, and what lies beyond the largest value is replaced. `signed`: nothing overflows
  * (infinities and NaNs do not arise). `bare`: also, every addend is a multiple of the sum's last place and no start is
  * -0; then sums below the lowest binade are values as they are, no sum is -0, and the sign of a rounded product's zero
  * does not matter.
- *   - fixed: fixed point that saturates; all numbers, in last places, below 2^22.
- *   - odd: the sum rounded to odd in binary32, then in any mode to m + 3 <= 24 bits (patterns.h).
- *   - stochastic: the sum truncated to 24 bits, m + 1 + r of which decide. `bare`: R is added to the pattern at the
- * first r places that are cut; a carry is the next binade. Products there: |p| + C in units of 2^(E - m - r), m + r
- * <= 20.
- *   - wide: the sum rounded to odd in binary64, then to nearest even or stochastically to m + 1 + r <= 52 bits. */
+ *
+ * Fixed: fixed point that saturates; all numbers, in last places, below 2^22.
+ *
+ * Odd: the sum rounded to odd in binary32, then in any mode to m + 3 <= 24 bits (patterns.h).
+ *
+ * Stochastic: the sum truncated to 24 bits, m + 1 + r of which decide, by stochastic_steps.h, and so a product that is
+ * rounded first. `tested`: every addend is a multiple of the sum's last place and no start is -0; then so is every sum,
+ * and none is -0. `bare`: also, nothing overflows.
+ *
+ * Wide: the sum in binary64, rounded to odd and then to nearest even (as by `magic`; in fixed point, by patterns.h), or
+ * truncated and then stochastically, to m + 1 + r <= 52 bits. */
 #ifndef SOFTNUM_STEPS_H
 #define SOFTNUM_STEPS_H
 
 #include "machine.h"
 #include "patterns.h"
 #include "philox.h"
+#include "stochastic_steps.h"
 
 /* As sn_round32 in csrc/kernels.h, by the same names; limits are magnitudes. symmetric: there is -0, and limits and
  * what replaces what lies beyond them differ by their sign alone, or are NaNs. */
@@ -49,19 +56,13 @@ SN_FN float sn_magic_signed(const sn_magic *r, float v) {
     return sn_float32(sn_bits32(sn_magic_product_bare(r, v)) | (sn_bits32(v) & r->sign_of_zero));
 }
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-SN_FN float sn_magnitude(float v) { return fabsf(v); } /* a part of the next instruction */
-#else
-SN_FN float sn_magnitude(float v) { return sn_float32(sn_bits32(v) & 0x7fffffffu); }
-#endif
-
 SN_FN float sn_magic_full(const sn_magic *r, float v) {
     sn_u32 e = sn_binade(v);
     e = e > r->emin ? e : r->emin;
     e = e < r->emax ? e : r->emax;
     float rounded = sn_magic_at(sn_float32(e), r->scale, v);
     if (r->symmetric) { /* rounded has the sign of v, or is +0 */
-        if (sn_magnitude(rounded) > r->limit[0]) rounded = sn_magnitude(r->overflow[0]);
+        if (sn_magnitude32(rounded) > r->limit[0]) rounded = sn_magnitude32(r->overflow[0]);
         return sn_float32(sn_bits32(rounded) | (sn_bits32(v) & 0x80000000u));
     }
     rounded = sn_float32(sn_bits32(rounded) | (sn_bits32(v) & r->sign_of_zero));
@@ -92,30 +93,20 @@ SN_FN float sn_fma_zero32(float x, float y, float z) {
 }
 #endif
 
-/* v to m bits, R in its first r places below them; m, r: constants. */
-SN_FN float sn_stochastic_sum(sn_i32 m, sn_i32 r, float v, sn_u32 word) {
-    const sn_i32 drop = 23 - m;
-    const sn_u32 low_bits = ((sn_u32)1 << r) - 1, cut = ((sn_u32)1 << drop) - 1;
-    return sn_float32((sn_bits32(v) + ((word & low_bits) << (drop - r))) & ~cut);
-}
+/* ---- binary64 --------------------------------------------------------------------------------------------------- */
 
-/* The same with a test: what lies beyond the largest value, `limit`, becomes `overflow`, an infinity too; patterns. */
-SN_FN float sn_stochastic_tested(sn_i32 m, sn_i32 r, sn_u32 limit, sn_u32 overflow, float v, sn_u32 word) {
-    const sn_i32 drop = 23 - m;
-    const sn_u32 low_bits = ((sn_u32)1 << r) - 1, cut = ((sn_u32)1 << drop) - 1, u = sn_bits32(v) & 0x7fffffffu;
-    sn_u32 rounded = (u + ((word & low_bits) << (drop - r))) & ~cut;
-    if (rounded > limit) rounded = overflow;
-    if (u > 0x7f800000u) rounded = 0x7fc00000u;
-    return sn_float32(rounded | (sn_bits32(v) & 0x80000000u));
-}
-
-/* A product; scale: 1.5 * 2^(23 - m - r). */
-SN_FN float sn_stochastic_product(sn_u32 emin, float scale, sn_i32 r, float v, sn_u32 word) {
-    const sn_u32 low_bits = ((sn_u32)1 << r) - 1, binade = sn_binade(v);
-    const float e = sn_float32(binade > emin ? binade : emin);
-    const sn_u32 whole = sn_bits32(sn_fma_zero32(e, scale, sn_magnitude(v))) + (word & low_bits);
-    const float rounded = sn_fma_zero32(e, -scale, sn_float32(whole & ~low_bits));
-    return sn_float32(sn_bits32(rounded) | (sn_bits32(v) & 0x80000000u));
+/* To nearest even, as sn_magic_full: |v| + C for C = 2^(52 - m) * 1.5 * 2^E. m <= 49, and C is finite up to emax + 1.
+ */
+SN_FN double sn_nearest64(const sn_target64 *p, double v) {
+    const sn_u32 top = 0x7ff00000u, emin = (sn_u32)(sn_bits64(p->normal) >> 32);
+    const sn_u32 emax = ((sn_u32)(sn_bits64(p->limit) >> 32) & top) + 0x100000u;
+    sn_u32 e = (sn_u32)(sn_bits64(v) >> 32) & top;
+    e = e > emin ? e : emin;
+    e = (e < emax ? e : emax) + ((sn_u32)(52 - p->mantissa_bits) << 20) + 0x80000u;
+    const double c = sn_float64((sn_u64)e << 32);
+    double rounded = sn_subtract64(sn_add64(sn_magnitude64(v), c), c);
+    if (!(rounded <= p->limit)) rounded = sn_target_beyond64(p, v);
+    return sn_target_signed64(p, rounded, v);
 }
 
 /* ---- what enters and leaves ------------------------------------------------------------------------------------- */

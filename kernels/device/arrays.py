@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 import sys
 from functools import lru_cache
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -252,13 +253,13 @@ class _Call:
         """Whether an argument lies on the device, or need not: a number beside an Array (a * 2), a dot's start."""
         if x is None or name in _MAY_LIE_ON_THE_HOST or all(map(is_device_array, _parts(x))):
             return True
-        operand = name.startswith("operands[")
         if isinstance(x, (np.ndarray, BlockArray)):
             return False
         if isinstance(x, Array):
             return x.ndim == 0
-        if isinstance(x, (np.generic, int, float)):
-            return operand or name not in _ARRAYS or (self.caller == "dot" and name == "c")
+        operand, start = name.startswith("operands["), self.caller == "dot" and name == "c"
+        if isinstance(x, str) or (isinstance(x, Real) and (operand or start)):
+            return True  # what is wrong with a text, its function says
         return not operand and name not in _ARRAYS
 
     def numbers(self) -> list[int]:

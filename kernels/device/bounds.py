@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from softnum.kernels.device.steps import outcomes_of
 from softnum.plan import FastPlan, IntegerPlan, Round32
 
 __all__ = ["level_of", "levels_of", "sum_bound", "sums_fit"]
@@ -76,7 +75,7 @@ def sums_fit(plan: IntegerPlan, k: int, largest: tuple[float, float, float]) -> 
     a, b = (int(x * 2.0**f) for x, f in zip(largest, plan.fractions, strict=False))
     products = k * a * b
     total = (products << plan.shift) + int(largest[2] / plan.scale)
-    return products < 2**31 and total <= plan.most and total <= -plan.least
+    return products < 2**31 and total <= plan.most and (not plan.signed or total <= -plan.least)
 
 
 def levels_of(plan: FastPlan) -> tuple[str, ...]:
@@ -84,8 +83,7 @@ def levels_of(plan: FastPlan) -> tuple[str, ...]:
     if plan.path not in ("magic", "odd", "stochastic") or plan.magic[1].bound == 0:
         return ("full",)
     if plan.path == "stochastic":
-        tested = plan.exact_below and plan.product == "exact" and outcomes_of(plan) is not None
-        return ("full", "tested", "bare") if tested else ("full", "bare") if plan.exact_below else ("full",)
+        return ("full", "tested", "bare") if plan.exact_below else ("full",)
     return ("full", "signed", "bare") if plan.exact_below and plan.path == "magic" else ("full", "signed")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from softnum.array import Array
-from softnum.backend import NoKernel, refuse_device
+from softnum.backend import NoKernel, is_device_array, refuse_device
 from softnum.kernels.device import _cuda, strides
 from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.dlpack import packed
@@ -57,8 +57,11 @@ def copy(codes):
     return out
 
 
-def put(codes, out) -> None:
-    """Write codes into an array of codes, of a shape that they broadcast to."""
+def put(a: Array, out) -> None:
+    """Write the codes of an Array, or of a number of the host, into an array of a shape that they broadcast to."""
+    codes = a.codes if is_device_array(a) else _cuda.to_device(a.codes)
+    if np.broadcast_shapes(tuple(codes.shape), tuple(out.shape)) != tuple(out.shape):
+        raise ValueError(f"codes of shape {tuple(codes.shape)} do not broadcast to {tuple(out.shape)}")
     strides.copy(codes, out)
 
 

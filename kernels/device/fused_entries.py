@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import struct
 from functools import lru_cache
 
 from softnum.c_text import environment_text, format_text
 from softnum.fused import fused_plan
-from softnum.kernels.device.source import TYPES, Entry, Library
+from softnum.kernels.device.source import TYPES, Entry, Library, literal
 from softnum.names import format
 
 __all__ = ["STATE", "chain_library", "fast_library", "fused_library", "value_entry"]
 
 STATE = 16  # words of 64 bits that the state of a definition's step takes
-_BIAS = 383  # SN_FUSED32_BIAS of csrc/softnum/fused_steps.h
 _CARRIERS = {"float32": ("binary32", "uint32"), "float64": ("binary64", "uint64")}
 
 
@@ -149,23 +147,20 @@ def chain_library(unit, carrier: str) -> Library:
 # ---- fused dot products in binary32, a block of outputs to a thread --------------------------------------------------
 
 
-def _literal(x: float) -> str:
-    return f"sn_float32({struct.unpack('<I', struct.pack('<f', x))[0]:#x}u)"
-
-
 def _facts_text(unit, plan) -> str:
     """The function ``_unit``: an sn_fused32 (csrc/softnum/fused_steps.h)."""
     a, b = unit.operand
     # what `fused_plan` calls high and, of bounded units, infinity: sums of theirs stay finite
-    most = (plan.high if plan.nearest else 126) + _BIAS
+    most = plan.high if plan.nearest else 126
     fields = {
         "terms": unit.terms, "fraction_bits": unit.fraction_bits,
-        "floor": plan.floor + _BIAS - 127, "low": plan.low + _BIAS,
-        "most": most, "least_c": plan.least_c, "nearest": int(plan.nearest), "wide": int(plan.may_carry),
+        "floor": f"SN_FUSED32_BIAS + {plan.floor - 127}", "low": f"SN_FUSED32_BIAS + {plan.low}",
+        "most": f"SN_FUSED32_BIAS + {most}", "least_c": plan.least_c,
+        "nearest": int(plan.nearest), "wide": int(plan.may_carry),
         "group": min(plan.group, unit.terms) if plan.may_carry else unit.terms,
         "watch_low": int(a.emin + b.emin < plan.low), "keep": f"{plan.keep:#x}u",
-        "to_constant": f"{plan.to_constant:#x}u", "limit": _literal(plan.limit),
-        "least_start": _literal(plan.least_start), "most_start": _literal(plan.most_start),
+        "to_constant": f"{plan.to_constant:#x}u", "limit": literal(plan.limit),
+        "least_start": literal(plan.least_start), "most_start": literal(plan.most_start),
     }  # fmt: skip
     lines = "".join(f"    u.{name} = {value};\n" for name, value in fields.items())
     return f"SN_FN sn_fused32 _unit(void) {{\n    sn_fused32 u;\n{lines}    return u;\n}}\n"

@@ -40,7 +40,8 @@ __all__ = [
 def find_engine(unit, words: int):
     """The engine of a unit, for words from an array (FROM_ARRAY) or not; kernels register theirs by type of unit.
 
-    An engine has ``run(problem)``. Raises TypeError for a unit without one.
+    An engine has ``run(problem)``, and ``tells``: whether that itself raises ValueError for a result without a code.
+    Raises TypeError for a unit without one.
     """
     raise TypeError(f"matmul: no CUDA kernel computes {type(unit).__name__}s; copy the CUDA arrays to the host first")
 
@@ -90,9 +91,9 @@ def compute(problem: Problem, caller: str = "matmul") -> None:
     """
     if 0 in (problem.m, problem.n, problem.batches):
         return
-    engine_of(problem.unit, problem.words).run(problem)
-    formats = problem.unit.rounded_to
-    if all(f is None or f.has_nan for f in formats):
+    engine, formats = engine_of(problem.unit, problem.words), problem.unit.rounded_to
+    engine.run(problem)
+    if engine.tells or all(f is None or f.has_nan for f in formats):
         return
     for seen, fmt in zip(_cuda.to_host(problem.status), formats, strict=True):
         if seen and fmt is not None:
@@ -256,8 +257,8 @@ def _as_matrix(x, axis: int):
     if isinstance(x, Array):
         return Array._of(_as_matrix(x.codes, axis), x.format)
     if isinstance(x, BlockArray):
-        codes, scales = (_as_matrix(part, axis) for part in (x.codes, x.scales))
-        return BlockArray(codes, scales, x.format, -1 - axis, x.tensor_scale)
+        codes, scales = _as_matrix(x.codes, axis), _as_matrix(x.scales, axis)
+        return BlockArray._of(codes, scales, x.format, -1 - axis, x.tensor_scale)
     n, step = (1, x.dtype.itemsize) if x.size == 1 else (x.shape[0], x.strides[0])
     return strided(x, ((1, n), (n, 1))[axis], ((n * step, step), (step, n * step))[axis])
 

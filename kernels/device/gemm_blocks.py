@@ -15,16 +15,20 @@ which 4 x 32 lanes begin in a cycle; those of the integer and comparison pipe (6
     e5m2 -> e6m9                               full     8 x 4         95   9.8      5.3   0.2    3.2
                                                signed   8 x 8        162   6.6      3.2   0.1    5.1
                                                bare     8 x 8        165   4.5      1.2   0.1    7.4
-    e5m2 -> e6m9, stochastic, r = 12           full     4 x 2        131  48.2     29.3   8.7    0.6
-                                               tested   4 x 4        168  21.1     12.8   6.1    1.3
+    e5m2 -> e6m9, stochastic, r = 12           full     4 x 4        168  22.6     10.8   6.1    1.5
+                                               tested   4 x 4        168  17.6      7.8   6.1    1.9
                                                bare     4 x 4        170  14.6      6.8   6.1    2.3
-    e5m2, product e5m2 -> e6m9, stochastic     full     4 x 2        128  83.2     53.3  12.7    0.3
-                                               bare     4 x 4        168  24.1     12.8   6.1    1.3
+    e5m2, product e5m2 -> e6m9, stochastic     full     4 x 4        171  36.1     17.8   7.1    0.9
+                                               tested   4 x 4        168  31.1     14.8   7.1    1.1
+                                               bare     4 x 4        167  25.1     12.8   7.1    1.3
+    e5m2 -> e6m9, stochastic, r = 32           full     4 x 2        164  26        9     7      1.3
+    e5m2, product e5m2 -> e6m9, r = 20         full     4 x 2        254  56       24    16      0.6
+    the product alone stochastic, r = 12       full     4 x 2        166  45       21     9      0.7
     e5m2 -> e6m9, to odd                       full     8 x 4        154  23.1     17.5   0.2    1.0
     q4.4 -> q8.8                               careful  4 x 4         96  14.2      8.5   4.2    2.0
                                                plain    8 x 8        167   1.6      0.2   1.1   15
     q3.3 -> q6.4                               full     8 x 4        108   5.9      2.3   0.2    5.7
-    binary32 -> e10m40 (10 in binary64)        full     4 x 4        150  38.1     24.6   0.3    0.7
+    binary32 -> e10m40 (7 in binary64)         full     4 x 4        104  20.5     11.4   0.3    1.5
 """
 
 from __future__ import annotations
@@ -35,10 +39,11 @@ import numpy as np
 
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
+from softnum.kernels.device.block_entries import Block, steps_library
 from softnum.kernels.device.bounds import level_of, levels_of, sums_fit
 from softnum.kernels.device.layouts import along_rows, index_of, loader
 from softnum.kernels.device.problem import Operand, Problem, Seen, all_values, stand_in
-from softnum.kernels.device.steps import Block, Steps, steps_library, steps_of
+from softnum.kernels.device.steps import Steps, steps_of
 from softnum.plan import fits, integer_plan_of, plan_of
 from softnum.units import MadUnit
 
@@ -48,21 +53,50 @@ _ALIGNMENT = None if _cuda.SIMULATOR else 16
 _ENOUGH_BLOCKS = 128  # about as many as a large GPU has multiprocessors
 
 
-@lru_cache(maxsize=64)
-def _place(extent: int, depth: int, along: bool, width: int):
-    """The device function (row or column, k) of a load: neighbouring threads load neighbours in memory.
+def _mover(entries, block: Block, of_a: bool, layout: str, given: str, four: bool, kind):
+    """(how many elements of a tile of a, or of b, a thread moves; the device functions ``bring`` and ``put``).
 
-    along: those lie along rows (columns of b), and not along k; a load takes `width` of them.
+    ``bring(flat, geometry, batch, first, extent, k, depth, mine)`` takes them to a thread's own array, zeros from
+    outside the matrix: first is the row or column of the tile's first of extent, k its first of depth.
+    ``put(mine, tile, at)`` takes them on to shared memory, to a tile that begins at a place.
     """
-    groups, groups_of_k = extent // width, depth // width
+    load, index, zero = loader(layout, given), index_of(layout), kind(0)
+    enter, fetch = (entries.enter_a, entries.fetch_a) if of_a else (entries.enter_b, entries.fetch_b)
+    wide, pitch = (block.m, block.pitch_a) if of_a else (block.n, block.pitch_b)
+    depth_of_tile, threads, width = block.depth, block.threads, 4 if four else 1
+    # neighbouring threads load neighbours in memory: across k (rows of a, columns of b), or along it
+    across = along_rows(layout) == of_a
+    groups = (wide if across else depth_of_tile) // width
+    moves, next_in_tile = -(-wide * depth_of_tile // threads // width), 1 if across else pitch
 
     @cuda.jit(device=True)
-    def place(load):
-        if along:
-            return load % groups * width, load // groups
-        return load // groups_of_k, load % groups_of_k * width
+    def place(number):
+        if across:
+            return number % groups * width, number // groups
+        return number // groups, number % groups * width
 
-    return place
+    @cuda.jit(device=True)
+    def bring(flat, geometry, batch, first, extent, k0, depth, mine):
+        for i in range(moves):
+            r, k = place(cuda.threadIdx.x + i * threads)
+            inside = k < depth_of_tile and r < wide and first + r < extent and k0 + k < depth
+            row, column = (first + r, k0 + k) if of_a else (k0 + k, first + r)
+            for j in range(width):
+                mine[i * width + j] = zero
+            if inside and width == 4:
+                fetch(ffi.from_buffer(flat), index(geometry, batch, row, column), ffi.from_buffer(mine), i * 4)
+            elif inside:
+                mine[i] = enter(load(flat, geometry, batch, row, column))
+
+    @cuda.jit(device=True)
+    def put(mine, tile, at):
+        for i in range(moves):
+            r, k = place(cuda.threadIdx.x + i * threads)
+            if k < depth_of_tile and r < wide:  # a last round may have too many threads
+                for j in range(width):
+                    tile[at + k * pitch + r + j * next_in_tile] = mine[i * width + j]
+
+    return moves * width, bring, put
 
 
 @lru_cache(maxsize=256)
@@ -74,28 +108,20 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
     geometries, counters, four key words, out, its geometry, batches, M, N, K.
     """
     f = _cuda.bind(steps_library(steps, block, given, out))
-    compute, enter_a, enter_b, enter_c, leave = f.compute, f.enter_a, f.enter_b, f.enter_c, f.leave
-    fetch_a, fetch_b, clear, to_spare, of_spare = f.fetch_a, f.fetch_b, f.clear, f.to_spare, f.of_spare
-    load_a, load_b, load_c = (loader(x, kind) for x, kind in zip(layouts, given, strict=False))
-    at_a, at_b, _, at_out = map(index_of, layouts)
+    compute, enter_c, leave, clear, to_spare, of_spare = f.compute, f.enter_c, f.leave, f.clear, f.to_spare, f.of_spare
+    load_c, at_out = loader(layouts[2], given[2]), index_of(layouts[3])
     words, chunk, late, alignment = steps.words, steps.chunk > 0, steps.late, _ALIGNMENT
     kind = _cuda.scalar_type(steps.kind)
     zero = np.dtype(steps.kind).type(0)
     # constants: the sizes of local arrays must be known
     columns, group, depth_of_tile = block.columns, block.group, block.depth
     threads, threads_n, size, outer_size = block.threads, block.threads_n, block.size, block.size if chunk else 1
-    block_m, block_n, pitch_a, pitch_b = block.m, block.n, block.pitch_a, block.pitch_b
+    block_m, block_n = block.m, block.n
     tile_a, tile_b = block.depth * block.pitch_a, block.depth * block.pitch_b
     slots, turns = block.slots, block.size // block.slots
     shared_a, shared_b = max(2 * tile_a, slots * threads), 2 * tile_b
-    width_a, width_b = (4 if four else 1 for four in fours)
-    moves_a, moves_b = (-(-x * block.depth // threads // w) for x, w in ((block.m, width_a), (block.n, width_b)))
-    size_a, size_b = moves_a * width_a, moves_b * width_b
-    # which index the neighbours among the threads that load have in common: that along which elements are neighbours
-    a_by_row, b_by_row = along_rows(layouts[0]), not along_rows(layouts[1])
-    next_in_a, next_in_b = 1 if a_by_row else pitch_a, 1 if b_by_row else pitch_b
-    place_a = _place(block.m, block.depth, a_by_row, width_a)
-    place_b = _place(block.n, block.depth, b_by_row, width_b)
+    size_a, bring_a, put_a = _mover(f, block, True, layouts[0], given[0], fours[0], zero.dtype.type)
+    size_b, bring_b, put_b = _mover(f, block, False, layouts[1], given[1], fours[1], zero.dtype.type)
     step_m, step_n = block.threads_m * group, block.threads_n * group
 
     @cuda.jit
@@ -134,28 +160,8 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
                 k0 = tile * depth_of_tile
                 k1 = k0 + depth_of_tile
                 if k1 < depth:  # the next tile is on its way while this one is computed
-                    for i in range(moves_a):
-                        row, k = place_a(thread + i * threads)
-                        there = k < depth_of_tile and row < block_m
-                        inside = there and first_m + row < m_all and k1 + k < depth
-                        for j in range(width_a):
-                            next_a[i * width_a + j] = zero
-                        if inside and width_a == 4:
-                            at = at_a(geometry_a, batch, first_m + row, k1 + k)
-                            fetch_a(ffi.from_buffer(a), at, ffi.from_buffer(next_a), i * 4)
-                        elif inside:
-                            next_a[i] = enter_a(load_a(a, geometry_a, batch, first_m + row, k1 + k))
-                    for i in range(moves_b):
-                        column, k = place_b(thread + i * threads)
-                        there = k < depth_of_tile and column < block_n
-                        inside = there and first_n + column < n_all and k1 + k < depth
-                        for j in range(width_b):
-                            next_b[i * width_b + j] = zero
-                        if inside and width_b == 4:
-                            at = at_b(geometry_b, batch, k1 + k, first_n + column)
-                            fetch_b(ffi.from_buffer(b), at, ffi.from_buffer(next_b), i * 4)
-                        elif inside:
-                            next_b[i] = enter_b(load_b(b, geometry_b, batch, k1 + k, first_n + column))
+                    bring_a(a, geometry_a, batch, first_m, m_all, k1, depth, next_a)
+                    bring_b(b, geometry_b, batch, first_n, n_all, k1, depth, next_b)
                 if tile >= 0:
                     half = tile % 2
                     if words:
@@ -173,16 +179,8 @@ def blocks_kernel(steps: Steps, block: Block, layouts: tuple, given: tuple, four
                         )  # fmt: skip
                 if k1 < depth:
                     half = (tile + 1) % 2
-                    for i in range(moves_a):
-                        row, k = place_a(thread + i * threads)
-                        if k < depth_of_tile and row < block_m:  # a last round may have too many threads
-                            for j in range(width_a):
-                                in_a[half * tile_a + k * pitch_a + row + j * next_in_a] = next_a[i * width_a + j]
-                    for i in range(moves_b):
-                        column, k = place_b(thread + i * threads)
-                        if k < depth_of_tile and column < block_n:
-                            for j in range(width_b):
-                                in_b[half * tile_b + k * pitch_b + column + j * next_in_b] = next_b[i * width_b + j]
+                    put_a(next_a, in_a, half * tile_a)
+                    put_b(next_b, in_b, half * tile_b)
                 cuda.syncthreads()
             for turn in range(turns):
                 to_spare(ffi.from_buffer(outer if chunk else acc), ffi.from_buffer(in_a), thread, threads, turn)
@@ -208,9 +206,9 @@ def block_of(steps: Steps, m: int, n: int, batches: int) -> Block:
     if _cuda.SIMULATOR:
         return Block(side, side, 4, 2, 2, depth)
     native = steps.kind == "float32" and plan_of(steps.unit).path == "native"
-    light = native or steps.level in ("signed", "tested", "bare", "plain")
+    light = native or steps.level in ("signed", "bare", "plain")
     if steps.words:
-        shapes = [(4, 4), (4, 2)] if light and not steps.chunk else [(4, 2)]
+        shapes = [(4, 4), (4, 2)] if steps.kind == "float32" and not steps.chunk else [(4, 2)]
     elif steps.kind in ("float64", "int64") or (steps.chunk and not light):
         shapes = [(4, 4)]
     else:
@@ -238,6 +236,8 @@ class BlocksEngine:
         self.unit = unit
         self.integers = integer_plan_of(unit)
         self.plan = None if self.integers else plan_of(unit)
+
+    tells = False
 
     @staticmethod
     def kernels_of(unit):

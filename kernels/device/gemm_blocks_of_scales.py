@@ -265,7 +265,7 @@ def kernels_of(unit):
 class BlockEngine:
     """Computes problems of a BlockDotUnit over BlockOperands; NoKernel for a unit whose inner one is stochastic."""
 
-    kernels_of = staticmethod(kernels_of)
+    kernels_of, tells = staticmethod(kernels_of), False
 
     def __init__(self, unit: BlockDotUnit) -> None:
         if unit.inner is not None and unit.inner.stochastic:

@@ -256,7 +256,7 @@ class CustomEngine:
     It is made without a GPU, and tried out at its first problem.
     """
 
-    kernels_of = staticmethod(kernels_of)
+    kernels_of, tells = staticmethod(kernels_of), True
 
     def __init__(self, unit: CustomMadUnit) -> None:
         if backend.custom_engine(unit) is None:  # which also checks the function's types

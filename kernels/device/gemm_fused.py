@@ -37,7 +37,6 @@ __all__ = ["ChainEngine", "FusedEngine", "definition_kernel", "examples", "fast_
 
 # outputs of a block of the definition, a side
 TILE = 4 if _cuda.SIMULATOR else 16
-_ZERO = np.int32(-(1 << 24))  # the exponent of zeros in csrc/softnum/fused_steps.h
 
 
 def tile_of(unit, simulated: bool = _cuda.SIMULATOR) -> tuple[int, int]:
@@ -53,20 +52,21 @@ def _order(unit):
     return _cuda.to_device(np.array(unit.k_order or range(1), np.int32))
 
 
-def _putter(exponent):
+def _putters(exponent):
+    """The device functions ``put`` and ``clear`` of `stager`: values, and their exponents."""
+
     @cuda.jit(device=True)
     def put(values, exponents, marks, at, r, x):
         value = np.float32(x)  # exact: a value of the operand's format
         values[at] = value
         exponents[at] = exponent(value)
 
-    return put
+    @cuda.jit(device=True)
+    def clear(values, exponents, at):
+        values[at] = np.float32(0)
+        exponents[at] = exponent(np.float32(0))
 
-
-@cuda.jit(device=True)
-def _clear(values, exponents, at):
-    values[at] = np.float32(0)
-    exponents[at] = _ZERO
+    return put, clear
 
 
 @lru_cache(maxsize=256)
@@ -84,8 +84,8 @@ def fast_kernel(unit, layouts, types, has_c: bool, tile: int, depth_of_tile: int
     threads, room = across * across, stride * depth_of_tile
     period, after = unit.period, unit.c == "after"
     shape, order_of = (tile, depth_of_tile, threads), period if unit.k_order else 0
-    stage_a = stager(layouts[0], types[0], True, *shape, _putter(f.exponent_a), _clear, order_of)
-    stage_b = stager(layouts[1], types[1], False, *shape, _putter(f.exponent_b), _clear, order_of)
+    stage_a = stager(layouts[0], types[0], True, *shape, *_putters(f.exponent_a), order_of)
+    stage_b = stager(layouts[1], types[1], False, *shape, *_putters(f.exponent_b), order_of)
     everything = np.uint32((1 << BLOCK) - 1)
     alignment = ALIGNMENT
 
@@ -308,6 +308,8 @@ class ChainEngine:
     def __init__(self, unit: FmaChainUnit) -> None:
         self.unit = unit
 
+    tells = False
+
     @staticmethod
     def kernels_of(unit):
         return kernels_of(unit)
@@ -322,6 +324,8 @@ class FusedEngine:
     def __init__(self, unit: FusedDotUnit) -> None:
         self.unit = unit
         self.plan = fused_plan(unit)
+
+    tells = False
 
     @staticmethod
     def kernels_of(unit):

@@ -367,7 +367,7 @@ def kernels_of(unit):
 class TableEngine:
     """Computes any problem of a MadUnit in custom formats that has tables; TypeError for others, when it is made."""
 
-    kernels_of = staticmethod(kernels_of)
+    kernels_of, tells = staticmethod(kernels_of), True
 
     def __init__(self, unit) -> None:
         tables_of(unit)

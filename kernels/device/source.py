@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+import struct
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from softnum.config import get_include
 
-__all__ = ["TYPES", "Entry", "Library", "core_text"]
+__all__ = ["TYPES", "Entry", "Library", "core_text", "literal"]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"\s*$')
 _GUARD = re.compile(r"^#ifndef SOFTNUM_\w+_H$", re.MULTILINE)
@@ -30,6 +31,13 @@ TYPES = {
     "uint8": "sn_u8", "uint16": "sn_u16", "uint32": "sn_u32", "uint64": "sn_u64", "int32": "sn_i32", "int64": "sn_i64",
     "float32": "float", "float64": "double", "void": "void",
 }  # fmt: skip
+
+
+def literal(x: float, kind: str = "float32") -> str:
+    """A number in C by its bits, for text over csrc/softnum/machine.h; kind: float32 or float64."""
+    if kind == "float64":
+        return f"sn_float64({struct.unpack('<Q', struct.pack('<d', x))[0]:#x}ull)"
+    return f"sn_float32({struct.unpack('<I', struct.pack('<f', x))[0]:#x}u)"
 
 
 @lru_cache(maxsize=16)

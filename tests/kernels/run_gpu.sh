@@ -2,7 +2,9 @@
 # The GPU's tests, the sanitizer's and the figures, in under 10 minutes, on a machine that may be offline.
 #
 #   tests/kernels/run_gpu.sh --download [FOLDER [VERSION [PACKAGE...]]]
-#       fetch into FOLDER the wheels that the GPU machine lacks, for its Python VERSION (3.12): all, or the PACKAGEs named
+#       fetch into FOLDER the wheels that the GPU machine lacks, for its Python VERSION (3.12): all, or the PACKAGEs named.
+#       All are 90 MB, 60 of them llvmlite; where Numba is installed, these 25 MB do:
+#       'numpy<2.5' 'numba-cuda>=0.30.4,<0.31' 'cuda-core<2' cuda-pathfinder
 #   tests/kernels/run_gpu.sh --pack [FOLDER]
 #       make one archive of them, site.tar.xz, a third smaller, where what is carried along must be small
 #   tests/kernels/run_gpu.sh [FOLDER]
@@ -27,7 +29,7 @@ if [ "${1:-}" = --download ]; then
     # the extra "cuda" without CUDA's own libraries, which a machine with a toolkit or PyTorch has; and the build's needs
     if [ ${#packages[@]} = 0 ]; then
         packages=('numpy>=2.0,<2.5' 'numba>=0.67' llvmlite 'numba-cuda>=0.30.4,<0.31' 'cuda-core<2' cuda-pathfinder
-            'setuptools>=77' 'cython>=3.1' 'pytest>=8')
+            'setuptools>=77' 'cython>=3.1' 'pytest>=8' 'pytest-xdist>=3.6' execnet)
     fi
     "$python" -m pip download -q --no-deps --only-binary=:all: --python-version "$version" --implementation cp \
         "${platforms[@]}" --platform manylinux2014_x86_64 -d "$folder" "${packages[@]}"
@@ -53,6 +55,8 @@ mkdir -p "$site" "$reports"
 # behind the packages, for benchmarks: the checkout's own folder of that name must not hide the package just built
 export PYTHONPATH="$site:$PWD" PIP_DISABLE_PIP_VERSION_CHECK=1 NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS=0
 unset NUMBA_ENABLE_CUDASIM
+# where no package holds NVVM, that of a toolkit
+if [ -z "${CUDA_HOME:-}${CUDA_PATH:-}" ] && [ -d /usr/local/cuda/nvvm ]; then export CUDA_HOME=/usr/local/cuda; fi
 step() { printf '\n== %s\n' "$*"; }
 has() { case " $steps " in *" $1 "*) true ;; *) false ;; esac }
 failed=0
@@ -79,7 +83,7 @@ if has sanitize && [ -n "$sanitizer" ]; then
     # beside the tests: a process each, which mostly compiles kernels
     for tool in memcheck racecheck; do
         SOFTNUM_SMALL=1 "$sanitizer" --tool "$tool" --error-exitcode 9 "$python" -P -m pytest -m gpu -q -p no:cacheprovider \
-            tests/kernels/test_gpu_sizes.py -k 'test_units or test_presets or test_convolutions' > "$reports/$tool.txt" 2>&1 &
+            tests/kernels/test_gpu_sizes.py -k 'test_units or test_presets or test_convolutions or test_blocks' > "$reports/$tool.txt" 2>&1 &
         sanitizing[$tool]=$!
     done
 fi

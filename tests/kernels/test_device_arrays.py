@@ -465,7 +465,7 @@ def test_arrays_of_two_places_do_not_mix(device):
     a, b = sn.Array(device.to_device(codes), "e5m2"), sn.Array(codes.copy(), "e5m2")
     with pytest.raises(TypeError, match="cannot be written into an Array of the host"):
         np.add(a, a, out=b)
-    with pytest.raises(TypeError, match="codes lies on the host and out on the device"):
+    with pytest.raises(TypeError, match="a lies on the host and out on the device"):
         np.add(b, b, out=a)
     with pytest.raises(TypeError, match="cannot be put into one on a GPU"):
         a[:2] = b[:2]
@@ -592,11 +592,25 @@ def test_views_of_arrays(device):
     a[1, 1:].T[...] = 1.0
     a.ravel()[:2] = 2.0
     a.flatten()[...] = 3.0
+    a[0, 2].fill(4.0)
+    a[0, 1, 1][()] = 1.0
+    a[..., 3] = sn.Array(device.to_device(np.uint8([9, 8, 7])), "e5m2")
+    a[0, :, 2] = a[0, ::-1, 2]
     codes[1, 1:] = 60
     codes.ravel()[:2] = 64
+    codes[0, 2] = 68
+    codes[0, 1, 1] = 60
+    codes[..., 3] = 9, 8, 7
+    codes[0, :, 2] = codes[0, ::-1, 2].copy()
     same(d.copy_to_host(), codes)
     with pytest.raises(TypeError, match=r"Array\.reshape: CUDA arrays are reshaped in C order alone"):
         a.reshape(6, 4, order="F")
+    with pytest.raises(TypeError, match="takes indices of integers and slices; copy it to the host first"):
+        a[np.array([True, False])]
+    with pytest.raises(ValueError, match="broadcast"):
+        a[0] = a[:, 0, 0]
+    with pytest.raises(ValueError, match=r"codes of shape \(2, 3, 4\) do not broadcast to \(3, 4\)"):
+        a[0] = a
     with pytest.raises(ValueError, match="cannot reshape array of size 24"):
         a.reshape(5, 5)
 

@@ -11,9 +11,10 @@ import softnum as sn
 from softnum import _core
 from softnum.environment import seed_and_stream
 from softnum.kernels.device import gemm, gemm_blocks
+from softnum.kernels.device.block_entries import Block, steps_library
 from softnum.kernels.device.bounds import level_of, levels_of, sum_bound, sums_fit
 from softnum.kernels.device.source import TYPES, Entry
-from softnum.kernels.device.steps import Block, steps_library, steps_of
+from softnum.kernels.device.steps import steps_of
 from softnum.kernels.device.strides import transposed
 from softnum.plan import fits, integer_plan_of, plan_of
 
@@ -54,6 +55,8 @@ UNITS = {
         unit("e6m7", "e5m2", rounding="sr", stochastic_bits=16),
         unit("e5m10", "e4m3fn", rounding="sr", stochastic_bits=11),
         unit("e5m10", "e4m3fn", rounding="sr", stochastic_bits=11, overflow="saturate"),
+        unit("e4m3fnuz", "e2m1fn", product="e3m2fn", rounding="sr", stochastic_bits=8),
+        unit("e4m3fn", "e5m2", product="e4m3fn", rounding="sr", stochastic_bits=16, chunk=2),
     ],
     "wide": [
         unit("e10m40", "binary32"), unit("e9m30", "binary32", chunk=2), unit("e6m9", rounding="sr", stochastic_bits=32),
@@ -251,14 +254,15 @@ def test_value_tables(device, monkeypatch):
 def test_special_values(device, monkeypatch):
     """Infinities and NaNs take the level that knows them; finite operands a quicker one."""
     a = np.float32([[np.inf, 1, 0], [np.nan, 1, 0], [57344, 57344, 57344], [-0.0, 0, -0.0], [-0.0, -0.0, 2.0**-16]])
-    for u in (unit(), unit(product="e5m2"), unit(rounding="rto"), unit(rounding="sr", stochastic_bits=12)):
+    random = {"rounding": "sr", "stochastic_bits": 12}
+    for u in (unit(), unit(product="e5m2"), unit(rounding="rto"), unit(**random), unit(product="e5m2", **random)):
         careful = "tested" if u.stochastic else "full"
         assert check(device, monkeypatch, u, a, a.T.copy())[0].level == careful
         quick = check(device, monkeypatch, u, a[3:], a[3:].T.copy())[0].level
         assert quick == ("full" if u.rounding == "to_odd" else "bare")
     minus_zero = np.full((2, 2), -0.0, np.float32)
     assert check(device, monkeypatch, unit(), a[3:], a[3:].T.copy(), minus_zero)[0].level == "signed"
-    assert check(device, monkeypatch, unit(rounding="sr"), a[3:], a[3:].T.copy(), minus_zero)[0].level == "full"
+    assert check(device, monkeypatch, unit(**random), a[3:], a[3:].T.copy(), minus_zero)[0].level == "full"
 
 
 def test_engines():
@@ -269,6 +273,14 @@ def test_engines():
     assert type(gemm.engine_of(unit(), NO_WORDS)) is type(gemm.engine_of(fast, FROM_KEY)) is gemm_blocks.BlocksEngine
     for other in (gemm.engine_of(fast, FROM_ARRAY), gemm.engine_of(unit(rounding="stochastic_fast"), FROM_KEY)):
         assert type(other) is not gemm_blocks.BlocksEngine
+
+
+def test_sums_fit():
+    """Sums of unsigned numbers have no lower bound to keep to."""
+    for u, most in ((unit("uq8.8", "uq4.4"), 16), (unit("q8.8", "q4.4"), 8)):
+        plan = integer_plan_of(u)
+        assert sums_fit(plan, most - 1, (4.0, 4.0, 0.0)) and not sums_fit(plan, most, (4.0, 4.0, 0.0))
+        assert sums_fit(plan, 1, (0.0, 0.0, 1.0)) and not sums_fit(plan, most - 1, (4.0, 4.0, 16.0))
 
 
 def test_sum_bound():

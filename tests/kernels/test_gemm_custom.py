@@ -307,6 +307,23 @@ def test_operations(name):
         assert not wrong.any(), [(method, *(x[i] for x in taken), got[i], want[i]) for i in np.flatnonzero(wrong)[:3]]
 
 
+def test_a_sum_that_has_no_code(device, untried):
+    """An addition of the format's own that fails for two codes: where they meet, and only there."""
+
+    def add(x, y):
+        if x == y == 3:
+            raise ValueError("too large")
+        return (x + y) & 3
+
+    two = sn.CustomFormat(2, as_float=lambda code: float(code), ops={"add": add}, name="two")
+    unit = sn.CustomMadUnit(lambda a, b: a, operand=two, carrier="codes")
+    a = np.float32([[3, 1], [1, 1]])
+    check(device, unit, a, a, definition=True)
+    a[0, 1] = 3
+    with pytest.raises(ValueError, match="a result is no value of two"):
+        sn.matmul(device.to_device(a), device.to_device(a), unit)
+
+
 def test_products_and_sums_that_may_be_contracted():
     assert may_contract(lambda acc, a, b: acc + a * b)
     assert may_contract(lambda a, b: half(a) + b) and not may_contract(unrounded)

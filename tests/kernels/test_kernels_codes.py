@@ -11,6 +11,7 @@ from softnum.backend import NoKernel
 from softnum.environment import environment
 from softnum.kernels import launches
 from softnum.kernels.device.operations import short_computation
+from softnum.kernels.device.strides import transposed
 from softnum.ops import OPERATIONS
 
 THIRDS = sn.CustomFormat.from_table([0.0, 1 / 3, 1.0, 3.0, -1.0, -3.0, float("nan"), 9.0], name="thirds")
@@ -207,8 +208,6 @@ def test_to_integer(device):
 
 def test_shapes(device):
     """Broadcasting, strides, elements that stand for all, and nothing at all."""
-    from softnum.kernels.device.strides import transposed
-
     a, b = codes("binary16", 24).reshape(2, 3, 4), codes("binary16", 3, 2).reshape(3, 1)
     d = device.to_device(a)
     same(sn.add(d, device.to_device(b), "binary16"), sn.add(a, b, "binary16"))
