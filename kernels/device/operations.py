@@ -86,7 +86,7 @@ def operation_computation(
         body += "out -= 1;\n"
     if raises:
         body += f"met |= flags & SN_NO_CODE ? {NO_CODE} : 0;\n"
-    header = "softnum/device.h softnum/operations.h" + (" softnum/functions.h" if elementary else "")
+    header = "softnum/device.h softnum/operations.h" + (" softnum/device_functions.h" if elementary else "")
     inputs = tuple(kind if kind.startswith("u") else f"u{kind}" for kind in kinds)
     return Computation(
         inputs, output_of(name, out_fmt), body + "flags &= SN_NO_CODE - 1;\n", constants, header, with_flags,
