@@ -129,6 +129,12 @@ def numba_index(index, ndim: int) -> tuple:
     return (*index[:at], *[slice(None)] * (ndim - len(index) + (at < len(index))), *index[at + 1 :])
 
 
+def _place(i, n: int) -> int:
+    if not -n <= i < n:
+        raise IndexError(f"index {i} is none of an axis of {n} elements" + (f" (-{n} to {n - 1})" if n else ""))
+    return int(i) % n
+
+
 class Codes:
     """What arrays of codes have in common: the shape of `codes`."""
 
@@ -256,6 +262,8 @@ class Array(Codes):
         ------
         ValueError
             If there is no such type, or ml_dtypes has it and is not installed.
+        TypeError
+            If the codes lie on a GPU.
 
         Examples
         --------
@@ -263,6 +271,7 @@ class Array(Codes):
         >>> sn.array([1.5, 0.1], "binary16").to_numpy()
         array([1.5, 0.1], dtype=float16)
         """
+        self._must_lie_on_the_host()
         return self.codes.view(dtype_of_format(self.format))
 
     def copy_to_host(self) -> Array:
@@ -328,7 +337,7 @@ class Array(Codes):
             if not self.ndim and not index:
                 return Array._of(self.codes, self.format)
             if len(index) == self.ndim and not any(isinstance(i, slice) for i in index):  # Numba copies it to the host
-                places = (range(n)[i] for n, i in zip(self.shape, index, strict=True))
+                places = [_place(i, n) for n, i in zip(self.shape, index, strict=True)]
                 return Array._of(self.codes[tuple(slice(i, i + 1) for i in places)], self.format).reshape(())
         return Array._of(self.codes[index], self.format)
 

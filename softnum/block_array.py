@@ -64,6 +64,8 @@ class BlockArray(Codes):
     ------
     ValueError
         If a shape does not fit, a code has too many bits, or the tensor's scale is missing, or none of its format.
+    TypeError
+        If the codes lie on a GPU and the scales do not, or the other way round.
 
     Examples
     --------
@@ -84,6 +86,9 @@ class BlockArray(Codes):
         fmt = format(fmt)
         if not isinstance(fmt, BlockFormat):
             raise ValueError(f"BlockArray: {fmt} is no block format; softnum.Array holds its codes")
+        if backend.is_device_array(codes) != backend.is_device_array(scales):
+            here, there = ("scales", "codes") if backend.is_device_array(codes) else ("codes", "scales")
+            raise TypeError(f"BlockArray: {here} lies on the host and {there} on the device; copy one of them")
         codes, scales = kept_codes(codes, fmt.element, "codes"), kept_codes(scales, fmt.scale, "scales")
         axis = check_axis("BlockArray", axis, codes.ndim)
         want = (*codes.shape[:axis], fmt.blocks(codes.shape[axis]), *codes.shape[axis + 1 :])
