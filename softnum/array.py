@@ -117,8 +117,11 @@ def _by_function(name: str):
     return method
 
 
-def numba_index(index, ndim: int) -> tuple:
-    """An index of integers, slices and an ellipsis as Numba's arrays take it; TypeError for others."""
+def numba_index(index, shape: tuple[int, ...]) -> tuple:
+    """An index of integers, slices and an ellipsis as Numba's arrays take it, with one for every axis.
+
+    Raises TypeError for others, IndexError for what lies outside.
+    """
     index = index if isinstance(index, tuple) else (index,)
     if any(isinstance(i, bool) or not (isinstance(i, (Integral, slice)) or i is ...) for i in index):
         raise TypeError(
@@ -126,7 +129,11 @@ def numba_index(index, ndim: int) -> tuple:
             "a.copy_to_host()"
         )
     at = next((at for at, i in enumerate(index) if i is ...), len(index))
-    return (*index[:at], *[slice(None)] * (ndim - len(index) + (at < len(index))), *index[at + 1 :])
+    left = len(shape) - len(index) + (at < len(index))
+    index = (*index[:at], *[slice(None)] * left, *index[at + 1 :])
+    if left < 0 or ... in index:
+        raise IndexError(f"too many indices for an Array of {len(shape)} dimensions")
+    return tuple(i if isinstance(i, slice) else _place(i, n) for i, n in zip(index, shape, strict=True))
 
 
 def _place(i, n: int) -> int:
@@ -333,12 +340,11 @@ class Array(Codes):
 
     def __getitem__(self, index) -> Array:
         if hasattr(self.codes, "__cuda_ndarray__"):
-            index = numba_index(index, self.ndim)
+            index = numba_index(index, self.shape)
             if not self.ndim and not index:
                 return Array._of(self.codes, self.format)
             if len(index) == self.ndim and not any(isinstance(i, slice) for i in index):  # Numba copies it to the host
-                places = [_place(i, n) for n, i in zip(self.shape, index, strict=True)]
-                return Array._of(self.codes[tuple(slice(i, i + 1) for i in places)], self.format).reshape(())
+                return Array._of(self.codes[tuple(slice(i, i + 1) for i in index)], self.format).reshape(())
         return Array._of(self.codes[index], self.format)
 
     def __setitem__(self, index, value) -> None:
@@ -392,6 +398,7 @@ class Array(Codes):
         return self.copy()
 
     def __reduce__(self):
+        self._must_lie_on_the_host()
         return Array, (self.codes, self.format)
 
     # -- operators -----------------------------------------------------------------------------------------------------

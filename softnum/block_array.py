@@ -147,9 +147,12 @@ class BlockArray(Codes):
         axis = self.axis if axis is None else axis
         return BlockArray._of(change(self.codes), change(self.scales), self.format, axis, self.tensor_scale)
 
-    def __array__(self, dtype=None, copy=None):
+    def _must_lie_on_the_host(self) -> None:
         if backend.is_device_array(self):
             raise TypeError("the codes of this BlockArray lie on a GPU; copy them to the host first: a.copy_to_host()")
+
+    def __array__(self, dtype=None, copy=None):
+        self._must_lie_on_the_host()
         if copy is False:
             raise ValueError("the values of a BlockArray are computed: they cannot be had without a copy")
         return self.decode(np.float64 if dtype is None else dtype)
@@ -220,6 +223,7 @@ class BlockArray(Codes):
         return self.copy()
 
     def __reduce__(self):
+        self._must_lie_on_the_host()
         return BlockArray, (self.codes, self.scales, self.format, self.axis, self.tensor_scale)
 
     def __eq__(self, other):

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import pickle
 import re
 import sys
 from inspect import isclass
@@ -549,7 +550,7 @@ def test_nothing_is_copied_to_the_host_unasked(device, monkeypatch):
     for work in (
         lambda: np.asarray(a), lambda: 1.0 in a, lambda: float(a[0]), lambda: np.concatenate([a, a]),
         lambda: np.where([1, 0], a, a), a.tolist, lambda: float(a[:1]), a.max, lambda: np.sort(a), lambda: a.item(0),
-        a.to_numpy,
+        a.to_numpy, lambda: pickle.dumps(a),
     ):  # fmt: skip
         with pytest.raises(TypeError, match=r"lie on a GPU; copy them to the host first: a\.copy_to_host\(\)"):
             work()
@@ -558,6 +559,11 @@ def test_nothing_is_copied_to_the_host_unasked(device, monkeypatch):
     assert repr(list(a)) == repr([a[0], a[-1]]) == repr([a[:1].reshape(()), a[1:].reshape(())])
     with pytest.raises(IndexError, match=r"index 2 is none of an axis of 2 elements \(-2 to 1\)"):
         a[2]
+    with pytest.raises(IndexError, match="index -4 is none of an axis of 2 elements"):
+        a.reshape(1, 2)[:, -4]
+    for index in ((0, 0), (..., ...), (0, ..., 0)):
+        with pytest.raises(IndexError, match="too many indices for an Array of 1 dimensions"):
+            a[index]
     d = device.to_device(np.float32([1, 2]))
     unit = sn.MadUnit("e6m9", operand="e5m2")
     for name, work in (
