@@ -104,7 +104,10 @@ def carrier_of(unit, caller: str = "matmul") -> np.dtype:
     """The type of a unit's results on the device."""
     dtype = next((np.dtype(d) for d in (np.float32, np.float64) if fits(unit.result, d)), None)
     if dtype is None:
-        raise TypeError(f"{caller}: neither float32 nor float64 holds {unit.result}; CUDA arrays need one that does")
+        raise TypeError(
+            f"{caller}: neither float32 nor float64 holds {unit.result}; copy the CUDA arrays to the host first, where "
+            "the result is an Array"
+        )
     return dtype
 
 

@@ -132,6 +132,12 @@ def test_out(device):
         sn.matmul(device.to_device(a), device.to_device(b), unit, out=device.to_device(np.zeros((2, 3), np.float32)))
 
 
+def test_results_that_no_float_holds(device):
+    one = device.to_device(np.ones((1, 1)))
+    with pytest.raises(TypeError, match="nor float64 holds e15m40; copy the CUDA arrays to the host first, where"):
+        sn.matmul(one, one, sn.MadUnit("e15m40", operand="e5m2"))
+
+
 def test_unrepresentable_operand(device):
     unit = sn.MadUnit("e6m9", operand="e5m2")
     a, b = operands(unit, 3, 4, 2)
