@@ -21,7 +21,14 @@ from dataclasses import replace
 from multiprocessing import get_context
 
 from softnum.kernels.device_code import kernels_of
-from softnum.kernels.link import CHIPS, DeviceCode, examine, missing_library
+
+try:
+    from softnum.kernels.link import CHIPS, DeviceCode, examine, missing_library
+except ImportError as error:  # it says what to install
+    if __name__ != "__main__":
+        raise
+    print(error, file=sys.stderr)
+    sys.exit(2)
 
 __all__ = ["examples", "faults", "main"]
 
@@ -107,6 +114,12 @@ def _of_modules(which: str, processes: int) -> Iterator[tuple[str, list[str]]]:
             yield from found
 
 
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
+    return int(text)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Print a line for each kernel and chip; 0 if all is well, 1 if not, 2 if a library, unit or kernel is missing."""
     parser = argparse.ArgumentParser(prog="python -m softnum.kernels.check", description=__doc__.splitlines()[0])
@@ -116,7 +129,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--which", choices=("turns", "first", "all"), default="turns",
         help="of softnum's own: each kernel for a chip in turn; each module's first, for one; each for all",
     )  # fmt: skip
-    parser.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--processes", type=_at_least_one, default=min(2, os.cpu_count() or 1))
     options = parser.parse_args(arguments)
     if missing := missing_library():
         print(missing, file=sys.stderr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from softnum.formats import FixedFormat, FloatFormat
+from softnum.units import Unit
 
 __all__ = ["check_device_code", "kernels_of"]
 
@@ -16,6 +17,8 @@ def kernels_of(unit) -> Iterator[tuple]:
 
         for rounding in ("nearest_even", "stochastic"):
             yield from quantize.kernels_of(unit, rounding=rounding)
+    elif not isinstance(unit, Unit):
+        raise TypeError(f"check_device_code: it must be a unit, a format or the name of a preset, got {unit!r}")
     else:
         from softnum.kernels.device.gemm import engine_of
         from softnum.kernels.device.quantize import FROM_KEY, NO_WORDS

@@ -160,13 +160,18 @@ def _in_place_of_a_gpu(capability):
 def _parts(kernel, arguments, chip: str) -> list[bytes]:
     """The kernel and the C functions that it calls, as the compilers hand them to the linker."""
     from numba import types
+    from numba.core.errors import NumbaError
 
     capability = _capability(chip)
     options = {name: kernel.targetoptions.get(name) for name in ("fastmath", "launch_bounds")}
     with _in_place_of_a_gpu(capability):
-        parts, _ = _cuda.cuda.compile_all(
-            kernel.py_func, types.void(*arguments), cc=capability, device=False, abi="numba", output="ltoir", **options
-        )
+        try:
+            parts, _ = _cuda.cuda.compile_all(
+                kernel.py_func, types.void(*arguments), cc=capability, device=False, abi="numba", output="ltoir",
+                **options,
+            )  # fmt: skip
+        except NumbaError as error:  # of a function of the user's
+            raise TypeError(f"Numba cannot compile it for the device: {error}") from None
     return [part if isinstance(part, bytes) else part.code for part in parts]
 
 

@@ -117,8 +117,11 @@ def _by_function(name: str):
     return method
 
 
-def numba_index(index, ndim: int) -> tuple:
-    """An index of integers, slices and an ellipsis as Numba's arrays take it; TypeError for others."""
+def numba_index(index, shape: tuple[int, ...]) -> tuple:
+    """An index of integers, slices and an ellipsis as Numba's arrays take it, with one for every axis.
+
+    Raises TypeError for others, IndexError for what lies outside.
+    """
     index = index if isinstance(index, tuple) else (index,)
     if any(isinstance(i, bool) or not (isinstance(i, (Integral, slice)) or i is ...) for i in index):
         raise TypeError(
@@ -126,7 +129,17 @@ def numba_index(index, ndim: int) -> tuple:
             "a.copy_to_host()"
         )
     at = next((at for at, i in enumerate(index) if i is ...), len(index))
-    return (*index[:at], *[slice(None)] * (ndim - len(index) + (at < len(index))), *index[at + 1 :])
+    left = len(shape) - len(index) + (at < len(index))
+    index = (*index[:at], *[slice(None)] * left, *index[at + 1 :])
+    if left < 0 or ... in index:
+        raise IndexError(f"too many indices for an Array of {len(shape)} dimensions")
+    return tuple(i if isinstance(i, slice) else _place(i, n) for i, n in zip(index, shape, strict=True))
+
+
+def _place(i, n: int) -> int:
+    if not -n <= i < n:
+        raise IndexError(f"index {i} is none of an axis of {n} elements" + (f" (-{n} to {n - 1})" if n else ""))
+    return int(i) % n
 
 
 class Codes:
@@ -256,6 +269,8 @@ class Array(Codes):
         ------
         ValueError
             If there is no such type, or ml_dtypes has it and is not installed.
+        TypeError
+            If the codes lie on a GPU.
 
         Examples
         --------
@@ -263,6 +278,7 @@ class Array(Codes):
         >>> sn.array([1.5, 0.1], "binary16").to_numpy()
         array([1.5, 0.1], dtype=float16)
         """
+        self._must_lie_on_the_host()
         return self.codes.view(dtype_of_format(self.format))
 
     def copy_to_host(self) -> Array:
@@ -324,12 +340,11 @@ class Array(Codes):
 
     def __getitem__(self, index) -> Array:
         if hasattr(self.codes, "__cuda_ndarray__"):
-            index = numba_index(index, self.ndim)
+            index = numba_index(index, self.shape)
             if not self.ndim and not index:
                 return Array._of(self.codes, self.format)
             if len(index) == self.ndim and not any(isinstance(i, slice) for i in index):  # Numba copies it to the host
-                places = (range(n)[i] for n, i in zip(self.shape, index, strict=True))
-                return Array._of(self.codes[tuple(slice(i, i + 1) for i in places)], self.format).reshape(())
+                return Array._of(self.codes[tuple(slice(i, i + 1) for i in index)], self.format).reshape(())
         return Array._of(self.codes[index], self.format)
 
     def __setitem__(self, index, value) -> None:
@@ -383,6 +398,7 @@ class Array(Codes):
         return self.copy()
 
     def __reduce__(self):
+        self._must_lie_on_the_host()
         return Array, (self.codes, self.format)
 
     # -- operators -----------------------------------------------------------------------------------------------------

@@ -64,6 +64,8 @@ class BlockArray(Codes):
     ------
     ValueError
         If a shape does not fit, a code has too many bits, or the tensor's scale is missing, or none of its format.
+    TypeError
+        If the codes lie on a GPU and the scales do not, or the other way round.
 
     Examples
     --------
@@ -84,6 +86,9 @@ class BlockArray(Codes):
         fmt = format(fmt)
         if not isinstance(fmt, BlockFormat):
             raise ValueError(f"BlockArray: {fmt} is no block format; softnum.Array holds its codes")
+        if backend.is_device_array(codes) != backend.is_device_array(scales):
+            here, there = ("scales", "codes") if backend.is_device_array(codes) else ("codes", "scales")
+            raise TypeError(f"BlockArray: {here} lies on the host and {there} on the device; copy one of them")
         codes, scales = kept_codes(codes, fmt.element, "codes"), kept_codes(scales, fmt.scale, "scales")
         axis = check_axis("BlockArray", axis, codes.ndim)
         want = (*codes.shape[:axis], fmt.blocks(codes.shape[axis]), *codes.shape[axis + 1 :])
@@ -142,9 +147,12 @@ class BlockArray(Codes):
         axis = self.axis if axis is None else axis
         return BlockArray._of(change(self.codes), change(self.scales), self.format, axis, self.tensor_scale)
 
-    def __array__(self, dtype=None, copy=None):
+    def _must_lie_on_the_host(self) -> None:
         if backend.is_device_array(self):
             raise TypeError("the codes of this BlockArray lie on a GPU; copy them to the host first: a.copy_to_host()")
+
+    def __array__(self, dtype=None, copy=None):
+        self._must_lie_on_the_host()
         if copy is False:
             raise ValueError("the values of a BlockArray are computed: they cannot be had without a copy")
         return self.decode(np.float64 if dtype is None else dtype)
@@ -215,6 +223,7 @@ class BlockArray(Codes):
         return self.copy()
 
     def __reduce__(self):
+        self._must_lie_on_the_host()
         return BlockArray, (self.codes, self.scales, self.format, self.axis, self.tensor_scale)
 
     def __eq__(self, other):

@@ -139,6 +139,8 @@ def from_integer(x, out_fmt, **options):
 
     Source: IEEE 754-2019 clause 5.4.1, convertFromInt.
     """
+    if backend.is_device_array(x):
+        backend.refuse_device()
     x = np.asarray(x)
     if x.dtype.kind not in "iu":
         raise TypeError(f"from_integer takes integers of up to 64 bits, got an array of {x.dtype}")

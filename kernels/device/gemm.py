@@ -25,7 +25,7 @@ from softnum.kernels.device.gemm_exact import ExactEngine
 from softnum.kernels.device.gemm_fused import ChainEngine, FusedEngine
 from softnum.kernels.device.gemm_tables import TableEngine
 from softnum.kernels.device.problem import Problem, matrices
-from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
+from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS, check_out
 from softnum.kernels.device.strides import broadcast, contiguous, copy, flat, is_dense, overlap, strided
 from softnum.plan import fits
 from softnum.units import MadUnit, Unit
@@ -104,7 +104,10 @@ def carrier_of(unit, caller: str = "matmul") -> np.dtype:
     """The type of a unit's results on the device."""
     dtype = next((np.dtype(d) for d in (np.float32, np.float64) if fits(unit.result, d)), None)
     if dtype is None:
-        raise TypeError(f"{caller}: neither float32 nor float64 holds {unit.result}; CUDA arrays need one that does")
+        raise TypeError(
+            f"{caller}: neither float32 nor float64 holds {unit.result}; copy the CUDA arrays to the host first, where "
+            "the result is an Array"
+        )
     return dtype
 
 
@@ -199,8 +202,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     if max(m, n, k, batches, steps) >= 2**31:
         raise ValueError(f"matmul: no dimension of CUDA arrays may reach 2**31, got {shape} and K = {k}")
     dtype = carrier_of(unit)
-    if out is not None and (tuple(out.shape) != shape or out.dtype != dtype):
-        raise ValueError(f"matmul: out must be a CUDA array of shape {shape} and type {dtype}")
+    check_out("matmul", out, shape, dtype)
     words, keys, random = random_words(unit, key, random_bits, shape, steps)
     given = [
         matrices(x, what, _which(tuple(x.shape), lead), fmt)

@@ -125,8 +125,11 @@ def floats(x, what: str, types=(np.float32, np.float64)):
 def check_out(what: str, out, shape, dtype) -> None:
     if out is None:
         return
-    if not hasattr(out, "__cuda_ndarray__") or tuple(out.shape) != tuple(shape) or out.dtype != dtype:
-        raise ValueError(f"{what}: out must be a CUDA array of shape {tuple(shape)} and type {np.dtype(dtype)}")
+    known = hasattr(out, "__cuda_ndarray__")
+    if not known or tuple(out.shape) != tuple(shape) or out.dtype != dtype:
+        got = f"{out.dtype} of shape {tuple(out.shape)}" if known else type(out).__name__
+        want = f"a CUDA array of shape {tuple(shape)} and type {np.dtype(dtype)}"
+        raise ValueError(f"{what}: out must be {want}, got {got}")
 
 
 def _environment(fmt, rounding, overflow, stochastic_bits, invalid, return_flags, tininess, flush_results):

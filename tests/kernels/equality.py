@@ -13,10 +13,15 @@ def same_bits(got, want, what=""):
     assert not len(wrong), (str(what), [(tuple(i), got[tuple(i)], want[tuple(i)]) for i in wrong[:5]])
 
 
+def poisoned(device, shape, dtype):
+    """An array on the device to be written: NaNs of bits that no result has, so that one not written shows."""
+    return device.to_device(np.full((*shape, np.dtype(dtype).itemsize), 255, np.uint8).view(dtype)[..., 0])
+
+
 def check_product(device, unit, a, b, c=None, *, want=None, **options):
     """The product on the device, over poisoned memory, has the bits of the host's, or of `want`."""
     want = sn.matmul(a, b, unit, c, **options) if want is None else want
     on_device = [None if x is None else device.to_device(np.ascontiguousarray(x)) for x in (a, b, c)]
-    out = device.to_device(np.full(want.shape, np.nan, want.dtype))
+    out = poisoned(device, want.shape, want.dtype)
     sn.matmul(*on_device[:2], unit, on_device[2], out=out, **options)
     same_bits(out.copy_to_host(), want, unit)

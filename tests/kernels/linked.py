@@ -14,7 +14,7 @@ import numpy as np
 from numba import types
 
 import softnum as sn
-from softnum.kernels import check, check_device_code, link
+from softnum.kernels import check, check_device_code, link, scalar
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.source import Entry, Library
@@ -22,6 +22,15 @@ from softnum.kernels.device.source import Entry, Library
 MAD = sn.MadUnit("e6m9", operand="e5m2", lanes=2)  # python -m softnum.kernels.check linked:MAD
 NINE = sn.CustomFormat.from_table([i / 16 - 16 for i in range(512)], name="nine")
 WIDE = sn.MadUnit(NINE, operand="e2m1fn")
+E6M9 = scalar("e6m9")
+
+
+def _of_a_list(acc, a, b):
+    pair = [a, b]  # Numba compiles it for the host alone
+    return E6M9.fma(pair[0], pair[1], acc)
+
+
+LISTS = sn.CustomMadUnit(_of_a_list, operand="e5m2", accumulator="e6m9")
 
 THREE = (("float32", "x"), ("float32", "y"), ("float32", "z"))
 IN_C = Library(
@@ -126,7 +135,7 @@ def main() -> None:
         except ValueError as error:
             found[chip] = str(error)
     found["by name"] = {name: run(name) for name in ("linked:MAD", "linked:absent", "no_such_module:unit", "nvidia_h1")}
-    found["without a kernel"] = [run("linked:WIDE"), run("linked:main")]
+    found["without a kernel"] = [run(f"linked:{name}") for name in ("WIDE", "main", "LISTS")]
     *_, (text, kernel, kinds, _, calls) = check.examples("operators")
     parts = link._parts(kernel, kinds, "sm_90")
     found["functions"] = text, calls, len(link._linked(parts, "-arch=sm_90")[0])

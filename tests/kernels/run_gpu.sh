@@ -76,6 +76,19 @@ fi
 # -P: the checkout's own folders must not hide the package just built
 run() { "$python" -P "$@"; }
 
+if [ "${steps// /}" != build ]; then # what is missing is said once, not by each test
+    run - << 'EOF'
+import sys
+
+from softnum.train.devices import check_device
+
+try:
+    check_device("cuda")
+except ValueError as error:
+    sys.exit(f"run_gpu.sh: {error}")
+EOF
+fi
+
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2> /dev/null | head -1 || true)
 declare -A sanitizing=()
 if has sanitize && [ -z "$sanitizer" ]; then step "compute-sanitizer is not installed: left out"; fi

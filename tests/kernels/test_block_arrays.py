@@ -1,5 +1,7 @@
 """BlockArrays on the device: what moves their blocks, decodes and multiplies them."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -63,5 +65,10 @@ def test_what_lies_on_a_gpu_stays_there(device):
         sn.BlockArray(a.codes, a.codes, "mxfp8_e4m3")
     with pytest.raises(ValueError, match="200 is no code of e2m1fn"):
         sn.BlockArray(_cuda.to_device(np.full((2, 2), 200, np.uint8)), a.scales[:2, :1], "mxfp4")
-    with pytest.raises(TypeError, match="lies on the host"):
-        sn.decode(sn.BlockArray(a.codes, a.scales.copy_to_host(), "mxfp8_e4m3"), "mxfp8_e4m3")
+    for work in (np.asarray, pickle.dumps):
+        with pytest.raises(TypeError, match="codes of this BlockArray lie on a GPU; copy them to the host first"):
+            work(a)
+    with pytest.raises(TypeError, match="BlockArray: scales lies on the host and codes on the device"):
+        sn.BlockArray(a.codes, a.scales.copy_to_host(), "mxfp8_e4m3")
+    with pytest.raises(TypeError, match="BlockArray: codes lies on the host and scales on the device"):
+        sn.BlockArray(a.codes.copy_to_host(), a.scales, "mxfp8_e4m3")

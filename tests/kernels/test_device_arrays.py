@@ -2,8 +2,10 @@
 
 import ctypes
 import gc
+import pickle
 import re
 import sys
+from inspect import isclass
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -548,25 +550,61 @@ def test_nothing_is_copied_to_the_host_unasked(device, monkeypatch):
     for work in (
         lambda: np.asarray(a), lambda: 1.0 in a, lambda: float(a[0]), lambda: np.concatenate([a, a]),
         lambda: np.where([1, 0], a, a), a.tolist, lambda: float(a[:1]), a.max, lambda: np.sort(a), lambda: a.item(0),
+        a.to_numpy, lambda: pickle.dumps(a),
     ):  # fmt: skip
         with pytest.raises(TypeError, match=r"lie on a GPU; copy them to the host first: a\.copy_to_host\(\)"):
             work()
     with pytest.raises(TypeError, match="cannot be written into an array of the host; copy it"):
         np.less(a, a, out=np.zeros(2, bool))
     assert repr(list(a)) == repr([a[0], a[-1]]) == repr([a[:1].reshape(()), a[1:].reshape(())])
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match=r"index 2 is none of an axis of 2 elements \(-2 to 1\)"):
         a[2]
+    with pytest.raises(IndexError, match="index -4 is none of an axis of 2 elements"):
+        a.reshape(1, 2)[:, -4]
+    for index in ((0, 0), (..., ...), (0, ..., 0)):
+        with pytest.raises(IndexError, match="too many indices for an Array of 1 dimensions"):
+            a[index]
     d = device.to_device(np.float32([1, 2]))
     unit = sn.MadUnit("e6m9", operand="e5m2")
     for name, work in (
         ("Array.take", lambda: a.take([0])), ("Array.repeat", lambda: a.repeat(2)),
         ("pack", lambda: sn.pack(a)), ("probe", lambda: sn.probe("add", a, a)), ("trace", lambda: unit.trace(d, d)),
-        ("save", lambda: sn.save("unwritten.npz", a)),
+        ("save", lambda: sn.save("unwritten.npz", a)), ("from_integer", lambda: sn.from_integer(a.codes, "e5m2")),
+        ("ulp", lambda: sn.ulp(a)), ("ulp", lambda: sn.ulp(a.codes, "e5m2")), ("ulp_error", lambda: sn.ulp_error(a, a)),
+        ("ulp_error", lambda: sn.ulp_error(sn.array([1, 2], "e5m2"), a)),
     ):  # fmt: skip
         with pytest.raises(TypeError, match=rf"{name} takes no CUDA arrays; copy them to the host first \(\.copy_to_h"):
             work()
     with pytest.raises(TypeError, match="nothing takes no CUDA arrays"):
         backend.on_device("nothing", a)
+
+
+@pytest.mark.parametrize("name", [n for n in sn.__all__ if callable(getattr(sn, n)) and not isclass(getattr(sn, n))])
+def test_what_takes_codes_gives_none_to_the_host(name, device):
+    """Every function: a result of CUDA arrays is one, or there is an error."""
+    codes = np.uint8([1, 60, 65])
+    a, numbers, unit = sn.Array(codes, "e5m2"), np.float32([1, 2, -3]), sn.MadUnit("e6m9", operand="e5m2")
+    calls = [
+        (a,), (a, a), (a, a, a), (a, [1, 2, 3]), (codes, "e5m2"), (codes, codes, "e5m2"), (codes, "e5m2", "e4m3fn"),
+        (numbers, "e5m2"), (numbers, unit), (numbers, numbers, unit),
+    ]  # fmt: skip
+
+    def put(x):
+        if isinstance(x, sn.Array):
+            return sn.Array(device.to_device(x.codes), x.format)
+        return device.to_device(x) if isinstance(x, np.ndarray) else x
+
+    for arguments in calls:
+        try:
+            getattr(sn, name)(*arguments)
+        except (TypeError, ValueError):  # no arguments of its
+            continue
+        try:
+            result = getattr(sn, name)(*map(put, arguments))
+        except (TypeError, ValueError) as error:
+            assert re.search("CUDA|GPU|on the device", str(error)), error
+        else:
+            assert all(map(backend.is_device_array, result if isinstance(result, tuple) else [result]))
 
 
 MOVES = [

@@ -145,9 +145,23 @@ def test_units_by_name(linked):
     assert code == 0 and re.fullmatch(r"(ok: .* for sm_80: .* 0 calls, 0 contracted.*\n)+", said), said
     for wrong, (code, said) in linked["by name"].items():
         assert code == 2 and wrong in said
-    (code, said), (of_none, no_unit) = linked["without a kernel"]
+    (code, said), (of_none, no_unit), (of_lists, not_compiled) = linked["without a kernel"]
     assert code == 2 and "nine has 9 bits" in said
-    assert of_none == 2 and "no CUDA kernel computes functions" in no_unit
+    assert of_none == 2 and re.search("must be a unit, a format or the name of a preset, got <function main", no_unit)
+    assert of_lists == 2 and "Numba cannot compile it for the device" in not_compiled and "_of_a_list" in not_compiled
+
+
+def test_what_is_missing_or_wrong_is_told(tmp_path):
+    (tmp_path / "numba.py").write_text("raise ImportError('none here')\n")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    for arguments, wrong in (
+        ([], "CUDA arrays need numba-cuda: pip install 'softnum[cuda]' (none here)"),
+        (["--processes", "0"], "argument --processes: must be at least 1, got 0"),
+    ):
+        environ = {**os.environ, "NUMBA_ENABLE_CUDASIM": "0", **({} if arguments else {"PYTHONPATH": path})}
+        command = [sys.executable, "-P", "-m", "softnum.kernels.check", *arguments]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True)
+        assert done.returncode == 2 and wrong in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
 def test_operations_of_ptx():

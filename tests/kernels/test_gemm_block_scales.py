@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from equality import same_bits
+from equality import poisoned, same_bits
 
 import softnum as sn
 from softnum.kernels.device import _cuda
@@ -45,7 +45,7 @@ def on_device(x):
 
 def check(unit, a, b, c=None, **options):
     want = sn.matmul(a, b, unit, c, **options)
-    out = _cuda.to_device(np.full(want.shape, np.nan, want.dtype))
+    out = poisoned(_cuda, want.shape, want.dtype)
     same_bits(_cuda.to_host(sn.matmul(on_device(a), on_device(b), unit, on_device(c), out=out, **options)), want, unit)
 
 

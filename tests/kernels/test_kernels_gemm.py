@@ -128,8 +128,14 @@ def test_out(device):
     out = device.to_device(np.zeros((3, 2), np.float32))
     assert sn.matmul(device.to_device(a), device.to_device(b), unit, out=out) is out
     assert np.array_equal(out.copy_to_host(), sn.matmul(a, b, unit))
-    with pytest.raises(ValueError, match="out must be a CUDA array of shape"):
+    with pytest.raises(ValueError, match=r"out must be a CUDA array of shape \(.*, got "):
         sn.matmul(device.to_device(a), device.to_device(b), unit, out=device.to_device(np.zeros((2, 3), np.float32)))
+
+
+def test_results_that_no_float_holds(device):
+    one = device.to_device(np.ones((1, 1)))
+    with pytest.raises(TypeError, match="nor float64 holds e15m40; copy the CUDA arrays to the host first, where"):
+        sn.matmul(one, one, sn.MadUnit("e15m40", operand="e5m2"))
 
 
 def test_unrepresentable_operand(device):

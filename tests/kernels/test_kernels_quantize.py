@@ -118,7 +118,7 @@ def test_out(device):
     d = device.to_device(x)
     assert sn.quantize(d, "e5m2", out=d) is d
     same_bits(d.copy_to_host(), sn.quantize(x, "e5m2"))
-    with pytest.raises(ValueError, match="out must be a CUDA array of shape"):
+    with pytest.raises(ValueError, match=r"out must be a CUDA array of shape \(.*, got "):
         sn.quantize(d, "e5m2", out=device.to_device(x[:5]))
 
 
