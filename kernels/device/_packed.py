@@ -167,20 +167,27 @@ class PackedArray(DeviceNDArray):
 
     def reshape(self, *shape, **order):
         """The same memory in another shape."""
-        new = tuple(map(int, shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape))
-        if -1 in new:
-            rest = -prod(new)
-            new = tuple(self.size // rest if n == -1 and rest > 0 else n for n in new)
+        new = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        if new == self.shape and not order:
+            return self
         if order or prod(new) != self.size or min(new, default=0) < 0:
-            return super().reshape(*shape, **order)
+            rest = -prod(new)  # where a size is -1
+            if order or min(new, default=0) != -1 or new.count(-1) != 1 or not rest or self.size % rest:
+                return super().reshape(*shape, **order)
+            new = tuple(self.size // rest if n == -1 else n for n in new)
+        new = tuple(map(int, new))
         return PackedArray.of(new, self.size, self.dtype, self.stream, self.address, self.block)
 
     def view(self, dtype):
         """The same memory as elements of another type."""
-        dtype = np.dtype(dtype)
+        dtype, shape, size = np.dtype(dtype), self.shape, self.size
         if dtype.itemsize != self.dtype.itemsize:
-            return super().view(dtype)
-        return PackedArray.of(self.shape, self.size, dtype, self.stream, self.address, self.block)
+            last, rest = divmod(shape[-1] * self.dtype.itemsize, dtype.itemsize) if shape else (0, 1)
+            if rest:
+                return super().view(dtype)
+            shape = (*shape[:-1], last)
+            size = prod(shape)
+        return PackedArray.of(shape, size, dtype, self.stream, self.address, self.block)
 
     def __getitem__(self, item):
         if type(item) is slice and self.ndim == 1:

@@ -250,6 +250,31 @@ def check_memory_that_is_used_again() -> None:
     log()
 
 
+def check_views() -> None:
+    """Shapes, types and strides as NumPy's of views of the same memory, and Numba's own where softnum makes none."""
+    x = np.zeros((4, 6, 8), np.float32)
+    y = _cuda.to_device(x)
+    for view in (
+        lambda a: a.reshape(192), lambda a: a.reshape(-1), lambda a: a.reshape((2, -1, 3)), lambda a: a.reshape(8, 24),
+        lambda a: a.reshape(-1)[5:9], lambda a: a.reshape(-1)[-9:-4], lambda a: a.reshape(-1)[200:], lambda a: a[1],
+        lambda a: a.view(np.uint32), lambda a: a.view(np.uint8), lambda a: a.view(np.complex128), lambda a: a[1:3, ::2],
+        lambda a: a.reshape(-1)[3:4].reshape(()), lambda a: a[:0].reshape(0, 3), lambda a: a.reshape(-1)[::2],
+    ):  # fmt: skip
+        want, got = view(x), view(y)
+        assert (got.shape, got.dtype, got.size, got.ndim) == (want.shape, want.dtype, want.size, want.ndim)
+        assert got.size == 0 or got.strides == want.strides
+        start = want.__array_interface__["data"][0] - x.__array_interface__["data"][0]
+        assert got.size == 0 or _cuda.address_of(got) == _cuda.address_of(y) + start
+        assert _cuda.to_host(got).shape == want.shape
+    for wrong in (lambda: y.reshape(7, -1), lambda: y.reshape(5), lambda: y.reshape(1)[3:].view(np.float64)):
+        try:
+            wrong()
+        except (ValueError, NotImplementedError):
+            continue
+        raise AssertionError
+    log()
+
+
 # ---- launches --------------------------------------------------------------------------------------------------------
 
 
@@ -333,7 +358,15 @@ def main() -> None:
         return
     assert not _cuda.SIMULATOR and cuda.is_available()
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
-    checks = check_calls, check_streams, check_memory, check_memory_that_is_used_again, check_launches, check_limits
+    checks = (
+        check_calls,
+        check_streams,
+        check_memory,
+        check_memory_that_is_used_again,
+        check_views,
+        check_launches,
+        check_limits,
+    )
     for check in checks:
         log()
         check()
