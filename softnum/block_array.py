@@ -7,9 +7,10 @@ from numbers import Real
 import numpy as np
 
 from softnum import _core, backend
-from softnum.array import Codes, numpy_name, refusal
+from softnum.array import Codes
 from softnum.blocks import BlockFormat, format
 from softnum.checks import check_axis, kept_codes
+from softnum.refusals import numpy_name, refusal
 
 __all__ = ["BlockArray"]
 
@@ -49,7 +50,8 @@ class BlockArray(Codes):
     Parameters
     ----------
     codes : array_like of unsigned integers, any shape with at least one axis
-        Codes of the elements.
+        Codes of the elements. Or, as the scales, a CUDA array of their type (CuPy, PyTorch, Numba), which stays on its
+        device: what `softnum.array` makes of a CUDA array of numbers.
     scales : array_like of unsigned integers
         Codes of the scales: the shape of `codes`, but for `axis`, which has a scale for each block.
     fmt : BlockFormat or str
@@ -101,9 +103,16 @@ class BlockArray(Codes):
         """The values, rounded: what `softnum.array` returns of a block format (options as in `softnum.encode`)."""
         from softnum.values import encode
 
-        given = x if backend.is_device_array(x) else np.asarray(x)
+        given, fmt = x if backend.is_device_array(x) else np.asarray(x), format(fmt)
         codes, scales, *tensor = encode(given, fmt, axis=axis, **options)
-        return cls(codes, scales, fmt, axis, *tensor)
+        return cls._of(codes, scales, fmt, check_axis("BlockArray", axis, codes.ndim) - codes.ndim, *tensor)
+
+    @classmethod
+    def _of(cls, codes, scales, fmt: BlockFormat, axis: int, tensor_scale=None) -> BlockArray:
+        """A BlockArray of parts that are known to fit; axis: a negative number."""
+        new = cls.__new__(cls)
+        new.codes, new.scales, new.format, new.axis, new.tensor_scale = codes, scales, fmt, axis, tensor_scale
+        return new
 
     # -- values --------------------------------------------------------------------------------------------------------
     def decode(self, dtype=np.float64) -> np.ndarray:
@@ -117,7 +126,25 @@ class BlockArray(Codes):
 
         return decode(self, self.format, dtype)
 
+    def copy_to_host(self) -> BlockArray:
+        """A copy whose codes and scales lie on the host; nothing copies them there by itself.
+
+        >>> import softnum as sn
+        >>> sn.array([3.0, 100.0], "mxint8").copy_to_host()
+        BlockArray([  3., 100.], mxint8, axis=-1)
+        """
+        if not backend.is_device_array(self):
+            return self.copy()
+        return self._with(lambda part: backend.on_device("copy_to_host", part))
+
+    def _with(self, change, axis: int | None = None) -> BlockArray:
+        """The array with something done to its codes and to its scales, which leaves them ones of its format."""
+        axis = self.axis if axis is None else axis
+        return BlockArray._of(change(self.codes), change(self.scales), self.format, axis, self.tensor_scale)
+
     def __array__(self, dtype=None, copy=None):
+        if backend.is_device_array(self):
+            raise TypeError("the codes of this BlockArray lie on a GPU; copy them to the host first: a.copy_to_host()")
         if copy is False:
             raise ValueError("the values of a BlockArray are computed: they cannot be had without a copy")
         return self.decode(np.float64 if dtype is None else dtype)
@@ -153,28 +180,34 @@ class BlockArray(Codes):
                 f"a BlockArray's blocked axis ({self.axis}) is taken whole (:), got {full[self.axis]}; index .decode()"
             )
         after = sum(isinstance(i, slice) for i in full[self.ndim + self.axis + 1 :])
-        return BlockArray(self.codes[full], self.scales[full], self.format, -1 - after, self.tensor_scale)
+        return self._with(lambda part: part[full], -1 - after)
 
     @property
     def T(self) -> BlockArray:
         """The array with its axes reversed, a view."""
-        axis = -1 - self.axis - self.ndim
-        return BlockArray(self.codes.T, self.scales.T, self.format, axis, self.tensor_scale)
+        return self._turned(list(range(self.ndim))[::-1])
 
     def swapaxes(self, first: int, second: int) -> BlockArray:
         """As `numpy.ndarray.swapaxes`, a view: the blocked axis goes along."""
         first, second = (
             check_axis("swapaxes", axis, self.ndim, name) for axis, name in ((first, "first"), (second, "second"))
         )
-        order = list(range(-self.ndim, 0))
+        order = list(range(self.ndim))
         order[first], order[second] = order[second], order[first]
-        axis = order.index(self.axis) - self.ndim
-        codes, scales = self.codes.swapaxes(first, second), self.scales.swapaxes(first, second)
-        return BlockArray(codes, scales, self.format, axis, self.tensor_scale)
+        return self._turned(order)
+
+    def _turned(self, order: list[int]) -> BlockArray:
+        """A view with the axes in another order."""
+        axis = order.index(self.axis + self.ndim) - self.ndim
+        if backend.is_device_array(self):
+            return self._with(lambda part: backend.on_device("transposed", part, order), axis)
+        return self._with(lambda part: part.transpose(order), axis)
 
     def copy(self) -> BlockArray:
         """A BlockArray with codes of its own."""
-        return BlockArray(self.codes.copy(), self.scales.copy(), self.format, self.axis, self.tensor_scale)
+        if backend.is_device_array(self):
+            return self._with(lambda part: backend.on_device("copy", part))
+        return self._with(lambda part: part.copy())
 
     __copy__ = copy
 
@@ -193,6 +226,8 @@ class BlockArray(Codes):
     def __repr__(self) -> str:
         from softnum.values import decode
 
+        if backend.is_device_array(self):  # which no one copies for the sake of a text
+            return f"BlockArray(codes of shape {self.shape} on a GPU, {self.format}, axis={self.axis})"
         try:
             values = self.decode()
         except ValueError:

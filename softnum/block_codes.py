@@ -22,7 +22,10 @@ from softnum.plan import facts
 from softnum.ufuncs import call_ufunc
 from softnum.values import _decode, _encode, encode
 
-__all__ = ["decode_blocks", "encode_blocks", "quantize_blocks"]
+__all__ = [
+    "axis_of", "blocked", "decode_blocks", "digits_of", "encode_blocks", "exact_codes", "quantize_blocks",
+    "tensor_scale_of",
+]  # fmt: skip
 
 _WORDS = np.uint32(0)
 
@@ -43,7 +46,7 @@ def _values(x, what: str) -> np.ndarray:
         ) from None
 
 
-def _axis(axis: int, ndim: int, what: str) -> int:
+def axis_of(axis: int, ndim: int, what: str) -> int:
     if ndim == 0:
         raise ValueError(f"{what}: one number has no axis to be blocked along; reshape it to (1,)")
     return check_axis(what, axis, ndim)
@@ -81,7 +84,7 @@ def _power_scales(amax, fmt: BlockFormat, rule: str) -> np.ndarray:
     if rule == "ceil":
         exponents += fraction > 0.5
     elif rule == "even":
-        exponents += fraction >= 1 - 2.0 ** -(_digits(fmt) + 1)
+        exponents += fraction >= 1 - 2.0 ** -(digits_of(fmt) + 1)
     elif rule == "nearest":
         exponents += fraction >= 0.75
     elif rule == "rceil":
@@ -90,7 +93,7 @@ def _power_scales(amax, fmt: BlockFormat, rule: str) -> np.ndarray:
     return np.minimum(np.maximum(exponents, low), high)
 
 
-def _digits(fmt: BlockFormat) -> int:
+def digits_of(fmt: BlockFormat) -> int:
     """Significant bits of the elements in the binade of the largest."""
     element = fmt.element
     fraction = element.fraction_bits if element.kind == "fixed" else element.mantissa_bits - fmt.element_exponent
@@ -109,8 +112,8 @@ def _scale_codes(amax, fmt: BlockFormat, rule: str, tensor: float) -> np.ndarray
         rounding = "up" if rule == "rceil" else "nearest_even"
         codes = _amax_over_largest(clean, fmt.element, scale, rounding, tensor)
     else:
-        codes = _exact_codes(np.ldexp(1.0, _power_scales(clean, fmt, rule)), scale)
-    smallest = _exact_codes(np.float64(fmt.smallest_scale), scale)
+        codes = exact_codes(np.ldexp(1.0, _power_scales(clean, fmt, rule)), scale)
+    smallest = exact_codes(np.float64(fmt.smallest_scale), scale)
     zero = ~positive | ((codes == 0) & scale.has_zero)
     codes = np.where(zero, smallest, codes)
     if not finite.all():
@@ -118,11 +121,11 @@ def _scale_codes(amax, fmt: BlockFormat, rule: str, tensor: float) -> np.ndarray
     return codes
 
 
-def _exact_codes(x, fmt) -> np.ndarray:
+def exact_codes(x, fmt) -> np.ndarray:
     return _encode(x, fmt, "nearest_even", "saturate", None, None, 32)
 
 
-def _tensor_scale(amax, fmt: BlockFormat, given) -> np.float32 | None:
+def tensor_scale_of(amax, fmt: BlockFormat, given) -> np.float32 | None:
     """The scale of the array: the largest finite amax becomes the largest element times the largest scale."""
     target = fmt.tensor_scale
     if target is None:
@@ -146,29 +149,30 @@ def encode_blocks(
     overflow=None, key=None, random_bits=None, stochastic_bits=32, threads=None,
 ) -> tuple:  # fmt: skip
     """`softnum.encode` to a block format, which says what it takes and returns."""
-    rule = scale_rule_of(fmt, scale_rule)
-    element = fmt.element
-    if symmetric and not (element.kind == "fixed" and element.signed):
-        raise ValueError(f"encode: symmetric=True is for elements of signed fixed point, {fmt} has {element}")
+    rule, element = _rule(fmt, scale_rule, symmetric), fmt.element
     if backend.is_device_array(x):
-        backend.refuse_device("encode to a block format")
+        backend.check_host_only("encode", threads)
+        return backend.on_device(
+            "encode_blocks", x, fmt, axis=axis, rule=rule, symmetric=symmetric, tensor_scale=tensor_scale,
+            rounding=rounding, overflow=overflow, key=key, random_bits=random_bits, stochastic_bits=stochastic_bits,
+        )  # fmt: skip
     source = native(x)
     overflow = "saturate" if overflow is None else overflow
     if tensor_scale is None and _narrow(fmt, rule, rounding_name(rounding)):
         narrow = _in_float32(source)
-        axis = _axis(axis, source.ndim, "encode")
+        axis = axis_of(axis, source.ndim, "encode")
         scaled = None if narrow is None else _scaled(narrow, fmt, axis, rule)
         if scaled is not None:
             q, scales = scaled
             codes = _encode(q, element, rounding, overflow, key, random_bits, stochastic_bits, threads=threads)
             return _symmetric(codes, element) if symmetric else codes, scales
     x = _values(source, "encode")
-    axis = _axis(axis, x.ndim, "encode")
+    axis = axis_of(axis, x.ndim, "encode")
     length = x.shape[axis]
     starts = np.arange(0, length, fmt.size(length))
     with np.errstate(invalid="ignore"):
-        amax = np.maximum.reduceat(np.abs(x), starts, axis=axis) if x.size else np.zeros(_blocked(x.shape, fmt, axis))
-    tensor = _tensor_scale(amax, fmt, tensor_scale)
+        amax = np.maximum.reduceat(np.abs(x), starts, axis=axis) if x.size else np.zeros(blocked(x.shape, fmt, axis))
+    tensor = tensor_scale_of(amax, fmt, tensor_scale)
     scales = _scale_codes(amax, fmt, rule, 1.0 if tensor is None else float(tensor))
     factor = _decode(scales, fmt.scale, np.float64)
     if tensor is not None:
@@ -186,6 +190,14 @@ def encode_blocks(
     return (codes, scales) if tensor is None else (codes, scales, tensor)
 
 
+def _rule(fmt: BlockFormat, given, symmetric: bool) -> str:
+    """The scale rule, and whether `symmetric` is for this format."""
+    rule, element = scale_rule_of(fmt, given), fmt.element
+    if symmetric and not (element.kind == "fixed" and element.signed):
+        raise ValueError(f"encode: symmetric=True is for elements of signed fixed point, {fmt} has {element}")
+    return rule
+
+
 def _symmetric(codes: np.ndarray, element) -> np.ndarray:
     """Codes of signed fixed point without the lowest integer, for which the next one stands."""
     return codes + (codes == 1 << (element.bits - 1)).astype(codes.dtype)
@@ -195,15 +207,16 @@ def _symmetric(codes: np.ndarray, element) -> np.ndarray:
 def _narrow(fmt: BlockFormat, rule: str, rounding: str) -> bool:
     """Whether `_scaled` may take float32 values to elements.
 
-    Scales are powers of two without a zero, and their inverses are float32 numbers. A value times an inverse is exact,
-    or is so small (below 2**-126) that it rounds to zero, as what float32 makes of it does: in the modes to nearest
-    where that is below half an element's smallest step, in stochastic ones where it is below 2**-32 of it.
+    Scales are powers of two without a zero, and their inverses are float32 numbers; they reach 1, so that no quotient
+    overflows. A value times an inverse is exact, or is so small (below 2**-126) that it rounds to zero, as what float32
+    makes of it does: in the modes to nearest where that is below half an element's smallest step, in stochastic ones
+    where it is below 2**-32 of it.
     """
     scale, low, high = fmt.scale, *fmt.scale_exponents
     powers = scale.kind == "float" and scale.mantissa_bits == 0 and not scale.has_zero and fmt.tensor_scale is None
     modes = rounding.startswith("nearest") or rounding == "stochastic"
     small = facts(fmt.element).last - 33 >= -126 and abs(fmt.element_exponent) < 64
-    return powers and modes and small and rule != "max" and -127 <= low <= high <= 127
+    return powers and modes and small and rule != "max" and -127 <= low and 0 <= high <= 127
 
 
 def _in_float32(x: np.ndarray) -> np.ndarray | None:
@@ -220,7 +233,7 @@ def _scaled(x: np.ndarray, fmt: BlockFormat, axis: int, rule: str) -> tuple[np.n
     x = np.ascontiguousarray(x)
     sizes = x.view(np.uint32) & np.uint32(0x7FFFFFFF)  # ordered as the magnitudes are, NaN above all
     parts = [part.max(axis=axis + 1) for part in _apart(sizes, fmt, axis)] if x.size else []
-    largest = np.concatenate(parts, axis) if parts else np.zeros(_blocked(x.shape, fmt, axis), np.uint32)
+    largest = np.concatenate(parts, axis) if parts else np.zeros(blocked(x.shape, fmt, axis), np.uint32)
     if largest.size and largest.max() >= 0x7F800000:
         return None
     exponents = _power_scales(largest.view(np.float32), fmt, rule)
@@ -248,7 +261,8 @@ def _apart(x: np.ndarray, fmt: BlockFormat, axis: int) -> list[np.ndarray]:
     return views
 
 
-def _blocked(shape: tuple, fmt: BlockFormat, axis: int) -> tuple:
+def blocked(shape: tuple, fmt: BlockFormat, axis: int) -> tuple:
+    """The shape of the scales."""
     return (*shape[:axis], fmt.blocks(shape[axis]), *shape[axis + 1 :])
 
 
@@ -307,7 +321,8 @@ def decode_blocks(codes, fmt: BlockFormat, dtype=np.float64, *, axis=None, out=N
         raise TypeError(f"decode gives float16, float32, float64 or objects, not {dtype}")
     elements, scales, tensor, axis = parts_of(codes, fmt, axis)
     if backend.is_device_array(elements) or backend.is_device_array(scales):
-        backend.refuse_device("decode of a block format")
+        backend.check_host_only("decode", threads)
+        return backend.on_device("decode_blocks", elements, scales, tensor, fmt, dtype, axis=axis, out=out)
     check_out("decode", out, elements.shape, dtype)
     length = elements.shape[axis]
     known = facts(fmt.element) * facts(fmt.scale)
@@ -354,7 +369,9 @@ def _objects(elements, scales, tensor, fmt: BlockFormat, axis: int) -> np.ndarra
 def quantize_blocks(x, fmt: BlockFormat, *, out=None, threads=None, axis=-1, **options) -> np.ndarray:
     """`softnum.quantize` to a block format: decode(encode(x)), in x's float type."""
     if backend.is_device_array(x):
-        backend.refuse_device("quantize to a block format")
+        backend.check_host_only("quantize", threads)
+        rule = _rule(fmt, options.pop("scale_rule", None), options.get("symmetric", False))
+        return backend.on_device("quantize_blocks", x, fmt, axis=axis, rule=rule, out=out, **options)
     x = native(x)
     if x.dtype not in (np.float16, np.float32, np.float64):
         x = float_array(x, "quantize")

@@ -80,7 +80,7 @@ def quantize(
     ----------
     x : array_like of float16, float32 or float64, any shape
         The values. Other numbers are taken as float64. A CUDA array (CuPy, PyTorch, JAX, Numba) is rounded on its
-        device, to the same bits, and gives one of its library.
+        device, to the same bits, and gives one of its library. In block formats, not of float16.
     fmt : format or str
         The format to round to. A block format takes `axis`, `scale_rule`, `symmetric` and `tensor_scale` as `encode`
         does, and saturates by default.
@@ -241,7 +241,7 @@ def encode(
     x : array_like, any shape
         float16, float32, float64, ml_dtypes' floats, integers, objects (int, float, Fraction), or text: decimal
         ("0.1"), a ratio ("1/3"), hexadecimal ("0x1.8p3"), "inf", "nan". Each is taken exactly. Or a CUDA array of
-        float16, float32 or float64, which is encoded on its device.
+        float16, float32 or float64 (in block formats, not of float16), which is encoded on its device.
     fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, tininess, flush_results, threads
         As in `quantize`.
     return_flags : bool
@@ -384,7 +384,7 @@ def decode(codes, fmt, dtype=np.float64, *, out=None, threads=None, axis=None) -
     ----------
     codes : array_like of unsigned integers, any shape
         Of a block format: the tuple that `encode` returns, or a BlockArray. A CUDA array is decoded on its device, to
-        float16, float32 or float64.
+        float16, float32 or float64; of a block format, to float32 or float64.
     fmt : format or str
     dtype : float16, float32, float64 or object
         What the values are given as. object: exact Fractions (and floats for infinities, NaN and -0), for any format.

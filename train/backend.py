@@ -17,7 +17,7 @@ from softnum.threads import threads_by_default
 from softnum.train.arrays import Arrays, bits_of
 from softnum.train.enclosures import enclose, encloses
 
-__all__ = ["NumpyBackend", "bits_of_precision", "odd_is_exact", "rounding_of"]
+__all__ = ["NumpyBackend", "bits_of_precision", "block_ones", "odd_is_exact", "rounding_of"]
 
 
 @functools.cache
@@ -72,7 +72,8 @@ def rounding_of(role, key) -> dict:
 
 
 @functools.lru_cache(maxsize=64)
-def _block_ones(shape: tuple[int, int], fmt) -> sn.BlockArray:
+def block_ones(shape: tuple[int, int], fmt) -> sn.BlockArray:
+    """`NumpyBackend.block_ones`."""
     power = 2.0**fmt.element_exponent
     scales = np.full((shape[0], fmt.blocks(shape[1])), 1.0 / power)
     if not np.array_equal(sn.quantize(scales, fmt.scale, overflow="saturate"), scales):
@@ -133,7 +134,7 @@ class NumpyBackend(Arrays):
 
         The element is the power of two of the largest element's binade; ValueError where the scales lack its inverse.
         """
-        return _block_ones(shape, fmt)
+        return block_ones(shape, fmt)
 
     @_in_own_threads
     def matmul(self, a, b, unit, c, key):

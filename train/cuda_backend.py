@@ -26,7 +26,7 @@ from softnum.kernels.device.movement import DeviceArray, arrays_in, moved, put, 
 from softnum.kernels.device.selection import mapped
 from softnum.threads import threads_by_default
 from softnum.train.arrays import places
-from softnum.train.backend import NumpyBackend, odd_is_exact, rounding_of
+from softnum.train.backend import NumpyBackend, block_ones, odd_is_exact, rounding_of
 from softnum.train.binary64 import host
 from softnum.train.initial import DOMAIN_DROPOUT
 from softnum.unfold import Shape
@@ -95,17 +95,24 @@ def _given(arrays) -> tuple:
 
 
 def _operand(x):
-    """A factor as softnum's products take it on the device: carriers, or the blocks of a BlockArray of the host."""
-    if not isinstance(x, sn.BlockArray):
-        return x.numba
+    """A factor as softnum's products take it on the device: carriers, or blocks."""
+    return x if isinstance(x, sn.BlockArray) else x.numba
+
+
+@_cuda.kept
+def _block_ones(shape: tuple[int, int], fmt) -> sn.BlockArray:
+    """`NumpyBackend.block_ones` on the device."""
+    x = block_ones(shape, fmt)
     codes, scales = (upload(part).numba for part in (x.codes, x.scales))
-    return sn.BlockArray(codes, scales, x.format, x.axis, x.tensor_scale)
+    return sn.BlockArray(codes, scales, fmt, x.axis, x.tensor_scale)
 
 
 def _down(part):
     """What the host takes instead of an argument."""
     if isinstance(part, (list, tuple)):
         return type(part)(_down(each) for each in part)
+    if isinstance(part, sn.BlockArray):
+        return part.copy_to_host()
     return part.host() if isinstance(part, DeviceArray) else part
 
 
@@ -124,8 +131,8 @@ class CudaBackend(NumpyBackend):
     Attributes
     ----------
     host_copies : collections.Counter
-        Method -> how many arrays it copied to the host because no kernel computes it: to round to block formats, and
-        what formats, units and operators there are without a kernel.
+        Method -> how many arrays it copied to the host because no kernel computes it: what formats, units and
+        operators there are without a kernel.
     """
 
     def __init__(self, dtype=np.float32, *, threads: int = 1) -> None:
@@ -149,8 +156,11 @@ class CudaBackend(NumpyBackend):
         return _known(self._carried(x), role.format)
 
     def quantize_blocks(self, x, role, axis: int, key):
-        """Values of any float array rounded to blocks along an axis as a role says: a BlockArray of the host."""
-        return self._on_host("quantize_blocks", x, role, axis, key)
+        options = {"axis": axis, "scale_rule": role.scale_rule, **rounding_of(role, key)}
+        return sn.array(_up(x).numba, role.format, **options)
+
+    def block_ones(self, shape: tuple[int, int], fmt):
+        return _block_ones(shape, fmt)
 
     def matmul(self, a, b, unit, c, key):
         """(..., M, K) @ (..., K, N) in a unit, on carriers or BlockArrays.
@@ -258,7 +268,7 @@ class CudaBackend(NumpyBackend):
 
     def _on_host(self, name: str, *arguments):
         """A method of `NumpyBackend` on copies of what lies on the device."""
-        self.host_copies[name] += len(arrays_in(arguments))
+        self.host_copies[name] += len(arrays_in(arguments)) + sum(isinstance(x, sn.BlockArray) for x in arguments)
         return getattr(NumpyBackend, name)(self, *(_down(part) for part in arguments))
 
     def _carried(self, x: DeviceArray) -> DeviceArray:

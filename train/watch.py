@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from softnum.backend import is_device_array
+from softnum.block_array import BlockArray
 from softnum.train.binary64 import host
 from softnum.train.designs import RoleRounding
 from softnum.train.sparsity import Sparsity
@@ -113,6 +115,8 @@ def is_array(part) -> bool:
 def _down(part):
     if isinstance(part, (tuple, list)):
         return type(part)(map(_down, part))
+    if isinstance(part, BlockArray):
+        return part.copy_to_host() if is_device_array(part) else part
     return host(part) if hasattr(part, "host") else part
 
 

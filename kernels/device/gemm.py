@@ -257,8 +257,8 @@ def _as_matrix(x, axis: int):
     if isinstance(x, Array):
         return Array._of(_as_matrix(x.codes, axis), x.format)
     if isinstance(x, BlockArray):
-        codes, scales = (_as_matrix(part, axis) for part in (x.codes, x.scales))
-        return BlockArray(codes, scales, x.format, -1 - axis, x.tensor_scale)
+        codes, scales = _as_matrix(x.codes, axis), _as_matrix(x.scales, axis)
+        return BlockArray._of(codes, scales, x.format, -1 - axis, x.tensor_scale)
     n, step = (1, x.dtype.itemsize) if x.size == 1 else (x.shape[0], x.strides[0])
     return strided(x, ((1, n), (n, 1))[axis], ((n * step, step), (step, n * step))[axis])
 

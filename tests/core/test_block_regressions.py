@@ -43,6 +43,13 @@ def test_a_quotient_beyond_binary64_saturates():
     assert sn.encode([1.79e308, -1.79e308], fmt)[0].tolist() == [7, 8]
 
 
+def test_a_quotient_beyond_float32_is_finite():
+    scale = sn.FloatFormat(4, 0, signed=False, specials="fn", has_zero=False, lowest_binade="normal", bias=40)
+    x = np.float32([[3e38, 1, 0, 2]])
+    codes, _ = sn.encode(x, sn.BlockFormat("e5m2", scale, 4), overflow="saturate_finite")
+    assert codes.tolist() == [[0x7B, 0x7B, 0, 0x7B]]  # no infinity
+
+
 def test_values_beyond_float64_are_told():
     fmt = sn.BlockFormat("binary64", "e8m0fnu", 4)
     array = sn.BlockArray([sn.format("binary64").max_code], [200], fmt)

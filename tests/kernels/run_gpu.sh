@@ -83,7 +83,7 @@ if has sanitize && [ -n "$sanitizer" ]; then
     # beside the tests: a process each, which mostly compiles kernels
     for tool in memcheck racecheck; do
         SOFTNUM_SMALL=1 "$sanitizer" --tool "$tool" --error-exitcode 9 "$python" -P -m pytest -m gpu -q -p no:cacheprovider \
-            tests/kernels/test_gpu_sizes.py -k 'test_units or test_presets or test_convolutions' > "$reports/$tool.txt" 2>&1 &
+            tests/kernels/test_gpu_sizes.py -k 'test_units or test_presets or test_convolutions or test_blocks' > "$reports/$tool.txt" 2>&1 &
         sanitizing[$tool]=$!
     done
 fi

@@ -21,7 +21,7 @@ def test_figures(monkeypatch, tmp_path, capsys):
     kept = json.loads(out.read_text())
     assert "simulator" in kept["about"]["device"]
     figures = {figure["name"]: figure for figure in kept["figures"]}
-    assert len(figures) == 6 + 1 + len(bench_gpu.cases()) + 1
+    assert len(figures) == 8 + 1 + len(bench_gpu.cases()) + 1
     for name, figure in figures.items():
         assert figure["value"] > 0 and figure["differ"] == 0, figure
         assert figure["compared"] == (

@@ -275,6 +275,47 @@ def test_convolutions(device, rng, name):
         same(_cuda.to_host(got), want, unit)
 
 
+# ---- block formats -------------------------------------------------------------------------------------------------
+
+BLOCKS = [
+    "mxfp8_e4m3", "mxfp4_e2m1", "mxint8", "nvfp4", sn.BlockFormat("q1.15", "e8m0fnu", None),
+    sn.BlockFormat("e4m3fn", "binary32", 48),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rounding", some(["nearest_even", "stochastic"], "stochastic"))
+@pytest.mark.parametrize("fmt", some(BLOCKS, "mxfp4_e2m1"), ids=str)
+def test_blocks(device, rng, fmt, rounding):
+    """Tiles of short blocks, columns, and short last blocks; infinities, NaNs and subnormals; codes, scales, values."""
+    fmt = sn.format(fmt)
+    options = {"rounding": rounding, "key": (int(rng.integers(2**60)), 7), "stochastic_bits": 11}
+    shapes = by_size(
+        real=((512, 4096), (1500, 501), (1, 2**19 + 5)), small=((64, 256), (70, 101)), toy=((2, 32), (3, 33))
+    )
+    for shape in shapes:
+        for dtype in (np.float32, np.float64):
+            x = (rng.standard_normal(shape) * 2.0 ** rng.integers(-40, 40, (shape[0], 1))).astype(dtype)
+            x[..., 1::97] = rng.choice([np.inf, np.nan, 0, np.finfo(dtype).smallest_subnormal], x[..., 1::97].shape)
+            x[::5] = np.nan_to_num(x[::5], posinf=1.0)
+            for axis in (-1, 0):
+                want, given = sn.encode(x, fmt, axis=axis, **options), _cuda.to_device(x)
+                for _ in range(2):
+                    got = sn.encode(given, fmt, axis=axis, **options)
+                    for one, other in zip(got[:2], want, strict=False):
+                        same(_cuda.to_host(one), other, fmt, axis, dtype)
+                    assert got[2:] == want[2:]
+                value = sn.decode(want, fmt, axis=axis)
+                out, around = poisoned(x.shape, np.float64)
+                sn.decode(got, fmt, axis=axis, out=out)
+                same(_cuda.to_host(out), value, fmt, axis, dtype)
+                unharmed(around)
+                if dtype == np.float64:
+                    out, around = poisoned(x.shape, np.float64)
+                    sn.quantize(given, fmt, axis=axis, out=out, **options)
+                    same(_cuda.to_host(out), value, fmt, axis)
+                    unharmed(around)
+
+
 # ---- operations on codes -------------------------------------------------------------------------------------------
 
 OPERATIONS = {"add": 2, "subtract": 2, "multiply": 2, "divide": 2, "fma": 3, "sqrt": 1, "remainder": 2, "minimum": 2}

@@ -30,8 +30,8 @@ def test_products():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    ["carriers", "gemm_blocks", "gemm_block_scales", "gemm_definition", "gemm_exact", "gemm_fused", "kernels_conv",
-     "kernels_quantize", "patterns", "stochastic_steps"],
+    ["block_arrays", "carriers", "gemm_blocks", "gemm_block_scales", "gemm_definition", "gemm_exact", "gemm_fused",
+     "kernels_blocks", "kernels_conv", "kernels_quantize", "patterns", "stochastic_steps"],
 )  # fmt: skip
 def test_everything(name):
     run(f"tests/kernels/test_{name}.py")

@@ -346,10 +346,32 @@ def test_operators_of_the_users_own(backends):
     assert not backends[1].host_copies
 
 
-def test_blocks_are_the_hosts(backends):
-    blocks = RoleRounding(sn.format("mxfp8_e4m3"))
-    same(backends, lambda b, up: b.quantize_blocks(up(finite(b.dtype.type, 2, 40)), blocks, 1, None).decode())
-    assert backends[1].host_copies == {"quantize_blocks": 1}
+def test_blocks(backends):
+    """Rounded, turned and multiplied on the device, with sums of columns."""
+    name = "mxfp8_e4m3"
+    role, unit = RoleRounding(sn.format(name)), sn.BlockDotUnit("binary32", operand=name)
+
+    def work(b, up):
+        x, y = (b.quantize_blocks(up(finite(b.dtype.type, *shape)), role, 1, None) for shape in ((2, 40), (3, 40)))
+        sums = b.matmul(b.block_ones((1, 40), role.format), y.swapaxes(0, 1), unit, None, None)
+        return [b.matmul(x, y.swapaxes(-2, -1), unit, up(np.full(3, 0.5, b.dtype)), None), sums]
+
+    same(backends, work)
+    assert not backends[1].host_copies
+
+
+def test_blocks_without_a_kernel(backends):
+    """Blocks whose sums round stochastically are multiplied on the host, and counted."""
+    name = "mxfp8_e4m3"
+    inner = sn.MadUnit("e6m9", operand="e4m3fn", rounding="sr")
+    role, unit = RoleRounding(sn.format(name)), sn.BlockDotUnit("binary32", operand=name, inner=inner)
+
+    def work(b, up):
+        x, y = (b.quantize_blocks(up(finite(b.dtype.type, *shape)), role, 1, None) for shape in ((2, 40), (3, 40)))
+        return b.matmul(x, y.swapaxes(-2, -1), unit, None, (1, 2))
+
+    same(backends, work)
+    assert backends[1].host_copies == {"matmul": 2}
 
 
 def test_an_array_on_the_device_is_never_the_hosts_by_accident(device):
