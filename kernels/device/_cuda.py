@@ -27,6 +27,9 @@ from softnum import kernels
 from softnum.custom.compiler import compile_c, preprocess
 from softnum.kernels.device.source import Entry, Library
 
+if not config.ENABLE_CUDASIM:
+    from softnum.kernels.device import _packed
+
 __all__ = [
     "MAX_GRID_Y",
     "SIMULATOR",
@@ -54,6 +57,7 @@ __all__ = [
     "number_of",
     "running_on",
     "scalar_type",
+    "shared",
     "stream",
     "stream_of_number",
     "synchronize",
@@ -68,6 +72,7 @@ SIMULATOR = bool(config.ENABLE_CUDASIM)
 
 MAX_GRID_Y = 65535
 _MOST_KEPT = 1024  # bytes of a constant
+_BITS = {size: np.dtype(f"uint{8 * size}") for size in (1, 2, 4, 8)}
 
 THREADS = 32 if SIMULATOR else 256  # of a block of an elementwise kernel; the simulator's are threads of Python
 
@@ -188,33 +193,15 @@ def synchronize(s) -> None:
 def launch(kernel, grid, block, *arguments, shared: int = 0) -> None:
     """Launch a kernel on the stream, with so many bytes of dynamic shared memory, and count it."""
     kernels._count_launch()
-    if shared and not SIMULATOR:
-        _allow_shared(kernel, arguments, shared)
-    _configured(kernel, grid, block, stream(), shared)(*arguments)
-
-
-def _configured(kernel, *launch):
-    """A kernel with its grid, block, stream and shared memory. Numba's advice that few blocks leave a GPU idle is for
-    who chooses them: the user's arrays do here."""
-    told, config.CUDA_LOW_OCCUPANCY_WARNINGS = config.CUDA_LOW_OCCUPANCY_WARNINGS, 0
-    try:
-        return kernel[launch]
-    finally:
-        config.CUDA_LOW_OCCUPANCY_WARNINGS = told
+    if SIMULATOR:
+        kernel[grid, block, stream(), shared](*arguments)
+    else:
+        _packed.launch(kernel, grid, block, stream(), shared, arguments)
 
 
 def most_shared() -> int:
     """Bytes of shared memory that a block may have, if its kernel asks for them."""
     return 227 * 1024 if SIMULATOR else cuda.get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-
-
-def _allow_shared(kernel, arguments, size: int) -> None:
-    """Let a kernel have more dynamic shared memory than the 48 KiB that it has unasked."""
-    from numba.cuda.cudadrv.driver import binding, driver
-
-    function = kernel._compile_for_args(*arguments)._codelibrary.get_cufunc()
-    attribute = binding.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    driver.cuKernelSetAttribute(attribute, size, function.handle, function.device.id)
 
 
 # ---- arrays ----------------------------------------------------------------------------------------------------------
@@ -227,6 +214,7 @@ def adopt(memory, owner, what: str):
     from numba.cuda.cudadrv import driver
     from numba.cuda.cudadrv.devicearray import DeviceNDArray
 
+    _packed.shared(owner)
     size = driver.memory_size_from_info(memory.shape, memory.strides, memory.dtype.itemsize)
     pointer = driver.MemoryPointer(cuda.current_context(), driver.binding.CUdeviceptr(memory.address), size, owner)
     return DeviceNDArray(memory.shape, memory.strides, memory.dtype, stream=stream(), gpu_data=pointer)
@@ -234,12 +222,17 @@ def adopt(memory, owner, what: str):
 
 def address_of(x) -> int:
     """The address of an array's first element."""
-    return x._ary.ctypes.data if SIMULATOR else x.device_ctypes_pointer.value or 0
+    return x._ary.ctypes.data if SIMULATOR else _packed.address_of(x, stream())
+
+
+def shared(x):
+    """The array, whose memory others may use from now on, on streams of their own."""
+    return x if SIMULATOR else _packed.shared(x)
 
 
 def device_index() -> int:
     """The number of the GPU that kernels run on."""
-    return 0 if SIMULATOR else cuda.get_current_device().id
+    return 0 if SIMULATOR else _packed.device_index()
 
 
 def device_of(address: int) -> int:
@@ -261,7 +254,7 @@ def device_array(x, what: str = "x"):
 
 def empty(shape, dtype):
     """A C-ordered array on the device, not initialised."""
-    return cuda.device_array(shape, dtype, stream=stream())
+    return cuda.device_array(shape, dtype, stream=stream()) if SIMULATOR else _packed.empty(shape, dtype, stream())
 
 
 def filled(shape, dtype, value):
@@ -272,6 +265,8 @@ def filled(shape, dtype, value):
 def to_device(x):
     """A copy of an array of the host."""
     x = np.asarray(x, order="C")
+    if not SIMULATOR:
+        return _packed.to_device(x, stream())
     array = cuda.to_device(x, stream=stream())  # which makes one dimension of none
     return array if x.ndim else bound(array.reshape(()))
 
@@ -309,6 +304,8 @@ def kept(make):
 
 def to_host(x) -> np.ndarray:
     """A copy of a contiguous array on the host; waits for the stream, and for no other."""
+    if not SIMULATOR and type(x) is _packed.PackedArray:
+        return _packed.to_host(x, stream())
     array = bound(x).copy_to_host()
     if stream():
         synchronize(stream())
@@ -327,7 +324,7 @@ def is_contiguous(x) -> bool:
 
 def bits(x):
     """The array's bits, as unsigned integers of its width; the same memory."""
-    return viewed(x, f"uint{8 * x.dtype.itemsize}")
+    return viewed(x, _BITS[x.dtype.itemsize])
 
 
 def viewed(x, dtype):

@@ -156,7 +156,7 @@ class Exported:
             theirs = _cuda.stream_of_number(1 if stream is None else int(stream))
             if _cuda.number_of(theirs) != _cuda.number_of(_cuda.stream()):
                 _cuda.wait(theirs, _cuda.stream())
-        x = self.array
+        x = _cuda.shared(self.array)
         memory = Memory(_cuda.address_of(x), tuple(x.shape), tuple(x.strides), x.dtype, self.__dlpack_device__(), False)
         return dlpack.capsule_of(memory, x, max_version)
 

@@ -162,6 +162,16 @@ def _by_definition(operation, formats, out_fmt, env, carrier, to) -> Computation
     return Computation(kinds, CARRIERS[to][1], body, constants, "softnum/device.h", may_fail=may_fail, rolled=True)
 
 
+@lru_cache(maxsize=1024, typed=True)
+def _planned(operation: str, formats, out_fmt, rounding, overflow, stochastic_bits, carrier, to) -> Computation:
+    """The computation of `operate` on carriers of a type, after its checks."""
+    for fmt, dtype in (*((f, carrier) for f in formats), (out_fmt, to)):
+        if not fits(fmt, dtype):
+            raise ValueError(f"{operation}: {dtype} does not hold the values of {fmt}; use float64, or codes")
+    env = environment(out_fmt, rounding, overflow, stochastic_bits, invalid_code=invalid_code("raise", out_fmt))
+    return operation_computation(operation, formats, out_fmt, env, carrier.name, to.name)
+
+
 def operate(
     operation: str, operands, formats, out_fmt, *, rounding="nearest_even", overflow=None, key=None, stochastic_bits=32,
     to=None,
@@ -192,13 +202,9 @@ def operate(
     ValueError
         If an operand or a result has no code in its format, or a carrier lacks values of a format.
     """
-    carrier = operands[0].dtype.name
-    to = np.dtype(carrier if to is None else to)
-    for fmt, dtype in (*((f, np.dtype(carrier)) for f in formats), (out_fmt, to)):
-        if not fits(fmt, dtype):
-            raise ValueError(f"{operation}: {dtype} does not hold the values of {fmt}; use float64, or codes")
-    env = environment(out_fmt, rounding, overflow, stochastic_bits, invalid_code=invalid_code("raise", out_fmt))
-    computation = operation_computation(operation, tuple(formats), out_fmt, env, carrier, to.name)
+    carrier = operands[0].dtype
+    to = carrier if to is None else np.dtype(to)
+    computation = _planned(operation, tuple(formats), out_fmt, rounding, overflow, stochastic_bits, carrier, to)
     shape = np.broadcast_shapes(*(tuple(x.shape) for x in operands))
     words = words_of(rounding_name(rounding).startswith("stochastic"), key, None, shape)
     result, _, met = run(computation, operands, shape, words)

@@ -86,7 +86,7 @@ class DeviceArray:
 
     def reshape(self, shape) -> DeviceArray:
         """The same memory in another shape, one of whose sizes may be -1."""
-        return DeviceArray(self.flat, _layout(self).reshape(shape).shape, self.format)
+        return DeviceArray(self.flat, _layout(self.shape, self.dtype)[0].reshape(shape).shape, self.format)
 
     def view(self, dtype) -> DeviceArray:
         """The same bits as another type of the same size."""
@@ -170,18 +170,22 @@ def fill_kernel():
     return kernel
 
 
-def _layout(x) -> np.ndarray:
-    """A NumPy array of x's shape, type and strides that has no elements: only views may be taken of it."""
-    strides = np.cumprod([x.dtype.itemsize, *x.shape[:0:-1]], dtype=np.int64)[::-1] if x.shape else ()
-    return as_strided(np.empty(1, x.dtype), x.shape, tuple(int(n) for n in strides), writeable=True)
+@lru_cache(maxsize=1024)
+def _layout(shape: tuple[int, ...], dtype) -> tuple[np.ndarray, tuple[int, ...], int]:
+    """A NumPy array in C order that has no elements, so that only views may be taken of it; its strides in elements,
+    and its address."""
+    strides = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    whole = as_strided(np.empty(1, dtype), shape, tuple(n * dtype.itemsize for n in strides), writeable=True)
+    return whole, strides, whole.__array_interface__["data"][0]
 
 
 def _viewed(x: DeviceArray, view: Callable | None) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     """(shape, strides, start) of a view, in elements."""
-    whole = _layout(x)
-    part = whole if view is None else view(whole)
-    size = x.dtype.itemsize
-    start = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    whole, strides, address = _layout(x.shape, x.dtype)
+    if view is None:
+        return x.shape, strides, 0
+    part, size = view(whole), x.dtype.itemsize
+    start = part.__array_interface__["data"][0] - address
     return part.shape, tuple(n // size for n in part.strides), start // size
 
 

@@ -161,7 +161,7 @@ def lined(flat, row_stride: int, column_stride: int, starts, *facts) -> Operand:
 
 def stand_in(dtype, layout: str = "matrix") -> Operand:
     """What a kernel is given for an operand that is not there."""
-    return Operand(_cuda.filled(1, dtype, 0), layout, _cuda.constant(matrix_numbers(0, 0, [0])), (1, 1), "")
+    return Operand(_cuda.constant(np.zeros(1, dtype)), layout, _cuda.constant(matrix_numbers(0, 0, [0])), (1, 1), "")
 
 
 @lru_cache(maxsize=256)

@@ -4,7 +4,7 @@
  * GPU would refuse is refused: names that a module has not, launches over the limits of device and kernel, arguments
  * that point to memory that is not allocated, copies past the end of an allocation. The device's memory cannot be read
  * by the host (a process that tries ends), is filled with a byte (STANDIN_FILL=..., 255), and no address is used twice.
- * standin_log() tells what was done, a line each.
+ * standin_log() tells what was done, a line each; with STANDIN_PARAMETERS in the environment, those of launches too.
  */
 #define _GNU_SOURCE
 #include <cuda.h>
@@ -419,12 +419,23 @@ static CUresult check_arguments(const Kernel *k, void **arguments) {
     return CUDA_SUCCESS;
 }
 
+/* A line for each parameter: its bytes. */
+static void tell_parameters(const Kernel *k, void **arguments) {
+    for (int i = 0; i < k->parameters; i++) {
+        char line[128] = "";
+        for (int b = 0; b < k->bytes[i] && b < 32; b++)
+            snprintf(line + 2 * b, sizeof line - 2 * (size_t)b, "%02x", ((uint8_t *)arguments[i])[b]);
+        tell("parameter %d: %s", i, line);
+    }
+}
+
 static CUresult launch(const Kernel *k, const CUlaunchConfig *c, void **arguments) {
     const uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
     const uint64_t registers = (uint64_t)(k->registers + 7) / 8 * 8 * ((threads + 31) / 32 * 32);
     NEED_STREAM(c->hStream);
     tell("launch (%u, %u, %u) of (%u, %u, %u), %u shared on %d: %s", c->gridDimX, c->gridDimY, c->gridDimZ,
          c->blockDimX, c->blockDimY, c->blockDimZ, c->sharedMemBytes, shown(c->hStream), k->name);
+    if (getenv("STANDIN_PARAMETERS")) tell_parameters(k, arguments);
     if (!c->gridDimX || !c->gridDimY || !c->gridDimZ || !threads)
         return REFUSE(CUDA_ERROR_INVALID_VALUE, "a launch of nothing: %s", k->name);
     if (c->gridDimX > INT32_MAX || c->gridDimY > 65535 || c->gridDimZ > 65535)
@@ -441,6 +452,20 @@ static CUresult launch(const Kernel *k, const CUlaunchConfig *c, void **argument
 
 SHOWN CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **arguments, void **extra) {
     return launch((Kernel *)function, config, arguments);
+}
+
+SHOWN CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                              unsigned block_y, unsigned block_z, unsigned shared, CUstream s, void **arguments,
+                              void **extra) {
+    const CUlaunchConfig config = {.gridDimX = grid_x,
+                                   .gridDimY = grid_y,
+                                   .gridDimZ = grid_z,
+                                   .blockDimX = block_x,
+                                   .blockDimY = block_y,
+                                   .blockDimZ = block_z,
+                                   .sharedMemBytes = shared,
+                                   .hStream = s};
+    return launch((Kernel *)function, &config, arguments);
 }
 
 /* ---- the device -------------------------------------------------------------------------------------------------- */

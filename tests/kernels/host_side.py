@@ -5,7 +5,9 @@ Run by test_driver.py in a process of its own, which has the stand-in (driver.c)
 
 import ctypes
 import gc
+import os
 import re
+import struct
 import warnings
 
 import numpy as np
@@ -14,7 +16,7 @@ from numba.cuda.cudadrv.driver import CudaAPIError
 
 import softnum as sn
 from softnum import kernels
-from softnum.kernels.device import _cuda, arrays, dlpack, strides
+from softnum.kernels.device import _cuda, _packed, arrays, dlpack, strides
 from softnum.kernels.device._cuda import config, cuda
 from softnum.kernels.link import missing_library
 
@@ -105,7 +107,7 @@ def check_calls() -> None:
             got = call(lambda x: given.append(cuda.to_device(x, stream=s)) or given[-1])  # noqa: B023
             lines = log()
             for one, other in zip(*((x if isinstance(x, tuple) else (x,)) for x in (got, want)), strict=True):
-                assert type(one) is type(given[0]), name
+                assert isinstance(one, type(given[0])), name
                 assert (one.shape, one.dtype) == (np.shape(other), other.dtype), (name, one.shape, one.dtype)
                 assert _cuda.number_of(one.stream) == _cuda.number_of(s), name
             found = count(lines, "launch"), count(lines, "copy to host"), len(streams(lines))
@@ -190,13 +192,130 @@ def check_memory() -> None:
     for given, shape in ((Producer(x), (4, 6, 8)), (Interface(), (4, 6))):
         taken = arrays.imported(given, "x").array
         assert (taken.shape, taken.strides, _cuda.address_of(taken)) == (shape, (192, 32, 4)[: len(shape)], where)
-        assert type(sn.quantize(given, "e5m2")) is type(x)
+        assert isinstance(sn.quantize(given, "e5m2"), type(x))
     assert streams(log()) == {0}
     empty = cuda.device_array((0, 3), np.float32)
     assert sn.quantize(empty, "e5m2").shape == (0, 3) and sn.matmul(x[0], x[0][:, :0].reshape((8, 0)), PLAIN).shape
     del taken, given
     gc.collect()
     assert not dlpack._alive
+
+
+def check_memory_that_is_used_again() -> None:
+    """What only launches on the default stream have seen is given to new arrays; all else is not."""
+    device, stream = _packed._device(), cuda.stream()
+
+    def again(work) -> bool:
+        x = _cuda.empty((7, 999), np.float32)
+        where = work(x) or _cuda.address_of(x)
+        del x
+        gc.collect()
+        y = _cuda.empty((999, 7), np.int32)  # of its size
+        assert (where in device.owned) == (_cuda.address_of(y) == where)
+        return _cuda.address_of(y) == where
+
+    def on_another_stream(x) -> None:
+        kernel = cuda.jit(lambda x: None)
+        with _cuda.running_on(stream):
+            _cuda.launch(kernel, 1, 32, x)
+
+    def made_there(_) -> int:
+        with _cuda.running_on(stream):
+            return _cuda.address_of(_cuda.empty((7, 999), np.float32))
+
+    works = {
+        "nothing": (lambda x: None, True),
+        "launch": (lambda x: _cuda.launch(cuda.jit(lambda x: None), 1, 32, x.reshape(-1)[5:100].view(np.int32)), True),
+        "to the host": (lambda x: _cuda.to_host(x) is None or None, True),
+        "views": (lambda x: _cuda.bits(x.reshape((999, 7))).reshape(6993)[3:9].bind(0) and None, True),
+        "interface": (lambda x: x.__cuda_array_interface__ and None, False),
+        "DLPack": (lambda x: Producer(x[2:]).__dlpack__() and None, False),
+        "a view of any strides": (lambda x: strides.transposed(x, (1, 0)) and None, False),
+        "a launch of Numba's": (lambda x: cuda.jit(lambda x: None)[1, 32](x), False),
+        "a copy by Numba": (lambda x: x.copy_to_host() is None or None, False),
+        "a launch on another stream": (on_another_stream, False),
+        "another stream's": (made_there, False),
+    }
+    for name, (work, may) in works.items():
+        again(lambda x: None)
+        assert again(work) == may, name
+    refused(lambda: _cuda.empty(2**40, np.uint8), "in use")
+    assert not device.free  # that CUDA has more
+    device.most_free, told = 0, device.most_free
+    x = _cuda.empty(999, np.float64)
+    del x
+    assert device.free and _cuda.empty(9999, np.float64).size and list(device.free) == [81920]
+    device.most_free = told
+    log()
+
+
+def check_views() -> None:
+    """Shapes, types and strides as NumPy's of views of the same memory, and Numba's own where softnum makes none."""
+    x = np.zeros((4, 6, 8), np.float32)
+    y = _cuda.to_device(x)
+    for view in (
+        lambda a: a.reshape(192), lambda a: a.reshape(-1), lambda a: a.reshape((2, -1, 3)), lambda a: a.reshape(8, 24),
+        lambda a: a.reshape(-1)[5:9], lambda a: a.reshape(-1)[-9:-4], lambda a: a.reshape(-1)[200:], lambda a: a[1],
+        lambda a: a.view(np.uint32), lambda a: a.view(np.uint8), lambda a: a.view(np.complex128), lambda a: a[1:3, ::2],
+        lambda a: a.reshape(-1)[3:4].reshape(()), lambda a: a[:0].reshape(0, 3), lambda a: a.reshape(-1)[::2],
+    ):  # fmt: skip
+        want, got = view(x), view(y)
+        assert (got.shape, got.dtype, got.size, got.ndim) == (want.shape, want.dtype, want.size, want.ndim)
+        assert got.size == 0 or got.strides == want.strides
+        start = want.__array_interface__["data"][0] - x.__array_interface__["data"][0]
+        assert got.size == 0 or _cuda.address_of(got) == _cuda.address_of(y) + start
+        assert _cuda.to_host(got).shape == want.shape
+    for wrong in (lambda: y.reshape(7, -1), lambda: y.reshape(5), lambda: y.reshape(1)[3:].view(np.float64)):
+        try:
+            wrong()
+        except (ValueError, NotImplementedError):
+            continue
+        raise AssertionError
+    log()
+
+
+# ---- launches --------------------------------------------------------------------------------------------------------
+
+
+def check_launches() -> None:
+    """Parameters, grid, stream and shared memory as Numba gives them to the driver; no allocation, no copy."""
+    x = _cuda.to_device(X)
+    base, stream = cuda.to_device(X), cuda.stream()
+    many = (
+        np.uint8(200), np.int8(-3), np.uint16(65000), np.int16(-4), np.uint32(2**32 - 1), np.int32(-5),
+        np.uint64(2**64 - 1), np.int64(-(2**62)), np.bool_(True), False, 7, -(2**40), np.float32(1.5), 2.5,
+    )  # fmt: skip
+    os.environ["STANDIN_PARAMETERS"] = "1"
+    given = (
+        (x, x[:0].reshape(0, 8), x.reshape(48), _cuda.bits(x.reshape(48)[4:9]), strides.transposed(x, (1, 0)), base),
+        many,
+        ((2, 3, 4), x.reshape(-1), (np.int64(5),), 6),
+    )
+    for arguments in given:
+        names = ", ".join(f"x{i}" for i in range(len(arguments)))
+        kernel = cuda.jit(eval(f"lambda {names}: None"))
+        for s in (0, stream):
+            for grid, block, dynamic in ((3, 32, 0), ((4, 5), (8, 4, 2), 1000)):
+                log()
+                kernel[grid, block, s, dynamic](*arguments)
+                want = log()
+                with _cuda.running_on(s):
+                    _cuda.launch(kernel, grid, block, *arguments, shared=dynamic)
+                got = log()
+                want, got = ([line for line in lines if not line.startswith("load")] for lines in (want, got))
+                assert got[0].startswith("launch") and len(got) > len(arguments), got
+                assert got == want, [pair for pair in zip(got, want, strict=False) if pair[0] != pair[1]]
+    del os.environ["STANDIN_PARAMETERS"]
+    refused(lambda: _cuda.launch(kernel, 1, 2048, *arguments), "a block of more than 1024 threads")
+    _cuda.launch(kernel, 1, 32, *arguments, shared=200_000)
+    refused(lambda: _cuda.launch(kernel, 1, 32, *arguments, shared=300_000), "300000 bytes of shared memory")
+    try:
+        _cuda.launch(kernel, 1, 32, (2, 3, 2**63), x.reshape(-1), (np.int64(5),), 6)
+    except struct.error:
+        pass
+    else:
+        raise AssertionError("an integer that its parameter has no room for")
+    log()
 
 
 # ---- limits ----------------------------------------------------------------------------------------------------------
@@ -238,7 +357,16 @@ def main() -> None:
         return
     assert not _cuda.SIMULATOR and cuda.is_available()
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
-    for check in (check_calls, check_streams, check_memory, check_limits):
+    checks = (
+        check_calls,
+        check_streams,
+        check_memory,
+        check_memory_that_is_used_again,
+        check_views,
+        check_launches,
+        check_limits,
+    )
+    for check in checks:
         log()
         check()
     print("the host's side: ok")
