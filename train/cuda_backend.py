@@ -202,6 +202,16 @@ class CudaBackend(NumpyBackend):
         codes = [self._codes(x, role.format) for x in operands]
         return _known(self._operated(operation, codes, role.format, role, key), role.format)
 
+    def total(self, x, role, keys):
+        x = _up(x)
+        if isinstance(role.format, sn.CustomFormat):
+            return super().total(x, role, keys)
+        keys = [key if role.stochastic else None for key in keys]
+        options = {name: option for name, option in rounding_of(role, None).items() if name != "key"}
+        result = carriers.total(x, role.format, keys, **options)
+        result.format = x.format if x.format == role.format else None  # an odd one waits, as it is
+        return result
+
     def run_operator(self, operator, operands, options):
         with contextlib.suppress(NoKernel):
             return DeviceArray.of(operator(*_given(operands), **options))

@@ -21,9 +21,9 @@ import numpy as np
 from softnum import _core
 from softnum.c_text import environment_text, format_text
 from softnum.environment import environment
-from softnum.kernels.device import _cuda
+from softnum.kernels.device import _cuda, totals
 from softnum.kernels.device.computations import CARRIERS, FROM_KEY, NO_WORDS, Computation
-from softnum.kernels.device.elementwise import example, run, words_of
+from softnum.kernels.device.elementwise import Words, example, run, words_of
 from softnum.kernels.device.patterns import pattern_text
 from softnum.modes import ROUNDING_MODES, rounding_name
 from softnum.names import format
@@ -31,7 +31,7 @@ from softnum.plan import fits
 from softnum.ufuncs import raise_no_code
 from softnum.values import invalid_code
 
-__all__ = ["OPERATIONS", "examples", "operate", "operation_computation"]
+__all__ = ["OPERATIONS", "examples", "operate", "operation_computation", "prepared", "total"]
 
 #: operation -> its operands
 OPERATIONS = {"add": 2, "subtract": 2, "multiply": 2, "fma": 3, "divide": 2, "sqrt": 1, "convert": 1}
@@ -162,6 +162,20 @@ def _by_definition(operation, formats, out_fmt, env, carrier, to) -> Computation
     return Computation(kinds, CARRIERS[to][1], body, constants, "softnum/device.h", may_fail=may_fail, rolled=True)
 
 
+def prepared(
+    operation: str, formats, out_fmt, carrier, *, rounding="nearest_even", overflow=None, key=None, stochastic_bits=32,
+    to=None,
+) -> tuple[Computation, Words]:  # fmt: skip
+    """What `operate` computes of an element of a carrier, and its random words; parameters and errors as there."""
+    carrier, to = np.dtype(carrier), np.dtype(carrier if to is None else to)
+    for fmt, dtype in (*((f, carrier) for f in formats), (out_fmt, to)):
+        if not fits(fmt, dtype):
+            raise ValueError(f"{operation}: {dtype} does not hold the values of {fmt}; use float64, or codes")
+    env = environment(out_fmt, rounding, overflow, stochastic_bits, invalid_code=invalid_code("raise", out_fmt))
+    computation = operation_computation(operation, tuple(formats), out_fmt, env, carrier.name, to.name)
+    return computation, words_of(rounding_name(rounding).startswith("stochastic"), key, None, ())
+
+
 def operate(
     operation: str, operands, formats, out_fmt, *, rounding="nearest_even", overflow=None, key=None, stochastic_bits=32,
     to=None,
@@ -192,21 +206,54 @@ def operate(
     ValueError
         If an operand or a result has no code in its format, or a carrier lacks values of a format.
     """
-    carrier = operands[0].dtype.name
+    carrier = operands[0].dtype
     to = np.dtype(carrier if to is None else to)
-    for fmt, dtype in (*((f, np.dtype(carrier)) for f in formats), (out_fmt, to)):
-        if not fits(fmt, dtype):
-            raise ValueError(f"{operation}: {dtype} does not hold the values of {fmt}; use float64, or codes")
-    env = environment(out_fmt, rounding, overflow, stochastic_bits, invalid_code=invalid_code("raise", out_fmt))
-    computation = operation_computation(operation, tuple(formats), out_fmt, env, carrier, to.name)
+    computation, words = prepared(
+        operation, formats, out_fmt, carrier, to=to, rounding=rounding, overflow=overflow, key=key,
+        stochastic_bits=stochastic_bits,
+    )  # fmt: skip
     shape = np.broadcast_shapes(*(tuple(x.shape) for x in operands))
-    words = words_of(rounding_name(rounding).startswith("stochastic"), key, None, shape)
     result, _, met = run(computation, operands, shape, words)
+    _check(met, operation, formats, out_fmt)
+    return _cuda.viewed(result, to)
+
+
+def total(x, fmt, keys, *, rounding="nearest_even", overflow=None, stochastic_bits=32):
+    """The sum of carriers that are values of a format along their first axis, as a tree: each level as `operate` adds.
+
+    Parameters
+    ----------
+    x : DeviceArray (n, ...)
+    fmt : Format
+        Of the addends and the sums; no value table.
+    keys : sequence
+        key of `operate` for each of the ceil(log2(n)) levels.
+    rounding, overflow, stochastic_bits
+        As of `operate`.
+
+    Returns
+    -------
+    DeviceArray (1, ...)
+
+    Raises
+    ------
+    ValueError
+        As `operate`.
+    """
+    options = {"rounding": rounding, "overflow": overflow, "stochastic_bits": stochastic_bits}
+    made = [prepared("add", (fmt, fmt), fmt, x.dtype, key=key, **options) for key in keys]
+    if not made:
+        return x
+    result, met = totals.total(x, made[0][0], [words for _, words in made])
+    _check(met, "add", (fmt, fmt), fmt)
+    return result
+
+
+def _check(met: int, operation: str, formats, out_fmt) -> None:
     if met & _NO_OPERAND:
         raise_no_code(next(f for f in formats if not f.has_nan), "encode")
     if met & _NO_RESULT:
         raise_no_code(out_fmt, operation)
-    return _cuda.viewed(result, to)
 
 
 def examples():

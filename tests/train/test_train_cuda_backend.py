@@ -150,7 +150,7 @@ CALLS["where_equal"] = CALLS["windows"] = CALLS["from_windows"]
 
 #: methods that round to roles or compute in units, tried below; that wait, or are of blocks; that are one for all
 _ELSEWHERE = {"axpy", "compute", "constant", "convolve", "matmul", "operate", "patches", "quantize", "sources"}
-_ELSEWHERE |= {"block_ones", "finish", "quantize_blocks", "run_operator", "run_operator_backward", "unchanged"}
+_ELSEWHERE |= {"block_ones", "finish", "quantize_blocks", "run_operator", "run_operator_backward", "total", "unchanged"}
 
 
 def test_the_methods_are_those_of_numpys_backend(device):
@@ -302,6 +302,27 @@ def test_roundings_and_operations(role, backends):
     same(backends, lambda b, up: b.compute("multiply", (b.constant(0.1), operands(b, up)[0]), role, (7, 5)))
     same(backends, lambda b, up: b.axpy(-0.3, *operands(b, up), role, (7, 6)))
     same(backends, lambda b, up: b.axpy(-0.3, up(b.constant(0.5)), up(np.array(2.0, b.dtype)), role, (7, 6)))
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: str(role.format))
+@pytest.mark.parametrize("rows", [1, 2, 3, 11, 300])
+def test_totals(role, rows, backends):
+    """Of 300 rows, of which one waits at three levels, a launch adds up some levels and another the rest."""
+    from softnum.kernels import launches
+
+    keys = [(7, 2**40 + level) for level in range((rows - 1).bit_length())]
+    for shape in ((rows, 2, 3), (rows,), (rows, 0)):
+        x = sn.quantize(np.random.default_rng(rows).standard_normal(shape), role.format).astype(backends[0].dtype)
+        before = launches()
+        same(backends, lambda b, up, x=x: b.total(up(x), role, keys))
+        assert launches() <= before + 2
+
+
+def test_a_total_has_no_code(backends):
+    role, x = ROLES[3], np.array([[1.0], [np.nan], [2.0]])
+    for backend in backends:
+        with pytest.raises(ValueError, match=r"q4\.4"):
+            backend.total(backend.array(x), role, [None, None])
 
 
 @pytest.mark.parametrize(
