@@ -21,7 +21,8 @@ from numpy.lib.stride_tricks import as_strided
 
 import softnum as sn
 from softnum.backend import NoKernel, has_kernel, refuse_device
-from softnum.kernels.device import _cuda, carriers, movement, selection
+from softnum.kernels.device import _cuda, carriers, movement, quantize, selection
+from softnum.kernels.device.deferred import can_wait, compute_all
 from softnum.kernels.device.movement import DeviceArray, arrays_in, moved, put, upload
 from softnum.kernels.device.selection import mapped
 from softnum.threads import threads_by_default
@@ -141,6 +142,7 @@ class CudaBackend(NumpyBackend):
 
     def finish(self) -> None:
         """Return when all that was begun is done."""
+        compute_all()
         _cuda.synchronize(_cuda.stream())
 
     # -- the design's arithmetic -------------------------------------------------------------------------------------
@@ -150,8 +152,13 @@ class CudaBackend(NumpyBackend):
             return x
         if x.dtype == np.float64 != self.dtype and role.format.kind == "float" and role.format.has_nan:
             options = rounding_of(role, key)
-            result = carriers.operate("convert", [x.numba], (_WIDE,), role.format, to=self.dtype, **options)
-            return _known(DeviceArray.of(result, x.shape), role.format)
+            result = carriers.deferred("convert", [x], (_WIDE,), role.format, to=self.dtype, **options)
+            return _known(result, role.format)
+        if not isinstance(role.format, sn.CustomFormat):
+            computation, words = quantize.prepared(role.format, x.dtype.name, **rounding_of(role, key))
+            if can_wait(computation):
+                x = movement.deferred(computation, [x], x.shape, x.dtype, words.key if words.kind else None)
+                return _known(self._carried(x), role.format)
         x = self._softnum("quantize", (x,), role.format, shape=x.shape, **rounding_of(role, key))
         return _known(self._carried(x), role.format)
 
@@ -226,24 +233,25 @@ class CudaBackend(NumpyBackend):
             return tuple(None if part is None else _up(part) for part in parts)
 
     def compute(self, operation: str, operands, role, key):
-        operands = [_up(x) if isinstance(x, DeviceArray) or np.ndim(x) else self._number(x) for x in operands]
+        operands = [_up(x) if isinstance(x, DeviceArray) or np.ndim(x) else self.dtype.type(x) for x in operands]
         formats = (self._own_format,) * len(operands)
         if operation in carriers.OPERATIONS:
             with contextlib.suppress(NoKernel):
                 return _known(self._computed(operation, operands, formats, role, key), role.format)
+        operands = [x if isinstance(x, DeviceArray) else self._number(x) for x in operands]
         codes = [self._codes(x, self._own_format) for x in operands]
         return _known(self._operated(operation, codes, formats, role, key, out_fmt=role.format), role.format)
 
     def _computed(self, operation: str, operands, formats, role, key):
         """An operation on carriers of formats, rounded once as a role says; NoKernel if none computes it."""
-        given, shape = [x.numba for x in operands], np.broadcast_shapes(*(x.shape for x in operands))
+        if not any(isinstance(x, DeviceArray) for x in operands):
+            operands = [self._number(x) for x in operands]
         if not isinstance(role.format, sn.CustomFormat):
-            result = carriers.operate(operation, given, formats, role.format, **rounding_of(role, key))
-            return DeviceArray.of(result, shape)
+            return carriers.deferred(operation, operands, formats, role.format, **rounding_of(role, key))
         if not odd_is_exact(role):
             raise NoKernel(f"{operation}: no kernel rounds to {role.format}")
-        odd = carriers.operate(operation, given, formats, _WIDE, rounding="to_odd", to=np.float64)
-        return self.quantize(DeviceArray.of(odd, shape), role, key)
+        odd = carriers.deferred(operation, operands, formats, _WIDE, rounding="to_odd", to=np.float64)
+        return self.quantize(odd, role, key)
 
     def _number(self, x) -> DeviceArray:
         """A number as an array, which is made once: rates and other constants come again in every iteration."""

@@ -35,6 +35,7 @@ ROUNDING = {
     "quantize_blocks",
     "run_operator",
     "run_operator_backward",
+    "total",
     "unchanged",
 }
 #: methods that select, move or compare values

@@ -21,8 +21,9 @@ import numpy as np
 from softnum import _core
 from softnum.c_text import environment_text, format_text
 from softnum.environment import environment
-from softnum.kernels.device import _cuda, totals
+from softnum.kernels.device import _cuda, movement, totals
 from softnum.kernels.device.computations import CARRIERS, FROM_KEY, NO_WORDS, Computation
+from softnum.kernels.device.deferred import can_wait
 from softnum.kernels.device.elementwise import Words, example, run, words_of
 from softnum.kernels.device.patterns import pattern_text
 from softnum.modes import ROUNDING_MODES, rounding_name
@@ -31,7 +32,7 @@ from softnum.plan import fits
 from softnum.ufuncs import raise_no_code
 from softnum.values import invalid_code
 
-__all__ = ["OPERATIONS", "examples", "operate", "operation_computation", "prepared", "total"]
+__all__ = ["OPERATIONS", "deferred", "examples", "operate", "operation_computation", "prepared", "total"]
 
 #: operation -> its operands
 OPERATIONS = {"add": 2, "subtract": 2, "multiply": 2, "fma": 3, "divide": 2, "sqrt": 1, "convert": 1}
@@ -216,6 +217,27 @@ def operate(
     result, _, met = run(computation, operands, shape, words)
     _check(met, operation, formats, out_fmt)
     return _cuda.viewed(result, to)
+
+
+def deferred(
+    operation: str, operands, formats, out_fmt, *, rounding="nearest_even", overflow=None, key=None,
+    stochastic_bits=32, to=None,
+):  # fmt: skip
+    """`operate` of `DeviceArray`s and numbers of their carrier (NumPy scalars): a `DeviceArray`, computed when it is
+    read where that cannot fail."""
+    carrier = next(x.dtype for x in operands if isinstance(x, movement.DeviceArray))
+    to, shape = np.dtype(carrier if to is None else to), np.broadcast_shapes(*(np.shape(x) for x in operands))
+    options = {"rounding": rounding, "overflow": overflow, "key": key, "stochastic_bits": stochastic_bits, "to": to}
+    computation, words = prepared(operation, formats, out_fmt, carrier, **options)
+    if can_wait(computation):
+        bits = [x if isinstance(x, movement.DeviceArray) else _bits(x) for x in operands]
+        return movement.deferred(computation, bits, shape, to, words.key if words.kind == FROM_KEY else None)
+    given = [x.numba if isinstance(x, movement.DeviceArray) else _cuda.constant(x.reshape(1)) for x in operands]
+    return movement.DeviceArray.of(operate(operation, given, formats, out_fmt, **options), shape)
+
+
+def _bits(x) -> int:
+    return int(x.reshape(1).view(f"u{x.itemsize}")[0])
 
 
 def total(x, fmt, keys, *, rounding="nearest_even", overflow=None, stochastic_bits=32):
