@@ -108,6 +108,12 @@ def _block_ones(shape: tuple[int, int], fmt) -> sn.BlockArray:
     return sn.BlockArray(codes, scales, fmt, x.axis, x.tensor_scale)
 
 
+@_cuda.kept
+def _ones(size: int, dtype):
+    """So many ones, which nothing writes to."""
+    return movement.filled((size,), dtype, 1).flat
+
+
 def _down(part):
     """What the host takes instead of an argument."""
     if isinstance(part, (list, tuple)):
@@ -308,7 +314,7 @@ class CudaBackend(NumpyBackend):
         return movement.filled(shape, self.dtype, 0)
 
     def ones(self, shape):
-        return movement.filled(shape, self.dtype, 1)
+        return DeviceArray(_ones(math.prod(shape), self.dtype), shape)
 
     @_moving
     def patches(self, x, shape: Shape):
@@ -421,6 +427,10 @@ class CudaBackend(NumpyBackend):
 
     @_moving
     def from_windows(self, parts, shape, window: tuple[int, int], stride: tuple[int, int], *, first: int = 0):
+        parts, (rows, columns) = list(parts), window
+        if first == 0 and stride == window and _is_tiled(parts, shape, window):  # as an average's gradient is
+            tiles = (*parts[0].shape[:3], rows, parts[0].shape[3], columns)
+            return moved(parts[0], lambda a: np.broadcast_to(a[:, :, :, None, :, None], tiles)).reshape(shape)
         result = movement.filled(shape, self.dtype, 0)
         for place, part in zip(places(shape, window, stride)[first:], parts, strict=False):
             put(result, lambda a, place=place: a[place], part)
@@ -487,6 +497,13 @@ class CudaBackend(NumpyBackend):
     @_moving
     def take(self, x, rows):
         return movement.rows_taken(x, rows)
+
+
+def _is_tiled(parts, shape, window: tuple[int, int]) -> bool:
+    """Whether windows side by side cover images of a shape, each with one array in all its places."""
+    sizes = tuple(n * m for n, m in zip(parts[0].shape[2:], window, strict=True)) if parts else ()
+    same = len(parts) == math.prod(window) and all(part is parts[0] for part in parts)
+    return same and isinstance(parts[0], DeviceArray) and sizes == tuple(shape[2:])
 
 
 def _called(name: str, *arguments, **options):

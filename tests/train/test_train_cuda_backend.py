@@ -73,6 +73,10 @@ def same(backends, call):
         )
 
 
+def averaged(b, up, t):
+    return b.from_windows([up(numbers(t, 2, 3, 2, 3))] * 6, (2, 3, 4, 9), (2, 3), (2, 3))
+
+
 WINDOWS = [((2, 2), (2, 2)), ((3, 2), (1, 2)), ((1, 1), (2, 1))]
 
 
@@ -105,7 +109,7 @@ CALLS = {
     ],
     "divide": [lambda b, up, t, d=d: b.divide(up(numbers(t, 40)), d) for d in (1.0, 3.0, 1024.0)],
     "double": [lambda b, up, t: b.double(up(numbers(t, 40)))],
-    "from_windows": [lambda b, up, t, w=w: pooled(b, up, t, *w) for w in WINDOWS],
+    "from_windows": [lambda b, up, t, w=w: pooled(b, up, t, *w) for w in WINDOWS] + [averaged],
     "join": [
         lambda b, up, t: b.join(up(numbers(t, 3, 4)), up(numbers(t, 2, 4))),
         lambda b, up, t: b.join(up(numbers(t, 3, 4)), up(numbers(t, 0, 4))),
@@ -232,6 +236,61 @@ def test_a_step_of_an_update_is_a_launch(device):
     before = launches()
     assert backend.quantize(wide, role, (1, 2)).numba.dtype == np.float32
     assert launches() == before + 1
+
+
+def chained(b, up, order):
+    """Six operations on arrays of one size and a channel's numbers, in the order in which their results are read."""
+    t, role = b.dtype.type, RoleRounding(sn.format("e6m9"), rounding="stochastic", stochastic_bits=12)
+    plain = RoleRounding(sn.format("e5m2"))
+    x, y, channels, column = (
+        up(sn.quantize(finite(t, *shape), "e5m2")) for shape in ((3, 2, 5, 3), (3, 2, 15), (2, 1, 1), (3, 1, 1, 1))
+    )
+    found = [b.operate("subtract", (x, channels), role, (7, 1))]
+    found.append(b.operate("multiply", (found[0], found[0]), role, (7, 2)))
+    found.append(b.where_positive(x, found[1]))
+    found.append(b.axpy(-0.3, b.reshape(found[2], (3, 2, 15)), y, role, (7, 3)))
+    found.append(b.quantize(b.divide(found[3], 3.0), plain, None))
+    found.append(b.operate("add", (b.reshape(found[4], (3, 2, 5, 3)), column), plain, None))
+    return [host(found[i]) for i in order]
+
+
+@pytest.mark.parametrize("order", [(5, 4, 3, 2, 1, 0), (2, 5, 0), (5,), (0, 1, 2, 3, 4, 5), (3, 4)])
+def test_what_waits_has_the_same_bits_whenever_it_is_read(order, backends):
+    from softnum.kernels import launches
+
+    before = launches()
+    same(backends, lambda b, up: chained(b, up, order))
+    if order[0] == 5 and backends[0].dtype == np.float32:  # in binary64, sums to e6m9 are by the definition
+        assert launches() == before + 1
+
+
+def test_what_waits_is_computed_when_there_is_much_of_it(backends):
+    """More operations than a launch takes; parts that are not aligned; nothing; and what nobody reads any more."""
+    from softnum.kernels import launches
+    from softnum.kernels.device.deferred import MOST_STEPS
+
+    def long(b, up):
+        x, made = b.part(up(finite(b.dtype.type, 9, 7)), slice(1, 8), slice(None)), []
+        for i in range(2 * MOST_STEPS + 3):
+            x = b.negate(x) if i % 3 else b.add(x, x)
+            made = [*made[-2:], x]
+        return made
+
+    before = launches()
+    same(backends, long)
+    assert launches() <= before + 6
+    same(backends, lambda b, up: b.negate(b.add(up(numbers(b.dtype.type, 0, 3)), up(numbers(b.dtype.type, 1, 3)))))
+
+
+def test_an_end_is_waited_for(backends):
+    from softnum.kernels import launches
+    from softnum.kernels.device.movement import upload
+
+    backend = backends[1]
+    x = backend.negate(upload(numbers(backend.dtype.type, 5)))
+    before = launches()
+    backend.finish()
+    assert launches() == before + 1 and x.numba is not None and launches() == before + 1
 
 
 def test_what_is_of_a_format_is_not_rounded_again(device):
