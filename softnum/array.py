@@ -12,6 +12,7 @@ from softnum.backend import is_device_array, moves_as_numpy, on_device
 from softnum.blocks import is_block_format
 from softnum.checks import kept_codes, native
 from softnum.names import dtype_of_format, format, format_of_dtype
+from softnum.refusals import HINTS, SUM, numpy_name, refusal
 from softnum.values import decode, encode, find_code
 
 __all__ = ["Array", "array"]
@@ -36,37 +37,6 @@ _COMPARISONS = {
     "greater_equal": lambda order: (order == 0) | (order == 1),
 }  # fmt: skip
 _PREDICATES = ("isfinite", "isinf", "isnan", "signbit")
-
-_REMAINDER = "Python's % rounds the quotient down, IEEE's remainder to nearest: softnum.remainder is IEEE's"
-_SUM = (
-    "the order and the accumulator of a sum are yours to state: softnum.sum, softnum.dot or softnum.matmul with a unit"
-)
-_HINTS = {
-    **dict.fromkeys(("remainder", "fmod", "divmod", "floor_divide"), _REMAINDER),
-    **dict.fromkeys(
-        (
-            "average", "convolve", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "dot", "einsum", "inner",
-            "linalg.norm", "matmul", "matvec", "mean", "nanmean", "nansum", "outer", "prod", "std", "sum", "tensordot",
-            "trace", "var", "vdot", "vecdot", "vecmat",
-        ),
-        _SUM,
-    ),
-    **dict.fromkeys(("save", "savez", "savez_compressed"), "it would lose the format: softnum.save keeps it"),
-}  # fmt: skip
-
-
-def refusal(what: str, kind: str = "Array", way_out: str = "work on .codes, or on np.asarray(a) for values"):
-    """The TypeError for what is not defined for an Array or a BlockArray; it names the way out."""
-    hint = _HINTS.get(what.removeprefix("numpy.").split(".reduce")[0], way_out)
-    if what.endswith("add.reduce"):
-        hint = _SUM
-    return TypeError(f"{what} is not defined for softnum.{kind}; {hint}")
-
-
-def numpy_name(function) -> str:
-    """A function of NumPy's as users know it: numpy.save, numpy.linalg.norm."""
-    module = function.__module__.removeprefix("numpy").removeprefix(".")
-    return f"numpy.{f'{module}.' if module else ''}{function.__name__}"
 
 
 def as_operand(x, fmt) -> Array:
@@ -445,7 +415,7 @@ class Array(Codes):
         raise TypeError("the truth of an Array is not defined; compare it with another (==, <, ...)")
 
     def __getattr__(self, name):
-        hint = f"; {_SUM}" if _HINTS.get(name) == _SUM else ""
+        hint = f"; {SUM}" if HINTS.get(name) == SUM else ""
         raise AttributeError(f"softnum.Array has no {name!r}{hint}")
 
     # -- NumPy's protocols ---------------------------------------------------------------------------------------------

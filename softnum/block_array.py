@@ -7,9 +7,10 @@ from numbers import Real
 import numpy as np
 
 from softnum import _core, backend
-from softnum.array import Codes, numpy_name, refusal
+from softnum.array import Codes
 from softnum.blocks import BlockFormat, format
 from softnum.checks import check_axis, kept_codes
+from softnum.refusals import numpy_name, refusal
 
 __all__ = ["BlockArray"]
 

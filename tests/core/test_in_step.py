@@ -109,8 +109,8 @@ def enumerated(file, last):
 
 
 def test_kinds_of_roundings_and_their_counts_have_the_headers_order():
-    codes = (HEADERS / "codes.h").read_text()
-    (fields,) = re.findall(r"typedef struct \{\s*sn_u64 ([^;]*);\s*\} sn_tally;", codes)
+    tally = (HEADERS / "softnum" / "tally.h").read_text()
+    (fields,) = re.findall(r"typedef struct \{\s*sn_u64 ([^;]*);\s*\} sn_tally;", tally)
     assert fields.split(", ") == list(RoundingCounts().to_dict())
     mad = sn.MadUnit("q4.4", operand="q4.4", product="q4.4", compensated="kahan", lanes=2, chunk=3).roundings
     want = {"product": "PRODUCT", "sum": "SUM", "compensation": "COMPENSATION", "lanes": "LANES", "outer sum": "OUTER"}

@@ -83,7 +83,6 @@ CALLS = {
     "add": (lambda d: sn.add(d(CODES), d(CODES), "e5m2"), 0),
     "fma": (lambda d: sn.fma(d(CODES), d(CODES), d(CODES), "e5m2", return_flags=True, **_SR), 0),
     "matmul": (lambda d: sn.matmul(d(X), d(_T), UNIT, key=3), 1),  # largest values, and whether all are the format's
-    "matmul, fused": (lambda d: sn.matmul(d(X), d(_T), sn.unit("nvidia_v100_fp16")), 2),
     "matmul, exact": (lambda d: sn.matmul(d(X), d(_T), sn.ExactDotUnit("e6m9", operand="e5m2")), 2),
     "matmul, tables": (lambda d: sn.matmul(d(X[:, :4] * 0), d(_T[:4] * 0), _IN_TABLES), 3),
     "dot": (lambda d: sn.dot(d(X[0]), d(X[0]), UNIT, key=3), 1),
