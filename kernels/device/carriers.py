@@ -24,6 +24,7 @@ from softnum.environment import environment
 from softnum.kernels.device import _cuda, movement, totals
 from softnum.kernels.device.computations import CARRIERS, FROM_KEY, NO_WORDS, Computation
 from softnum.kernels.device.deferred import can_wait
+from softnum.kernels.device.deferred import example as chain_example
 from softnum.kernels.device.elementwise import Words, example, run, words_of
 from softnum.kernels.device.patterns import pattern_text
 from softnum.modes import ROUNDING_MODES, rounding_name
@@ -279,7 +280,7 @@ def _check(met: int, operation: str, formats, out_fmt) -> None:
 
 
 def examples():
-    """Kernels for the link check: each of the four ways."""
+    """Kernels for the link check: each of the four ways, and an update's chain of three."""
     own, narrow = format("binary32"), format("e6m9")
     for operation, formats, fmt, rounding, fast in (
         ("fma", (own, own, own), own, "nearest_even", True),
@@ -292,3 +293,8 @@ def examples():
         computation = operation_computation(operation, formats, fmt, env, carrier, "float32")
         words = FROM_KEY if rounding == "stochastic" else NO_WORDS
         yield example(f"{operation} of {fmt} in carriers, {rounding}", computation, words, fast)
+    env = environment(narrow, "stochastic", None, 16)
+    update = operation_computation("fma", (own,) * 3, narrow, env, "float32", "float32"), True
+    steps = ((*update, (0, 1, 2)), (*update, (3, 4, 6)), (*update, (5, 7, 1)))
+    loads = tuple(("uint32", what) for what in ("number", "whole", "whole", "number", "whole", "number"))
+    yield chain_example("update of e6m9 in carriers, stochastic", steps, loads)
