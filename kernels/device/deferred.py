@@ -144,11 +144,11 @@ class Step:
         Of the random words.
     """
 
-    __slots__ = ("computation", "dtype", "flat", "key", "operands", "pending", "size", "users")
+    __slots__ = ("computation", "dtype", "flat", "key", "operands", "pending", "size", "stream", "users")
 
     def __init__(self, computation: Computation, operands, dtype, size: int, key=None) -> None:
         self.computation, self.dtype, self.size, self.key = computation, np.dtype(dtype), size, key
-        self.flat, self.users = None, 0
+        self.flat, self.users, self.stream = None, 0, _cuda.chosen_stream()
         self.pending: weakref.ref = lambda: None
         self.operands = [self._operand(*each) for each in operands]
         if len(_waiting(self)) > MOST_STEPS or len(_loads(_waiting(self))) > MOST_LOADS:
@@ -160,7 +160,7 @@ class Step:
     def _operand(self, what: str, value, inner: int, count: int):
         if isinstance(value, Pending):
             step = value.step
-            if step.flat is None and what == _WHOLE and step.size == self.size:
+            if step.flat is None and what == _WHOLE and step.size == self.size and step.stream is self.stream:
                 value = step
             else:
                 value = compute(step)
@@ -229,9 +229,17 @@ def _signed(x: int) -> int:
 
 
 def compute(step: Step):
-    """The elements of a step: with it those of all steps that it needs and that something else may ask for."""
-    if step.flat is not None:
-        return step.flat
+    """The elements of a step: with it those of all steps that it needs and that something else may ask for.
+
+    Kernels run on the stream that was chosen when the step was made.
+    """
+    if step.flat is None:
+        with _cuda.running_on(step.stream):
+            _compute(step)
+    return step.flat
+
+
+def _compute(step: Step) -> None:
     steps = _waiting(step)
     loads = _loads(steps)
     number = {key: i for i, key in enumerate(loads)}
@@ -260,7 +268,6 @@ def compute(step: Step):
         pending = steps[i].pending()
         if pending is not None:
             _all.discard(pending)
-    return step.flat
 
 
 def _launch(loads, steps, made, results) -> None:
