@@ -17,6 +17,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 
 from softnum.kernels.device_code import kernels_of
@@ -38,14 +39,20 @@ def modules() -> list[str]:
 
 
 def examples(name: str) -> Iterator[tuple]:
-    """(name, kernel, types of its arguments, whether it promises to be fast) of a module's examples."""
-    for label, kernel, types, *fast in importlib.import_module(f"softnum.kernels.device.{name}").examples():
-        yield f"{name}: {label}", kernel, types, bool(fast and fast[0])
+    """(name, kernel, types of its arguments, whether it promises to be fast, whether it may call functions) of each of
+    a module's examples."""
+    for label, kernel, types, *told in importlib.import_module(f"softnum.kernels.device.{name}").examples():
+        fast, calls = (*told, False, False)[:2]
+        yield f"{name}: {label}", kernel, types, fast, calls
 
 
-def faults(code: DeviceCode, fast: bool) -> list[str]:
-    """What is wrong with one of softnum's own kernels; fast: it promises not to need local memory from sm_90 on."""
-    found = list(code.problems)
+def faults(code: DeviceCode, fast: bool, calls: bool = False) -> list[str]:
+    """What is wrong with one of softnum's own kernels.
+
+    fast: it promises not to need local memory from sm_90 on; calls: it computes elementary functions, which stay apart
+    (csrc/softnum/device_functions.h).
+    """
+    found = list(replace(code, calls=0).problems if calls else code.problems)
     if code.unnamed:
         found.append(f"operations whose rounding is not named: {', '.join(sorted(set(code.unnamed)))}")
     if fast and code.chip not in _SMALLER and (code.stack or code.spills):
@@ -66,10 +73,10 @@ def _of_module(name: str, which: str) -> list[tuple[str, list[str]]]:
     """What a module's examples are, and the faults of each."""
     found = []
     try:
-        for i, (label, kernel, types, fast) in enumerate(examples(name)):
+        for i, (label, kernel, types, fast, calls) in enumerate(examples(name)):
             for chip in _chips(i, fast, which):
                 code = examine(label, kernel, types, chip, loops=False)
-                found.append((str(code), faults(code, fast)))
+                found.append((str(code), faults(code, fast, calls)))
     except Exception as error:  # of a compiler, say: the other modules are checked all the same
         found.append((f"{name}: after {len(found)} kernels", traceback.format_exception_only(error)))
     return found

@@ -8,6 +8,8 @@ division, or by its rounding of the product with a power of two where that produ
 from __future__ import annotations
 
 import functools
+import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -356,13 +358,22 @@ def decode_blocks(codes, fmt: BlockFormat, dtype=np.float64, *, axis=None, out=N
     return delivered(values, out)
 
 
-def _objects(elements, scales, tensor, fmt: BlockFormat, axis: int) -> np.ndarray:
-    from fractions import Fraction
+def _exact_product(x: Fraction | float, y: Fraction | float) -> Fraction | float:
+    """x * y of numbers as decode(dtype=object) gives them."""
+    if isinstance(x, Fraction) and isinstance(y, Fraction) and x and y:
+        return x * y
+    x, y = (v if isinstance(v, float) else float((v > 0) - (v < 0)) for v in (x, y))
+    product = x * y  # 0, infinite or NaN
+    return Fraction(0) if product == 0 and math.copysign(1, product) > 0 else product
 
-    factor = _decode(scales, fmt.scale, object)
-    if tensor is not None:
-        factor = factor * Fraction(float(tensor))
-    values = _decode(elements, fmt.element, object) * _spread(factor, fmt, axis, elements.shape[axis])
+
+def _objects(elements, scales, tensor, fmt: BlockFormat, axis: int) -> np.ndarray:
+    multiply = np.frompyfunc(_exact_product, 2, 1)
+    with np.errstate(invalid="ignore"):
+        factor = _decode(scales, fmt.scale, object)
+        if tensor is not None:
+            factor = multiply(factor, Fraction(float(tensor)))
+        values = multiply(_decode(elements, fmt.element, object), _spread(factor, fmt, axis, elements.shape[axis]))
     return np.asarray(values, object)
 
 

@@ -42,6 +42,7 @@ __all__ = [
 NO_CODE, UNDECIDED, NO_OPERAND = 1, 2, 4  # and from NO_OPERAND on, a bit for each operand
 
 ORDER = ("compare", "compare_signaling")
+_OF_ROOTS = ("reciprocal", "rsqrt", "hypot")  # elementary functions without long numbers, short enough to be inlined
 
 
 def _checks(formats, kinds, known) -> str:
@@ -86,7 +87,9 @@ def operation_computation(
         body += "out -= 1;\n"
     if raises:
         body += f"met |= flags & SN_NO_CODE ? {NO_CODE} : 0;\n"
-    header = "softnum/device.h softnum/operations.h" + (" softnum/functions.h" if elementary else "")
+    header = "softnum/device.h softnum/operations.h"
+    if elementary:
+        header += " softnum/functions.h" if name in _OF_ROOTS else " softnum/device_functions.h"
     inputs = tuple(kind if kind.startswith("u") else f"u{kind}" for kind in kinds)
     return Computation(
         inputs, output_of(name, out_fmt), body + "flags &= SN_NO_CODE - 1;\n", constants, header, with_flags,

@@ -204,20 +204,21 @@ def examples():
     """Kernels for the link check: (name, kernel, types of the arguments)."""
     from softnum.tile.operators import operator
 
-    for text, shapes in (
-        ("function (X[M, N]) -> (Y) { Y[i: M] = >(X[i, 2 * j + k - 1]), k < 2; }", ((4, 6),)),
-        ("function (X, B) -> (Y) { T = X * X + B; Y = T > 0 ? sqrt(T) : X / B; }", ((4, 3), (3,))),
+    for text, shapes, rounding in (
+        ("function (X[M, N]) -> (Y) { Y[i: M] = >(X[i, 2 * j + k - 1]), k < 2; }", ((4, 6),), "nearest_even"),
+        ("function (X, B) -> (Y) { T = X * X + B; Y = T > 0 ? sqrt(T) : X / B; }", ((4, 3), (3,)), "nearest_even"),
+        ("function (X) -> (Y) { Y = gelu(X) * pow(abs(X), tanh(X)) + exp(-X); }", ((3,),), "stochastic"),
     ):
         program = operator(text)._program
         fmt = format("e5m2")
         tensors = {name: Tensor(fmt, shape) for (name, _), shape in zip(program.inputs, shapes, strict=True)}
         sizes = dict(zip("MN", shapes[0], strict=False))
-        settings = Settings(program, (), fmt, None, "nearest_even", None, 32)
-        run = DeviceRun(program, tensors, sizes, settings, None, OrderedDict())
+        settings = Settings(program, (), fmt, None, rounding, None, 32)
+        run = DeviceRun(program, tensors, sizes, settings, 0 if settings.stochastic else None, OrderedDict())
         step = program.steps[0]
         if is_elementwise(step):
             made = group_of(run, program.needed).made
         else:
             shapes_of = {name: tensor.shape for name, tensor in tensors.items()}
             made, *_ = looped(run, Space.of(step, program.source, sizes, shapes_of), 0)
-        yield text, element_kernel(made.library), kernel_types()
+        yield text, element_kernel(made.library), kernel_types(), False, settings.stochastic

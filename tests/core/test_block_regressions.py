@@ -1,5 +1,7 @@
 """Wrong results of block formats that a search against exact arithmetic found, and sums that just overflow."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -75,3 +77,18 @@ def test_numbers_of_thousands_of_digits():
 def test_the_least_scale_is_found_at_once():
     scale = sn.FloatFormat(8, 40, lowest_binade="zero")
     assert ref.block_scale([0.0], sn.BlockFormat("e2m1fn", scale, 4)) == 1 << 40
+
+
+def test_special_scales_of_values_beyond_binary64():
+    """Zeros keep the product's sign; an infinite or NaN scale decides, however large or small the element is."""
+    fmt, inf = sn.BlockFormat(sn.FloatFormat(12, 1), sn.FloatFormat(11, 1), 5), np.inf
+    numbers = [-1, Fraction(-(2**1500)), -(Fraction(2) ** -1500), 0, -0.0]
+    codes = sn.encode(np.array(numbers, object), fmt.element)
+    for scale, want in (
+        (0.0, [-0.0, -0.0, -0.0, 0.0, -0.0]), (inf, [-inf, -inf, -inf, np.nan, np.nan]), (np.nan, [np.nan] * 5),
+    ):  # fmt: skip
+        scales = sn.encode([scale], fmt.scale)
+        for dtype in (np.float64, object):
+            got = sn.decode((codes, scales), fmt, dtype).astype(np.float64)
+            assert np.array_equal(np.signbit(got) & (got == got), np.signbit(want) & (np.equal(want, want)))
+            assert np.array_equal(got, want, equal_nan=True)

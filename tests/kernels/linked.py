@@ -127,6 +127,9 @@ def main() -> None:
             found[chip] = str(error)
     found["by name"] = {name: run(name) for name in ("linked:MAD", "linked:absent", "no_such_module:unit", "nvidia_h1")}
     found["without a kernel"] = [run("linked:WIDE"), run("linked:main")]
+    *_, (text, kernel, kinds, _, calls) = check.examples("operators")
+    parts = link._parts(kernel, kinds, "sm_90")
+    found["functions"] = text, calls, len(link._linked(parts, "-arch=sm_90")[0])
     with tempfile.TemporaryDirectory() as folder:
         page = (Path(__file__).resolve().parents[2] / "docs" / "gpu.md").read_text(encoding="utf-8")
         file = re.search(r":caption: my_units\.py\n\n(.*?)```", page, re.DOTALL)

@@ -115,6 +115,13 @@ def test_what_is_seen(linked):
     assert "absent" in linked["unresolved"] and "the linker refuses the kernel" in linked["unresolved"]
 
 
+def test_elementary_functions_stay_apart(linked):
+    """Inlined into each other, gelu alone were 700 kB, and these four took the linker minutes and gigabytes."""
+    text, calls, size = linked["functions"]
+    assert calls and all(f"{name}(" in text for name in ("gelu", "pow", "tanh", "exp"))
+    assert 100_000 < size < 600_000
+
+
 def test_check_device_code(linked):
     assert linked["unit"] and linked["format"] and linked["preset"]
     for chip, problems, has_registers in (*linked["unit"], *linked["format"], *linked["preset"]):
