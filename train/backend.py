@@ -197,6 +197,29 @@ class NumpyBackend(Arrays):
         result = getattr(sn, operation)(*codes, role.format, **rounding_of(role, key))
         return self._carriers(result, role.format)
 
+    def total(self, x, role, keys):
+        """The sum of values of a role along the first axis, as a tree: neighbours in pairs, then the sums in pairs.
+
+        An odd last one waits, unrounded; each sum is rounded to the role.
+
+        Parameters
+        ----------
+        x : array of carriers (n, ...)
+            Of one row at least.
+        role
+            As in `quantize`.
+        keys : list
+            One for each of the ceil(log2(n)) levels of the tree, as key in `quantize`.
+
+        Returns
+        -------
+        array (1, ...)
+        """
+        for key in keys:
+            first, second, odd = self.neighbours(x)
+            x = self.join(self.operate("add", (first, second), role, key), odd)
+        return x
+
     @_in_own_threads
     def run_operator(self, operator, operands, options):
         """An operator of the user's own on carriers."""

@@ -21,7 +21,8 @@ from numpy.lib.stride_tricks import as_strided
 
 import softnum as sn
 from softnum.backend import NoKernel, has_kernel, refuse_device
-from softnum.kernels.device import _cuda, carriers, movement, selection
+from softnum.kernels.device import _cuda, carriers, movement, quantize, selection
+from softnum.kernels.device.deferred import can_wait, compute_all
 from softnum.kernels.device.movement import DeviceArray, arrays_in, moved, put, upload
 from softnum.kernels.device.selection import mapped
 from softnum.threads import threads_by_default
@@ -107,6 +108,12 @@ def _block_ones(shape: tuple[int, int], fmt) -> sn.BlockArray:
     return sn.BlockArray(codes, scales, fmt, x.axis, x.tensor_scale)
 
 
+@_cuda.kept
+def _ones(size: int, dtype):
+    """So many ones, which nothing writes to."""
+    return movement.filled((size,), dtype, 1).flat
+
+
 def _down(part):
     """What the host takes instead of an argument."""
     if isinstance(part, (list, tuple)):
@@ -141,6 +148,7 @@ class CudaBackend(NumpyBackend):
 
     def finish(self) -> None:
         """Return when all that was begun is done."""
+        compute_all()
         _cuda.synchronize(_cuda.stream())
 
     # -- the design's arithmetic -------------------------------------------------------------------------------------
@@ -150,8 +158,13 @@ class CudaBackend(NumpyBackend):
             return x
         if x.dtype == np.float64 != self.dtype and role.format.kind == "float" and role.format.has_nan:
             options = rounding_of(role, key)
-            result = carriers.operate("convert", [x.numba], (_WIDE,), role.format, to=self.dtype, **options)
-            return _known(DeviceArray.of(result, x.shape), role.format)
+            result = carriers.deferred("convert", [x], (_WIDE,), role.format, to=self.dtype, **options)
+            return _known(result, role.format)
+        if not isinstance(role.format, sn.CustomFormat):
+            computation, words = quantize.prepared(role.format, x.dtype.name, **rounding_of(role, key))
+            if can_wait(computation):
+                x = movement.deferred(computation, [x], x.shape, x.dtype, words.key if words.kind else None)
+                return _known(self._carried(x), role.format)
         x = self._softnum("quantize", (x,), role.format, shape=x.shape, **rounding_of(role, key))
         return _known(self._carried(x), role.format)
 
@@ -202,6 +215,16 @@ class CudaBackend(NumpyBackend):
         codes = [self._codes(x, role.format) for x in operands]
         return _known(self._operated(operation, codes, role.format, role, key), role.format)
 
+    def total(self, x, role, keys):
+        x = _up(x)
+        if isinstance(role.format, sn.CustomFormat):
+            return super().total(x, role, keys)
+        keys = [key if role.stochastic else None for key in keys]
+        options = {name: option for name, option in rounding_of(role, None).items() if name != "key"}
+        result = carriers.total(x, role.format, keys, **options)
+        result.format = x.format if x.format == role.format else None  # an odd one waits, as it is
+        return result
+
     def run_operator(self, operator, operands, options):
         with contextlib.suppress(NoKernel):
             return DeviceArray.of(operator(*_given(operands), **options))
@@ -216,24 +239,25 @@ class CudaBackend(NumpyBackend):
             return tuple(None if part is None else _up(part) for part in parts)
 
     def compute(self, operation: str, operands, role, key):
-        operands = [_up(x) if isinstance(x, DeviceArray) or np.ndim(x) else self._number(x) for x in operands]
+        operands = [_up(x) if isinstance(x, DeviceArray) or np.ndim(x) else self.dtype.type(x) for x in operands]
         formats = (self._own_format,) * len(operands)
         if operation in carriers.OPERATIONS:
             with contextlib.suppress(NoKernel):
                 return _known(self._computed(operation, operands, formats, role, key), role.format)
+        operands = [x if isinstance(x, DeviceArray) else self._number(x) for x in operands]
         codes = [self._codes(x, self._own_format) for x in operands]
         return _known(self._operated(operation, codes, formats, role, key, out_fmt=role.format), role.format)
 
     def _computed(self, operation: str, operands, formats, role, key):
         """An operation on carriers of formats, rounded once as a role says; NoKernel if none computes it."""
-        given, shape = [x.numba for x in operands], np.broadcast_shapes(*(x.shape for x in operands))
+        if not any(isinstance(x, DeviceArray) for x in operands):
+            operands = [self._number(x) for x in operands]
         if not isinstance(role.format, sn.CustomFormat):
-            result = carriers.operate(operation, given, formats, role.format, **rounding_of(role, key))
-            return DeviceArray.of(result, shape)
+            return carriers.deferred(operation, operands, formats, role.format, **rounding_of(role, key))
         if not odd_is_exact(role):
             raise NoKernel(f"{operation}: no kernel rounds to {role.format}")
-        odd = carriers.operate(operation, given, formats, _WIDE, rounding="to_odd", to=np.float64)
-        return self.quantize(DeviceArray.of(odd, shape), role, key)
+        odd = carriers.deferred(operation, operands, formats, _WIDE, rounding="to_odd", to=np.float64)
+        return self.quantize(odd, role, key)
 
     def _number(self, x) -> DeviceArray:
         """A number as an array, which is made once: rates and other constants come again in every iteration."""
@@ -290,7 +314,7 @@ class CudaBackend(NumpyBackend):
         return movement.filled(shape, self.dtype, 0)
 
     def ones(self, shape):
-        return movement.filled(shape, self.dtype, 1)
+        return DeviceArray(_ones(math.prod(shape), self.dtype), shape)
 
     @_moving
     def patches(self, x, shape: Shape):
@@ -403,6 +427,10 @@ class CudaBackend(NumpyBackend):
 
     @_moving
     def from_windows(self, parts, shape, window: tuple[int, int], stride: tuple[int, int], *, first: int = 0):
+        parts, (rows, columns) = list(parts), window
+        if first == 0 and stride == window and _is_tiled(parts, shape, window):  # as an average's gradient is
+            tiles = (*parts[0].shape[:3], rows, parts[0].shape[3], columns)
+            return moved(parts[0], lambda a: np.broadcast_to(a[:, :, :, None, :, None], tiles)).reshape(shape)
         result = movement.filled(shape, self.dtype, 0)
         for place, part in zip(places(shape, window, stride)[first:], parts, strict=False):
             put(result, lambda a, place=place: a[place], part)
@@ -469,6 +497,13 @@ class CudaBackend(NumpyBackend):
     @_moving
     def take(self, x, rows):
         return movement.rows_taken(x, rows)
+
+
+def _is_tiled(parts, shape, window: tuple[int, int]) -> bool:
+    """Whether windows side by side cover images of a shape, each with one array in all its places."""
+    sizes = tuple(n * m for n, m in zip(parts[0].shape[2:], window, strict=True)) if parts else ()
+    same = len(parts) == math.prod(window) and all(part is parts[0] for part in parts)
+    return same and isinstance(parts[0], DeviceArray) and sizes == tuple(shape[2:])
 
 
 def _called(name: str, *arguments, **options):

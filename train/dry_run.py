@@ -86,6 +86,10 @@ class DryBackend:
         """Zeros of the operands' common shape."""
         return self.operate(operation, operands, role, key)
 
+    def total(self, x, role, keys):
+        """Zeros of the shape of one row."""
+        return self._zeros((1, *x.shape[1:]))
+
     def axpy(self, alpha: float, x, y, role, key):
         """Zeros of the operands' common shape."""
         return self.operate("fma", (x, y), role, key)

@@ -219,10 +219,9 @@ class LayerNumerics:
         shape = (*x.shape[:-1], 1) if last else x.shape[1:]
         if last:
             x = self.last_first(x)
-        while len(x) > 1:
-            first, second, odd = self.numerics.backend.neighbours(x)
-            x = self.numerics.backend.join(self.operate(role, "add", first, second), odd)
-        return self.numerics.backend.reshape(x, shape)
+        keys = [self._key(role) for _ in range((len(x) - 1).bit_length())]
+        backend = self.numerics.backend
+        return backend.reshape(backend.total(x, self.design.roles[role], keys), shape)
 
     def last_first(self, x):
         """An array with its last axis before all others."""

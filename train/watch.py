@@ -16,6 +16,7 @@ import numpy as np
 
 from softnum.backend import is_device_array
 from softnum.block_array import BlockArray
+from softnum.train.backend import NumpyBackend
 from softnum.train.binary64 import host
 from softnum.train.designs import RoleRounding
 from softnum.train.sparsity import Sparsity
@@ -34,6 +35,7 @@ ROUNDING = {
     "quantize_blocks",
     "run_operator",
     "run_operator_backward",
+    "total",
     "unchanged",
 }
 #: methods that select, move or compare values
@@ -129,6 +131,10 @@ class _WatchedBackend:
 
     def _now(self) -> int:
         return perf_counter_ns() - self._spent
+
+    def total(self, x, role, keys):
+        """`NumpyBackend.total`, operation by operation."""
+        return NumpyBackend.total(self, x, role, keys)
 
     def __getattr__(self, name: str):
         method = getattr(self._backend, name)

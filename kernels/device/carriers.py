@@ -21,9 +21,11 @@ import numpy as np
 from softnum import _core
 from softnum.c_text import environment_text, format_text
 from softnum.environment import environment
-from softnum.kernels.device import _cuda
+from softnum.kernels.device import _cuda, movement, totals
 from softnum.kernels.device.computations import CARRIERS, FROM_KEY, NO_WORDS, Computation
-from softnum.kernels.device.elementwise import example, run, words_of
+from softnum.kernels.device.deferred import can_wait
+from softnum.kernels.device.deferred import example as chain_example
+from softnum.kernels.device.elementwise import Words, example, run, words_of
 from softnum.kernels.device.patterns import pattern_text
 from softnum.modes import ROUNDING_MODES, rounding_name
 from softnum.names import format
@@ -31,7 +33,7 @@ from softnum.plan import fits
 from softnum.ufuncs import raise_no_code
 from softnum.values import invalid_code
 
-__all__ = ["OPERATIONS", "examples", "operate", "operation_computation"]
+__all__ = ["OPERATIONS", "deferred", "examples", "operate", "operation_computation", "prepared", "total"]
 
 #: operation -> its operands
 OPERATIONS = {"add": 2, "subtract": 2, "multiply": 2, "fma": 3, "divide": 2, "sqrt": 1, "convert": 1}
@@ -172,6 +174,16 @@ def _planned(operation: str, formats, out_fmt, rounding, overflow, stochastic_bi
     return operation_computation(operation, formats, out_fmt, env, carrier.name, to.name)
 
 
+def prepared(
+    operation: str, formats, out_fmt, carrier, *, rounding="nearest_even", overflow=None, key=None, stochastic_bits=32,
+    to=None,
+) -> tuple[Computation, Words]:  # fmt: skip
+    """What `operate` computes of an element of a carrier, and its random words; parameters and errors as there."""
+    carrier, to = np.dtype(carrier), np.dtype(carrier if to is None else to)
+    computation = _planned(operation, tuple(formats), out_fmt, rounding, overflow, stochastic_bits, carrier, to)
+    return computation, words_of(rounding_name(rounding).startswith("stochastic"), key, None, ())
+
+
 def operate(
     operation: str, operands, formats, out_fmt, *, rounding="nearest_even", overflow=None, key=None, stochastic_bits=32,
     to=None,
@@ -203,20 +215,78 @@ def operate(
         If an operand or a result has no code in its format, or a carrier lacks values of a format.
     """
     carrier = operands[0].dtype
-    to = carrier if to is None else np.dtype(to)
-    computation = _planned(operation, tuple(formats), out_fmt, rounding, overflow, stochastic_bits, carrier, to)
+    to = np.dtype(carrier if to is None else to)
+    computation, words = prepared(
+        operation, formats, out_fmt, carrier, to=to, rounding=rounding, overflow=overflow, key=key,
+        stochastic_bits=stochastic_bits,
+    )  # fmt: skip
     shape = np.broadcast_shapes(*(tuple(x.shape) for x in operands))
-    words = words_of(rounding_name(rounding).startswith("stochastic"), key, None, shape)
     result, _, met = run(computation, operands, shape, words)
+    _check(met, operation, formats, out_fmt)
+    return _cuda.viewed(result, to)
+
+
+def deferred(
+    operation: str, operands, formats, out_fmt, *, rounding="nearest_even", overflow=None, key=None,
+    stochastic_bits=32, to=None,
+):  # fmt: skip
+    """`operate` of `DeviceArray`s and numbers of their carrier (NumPy scalars): a `DeviceArray`, computed when it is
+    read where that cannot fail."""
+    carrier = next(x.dtype for x in operands if isinstance(x, movement.DeviceArray))
+    to, shape = np.dtype(carrier if to is None else to), np.broadcast_shapes(*(np.shape(x) for x in operands))
+    options = {"rounding": rounding, "overflow": overflow, "key": key, "stochastic_bits": stochastic_bits, "to": to}
+    computation, words = prepared(operation, formats, out_fmt, carrier, **options)
+    if can_wait(computation):
+        bits = [x if isinstance(x, movement.DeviceArray) else _bits(x) for x in operands]
+        return movement.deferred(computation, bits, shape, to, words.key if words.kind == FROM_KEY else None)
+    given = [x.numba if isinstance(x, movement.DeviceArray) else _cuda.constant(x.reshape(1)) for x in operands]
+    return movement.DeviceArray.of(operate(operation, given, formats, out_fmt, **options), shape)
+
+
+def _bits(x) -> int:
+    return int(x.reshape(1).view(f"u{x.itemsize}")[0])
+
+
+def total(x, fmt, keys, *, rounding="nearest_even", overflow=None, stochastic_bits=32):
+    """The sum of carriers that are values of a format along their first axis, as a tree: each level as `operate` adds.
+
+    Parameters
+    ----------
+    x : DeviceArray (n, ...)
+    fmt : Format
+        Of the addends and the sums; no value table.
+    keys : sequence
+        key of `operate` for each of the ceil(log2(n)) levels.
+    rounding, overflow, stochastic_bits
+        As of `operate`.
+
+    Returns
+    -------
+    DeviceArray (1, ...)
+
+    Raises
+    ------
+    ValueError
+        As `operate`.
+    """
+    options = {"rounding": rounding, "overflow": overflow, "stochastic_bits": stochastic_bits}
+    made = [prepared("add", (fmt, fmt), fmt, x.dtype, key=key, **options) for key in keys]
+    if not made:
+        return x
+    result, met = totals.total(x, made[0][0], [words for _, words in made])
+    _check(met, "add", (fmt, fmt), fmt)
+    return result
+
+
+def _check(met: int, operation: str, formats, out_fmt) -> None:
     if met & _NO_OPERAND:
         raise_no_code(next(f for f in formats if not f.has_nan), "encode")
     if met & _NO_RESULT:
         raise_no_code(out_fmt, operation)
-    return _cuda.viewed(result, to)
 
 
 def examples():
-    """Kernels for the link check: each of the four ways."""
+    """Kernels for the link check: each of the four ways, and an update's chain of three."""
     own, narrow = format("binary32"), format("e6m9")
     for operation, formats, fmt, rounding, fast in (
         ("fma", (own, own, own), own, "nearest_even", True),
@@ -229,3 +299,8 @@ def examples():
         computation = operation_computation(operation, formats, fmt, env, carrier, "float32")
         words = FROM_KEY if rounding == "stochastic" else NO_WORDS
         yield example(f"{operation} of {fmt} in carriers, {rounding}", computation, words, fast)
+    env = environment(narrow, "stochastic", None, 16)
+    update = operation_computation("fma", (own,) * 3, narrow, env, "float32", "float32"), True
+    steps = ((*update, (0, 1, 2)), (*update, (3, 4, 6)), (*update, (5, 7, 1)))
+    loads = tuple(("uint32", what) for what in ("number", "whole", "whole", "number", "whole", "number"))
+    yield chain_example("update of e6m9 in carriers, stochastic", steps, loads)

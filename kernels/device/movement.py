@@ -15,10 +15,12 @@ from numpy.lib.stride_tricks import as_strided
 
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
+from softnum.kernels.device.computations import Computation
+from softnum.kernels.device.deferred import Pending, Step, placement
 
 __all__ = [
-    "DeviceArray", "arrays_in", "broadcast", "concatenated", "copied", "examples", "filled", "merged", "moved", "put",
-    "rows_put", "rows_taken", "upload",
+    "DeviceArray", "arrays_in", "broadcast", "concatenated", "copied", "deferred", "examples", "filled", "merged",
+    "moved", "put", "rows_put", "rows_taken", "upload",
 ]  # fmt: skip
 
 
@@ -27,18 +29,18 @@ class DeviceArray:
 
     Parameters
     ----------
-    flat : Numba device array (n,)
-        The elements.
+    flat : Numba device array (n,), or Pending
+        The elements, or what computes them when they are read.
     shape : tuple of int
         Of n elements.
     format : Format, optional
         One that all elements are known to be values of, as softnum writes them: rounding to it changes no bit.
     """
 
-    __slots__ = ("flat", "format", "shape")
+    __slots__ = ("_flat", "format", "shape")
 
     def __init__(self, flat, shape, format=None) -> None:
-        self.flat, self.shape, self.format = flat, tuple(int(n) for n in shape), format
+        self._flat, self.shape, self.format = flat, tuple(int(n) for n in shape), format
 
     @classmethod
     def of(cls, x, shape=None) -> DeviceArray:
@@ -48,9 +50,14 @@ class DeviceArray:
         return cls(contiguous(x).reshape((x.size,)), x.shape if shape is None else shape)
 
     @property
+    def flat(self):
+        """The elements, as Numba's array of one dimension."""
+        return self._flat.flat if isinstance(self._flat, Pending) else self._flat
+
+    @property
     def dtype(self) -> np.dtype:
         """The elements' type."""
-        return self.flat.dtype
+        return self._flat.dtype
 
     @property
     def ndim(self) -> int:
@@ -86,7 +93,7 @@ class DeviceArray:
 
     def reshape(self, shape) -> DeviceArray:
         """The same memory in another shape, one of whose sizes may be -1."""
-        return DeviceArray(self.flat, _layout(self.shape, self.dtype)[0].reshape(shape).shape, self.format)
+        return DeviceArray(self._flat, _layout(self.shape, self.dtype)[0].reshape(shape).shape, self.format)
 
     def view(self, dtype) -> DeviceArray:
         """The same bits as another type of the same size."""
@@ -119,6 +126,33 @@ def upload(x) -> DeviceArray:
 def empty(shape, dtype) -> DeviceArray:
     """An array that is not initialised."""
     return DeviceArray(_cuda.empty((prod(shape),), dtype), shape)
+
+
+def deferred(computation: Computation, operands, shape, dtype, key=None) -> DeviceArray:
+    """What a computation makes of each element, when it is read.
+
+    Parameters
+    ----------
+    computation : Computation
+        One that `can_wait`.
+    operands : sequence of DeviceArray or int
+        Arrays that broadcast to the shape; the bits of a number.
+    shape, dtype
+        Of the result.
+    key : (int, int), optional
+        Of the random words of an `softnum.kernels.device.elementwise.Words`.
+    """
+    size, given = prod(shape), []
+    for x in operands:
+        if isinstance(x, int):
+            given.append(("number", x, 0, 0))
+            continue
+        place = (1, size) if x.size == size else placement(x.shape, shape)
+        if place is None:
+            x, place = broadcast(x, shape), (1, size)
+        what = "whole" if place == (1, size) else "single" if place == (1, 1) else "spread"
+        given.append((what, x._flat, *(place if what == "spread" else (1, 1))))
+    return DeviceArray(Pending(Step(computation, given, dtype, size, key)), shape)
 
 
 def grid(count: int) -> tuple[int, int]:
@@ -231,7 +265,7 @@ def moved(x: DeviceArray, view: Callable) -> DeviceArray:
     shape, strides, start = _viewed(x, view)
     size = prod(shape)
     if size and merged(shape, strides, strides) == [(size, 1, 1)]:
-        return DeviceArray(x.flat if size == x.size else x.flat[start : start + size], shape)
+        return DeviceArray(x._flat if size == x.size else x.flat[start : start + size], shape)
     result = empty(shape, x.dtype)
     _copy(x, view, result, None)
     return result

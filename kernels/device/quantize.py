@@ -20,12 +20,13 @@ from softnum.kernels.device.computations import (
     FROM_ARRAY,
     FROM_KEY,
     NO_WORDS,
+    Computation,
     decode_computation,
     encode_computation,
     quantize_computation,
     search_computation,
 )
-from softnum.kernels.device.elementwise import example, run, words_of
+from softnum.kernels.device.elementwise import Words, example, run, words_of
 from softnum.kernels.device.entries import NO_CODE, NOT_EXACT
 from softnum.kernels.device.patterns import reading_text
 from softnum.modes import rounding_name
@@ -36,6 +37,7 @@ from softnum.values import invalid_code
 
 __all__ = [
     "FROM_ARRAY", "FROM_KEY", "NO_WORDS", "check_out", "decode", "encode", "examples", "floats", "kernels_of",
+    "prepared",
     "quantize",
 ]  # fmt: skip
 
@@ -182,6 +184,13 @@ def encode(x, fmt, **options):
         As `quantize`.
     """
     return _rounded("encode", x, fmt, **options)
+
+
+def prepared(fmt, carrier: str, *, rounding, overflow, key, stochastic_bits) -> tuple[Computation, Words]:
+    """What `quantize` computes of an element of a carrier, and its random words; no value table."""
+    env = _environment(fmt, rounding, overflow, stochastic_bits, "raise", False, "after", None)
+    words = words_of(rounding_name(rounding).startswith("stochastic"), key, None, ())
+    return quantize_computation(fmt, env, carrier, not fmt.has_nan), words
 
 
 def _rounded(

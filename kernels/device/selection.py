@@ -6,6 +6,7 @@ rounding; of a NaN the bits are those of an x86 processor (the first operand's, 
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from math import prod
 
@@ -13,7 +14,9 @@ import numpy as np
 
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
-from softnum.kernels.device.movement import DeviceArray, broadcast, empty, run
+from softnum.kernels.device.computations import Computation
+from softnum.kernels.device.deferred import example
+from softnum.kernels.device.movement import DeviceArray, deferred, empty, run
 from softnum.kernels.device.source import Entry, Library
 
 __all__ = ["all_finite", "drawn", "examples", "largest", "largest_of_all", "largest_of_groups", "mapped"]
@@ -91,50 +94,31 @@ _MAPS: dict[str, tuple[str, str, str]] = {
 
 
 @lru_cache(maxsize=64)
-def map_kernel(operation: str, width: int):
-    """The kernel ``(arrays ..., s, t, out, count)`` of an operation on carriers of a width; s and t are uint64."""
+def map_computation(operation: str, width: int, numbers: int = 64) -> Computation:
+    """What an operation makes of carriers of a width, of numbers of another, and of s and t where it takes them."""
     kinds, result, text = _MAPS[operation]
     carrier = f"uint{width}"
-    types = {"c": carrier, "w": "uint64", "n": "uint32", "m": "uint8", "i": "uint64"}
-    unsigned = {"uint32": "(sn_u32)", "uint64": "(sn_u64)"}[carrier]
-    text = text.format(w=width, sign=_SIGN[width]).replace("(c)", unsigned)
-    arguments = tuple((types[kind], name) for kind, name in zip(kinds, "xyz", strict=False))
-    entry = Entry(
-        "value", types[result], (*arguments, ("uint64", "s"), ("uint64", "t")), f"(void)s, (void)t;\nreturn {text};"
-    )
-    value = _cuda.bind(Library(_CONSTANTS, (entry,), _HEADER)).value
-
-    if len(kinds) == 1:
-
-        @cuda.jit
-        def kernel(a, s, t, out, count):
-            for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-                out[i] = value(a[i], s, t)
-
-    elif len(kinds) == 2:
-
-        @cuda.jit
-        def kernel(a, b, s, t, out, count):
-            for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-                out[i] = value(a[i], b[i], s, t)
-
-    else:
-
-        @cuda.jit
-        def kernel(a, b, c, s, t, out, count):
-            for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-                out[i] = value(a[i], b[i], c[i], s, t)
-
-    return kernel
+    types = {"c": carrier, "w": "uint64", "n": "uint32", "m": "uint8", "i": f"uint{numbers}", "s": "uint64"}
+    inputs, body = [], ""
+    for name, kind in (*zip("xyz", kinds, strict=False), *((name, "s") for name in _numbers(operation))):
+        body += f"const sn_u{types[kind][4:]} {name} = (sn_u{types[kind][4:]})in{len(inputs)};\n"
+        inputs.append(types[kind])
+    text = text.format(w=width, sign=_SIGN[width]).replace("(c)", f"(sn_u{width})")
+    return Computation(tuple(inputs), types[result], f"{body}out = {text};\n", _CONSTANTS, _HEADER)
 
 
-def _scalar(x) -> np.uint64:
+def _numbers(operation: str) -> str:
+    """Which of s and t an operation takes."""
+    return "".join(name for name in "st" if re.search(rf"\b{name}\b", _MAPS[operation][2]))
+
+
+def _scalar(x) -> int:
     """A number of a NumPy type as its bits, a Python integer as it is."""
-    return np.uint64(x if isinstance(x, int) else np.asarray(x).reshape(1).view(f"u{np.asarray(x).itemsize}")[0])
+    return x if isinstance(x, int) else int(np.asarray(x).reshape(1).view(f"u{np.asarray(x).itemsize}")[0])
 
 
 def mapped(operation: str, *arrays: DeviceArray, s=0, t=0) -> DeviceArray:
-    """An operation on every element.
+    """An operation on every element, when it is read.
 
     Parameters
     ----------
@@ -154,16 +138,15 @@ def mapped(operation: str, *arrays: DeviceArray, s=0, t=0) -> DeviceArray:
     """
     kinds, result, _ = _MAPS[operation]
     shape = np.broadcast_shapes(*(x.shape for x in arrays))
-    arrays = tuple(broadcast(x, shape) for x in arrays)
     carriers = {x.dtype for x, kind in zip(arrays, kinds, strict=True) if kind == "c"} or {np.dtype(np.float32)}
     if len(carriers) > 1 or not carriers <= {np.dtype(np.float32), np.dtype(np.float64)}:
         raise TypeError(f"{operation} takes arrays of one carrier, float32 or float64, got {arrays}")
     (carrier,) = carriers
-    out = empty(shape, {"c": carrier, "w": np.float64, "n": np.float32, "m": np.bool_}[result])
-    kernel = map_kernel(operation, 8 * carrier.itemsize)
-    flats = (_cuda.bits(x.flat) for x in arrays)
-    run(kernel, out.size, *flats, _scalar(s), _scalar(t), _cuda.bits(out.flat), out.size)
-    return out
+    dtype = {"c": carrier, "w": np.float64, "n": np.float32, "m": np.bool_}[result]
+    numbers = ({"s": s, "t": t}[name] for name in _numbers(operation))
+    widths = [8 * x.dtype.itemsize for x, kind in zip(arrays, kinds, strict=True) if kind == "i"]
+    computation = map_computation(operation, 8 * carrier.itemsize, *widths)
+    return deferred(computation, (*arrays, *map(_scalar, numbers)), shape, dtype)
 
 
 # ---- what there is in an array ---------------------------------------------------------------------------------------
@@ -405,9 +388,12 @@ def examples():
     def flat(kind):
         return types.Array(kind, 1, "C")
 
-    yield "add", map_kernel("add", 32), (flat(u32), flat(u32), u64, u64, flat(u32), i64)
-    yield "choose", map_kernel("choose", 64), (flat(u8), flat(u64), flat(u64), u64, u64, flat(u64), i64)
-    yield "divide", map_kernel("divide", 32), (flat(u32), u64, u64, flat(u64), i64)
+    for operation, width in (("add", 32), ("choose", 64), ("divide", 32)):
+        computation = map_computation(operation, width)
+        loads = tuple(
+            (kind, "number" if i and operation == "divide" else "whole") for i, kind in enumerate(computation.inputs)
+        )
+        yield example(f"{operation} of {width} bits", ((computation, False, tuple(range(len(loads)))),), loads)
     yield "finite", finite_kernel("uint32"), (flat(u32), i64, flat(u32))
     yield "largest", largest_kernel(32), (flat(u32), flat(u32), flat(u8), i64, i64)
     yield "groups", group_kernel(32), (flat(u32), flat(u8), i64, i64, i64, i64, i64)

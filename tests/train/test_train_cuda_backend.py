@@ -73,6 +73,10 @@ def same(backends, call):
         )
 
 
+def averaged(b, up, t):
+    return b.from_windows([up(numbers(t, 2, 3, 2, 3))] * 6, (2, 3, 4, 9), (2, 3), (2, 3))
+
+
 WINDOWS = [((2, 2), (2, 2)), ((3, 2), (1, 2)), ((1, 1), (2, 1))]
 
 
@@ -105,7 +109,7 @@ CALLS = {
     ],
     "divide": [lambda b, up, t, d=d: b.divide(up(numbers(t, 40)), d) for d in (1.0, 3.0, 1024.0)],
     "double": [lambda b, up, t: b.double(up(numbers(t, 40)))],
-    "from_windows": [lambda b, up, t, w=w: pooled(b, up, t, *w) for w in WINDOWS],
+    "from_windows": [lambda b, up, t, w=w: pooled(b, up, t, *w) for w in WINDOWS] + [averaged],
     "join": [
         lambda b, up, t: b.join(up(numbers(t, 3, 4)), up(numbers(t, 2, 4))),
         lambda b, up, t: b.join(up(numbers(t, 3, 4)), up(numbers(t, 0, 4))),
@@ -150,7 +154,7 @@ CALLS["where_equal"] = CALLS["windows"] = CALLS["from_windows"]
 
 #: methods that round to roles or compute in units, tried below; that wait, or are of blocks; that are one for all
 _ELSEWHERE = {"axpy", "compute", "constant", "convolve", "matmul", "operate", "patches", "quantize", "sources"}
-_ELSEWHERE |= {"block_ones", "finish", "quantize_blocks", "run_operator", "run_operator_backward", "unchanged"}
+_ELSEWHERE |= {"block_ones", "finish", "quantize_blocks", "run_operator", "run_operator_backward", "total", "unchanged"}
 
 
 def test_the_methods_are_those_of_numpys_backend(device):
@@ -220,17 +224,73 @@ def test_a_step_of_an_update_is_a_launch(device):
     backend, x = CudaBackend(np.float32), upload(np.ones(3, np.float32))
     role = RoleRounding(sn.format("e6m9"), rounding="stochastic")
     for alpha in (0.5, 0.0, -0.0):
-        backend.axpy(alpha, x, x, role, (1, 2))
+        backend.axpy(alpha, x, x, role, (1, 2)).host()
         before = launches()
         y = backend.axpy(alpha, x, x, role, (1, 2))
+        assert launches() == before and y.numba is not None
         assert launches() == before + 1  # the number is there already
         zero = upload(np.float32([-0.0]))
         assert np.signbit(backend.axpy(alpha, zero, zero, role, (1, 2)).host()) == [not np.signbit(alpha)]
         assert y.format == role.format
     wide = upload(np.ones(3))
     before = launches()
-    assert backend.quantize(wide, role, (1, 2)).dtype == np.float32
+    assert backend.quantize(wide, role, (1, 2)).numba.dtype == np.float32
     assert launches() == before + 1
+
+
+def chained(b, up, order):
+    """Six operations on arrays of one size and a channel's numbers, in the order in which their results are read."""
+    t, role = b.dtype.type, RoleRounding(sn.format("e6m9"), rounding="stochastic", stochastic_bits=12)
+    plain = RoleRounding(sn.format("e5m2"))
+    x, y, channels, column = (
+        up(sn.quantize(finite(t, *shape), "e5m2")) for shape in ((3, 2, 5, 3), (3, 2, 15), (2, 1, 1), (3, 1, 1, 1))
+    )
+    found = [b.operate("subtract", (x, channels), role, (7, 1))]
+    found.append(b.operate("multiply", (found[0], found[0]), role, (7, 2)))
+    found.append(b.where_positive(x, found[1]))
+    found.append(b.axpy(-0.3, b.reshape(found[2], (3, 2, 15)), y, role, (7, 3)))
+    found.append(b.quantize(b.divide(found[3], 3.0), plain, None))
+    found.append(b.operate("add", (b.reshape(found[4], (3, 2, 5, 3)), column), plain, None))
+    return [host(found[i]) for i in order]
+
+
+@pytest.mark.parametrize("order", [(5, 4, 3, 2, 1, 0), (2, 5, 0), (5,), (0, 1, 2, 3, 4, 5), (3, 4)])
+def test_what_waits_has_the_same_bits_whenever_it_is_read(order, backends):
+    from softnum.kernels import launches
+
+    before = launches()
+    same(backends, lambda b, up: chained(b, up, order))
+    if order[0] == 5 and backends[0].dtype == np.float32:  # in binary64, sums to e6m9 are by the definition
+        assert launches() == before + 1
+
+
+def test_what_waits_is_computed_when_there_is_much_of_it(backends):
+    """More operations than a launch takes; parts that are not aligned; nothing; and what nobody reads any more."""
+    from softnum.kernels import launches
+    from softnum.kernels.device.deferred import MOST_STEPS
+
+    def long(b, up):
+        x, made = b.part(up(np.arange(63, dtype=b.dtype).reshape(9, 7)), slice(1, 8), slice(None)), []
+        for i in range(2 * MOST_STEPS + 3):
+            x = b.negate(x) if i % 3 else b.add(x, x)
+            made = [*made[-2:], x]
+        return made
+
+    before = launches()
+    same(backends, long)
+    assert launches() <= before + 6
+    same(backends, lambda b, up: b.negate(b.add(up(numbers(b.dtype.type, 0, 3)), up(numbers(b.dtype.type, 1, 3)))))
+
+
+def test_an_end_is_waited_for(backends):
+    from softnum.kernels import launches
+    from softnum.kernels.device.movement import upload
+
+    backend = backends[1]
+    x = backend.negate(upload(numbers(backend.dtype.type, 5)))
+    before = launches()
+    backend.finish()
+    assert launches() == before + 1 and x.numba is not None and launches() == before + 1
 
 
 def test_what_is_of_a_format_is_not_rounded_again(device):
@@ -302,6 +362,27 @@ def test_roundings_and_operations(role, backends):
     same(backends, lambda b, up: b.compute("multiply", (b.constant(0.1), operands(b, up)[0]), role, (7, 5)))
     same(backends, lambda b, up: b.axpy(-0.3, *operands(b, up), role, (7, 6)))
     same(backends, lambda b, up: b.axpy(-0.3, up(b.constant(0.5)), up(np.array(2.0, b.dtype)), role, (7, 6)))
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: str(role.format))
+@pytest.mark.parametrize("rows", [1, 2, 3, 11, 300])
+def test_totals(role, rows, backends):
+    """Of 300 rows, of which one waits at three levels, a launch adds up some levels and another the rest."""
+    from softnum.kernels import launches
+
+    keys = [(7, 2**40 + level) for level in range((rows - 1).bit_length())]
+    for shape in ((rows, 2, 3), (rows,), (rows, 0)):
+        x = sn.quantize(np.random.default_rng(rows).standard_normal(shape), role.format).astype(backends[0].dtype)
+        before = launches()
+        same(backends, lambda b, up, x=x: b.total(up(x), role, keys))
+        assert launches() <= before + 2
+
+
+def test_a_total_has_no_code(backends):
+    role, x = ROLES[3], np.array([[1.0], [np.nan], [2.0]])
+    for backend in backends:
+        with pytest.raises(ValueError, match=r"q4\.4"):
+            backend.total(backend.array(x), role, [None, None])
 
 
 @pytest.mark.parametrize(
