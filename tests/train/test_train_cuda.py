@@ -260,14 +260,19 @@ def test_a_machine_without_a_gpu_says_so_before_anything_is_read(device, monkeyp
     ids=["mlp", "lenet5", "resnet20"],
 )
 def test_iterations_at_real_sizes(network, options, batch, steps, name):
-    """Losses, parameters and states after some iterations, from kernels alone."""
+    """Losses, parameters and states after some iterations, from kernels alone; or the error that ends them, as that of
+    fixed point, which has no code for what ResNet-20's batch normalisation divides by zero."""
     image = options.get("image", (1, 28, 28))
     data = samples("images", int(np.prod(image)), classes=10, train=batch * steps, held_out=10, seed=2)
     settings = Settings(network=network, network_options=options, data="mnist", batch=batch, epochs=1)
     found = []
     for device in ("cpu", "cuda"):
         work = Run(settings, load_design(name), 1, 8, device, data=data)
-        rows = [work.train(*iteration) for iteration in work.plan(1)]
+        try:
+            rows = [work.train(*iteration) for iteration in work.plan(1)]
+        except ValueError as error:
+            assert (network, name) == ("resnet", "g-q44-stochastic")
+            rows = str(error)
         found.append((rows, {key: np.asarray(value).tobytes() for key, value in work.state().items()}))
     assert found[0] == found[1]
     assert not work.numerics.backend.host_copies
