@@ -98,7 +98,8 @@ def device_code() -> Iterator[tuple[str, str]]:
     make = cuda.CUSource
 
     def recorded(text, *args, **kwargs):
-        texts.append(_SPACE.sub(" ", _COMMENT.sub(" ", text)))
+        if isinstance(text, str):  # Numba's own are streams
+            texts.append(_SPACE.sub(" ", _COMMENT.sub(" ", text)))
         return make(text, *args, **kwargs)
 
     cuda.CUSource = recorded
