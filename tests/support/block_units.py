@@ -14,8 +14,6 @@ def small(element, scale="e8m0fnu", size=5, **options):
 
 
 FP4, FP8, INT8 = "e2m1fn", "e4m3fn", "q2.6"
-
-
 SR = {"rounding": "stochastic"}
 
 

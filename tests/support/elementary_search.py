@@ -1,4 +1,6 @@
-"""Search for arguments whose results are hardest to round: ``python tests/core/elementary_search.py`` prints a table.
+"""Search for arguments whose results are hardest to round.
+
+``python -m tests.support.elementary_search`` prints a table.
 
 Around a random argument the function is, in units of the result's last place, a + b k + c k (k - 1) / 2 for the k-th
 next argument, up to far below the distances looked for; modulo 1 these are sums of 64-bit integers that wrap. So 2^16
