@@ -3,6 +3,7 @@ PYTHON ?= python3
 CC ?= cc
 CLANG ?= clang
 TIME ?= 60
+JOBS ?= 2
 WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Werror
 CFLAGS = -std=c11 -O2 -g -ffp-contract=off -fno-math-errno $(WARNINGS) -Icsrc
 SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -13,10 +14,11 @@ DPI_HEADERS = $(wildcard csrc/dpi/*.h csrc/softnum/*.h)
 VPI_INCLUDE ?= $(patsubst %/vpi_user.h,%,$(firstword $(wildcard /usr/include/iverilog/vpi_user.h /usr/local/include/iverilog/vpi_user.h /usr/include/vpi_user.h)))
 C_FILES = $(wildcard csrc/*.[ch] csrc/softnum/*.h csrc/dpi/*.[ch] csrc/tests/*.c fuzz/*.[ch])
 FUZZ = $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
+CORE_OBJECTS = $(CSRC:%.c=build/core/%.o)
 SAN_OBJECTS = $(CSRC:%.c=build/san/%.o)
 FUZZ_OBJECTS = $(CSRC:%.c=build/fuzz/%.o)
 
-.PHONY: help build dpi test test-c test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
+.PHONY: help build dpi check test test-c test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -36,7 +38,12 @@ build/dpi/softnum_vpi.vpi: csrc/dpi/softnum_vpi.c $(DPI) $(DPI_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -fPIC -shared -fvisibility=hidden -I$(VPI_INCLUDE) -o $@ $< $(DPI)
 
-test: ## Run the tests (fast tier).
+check: ## Run the C tests and the quick tier of the Python tests (under 2 minutes; JOBS=processes).
+	@$(MAKE) --no-print-directory -j$(JOBS) csrc/tests/test_core
+	csrc/tests/test_core
+	$(PYTHON) -m pytest -m quick -q -n $(JOBS) --dist worksteal
+
+test: ## Run the tests (full tier, what CI runs).
 	$(PYTHON) -m pytest -n auto --dist loadfile
 
 test-slow: ## Run the slow tier as well (minutes).
@@ -53,8 +60,14 @@ test-c: csrc/tests/test_core csrc/tests/test_core_san fuzz/driver ## Build and r
 	csrc/tests/test_core_san
 	fuzz/driver -n 400000
 
-csrc/tests/test_core: csrc/tests/test_core.c $(CSRC) $(HEADERS)
-	$(CC) $(CFLAGS) -o $@ csrc/tests/test_core.c $(CSRC)
+csrc/tests/test_core: build/core/csrc/tests/test_core.o $(CORE_OBJECTS)
+	$(CC) $(CFLAGS) -o $@ $^
+
+build/core/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+-include $(CORE_OBJECTS:.o=.d) build/core/csrc/tests/test_core.d
 
 build/san/%.o: %.c $(HEADERS)
 	@mkdir -p $(@D)

@@ -27,6 +27,11 @@ class Checkout:
 
 sys.meta_path.insert(0, Checkout)
 
+from tests.support import quick  # noqa: E402
+from tests.support.moved import MOVED, Moved  # noqa: E402
+
+sys.meta_path.insert(0, Moved(MOVED))
+
 # the same examples on every run and machine; how fast a machine is decides nothing
 settings.register_profile("softnum", deadline=None, derandomize=True, max_examples=150, database=None)
 settings.load_profile("softnum")
@@ -36,6 +41,19 @@ def pytest_configure(config):
     """Numba decides when it is imported, by whatever test, whether CUDA kernels run in its simulator or on a GPU."""
     os.environ["NUMBA_ENABLE_CUDASIM"] = "0" if config.option.markexpr == "gpu" else "1"
     os.environ["NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS"] = "0"  # the tests of kernels are small, and warnings are errors
+
+
+def pytest_ignore_collect(collection_path, config):
+    """With -m quick the files of the quick tier alone are imported."""
+    if config.option.markexpr == "quick" and collection_path.name.startswith("test_"):
+        return quick.name_of(collection_path) not in quick.QUICK or None
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in quick.choose(items):
+        item.add_marker("quick")
 
 
 @pytest.fixture(params=["portable", "avx2", "avx512"])

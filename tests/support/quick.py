@@ -1,0 +1,111 @@
+"""The quick tier: of the files named here each test, with one case for each kind of value that its parameters take.
+
+Of a test's cases, in their order, one is quick if it shows an aspect that none before it has shown: a kind of format, a
+family of rounding modes, a kind of unit. Of instruction sets the best of this machine is quick alone, and what is
+marked slow, exhaustive or gpu is not quick.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+
+import softnum as sn
+from softnum import _core
+from softnum.modes import ROUNDING_MODES
+
+__all__ = ["QUICK", "aspects", "choose", "name_of"]
+
+#: folder: files, without "test_" and ".py". Files that take much for what they add are left out.
+FILES = {
+    "cli": "cli units",
+    "core": """
+        array array_functions block_array block_formats block_paths block_regressions block_unit codes conv elementary
+        encode_flags exact_paths exact_unit formats fp_environment fused_trace fused_unit fuzz_regressions in_and_out
+        integers lanes mad_unit matmul_interface matmul_paths matmul_reference mixed_formats operations packing paths
+        presets probe profiles quantize reference reference_operations reference_order regressions semantics softfloat
+        statistics sums threads trace
+    """,
+    "custom": "formats_table",
+    "house": "collection moved mutants quick",
+    "kernels": "carriers kernels_gemm patterns",
+    "rtl": "dpi rom",
+    "tile": "tile_elementwise tile_gradients tile_language tile_loops",
+    "train": "train_lstm train_optimisers train_scaling train_schedules train_tensor",
+    "tta": "tta_energy tta_intervals tta_memory tta_timing_errors",
+    "vectors": "causes report unit_vectors vectors_faults vectors_oracles vectors_text",
+}
+QUICK = {f"{folder}/test_{name}.py" for folder, names in FILES.items() for name in names.split()}
+#: tests of these files that take long for what they add
+SLOWER = {
+    "test_all_pairs_of_eight_bits",
+    "test_decode_matches_the_facts_of_the_format",
+    "test_flushing_in_the_basic_operations",
+    "test_long_results_written_past_the_caches",
+    "test_mixed",
+    "test_wide_formats",
+}
+
+ISAS = ("portable", "avx2", "avx512")
+OTHER_TIERS = ("slow", "exhaustive", "gpu")
+
+
+@cache
+def _of_text(text: str) -> frozenset[str]:
+    """A rounding mode's family, a format's aspects; other text stands for itself."""
+    if text in ROUNDING_MODES:
+        family = text.split("_")[0] if text.startswith(("nearest", "stochastic", "to_odd")) else "directed"
+        return frozenset([f"rounding {family}"])
+    try:
+        return aspects(sn.format(text))
+    except (ValueError, TypeError):
+        return frozenset([text])
+
+
+def aspects(value) -> frozenset[str]:
+    """What a case with this parameter shows. Numbers count as none, one or more; sequences as what they hold."""
+    if value is None or isinstance(value, bool):
+        return frozenset([str(value)])
+    if isinstance(value, str):
+        return _of_text(value)
+    if isinstance(value, int | float):
+        return frozenset([str(value) if value in (0, 1) else type(value).__name__])
+    if isinstance(value, tuple | list | set | frozenset):
+        return frozenset().union(*map(aspects, value))
+    if isinstance(value, dict):
+        return frozenset(f"{key} {aspect}" for key, held in value.items() for aspect in aspects(held))
+    kind = type(value).__name__
+    if hasattr(value, "bits") and hasattr(value, "kind"):  # a format
+        width = next(width for width in (4, 8, 16, 32, 64) if value.bits <= width)
+        return frozenset([f"{kind} of at most {width} bits", f"NaN {getattr(value, 'nan_codes', None)}"])
+    if is_dataclass(value):
+        held = {f.name: getattr(value, f.name, None) for f in fields(value) if f.name != "name"}
+        return frozenset([kind, *(f"{name} {aspect}" for name, x in held.items() for aspect in aspects(x))])
+    return frozenset([kind, getattr(value, "__name__", kind)])
+
+
+def name_of(path: Path) -> str:
+    """The name that QUICK has for a file."""
+    return f"{path.parent.name}/{path.name}"
+
+
+def choose(items) -> list:
+    """Those of the collected tests that are quick."""
+    best = _core.available_isas()[-1]
+    shown: dict[str, set] = {}
+    chosen = []
+    for item in items:
+        if name_of(item.path) not in QUICK or item.originalname in SLOWER:
+            continue
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if any(value in ISAS and value != best for value in parameters.values() if isinstance(value, str)):
+            continue
+        if any(item.get_closest_marker(tier) for tier in OTHER_TIERS):
+            continue
+        test = item.nodeid.partition("[")[0]
+        own = {f"{name} {aspect}" for name, value in parameters.items() for aspect in aspects(value)}
+        if test not in shown or not own <= shown[test]:
+            chosen.append(item)
+        shown.setdefault(test, set()).update(own)
+    return chosen
