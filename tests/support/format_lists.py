@@ -8,8 +8,6 @@ NAMED = [
     "bfloat16", "tf32", "e6m9", "dlfloat16", "e8m0fnu", "binary32", "binary8p3se", "binary8p4sf", "binary8p1se",
     "binary8p4ue", "q4.4", "uq4.4", "q8.8", "q1.15", "q12.12", "q0.5", "q23.0", "q1.22", "q1.23",
 ]  # fmt: skip
-
-
 MADE = [
     *(FloatFormat(8, m) for m in range(1, 24) if m not in (7, 10, 23)),
     *(FloatFormat(5, m, specials="fnuz") for m in (1, 6, 11)),
@@ -23,11 +21,7 @@ MADE = [
     FloatFormat(5, 2, nan_codes="none", infinities=True, negative_zero=True, name="e5m2-inf-without-nan"),
     FloatFormat(5, 2, nan_codes="all_ones", infinities=True, negative_zero=False, name="e5m2-inf-nan-no-minus-zero"),
 ]
-
-
 FORMATS = [*map(format_of, NAMED), *MADE]
-
-
 WIDE = [
     "binary64", "e11m40", "e11m1", "e8m40", "e10m20", "q4.4", "q32.20", "q1.51", "q53.0", "uq20.20", "e4m3fn", "e5m2",
     "e2m1fn", "binary8p3se", "e6m9", "dlfloat16", "e8m0fnu", "binary12p5ue",

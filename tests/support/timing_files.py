@@ -3,8 +3,6 @@
 from pathlib import Path
 
 DATA = Path(__file__).parents[1] / "tta" / "data"
-
-
 #: file, format, and what has to be said to read it
 GOOD = [
     ("gpgpusim/two-iterations.log", "gpgpusim", {}),
