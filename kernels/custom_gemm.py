@@ -18,7 +18,7 @@ from softnum.kernels.cache import cache_of
 from softnum.kernels.custom_loops import TILE, is_single, kernel_of
 from softnum.kernels.jit import TABLE_BITS, jitted, looked_up, number_type, products_of
 from softnum.kernels.scalars import Scalar, scalar
-from softnum.reference.units import reduction_order
+from softnum.order import reduction_order
 from softnum.values import encode
 
 __all__ = ["CodesGemm", "FunctionGemm", "engine_of"]

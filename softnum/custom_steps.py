@@ -9,6 +9,7 @@ import numpy as np
 
 from softnum import _core, backend
 from softnum.custom.primitives import place_of, shown_code
+from softnum.order import reduction_order
 from softnum.plan import fits
 from softnum.values import decode, encode
 
@@ -77,8 +78,6 @@ class DefinitionCustom:
 
     def dot(self, a, b, c=None, word=None, where=""):
         """One dot product of numbers of the carrier."""
-        from softnum.reference.units import reduction_order
-
         unit, k = self.unit, len(a)
         total = self._number(self.zero if c is None else c)
         if unit.chunk is None and unit.lanes == 1:

@@ -11,6 +11,7 @@ from softnum.custom import CustomFormat
 from softnum.environment import environment
 from softnum.modes import OVERFLOW_RULES, overflow_name, rounding_name
 from softnum.names import format
+from softnum.order import reduction_order
 
 __all__ = ["MAX_LANES", "MadUnit", "Unit", "check_sum_formats", "in_lanes", "operand_pair", "put_order", "shown"]
 
@@ -409,8 +410,6 @@ def in_lanes(lanes: int, reduction: str) -> str:
     how = {"sequential": "in order", "tree": "as a tree", "pairwise": "by halves"}[reduction]
     if lanes > 8:
         return f", in {lanes} lanes reduced {how}"
-    from softnum.reference.units import reduction_order
-
     sums = [f"l{i}" for i in range(lanes)]
     for i, j in reduction_order(lanes, reduction):
         sums[i] = f"({sums[i]} + {sums[j]})"

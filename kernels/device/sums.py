@@ -18,7 +18,7 @@ from softnum.kernels.device.layouts import index_of, loader
 from softnum.kernels.device.problem import Problem
 from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
 from softnum.kernels.device.source import Entry, Library
-from softnum.reference.units import reduction_order
+from softnum.order import reduction_order
 
 __all__ = ["DRAWN", "STATE", "Steps", "Tables", "kernel_types", "run_sums", "sums_kernel", "words_of"]
 

@@ -14,7 +14,7 @@ from softnum.custom.arithmetic import Operator
 from softnum.custom.formats import CustomFormat
 from softnum.custom.lookup import operate
 from softnum.modes import Flags
-from softnum.reference.units import reduction_order
+from softnum.order import reduction_order
 from softnum.units import MadUnit
 
 __all__ = ["CustomGemm", "CustomSum", "factors", "zero_code"]
