@@ -150,7 +150,7 @@ def rounding_step(name: str, formula: str, exact: Value, fmt, env: Environment, 
     random = env.random_bits if env.rounding.startswith("stochastic") else None
     return Step(
         name, formula, number(exact), dict(where or {}), _numbers(terms), kept, quantum, lost, decision, random, code,
-        fmt, flags,
+        fmt, Flags(flags),
     )  # fmt: skip
 
 

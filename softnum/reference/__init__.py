@@ -1,8 +1,9 @@
 """The executable definition of softnum's arithmetic, in Python integers and Fractions.
 
-Slow, readable, and independent: it shares no code with the C core it judges. Of softnum it uses only the facts of the
-formats and the names of modes and flags. A result is defined in two steps: the exact value of the operation (`Value`:
-a ratio of integers, an infinity or a NaN), then one delivery of it to the result's format, where `round_value` rounds.
+Slow, readable, and independent: it shares no code with what it judges, and imports nothing of softnum but its own
+modules. A format of softnum is read by its parameters alone (`softnum.reference.facts`); names and flags are its own. A
+result is defined in two steps: the exact value of the operation (`Value`: a ratio of integers, an infinity or a NaN),
+then one delivery of it to the result's format, where `round_value` rounds.
 
 Sources: IEEE Std 754-2019 (clause 4: rounding; 5: operations; 6: infinities, NaNs, sign of zero; 7: exceptions; 9.6:
 minimum and maximum); Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3" (Philox).

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from softnum.formats import Format
-from softnum.modes import Flags, rounding_name
-from softnum.names import format as format_of
 from softnum.reference.blocks import scaled
 from softnum.reference.exact import exact_terms
+from softnum.reference.facts import Format, block_format_of, format_of
+from softnum.reference.modes import Flags, rounding_name
 from softnum.reference.operations import exact_sum
 from softnum.reference.rounding import Environment, deliver, environment_of
 from softnum.reference.values import Value, decode
@@ -26,7 +25,7 @@ class BlockStep(NamedTuple):
     sum: Value
     scales: tuple[Value, Value]
     exact: Value  # the sum times the scales
-    product: tuple[Format, Environment, int] | None  # what that is rounded to, if it is
+    product: tuple[Format | str, Environment, int] | None  # what that is rounded to, if it is; the format as given
     start: Value  # of the addition
     total: Value  # its exact result
     environment: Environment
@@ -35,7 +34,7 @@ class BlockStep(NamedTuple):
 
 def _exact_block(a: Sequence[int], b: Sequence[int], formats) -> Value:
     """The exact sum of products; a zero is +0."""
-    _, sums = exact_terms(a, b, formats, format_of("binary32"), None, "nearest_even")
+    _, sums = exact_terms(a, b, formats, "binary32", None, "nearest_even")
     total = sums[-1]
     if total.kind in ("nan", "invalid"):
         return Value("nan", 0, 1, 2, total.kind == "invalid")
@@ -78,7 +77,7 @@ def block_dot(
         Codes of elements.
     a_scales, b_scales : sequences of ints
         Codes of scales, one a block.
-    operand : a block format, or a pair of them
+    operand : a block format or the name of one, or a pair of them
     accumulator, product, rounding, product_rounding, overflow, stochastic_bits
         As in `softnum.BlockDotUnit`.
     inner : callable, optional
@@ -109,9 +108,8 @@ def block_dot(
     Fraction(12, 1)
     """
     formats = operand if isinstance(operand, (tuple, list)) else (operand, operand)
-    fa, fb = formats
+    fa, fb = map(block_format_of, formats)
     accumulator = format_of(accumulator)
-    product = None if product is None else format_of(product)
     rounding = rounding_name(rounding)
     product_rounding = rounding if product_rounding is None else rounding_name(product_rounding)
     length = len(a_codes)
@@ -119,11 +117,11 @@ def block_dot(
         raise ValueError(f"a dot product needs equally long operands, got {length} and {len(b_codes)}")
     if length == 0:
         return 0 if c is None else c, Flags(0)
-    mixed = product is not None and product.kind != accumulator.kind
+    mixed = product is not None and format_of(product).kind != accumulator.kind
     flags = Flags(0)
 
-    def environment(fmt: Format, mode: str, step: int, which: int) -> Environment:
-        foreign = mixed and {"wrap": "float", "infinity": "fixed"}.get(overflow) == fmt.kind
+    def environment(fmt: Format | str, mode: str, step: int, which: int) -> Environment:
+        foreign = mixed and {"wrap": "float", "infinity": "fixed"}.get(overflow) == format_of(fmt).kind
         word = words(step)[which] if words is not None and mode.startswith("stochastic") else None
         return environment_of(fmt, mode, None if foreign else overflow, stochastic_bits, word)
 
@@ -138,7 +136,7 @@ def block_dot(
         else:
             count = inner_steps(len(ks))
             own = [first + i if i < len(ks) else counter + i - len(ks) for i in range(count)]
-            s = decode(inner(a, b, own), format_of(inner_format))
+            s = decode(inner(a, b, own), inner_format)
             counter += max(0, count - len(ks))
         scales = decode(a_scales[j], fa.scale), decode(b_scales[j], fb.scale)
         term = exact = _scaled(s, scales)

@@ -1,4 +1,4 @@
-"""Block formats: scales and elements of a block, by Fractions. Of `softnum.BlockFormat` only the facts are used.
+"""Block formats: scales and elements of a block, by Fractions. Of a block format only the facts are used.
 
 Sources: OCP Microscaling Formats (MX) Specification v1.0, clause 6.3; arXiv 2506.08027 (rceil); arXiv 2509.25149
 (nvfp4); torchao's ScaleCalculationMode (floor, ceil, even, rceil).
@@ -8,33 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
 
+from softnum.reference.facts import Format, block_format_of
+from softnum.reference.modes import checked
 from softnum.reference.rounding import deliver, environment_of, floor_log2, round_value
 from softnum.reference.values import Value, decode, value_of
 
-__all__ = ["block_scale", "decode_block", "encode_block", "tensor_scale"]
+__all__ = ["SCALE_RULES", "block_scale", "decode_block", "encode_block", "tensor_scale"]
+
+SCALE_RULES = ("floor", "ceil", "even", "nearest", "rceil", "max")
 
 
 def _log2(x: Fraction) -> int:
     return floor_log2(x.numerator, x.denominator)
 
 
-def _largest(fmt) -> Fraction:
-    return Fraction(fmt.max)
+def _largest(fmt: Format) -> Fraction:
+    return decode(fmt.max_code, fmt).fraction
 
 
-@lru_cache(maxsize=256)
-def _least_scale(fmt) -> int:
-    """The code of the smallest positive scale."""
-    after_zero = 1 << fmt.mantissa_bits if fmt.kind == "float" else 1  # of formats whose lowest binade is zero alone
-    return next(code for code in (0, 1, after_zero) if (v := decode(code, fmt)).kind == "finite" and v.fraction > 0)
+def _least(fmt: Format) -> Fraction:
+    return decode(fmt.least_code, fmt).fraction
 
 
-def _clamped(code: int, fmt) -> int:
+def _clamped(code: int, fmt: Format) -> int:
     """A scale that is not zero."""
     value = decode(code, fmt)
-    return _least_scale(fmt) if value.kind == "finite" and value.fraction == 0 else code
+    return fmt.least_code if value.kind == "finite" and value.fraction == 0 else code
 
 
 def block_scale(values: Sequence, fmt, *, scale_rule: str | None = None, tensor_scale=1) -> int | None:
@@ -44,9 +44,9 @@ def block_scale(values: Sequence, fmt, *, scale_rule: str | None = None, tensor_
     ----------
     values : sequence of int, float or Fraction
         The block.
-    fmt : BlockFormat
+    fmt : BlockFormat or str
     scale_rule : str, optional
-        One of `softnum.blocks.SCALE_RULES`; by default "floor" for scales without a fraction, else "max".
+        One of `SCALE_RULES`; by default "floor" for scales without a fraction, else "max".
     tensor_scale : Fraction
         The scale of the array.
 
@@ -62,16 +62,18 @@ def block_scale(values: Sequence, fmt, *, scale_rule: str | None = None, tensor_
     >>> ref.block_scale([7.99], sn.format("mxfp4")), ref.block_scale([7.99], sn.format("mxfp4"), scale_rule="even")
     (127, 128)
     """
+    fmt = block_format_of(fmt)
     scale = fmt.scale
     xs = [value_of(v) for v in values]
     if any(x.kind != "finite" for x in xs):
         return scale.nan_code if scale.has_nan else None
     amax = max(abs(x.fraction) for x in xs)
     if amax == 0:
-        return _least_scale(scale)
+        return scale.least_code
     if scale_rule is None:
         powers = scale.kind == "float" and not scale.mantissa_bits and fmt.tensor_scale is None
         scale_rule = "floor" if powers else "max"
+    checked("scale rule", scale_rule, SCALE_RULES)
     most = _largest(fmt.element)
     if scale_rule in ("max", "rceil"):
         rounding = "nearest_even" if scale_rule == "max" else "up"
@@ -86,14 +88,12 @@ def block_scale(values: Sequence, fmt, *, scale_rule: str | None = None, tensor_
     elif scale_rule == "even":
         spacing = _spacing_below(most, fmt.element) / Fraction(2) ** _log2(most)
         below += round(significand / spacing) * spacing >= 2  # Python's round is to nearest even
-    elif scale_rule != "floor":
-        raise ValueError(f"unknown scale rule {scale_rule!r}")
     wanted = Fraction(2) ** (below - _log2(most))
-    least, largest = decode(_least_scale(scale), scale).fraction, Fraction(2) ** _log2(_largest(scale))
-    return round_value(min(max(wanted, least), largest), 0, scale)[0]
+    largest = Fraction(2) ** _log2(_largest(scale))
+    return round_value(min(max(wanted, _least(scale)), largest), 0, scale)[0]
 
 
-def _spacing_below(most: Fraction, element) -> Fraction:
+def _spacing_below(most: Fraction, element: Format) -> Fraction:
     """The distance of the values in the binade of the largest."""
     if element.kind == "fixed":
         return Fraction(1, 1 << element.fraction_bits)
@@ -107,13 +107,14 @@ def tensor_scale(values: Sequence, fmt) -> Fraction:
     >>> tensor_scale([1.0, -6.0 * 448.0 * 4], sn.format("nvfp4"))
     Fraction(4, 1)
     """
+    fmt = block_format_of(fmt)
     amax = max((abs(Fraction(v)) for v in values), default=Fraction(0))
     if amax == 0:
         return Fraction(1)
     exact = amax / (_largest(fmt.element) * _largest(fmt.scale))
     code, _ = round_value(exact, 0, fmt.tensor_scale, overflow="saturate")
     value = decode(code, fmt.tensor_scale).fraction
-    return value or Fraction(fmt.tensor_scale.smallest_subnormal)
+    return value or _least(fmt.tensor_scale)
 
 
 def encode_block(
@@ -137,6 +138,7 @@ def encode_block(
     >>> ref.encode_block([1.0, 3.3, -20.0], sn.format("mxfp4"))
     ([0, 2, 14], 129)
     """
+    fmt = block_format_of(fmt)
     element = fmt.element
     code = block_scale(values, fmt, scale_rule=scale_rule, tensor_scale=tensor_scale)
     if code is None:
@@ -167,6 +169,7 @@ def decode_block(codes: Sequence[int], scale: int, fmt, *, tensor_scale=1) -> li
     >>> [v.fraction for v in ref.decode_block([0, 2, 14], 129, sn.format("mxfp4"))]
     [Fraction(0, 1), Fraction(4, 1), Fraction(-16, 1)]
     """
+    fmt = block_format_of(fmt)
     factor = decode(scale, fmt.scale)
     return [scaled(decode(code, fmt.element), factor, tensor_scale) for code in codes]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from softnum.modes import Flags
 from softnum.reference import reals
+from softnum.reference.modes import Flags
 from softnum.reference.nans import INVALID_RESULT, nan_of
 from softnum.reference.operations import is_zero, prepare
 from softnum.reference.rounding import DIVIDE_BY_ZERO, deliver

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from softnum.formats import Format
-from softnum.modes import Flags
-from softnum.names import format as format_of
+from softnum.reference.facts import Format, format_of
+from softnum.reference.modes import Flags
 from softnum.reference.random_words import random_words_matmul
 from softnum.reference.rounding import deliver, environment_of
 from softnum.reference.values import Value, decode
@@ -84,7 +83,7 @@ def exact_dot(
 
 
 def exact_terms(
-    a_codes: Sequence[int], b_codes: Sequence[int], operands, accumulator: Format, c: int | None, rounding: str
+    a_codes: Sequence[int], b_codes: Sequence[int], operands, accumulator: Format | str, c: int | None, rounding: str
 ) -> tuple[list[Value], list[Value]]:
     """The terms of a sum, C (or +0) and the exact products, and its exact value after each of them.
 

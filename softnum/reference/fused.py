@@ -6,18 +6,17 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from softnum.formats import Format
-from softnum.modes import Flags
-from softnum.names import format as format_of
+from softnum.reference.facts import Format, format_of
+from softnum.reference.modes import Flags
 from softnum.reference.nans import INVALID_RESULT
 from softnum.reference.operations import add, convert, fma
 from softnum.reference.rounding import INEXACT, OVERFLOW, Environment, deliver, environment_of, floor_log2, round_float
 from softnum.reference.values import Value, decode
 
 
-def exponent_of(x: Value, fmt: Format) -> int:
+def exponent_of(x: Value, fmt: Format | str) -> int:
     """The exponent that hardware gives a number: at least the format's lowest."""
-    return max(floor_log2(x.numerator, x.denominator), fmt.emin)
+    return max(floor_log2(x.numerator, x.denominator), format_of(fmt).emin)
 
 
 def cut(x: Fraction, unit: Fraction) -> int:
@@ -36,7 +35,7 @@ class FusedStep(NamedTuple):
     aligned: list[int]  # of the products and, last, C
     total: Value  # their sum
     cut: Value  # the sum cut to its own fraction bits
-    format: Format
+    format: Format | str  # as it was given
     environment: Environment
     code: int
     flags: Flags
@@ -50,7 +49,7 @@ def signed(x: Fraction) -> Value:
 def fused_step(
     products: Sequence[tuple[Value, int]],
     c: tuple[Value, int],
-    out_fmt: Format,
+    out_fmt: Format | str,
     *,
     fraction_bits: int,
     min_exponent: int | None,
@@ -93,7 +92,7 @@ def fused_step(
         kept = cut(Fraction(total), Fraction(last)) * last
     rounded = signed(kept * unit)
     code, flags = deliver(rounded, out_fmt, env)
-    if always_infinity and out_fmt.infinities:  # a P3109 format delivers no flags: what its rounding says
+    if always_infinity and format_of(out_fmt).infinities:  # a P3109 format delivers no flags: what its rounding says
         _, raised = round_float(rounded.sign, rounded.numerator, rounded.denominator, out_fmt, env)
         if raised & OVERFLOW:
             code = deliver(Value("inf", rounded.sign), out_fmt, env)[0]
@@ -158,15 +157,14 @@ def fused_dot(
     (Fraction(1, 1), <Flags.INEXACT: 1>)
     """
     fa, fb = (format_of(f) for f in (operand if isinstance(operand, (tuple, list)) else (operand, operand)))
-    accumulator = format_of(accumulator)
-    output = accumulator if output is None else format_of(output)
+    output = accumulator if output is None else output
     length = len(a_codes)
     if len(b_codes) != length:
         raise ValueError(f"a dot product needs equally long operands, got {length} and {len(b_codes)}")
     c = 0 if c is None else c
     rule = None if overflow == "always_infinity" else overflow
     if length == 0:
-        if c_mode == "after" or output == accumulator:
+        if c_mode == "after" or format_of(output) == format_of(accumulator):
             return c, Flags(0)
         return convert(c, accumulator, output, rounding=output_rounding, overflow=rule)
 

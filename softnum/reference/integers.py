@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 from numbers import Integral, Rational
+from operator import index
 
-from softnum.formats import FixedFormat, Format
-from softnum.modes import Flags
-from softnum.names import format as format_of
+from softnum.reference.facts import FixedFacts, Format, format_of
+from softnum.reference.modes import Flags
 from softnum.reference.operations import encode, scalb
 from softnum.reference.rounding import FLAGS, INEXACT, INVALID, environment_of, floor_log2, goes_up
 from softnum.reference.values import Value, decode, flushed, value_of
@@ -69,9 +69,9 @@ def to_integer(
     >>> ref.to_integer(0x41, "e5m2", 8, True), ref.to_integer(0x7E, "e5m2", 8, True)  # 2.5 and NaN
     ((2, <Flags.INEXACT: 1>), (127, <Flags.INVALID: 16>))
     """
-    fmt, kind = format_of(fmt), FixedFormat(bits, 0, signed=signed)
+    fmt, kind = format_of(fmt), FixedFacts(index(bits), 0, bool(signed))
     env = environment_of(kind, rounding, None, stochastic_bits, random_bits)
-    lowest, highest = int(kind.min), int(kind.max)
+    lowest, highest = kind.lowest, kind.max_code
     instead = _invalid_integers(invalid, signed, lowest, highest)
     x = decode(code, fmt)
     if flush_inputs:
@@ -121,7 +121,7 @@ def shift(a: int, n: int, fmt, *, rounding: str = "down", **environment) -> tupl
     >>> ref.shift(0xFB, -1, "q4.4"), ref.shift(0x50, 1, "q4.4"), ref.shift(0x50, 1, "q4.4", overflow="wrap")
     ((253, <Flags.INEXACT: 1>), (127, <Flags.OVERFLOW: 4>), (160, <Flags.OVERFLOW: 4>))
     """
-    if not isinstance(format_of(fmt), FixedFormat):
+    if format_of(fmt).kind != "fixed":
         raise ValueError(f"shift is for fixed point; {fmt} is a float format (scalb)")
     return scalb(a, n, fmt, rounding=rounding, **environment)
 
@@ -162,7 +162,7 @@ def ulp_error(a: int, exact: float | Rational, fmt: Format | str) -> Fraction | 
         return float("nan")
     if x.kind == "inf" or y.kind == "inf":
         return _infinite(x) - _infinite(y) if x[:2] != y[:2] else 0.0
-    if isinstance(fmt, FixedFormat):
+    if fmt.kind == "fixed":
         quantum = -fmt.fraction_bits
     else:
         exponent = floor_log2(y.numerator, y.denominator) if y.numerator else fmt.emin

@@ -1,4 +1,4 @@
-"""Which NaN an operation delivers: what IEEE 754 leaves open, by the profiles of `softnum.modes.NAN_PROFILES`.
+"""Which NaN an operation delivers: what IEEE 754 leaves open, by the rules of `softnum.reference.modes.NAN_PROFILES`.
 
 Sources: IEEE Std 754-2019, clause 6.2 (NaNs); RISC-V Unprivileged ISA, "F" extension (the canonical NaN); Arm
 Architecture Reference Manual, pseudocode FPProcessNaNs, FPProcessNaNs3, FPMulAdd and FPDefaultNaN; Intel 64 and IA-32
@@ -7,15 +7,14 @@ Software Developer's Manual, volume 1, the rules for handling NaNs of SSE and of
 
 from __future__ import annotations
 
-from softnum.formats import FloatFormat
-from softnum.modes import NAN_PROFILES, nan_profile
+from softnum.reference.facts import FloatFacts
+from softnum.reference.modes import NAN_PROFILES, checked
 from softnum.reference.values import Value
 
 
 def profile_name(name: str) -> str:
     """A profile's name, one for each rule: "canonical", "x86" or "arm"."""
-    number = nan_profile(name)
-    return next(rule for rule in ("canonical", "x86", "arm") if NAN_PROFILES[rule] == number)
+    return NAN_PROFILES[checked("NaN profile", name, NAN_PROFILES)]
 
 
 def nan_of(profile: str, *operands: Value) -> Value:
@@ -38,13 +37,13 @@ def nan_of_fma(profile: str, x: Value, y: Value, z: Value, product_is_invalid: b
 INVALID_RESULT = Value("invalid")
 
 
-def default_nan(fmt: FloatFormat, profile: str) -> int:
+def default_nan(fmt: FloatFacts, profile: str) -> int:
     """The code of the NaN that an invalid operation makes: on x86 with its sign bit set, where a NaN has a sign."""
     negative = profile == "x86" and fmt.signed and fmt.nan_codes in ("ieee", "all_ones")
     return fmt.nan_code | negative << (fmt.bits - 1)
 
 
-def quieted(x: Value, fmt: FloatFormat, profile: str) -> int:
+def quieted(x: Value, fmt: FloatFacts, profile: str) -> int:
     """The code of a NaN operand as a result: quiet, with the sign and the leading fraction bits that the format has."""
     if profile == "canonical" or fmt.nan_codes == "negative_zero":
         return fmt.nan_code

@@ -9,9 +9,8 @@ import math
 from numbers import Rational
 from operator import index
 
-from softnum.formats import FixedFormat, Format
-from softnum.modes import Flags
-from softnum.names import format as format_of
+from softnum.reference.facts import Format, format_of
+from softnum.reference.modes import Flags
 from softnum.reference.nans import INVALID_RESULT, nan_of, nan_of_fma
 from softnum.reference.rounding import (
     DIVIDE_BY_ZERO,
@@ -221,7 +220,7 @@ def sqrt(a: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> 
     return deliver(x, out_fmt, env)
 
 
-def _root(x: Value, fmt: Format, env: Environment) -> Value:
+def _root(x: Value, fmt: Format | str, env: Environment) -> Value:
     """A rational number that rounds to ``fmt`` exactly as the square root s of a positive ``x``; s itself if dyadic.
 
     A rounding asks of a magnitude only how it compares with certain points: powers of two up to itself, points of the
@@ -231,7 +230,8 @@ def _root(x: Value, fmt: Format, env: Environment) -> Value:
     2**(emin - m), so of that quantum. With t = floor(s * 2**k), either s is t steps, or s lies between t and t + 1
     steps. None of those points lies inside this interval, so its middle compares with all of them as s does.
     """
-    if isinstance(fmt, FixedFormat):
+    fmt = format_of(fmt)
+    if fmt.kind == "fixed":
         quantum = -fmt.fraction_bits
     else:
         quantum = floor_log2(x.numerator, x.denominator) // 2 - fmt.mantissa_bits

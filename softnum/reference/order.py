@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from operator import index
 
-from softnum.formats import FixedFormat, FloatFormat, Format
-from softnum.modes import Flags
-from softnum.names import format as format_of
+from softnum.reference.facts import FloatFacts, Format, format_of
+from softnum.reference.modes import Flags
 from softnum.reference.nans import INVALID_RESULT, nan_of
 from softnum.reference.operations import is_zero, prepare
 from softnum.reference.rounding import FLAGS, INVALID, Environment, deliver, environment_of, with_sign
@@ -233,10 +232,9 @@ def next_down(code: int, fmt: Format | str, *, nan: str = "canonical") -> tuple[
 def _next(code: int, fmt: Format | str, step: int, nan: str) -> tuple[int, Flags]:
     fmt, code = format_of(fmt), index(code)
     x = decode(code, fmt)
-    if isinstance(fmt, FixedFormat):
-        lowest = -(1 << (fmt.bits - 1)) if fmt.signed else 0
+    if fmt.kind == "fixed":
         integer = -x.numerator if x.sign else x.numerator
-        integer = max(lowest, min(integer + step, lowest + (1 << fmt.bits) - 1))
+        integer = max(fmt.lowest, min(integer + step, fmt.max_code))
         return integer & ((1 << fmt.bits) - 1), FLAGS[0]
     if x.kind == "nan":
         return deliver(x, fmt, environment_of(fmt, nan=nan))
@@ -245,12 +243,11 @@ def _next(code: int, fmt: Format | str, step: int, nan: str) -> tuple[int, Flags
     top = fmt.inf_code if fmt.infinities else fmt.max_code
     if not fmt.has_zero:
         return max(0, min(code + step, top)), FLAGS[0]
-    smallest = 1 << fmt.mantissa_bits if fmt.lowest_binade == "zero" else 1
-    place = 0 if is_zero(x) else _magnitude_code(code, fmt) - smallest + 1
+    place = 0 if is_zero(x) else _magnitude_code(code, fmt) - fmt.least_code + 1
     place = (-place if x.sign else place) + step
-    highest = top - smallest + 1
+    highest = top - fmt.least_code + 1
     place = max(-highest if fmt.signed else 0, min(place, highest))
-    magnitude = abs(place) + smallest - 1 if place else 0
+    magnitude = abs(place) + fmt.least_code - 1 if place else 0
     return with_sign(int(place < 0 or (place == 0 and x.sign)), magnitude, fmt), FLAGS[0]
 
 
@@ -292,7 +289,7 @@ def negate(code: int, fmt: Format | str, overflow: str | None = None, *, invalid
     """
     fmt = format_of(fmt)
     x = decode(code, fmt)
-    negative = x.sign if isinstance(fmt, FixedFormat) else _sign_bit(code, fmt)
+    negative = x.sign if fmt.kind == "fixed" else _sign_bit(code, fmt)
     return _with_sign_of(1 - negative, code, x, fmt, environment_of(fmt, overflow=overflow, invalid=invalid))
 
 
@@ -321,14 +318,14 @@ def copysign(a: int, b: int, fmt, overflow: str | None = None, *, invalid=None) 
     if len(formats) != 2:
         raise ValueError(f"2 operands need one format or 2, got {len(formats)}")
     x, y = decode(a, formats[0]), decode(b, formats[1])
-    negative = y.sign if isinstance(formats[1], FixedFormat) else _sign_bit(b, formats[1])
+    negative = y.sign if formats[1].kind == "fixed" else _sign_bit(b, formats[1])
     env = environment_of(formats[0], overflow=overflow, invalid=invalid)
     return _with_sign_of(negative, a, x, formats[0], env)
 
 
 def _with_sign_of(negative: int, code: int, x: Value, fmt: Format, env: Environment) -> tuple[int, Flags]:
     code = index(code)
-    if isinstance(fmt, FixedFormat):
+    if fmt.kind == "fixed":
         return deliver(Value("finite", negative, x.numerator, x.denominator), fmt, env)
     if not fmt.signed:
         if is_zero(x):
@@ -343,9 +340,9 @@ def _with_sign_of(negative: int, code: int, x: Value, fmt: Format, env: Environm
     return _magnitude_code(code, fmt) | negative << (fmt.bits - 1), FLAGS[0]
 
 
-def _magnitude_code(code: int, fmt: FloatFormat) -> int:
+def _magnitude_code(code: int, fmt: FloatFacts) -> int:
     return index(code) & ((1 << (fmt.exponent_bits + fmt.mantissa_bits)) - 1)
 
 
-def _sign_bit(code: int, fmt: FloatFormat) -> int:
+def _sign_bit(code: int, fmt: FloatFacts) -> int:
     return index(code) >> (fmt.bits - 1) if fmt.signed else 0

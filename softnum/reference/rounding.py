@@ -9,9 +9,8 @@ from fractions import Fraction
 from numbers import Rational
 from typing import NamedTuple
 
-from softnum.formats import FixedFormat, FloatFormat, Format
-from softnum.modes import Flags, overflow_name, rounding_name
-from softnum.names import format as format_of
+from softnum.reference.facts import FloatFacts, Format, format_of
+from softnum.reference.modes import Flags, overflow_name, rounding_name
 from softnum.reference.nans import default_nan, profile_name, quieted
 from softnum.reference.values import Value, decode, magnitude_value, value_of
 
@@ -33,7 +32,7 @@ class Environment(NamedTuple):
 
 
 def environment_of(
-    fmt: Format,
+    fmt: Format | str,
     rounding: str = "nearest_even",
     overflow: str | None = None,
     stochastic_bits: int = 32,
@@ -44,6 +43,7 @@ def environment_of(
     invalid: float | Rational | None = None,
 ) -> Environment:
     """The checked form of the keywords of `round_value`."""
+    fmt = format_of(fmt)
     rounding = rounding_name(rounding)
     overflow = overflow_name(overflow, fmt)
     if tininess not in ("after", "before"):
@@ -96,7 +96,7 @@ def round_value(
         1 if a zero ``x`` is -0; without effect on other values.
     fmt : FloatFormat, FixedFormat or str
     rounding : str
-        One of `softnum.modes.ROUNDING_MODES`.
+        One of `softnum.reference.modes.ROUNDING_MODES`.
     overflow : str, optional
         "infinity" (default for floats), "saturate" (default for fixed point), "saturate_finite" or "wrap".
     stochastic_bits, random_bits : int
@@ -117,11 +117,11 @@ def round_value(
         before), by a zero of its sign, and raise UNDERFLOW and INEXACT, for an exact result too. Fixed point has
         nothing tiny; a format without zero delivers its smallest value, as it does without flushing.
     nan : str
-        One of `softnum.modes.NAN_PROFILES`: which NaN comes of NaN operands and of invalid operations. "canonical",
-        "riscv" and "arm_default" are one rule: the format's canonical NaN. "x86": the first operand that is NaN, made
-        quiet; else the canonical one, its sign bit set where NaNs have a sign. "arm": the first signaling operand, else
-        the first NaN, the addend of an fma before its factors; else the canonical one. An operand keeps its sign and
-        the leading bits of its fraction. What overflows to NaN is the canonical one in all of them.
+        One of `softnum.reference.modes.NAN_PROFILES`: which NaN comes of NaN operands and of invalid operations.
+        "canonical", "riscv" and "arm_default" are one rule: the format's canonical NaN. "x86": the first operand that
+        is NaN, made quiet; else the canonical one, its sign bit set where NaNs have a sign. "arm": the first signaling
+        operand, else the first NaN, the addend of an fma before its factors; else the canonical one. An operand keeps
+        its sign and the leading bits of its fraction. What overflows to NaN is the canonical one in all of them.
     invalid : int, float or Fraction, optional
         The value delivered with INVALID where a result has no code; by default that of code 0.
 
@@ -162,15 +162,16 @@ def round_value(
     return deliver(Value("finite", sign, abs(x.numerator), x.denominator), fmt, environment)
 
 
-def deliver(x: Value, fmt: Format, env: Environment, raised: int = 0) -> tuple[int, Flags]:
+def deliver(x: Value, fmt: Format | str, env: Environment, raised: int = 0) -> tuple[int, Flags]:
     """Bring an exact result to its format; ``raised`` are flags that the operation itself has raised."""
+    fmt = format_of(fmt)
     if x.kind == "nan" and fmt.has_nan:
         code, flags = quieted(x, fmt, env.nan), INVALID if x.signaling else 0
     elif x.kind in ("nan", "invalid"):
         code, flags = invalid_result(fmt, env)
     elif x.kind == "inf":
         code, flags = infinity_result(x.sign, fmt, env)
-    elif isinstance(fmt, FixedFormat):
+    elif fmt.kind == "fixed":
         code, flags = round_fixed(x.sign, x.numerator, x.denominator, fmt, env)
     else:
         code, flags = round_float(x.sign, x.numerator, x.denominator, fmt, env)
@@ -184,7 +185,7 @@ def invalid_result(fmt: Format, env: Environment) -> tuple[int, int]:
 
 def infinity_result(sign: int, fmt: Format, env: Environment) -> tuple[int, int]:
     """An infinity that is exact, or that overflow under the rule "infinity" asks for."""
-    if isinstance(fmt, FixedFormat):
+    if fmt.kind == "fixed":
         return invalid_result(fmt, env)
     if sign and not fmt.signed:
         return (0, 0) if fmt.has_zero else invalid_result(fmt, env)
@@ -195,42 +196,38 @@ def infinity_result(sign: int, fmt: Format, env: Environment) -> tuple[int, int]
     return with_sign(sign, fmt.max_code, fmt), 0
 
 
-def with_sign(sign: int, magnitude: int, fmt: FloatFormat) -> int:
+def with_sign(sign: int, magnitude: int, fmt: FloatFacts) -> int:
     if not fmt.signed or (magnitude == 0 and not fmt.negative_zero):
         return magnitude
     return sign << (fmt.bits - 1) | magnitude
 
 
-def round_fixed(sign: int, numerator: int, denominator: int, fmt: FixedFormat, env: Environment) -> tuple[int, int]:
+def round_fixed(sign: int, numerator: int, denominator: int, fmt: Format, env: Environment) -> tuple[int, int]:
+    fmt = format_of(fmt)
     integer, rest = divmod(numerator << fmt.fraction_bits, denominator)
     integer += goes_up(sign, integer & 1, rest, denominator, env)
     flags = INEXACT if rest else 0
     if sign:
         integer = -integer
-    lowest = -(1 << (fmt.bits - 1)) if fmt.signed else 0
-    highest = lowest + (1 << fmt.bits) - 1
-    if not lowest <= integer <= highest:
+    if not fmt.lowest <= integer <= fmt.max_code:
         flags |= OVERFLOW
         if env.overflow != "wrap":
-            integer = lowest if sign else highest
+            integer = fmt.lowest if sign else fmt.max_code
     return integer & ((1 << fmt.bits) - 1), flags
 
 
-def round_float(sign: int, numerator: int, denominator: int, fmt: FloatFormat, env: Environment) -> tuple[int, int]:
+def round_float(sign: int, numerator: int, denominator: int, fmt: Format, env: Environment) -> tuple[int, int]:
+    fmt = format_of(fmt)
     if not fmt.has_zero and sign and numerator:
         return invalid_result(fmt, env)
     if numerator == 0:
         return (with_sign(sign, 0, fmt), 0) if fmt.has_zero else (0, INEXACT | UNDERFLOW)
 
-    if fmt.lowest_binade == "normal":
-        smallest_normal = 1 if fmt.has_zero else 0
-    else:
-        smallest_normal = 1 << fmt.mantissa_bits
     # As if the exponent had no bounds:
     free = neighbours(numerator, denominator, floor_log2(numerator, denominator), fmt)
-    below_normal = free[0] < smallest_normal
+    below_normal = free[0] < fmt.normal_code
     tiny_before = below_normal
-    tiny_after = below_normal and free[0] + goes_up(sign, free[0] & 1, free[1], free[2], env) < smallest_normal
+    tiny_after = below_normal and free[0] + goes_up(sign, free[0] & 1, free[1], free[2], env) < fmt.normal_code
     if env.rounding.startswith("stochastic"):
         tiny_after = tiny_before  # whether a result is tiny does not hang on the random bits
     flushing = below_normal and env.flush_results and fmt.has_zero
@@ -245,8 +242,8 @@ def round_float(sign: int, numerator: int, denominator: int, fmt: FloatFormat, e
             lower, rest, unit = neighbours(numerator, denominator, fmt.emin, fmt)
             upper = lower + 1
         elif fmt.has_zero:
-            least_numerator, least_denominator = magnitude_value(smallest_normal, fmt)
-            lower, upper = 0, smallest_normal
+            least_numerator, least_denominator = magnitude_value(fmt.normal_code, fmt)
+            lower, upper = 0, fmt.normal_code
             rest, unit = numerator * least_denominator, denominator * least_numerator
         else:
             return 0, INEXACT | UNDERFLOW
@@ -268,7 +265,7 @@ def floor_log2(numerator: int, denominator: int) -> int:
     return guess if numerator << max(-guess, 0) >= denominator << max(guess, 0) else guess - 1
 
 
-def neighbours(numerator: int, denominator: int, exponent: int, fmt: FloatFormat) -> tuple[int, int, int]:
+def neighbours(numerator: int, denominator: int, exponent: int, fmt: FloatFacts) -> tuple[int, int, int]:
     """Where a magnitude lies in the grid of quantum ``2**(exponent - mantissa_bits)``: (code, rest, unit).
 
     The code is that of the neighbour toward zero, counted on beyond both ends of the format's exponents; the value
@@ -318,7 +315,7 @@ def stochastic_goes_up(sign: int, rest: int, unit: int, env: Environment) -> boo
     return steps + env.random_bits >= n
 
 
-def overflowed(sign: int, fmt: FloatFormat, env: Environment) -> int:
+def overflowed(sign: int, fmt: FloatFacts, env: Environment) -> int:
     toward_zero = env.rounding in ("toward_zero", "to_odd", "down" if sign == 0 else "up")
     if toward_zero or env.overflow != "infinity":
         return with_sign(sign, fmt.max_code, fmt)

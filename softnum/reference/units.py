@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from softnum.formats import Format
-from softnum.modes import Flags, rounding_name
-from softnum.names import format as format_of
+from softnum.reference.facts import Format, format_of
+from softnum.reference.modes import Flags, rounding_name
 from softnum.reference.operations import exact_fma, exact_product, exact_sum, negated
 from softnum.reference.random_words import random_words_matmul
 from softnum.reference.rounding import Environment, deliver, environment_of
@@ -18,7 +17,8 @@ class Rounding(NamedTuple):
     """One rounding of a dot product, or the exact product before it, as ``observe`` of `mad_dot` is told of it.
 
     ``where`` holds those of the indices k, chunk and lane that it has; ``terms`` names the values that meet in
-    ``formula``; ``exact`` is what comes of them. Of an exact product, format, environment and code are None.
+    ``formula``; ``exact`` is what comes of them; ``format`` is the one that was given, an object or a name. Of an exact
+    product, format, environment and code are None.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Rounding(NamedTuple):
     where: dict[str, int]
     terms: tuple[tuple[str, Value], ...]
     exact: Value
-    format: Format | None = None
+    format: Format | str | None = None
     environment: Environment | None = None
     code: int | None = None
     flags: Flags = Flags(0)
@@ -152,9 +152,7 @@ def mad_dot(
     Fraction(20, 1)
     """
     operands = tuple(map(format_of, operand if isinstance(operand, (tuple, list)) else (operand, operand)))
-    accumulator = format_of(accumulator)
-    product = None if product is None else format_of(product)
-    outer = accumulator if outer_accumulator is None else format_of(outer_accumulator)
+    outer = accumulator if outer_accumulator is None else outer_accumulator
     rounding = rounding_name(rounding)
     product_rounding = rounding if product_rounding is None else rounding_name(product_rounding)
     steps = len(a_codes)
@@ -166,8 +164,9 @@ def mad_dot(
         raise ValueError(f"chunk must be at least 1, got {chunk}")
     if chunk is None and outer_accumulator is not None:
         raise ValueError("outer_accumulator= is the format of the sum of chunks; give chunk=")
-    if not (accumulator.has_zero and outer.has_zero):
-        raise ValueError(f"sums start from +0, which {accumulator if outer.has_zero else outer} lacks")
+    for fmt in (outer, accumulator):
+        if not format_of(fmt).has_zero:
+            raise ValueError(f"sums start from +0, which {fmt} lacks")
     if compensated not in (None, "kahan"):
         raise ValueError(f"compensated must be None or 'kahan', got {compensated!r}")
     additions = reduction_order(lanes, reduction)
@@ -189,10 +188,10 @@ def mad_dot(
     flags = Flags(0)
     where: dict[str, int] = {}
 
-    def rounded(name: str, formula: str, exact, fmt: Format, step: int, *terms, mode: str = rounding) -> int:
+    def rounded(name: str, formula: str, exact, fmt: Format | str, step: int, *terms, mode: str = rounding) -> int:
         """exact(environment), rounded to the format with the words of the step."""
         nonlocal flags
-        foreign = {"wrap": "float", "infinity": "fixed"}.get(overflow) == fmt.kind
+        foreign = {"wrap": "float", "infinity": "fixed"}.get(overflow) == format_of(fmt).kind
         word = words(step)[0 if name == "product" else 1]
         env = environment_of(fmt, mode, None if foreign else overflow, stochastic_bits, word)
         value = exact(env)
@@ -202,7 +201,7 @@ def mad_dot(
             observe(Rounding(name, formula, dict(where), terms, value, fmt, env, code, raised))
         return code
 
-    def plus(name: str, p: str, added, fmt: Format, step: int, total: int, error: int, *term) -> tuple[int, int]:
+    def plus(name: str, p: str, added, fmt: Format | str, step: int, total: int, error: int, *term) -> tuple[int, int]:
         """A running sum and its compensation, one term later; added(z, environment): the exact sum of term and z."""
         acc = decode(total, fmt)
         if not compensated:

@@ -9,8 +9,7 @@ from numbers import Rational, Real
 from operator import index
 from typing import NamedTuple
 
-from softnum.formats import FixedFormat, FloatFormat, Format
-from softnum.names import format as format_of
+from softnum.reference.facts import FloatFacts, Format, format_of
 
 
 class Value(NamedTuple):
@@ -61,7 +60,7 @@ def decode(code: int, fmt: Format | str) -> Value:
 
     Notes
     -----
-    IEEE 754-2019 clause 3.4, varied by the facts of `FloatFormat`. Only IEEE-like NaNs with at least two fraction bits
+    IEEE 754-2019 clause 3.4, varied by the facts of the format. Only IEEE-like NaNs with at least two fraction bits
     can signal; a NaN in the place of -0 has no sign. With ``lowest_binade="zero"`` every code of exponent field 0 is a
     zero. Zeros are positive in formats without -0.
 
@@ -76,7 +75,7 @@ def decode(code: int, fmt: Format | str) -> Value:
     fmt, code = format_of(fmt), index(code)
     if not 0 <= code < 1 << fmt.bits:
         raise ValueError(f"code {code:#x} is not one of {fmt}, which has {fmt.bits} bits")
-    if isinstance(fmt, FixedFormat):
+    if fmt.kind == "fixed":
         negative = fmt.signed and code >> (fmt.bits - 1)
         integer = code - (1 << fmt.bits) if negative else code
         return Value("finite", int(negative), abs(integer), 1 << fmt.fraction_bits)
@@ -107,7 +106,7 @@ def value_of(x: float | Rational) -> Value:
     return decode(bits, "binary64")._replace(signaling=False)
 
 
-def magnitude_value(code: int, fmt: FloatFormat) -> tuple[int, int]:
+def magnitude_value(code: int, fmt: FloatFacts) -> tuple[int, int]:
     """The value of a finite magnitude code as (numerator, denominator)."""
     field, significand = code >> fmt.mantissa_bits, code & ((1 << fmt.mantissa_bits) - 1)
     if fmt.lowest_binade == "normal":
@@ -136,16 +135,17 @@ def to_fraction(code: int, fmt: Format | str) -> Fraction:
     return value.fraction
 
 
-def is_subnormal(code: int, fmt: Format) -> bool:
+def is_subnormal(code: int, fmt: Format | str) -> bool:
     """Whether a code is a subnormal number of its format."""
-    if isinstance(fmt, FixedFormat) or fmt.lowest_binade != "subnormal":
+    fmt = format_of(fmt)
+    if fmt.kind == "fixed" or fmt.lowest_binade != "subnormal":
         return False
     magnitude = code & ((1 << (fmt.exponent_bits + fmt.mantissa_bits)) - 1)
     return 0 < magnitude < 1 << fmt.mantissa_bits
 
 
-def flushed(value: Value, code: int, fmt: Format) -> Value:
+def flushed(value: Value, code: int, fmt: Format | str) -> Value:
     """An operand as ``flush_inputs=True`` reads it: zero for a subnormal, its sign kept where the format has -0."""
     if not is_subnormal(code, fmt):
         return value
-    return Value("finite", value.sign if fmt.negative_zero else 0)
+    return Value("finite", value.sign if format_of(fmt).negative_zero else 0)

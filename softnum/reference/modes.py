@@ -1,0 +1,65 @@
+"""The names of rounding modes, overflow rules, NaN profiles and exception flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntFlag
+
+#: Full names; what each means stands at `softnum.reference.rounding.goes_up`.
+ROUNDING_MODES = (
+    "nearest_even", "nearest_away", "nearest_zero", "nearest_up", "nearest_down",
+    "toward_zero", "away_from_zero", "up", "down", "to_odd",
+    "stochastic", "stochastic_floor", "stochastic_fast", "stochastic_even", "stochastic_odd",
+)  # fmt: skip
+#: Other names of some of them.
+SHORT_NAMES = {
+    "rne": "nearest_even", "rna": "nearest_away", "rtz": "toward_zero", "rup": "up", "rdn": "down", "rto": "to_odd",
+    "sr": "stochastic", "stochastic_fastest": "stochastic",
+}  # fmt: skip
+#: The rule that each NaN profile names: `softnum.reference.nans` has the three.
+NAN_PROFILES = {"canonical": "canonical", "riscv": "canonical", "arm_default": "canonical", "x86": "x86", "arm": "arm"}
+OVERFLOW_RULES = ("infinity", "saturate", "saturate_finite", "wrap")
+
+
+class Flags(IntFlag):
+    """Exception flags (IEEE 754-2019 clause 7). As text they are names, or "none".
+
+    >>> from softnum.reference.modes import Flags
+    >>> Flags(3), str(Flags(5)), str(Flags(0))
+    (<Flags.INEXACT|UNDERFLOW: 3>, 'inexact|overflow', 'none')
+    """
+
+    INEXACT = 1
+    UNDERFLOW = 2
+    OVERFLOW = 4
+    DIVIDE_BY_ZERO = 8
+    INVALID = 16
+
+    def __str__(self) -> str:
+        return "|".join(flag.name.lower() for flag in Flags if flag & self) or "none"
+
+
+def checked(what: str, name: object, known: Iterable[str], others: Iterable[str] = ()) -> str:
+    """The name; ValueError if it is not one of those known."""
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(f"unknown {what} {name!r} (known: {', '.join([*known, *others])})")
+    return name
+
+
+def rounding_name(name: str) -> str:
+    """The full name of a rounding mode given by its full or short name; ValueError if there is none."""
+    full = SHORT_NAMES.get(name, name) if isinstance(name, str) else name
+    return checked("rounding mode", full, ROUNDING_MODES, SHORT_NAMES)
+
+
+def overflow_name(name: str | None, fmt) -> str:
+    """The overflow rule for a format: the one given, or "saturate" for fixed point and "infinity" for floats.
+
+    ValueError for an unknown rule, for "wrap" on a float and "infinity" on fixed point.
+    """
+    fixed = fmt.kind == "fixed"
+    if name is None:
+        return "saturate" if fixed else "infinity"
+    if checked("overflow rule", name, OVERFLOW_RULES) == ("infinity" if fixed else "wrap"):
+        raise ValueError(f"overflow={name!r} is not for {fmt}, which is {'fixed point' if fixed else 'a float format'}")
+    return name
