@@ -45,7 +45,7 @@ class Facts:
 def facts(fmt) -> Facts:
     """The facts of any format."""
     if isinstance(fmt, CustomFormat):
-        return Facts(*fmt.carrier_facts, specials=fmt.has_nan)
+        return Facts(*fmt.carrier_facts, specials=fmt.has_nan or fmt.infinities)
     if fmt.kind == "fixed":
         return Facts(fmt.bits, -fmt.fraction_bits, fmt.integer_bits - (1 if not fmt.signed else 0), False)
     return Facts(fmt.precision, fmt.emin - fmt.mantissa_bits, fmt.emax, fmt.has_nan or fmt.infinities)

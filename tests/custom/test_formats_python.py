@@ -179,3 +179,17 @@ def test_numba_is_asked_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(ImportError, match=r"CustomFormat half: .*pip install 'softnum\[custom\]'"):
         make()
+
+
+@pytest.mark.parametrize("accumulator", ["q8.8", "q4.0"])
+@pytest.mark.parametrize("unit", [sn.MadUnit, sn.ExactDotUnit])
+def test_infinities_of_a_format_without_nan_are_no_numbers_to_a_unit(unit, accumulator):
+    """An infinity among operands has no result in fixed point, on fast paths too: they take finite values alone."""
+    values = (0.0, 1.0, 2.0, float("inf"), -0.5, -1.0, -2.0, 0.5)
+    fmt = sn.CustomFormat(3, as_float=lambda code: values[code], name="with_infinity")
+    assert fmt.infinities and not fmt.has_nan
+    u = unit(accumulator, operand=fmt)
+    assert sn.matmul([[2.0, 1.0]], [[2.0], [-1.0]], u) == 3
+    for a, b in (([[np.inf, 1.0]], [[1.0], [2.0]]), ([[np.inf, np.inf]], [[1.0], [-2.0]])):
+        with pytest.raises(ValueError, match=f"the result is NaN or infinite, and {accumulator} has no code for it"):
+            sn.matmul(a, b, u)
