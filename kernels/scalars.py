@@ -12,9 +12,9 @@ import numpy as np
 from softnum import _core
 from softnum.custom import CustomFormat
 from softnum.environment import environment
+from softnum.facts import fits
 from softnum.modes import rounding_name
 from softnum.names import format
-from softnum.plan import fits
 
 __all__ = ["CARRIERS", "OPERANDS", "Scalar", "carrier_format", "handle_of", "plain", "scalar"]
 

@@ -18,9 +18,9 @@ from softnum.block_array import BlockArray, checked_scale
 from softnum.blocks import BlockFormat, scale_rule_of
 from softnum.checks import check_axis, check_out, delivered, float_array, native
 from softnum.environment import environment, random_words
+from softnum.facts import facts, fits
 from softnum.modes import rounding_name
 from softnum.names import format, format_of_dtype
-from softnum.plan import facts
 from softnum.ufuncs import call_ufunc
 from softnum.values import _decode, _encode, encode
 
@@ -327,10 +327,7 @@ def decode_blocks(codes, fmt: BlockFormat, dtype=np.float64, *, axis=None, out=N
         return backend.on_device("decode_blocks", elements, scales, tensor, fmt, dtype, axis=axis, out=out)
     check_out("decode", out, elements.shape, dtype)
     length = elements.shape[axis]
-    known = facts(fmt.element) * facts(fmt.scale)
-    if fmt.tensor_scale is not None:
-        known = known * facts(fmt.tensor_scale)
-    if dtype.kind == "O" or known.precision > 53 or known.last < -1074 or known.top > 1023:
+    if dtype.kind == "O" or not fits(fmt, "float64"):
         values = _objects(elements, scales, tensor, fmt, axis)
         if dtype.kind == "O":
             return delivered(values, out)

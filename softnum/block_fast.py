@@ -11,10 +11,10 @@ from softnum import _blocks
 from softnum.block_unit import BlockDotUnit
 from softnum.engines import fast_of
 from softnum.exact import span
+from softnum.facts import facts, fits
 from softnum.formats import FixedFormat
 from softnum.names import format
 from softnum.operands import blocks_of, padded
-from softnum.plan import facts, fits
 from softnum.threads import for_each
 from softnum.values import decode
 
@@ -41,11 +41,10 @@ def _bits(fmt) -> int:
 def _rounds(fmt, env, mode: str, bits: int) -> bool:
     """Whether what is exact, or rounded to odd, is rounded to the format in binary64."""
     unusual = fmt.kind == "float" and fmt.lowest_binade != "subnormal"
-    digits = fmt.bits if fmt.kind == "fixed" else fmt.precision
     seen = bits + 1 if mode.startswith("stochastic") else 2
     return (
-        fits(fmt, "float64") and not unusual and digits + seen <= 52 and (fmt.has_nan or not fmt.infinities)
-        and _blocks.rounds_in_lanes(fmt, env)
+        fits(fmt, "float64") and not unusual and facts(fmt).precision + seen <= 52
+        and (fmt.has_nan or not fmt.infinities) and _blocks.rounds_in_lanes(fmt, env)
     )  # fmt: skip
 
 

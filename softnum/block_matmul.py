@@ -13,9 +13,9 @@ from softnum.block_fast import fast_product
 from softnum.block_unit import BlockDotUnit
 from softnum.checks import check_out
 from softnum.engines import definition_of
+from softnum.facts import fits
 from softnum.names import format
 from softnum.operands import blocks_of, checked_operand, codes_of, random_words_of
-from softnum.plan import fits
 from softnum.threads import for_each
 from softnum.ufuncs import raise_no_code
 from softnum.values import decode, encode

@@ -9,9 +9,9 @@ from softnum import _blocks
 from softnum.blocks import BlockFormat, format
 from softnum.environment import environment
 from softnum.exact import span
+from softnum.facts import facts
 from softnum.modes import rounding_name
 from softnum.names import format as plain_format
-from softnum.plan import facts
 from softnum.units import Unit, check_sum_formats
 
 __all__ = ["BlockDotUnit"]

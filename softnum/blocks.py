@@ -16,8 +16,8 @@ from functools import cached_property
 from numbers import Integral
 
 from softnum import names
+from softnum.facts import facts, fits
 from softnum.formats import FixedFormat, FloatFormat, Format
-from softnum.plan import facts, fits
 
 __all__ = [
     "SCALE_RULES", "BlockFormat", "block_format", "block_format_names", "block_options", "format", "is_block_format",

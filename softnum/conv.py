@@ -17,8 +17,8 @@ import numpy as np
 from softnum import _core, _gemm, backend
 from softnum.array import Array
 from softnum.engines import coded, definition_of, fast_of
+from softnum.facts import fits
 from softnum.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
-from softnum.plan import fits
 from softnum.statistics import Tallies
 from softnum.threads import for_each
 from softnum.ufuncs import raise_no_code

@@ -9,8 +9,8 @@ import numpy as np
 
 from softnum import _core, backend
 from softnum.custom.primitives import place_of, shown_code
+from softnum.facts import fits
 from softnum.order import reduction_order
-from softnum.plan import fits
 from softnum.values import decode, encode
 
 __all__ = ["DefinitionCustom", "numbers_of", "try_out", "zero_of"]

@@ -13,9 +13,9 @@ from softnum.custom import CustomFormat
 from softnum.custom.primitives import place_of
 from softnum.custom_mad import CMad
 from softnum.environment import environment
+from softnum.facts import fits
 from softnum.modes import rounding_name
 from softnum.names import format
-from softnum.plan import fits
 from softnum.units import Unit, check_sum_formats, in_lanes, operand_pair, put_order, shown
 
 __all__ = ["CARRIERS", "CustomMadUnit"]

@@ -14,9 +14,10 @@ from softnum.custom import CustomFormat
 from softnum.custom_steps import DefinitionCustom
 from softnum.custom_unit import CustomMadUnit
 from softnum.exact import ExactDotUnit
+from softnum.facts import facts, fits
 from softnum.fused import FmaChainUnit, FusedDotUnit, fused_plan
 from softnum.names import format
-from softnum.plan import facts, fits, integer_plan_of, plan_of
+from softnum.plan import integer_plan_of, plan_of
 from softnum.units import MadUnit
 
 __all__ = ["coded", "definition_of", "fast_of"]
@@ -86,13 +87,12 @@ def _(unit: ExactDotUnit):
     formats, acc, env = (*unit.operand, unit.accumulator), unit.accumulator, unit.environment
     a, b, c = map(facts, formats)
     specials = a.specials or b.specials or c.specials
-    digits = acc.bits if acc.kind == "fixed" else acc.precision
     seen = env[3] + 1 if unit.stochastic else 2
     if (
         not all(fits(f, "float64") for f in formats)
         or a.precision + b.precision > 53
         or (specials and not acc.has_nan)
-        or digits + seen > 52
+        or c.precision + seen > 52
         or not _exact.rounds_in_lanes(acc, env)
     ):
         return None

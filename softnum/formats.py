@@ -255,6 +255,11 @@ class FloatFormat:
         return (self.max_code >> self.mantissa_bits) - self.bias
 
     @cached_property
+    def carrier_facts(self) -> tuple[int, int, int]:
+        """(precision, lowest exponent of a last bit, highest exponent) that hold for all values."""
+        return self.precision, self.emin - self.mantissa_bits, self.emax
+
+    @cached_property
     def max(self) -> float | Fraction:
         """Largest finite value: a float where binary64 holds it, else a Fraction."""
         field, fraction = divmod(self.max_code, 1 << self.mantissa_bits)
@@ -415,6 +420,11 @@ class FixedFormat:
     def bits(self) -> int:
         """Width of a code in bits."""
         return self.integer_bits + self.fraction_bits
+
+    @cached_property
+    def carrier_facts(self) -> tuple[int, int, int]:
+        """(precision, lowest exponent of a last bit, highest exponent) that hold for all values."""
+        return self.bits, -self.fraction_bits, self.integer_bits - (not self.signed)
 
     @property
     def max(self) -> float | Fraction:

@@ -8,10 +8,10 @@ from numbers import Integral
 
 from softnum import _fused
 from softnum.environment import environment
+from softnum.facts import facts, fits
 from softnum.formats import FloatFormat
 from softnum.modes import overflow_name, rounding_name
 from softnum.names import format
-from softnum.plan import facts, fits
 from softnum.units import Unit
 
 __all__ = ["FmaChainUnit", "FusedDotUnit", "FusedPlan", "fused_plan"]

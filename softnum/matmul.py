@@ -11,8 +11,8 @@ from softnum.block_matmul import block_matmul
 from softnum.block_unit import BlockDotUnit
 from softnum.checks import check_out, float_array
 from softnum.engines import coded, definition_of, fast_of
+from softnum.facts import fits
 from softnum.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
-from softnum.plan import fits
 from softnum.statistics import Tallies
 from softnum.threads import for_each
 from softnum.ufuncs import raise_no_code

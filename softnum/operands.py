@@ -11,7 +11,7 @@ from softnum.array import Array
 from softnum.checks import native
 from softnum.custom import CustomFormat
 from softnum.environment import seed_and_stream
-from softnum.plan import fits
+from softnum.facts import fits
 from softnum.threads import thread_count
 from softnum.values import decode, encode, quantize
 

@@ -9,53 +9,17 @@ import numpy as np
 
 from softnum import _core
 from softnum.custom import CustomFormat
+from softnum.facts import Facts, facts, fits
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.names import format
 
-__all__ = ["FastPlan", "IntegerPlan", "facts", "fits", "integer_plan_of", "overflow_values", "plan_of"]
+__all__ = ["FastPlan", "IntegerPlan", "integer_plan_of", "overflow_values", "plan_of"]
 
 _NEAREST_EVEN = ROUNDING_MODES["nearest_even"]
 _STOCHASTIC = ROUNDING_MODES["stochastic"]
 _INFINITY, _SATURATE, _SATURATE_FINITE, _WRAP = (
     OVERFLOW_RULES[k] for k in ("infinity", "saturate", "saturate_finite", "wrap")
 )
-
-
-# float type -> (precision, lowest exponent of a last bit, highest exponent)
-_HELD = {np.dtype("f2"): (11, -24, 15), np.dtype("f4"): (24, -149, 127), np.dtype("f8"): (53, -1074, 1023)}
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What a proof needs of a format: all values are integers of at most `precision` bits times a power of two,
-    multiples of 2**last, and below 2**(top + 1) in magnitude."""
-
-    precision: int
-    last: int
-    top: int
-    specials: bool
-
-    def __mul__(self, other: Facts) -> Facts:
-        return Facts(
-            self.precision + other.precision, self.last + other.last, self.top + other.top + 1,
-            self.specials or other.specials,
-        )  # fmt: skip
-
-
-def facts(fmt) -> Facts:
-    """The facts of any format."""
-    if isinstance(fmt, CustomFormat):
-        return Facts(*fmt.carrier_facts, specials=fmt.has_nan or fmt.infinities)
-    if fmt.kind == "fixed":
-        return Facts(fmt.bits, -fmt.fraction_bits, fmt.integer_bits - (1 if not fmt.signed else 0), False)
-    return Facts(fmt.precision, fmt.emin - fmt.mantissa_bits, fmt.emax, fmt.has_nan or fmt.infinities)
-
-
-def fits(fmt, dtype) -> bool:
-    """Whether every value of the format is exact in float32 (or float16, or float64), and -0 and NaN are kept."""
-    precision, last, top = _HELD[np.dtype(dtype)]
-    f = facts(fmt)
-    return f.precision <= precision and f.last >= last and f.top <= top
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,9 @@ from softnum.custom import CustomFormat
 from softnum.engines import coded
 from softnum.environment import seed_and_stream
 from softnum.exact import ExactDotUnit
+from softnum.facts import fits
 from softnum.formats import FixedFormat
 from softnum.modes import Flags
-from softnum.plan import fits
 from softnum.reference import random_words_matmul
 from softnum.reference.exact import exact_terms
 from softnum.reference.operations import encode

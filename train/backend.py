@@ -13,6 +13,7 @@ import functools
 import numpy as np
 
 import softnum as sn
+from softnum.facts import facts
 from softnum.threads import threads_by_default
 from softnum.train.arrays import Arrays, bits_of
 from softnum.train.enclosures import enclose, encloses
@@ -29,12 +30,8 @@ def bits_of_precision(fmt) -> int:
     >>> bits_of_precision(sn.CustomFormat.from_table([0.0, 1.0, 1.25, -4.0]))
     3
     """
-    if fmt.kind == "float":
-        return fmt.precision
-    if fmt.kind == "fixed":
-        return fmt.bits
-    if fmt.bits > 16:
-        return fmt.carrier_facts[0]
+    if not isinstance(fmt, sn.CustomFormat) or fmt.bits > 16:
+        return facts(fmt).precision
     values = sn.decode(np.arange(2**fmt.bits, dtype=fmt.storage_dtype), fmt)
     values = np.unique(values[np.isfinite(values)])
     integers, exponents = np.frexp(values)

@@ -14,8 +14,8 @@ import numpy as np
 
 import softnum as sn
 from softnum.blocks import scale_rule_of
+from softnum.facts import is_exact_in
 from softnum.modes import overflow_name, rounding_name
-from softnum.plan import facts
 from softnum.train.designs import (
     BLOCK_ROLES,
     NO_MASTER,
@@ -153,23 +153,6 @@ def uniform_design(fmt: str) -> Design:
 _WIDEST = "the limit is 53 significant bits, exponents -1074 to 1023 (q32.32 takes 63; q27.27, 53)"
 
 
-def fits_float64(fmt) -> bool:
-    """Whether binary64 holds every value of a format.
-
-    >>> fits_float64(sn.format("q27.27")), fits_float64(sn.format("q32.32")), fits_float64(sn.format("binary64"))
-    (True, False, True)
-    """
-    if fmt.kind == "fixed":
-        return fmt.bits - fmt.signed <= 53 and fmt.fraction_bits <= 1074 and fmt.integer_bits <= 1024
-    if fmt.kind == "float":
-        return fmt.precision <= 53 and fmt.emax <= 1023 and fmt.emin - fmt.mantissa_bits >= -1074
-    if fmt.kind == "block":
-        known = facts(fmt.element) * facts(fmt.scale)
-        known = known if fmt.tensor_scale is None else known * facts(fmt.tensor_scale)
-        return known.precision <= 53 and known.last >= -1074 and known.top <= 1023
-    return True  # a table's values are given in binary64
-
-
 class _Reader:
     """Turns the tables of one file into a Design; every error names the file and the key."""
 
@@ -248,7 +231,7 @@ class _Reader:
                 f"{text!r} is a block format, whose blocks run along the dimension K of a matrix product: only "
                 f"operands have one (roles {', '.join(BLOCK_ROLES)}); state a format of single numbers here",
             )
-        if not (where.endswith(".product") or fits_float64(fmt)):  # products stay inside their unit
+        if not (where.endswith(".product") or is_exact_in(fmt, "float64")):  # products stay inside their unit
             self.fail(where, f"{text!r} has values that binary64, which carries them, cannot hold: {_WIDEST}")
         return fmt
 

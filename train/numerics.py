@@ -16,33 +16,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from softnum.facts import is_exact_in
 from softnum.train.blocks import BlockOperand, as_matrices, pixels
 from softnum.train.designs import BLOCK_ROLES, ROLES, Design, LayerDesign, RoleRounding
 from softnum.train.devices import make_backend
 
-__all__ = ["STAGES", "LayerNumerics", "Numerics", "check_seed", "fits_float32"]
+__all__ = ["STAGES", "LayerNumerics", "Numerics", "check_seed"]
 
 #: what an iteration does, in this order for each of its losses
 STAGES = ("forward", "backward", "update")
 
 _SITE_BITS = 16
 _ITERATION_BITS = 47
-
-
-def fits_float32(fmt) -> bool:
-    """Whether float32 holds every value of a format (SEMANTICS: Carriers).
-
-    >>> import softnum
-    >>> fits_float32(softnum.format("e6m9")), fits_float32(softnum.format("binary64"))
-    (True, False)
-    """
-    kind = getattr(fmt, "kind", None)
-    if kind == "fixed":
-        return fmt.bits - fmt.signed <= 24
-    if kind == "float":
-        return fmt.precision <= 24 and fmt.emax <= 127 and fmt.emin - fmt.mantissa_bits >= -149
-    precision, last, top = fmt.carrier_facts
-    return precision <= 24 and last >= -149 and top <= 127
 
 
 class LayerNumerics:
@@ -429,7 +414,7 @@ def _all_fit(layers) -> bool:
                 formats[id(rounding.format)] = rounding.format
         for unit in layer.units.values():
             formats.update({id(fmt): fmt for fmt in (unit.c_format, unit.result)})
-    return all(fits_float32(fmt) for fmt in formats.values())
+    return all(is_exact_in(fmt, "float32") for fmt in formats.values())
 
 
 def _roundings(layer: LayerDesign):

@@ -14,12 +14,12 @@ from softnum.block_codes import digits_of, exact_codes
 from softnum.blocks import BlockFormat
 from softnum.c_text import environment_text, format_text
 from softnum.environment import environment
+from softnum.facts import facts, fits
 from softnum.kernels.device.computations import CARRIERS, FROM_ARRAY, FROM_KEY
 from softnum.kernels.device.patterns import pattern_text, reading_text
 from softnum.kernels.device.source import Entry, Library
 from softnum.modes import ROUNDING_MODES
 from softnum.names import format
-from softnum.plan import facts
 
 __all__ = [
     "INEXACT", "NO_FLOAT32", "NO_SCALE", "element_way", "elements_library", "largest_library", "scale_library",
@@ -186,11 +186,7 @@ def value_way(fmt: BlockFormat, carrier: str) -> str:
     of_powers = carrier == "float32" and _are_powers(fmt.scale) and _spans_binary32(fmt)
     if of_powers and reading_text("_reading", fmt.element, "float32"):
         return "power"
-    known = facts(fmt.element) * facts(fmt.scale)
-    if fmt.tensor_scale is not None:
-        known = known * facts(fmt.tensor_scale)
-    exact = known.precision <= 53 and known.last >= -1074 and known.top <= 1023
-    return "product" if exact and reading_text("_reading", fmt.element, "float64") else "definition"
+    return "product" if fits(fmt, "float64") and reading_text("_reading", fmt.element, "float64") else "definition"
 
 
 def _element_text(fmt: BlockFormat, env, carrier: str, symmetric: bool) -> tuple[str, str]:

@@ -21,6 +21,7 @@ import numpy as np
 from softnum import _core
 from softnum.c_text import environment_text, format_text
 from softnum.environment import environment
+from softnum.facts import facts, fits
 from softnum.kernels.device import _cuda, movement, totals
 from softnum.kernels.device.computations import CARRIERS, FROM_KEY, NO_WORDS, Computation
 from softnum.kernels.device.deferred import can_wait
@@ -29,7 +30,6 @@ from softnum.kernels.device.elementwise import Words, example, run, words_of
 from softnum.kernels.device.patterns import pattern_text
 from softnum.modes import ROUNDING_MODES, rounding_name
 from softnum.names import format
-from softnum.plan import fits
 from softnum.ufuncs import raise_no_code
 from softnum.values import invalid_code
 
@@ -96,10 +96,9 @@ def _by_rounding_to_odd(operation, formats, out_fmt, env, carrier, to) -> Comput
     """Not toward -infinity, where a sum of x and -x is -0."""
     mode, random = env[0], env[3]
     stochastic = mode >= ROUNDING_MODES["stochastic"]
-    precision = out_fmt.precision if out_fmt.kind == "float" else out_fmt.bits
     if carrier != "float32" or operation not in _ODD or mode == ROUNDING_MODES["down"]:
         return None
-    if precision + max(random if stochastic else 0, 2) > 52:
+    if facts(out_fmt).precision + max(random if stochastic else 0, 2) > 52:
         return None
     texts, body = [pattern_text("_result", out_fmt, env, "float64")], ""
     for i, (fmt, x) in enumerate(zip(formats, "xyz", strict=False)):

@@ -16,6 +16,7 @@ from softnum.checks import float_array
 from softnum.custom_unit import CustomMadUnit
 from softnum.environment import seed_and_stream
 from softnum.exact import ExactDotUnit
+from softnum.facts import fits
 from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.kernels.device import _cuda, gemm_custom
 from softnum.kernels.device.gemm_blocks import BlocksEngine, takes
@@ -27,7 +28,6 @@ from softnum.kernels.device.gemm_tables import TableEngine
 from softnum.kernels.device.problem import Problem, matrices
 from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS, check_out
 from softnum.kernels.device.strides import broadcast, contiguous, copy, flat, is_dense, overlap, strided
-from softnum.plan import fits
 from softnum.units import MadUnit, Unit
 
 __all__ = [

@@ -20,6 +20,7 @@ from softnum.custom_mad import CMad
 from softnum.custom_steps import try_out, zero_of
 from softnum.custom_unit import CustomMadUnit
 from softnum.environment import environment
+from softnum.facts import fits
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.entries import value_body
@@ -31,7 +32,6 @@ from softnum.kernels.device.sums import Steps, Tables, kernel_types, run_sums, s
 from softnum.kernels.device.value_tables import gather_kernel
 from softnum.kernels.scalars import scalar
 from softnum.names import format
-from softnum.plan import fits
 from softnum.values import decode, encode
 
 __all__ = ["CustomEngine", "engine_of", "examples", "kernels_of"]

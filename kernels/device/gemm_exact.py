@@ -23,6 +23,7 @@ import numpy as np
 from softnum.c_text import environment_text, format_text
 from softnum.custom import CustomFormat
 from softnum.exact import ExactDotUnit, span
+from softnum.facts import fits
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.fused_entries import value_entry
@@ -32,7 +33,6 @@ from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
 from softnum.kernels.device.source import Entry, Library
 from softnum.kernels.device.tiles import ALIGNMENT, BLOCK, SIDE, stager
 from softnum.modes import ROUNDING_MODES
-from softnum.plan import fits
 
 __all__ = [
     "ExactEngine", "Pieces", "examples", "exact_library", "kernels_of", "pieces_library", "pieces_of",

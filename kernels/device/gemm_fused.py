@@ -22,6 +22,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from softnum.facts import fits
 from softnum.fused import FmaChainUnit, FusedDotUnit, fused_plan
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
@@ -30,7 +31,6 @@ from softnum.kernels.device.fused_entries import STATE, chain_library, fast_libr
 from softnum.kernels.device.layouts import index_of, loader
 from softnum.kernels.device.problem import Problem, checked, stand_in, to_codes, to_values
 from softnum.kernels.device.tiles import ALIGNMENT, BLOCK, SIDE, stager
-from softnum.plan import fits
 from softnum.presets import unit as preset
 
 __all__ = ["ChainEngine", "FusedEngine", "definition_kernel", "examples", "fast_kernel", "kernels_of", "tile_of"]

@@ -18,6 +18,7 @@ import numpy as np
 from softnum.c_text import environment_text, format_text
 from softnum.custom import CustomFormat
 from softnum.custom.gemm import zero_code
+from softnum.facts import fits
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.entries import value_body
@@ -28,7 +29,6 @@ from softnum.kernels.device.source import Entry, Library
 from softnum.kernels.device.sum_tables import NO_ROW, SumTables, tables_of
 from softnum.kernels.device.sums import Steps, Tables, kernel_types, run_sums, sums_kernel
 from softnum.names import format
-from softnum.plan import fits
 from softnum.units import MadUnit
 
 __all__ = ["TableEngine", "examples", "kernels_of", "shared_kernel"]

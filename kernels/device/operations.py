@@ -28,10 +28,10 @@ import numpy as np
 from softnum import _core
 from softnum.c_text import environment_text, format_text
 from softnum.custom import CustomFormat
+from softnum.facts import facts, fits
 from softnum.kernels.device.computations import Computation
 from softnum.kernels.device.patterns import pattern_text, reading_text
 from softnum.modes import ROUNDING_MODES
-from softnum.plan import facts, fits
 
 __all__ = [
     "NO_CODE", "NO_OPERAND", "ORDER", "UNDECIDED", "operation_computation", "output_of", "short_computation",

@@ -17,11 +17,11 @@ from softnum.c_text import environment_text, format_text
 from softnum.custom import CustomFormat
 from softnum.custom.lookup import table_in_part
 from softnum.custom.primitives import place_of
+from softnum.facts import facts
 from softnum.kernels.device import _cuda
 from softnum.kernels.device.patterns import pattern_facts, pattern_text
 from softnum.kernels.device.source import Entry, Library
 from softnum.kernels.scalars import OPERANDS, Scalar, carrier_format
-from softnum.plan import facts
 
 __all__ = ["device_function", "may_contract", "methods_of", "scalar_library", "table_text"]
 

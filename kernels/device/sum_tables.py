@@ -14,8 +14,8 @@ import numpy as np
 from softnum.custom import CustomFormat
 from softnum.custom.arithmetic import Operator
 from softnum.custom.gemm import CustomSum, factors
+from softnum.facts import fits
 from softnum.modes import Flags
-from softnum.plan import fits
 from softnum.values import decode
 
 __all__ = ["LOST", "NO_ROW", "SumTables", "tables_of"]

@@ -12,8 +12,8 @@ from softnum import _core
 from softnum.array import Array, as_operand
 from softnum.elementary import OPERATIONS  # with the elementary functions in it
 from softnum.environment import random_words, seed_and_stream
+from softnum.facts import fits
 from softnum.modes import rounding_name
-from softnum.plan import fits
 from softnum.tile.syntax import shown_number
 from softnum.values import decode, encode
 

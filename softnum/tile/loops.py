@@ -20,8 +20,8 @@ from softnum import backend
 from softnum.array import Array, as_operand
 from softnum.array_functions import isnan, order_keys
 from softnum.custom import CustomFormat
+from softnum.facts import fits
 from softnum.operands import checked_operand
-from softnum.plan import fits
 from softnum.tile.affine import Form
 from softnum.tile.arithmetic import Tensor, apply, as_constant, carrier_of
 from softnum.tile.space import LARGEST
