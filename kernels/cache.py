@@ -25,9 +25,9 @@ from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
 from softnum import _core
+from softnum.atomic import atomic_file
 from softnum.custom import CustomFormat
 from softnum.custom.compiler import cache_folder
-from softnum.files import atomic_file
 from softnum.kernels.scalars import Scalar
 
 __all__ = ["cache_of", "fingerprint"]

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import io
 import json
 import os
-import sys
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import numpy as np
 
 from softnum.array import Array
+from softnum.atomic import atomic_file
 from softnum.block_array import BlockArray
 from softnum.blocks import BlockFormat
 from softnum.checks import native
 from softnum.custom import CustomFormat
 from softnum.formats import FixedFormat, FloatFormat
 
-__all__ = ["atomic_file", "load", "save"]
+__all__ = ["load", "save"]
 
 _VERSION = 1
 _DESCRIPTION = "softnum"
@@ -28,32 +26,6 @@ _BROKEN = (
     KeyError, ValueError, TypeError, EOFError, RuntimeError, NotImplementedError,
     MemoryError, OverflowError, IndexError, AttributeError, SyntaxError, OSError,
 )  # fmt: skip
-
-
-@contextlib.contextmanager
-def atomic_file(path) -> Iterator:
-    """A binary file for writing that takes its name only when it is complete; "-" is standard output.
-
-    What is not a regular file (a pipe, /dev/null) is written to directly.
-    """
-    if os.fspath(path) == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        with open(target, "wb") as file:
-            yield file
-        return
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{path}: there is no folder {target.parent}")
-    temporary = target.with_name(f".{target.name}.{os.urandom(4).hex()}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            yield file
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _facts_of(fmt) -> dict:

@@ -17,22 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
+from softnum.atomic import write_atomic
 from softnum.train.lock import FileLock
 
-__all__ = ["RunFiles", "read_lines", "write_atomic"]
-
-
-def write_atomic(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: to a temporary name in the same folder, then renamed."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+__all__ = ["RunFiles", "read_lines"]
 
 
 def read_lines(path: Path) -> list[dict]:

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 
 import softnum as sn
+from softnum.atomic import write_atomic
 from softnum.train.backend import NumpyBackend
 from softnum.train.designs import RoleRounding
 from softnum.train.objects import describe_format
-from softnum.train.record import read_lines, write_atomic
+from softnum.train.record import read_lines
 from softnum.train.watch import Event
 from softnum.units import Unit
 

@@ -16,9 +16,9 @@ from rich.table import Table
 import benchmarks.demonstrations as package
 from benchmarks.demonstrations.plans import Experiment, experiments, studies
 from benchmarks.demonstrations.results import HEADER, curves, draw, keep, table_rows
+from softnum.atomic import write_atomic
 from softnum.cli.train import progress_bar
 from softnum.train import run_study
-from softnum.train.record import write_atomic
 
 
 def _run(study: str, options) -> None:

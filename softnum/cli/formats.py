@@ -56,7 +56,7 @@ def formats(
     fmt = None if name is None else sn.format(name)
     shown = _listing(sn) if fmt is None else _blocks(fmt) if fmt.kind == "block" else _one(sn, fmt)
     if out is not None:
-        from softnum.tta.quantities import write_atomic
+        from softnum.atomic import write_atomic
 
         write_atomic(out, json.dumps(shown, indent=1) + "\n")
 
@@ -69,7 +69,7 @@ def _show_c(name: str | None, out: Path | None) -> None:
     text = format_constant(name)
     typer.echo(text, nl=False)
     if out is not None:
-        from softnum.tta.quantities import write_atomic
+        from softnum.atomic import write_atomic
 
         write_atomic(out, text)
 

@@ -44,8 +44,8 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Replace a file of that name.")] = False,
 ) -> None:
     """Write a study's file to start from, in which every key is explained."""
+    from softnum.atomic import write_atomic
     from softnum.train.studies.study_file import TEMPLATE
-    from softnum.tta.quantities import write_atomic
 
     writable_file(file)
     if file.exists() and not force:

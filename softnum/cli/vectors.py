@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from softnum.atomic import atomic_file
 from softnum.cli import exit_codes, writable_file
-from softnum.files import atomic_file
 from softnum.ops import CODE_OPERATIONS
 
 __all__ = ["register"]

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum.files import atomic_file
+from softnum.atomic import atomic_file
 
 __all__ = ["Call", "sample_codes", "sample_floats", "try_out"]
 

@@ -1,4 +1,4 @@
-"""Quantities with units, and the small file helpers that every part of `softnum.tta` shares.
+"""Quantities with units, and the checks of tables that every part of `softnum.tta` shares.
 
 Prefixes are decimal SI: k = 10**3, M = 10**6, G = 10**9, T = 10**12. "16 GB/s" is 16 * 10**9 bytes per second. Binary
 prefixes (KiB, GiB) and bits per second are refused rather than guessed at. Values are kept as exact fractions, so that
@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import difflib
 import math
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from pathlib import Path
 
 __all__ = [
     "InputTypeError",
@@ -28,7 +25,6 @@ __all__ = [
     "frequency",
     "positive_int",
     "positive_number",
-    "write_atomic",
 ]
 
 
@@ -337,30 +333,3 @@ def check_keys(table: Mapping, required: Iterable[str], optional: Iterable[str],
     missing = [key for key in required if key not in table]
     if missing:
         raise ValueError(f"{where} lacks {', '.join(map(repr, missing))}; required keys: {', '.join(required)}")
-
-
-def write_atomic(path: str | os.PathLike, content: str | bytes) -> None:
-    """Write a whole file or nothing: to a temporary file in the same folder, then renamed over `path`.
-
-    Parameters
-    ----------
-    path : path-like
-        The file to write. Its folder is made if it is absent.
-    content : str or bytes
-        What to write; text is written as UTF-8 with "\\n" line ends.
-    """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(data)
-        # mkstemp makes files private; a result file gets the permissions an ordinary open() would have given it
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise

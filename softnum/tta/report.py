@@ -7,9 +7,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from softnum.atomic import write_atomic
 from softnum.tta.intervals import least_runs
 from softnum.tta.outcome import DesignResult, Spread, Study
-from softnum.tta.quantities import write_atomic
 
 __all__ = ["plot_studies", "print_studies"]
 

@@ -7,9 +7,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from softnum.atomic import write_atomic
 from softnum.tta.exchange import ParallelTime
 from softnum.tta.memory import Memory
-from softnum.tta.quantities import write_atomic
 from softnum.tta.workload import TENSOR_CLASSES
 
 __all__ = ["plot_memory", "plot_parallel"]

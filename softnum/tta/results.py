@@ -32,9 +32,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from softnum.atomic import write_atomic
 from softnum.tta import intervals
 from softnum.tta.outcome import DesignResult, Study
-from softnum.tta.quantities import check_keys, write_atomic
+from softnum.tta.quantities import check_keys
 
 __all__ = ["RESULTS_SCHEMA", "read_results", "results_dict", "write_results"]
 

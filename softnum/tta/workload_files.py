@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from softnum.tta.quantities import check_keys, write_atomic
+from softnum.atomic import write_atomic
+from softnum.tta.quantities import check_keys
 from softnum.tta.text_files import read_text
 from softnum.tta.workload import Workload
 

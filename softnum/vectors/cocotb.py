@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum.files import atomic_file
+from softnum.atomic import atomic_file
 from softnum.vectors.codes import is_nan, value_text
 from softnum.vectors.generator import Plan
 from softnum.vectors.model import Expected, ReferenceModel, array_of, evaluated, known, transaction, word_of

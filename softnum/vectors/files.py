@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from softnum.files import atomic_file
+from softnum.atomic import atomic_file
 from softnum.vectors.compressed import COMPRESSIONS, compressed
 from softnum.vectors.dialects import DIALECTS, dialect_named, dialect_of_path
 from softnum.vectors.generator import Plan

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softnum.files import atomic_file
+from softnum.atomic import atomic_file
 from softnum.ops import CODE_OPERATIONS
 from softnum.vectors.spec import VectorSpec
 

@@ -16,10 +16,10 @@ import tempfile
 import uuid
 from pathlib import Path
 
+from softnum.atomic import write_atomic
 from softnum.train.design_files import load_design
 from softnum.train.devices import check_device
 from softnum.train.loop import record_versions
-from softnum.train.record import write_atomic
 from softnum.train.studies.task import Failed, Finished, RunTask, perform
 
 __all__ = ["DaskExecutor"]

@@ -296,7 +296,7 @@ def _train(plan: StudyPlan, outcome: Outcome, ledger: Ledger, executor, device: 
 
 def _keep(run: PlannedRun, record: bytes) -> None:
     """Write a record that a worker on another machine made, in the place of what was begun here."""
-    from softnum.train.record import write_atomic
+    from softnum.atomic import write_atomic
 
     run.path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(run.path, record)
@@ -354,7 +354,7 @@ def _conclude(plan: StudyPlan, comparison: Comparison, variants, outcome: Outcom
 
 def _write_study(plan: StudyPlan, outcome: Outcome) -> None:
     """Write ``study.json``: what the study consists of, and where everything lies."""
-    from softnum.tta.quantities import write_atomic
+    from softnum.atomic import write_atomic
 
     comparisons = []
     for comparison in plan.study.comparisons:

@@ -14,8 +14,9 @@ import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from softnum.atomic import write_atomic
 from softnum.train.design_files import load_design
-from softnum.train.record import RunFiles, write_atomic
+from softnum.train.record import RunFiles
 from softnum.train.studies.study_file import Comparison, StudyFile
 from softnum.train.studies.task import RunTask, describe_runs, key_of
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from softnum.atomic import write_atomic
 from softnum.tta.architectures.image_layers import GlobalPool, Pool
 from softnum.tta.architectures.images import _normalised, residual_groups
 from softnum.tta.architectures.layers import Activation, Dense, Layer, Loss
@@ -29,7 +30,7 @@ from softnum.tta.architectures.precision import Precision
 from softnum.tta.architectures.sequence_layers import Embedding, Recurrent
 from softnum.tta.estimates import Device, roofline
 from softnum.tta.estimates import device as device_of
-from softnum.tta.quantities import positive_int, write_atomic
+from softnum.tta.quantities import positive_int
 
 __all__ = [
     "SWEEPS",

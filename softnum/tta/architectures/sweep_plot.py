@@ -6,9 +6,9 @@ import io
 import os
 from collections.abc import Sequence
 
+from softnum.atomic import write_atomic
 from softnum.tta.architectures.paradnn import Sweep
 from softnum.tta.architectures.sweep_analysis import AXES, against, heat_map, sensitivity
-from softnum.tta.quantities import write_atomic
 
 __all__ = ["plot_against", "plot_sweep"]
 

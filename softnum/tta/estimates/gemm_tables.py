@@ -22,9 +22,10 @@ from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 
+from softnum.atomic import write_atomic
 from softnum.tta.estimates.formats import PEAKS, choose_peak
 from softnum.tta.hardware import Gemm
-from softnum.tta.quantities import positive_int, positive_number, write_atomic
+from softnum.tta.quantities import positive_int, positive_number
 from softnum.tta.text_files import read_text
 
 __all__ = ["FARTHEST", "GemmEstimate", "GemmTable", "GemmTime", "measure_gemms"]

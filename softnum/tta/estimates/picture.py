@@ -8,8 +8,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from softnum.atomic import write_atomic
 from softnum.tta.estimates.rooflines import Roofline, Utilisation
-from softnum.tta.quantities import write_atomic
 
 __all__ = ["plot_roofline"]
 

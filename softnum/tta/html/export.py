@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from softnum.atomic import write_atomic
 from softnum.tta.html.model import Chart, Page
 from softnum.tta.html.page import vega_lite_version
 from softnum.tta.html.style import THEMES
-from softnum.tta.quantities import write_atomic
 
 __all__ = ["export"]
 

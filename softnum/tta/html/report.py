@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from softnum.atomic import write_atomic
 from softnum.tta.html.folder import Folder, read_folder
-from softnum.tta.quantities import write_atomic
 
 __all__ = ["Report", "export_report", "load_report", "write_report"]
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
+from softnum.atomic import write_atomic
 from softnum.tta.hardware import DesignPoint, Gemm
-from softnum.tta.quantities import check_keys, write_atomic
+from softnum.tta.quantities import check_keys
 from softnum.tta.simulators.environment import TOOLS
 from softnum.tta.simulators.scalesim import Machine
 from softnum.tta.simulators.scalesim_report import GemmCycles, read_compute_report, report_rows

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from softnum.tta.quantities import check_keys, frequency, write_atomic
+from softnum.atomic import write_atomic
+from softnum.tta.quantities import check_keys, frequency
 from softnum.tta.text_files import count, number, table_rows
 from softnum.tta.timings.iteration import KINDS, IterationTime
 from softnum.tta.timings.series import Options, Series
