@@ -9,9 +9,9 @@ from typing import NamedTuple
 from softnum.reference.blocks import scaled
 from softnum.reference.exact import exact_terms
 from softnum.reference.facts import Format, block_format_of, format_of
-from softnum.reference.modes import Flags, rounding_name
 from softnum.reference.operations import exact_sum
-from softnum.reference.rounding import Environment, deliver, environment_of
+from softnum.reference.rounding import Environment, deliver, environment_of, rounding_name
+from softnum.reference.rules import Flags
 from softnum.reference.values import Value, decode
 
 __all__ = ["BlockStep", "block_dot"]

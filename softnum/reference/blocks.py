@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from softnum.reference.facts import Format, block_format_of
-from softnum.reference.modes import checked
 from softnum.reference.rounding import deliver, environment_of, floor_log2, round_value
+from softnum.reference.rules import checked
 from softnum.reference.values import Value, decode, value_of
 
 __all__ = ["SCALE_RULES", "block_scale", "decode_block", "encode_block", "tensor_scale"]

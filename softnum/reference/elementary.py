@@ -8,10 +8,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 from softnum.reference import reals
-from softnum.reference.modes import Flags
 from softnum.reference.nans import INVALID_RESULT, nan_of
 from softnum.reference.operations import is_zero, prepare
 from softnum.reference.rounding import DIVIDE_BY_ZERO, deliver
+from softnum.reference.rules import Flags
 from softnum.reference.values import Value
 
 NAMES = (

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from softnum.reference.facts import Format, format_of
-from softnum.reference.modes import Flags
 from softnum.reference.random_words import random_words_matmul
 from softnum.reference.rounding import deliver, environment_of
+from softnum.reference.rules import Flags
 from softnum.reference.values import Value, decode
 
 

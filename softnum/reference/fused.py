@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from softnum.reference.facts import Format, format_of
-from softnum.reference.modes import Flags
 from softnum.reference.nans import INVALID_RESULT
 from softnum.reference.operations import add, convert, fma
 from softnum.reference.rounding import INEXACT, OVERFLOW, Environment, deliver, environment_of, floor_log2, round_float
+from softnum.reference.rules import Flags
 from softnum.reference.values import Value, decode
 
 

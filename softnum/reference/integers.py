@@ -12,9 +12,9 @@ from numbers import Integral, Rational
 from operator import index
 
 from softnum.reference.facts import FixedFacts, Format, format_of
-from softnum.reference.modes import Flags
 from softnum.reference.operations import encode, scalb
 from softnum.reference.rounding import FLAGS, INEXACT, INVALID, environment_of, floor_log2, goes_up
+from softnum.reference.rules import Flags
 from softnum.reference.values import Value, decode, flushed, value_of
 
 

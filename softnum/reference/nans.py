@@ -1,4 +1,4 @@
-"""Which NaN an operation delivers: what IEEE 754 leaves open, by the rules of `softnum.reference.modes.NAN_PROFILES`.
+"""Which NaN an operation delivers: what IEEE 754 leaves open, by the rules of `softnum.reference.rules.NAN_PROFILES`.
 
 Sources: IEEE Std 754-2019, clause 6.2 (NaNs); RISC-V Unprivileged ISA, "F" extension (the canonical NaN); Arm
 Architecture Reference Manual, pseudocode FPProcessNaNs, FPProcessNaNs3, FPMulAdd and FPDefaultNaN; Intel 64 and IA-32
@@ -8,7 +8,7 @@ Software Developer's Manual, volume 1, the rules for handling NaNs of SSE and of
 from __future__ import annotations
 
 from softnum.reference.facts import FloatFacts
-from softnum.reference.modes import NAN_PROFILES, checked
+from softnum.reference.rules import NAN_PROFILES, checked
 from softnum.reference.values import Value
 
 

@@ -10,7 +10,6 @@ from numbers import Rational
 from operator import index
 
 from softnum.reference.facts import Format, format_of
-from softnum.reference.modes import Flags
 from softnum.reference.nans import INVALID_RESULT, nan_of, nan_of_fma
 from softnum.reference.rounding import (
     DIVIDE_BY_ZERO,
@@ -21,6 +20,7 @@ from softnum.reference.rounding import (
     floor_log2,
     goes_up,
 )
+from softnum.reference.rules import Flags
 from softnum.reference.values import Value, decode, flushed, value_of
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from operator import index
 
 from softnum.reference.facts import FloatFacts, Format, format_of
-from softnum.reference.modes import Flags
 from softnum.reference.nans import INVALID_RESULT, nan_of
 from softnum.reference.operations import is_zero, prepare
 from softnum.reference.rounding import FLAGS, INVALID, Environment, deliver, environment_of, with_sign
+from softnum.reference.rules import Flags
 from softnum.reference.values import Value, decode, flushed, is_subnormal
 
 

@@ -10,14 +10,46 @@ from numbers import Rational
 from typing import NamedTuple
 
 from softnum.reference.facts import FloatFacts, Format, format_of
-from softnum.reference.modes import Flags, overflow_name, rounding_name
 from softnum.reference.nans import default_nan, profile_name, quieted
+from softnum.reference.rules import Flags, checked, overflow_name
 from softnum.reference.values import Value, decode, magnitude_value, value_of
 
 INEXACT, UNDERFLOW, OVERFLOW, DIVIDE_BY_ZERO, INVALID = (
     int(Flags[name]) for name in ("INEXACT", "UNDERFLOW", "OVERFLOW", "DIVIDE_BY_ZERO", "INVALID")
 )
 FLAGS = [Flags(bits) for bits in range(32)]  # looking one up is ten times faster than making one
+
+# Whether a magnitude goes up from its lower neighbour, given the sign and the lowest bit of that neighbour:
+#: at a tie, in the modes to nearest;
+TO_NEAREST = {
+    "nearest_even": lambda sign, odd: odd,
+    "nearest_away": lambda sign, odd: True,
+    "nearest_zero": lambda sign, odd: False,
+    "nearest_up": lambda sign, odd: not sign,
+    "nearest_down": lambda sign, odd: sign,
+}
+#: wherever it lies between its neighbours, in the directed ones.
+DIRECTED = {
+    "toward_zero": lambda sign, odd: False,
+    "away_from_zero": lambda sign, odd: True,
+    "up": lambda sign, odd: not sign,
+    "down": lambda sign, odd: sign,
+    "to_odd": lambda sign, odd: not odd,
+}
+#: By random bits: `stochastic_goes_up`.
+STOCHASTIC = ("stochastic", "stochastic_floor", "stochastic_fast", "stochastic_even", "stochastic_odd")
+ROUNDING_MODES = (*TO_NEAREST, *DIRECTED, *STOCHASTIC)
+#: Other names of some of them.
+SHORT_NAMES = {
+    "rne": "nearest_even", "rna": "nearest_away", "rtz": "toward_zero", "rup": "up", "rdn": "down", "rto": "to_odd",
+    "sr": "stochastic", "stochastic_fastest": "stochastic",
+}  # fmt: skip
+
+
+def rounding_name(name: str) -> str:
+    """The full name of a rounding mode given by its full or short name; ValueError if there is none."""
+    full = SHORT_NAMES.get(name, name) if isinstance(name, str) else name
+    return checked("rounding mode", full, ROUNDING_MODES, SHORT_NAMES)
 
 
 class Environment(NamedTuple):
@@ -96,7 +128,7 @@ def round_value(
         1 if a zero ``x`` is -0; without effect on other values.
     fmt : FloatFormat, FixedFormat or str
     rounding : str
-        One of `softnum.reference.modes.ROUNDING_MODES`.
+        One of `softnum.reference.rounding.ROUNDING_MODES`.
     overflow : str, optional
         "infinity" (default for floats), "saturate" (default for fixed point), "saturate_finite" or "wrap".
     stochastic_bits, random_bits : int
@@ -117,7 +149,7 @@ def round_value(
         before), by a zero of its sign, and raise UNDERFLOW and INEXACT, for an exact result too. Fixed point has
         nothing tiny; a format without zero delivers its smallest value, as it does without flushing.
     nan : str
-        One of `softnum.reference.modes.NAN_PROFILES`: which NaN comes of NaN operands and of invalid operations.
+        One of `softnum.reference.rules.NAN_PROFILES`: which NaN comes of NaN operands and of invalid operations.
         "canonical", "riscv" and "arm_default" are one rule: the format's canonical NaN. "x86": the first operand that
         is NaN, made quiet; else the canonical one, its sign bit set where NaNs have a sign. "arm": the first signaling
         operand, else the first NaN, the addend of an fma before its factors; else the canonical one. An operand keeps
@@ -288,17 +320,11 @@ def goes_up(sign: int, odd: int, rest: int, unit: int, env: Environment) -> bool
     if rest == 0:
         return False
     mode = env.rounding
-    if mode.startswith("nearest"):
-        if 2 * rest != unit:
-            return 2 * rest > unit
-        tie_goes_up = {
-            "nearest_even": odd, "nearest_away": 1, "nearest_zero": 0, "nearest_up": not sign, "nearest_down": sign,
-        }  # fmt: skip
-        return bool(tie_goes_up[mode])
-    if mode.startswith("stochastic"):
-        return stochastic_goes_up(sign, rest, unit, env)
-    goes_up = {"toward_zero": 0, "away_from_zero": 1, "up": not sign, "down": sign, "to_odd": not odd}
-    return bool(goes_up[mode])
+    if mode in TO_NEAREST:
+        return 2 * rest > unit or (2 * rest == unit and bool(TO_NEAREST[mode](sign, odd)))
+    if mode in DIRECTED:
+        return bool(DIRECTED[mode](sign, odd))
+    return stochastic_goes_up(sign, rest, unit, env)
 
 
 def stochastic_goes_up(sign: int, rest: int, unit: int, env: Environment) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from softnum.reference.facts import Format, format_of
-from softnum.reference.modes import Flags, rounding_name
 from softnum.reference.operations import exact_fma, exact_product, exact_sum, negated
 from softnum.reference.random_words import random_words_matmul
-from softnum.reference.rounding import Environment, deliver, environment_of
+from softnum.reference.rounding import Environment, deliver, environment_of, rounding_name
+from softnum.reference.rules import Flags
 from softnum.reference.values import Value, decode
 
 

@@ -13,8 +13,7 @@ import softnum as sn
 from softnum import formats, modes, names, order
 from softnum import reference as ref
 from softnum.blocks import SCALE_RULES
-from softnum.reference import blocks, facts, units
-from softnum.reference import modes as own_modes
+from softnum.reference import blocks, facts, rounding, rules, units
 from softnum.reference.facts import BLOCKS, NAMED, block_format_of, format_of
 
 FOLDER = Path(ref.__file__).parent
@@ -168,29 +167,29 @@ def test_types_of_arrays():
 
 
 def test_modes_rules_and_profiles():
-    assert list(own_modes.ROUNDING_MODES) == list(modes.ROUNDING_MODES)
-    assert list(own_modes.OVERFLOW_RULES) == list(modes.OVERFLOW_RULES)
-    assert list(own_modes.NAN_PROFILES) == list(modes.NAN_PROFILES)
+    assert list(rounding.ROUNDING_MODES) == list(modes.ROUNDING_MODES)
+    assert list(rules.OVERFLOW_RULES) == list(modes.OVERFLOW_RULES)
+    assert list(rules.NAN_PROFILES) == list(modes.NAN_PROFILES)
     for left, right in itertools.combinations(modes.NAN_PROFILES, 2):
         same = modes.NAN_PROFILES[left] == modes.NAN_PROFILES[right]
-        assert (own_modes.NAN_PROFILES[left] == own_modes.NAN_PROFILES[right]) == same
-    for name in [*modes.ROUNDING_MODES, *modes._ROUNDING_SHORT, *own_modes.SHORT_NAMES]:
-        assert own_modes.rounding_name(name) == modes.rounding_name(name)
+        assert (rules.NAN_PROFILES[left] == rules.NAN_PROFILES[right]) == same
+    for name in [*modes.ROUNDING_MODES, *modes._ROUNDING_SHORT, *rounding.SHORT_NAMES]:
+        assert rounding.rounding_name(name) == modes.rounding_name(name)
     for name, rule in itertools.product(("e5m2", "binary4p3sf", "q4.4", "uq0.8"), [None, *modes.OVERFLOW_RULES, "x"]):
         own, want = (
             parsed(lambda fmt, f=f: f(rule, fmt), names.format(name))  # noqa: B023
-            for f in (own_modes.overflow_name, modes.overflow_name)
+            for f in (rules.overflow_name, modes.overflow_name)
         )
         assert own == want, f"{name} {rule}"
     for wrong in ("nearest", "", None, 3, ["up"]):
         with pytest.raises(ValueError, match="unknown rounding mode .*known: nearest_even"):
-            own_modes.rounding_name(wrong)
+            rounding.rounding_name(wrong)
 
 
 def test_flags():
-    assert {f.name: int(f) for f in own_modes.Flags} == {f.name: int(f) for f in modes.Flags}
+    assert {f.name: int(f) for f in rules.Flags} == {f.name: int(f) for f in modes.Flags}
     for bits in range(32):
-        own, flags = own_modes.Flags(bits), modes.Flags(bits)
+        own, flags = rules.Flags(bits), modes.Flags(bits)
         assert own == flags and str(own) == str(flags) and repr(own) == repr(flags) and modes.Flags(own) is flags
 
 

@@ -1,21 +1,10 @@
-"""The names of rounding modes, overflow rules, NaN profiles and exception flags."""
+"""Exception flags, and the names of overflow rules and NaN profiles."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntFlag
 
-#: Full names; what each means stands at `softnum.reference.rounding.goes_up`.
-ROUNDING_MODES = (
-    "nearest_even", "nearest_away", "nearest_zero", "nearest_up", "nearest_down",
-    "toward_zero", "away_from_zero", "up", "down", "to_odd",
-    "stochastic", "stochastic_floor", "stochastic_fast", "stochastic_even", "stochastic_odd",
-)  # fmt: skip
-#: Other names of some of them.
-SHORT_NAMES = {
-    "rne": "nearest_even", "rna": "nearest_away", "rtz": "toward_zero", "rup": "up", "rdn": "down", "rto": "to_odd",
-    "sr": "stochastic", "stochastic_fastest": "stochastic",
-}  # fmt: skip
 #: The rule that each NaN profile names: `softnum.reference.nans` has the three.
 NAN_PROFILES = {"canonical": "canonical", "riscv": "canonical", "arm_default": "canonical", "x86": "x86", "arm": "arm"}
 OVERFLOW_RULES = ("infinity", "saturate", "saturate_finite", "wrap")
@@ -24,7 +13,7 @@ OVERFLOW_RULES = ("infinity", "saturate", "saturate_finite", "wrap")
 class Flags(IntFlag):
     """Exception flags (IEEE 754-2019 clause 7). As text they are names, or "none".
 
-    >>> from softnum.reference.modes import Flags
+    >>> from softnum.reference.rules import Flags
     >>> Flags(3), str(Flags(5)), str(Flags(0))
     (<Flags.INEXACT|UNDERFLOW: 3>, 'inexact|overflow', 'none')
     """
@@ -44,12 +33,6 @@ def checked(what: str, name: object, known: Iterable[str], others: Iterable[str]
     if not isinstance(name, str) or name not in known:
         raise ValueError(f"unknown {what} {name!r} (known: {', '.join([*known, *others])})")
     return name
-
-
-def rounding_name(name: str) -> str:
-    """The full name of a rounding mode given by its full or short name; ValueError if there is none."""
-    full = SHORT_NAMES.get(name, name) if isinstance(name, str) else name
-    return checked("rounding mode", full, ROUNDING_MODES, SHORT_NAMES)
 
 
 def overflow_name(name: str | None, fmt) -> str:
