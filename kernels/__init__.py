@@ -12,37 +12,13 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
+from softnum.kernels import offers  # noqa: F401  registers what softnum asks for
+from softnum.kernels.device.launch_count import launches
 from softnum.kernels.device_code import check_device_code
-from softnum.kernels.scalars import Scalar, scalar
+from softnum.kernels.make_scalar import scalar
+from softnum.kernels.scalars import Scalar
 
 __all__ = ["Scalar", "check_device_code", "launches", "scalar", "stream"]
-
-_launches = 0
-
-
-def launches() -> int:
-    """Number of kernels that this process has launched.
-
-    With it a test can tell a kernel from a fall-back to the host.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> import numpy as np, softnum as sn, softnum.kernels
-    >>> before = softnum.kernels.launches()
-    >>> y = sn.quantize(np.float32([1.1]), "e5m2")  # an array of the host
-    >>> softnum.kernels.launches() - before
-    0
-    """
-    return _launches
-
-
-def _count_launch() -> None:
-    global _launches
-    _launches += 1
 
 
 @contextmanager

@@ -17,7 +17,8 @@ from softnum.custom_steps import DefinitionCustom, numbers_of, try_out
 from softnum.kernels.cache import cache_of
 from softnum.kernels.custom_loops import TILE, is_single, kernel_of
 from softnum.kernels.jit import TABLE_BITS, jitted, looked_up, number_type, products_of
-from softnum.kernels.scalars import Scalar, scalar
+from softnum.kernels.make_scalar import scalar
+from softnum.kernels.scalars import Scalar
 from softnum.order import reduction_order
 from softnum.values import encode
 

@@ -11,8 +11,9 @@ from numba import njit, types
 
 from softnum.custom_steps import zero_of
 from softnum.kernels.jit import compiled, step_words
+from softnum.kernels.make_scalar import scalar
 from softnum.kernels.rounding import inlined
-from softnum.kernels.scalars import Scalar, scalar
+from softnum.kernels.scalars import Scalar
 
 __all__ = ["TILE", "is_single", "kernel_of"]
 

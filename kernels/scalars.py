@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from numbers import Integral, Real
 
 import numpy as np
@@ -12,11 +11,9 @@ import numpy as np
 from softnum import _core
 from softnum.custom import CustomFormat
 from softnum.environment import environment
-from softnum.facts import fits
-from softnum.modes import rounding_name
 from softnum.names import format
 
-__all__ = ["CARRIERS", "OPERANDS", "Scalar", "carrier_format", "handle_of", "plain", "scalar"]
+__all__ = ["CARRIERS", "OPERANDS", "Scalar", "carrier_format", "handle_of", "plain"]
 
 CARRIERS = ("float32", "float64", "codes")
 
@@ -164,64 +161,3 @@ def handle_of(scalar: Scalar, name: str) -> np.uint64:
 def _back(scalar: Scalar) -> np.uint64:
     carrier = carrier_format(scalar)
     return _core.intern_context("convert", (scalar.format,), carrier, plain(carrier))
-
-
-def scalar(fmt, *, rounding="nearest_even", overflow=None, stochastic_bits=32, carrier=None) -> Scalar:
-    """A format's arithmetic on single numbers, to be called in functions of your own: `softnum.CustomMadUnit`.
-
-    Parameters
-    ----------
-    fmt : format or str
-        A float or fixed-point format, or a CustomFormat: its own operations, on codes, in compiled code those of two
-        operands in formats of up to 8 bits.
-    rounding, overflow, stochastic_bits
-        As in `softnum.quantize`.
-    carrier : {"float32", "float64", "codes"}, optional
-        What operands and results are: floats, or codes of the format as integers. Default: float32 if that holds every
-        value of the format, else float64, else codes.
-
-    Returns
-    -------
-    Scalar
-        ``.round .add .subtract .multiply .divide .fma .sqrt``, callable in Python and in Numba's compiled code.
-
-    Raises
-    ------
-    ValueError
-        If the carrier does not hold the format, or a name or number is out of range.
-
-    Notes
-    -----
-    Compiled code takes arguments of the carrier's type only (codes: int64). In Numba a constant such as 0.5 is a
-    float64: write ``np.float32(0.5)``.
-
-    Examples
-    --------
-    >>> from softnum import kernels
-    >>> e5m2, e6m9 = kernels.scalar("e5m2"), kernels.scalar("e6m9")
-    >>> e5m2.multiply(1.25, 1.25), e6m9.fma(1.25, 1.25, 1024), e6m9.round(1 + 2**-8)
-    (np.float32(1.5), np.float32(1026.0), np.float32(1.0039062))
-    """
-    fmt = format(fmt)
-    own = isinstance(fmt, CustomFormat)
-    if own:
-        fmt.check_modes(rounding, overflow)
-        if carrier not in (None, "codes"):
-            raise ValueError(f"scalar: the arithmetic of {fmt} is on codes; carrier={carrier!r} is not for it")
-        carrier = "codes"
-    if carrier is None:
-        carrier = next((c for c in CARRIERS[:2] if fits(fmt, c)), "codes")
-    if carrier not in CARRIERS:
-        raise ValueError(f"scalar: carrier must be one of {', '.join(CARRIERS)}, got {carrier!r}")
-    if carrier != "codes" and not fits(fmt, carrier):
-        raise ValueError(f"scalar: {carrier} does not hold every value of {fmt}; take a wider carrier, or 'codes'")
-    if carrier == "codes" and fmt.bits > 63:
-        raise ValueError(
-            f"scalar: codes are signed 64-bit integers in compiled code; {fmt} has {fmt.bits} bits, limit 63"
-        )
-    mode = rounding_name(rounding)
-    env = environment(format("binary32") if own else fmt, mode, None if own else overflow, stochastic_bits)  # checks
-    made = Scalar(fmt, mode, overflow, int(env[3]), carrier)  # r of a mode that is not stochastic is always 32
-    if find_spec("numba") is not None:
-        from softnum.kernels import jit  # noqa: F401  tells Numba what a Scalar is
-    return made

@@ -5,6 +5,7 @@
 array([1.015625e-01, 2.880000e+02])
 """
 
+from softnum import backend
 from softnum.accuracy import ulp, ulp_error
 from softnum.array import Array, array
 from softnum.block_array import BlockArray
@@ -86,6 +87,13 @@ from softnum.units import MadUnit
 from softnum.values import decode, encode, quantize
 
 __version__ = "0.1.0"
+
+
+def _load_kernels() -> None:
+    import softnum.kernels  # noqa: F401  registers what CUDA arrays and functions of the user's need
+
+
+backend.use_loader(_load_kernels)
 
 __all__ = [
     "Array",

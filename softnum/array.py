@@ -8,7 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from softnum.array_text import text_of
-from softnum.backend import is_device_array, moves_as_numpy, on_device
+from softnum.backend import container, is_device_array, moves_as_numpy, on_device
 from softnum.blocks import is_block_format
 from softnum.checks import kept_codes, native
 from softnum.names import dtype_of_format, format, format_of_dtype
@@ -166,6 +166,7 @@ class Codes:
         return len(self.codes)
 
 
+@container("codes")
 class Array(Codes):
     """Codes of one format.
 

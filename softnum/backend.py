@@ -1,49 +1,66 @@
-"""What softnum.kernels computes, imported when it is needed: CUDA arrays, and functions of the user's.
+"""What softnum.kernels computes, and softnum asks for: functions of CUDA arrays, and of the user's functions.
 
-This module is the one door to it.
+softnum.kernels registers it here when it is imported, which the first need of it does, by `use_loader`'s loader.
 """
 
 from __future__ import annotations
 
 import sys
-from importlib import import_module
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from softnum import _core
-
 __all__ = [
-    "NoKernel", "check_host_only", "compile_function", "custom_engine", "elementwise_loop", "fingerprint",
-    "has_kernel", "is_device_array", "is_short", "loops", "moves_as_numpy", "on_device", "refuse_device", "scalar",
+    "NoKernel", "check_host_only", "compile_function", "container", "custom_engine", "elementwise_loop", "fingerprint",
+    "has_kernel", "is_device_array", "is_short", "loops", "moves_as_numpy", "on_device", "refuse_device", "register",
+    "scalar", "use_loader",
 ]  # fmt: skip
 
-# a function of softnum's -> the module of softnum.kernels.device whose function of the same name takes CUDA arrays
-_DEVICE = {
-    "check_codes": "codes_of_arrays",
-    "conv2d": "conv",
-    "conv2d_backward_data": "conv",
-    "conv2d_backward_weight": "conv",
-    "copy": "codes_of_arrays",
-    "copy_to_host": "codes_of_arrays",
-    "decode": "quantize",
-    "decode_blocks": "blocks",
-    "dot": "gemm",
-    "encode": "quantize",
-    "encode_blocks": "blocks",
-    "holds": "codes",
-    "matmul": "gemm",
-    "moved": "codes_of_arrays",
-    "operator": "operators",
-    "put": "codes_of_arrays",
-    "quantize": "quantize",
-    "quantize_blocks": "blocks",
-    "sum": "reduce",
-    "transposed": "strides",
-    **dict.fromkeys(_core.OPERATIONS, "codes"),
-}
 _WAY_OUT = "copy them to the host first (.copy_to_host() of Numba and of sn.Array, .get() of CuPy, .cpu() of PyTorch)"
 _CUDA_DEVICES = (2, 13)  # of DLPack: CUDA, CUDA managed memory
 _OF_THE_HOST = (np.ndarray, np.generic, int, float, str, list, tuple, type(None))
+_EXACTLY = frozenset(_OF_THE_HOST)  # most arguments are of these types and of no subclass: told at once
+
+_loaders: list[Callable[[], object]] = []  # at most one
+_of_devices: dict[str, Callable] = {}  # name of softnum's function -> the function of CUDA arrays
+_of_the_host: dict[str, Callable] = {}  # name of a function of this module -> what it calls
+_containers: dict[type, tuple[str, ...]] = {}  # class -> its attributes that are arrays
+
+
+def use_loader(load: Callable[[], object]) -> None:
+    """Let `load` be called when something is asked for that nobody has registered: it imports softnum.kernels."""
+    _loaders[:] = [load]
+
+
+def register(devices: Mapping[str, Callable], host: Mapping[str, Callable]) -> None:
+    """Say what computes.
+
+    Parameters
+    ----------
+    devices : mapping of str to callable
+        Name of a function of softnum -> that function of CUDA arrays.
+    host : mapping of str to callable
+        Name of a function of this module, from `compile_function` on -> what it calls.
+    """
+    _of_devices.update(devices)
+    _of_the_host.update(host)
+
+
+def container(*attributes: str) -> Callable[[type], type]:
+    """Decorate a class whose attributes of these names are arrays: its objects lie where these do."""
+
+    def note(kind: type) -> type:
+        _containers[kind] = attributes
+        return kind
+
+    return note
+
+
+def _found(table: dict[str, Callable], name: str) -> Callable | None:
+    if name not in table:
+        for load in _loaders:
+            load()
+    return table.get(name)
 
 
 class NoKernel(TypeError):
@@ -61,13 +78,17 @@ def is_device_array(x) -> bool:
     >>> is_device_array(np.zeros(3))
     False
     """
+    kind = type(x)
+    if kind in _EXACTLY:
+        return False
+    attributes = _containers.get(kind)
+    if attributes is not None:
+        for attribute in attributes:  # noqa: SIM110  a generator takes longer than all the rest
+            if is_device_array(getattr(x, attribute)):
+                return True
+        return False
     if isinstance(x, _OF_THE_HOST):
         return False
-    module = type(x).__module__
-    if module == "softnum.array":
-        return is_device_array(x.codes)
-    if module == "softnum.block_array":
-        return is_device_array(x.codes) or is_device_array(x.scales)
     if hasattr(x, "__cuda_ndarray__"):
         return True
     if hasattr(x, "__dlpack_device__"):
@@ -91,16 +112,15 @@ def has_kernel(name: str) -> bool:
     >>> has_kernel("matmul"), has_kernel("BlockArray")
     (True, False)
     """
-    return name in _DEVICE
+    return _found(_of_devices, name) is not None
 
 
 def on_device(name: str, *arguments, **options):
     """softnum's function of a name, on CUDA arrays of any library: NoKernel if it has none."""
-    if not has_kernel(name):
+    function = _found(_of_devices, name)
+    if function is None:
         refuse_device(name)
-    from softnum.kernels.device.arrays import call
-
-    return call(getattr(import_module(f"softnum.kernels.device.{_DEVICE[name]}"), name), *arguments, **options)
+    return function(*arguments, **options)
 
 
 def check_host_only(caller: str, threads=None, return_stats: bool = False) -> None:
@@ -119,63 +139,40 @@ def refuse_device(what: str | None = None) -> None:
     raise NoKernel(f"{what or 'this function'} takes no CUDA arrays; {_WAY_OUT}")
 
 
-def _needs_numba(what: str) -> None:
-    try:
-        import numba  # noqa: F401
-    except ImportError:
-        raise ImportError(
-            f"{what}: Python functions are compiled by Numba, which is not installed: pip install 'softnum[custom]'"
-        ) from None
+def _computed(name: str, *arguments, **options):
+    return _found(_of_the_host, name)(*arguments, **options)
 
 
 def compile_function(function, name: str, takes: str, gives: str, count: int, bits: int, what: str):
     """A user's Python function over arrays, compiled (`softnum.kernels.functions`); ImportError without Numba."""
-    _needs_numba(what)
-    from softnum.kernels.functions import Compiled
-
-    return Compiled(function, name, takes, gives, count, bits, what)
+    return _computed("compile_function", function, name, takes, gives, count, bits, what)
 
 
 def scalar(fmt, **options):
     """A format's arithmetic on single numbers (`softnum.kernels.scalar`)."""
-    from softnum.kernels.scalars import scalar
-
-    return scalar(fmt, **options)
+    return _computed("scalar", fmt, **options)
 
 
 def custom_engine(unit):
     """The compiled engine of a CustomMadUnit; ImportError without Numba."""
-    _needs_numba(unit.name)
-    from softnum.kernels.custom_gemm import engine_of
-
-    return engine_of(unit)
+    return _computed("custom_engine", unit)
 
 
 def elementwise_loop(operations, names, inputs, outputs):
     """A compiled loop over operations (`softnum.kernels.elementwise.loop_of`); None outside its domain."""
-    try:
-        from softnum.kernels.elementwise import loop_of
-    except ImportError:  # there is no Numba, and the operations are carried out one by one
-        return None
-    return loop_of(operations, names, inputs, outputs)
+    return _computed("elementwise_loop", operations, names, inputs, outputs)
 
 
 def is_short(scalar, *names: str) -> bool:
     """Whether operations of a scalar are a few instructions each in compiled code."""
-    from softnum.kernels.contractions import is_short
-
-    return is_short(scalar, *names)
+    return _computed("is_short", scalar, *names)
 
 
 def loops(kind: str, loops, arrays, start, operations=()):
     """A contraction by compiled loops: `softnum.kernels.contractions.run`."""
-    from softnum.kernels.contractions import run
-
-    return run(kind, loops, arrays, start, operations)
+    return _computed("loops", kind, loops, arrays, start, operations)
 
 
 def fingerprint(*functions) -> str | None:
     """A digest of Python functions and of all that they read from outside; None if that cannot be told."""
-    from softnum.kernels.cache import fingerprint
-
-    return fingerprint(*functions)
+    return _computed("fingerprint", *functions)

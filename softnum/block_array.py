@@ -41,6 +41,7 @@ def _undefined(what: str):
     return method
 
 
+@backend.container("codes", "scales")
 class BlockArray(Codes):
     """Codes of a block format: elements, and a scale for each block of them along one axis.
 

@@ -23,8 +23,8 @@ try:
 except ImportError as error:
     raise ImportError(f"CUDA arrays need numba-cuda: pip install 'softnum[cuda]' ({error})") from error
 
-from softnum import kernels
 from softnum.custom.compiler import compile_c, preprocess
+from softnum.kernels.device.launch_count import count_launch
 from softnum.kernels.device.source import Entry, Library
 
 if not config.ENABLE_CUDASIM:
@@ -192,7 +192,7 @@ def synchronize(s) -> None:
 
 def launch(kernel, grid, block, *arguments, shared: int = 0) -> None:
     """Launch a kernel on the stream, with so many bytes of dynamic shared memory, and count it."""
-    kernels._count_launch()
+    count_launch()
     if SIMULATOR:
         kernel[grid, block, stream(), shared](*arguments)
     else:

@@ -30,7 +30,7 @@ from softnum.kernels.device.scalar_functions import device_function, may_contrac
 from softnum.kernels.device.source import Entry, Library
 from softnum.kernels.device.sums import Steps, Tables, kernel_types, run_sums, sums_kernel
 from softnum.kernels.device.value_tables import gather_kernel
-from softnum.kernels.scalars import scalar
+from softnum.kernels.make_scalar import scalar
 from softnum.names import format
 from softnum.values import decode, encode
 
