@@ -10,8 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from softnum.kernels.device import _cuda, movement, selection
-from softnum.kernels.device.movement import DeviceArray, arrays_in, moved, put, upload
-from softnum.kernels.device.selection import mapped
+from softnum.kernels.device.movement import DeviceArray, arrays_in, mapped, moved, put, upload
 from softnum.train.arrays import Arrays, places
 from softnum.train.binary64 import host
 from softnum.train.initial import DOMAIN_DROPOUT

@@ -19,8 +19,7 @@ import softnum as sn
 from softnum.backend import NoKernel, has_kernel, refuse_device
 from softnum.kernels.device import _cuda, carriers, movement, quantize
 from softnum.kernels.device.deferred import can_wait, compute_all
-from softnum.kernels.device.movement import DeviceArray, arrays_in, upload
-from softnum.kernels.device.selection import mapped
+from softnum.kernels.device.movement import DeviceArray, arrays_in, mapped, upload
 from softnum.threads import threads_by_default
 from softnum.train.backend import NumpyBackend, block_ones, odd_is_exact, rounding_of
 from softnum.train.cuda_arrays import CudaArrays, on_device

@@ -23,8 +23,8 @@ from softnum.kernels.device.block_kernels import (
 )
 from softnum.kernels.device.block_text import INEXACT, NO_FLOAT32, NO_SCALE
 from softnum.kernels.device.computations import NO_WORDS
+from softnum.kernels.device.copies import grid
 from softnum.kernels.device.elementwise import Words, words_of
-from softnum.kernels.device.movement import grid
 from softnum.kernels.device.quantize import check_out, floats
 from softnum.kernels.device.strides import contiguous, copy
 from softnum.modes import rounding_name

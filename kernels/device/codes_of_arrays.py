@@ -11,8 +11,8 @@ from softnum.array import Array
 from softnum.backend import NoKernel, is_device_array, refuse_device
 from softnum.kernels.device import _cuda, strides
 from softnum.kernels.device._cuda import cuda
+from softnum.kernels.device.copies import grid
 from softnum.kernels.device.dlpack import packed
-from softnum.kernels.device.movement import grid
 from softnum.kernels.device.strides import contiguous, dense
 
 __all__ = ["check_codes", "copy", "copy_to_host", "examples", "moved", "put"]

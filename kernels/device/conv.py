@@ -26,7 +26,6 @@ from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.bounds import levels_of
 from softnum.kernels.device.gemm import (
     array_and_format,
-    carrier_of,
     check_broadcasts,
     compute,
     given_words,
@@ -34,7 +33,7 @@ from softnum.kernels.device.gemm import (
     random_words,
 )
 from softnum.kernels.device.layouts import add_layout
-from softnum.kernels.device.problem import Operand, Problem, lined
+from softnum.kernels.device.problem import Operand, Problem, carrier_of, lined
 from softnum.kernels.device.steps import steps_of
 from softnum.kernels.device.strides import contiguous, dense, one_step, transposed
 from softnum.operands import refuse_blocks

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache, singledispatch
 
 import numpy as np
 
@@ -13,75 +12,19 @@ from softnum.backend import is_device_array
 from softnum.block_array import BlockArray
 from softnum.block_unit import BlockDotUnit
 from softnum.checks import float_array
-from softnum.custom_unit import CustomMadUnit
 from softnum.environment import seed_and_stream
-from softnum.exact import ExactDotUnit
-from softnum.facts import fits
-from softnum.fused import FmaChainUnit, FusedDotUnit
-from softnum.kernels.device import _cuda, gemm_custom
-from softnum.kernels.device.gemm_blocks import BlocksEngine, takes
-from softnum.kernels.device.gemm_blocks_of_scales import BlockEngine, block_operands, with_scales
-from softnum.kernels.device.gemm_definition import DefinitionEngine
-from softnum.kernels.device.gemm_exact import ExactEngine
-from softnum.kernels.device.gemm_fused import ChainEngine, FusedEngine
-from softnum.kernels.device.gemm_tables import TableEngine
-from softnum.kernels.device.problem import Problem, matrices
+from softnum.kernels.device import _cuda
+from softnum.kernels.device.engines import engine_of
+from softnum.kernels.device.gemm_blocks_of_scales import block_operands, with_scales
+from softnum.kernels.device.problem import Problem, carrier_of, matrices
 from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS, check_out
 from softnum.kernels.device.strides import broadcast, contiguous, copy, flat, is_dense, overlap, strided
-from softnum.units import MadUnit, Unit
+from softnum.units import Unit
 
 __all__ = [
-    "array_and_format", "batch_counters", "carrier_of", "check_broadcasts", "compute", "dot", "engine_of",
-    "find_engine", "given_words", "matmul", "new_status", "random_words",
+    "array_and_format", "batch_counters", "check_broadcasts", "compute", "dot", "engine_of", "given_words", "matmul",
+    "new_status", "random_words",
 ]  # fmt: skip
-
-
-@singledispatch
-def find_engine(unit, words: int):
-    """The engine of a unit, for words from an array (FROM_ARRAY) or not; kernels register theirs by type of unit.
-
-    An engine has ``run(problem)``, and ``tells``: whether that itself raises ValueError for a result without a code.
-    Raises TypeError for a unit without one.
-    """
-    raise TypeError(f"matmul: no CUDA kernel computes {type(unit).__name__}s; copy the CUDA arrays to the host first")
-
-
-@find_engine.register
-def _(unit: MadUnit, words: int):
-    if unit.on_codes:
-        return TableEngine(unit)
-    return BlocksEngine(unit) if words != FROM_ARRAY and takes(unit) else DefinitionEngine(unit)
-
-
-@find_engine.register
-def _(unit: ExactDotUnit, words: int):
-    return ExactEngine(unit)
-
-
-@find_engine.register
-def _(unit: FusedDotUnit, words: int):
-    return FusedEngine(unit)
-
-
-@find_engine.register
-def _(unit: FmaChainUnit, words: int):
-    return ChainEngine(unit)
-
-
-@find_engine.register
-def _(unit: BlockDotUnit, words: int):
-    return BlockEngine(unit)
-
-
-@find_engine.register
-def _(unit: CustomMadUnit, words: int):
-    return gemm_custom.engine_of(unit)
-
-
-@lru_cache(maxsize=256)
-def engine_of(unit, words: int):
-    """The engine that computes a unit's products (`find_engine`)."""
-    return find_engine(unit, words)
 
 
 def compute(problem: Problem, caller: str = "matmul") -> None:
@@ -98,17 +41,6 @@ def compute(problem: Problem, caller: str = "matmul") -> None:
     for seen, fmt in zip(_cuda.to_host(problem.status), formats, strict=True):
         if seen and fmt is not None:
             raise ValueError(f"{caller}: the result is NaN or infinite, and {fmt} has no code for it")
-
-
-def carrier_of(unit, caller: str = "matmul") -> np.dtype:
-    """The type of a unit's results on the device."""
-    dtype = next((np.dtype(d) for d in (np.float32, np.float64) if fits(unit.result, d)), None)
-    if dtype is None:
-        raise TypeError(
-            f"{caller}: neither float32 nor float64 holds {unit.result}; copy the CUDA arrays to the host first, where "
-            "the result is an Array"
-        )
-    return dtype
 
 
 def new_status(unit):

@@ -17,9 +17,10 @@ from softnum.block_unit import BlockDotUnit
 from softnum.c_text import environment_text, format_text
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
+from softnum.kernels.device.engines import engine_of, find_engine
 from softnum.kernels.device.entries import value_body
 from softnum.kernels.device.layouts import index_of, loader
-from softnum.kernels.device.problem import Operand, Problem, matrices, stand_in, to_codes
+from softnum.kernels.device.problem import Operand, Problem, carrier_of, matrices, stand_in, to_codes
 from softnum.kernels.device.quantize import FROM_KEY, NO_WORDS
 from softnum.kernels.device.source import Entry, Library
 from softnum.kernels.device.sums import DRAWN, words_of
@@ -49,8 +50,6 @@ def with_scales(operand: Operand, array, which) -> BlockOperand:
 
 
 def _carrier(unit) -> str:
-    from softnum.kernels.device.gemm import carrier_of
-
     return carrier_of(unit).name
 
 
@@ -243,8 +242,6 @@ def _from(operand: Operand, first: int, by_rows: bool) -> Operand:
 
 def kernels_of(unit):
     """(name, kernel, types of its arguments) of what computes contiguous arrays without c, words from a key."""
-    from softnum.kernels.device.gemm import carrier_of, engine_of
-
     inner = None if unit.inner is None else carrier_of(unit.inner).name
     if inner is not None:
         yield from engine_of(unit.inner, NO_WORDS).kernels_of(unit.inner)
@@ -283,8 +280,6 @@ class BlockEngine:
         if unit.inner is None:
             self._add(p, p.a, p.b, None, none, 0, blocks, blocks, size)
             return
-        from softnum.kernels.device.gemm import carrier_of, engine_of
-
         inner, carrier = unit.inner, carrier_of(unit.inner)
         totals = _cuda.empty(p.batches * p.m * p.n, np.uint64)
         sums = matrices(_cuda.empty((p.batches, p.m, p.n), carrier), "sums", np.arange(p.batches))
@@ -320,6 +315,11 @@ class BlockEngine:
             _cuda.bits(p.out.flat), p.out.geometry, p.status, *map(np.uint64, tensor), first, last, blocks, size,
             *p.sizes,
         )  # fmt: skip
+
+
+@find_engine.register
+def _(unit: BlockDotUnit, words: int):
+    return BlockEngine(unit)
 
 
 def examples():

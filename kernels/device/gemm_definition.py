@@ -9,7 +9,7 @@ import numpy as np
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.entries import unit_library
-from softnum.kernels.device.problem import Problem, coded_operands, formats_of
+from softnum.kernels.device.problem import Problem, carrier_of, coded_operands, formats_of
 from softnum.kernels.device.quantize import FROM_KEY, NO_WORDS
 from softnum.kernels.device.sums import Steps, kernel_types, run_sums, sums_kernel
 from softnum.units import MadUnit
@@ -55,8 +55,6 @@ def _kernel(unit, carrier: str, words: int, has_c: bool, layouts):
 
 def kernels_of(unit):
     """(name, kernel, types of its arguments) of what computes matrices without c, words from a key."""
-    from softnum.kernels.device.gemm import carrier_of
-
     carrier = carrier_of(unit)
     kernel = _kernel(unit, carrier.name, FROM_KEY if unit.stochastic else NO_WORDS, False, _ROWS)
     codes = [f.storage_dtype for f in formats_of(unit)]

@@ -16,10 +16,13 @@ from numpy.lib.stride_tricks import as_strided
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.computations import Computation
+from softnum.kernels.device.copies import copy_kernel, merged, run
 from softnum.kernels.device.deferred import Pending, Step, placement
+from softnum.kernels.device.maps import MAPS, map_computation, taken_numbers
+from softnum.kernels.device.strides import contiguous
 
 __all__ = [
-    "DeviceArray", "arrays_in", "broadcast", "concatenated", "copied", "deferred", "examples", "filled", "merged",
+    "DeviceArray", "arrays_in", "broadcast", "concatenated", "copied", "deferred", "examples", "filled", "mapped",
     "moved", "put", "rows_put", "rows_taken", "upload",
 ]  # fmt: skip
 
@@ -45,8 +48,6 @@ class DeviceArray:
     @classmethod
     def of(cls, x, shape=None) -> DeviceArray:
         """A Numba device array of any shape and strides, in another shape if one is given; strides cost a copy."""
-        from softnum.kernels.device.strides import contiguous
-
         return cls(contiguous(x).reshape((x.size,)), x.shape if shape is None else shape)
 
     @property
@@ -80,8 +81,6 @@ class DeviceArray:
 
     def __invert__(self) -> DeviceArray:
         """Where a mask is not."""
-        from softnum.kernels.device.selection import mapped
-
         if self.dtype != bool:
             raise TypeError(f"~ takes a mask, got {self!r}")
         return mapped("not", self)
@@ -155,41 +154,44 @@ def deferred(computation: Computation, operands, shape, dtype, key=None) -> Devi
     return DeviceArray(Pending(Step(computation, given, dtype, size, key)), shape)
 
 
-def grid(count: int) -> tuple[int, int]:
-    """Blocks and threads for a loop over so many elements; the simulator's threads are slow to start."""
-    return (1, 2) if _cuda.SIMULATOR else (min(-(-count // _cuda.THREADS), 2**31 - 1), _cuda.THREADS)
+def _scalar(x) -> int:
+    """A number of a NumPy type as its bits, a Python integer as it is."""
+    return x if isinstance(x, int) else int(np.asarray(x).reshape(1).view(f"u{np.asarray(x).itemsize}")[0])
 
 
-def run(kernel, count: int, *arguments) -> None:
-    """Launch a kernel that loops over so many elements, if there are any."""
-    if count:
-        _cuda.launch(kernel, *grid(count), *arguments)
+def mapped(operation: str, *arrays: DeviceArray, s=0, t=0) -> DeviceArray:
+    """An operation on every element, when it is read.
+
+    Parameters
+    ----------
+    operation : str
+        "add" (rounded to the carrier), "negate", "positive_part" (+0 for what is not above 0; NaN stays), "clamp" (to
+        s..t), "where_positive" (y where x is above 0, else +0), "where_equal" (y where the number x is s, else +0),
+        "choose" (y where x, else z), "choose_or" (y where x, else s), "not" of a mask; "widen" and "narrow" between
+        binary32 and binary64; "divide" by s, in binary64.
+    *arrays : DeviceArray
+        Of one shape, or that broadcast to one; masks are of type bool.
+    s, t : int or NumPy scalar
+        Of the carrier's type (of "divide", binary64), or an integer.
+
+    Returns
+    -------
+    DeviceArray
+    """
+    kinds, result, _ = MAPS[operation]
+    shape = np.broadcast_shapes(*(x.shape for x in arrays))
+    carriers = {x.dtype for x, kind in zip(arrays, kinds, strict=True) if kind == "c"} or {np.dtype(np.float32)}
+    if len(carriers) > 1 or not carriers <= {np.dtype(np.float32), np.dtype(np.float64)}:
+        raise TypeError(f"{operation} takes arrays of one carrier, float32 or float64, got {arrays}")
+    (carrier,) = carriers
+    dtype = {"c": carrier, "w": np.float64, "n": np.float32, "m": np.bool_}[result]
+    numbers = ({"s": s, "t": t}[name] for name in taken_numbers(operation))
+    widths = [8 * x.dtype.itemsize for x, kind in zip(arrays, kinds, strict=True) if kind == "i"]
+    computation = map_computation(operation, 8 * carrier.itemsize, *widths)
+    return deferred(computation, (*arrays, *map(_scalar, numbers)), shape, dtype)
 
 
 # ---- copies --------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=16)
-def copy_kernel(rank: int):
-    """The kernel ``(source, target, count, sizes, from_strides, to_strides, from_start, to_start)``.
-
-    sizes and strides, in elements: tuples of ``rank`` integers.
-    """
-
-    @cuda.jit
-    def kernel(source, target, count, sizes, from_strides, to_strides, from_start, to_start):
-        for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-            rest, at, to = i, from_start, to_start
-            for k in range(rank):
-                axis = rank - 1 - k
-                above = rest // sizes[axis]
-                place = rest - above * sizes[axis]
-                at += place * from_strides[axis]
-                to += place * to_strides[axis]
-                rest = above
-            target[to] = source[at]
-
-    return kernel
 
 
 @lru_cache(maxsize=2)
@@ -221,19 +223,6 @@ def _viewed(x: DeviceArray, view: Callable | None) -> tuple[tuple[int, ...], tup
     part, size = view(whole), x.dtype.itemsize
     start = part.__array_interface__["data"][0] - address
     return part.shape, tuple(n // size for n in part.strides), start // size
-
-
-def merged(shape, first, second) -> list[tuple[int, int, int]]:
-    """(size, stride, stride) of each dimension; those that run on in both arrays are one, those of one element none."""
-    found: list[tuple[int, int, int]] = []
-    for n, a, b in zip(shape, first, second, strict=True):
-        if n == 1:
-            continue
-        if found and found[-1][1] == n * a and found[-1][2] == n * b:
-            found[-1] = (found[-1][0] * n, a, b)
-        else:
-            found.append((n, a, b))
-    return found or [(1, 1, 1)]
 
 
 def _copy(source: DeviceArray, from_view: Callable | None, target: DeviceArray, to_view: Callable | None) -> None:

@@ -18,11 +18,11 @@ from softnum.kernels.device import _cuda, gemm_blocks
 from softnum.kernels.device._cuda import ffi
 from softnum.kernels.device.bounds import levels_of
 from softnum.kernels.device.conv import divisor
-from softnum.kernels.device.gemm import batch_counters, carrier_of, compute, engine_of, new_status, random_words
+from softnum.kernels.device.gemm import batch_counters, compute, engine_of, new_status, random_words
 from softnum.kernels.device.layouts import add_layout
 from softnum.kernels.device.operator_steps import Tensor, array_of, new, reshaped
 from softnum.kernels.device.operator_terms import axes_of, limits_of, materialised
-from softnum.kernels.device.problem import Operand, Problem, lined
+from softnum.kernels.device.problem import Operand, Problem, carrier_of, lined
 from softnum.kernels.device.quantize import NO_WORDS
 from softnum.kernels.device.reduce import sum as add
 from softnum.kernels.device.source import Entry, Library

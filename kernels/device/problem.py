@@ -18,16 +18,28 @@ from softnum.kernels.device.layouts import matrix_numbers
 from softnum.kernels.device.strides import dense, place_of
 from softnum.kernels.device.value_tables import decoded, find_codes
 from softnum.names import format
+from softnum.plan import fits
 
 __all__ = [
-    "Operand", "Problem", "Seen", "all_codes", "all_values", "checked", "coded_operands", "formats_of", "inspect",
-    "lined", "matrices", "operand_kernel", "stand_in", "to_codes", "to_values", "value_kernel",
+    "Operand", "Problem", "Seen", "all_codes", "all_values", "carrier_of", "checked", "coded_operands", "formats_of",
+    "inspect", "lined", "matrices", "operand_kernel", "stand_in", "to_codes", "to_values", "value_kernel",
 ]  # fmt: skip
 
 _NONE = np.iinfo(np.int64).max
 _MOST_BLOCKS = 1024
 _ENOUGH_BLOCKS = 2 if _cuda.SIMULATOR else 128  # about as many as a large GPU has multiprocessors
 _CARRIERS = {"float32": "binary32", "float64": "binary64"}
+
+
+def carrier_of(unit, caller: str = "matmul") -> np.dtype:
+    """The type of a unit's results on the device."""
+    dtype = next((np.dtype(d) for d in (np.float32, np.float64) if fits(unit.result, d)), None)
+    if dtype is None:
+        raise TypeError(
+            f"{caller}: neither float32 nor float64 holds {unit.result}; copy the CUDA arrays to the host first, where "
+            "the result is an Array"
+        )
+    return dtype
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from softnum.custom import CustomFormat
 from softnum.environment import seed_and_stream
 from softnum.kernels.device import _cuda, gemm_blocks
 from softnum.kernels.device.bounds import levels_of
-from softnum.kernels.device.gemm import array_and_format, carrier_of, compute, given_words, new_status, random_words
-from softnum.kernels.device.problem import Operand, Problem, checked, lined, to_codes
+from softnum.kernels.device.gemm import array_and_format, compute, given_words, new_status, random_words
+from softnum.kernels.device.problem import Operand, Problem, carrier_of, checked, lined, to_codes
 from softnum.kernels.device.quantize import FROM_KEY
 from softnum.kernels.device.steps import steps_of
 from softnum.kernels.device.strides import contiguous, dense, one_step, strided, transposed

@@ -6,7 +6,6 @@ rounding; of a NaN the bits are those of an x86 processor (the first operand's, 
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from math import prod
 
@@ -14,140 +13,16 @@ import numpy as np
 
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
-from softnum.kernels.device.computations import Computation
+from softnum.kernels.device.copies import run
 from softnum.kernels.device.deferred import example
-from softnum.kernels.device.movement import DeviceArray, deferred, empty, run
+from softnum.kernels.device.maps import CARRIER_TEXT, HEADER, map_computation
+from softnum.kernels.device.movement import DeviceArray, empty
 from softnum.kernels.device.source import Entry, Library
 
-__all__ = ["all_finite", "drawn", "examples", "largest", "largest_of_all", "largest_of_groups", "mapped"]
+__all__ = ["all_finite", "drawn", "examples", "largest", "largest_of_all", "largest_of_groups"]
 
-_HEADER = "softnum/machine.h"
 _FINITE = {"uint32": 0x7F800000, "uint64": 0x7FF0000000000000}
 _BITS = {"uint32": (32, 23), "uint64": (64, 52)}
-
-#: what bits of 32 and 64 have in common: NaN made quiet, the exponent's bits
-_CONSTANTS = """
-SN_FN sn_i32 _is_nan32(sn_u32 x) { return (x & 0x7fffffffu) > 0x7f800000u; }
-SN_FN sn_i32 _is_nan64(sn_u64 x) { return (x & 0x7fffffffffffffffu) > 0x7ff0000000000000u; }
-SN_FN sn_u32 _quiet32(sn_u32 x) { return x | 0x00400000u; }
-SN_FN sn_u64 _quiet64(sn_u64 x) { return x | 0x0008000000000000u; }
-/* x + y; a NaN that no operand brings is x86's, which has a sign */
-SN_FN sn_u32 _sum32(sn_u32 x, sn_u32 y) {
-    if (_is_nan32(x)) return _quiet32(x);
-    if (_is_nan32(y)) return _quiet32(y);
-    const sn_u32 s = sn_bits32(sn_add32(sn_float32(x), sn_float32(y)));
-    return _is_nan32(s) ? 0xffc00000u : s;
-}
-SN_FN sn_u64 _sum64(sn_u64 x, sn_u64 y) {
-    if (_is_nan64(x)) return _quiet64(x);
-    if (_is_nan64(y)) return _quiet64(y);
-    const sn_u64 s = sn_bits64(sn_add64(sn_float64(x), sn_float64(y)));
-    return _is_nan64(s) ? 0xfff8000000000000u : s;
-}
-SN_FN sn_u64 _wide32(sn_u32 x) {
-    if (_is_nan32(x)) return (sn_u64)(x >> 31) << 63 | 0x7ff8000000000000u | (sn_u64)(x & 0x7fffffu) << 29;
-    return sn_bits64(sn_widen(sn_float32(x)));
-}
-SN_FN sn_u64 _wide64(sn_u64 x) { return x; }
-SN_FN sn_u32 _narrow64(sn_u64 x) {
-    if (_is_nan64(x)) return (sn_u32)(x >> 63) << 31 | 0x7fc00000u | ((sn_u32)(x >> 29) & 0x7fffffu);
-    return sn_bits32(sn_narrow(sn_float64(x)));
-}
-/* x / y in binary64, for a finite y that is not 0 */
-SN_FN sn_u64 _quotient(sn_u64 x, sn_u64 y) {
-    if (_is_nan64(x)) return _quiet64(x);
-    return sn_bits64(sn_divide64(sn_float64(x), sn_float64(y)));
-}
-/* Magnitudes as integers in their order; that of a NaN is infinite. */
-SN_FN sn_u64 _size32(sn_u32 x) { return _is_nan32(x) ? 0x7f800000u : x & 0x7fffffffu; }
-SN_FN sn_u64 _size64(sn_u64 x) { return _is_nan64(x) ? 0x7ff0000000000000u : x & 0x7fffffffffffffffu; }
-/* Whether y takes x's place as the largest: the first of equals stays, and the first NaN. */
-SN_FN sn_i32 _larger32(sn_u32 x, sn_u32 y) {
-    return !_is_nan32(x) && !(sn_float32(y) <= sn_float32(x));
-}
-SN_FN sn_i32 _larger64(sn_u64 x, sn_u64 y) {
-    return !_is_nan64(x) && !(sn_float64(y) <= sn_float64(x));
-}
-"""
-
-_SIGN = {32: "0x80000000u", 64: "0x8000000000000000u"}
-
-#: operation -> (kinds of the arrays, kind of the result, C expression of their elements x, y, z and the scalars s, t).
-#: Kinds: "c" the carrier's bits, "w" those of binary64, "n" those of binary32, "m" a mask, "i" a number.
-#: {w} is the carrier's width.
-_MAPS: dict[str, tuple[str, str, str]] = {
-    "add": ("cc", "c", "_sum{w}(x, y)"),
-    "clamp": (
-        "c", "c", "sn_float{w}(x) < sn_float{w}((c)s) ? (c)s : sn_float{w}(x) > sn_float{w}((c)t) ? (c)t : x",
-    ),
-    "choose": ("mcc", "c", "x ? y : z"),
-    "choose_or": ("mc", "c", "x ? y : (c)s"),
-    "divide": ("c", "w", "_quotient(_wide{w}(x), s)"),
-    "narrow": ("c", "n", "_narrow64(x)"),
-    "negate": ("c", "c", "x ^ {sign}"),
-    "not": ("m", "m", "!x"),
-    "positive_part": ("c", "c", "sn_float{w}(x) > 0 ? x : _is_nan{w}(x) ? _quiet{w}(x) : 0"),
-    "where_equal": ("ic", "c", "x == s ? y : 0"),
-    "where_positive": ("cc", "c", "sn_float{w}(x) > 0 ? y : 0"),
-    "widen": ("c", "w", "_wide{w}(x)"),
-}  # fmt: skip
-
-
-@lru_cache(maxsize=64)
-def map_computation(operation: str, width: int, numbers: int = 64) -> Computation:
-    """What an operation makes of carriers of a width, of numbers of another, and of s and t where it takes them."""
-    kinds, result, text = _MAPS[operation]
-    carrier = f"uint{width}"
-    types = {"c": carrier, "w": "uint64", "n": "uint32", "m": "uint8", "i": f"uint{numbers}", "s": "uint64"}
-    inputs, body = [], ""
-    for name, kind in (*zip("xyz", kinds, strict=False), *((name, "s") for name in _numbers(operation))):
-        body += f"const sn_u{types[kind][4:]} {name} = (sn_u{types[kind][4:]})in{len(inputs)};\n"
-        inputs.append(types[kind])
-    text = text.format(w=width, sign=_SIGN[width]).replace("(c)", f"(sn_u{width})")
-    return Computation(tuple(inputs), types[result], f"{body}out = {text};\n", _CONSTANTS, _HEADER)
-
-
-def _numbers(operation: str) -> str:
-    """Which of s and t an operation takes."""
-    return "".join(name for name in "st" if re.search(rf"\b{name}\b", _MAPS[operation][2]))
-
-
-def _scalar(x) -> int:
-    """A number of a NumPy type as its bits, a Python integer as it is."""
-    return x if isinstance(x, int) else int(np.asarray(x).reshape(1).view(f"u{np.asarray(x).itemsize}")[0])
-
-
-def mapped(operation: str, *arrays: DeviceArray, s=0, t=0) -> DeviceArray:
-    """An operation on every element, when it is read.
-
-    Parameters
-    ----------
-    operation : str
-        "add" (rounded to the carrier), "negate", "positive_part" (+0 for what is not above 0; NaN stays), "clamp" (to
-        s..t), "where_positive" (y where x is above 0, else +0), "where_equal" (y where the number x is s, else +0),
-        "choose" (y where x, else z), "choose_or" (y where x, else s), "not" of a mask; "widen" and "narrow" between
-        binary32 and binary64; "divide" by s, in binary64.
-    *arrays : DeviceArray
-        Of one shape, or that broadcast to one; masks are of type bool.
-    s, t : int or NumPy scalar
-        Of the carrier's type (of "divide", binary64), or an integer.
-
-    Returns
-    -------
-    DeviceArray
-    """
-    kinds, result, _ = _MAPS[operation]
-    shape = np.broadcast_shapes(*(x.shape for x in arrays))
-    carriers = {x.dtype for x, kind in zip(arrays, kinds, strict=True) if kind == "c"} or {np.dtype(np.float32)}
-    if len(carriers) > 1 or not carriers <= {np.dtype(np.float32), np.dtype(np.float64)}:
-        raise TypeError(f"{operation} takes arrays of one carrier, float32 or float64, got {arrays}")
-    (carrier,) = carriers
-    dtype = {"c": carrier, "w": np.float64, "n": np.float32, "m": np.bool_}[result]
-    numbers = ({"s": s, "t": t}[name] for name in _numbers(operation))
-    widths = [8 * x.dtype.itemsize for x, kind in zip(arrays, kinds, strict=True) if kind == "i"]
-    computation = map_computation(operation, 8 * carrier.itemsize, *widths)
-    return deferred(computation, (*arrays, *map(_scalar, numbers)), shape, dtype)
-
 
 # ---- what there is in an array ---------------------------------------------------------------------------------------
 
@@ -180,7 +55,7 @@ def _functions(width: int):
         Entry("size", "uint64", ((kind, "x"),), f"return _size{width}(x);"),
         Entry("larger", "uint32", ((kind, "x"), (kind, "y")), f"return (sn_u32)_larger{width}(x, y);"),
     )
-    return _cuda.bind(Library(_CONSTANTS, entries, _HEADER))
+    return _cuda.bind(Library(CARRIER_TEXT, entries, HEADER))
 
 
 @lru_cache(maxsize=4)
@@ -353,7 +228,7 @@ out[3] = c3;
 @lru_cache(maxsize=2)
 def draw_kernel():
     """The kernel ``(kept, count, stream, key0, key1, least)``: whether each element's word is at least ``least``."""
-    words, ffi = _cuda.bind(Library("", (_PHILOX,), _HEADER)).words, _cuda.ffi
+    words, ffi = _cuda.bind(Library("", (_PHILOX,), HEADER)).words, _cuda.ffi
 
     @cuda.jit
     def kernel(kept, count, stream, key0, key1, least):

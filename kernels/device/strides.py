@@ -8,8 +8,8 @@ from math import prod
 import numpy as np
 
 from softnum.kernels.device import _cuda
+from softnum.kernels.device.copies import copy_kernel, merged, run
 from softnum.kernels.device.dlpack import Memory
-from softnum.kernels.device.movement import copy_kernel, merged, run
 
 __all__ = [
     "broadcast", "contiguous", "copy", "dense", "flat", "is_dense", "one_step", "overlap", "overlaps_itself", "packed",

@@ -16,7 +16,8 @@ import numpy as np
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda, ffi
 from softnum.kernels.device.computations import FROM_KEY, NO_WORDS, Computation
-from softnum.kernels.device.movement import DeviceArray, empty, run
+from softnum.kernels.device.copies import run
+from softnum.kernels.device.movement import DeviceArray, empty
 from softnum.kernels.device.source import Entry, Library
 
 __all__ = ["MOST_LEVELS", "examples", "total"]
