@@ -85,6 +85,7 @@ from softnum.statistics import RoundingStats
 from softnum.sums import sum
 from softnum.tile import Operator, TileError, operator
 from softnum.units import MadUnit
+from softnum.units import use_tracer as _use_tracer
 from softnum.values import decode, encode, quantize
 
 
@@ -92,7 +93,14 @@ def _load_kernels() -> None:
     import softnum.kernels  # noqa: F401  registers what CUDA arrays and functions of the user's need
 
 
+def _trace(unit, *arguments, **options):
+    from softnum.trace import trace
+
+    return trace(unit, *arguments, **options)
+
+
 backend.use_loader(_load_kernels)
+_use_tracer(_trace)
 
 __all__ = [
     "Array",

@@ -11,7 +11,7 @@ from softnum.engines import coded
 from softnum.reference.block_dot import BlockStep, block_dot
 from softnum.reference.exact import exact_terms
 from softnum.reference.values import decode
-from softnum.trace import exact_step, rounding_step, steps_of
+from softnum.trace_steps import exact_step, rounding_step, steps_of
 
 __all__ = ["block_vectors"]
 

@@ -11,7 +11,7 @@ from softnum.engines import coded
 from softnum.reference.operations import exact_sum
 from softnum.reference.rounding import environment_of
 from softnum.reference.values import Value, decode
-from softnum.trace import Step, decoded, exact_step, number, rounding_step, steps_of
+from softnum.trace_steps import Step, decoded, exact_step, number, rounding_step, steps_of
 from softnum.values import encode
 
 __all__ = ["TracedCustom"]

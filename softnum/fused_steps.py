@@ -8,7 +8,7 @@ from softnum.reference.fused import FusedStep, fma_chain_dot, fused_dot, product
 from softnum.reference.operations import add, fma
 from softnum.reference.rounding import INEXACT, environment_of
 from softnum.reference.values import Value, decode, flushed
-from softnum.trace import Step, exact_step, number, rounding_step, steps_of
+from softnum.trace_steps import Step, exact_step, number, rounding_step, steps_of
 
 __all__ = []
 

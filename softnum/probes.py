@@ -170,7 +170,7 @@ def _digits(p: Probe) -> str:
 
 def _row(p: Probe, index: str, stochastic: bool) -> list[str]:
     from softnum.reference.values import decode
-    from softnum.trace import number, number_text
+    from softnum.trace_steps import number, number_text
 
     exact, fmt = not p.special, p.format
     cells = [index, "-" if p.sign else "+", "", "", str(p.decision), "", ""]

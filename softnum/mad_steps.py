@@ -1,0 +1,63 @@
+"""The steps of multiply-add units and of exact dot-product units, for `softnum.trace`."""
+
+from __future__ import annotations
+
+from softnum.engines import coded
+from softnum.exact import ExactDotUnit
+from softnum.reference.exact import exact_terms
+from softnum.reference.rounding import environment_of
+from softnum.reference.units import mad_dot
+from softnum.reference.values import decode
+from softnum.trace_steps import exact_step, rounding_step, steps_of
+from softnum.units import MadUnit
+
+__all__ = []
+
+
+@steps_of.register
+def _(unit: MadUnit, a, b, c, words):
+    roundings = []
+    code, _ = mad_dot(
+        a, b, operand=tuple(coded(f) for f in unit.operand), accumulator=unit.accumulator, product=unit.product,
+        rounding=unit.rounding, product_rounding=unit.product_rounding, overflow=unit.overflow,
+        stochastic_bits=unit.stochastic_bits, lanes=unit.lanes, chunk=unit.chunk, reduction=unit.reduction,
+        outer_accumulator=unit.outer_accumulator, compensated=unit.compensated, c=c, random_bits=_Words(words),
+        observe=roundings.append,
+    )  # fmt: skip
+    steps = []
+    for r in roundings:
+        rest = {"where": r.where, "terms": r.terms}
+        if r.format is None:
+            steps.append(exact_step(r.name, r.formula, r.exact, **rest))
+        else:
+            steps.append(rounding_step(r.name, r.formula, r.exact, r.format, r.environment, **rest))
+    return steps, code
+
+
+@steps_of.register
+def _(unit: ExactDotUnit, a, b, c, words):
+    operands = tuple(coded(f) for f in unit.operand)
+    terms, sums = exact_terms(a, b, operands, unit.accumulator, c, unit.rounding)
+    steps = [exact_step("start", "c", terms[0])]
+    for k, (x, y) in enumerate(zip(a, b, strict=True)):
+        factors = (("a", decode(x, operands[0])), ("b", decode(y, operands[1])))
+        product = ("a * b", terms[k + 1])
+        steps.append(exact_step("exact product", "a * b", terms[k + 1], where={"k": k}, terms=factors))
+        both = (("sum", sums[k]), product)
+        steps.append(exact_step("exact sum", "sum + a * b", sums[k + 1], where={"k": k}, terms=both))
+    if not len(a):
+        return steps, 0 if c is None else c
+    word = None if words is None else words(0)[1]
+    env = environment_of(unit.accumulator, unit.rounding, unit.overflow, unit.stochastic_bits, word)
+    steps.append(rounding_step("rounding", "sum", sums[-1], unit.accumulator, env))
+    return steps, steps[-1].code
+
+
+class _Words:
+    """Random words by their step, as the reference takes them: a pair of None where there are none."""
+
+    def __init__(self, words) -> None:
+        self.words = words
+
+    def __getitem__(self, step: int) -> tuple:
+        return (None, None) if self.words is None else self.words(step)
