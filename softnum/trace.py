@@ -21,9 +21,9 @@ from softnum.checks import float_array, native
 from softnum.custom import CustomFormat
 from softnum.engines import coded
 from softnum.environment import seed_and_stream
+from softnum.facts import fits
 from softnum.modes import Flags
 from softnum.operands import checked_operand
-from softnum.plan import fits
 from softnum.reference import random_words_matmul
 from softnum.reference.operations import encode
 from softnum.trace_steps import Step, decoded, exact_step, number, number_text, rounding_step, steps_of

@@ -10,6 +10,7 @@ import numpy as np
 
 from softnum.custom import CustomFormat
 from softnum.engines import coded
+from softnum.facts import fits
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.dlpack import packed
@@ -18,7 +19,6 @@ from softnum.kernels.device.layouts import matrix_numbers
 from softnum.kernels.device.strides import dense, place_of
 from softnum.kernels.device.value_tables import decoded, find_codes
 from softnum.names import format
-from softnum.plan import fits
 
 __all__ = [
     "Operand", "Problem", "Seen", "all_codes", "all_values", "carrier_of", "checked", "coded_operands", "formats_of",
