@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from floors import FLOORS, KNOWN, MOVED
-from imports import circle_text, circles, graph_of, rising
+from tests.support.floors import FLOORS, KNOWN, MOVED
+from tests.support.imports import circle_text, circles, graph_of, rising
 
 ROOT = Path(__file__).resolve().parents[2]
 
