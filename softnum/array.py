@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from numbers import Integral, Real
 
@@ -17,6 +18,13 @@ from softnum.values import decode, encode, find_code
 
 __all__ = ["Array", "array"]
 
+# What Arrays compute with is put in by the modules that have it, when they are imported:
+#: name of an operation -> (the function, number of operands), by `softnum.ops` and `softnum.elementary`
+OPERATIONS: dict[str, tuple[Callable, int]] = {}
+#: NumPy's function -> what does it of Arrays, by `softnum.array_functions`
+FUNCTIONS: dict[Callable, Callable] = {}
+#: name of one of NumPy's predicates -> what does it of Arrays, by `softnum.array_functions`
+PREDICATES: dict[str, Callable] = {}
 
 # NumPy's name -> softnum's; minimum and maximum are those of IEEE 754-2019 9.6 (a NaN wins), fmin and fmax the others
 _UFUNCS = {
@@ -36,7 +44,6 @@ _COMPARISONS = {
     "not_equal": lambda order: order != 0, "greater": lambda order: order == 1,
     "greater_equal": lambda order: (order == 0) | (order == 1),
 }  # fmt: skip
-_PREDICATES = ("isfinite", "isinf", "isnan", "signbit")
 
 
 def as_operand(x, fmt) -> Array:
@@ -56,8 +63,6 @@ def as_operand(x, fmt) -> Array:
 
 def _operator(name: str, swap: bool = False):
     def method(self, other):
-        from softnum.ops import OPERATIONS
-
         other = as_operand(other, self.format)
         return OPERATIONS[name][0](*((other, self) if swap else (self, other)))
 
@@ -66,8 +71,6 @@ def _operator(name: str, swap: bool = False):
 
 def _in_place(name: str):
     def method(self, other):
-        from softnum.ops import OPERATIONS
-
         self._put(OPERATIONS[name][0](self, as_operand(other, self.format)))
         return self
 
@@ -76,12 +79,10 @@ def _in_place(name: str):
 
 def _comparison(name: str):
     def method(self, other):
-        from softnum.ops import compare
-
         other = as_operand(other, self.format)
         if is_device_array(self) or is_device_array(other):
             return on_device("holds", name, self, other)
-        return _COMPARISONS[name](compare(self, other))
+        return _COMPARISONS[name](OPERATIONS["compare"][0](self, other))
 
     return method
 
@@ -259,9 +260,7 @@ class Array(Codes):
         >>> sn.array(3.3, "binary16").astype("e5m2")
         Array(3.5, e5m2)
         """
-        from softnum.ops import convert
-
-        return convert(self, None, fmt, **options)
+        return OPERATIONS["convert"][0](self, None, fmt, **options)
 
     def to_numpy(self) -> np.ndarray:
         """The array as NumPy's own type, or ml_dtypes', that is this format: the same bits, not copied.
@@ -416,17 +415,13 @@ class Array(Codes):
     __ge__, __eq__, __ne__ = _comparison("greater_equal"), _comparison("equal"), _comparison("not_equal")
 
     def __neg__(self):
-        from softnum.ops import negate
-
-        return negate(self)
+        return OPERATIONS["negate"][0](self)
 
     def __pos__(self):
         return self.copy()
 
     def __abs__(self):
-        from softnum.ops import absolute
-
-        return absolute(self)
+        return OPERATIONS["absolute"][0](self)
 
     def __bool__(self) -> bool:
         raise TypeError("the truth of an Array is not defined; compare it with another (==, <, ...)")
@@ -437,10 +432,8 @@ class Array(Codes):
 
     # -- NumPy's protocols ---------------------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
-        from softnum import array_functions, ops
-
         name = ufunc.__name__
-        known = (_UFUNCS, _TO_INTEGRAL, _COMPARISONS, _PREDICATES)
+        known = (_UFUNCS, _TO_INTEGRAL, _COMPARISONS, PREDICATES)
         if method != "__call__" or kwargs or not any(name in table for table in known):
             extra = f" with {', '.join(kwargs)}" if kwargs else ""
             raise refusal(f"numpy.{name}{'' if method == '__call__' else '.' + method}{extra}")
@@ -450,13 +443,13 @@ class Array(Codes):
         operands = [as_operand(x, arrays[0].format) for x in inputs]
         if name in _COMPARISONS:
             result = _comparison(name)(*operands)
-        elif name in _PREDICATES:
+        elif name in PREDICATES:
             on_gpu = is_device_array(operands[0])
-            result = on_device("holds", name, *operands) if on_gpu else getattr(array_functions, name)(*operands)
+            result = on_device("holds", name, *operands) if on_gpu else PREDICATES[name](*operands)
         elif name in _TO_INTEGRAL:
-            result = ops.round_to_integral(*operands, rounding=_TO_INTEGRAL[name])
+            result = OPERATIONS["round_to_integral"][0](*operands, rounding=_TO_INTEGRAL[name])
         else:
-            result = ops.OPERATIONS[_UFUNCS[name]][0](*operands)
+            result = OPERATIONS[_UFUNCS[name]][0](*operands)
         if out is None:
             return result
         if isinstance(result, Array):
@@ -470,8 +463,6 @@ class Array(Codes):
         return out[0]
 
     def __array_function__(self, func, types, args, kwargs):
-        from softnum.array_functions import FUNCTIONS
-
         if func not in FUNCTIONS:
             raise refusal(numpy_name(func))
         for x in (*args, *(args[0] if args and isinstance(args[0], (list, tuple)) else ()), *kwargs.values()):

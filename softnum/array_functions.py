@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.array import Array, as_operand
+from softnum.array import FUNCTIONS, PREDICATES, Array, as_operand
 from softnum.custom import CustomFormat
 from softnum.ops import CLASSES, classify, maximum, minimum
 
@@ -223,8 +223,7 @@ def _clip(a, a_min=None, a_max=None):
     return a if a_max is None else minimum(a, as_operand(a_max, a.format))
 
 
-#: NumPy's function -> what does it here
-FUNCTIONS = {
+FUNCTIONS |= {
     **{
         f: _moved(f)
         for f in (
@@ -256,3 +255,4 @@ FUNCTIONS = {
     np.where: _where,
     np.zeros_like: lambda a, *, shape=None: _full_like(a, 0, shape=shape),
 }  # fmt: skip
+PREDICATES |= {"isfinite": isfinite, "isinf": isinf, "isnan": isnan, "signbit": signbit}

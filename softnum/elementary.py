@@ -9,6 +9,7 @@ why that ends); no result passes through binary floating point or a mathematical
 from __future__ import annotations
 
 from softnum.operation import rounded
+from softnum.operation_names import ELEMENTARY, OPERANDS
 from softnum.ops import CODE_OPERATIONS, OPERATIONS
 
 __all__ = [
@@ -163,7 +164,7 @@ hypot = _two(
     "[  5., 300.]",
 )
 
-_FUNCTIONS = {name: (globals()[name], 2 if name in ("pow", "hypot") else 1) for name in __all__}
+_FUNCTIONS = {name: (globals()[name], OPERANDS[name]) for name in ELEMENTARY}
 for _function, _ in _FUNCTIONS.values():
     _function.__module__ = __name__  # where they are found and documented
 OPERATIONS.update(_FUNCTIONS)

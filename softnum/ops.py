@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from softnum import backend
-from softnum.array import Array
+from softnum.array import OPERATIONS, Array
 from softnum.formats import FixedFormat
 from softnum.operation import OPTIONS, RETURNS, apply, rounded
+from softnum.operation_names import CODE_OPERANDS, ELEMENTARY, OPERANDS
 
 __all__ = [
     "OPERATIONS", "absolute", "add", "classify", "compare", "convert", "copysign", "divide", "fma", "logb", "maximum",
@@ -326,34 +327,8 @@ def classify(a, fmt=None):
     return result if backend.is_device_array(result) else result.astype(np.uint8)
 
 
-#: name of a ufunc of the core -> (the function, number of operands)
-OPERATIONS = {
-    "convert": (convert, 1),
-    "add": (add, 2),
-    "subtract": (subtract, 2),
-    "multiply": (multiply, 2),
-    "fma": (fma, 3),
-    "divide": (divide, 2),
-    "remainder": (remainder, 2),
-    "sqrt": (sqrt, 1),
-    "round_to_integral": (round_to_integral, 1),
-    "minimum": (minimum, 2),
-    "maximum": (maximum, 2),
-    "minimum_number": (minimum_number, 2),
-    "maximum_number": (maximum_number, 2),
-    "scalb": (scalb, 2),
-    "logb": (logb, 1),
-    "next_up": (next_up, 1),
-    "next_down": (next_down, 1),
-    "negate": (negate, 1),
-    "absolute": (absolute, 1),
-    "copysign": (copysign, 2),
-    "compare": (compare, 2),
-    "total_order": (total_order, 2),
-    "classify": (classify, 1),
-}
+#: name of a ufunc of the core -> (the function, number of operands); `softnum.elementary` adds its functions
+OPERATIONS.update({name: (globals()[name], count) for name, count in OPERANDS.items() if name not in ELEMENTARY})
 
 #: those of them that take codes alone and give codes: what test vectors are made of
-CODE_OPERATIONS = {
-    name: entry for name, entry in OPERATIONS.items() if name not in ("scalb", "compare", "total_order", "classify")
-}
+CODE_OPERATIONS = {name: entry for name, entry in OPERATIONS.items() if name in CODE_OPERANDS}

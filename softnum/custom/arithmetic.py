@@ -14,9 +14,10 @@ import operator
 import numpy as np
 
 from softnum.custom.formats import CustomFormat
-from softnum.custom.primitives import Primitives, user_operations
+from softnum.custom.primitives import Primitives
 from softnum.formats import FixedFormat
 from softnum.modes import Flags, rounding_name
+from softnum.operation_names import USER_OPERANDS
 
 __all__ = ["Operator", "as_values", "primitives_of", "table_of"]
 
@@ -33,7 +34,7 @@ def primitives_of(fmt) -> Primitives:
     """Which primitives are the user's and which are derived."""
     found = Primitives(as_float="user" if fmt.kind == "custom" else "derived")
     found["convert"] = "user" if fmt._functions.convert_takes is not None else "derived"
-    for name in (*user_operations(), "scalb"):
+    for name in (*USER_OPERANDS, "scalb"):
         if name in _STEPS and fmt.bits > 16 and name not in fmt._functions.operations:
             continue
         found[name] = "user" if name in fmt._functions.operations else "derived"
@@ -97,8 +98,8 @@ class Operator:
     def __init__(self, name: str, formats, out, rounding="nearest_even", overflow=None) -> None:
         self.name, self.formats, self.out = name, tuple(formats), out
         self.rounding, self.overflow = rounding_name(rounding), overflow
-        if name not in user_operations() and name not in ("scalb", "convert"):
-            known = ", ".join(sorted((*user_operations(), "scalb")))
+        if name not in USER_OPERANDS and name not in ("scalb", "convert"):
+            known = ", ".join(sorted((*USER_OPERANDS, "scalb")))
             raise ValueError(f"{out} has no operation {name!r} (known: {known})")
         self.users_own = name in out._functions.operations and all(f == out for f in self.formats)
         if name in _STEPS and not self.users_own and out.bits > 16:

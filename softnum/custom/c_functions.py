@@ -10,9 +10,10 @@ import numpy as np
 
 from softnum import _core
 from softnum.custom.compiler import RENAMED, compile_c
-from softnum.custom.primitives import ALIASES, storage_of, user_operations
+from softnum.custom.primitives import ALIASES, storage_of
 from softnum.custom.source import CFunction, CSource
 from softnum.custom.trial import Call, sample_codes, sample_floats, try_out
+from softnum.operation_names import USER_OPERANDS
 
 __all__ = ["CFunctions"]
 
@@ -81,7 +82,7 @@ class CFunctions:
         kind = self.type.name
         for given, function in self.source.functions.items():
             name = ALIASES.get(given, given)
-            operands = user_operations().get(name)
+            operands = USER_OPERANDS.get(name)
             types = (function.returns, *function.parameters)
             if operands is None or not any(re.search(rf"\b{kind}\b", t) for t in types):
                 continue  # a function of the user's own
@@ -91,7 +92,7 @@ class CFunctions:
             if name in found:
                 raise self.source.refuse(f"{function.where}: {name} is given twice, as {given} and {found[name].name}")
             found[name] = function
-        return {name: found[name] for name in user_operations() if name in found}
+        return {name: found[name] for name in USER_OPERANDS if name in found}
 
     # -- the library ---------------------------------------------------------------------------------------------------
     def _loops(self, found) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from softnum import _tables
 from softnum.checks import check_codes
 from softnum.custom.arithmetic import Operator, as_values, table_of
-from softnum.custom.primitives import user_operations
+from softnum.operation_names import USER_OPERANDS
 from softnum.threads import for_ranges
 from softnum.ufuncs import raise_no_code
 
@@ -21,7 +21,7 @@ _GRAIN = 1 << 19  # elements for each thread
 
 def run(fmt, name: str, codes, rounding, overflow, invalid) -> np.ndarray:
     """`CustomFormat.apply`."""
-    operands = 2 if name == "scalb" else user_operations().get(name, len(codes))
+    operands = 2 if name == "scalb" else USER_OPERANDS.get(name, len(codes))
     if len(codes) != operands:
         raise TypeError(f"{name} has {operands} operands, got {len(codes)}")
     if name == "scalb":
@@ -79,7 +79,7 @@ def operate(operation: Operator, codes, invalid) -> np.ndarray:
 
 def whole_table(fmt, name: str) -> np.ndarray:
     """`CustomFormat.table`."""
-    operands = user_operations().get(name, 1)
+    operands = USER_OPERANDS.get(name, 1)
     operation = Operator(name, (fmt,) * operands, fmt)
     made = _table(operation)
     if made is None:

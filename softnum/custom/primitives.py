@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
-__all__ = ["ALIASES", "Primitives", "place_of", "shown_code", "storage_of", "user_operations"]
+__all__ = ["ALIASES", "Primitives", "place_of", "shown_code", "storage_of"]
 
 #: Other names of some of the operations, which users may give them by.
 ALIASES = {
     "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negate", "abs": "absolute", "min": "minimum",
     "max": "maximum",
 }  # fmt: skip
-
-
-@cache
-def user_operations() -> dict[str, int]:
-    """The operations that users may give, codes in and a code out: name -> number of operands."""
-    from softnum.ops import CODE_OPERATIONS
-
-    return {name: operands for name, (_, operands) in CODE_OPERATIONS.items() if name != "convert"}
 
 
 def place_of(function) -> str:

@@ -8,7 +8,8 @@ from difflib import get_close_matches
 import numpy as np
 
 from softnum import _core, backend
-from softnum.custom.primitives import ALIASES, storage_of, user_operations
+from softnum.custom.primitives import ALIASES, storage_of
+from softnum.operation_names import USER_OPERANDS
 
 __all__ = ["MAX_BITS", "PythonFunctions"]
 
@@ -32,7 +33,7 @@ class PythonFunctions:
     convert_takes = np.dtype(np.float64)
 
     def __init__(self, bits: int, as_float, convert, operations: dict, what: str) -> None:
-        known = user_operations()
+        known = USER_OPERANDS
         operations = _named(operations, known, what)
         self.bits, self.what, self.storage = bits, what, storage_of(bits)
         operations = {
