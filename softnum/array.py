@@ -10,8 +10,10 @@ import numpy as np
 
 from softnum.array_text import text_of
 from softnum.backend import container, is_device_array, moves_as_numpy, on_device
-from softnum.blocks import is_block_format
+from softnum.blocks import format as any_format
 from softnum.checks import kept_codes, native
+from softnum.custom import CustomFormat
+from softnum.formats import FixedFormat, FloatFormat
 from softnum.names import dtype_of_format, format, format_of_dtype
 from softnum.refusals import HINTS, SUM, numpy_name, refusal
 from softnum.values import decode, encode, find_code
@@ -235,6 +237,16 @@ class Array(Codes):
         new = cls.__new__(cls)
         new.codes, new.format = codes if is_device_array(codes) else np.asarray(codes), fmt
         return new
+
+    @classmethod
+    def _rounded(cls, x, fmt, **options):
+        """What `array` returns of a format of single elements."""
+        if isinstance(x, Array):
+            return x.astype(fmt, **options)
+        result = encode(x, fmt, **options)
+        if options.get("return_flags"):
+            return cls._of(result[0], fmt), result[1]
+        return cls._of(result, fmt)
 
     # -- facts ---------------------------------------------------------------------------------------------------------
     @property
@@ -491,13 +503,8 @@ def array(x, fmt=None, **options) -> Array:
         if options:
             raise TypeError("array: state the format to round to")
         return Array(x)
-    if is_block_format(fmt):
-        from softnum.block_array import BlockArray
+    fmt = any_format(fmt)
+    return fmt.container._rounded(x, fmt, **options)
 
-        return BlockArray.of(x, fmt, **options)
-    if isinstance(x, Array):
-        return x.astype(fmt, **options)
-    fmt, result = format(fmt), encode(x, fmt, **options)
-    if options.get("return_flags"):
-        return Array._of(result[0], fmt), result[1]
-    return Array._of(result, fmt)
+
+FloatFormat.container = FixedFormat.container = CustomFormat.container = Array

@@ -11,6 +11,7 @@ from softnum.array import Codes
 from softnum.blocks import BlockFormat, format
 from softnum.checks import check_axis, kept_codes
 from softnum.refusals import numpy_name, refusal
+from softnum.values import decode, encode, quantize
 
 __all__ = ["BlockArray"]
 
@@ -107,11 +108,11 @@ class BlockArray(Codes):
     @classmethod
     def of(cls, x, fmt, *, axis: int = -1, **options) -> BlockArray:
         """The values, rounded: what `softnum.array` returns of a block format (options as in `softnum.encode`)."""
-        from softnum.values import encode
-
         given, fmt = x if backend.is_device_array(x) else np.asarray(x), format(fmt)
         codes, scales, *tensor = encode(given, fmt, axis=axis, **options)
         return cls._of(codes, scales, fmt, check_axis("BlockArray", axis, codes.ndim) - codes.ndim, *tensor)
+
+    _rounded = of  # what softnum.array calls
 
     @classmethod
     def _of(cls, codes, scales, fmt: BlockFormat, axis: int, tensor_scale=None) -> BlockArray:
@@ -128,8 +129,6 @@ class BlockArray(Codes):
         >>> sn.array([3.0, 100.0], "mxint8").decode("f4")
         array([  3., 100.], dtype=float32)
         """
-        from softnum.values import decode
-
         return decode(self, self.format, dtype)
 
     def copy_to_host(self) -> BlockArray:
@@ -234,8 +233,6 @@ class BlockArray(Codes):
         raise TypeError("the truth of a BlockArray is not defined")
 
     def __repr__(self) -> str:
-        from softnum.values import decode
-
         if backend.is_device_array(self):  # which no one copies for the sake of a text
             return f"BlockArray(codes of shape {self.shape} on a GPU, {self.format}, axis={self.axis})"
         try:
@@ -249,8 +246,6 @@ class BlockArray(Codes):
 
 def checked_scale(given, fmt: BlockFormat) -> np.float32:
     """The tensor's scale as float32; TypeError if it is no number, ValueError if no positive value of its format."""
-    from softnum.values import quantize
-
     number = isinstance(given, (Real, np.ndarray)) and not np.ndim(given) and np.asarray(given).dtype.kind not in "bSU"
     if not number:
         shown = f"an array of shape {np.shape(given)}" if np.ndim(given) else repr(given)
@@ -268,3 +263,6 @@ def checked_scale(given, fmt: BlockFormat) -> np.float32:
             f"tensor_scale={given!r} is no positive value of {fmt.tensor_scale}; softnum.quantize rounds to one"
         )
     return value
+
+
+BlockFormat.container = BlockArray

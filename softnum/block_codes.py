@@ -9,27 +9,28 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
 
-from softnum import backend
+from softnum import _core, backend
 from softnum.block_array import BlockArray, checked_scale
-from softnum.blocks import BlockFormat, scale_rule_of
+from softnum.blocks import BlockFormat, check_block_options, scale_rule_of
 from softnum.checks import check_axis, check_out, delivered, float_array, native
+from softnum.codec import NEAREST, Rounding
 from softnum.environment import environment, random_words
 from softnum.facts import facts, fits
 from softnum.modes import rounding_name
 from softnum.names import format, format_of_dtype
 from softnum.ufuncs import call_ufunc
-from softnum.values import _decode, _encode, encode
+from softnum.values import encode
 
-__all__ = [
-    "axis_of", "blocked", "decode_blocks", "digits_of", "encode_blocks", "exact_codes", "quantize_blocks",
-    "tensor_scale_of",
-]  # fmt: skip
+__all__ = ["BlockCodec", "axis_of", "blocked", "digits_of", "exact_codes", "tensor_scale_of"]
 
 _WORDS = np.uint32(0)
+_SATURATING = Rounding(overflow="saturate")
+_NO_OPTIONS: Mapping = {}
 
 
 def _values(x, what: str) -> np.ndarray:
@@ -37,7 +38,7 @@ def _values(x, what: str) -> np.ndarray:
     x = native(x)
     source = format_of_dtype(x.dtype)
     if source is not None and x.dtype.kind != "f":  # ml_dtypes
-        return _decode(x.view(source.storage_dtype), source, np.float64)
+        return source.codec.decode(x.view(source.storage_dtype), source, np.float64)
     if x.dtype.kind not in "fiubO":
         raise TypeError(f"{what}: block formats take arrays of numbers, got {x.dtype}")
     try:
@@ -124,7 +125,7 @@ def _scale_codes(amax, fmt: BlockFormat, rule: str, tensor: float) -> np.ndarray
 
 
 def exact_codes(x, fmt) -> np.ndarray:
-    return _encode(x, fmt, "nearest_even", "saturate", None, None, 32)
+    return fmt.codec.encode(x, fmt, _SATURATING)
 
 
 def tensor_scale_of(amax, fmt: BlockFormat, given) -> np.float32 | None:
@@ -142,31 +143,30 @@ def tensor_scale_of(amax, fmt: BlockFormat, given) -> np.float32 | None:
         return np.float32(1)
     full = np.float64(fmt.element.max) * np.float64(fmt.scale.max)
     code = _quotient(most, full, target, "nearest_even", "saturate")
-    value = np.float32(_decode(code, target, np.float64))
+    value = np.float32(target.codec.decode(code, target, np.float64))
     return value if value > 0 else np.float32(float(target.smallest_subnormal))
 
 
-def encode_blocks(
-    x, fmt: BlockFormat, *, axis=-1, scale_rule=None, symmetric=False, tensor_scale=None, rounding="nearest_even",
-    overflow=None, key=None, random_bits=None, stochastic_bits=32, threads=None,
-) -> tuple:  # fmt: skip
+def _encoded(
+    x, fmt: BlockFormat, given: Rounding, threads, *, axis=-1, scale_rule=None, symmetric=False, tensor_scale=None
+) -> tuple:
     """`softnum.encode` to a block format, which says what it takes and returns."""
     rule, element = _rule(fmt, scale_rule, symmetric), fmt.element
     if backend.is_device_array(x):
         backend.check_host_only("encode", threads)
         return backend.on_device(
             "encode_blocks", x, fmt, axis=axis, rule=rule, symmetric=symmetric, tensor_scale=tensor_scale,
-            rounding=rounding, overflow=overflow, key=key, random_bits=random_bits, stochastic_bits=stochastic_bits,
+            **_elements_rounding(given),
         )  # fmt: skip
     source = native(x)
-    overflow = "saturate" if overflow is None else overflow
-    if tensor_scale is None and _narrow(fmt, rule, rounding_name(rounding)):
+    given = given._replace(overflow="saturate") if given.overflow is None else given
+    if tensor_scale is None and _narrow(fmt, rule, rounding_name(given.rounding)):
         narrow = _in_float32(source)
         axis = axis_of(axis, source.ndim, "encode")
         scaled = None if narrow is None else _scaled(narrow, fmt, axis, rule)
         if scaled is not None:
             q, scales = scaled
-            codes = _encode(q, element, rounding, overflow, key, random_bits, stochastic_bits, threads=threads)
+            codes = element.codec.encode(q, element, given, None, threads)
             return _symmetric(codes, element) if symmetric else codes, scales
     x = _values(source, "encode")
     axis = axis_of(axis, x.ndim, "encode")
@@ -176,7 +176,7 @@ def encode_blocks(
         amax = np.maximum.reduceat(np.abs(x), starts, axis=axis) if x.size else np.zeros(blocked(x.shape, fmt, axis))
     tensor = tensor_scale_of(amax, fmt, tensor_scale)
     scales = _scale_codes(amax, fmt, rule, 1.0 if tensor is None else float(tensor))
-    factor = _decode(scales, fmt.scale, np.float64)
+    factor = fmt.scale.codec.decode(scales, fmt.scale, np.float64)
     if tensor is not None:
         factor = factor * np.float64(tensor)
     lost = np.isnan(factor)
@@ -184,12 +184,16 @@ def encode_blocks(
         x = np.where(_spread(lost, fmt, axis, length), np.nan if element.has_nan else 0.0, x)
         factor = np.where(lost, 1.0, factor)
     any_double = source.dtype == np.float64 or source.dtype.kind == "O"
-    codes = _elements(
-        x, _spread(factor, fmt, axis, length), element, any_double, rounding, overflow, key, random_bits,
-        stochastic_bits, threads,
-    )  # fmt: skip
+    codes = _elements(x, _spread(factor, fmt, axis, length), element, any_double, given, threads)
     codes = _symmetric(codes, element) if symmetric else codes
     return (codes, scales) if tensor is None else (codes, scales, tensor)
+
+
+def _elements_rounding(given: Rounding) -> dict:
+    """What of a rounding is for elements of blocks, as keywords."""
+    return {
+        name: getattr(given, name) for name in ("rounding", "overflow", "key", "random_bits", "stochastic_bits")
+    }  # fmt: skip
 
 
 def _rule(fmt: BlockFormat, given, symmetric: bool) -> str:
@@ -268,7 +272,7 @@ def blocked(shape: tuple, fmt: BlockFormat, axis: int) -> tuple:
     return (*shape[:axis], fmt.blocks(shape[axis]), *shape[axis + 1 :])
 
 
-def _elements(x, factor, fmt, any_double, rounding, overflow, key, random_bits, stochastic_bits, threads) -> np.ndarray:
+def _elements(x, factor, fmt, any_double, given: Rounding, threads) -> np.ndarray:
     """R(x / factor): by the product with a power of two where that is exact, as it is of narrower numbers."""
     fraction, exponent = np.frexp(factor)
     if np.all(fraction == 0.5):
@@ -277,9 +281,10 @@ def _elements(x, factor, fmt, any_double, rounding, overflow, key, random_bits, 
             exact = not any_double and (not q.size or np.abs(exponent).max() < 800)
             exact = exact or np.array_equal(np.ldexp(q, exponent - 1), x, equal_nan=True)
         if exact:
-            return _encode(q, fmt, rounding, overflow, key, random_bits, stochastic_bits, threads=threads)
+            return fmt.codec.encode(q, fmt, given, None, threads)
+    rounding, overflow, stochastic_bits = given.rounding, given.overflow, given.stochastic_bits
     stochastic = rounding_name(rounding).startswith("stochastic")
-    words = random_words(stochastic, key, random_bits, x.shape)
+    words = random_words(stochastic, given.key, given.random_bits, x.shape)
     seen = stochastic_bits + 1 if stochastic else 1
     known = facts(fmt)
     in_binary32 = known.precision + seen <= 24 and known.last - seen >= -149 and known.top < 127
@@ -291,8 +296,8 @@ def _elements(x, factor, fmt, any_double, rounding, overflow, key, random_bits, 
         q = x / factor
         at_once = (q != q.astype(np.float32)) | (x == 0) | np.isnan(x)
         q = np.where(at_once, q, 0.0)  # the others, infinite ones among them, follow
-    random_bits = words if stochastic else None
-    codes = _encode(q, fmt, rounding, overflow, None, random_bits, stochastic_bits, threads=threads)
+    with_words = given._replace(key=None, random_bits=words if stochastic else None)
+    codes = fmt.codec.encode(q, fmt, with_words, None, threads)
     rest = ~at_once
     if rest.any():
         words = words[rest] if stochastic else words
@@ -316,7 +321,7 @@ def parts_of(codes, fmt: BlockFormat, axis) -> tuple:
     return array.codes, array.scales, array.tensor_scale, array.axis
 
 
-def decode_blocks(codes, fmt: BlockFormat, dtype=np.float64, *, axis=None, out=None, threads=None) -> np.ndarray:
+def _decoded(codes, fmt: BlockFormat, dtype, out, threads, axis) -> np.ndarray:
     """`softnum.decode` of a block format, which says what it takes and returns."""
     dtype = np.dtype(dtype)
     if dtype.kind not in "fO" or dtype.itemsize not in (2, 4, 8):
@@ -339,11 +344,12 @@ def decode_blocks(codes, fmt: BlockFormat, dtype=np.float64, *, axis=None, out=N
         if not all(v == float(w) or v != v for v, w in zip(exact.flat, values.flat, strict=True)):
             raise ValueError(f"a value of {fmt} is not exact in {dtype} (use dtype=object)")
     else:
-        factor = _decode(scales, fmt.scale, np.float64)
+        factor = fmt.scale.codec.decode(scales, fmt.scale, np.float64)
         if tensor is not None:
             factor = factor * np.float64(tensor)
         with np.errstate(invalid="ignore"):
-            values = _decode(elements, fmt.element, np.float64, None, threads) * _spread(factor, fmt, axis, length)
+            values = fmt.element.codec.decode(elements, fmt.element, np.float64, None, threads)
+            values = values * _spread(factor, fmt, axis, length)
         values[np.isnan(values)] = np.nan
     if dtype != np.float64:
         with np.errstate(over="ignore", under="ignore"):
@@ -367,22 +373,49 @@ def _exact_product(x: Fraction | float, y: Fraction | float) -> Fraction | float
 def _objects(elements, scales, tensor, fmt: BlockFormat, axis: int) -> np.ndarray:
     multiply = np.frompyfunc(_exact_product, 2, 1)
     with np.errstate(invalid="ignore"):
-        factor = _decode(scales, fmt.scale, object)
+        factor = fmt.scale.codec.decode(scales, fmt.scale, object)
         if tensor is not None:
             factor = multiply(factor, Fraction(float(tensor)))
-        values = multiply(_decode(elements, fmt.element, object), _spread(factor, fmt, axis, elements.shape[axis]))
+        values = fmt.element.codec.decode(elements, fmt.element, object)
+        values = multiply(values, _spread(factor, fmt, axis, elements.shape[axis]))
     return np.asarray(values, object)
 
 
-def quantize_blocks(x, fmt: BlockFormat, *, out=None, threads=None, axis=-1, **options) -> np.ndarray:
+def _quantized(x, fmt: BlockFormat, given: Rounding, out, threads, *, axis=-1, **options) -> np.ndarray:
     """`softnum.quantize` to a block format: decode(encode(x)), in x's float type."""
     if backend.is_device_array(x):
         backend.check_host_only("quantize", threads)
         rule = _rule(fmt, options.pop("scale_rule", None), options.get("symmetric", False))
-        return backend.on_device("quantize_blocks", x, fmt, axis=axis, rule=rule, out=out, **options)
+        return backend.on_device(
+            "quantize_blocks", x, fmt, axis=axis, rule=rule, out=out, **options, **_elements_rounding(given)
+        )
     x = native(x)
     if x.dtype not in (np.float16, np.float32, np.float64):
         x = float_array(x, "quantize")
     check_out("quantize", out, x.shape, x.dtype)
-    parts = encode_blocks(x, fmt, axis=axis, threads=threads, **options)
-    return delivered(decode_blocks(parts, fmt, x.dtype, axis=axis, threads=threads), out)
+    parts = _encoded(x, fmt, given, threads, axis=axis, **options)
+    return delivered(_decoded(parts, fmt, x.dtype, None, threads, axis), out)
+
+
+class BlockCodec:
+    """The codec of block formats, `softnum.codec.Codec`: elements and the scales that they share."""
+
+    def quantize(self, x, fmt: BlockFormat, given: Rounding = NEAREST, out=None, threads=None, block=_NO_OPTIONS):
+        """`softnum.quantize`."""
+        check_block_options("quantize", block, given)
+        with _core.PlainEnvironment():
+            return _quantized(x, fmt, given, out, threads, **block)
+
+    def encode(self, x, fmt: BlockFormat, given: Rounding = NEAREST, out=None, threads=None, block=_NO_OPTIONS):
+        """`softnum.encode`."""
+        check_block_options("encode", block, given, out)
+        with _core.PlainEnvironment():
+            return _encoded(x, fmt, given, threads, **block)
+
+    def decode(self, codes, fmt: BlockFormat, dtype=np.float64, out=None, threads=None, axis=None):
+        """`softnum.decode`."""
+        with _core.PlainEnvironment():
+            return _decoded(codes, fmt, dtype, out, threads, axis)
+
+
+BlockFormat.codec = BlockCodec()

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from numbers import Integral
+from typing import ClassVar
 
 from softnum import names
+from softnum.codec import NEAREST, Codec, Rounding
 from softnum.facts import facts, fits
 from softnum.formats import FixedFormat, FloatFormat, Format
 
 __all__ = [
-    "SCALE_RULES", "BlockFormat", "block_format", "block_format_names", "block_options", "format", "is_block_format",
-    "scale_rule_of",
+    "SCALE_RULES", "BlockFormat", "block_format_names", "check_block_options", "check_keywords", "format",
+    "is_block_format", "refuse_block_options", "scale_rule_of",
 ]  # fmt: skip
 
 #: How a block's scale follows from amax, its largest magnitude. E: the exponent of the element's largest value M.
@@ -33,6 +35,7 @@ SCALE_RULES = {
     "rceil": "amax / M rounded up to a scale: NVIDIA (arXiv 2506.08027, cuBLAS block quantization); RCEIL of torchao",
     "max": "amax / M rounded to a scale, to nearest even: NVIDIA's nvfp4 (arXiv 2509.25149)",
 }
+_OPTIONS = ("axis", "scale_rule", "symmetric", "tensor_scale")
 _POWER_RULES = ("floor", "ceil", "even", "nearest")
 _MOST_BLOCK = 1 << 31
 
@@ -88,6 +91,8 @@ class BlockFormat:
     name: str = field(compare=False)
 
     kind = "block"
+    codec: ClassVar[Codec]  # put in by softnum.block_codes
+    container: ClassVar[type]  # what holds arrays of codes, put in by softnum.block_array
 
     def __init__(self, element, scale, block_size, *, tensor_scale=None, name=None) -> None:
         element, scale = (self._part(what, fmt) for what, fmt in (("element", element), ("scale", scale)))
@@ -268,16 +273,20 @@ def format(name):
     >>> softnum.format("mxfp8_e4m3").block_size
     32
     """
-    if isinstance(name, BlockFormat):
-        return name
     if isinstance(name, str):
-        key = name.strip().lower()
-        key = _ALIASES.get(key, key)
-        if key in _REGISTRY:
-            return _REGISTRY[key]
-        if is_block_format(key):
-            known = ", ".join([*_REGISTRY, *_ALIASES])
-            raise ValueError(f"unknown block format {name!r} (known: {known}; or softnum.BlockFormat(...))")
+        return _named(name)
+    return name if isinstance(name, BlockFormat) else names.format(name)
+
+
+@lru_cache(maxsize=1024)
+def _named(name: str):
+    key = name.strip().lower()
+    key = _ALIASES.get(key, key)
+    if key in _REGISTRY:
+        return _REGISTRY[key]
+    if is_block_format(key):
+        known = ", ".join([*_REGISTRY, *_ALIASES])
+        raise ValueError(f"unknown block format {name!r} (known: {known}; or softnum.BlockFormat(...))")
     return names.format(name)
 
 
@@ -298,25 +307,24 @@ def scale_rule_of(fmt: BlockFormat, rule: str | None) -> str:
     return rule
 
 
-def block_format(fmt):
-    """The block format; TypeError for another."""
-    fmt = format(fmt)
-    if fmt.kind != "block":
-        raise TypeError(f"axis, scale_rule, symmetric and tensor_scale are for block formats; {fmt} is none")
-    return fmt
-
-
-def block_options(what: str, fmt, given: dict, **plain) -> dict:
-    """The keywords of block formats, checked."""
-    known = ("axis", "scale_rule", "symmetric", "tensor_scale")
+def check_keywords(what: str, given: dict) -> None:
+    """TypeError for a keyword that is not one of block formats."""
     for name in given:
-        if name not in known:
-            raise TypeError(f"{what} got an unexpected keyword {name!r} (of block formats: {', '.join(known)})")
-    block_format(fmt)
-    defaults = {"invalid": "raise", "return_flags": False, "tininess": "after", "flush_results": None}
-    for name, default in defaults.items():
-        if plain.get(name, default) != default:
+        if name not in _OPTIONS:
+            raise TypeError(f"{what} got an unexpected keyword {name!r} (of block formats: {', '.join(_OPTIONS)})")
+
+
+def refuse_block_options(what: str, fmt, given: dict) -> None:
+    """TypeError for keywords of block formats that are given with another format."""
+    check_keywords(what, given)
+    raise TypeError(f"axis, scale_rule, symmetric and tensor_scale are for block formats; {fmt} is none")
+
+
+def check_block_options(what: str, given: dict, rounding: Rounding, out=None) -> None:
+    """TypeError for what no block format takes."""
+    check_keywords(what, given)
+    for name in ("invalid", "return_flags", "tininess", "flush_results"):
+        if getattr(rounding, name) != getattr(NEAREST, name):
             raise TypeError(f"{what}: {name}= is not for block formats")
-    if plain.get("out") is not None:
+    if out is not None:
         raise TypeError(f"{what}: out= is not for block formats")
-    return given

@@ -15,6 +15,8 @@ __all__ = ["can_hold", "check_axis", "check_codes", "check_out", "delivered", "f
 
 def native(x) -> np.ndarray:
     """x as an array in this machine's byte order; an array of objects where NumPy would round a Python integer."""
+    if type(x) is np.ndarray and x.dtype.isnative:
+        return x
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError("masked arrays are not supported: fill them first (numpy.ma.filled)")
     if backend.is_device_array(x):

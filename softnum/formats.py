@@ -10,11 +10,14 @@ Noune et al. 2022 (the fnuz formats), IEEE P3109 interim report (binaryKpP...).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
+
+from softnum.codec import Codec
 
 __all__ = ["FixedFormat", "FloatFormat", "Format"]
 
@@ -124,6 +127,8 @@ class FloatFormat:
     name: str = field(compare=False)
 
     kind = "float"
+    codec: ClassVar[Codec]  # put in by softnum.scalar_codec
+    container: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
 
     def __init__(
         self,
@@ -344,8 +349,15 @@ class FloatFormat:
     def __str__(self) -> str:
         return self.name
 
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, f.name) for f in fields(self) if f.compare))
+
+    def __hash__(self) -> int:
+        return self._hash
+
     def __reduce__(self):
-        facts = {key: getattr(self, key) for key in self.__dataclass_fields__ if not key.endswith("t_bits")}
+        facts = {f.name: getattr(self, f.name) for f in fields(self) if not f.name.endswith("t_bits")}
         facts.pop("mantissa_bits")
         return _rebuild_float, (self.exponent_bits, self.mantissa_bits, tuple(facts.items()))
 
@@ -393,6 +405,8 @@ class FixedFormat:
     signed: bool
 
     kind = "fixed"
+    codec: ClassVar[Codec]  # put in by softnum.scalar_codec
+    container: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
     has_nan = False
     infinities = False
     negative_zero = False
@@ -454,6 +468,13 @@ class FixedFormat:
 
     def __str__(self) -> str:
         return self.name
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((FixedFormat, self.integer_bits, self.fraction_bits, self.signed))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __reduce__(self):
         return _rebuild_fixed, (self.integer_bits, self.fraction_bits, self.signed)

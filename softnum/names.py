@@ -117,6 +117,11 @@ def format(name: str | Format) -> Format:
         if getattr(name, "kind", None) == "block":
             raise ValueError(_NOT_BLOCKS.format(name))
         raise TypeError(f"a format or the name of one is needed, got {name!r}")
+    return _named(name)
+
+
+@lru_cache(maxsize=1024)
+def _named(name: str) -> Format:
     key = name.strip().lower()
     if key in _REGISTRY:
         return _REGISTRY[key]

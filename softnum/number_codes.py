@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 
 from softnum import _core
-from softnum.custom import CustomFormat
 from softnum.exact_numbers import as_exact
 from softnum.modes import OVERFLOW_RULES, Flags
 from softnum.names import format
@@ -39,22 +36,9 @@ def codes_of_numbers(x, fmt, env, words, invalid):
     return codes, flags
 
 
-def numbers_of_codes(codes, fmt) -> np.ndarray:
-    """What codes stand for: Fractions, and floats for infinities, NaN and -0."""
-
-    def value(code: int) -> Fraction | float:
-        if isinstance(fmt, CustomFormat):
-            number = float(fmt.decode(np.array(code, fmt.storage_dtype), np.float64))
-            minus_zero = number == 0 and np.signbit(number)
-            return Fraction(number) if np.isfinite(number) and not minus_zero else number
-        kind, sign, significand, exponent = _core.unpack(code, fmt)
-        if kind == "nan":
-            return float("nan")
-        if kind == "infinite" or (significand == 0 and sign):
-            return (-1) ** sign * (float("inf") if kind == "infinite" else 0.0)
-        return (-1) ** sign * significand * Fraction(2) ** exponent
-
+def numbers_of_codes(codes, number) -> np.ndarray:
+    """What codes stand for: number(code) of each, a Fraction, or a float for infinities, NaN and -0."""
     distinct, where = np.unique(codes, return_inverse=True)
     values = np.empty(distinct.shape, object)
-    values[...] = [value(code) for code in distinct.tolist()]
+    values[...] = [number(code) for code in distinct.tolist()]
     return values[where.ravel()].reshape(codes.shape)

@@ -1,4 +1,4 @@
-"""Values in and out: quantize, encode, decode."""
+"""Values in and out: quantize, encode, decode. The format's codec does it (`softnum.codec`)."""
 
 from __future__ import annotations
 
@@ -7,21 +7,10 @@ from numbers import Real
 
 import numpy as np
 
-from softnum import _core, backend, lanes
-from softnum.blocks import block_format, block_options, is_block_format
-from softnum.checks import can_hold, check_codes, check_out, delivered, float_array, native
-from softnum.custom import CustomFormat
-from softnum.environment import environment, random_words, words_or_key
-from softnum.exact_numbers import numbers_of
-from softnum.formats import FixedFormat
-from softnum.modes import Flags, rounding_name
-from softnum.names import format, format_of_dtype
-from softnum.number_codes import codes_of_numbers, numbers_of_codes
-from softnum.ufuncs import call_ufunc, raise_no_code
+from softnum.blocks import check_keywords, format
+from softnum.codec import Rounding
 
 __all__ = ["decode", "encode", "quantize"]
-
-_BINARY = {np.dtype(np.float16): "binary16", np.dtype(np.float32): "binary32", np.dtype(np.float64): "binary64"}
 
 
 def invalid_code(invalid, fmt) -> int:
@@ -137,84 +126,13 @@ def quantize(
     >>> sn.quantize(np.float32([1.0, 1.1, 1e9]), "e5m2", return_flags=True)
     (array([ 1.,  1., inf], dtype=float32), array([0, 1, 5], dtype=uint8))
     """
-    plain = {"tininess": tininess, "flush_results": flush_results, "return_flags": return_flags, "invalid": invalid}
-    if block or is_block_format(fmt):
-        from softnum.block_codes import quantize_blocks
-
-        options = block_options("quantize", fmt, block, **plain)
-        with _core.PlainEnvironment():
-            return quantize_blocks(
-                x, fmt=block_format(fmt), rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
-                stochastic_bits=stochastic_bits, out=out, threads=threads, **options,
-            )  # fmt: skip
-    if backend.is_device_array(x):
-        backend.check_host_only("quantize", threads)
-        return backend.on_device(
-            "quantize", x, fmt, rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
-            stochastic_bits=stochastic_bits, out=out, **plain,
-        )  # fmt: skip
-    with _core.PlainEnvironment():
-        return _quantize(
-            x, fmt, rounding, overflow, key, random_bits, stochastic_bits, out=out, threads=threads, **plain
-        )  # fmt: skip
-
-
-def _quantize(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, *, out, threads, return_flags, **plain):
-    """plain: invalid, tininess and flush_results."""
+    given = Rounding(
+        rounding, overflow, key, random_bits, stochastic_bits, invalid, return_flags, tininess, flush_results
+    )
+    if block:
+        check_keywords("quantize", block)
     fmt = format(fmt)
-    x = native(x)
-    half = x.dtype == np.float16
-    x = x if half else float_array(x, "quantize")
-    check_out("quantize", out, x.shape, x.dtype)
-    modes = (rounding, overflow, key, random_bits, stochastic_bits)
-    if return_flags:
-        codes, flags = _encode(x, fmt, *modes, threads=threads, return_flags=True, **plain)
-        values = _decode(codes, fmt, np.float32 if half else x.dtype, None, threads)
-        return (_narrowed(values, fmt, out) if half else delivered(values, out)), flags
-    if half:
-        wide = _quantize(x.astype(np.float32), fmt, *modes, out=None, threads=threads, return_flags=False, **plain)
-        return _narrowed(wide, fmt, out)
-    env = _environment(fmt, rounding, overflow, stochastic_bits, **plain)
-    stochastic = rounding_name(rounding).startswith("stochastic")
-    if isinstance(fmt, CustomFormat):
-        instead = None if isinstance(plain["invalid"], str) else env[7]
-        return delivered(fmt.quantize(x, rounding_name(rounding), overflow, instead), out)
-    kernel = lanes.rounder(fmt, env, 8 * x.dtype.itemsize)
-    if kernel.ok != 8 * x.dtype.itemsize:
-        codes = _encode(x, fmt, *modes, threads=threads, **plain)
-        return delivered(_decode(codes, fmt, x.dtype, None, threads), out)
-    may_fail = not fmt.has_nan and isinstance(plain["invalid"], str)
-    source = np.ascontiguousarray(x)
-    # in place only where no element can fail half-way, and where reading never lags behind writing
-    in_place = can_hold(out, source) and not may_fail
-    target = out if in_place else np.empty_like(source)
-    words, words_key = words_or_key(stochastic, key, random_bits, x.shape)
-    if lanes.round_values(kernel, source, target, words, words_key, threads) and may_fail:
-        what = "NaN or infinite" if fmt.kind == "fixed" else "NaN"
-        raise ValueError(f"quantize: a value is {what}, and {fmt} has no code for it")
-    return out if in_place else delivered(target.reshape(x.shape), out)
-
-
-def _environment(fmt, rounding, overflow, stochastic_bits, invalid="raise", tininess="after", flush_results=None):
-    """The core's environment of encode and quantize."""
-    if isinstance(fmt, CustomFormat) and flush_results is not None:
-        raise ValueError(
-            f"flush_results is not defined for {fmt.described}: none of its values is subnormal; leave it out"
-        )
-    code = invalid_code(invalid, fmt)
-    return environment(fmt, rounding, overflow, stochastic_bits, tininess, False, flush_results, invalid_code=code)
-
-
-def _narrowed(wide, fmt, out):
-    """float32 values as float16, exactly; into out if there is one."""
-    with np.errstate(over="ignore", under="ignore"):
-        narrow = wide.astype(np.float16)
-    if not np.array_equal(narrow.astype(np.float32), wide, equal_nan=True):
-        raise ValueError(f"quantize: a result in {fmt} is not exact in float16 (give float32)")
-    if out is None:
-        return narrow
-    out[...] = narrow
-    return out
+    return fmt.codec.quantize(x, fmt, given, out, threads, block)
 
 
 def encode(
@@ -298,83 +216,13 @@ def encode(
     >>> sn.encode([[1.0, 3.3, -20.0]], "mxfp4_e2m1", axis=1)
     (array([[ 0,  2, 14]], dtype=uint8), array([[129]], dtype=uint8))
     """
-    plain = {"tininess": tininess, "flush_results": flush_results, "return_flags": return_flags, "invalid": invalid}
-    if block or is_block_format(fmt):
-        from softnum.block_codes import encode_blocks
-
-        options = block_options("encode", fmt, block, out=out, **plain)
-        with _core.PlainEnvironment():
-            return encode_blocks(
-                x, block_format(fmt), rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
-                stochastic_bits=stochastic_bits, threads=threads, **options,
-            )  # fmt: skip
-    if backend.is_device_array(x):
-        backend.check_host_only("encode", threads)
-        return backend.on_device(
-            "encode", x, fmt, rounding=rounding, overflow=overflow, key=key, random_bits=random_bits,
-            stochastic_bits=stochastic_bits, out=out, **plain,
-        )  # fmt: skip
-    with _core.PlainEnvironment():
-        return _encode(x, fmt, rounding, overflow, key, random_bits, stochastic_bits, out=out, threads=threads, **plain)
-
-
-def _encode(
-    x, fmt, rounding, overflow, key, random_bits, stochastic_bits, *, out=None, threads=None, return_flags=False,
-    invalid="raise", **plain,
-):  # fmt: skip
-    """plain: tininess and flush_results."""
+    given = Rounding(
+        rounding, overflow, key, random_bits, stochastic_bits, invalid, return_flags, tininess, flush_results
+    )
+    if block:
+        check_keywords("encode", block)
     fmt = format(fmt)
-    x = native(x)
-    env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, **plain)
-    stochastic = rounding_name(rounding).startswith("stochastic")
-    check_out("encode", out, x.shape, fmt.storage_dtype)
-    table = isinstance(fmt, CustomFormat)
-    if table and return_flags:
-        raise ValueError(
-            f"return_flags is not defined for {fmt.described}: it has values, but no exceptions; leave it out"
-        )
-    binary = x.dtype in _BINARY or (x.dtype.kind in "biu" and x.dtype.itemsize <= 4)
-    if binary and not table and not return_flags:
-        # binary16 is exact in binary32, integers of up to 32 bits in binary64
-        wide = x if x.dtype.kind == "f" and x.dtype.itemsize > 2 else x.astype("f4" if x.dtype.kind == "f" else "f8")
-        kernel = lanes.rounder(fmt, env, 8 * wide.dtype.itemsize)
-        if kernel.ok:
-            may_fail = not fmt.has_nan and isinstance(invalid, str)
-            return _encode_fast(
-                wide, fmt, kernel, words_or_key(stochastic, key, random_bits, x.shape), may_fail, out, threads
-            )
-    if x.dtype.kind == "U":
-        x = numbers_of(x)
-    source = format_of_dtype(x.dtype)
-    if table:
-        x = x if source is None else decode(x.view(source.storage_dtype), source)
-        instead = None if isinstance(invalid, str) else env[7]
-        return delivered(fmt.encode(x, rounding_name(rounding), overflow, instead), out)
-    words = random_words(stochastic, key, random_bits, x.shape)
-    if x.dtype.kind == "O" or (x.dtype.kind == "f" and source is None):
-        codes, flags = codes_of_numbers(x, fmt, env, words, invalid)
-    else:
-        if x.dtype.kind == "b":
-            x = x.astype(np.uint8)
-        if x.dtype.kind in "iub":
-            source = FixedFormat(8 * x.dtype.itemsize, 0, signed=x.dtype.kind == "i")
-        if source is None:
-            raise TypeError(f"encode takes numbers, got an array of {x.dtype}")
-        given = check_codes(np.ascontiguousarray(x).view(source.storage_dtype).reshape(x.shape), source)
-        codes, flags = call_ufunc(
-            "convert", (given,), (source,), fmt, env, words, with_flags=return_flags, what="encode", invalid=invalid
-        )
-    codes = delivered(codes, out)
-    return (codes, flags) if return_flags else codes
-
-
-def _encode_fast(x, fmt, kernel, random, may_fail, out, threads):
-    source = np.ascontiguousarray(x)
-    straight = can_hold(out, source) and not may_fail
-    codes = out if straight else np.empty(x.shape, fmt.storage_dtype)
-    if lanes.encode_values(kernel, source, codes, *random, threads) and may_fail:
-        raise_no_code(fmt, "encode")
-    return out if straight else delivered(codes, out)
+    return fmt.codec.encode(x, fmt, given, out, threads, block)
 
 
 def decode(codes, fmt, dtype=np.float64, *, out=None, threads=None, axis=None) -> np.ndarray:
@@ -412,42 +260,5 @@ def decode(codes, fmt, dtype=np.float64, *, out=None, threads=None, axis=None) -
     >>> sn.decode(sn.encode([1.0, 3.3, -20.0], "mxfp6_e2m3"), "mxfp6_e2m3")
     array([  1. ,   3.5, -20. ])
     """
-    if axis is not None or is_block_format(fmt):
-        from softnum.block_codes import decode_blocks
-
-        with _core.PlainEnvironment():
-            return decode_blocks(codes, block_format(fmt), dtype, axis=axis, out=out, threads=threads)
-    if backend.is_device_array(codes):
-        backend.check_host_only("decode", threads)
-        return backend.on_device("decode", codes, fmt, dtype, out=out)
-    with _core.PlainEnvironment():
-        return _decode(codes, fmt, dtype, out, threads)
-
-
-def _decode(codes, fmt, dtype, out=None, threads=None):
     fmt = format(fmt)
-    dtype = np.dtype(dtype)
-    if dtype not in _BINARY and dtype.kind != "O":
-        raise TypeError(f"decode gives float16, float32, float64 or objects, not {dtype}")
-    codes = check_codes(codes, fmt)
-    check_out("decode", out, codes.shape, dtype)
-    if dtype.kind == "O":
-        return delivered(numbers_of_codes(codes, fmt), out)
-    if isinstance(fmt, CustomFormat):
-        return delivered(fmt.decode(codes, dtype), out)
-    source = np.ascontiguousarray(codes).reshape(codes.shape)  # which NumPy gives one dimension at least
-    if dtype.itemsize > 2:
-        straight = can_hold(out, source)
-        values = out if straight else np.empty(codes.shape, dtype)
-        if lanes.decode_lanes(source, fmt, values, threads, _decode_by_definition):
-            return out if straight else delivered(values, out)
-    return delivered(_decode_by_definition(source, fmt, dtype), out)
-
-
-def _decode_by_definition(codes, fmt, dtype):
-    target = format(_BINARY[np.dtype(dtype)])
-    out = np.empty(codes.shape, target.storage_dtype)
-    flags = _core.convert_array(codes, fmt, target, environment(target, "nearest_even", None, 32), out)
-    if flags & ~Flags.INVALID:  # a signaling NaN is a value too
-        raise ValueError(f"a value of {fmt} is not exact in {dtype} (use a wider type)")
-    return out.view(dtype)
+    return fmt.codec.decode(codes, fmt, dtype, out, threads, axis)

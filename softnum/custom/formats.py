@@ -5,16 +5,20 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import cached_property
 from numbers import Integral, Real
+from typing import ClassVar
 
 import numpy as np
 
 from softnum import _core
+from softnum.codec import Codec, Rounding
 from softnum.custom.primitives import storage_of
 from softnum.custom.rounding import ValueTable, narrowed
 from softnum.modes import rounding_name
+from softnum.names import format
 
 __all__ = ["CustomFormat"]
 
+_TO_ODD = Rounding("to_odd")
 _TABULATED = 16  # bits, up to which all values are known
 _UNKNOWN = "is known for formats of up to 16 bits; {} has {}"
 
@@ -113,6 +117,9 @@ class CustomFormat:
     >>> a, a * a
     (Array([  0.5,   4. , -64. ], log5), Array([ 0.25, 16.  , 64.  ], log5))
     """
+
+    codec: ClassVar[Codec]  # put in by softnum.custom_codec
+    container: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
 
     def __init__(self, bits: int, *, as_float, convert=None, ops=None, name: str = "custom") -> None:
         from softnum.custom.python_functions import MAX_BITS, PythonFunctions
@@ -433,10 +440,8 @@ class CustomFormat:
         """Numbers in the float type that the user's convert takes, rounded to odd where they are not exact in it."""
         takes, x = self._functions.convert_takes, np.asarray(x)
         if x.dtype != takes:
-            from softnum.values import encode
-
-            wide = f"binary{8 * takes.itemsize}"
-            odd = encode(x, wide, rounding="to_odd")
+            wide = format(f"binary{8 * takes.itemsize}")
+            odd = wide.codec.encode(x, wide, _TO_ODD)
             x = np.ascontiguousarray(odd).view(takes).reshape(odd.shape)
         return x
 

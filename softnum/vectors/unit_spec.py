@@ -12,8 +12,8 @@ from softnum.block_unit import BlockDotUnit
 from softnum.custom import CustomFormat
 from softnum.engines import definition_of
 from softnum.presets import unit_of
+from softnum.ufuncs import raise_no_code
 from softnum.units import MadUnit, Unit
-from softnum.values import raise_no_code
 from softnum.vectors.spec import Block, Column, Spec
 
 __all__ = ["UNIT_OPERATIONS", "UnitSpec"]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core, lanes, ufuncs, values
+from softnum import _core, lanes, ufuncs
+from softnum.environment import environment
 from softnum.formats import FloatFormat
 from softnum.modes import Flags
 from softnum.names import format as format_of
@@ -56,7 +57,7 @@ def run(name, codes, formats, out, words, **options):
 
 def sn_call(name, codes, formats, out, words, with_flags=False, invalid="raise", **options):
     options = {"rounding": "nearest_even", "overflow": None, "stochastic_bits": 32, **options}
-    env = values.environment(out, **options)
+    env = environment(out, **options)
     codes, flags = ufuncs.call_ufunc(
         name, tuple(codes), tuple(formats), out, env, words, with_flags=with_flags, invalid=invalid
     )
@@ -107,17 +108,17 @@ def test_the_domain_is_as_wide_as_it_says():
         for operation, count in ARITHMETIC.items():
             for mode in MODES:
                 r = 11 if name == "binary32" else 32
-                env = values.environment(fmt, mode, None, r)
+                env = environment(fmt, mode, None, r)
                 assert is_fast(operation, (fmt,) * count, fmt, env), (name, operation, mode)
     b32, b64, p3109 = format_of("binary32"), format_of("binary64"), format_of("binary16p9se")
-    plain = values.environment(b32, "nearest_even", None, 32)
+    plain = environment(b32, "nearest_even", None, 32)
     assert not is_fast("add", (b64, b64), b64, plain)
-    assert not is_fast("add", (b32, b32), b32, values.environment(b32, "sr", None, 32))
-    assert not is_fast("add", (b32, b32), b32, values.environment(b32, "rne", None, 32, flush_inputs=True))
-    assert not is_fast("add", (b32, b32), b32, values.environment(b32, "rne", None, 32, flush_results="after"))
-    assert not is_fast("add", (b32, b32), b32, values.environment(b32, "rne", None, 32, nan="x86"))
+    assert not is_fast("add", (b32, b32), b32, environment(b32, "sr", None, 32))
+    assert not is_fast("add", (b32, b32), b32, environment(b32, "rne", None, 32, flush_inputs=True))
+    assert not is_fast("add", (b32, b32), b32, environment(b32, "rne", None, 32, flush_results="after"))
+    assert not is_fast("add", (b32, b32), b32, environment(b32, "rne", None, 32, nan="x86"))
     assert not is_fast("divide", (p3109, p3109), p3109, plain)
-    assert not is_fast("add", (b32, b32), format_of("q8.8"), values.environment(format_of("q8.8"), "rne", None, 32))
+    assert not is_fast("add", (b32, b32), format_of("q8.8"), environment(format_of("q8.8"), "rne", None, 32))
 
 
 WITH_FLAGS = [

@@ -13,8 +13,9 @@ from functools import lru_cache
 import numpy as np
 
 import softnum as sn
-from softnum import _core, values
+from softnum import _core, scalar_codec
 from softnum import reference as ref
+from softnum.environment import environment as environment_of
 from softnum.formats import FixedFormat
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.names import format as format_of
@@ -176,7 +177,7 @@ def code_of(x: Fraction | float, fmt, **environment) -> int:
 def by_definition(name, codes, formats, out_fmt, words=0, **environment) -> tuple[np.ndarray, np.ndarray]:
     """(codes, flags) of an operation on 1-d arrays of codes through the scalar functions of the core alone."""
     environment = {"rounding": "nearest_even", "overflow": None, "stochastic_bits": 32, **environment}
-    env = values.environment(out_fmt, **environment)
+    env = environment_of(out_fmt, **environment)
     handle = _core.intern_context(name, tuple(formats), out_fmt, env)
     got, flags = _core.define(name, handle, list(codes), np.broadcast_to(np.uint32(words), len(codes[0])))
     return got.astype(out_fmt.storage_dtype), flags & np.uint8(_core.NO_CODE - 1)
@@ -192,7 +193,7 @@ def encode_by_definition(x: np.ndarray, fmt, words=0, **environment) -> np.ndarr
 
 def decode_by_definition(codes: np.ndarray, fmt, dtype) -> np.ndarray:
     """Values of codes through the scalar functions of the core."""
-    return values._decode_by_definition(np.ascontiguousarray(codes), fmt, np.dtype(dtype))
+    return scalar_codec.decode_by_definition(np.ascontiguousarray(codes), fmt, np.dtype(dtype))
 
 
 def same_bits(x: np.ndarray, y: np.ndarray) -> bool:

@@ -1,0 +1,62 @@
+"""The codec of custom formats: what their tables and functions make of values (`softnum.CustomFormat`)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from softnum.checks import check_out, delivered, native
+from softnum.codec import Rounding
+from softnum.custom import CustomFormat
+from softnum.element_codec import ElementCodec
+from softnum.environment import environment
+from softnum.exact_numbers import numbers_of
+from softnum.modes import rounding_name
+from softnum.names import format_of_dtype
+from softnum.values import invalid_code
+
+__all__ = ["CustomCodec"]
+
+
+class CustomCodec(ElementCodec):
+    """The codec of a format by a table of values or by functions."""
+
+    def _checked(self, fmt, given: Rounding) -> tuple:
+        """(full name of the mode, overflow rule, code of a NaN that has none or None), as the format takes them."""
+        if given.flush_results is not None:
+            raise ValueError(
+                f"flush_results is not defined for {fmt.described}: none of its values is subnormal; leave it out"
+            )
+        code = invalid_code(given.invalid, fmt)
+        environment(fmt, given.rounding, given.overflow, given.stochastic_bits, given.tininess, invalid_code=code)
+        return rounding_name(given.rounding), given.overflow, None if isinstance(given.invalid, str) else code
+
+    def _round(self, x, fmt, given: Rounding, out, threads):
+        return delivered(fmt.quantize(x, *self._checked(fmt, given)), out)
+
+    def _encode(self, x, fmt, given: Rounding, out, threads):
+        x = native(x)
+        modes = self._checked(fmt, given)
+        check_out("encode", out, x.shape, fmt.storage_dtype)
+        if given.return_flags:
+            raise ValueError(
+                f"return_flags is not defined for {fmt.described}: it has values, but no exceptions; leave it out"
+            )
+        if x.dtype.kind == "U":
+            x = numbers_of(x)
+        source = format_of_dtype(x.dtype)
+        if source is not None:
+            x = source.codec.decode(x.view(source.storage_dtype), source)
+        return delivered(fmt.encode(x, *modes), out)
+
+    def _decode_floats(self, codes, fmt, dtype, out, threads):
+        return delivered(fmt.decode(codes, dtype), out)
+
+    def _number(self, code: int, fmt) -> Fraction | float:
+        number = float(fmt.decode(np.array(code, fmt.storage_dtype), np.float64))
+        minus_zero = number == 0 and np.signbit(number)
+        return Fraction(number) if np.isfinite(number) and not minus_zero else number
+
+
+CustomFormat.codec = CustomCodec()
