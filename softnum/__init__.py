@@ -17,6 +17,7 @@ from softnum.config import __version__ as __version__
 from softnum.config import get_include, show_config
 from softnum.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
 from softnum.custom import CustomFormat
+from softnum.custom import lookup as _custom_operations  # noqa: F401  which registers itself
 from softnum.custom_unit import CustomMadUnit
 from softnum.elementary import (
     acos,

@@ -1,14 +1,15 @@
-"""What encodes, decodes and rounds to a format: its codec, found as ``fmt.codec``.
+"""What computes with a format's codes, found by the format: its codec, ``fmt.codec``, and its ``fmt.arithmetic``.
 
-The formats hold facts alone. The module that computes with a kind of format puts its codec into the format's class when
-it is imported (`softnum.scalar_codec`, `softnum.custom_codec`, `softnum.block_codes`); whoever has a format asks that.
+The formats hold facts alone. The modules that compute with a kind of format put these into the format's class when they
+are imported: `softnum.scalar_codec`, `custom_codec` and `block_codes` the codecs, `softnum.operation` and
+`softnum.custom.lookup` the arithmetic. Whoever has a format asks that.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-__all__ = ["NEAREST", "Codec", "Rounding"]
+__all__ = ["NEAREST", "Arithmetic", "Codec", "Rounding"]
 
 
 class Rounding(NamedTuple):
@@ -42,3 +43,13 @@ class Codec(Protocol):
 
     def decode(self, codes, fmt, dtype, out=None, threads=None, axis=None):
         """Values of a type that holds them."""
+
+
+class Arithmetic(Protocol):
+    """How operations come to codes of one kind of format: what differs of `softnum.operation.apply`."""
+
+    def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
+        """ValueError if operands of fmt lie beyond what the operation is computed for."""
+
+    def apply(self, name, codes, formats, out_fmt, given: Rounding, flush_inputs, nan, extra, codes_out, compute):
+        """(results, flags or None) of checked codes of these formats; or what compute returns of a rounding."""

@@ -13,7 +13,7 @@ from softnum.element_codec import ElementCodec
 from softnum.environment import environment
 from softnum.exact_numbers import numbers_of
 from softnum.modes import rounding_name
-from softnum.names import format_of_dtype
+from softnum.names import format, format_of_dtype
 from softnum.values import invalid_code
 
 __all__ = ["CustomCodec"]
@@ -21,6 +21,10 @@ __all__ = ["CustomCodec"]
 
 class CustomCodec(ElementCodec):
     """The codec of a format by a table of values or by functions."""
+
+    def for_core(self, codes, fmt) -> tuple:
+        values = np.ascontiguousarray(fmt.decode(codes, np.float64))
+        return values.view(np.uint64).reshape(np.shape(codes)), format("binary64")
 
     def _checked(self, fmt, given: Rounding) -> tuple:
         """(full name of the mode, overflow rule, code of a NaN that has none or None), as the format takes them."""

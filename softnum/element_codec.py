@@ -52,6 +52,10 @@ class ElementCodec:
         with _core.PlainEnvironment():
             return self._decode(codes, fmt, dtype, out, threads)
 
+    def for_core(self, codes, fmt) -> tuple:
+        """(codes, format) by which the core knows the same values."""
+        return codes, fmt
+
     def _quantize(self, x, fmt, given: Rounding, out, threads):
         x = native(x)
         half = x.dtype == np.float16

@@ -17,7 +17,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from softnum.codec import Codec
+from softnum.codec import Arithmetic, Codec
+from softnum.modes import FIXED_OVERFLOW, FLOAT_OVERFLOW
 
 __all__ = ["FixedFormat", "FloatFormat", "Format"]
 
@@ -127,8 +128,10 @@ class FloatFormat:
     name: str = field(compare=False)
 
     kind = "float"
+    overflow_rules = FLOAT_OVERFLOW
     codec: ClassVar[Codec]  # put in by softnum.scalar_codec
     container: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
+    arithmetic: ClassVar[Arithmetic]  # put in by softnum.operation
 
     def __init__(
         self,
@@ -258,6 +261,16 @@ class FloatFormat:
     def emax(self) -> int:
         """Exponent of the largest finite value."""
         return (self.max_code >> self.mantissa_bits) - self.bias
+
+    @property
+    def root_bits(self) -> int:
+        """Most bits that a square root has before the point."""
+        return self.emax // 2 + 1
+
+    @property
+    def top_exponent(self) -> int:
+        """No finite value reaches ``2**(top_exponent + 1)`` in magnitude."""
+        return self.emax
 
     @cached_property
     def carrier_facts(self) -> tuple[int, int, int]:
@@ -405,8 +418,10 @@ class FixedFormat:
     signed: bool
 
     kind = "fixed"
+    overflow_rules = FIXED_OVERFLOW
     codec: ClassVar[Codec]  # put in by softnum.scalar_codec
     container: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
+    arithmetic: ClassVar[Arithmetic]  # put in by softnum.operation
     has_nan = False
     infinities = False
     negative_zero = False
@@ -439,6 +454,16 @@ class FixedFormat:
     def carrier_facts(self) -> tuple[int, int, int]:
         """(precision, lowest exponent of a last bit, highest exponent) that hold for all values."""
         return self.bits, -self.fraction_bits, self.integer_bits - (not self.signed)
+
+    @property
+    def root_bits(self) -> int:
+        """Most bits that a square root has before the point."""
+        return (self.integer_bits - self.signed + 1) // 2
+
+    @property
+    def top_exponent(self) -> int:
+        """No value reaches ``2**(top_exponent + 1)`` in magnitude."""
+        return self.integer_bits - (1 if not self.signed else 0)
 
     @property
     def max(self) -> float | Fraction:

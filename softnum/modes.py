@@ -10,7 +10,10 @@ import difflib
 from enum import IntFlag
 from operator import index
 
-__all__ = ["NAN_PROFILES", "OVERFLOW_RULES", "ROUNDING_MODES", "Flags", "nan_profile", "overflow_name", "rounding_name"]
+__all__ = [
+    "FIXED_OVERFLOW", "FLOAT_OVERFLOW", "NAN_PROFILES", "OVERFLOW_RULES", "ROUNDING_MODES", "Flags", "nan_profile",
+    "overflow_name", "rounding_name",
+]  # fmt: skip
 
 ROUNDING_MODES: dict[str, int] = {
     "nearest_even": 0,
@@ -42,6 +45,14 @@ _ROUNDING_SHORT = {
 
 #: Which NaN an operation delivers; the names of one number are names for one rule.
 NAN_PROFILES: dict[str, int] = {"canonical": 0, "riscv": 0, "arm_default": 0, "x86": 1, "arm": 2}
+
+#: The overflow rules that floats have, and fixed point; the first is the default.
+FLOAT_OVERFLOW = ("infinity", "saturate", "saturate_finite")
+FIXED_OVERFLOW = ("saturate", "saturate_finite", "wrap")
+_REFUSALS = {
+    "wrap": "fixed point; {} is a float format",
+    "infinity": "floats; {} has no infinity (use 'saturate' or 'wrap')",
+}
 
 OVERFLOW_RULES: dict[str, int] = {"infinity": 0, "saturate": 1, "saturate_finite": 2, "wrap": 3}
 
@@ -108,10 +119,8 @@ def overflow_name(name: str | None, fmt) -> str:
     Raises ValueError for an unknown rule, for "wrap" on a float and "infinity" on fixed point.
     """
     if name is None:
-        return "saturate" if fmt.kind == "fixed" else "infinity"
+        return fmt.overflow_rules[0]
     name = _lookup("overflow rule", name, OVERFLOW_RULES, {})
-    if name == "wrap" and fmt.kind != "fixed":
-        raise ValueError(f"overflow='wrap' is for fixed point; {fmt} is a float format")
-    if name == "infinity" and fmt.kind == "fixed":
-        raise ValueError(f"overflow='infinity' is for floats; {fmt} has no infinity (use 'saturate' or 'wrap')")
+    if name not in fmt.overflow_rules:
+        raise ValueError(f"overflow={name!r} is for {_REFUSALS[name].format(fmt)}")
     return name

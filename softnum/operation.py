@@ -14,16 +14,15 @@ from softnum import _core, backend
 from softnum.array import Array
 from softnum.block_array import BlockArray, refuse_elementwise
 from softnum.checks import check_codes
-from softnum.custom import CustomFormat
-from softnum.custom.arithmetic import as_values
-from softnum.custom.lookup import into_custom
+from softnum.codec import Rounding
 from softnum.environment import environment, random_words
+from softnum.formats import FixedFormat, FloatFormat
 from softnum.modes import rounding_name
 from softnum.names import format
 from softnum.ufuncs import call_ufunc
 from softnum.values import invalid_code
 
-__all__ = ["OPTIONS", "RETURNS", "apply", "described", "rounded"]
+__all__ = ["OPTIONS", "RETURNS", "apply", "as_values", "described", "rounded"]
 
 #: parts of the docstrings of operations
 OPTIONS = """
@@ -57,6 +56,7 @@ RETURNS = """
     ValueError
         If formats are missing or differ without `out_fmt`, or a code does not fit its format, or a result has no code.
 """
+_LIMITED = ("sqrt", "sin", "cos", "tan")
 _OWN_FORMAT = ("absolute", "copysign", "negate", "next_down", "next_up")
 _NAMES = {1: ("a",), 2: ("a", "b"), 3: ("a", "b", "c")}
 
@@ -87,23 +87,52 @@ def _operands(name, operands, fmt):
     return codes, formats, any(arrays)
 
 
-def _check_root_bits(fmt, out_fmt, deciding):
-    """The core keeps 126 bits of a root: to wrap it, all down to those that decide its rounding must be among them."""
-    whole = fmt.emax // 2 + 1 if fmt.kind == "float" else (fmt.integer_bits - fmt.signed + 1) // 2
-    if out_fmt.kind == "fixed" and whole + out_fmt.fraction_bits + deciding > 126:
-        raise ValueError(
-            f"sqrt: roots of {fmt} have up to {whole + out_fmt.fraction_bits} bits in {out_fmt}, more than the "
-            f"{126 - deciding} that can be wrapped exactly; saturate, or go through a narrower format"
-        )
+def as_values(codes, formats) -> tuple[list, tuple]:
+    """(codes, formats) by which the core knows the same values: those of custom formats in binary64."""
+    known = [f.codec.for_core(c, f) for c, f in zip(codes, formats, strict=True)]
+    return [c for c, _ in known], tuple(f for _, f in known)
 
 
-def _check_reducible(name, fmt):
-    """The core knows 2 / pi far enough for all but odd biases."""
-    if fmt.kind == "float" and fmt.emax > _core.TRIGONOMETRIC_EMAX:
-        raise ValueError(
-            f"{name}: values of {fmt} reach 2**{fmt.emax}, and angles are reduced up to 2**{_core.TRIGONOMETRIC_EMAX}; "
-            "convert them to a format of less range"
-        )
+class CoreArithmetic:
+    """Operations whose exact results the core rounds: those into floats and fixed point, `softnum.codec.Arithmetic`."""
+
+    def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
+        """ValueError for roots that cannot be wrapped exactly and angles that cannot be reduced."""
+        if name == "sqrt" and overflow == "wrap" and "wrap" in out_fmt.overflow_rules:
+            stochastic = rounding_name(rounding).startswith("stochastic")
+            self._check_root_bits(fmt, out_fmt, stochastic_bits + 1 if stochastic else 2)
+        elif name in ("sin", "cos", "tan") and fmt.top_exponent > _core.TRIGONOMETRIC_EMAX:
+            raise ValueError(
+                f"{name}: values of {fmt} reach 2**{fmt.emax}, and angles are reduced up to "
+                f"2**{_core.TRIGONOMETRIC_EMAX}; convert them to a format of less range"
+            )
+
+    @staticmethod
+    def _check_root_bits(fmt, out_fmt, deciding: int) -> None:
+        """The core keeps 126 bits of a root: to wrap it, all down to the deciding ones must be among them."""
+        whole = fmt.root_bits
+        if whole is not None and whole + out_fmt.fraction_bits + deciding > 126:
+            raise ValueError(
+                f"sqrt: roots of {fmt} have up to {whole + out_fmt.fraction_bits} bits in {out_fmt}, more than the "
+                f"{126 - deciding} that can be wrapped exactly; saturate, or go through a narrower format"
+            )
+
+    def apply(self, name, codes, formats, out_fmt, given: Rounding, flush_inputs, nan, extra, codes_out, compute):
+        """(codes, flags or None)"""
+        codes, formats = as_values(codes, formats)
+        if extra:
+            codes, formats = [*codes, *(c for c, _ in extra)], (*formats, *(f for _, f in extra))
+        env = environment(
+            out_fmt, given.rounding, given.overflow, given.stochastic_bits, given.tininess, flush_inputs,
+            given.flush_results, nan, invalid_code(given.invalid, out_fmt),
+        )  # fmt: skip
+        stochastic = rounding_name(given.rounding).startswith("stochastic")
+        shape = np.broadcast_shapes(*(c.shape for c in codes)) if stochastic else ()
+        words = random_words(stochastic, given.key, given.random_bits, shape)
+        if compute is not None:
+            return compute(name, codes, formats, out_fmt, env, words, given.invalid)
+        invalid = given.invalid if codes_out else 0
+        return call_ufunc(name, codes, formats, out_fmt, env, words, with_flags=given.return_flags, invalid=invalid)
 
 
 def described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits):
@@ -119,11 +148,8 @@ def described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits)
             raise ValueError(f"{name}: the operands' formats differ ({names}); state the result's with out_fmt=")
         out_fmt = formats[0]
     out_fmt = format(out_fmt)
-    if name == "sqrt" and overflow == "wrap" and not isinstance(formats[0], CustomFormat):
-        stochastic = rounding_name(rounding).startswith("stochastic")
-        _check_root_bits(formats[0], out_fmt, stochastic_bits + 1 if stochastic else 2)
-    if name in ("sin", "cos", "tan") and not any(isinstance(f, CustomFormat) for f in (formats[0], out_fmt)):
-        _check_reducible(name, formats[0])
+    if name in _LIMITED:
+        out_fmt.arithmetic.check_reach(name, formats[0], out_fmt, rounding, overflow, stochastic_bits)
     return codes, formats, out_fmt, as_array
 
 
@@ -145,28 +171,16 @@ def apply(
             random_bits=random_bits, stochastic_bits=stochastic_bits, return_flags=return_flags, tininess=tininess,
             flush_inputs=flush_inputs, flush_results=flush_results, nan=nan, invalid=invalid, codes_out=codes_out,
         )  # fmt: skip
-    codes, formats, out_fmt, as_array = described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits)
-    if isinstance(out_fmt, CustomFormat):
-        options = {
-            "return_flags": return_flags, "tininess": tininess != "after", "flush_inputs": flush_inputs,
-            "flush_results": flush_results, "nan": nan != "canonical",
-        }  # fmt: skip
-        result = into_custom(name, codes, formats, out_fmt, rounding, overflow, invalid, extra, options)
-        return Array._of(result, out_fmt) if as_array and codes_out else result
-    codes, formats = as_values(codes, formats)
-    codes, formats = [*codes, *(c for c, _ in extra)], (*formats, *(f for _, f in extra))
-    env = environment(
-        out_fmt, rounding, overflow, stochastic_bits, tininess, flush_inputs, flush_results, nan,
-        invalid_code(invalid, out_fmt),
-    )  # fmt: skip
-    stochastic = rounding_name(rounding).startswith("stochastic")
-    shape = np.broadcast_shapes(*(c.shape for c in codes)) if stochastic else ()
-    words = random_words(stochastic, key, random_bits, shape)
-    if compute is not None:
-        return compute(name, codes, formats, out_fmt, env, words, invalid)
-    result, flags = call_ufunc(
-        name, codes, formats, out_fmt, env, words, with_flags=return_flags, invalid=invalid if codes_out else 0
+    given = Rounding(
+        rounding, overflow, key, random_bits, stochastic_bits, invalid, return_flags, tininess, flush_results
     )
+    codes, formats, out_fmt, as_array = described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits)
+    told = out_fmt.arithmetic.apply(
+        name, codes, formats, out_fmt, given, flush_inputs, nan, extra, codes_out, compute
+    )  # fmt: skip
+    if compute is not None:
+        return told
+    result, flags = told
     if as_array and codes_out:
         result = Array._of(result, out_fmt)
     return (result, flags) if return_flags else result
@@ -220,3 +234,6 @@ def rounded(name: str, operands: int, text: str, source: str, example: str, stan
     Source: {standard}{source}.
     """
     return operation
+
+
+FloatFormat.arithmetic = FixedFormat.arithmetic = CoreArithmetic()

@@ -13,13 +13,13 @@ import operator
 
 import numpy as np
 
-from softnum.custom.formats import CustomFormat
-from softnum.custom.primitives import Primitives
 from softnum.formats import FixedFormat
 from softnum.modes import Flags, rounding_name
+from softnum.operation import apply, as_values
 from softnum.operation_names import USER_OPERANDS
+from softnum.values import decode
 
-__all__ = ["Operator", "as_values", "primitives_of", "table_of"]
+__all__ = ["Operator", "as_values", "table_of"]
 
 _FRACTIONS = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
@@ -30,38 +30,11 @@ _STEPS = ("next_up", "next_down")
 _TABLE_BITS = {1: 16, 2: 8}  # operands -> the widest format that is tabulated
 
 
-def primitives_of(fmt) -> Primitives:
-    """Which primitives are the user's and which are derived."""
-    found = Primitives(as_float="user" if fmt.kind == "custom" else "derived")
-    found["convert"] = "user" if fmt._functions.convert_takes is not None else "derived"
-    for name in (*USER_OPERANDS, "scalb"):
-        if name in _STEPS and fmt.bits > 16 and name not in fmt._functions.operations:
-            continue
-        found[name] = "user" if name in fmt._functions.operations else "derived"
-    return found
-
-
-def as_values(codes, formats) -> tuple[list, tuple]:
-    """(codes, formats), those of custom formats as codes of their values in binary64."""
-    from softnum.names import format
-
-    taken, kinds = [], []
-    for code, fmt in zip(codes, formats, strict=True):
-        if isinstance(fmt, CustomFormat):
-            values = np.ascontiguousarray(fmt.decode(code, np.float64))
-            code, fmt = values.view(np.uint64).reshape(np.shape(code)), format("binary64")
-        taken.append(code)
-        kinds.append(fmt)
-    return taken, tuple(kinds)
-
-
 def _derived(name: str, codes, formats, rounding: str) -> tuple[np.ndarray, np.ndarray]:
     """(the exact results of an operation on values, rounded to odd in float64, where they are not exact there)
 
     round_to_integral rounds in the mode given, to integers.
     """
-    from softnum.operation import apply
-
     codes, extra = list(codes), ()
     if name == "scalb":
         extra = ((codes.pop(), FixedFormat(32, 0)),)
@@ -141,8 +114,6 @@ class Operator:
         return found, lost
 
     def _exactly(self, codes, mode: str) -> np.ndarray:
-        from softnum.values import decode
-
         if self.name not in _FRACTIONS:
             raise ValueError(
                 f"{self.name}: a result lies closer to halfway between two values of {self.out} than binary64 can tell"

@@ -157,15 +157,17 @@ class CFunctions:
         return self.source.digest, self.type.name, tuple(self.source.cflags)
 
     def rebuilding(self, name: str) -> tuple:
-        """How pickle makes the format again: from the text as it was read, if its headers are what they were."""
+        """What `rebuilt` takes."""
         source = self.source
-        return _rebuilt, (source.text, self.type.name, name, tuple(source.cflags), source.file, source.digest)
+        return source.text, self.type.name, name, tuple(source.cflags), source.file, source.digest
 
+    @classmethod
+    def rebuilt(cls, text: str, type_name: str, name: str, cflags: tuple, file: str | None, digest: str) -> CFunctions:
+        """The functions of a format that was pickled: from the text as it was read, if its headers are what they were.
 
-def _rebuilt(text: str, type_name: str, name: str, cflags: tuple, file: str | None, digest: str):
-    from softnum.custom.formats import CustomFormat
-
-    what = f"CustomFormat {name}"
-    if CSource(text, what, cflags, file).digest != digest:
-        raise ValueError(f"{what}: a file that its source includes has changed since it was pickled; make it again")
-    return CustomFormat._made(CFunctions(text, type_name, cflags, what, file), name, "custom")
+        ValueError if they are not.
+        """
+        what = f"CustomFormat {name}"
+        if CSource(text, what, cflags, file).digest != digest:
+            raise ValueError(f"{what}: a file that its source includes has changed since it was pickled; make it again")
+        return cls(text, type_name, cflags, what, file)

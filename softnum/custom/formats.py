@@ -10,11 +10,12 @@ from typing import ClassVar
 import numpy as np
 
 from softnum import _core
-from softnum.codec import Codec, Rounding
-from softnum.custom.primitives import storage_of
+from softnum.codec import Arithmetic, Codec, Rounding
+from softnum.custom.primitives import Primitives, storage_of
 from softnum.custom.rounding import ValueTable, narrowed
-from softnum.modes import rounding_name
+from softnum.modes import FLOAT_OVERFLOW, rounding_name
 from softnum.names import format
+from softnum.operation_names import USER_OPERANDS
 
 __all__ = ["CustomFormat"]
 
@@ -39,7 +40,11 @@ class _Values:
         return np.array(self.values)[codes]
 
     def rebuilding(self, name: str) -> tuple:
-        return CustomFormat._of_values, (self.values, name)
+        return self.values, name
+
+    @classmethod
+    def rebuilt(cls, values: tuple[float, ...], name: str) -> _Values:
+        return cls(values)
 
 
 def _exact_float(value, i: int) -> float:
@@ -118,8 +123,11 @@ class CustomFormat:
     (Array([  0.5,   4. , -64. ], log5), Array([ 0.25, 16.  , 64.  ], log5))
     """
 
+    overflow_rules = FLOAT_OVERFLOW
+    root_bits = None
     codec: ClassVar[Codec]  # put in by softnum.custom_codec
     container: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
+    arithmetic: ClassVar[Arithmetic]  # put in by softnum.custom.lookup
 
     def __init__(self, bits: int, *, as_float, convert=None, ops=None, name: str = "custom") -> None:
         from softnum.custom.python_functions import MAX_BITS, PythonFunctions
@@ -332,21 +340,30 @@ class CustomFormat:
         return (24, -149, 127) if self._functions.values_are == "float" else (53, -1074, 1023)
 
     @property
+    def top_exponent(self) -> int:
+        """No finite value reaches ``2**(top_exponent + 1)`` in magnitude."""
+        return self.carrier_facts[2]
+
+    @property
     def order(self) -> np.ndarray:
         """Each code's place in the total order, of up to 16 bits: by value, -0 below +0, NaNs last, then by code."""
         return self._known("the order of codes").order
 
     @property
-    def primitives(self):
+    def primitives(self) -> Primitives:
         """Which primitives are the user's and which are derived: name -> "user" or "derived"; printed, a table.
 
         >>> import softnum as sn
         >>> sn.CustomFormat.from_table([0.0, 1.0, -1.0, 0.5]).primitives["add"]
         'derived'
         """
-        from softnum.custom.arithmetic import primitives_of
-
-        return primitives_of(self)
+        found = Primitives(as_float="user" if self.kind == "custom" else "derived")
+        found["convert"] = "user" if self._functions.convert_takes is not None else "derived"
+        for name in (*USER_OPERANDS, "scalb"):
+            own = name in self._functions.operations
+            if own or name not in ("next_up", "next_down") or self.bits <= _TABULATED:
+                found[name] = "user" if own else "derived"
+        return found
 
     # -- arithmetic ----------------------------------------------------------------------------------------------------
     def apply(self, name: str, *codes, rounding="nearest_even", overflow=None, invalid="raise") -> np.ndarray:
@@ -377,9 +394,7 @@ class CustomFormat:
         >>> thirds.apply("add", [1, 2, 3], 1)
         array([2, 3, 3], dtype=uint8)
         """
-        from softnum.custom.lookup import run
-
-        return run(self, name, codes, rounding, overflow, invalid)
+        return self.arithmetic.run(self, name, codes, rounding, overflow, invalid)
 
     def table(self, name: str) -> np.ndarray:
         """All results of an operation, made at first use: what `apply` and `matmul` look up.
@@ -407,9 +422,7 @@ class CustomFormat:
                [2, 3, 3, 3],
                [3, 3, 3, 3]], dtype=uint8)
         """
-        from softnum.custom.lookup import whole_table
-
-        return whole_table(self, name)
+        return self.arithmetic.table(self, name)
 
     # -- values to codes and back --------------------------------------------------------------------------------------
     def check_modes(self, rounding: str, overflow) -> None:
@@ -495,4 +508,8 @@ class CustomFormat:
         return f"<CustomFormat {self.name}: {self.bits} bits, {self._functions.language}: {own}>"
 
     def __reduce__(self):
-        return self._functions.rebuilding(self.name)
+        return _rebuilt, (type(self._functions), self.kind, self.name, self._functions.rebuilding(self.name))
+
+
+def _rebuilt(functions: type, kind: str, name: str, made_of: tuple) -> CustomFormat:
+    return CustomFormat._made(functions.rebuilt(*made_of), name, kind)

@@ -14,6 +14,7 @@ from softnum.custom.arithmetic import Operator
 from softnum.custom.formats import CustomFormat
 from softnum.custom.lookup import operate
 from softnum.modes import Flags
+from softnum.operation import apply
 from softnum.order import reduction_order
 from softnum.units import MadUnit
 
@@ -51,8 +52,6 @@ class _Steps:
         if isinstance(out, CustomFormat):
             operation = Operator(name, formats, out, rounding, self.unit.overflow)
             return lambda *codes: operate(operation, codes, "raise")
-        from softnum.operation import apply
-
         overflow = self.unit.overflow_of(out)
         return lambda *codes: apply(name, codes, tuple(formats), out_fmt=out, rounding=rounding, overflow=overflow)
 
@@ -79,8 +78,6 @@ def _special(fmt) -> bool:
 
 def factors(unit: MadUnit) -> np.ndarray:
     """A number for each pair of the operands' codes: the same one where fma cannot tell the pairs apart."""
-    from softnum.operation import apply
-
     pairs = np.arange(1 << sum(f.bits for f in unit.operand), dtype=np.uint64)
     (a, b), acc = unit.operand, unit.accumulator
     if isinstance(acc, CustomFormat) and Operator("fma", (a, b, acc), acc).users_own:

@@ -8,36 +8,25 @@ import numpy as np
 
 from softnum import _tables
 from softnum.checks import check_codes
-from softnum.custom.arithmetic import Operator, as_values, table_of
+from softnum.codec import Rounding
+from softnum.custom.arithmetic import Operator, table_of
+from softnum.custom.formats import CustomFormat
+from softnum.names import format
+from softnum.operation import apply, as_values
 from softnum.operation_names import USER_OPERANDS
+from softnum.ops import scalb
 from softnum.threads import for_ranges
 from softnum.ufuncs import raise_no_code
+from softnum.values import invalid_code
 
-__all__ = ["into_custom", "operate", "run", "table_in_part", "whole_table"]
+__all__ = ["CustomArithmetic", "into_custom", "operate", "table_in_part"]
 
 _WORTH = 16  # a table is made when so many times the elements asked for are as many as it has
 _GRAIN = 1 << 19  # elements for each thread
 
 
-def run(fmt, name: str, codes, rounding, overflow, invalid) -> np.ndarray:
-    """`CustomFormat.apply`."""
-    operands = 2 if name == "scalb" else USER_OPERANDS.get(name, len(codes))
-    if len(codes) != operands:
-        raise TypeError(f"{name} has {operands} operands, got {len(codes)}")
-    if name == "scalb":
-        from softnum.ops import scalb
-
-        return scalb(*codes, fmt, rounding=rounding, overflow=overflow, invalid=invalid)
-    operation = Operator(name, (fmt,) * operands, fmt, rounding, overflow)
-    checked = [check_codes(c, fmt, f"codes of operand {i}") for i, c in enumerate(codes)]
-    return operate(operation, checked, invalid)
-
-
 def into_custom(name, codes, formats, out, rounding, overflow, invalid, extra, options) -> np.ndarray:
     """`softnum.operation.apply` where the result is of a custom format, or says how operands of one compare."""
-    from softnum.names import format
-    from softnum.operation import apply
-
     for option, given in options.items():
         if given:
             raise ValueError(
@@ -65,8 +54,6 @@ def _in_order(fmt, a, b) -> np.ndarray:
 
 def operate(operation: Operator, codes, invalid) -> np.ndarray:
     """The results of an operation on checked codes; where one has no code, that of `invalid`, or a ValueError."""
-    from softnum.values import invalid_code
-
     instead = invalid_code(invalid, operation.out)
     found, lost = _looked_up(operation, codes) or operation(*codes)
     if lost is not None and lost.any():
@@ -75,23 +62,6 @@ def operate(operation: Operator, codes, invalid) -> np.ndarray:
             raise_no_code(operation.out, operation.name)
         found = np.where(lost, found.dtype.type(instead), found)
     return np.asarray(found)
-
-
-def whole_table(fmt, name: str) -> np.ndarray:
-    """`CustomFormat.table`."""
-    operands = USER_OPERANDS.get(name, 1)
-    operation = Operator(name, (fmt,) * operands, fmt)
-    made = _table(operation)
-    if made is None:
-        raise ValueError(
-            f"{name} of {fmt} has no table: operations of one operand have one up to 16 bits, of two up to 8"
-        )
-    if made[1] is not None:
-        first = np.argwhere(made[1])[0]
-        operation(*(np.array([i], fmt.storage_dtype) for i in first))  # a function of the user's that fails, raises
-        where = ", ".join(f"0x{int(i):02x}" for i in first)
-        raise ValueError(f"{name} of {fmt} has no table: {name} of {where} is NaN, and the format has no code for it")
-    return made[0]
 
 
 def table_in_part(fmt, name: str) -> np.ndarray:
@@ -142,3 +112,53 @@ def _of_bytes(table, a, b) -> np.ndarray:
     out = np.empty(a.shape, np.uint8)
     for_ranges(out.size, lambda start, stop: _tables.look_up(table, a, b, out, start, stop), None, _GRAIN)
     return out
+
+
+class CustomArithmetic:
+    """Operations into custom formats, `softnum.codec.Arithmetic`."""
+
+    def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
+        """Nothing: what the results pass through is checked there."""
+
+    def apply(self, name, codes, formats, out_fmt, given: Rounding, flush_inputs, nan, extra, codes_out, compute):
+        """(codes, None)"""
+        options = {
+            "return_flags": given.return_flags, "tininess": given.tininess != "after", "flush_inputs": flush_inputs,
+            "flush_results": given.flush_results, "nan": nan != "canonical",
+        }  # fmt: skip
+        found = into_custom(
+            name, codes, formats, out_fmt, given.rounding, given.overflow, given.invalid, extra, options
+        )
+        return found, None
+
+    def run(self, fmt, name: str, codes, rounding, overflow, invalid) -> np.ndarray:
+        """`CustomFormat.apply`."""
+        operands = 2 if name == "scalb" else USER_OPERANDS.get(name, len(codes))
+        if len(codes) != operands:
+            raise TypeError(f"{name} has {operands} operands, got {len(codes)}")
+        if name == "scalb":
+            return scalb(*codes, fmt, rounding=rounding, overflow=overflow, invalid=invalid)
+        operation = Operator(name, (fmt,) * operands, fmt, rounding, overflow)
+        checked = [check_codes(c, fmt, f"codes of operand {i}") for i, c in enumerate(codes)]
+        return operate(operation, checked, invalid)
+
+    def table(self, fmt, name: str) -> np.ndarray:
+        """`CustomFormat.table`."""
+        operands = USER_OPERANDS.get(name, 1)
+        operation = Operator(name, (fmt,) * operands, fmt)
+        made = _table(operation)
+        if made is None:
+            raise ValueError(
+                f"{name} of {fmt} has no table: operations of one operand have one up to 16 bits, of two up to 8"
+            )
+        if made[1] is not None:
+            first = np.argwhere(made[1])[0]
+            operation(*(np.array([i], fmt.storage_dtype) for i in first))  # a function of the user's that fails, raises
+            where = ", ".join(f"0x{int(i):02x}" for i in first)
+            raise ValueError(
+                f"{name} of {fmt} has no table: {name} of {where} is NaN, and the format has no code for it"
+            )
+        return made[0]
+
+
+CustomFormat.arithmetic = CustomArithmetic()

@@ -80,8 +80,13 @@ class PythonFunctions:
         return found.astype(self.storage), lost
 
     def rebuilding(self, name: str) -> tuple:
-        """How pickle makes the format again: from the functions, which it knows by module and name."""
-        return _rebuilt, (*self._made_of, name)
+        """What `rebuilt` takes: functions, which pickle knows by module and name."""
+        return (*self._made_of, name)
+
+    @classmethod
+    def rebuilt(cls, bits: int, as_float, convert, operations: tuple, name: str) -> PythonFunctions:
+        """The functions of a format that was pickled."""
+        return cls(bits, as_float, convert, dict(operations), f"CustomFormat {name}")
 
 
 def _named(operations, known, what: str) -> dict:
@@ -99,9 +104,3 @@ def _named(operations, known, what: str) -> dict:
             raise ValueError(f"{what}: ops has {name} twice, as {told[name]!r} and {given!r}")
         found[name], told[name] = function, given
     return found
-
-
-def _rebuilt(bits: int, as_float, convert, operations: tuple, name: str):
-    from softnum.custom.formats import CustomFormat
-
-    return CustomFormat(bits, as_float=as_float, convert=convert, ops=dict(operations), name=name)
