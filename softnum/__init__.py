@@ -5,8 +5,7 @@
 array([1.015625e-01, 2.880000e+02])
 """
 
-from softnum import backend
-from softnum import array_functions, block_codes, custom_codec, scalar_codec  # noqa: F401  which register themselves
+from softnum import array_functions, backend, block_codes, custom_codec, scalar_codec  # noqa: F401  which register themselves
 from softnum.accuracy import ulp, ulp_error
 from softnum.array import Array, array
 from softnum.block_array import BlockArray

@@ -504,7 +504,7 @@ def array(x, fmt=None, **options) -> Array:
             raise TypeError("array: state the format to round to")
         return Array(x)
     fmt = any_format(fmt)
-    return fmt.container._rounded(x, fmt, **options)
+    return fmt.array_class._rounded(x, fmt, **options)
 
 
-FloatFormat.container = FixedFormat.container = CustomFormat.container = Array
+FloatFormat.array_class = FixedFormat.array_class = CustomFormat.array_class = Array

@@ -265,4 +265,4 @@ def checked_scale(given, fmt: BlockFormat) -> np.float32:
     return value
 
 
-BlockFormat.container = BlockArray
+BlockFormat.array_class = BlockArray

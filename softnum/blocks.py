@@ -92,7 +92,7 @@ class BlockFormat:
 
     kind = "block"
     codec: ClassVar[Codec]  # put in by softnum.block_codes
-    container: ClassVar[type]  # what holds arrays of codes, put in by softnum.block_array
+    array_class: ClassVar[type]  # what holds arrays of codes, put in by softnum.block_array
 
     def __init__(self, element, scale, block_size, *, tensor_scale=None, name=None) -> None:
         element, scale = (self._part(what, fmt) for what, fmt in (("element", element), ("scale", scale)))

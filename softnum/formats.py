@@ -130,7 +130,7 @@ class FloatFormat:
     kind = "float"
     overflow_rules = FLOAT_OVERFLOW
     codec: ClassVar[Codec]  # put in by softnum.scalar_codec
-    container: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
+    array_class: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
     arithmetic: ClassVar[Arithmetic]  # put in by softnum.operation
 
     def __init__(
@@ -420,7 +420,7 @@ class FixedFormat:
     kind = "fixed"
     overflow_rules = FIXED_OVERFLOW
     codec: ClassVar[Codec]  # put in by softnum.scalar_codec
-    container: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
+    array_class: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
     arithmetic: ClassVar[Arithmetic]  # put in by softnum.operation
     has_nan = False
     infinities = False

@@ -126,7 +126,7 @@ class CustomFormat:
     overflow_rules = FLOAT_OVERFLOW
     root_bits = None
     codec: ClassVar[Codec]  # put in by softnum.custom_codec
-    container: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
+    array_class: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
     arithmetic: ClassVar[Arithmetic]  # put in by softnum.custom.lookup
 
     def __init__(self, bits: int, *, as_float, convert=None, ops=None, name: str = "custom") -> None:
