@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,22 @@ from hypothesis import settings
 
 from softnum import _core
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))  # for benchmarks
+
+class Checkout:
+    """Finds the checkout's packages ``tests`` and ``benchmarks`` from wherever pytest is called.
+
+    The checkout itself is not on sys.path: its folders ``train`` and ``kernels`` are softnum.train and softnum.kernels,
+    and bare they would be second copies.
+    """
+
+    ROOT = str(Path(__file__).resolve().parents[1])
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return PathFinder.find_spec(name, [cls.ROOT]) if name in ("tests", "benchmarks") else None
+
+
+sys.meta_path.insert(0, Checkout)
 
 # the same examples on every run and machine; how fast a machine is decides nothing
 settings.register_profile("softnum", deadline=None, derandomize=True, max_examples=150, database=None)

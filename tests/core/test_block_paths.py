@@ -4,12 +4,12 @@ import importlib
 
 import numpy as np
 import pytest
-from core_oracles import assert_same_bits
-from matmul_units import unit as mad
-from test_block_unit import FP4, FP8, INT8, SR, any_codes, block, key_of, operand, small, some_c
 
 import softnum as sn
 from softnum.block_fast import block_plan
+from tests.support.block_units import FP4, FP8, INT8, SR, any_codes, block, key_of, operand, small, some_c
+from tests.support.core_oracles import assert_same_bits
+from tests.support.matmul_units import unit as mad
 
 block_matmul = importlib.import_module("softnum.block_matmul")
 E5 = sn.BlockFormat("e5m2", "e8m0fnu", 32)

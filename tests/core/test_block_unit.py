@@ -6,27 +6,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from core_oracles import assert_same_bits
 from hypothesis import given
 from hypothesis import strategies as st
-from matmul_units import as_codes
 
 import softnum as sn
 from softnum import reference as ref
 from softnum.reference.random_words import random_words_matmul
 from softnum.trace import steps_of
+from tests.support.block_units import FP4, FP8, INT8, SR, any_codes, block, key_of, operand, small, some_c
+from tests.support.core_oracles import assert_same_bits
+from tests.support.matmul_units import as_codes
 
-
-def block(accumulator, operand, **options):
-    return sn.BlockDotUnit(accumulator, operand=operand, **options)
-
-
-def small(element, scale="e8m0fnu", size=5, **options):
-    return sn.BlockFormat(element, scale, size, **options)
-
-
-FP4, FP8, INT8 = "e2m1fn", "e4m3fn", "q2.6"
-SR = {"rounding": "stochastic"}
 EXACT = [
     *(block("binary32", name) for name in sn.block_format_names()),
     block("binary16", small(FP8)),
@@ -101,22 +91,6 @@ def reference(a, b, u, c=None, key=None, random_bits=None, batch=0):
     return out
 
 
-def key_of(u):
-    return {"key": (11, 3)} if u.stochastic else {}
-
-
-def operand(rng, fmt, shape, axis, spread=4):
-    x = rng.standard_normal(shape) * 2.0 ** rng.integers(-spread, spread + 1, shape)
-    if not fmt.element.signed:
-        x = np.abs(x)
-    return sn.array(x, fmt, axis=axis)
-
-
-def some_c(rng, u, shape):
-    c = sn.quantize(rng.standard_normal(shape) * 8, u.result)
-    return np.float32(c) if u.result.bits <= 32 and u.result.kind == "float" else c
-
-
 def check(a, b, u, c=None, **options):
     got = sn.matmul(a, b, u, c, **options, **key_of(u))
     want = reference(a, b, u, c, **key_of(u))
@@ -138,18 +112,6 @@ def test_matmul_is_the_reference(u):
         a, b = operand(rng, u.operand[0], (m, k), -1), operand(rng, u.operand[1], (k, n), -2)
         for c in (None, some_c(rng, u, (m, n))):
             check(a, b, u, c)
-
-
-def any_codes(rng, fmt, shape, axis):
-    """Any elements, and scales near 1 or anything; NaNs, infinities and zeros where the formats have them."""
-    count = list(shape)
-    count[axis] = fmt.blocks(shape[axis])
-    codes = rng.integers(0, 1 << fmt.element.bits, shape).astype(fmt.element.storage_dtype)
-    near = sn.encode(2.0 ** rng.integers(-3, 4, count), fmt.scale)
-    scales = np.where(
-        rng.random(count) < 0.7, near, rng.integers(0, 1 << min(fmt.scale.bits, 62), count).astype(near.dtype)
-    )
-    return sn.BlockArray(codes, scales, fmt, axis, None if fmt.tensor_scale is None else 0.375)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from core_oracles import assert_same_bits, decode_by_definition, encode_by_definition
-from test_quantize import FORMATS, WIDE, on_every_isa
 
 import softnum as sn
 from softnum import _core, lanes
 from softnum.names import format as format_of
 from softnum.plan import fits
 from softnum.threads import default_threads, for_ranges
+from tests.support.core_oracles import assert_same_bits, decode_by_definition, encode_by_definition, on_every_isa
+from tests.support.format_lists import FORMATS, WIDE
 
 NARROW = [f for f in {*FORMATS, *map(format_of, WIDE)} if f.bits <= 16]
 LONGER = [f for f in {*FORMATS, *map(format_of, WIDE)} if f.bits > 16]

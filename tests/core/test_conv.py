@@ -5,14 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from core_oracles import assert_same_bits
-from matmul_units import TERNARY, as_codes
 
 import softnum as sn
 from softnum import reference as ref
 from softnum.engines import coded, fast_of
 from softnum.formats import FloatFormat
 from softnum.plan import fits
+from tests.support.core_oracles import assert_same_bits
+from tests.support.matmul_units import TERNARY, as_codes
 
 MAD = sn.MadUnit("e6m9", operand="e5m2")
 NOISY = sn.MadUnit("e6m9", operand="e5m2", product="e5m2", rounding="stochastic", stochastic_bits=12)

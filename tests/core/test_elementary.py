@@ -8,8 +8,6 @@ from pathlib import Path
 import gmpy2
 import numpy as np
 import pytest
-from core_oracles import MODES, edge_codes, overflow_rules, random_codes, show
-from elementary_oracle import BINARY, UNARY, exact, expected
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,8 +16,9 @@ from softnum import _core
 from softnum import reference as ref
 from softnum.modes import Flags
 from softnum.reference.elementary import NAMES
-
-WORD = 0b10110
+from tests.support.core_oracles import MODES, edge_codes, overflow_rules, random_codes
+from tests.support.elementary_checks import check
+from tests.support.elementary_oracle import BINARY, UNARY, exact, expected
 
 
 def environments(fmt, modes=MODES):
@@ -34,26 +33,6 @@ def environments(fmt, modes=MODES):
         if fmt.kind == "float":
             env |= {"flush_results": next(flush), "flush_inputs": i % 5 == 4, "nan": ("canonical", "x86", "arm")[i % 3]}
         yield env
-
-
-def check(name, codes, fmt, env, *, number=exact, out_fmt=None, word=WORD):
-    """The library's codes and flags are those of MPFR's number, rounded by the reference."""
-    out_fmt = out_fmt or fmt
-    stochastic = env["rounding"].startswith("stochastic")
-    random_bits = {"random_bits": np.uint32(word)} if stochastic else {}
-    invalid = 0 if out_fmt.has_zero else 1
-    got, flags = getattr(sn, name)(
-        *codes, fmt, out_fmt=out_fmt, return_flags=True, invalid=invalid, **random_bits, **env
-    )
-    one = {"random_bits": word} if stochastic else {}
-    for i, operands in enumerate(zip(*(c.tolist() for c in codes), strict=True)):
-        want, want_flags = expected(name, operands, fmt, out_fmt, number=number, invalid=invalid, **one, **env)
-        if (int(got[i]), int(flags[i])) != (want, int(want_flags)):
-            shown = ", ".join(show(c, fmt) for c in operands)
-            raise AssertionError(
-                f"{name}({shown}) in {fmt} -> {out_fmt}, {env}: got {show(got[i], out_fmt)} {Flags(int(flags[i]))!r}, "
-                f"want {show(want, out_fmt)} {want_flags!r}"
-            )
 
 
 def all_codes(fmt):

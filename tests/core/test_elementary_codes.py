@@ -17,14 +17,14 @@ from functools import lru_cache
 import gmpy2
 import numpy as np
 import pytest
-from core_oracles import MODES, STOCHASTIC, edge_codes, overflow_rules
-from elementary_oracle import BINARY, UNARY, expected
-from elementary_results import LEAST, PARTS, Elementary, every_code, every_pair, toward_zero
-from exact_results import NEGATIVE, facts
-from ladder import ladder_of
 
 import softnum as sn
 from softnum import reference as ref
+from tests.support.core_oracles import MODES, STOCHASTIC, edge_codes, overflow_rules
+from tests.support.elementary_oracle import BINARY, UNARY, expected
+from tests.support.elementary_results import LEAST, PARTS, Elementary, every_code, every_pair, toward_zero
+from tests.support.exact_results import NEGATIVE, facts
+from tests.support.ladder import ladder_of
 
 tiers = pytest.mark.parametrize("tier", ["tenth", pytest.param("whole", marks=pytest.mark.exhaustive)])
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from core_oracles import MODES
-from test_elementary import check
 
 import softnum as sn
+from tests.support.core_oracles import MODES
+from tests.support.elementary_checks import check
 
 HARD = [
     ("binary32", "exp", (0x3fc1276f, 0xc0ec97ad, 0xc062ae9b)),  # 2**-25.7

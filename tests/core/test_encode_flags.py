@@ -5,12 +5,12 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from core_oracles import MODES, STOCHASTIC, assert_same_bits, overflow_rules
 
 import softnum as sn
 from softnum import reference as ref
 from softnum.names import format as format_of
 from softnum.names import format_of_dtype
+from tests.support.core_oracles import MODES, STOCHASTIC, assert_same_bits, overflow_rules
 
 FORMATS = [
     "e5m2", "e4m3fn", "e4m3fnuz", "e2m1fn", "e8m0fnu", "binary16", "bfloat16", "dlfloat16", "binary8p3se", "e8m30",

@@ -9,41 +9,12 @@ import pytest
 
 import softnum as sn
 from softnum.names import format as format_of
+from tests.support.mpfr import MPFR_MODES, code_of, context
 
-MPFR_MODES = {
-    "nearest_even": gmpy2.RoundToNearest,
-    "toward_zero": gmpy2.RoundToZero,
-    "up": gmpy2.RoundUp,
-    "down": gmpy2.RoundDown,
-    "away_from_zero": gmpy2.RoundAwayZero,
-}
 FORMATS = [
     "e5m2", "e4m3", "e6m9", "binary16", "bfloat16", "tf32", "binary32", "e8m30", "binary64", "e11m40", "e15m48", "e2m1",
 ]  # fmt: skip
 COUNTS = {mode: 100_000 if mode == "nearest_even" else 10_000 for mode in MPFR_MODES}
-
-
-def context(fmt, mode):
-    lowest = (1 - fmt.emax) - fmt.mantissa_bits + 1
-    return gmpy2.context(
-        precision=fmt.precision, emax=fmt.emax + 1, emin=lowest, subnormalize=True, round=MPFR_MODES[mode]
-    )
-
-
-def code_of(value, fmt) -> int:
-    """The code of an MPFR number that has been rounded to the format."""
-    sign = int(gmpy2.is_signed(value)) << (fmt.bits - 1)
-    if gmpy2.is_infinite(value):
-        return sign | fmt.inf_code
-    if value == 0:
-        return sign
-    significand, exponent = value.as_mantissa_exp()
-    significand, exponent = abs(int(significand)), int(exponent)
-    e = exponent + significand.bit_length() - 1
-    quantum = max(e, fmt.emin) - fmt.mantissa_bits
-    shift = exponent - quantum
-    significand = significand << shift if shift >= 0 else significand >> -shift
-    return sign | ((max(e, fmt.emin) - fmt.emin) << fmt.mantissa_bits) + significand
 
 
 def random_floats(fmt, rng: np.random.Generator, count: int) -> np.ndarray:

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from core_oracles import assert_same_bits
-from matmul_units import TABLE, TERNARY, extreme, middling, values_of
 
 import softnum as sn
 from softnum.engines import coded, definition_of, fast_of
 from softnum.modes import ROUNDING_MODES
 from softnum.plan import fits
+from tests.support.core_oracles import assert_same_bits
+from tests.support.matmul_units import TABLE, TERNARY, extreme, middling, values_of
 
 
 def unit(accumulator, operand, **options):

@@ -6,8 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from core_oracles import assert_same_bits, edge_codes, show
-from matmul_units import LOW, TABLE, TERNARY, as_codes, carrier, middling
 
 import softnum as sn
 from softnum import reference as ref
@@ -16,6 +14,8 @@ from softnum.formats import FixedFormat, FloatFormat
 from softnum.modes import ROUNDING_MODES
 from softnum.names import format as format_of
 from softnum.plan import fits
+from tests.support.core_oracles import assert_same_bits, edge_codes, show
+from tests.support.matmul_units import LOW, TABLE, TERNARY, as_codes, carrier, middling
 
 MODES = list(ROUNDING_MODES)
 

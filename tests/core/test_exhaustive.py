@@ -15,8 +15,6 @@ import random
 
 import numpy as np
 import pytest
-from core_oracles import DETERMINISTIC, MODES, STOCHASTIC, edge_codes, overflow_rules, show
-from exact_results import ROUNDED_PAIRS, Tuples, every_tuple
 
 import softnum as sn
 from softnum import reference as ref
@@ -24,6 +22,8 @@ from softnum.formats import FixedFormat, FloatFormat
 from softnum.modes import Flags
 from softnum.names import format as format_of
 from softnum.names import format_names
+from tests.support.core_oracles import DETERMINISTIC, MODES, STOCHASTIC, edge_codes, overflow_rules, show
+from tests.support.exact_results import ROUNDED_PAIRS, Tuples, every_tuple
 
 tiers = pytest.mark.parametrize("tier", ["tenth", pytest.param("whole", marks=pytest.mark.exhaustive)])
 

@@ -7,9 +7,9 @@ import subprocess
 
 import numpy as np
 import pytest
-from core_oracles import same_bits
 
 import softnum as sn
+from tests.support.core_oracles import same_bits
 
 SOURCE = """
 #include <immintrin.h>

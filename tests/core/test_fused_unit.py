@@ -5,14 +5,14 @@ import random
 
 import numpy as np
 import pytest
-from core_oracles import assert_same_bits, edge_codes, random_codes
-from matmul_units import definition
 
 import softnum as sn
 from softnum import reference as ref
 from softnum.engines import fast_of
 from softnum.fused import fused_plan
 from softnum.names import format as format_of
+from tests.support.core_oracles import assert_same_bits, edge_codes, random_codes
+from tests.support.matmul_units import definition
 
 INTERLEAVED = tuple(k for half in (0, 2) for first in range(0, 32, 4) for k in (first + half, first + half + 1))
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matmul_units import definition
 
 import softnum as sn
 from softnum import reference, train
 from softnum.tta import read_timings
 from softnum.tta.accuracy.records import read_record
 from softnum.tta.quantities import bandwidth, frequency
+from tests.support.matmul_units import definition
 
 FORMATS = Path(__file__).parents[2] / "fuzz" / "formats.py"
 

@@ -5,12 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from core_oracles import MODES, STOCHASTIC, overflow_rules, random_codes, show
-from operation_judge import EVERY, P3109, columns, draw, environment, specimens, stated
 
 import softnum as sn
 from softnum import reference as ref
 from softnum.modes import Flags
+from tests.support.core_oracles import MODES, STOCHASTIC, overflow_rules, random_codes, show
+from tests.support.operation_judge import EVERY, P3109, columns, draw, environment, specimens, stated
 
 INTEGERS = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)]
 

@@ -4,14 +4,13 @@ import random
 
 import numpy as np
 import pytest
-from core_oracles import MODES, STOCHASTIC, by_definition, edge_codes, overflow_rules
-from test_quantize import on_every_isa
 
 import softnum as sn
 from softnum import _core, lanes, ufuncs, values
 from softnum.formats import FloatFormat
 from softnum.modes import Flags
 from softnum.names import format as format_of
+from tests.support.core_oracles import MODES, STOCHASTIC, by_definition, edge_codes, on_every_isa, overflow_rules
 
 ARITHMETIC = {"add": 2, "subtract": 2, "multiply": 2, "divide": 2, "fma": 3, "sqrt": 1, "convert": 1}
 UNARY = ["convert", "sqrt", "round_to_integral", "logb", "next_up", "next_down", "negate", "absolute"]

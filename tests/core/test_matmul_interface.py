@@ -4,9 +4,9 @@ import pickle
 
 import numpy as np
 import pytest
-from core_oracles import assert_same_bits
 
 import softnum as sn
+from tests.support.core_oracles import assert_same_bits
 
 UNIT = sn.MadUnit("e6m9", operand="e5m2")
 NOISY = sn.MadUnit("e6m9", operand="e5m2", rounding="stochastic", stochastic_bits=12)

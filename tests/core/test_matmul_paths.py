@@ -2,13 +2,24 @@
 
 import numpy as np
 import pytest
-from core_oracles import assert_same_bits
-from matmul_units import ALL, TABLES, carrier, definition, extreme, key_of, matmul_module, middling, unit, values_of
 
 import softnum as sn
 from softnum.engines import fast_of
 from softnum.names import format as format_of
 from softnum.plan import fits, integer_plan_of, plan_of
+from tests.support.core_oracles import assert_same_bits
+from tests.support.matmul_units import (
+    ALL,
+    TABLES,
+    carrier,
+    definition,
+    extreme,
+    key_of,
+    matmul_module,
+    middling,
+    unit,
+    values_of,
+)
 
 FAST = [u for u in ALL if fast_of(u) is not None]
 SIZES = [

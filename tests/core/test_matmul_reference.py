@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from core_oracles import show
-from matmul_units import ALL, STOCHASTIC, as_codes, carrier, extreme, key_of, middling, reference
 
 import softnum as sn
 from softnum import reference as ref
+from tests.support.core_oracles import show
+from tests.support.matmul_units import ALL, STOCHASTIC, as_codes, carrier, extreme, key_of, middling, reference
 
 
 def compare(got, want, u, a, b, c=None):

@@ -5,13 +5,13 @@ import random
 
 import numpy as np
 import pytest
-from core_oracles import MODES, STOCHASTIC, Groups, edge_codes, overflow_rules, random_codes, show
 
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FloatFormat
 from softnum.names import format as format_of
 from softnum.names import format_names
+from tests.support.core_oracles import MODES, STOCHASTIC, Groups, edge_codes, overflow_rules, random_codes, show
 
 
 def columns_of(formats, rng, count, edges):

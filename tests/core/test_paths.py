@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from core_oracles import assert_same_bits, edge_codes
 
 import softnum as sn
 from softnum import _core
 from softnum.names import format as format_of
 from softnum.ops import CODE_OPERATIONS
+from tests.support.core_oracles import assert_same_bits, edge_codes
 
 ISAS = [isa for isa in ("portable", "avx2", "avx512") if isa in _core.available_isas()]
 LENGTHS = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 257, 1000, 4097]

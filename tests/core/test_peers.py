@@ -15,11 +15,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from matmul_units import definition
 
 import softnum as sn
 from softnum import reference as ref
 from softnum.names import format as format_of
+from tests.support.matmul_units import definition
 
 
 def test_cpfloat_directed_and_odd_arithmetic():

@@ -5,7 +5,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from core_oracles import DETERMINISTIC, STOCHASTIC
 
 import softnum as sn
 import softnum.reference
@@ -16,6 +15,7 @@ from softnum.modes import Flags
 from softnum.names import format as format_of
 from softnum.probes import KINDS
 from softnum.reference import elementary, operations, order, rounding
+from tests.support.core_oracles import DETERMINISTIC, STOCHASTIC
 
 FIELDS = (
     "kind", "sign", "exponent", "last_place", "significand", "guard", "round", "sticky", "discarded", "random",

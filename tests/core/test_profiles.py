@@ -6,8 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from core_oracles import MODES, STOCHASTIC
-from operation_judge import (
+
+import softnum as sn
+from softnum import reference as ref
+from softnum.modes import NAN_PROFILES, Flags
+from tests.support.core_oracles import MODES, STOCHASTIC
+from tests.support.operation_judge import (
     BINARY,
     EVERY,
     OPERANDS,
@@ -26,10 +30,6 @@ from operation_judge import (
     specimens,
     theirs,
 )
-
-import softnum as sn
-from softnum import reference as ref
-from softnum.modes import NAN_PROFILES, Flags
 
 
 # -- every kind of operand with every other ----------------------------------------------------------------------------

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import softfloatpy
-from core_oracles import edge_codes, random_codes, show
 
 import softnum as sn
 from softnum.names import format as format_of
+from tests.support.core_oracles import edge_codes, random_codes, show
 
 MODES = {
     "nearest_even": softfloatpy.RoundingMode.NEAR_EVEN,

@@ -4,13 +4,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from core_oracles import assert_same_bits
-from matmul_units import TERNARY, as_codes
 
 import softnum as sn
 from softnum import reference as ref
 from softnum.custom import CustomFormat
 from softnum.plan import fits
+from tests.support.core_oracles import assert_same_bits
+from tests.support.matmul_units import TERNARY, as_codes
 
 
 def mad(accumulator, operand, **options):

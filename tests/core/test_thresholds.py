@@ -4,10 +4,10 @@ import random
 
 import numpy as np
 import pytest
-from core_oracles import STOCHASTIC, overflow_rules
-from operation_judge import OPERANDS, WIDE, columns, ours, theirs
 
 import softnum as sn
+from tests.support.core_oracles import STOCHASTIC, overflow_rules
+from tests.support.operation_judge import OPERANDS, WIDE, columns, ours, theirs
 
 # there a larger word never gives a smaller magnitude
 UPWARD = [mode for mode in STOCHASTIC if mode != "stochastic_floor"]

@@ -4,9 +4,6 @@ from fractions import Fraction as F
 
 import numpy as np
 import pytest
-from core_oracles import show
-from matmul_units import ALL, TERNARY, as_codes, extreme, middling, unit
-from test_mad_unit import NEW
 
 import softnum as sn
 from softnum import reference as ref
@@ -14,6 +11,9 @@ from softnum.modes import Flags
 from softnum.plan import fits
 from softnum.trace import Step, Trace, steps_of
 from softnum.units import Unit
+from tests.support.core_oracles import show
+from tests.support.mad_units import NEW
+from tests.support.matmul_units import ALL, TERNARY, as_codes, extreme, middling, unit
 
 
 def traced(u, a, b, c=None):

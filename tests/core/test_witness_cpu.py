@@ -12,10 +12,10 @@ import subprocess
 
 import numpy as np
 import pytest
-from core_oracles import edge_codes, random_codes, show
 
 import softnum as sn
 from softnum.names import format as format_of
+from tests.support.core_oracles import edge_codes, random_codes, show
 
 SOURCE = r"""
 #include <fenv.h>

@@ -9,12 +9,12 @@ import random
 import gmpy2
 import numpy as np
 import pytest
-from core_oracles import edge_codes, random_codes, show
-from test_encode_mpfr import MPFR_MODES, code_of, context
 
 import softnum as sn
 from softnum import reference as ref
 from softnum.names import format as format_of
+from tests.support.core_oracles import edge_codes, random_codes, show
+from tests.support.mpfr import MPFR_MODES, code_of, context
 
 FORMATS = ["binary16", "bfloat16", "tf32", "binary32", "binary64", "e11m40", "e8m30", "e15m48", "e6m50", "e14m17"]
 OPERATIONS = {

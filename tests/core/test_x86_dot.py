@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from core_oracles import random_codes
 
 import softnum as sn
 from softnum import reference as ref
 from softnum.names import format as format_of
+from tests.support.core_oracles import random_codes
 
 MXCSR = 0x1F80  # the default: all exceptions masked, to nearest even, no flushing
 COUNTS = [pytest.param(10**5, id="1e5"), pytest.param(10**6, id="1e6", marks=pytest.mark.slow)]

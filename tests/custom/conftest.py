@@ -1,13 +1,12 @@
 """Compiled code of these tests goes to a cache of their own."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
 import softnum as sn
+from tests.support.custom_examples import EXAMPLES
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "custom"
 sys.path.insert(0, str(EXAMPLES))
 
 

@@ -5,9 +5,9 @@ import importlib
 import pkgutil
 
 import pytest
-from conftest import EXAMPLES
 
 import softnum.custom
+from tests.support.custom_examples import EXAMPLES
 
 OF_THE_PACKAGE = [m.name for m in pkgutil.iter_modules(softnum.custom.__path__, "softnum.custom.")]
 WORKED = sorted(path.stem for path in EXAMPLES.glob("*.py") if ">>>" in path.read_text(encoding="utf-8"))

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import EXAMPLES
 
 import softnum as sn
+from tests.support.custom_examples import EXAMPLES
 
 FP8 = (EXAMPLES / "fp8.c").read_text(encoding="utf-8")
 LISTING = FP8[FP8.index("typedef") : FP8.index("\nenum")]  # the declarations of the paper's listing

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from nf4 import nf4
 from posit8 import posit8
-from posit_definition import Posit
 
 import softnum as sn
+from tests.support.posit_definition import Posit
 
 STANDARD = Posit(8)
 CODES = np.arange(256, dtype=np.uint8)

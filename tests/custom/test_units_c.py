@@ -1,17 +1,15 @@
 """CustomMadUnit of functions in C: the paper's Listing 2, numbers and vectors, codes and floats; what is refused."""
 
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import softnum as sn
 from softnum.custom_steps import DefinitionCustom
+from tests.support.custom_examples import EXAMPLES
 
 numba = pytest.importorskip("numba")
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "custom"
 
 FP8 = "typedef struct { uint s : 1; uint e : 5; uint m : 2; } new_fp;\n"
 #: adds the codes: Mitchell's product without zeros and specials, in all its vector widths

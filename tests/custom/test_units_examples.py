@@ -2,16 +2,14 @@
 
 import runpy
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import softnum as sn
+from tests.support.custom_examples import EXAMPLES
 
 numba = pytest.importorskip("numba")
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "custom"
 
 
 def example(name, run="example"):

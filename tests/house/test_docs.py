@@ -7,18 +7,17 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from page_examples import blocks_of, has_examples, run_page
 
 import softnum as sn
+from benchmarks import peers
 from softnum import reference as ref
+from tests.support.page_examples import blocks_of, has_examples, run_page
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-sys.path[:0] = [str(ROOT), str(DOCS / "_ext")]
+sys.path.insert(0, str(DOCS / "_ext"))
 import figures  # noqa: E402
 import tables  # noqa: E402
-
-from benchmarks import peers  # noqa: E402
 
 PAGES = sorted(DOCS.rglob("*.md"))
 WITH_EXAMPLES = [page for page in (ROOT / "README.md", *PAGES) if has_examples(page)]

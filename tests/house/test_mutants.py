@@ -1,13 +1,12 @@
 """The planted faults still have their places (tests/mutants.py plants them)."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.mutants import FAULTS
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
-from mutants import FAULTS  # noqa: E402
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)

@@ -22,6 +22,7 @@ from softnum.kernels.device.fused_entries import chain_library, fast_library, fu
 from softnum.kernels.device.gemm_exact import exact_library, pieces_library, pieces_of
 from softnum.kernels.device.operations import operation_computation, short_computation
 from softnum.kernels.device.source import core_text
+from tests.support.compiled import compiled
 
 
 def test_one_text():
@@ -42,16 +43,6 @@ def test_names_depend_on_content():
 
 
 # ---- machine code for real chips: in processes of their own, since here Numba may run its simulator ------------------
-
-
-def compiled(*arguments, **options):
-    environ = {**os.environ, "NUMBA_ENABLE_CUDASIM": "0"}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", *arguments], env=environ, capture_output=True, text=True, **options
-    )
-    if done.returncode == 2 and "pip install" in done.stderr:
-        pytest.skip(done.stderr.strip().splitlines()[-1])
-    return done
 
 
 @pytest.mark.slow

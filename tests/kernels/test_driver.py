@@ -6,7 +6,8 @@ from pathlib import Path
 from shutil import which
 
 import pytest
-from dry_run import build, headers
+
+from tests.kernels.dry_run import build, headers
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux" or not which("cc"), reason="the stand-in is built by cc, for Linux"),

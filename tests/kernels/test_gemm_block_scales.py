@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from equality import poisoned, same_bits
 
 import softnum as sn
 from softnum.kernels.device import _cuda
+from tests.support.equality import poisoned, same_bits
 
 UNITS = {
     "mxfp8": sn.BlockDotUnit("binary32", operand="mxfp8_e4m3"),

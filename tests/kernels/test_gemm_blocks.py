@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from equality import poisoned
 
 import softnum as sn
 from softnum import _core
@@ -18,6 +17,7 @@ from softnum.kernels.device.source import TYPES, Entry
 from softnum.kernels.device.steps import steps_of
 from softnum.kernels.device.strides import transposed
 from softnum.plan import fits, integer_plan_of, plan_of
+from tests.support.equality import poisoned
 
 SINGLE = Block(1, 1, 1, 1, 1, 1)
 

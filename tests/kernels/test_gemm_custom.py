@@ -7,7 +7,6 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from equality import check_product
 
 import softnum as sn
 from softnum import _core
@@ -17,6 +16,7 @@ from softnum.kernels.device import _cuda, gemm_custom, scalar_functions
 from softnum.kernels.device.scalar_functions import device_function, may_contract, methods_of, scalar_library
 from softnum.kernels.device.source import core_text
 from softnum.kernels.scalars import OPERANDS, handle_of
+from tests.support.equality import check_product
 
 e5m2, e6m9, q88 = scalar("e5m2"), scalar("e6m9"), scalar("q8.8", overflow="saturate")
 down, wide = scalar("e5m10", rounding="down"), scalar("e8m20")

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from equality import check_product
 
 import softnum as sn
 from softnum.kernels.device import gemm
 from softnum.kernels.device.gemm_definition import DefinitionEngine
 from softnum.units import MAX_LANES
+from tests.support.equality import check_product
 
 LANES = {
     "lanes": {"lanes": 3},

@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from equality import check_product
 
 import softnum as sn
 from softnum.kernels.device.strides import transposed
+from tests.support.equality import check_product
 
 
 def exact(accumulator, operand, **options):

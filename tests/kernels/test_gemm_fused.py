@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from equality import poisoned
 
 import softnum as sn
 from softnum.fused import fused_plan
 from softnum.kernels import launches
 from softnum.kernels.device.strides import transposed
+from tests.support.equality import poisoned
 
 RNE = {"output_rounding": "nearest_even"}
 INTERLEAVED = tuple(k for half in (0, 2) for first in range(0, 32, 4) for k in (first + half, first + half + 1))

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from equality import check_product
 
 import softnum as sn
 from softnum.kernels.device import gemm_tables
 from softnum.kernels.device.sum_tables import tables_of
 from softnum.units import MadUnit
+from tests.support.equality import check_product
 
 
 def powers(bits: int, name: str, nan: bool = False):

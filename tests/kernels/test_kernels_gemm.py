@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from equality import same_bits
 
 import softnum as sn
 from softnum.kernels import launches
 from softnum.kernels.device.strides import broadcast
+from tests.support.equality import same_bits
 
 WORDS = {
     "fused": {"operand": "e5m2"},

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from equality import same_bits
 
 import softnum as sn
 from softnum.kernels import launches
+from tests.support.equality import same_bits
 
 rng = np.random.default_rng(5)
 

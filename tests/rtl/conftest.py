@@ -4,9 +4,9 @@ import ctypes
 import shutil
 
 import pytest
-from dpi_calls import Dpi
 
 from softnum.vectors import build_simulator_libraries
+from tests.support.dpi_calls import Dpi
 
 
 @pytest.fixture(scope="session")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpi_calls import ONES, mode_of, u64
 
 import softnum as sn
 from softnum import _core
 from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.ops import OPERATIONS
+from tests.support.dpi_calls import ONES, mode_of, u64
 
 DPI = Path(sn.get_include()) / "dpi"
 

@@ -5,12 +5,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from dpi_calls import mode_of
 
 import softnum as sn
 from softnum import _core
 from softnum.vectors import VectorSpec, build_simulator_libraries, plan, write
 from softnum.vectors.simulators import vpi_include
+from tests.support.dpi_calls import mode_of
 
 ROOT = Path(__file__).resolve().parents[2]
 DPI = Path(sn.get_include()) / "dpi"

@@ -7,9 +7,9 @@ import re
 
 import numpy as np
 import pytest
-from dpi_calls import mode_of
 
 import softnum as sn
+from tests.support.dpi_calls import mode_of
 
 
 def word_of(codes, bits):

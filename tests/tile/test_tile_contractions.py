@@ -4,11 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
-from tile_checks import small
 
 import softnum as sn
 from softnum.tile import convolutions, loops
 from softnum.tile.arithmetic import key_of
+from tests.support.tile_checks import small
 
 MAD = sn.MadUnit("e6m9", operand="e5m2")
 CHUNKED = sn.MadUnit("e6m3", operand="e5m2", chunk=4)

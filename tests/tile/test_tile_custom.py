@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tile_checks import small
 
 import softnum as sn
+from tests.support.tile_checks import small
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 OPERATORS = ("plan_tanh", "rational_tanh", "table_tanh", "hard_sigmoid", "matmul", "max_pool", "conv_relu")

@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tile_checks import small
 
 import softnum as sn
 from softnum.ops import OPERATIONS
 from softnum.tile.arithmetic import key_of
 from softnum.tile.functions import FUNCTIONS, WHOLE
+from tests.support.tile_checks import small
 
 POSITIVE = np.float32([0.25, 0.5, 0.75, 1.0])
 BINARY = {"+": sn.add, "-": sn.subtract, "*": sn.multiply, "/": sn.divide}

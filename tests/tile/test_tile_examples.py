@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tile_checks import assert_gradients, in_wide, small
 
 import softnum as sn
+from tests.support.tile_checks import assert_gradients, in_wide, small
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "tile"
 RNG = np.random.default_rng(11)

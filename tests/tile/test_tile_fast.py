@@ -5,10 +5,10 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from test_tile_random_programs import Draw
 
 import softnum as sn
 from softnum.tile import elementwise
+from tests.support.tile_programs import Draw
 
 FORMATS = ["e5m2", "e4m3fn", "e4m3fnuz", "e6m9", "bfloat16", "binary32", "q4.4", "q8.8", "e2m3fn"]
 

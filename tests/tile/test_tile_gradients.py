@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from tile_checks import WIDE, assert_gradients, in_wide, small
 
 import softnum as sn
 from softnum.tile import functions, gradients
 from softnum.tile.functions import FUNCTIONS, WHOLE
+from tests.support.tile_checks import WIDE, assert_gradients, in_wide, small
 
 RNG = np.random.default_rng(3)
 #: where functions are defined and smooth

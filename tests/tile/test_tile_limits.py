@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from tile_checks import WIDE
 
 import softnum as sn
+from tests.support.tile_checks import WIDE
 
 
 # -- what is too large -------------------------------------------------------------------------------------------------

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from test_tile_random_contractions import form
-from tile_checks import small
 
 import softnum as sn
 from softnum.tile import contract, loops
+from tests.support.tile_checks import form, small
 
 pytest.importorskip("numba")
 

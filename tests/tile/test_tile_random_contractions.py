@@ -6,19 +6,11 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from tests.support.tile_checks import form
 
 #: sums of small whole numbers are exact on it, in any order
 EXACT = {"fmt": "binary64", "unit": sn.MadUnit("binary64", operand="binary64")}
 REACH = 13  # beyond which no variable of these contractions has a valuation
-
-
-def form(rng, names, most=2):
-    """A sum of one or two index variables with small factors, and a number: (text, function of a valuation)."""
-    chosen = list(rng.choice(names, size=int(rng.integers(1, min(most, len(names)) + 1)), replace=False))
-    factors = [int(f) for f in rng.choice([1, 1, 1, 2, -1, 3], size=len(chosen))]
-    offset = int(rng.integers(-2, 3))
-    text = " + ".join(f"{f} * {n}" for f, n in zip(factors, chosen, strict=True)) + f" + {offset}"
-    return text.replace("+ -", "- "), lambda v: sum(f * v[n] for f, n in zip(factors, chosen, strict=True)) + offset
 
 
 def draw(seed):

@@ -6,7 +6,6 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, interrupted, judge_directions, moved, watch_products
 
 import softnum as sn
 from softnum.train import Settings, Tensor, explain, load_design, make_network, run
@@ -19,6 +18,7 @@ from softnum.train.loop import Run, read_rows
 from softnum.train.losses import policy_loss
 from softnum.train.nets.network import product_rows
 from softnum.train.tasks import control
+from tests.support.train_cases import BINARY64, MIXED, interrupted, judge_directions, moved, watch_products
 
 SMALL = {"sizes": (4, 6, 2), "steps": 3}
 SETTINGS = Settings(network="actor-critic", network_options=SMALL, batch=6, learning_rate=0.05)

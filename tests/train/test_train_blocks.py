@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, loss_of, moved, numerics_of
 
 import softnum as sn
 from softnum.train import Parameter, Settings, Tensor, design_gemms, explain, load_design, make_network, run
@@ -20,6 +19,7 @@ from softnum.train.scaling import overflow_shows
 from softnum.train.tensor import linear
 from softnum.train.unit_specs import describe_unit
 from softnum.train.watch import watching
+from tests.support.train_cases import BINARY64, loss_of, moved, numerics_of
 
 #: every role in another format, with its own options; blocks of 32
 BLOCKS = """

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, judge, judge_faults, layer_of, leaf, needs_torch, numerics_of
 
 import softnum as sn
 from softnum import reference
 from softnum.train import Tensor
 from softnum.train.convolution import conv2d
+from tests.support.train_cases import BINARY64, MIXED, judge, judge_faults, layer_of, leaf, needs_torch, numerics_of
 
 GEOMETRIES = [
     {},

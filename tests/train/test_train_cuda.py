@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from train_cases import MIXED
 
 from softnum.kernels import launches
 from softnum.train import Numerics, Parameter, Settings, load_design, profile, run
@@ -17,6 +16,7 @@ from softnum.train.normalisation import Buffer, batch_norm
 from softnum.train.pooling import avg_pool2d, max_pool2d
 from softnum.train.study import Case, run_study
 from softnum.train.tensor import add, relu, reshape, softmax_cross_entropy
+from tests.support.train_cases import MIXED
 
 MLP = Settings(network="mlp", network_options={"sizes": (6, 2, 3)}, data="tiny", batch=4, epochs=2)
 CONV = Settings(

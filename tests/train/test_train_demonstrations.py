@@ -5,10 +5,10 @@ import json
 
 import numpy as np
 import pytest
-from train_cases import needs_torch
 
 from benchmarks.demonstrations import plans, results, sums
 from softnum.train import Settings
+from tests.support.train_cases import needs_torch
 
 
 @pytest.mark.parametrize("study", plans.studies())

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, interrupted, judge_along_directions, moved, needs_torch
 
 from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run, scenes
@@ -15,6 +14,7 @@ from softnum.train.check import check_gradients
 from softnum.train.data import DATA_SETS, DataSet, Pixels
 from softnum.train.loop import read_rows
 from softnum.train.losses import smooth_l1, total
+from tests.support.train_cases import BINARY64, MIXED, interrupted, judge_along_directions, moved, needs_torch
 
 BACKEND = NumpyBackend(np.float64)
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch, numerics_of
 
 from softnum.train import Numerics, Settings, Tensor, design_gemms, load_design, make_network, run
 from softnum.train import tensor as engine
@@ -12,6 +11,7 @@ from softnum.train.loop import read_rows
 from softnum.train.nets import NETWORKS, default_data
 from softnum.train.nets.network import product_rows
 from softnum.train.numerics import LayerNumerics
+from tests.support.train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch, numerics_of
 
 #: small, and of every kind
 CASES = {

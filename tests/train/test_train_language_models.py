@@ -4,17 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from train_cases import (
-    BINARY64,
-    MIXED,
-    interrupted,
-    judge_along_directions,
-    loss_of,
-    moved,
-    needs_torch,
-    watch_operations,
-    watch_products,
-)
 
 from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run
@@ -25,6 +14,17 @@ from softnum.train.loop import Run, read_rows
 from softnum.train.nets.network import product_rows
 from softnum.train.watch import BINARY64 as IN_BINARY64
 from softnum.train.watch import CARRIER, EXACT, ROUNDING, watching
+from tests.support.train_cases import (
+    BINARY64,
+    MIXED,
+    interrupted,
+    judge_along_directions,
+    loss_of,
+    moved,
+    needs_torch,
+    watch_operations,
+    watch_products,
+)
 
 SIZES = {"sizes": (4, 3), "steps": 3, "words": 5}
 CASES = {

@@ -4,11 +4,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, interrupted
 
 import softnum as sn
 from softnum import reference
-from softnum.train import Numerics, Settings, Tensor, load_design, make_network, run
+from softnum.train import Numerics, Settings, Tensor, load_design, run
 from softnum.train import tensor as engine
 from softnum.train.backend import NumpyBackend
 from softnum.train.check import check_gradients
@@ -16,6 +15,8 @@ from softnum.train.data import batches, load_data
 from softnum.train.functions import activation
 from softnum.train.initial import he_uniform, uniform
 from softnum.train.loop import read_rows
+from tests.support.lstm_cases import design, loss_of, small
+from tests.support.train_cases import BINARY64, interrupted
 
 #: every role of the layers in another format or mode, stochastic where it can be
 MIXED = """
@@ -37,25 +38,6 @@ weights = "e3m4"
 scale = 64
 """
 SMALL = Settings(network="lstm", network_options={"sizes": (8, 4, 10)}, epochs=2, batch=338, evaluate_every=4)
-
-
-def design(tmp_path, text, name="mine"):
-    file = tmp_path / f"{name}.toml"
-    file.write_text(text)
-    return load_design(file)
-
-
-def small(tmp_path, text=BINARY64, batch=5):
-    """A small LSTM with its numerics, samples and labels."""
-    net = make_network("lstm", sizes=(3, 4, 3), steps=3)
-    numerics = Numerics(design(tmp_path, text), net.layer_names, seed=3)
-    net.initialise(numerics)
-    rng = np.random.default_rng(0)
-    return net, numerics, rng.standard_normal((batch, 9)), rng.integers(0, 3, batch)
-
-
-def loss_of(net, numerics, x, labels):
-    return lambda: engine.softmax_cross_entropy(net.forward(Tensor(x, numerics.backend)), labels)
 
 
 def test_gradients_agree_with_finite_differences(tmp_path):

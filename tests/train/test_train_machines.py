@@ -1,9 +1,9 @@
 """A record is the same whatever the processor's instruction set, and on any number of threads."""
 
 import pytest
-from train_cases import MIXED
 
 from softnum.train import Settings, load_design, run
+from tests.support.train_cases import MIXED
 
 NETWORKS = {
     "mlp": {"sizes": (64, 24, 10)},

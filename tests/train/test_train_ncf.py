@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, interrupted, moved, needs_torch, numerics_of, watch_products
 
 from benchmarks import twins
 from softnum.train import SGD, Numerics, Settings, Tensor, explain, load_design, make_network, run
@@ -18,6 +17,7 @@ from softnum.train.nets.network import product_rows
 from softnum.train.rating_files import read_ratings
 from softnum.train.tasks import recommendation
 from softnum.train.tasks.recommendation import ranking
+from tests.support.train_cases import BINARY64, MIXED, interrupted, moved, needs_torch, numerics_of, watch_products
 
 PAIRS = np.array([[0, 1], [2, 0], [0, 3], [0, 1], [1, 1]])  # a pair twice, rows of embeddings more than once
 TARGETS = np.array([[1.0], [0.0], [1.0], [1.0], [0.0]])

@@ -2,10 +2,19 @@
 
 import numpy as np
 import pytest
-from train_cases import MIXED, judge, judge_faults, layer_of, leaf, needs_torch, numerics_of, watch_operations
 
 import softnum as sn
 from softnum.train.normalisation import Buffer, batch_norm, group_norm
+from tests.support.train_cases import (
+    MIXED,
+    judge,
+    judge_faults,
+    layer_of,
+    leaf,
+    needs_torch,
+    numerics_of,
+    watch_operations,
+)
 
 
 def case(layer, shape=(3, 2, 3, 2)):

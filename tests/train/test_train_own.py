@@ -219,7 +219,7 @@ BINARY64 = (
 
 @pytest.mark.parametrize("text", ["exact_tanh.tile", "scaled.tile"])
 def test_gradients_of_operators_agree_with_finite_differences(text, folder):
-    from test_train_lstm import loss_of, small
+    from tests.support.lstm_cases import loss_of, small
 
     case = small(folder, BINARY64 + f'[operators]\ntanh = "{text}"\n')
     # the file lies beside the design

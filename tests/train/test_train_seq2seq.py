@@ -5,7 +5,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, interrupted, judge_along_directions, loss_of, moved, needs_torch
 
 from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run
 from softnum.train.backend import NumpyBackend
@@ -16,6 +15,7 @@ from softnum.train.numerics import LayerNumerics
 from softnum.train.sentence_files import END, PADDING, START, UNKNOWN
 from softnum.train.tasks import Translation
 from softnum.train.tasks.translation import bleu
+from tests.support.train_cases import BINARY64, MIXED, interrupted, judge_along_directions, loss_of, moved, needs_torch
 
 SIZES = {"sizes": (3, 4), "steps": 4, "words": 7}
 CASES = {

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from train_cases import MIXED, judge, judge_faults, layer_of, leaf, needs_torch, numerics_of, watch_operations
 
 import softnum as sn
 from softnum.train import Parameter, Tensor
@@ -12,6 +11,16 @@ from softnum.train.backend import NumpyBackend
 from softnum.train.initial import DOMAIN_DROPOUT
 from softnum.train.normalisation import layer_norm
 from softnum.train.sequences import concatenate, dropout, embedding, permute, scale, take
+from tests.support.train_cases import (
+    MIXED,
+    judge,
+    judge_faults,
+    layer_of,
+    leaf,
+    needs_torch,
+    numerics_of,
+    watch_operations,
+)
 
 ROWS = np.array([2, 0, 2, 4, 0, 2])
 MASK = np.array([[True, False, True, True], [True, True, True, True], [False, False, True, False]])

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, judge, judge_along_directions, layer_of, leaf, moved, numerics_of
 
 import softnum as sn
 from softnum.train import (
@@ -28,6 +27,7 @@ from softnum.train.loop import Run, read_rows
 from softnum.train.numerics import LayerNumerics
 from softnum.train.sequences import embedding
 from softnum.train.sparsity import GradientSparsity, Gradual, Sparsity
+from tests.support.train_cases import BINARY64, judge, judge_along_directions, layer_of, leaf, moved, numerics_of
 
 BACKEND = NumpyBackend(np.float64)
 SETTINGS = {"momentum": 0.0, "weight_decay": 0.0, "learning_rate": 0.5}

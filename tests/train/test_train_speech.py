@@ -5,7 +5,14 @@ import re
 
 import numpy as np
 import pytest
-from train_cases import (
+
+from softnum.train import Settings, Tensor, explain, load_design, make_network, run, series_files
+from softnum.train.data import load_data
+from softnum.train.loop import read_rows
+from softnum.train.nets import cells
+from softnum.train.nets.network import product_rows
+from softnum.train.tensor import softmax_cross_entropy
+from tests.support.train_cases import (
     BINARY64,
     MIXED,
     interrupted,
@@ -15,13 +22,6 @@ from train_cases import (
     needs_torch,
     watch_products,
 )
-
-from softnum.train import Settings, Tensor, explain, load_design, make_network, run, series_files
-from softnum.train.data import load_data
-from softnum.train.loop import read_rows
-from softnum.train.nets import cells
-from softnum.train.nets.network import product_rows
-from softnum.train.tensor import softmax_cross_entropy
 
 LENGTHS = np.array([2, 4, 1, 3])
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, interrupted, judge_along_directions, loss_of, moved, needs_torch, numerics_of
 
 from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, design_gemms, explain, load_design, make_network, run
@@ -11,6 +10,16 @@ from softnum.train.data import batches, load_data
 from softnum.train.loop import Run, read_rows
 from softnum.train.nets.network import product_rows
 from softnum.train.numerics import LayerNumerics
+from tests.support.train_cases import (
+    BINARY64,
+    MIXED,
+    interrupted,
+    judge_along_directions,
+    loss_of,
+    moved,
+    needs_torch,
+    numerics_of,
+)
 
 SMALL = {"sizes": (4, 6), "depth": 2, "heads": 2, "image": (2, 3, 2), "classes": 3}
 

@@ -6,7 +6,6 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from train_cases import BINARY64, MIXED, interrupted, judge_directions, moved, numerics_of, watch_products
 
 import softnum as sn
 from softnum.train import Settings, Tensor, explain, load_design, make_network, run
@@ -18,6 +17,7 @@ from softnum.train.initial import he_uniform, noise
 from softnum.train.loop import Run, read_rows
 from softnum.train.losses import signed_means
 from softnum.train.nets.network import product_rows
+from tests.support.train_cases import BINARY64, MIXED, interrupted, judge_directions, moved, numerics_of, watch_products
 
 TINY = {"sizes": (3, 5), "image": (1, 2, 3), "critic_updates": 2}
 SHORT = Settings(

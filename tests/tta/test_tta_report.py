@@ -8,7 +8,6 @@ import shutil
 import sys
 
 import pytest
-from report_folders import REACHED, SEEDS, comparison, study, write_record
 from typer.testing import CliRunner
 
 from softnum.cli import build_app, need
@@ -23,6 +22,7 @@ from softnum.tta import (
     read_workloads,
     write_report,
 )
+from tests.support.report_folders import REACHED, SEEDS, comparison, study, write_record
 
 EVIL = '<script>alert("x")</script>'
 

@@ -5,9 +5,9 @@ import time
 from pathlib import Path
 
 import pytest
-from report_folders import REACHED, comparison
 
 from softnum.tta import write_report
+from tests.support.report_folders import REACHED, comparison
 
 webdriver = pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.common.by import By  # noqa: E402

@@ -6,13 +6,13 @@ import threading
 import time
 
 import pytest
-from study_cases import conduct, records, until, write_study
 
 from softnum.train import load_design, plan_study, read_study
 from softnum.train.lock import FileLock
 from softnum.train.loop import record_versions
 from softnum.train.studies import cluster
 from softnum.train.studies.ledger import Ledger
+from tests.support.study_cases import conduct, records, until, write_study
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("default")  # Dask's own

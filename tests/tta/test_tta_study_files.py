@@ -4,12 +4,12 @@ import json
 import re
 
 import pytest
-from study_cases import write_study
 from typer.testing import CliRunner
 
 from softnum.cli import build_app
 from softnum.train import read_study
 from softnum.train.studies.study_file import TEMPLATE
+from tests.support.study_cases import write_study
 
 GOOD = """\
 [study]

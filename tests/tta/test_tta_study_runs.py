@@ -7,12 +7,12 @@ import subprocess
 import sys
 
 import pytest
-from study_cases import HARDWARE, conduct, records, until, write_study
 
 from softnum.train import load_design, plan_study, read_study
 from softnum.train.studies.ledger import Ledger
 from softnum.train.studies.status import study_status
 from softnum.train.studies.task import perform
+from tests.support.study_cases import HARDWARE, conduct, records, until, write_study
 
 
 def states(plan):

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from test_tta_timing_formats import DATA, GOOD
 
 from softnum.tta import read_mllog, read_timings
+from tests.support.timing_files import DATA, GOOD
 
 GPU, ACCEL = "gpgpusim/two-iterations.log", "gpgpusim/accel-sim.log"
 OLD, RESET = "gem5/old-names.txt", "gem5/reset.txt"

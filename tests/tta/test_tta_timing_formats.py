@@ -4,7 +4,6 @@ import gzip
 import json
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -13,25 +12,7 @@ from softnum.cli import build_app
 from softnum.tta import gather_timings, read_mllog, read_timings
 from softnum.tta.timings import FORMATS
 from softnum.tta.timings.kernels import shortest_period
-
-DATA = Path(__file__).parent / "data"
-#: file, format, and what has to be said to read it
-GOOD = [
-    ("gpgpusim/two-iterations.log", "gpgpusim", {}),
-    ("gpgpusim/accel-sim.log", "gpgpusim", {}),
-    ("gem5/old-names.txt", "gem5", {}),
-    ("gem5/reset.txt", "gem5", {}),
-    ("gem5/cumulative.txt", "gem5", {}),
-    ("nsys/nvtx_pushpop_trace.csv", "nsys", {"marker": "step_"}),
-    ("nsys/nvtx_sum.csv", "nsys", {"marker": "step"}),
-    ("nsys/cuda_gpu_trace.csv", "nsys", {}),
-    ("nsys/gpukernsum.csv", "nsys", {"iterations": 3}),
-    ("ncu/metrics.csv", "ncu", {}),
-    ("ncu/raw.csv", "ncu", {}),
-    ("kineto/trace.json", "chrome-trace", {}),
-    ("viztracer/trace.json", "chrome-trace", {"marker": "^iteration"}),
-    ("mlperf-logging/run.log", "mllog", {}),
-]
+from tests.support.timing_files import DATA, GOOD
 
 
 def read(name, **options):

@@ -5,13 +5,13 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
-import faulty
 import pytest
-from faulty import INEXACT, UNDERFLOW, answers, diagnosed, garbage, report_of, rows_of
 
 from softnum import reference as ref
 from softnum.vectors import VectorSpec
 from softnum.vectors.causes import CAUSES
+from tests.support import faulty
+from tests.support.faulty import INEXACT, UNDERFLOW, answers, diagnosed, garbage, report_of, rows_of
 
 make = VectorSpec.make
 HALF = Fraction(1, 2)

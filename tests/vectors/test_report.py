@@ -4,10 +4,8 @@ import io
 import json
 from html.parser import HTMLParser
 
-import faulty
 import numpy as np
 import pytest
-from faulty import answers, report_of, rows_of, text_of
 from typer.testing import CliRunner
 
 from softnum.cli import build_app
@@ -15,6 +13,8 @@ from softnum.vectors import TextLayout, UnitSpec, VectorFileError, VectorSpec, c
 from softnum.vectors.comparison import comparison_of
 from softnum.vectors.report import CheckReport
 from softnum.vectors.spec import Block
+from tests.support import faulty
+from tests.support.faulty import answers, report_of, rows_of, text_of
 
 MUL16 = VectorSpec.make("multiply", "binary16")
 MAC = UnitSpec.make("mac", "MadUnit('e5m3', operand='e4m3fn')", length=6)

@@ -6,12 +6,12 @@ from math import floor
 
 import numpy as np
 import pytest
-from faulty import exponent_of
 
 from softnum import reference as ref
 from softnum.vectors import TextLayout, UnitSpec, check
 from softnum.vectors.causes import CAUSES
 from softnum.vectors.spec import Block
+from tests.support.faulty import exponent_of
 
 BF16 = "MadUnit('e6m9', operand='e5m2', chunk=8)"
 PLAIN = "MadUnit('e5m3', operand='e4m3fn')"

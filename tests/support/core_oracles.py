@@ -212,3 +212,12 @@ def assert_same_bits(got: np.ndarray, want: np.ndarray, *context) -> None:
         f"{np.count_nonzero(x != y)} of {x.size} differ, first at {i}: got {got.ravel()[i]!r} ({x[i]:#x}), "
         f"want {want.ravel()[i]!r} ({y[i]:#x}); {context}"
     )
+
+
+def on_every_isa():
+    """Each instruction set that this machine runs, in turn."""
+    before = _core.current_isa()
+    for name in _core.available_isas():
+        _core.use_isa(name)
+        yield name
+    _core.use_isa(before)

@@ -12,11 +12,11 @@ import random
 
 import gmpy2
 import numpy as np
-from elementary_oracle import UNARY, number
 from gmpy2 import mpfr
 
 import softnum as sn
 from softnum import reference as ref
+from tests.support.elementary_oracle import UNARY, number
 
 BITS = 400
 RUN = 1 << 16

@@ -53,3 +53,12 @@ def small(shape, seed):
     """Values of e5m2, float32."""
     x = np.random.default_rng(seed).normal(0, 1, shape).astype(np.float32)
     return sn.quantize(x, "e5m2")
+
+
+def form(rng, names, most=2):
+    """A sum of one or two index variables with small factors, and a number: (text, function of a valuation)."""
+    chosen = list(rng.choice(names, size=int(rng.integers(1, min(most, len(names)) + 1)), replace=False))
+    factors = [int(f) for f in rng.choice([1, 1, 1, 2, -1, 3], size=len(chosen))]
+    offset = int(rng.integers(-2, 3))
+    text = " + ".join(f"{f} * {n}" for f, n in zip(factors, chosen, strict=True)) + f" + {offset}"
+    return text.replace("+ -", "- "), lambda v: sum(f * v[n] for f, n in zip(factors, chosen, strict=True)) + offset

@@ -1,11 +1,11 @@
 """Whether the core's result of an operation is the reference's, whatever the operation and its options."""
 
 import numpy as np
-from core_oracles import MODES, edge_codes, overflow_rules, random_codes, show
 
 import softnum as sn
 from softnum import reference as ref
 from softnum.modes import Flags
+from tests.support.core_oracles import MODES, edge_codes, overflow_rules, random_codes, show
 
 UNARY = ("sqrt", "round_to_integral", "logb", "convert", "scalb")
 BINARY = (

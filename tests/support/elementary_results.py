@@ -12,11 +12,12 @@ from __future__ import annotations
 import operator
 from functools import lru_cache
 
-import elementary_oracle
 import gmpy2
 import numpy as np
-from exact_results import MINUS_ZERO, NEGATIVE, Tuples, facts
 from gmpy2 import mpfr
+
+from tests.support import elementary_oracle
+from tests.support.exact_results import MINUS_ZERO, NEGATIVE, Tuples, facts
 
 LEAST = 2.0**-1022
 FIFTY_THREE = {"precision": 53, "round": gmpy2.RoundToZero, "emin": -1021, "emax": 1024}

@@ -6,12 +6,12 @@ import importlib
 import random
 
 import numpy as np
-from core_oracles import edge_codes
 
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FloatFormat
 from softnum.plan import fits
+from tests.support.core_oracles import edge_codes
 
 matmul_module = importlib.import_module("softnum.matmul")  # softnum.matmul itself is the function
 

@@ -16,12 +16,12 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from core_oracles import show
-from ladder import ladder_of, two_sum
 
 import softnum as sn
 from softnum import reference as ref
 from softnum.modes import Flags
+from tests.support.core_oracles import show
+from tests.support.ladder import ladder_of, two_sum
 
 FINITE = {"add": 2, "subtract": 2, "multiply": 2, "divide": 2, "remainder": 2, "fma": 3, "sqrt": 1, "convert": 1}
 ROUNDED_PAIRS = [name for name, operands in FINITE.items() if operands == 2]
