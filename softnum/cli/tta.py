@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes, need, writable_folder
+from softnum.cli.exits import exit_codes, need, writable_folder
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
 from softnum.cli.outcomes import Curves, Outcomes, command_line, stated
 from softnum.cli.timings import TimingFiles

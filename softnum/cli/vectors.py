@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes, writable_file
+from softnum.cli.exits import exit_codes, writable_file
 from softnum.files import atomic_file
 from softnum.ops import CODE_OPERATIONS
 
