@@ -11,6 +11,7 @@ from softnum.block_array import BlockArray
 from softnum.block_layouts import tile_scales, untile_scales
 from softnum.block_unit import BlockDotUnit
 from softnum.blocks import BlockFormat, block_format_names, format
+from softnum.config import __version__ as __version__
 from softnum.config import get_include, show_config
 from softnum.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
 from softnum.custom import CustomFormat
@@ -84,8 +85,6 @@ from softnum.sums import sum
 from softnum.tile import Operator, TileError, operator
 from softnum.units import MadUnit
 from softnum.values import decode, encode, quantize
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Array",

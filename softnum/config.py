@@ -13,6 +13,8 @@ from softnum.threads import default_threads
 
 __all__ = ["get_include", "show_config"]
 
+__version__ = "0.1.0"
+
 
 def get_include() -> str:
     """The folder with softnum's C headers, for ``#include "softnum/softnum.h"``.
@@ -37,8 +39,6 @@ def show_config() -> None:
     >>> softnum.show_config()  # doctest: +ELLIPSIS
     softnum ...
     """
-    from softnum import __version__
-
     forced = os.environ.get("SOFTNUM_CPU")
     print(f"softnum {__version__}, Python {platform.python_version()}, NumPy {np.__version__}")
     print(f"instruction set: {_core.current_isa()} ({'SOFTNUM_CPU' if forced else 'best of this CPU'})")

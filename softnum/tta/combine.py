@@ -37,7 +37,7 @@ from softnum.tta.cost import Cost
 from softnum.tta.interaction import Factors, interaction
 from softnum.tta.intervals import bootstrap_interval, check_confidence, ratio_interval, share_interval
 from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
-from softnum.tta.timings import IterationTime
+from softnum.tta.timings.iteration import IterationTime
 
 __all__ = ["DesignResult", "Run", "Spread", "Study", "Variant", "combine_study"]
 

@@ -37,6 +37,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
+from softnum.blocks import format
 from softnum.tta.hardware import Gemm, Hardware, read_pattern
 from softnum.tta.workload import STAGES, Operation, Workload
 
@@ -145,10 +146,8 @@ def _table(name: str) -> Mapping:
 @cache
 def _class_of(name: str, bits: int | float | None) -> tuple[str, float, str]:
     """Kind ("float" or "fixed"), the bits that an entry must have, and what the format is."""
-    import softnum
-
     try:
-        fmt = softnum.format(_canonical(name))
+        fmt = format(_canonical(name))
     except (ValueError, TypeError):  # a user's own: its width is all that is known
         if bits is None:
             raise ValueError(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf
 
+from softnum.blocks import BlockFormat, format
 from softnum.tta.quantities import positive_int
 from softnum.tta.workload import Workload
 
@@ -95,10 +96,8 @@ class Exchange:
 
 
 def bits_of(name: str) -> Fraction:
-    import softnum
-
-    fmt = softnum.format({"float32": "binary32", "float16": "binary16", "float64": "binary64"}.get(name, name))
-    return Fraction(fmt.bits_per_value if isinstance(fmt, softnum.BlockFormat) else fmt.bits)
+    fmt = format({"float32": "binary32", "float16": "binary16", "float64": "binary64"}.get(name, name))
+    return Fraction(fmt.bits_per_value if isinstance(fmt, BlockFormat) else fmt.bits)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from softnum.tta.accuracy.reached import ReachedRule
 from softnum.tta.accuracy.records import Record
-from softnum.tta.timings import IterationTime
+from softnum.tta.timings.iteration import IterationTime
 
 __all__ = ["CostResult", "DesignResult", "EnergyResult", "Intervals", "Run", "Spread", "Study", "Variant"]
 

@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from softnum.tta.html.style import PALETTE
 from softnum.tta.outcome import DesignResult, Study
-from softnum.tta.report import format_seconds
+from softnum.tta.quantities import format_seconds
 
 _STYLES = ("-", "--", "-.", ":")
 _MARKERS = "osD^vPX*"

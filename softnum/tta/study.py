@@ -28,7 +28,8 @@ from softnum.tta.simulators.environment import TOOLS
 from softnum.tta.simulators.reports import REMAKE, MissingReport, load_reports, write_requests
 from softnum.tta.simulators.simulation import check_simulator, simulate
 from softnum.tta.simulators.variants import scalesim_variants, zigzag_variants
-from softnum.tta.timings import IterationTime, gather_timings
+from softnum.tta.timings.formats import gather_timings
+from softnum.tta.timings.iteration import IterationTime
 from softnum.tta.workload import Workload
 from softnum.tta.workload_files import read_workloads
 

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from softnum.config import __version__
 from softnum.files import atomic_file
 from softnum.vectors.codes import is_nan, value_text
 from softnum.vectors.generator import Plan
@@ -267,14 +268,12 @@ class Scoreboard:
         return "\n".join(lines)
 
     def _write(self) -> None:
-        import softnum
-
         facts = {
             **self.spec.facts(),
             "columns": " ".join(f"{c.name}:{c.width}" for c in self.spec.columns),
             "method": "simulation: the results are the design's",
             "vectors": str(self.compared),
-            "version": softnum.__version__,
+            "version": __version__,
         }
         with atomic_file(self.file) as file:
             file.write(self._layout.header_lines(facts))

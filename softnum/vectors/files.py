@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from softnum.config import __version__
 from softnum.files import atomic_file
 from softnum.vectors.compressed import COMPRESSIONS, compressed
 from softnum.vectors.dialects import DIALECTS, dialect_named, dialect_of_path
@@ -14,8 +15,6 @@ __all__ = ["header_of", "write"]
 
 def header_of(plan: Plan, dialect: str = "softnum") -> dict[str, str]:
     """What the header of a planned file says."""
-    import softnum
-
     command = f"softnum vectors generate {plan.spec.options()} --count {plan.count} --seed {plan.seed}"
     if dialect != "softnum":
         command += f" --dialect {dialect}" + ("" if DIALECTS[dialect].header else " --header")
@@ -25,7 +24,7 @@ def header_of(plan: Plan, dialect: str = "softnum") -> dict[str, str]:
         "method": plan.method,
         "vectors": str(plan.count),
         "seed": str(plan.seed),
-        "version": softnum.__version__,
+        "version": __version__,
         "command": command,
     }
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum.custom import CustomFormat
+from softnum.custom.formats import CustomFormat
 from softnum.formats import Format
 from softnum.modes import overflow_name, rounding_name
 from softnum.names import format

@@ -9,7 +9,7 @@ import numpy as np
 
 from softnum import _core
 from softnum.block_unit import BlockDotUnit
-from softnum.custom import CustomFormat
+from softnum.custom.formats import CustomFormat
 from softnum.engines import definition_of
 from softnum.presets import unit_of
 from softnum.units import MadUnit, Unit

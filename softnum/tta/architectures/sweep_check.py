@@ -15,7 +15,8 @@ from statistics import median
 
 from softnum.tta.architectures.lowering import lower
 from softnum.tta.architectures.paradnn import SWEEPS, models
-from softnum.tta.estimates import Device, roofline
+from softnum.tta.estimates.device_files import Device
+from softnum.tta.estimates.rooflines import roofline
 from softnum.tta.hardware import DesignPoint, Hardware
 from softnum.tta.quantities import positive_int
 from softnum.tta.simulators.simulation import load_reports, scalesim_timings, simulate

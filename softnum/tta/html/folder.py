@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from softnum.tta.results import read_results
-from softnum.tta.timings import IterationTime
+from softnum.tta.timings.iteration import IterationTime
 from softnum.tta.workload import Workload
 from softnum.tta.workload_files import read_workloads
 

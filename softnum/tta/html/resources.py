@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from softnum.tta.estimates import Device, roofline
+from softnum.tta.estimates.device_files import Device
+from softnum.tta.estimates.rooflines import roofline
 from softnum.tta.exchange import Exchange, gradient_bytes
 from softnum.tta.html import charts, values
 from softnum.tta.html.folder import Comparison, iteration_time

@@ -89,7 +89,7 @@ def _is_gpgpusim(text: str) -> bool:
 
 
 def _read_scalesim(path: Path, text: str, options: Options) -> list[Series]:
-    from softnum.tta import read_compute_report
+    from softnum.tta.simulators.scalesim_report import read_compute_report
 
     if options.clock is None:
         raise ValueError(f'{path}: SCALE-Sim counts cycles and states no clock; give the array\'s: --clock "1 GHz"')
