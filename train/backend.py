@@ -12,10 +12,15 @@ import functools
 
 import numpy as np
 
-import softnum as sn
+from softnum.array import array
+from softnum.block_array import BlockArray
+from softnum.blocks import format
+from softnum.custom.formats import CustomFormat
 from softnum.threads import threads_by_default
+from softnum.train.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.arrays import Arrays, bits_of
 from softnum.train.enclosures import enclose, encloses
+from softnum.values import decode, encode, quantize
 
 __all__ = ["NumpyBackend", "bits_of_precision", "block_ones", "odd_is_exact", "rounding_of"]
 
@@ -24,6 +29,7 @@ __all__ = ["NumpyBackend", "bits_of_precision", "block_ones", "odd_is_exact", "r
 def bits_of_precision(fmt) -> int:
     """The most significant bits that tell two neighbouring values of a format apart.
 
+    >>> import softnum as sn
     >>> bits_of_precision(sn.format("e5m2")), bits_of_precision(sn.format("q4.4"))
     (3, 8)
     >>> bits_of_precision(sn.CustomFormat.from_table([0.0, 1.0, 1.25, -4.0]))
@@ -35,7 +41,7 @@ def bits_of_precision(fmt) -> int:
         return fmt.bits
     if fmt.bits > 16:
         return fmt.carrier_facts[0]
-    values = sn.decode(np.arange(2**fmt.bits, dtype=fmt.storage_dtype), fmt)
+    values = decode(np.arange(2**fmt.bits, dtype=fmt.storage_dtype), fmt)
     values = np.unique(values[np.isfinite(values)])
     integers, exponents = np.frexp(values)
     integers = np.ldexp(integers, 53).astype(np.int64)
@@ -57,7 +63,7 @@ def odd_is_exact(role) -> bool:
     Rounding such a number to a format of precision p (and r random bits) with p + max(r, 2) <= 52 equals rounding
     the exact value once (Boldo and Melquiond 2008). Only formats that are the user's own are slow without it.
     """
-    if not isinstance(role.format, sn.CustomFormat):
+    if not isinstance(role.format, CustomFormat):
         return False
     random = role.stochastic_bits if role.stochastic else 0
     return bits_of_precision(role.format) + max(random, 2) <= 52
@@ -72,16 +78,16 @@ def rounding_of(role, key) -> dict:
 
 
 @functools.lru_cache(maxsize=64)
-def block_ones(shape: tuple[int, int], fmt) -> sn.BlockArray:
+def block_ones(shape: tuple[int, int], fmt) -> BlockArray:
     """`NumpyBackend.block_ones`."""
     power = 2.0**fmt.element_exponent
     scales = np.full((shape[0], fmt.blocks(shape[1])), 1.0 / power)
-    if not np.array_equal(sn.quantize(scales, fmt.scale, overflow="saturate"), scales):
+    if not np.array_equal(quantize(scales, fmt.scale, overflow="saturate"), scales):
         raise ValueError(
             f"sums of columns are products with 1, which {fmt} lacks: {fmt.scale} has no scale {1.0 / power:g}"
         )
     tensor = () if fmt.tensor_scale is None else (1.0,)
-    return sn.BlockArray(sn.encode(np.full(shape, power), fmt.element), sn.encode(scales, fmt.scale), fmt, -1, *tensor)
+    return BlockArray(encode(np.full(shape, power), fmt.element), encode(scales, fmt.scale), fmt, -1, *tensor)
 
 
 def _in_own_threads(method):
@@ -111,13 +117,13 @@ class NumpyBackend(Arrays):
         if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
             raise ValueError(f"threads must be a positive integer, got {threads!r}")
         self.threads = threads
-        self._own_format = sn.format("binary32" if self.dtype == np.float32 else "binary64")
+        self._own_format = format("binary32" if self.dtype == np.float32 else "binary64")
 
     @_in_own_threads
     def quantize(self, x, role, key):
         """Values of any float array rounded as a role says, as carriers; key is used if the rounding is stochastic."""
         if role.format != self._own_format or x.dtype != self.dtype:
-            x = sn.quantize(x, role.format, **rounding_of(role, key))
+            x = FUNCTIONS["quantize"](x, role.format, **rounding_of(role, key))
         return x.astype(self.dtype, copy=False)
 
     def unchanged(self, x, role):
@@ -127,7 +133,7 @@ class NumpyBackend(Arrays):
     @_in_own_threads
     def quantize_blocks(self, x, role, axis: int, key):
         """Values of any float array rounded to blocks along an axis as a role says: a BlockArray."""
-        return sn.array(x, role.format, axis=axis, scale_rule=role.scale_rule, **rounding_of(role, key))
+        return array(x, role.format, axis=axis, scale_rule=role.scale_rule, **rounding_of(role, key))
 
     def block_ones(self, shape: tuple[int, int], fmt):
         """A BlockArray of 1, exact, in blocks along the last axis: elements of a power of two, scales of its inverse.
@@ -144,7 +150,7 @@ class NumpyBackend(Arrays):
         """
         if c is not None:
             c = np.ascontiguousarray(np.broadcast_to(c, (*a.shape[:-1], b.shape[-1])))
-        return sn.matmul(a, b, unit, c, key=key, threads=self.threads).astype(self.dtype, copy=False)
+        return FUNCTIONS["matmul"](a, b, unit, c, key=key, threads=self.threads).astype(self.dtype, copy=False)
 
     @_in_own_threads
     def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict):
@@ -163,10 +169,7 @@ class NumpyBackend(Arrays):
         geometry : dict
             The keywords of `softnum.conv2d` and its gradients, with ``size`` or ``kernel``.
         """
-        product = {
-            "forward": sn.conv2d, "backward_data": sn.conv2d_backward_data,
-            "backward_weight": sn.conv2d_backward_weight,
-        }[key]  # fmt: skip
+        product = FUNCTIONS[PRODUCTS[key]]
         return product(a, b, unit, c=c, key=words_key, threads=self.threads, **geometry).astype(self.dtype, copy=False)
 
     @_in_own_threads
@@ -193,8 +196,8 @@ class NumpyBackend(Arrays):
     def _operate(self, operation: str, operands, role, key):
         """`operate`, in softnum's C core."""
         own = role.format == self._own_format
-        codes = (self._own_codes(x) if own else sn.encode(x, role.format) for x in operands)
-        result = getattr(sn, operation)(*codes, role.format, **rounding_of(role, key))
+        codes = (self._own_codes(x) if own else encode(x, role.format) for x in operands)
+        result = FUNCTIONS[operation](*codes, role.format, **rounding_of(role, key))
         return self._carriers(result, role.format)
 
     def total(self, x, role, keys):
@@ -259,14 +262,14 @@ class NumpyBackend(Arrays):
         formats = (self._own_format,) * len(operands)
         codes = [self._own_codes(x) for x in operands]
         if odd_is_exact(role):
-            odd = getattr(sn, operation)(*codes, formats, out_fmt="binary64", rounding="to_odd")
-            return self.quantize(sn.decode(odd, "binary64"), role, key)
-        result = getattr(sn, operation)(*codes, formats, out_fmt=role.format, **rounding_of(role, key))
+            odd = FUNCTIONS[operation](*codes, formats, out_fmt="binary64", rounding="to_odd")
+            return self.quantize(decode(odd, "binary64"), role, key)
+        result = FUNCTIONS[operation](*codes, formats, out_fmt=role.format, **rounding_of(role, key))
         return self._carriers(result, role.format)
 
     def _carriers(self, codes, fmt):
         """The values of codes."""
-        return codes.view(self.dtype) if fmt == self._own_format else sn.decode(codes, fmt, self.dtype)
+        return codes.view(self.dtype) if fmt == self._own_format else decode(codes, fmt, self.dtype)
 
     def _own_codes(self, x):
         """Carriers as codes of their own format."""

@@ -15,19 +15,23 @@ from collections import Counter
 
 import numpy as np
 
-import softnum as sn
+from softnum.array import array
 from softnum.backend import NoKernel, has_kernel, refuse_device
+from softnum.block_array import BlockArray
+from softnum.blocks import format
+from softnum.custom.formats import CustomFormat
 from softnum.kernels.device import _cuda, carriers, movement, quantize
 from softnum.kernels.device.deferred import can_wait, compute_all
 from softnum.kernels.device.movement import DeviceArray, arrays_in, upload
 from softnum.kernels.device.selection import mapped
 from softnum.threads import threads_by_default
+from softnum.train.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.backend import NumpyBackend, block_ones, odd_is_exact, rounding_of
 from softnum.train.cuda_arrays import CudaArrays, on_device
 
 __all__ = ["CudaBackend"]
 
-_WIDE = sn.format("binary64")
+_WIDE = format("binary64")
 
 
 def _known(x: DeviceArray, fmt) -> DeviceArray:
@@ -49,22 +53,22 @@ def _given(arrays) -> tuple:
 
 def _operand(x):
     """A factor as softnum's products take it on the device: carriers, or blocks."""
-    return x if isinstance(x, sn.BlockArray) else x.numba
+    return x if isinstance(x, BlockArray) else x.numba
 
 
 @_cuda.kept
-def _block_ones(shape: tuple[int, int], fmt) -> sn.BlockArray:
+def _block_ones(shape: tuple[int, int], fmt) -> BlockArray:
     """`NumpyBackend.block_ones` on the device."""
     x = block_ones(shape, fmt)
     codes, scales = (upload(part).numba for part in (x.codes, x.scales))
-    return sn.BlockArray(codes, scales, fmt, x.axis, x.tensor_scale)
+    return BlockArray(codes, scales, fmt, x.axis, x.tensor_scale)
 
 
 def _down(part):
     """What the host takes instead of an argument."""
     if isinstance(part, (list, tuple)):
         return type(part)(_down(each) for each in part)
-    if isinstance(part, sn.BlockArray):
+    if isinstance(part, BlockArray):
         return part.copy_to_host()
     return part.host() if isinstance(part, DeviceArray) else part
 
@@ -106,7 +110,7 @@ class CudaBackend(CudaArrays, NumpyBackend):
             options = rounding_of(role, key)
             result = carriers.deferred("convert", [x], (_WIDE,), role.format, to=self.dtype, **options)
             return _known(result, role.format)
-        if not isinstance(role.format, sn.CustomFormat):
+        if not isinstance(role.format, CustomFormat):
             computation, words = quantize.prepared(role.format, x.dtype.name, **rounding_of(role, key))
             if can_wait(computation):
                 x = movement.deferred(computation, [x], x.shape, x.dtype, words.key if words.kind else None)
@@ -116,7 +120,7 @@ class CudaBackend(CudaArrays, NumpyBackend):
 
     def quantize_blocks(self, x, role, axis: int, key):
         options = {"axis": axis, "scale_rule": role.scale_rule, **rounding_of(role, key)}
-        return sn.array(on_device(x).numba, role.format, **options)
+        return array(on_device(x).numba, role.format, **options)
 
     def block_ones(self, shape: tuple[int, int], fmt):
         return _block_ones(shape, fmt)
@@ -126,7 +130,7 @@ class CudaBackend(CudaArrays, NumpyBackend):
 
         c is None or the accumulator's initial value, broadcast to (..., M, N).
         """
-        if not isinstance(a, sn.BlockArray):
+        if not isinstance(a, BlockArray):
             a, b = on_device(a), on_device(b)
         start = None if c is None else movement.broadcast(on_device(c), (*a.shape[:-1], b.shape[-1])).numba
         try:
@@ -137,13 +141,10 @@ class CudaBackend(CudaArrays, NumpyBackend):
 
     def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict):
         """One of a convolution's three products in a unit, on carriers (`NumpyBackend.convolve`)."""
-        product = {
-            "forward": "conv2d", "backward_data": "conv2d_backward_data", "backward_weight": "conv2d_backward_weight",
-        }[key]  # fmt: skip
         a, b, c = (None if x is None else on_device(x) for x in (a, b, c))
         start = None if c is None else c.numba
         try:
-            result = _called(product, a.numba, b.numba, unit, c=start, key=words_key, **geometry)
+            result = _called(PRODUCTS[key], a.numba, b.numba, unit, c=start, key=words_key, **geometry)
         except NoKernel:
             return on_device(self._on_host("convolve", key, a, b, unit, c, words_key, geometry))
         return _known(self._carried(DeviceArray.of(result)), unit.result)
@@ -151,7 +152,7 @@ class CudaBackend(CudaArrays, NumpyBackend):
     def operate(self, operation: str, operands, role, key):
         operands = [on_device(x) for x in operands]
         if operation in carriers.OPERATIONS:
-            if isinstance(role.format, sn.CustomFormat):
+            if isinstance(role.format, CustomFormat):
                 operands = [self._rounded(x, role.format) for x in operands]
                 formats = (self._own_format,) * len(operands)
             else:
@@ -163,7 +164,7 @@ class CudaBackend(CudaArrays, NumpyBackend):
 
     def total(self, x, role, keys):
         x = on_device(x)
-        if isinstance(role.format, sn.CustomFormat):
+        if isinstance(role.format, CustomFormat):
             return super().total(x, role, keys)
         keys = [key if role.stochastic else None for key in keys]
         options = {name: option for name, option in rounding_of(role, None).items() if name != "key"}
@@ -198,7 +199,7 @@ class CudaBackend(CudaArrays, NumpyBackend):
         """An operation on carriers of formats, rounded once as a role says; NoKernel if none computes it."""
         if not any(isinstance(x, DeviceArray) for x in operands):
             operands = [self._number(x) for x in operands]
-        if not isinstance(role.format, sn.CustomFormat):
+        if not isinstance(role.format, CustomFormat):
             return carriers.deferred(operation, operands, formats, role.format, **rounding_of(role, key))
         if not odd_is_exact(role):
             raise NoKernel(f"{operation}: no kernel rounds to {role.format}")
@@ -233,12 +234,12 @@ class CudaBackend(CudaArrays, NumpyBackend):
             return DeviceArray.of(_called(name, *(x.numba for x in arrays), *arguments, **options), shape)
         self.host_copies[name] += len(arrays)
         with threads_by_default(self.threads):
-            result = getattr(sn, name)(*(x.host() for x in arrays), *arguments, **options)
+            result = FUNCTIONS[name](*(x.host() for x in arrays), *arguments, **options)
         return upload(np.asarray(result).reshape(shape))
 
     def _on_host(self, name: str, *arguments):
         """A method of `NumpyBackend` on copies of what lies on the device."""
-        self.host_copies[name] += len(arrays_in(arguments)) + sum(isinstance(x, sn.BlockArray) for x in arguments)
+        self.host_copies[name] += len(arrays_in(arguments)) + sum(isinstance(x, BlockArray) for x in arguments)
         return getattr(NumpyBackend, name)(self, *(_down(part) for part in arguments))
 
     def _carried(self, x: DeviceArray) -> DeviceArray:
@@ -252,4 +253,4 @@ def _called(name: str, *arguments, **options):
     """A function of softnum, on arrays of the device; NoKernel if it takes none."""
     if not has_kernel(name):
         refuse_device(name)
-    return getattr(sn, name)(*arguments, **options)
+    return FUNCTIONS[name](*arguments, **options)

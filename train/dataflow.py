@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-import softnum as sn
+from softnum.block_array import BlockArray
+from softnum.blocks import BlockFormat
 from softnum.train.designs import RoleRounding
 from softnum.train.objects import describe_format
 from softnum.train.watch import BINARY64, CARRIER, EXACT, Event, is_array
@@ -450,7 +451,7 @@ def _overlap(a: tuple, b: tuple) -> bool:
 
 def _key(array):
     """What tells an array from others as long as it lives; of blocks, whose views are made anew, their memory."""
-    if isinstance(array, sn.BlockArray):
+    if isinstance(array, BlockArray):
         return "blocks", array.codes.__array_interface__["data"][0]
     return id(array)
 
@@ -458,7 +459,7 @@ def _key(array):
 def _arrays(parts):
     """Arrays of numbers and masks, and BlockArrays, among arguments or results, in order."""
     for part in parts:
-        if isinstance(part, sn.BlockArray) or is_array(part):
+        if isinstance(part, BlockArray) or is_array(part):
             yield part
         elif isinstance(part, (tuple, list)):
             yield from _arrays(part)
@@ -470,7 +471,7 @@ def _format(rounding: RoleRounding) -> tuple[str, int | float]:
 
 
 def _bits(fmt) -> int | float:
-    return fmt.bits_per_value if isinstance(fmt, sn.BlockFormat) else fmt.bits
+    return fmt.bits_per_value if isinstance(fmt, BlockFormat) else fmt.bits
 
 
 def _convolution(key: str, a, b, geometry: dict) -> tuple[int, int, int, int]:

@@ -7,15 +7,14 @@ import math
 import re
 import sys
 import tomllib
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
 
-import softnum as sn
-from softnum.blocks import scale_rule_of
+from softnum.blocks import BlockFormat, format, scale_rule_of
 from softnum.modes import overflow_name, rounding_name
 from softnum.plan import facts
+from softnum.presets import unit as preset
 from softnum.train.designs import (
     BLOCK_ROLES,
     NO_MASTER,
@@ -32,6 +31,7 @@ from softnum.train.scaling import LossScaling
 from softnum.train.sparsity import Gradual, Sparsity
 from softnum.train.unit_specs import INNER_KINDS, KINDS, PRESET_KEYS
 from softnum.units import Unit
+from softnum.values import quantize
 
 __all__ = ["design_names", "load_design"]
 
@@ -61,8 +61,8 @@ def design_names() -> list[str]:
     return sorted(entry.name[:-5] for entry in _shipped().iterdir() if entry.name.endswith(".toml"))
 
 
-def _shipped():
-    return resources.files("softnum.train") / "designs"
+def _shipped() -> Path:
+    return Path(__file__).parent / "designs"
 
 
 def load_design(path: str | Path) -> Design:
@@ -101,7 +101,7 @@ def load_design(path: str | Path) -> Design:
     if not file.is_file():
         names = design_names()
         if str(path) in names:
-            file = Path(str(_shipped() / f"{path}.toml"))
+            file = _shipped() / f"{path}.toml"
         elif isinstance(path, Path) or file.suffix == ".toml" or len(file.parts) > 1:
             raise FileNotFoundError(f"no design file {str(path)!r}; the shipped designs are {', '.join(names)}")
         else:
@@ -143,8 +143,8 @@ def uniform_design(fmt: str) -> Design:
     ('bfloat16', 'bfloat16')
     """
     name = fmt.replace("float", "binary") if fmt in ("float16", "float32", "float64") else fmt
-    found = sn.format(name)
-    wide = "binary32" if isinstance(found, sn.BlockFormat) else name
+    found = format(name)
+    wide = "binary32" if isinstance(found, BlockFormat) else name
     roles = {"default": wide} | ({} if wide == name else dict.fromkeys(BLOCK_ROLES, name))
     units = {key: {"accumulator": wide} for key in PASSES}
     return _Reader(Path(f"{fmt}.toml")).design({"roles": roles, "units": units})
@@ -156,6 +156,7 @@ _WIDEST = "the limit is 53 significant bits, exponents -1074 to 1023 (q32.32 tak
 def fits_float64(fmt) -> bool:
     """Whether binary64 holds every value of a format.
 
+    >>> import softnum as sn
     >>> fits_float64(sn.format("q27.27")), fits_float64(sn.format("q32.32")), fits_float64(sn.format("binary64"))
     (True, False, True)
     """
@@ -240,9 +241,9 @@ class _Reader:
     def format(self, where: str, text, *, block: bool = False):
         """The format of a text; block: whether it may be a block format."""
         fmt = self.load(where, text, load_format, "a format's name")
-        if not (hasattr(fmt, "storage_dtype") or isinstance(fmt, sn.BlockFormat)):
+        if not (hasattr(fmt, "storage_dtype") or isinstance(fmt, BlockFormat)):
             self.fail(where, f"{text!r} is not a format but {type(fmt).__name__}")
-        if isinstance(fmt, sn.BlockFormat) and not block:
+        if isinstance(fmt, BlockFormat) and not block:
             self.fail(
                 where,
                 f"{text!r} is a block format, whose blocks run along the dimension K of a matrix product: only "
@@ -272,7 +273,7 @@ class _Reader:
         if "format" not in entry:
             self.fail(where, "has no format")
         fmt = self.format(f"{where}.format", entry["format"], block=where.rpartition(".")[2] in BLOCK_ROLES)
-        block, rule = isinstance(fmt, sn.BlockFormat), entry.get("scale_rule")
+        block, rule = isinstance(fmt, BlockFormat), entry.get("scale_rule")
         bits = entry.get("stochastic_bits", 32)
         if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 32:
             self.fail(f"{where}.stochastic_bits", f"must be an integer in 1..32, got {bits!r}")
@@ -290,7 +291,7 @@ class _Reader:
         found = RoleRounding(fmt, rounding, overflow, bits, source=entry["format"], scale_rule=rule)
         if "sparsity" not in entry:
             return found
-        if not np.array_equal(sn.quantize(np.zeros(1), fmt), [0.0]):
+        if not np.array_equal(quantize(np.zeros(1), fmt), [0.0]):
             self.fail(f"{where}.sparsity", f"makes zeros, and {entry['format']!r} has none")
         return dataclasses.replace(found, sparsity=self.sparsity(f"{where}.sparsity", entry["sparsity"], role))
 
@@ -407,7 +408,7 @@ class _Reader:
         if not isinstance(name, str) or not (output is None or isinstance(output, str)):
             self.fail(where, f"name, and output if there is one, must be texts, got {entry!r}")
         try:
-            unit = sn.unit(name, output)
+            unit = preset(name, output)
         except ValueError as error:
             self.fail(where, str(error))
         return {"preset": unit, "operand": unit.operand}

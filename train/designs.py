@@ -59,8 +59,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import softnum as sn
-from softnum.blocks import scale_rule_of
+from softnum.blocks import BlockFormat, format, scale_rule_of
 from softnum.train.objects import describe_format, file_of
 from softnum.train.scaling import LossScaling, overflow_shows
 from softnum.train.sparsity import Sparsity
@@ -122,7 +121,7 @@ class RoleRounding:
     @property
     def block(self) -> bool:
         """Whether numbers are rounded in blocks, along the K of a product."""
-        return isinstance(self.format, sn.BlockFormat)
+        return isinstance(self.format, BlockFormat)
 
     @property
     def stochastic(self) -> bool:
@@ -401,7 +400,7 @@ def contains(outer, inner) -> bool | None:
 
 def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict], first: bool) -> tuple[dict, dict]:
     """The roundings and the units of a layer."""
-    default = given.get("default", RoleRounding(sn.format("binary32"), source="binary32"))
+    default = given.get("default", RoleRounding(format("binary32"), source="binary32"))
     roles = {role: given.get(role) for role in ROLES}
     stored = roles.pop("master")
     first_role = "input" if first else "activations"
@@ -422,7 +421,7 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
     roles["master"] = unmasked if stored == NO_MASTER else stored or default
     built = {}
     for key in PASSES:
-        spec = dict(units.get(key, {"accumulator": sn.format("binary32")}))
+        spec = dict(units.get(key, {"accumulator": format("binary32")}))
         feeding = [first_role if role == "activations" else role for role in OPERAND_ROLES[key]]
         formats = tuple(roles[role].format for role in feeding)
         if roles[feeding[0]].block != roles[feeding[1]].block:

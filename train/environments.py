@@ -7,12 +7,14 @@ from importlib import metadata
 
 import numpy as np
 
-import softnum as sn
+from softnum.blocks import format
+from softnum.elementary import cos, sin
+from softnum.values import decode, encode
 
 __all__ = ["CartPole"]
 
-_DOUBLE = sn.format("binary64")
-_FUNCTIONS = {np.cos: sn.cos, np.sin: sn.sin}
+_DOUBLE = format("binary64")
+_FUNCTIONS = {np.cos: cos, np.sin: sin}
 
 
 class _Angles(np.ndarray):
@@ -25,7 +27,7 @@ class _Angles(np.ndarray):
         inputs = tuple(np.asarray(x) if isinstance(x, _Angles) else x for x in inputs)
         if ufunc in _FUNCTIONS and method == "__call__" and not options:
             self.used.add(ufunc)
-            return sn.decode(_FUNCTIONS[ufunc](sn.encode(inputs[0], _DOUBLE), _DOUBLE), _DOUBLE)
+            return decode(_FUNCTIONS[ufunc](encode(inputs[0], _DOUBLE), _DOUBLE), _DOUBLE)
         return getattr(ufunc, method)(*inputs, **options)
 
 

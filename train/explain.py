@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import softnum as sn
+from softnum.block_array import BlockArray
 from softnum.train.designs import Design, RoleRounding
 from softnum.train.loop import Run, Settings
 from softnum.train.objects import describe_format
@@ -240,7 +240,7 @@ class StepTrace:
             flops = getattr(result, "size", 0) if event.method == "add" else 0
         elif event.method not in EXACT:
             raise ValueError(f"softnum.train.watch does not say how the backend's {event.method} rounds")
-        if isinstance(result, sn.BlockArray):
+        if isinstance(result, BlockArray):
             name, bits = _own_format(result)
         for array in _arrays((result,)):
             if event.method not in ("ones", "zeros"):  # which are of any format
@@ -264,20 +264,20 @@ class StepTrace:
             return self._known[id(array)][1:]
         if event.method == "operate":
             return _format(event.rounding)
-        if event.unit is not None and place < 2 and not isinstance(array, sn.BlockArray):
+        if event.unit is not None and place < 2 and not isinstance(array, BlockArray):
             fmt = event.unit.operand[place]
             return describe_format(fmt, "")["format"], fmt.bits
         return _own_format(array)
 
     def _learn(self, array, name: str, bits: float) -> None:
-        if not isinstance(array, sn.BlockArray):  # which knows its own
+        if not isinstance(array, BlockArray):  # which knows its own
             self._known[id(array)] = (array, name, bits)
 
 
 def _arrays(parts):
     """The float arrays and BlockArrays among arguments or results, in order."""
     for part in parts:
-        if isinstance(part, sn.BlockArray) or (is_array(part) and part.dtype.kind == "f"):
+        if isinstance(part, BlockArray) or (is_array(part) and part.dtype.kind == "f"):
             yield part
         elif isinstance(part, (tuple, list)):
             yield from _arrays(part)
@@ -290,7 +290,7 @@ def _format(rounding: RoleRounding) -> tuple[str, float]:
 
 def _own_format(array) -> tuple[str, float | Fraction]:
     """The format of a BlockArray, and an element's share of all its scales; what holds another array."""
-    if isinstance(array, sn.BlockArray):
+    if isinstance(array, BlockArray):
         fmt = array.format
         scales = array.scales.size * fmt.scale.bits + (0 if fmt.tensor_scale is None else fmt.tensor_scale.bits)
         return str(fmt), fmt.element.bits + Fraction(scales, array.codes.size)

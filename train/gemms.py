@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import softnum as sn
+from softnum.blocks import BlockFormat
 from softnum.train.designs import OPERAND_ROLES, PASSES, Design, RoleRounding
 
 __all__ = ["design_gemms"]
@@ -48,7 +48,7 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
 
 
 def _bits(fmt) -> int | float:
-    return fmt.bits_per_value if isinstance(fmt, sn.BlockFormat) else fmt.bits
+    return fmt.bits_per_value if isinstance(fmt, BlockFormat) else fmt.bits
 
 
 def _pattern(key: str, role: str, rounding: RoleRounding) -> str:

@@ -20,8 +20,11 @@ from typing import Any
 
 import numpy as np
 
-import softnum as sn
+from softnum.blocks import BlockFormat, format
+from softnum.custom.formats import CustomFormat
+from softnum.tile.operators import operator
 from softnum.units import Unit
+from softnum.values import decode
 
 __all__ = [
     "UnitFunction", "checksum", "describe_format", "file_of", "load_format", "load_object", "load_operator",
@@ -72,7 +75,7 @@ def load_format(text: str, folder: Path):
     >>> load_format("e5m2", Path())
     FloatFormat(5, 2, name='e5m2')
     """
-    return load_object(text, folder, _format_in_c) if ":" in text else sn.format(text)
+    return load_object(text, folder, _format_in_c) if ":" in text else format(text)
 
 
 def _format_in_c(file: Path, name: str):
@@ -82,7 +85,7 @@ def _format_in_c(file: Path, name: str):
 @functools.lru_cache(maxsize=64)
 def _compiled_format(file: Path, name: str, content: bytes):
     """The roles of a design name a format again and again; its source is compiled and tried once."""
-    return sn.CustomFormat.from_c(file, type_name=name, name=name)
+    return CustomFormat.from_c(file, type_name=name, name=name)
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ def load_operator(text: str, folder: Path):
     file = file_of(text, folder)
     if not file.is_file():
         raise FileNotFoundError(f"no file {str(file)!r}")
-    return sn.operator(file)
+    return operator(file)
 
 
 def file_of(text: str, folder: Path) -> Path | None:
@@ -193,7 +196,7 @@ def describe_format(fmt, source: str) -> dict:
     """
     if getattr(fmt, "kind", None) in ("float", "fixed"):
         return {"format": str(fmt), "bits": fmt.bits}
-    if isinstance(fmt, sn.BlockFormat):
+    if isinstance(fmt, BlockFormat):
         tensor = {} if fmt.tensor_scale is None else {"tensor_scale": str(fmt.tensor_scale)}
         parts = {"element": str(fmt.element), "scale": str(fmt.scale), "block_size": fmt.block_size, **tensor}
         return {"format": str(fmt), "bits": fmt.bits_per_value, **parts}
@@ -201,5 +204,5 @@ def describe_format(fmt, source: str) -> dict:
     if fmt.bits > 16:
         return facts
     codes = np.arange(2**fmt.bits, dtype=fmt.storage_dtype)
-    values = np.ascontiguousarray(sn.decode(codes, fmt), dtype="<f8")
+    values = np.ascontiguousarray(decode(codes, fmt), dtype="<f8")
     return facts | {"values_sha256": hashlib.sha256(values.tobytes()).hexdigest()}

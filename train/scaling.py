@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-import softnum as sn
+from softnum.values import quantize
 
 __all__ = ["LossScaler", "LossScaling", "check_limit", "clip_gradients", "gradients_overflow", "overflow_shows"]
 
@@ -173,6 +173,6 @@ def overflow_shows(rounding) -> bool:
     if rounding.overflow in ("saturate", "saturate_finite", "wrap") or rounding.rounding in ("toward_zero", "to_odd"):
         return False
     try:
-        return not math.isfinite(sn.quantize(np.array([np.inf]), rounding.format, overflow=rounding.overflow)[0])
+        return not math.isfinite(quantize(np.array([np.inf]), rounding.format, overflow=rounding.overflow)[0])
     except ValueError:  # the format has no code for infinity
         return False

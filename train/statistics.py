@@ -10,18 +10,21 @@ from pathlib import Path
 
 import numpy as np
 
-import softnum as sn
+from softnum.block_array import BlockArray
+from softnum.blocks import format
+from softnum.exact import ExactDotUnit
 from softnum.train.backend import NumpyBackend
 from softnum.train.designs import RoleRounding
 from softnum.train.objects import describe_format
 from softnum.train.record import read_lines, write_atomic
 from softnum.train.watch import Event
 from softnum.units import Unit
+from softnum.values import encode
 
 __all__ = ["StatisticsFile", "TensorStatistics", "Watch"]
 
 _DOUBLE = NumpyBackend(np.float64)
-_EXACT = RoleRounding(sn.format("binary64"))
+_EXACT = RoleRounding(format("binary64"))
 
 
 @dataclass
@@ -152,16 +155,16 @@ def _span(fmt) -> tuple[int, int] | None:
     return None
 
 
-def _block_limits(x: sn.BlockArray) -> tuple[np.ndarray, np.ndarray]:
+def _block_limits(x: BlockArray) -> tuple[np.ndarray, np.ndarray]:
     """The lowest and the largest value that each element could have with the scale of its block."""
     element = x.format.element
-    codes = (sn.encode(np.full(x.shape, float(end)), element) for end in (element.min, element.max))
-    return tuple(sn.BlockArray(end, x.scales, x.format, x.axis, x.tensor_scale).decode() for end in codes)
+    codes = (encode(np.full(x.shape, float(end)), element) for end in (element.min, element.max))
+    return tuple(BlockArray(end, x.scales, x.format, x.axis, x.tensor_scale).decode() for end in codes)
 
 
 def _unrounded(event: Event, carrier) -> np.ndarray:
     """What the same call gives with one rounding, to binary64."""
-    once = sn.ExactDotUnit("binary64", operand="binary64")
+    once = ExactDotUnit("binary64", operand="binary64")
 
     def wide(part):
         if isinstance(part, RoleRounding):
@@ -172,7 +175,7 @@ def _unrounded(event: Event, carrier) -> np.ndarray:
             return [wide(each) for each in part]
         if isinstance(part, (float, np.floating)):
             return float(carrier.type(part))
-        if isinstance(part, sn.BlockArray):
+        if isinstance(part, BlockArray):
             return part.decode()
         return part.astype(np.float64) if isinstance(part, np.ndarray) and part.dtype.kind == "f" else part
 

@@ -23,16 +23,20 @@ import functools
 from pathlib import Path
 from typing import Any
 
-import softnum as sn
+from softnum.block_unit import BlockDotUnit
+from softnum.blocks import BlockFormat
+from softnum.custom_unit import CustomMadUnit
+from softnum.exact import ExactDotUnit
+from softnum.fused import FusedDotUnit
 from softnum.train.objects import UnitFunction, describe_format
-from softnum.units import Unit
+from softnum.units import MadUnit, Unit
 
 __all__ = ["INNER_KINDS", "KINDS", "PRESET_KEYS", "build_unit", "describe_unit"]
 
 #: kind: (the class, its formats, its other options, what cannot be left out)
 KINDS = {
     "mad": (
-        sn.MadUnit,
+        MadUnit,
         ("accumulator", "product", "outer_accumulator"),
         (
             "rounding", "product_rounding", "overflow", "stochastic_bits", "lanes", "chunk", "reduction", "compensated",
@@ -40,7 +44,7 @@ KINDS = {
         ("accumulator",),
     ),
     "fused": (
-        sn.FusedDotUnit,
+        FusedDotUnit,
         ("accumulator", "output"),
         (
             "terms", "fraction_bits", "min_exponent", "output_rounding", "truncate_fraction", "k_order", "c",
@@ -48,15 +52,15 @@ KINDS = {
         ),
         ("accumulator",),
     ),
-    "exact": (sn.ExactDotUnit, ("accumulator",), ("rounding", "overflow", "stochastic_bits"), ("accumulator",)),
+    "exact": (ExactDotUnit, ("accumulator",), ("rounding", "overflow", "stochastic_bits"), ("accumulator",)),
     "block_dot": (
-        sn.BlockDotUnit,
+        BlockDotUnit,
         ("accumulator", "product"),
         ("rounding", "product_rounding", "overflow", "stochastic_bits", "inner"),
         ("accumulator",),
     ),
     "custom": (
-        sn.CustomMadUnit,
+        CustomMadUnit,
         ("accumulator",),
         ("rounding", "overflow", "lanes", "chunk", "reduction", "carrier"),
         ("function",),
@@ -71,7 +75,7 @@ def build_unit(spec: dict, operand: tuple):
     """The unit of a spec as a design's reader made it: its kind and arguments, or a preset's unit."""
     if "preset" in spec:
         return spec["preset"]
-    spec, blocks = dict(spec), [isinstance(fmt, sn.BlockFormat) for fmt in operand]
+    spec, blocks = dict(spec), [isinstance(fmt, BlockFormat) for fmt in operand]
     kind = spec.pop("kind", "block_dot" if any(blocks) else "mad")
     spec.pop("operand", None)
     made = kind == "custom" and isinstance(spec["function"].value, Unit)
@@ -104,8 +108,8 @@ def custom_unit(function: UnitFunction, operand: tuple, options: tuple):
         if "carrier" in dict(options):
             raise ValueError(f"{function.source!r} declares what its numbers are; leave out carrier")
         name = function.source.rpartition(":")[2]
-        return sn.CustomMadUnit.from_c(function.value, name=name, operand=operand, **dict(options))
-    return sn.CustomMadUnit(function.value, operand=operand, **dict(options))
+        return CustomMadUnit.from_c(function.value, name=name, operand=operand, **dict(options))
+    return CustomMadUnit(function.value, operand=operand, **dict(options))
 
 
 def describe_unit(unit, function: str | None = None) -> dict:
@@ -123,7 +127,7 @@ def describe_unit(unit, function: str | None = None) -> dict:
 
 
 def _plain(value):
-    if hasattr(value, "storage_dtype") or isinstance(value, sn.BlockFormat):
+    if hasattr(value, "storage_dtype") or isinstance(value, BlockFormat):
         return describe_format(value, "")["format"]
     if isinstance(value, Unit):
         return describe_unit(value)

@@ -12,7 +12,8 @@ from softnum.train.dry_run import DryBackend, stand_in
 from softnum.train.gemms import design_gemms
 from softnum.train.loop import Run, Settings
 from softnum.train.watch import watching
-from softnum.tta import Gemm, Operation, StoredTensor, Workload
+from softnum.tta.hardware import Gemm
+from softnum.tta.workload import Operation, StoredTensor, Workload
 
 __all__ = ["case_workloads", "trace", "workload"]
 

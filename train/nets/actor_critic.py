@@ -6,7 +6,7 @@ from math import isfinite, prod
 
 from softnum.train.nets.mlp import MLP
 from softnum.train.nets.sizes import check_batch, check_sizes
-from softnum.train.tasks import Control
+from softnum.train.tasks.control import Control
 
 __all__ = ["ActorCritic"]
 

@@ -7,7 +7,7 @@ from softnum.train.nets.layers import BatchNorm, Convolution
 from softnum.train.nets.network import Network
 from softnum.train.nets.sizes import check_data, check_image, check_sizes
 from softnum.train.sequences import permute
-from softnum.train.tasks import Detection
+from softnum.train.tasks.detection import Detection
 from softnum.train.tensor import Tensor, reshape
 
 __all__ = ["Detector"]

@@ -11,7 +11,7 @@ from softnum.train.nets.network import Network
 from softnum.train.nets.sequence_layers import Embedding
 from softnum.train.nets.sizes import check_sizes
 from softnum.train.sequences import concatenate
-from softnum.train.tasks import Recommendation
+from softnum.train.tasks.recommendation import Recommendation
 from softnum.train.tensor import Tensor, multiply
 
 __all__ = ["NCF"]

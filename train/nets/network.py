@@ -7,7 +7,8 @@ from collections import Counter
 
 from softnum.train.nets.sizes import check_batch, check_data
 from softnum.train.normalisation import Buffer
-from softnum.train.tasks import Classification, Task
+from softnum.train.tasks.classification import Classification
+from softnum.train.tasks.task import Task
 from softnum.train.tensor import Parameter, Tensor, cast
 
 __all__ = ["Network", "product_rows"]

@@ -14,7 +14,7 @@ from softnum.train.nets.sizes import check_rate, check_sizes
 from softnum.train.sentence_files import END, PADDING, START, UNKNOWN
 from softnum.train.sequences import concatenate, permute, take
 from softnum.train.sequences import dropout as drop
-from softnum.train.tasks import Translation
+from softnum.train.tasks.translation import Translation
 from softnum.train.tensor import Tensor, part, reshape
 
 __all__ = ["Seq2Seq"]

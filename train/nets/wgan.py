@@ -9,7 +9,7 @@ from softnum.train.functions import activation
 from softnum.train.nets.layers import Linear
 from softnum.train.nets.network import Network
 from softnum.train.nets.sizes import check_image, check_sizes
-from softnum.train.tasks import Adversarial
+from softnum.train.tasks.adversarial import Adversarial
 from softnum.train.tensor import Parameter, Tensor
 
 __all__ = ["WGAN"]
