@@ -13,23 +13,23 @@ from softnum.cli.exits import exit_codes, need, writable_file, writable_folder
 
 __all__ = ["build_app", "exit_codes", "main", "need", "writable_file", "writable_folder"]
 
-#: Verbs in the order of --help: softnum.cli.<verb> has a function register(app).
-VERBS = (
-    "tta",
-    "study",
-    "report",
-    "estimate",
-    "memory",
-    "parallel",
-    "sweep",
-    "timings",
-    "train",
-    "designs",
-    "formats",
-    "units",
-    "vectors",
-    "rtl",
-)
+#: Verbs in the order of --help, and the module of each, which has a function register(app).
+VERBS = {
+    "tta": "softnum.cli.tta",
+    "study": "softnum.cli.study",
+    "report": "softnum.cli.report",
+    "estimate": "softnum.cli.estimate",
+    "memory": "softnum.cli.memory",
+    "parallel": "softnum.cli.parallel",
+    "sweep": "softnum.cli.sweep",
+    "timings": "softnum.cli.timings",
+    "train": "softnum.cli.train",
+    "designs": "softnum.cli.designs",
+    "formats": "softnum.cli.formats",
+    "units": "softnum.cli.hardware_units",
+    "vectors": "softnum.cli.vectors",
+    "rtl": "softnum.cli.rtl",
+}
 
 _HELP = """What a new arithmetic does to neural-network training, before the hardware exists.
 
@@ -66,8 +66,8 @@ def build_app() -> typer.Typer:
     ) -> None:
         pass
 
-    for verb in VERBS:
-        importlib.import_module(f"softnum.cli.{verb}").register(app)
+    for module in VERBS.values():
+        importlib.import_module(module).register(app)
     return app
 
 
