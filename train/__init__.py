@@ -47,9 +47,9 @@ from softnum.train.schedules import Schedule
 from softnum.train.studies.conduct import conduct_study
 from softnum.train.studies.plan import plan_study
 from softnum.train.studies.study_file import read_study
-from softnum.train.study import DEFAULT_STUDY, TARGET, Case, run_study
+from softnum.train.study import DEFAULT_STUDY, TARGET, Case, case_workloads, run_study
 from softnum.train.tensor import Parameter, Tensor
-from softnum.train.workload import case_workloads, workload
+from softnum.train.workload import workload
 
 __all__ = [
     "DEFAULT_STUDY",

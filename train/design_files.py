@@ -26,8 +26,8 @@ from softnum.train.designs import (
     RoleRounding,
     nearest,
 )  # fmt: skip
+from softnum.train.loss_scaling import LossScaling
 from softnum.train.objects import checksum, load_format, load_operator, load_unit_function
-from softnum.train.scaling import LossScaling
 from softnum.train.sparsity import Gradual, Sparsity
 from softnum.train.unit_specs import INNER_KINDS, KINDS, PRESET_KEYS
 from softnum.units import Unit

@@ -60,8 +60,8 @@ from pathlib import Path
 from typing import Any
 
 from softnum.blocks import BlockFormat, format, scale_rule_of
+from softnum.train.loss_scaling import LossScaling, overflow_shows
 from softnum.train.objects import describe_format, file_of
-from softnum.train.scaling import LossScaling, overflow_shows
 from softnum.train.sparsity import Sparsity
 from softnum.train.unit_specs import build_unit, describe_unit
 

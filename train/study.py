@@ -14,8 +14,12 @@ from softnum.train.numerics import check_seed
 from softnum.train.studies.local import InlineExecutor, ProcessExecutor
 from softnum.train.studies.runner import run_tasks
 from softnum.train.studies.task import Failed, RunTask
+from softnum.train.workload import workload
+from softnum.tta.workload import Workload
 
-__all__ = ["DEFAULT_SEEDS", "DEFAULT_STUDY", "TARGET", "Case", "case_labels", "default_cases", "run_study"]
+__all__ = [
+    "DEFAULT_SEEDS", "DEFAULT_STUDY", "TARGET", "Case", "case_labels", "case_workloads", "default_cases", "run_study",
+]  # fmt: skip
 
 #: The accuracy on held-out samples that a run has to reach. One value for all designs, set before any of them was run:
 #: nineteen of twenty right.
@@ -118,6 +122,38 @@ def case_labels(cases: Iterable[Case]) -> list[str]:
                 f"would mix{f': write {name}@{case.batch} for the one with batch {case.batch}' if same else ''}"
             )
     return list(labels)
+
+
+def case_workloads(cases, settings: Settings) -> list[Workload]:
+    """The workloads of a comparison's cases, each under its label.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        Designs and batch sizes.
+    settings : Settings
+        What they have in common.
+
+    Returns
+    -------
+    list of softnum.tta.Workload
+
+    Raises
+    ------
+    ValueError
+        As of `workload`.
+
+    Examples
+    --------
+    >>> from softnum.train import Case, Settings
+    >>> cases = [Case("a-float32", 32), Case("b-binary16", 64)]
+    >>> [(work.design, work.batch) for work in case_workloads(cases, Settings())]
+    [('a-float32', 32), ('b-binary16', 64)]
+    """
+    found = []
+    for case, label in zip(cases, case_labels(cases), strict=True):
+        found.append(dataclasses.replace(workload(settings, load_design(case.design), case.batch), design=label))
+    return found
 
 
 def run_study(

@@ -15,7 +15,7 @@ from softnum.train.watch import watching
 from softnum.tta.hardware import Gemm
 from softnum.tta.workload import Operation, StoredTensor, Workload
 
-__all__ = ["case_workloads", "trace", "workload"]
+__all__ = ["trace", "workload"]
 
 
 def workload(model: str | Settings, design: Design, batch: int | None = None, **settings) -> Workload:
@@ -77,41 +77,6 @@ def workload(model: str | Settings, design: Design, batch: int | None = None, **
     if batch is not None:
         chosen = replace(chosen, batch=batch)
     return _Table(trace(chosen, design), design, _sizes(_other(chosen, design))).workload()
-
-
-def case_workloads(cases, settings: Settings) -> list[Workload]:
-    """The workloads of a comparison's cases, each under its label.
-
-    Parameters
-    ----------
-    cases : sequence of Case
-        Designs and batch sizes.
-    settings : Settings
-        What they have in common.
-
-    Returns
-    -------
-    list of softnum.tta.Workload
-
-    Raises
-    ------
-    ValueError
-        As of `workload`.
-
-    Examples
-    --------
-    >>> from softnum.train import Case, Settings
-    >>> cases = [Case("a-float32", 32), Case("b-binary16", 64)]
-    >>> [(work.design, work.batch) for work in case_workloads(cases, Settings())]
-    [('a-float32', 32), ('b-binary16', 64)]
-    """
-    from softnum.train.design_files import load_design
-    from softnum.train.study import case_labels
-
-    found = []
-    for case, label in zip(cases, case_labels(cases), strict=True):
-        found.append(replace(workload(settings, load_design(case.design), case.batch), design=label))
-    return found
 
 
 def trace(settings: Settings, design: Design, *, dry: bool = True) -> Flow:

@@ -30,8 +30,7 @@ from softnum.train.studies.plan import (
 from softnum.train.studies.runner import run_tasks
 from softnum.train.studies.study_file import VARIANTS, Comparison, StudyFile
 from softnum.train.studies.task import Failed
-from softnum.train.study import worker_count
-from softnum.train.workload import case_workloads
+from softnum.train.study import case_workloads, worker_count
 from softnum.tta.accuracy.records import RecordSet, read_records
 from softnum.tta.hardware import DesignPoint
 from softnum.tta.html.report import write_report
