@@ -18,7 +18,7 @@ from benchmarks.demonstrations.plans import Experiment, experiments, studies
 from benchmarks.demonstrations.results import HEADER, curves, draw, keep, table_rows
 from softnum.cli.train import progress_bar
 from softnum.train import run_study
-from softnum.train.record import write_atomic
+from softnum.train.runs.record import write_atomic
 
 
 def _run(study: str, options) -> None:

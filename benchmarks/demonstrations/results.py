@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.demonstrations.plans import HERE, Experiment
-from softnum.train.record import write_atomic
+from softnum.train.runs.record import write_atomic
 
 __all__ = ["RECORDS", "Curve", "curves", "draw", "keep", "table_rows"]
 

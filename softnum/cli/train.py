@@ -124,9 +124,9 @@ def train(
     from softnum.train import Settings, load_design, run
     from softnum.train import explain as explain_iteration
     from softnum.train import profile as profile_iteration
-    from softnum.train.devices import check_device
-    from softnum.train.loop import read_rows
+    from softnum.train.engine.devices import check_device
     from softnum.train.nets import default_data
+    from softnum.train.runs.loop import read_rows
 
     check_device(device)
     data = data or default_data(network)
@@ -158,7 +158,7 @@ def train(
         typer.echo(explain_iteration(settings, chosen, seed=seed))
         return
     if profile:
-        from softnum.train.record import write_atomic
+        from softnum.train.runs.record import write_atomic
 
         found = profile_iteration(settings, chosen, seed=seed, threads=threads, device=device)
         trace = trace or out / chosen.name / f"seed-{seed}.profile.json"
@@ -181,8 +181,8 @@ def train(
     end = "diverged" if rows[-1].get("diverged") else f"loss {rows[-1]['loss']:.4g}"
     last = rows[-1]
     if plot:
-        from softnum.train.record import write_atomic
-        from softnum.train.statistics_plot import draw_statistics
+        from softnum.train.inspect.plot import draw_statistics
+        from softnum.train.runs.record import write_atomic
 
         picture = path.with_suffix(".statistics.png")
         write_atomic(picture, draw_statistics(path.with_suffix(".statistics.jsonl")))

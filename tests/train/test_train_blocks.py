@@ -12,8 +12,8 @@ from softnum.train.attention import matmul as attention_product
 from softnum.train.backend import NumpyBackend
 from softnum.train.convolution import conv2d
 from softnum.train.designs import RoleRounding
+from softnum.train.designs.loss_scaling import overflow_shows
 from softnum.train.loop import Run
-from softnum.train.loss_scaling import overflow_shows
 from softnum.train.numerics import LayerNumerics
 from softnum.train.record import read_lines
 from softnum.train.tensor import linear

@@ -12,8 +12,8 @@ import pytest
 
 import softnum as sn
 from softnum.train import Numerics, Settings, design_names, load_design, make_network, run
-from softnum.train.arithmetic import FUNCTIONS
 from softnum.train.data import batches, load_data
+from softnum.train.engine.arithmetic import FUNCTIONS
 from softnum.train.initial import he_uniform
 from softnum.train.loop import read_rows
 

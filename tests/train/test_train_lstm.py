@@ -9,10 +9,10 @@ import softnum as sn
 from softnum import reference
 from softnum.train import Numerics, Settings, Tensor, load_design, run
 from softnum.train import tensor as engine
-from softnum.train.arithmetic import FUNCTIONS
 from softnum.train.backend import NumpyBackend
 from softnum.train.check import check_gradients
 from softnum.train.data import batches, load_data
+from softnum.train.engine.arithmetic import FUNCTIONS
 from softnum.train.functions import activation
 from softnum.train.initial import he_uniform, uniform
 from softnum.train.loop import read_rows

@@ -6,7 +6,7 @@ import pytest
 import softnum as sn
 from softnum import reference
 from softnum.train import Numerics, Settings, load_design, run
-from softnum.train.arithmetic import FUNCTIONS
+from softnum.train.engine.arithmetic import FUNCTIONS
 
 SAMPLES = 12
 OPERATIONS = ("add", "divide", "fma", "multiply", "sqrt")

@@ -73,7 +73,7 @@ def average_precision(backend, right, things: int) -> float:
 
     Examples
     --------
-    >>> from softnum.train.backend import NumpyBackend
+    >>> from softnum.train.engine.backend import NumpyBackend
     >>> average_precision(NumpyBackend(), np.array([True, False, True]), things=4)  # (1 + 2 / 3) / 4
     0.41666666666666663
     """
@@ -106,7 +106,7 @@ def mean_average_precision(backend, detections, labels) -> float:
 
     Examples
     --------
-    >>> from softnum.train.backend import NumpyBackend
+    >>> from softnum.train.engine.backend import NumpyBackend
     >>> labels = np.array([[[0, 0, 0, 8, 8], [1, 0, 8, 8, 16]]])
     >>> boxes = np.array([[0.0, 0, 8, 8], [0, 8, 8, 11]])  # the second overlaps by 3 / 8
     >>> mean_average_precision(NumpyBackend(), [(np.array([0, 1]), np.array([0.9, 0.8]), boxes)], labels)

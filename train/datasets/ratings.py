@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum.train.initial import DOMAIN_RANKED, random_words
+from softnum.train.engine.initial import DOMAIN_RANKED, random_words
 
 __all__ = ["NEGATIVES", "complement", "read_ratings"]
 

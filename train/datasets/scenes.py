@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum.train.image_files import read_idx_set
-from softnum.train.initial import DOMAIN_SCENES, random_words
+from softnum.train.datasets.images import read_idx_set
+from softnum.train.engine.initial import DOMAIN_SCENES, random_words
 
 __all__ = ["APART", "GARMENTS", "HELD_OUT", "SIDE", "TRAIN", "compose", "read_scenes"]
 
@@ -25,7 +25,7 @@ def read_scenes(folder: Path | None) -> tuple[np.ndarray, np.ndarray, np.ndarray
     Parameters
     ----------
     folder : pathlib.Path or None
-        As of `softnum.train.image_files.read_idx_set`.
+        As of `softnum.train.datasets.images.read_idx_set`.
 
     Returns
     -------

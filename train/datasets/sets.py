@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum.train.environments import CartPole
-from softnum.train.image_files import read_cifar10, read_idx_set
-from softnum.train.initial import DOMAIN_BATCHES, random_words
-from softnum.train.rating_files import read_ratings
-from softnum.train.scenes import SIDE, read_scenes
-from softnum.train.sentence_files import STEPS as SENTENCE_STEPS
-from softnum.train.sentence_files import WORDS, read_sentences
-from softnum.train.series_files import FEATURES, SPEAKERS, read_vowels
-from softnum.train.series_files import STEPS as SERIES_STEPS
-from softnum.train.text_files import STEPS, read_text
+from softnum.train.datasets.environments import CartPole
+from softnum.train.datasets.images import read_cifar10, read_idx_set
+from softnum.train.datasets.ratings import read_ratings
+from softnum.train.datasets.scenes import SIDE, read_scenes
+from softnum.train.datasets.sentences import STEPS as SENTENCE_STEPS
+from softnum.train.datasets.sentences import WORDS, read_sentences
+from softnum.train.datasets.series import FEATURES, SPEAKERS, read_vowels
+from softnum.train.datasets.series import STEPS as SERIES_STEPS
+from softnum.train.datasets.texts import STEPS, read_text
+from softnum.train.engine.initial import DOMAIN_BATCHES, random_words
 
 __all__ = [
     "DATA_SETS", "KINDS", "DataSet", "Pixels", "SentencePairs", "batches", "data_facts", "data_of_kind", "load_data",
@@ -69,7 +69,7 @@ class DataSet:
     train_x, test_x : float64 array, or Pixels, (samples, features)
         The features of an image in the order (channel, row, column); of series those of a step after those before it,
         and NaN after the last step; of text int64, a byte for each step; of ratings int64, a user and an item, held out
-        more items (`softnum.train.rating_files.read_ratings`).
+        more items (`softnum.train.datasets.ratings.read_ratings`).
     train_y, test_y : int64 array (samples,), or of text (samples, steps), or of scenes (samples, things, 5)
     """
 
@@ -116,7 +116,7 @@ class DataSet:
 
 @dataclass(frozen=True)
 class SentencePairs(DataSet):
-    """Pairs of sentences, as `softnum.train.sentence_files.Sentences` describes them.
+    """Pairs of sentences, as `softnum.train.datasets.sentences.Sentences` describes them.
 
     Attributes
     ----------
@@ -258,20 +258,22 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     checksums.
 
     ``japanese-vowels``: 640 utterances of two vowels by nine speakers, who are to be told apart, 270 to train on and
-    370 held out; series of 7 to 29 frames of 12 LPC cepstrum coefficients (`softnum.train.series_files.read_vowels`).
+    370 held out; series of 7 to 29 frames of 12 LPC cepstrum coefficients
+    (`softnum.train.datasets.series.read_vowels`).
 
     ``fashion-scenes``: scenes of 64 x 64 with one to four garments of ``fashion-mnist``, whose files it takes, with
-    classes and boxes; 4000 to train on and 500 held out (`softnum.train.scenes.compose`).
+    classes and boxes; 4000 to train on and 500 held out (`softnum.train.datasets.scenes.compose`).
 
-    ``movielens``: which films users rated; the last of each is held out (`softnum.train.rating_files.read_ratings`).
+    ``movielens``: which films users rated; the last of each is held out
+    (`softnum.train.datasets.ratings.read_ratings`).
 
     ``text``: a file of the user's own, as sequences of 32 bytes, each of which is to be told from those before it; the
-    last tenth is held out (`softnum.train.text_files.read_text`).
+    last tenth is held out (`softnum.train.datasets.texts.read_text`).
 
     ``de-en``: German sentences of at most eleven words and what they are in English, from a dictionary (Debian's
-    trans-de-en) or a file of the user's own (`softnum.train.sentence_files.read_sentences`).
+    trans-de-en) or a file of the user's own (`softnum.train.datasets.sentences.read_sentences`).
 
-    ``cartpole``: no samples, but an environment to act in (`softnum.train.environments.CartPole`).
+    ``cartpole``: no samples, but an environment to act in (`softnum.train.datasets.environments.CartPole`).
 
     Parameters
     ----------
@@ -291,7 +293,7 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
 
     Examples
     --------
-    >>> from softnum.train.data import load_data
+    >>> from softnum.train.datasets.sets import load_data
     >>> data = load_data("digits")
     >>> len(data.train_y), len(data.test_y), float(data.train_x.max())
     (1352, 445, 1.0)
@@ -312,8 +314,8 @@ def _loaded(name: str, folder: Path | None) -> DataSet:
 def batches(count: int, batch: int, seed: int, epoch: int) -> np.ndarray:
     """Which samples each iteration of an epoch takes.
 
-    The samples are ordered by the epoch's random words (`softnum.train.initial.random_words`; equal words keep their
-    order) and cut into whole batches; the few left over sit this epoch out.
+    The samples are ordered by the epoch's random words (`softnum.train.engine.initial.random_words`; equal words keep
+    their order) and cut into whole batches; the few left over sit this epoch out.
 
     Parameters
     ----------

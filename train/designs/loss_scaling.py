@@ -61,7 +61,7 @@ def overflow_shows(rounding) -> bool:
     """Whether results too large for a role become infinities or NaN, by which a dynamic loss scale knows them.
 
     >>> import softnum as sn
-    >>> from softnum.train.designs import RoleRounding
+    >>> from softnum.train.designs.design import RoleRounding
     >>> overflow_shows(RoleRounding(sn.format("e5m2"))), overflow_shows(RoleRounding(sn.format("q4.4")))
     (True, False)
 

@@ -15,7 +15,7 @@ from softnum.blocks import BlockFormat, format, scale_rule_of
 from softnum.modes import overflow_name, rounding_name
 from softnum.plan import facts
 from softnum.presets import unit as preset
-from softnum.train.designs import (
+from softnum.train.designs.design import (
     BLOCK_ROLES,
     NO_MASTER,
     PASSES,
@@ -26,10 +26,10 @@ from softnum.train.designs import (
     RoleRounding,
     nearest,
 )  # fmt: skip
-from softnum.train.loss_scaling import LossScaling
-from softnum.train.objects import checksum, load_format, load_operator, load_unit_function
-from softnum.train.sparsity import Gradual, Sparsity
-from softnum.train.unit_specs import INNER_KINDS, KINDS, PRESET_KEYS
+from softnum.train.designs.loss_scaling import LossScaling
+from softnum.train.designs.objects import checksum, load_format, load_operator, load_unit_function
+from softnum.train.designs.sparsity import Gradual, Sparsity
+from softnum.train.designs.unit_specs import INNER_KINDS, KINDS, PRESET_KEYS
 from softnum.units import Unit
 from softnum.values import quantize
 
@@ -62,7 +62,7 @@ def design_names() -> list[str]:
 
 
 def _shipped() -> Path:
-    return Path(__file__).parent / "designs"
+    return Path(__file__).parent / "shipped"
 
 
 def load_design(path: str | Path) -> Design:
@@ -227,7 +227,7 @@ class _Reader:
         )
 
     def load(self, where: str, text, loader, what: str):
-        """What a text of the design names, by one of the loaders of `softnum.train.objects`."""
+        """What a text of the design names, by one of the loaders of `softnum.train.designs.objects`."""
         if not isinstance(text, str):
             self.fail(where, f"must be {what}, got {text!r}")
         try:

@@ -28,7 +28,7 @@ from softnum.blocks import BlockFormat
 from softnum.custom_unit import CustomMadUnit
 from softnum.exact import ExactDotUnit
 from softnum.fused import FusedDotUnit
-from softnum.train.objects import UnitFunction, describe_format
+from softnum.train.designs.objects import UnitFunction, describe_format
 from softnum.units import MadUnit, Unit
 
 __all__ = ["INNER_KINDS", "KINDS", "PRESET_KEYS", "build_unit", "describe_unit"]

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from softnum.train.binary64 import Binary64
-from softnum.train.initial import DOMAIN_DROPOUT
+from softnum.train.engine.binary64 import Binary64
+from softnum.train.engine.initial import DOMAIN_DROPOUT
 from softnum.unfold import Shape, lay_out, patches, sources
 
 __all__ = ["Arrays", "bits_of", "places"]

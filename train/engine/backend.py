@@ -1,9 +1,9 @@
 """The one door through which the engine reaches arrays: a backend object.
 
 Layers, gradient rules and the optimiser call these methods and nothing else, so that arrays may live elsewhere: on a
-GPU behind ``softnum.train.cuda_backend.CudaBackend``, which has the same methods. Every method is deterministic: sums
-have a fixed order. Here is the design's arithmetic; what only moves or chooses elements is in ``softnum.train.arrays``,
-what is computed in binary64, of few numbers, in ``softnum.train.binary64``.
+GPU behind ``softnum.train.engine.cuda_backend.CudaBackend``, which has the same methods. Every method is deterministic:
+sums have a fixed order. Here is the design's arithmetic; what only moves or chooses elements is in
+``softnum.train.engine.arrays``, what is computed in binary64, of few numbers, in ``softnum.train.engine.binary64``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from softnum.block_array import BlockArray
 from softnum.blocks import format
 from softnum.custom.formats import CustomFormat
 from softnum.threads import threads_by_default
-from softnum.train.arithmetic import FUNCTIONS, PRODUCTS
-from softnum.train.arrays import Arrays, bits_of
-from softnum.train.enclosures import enclose, encloses
+from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
+from softnum.train.engine.arrays import Arrays, bits_of
+from softnum.train.engine.enclosures import enclose, encloses
 from softnum.values import decode, encode, quantize
 
 __all__ = ["NumpyBackend", "bits_of_precision", "block_ones", "odd_is_exact", "rounding_of"]

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from softnum.train.enclosures import LN2_HIGH, LN2_LOW, LOG2_E
+from softnum.train.engine.enclosures import LN2_HIGH, LN2_LOW, LOG2_E
 
 __all__ = ["Binary64", "host"]
 

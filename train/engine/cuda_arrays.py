@@ -1,4 +1,4 @@
-"""Arrays of carriers on a GPU: made, moved, chosen, compared, to the bits of `softnum.train.arrays`."""
+"""Arrays of carriers on a GPU: made, moved, chosen, compared, to the bits of `softnum.train.engine.arrays`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.lib.stride_tricks import as_strided
 from softnum.kernels.device import _cuda, movement, selection
 from softnum.kernels.device.movement import DeviceArray, arrays_in, moved, put, upload
 from softnum.kernels.device.selection import mapped
-from softnum.train.arrays import Arrays, places
-from softnum.train.binary64 import host
-from softnum.train.initial import DOMAIN_DROPOUT
+from softnum.train.engine.arrays import Arrays, places
+from softnum.train.engine.binary64 import host
+from softnum.train.engine.initial import DOMAIN_DROPOUT
 from softnum.unfold import Shape
 
 __all__ = ["CudaArrays", "on_device"]
@@ -68,7 +68,7 @@ def _ones(size: int, dtype):
 
 
 class CudaArrays(Arrays):
-    """`softnum.train.arrays.Arrays` on a GPU; what is given NumPy's arrays alone is done there."""
+    """`softnum.train.engine.arrays.Arrays` on a GPU; what is given NumPy's arrays alone is done there."""
 
     def array(self, x):
         return upload(super().array(x))

@@ -3,8 +3,8 @@
 What comes from the host (a batch, initial weights, a checkpoint) stays there while it is only moved, and goes up where
 it is first rounded or multiplied. Weights, activations, gradients and states stay on the device. What comes down:
 
-- the outputs of a batch, to a loss (``softnum.train.binary64``) or an evaluation, and arrays whose norm is asked for:
-  these are computed by NumPy for every backend;
+- the outputs of a batch, to a loss (``softnum.train.engine.binary64``) or an evaluation, and arrays whose norm is asked
+  for: these are computed by NumPy for every backend;
 - operands of what no kernel computes. `CudaBackend.host_copies` counts them.
 """
 
@@ -25,9 +25,9 @@ from softnum.kernels.device.deferred import can_wait, compute_all
 from softnum.kernels.device.movement import DeviceArray, arrays_in, upload
 from softnum.kernels.device.selection import mapped
 from softnum.threads import threads_by_default
-from softnum.train.arithmetic import FUNCTIONS, PRODUCTS
-from softnum.train.backend import NumpyBackend, block_ones, odd_is_exact, rounding_of
-from softnum.train.cuda_arrays import CudaArrays, on_device
+from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
+from softnum.train.engine.backend import NumpyBackend, block_ones, odd_is_exact, rounding_of
+from softnum.train.engine.cuda_arrays import CudaArrays, on_device
 
 __all__ = ["CudaBackend"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from softnum.train.backend import NumpyBackend
+from softnum.train.engine.backend import NumpyBackend
 
 __all__ = ["DEVICES", "check_device", "make_backend"]
 
@@ -49,6 +49,6 @@ def make_backend(device: str, dtype, *, threads: int = 1):
     if device == "cpu":
         return NumpyBackend(dtype, threads=threads)
     check_device(device)
-    from softnum.train.cuda_backend import CudaBackend
+    from softnum.train.engine.cuda_backend import CudaBackend
 
     return CudaBackend(dtype, threads=threads)

@@ -76,7 +76,7 @@ def encloses(operation: str, role) -> bool:
     """Whether `enclose` computes an operation in a role: not where a table is faster, or a rounding is not monotonic.
 
     >>> import softnum as sn
-    >>> from softnum.train.designs import RoleRounding
+    >>> from softnum.train.designs.design import RoleRounding
     >>> [encloses("tanh", RoleRounding(sn.format(name))) for name in ("binary32", "bfloat16", "binary64")]
     [True, False, False]
     """

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from softnum.train.binary64 import host
-from softnum.train.tensor import GRADIENTS, Parameter, Tensor, relu
+from softnum.train.engine.binary64 import host
+from softnum.train.engine.tensor import GRADIENTS, Parameter, Tensor, relu
 
 __all__ = ["EXACT", "activation", "operate", "raise_first_nan"]
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.train.blocks import BlockOperand, as_matrices, pixels
-from softnum.train.designs import BLOCK_ROLES, ROLES, Design, LayerDesign, RoleRounding
-from softnum.train.devices import make_backend
+from softnum.train.designs.design import BLOCK_ROLES, ROLES, Design, LayerDesign, RoleRounding
+from softnum.train.engine.blocks import BlockOperand, as_matrices, pixels
+from softnum.train.engine.devices import make_backend
 
 __all__ = ["STAGES", "LayerNumerics", "Numerics", "check_seed", "fits_float32"]
 
@@ -359,7 +359,7 @@ class Numerics:
     threads : int
         Of a product; at most, of other arithmetic. Results do not depend on it.
     device : str
-        Where arrays lie and are computed with (``softnum.train.devices.DEVICES``). Results do not depend on it.
+        Where arrays lie and are computed with (``softnum.train.engine.devices.DEVICES``). Results do not depend on it.
 
     Raises
     ------

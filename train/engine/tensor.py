@@ -31,7 +31,7 @@ class Tensor:
     Parameters
     ----------
     value : array
-        Carriers (`softnum.train.backend`).
+        Carriers (`softnum.train.engine.backend`).
     backend : NumpyBackend
         The object that computes with it.
     op : str, optional
@@ -56,8 +56,8 @@ class Tensor:
     Examples
     --------
     >>> import numpy as np
-    >>> from softnum.train import tensor
-    >>> from softnum.train.backend import NumpyBackend
+    >>> from softnum.train.engine import tensor
+    >>> from softnum.train.engine.backend import NumpyBackend
     >>> x = tensor.Tensor(np.float32([[1.0, 2.0]]), NumpyBackend(np.float32), requires_gradient=True)
     >>> loss = tensor.softmax_cross_entropy(tensor.relu(x), np.array([1]))
     >>> loss.backward()
@@ -104,7 +104,7 @@ class Tensor:
                 continue
             if node.op not in GRADIENTS:
                 raise NotImplementedError(
-                    f"operation {node.op!r} has no gradient rule; add one to softnum.train.tensor.GRADIENTS "
+                    f"operation {node.op!r} has no gradient rule; add one to softnum.train.engine.tensor.GRADIENTS "
                     f"(rules: {', '.join(GRADIENTS)})"
                 )
             parts = GRADIENTS[node.op](node, node.gradient)

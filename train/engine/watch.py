@@ -16,10 +16,10 @@ import numpy as np
 
 from softnum.backend import is_device_array
 from softnum.block_array import BlockArray
-from softnum.train.backend import NumpyBackend
-from softnum.train.binary64 import host
-from softnum.train.designs import RoleRounding
-from softnum.train.sparsity import Sparsity
+from softnum.train.designs.design import RoleRounding
+from softnum.train.designs.sparsity import Sparsity
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.binary64 import host
 from softnum.units import Unit
 
 __all__ = ["BINARY64", "CARRIER", "EXACT", "ROUNDING", "Event", "is_array", "watching"]
@@ -62,7 +62,7 @@ class Event:
     ----------
     method : str
     stage : str
-        What the iteration is doing: one of `softnum.train.numerics.STAGES`.
+        What the iteration is doing: one of `softnum.train.engine.numerics.STAGES`.
     layer, place : str or None
         Of a rounding or pruning: the layer, and the role, the pass, or "start" (the initial value of an accumulator).
     arguments : tuple

@@ -1,7 +1,7 @@
 """What an iteration reads and writes: every value that its backend makes, where it is made, and where it is read.
 
-`Flow` listens to a run (`softnum.train.watch`) and follows each array from the operation that makes it to those that
-read it. Three rules make an accelerator's traffic of an emulator's calls:
+`Flow` listens to a run (`softnum.train.engine.watch`) and follows each array from the operation that makes it to those
+that read it. Three rules make an accelerator's traffic of an emulator's calls:
 
 - moving is free: who reads the transposed, unfolded, joined or cut form of a value reads the value;
 - rounding happens where a value is made: it is written in each format in which another operation reads it, and in no
@@ -17,9 +17,9 @@ import numpy as np
 
 from softnum.block_array import BlockArray
 from softnum.blocks import BlockFormat
-from softnum.train.designs import RoleRounding
-from softnum.train.objects import describe_format
-from softnum.train.watch import BINARY64, CARRIER, EXACT, Event, is_array
+from softnum.train.designs.design import RoleRounding
+from softnum.train.designs.objects import describe_format
+from softnum.train.engine.watch import BINARY64, CARRIER, EXACT, Event, is_array
 from softnum.unfold import shape_of
 
 __all__ = ["Flow", "Group", "Value"]
@@ -122,7 +122,7 @@ class Flow:
 
     Parameters
     ----------
-    work : softnum.train.loop.Run
+    work : softnum.train.runs.loop.Run
         Whose parameters, states and buffers it knows from the start.
 
     Attributes
@@ -331,7 +331,9 @@ class Flow:
         elif method in CARRIER:
             flops = size
         else:
-            raise ValueError(f"softnum.train.dataflow does not know what the backend's {method} reads and makes")
+            raise ValueError(
+                f"softnum.train.inspect.dataflow does not know what the backend's {method} reads and makes"
+            )
         name = self._name(name or method, event)
         group.flops += flops
         tested = method == "where_positive"

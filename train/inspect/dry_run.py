@@ -11,10 +11,10 @@ import functools
 
 import numpy as np
 
-from softnum.train.backend import NumpyBackend
-from softnum.train.data import DataSet, SentencePairs, data_facts
-from softnum.train.scenes import GARMENTS
-from softnum.train.sentence_files import SPECIAL
+from softnum.train.datasets.scenes import GARMENTS
+from softnum.train.datasets.sentences import SPECIAL
+from softnum.train.datasets.sets import DataSet, SentencePairs, data_facts
+from softnum.train.engine.backend import NumpyBackend
 from softnum.unfold import shape_of
 
 __all__ = ["DryBackend", "stand_in"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from softnum.train.tensor import Parameter, Tensor
+from softnum.train.engine.tensor import Parameter, Tensor
 
 __all__ = ["check_gradients"]
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from softnum.block_array import BlockArray
-from softnum.train.designs import Design, RoleRounding
-from softnum.train.loop import Run, Settings
-from softnum.train.objects import describe_format
-from softnum.train.unit_specs import describe_unit
-from softnum.train.watch import BINARY64, CARRIER, EXACT, Event, is_array, watching
+from softnum.train.designs.design import Design, RoleRounding
+from softnum.train.designs.objects import describe_format
+from softnum.train.designs.unit_specs import describe_unit
+from softnum.train.engine.watch import BINARY64, CARRIER, EXACT, Event, is_array, watching
+from softnum.train.runs.loop import Run, Settings
 
 __all__ = ["Explanation", "Step", "StepTrace", "explain", "text_table"]
 
@@ -30,7 +30,7 @@ class Step:
     ----------
     operation : str
         "matmul", "round", "keep" (values that are of the role's format already), "prune 2:4" (or another sparsity), an
-        operation of softnum, or a method of `softnum.train.backend.NumpyBackend`.
+        operation of softnum, or a method of `softnum.train.engine.backend.NumpyBackend`.
     layer, role : str or None
         Of a rounding or pruning; of a product in a unit, the pass ("forward"), or "start" for an accumulator's initial
         value.
@@ -179,7 +179,7 @@ class StepTrace:
 
     Parameters
     ----------
-    work : softnum.train.loop.Run
+    work : softnum.train.runs.loop.Run
     """
 
     def __init__(self, work) -> None:
@@ -239,7 +239,7 @@ class StepTrace:
             name, bits, how = self._carrier, int(self._carrier[-2:]), "carrier"
             flops = getattr(result, "size", 0) if event.method == "add" else 0
         elif event.method not in EXACT:
-            raise ValueError(f"softnum.train.watch does not say how the backend's {event.method} rounds")
+            raise ValueError(f"softnum.train.engine.watch does not say how the backend's {event.method} rounds")
         if isinstance(result, BlockArray):
             name, bits = _own_format(result)
         for array in _arrays((result,)):

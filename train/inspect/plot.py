@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from softnum.train.record import read_lines
+from softnum.train.runs.record import read_lines
 
 __all__ = ["draw_statistics"]
 

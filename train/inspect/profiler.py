@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from statistics import median
 
-from softnum.train.designs import Design
-from softnum.train.explain import Step, StepTrace, text_table
-from softnum.train.loop import Run, Settings
-from softnum.train.numerics import STAGES
-from softnum.train.watch import BINARY64, Event, watching
+from softnum.train.designs.design import Design
+from softnum.train.engine.numerics import STAGES
+from softnum.train.engine.watch import BINARY64, Event, watching
+from softnum.train.inspect.operations import Step, StepTrace, text_table
+from softnum.train.runs.loop import Run, Settings
 
 __all__ = ["Operation", "Profile", "Share", "profile"]
 
@@ -28,7 +28,7 @@ class Operation:
     Attributes
     ----------
     name : str
-        As in `softnum.train.explain.Step`; of what an explanation leaves out, the backend's method.
+        As in `softnum.train.inspect.operations.Step`; of what an explanation leaves out, the backend's method.
     layer : str
         Whose rounding or product it is. What rounds nothing counts for the layer of the rounding before it in the
         iteration, "input" before the first; "loss" of a loss.
@@ -64,7 +64,7 @@ class Share:
     share : float
         Of the time of an iteration, from 0 to 1.
     bytes : float
-        As in `softnum.train.explain.Step`: in the bits of the design's formats.
+        As in `softnum.train.inspect.operations.Step`: in the bits of the design's formats.
     flops : int
     occurrences : int
         Operations in an iteration.

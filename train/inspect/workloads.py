@@ -6,12 +6,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from softnum.train.dataflow import Flow, Group, Value
-from softnum.train.designs import Design
-from softnum.train.dry_run import DryBackend, stand_in
-from softnum.train.gemms import design_gemms
-from softnum.train.loop import Run, Settings
-from softnum.train.watch import watching
+from softnum.train.designs.design import Design
+from softnum.train.designs.gemms import design_gemms
+from softnum.train.engine.watch import watching
+from softnum.train.inspect.dataflow import Flow, Group, Value
+from softnum.train.inspect.dry_run import DryBackend, stand_in
+from softnum.train.runs.loop import Run, Settings
 from softnum.tta.hardware import Gemm
 from softnum.tta.workload import Operation, StoredTensor, Workload
 
@@ -21,8 +21,9 @@ __all__ = ["trace", "workload"]
 def workload(model: str | Settings, design: Design, batch: int | None = None, **settings) -> Workload:
     """List the operations and the stored tensors of a network's training iteration under a design.
 
-    The network, its tape and the optimiser really run, on zeros in place of numbers (``train/dry_run.py``), so that
-    what is listed is what they do; no data set's files are needed. What is read, written and stored follows from that:
+    The network, its tape and the optimiser really run, on zeros in place of numbers (``train/inspect/dry_run.py``), so
+    that what is listed is what they do; no data set's files are needed. What is read, written and stored follows from
+    that:
 
     - moving is free, and rounding happens where a value is made: a value is written once in each format in which
       another operation reads it;
@@ -91,7 +92,7 @@ def trace(settings: Settings, design: Design, *, dry: bool = True) -> Flow:
 
     Returns
     -------
-    softnum.train.dataflow.Flow
+    softnum.train.inspect.dataflow.Flow
     """
     samples = settings.batch * settings.network_options.get("critic_updates", 5 if settings.network == "wgan" else 1)
     settings = replace(settings, samples=None, held_out=None, epochs=1)

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from softnum.train.sequences import permute, scale
-from softnum.train.tensor import GRADIENTS, Tensor, reshape
+from softnum.train.engine.tensor import GRADIENTS, Tensor, reshape
+from softnum.train.layers.sequences import permute, scale
 
 __all__ = ["attention", "causal_mask", "matmul", "softmax"]
 

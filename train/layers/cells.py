@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from softnum.train.functions import activation
-from softnum.train.initial import uniform
-from softnum.train.nets.layers import Layer, Linear
-from softnum.train.sequences import masked
-from softnum.train.tensor import Parameter, Tensor, add, linear, multiply, part, subtract
+from softnum.train.engine.functions import activation
+from softnum.train.engine.initial import uniform
+from softnum.train.engine.tensor import Parameter, Tensor, add, linear, multiply, part, subtract
+from softnum.train.layers.feedforward import Layer, Linear
+from softnum.train.layers.sequences import masked
 
 __all__ = ["CELLS", "Cell", "GRUCell", "LSTMCell", "Read", "RNNCell"]
 

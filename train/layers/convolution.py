@@ -1,8 +1,8 @@
-"""Two-dimensional convolution as a layer: the three products of ``softnum.train.tensor.linear``, of images."""
+"""Two-dimensional convolution as a layer: the three products of ``softnum.train.engine.tensor.linear``, of images."""
 
 from __future__ import annotations
 
-from softnum.train.tensor import GRADIENTS, Parameter, Tensor
+from softnum.train.engine.tensor import GRADIENTS, Parameter, Tensor
 
 __all__ = ["conv2d"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from softnum.train.convolution import conv2d
-from softnum.train.initial import he_uniform
-from softnum.train.normalisation import Buffer, batch_norm, group_norm
-from softnum.train.tensor import Parameter, Tensor, linear
+from softnum.train.engine.initial import he_uniform
+from softnum.train.engine.tensor import Parameter, Tensor, linear
+from softnum.train.layers.convolution import conv2d
+from softnum.train.layers.normalisation import Buffer, batch_norm, group_norm
 
 __all__ = ["BatchNorm", "Convolution", "GroupNorm", "Layer", "Linear"]
 

@@ -6,7 +6,7 @@ scale.
 
 from __future__ import annotations
 
-from softnum.train.tensor import GRADIENTS, Tensor
+from softnum.train.engine.tensor import GRADIENTS, Tensor
 
 __all__ = ["binary_cross_entropy", "policy_loss", "signed_means", "smooth_l1", "total"]
 
@@ -32,7 +32,7 @@ def binary_cross_entropy(logits: Tensor, targets, *, weights=1.0, count: int | N
     Examples
     --------
     >>> import numpy as np
-    >>> from softnum.train.backend import NumpyBackend
+    >>> from softnum.train.engine.backend import NumpyBackend
     >>> x = Tensor(np.float32([[0.0, 2.0]]), NumpyBackend(), requires_gradient=True)
     >>> loss = binary_cross_entropy(x, np.array([[1.0, 0.0]]))
     >>> loss.backward()
@@ -67,7 +67,7 @@ def smooth_l1(x: Tensor, targets, *, count: int | None = None) -> Tensor:
     Examples
     --------
     >>> import numpy as np
-    >>> from softnum.train.backend import NumpyBackend
+    >>> from softnum.train.engine.backend import NumpyBackend
     >>> x = Tensor(np.float32([[0.5, -3.0]]), NumpyBackend(), requires_gradient=True)
     >>> loss = smooth_l1(x, np.zeros((1, 2)), count=1)
     >>> loss.backward()
@@ -100,7 +100,7 @@ def signed_means(scores: Tensor, parts) -> Tensor:
     Examples
     --------
     >>> import numpy as np
-    >>> from softnum.train.backend import NumpyBackend
+    >>> from softnum.train.engine.backend import NumpyBackend
     >>> scores = Tensor(np.float32([[1.0], [4.0], [2.0]]), NumpyBackend(np.float32), requires_gradient=True)
     >>> loss = signed_means(scores, ((-1.0, 2), (1.0, 1)))
     >>> loss.backward()
@@ -141,7 +141,7 @@ def policy_loss(outputs: Tensor, actions, returns, advantages, *, value_weight: 
     Examples
     --------
     >>> import numpy as np
-    >>> from softnum.train.backend import NumpyBackend
+    >>> from softnum.train.engine.backend import NumpyBackend
     >>> outputs = Tensor(np.float32([[0.0, 0.0, 1.0]]), NumpyBackend(np.float32), requires_gradient=True)
     >>> loss = policy_loss(outputs, np.array([0]), np.array([3.0]), np.array([2.0]), value_weight=0.5, entropy=0.0)
     >>> loss.backward()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.train.tensor import GRADIENTS, Parameter, Tensor
+from softnum.train.engine.tensor import GRADIENTS, Parameter, Tensor
 
 __all__ = ["Buffer", "batch_norm", "group_norm", "layer_norm"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from softnum.train.tensor import GRADIENTS, Tensor
+from softnum.train.engine.tensor import GRADIENTS, Tensor
 
 __all__ = ["avg_pool2d", "max_pool2d", "pooled_size"]
 

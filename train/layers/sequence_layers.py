@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.train.attention import attention
-from softnum.train.functions import activation
-from softnum.train.initial import uniform
-from softnum.train.nets.layers import Layer, Linear
-from softnum.train.normalisation import layer_norm
-from softnum.train.sequences import dropout, embedding
-from softnum.train.tensor import Parameter, Tensor, add, part
+from softnum.train.engine.functions import activation
+from softnum.train.engine.initial import uniform
+from softnum.train.engine.tensor import Parameter, Tensor, add, part
+from softnum.train.layers.attention import attention
+from softnum.train.layers.feedforward import Layer, Linear
+from softnum.train.layers.normalisation import layer_norm
+from softnum.train.layers.sequences import dropout, embedding
 
 __all__ = ["Attention", "Block", "Embedding", "LayerNorm"]
 

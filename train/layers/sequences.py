@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.train.tensor import GRADIENTS, Parameter, Tensor
+from softnum.train.engine.tensor import GRADIENTS, Parameter, Tensor
 
 __all__ = ["concatenate", "dropout", "embedding", "masked", "permute", "scale", "take"]
 
@@ -37,7 +37,7 @@ def concatenate(parts: list[Tensor], axis: int = 0, *, layer=None) -> Tensor:
 
     Examples
     --------
-    >>> from softnum.train.backend import NumpyBackend
+    >>> from softnum.train.engine.backend import NumpyBackend
     >>> x = Tensor(np.float32([[1, 2]]), NumpyBackend())
     >>> concatenate([x, x]).value.tolist(), concatenate([x, x], axis=1).value.tolist()
     ([[1.0, 2.0], [1.0, 2.0]], [[1.0, 2.0, 1.0, 2.0]])
@@ -71,7 +71,7 @@ def take(x: Tensor, rows) -> Tensor:
 
     Examples
     --------
-    >>> from softnum.train.backend import NumpyBackend
+    >>> from softnum.train.engine.backend import NumpyBackend
     >>> x = Tensor(np.float32([[1], [2], [3]]), NumpyBackend())
     >>> take(x, np.array([2, 0])).value.tolist()
     [[3.0], [1.0]]
@@ -85,7 +85,7 @@ def take(x: Tensor, rows) -> Tensor:
 def masked(x: Tensor, mask) -> Tensor:
     """x where a mask of its rank says so, else +0; the gradient is treated alike. Exact.
 
-    >>> from softnum.train.backend import NumpyBackend
+    >>> from softnum.train.engine.backend import NumpyBackend
     >>> masked(Tensor(np.float32([[1], [2]]), NumpyBackend()), np.array([[True], [False]])).value.tolist()
     [[1.0], [0.0]]
     """
@@ -105,7 +105,7 @@ def dropout(x: Tensor, rate: float, layer, *, training: bool) -> Tensor:
 
     The factor is computed in binary64 and rounded to ``elementwise`` of the layer, as are operands and products; the
     gradient is treated alike. Which elements stay is counted random: they follow from the run's seed, the iteration,
-    the number of this place in the iteration and the element (``softnum.train.backend.NumpyBackend.kept``). In
+    the number of this place in the iteration and the element (``softnum.train.engine.backend.NumpyBackend.kept``). In
     evaluation, or with a rate of 0, x itself is returned, and no place is counted.
 
     Parameters

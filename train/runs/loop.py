@@ -12,21 +12,21 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum.train.binary64 import host
-from softnum.train.data import load_data
-from softnum.train.designs import OPTIMISER_ROLES, ROLES, Design
-from softnum.train.devices import check_device
-from softnum.train.functions import raise_first_nan
-from softnum.train.gemms import design_gemms
+from softnum.train.datasets.sets import load_data
+from softnum.train.designs.design import OPTIMISER_ROLES, ROLES, Design
+from softnum.train.designs.gemms import design_gemms
+from softnum.train.designs.sparsity import GradientSparsity
+from softnum.train.engine.binary64 import host
+from softnum.train.engine.devices import check_device
+from softnum.train.engine.functions import raise_first_nan
+from softnum.train.engine.numerics import Numerics, check_seed
+from softnum.train.engine.watch import watching
 from softnum.train.nets import default_data, make_network
-from softnum.train.numerics import Numerics, check_seed
-from softnum.train.optimisers import make_optimiser
-from softnum.train.record import RunFiles
-from softnum.train.scaling import LossScaler, check_limit, clip_gradients, gradients_overflow
-from softnum.train.schedules import Schedule
-from softnum.train.sparsity import GradientSparsity
-from softnum.train.statistics import StatisticsFile, Watch
-from softnum.train.watch import watching
+from softnum.train.runs.record import RunFiles
+from softnum.train.runs.statistics import StatisticsFile, Watch
+from softnum.train.update.optimisers import make_optimiser
+from softnum.train.update.scaling import LossScaler, check_limit, clip_gradients, gradients_overflow
+from softnum.train.update.schedules import Schedule
 
 __all__ = ["Run", "Settings", "carry_out", "record_versions", "run"]
 
@@ -55,7 +55,7 @@ class Settings:
     epochs : int
         Passes over the training samples.
     optimiser : str
-        Name of an optimiser (`softnum.train.optimisers`).
+        Name of an optimiser (`softnum.train.update.optimisers`).
     learning_rate, momentum, nesterov, beta1, beta2, epsilon, trust, weight_decay : optional
         Constants of the optimiser. Default: its own; those of SGD are 0.1, 0.9 and, of weight decay, 1e-4.
     schedule : str
@@ -175,8 +175,8 @@ def run(
     device : str
         "cpu", or "cuda" for a GPU. The record does not depend on it, and an interrupted run may go on on another.
     statistics : int, optional
-        Also write what became of the numbers (``softnum.train.statistics``) in the first iteration and every so many
-        from it, to ``seed-<seed>.statistics.jsonl`` beside the record, which does not depend on it.
+        Also write what became of the numbers (``softnum.train.runs.statistics``) in the first iteration and every so
+        many from it, to ``seed-<seed>.statistics.jsonl`` beside the record, which does not depend on it.
     progress : callable, optional
         Called as ``progress(iteration, iterations, accuracy or None)`` after every iteration.
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum.train.lock import FileLock
+from softnum.train.runs.lock import FileLock
 
 __all__ = ["RunFiles", "read_lines", "write_atomic"]
 

@@ -13,11 +13,11 @@ import numpy as np
 from softnum.block_array import BlockArray
 from softnum.blocks import format
 from softnum.exact import ExactDotUnit
-from softnum.train.backend import NumpyBackend
-from softnum.train.designs import RoleRounding
-from softnum.train.objects import describe_format
-from softnum.train.record import read_lines, write_atomic
-from softnum.train.watch import Event
+from softnum.train.designs.design import RoleRounding
+from softnum.train.designs.objects import describe_format
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.watch import Event
+from softnum.train.runs.record import read_lines, write_atomic
 from softnum.units import Unit
 from softnum.values import encode
 

@@ -17,10 +17,10 @@ import uuid
 from importlib import resources
 from pathlib import Path
 
-from softnum.train.design_files import load_design
-from softnum.train.devices import check_device
-from softnum.train.loop import record_versions
-from softnum.train.record import write_atomic
+from softnum.train.designs.reader import load_design
+from softnum.train.engine.devices import check_device
+from softnum.train.runs.loop import record_versions
+from softnum.train.runs.record import write_atomic
 from softnum.train.studies.task import Failed, Finished, RunTask, perform
 
 __all__ = ["DaskExecutor"]

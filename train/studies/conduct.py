@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from softnum.train import record
-from softnum.train.devices import DEVICES, check_device
-from softnum.train.lock import FileLock
+from softnum.train.engine.devices import DEVICES, check_device
+from softnum.train.runs import record
+from softnum.train.runs.lock import FileLock
 from softnum.train.studies.ledger import Ledger
 from softnum.train.studies.local import ProcessExecutor
 from softnum.train.studies.plan import (
@@ -28,9 +28,9 @@ from softnum.train.studies.plan import (
     write_alike,
 )
 from softnum.train.studies.runner import run_tasks
+from softnum.train.studies.study import case_workloads, worker_count
 from softnum.train.studies.study_file import VARIANTS, Comparison, StudyFile
 from softnum.train.studies.task import Failed
-from softnum.train.study import case_workloads, worker_count
 from softnum.tta.accuracy.records import RecordSet, read_records
 from softnum.tta.hardware import DesignPoint
 from softnum.tta.html.report import write_report

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from softnum.train.design_files import load_design
-from softnum.train.devices import check_device
-from softnum.train.loop import Settings
-from softnum.train.numerics import check_seed
+from softnum.train.designs.reader import load_design
+from softnum.train.engine.devices import check_device
+from softnum.train.engine.numerics import check_seed
+from softnum.train.inspect.workloads import workload
+from softnum.train.runs.loop import Settings
 from softnum.train.studies.local import InlineExecutor, ProcessExecutor
 from softnum.train.studies.runner import run_tasks
 from softnum.train.studies.task import Failed, RunTask
-from softnum.train.workload import workload
 from softnum.tta.workload import Workload
 
 __all__ = [

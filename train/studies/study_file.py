@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from softnum.train.data import DATA_SETS
-from softnum.train.design_files import load_design
-from softnum.train.designs import nearest
-from softnum.train.loop import Settings
+from softnum.train.datasets.sets import DATA_SETS
+from softnum.train.designs.design import nearest
+from softnum.train.designs.reader import load_design
 from softnum.train.nets import NETWORKS, default_data, make_network
-from softnum.train.study import Case, case_labels, check_seeds
+from softnum.train.runs.loop import Settings
+from softnum.train.studies.study import Case, case_labels, check_seeds
 from softnum.tta.study import outcome_rules
 
 __all__ = ["TEMPLATE", "Comparison", "StudyFile", "Timings", "read_study"]

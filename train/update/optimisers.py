@@ -17,9 +17,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from softnum.train.binary64 import host
-from softnum.train.designs import nearest
-from softnum.train.schedules import power
+from softnum.train.designs.design import nearest
+from softnum.train.engine.binary64 import host
+from softnum.train.update.schedules import power
 
 __all__ = ["LAMB", "LARS", "OPTIMISERS", "SGD", "Adam", "AdamW", "Optimiser", "make_optimiser"]
 

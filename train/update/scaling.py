@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from softnum.train.loss_scaling import LossScaling
+from softnum.train.designs.loss_scaling import LossScaling
 
 __all__ = ["LossScaler", "check_limit", "clip_gradients", "gradients_overflow"]
 

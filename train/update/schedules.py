@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from softnum.train.designs import nearest
+from softnum.train.designs.design import nearest
 
 __all__ = ["SCHEDULES", "Schedule"]
 
