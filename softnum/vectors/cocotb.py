@@ -26,11 +26,11 @@ import numpy as np
 
 from softnum.config import __version__
 from softnum.files import atomic_file
-from softnum.vectors.codes import is_nan, value_text
-from softnum.vectors.generator import Plan
+from softnum.vectors.files.text import TextLayout
 from softnum.vectors.model import Expected, ReferenceModel, array_of, evaluated, known, transaction, word_of
-from softnum.vectors.spec import Block, Spec
-from softnum.vectors.text import TextLayout
+from softnum.vectors.plans.codes import is_nan, value_text
+from softnum.vectors.plans.generator import Plan
+from softnum.vectors.plans.spec import Block, Spec
 
 __all__ = ["Expected", "ReferenceModel", "Scoreboard", "ScoreboardError", "drive"]
 

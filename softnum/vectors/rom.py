@@ -10,7 +10,7 @@ import numpy as np
 from softnum.config import __version__
 from softnum.files import atomic_file
 from softnum.ops import CODE_OPERATIONS
-from softnum.vectors.spec import VectorSpec
+from softnum.vectors.plans.spec import VectorSpec
 
 __all__ = ["ROM_FORMATS", "Rom", "make_rom", "write_rom"]
 

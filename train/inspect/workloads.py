@@ -12,8 +12,8 @@ from softnum.train.engine.watch import watching
 from softnum.train.inspect.dataflow import Flow, Group, Value
 from softnum.train.inspect.dry_run import DryBackend, stand_in
 from softnum.train.runs.loop import Run, Settings
-from softnum.tta.hardware import Gemm
-from softnum.tta.workload import Operation, StoredTensor, Workload
+from softnum.tta.workloads.hardware import Gemm
+from softnum.tta.workloads.operations import Operation, StoredTensor, Workload
 
 __all__ = ["trace", "workload"]
 

@@ -32,11 +32,11 @@ from softnum.train.studies.study import case_workloads, worker_count
 from softnum.train.studies.study_file import VARIANTS, Comparison, StudyFile
 from softnum.train.studies.task import Failed
 from softnum.tta.accuracy.records import RecordSet, read_records
-from softnum.tta.hardware import DesignPoint
 from softnum.tta.html.report import write_report
 from softnum.tta.quantities import write_atomic
 from softnum.tta.study import conclude, outcome_rules, study_variants
-from softnum.tta.workload_files import write_workloads
+from softnum.tta.workloads.files import write_workloads
+from softnum.tta.workloads.hardware import DesignPoint
 
 __all__ = ["STUDY_SCHEMA", "Outcome", "conduct_study"]
 

@@ -15,7 +15,7 @@ from softnum.train.runs.loop import Settings
 from softnum.train.studies.local import InlineExecutor, ProcessExecutor
 from softnum.train.studies.runner import run_tasks
 from softnum.train.studies.task import Failed, RunTask
-from softnum.tta.workload import Workload
+from softnum.tta.workloads.operations import Workload
 
 __all__ = [
     "DEFAULT_SEEDS", "DEFAULT_STUDY", "TARGET", "Case", "case_labels", "case_workloads", "default_cases", "run_study",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from softnum.tta.html.model import Chart, Page
 from softnum.tta.html.page import vega_lite_version
-from softnum.tta.html.style import THEMES
+from softnum.tta.outcomes.style import THEMES
 from softnum.tta.quantities import write_atomic
 
 __all__ = ["export"]

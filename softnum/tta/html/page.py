@@ -9,7 +9,7 @@ from pathlib import Path
 
 from softnum.config import __version__
 from softnum.tta.html.model import Chart, Page, Table
-from softnum.tta.html.style import THEMES, swatch
+from softnum.tta.outcomes.style import THEMES, swatch
 
 __all__ = ["render"]
 

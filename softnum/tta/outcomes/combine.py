@@ -15,7 +15,7 @@ Counting samples, not iterations, is what makes the split hold between designs o
 iterations: it is neither dropped, which would flatter a design that often fails, nor extrapolated. So the median exists
 if and only if more than half of the runs reached the target. *Ties*: designs whose ranges overlap are not told apart by
 these runs. *Intervals* of the median, and of every ratio, combine the spread of the runs with that of measured times:
-`softnum.tta.intervals`.
+`softnum.tta.outcomes.intervals`.
 
 *Cost to accuracy* is rent per hour times TTA; *energy to accuracy* joules per iteration times iterations.
 
@@ -33,11 +33,11 @@ from dataclasses import replace
 
 from softnum.tta.accuracy.reached import ReachedRule, direction_of
 from softnum.tta.accuracy.records import Record, RecordSet, check_target
-from softnum.tta.cost import Cost
-from softnum.tta.interaction import Factors, interaction
-from softnum.tta.intervals import bootstrap_interval, check_confidence, ratio_interval, share_interval
-from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
-from softnum.tta.timings.iteration import IterationTime
+from softnum.tta.outcomes.cost import Cost
+from softnum.tta.outcomes.interaction import Factors, interaction
+from softnum.tta.outcomes.intervals import bootstrap_interval, check_confidence, ratio_interval, share_interval
+from softnum.tta.outcomes.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
+from softnum.tta.workloads.iteration import IterationTime
 
 __all__ = ["DesignResult", "Run", "Spread", "Study", "Variant", "combine_study"]
 

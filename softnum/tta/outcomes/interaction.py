@@ -13,8 +13,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from softnum.tta.intervals import draws, percentiles
-from softnum.tta.outcome import DesignResult, Study
+from softnum.tta.outcomes.intervals import draws, percentiles
+from softnum.tta.outcomes.outcome import DesignResult, Study
 from softnum.tta.quantities import positive_number
 
 __all__ = ["Factors", "Interaction", "interaction", "predicted_speedup", "read_combination"]

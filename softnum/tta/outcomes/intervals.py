@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from softnum.tta.timings.iteration import IterationTime
+from softnum.tta.workloads.iteration import IterationTime
 
 __all__ = ["RULE", "Interval", "bootstrap_interval", "check_confidence", "ratio_interval", "share_interval"]
 

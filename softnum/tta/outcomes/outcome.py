@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from softnum.tta.accuracy.reached import ReachedRule
 from softnum.tta.accuracy.records import Record
-from softnum.tta.timings.iteration import IterationTime
+from softnum.tta.workloads.iteration import IterationTime
 
 __all__ = ["CostResult", "DesignResult", "EnergyResult", "Intervals", "Run", "Spread", "Study", "Variant"]
 
@@ -109,7 +109,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Intervals:
-    """Percentile intervals of one design's figures (``softnum.tta.intervals``); None where there is no figure.
+    """Percentile intervals of one design's figures (``softnum.tta.outcomes.intervals``); None where there is no figure.
 
     Parameters
     ----------

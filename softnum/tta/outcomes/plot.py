@@ -12,8 +12,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from softnum.tta.html.style import PALETTE
-from softnum.tta.outcome import DesignResult, Study
+from softnum.tta.outcomes.outcome import DesignResult, Study
+from softnum.tta.outcomes.style import PALETTE
 from softnum.tta.quantities import format_seconds
 
 _STYLES = ("-", "--", "-.", ":")

@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from softnum.tta.intervals import least_runs
-from softnum.tta.outcome import DesignResult, Spread, Study
+from softnum.tta.outcomes.intervals import least_runs
+from softnum.tta.outcomes.outcome import DesignResult, Spread, Study
 from softnum.tta.quantities import format_dollars, format_joules, format_seconds, write_atomic
 
 __all__ = ["plot_studies", "print_studies"]
@@ -294,7 +294,7 @@ def plot_studies(path: str | os.PathLike, studies: Sequence[Study]) -> Path:
     ...     plot_studies(Path(folder, "tta.png"), [study]).name
     'tta.png'
     """
-    from softnum.tta.plot import draw  # matplotlib takes half a second to import
+    from softnum.tta.outcomes.plot import draw  # matplotlib takes half a second to import
 
     write_atomic(path, draw(studies))
     return Path(path)

@@ -7,10 +7,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from softnum.tta.exchange import ParallelTime
-from softnum.tta.memory import Memory
 from softnum.tta.quantities import write_atomic
-from softnum.tta.workload import TENSOR_CLASSES
+from softnum.tta.workloads.exchange import ParallelTime
+from softnum.tta.workloads.memory import Memory
+from softnum.tta.workloads.operations import TENSOR_CLASSES
 
 __all__ = ["plot_memory", "plot_parallel"]
 
@@ -145,7 +145,7 @@ def _write(path: str | os.PathLike, draw, size: tuple[float, float]) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from softnum.tta.plot import PICTURE_STYLE, look
+    from softnum.tta.outcomes.plot import PICTURE_STYLE, look
 
     style = {**matplotlib.rcParamsDefault, "backend": "agg", **PICTURE_STYLE, "svg.hashsalt": "softnum"}
     with matplotlib.rc_context(style):

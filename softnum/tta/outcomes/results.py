@@ -32,8 +32,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from softnum.tta import intervals
-from softnum.tta.outcome import DesignResult, Study
+from softnum.tta.outcomes import intervals
+from softnum.tta.outcomes.outcome import DesignResult, Study
 from softnum.tta.quantities import check_keys, write_atomic
 
 __all__ = ["RESULTS_SCHEMA", "read_results", "results_dict", "write_results"]
@@ -43,7 +43,7 @@ RESULTS_SCHEMA = 2
 
 _KEYS = ("schema", "metric", "direction", "target", "rule", "reached", "baseline", "intervals", "inputs", "versions")
 _LISTS = ("variants", "runs", "sources")
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 
 
 def _json(value):

@@ -56,8 +56,8 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from softnum.tta.hardware import Hardware, read_pattern
 from softnum.tta.quantities import write_atomic
+from softnum.tta.workloads.hardware import Hardware, read_pattern
 
 __all__ = [
     "ASSUMPTIONS",

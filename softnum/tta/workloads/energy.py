@@ -35,11 +35,11 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from softnum.blocks import format
-from softnum.tta.hardware import Gemm, Hardware, read_pattern
-from softnum.tta.workload import STAGES, Operation, Workload
+from softnum.tta.workloads.hardware import Gemm, Hardware, read_pattern
+from softnum.tta.workloads.operations import STAGES, Operation, Workload
 
 __all__ = ["ENERGY_KINDS", "ENERGY_TABLES", "Energy", "OperationEnergy", "energy_of", "operation_energy"]
 
@@ -134,7 +134,7 @@ class Energy:
 
 @cache
 def _tables() -> Mapping:
-    return tomllib.loads(resources.files("softnum.tta").joinpath("energy.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((Path(__file__).parents[1] / "energy.toml").read_text(encoding="utf-8"))
 
 
 def _table(name: str) -> Mapping:

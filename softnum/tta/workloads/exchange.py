@@ -8,7 +8,7 @@ from math import inf
 
 from softnum.blocks import BlockFormat, format
 from softnum.tta.quantities import positive_int
-from softnum.tta.workload import Workload
+from softnum.tta.workloads.operations import Workload
 
 __all__ = ["Exchange", "ParallelTime", "Transfer", "gradient_bytes"]
 

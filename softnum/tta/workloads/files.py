@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from softnum.tta.quantities import check_keys, write_atomic
-from softnum.tta.text_files import read_text
-from softnum.tta.workload import Workload
+from softnum.tta.text import read_text
+from softnum.tta.workloads.operations import Workload
 
 __all__ = ["read_workloads", "write_workloads"]
 

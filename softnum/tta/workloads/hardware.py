@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from softnum.tta.quantities import InputTypeError, bandwidth, check_keys, frequency, positive_int, positive_number
 
@@ -335,7 +335,7 @@ def area_source() -> str:
 
 @cache
 def _area_file() -> dict:
-    return tomllib.loads(resources.files("softnum.tta").joinpath("areas.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((Path(__file__).parents[1] / "areas.toml").read_text(encoding="utf-8"))
 
 
 def equal_area(

@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import accumulate
 
 from softnum.tta.quantities import positive_int
-from softnum.tta.workload import TENSOR_CLASSES, StoredTensor, Workload
+from softnum.tta.workloads.operations import TENSOR_CLASSES, StoredTensor, Workload
 
 __all__ = ["Memory", "largest_batch", "memory_of", "memory_table"]
 

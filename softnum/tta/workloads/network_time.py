@@ -15,12 +15,12 @@ from fractions import Fraction
 from math import inf
 from pathlib import Path
 
-from softnum.tta.exchange import Exchange, ParallelTime, Transfer, gradient_bytes
-from softnum.tta.hardware import PASSES
 from softnum.tta.quantities import positive_int
-from softnum.tta.text_files import number, read_text, table_rows
-from softnum.tta.timings.iteration import IterationTime
-from softnum.tta.workload import STAGES, Workload
+from softnum.tta.text import number, read_text, table_rows
+from softnum.tta.workloads.exchange import Exchange, ParallelTime, Transfer, gradient_bytes
+from softnum.tta.workloads.hardware import PASSES
+from softnum.tta.workloads.iteration import IterationTime
+from softnum.tta.workloads.operations import STAGES, Workload
 
 __all__ = ["gemm_layer_times", "minimum_bandwidth", "parallel_sweep", "parallel_time", "read_layer_times"]
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from softnum.tta.hardware import PASSES, DesignPoint, Gemm
 from softnum.tta.quantities import InputTypeError, check_keys, positive_int, positive_number
+from softnum.tta.workloads.hardware import PASSES, DesignPoint, Gemm
 
 __all__ = ["STAGES", "TENSOR_CLASSES", "Operation", "StoredTensor", "Workload", "workload_of_gemms"]
 

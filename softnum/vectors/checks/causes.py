@@ -9,7 +9,7 @@ from typing import Any
 
 from softnum.modes import ROUNDING_MODES
 from softnum.names import format
-from softnum.vectors.spec import VectorSpec
+from softnum.vectors.plans.spec import VectorSpec
 
 __all__ = ["CAUSES", "Candidate", "candidates_of", "counted"]
 
@@ -72,7 +72,7 @@ def candidates_of(spec: VectorSpec) -> list[Candidate]:
     Examples
     --------
     >>> from softnum.vectors import VectorSpec
-    >>> from softnum.vectors.causes import candidates_of
+    >>> from softnum.vectors.checks.causes import candidates_of
     >>> [str(c) for c in candidates_of(VectorSpec.make("subtract", "e5m2"))][:3]
     ['swapped-operands (b, a)', 'wrong-tie (nearest_away)', 'wrong-tie (nearest_zero)']
     """

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
-from softnum.vectors.codes import value_text
-from softnum.vectors.comparison import comparison_of
-from softnum.vectors.dialects import open_reader
-from softnum.vectors.failures import Failure
-from softnum.vectors.headers import spec_of
-from softnum.vectors.report import CheckReport
-from softnum.vectors.text import VectorFileError
+from softnum.vectors.checks.comparison import comparison_of
+from softnum.vectors.checks.failures import Failure
+from softnum.vectors.checks.report import CheckReport
+from softnum.vectors.files.dialects import open_reader
+from softnum.vectors.files.headers import spec_of
+from softnum.vectors.files.text import VectorFileError
+from softnum.vectors.plans.codes import value_text
 
 __all__ = ["CheckReport", "Failure", "check", "open_vectors", "value_text"]
 
@@ -56,9 +56,9 @@ def check(
     max_failures : int
         How many failures the report keeps, the simplest; all are counted.
     explain : bool
-        Whether to look for causes (``softnum.vectors.causes.CAUSES``). It takes seconds at most, whatever the file's
-        size: models of wrong designs are tried on up to 20 000 vectors that differ and 100 000 that do not, spread
-        over the file.
+        Whether to look for causes (``softnum.vectors.checks.causes.CAUSES``). It takes seconds at most, whatever the
+        file's size: models of wrong designs are tried on up to 20 000 vectors that differ and 100 000 that do not,
+        spread over the file.
     progress : callable, optional
         Called with the number of vectors read so far.
     dialect : str, optional

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softnum.vectors.codes import distance, is_infinite, is_nan, is_subnormal, is_zero, magnitudes
-from softnum.vectors.diagnosis import Diagnosis
-from softnum.vectors.evidence import Evidence
-from softnum.vectors.spec import Spec
+from softnum.vectors.checks.diagnosis import Diagnosis
+from softnum.vectors.checks.evidence import Evidence
+from softnum.vectors.plans.codes import distance, is_infinite, is_nan, is_subnormal, is_zero, magnitudes
+from softnum.vectors.plans.spec import Spec
 
 __all__ = ["FailureClass", "classes_of", "kinds_of"]
 

@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from softnum.vectors.causes import candidates_of, counted
-from softnum.vectors.classes import classes_of
-from softnum.vectors.codes import is_nan
-from softnum.vectors.diagnosis import Diagnosis, Finding, Rules, diagnose
-from softnum.vectors.evidence import Evidence, Keeper, ShiftedRows, block_of, joined_blocks, with_operands
-from softnum.vectors.failures import Failure, simplicity
-from softnum.vectors.models import Model
-from softnum.vectors.report import CauseFound, CheckReport
-from softnum.vectors.spec import Block
-from softnum.vectors.text import VectorFileError
-from softnum.vectors.traces import Sequence, trace_of, trace_of_sequence
-from softnum.vectors.unit_causes import unit_candidates
-from softnum.vectors.unit_models import UnitModels
-from softnum.vectors.unit_spec import LONGEST, UnitSpec
+from softnum.vectors.checks.causes import candidates_of, counted
+from softnum.vectors.checks.classes import classes_of
+from softnum.vectors.checks.diagnosis import Diagnosis, Finding, Rules, diagnose
+from softnum.vectors.checks.evidence import Evidence, Keeper, ShiftedRows, block_of, joined_blocks, with_operands
+from softnum.vectors.checks.failures import Failure, simplicity
+from softnum.vectors.checks.models import Model
+from softnum.vectors.checks.report import CauseFound, CheckReport
+from softnum.vectors.checks.traces import Sequence, trace_of, trace_of_sequence
+from softnum.vectors.checks.unit_causes import unit_candidates
+from softnum.vectors.checks.unit_models import UnitModels
+from softnum.vectors.files.text import VectorFileError
+from softnum.vectors.plans.codes import is_nan
+from softnum.vectors.plans.spec import Block
+from softnum.vectors.plans.unit_spec import LONGEST, UnitSpec
 
 __all__ = ["Comparison", "comparison_of"]
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from softnum.modes import Flags
-from softnum.vectors.causes import Candidate
-from softnum.vectors.codes import distance, is_nan, is_zero
-from softnum.vectors.evidence import Evidence
-from softnum.vectors.models import NotApplicable
+from softnum.vectors.checks.causes import Candidate
+from softnum.vectors.checks.evidence import Evidence
+from softnum.vectors.checks.models import NotApplicable
+from softnum.vectors.plans.codes import distance, is_nan, is_zero
 
 __all__ = ["Diagnosis", "Finding", "Rules", "diagnose"]
 
@@ -34,7 +34,7 @@ class Rules:
     """When two results are equal.
 
     >>> import numpy as np, softnum as sn
-    >>> from softnum.vectors.diagnosis import Rules
+    >>> from softnum.vectors.checks.diagnosis import Rules
     >>> Rules(ulp=1).equal(np.array([0x3C, 0x3C], np.uint8), np.array([0x3D, 0x3E], np.uint8), sn.format("e5m2"))
     array([ True, False])
     """
@@ -62,7 +62,7 @@ class Finding:
     Attributes
     ----------
     cause, detail : str
-        The identifier (a key of ``softnum.vectors.causes.CAUSES``) and which of its kinds.
+        The identifier (a key of ``softnum.vectors.checks.causes.CAUSES``) and which of its kinds.
     explains : ndarray of bool
         Which of the kept vectors it makes the difference for.
     of : str

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from softnum.vectors.spec import Block
+from softnum.vectors.plans.spec import Block
 
 __all__ = ["Evidence", "Keeper", "ShiftedRows", "block_of", "joined_blocks", "with_operands"]
 
@@ -147,7 +147,7 @@ class ShiftedRows:
     """Counts, over a whole stream, how many rows hold the right result of the row n before.
 
     >>> import numpy as np
-    >>> from softnum.vectors.evidence import ShiftedRows
+    >>> from softnum.vectors.checks.evidence import ShiftedRows
     >>> rows, right = ShiftedRows(), np.arange(100)
     >>> rows.add(np.append([0, 0], right[:-2]), right, True)
     >>> rows.best()  # two rows late, in all of the rows that can tell

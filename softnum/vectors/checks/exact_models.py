@@ -8,8 +8,8 @@ import numpy as np
 
 from softnum.reference.rounding import Environment, deliver, environment_of, floor_log2, goes_up
 from softnum.reference.values import Value
-from softnum.vectors.failures import exact_value
-from softnum.vectors.spec import VectorSpec
+from softnum.vectors.checks.failures import exact_value
+from softnum.vectors.plans.spec import VectorSpec
 
 __all__ = ["rounded_through"]
 
@@ -19,7 +19,7 @@ def rounded_through(spec: VectorSpec, operands, words, mode: str, options: dict,
 
     >>> import numpy as np
     >>> from softnum.vectors import VectorSpec
-    >>> from softnum.vectors.exact_models import rounded_through
+    >>> from softnum.vectors.checks.exact_models import rounded_through
     >>> spec = VectorSpec.make("multiply", "e5m2")
     >>> a, b = np.array([[0x3D], [0x3D]], np.uint8)  # 1.25 * 1.25 = 1.5625: a quarter of the last place is lost
     >>> rounded_through(spec, (a, b), None, "up", {}, (1, "all"), None)

@@ -13,8 +13,8 @@ from softnum.reference.nans import INVALID_RESULT
 from softnum.reference.rounding import Environment, environment_of, floor_log2, goes_up
 from softnum.reference.values import Value, decode
 from softnum.trace import Step, exact_step, number_text, rounding_step, steps_of
-from softnum.vectors.codes import bits_text, value_text
-from softnum.vectors.spec import Spec, VectorSpec
+from softnum.vectors.plans.codes import bits_text, value_text
+from softnum.vectors.plans.spec import Spec, VectorSpec
 
 __all__ = ["Failure", "exact_value", "flags_text", "rounding_of", "simplicity"]
 
@@ -26,7 +26,7 @@ _MOST_BITS = 300
 def flags_text(flags: int) -> str:
     """The names of flags.
 
-    >>> from softnum.vectors.failures import flags_text
+    >>> from softnum.vectors.checks.failures import flags_text
     >>> flags_text(3), flags_text(0)
     ('underflow|inexact', 'none')
     """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from softnum.vectors.codes import bits_text
-from softnum.vectors.report import CheckReport
+from softnum.vectors.checks.report import CheckReport
+from softnum.vectors.plans.codes import bits_text
 
 __all__ = ["page_of"]
 
@@ -126,7 +126,7 @@ def page_of(report: CheckReport) -> str:
     --------
     >>> import io
     >>> from softnum.vectors import check
-    >>> from softnum.vectors.html import page_of
+    >>> from softnum.vectors.checks.html import page_of
     >>> page = page_of(check(io.BytesIO(b"3D 3D 3F 01\\n"), "multiply", "e5m2"))
     >>> page.startswith("<!DOCTYPE html>"), "http" in page
     (True, False)

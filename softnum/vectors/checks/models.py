@@ -17,9 +17,9 @@ from softnum.formats import FixedFormat, FloatFormat
 from softnum.fused import FusedDotUnit
 from softnum.modes import Flags
 from softnum.ops import CODE_OPERATIONS
-from softnum.vectors.codes import is_infinite, is_nan, is_zero, magnitudes
-from softnum.vectors.exact_models import rounded_through
-from softnum.vectors.spec import VectorSpec
+from softnum.vectors.checks.exact_models import rounded_through
+from softnum.vectors.plans.codes import is_infinite, is_nan, is_zero, magnitudes
+from softnum.vectors.plans.spec import VectorSpec
 
 __all__ = ["Model", "NotApplicable", "changed_words"]
 
@@ -69,7 +69,7 @@ class Model:
     --------
     >>> import numpy as np
     >>> from softnum.vectors import VectorSpec
-    >>> from softnum.vectors.models import Model
+    >>> from softnum.vectors.checks.models import Model
     >>> a, b = np.array([[0x3D], [0x3D]], np.uint8)  # 1.25 * 1.25 = 1.5625, between 1.5 and 1.75
     >>> Model(VectorSpec.make("multiply", "e5m2"), rounding="up").evaluate((a, b))
     (array([63], dtype=uint8), array([1], dtype=uint8))

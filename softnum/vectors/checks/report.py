@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from softnum.vectors.causes import CAUSES
-from softnum.vectors.classes import FailureClass
-from softnum.vectors.failures import Failure
-from softnum.vectors.spec import Spec, VectorSpec
+from softnum.vectors.checks.causes import CAUSES
+from softnum.vectors.checks.classes import FailureClass
+from softnum.vectors.checks.failures import Failure
+from softnum.vectors.plans.spec import Spec, VectorSpec
 
 __all__ = ["CauseFound", "CheckReport"]
 
@@ -22,7 +22,7 @@ class CauseFound:
     Attributes
     ----------
     cause : str
-        The identifier, a key of ``softnum.vectors.causes.CAUSES``.
+        The identifier, a key of ``softnum.vectors.checks.causes.CAUSES``.
     detail : str
         Which of its kinds.
     explains : int
@@ -38,7 +38,7 @@ class CauseFound:
 
     Examples
     --------
-    >>> from softnum.vectors.report import CauseFound
+    >>> from softnum.vectors.checks.report import CauseFound
     >>> CauseFound("truncation", "toward zero", 20, 20).sentence
     'what does not fit is cut off instead of rounded'
     """

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from softnum.trace import Step, Trace, number_text, steps_of
-from softnum.vectors.failures import Failure, flags_text
-from softnum.vectors.models import NotApplicable
-from softnum.vectors.spec import Block
-from softnum.vectors.unit_models import UnitModels
-from softnum.vectors.unit_spec import UnitSpec
+from softnum.vectors.checks.failures import Failure, flags_text
+from softnum.vectors.checks.models import NotApplicable
+from softnum.vectors.checks.unit_models import UnitModels
+from softnum.vectors.plans.spec import Block
+from softnum.vectors.plans.unit_spec import UnitSpec
 
 __all__ = ["Sequence", "trace_of", "trace_of_sequence"]
 

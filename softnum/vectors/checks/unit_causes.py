@@ -9,8 +9,8 @@ from softnum.formats import FixedFormat, FloatFormat
 from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.modes import ROUNDING_MODES
 from softnum.units import MadUnit
-from softnum.vectors.causes import Candidate, counted
-from softnum.vectors.unit_spec import UnitSpec
+from softnum.vectors.checks.causes import Candidate, counted
+from softnum.vectors.plans.unit_spec import UnitSpec
 
 __all__ = ["unit_candidates"]
 
@@ -25,7 +25,7 @@ def unit_candidates(spec: UnitSpec) -> list[Candidate]:
     Examples
     --------
     >>> from softnum.vectors import UnitSpec
-    >>> from softnum.vectors.unit_causes import unit_candidates
+    >>> from softnum.vectors.checks.unit_causes import unit_candidates
     >>> spec = UnitSpec.make("dot", "FusedDotUnit(4, 10, 'binary32', operand='binary16')")
     >>> [str(c) for c in unit_candidates(spec)][:2]
     ['alignment-bits (11 instead of 10)', 'alignment-bits (9 instead of 10)']

@@ -10,10 +10,10 @@ from softnum.formats import FloatFormat
 from softnum.fused import FmaChainUnit, FusedDotUnit
 from softnum.ops import convert
 from softnum.units import MadUnit
-from softnum.vectors.codes import is_nan, is_subnormal
-from softnum.vectors.evidence import Evidence
-from softnum.vectors.models import NotApplicable, changed_words
-from softnum.vectors.unit_spec import UnitSpec
+from softnum.vectors.checks.evidence import Evidence
+from softnum.vectors.checks.models import NotApplicable, changed_words
+from softnum.vectors.plans.codes import is_nan, is_subnormal
+from softnum.vectors.plans.unit_spec import UnitSpec
 
 __all__ = ["UnitModels"]
 
@@ -22,7 +22,7 @@ class UnitModels:
     """Predictions of a unit with changes: fields of the unit by their names, and
 
     - ``ignore_c``, ``not_cleared``: what becomes of C and of the accumulator at a sequence's beginning;
-    - ``random_words``: as ``random`` of `softnum.vectors.models.Model`;
+    - ``random_words``: as ``random`` of `softnum.vectors.checks.models.Model`;
     - ``flush_operands``, ``flush_c``: subnormal operands, and a subnormal C, are zeros; ``nan_code``: the code that
       stands for every NaN; ``reverse``: the products from the last to the first;
     - ``flush_results``, ``align``, ``subnormals``, ``as_steps``: units of another kind.
@@ -32,7 +32,7 @@ class UnitModels:
 
     >>> import numpy as np
     >>> from softnum.vectors import UnitSpec
-    >>> from softnum.vectors.unit_models import UnitModels
+    >>> from softnum.vectors.checks.unit_models import UnitModels
     >>> unit = UnitModels(UnitSpec.make("dot", "MadUnit('e5m2', operand='e5m2')", length=2)).changed({"chunk": 1})
     >>> unit.expression
     "MadUnit('e5m2', operand='e5m2', chunk=1)"

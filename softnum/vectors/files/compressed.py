@@ -29,7 +29,7 @@ class Peeked:
     """A binary stream of which the first bytes can be looked at before they are read.
 
     >>> import io
-    >>> from softnum.vectors.compressed import Peeked
+    >>> from softnum.vectors.files.compressed import Peeked
     >>> stream = Peeked(io.BytesIO(b"3C 3D"))
     >>> stream.peek(2), stream.read(100)
     (b'3C', b'3C')
@@ -118,7 +118,7 @@ def opened(stream) -> Peeked:
     """The stream, decompressed if its first bytes are those of gzip or xz.
 
     >>> import gzip, io
-    >>> from softnum.vectors.compressed import opened
+    >>> from softnum.vectors.files.compressed import opened
     >>> opened(io.BytesIO(gzip.compress(b"3C 3D 3D 00"))).read(100)
     b'3C 3D 3D 00'
     """
@@ -134,7 +134,7 @@ def compressed(file, path) -> Iterator:
     """A file to write to that compresses if the path ends in .gz or .xz; the same vectors give the same bytes.
 
     >>> import io
-    >>> from softnum.vectors.compressed import compressed
+    >>> from softnum.vectors.files.compressed import compressed
     >>> out = io.BytesIO()
     >>> with compressed(out, "v.txt.gz") as file:
     ...     _ = file.write(b"3C 3D 3D 00")

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from softnum.vectors.compressed import COMPRESSIONS, opened
-from softnum.vectors.fptest import FptestLayout
-from softnum.vectors.layouts import BinaryMemoryLayout, CsvLayout, HexMemoryLayout, JsonLayout
-from softnum.vectors.npz import NpzReader, NpzWriter, check_size
-from softnum.vectors.spec import Block, Spec
-from softnum.vectors.text import TextLayout, VectorReader
+from softnum.vectors.files.compressed import COMPRESSIONS, opened
+from softnum.vectors.files.fptest import FptestLayout
+from softnum.vectors.files.layouts import BinaryMemoryLayout, CsvLayout, HexMemoryLayout, JsonLayout
+from softnum.vectors.files.npz import NpzReader, NpzWriter, check_size
+from softnum.vectors.files.text import TextLayout, VectorReader
+from softnum.vectors.plans.spec import Block, Spec
 
 __all__ = ["DIALECTS", "Dialect", "TextWriter", "dialect_named", "dialect_of_path", "open_reader", "recognised"]
 
@@ -91,7 +91,7 @@ DIALECTS: dict[str, Dialect] = {
 def dialect_named(name: str) -> Dialect:
     """The dialect of a name, or ValueError.
 
-    >>> from softnum.vectors.dialects import dialect_named
+    >>> from softnum.vectors.files.dialects import dialect_named
     >>> dialect_named("readmemh").suffixes
     ('.mem', '.hex', '.memh')
     """
@@ -105,7 +105,7 @@ def dialect_named(name: str) -> Dialect:
 def dialect_of_path(path) -> Dialect | None:
     """The dialect that a file's name stands for, or None; .gz or .xz may follow.
 
-    >>> from softnum.vectors.dialects import dialect_of_path
+    >>> from softnum.vectors.files.dialects import dialect_of_path
     >>> dialect_of_path("out/mul.bin.mem.gz").name
     'readmemb'
     """
@@ -119,7 +119,7 @@ def dialect_of_path(path) -> Dialect | None:
 def recognised(head: bytes) -> Dialect:
     """The dialect that a file's first bytes look like; what looks like none is taken for TestFloat's text.
 
-    >>> from softnum.vectors.dialects import recognised
+    >>> from softnum.vectors.files.dialects import recognised
     >>> [recognised(text).name for text in (b"3C 3D 3D 00", b"a,b,result,flags", b"// words", b'{"a":"3C"}')]
     ['softnum', 'csv', 'readmemh', 'jsonl']
     """

@@ -15,8 +15,8 @@ import numpy as np
 
 from softnum import _text
 from softnum.names import format
-from softnum.vectors.spec import Block, Spec, VectorSpec
-from softnum.vectors.text import TextLayout, VectorReader, refuse_binary, shown
+from softnum.vectors.files.text import TextLayout, VectorReader, refuse_binary, shown
+from softnum.vectors.plans.spec import Block, Spec, VectorSpec
 
 __all__ = ["FptestLayout"]
 
@@ -42,7 +42,7 @@ class FptestLayout(TextLayout):
 
     >>> import numpy as np
     >>> from softnum.vectors import VectorSpec
-    >>> from softnum.vectors.fptest import FptestLayout
+    >>> from softnum.vectors.files.fptest import FptestLayout
     >>> spec = VectorSpec.make("add", "binary32")
     >>> FptestLayout(spec).format(spec.evaluate(np.array([[0xD86E9177], [0xFF7FFFFF]], np.uint32)))
     b'b32+ =0 -1.6E9177P49 -1.7FFFFFP127 -> -1.7FFFFFP127 x\\n'

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from softnum.names import format
-from softnum.vectors.spec import Spec, VectorSpec
-from softnum.vectors.text import VectorFileError
-from softnum.vectors.unit_spec import UNIT_OPERATIONS, UnitSpec
+from softnum.vectors.files.text import VectorFileError
+from softnum.vectors.plans.spec import Spec, VectorSpec
+from softnum.vectors.plans.unit_spec import UNIT_OPERATIONS, UnitSpec
 
 __all__ = ["spec_of"]
 
@@ -40,7 +40,7 @@ def _told(header: dict, stated: dict, source: str) -> dict:
 def spec_of(header: dict, given: dict, source: str) -> Spec:
     """The spec that the caller states, completed by the file's header; where both speak they must agree.
 
-    >>> from softnum.vectors.headers import spec_of
+    >>> from softnum.vectors.files.headers import spec_of
     >>> spec_of({"op": "dot", "unit": "ibm_fp8_2018", "length": "64"}, {"with_c": True}, "v.txt").options()
     '--op dot --unit ibm_fp8_2018 --length 64 --with-c'
     """

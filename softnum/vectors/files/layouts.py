@@ -10,8 +10,7 @@ import json
 import re
 
 from softnum import _text
-from softnum.vectors.spec import Block, Spec
-from softnum.vectors.text import (
+from softnum.vectors.files.text import (
     HEADER_NAME,
     PREFIX_HINT,
     UNKNOWN_AS_ZERO,
@@ -24,6 +23,7 @@ from softnum.vectors.text import (
     refuse_binary,
     shown,
 )  # fmt: skip
+from softnum.vectors.plans.spec import Block, Spec
 
 __all__ = ["BinaryMemoryLayout", "CsvLayout", "HexMemoryLayout", "JsonLayout"]
 
@@ -33,7 +33,7 @@ class CsvLayout(TextLayout):
 
     >>> import numpy as np
     >>> from softnum.vectors import VectorSpec
-    >>> from softnum.vectors.layouts import CsvLayout
+    >>> from softnum.vectors.files.layouts import CsvLayout
     >>> spec = VectorSpec.make("multiply", "e5m2")
     >>> layout = CsvLayout(spec)
     >>> layout.names() + layout.format(spec.evaluate(np.array([[0x3C], [0x7B]], np.uint8)))
@@ -111,7 +111,7 @@ class JsonLayout(TextLayout):
 
     >>> import numpy as np
     >>> from softnum.vectors import VectorSpec
-    >>> from softnum.vectors.layouts import JsonLayout
+    >>> from softnum.vectors.files.layouts import JsonLayout
     >>> spec = VectorSpec.make("multiply", "e5m2")
     >>> JsonLayout(spec).format(spec.evaluate(np.array([[0x3C], [0x7B]], np.uint8)))
     b'{"a":"3C","b":"7B","result":"7B","flags":"00"}\\n'
@@ -200,7 +200,7 @@ class HexMemoryLayout(TextLayout):
 
     >>> import numpy as np
     >>> from softnum.vectors import VectorSpec
-    >>> from softnum.vectors.layouts import HexMemoryLayout
+    >>> from softnum.vectors.files.layouts import HexMemoryLayout
     >>> spec = VectorSpec.make("multiply", "e5m2")
     >>> HexMemoryLayout(spec).format(spec.evaluate(np.array([[0x3C], [0x7B]], np.uint8)))
     b'078F6F60\\n'
@@ -346,7 +346,7 @@ class BinaryMemoryLayout(HexMemoryLayout):
 
     >>> import numpy as np
     >>> from softnum.vectors import VectorSpec
-    >>> from softnum.vectors.layouts import BinaryMemoryLayout
+    >>> from softnum.vectors.files.layouts import BinaryMemoryLayout
     >>> spec = VectorSpec.make("multiply", "e2m1fn")
     >>> BinaryMemoryLayout(spec).format(spec.evaluate(np.array([[0x3], [0x7]], np.uint8)))
     b'00110111011100101\\n'

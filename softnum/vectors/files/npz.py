@@ -17,9 +17,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from softnum.vectors.compressed import COMPRESSIONS, Peeked, Unreadable, opened
-from softnum.vectors.spec import Block, Column, Spec
-from softnum.vectors.text import Rows, VectorFileError
+from softnum.vectors.files.compressed import COMPRESSIONS, Peeked, Unreadable, opened
+from softnum.vectors.files.text import Rows, VectorFileError
+from softnum.vectors.plans.spec import Block, Column, Spec
 
 __all__ = ["MOST_BYTES", "MOST_VECTORS", "NpzReader", "NpzWriter", "check_size"]
 
@@ -39,7 +39,7 @@ def check_size(spec: Spec, count: int) -> None:
     """ValueError if so many vectors are too many for an archive.
 
     >>> from softnum.vectors import VectorSpec
-    >>> from softnum.vectors.npz import check_size
+    >>> from softnum.vectors.files.npz import check_size
     >>> check_size(VectorSpec.make("multiply", "e5m2"), 10**8)
     Traceback (most recent call last):
     ValueError: npz is held in memory: at most 10000000 vectors and 1073741824 bytes, not 100000000 vectors of 4

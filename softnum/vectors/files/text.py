@@ -15,8 +15,8 @@ import numpy as np
 
 from softnum import _text
 from softnum.packing import pack_bits, unpack_bits
-from softnum.vectors.compressed import Unreadable, opened
-from softnum.vectors.spec import Block, Column, Spec
+from softnum.vectors.files.compressed import Unreadable, opened
+from softnum.vectors.plans.spec import Block, Column, Spec
 
 __all__ = ["Rows", "TextLayout", "VectorFileError", "VectorReader", "codes_of", "octets", "octets_of", "shown"]
 

@@ -6,9 +6,9 @@ import os
 
 from softnum.config import __version__
 from softnum.files import atomic_file
-from softnum.vectors.compressed import COMPRESSIONS, compressed
-from softnum.vectors.dialects import DIALECTS, dialect_named, dialect_of_path
-from softnum.vectors.generator import Plan
+from softnum.vectors.files.compressed import COMPRESSIONS, compressed
+from softnum.vectors.files.dialects import DIALECTS, dialect_named, dialect_of_path
+from softnum.vectors.plans.generator import Plan
 
 __all__ = ["header_of", "write"]
 

@@ -22,7 +22,7 @@ def value_text(code: int, fmt) -> str:
     """The value of a code in decimal: exact where binary64 holds it (``repr``), else to its power of two.
 
     >>> import softnum as sn
-    >>> from softnum.vectors.codes import value_text
+    >>> from softnum.vectors.plans.codes import value_text
     >>> value_text(0x3D, sn.format("e5m2")), value_text(0xFC, sn.format("e5m2"))
     ('1.25', '-inf')
     """
@@ -42,7 +42,7 @@ def bits_text(code: int, fmt) -> str:
     """The bits of a code in groups: sign|exponent|significand, or integer.fraction of fixed point.
 
     >>> import softnum as sn
-    >>> from softnum.vectors.codes import bits_text
+    >>> from softnum.vectors.plans.codes import bits_text
     >>> bits_text(0xBD, sn.format("e5m2")), bits_text(0x18, sn.format("q4.4"))
     ('1|01111|01', '0001.1000')
     """
@@ -70,7 +70,7 @@ def exponents(codes: np.ndarray, fmt) -> np.ndarray:
     """Exponents of normal numbers of a float format; of others what the same field would mean.
 
     >>> import numpy as np, softnum as sn
-    >>> from softnum.vectors.codes import exponents
+    >>> from softnum.vectors.plans.codes import exponents
     >>> exponents(np.array([0x3C, 0xC0], np.uint8), sn.format("e5m2"))
     array([0, 1])
     """
@@ -86,7 +86,7 @@ def class_numbers(codes: np.ndarray, fmt) -> np.ndarray:
     """The class of each code, as a number into `class_names` (int64).
 
     >>> import numpy as np, softnum as sn
-    >>> from softnum.vectors.codes import class_names, class_numbers
+    >>> from softnum.vectors.plans.codes import class_names, class_numbers
     >>> fmt = sn.format("q2.2")
     >>> [class_names(fmt)[i] for i in class_numbers(np.array([8, 15, 0, 1, 7], np.uint8), fmt)]
     ['lowest', 'negative', 'zero', 'positive', 'highest']
@@ -140,7 +140,7 @@ def distance(x: np.ndarray, y: np.ndarray, fmt) -> np.ndarray:
     """How many codes lie from x to y in the order of their values; of no meaning where one is NaN.
 
     >>> import numpy as np, softnum as sn
-    >>> from softnum.vectors.codes import distance
+    >>> from softnum.vectors.plans.codes import distance
     >>> distance(np.array([0x3C, 0x81], np.uint8), np.array([0x3D, 0x01], np.uint8), sn.format("e5m2"))
     array([1, 2], dtype=uint64)
     """

@@ -8,10 +8,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from softnum.modes import Flags
-from softnum.vectors.codes import class_names, class_numbers, exponent_fields, exponents, is_zero, magnitudes
-from softnum.vectors.operands import class_codes
-from softnum.vectors.spec import Block, Spec
-from softnum.vectors.unit_spec import UnitSpec
+from softnum.vectors.plans.codes import class_names, class_numbers, exponent_fields, exponents, is_zero, magnitudes
+from softnum.vectors.plans.operands import class_codes
+from softnum.vectors.plans.spec import Block, Spec
+from softnum.vectors.plans.unit_spec import UnitSpec
 
 __all__ = ["Bins", "Coverage"]
 

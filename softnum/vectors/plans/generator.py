@@ -11,10 +11,10 @@ from numbers import Integral
 import numpy as np
 
 from softnum._draw import crossed
-from softnum.vectors.operands import class_codes, core_codes, edge_codes
-from softnum.vectors.spec import Block, Spec, VectorSpec
-from softnum.vectors.strata import block_size, random_block, random_words
-from softnum.vectors.unit_spec import UNIT_OPERATIONS, UnitSpec
+from softnum.vectors.plans.operands import class_codes, core_codes, edge_codes
+from softnum.vectors.plans.spec import Block, Spec, VectorSpec
+from softnum.vectors.plans.strata import block_size, random_block, random_words
+from softnum.vectors.plans.unit_spec import UNIT_OPERATIONS, UnitSpec
 
 __all__ = ["DEFAULT_COUNT", "EXHAUSTIVE_LIMIT", "Plan", "generate", "plan"]
 
@@ -161,7 +161,7 @@ def generate(
     there are at most 2**16 (two operands of 8 bits). If only the operands' combinations fit, each comes in turn with
     drawn random bits. Otherwise half of the vectors (2**18 without a count) are the format's edge cases crossed with
     each other, and the rest is drawn in strata: uniform codes, edge cases, significands that end in long runs, sums
-    that cancel, results at the limits (``softnum.vectors.strata``). A unit's vectors are all drawn so.
+    that cancel, results at the limits (``softnum.vectors.plans.strata``). A unit's vectors are all drawn so.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.vectors.codes import class_numbers
+from softnum.vectors.plans.codes import class_numbers
 
 __all__ = ["class_codes", "core_codes", "edge_codes"]
 
@@ -60,7 +60,7 @@ def edge_codes(fmt) -> np.ndarray:
     Examples
     --------
     >>> import softnum as sn
-    >>> from softnum.vectors.operands import edge_codes
+    >>> from softnum.vectors.plans.operands import edge_codes
     >>> len(edge_codes(sn.format("binary16"))), len(edge_codes(sn.format("e5m2")))
     (324, 144)
     """
@@ -81,7 +81,7 @@ def core_codes(fmt) -> np.ndarray:
     """The few edge cases whose triples are still enumerable (`edge_codes` explains; at most about 50 codes).
 
     >>> import softnum as sn
-    >>> from softnum.vectors.operands import core_codes
+    >>> from softnum.vectors.plans.operands import core_codes
     >>> len(core_codes(sn.format("binary32")))
     44
     """
@@ -104,7 +104,7 @@ def class_codes(fmt, few: int = 2) -> np.ndarray:
     """The first (few = 1), or the first and the last (2), of the edge cases of each class.
 
     >>> import softnum as sn
-    >>> from softnum.vectors.operands import class_codes
+    >>> from softnum.vectors.plans.operands import class_codes
     >>> [hex(c) for c in class_codes(sn.format("e4m3fn"), 1)]
     ['0x0', '0x1', '0x8', '0x7f', '0x80', '0x81', '0x88']
     """

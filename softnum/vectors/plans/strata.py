@@ -17,9 +17,9 @@ import numpy as np
 
 from softnum import _core, ops
 from softnum._draw import SLOTS, Rule, deal, fill_block, fill_words
-from softnum.vectors.operands import edge_codes
-from softnum.vectors.spec import Spec
-from softnum.vectors.unit_spec import UnitSpec
+from softnum.vectors.plans.operands import edge_codes
+from softnum.vectors.plans.spec import Spec
+from softnum.vectors.plans.unit_spec import UnitSpec
 
 __all__ = ["SHARES", "UNIT_SHARES", "block_size", "random_block", "random_words"]
 
@@ -363,7 +363,7 @@ def random_block(spec: Spec, seed: int, block: int) -> tuple[np.ndarray, ...]:
     Examples
     --------
     >>> from softnum.vectors import VectorSpec
-    >>> from softnum.vectors.strata import random_block
+    >>> from softnum.vectors.plans.strata import random_block
     >>> [x.shape for x in random_block(VectorSpec.make("multiply", "e5m2"), 0, 0)]
     [(32768,), (32768,)]
     """

@@ -14,7 +14,7 @@ from softnum.engines import definition_of
 from softnum.presets import unit_of
 from softnum.units import MadUnit, Unit
 from softnum.values import raise_no_code
-from softnum.vectors.spec import Block, Column, Spec
+from softnum.vectors.plans.spec import Block, Column, Spec
 
 __all__ = ["UNIT_OPERATIONS", "UnitSpec"]
 
