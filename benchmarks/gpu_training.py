@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from softnum.train import Settings, load_design
-from softnum.train.data import DataSet, Pixels, data_facts
-from softnum.train.loop import Run
+from softnum.train.datasets.sets import DataSet, Pixels, data_facts
+from softnum.train.runs.loop import Run
 
 __all__ = ["CASES", "SMALL", "Case", "steps", "timed"]
 

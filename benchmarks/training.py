@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from benchmarks import twins
 from benchmarks.measure import Row, against, one_thread
-from softnum.train.data import batches, load_data
+from softnum.train.datasets.sets import batches, load_data
 
 __all__ = ["rows"]
 
@@ -68,7 +68,7 @@ def rows() -> Iterator[Row]:
 def softnum_steps(case: Case, design: str) -> Callable[[], object]:
     """A function that trains softnum's network one step further."""
     from softnum.train import Settings, load_design
-    from softnum.train.loop import Run
+    from softnum.train.runs.loop import Run
 
     settings = Settings(case.network, case.options, "fashion-mnist", batch=BATCH)
     work = Run(settings, load_design(design), 1)

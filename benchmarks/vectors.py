@@ -11,7 +11,7 @@ import softfloatpy
 
 from benchmarks.measure import Row, against, one_thread
 from softnum.vectors import VectorSpec, check, plan, write
-from softnum.vectors.generator import DEFAULT_COUNT
+from softnum.vectors.plans.generator import DEFAULT_COUNT
 
 PEERS = {
     "binary16": (softfloatpy.Float16.from_bytes, softfloatpy.f16_mul_add, 2),

@@ -1,5 +1,5 @@
-/* Drawing test vectors' operands: how random words become codes of each stratum (softnum/vectors/strata.py), a pass
- * over arrays for each rule, compiled for each instruction set. All is integer arithmetic modulo 2^64, the same
+/* Drawing test vectors' operands: how random words become codes of each stratum (softnum/vectors/plans/strata.py), a
+ * pass over arrays for each rule, compiled for each instruction set. All is integer arithmetic modulo 2^64, the same
  * everywhere.
  *
  * A number is picked from 0 .. n - 1 (n < 2^31) by the upper half of the word's product with an odd constant, which all

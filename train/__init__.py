@@ -19,7 +19,7 @@ What is computed in which precision, nothing silently:
 - batch, group and layer normalisation: sums as trees, means and variances in the role ``statistics``, the rest in
   ``elementwise``; softmax within a network: its sums in ``statistics``, exponentials and quotients in ``elementwise``;
 - the two products of an attention, and their gradients: in the design's units; of an embedding: ones @ errors;
-- the masks of sparse roles: magnitudes compared exactly, shares counted exactly (`softnum.train.sparsity`);
+- the masks of sparse roles: magnitudes compared exactly, shares counted exactly (`softnum.train.designs.sparsity`);
 - the quotient of a sum by the number of its terms (mean, variance, average): binary64, then the role's rounding;
 - the loss's softmax and cross-entropy (of `ncf` the binary one, of `detector` both and smooth L1), the division by the
   batch size, the multiplication by the loss scale: binary64, in a fixed order and with an exponential made of
@@ -28,28 +28,28 @@ What is computed in which precision, nothing silently:
   a fixed order;
 - dividing the loss scale out of a weight gradient: one binary64 division, then the rounding to ``weight_gradients``;
 - every operation of the optimiser: exact, then one rounding to ``update.*``; its constants, the learning rate's
-  schedule, norms for clipping and for rates by layer: binary64 (`softnum.train.optimisers` has the formulas);
+  schedule, norms for clipping and for rates by layer: binary64 (`softnum.train.update.optimisers` has the formulas);
 - evaluation: the forward pass of the design itself; the largest output wins, the first among equals; ranks of items,
   scores, boxes and precisions of detections, and BLEU: binary64.
 """
 
-from softnum.train.design_files import design_names, load_design, uniform_design
-from softnum.train.designs import Design
-from softnum.train.explain import explain
-from softnum.train.functions import activation, operate
-from softnum.train.gemms import design_gemms
-from softnum.train.loop import Settings, run
+from softnum.train.designs.design import Design
+from softnum.train.designs.gemms import design_gemms
+from softnum.train.designs.reader import design_names, load_design, uniform_design
+from softnum.train.engine.functions import activation, operate
+from softnum.train.engine.numerics import Numerics
+from softnum.train.engine.tensor import Parameter, Tensor
+from softnum.train.inspect.operations import explain
+from softnum.train.inspect.profiler import profile
+from softnum.train.inspect.workloads import workload
 from softnum.train.nets import make_network
-from softnum.train.numerics import Numerics
-from softnum.train.optimisers import LAMB, LARS, SGD, Adam, AdamW, make_optimiser
-from softnum.train.profile import profile
-from softnum.train.schedules import Schedule
+from softnum.train.runs.loop import Settings, run
 from softnum.train.studies.conduct import conduct_study
 from softnum.train.studies.plan import plan_study
+from softnum.train.studies.study import DEFAULT_STUDY, TARGET, Case, case_workloads, run_study
 from softnum.train.studies.study_file import read_study
-from softnum.train.study import DEFAULT_STUDY, TARGET, Case, run_study
-from softnum.train.tensor import Parameter, Tensor
-from softnum.train.workload import case_workloads, workload
+from softnum.train.update.optimisers import LAMB, LARS, SGD, Adam, AdamW, make_optimiser
+from softnum.train.update.schedules import Schedule
 
 __all__ = [
     "DEFAULT_STUDY",

@@ -12,8 +12,8 @@ from rich.table import Table
 
 from benchmarks import twins
 from softnum.train import SGD, Numerics, Tensor, load_design, make_network
-from softnum.train.data import batches, load_data
-from softnum.train.tensor import softmax_cross_entropy
+from softnum.train.datasets.sets import batches, load_data
+from softnum.train.engine.tensor import softmax_cross_entropy
 
 __all__ = ["LIMITS", "NETWORKS", "Comparison", "compare", "main"]
 

@@ -112,7 +112,7 @@ def draw(parts: list[tuple[Experiment, dict[str, list[Curve]]]]) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from softnum.tta.plot import PICTURE_STYLE, look
+    from softnum.tta.outcomes.plot import PICTURE_STYLE, look
 
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **PICTURE_STYLE}):
         figure = Figure(figsize=(11, 3.4 * len(parts)), layout="constrained")

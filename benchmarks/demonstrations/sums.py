@@ -69,7 +69,7 @@ def draw(found: list[Line], lengths) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from softnum.tta.plot import PICTURE_STYLE
+    from softnum.tta.outcomes.plot import PICTURE_STYLE
 
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **PICTURE_STYLE}):
         figure = Figure(figsize=(7.5, 4.6), layout="constrained")

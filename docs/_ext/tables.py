@@ -409,7 +409,7 @@ def long_sums() -> str:
 def two_networks(network: str, variant: str) -> str:
     """What results.json of the kept study says of one network, with one set of times."""
     from softnum.tta import read_results
-    from softnum.tta.report import format_seconds
+    from softnum.tta.quantities import format_seconds
 
     results = read_results(Path(__file__).parents[1] / "two-networks" / network / "results.json")
     found = next(v for v in results["variants"] if v["label"] == variant.replace("-", " "))

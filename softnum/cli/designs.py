@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes, writable_folder
+from softnum.cli.exits import exit_codes, writable_folder
 
 __all__ = ["register"]
 

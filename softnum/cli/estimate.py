@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes, need, writable_file
+from softnum.cli.exits import exit_codes, need, writable_file
 from softnum.cli.networks import Data, NetworkOptions
 from softnum.cli.outcomes import stated
 from softnum.cli.tables import print_table, si, whole_numbers, words
@@ -203,7 +203,7 @@ def _rolled(works, table, share, device, device_file, run, farthest):
 
 
 def _print_rooflines(results, per_layer):
-    from softnum.tta.report import format_seconds
+    from softnum.tta.quantities import format_seconds
 
     rows = [
         (r.design, r.batch, r.device.name, format_seconds(r.seconds), f"{r.samples_per_second:,.0f}",
@@ -233,7 +233,7 @@ def _print_rooflines(results, per_layer):
 
 
 def _print_inference(results):
-    from softnum.tta.report import format_seconds
+    from softnum.tta.quantities import format_seconds
 
     money = [r.dollars_per_million for r in results]
     print_table(
@@ -249,7 +249,7 @@ def _print_inference(results):
 
 
 def _print_rolled(results, per_layer):
-    from softnum.tta.report import format_seconds
+    from softnum.tta.quantities import format_seconds
 
     rows = []
     for r in results:

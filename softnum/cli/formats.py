@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes, writable_file
+from softnum.cli.exits import exit_codes, writable_file
 
 __all__ = ["register"]
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes, need, writable_file
+from softnum.cli.exits import exit_codes, need, writable_file
 from softnum.cli.networks import Data, NetworkOptions
 from softnum.cli.tables import print_table, si, whole_numbers, words, write_rows
 from softnum.cli.updates import with_groups

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes, need, writable_file
+from softnum.cli.exits import exit_codes, need, writable_file
 from softnum.cli.networks import Data, NetworkOptions
 from softnum.cli.tables import print_table, si, whole_numbers, words, write_rows
 from softnum.cli.updates import with_groups
@@ -186,7 +186,7 @@ def _rate(rate) -> str:
 
 
 def _seconds(value) -> str:
-    from softnum.tta.report import format_seconds
+    from softnum.tta.quantities import format_seconds
 
     return format_seconds(float(value)) if value else "0"
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes, writable_file
+from softnum.cli.exits import exit_codes, writable_file
 from softnum.cli.vectors import Formats, Op, Overflow, ResultFormat, Rounding, StochasticBits, _formats, _given
 
 __all__ = ["register"]

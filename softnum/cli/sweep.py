@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes, need, writable_folder
+from softnum.cli.exits import exit_codes, need, writable_folder
 
 __all__ = ["register"]
 

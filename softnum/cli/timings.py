@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes, need, writable_file
+from softnum.cli.exits import exit_codes, need, writable_file
 
 __all__ = ["TimingFiles", "register"]
 
@@ -150,7 +150,7 @@ def _print_times(times: list) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from softnum.tta.report import format_seconds
+    from softnum.tta.quantities import format_seconds
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for name, right in (("Design", 0), ("n", 1), ("Dropped", 1), ("Mean", 1), ("95 % interval", 1), ("Kind", 0)):
@@ -182,7 +182,7 @@ def _print_times(times: list) -> None:
 
 def _interval(low: float, high: float) -> str:
     """Both ends in one unit, to two digits of the width."""
-    from softnum.tta.report import SCALES
+    from softnum.tta.quantities import SCALES
 
     middle, half = (low + high) / 2, (high - low) / 2
     scale, unit = next(((size, name) for size, name in SCALES if middle >= size), SCALES[-1])

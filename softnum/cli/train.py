@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes, need, writable_folder
+from softnum.cli.exits import exit_codes, need, writable_folder
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
 from softnum.cli.updates import Updates, with_groups
 
@@ -124,9 +124,9 @@ def train(
     from softnum.train import Settings, load_design, run
     from softnum.train import explain as explain_iteration
     from softnum.train import profile as profile_iteration
-    from softnum.train.devices import check_device
-    from softnum.train.loop import read_rows
+    from softnum.train.engine.devices import check_device
     from softnum.train.nets import default_data
+    from softnum.train.runs.loop import read_rows
 
     check_device(device)
     data = data or default_data(network)
@@ -182,7 +182,7 @@ def train(
     last = rows[-1]
     if plot:
         from softnum.atomic import write_atomic
-        from softnum.train.statistics_plot import draw_statistics
+        from softnum.train.inspect.plot import draw_statistics
 
         picture = path.with_suffix(".statistics.png")
         write_atomic(picture, draw_statistics(path.with_suffix(".statistics.jsonl")))

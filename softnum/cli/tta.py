@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli import exit_codes, need, writable_folder
+from softnum.cli.exits import exit_codes, need, writable_folder
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
 from softnum.cli.outcomes import Curves, Outcomes, command_line, stated
 from softnum.cli.timings import TimingFiles
@@ -237,8 +237,8 @@ def tta(
         raise ValueError(f"--{name.replace('_', '-')} is for the curves of --accuracy; add it, or leave this out")
     need("joblib", "sklearn", "matplotlib", "scipy")  # before minutes of training that a missing one would throw away
     from softnum.train import Settings, case_workloads, load_design, make_network, run_study
-    from softnum.train.devices import check_device
-    from softnum.train.study import case_labels, check_seeds, default_cases
+    from softnum.train.engine.devices import check_device
+    from softnum.train.studies.study import case_labels, check_seeds, default_cases
     from softnum.tta import read_records, write_workloads
     from softnum.tta.study import conclude
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from softnum.atomic import atomic_file
-from softnum.cli import exit_codes, writable_file
+from softnum.cli.exits import exit_codes, writable_file
 from softnum.ops import CODE_OPERATIONS
 
 __all__ = ["register"]
@@ -295,7 +295,7 @@ def _deliver(report, out: str | None, html: str | None) -> None:
     if out is not None:
         files.append((out, json.dumps(report.to_dict(), indent=1) + "\n"))
     if html is not None:
-        from softnum.vectors.html import page_of
+        from softnum.vectors.checks.html import page_of
 
         files.append((html, page_of(report)))
     for path, text in files:

@@ -14,9 +14,6 @@ from softnum.tta.accuracy.reached import DIRECTIONS, ReachedRule, direction_of
 from softnum.tta.accuracy.reading import ACCURACY_FORMATS, AccuracyFormat, read_accuracy
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, design_points, read_record, read_records
 from softnum.tta.architectures import Architecture, Precision, architecture, architecture_names, lower
-from softnum.tta.combine import combine_study
-from softnum.tta.cost import Cost, read_costs
-from softnum.tta.energy import ENERGY_KINDS, ENERGY_TABLES, Energy, OperationEnergy, energy_of, operation_energy
 from softnum.tta.estimates import (
     FARTHEST,
     Device,
@@ -43,25 +40,17 @@ from softnum.tta.estimates import (
     units_per_day,
     utilisation,
 )
-from softnum.tta.exchange import Exchange, ParallelTime, Transfer, gradient_bytes
-from softnum.tta.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
 from softnum.tta.html import Report, export_report, load_report, write_report
-from softnum.tta.interaction import Factors, Interaction, interaction, predicted_speedup, read_combination
-from softnum.tta.intervals import bootstrap_interval, ratio_interval, share_interval
-from softnum.tta.memory import Memory, largest_batch, memory_of, memory_table
 from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
-from softnum.tta.network_time import (
-    gemm_layer_times,
-    minimum_bandwidth,
-    parallel_sweep,
-    parallel_time,
-    read_layer_times,
-)
-from softnum.tta.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
+from softnum.tta.outcomes.combine import combine_study
+from softnum.tta.outcomes.cost import Cost, read_costs
+from softnum.tta.outcomes.interaction import Factors, Interaction, interaction, predicted_speedup, read_combination
+from softnum.tta.outcomes.intervals import bootstrap_interval, ratio_interval, share_interval
+from softnum.tta.outcomes.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
+from softnum.tta.outcomes.report import plot_studies, print_studies
+from softnum.tta.outcomes.resource_plots import plot_memory, plot_parallel
+from softnum.tta.outcomes.results import RESULTS_SCHEMA, read_results, results_dict, write_results
 from softnum.tta.quantities import bandwidth, bit_rate, byte_size, duration, flop_rate, frequency
-from softnum.tta.report import plot_studies, print_studies
-from softnum.tta.resource_plots import plot_memory, plot_parallel
-from softnum.tta.results import RESULTS_SCHEMA, read_results, results_dict, write_results
 from softnum.tta.simulators.environment import create_environment
 from softnum.tta.simulators.reports import MissingReport, Simulations, load_reports, read_requests, write_requests
 from softnum.tta.simulators.scalesim import ASSUMPTIONS, NOT_SIMULATED, Machine, machine_for, write_inputs
@@ -86,8 +75,33 @@ from softnum.tta.timings import (
     read_timings,
     write_timings,
 )
-from softnum.tta.workload import STAGES, TENSOR_CLASSES, Operation, StoredTensor, Workload, workload_of_gemms
-from softnum.tta.workload_files import read_workloads, write_workloads
+from softnum.tta.workloads.energy import (
+    ENERGY_KINDS,
+    ENERGY_TABLES,
+    Energy,
+    OperationEnergy,
+    energy_of,
+    operation_energy,
+)
+from softnum.tta.workloads.exchange import Exchange, ParallelTime, Transfer, gradient_bytes
+from softnum.tta.workloads.files import read_workloads, write_workloads
+from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
+from softnum.tta.workloads.memory import Memory, largest_batch, memory_of, memory_table
+from softnum.tta.workloads.network_time import (
+    gemm_layer_times,
+    minimum_bandwidth,
+    parallel_sweep,
+    parallel_time,
+    read_layer_times,
+)
+from softnum.tta.workloads.operations import (
+    STAGES,
+    TENSOR_CLASSES,
+    Operation,
+    StoredTensor,
+    Workload,
+    workload_of_gemms,
+)
 
 __all__ = [
     "ACCURACY_FORMATS",

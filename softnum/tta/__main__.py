@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib import resources
 from pathlib import Path
 
 
@@ -34,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--venv", metavar="FOLDER", help=f"the simulator's environment ({environment.default_environment()})"
     )
     options = parser.parse_args(arguments)
-    shipped = Path(str(resources.files("softnum.tta").joinpath("reports")))
+    shipped = Path(__file__).parent / "reports"
     try:
         if options.out is None and (options.simulator, options.dataflow) != ("scalesim", "os"):
             raise ValueError(

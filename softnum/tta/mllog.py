@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from softnum.tta.text_files import read_text
+from softnum.tta.text import read_text
 
 __all__ = ["MLLog", "MLLogEvent", "read_mllog"]
 

@@ -22,10 +22,17 @@ __all__ = [
     "check_keys",
     "duration",
     "flop_rate",
+    "format_dollars",
+    "format_joules",
+    "format_seconds",
     "frequency",
     "positive_int",
     "positive_number",
 ]
+
+#: units that seconds are shown in
+SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_JOULES = ((1e6, "MJ"), (1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"), (1e-12, "pJ"))
 
 
 class InputTypeError(TypeError, ValueError):
@@ -333,3 +340,47 @@ def check_keys(table: Mapping, required: Iterable[str], optional: Iterable[str],
     missing = [key for key in required if key not in table]
     if missing:
         raise ValueError(f"{where} lacks {', '.join(map(repr, missing))}; required keys: {', '.join(required)}")
+
+
+def format_joules(joules: float) -> str:
+    """Joules to three digits with an SI prefix.
+
+    >>> format_joules(0.00181)
+    '1.81 mJ'
+    """
+    if math.isinf(joules):
+        return "never"
+    scale, unit = next(((s, u) for s, u in _JOULES if joules >= s), _JOULES[-1])
+    return f"{_digits(joules / scale)} {unit}"
+
+
+def format_dollars(dollars: float) -> str:
+    """Dollars to the cent, or to three digits below one.
+
+    >>> format_dollars(1234.5), format_dollars(4.976e-7)
+    ('$1,234.50', '$4.98e-07')
+    """
+    if math.isinf(dollars):
+        return "never"
+    return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.3g}"
+
+
+def format_seconds(seconds: float) -> str:
+    """Seconds to three digits with an SI prefix.
+
+    Examples
+    --------
+    >>> format_seconds(0.00345678), format_seconds(float("inf"))
+    ('3.46 ms', 'never')
+    """
+    if math.isinf(seconds):
+        return "never"
+    scale, unit = next(((s, u) for s, u in SCALES if seconds >= s), SCALES[-1])
+    return f"{_digits(seconds / scale)} {unit}"
+
+
+def _digits(value: float) -> str:
+    """Three significant digits, never in exponent form for ordinary sizes."""
+    if value and abs(value) < 1000:
+        return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+    return f"{value:,.0f}"

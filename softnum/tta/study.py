@@ -15,22 +15,23 @@ from pathlib import Path
 
 from softnum.tta.accuracy.reached import ReachedRule, direction_of
 from softnum.tta.accuracy.records import Record, RecordSet
-from softnum.tta.combine import combine_study
-from softnum.tta.cost import read_costs
-from softnum.tta.energy import energy_of
-from softnum.tta.hardware import DesignPoint, Gemm, Hardware
-from softnum.tta.interaction import read_combination
-from softnum.tta.intervals import check_confidence
-from softnum.tta.outcome import Study, Variant
-from softnum.tta.report import plot_studies, print_studies
-from softnum.tta.results import write_results
+from softnum.tta.outcomes.combine import combine_study
+from softnum.tta.outcomes.cost import read_costs
+from softnum.tta.outcomes.interaction import read_combination
+from softnum.tta.outcomes.intervals import check_confidence
+from softnum.tta.outcomes.outcome import Study, Variant
+from softnum.tta.outcomes.report import plot_studies, print_studies
+from softnum.tta.outcomes.results import write_results
 from softnum.tta.simulators.environment import TOOLS
 from softnum.tta.simulators.reports import REMAKE, MissingReport, load_reports, write_requests
 from softnum.tta.simulators.simulation import check_simulator, simulate
 from softnum.tta.simulators.variants import scalesim_variants, zigzag_variants
-from softnum.tta.timings import IterationTime, gather_timings
-from softnum.tta.workload import Workload
-from softnum.tta.workload_files import read_workloads
+from softnum.tta.timings.formats import gather_timings
+from softnum.tta.workloads.energy import energy_of
+from softnum.tta.workloads.files import read_workloads
+from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware
+from softnum.tta.workloads.iteration import IterationTime
+from softnum.tta.workloads.operations import Workload
 
 __all__ = ["conclude", "outcome_rules", "study_variants"]
 

@@ -6,21 +6,21 @@
 (65536, dtype('uint8'))
 """
 
-from softnum.vectors.causes import CAUSES
-from softnum.vectors.checker import check
-from softnum.vectors.coverage import Bins, Coverage
-from softnum.vectors.dialects import DIALECTS, Dialect, open_reader
-from softnum.vectors.failures import Failure
-from softnum.vectors.files import header_of, write
-from softnum.vectors.generator import Plan, generate, plan
-from softnum.vectors.html import page_of
+from softnum.vectors.checks.causes import CAUSES
+from softnum.vectors.checks.checker import check
+from softnum.vectors.checks.failures import Failure
+from softnum.vectors.checks.html import page_of
+from softnum.vectors.checks.report import CauseFound, CheckReport
+from softnum.vectors.files.dialects import DIALECTS, Dialect, open_reader
+from softnum.vectors.files.text import Rows, TextLayout, VectorFileError, VectorReader
+from softnum.vectors.files.writing import header_of, write
 from softnum.vectors.model import ReferenceModel
-from softnum.vectors.report import CauseFound, CheckReport
+from softnum.vectors.plans.coverage import Bins, Coverage
+from softnum.vectors.plans.generator import Plan, generate, plan
+from softnum.vectors.plans.spec import Block, Column, VectorSpec
+from softnum.vectors.plans.unit_spec import UNIT_OPERATIONS, UnitSpec
 from softnum.vectors.rom import ROM_FORMATS, Rom, make_rom, write_rom
 from softnum.vectors.simulators import build_simulator_libraries
-from softnum.vectors.spec import Block, Column, VectorSpec
-from softnum.vectors.text import Rows, TextLayout, VectorFileError, VectorReader
-from softnum.vectors.unit_spec import UNIT_OPERATIONS, UnitSpec
 
 __all__ = [
     "CAUSES",

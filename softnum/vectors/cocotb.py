@@ -25,11 +25,12 @@ from typing import NamedTuple
 import numpy as np
 
 from softnum.atomic import atomic_file
-from softnum.vectors.codes import is_nan, value_text
-from softnum.vectors.generator import Plan
+from softnum.config import __version__
+from softnum.vectors.files.text import TextLayout
 from softnum.vectors.model import Expected, ReferenceModel, array_of, evaluated, known, transaction, word_of
-from softnum.vectors.spec import Block, Spec
-from softnum.vectors.text import TextLayout
+from softnum.vectors.plans.codes import is_nan, value_text
+from softnum.vectors.plans.generator import Plan
+from softnum.vectors.plans.spec import Block, Spec
 
 __all__ = ["Expected", "ReferenceModel", "Scoreboard", "ScoreboardError", "drive"]
 
@@ -267,14 +268,12 @@ class Scoreboard:
         return "\n".join(lines)
 
     def _write(self) -> None:
-        import softnum
-
         facts = {
             **self.spec.facts(),
             "columns": " ".join(f"{c.name}:{c.width}" for c in self.spec.columns),
             "method": "simulation: the results are the design's",
             "vectors": str(self.compared),
-            "version": softnum.__version__,
+            "version": __version__,
         }
         with atomic_file(self.file) as file:
             file.write(self._layout.header_lines(facts))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum.vectors.spec import Block, Spec
+from softnum.vectors.plans.spec import Block, Spec
 
 __all__ = ["Expected", "ReferenceModel", "array_of", "evaluated", "known", "transaction", "word_of"]
 

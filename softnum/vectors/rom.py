@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from softnum.atomic import atomic_file
+from softnum.config import __version__
 from softnum.ops import CODE_OPERATIONS
-from softnum.vectors.spec import VectorSpec
+from softnum.vectors.plans.spec import VectorSpec
 
 __all__ = ["ROM_FORMATS", "Rom", "make_rom", "write_rom"]
 
@@ -110,8 +111,6 @@ def make_rom(
 
 
 def _facts(spec: VectorSpec, columns, flags: bool, invalid) -> dict[str, str]:
-    import softnum
-
     layout = ", ".join(f"{c.name}[{c.width - 1}:0]" for c in columns)
     word = f"result[{spec.out_fmt.bits - 1}:0]"
     facts = {k: v for k, v in spec.facts().items() if k not in ("nan", "flush")}
@@ -124,7 +123,7 @@ def _facts(spec: VectorSpec, columns, flags: bool, invalid) -> dict[str, str]:
         **facts,
         "address": f"{{{layout}}}",
         "word": f"{{flags[4:0], {word}}}" if flags else word,
-        "version": softnum.__version__,
+        "version": __version__,
         "command": command,
     }
 

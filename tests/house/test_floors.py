@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from tests.support.floors import FLOORS, KNOWN, MOVED
 from tests.support.imports import circle_text, circles, graph_of, rising
 

@@ -1,6 +1,7 @@
 """The reader of imports finds every form of them in a made-up tree, and nothing else."""
 
 import pytest
+
 from tests.support.imports import Arrow, circle_text, circles, floor_of, graph_of, rising
 
 PACKAGES = {"made": "made", "more": "made.more"}

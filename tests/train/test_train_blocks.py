@@ -12,10 +12,10 @@ from softnum.train.attention import matmul as attention_product
 from softnum.train.backend import NumpyBackend
 from softnum.train.convolution import conv2d
 from softnum.train.designs import RoleRounding
+from softnum.train.designs.loss_scaling import overflow_shows
 from softnum.train.loop import Run
 from softnum.train.numerics import LayerNumerics
 from softnum.train.record import read_lines
-from softnum.train.scaling import overflow_shows
 from softnum.train.tensor import linear
 from softnum.train.unit_specs import describe_unit
 from softnum.train.watch import watching

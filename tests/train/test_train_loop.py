@@ -13,6 +13,7 @@ import pytest
 import softnum as sn
 from softnum.train import Numerics, Settings, design_names, load_design, make_network, run
 from softnum.train.data import batches, load_data
+from softnum.train.engine.arithmetic import FUNCTIONS
 from softnum.train.initial import he_uniform
 from softnum.train.loop import read_rows
 
@@ -71,9 +72,9 @@ def test_every_operand_of_every_product_is_a_value_of_its_format(tmp_path, monke
         keys.append(options["key"])
         return fma(*operands, **options)
 
-    monkeypatch.setattr(sn, "matmul", watching_matmul)
-    monkeypatch.setattr(sn, "quantize", watching_quantize)
-    monkeypatch.setattr(sn, "fma", watching_fma)
+    monkeypatch.setitem(FUNCTIONS, "matmul", watching_matmul)
+    monkeypatch.setitem(FUNCTIONS, "quantize", watching_quantize)
+    monkeypatch.setitem(FUNCTIONS, "fma", watching_fma)
     design = load_design("c-wang-fp8")
     run(design, Settings(epochs=1, batch=1352, evaluate_every=1), seed=5, out=tmp_path)
     first, last = design.layer("fc1", first=True).units, design.layer("fc2").units

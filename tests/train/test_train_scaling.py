@@ -7,8 +7,9 @@ import pytest
 
 import softnum as sn
 from softnum.train import Numerics, Parameter, Settings, load_design, run
+from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.loop import read_rows
-from softnum.train.scaling import LossScaler, LossScaling, clip_gradients, gradients_overflow
+from softnum.train.scaling import LossScaler, clip_gradients, gradients_overflow
 
 SHORT = Settings(network_options={"sizes": (64, 16, 10)}, epochs=2, batch=128)  # ten iterations an epoch
 

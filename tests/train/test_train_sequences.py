@@ -8,6 +8,7 @@ from softnum.train import Parameter, Tensor
 from softnum.train import tensor as engine
 from softnum.train.attention import attention, causal_mask, matmul, softmax
 from softnum.train.backend import NumpyBackend
+from softnum.train.engine.arithmetic import FUNCTIONS
 from softnum.train.initial import DOMAIN_DROPOUT
 from softnum.train.normalisation import layer_norm
 from softnum.train.sequences import concatenate, dropout, embedding, permute, scale, take
@@ -166,7 +167,7 @@ def test_the_products_of_an_attention_are_in_the_layers_units(tmp_path, monkeypa
         seen.append((*map(str, unit.operand), a.shape, b.shape))
         return made(a, b, unit, c, **options)
 
-    monkeypatch.setattr(sn, "matmul", watched)
+    monkeypatch.setitem(FUNCTIONS, "matmul", watched)
     leaves = leaves_of(layer, query=(8, 6), key=(8, 6), value=(8, 6))
     attention(*leaves, layer, batch=2, heads=3).backward(np.ones((8, 6), np.float32))
     assert seen == [

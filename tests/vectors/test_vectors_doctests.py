@@ -12,7 +12,7 @@ import softnum.vectors
 from softnum import reference
 from softnum.vectors.codes import is_nan, value_text
 
-MODULES = ["softnum.vectors", *(m.name for m in pkgutil.iter_modules(softnum.vectors.__path__, "softnum.vectors."))]
+MODULES = ["softnum.vectors", *(m.name for m in pkgutil.walk_packages(softnum.vectors.__path__, "softnum.vectors."))]
 
 
 @pytest.mark.parametrize("name", MODULES)

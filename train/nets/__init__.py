@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 
-from softnum.train.data import KINDS, data_facts, data_of_kind
+from softnum.train.datasets.sets import KINDS, data_facts, data_of_kind
 from softnum.train.nets.actor_critic import ActorCritic
 from softnum.train.nets.cifar10_cnn import CIFAR10CNN
 from softnum.train.nets.detector import Detector

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import isfinite, prod
 
+from softnum.train.layers.sizes import check_batch, check_sizes
 from softnum.train.nets.mlp import MLP
-from softnum.train.nets.sizes import check_batch, check_sizes
-from softnum.train.tasks import Control
+from softnum.train.tasks.control import Control
 
 __all__ = ["ActorCritic"]
 

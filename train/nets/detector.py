@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from softnum.train.functions import activation
-from softnum.train.nets.layers import BatchNorm, Convolution
+from softnum.train.engine.functions import activation
+from softnum.train.engine.tensor import Tensor, reshape
+from softnum.train.layers.feedforward import BatchNorm, Convolution
+from softnum.train.layers.sequences import permute
+from softnum.train.layers.sizes import check_data, check_image, check_sizes
 from softnum.train.nets.network import Network
-from softnum.train.nets.sizes import check_data, check_image, check_sizes
-from softnum.train.sequences import permute
-from softnum.train.tasks import Detection
-from softnum.train.tensor import Tensor, reshape
+from softnum.train.tasks.detection import Detection
 
 __all__ = ["Detector"]
 

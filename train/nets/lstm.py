@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from softnum.train.nets.cells import LSTMCell, Read
-from softnum.train.nets.layers import Linear
+from softnum.train.engine.tensor import Tensor
+from softnum.train.layers.cells import LSTMCell, Read
+from softnum.train.layers.feedforward import Linear
+from softnum.train.layers.sizes import check_sizes
 from softnum.train.nets.network import Network
-from softnum.train.nets.sizes import check_sizes
-from softnum.train.tensor import Tensor
 
 __all__ = ["LSTM"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from softnum.train.functions import activation
-from softnum.train.nets.layers import Linear
+from softnum.train.engine.functions import activation
+from softnum.train.engine.tensor import Tensor, multiply
+from softnum.train.layers.feedforward import Linear
+from softnum.train.layers.sequence_layers import Embedding
+from softnum.train.layers.sequences import concatenate
+from softnum.train.layers.sizes import check_sizes
 from softnum.train.nets.network import Network
-from softnum.train.nets.sequence_layers import Embedding
-from softnum.train.nets.sizes import check_sizes
-from softnum.train.sequences import concatenate
-from softnum.train.tasks import Recommendation
-from softnum.train.tensor import Tensor, multiply
+from softnum.train.tasks.recommendation import Recommendation
 
 __all__ = ["NCF"]
 

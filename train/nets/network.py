@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 
-from softnum.train.nets.sizes import check_batch, check_data
-from softnum.train.normalisation import Buffer
-from softnum.train.tasks import Classification, Task
-from softnum.train.tensor import Parameter, Tensor, cast
+from softnum.train.engine.tensor import Parameter, Tensor, cast
+from softnum.train.layers.normalisation import Buffer
+from softnum.train.layers.sizes import check_batch, check_data
+from softnum.train.tasks.classification import Classification
+from softnum.train.tasks.task import Task
 
 __all__ = ["Network", "product_rows"]
 
@@ -27,7 +28,7 @@ def product_rows(rows) -> list[dict]:
 
 
 class Network:
-    """A network of layers (`softnum.train.nets.layers`), each of which every sample passes once.
+    """A network of layers (`softnum.train.layers.feedforward`), each of which every sample passes once.
 
     Subclasses set ``name``, and ``kind`` and ``task`` where those are others, and give the constructor their layers; in
     `options_of` they say which of its arguments follow from the data. They implement ``forward(x, *, training=False)``:
@@ -62,7 +63,7 @@ class Network:
     """
 
     name: str
-    #: of the data that it takes: ``softnum.train.data.DataFacts.kind``
+    #: of the data that it takes: ``softnum.train.datasets.sets.DataFacts.kind``
     kind = "samples"
     #: what it learns
     task: type[Task] = Classification

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from softnum.train.nets.cells import CELLS, Read
-from softnum.train.nets.layers import Linear
+from softnum.train.engine.tensor import Tensor, reshape
+from softnum.train.layers.cells import CELLS, Read
+from softnum.train.layers.feedforward import Linear
+from softnum.train.layers.sequence_layers import Embedding
+from softnum.train.layers.sequences import concatenate, permute
+from softnum.train.layers.sequences import dropout as drop
+from softnum.train.layers.sizes import check_rate, check_sizes
 from softnum.train.nets.network import Network
-from softnum.train.nets.sequence_layers import Embedding
-from softnum.train.nets.sizes import check_rate, check_sizes
-from softnum.train.sequences import concatenate, permute
-from softnum.train.sequences import dropout as drop
-from softnum.train.tensor import Tensor, reshape
 
 __all__ = ["RecurrentLM"]
 
@@ -19,8 +19,8 @@ class RecurrentLM(Network):
 
         embedding, <cell>.input, <cell>.hidden, dropout, fc
 
-    The cells' formulas are in `softnum.train.nets.cells`. The products of all steps with the input are one product, and
-    so are those of fc. The state is 0 before the first step of each sequence.
+    The cells' formulas are in `softnum.train.layers.cells`. The products of all steps with the input are one product,
+    and so are those of fc. The state is 0 before the first step of each sequence.
 
     Parameters
     ----------

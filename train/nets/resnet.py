@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from softnum.train.functions import activation
-from softnum.train.nets.layers import BatchNorm, Convolution, GroupNorm, Linear
+from softnum.train.engine.functions import activation
+from softnum.train.engine.tensor import Tensor, add, reshape
+from softnum.train.layers.feedforward import BatchNorm, Convolution, GroupNorm, Linear
+from softnum.train.layers.pooling import avg_pool2d
+from softnum.train.layers.sizes import check_image, check_sizes
 from softnum.train.nets.network import Network
-from softnum.train.nets.sizes import check_image, check_sizes
-from softnum.train.pooling import avg_pool2d
-from softnum.train.tensor import Tensor, add, reshape
 
 __all__ = ["ResNet"]
 

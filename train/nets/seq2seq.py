@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.train.binary64 import host
-from softnum.train.functions import activation
-from softnum.train.nets.cells import CELLS, Read
-from softnum.train.nets.layers import Linear
+from softnum.train.datasets.sentences import END, PADDING, START, UNKNOWN
+from softnum.train.engine.binary64 import host
+from softnum.train.engine.functions import activation
+from softnum.train.engine.tensor import Tensor, part, reshape
+from softnum.train.layers.cells import CELLS, Read
+from softnum.train.layers.feedforward import Linear
+from softnum.train.layers.sequence_layers import Attention, Embedding
+from softnum.train.layers.sequences import concatenate, permute, take
+from softnum.train.layers.sequences import dropout as drop
+from softnum.train.layers.sizes import check_rate, check_sizes
 from softnum.train.nets.network import Network
-from softnum.train.nets.sequence_layers import Attention, Embedding
-from softnum.train.nets.sizes import check_rate, check_sizes
-from softnum.train.sentence_files import END, PADDING, START, UNKNOWN
-from softnum.train.sequences import concatenate, permute, take
-from softnum.train.sequences import dropout as drop
-from softnum.train.tasks import Translation
-from softnum.train.tensor import Tensor, part, reshape
+from softnum.train.tasks.translation import Translation
 
 __all__ = ["Seq2Seq"]
 
@@ -26,9 +26,10 @@ class Seq2Seq(Network):
         source.embedding, encoder.input, encoder.hidden (, backward.input, backward.hidden)
         target.embedding, decoder.input, decoder.hidden, attention, combine, fc
 
-    The cells' formulas are in `softnum.train.nets.cells`. The encoder reads the words of the source; the decoder starts
-    from its state after the last word (not after padding), and takes, in training, the right word before each one that
-    it has to tell (teacher forcing). Its hidden states h attend to those s of the encoder, where the source has words::
+    The cells' formulas are in `softnum.train.layers.cells`. The encoder reads the words of the source; the decoder
+    starts from its state after the last word (not after padding), and takes, in training, the right word before each
+    one that it has to tell (teacher forcing). Its hidden states h attend to those s of the encoder, where the source
+    has words::
 
         a = softmax((h @ s^T) / sqrt(hidden)) @ s           attention
         y = fc(dropout(tanh([a, h] @ W + b)))               combine
@@ -117,7 +118,7 @@ class Seq2Seq(Network):
         Parameters
         ----------
         x : Tensor of integers (B, 2 * steps)
-            The words of the source, and those that the decoder takes (`softnum.train.sentence_files.Sentences`).
+            The words of the source, and those that the decoder takes (`softnum.train.datasets.sentences.Sentences`).
         training : bool
             Whether to drop elements.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from softnum.train.engine.tensor import Tensor
+from softnum.train.layers.sequences import concatenate, take
 from softnum.train.nets.lstm import LSTM
-from softnum.train.sequences import concatenate, take
-from softnum.train.tensor import Tensor
 
 __all__ = ["SpeechLSTM"]
 

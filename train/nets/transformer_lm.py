@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from softnum.train.attention import causal_mask
-from softnum.train.nets.layers import Linear
+from softnum.train.engine.tensor import Tensor, add
+from softnum.train.layers.attention import causal_mask
+from softnum.train.layers.feedforward import Linear
+from softnum.train.layers.sequence_layers import Block, Embedding, LayerNorm
+from softnum.train.layers.sequences import dropout as drop
+from softnum.train.layers.sizes import check_heads, check_rate, check_sizes
 from softnum.train.nets.network import Network
-from softnum.train.nets.sequence_layers import Block, Embedding, LayerNorm
-from softnum.train.nets.sizes import check_heads, check_rate, check_sizes
-from softnum.train.sequences import dropout as drop
-from softnum.train.tensor import Tensor, add
 
 __all__ = ["TransformerLM"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 from math import inf, prod
 
-from softnum.train.functions import activation
-from softnum.train.nets.layers import Linear
+from softnum.train.engine.functions import activation
+from softnum.train.engine.tensor import Parameter, Tensor
+from softnum.train.layers.feedforward import Linear
+from softnum.train.layers.sizes import check_image, check_sizes
 from softnum.train.nets.network import Network
-from softnum.train.nets.sizes import check_image, check_sizes
-from softnum.train.tasks import Adversarial
-from softnum.train.tensor import Parameter, Tensor
+from softnum.train.tasks.adversarial import Adversarial
 
 __all__ = ["WGAN"]
 

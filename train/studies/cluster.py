@@ -14,17 +14,20 @@ import os
 import shutil
 import tempfile
 import uuid
+from importlib import resources
 from pathlib import Path
 
 from softnum.atomic import write_atomic
-from softnum.train.design_files import load_design
-from softnum.train.devices import check_device
-from softnum.train.loop import record_versions
+from softnum.train.designs.reader import load_design
+from softnum.train.engine.devices import check_device
+from softnum.train.runs.loop import record_versions
 from softnum.train.studies.task import Failed, Finished, RunTask, perform
 
 __all__ = ["DaskExecutor"]
 
 _SECONDS = 30  # to connect, and until there is a worker
+#: package -> its parts that are packages of this table too, which lie in its folder or, in a checkout, elsewhere
+_PACKAGES = {"softnum": ("kernels", "train"), "softnum.kernels": (), "softnum.train": ()}
 
 
 class DaskExecutor:
@@ -222,14 +225,11 @@ def _facts() -> dict[str, str]:
 @functools.cache
 def _source() -> str:
     """The start of a checksum of softnum's Python files, which tells checkouts of one version apart."""
-    import softnum
-    import softnum.kernels
-    import softnum.train
-
     digest = hashlib.sha256()
-    for package in (softnum, softnum.kernels, softnum.train):
-        folder = Path(package.__path__[0])
-        pattern = "*.py" if package is softnum else "**/*.py"
-        for file in sorted(folder.glob(pattern)):
-            digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes())
+    for package, parts in _PACKAGES.items():
+        folder = Path(str(resources.files(package)))
+        for file in sorted(folder.rglob("*.py")):
+            name = file.relative_to(folder)
+            if name.parts[0] not in parts:
+                digest.update(name.as_posix().encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:12]

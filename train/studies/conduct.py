@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from softnum.train.devices import DEVICES, check_device
-from softnum.train.lock import FileLock
+from softnum.train.engine.devices import DEVICES, check_device
+from softnum.train.runs import record
+from softnum.train.runs.lock import FileLock
 from softnum.train.studies.ledger import Ledger
 from softnum.train.studies.local import ProcessExecutor
 from softnum.train.studies.plan import (
@@ -27,10 +28,14 @@ from softnum.train.studies.plan import (
     write_alike,
 )
 from softnum.train.studies.runner import run_tasks
+from softnum.train.studies.study import case_workloads, worker_count
 from softnum.train.studies.study_file import VARIANTS, Comparison, StudyFile
 from softnum.train.studies.task import Failed
-from softnum.train.study import worker_count
-from softnum.train.workload import case_workloads
+from softnum.tta.accuracy.records import RecordSet, read_records
+from softnum.tta.html.report import write_report
+from softnum.tta.study import conclude, outcome_rules, study_variants
+from softnum.tta.workloads.files import write_workloads
+from softnum.tta.workloads.hardware import DesignPoint
 
 __all__ = ["STUDY_SCHEMA", "Outcome", "conduct_study"]
 
@@ -194,8 +199,6 @@ def _line(text: str) -> str:
 # -- times -------------------------------------------------------------------------------------------------------------
 def _variants(plan: StudyPlan, comparison: Comparison, outcome: Outcome, jobs: int, say):
     """The times of a comparison's designs."""
-    from softnum.tta.study import study_variants
-
     runs = {run.label: run for run in plan.of(comparison) if run.state != UNUSABLE}
     if comparison.baseline not in runs:
         outcome.comparisons[comparison.folder] = f"the baseline {comparison.baseline} cannot be trained"
@@ -223,8 +226,6 @@ def _variants(plan: StudyPlan, comparison: Comparison, outcome: Outcome, jobs: i
 
 def _point(run: PlannedRun, timings):
     """A design as softnum.tta wants it: by its label, with what its records' first row says of it."""
-    from softnum.tta import DesignPoint
-
     config = run.header["config"]
     hardware = config["design"]["hardware"]
     if hardware:
@@ -294,19 +295,15 @@ def _train(plan: StudyPlan, outcome: Outcome, ledger: Ledger, executor, device: 
         step(run.name)
 
 
-def _keep(run: PlannedRun, record: bytes) -> None:
+def _keep(run: PlannedRun, content: bytes) -> None:
     """Write a record that a worker on another machine made, in the place of what was begun here."""
-    from softnum.atomic import write_atomic
-
     run.path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(run.path, record)
+    record.write_atomic(run.path, content)
     run.path.with_suffix(".checkpoint.npz").unlink(missing_ok=True)
 
 
 def _write_workloads(plan: StudyPlan, comparison: Comparison) -> None:
     """Write what an iteration consists of, under each design that can be trained."""
-    from softnum.tta import write_workloads
-
     usable = {run.label for run in plan.of(comparison) if run.state != UNUSABLE}
     pairs = zip(comparison.cases, comparison.labels, strict=True)
     cases = [replace(case, label=label) for case, label in pairs if label in usable]
@@ -317,8 +314,6 @@ def _write_workloads(plan: StudyPlan, comparison: Comparison) -> None:
 # -- results -----------------------------------------------------------------------------------------------------------
 def _conclude(plan: StudyPlan, comparison: Comparison, variants, outcome: Outcome, console) -> None:
     from rich.console import Console
-
-    from softnum.tta import RecordSet, conclude, outcome_rules, read_records
 
     runs = plan.of(comparison)
     there = [run.path for run in runs if run.state != UNUSABLE and record_state(run.path, run.header) == "finished"]
@@ -403,6 +398,4 @@ def _report(study: StudyFile, out: Path, outcome: Outcome) -> None:
     if missing:
         outcome.notes.append(f"no report.html: it takes {', '.join(missing)}: pip install 'softnum[report]'")
         return
-    from softnum.tta import write_report
-
     outcome.report = write_report(out, out / "report.html")

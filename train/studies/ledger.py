@@ -11,7 +11,7 @@ import json
 import os
 from pathlib import Path
 
-from softnum.train.record import read_lines
+from softnum.train.runs.record import read_lines
 from softnum.train.studies.task import Failed
 
 __all__ = ["Ledger"]

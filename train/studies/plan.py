@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from softnum.atomic import write_atomic
-from softnum.train.design_files import load_design
-from softnum.train.record import RunFiles
+from softnum.train.designs.reader import load_design
+from softnum.train.runs.record import RunFiles
 from softnum.train.studies.study_file import Comparison, StudyFile
 from softnum.train.studies.task import RunTask, describe_runs, key_of
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from softnum.train.record import read_lines
+from softnum.train.runs.record import read_lines
 from softnum.train.studies.ledger import Ledger
 
 __all__ = ["RunStatus", "study_status"]

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from softnum.train.data import DATA_SETS
-from softnum.train.design_files import load_design
-from softnum.train.designs import nearest
-from softnum.train.loop import Settings
+from softnum.train.datasets.sets import DATA_SETS
+from softnum.train.designs.design import nearest
+from softnum.train.designs.reader import load_design
 from softnum.train.nets import NETWORKS, default_data, make_network
-from softnum.train.study import Case, case_labels, check_seeds
+from softnum.train.runs.loop import Settings
+from softnum.train.studies.study import Case, case_labels, check_seeds
+from softnum.tta.study import outcome_rules
 
 __all__ = ["TEMPLATE", "Comparison", "StudyFile", "Timings", "read_study"]
 
@@ -302,8 +303,6 @@ class _Reader:
 
     # -- one network ---------------------------------------------------------------------------------------------------
     def comparison(self, folder, index: int, own: dict, study: dict, settings: dict, timings: Timings) -> Comparison:
-        from softnum.tta import outcome_rules  # which training needs nowhere else
-
         def said(key: str):
             """A value, and the table that says it."""
             if key in own:

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from softnum.train.design_files import load_design
-from softnum.train.loop import Run, Settings, carry_out
+from softnum.train.designs.reader import load_design
+from softnum.train.runs.loop import Run, Settings, carry_out
 
 __all__ = ["Failed", "Finished", "RunTask", "attempt", "describe_runs", "key_of", "perform"]
 

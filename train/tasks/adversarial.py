@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from softnum.train.binary64 import host
-from softnum.train.coverage import Coverage
-from softnum.train.data import batches
-from softnum.train.initial import noise
-from softnum.train.losses import signed_means
+from softnum.train.datasets.coverage import Coverage
+from softnum.train.datasets.sets import batches
+from softnum.train.engine.binary64 import host
+from softnum.train.engine.initial import noise
+from softnum.train.engine.tensor import Tensor
+from softnum.train.layers.losses import signed_means
 from softnum.train.tasks.task import Task, Update
-from softnum.train.tensor import Tensor
 
 __all__ = ["Adversarial"]
 
@@ -25,12 +25,13 @@ class Adversarial(Task):
 
     Each update of the critic takes a batch of real images, and as many generated ones, as one batch of twice the size,
     real ones first; an epoch passes the images once, with ``critic_updates`` batches an iteration. Every batch of
-    generated images is made of noise of its own (``softnum.train.initial.noise``), those of evaluations of the first.
+    generated images is made of noise of its own (``softnum.train.engine.initial.noise``), those of evaluations of the
+    first.
 
     A record's ``loss`` is the critic's at its last update of the iteration; minus it is an estimate of the distance
     between generated and real images, up to a factor. ``generator_loss`` is the generator's. ``accuracy`` is the
-    coverage (`softnum.train.coverage.Coverage`) of the first 512 held-out images, or all if there are fewer, by as many
-    generated ones.
+    coverage (`softnum.train.datasets.coverage.Coverage`) of the first 512 held-out images, or all if there are fewer,
+    by as many generated ones.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class Adversarial(Task):
     Examples
     --------
     >>> from softnum.train import make_network
-    >>> from softnum.train.data import load_data
+    >>> from softnum.train.datasets.sets import load_data
     >>> make_network("wgan").make_task(load_data("digits"), batch=32, seed=1).per_epoch  # of 5 x 32 images
     8
     """

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from softnum.train.engine.tensor import Tensor, softmax_cross_entropy
 from softnum.train.tasks.task import Task, Update
-from softnum.train.tensor import Tensor, softmax_cross_entropy
 
 __all__ = ["Classification"]
 
@@ -33,7 +33,7 @@ class Classification(Task):
     Examples
     --------
     >>> from softnum.train import make_network
-    >>> from softnum.train.data import load_data
+    >>> from softnum.train.datasets.sets import load_data
     >>> make_network("mlp").make_task(load_data("digits"), batch=32, seed=1).samples
     1352
     """

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from softnum.train.binary64 import host
-from softnum.train.initial import DOMAIN_ACTIONS, DOMAIN_STARTS, random_words
-from softnum.train.losses import policy_loss
+from softnum.train.engine.binary64 import host
+from softnum.train.engine.initial import DOMAIN_ACTIONS, DOMAIN_STARTS, random_words
+from softnum.train.engine.tensor import Tensor
+from softnum.train.layers.losses import policy_loss
 from softnum.train.tasks.task import Task, Update
-from softnum.train.tensor import Tensor
 
 __all__ = ["Control"]
 
@@ -24,8 +24,8 @@ class Control(Task):
 
     An iteration acts for ``network.steps`` steps: the network's forward pass gives logits and values, in the design's
     arithmetic, and an action is drawn from the softmax in each environment, by a word of the iteration's own
-    (``softnum.train.backend.NumpyBackend.draw``). What followed is passed once more as one batch, step by step, for the
-    update (`softnum.train.losses.policy_loss`). The return of a step is, in binary64::
+    (``softnum.train.engine.backend.NumpyBackend.draw``). What followed is passed once more as one batch, step by step,
+    for the update (`softnum.train.layers.losses.policy_loss`). The return of a step is, in binary64::
 
         reward + discount * next      next: the return of the next step; 0 if the pole fell; of the last step, and where
                                       the limit of steps cut an episode off, the network's value of the state it led to
@@ -40,7 +40,7 @@ class Control(Task):
     Parameters
     ----------
     network, data, batch, seed
-        As of `softnum.train.tasks.task.Task`; data is an environment (`softnum.train.environments`).
+        As of `softnum.train.tasks.task.Task`; data is an environment (`softnum.train.datasets.environments`).
 
     Raises
     ------
@@ -54,7 +54,7 @@ class Control(Task):
     Examples
     --------
     >>> from softnum.train import make_network
-    >>> from softnum.train.data import load_data
+    >>> from softnum.train.datasets.sets import load_data
     >>> make_network("actor-critic").make_task(load_data("cartpole"), batch=32, seed=1).environments
     4
     """

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from softnum.train.boxes import mean_average_precision, suppress
-from softnum.train.losses import binary_cross_entropy, smooth_l1, total
-from softnum.train.sequences import take
+from softnum.train.datasets.boxes import mean_average_precision, suppress
+from softnum.train.engine.tensor import Tensor, part, softmax_cross_entropy
+from softnum.train.layers.losses import binary_cross_entropy, smooth_l1, total
+from softnum.train.layers.sequences import take
 from softnum.train.tasks.task import Task, Update
-from softnum.train.tensor import Tensor, part, softmax_cross_entropy
 
 __all__ = ["Detection"]
 
@@ -37,15 +37,15 @@ class Detection(Task):
     order. No output is in two of them, so that joining their gradients is exact.
 
     ``accuracy`` is the mean average precision at an intersection over union of 0.5
-    (`softnum.train.boxes.mean_average_precision`). A cell detects its largest class, with the score sigmoid(o) times
-    the class's softmax, if that is at least 0.05; of detections of a class in a scene that overlap by more than 0.5,
-    only the one with the best score stays. A scene whose outputs are not all finite has no detections. All of it is
-    binary64, the same on every machine.
+    (`softnum.train.datasets.boxes.mean_average_precision`). A cell detects its largest class, with the score sigmoid(o)
+    times the class's softmax, if that is at least 0.05; of detections of a class in a scene that overlap by more than
+    0.5, only the one with the best score stays. A scene whose outputs are not all finite has no detections. All of it
+    is binary64, the same on every machine.
 
     Parameters
     ----------
     network, data, batch, seed
-        As of `softnum.train.tasks.task.Task`; labels as ``softnum.train.scenes.compose`` returns them.
+        As of `softnum.train.tasks.task.Task`; labels as ``softnum.train.datasets.scenes.compose`` returns them.
 
     Raises
     ------
@@ -62,7 +62,7 @@ class Detection(Task):
     Examples
     --------
     >>> from softnum.train import make_network
-    >>> from softnum.train.data import DataSet
+    >>> from softnum.train.datasets.sets import DataSet
     >>> labels = np.array([[[3, 40, 8, 56, 28], [-1] * 5]])  # rows 40 to 55, columns 8 to 27: the centre is (48, 18)
     >>> data = DataSet("one", np.zeros((1, 4096)), labels, np.zeros((1, 4096)), labels)
     >>> task = make_network("detector").make_task(data, batch=1, seed=1)

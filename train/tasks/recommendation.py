@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from softnum.train.binary64 import host
-from softnum.train.data import batches
-from softnum.train.initial import DOMAIN_NEGATIVES, random_words
-from softnum.train.losses import binary_cross_entropy
+from softnum.train.datasets.sets import batches
+from softnum.train.engine.binary64 import host
+from softnum.train.engine.initial import DOMAIN_NEGATIVES, random_words
+from softnum.train.engine.tensor import Tensor
+from softnum.train.layers.losses import binary_cross_entropy
 from softnum.train.tasks.task import Task, Update
-from softnum.train.tensor import Tensor
 
 __all__ = ["Recommendation", "ranking"]
 
@@ -37,7 +37,7 @@ class Recommendation(Task):
     Parameters
     ----------
     network, data, batch, seed
-        As of `softnum.train.tasks.task.Task`; the data as ``softnum.train.rating_files.read_ratings`` returns them.
+        As of `softnum.train.tasks.task.Task`; the data as ``softnum.train.datasets.ratings.read_ratings`` returns them.
 
     Raises
     ------
@@ -52,7 +52,7 @@ class Recommendation(Task):
     Examples
     --------
     >>> from softnum.train import make_network
-    >>> from softnum.train.data import DataSet
+    >>> from softnum.train.datasets.sets import DataSet
     >>> x = np.array([[0, 0], [0, 1], [1, 2]])
     >>> data = DataSet("mine", x, np.ones(3, int), np.array([[0, 2, 3], [1, 3, 0]]), np.zeros(2, int))
     >>> task = make_network("ncf").make_task(data, batch=5, seed=1)
@@ -131,7 +131,7 @@ class Recommendation(Task):
 def ranking(backend, scores) -> tuple[np.ndarray, np.ndarray]:
     """Hit rate and NDCG at 10 of the first of the scores in each row, as means over the orders of equal scores.
 
-    >>> from softnum.train.backend import NumpyBackend
+    >>> from softnum.train.engine.backend import NumpyBackend
     >>> first_of_all, among_equals = [3.0] + [1.0] * 19, [1.0] * 20
     >>> hits, gains = ranking(NumpyBackend(), np.array([first_of_all, among_equals]))
     >>> hits.tolist(), gains.round(4).tolist()

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softnum.train.binary64 import host
-from softnum.train.data import batches
-from softnum.train.tensor import Tensor
+from softnum.train.datasets.sets import batches
+from softnum.train.engine.binary64 import host
+from softnum.train.engine.tensor import Tensor
 
 __all__ = ["Task", "Update"]
 
@@ -42,7 +42,7 @@ class Task:
     ----------
     network : Network
     data
-        As ``softnum.train.data.load_data`` returns it.
+        As ``softnum.train.datasets.sets.load_data`` returns it.
     batch : int
         Samples of an iteration.
     seed : int
@@ -60,7 +60,7 @@ class Task:
     Examples
     --------
     >>> from softnum.train import make_network
-    >>> from softnum.train.data import load_data
+    >>> from softnum.train.datasets.sets import load_data
     >>> task = make_network("mlp").make_task(load_data("digits"), batch=64, seed=1)
     >>> type(task).__name__, task.per_epoch
     ('Classification', 21)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from softnum.train.sentence_files import END, PADDING, UNKNOWN
-from softnum.train.sequences import take
+from softnum.train.datasets.sentences import END, PADDING, UNKNOWN
+from softnum.train.engine.tensor import Tensor, softmax_cross_entropy
+from softnum.train.layers.sequences import take
 from softnum.train.tasks.task import Task, Update
-from softnum.train.tensor import Tensor, softmax_cross_entropy
 
 __all__ = ["Translation", "bleu"]
 
@@ -46,7 +46,7 @@ class Translation(Task):
     >>> import tempfile
     >>> from pathlib import Path
     >>> from softnum.train import make_network
-    >>> from softnum.train.data import load_data
+    >>> from softnum.train.datasets.sets import load_data
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     size = Path(folder, "pairs.tsv").write_text("".join(f"{n}\\t{n}\\n" for n in range(40)))
     ...     task = make_network("seq2seq").make_task(load_data("de-en", folder), batch=6, seed=1)
@@ -109,7 +109,7 @@ def bleu(told: list[list[int]], wanted: list[list[int]], backend) -> float:
 
     Examples
     --------
-    >>> from softnum.train.backend import NumpyBackend
+    >>> from softnum.train.engine.backend import NumpyBackend
     >>> round(bleu([[4, 5, 6, 7, 8]], [[4, 5, 6, 7, 9]], NumpyBackend()), 4)  # 4/5, 3/4, 2/3, 1/2
     0.6687
     """

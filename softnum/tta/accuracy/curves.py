@@ -29,7 +29,7 @@ from pathlib import Path
 
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, split_label
 from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
-from softnum.tta.text_files import table_rows
+from softnum.tta.text import table_rows
 
 __all__ = ["Given", "csv_curves", "jsonl_curves", "mllog_curve"]
 

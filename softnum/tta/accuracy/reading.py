@@ -11,7 +11,7 @@ from pathlib import Path
 
 from softnum.tta.accuracy.curves import Given, Reader, csv_curves, jsonl_curves, mllog_curve
 from softnum.tta.accuracy.records import Record, RecordSet, read_records
-from softnum.tta.text_files import read_text
+from softnum.tta.text import read_text
 
 __all__ = ["ACCURACY_FORMATS", "AccuracyFormat", "read_accuracy"]
 

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from softnum.tta.hardware import DesignPoint
 from softnum.tta.quantities import InputTypeError
+from softnum.tta.workloads.hardware import DesignPoint
 
 __all__ = ["Evaluation", "Record", "RecordSet", "design_points", "read_record", "read_records"]
 

@@ -10,9 +10,9 @@ from math import prod
 
 from softnum.tta.architectures.layers import PRODUCT_ROLES, Layer, Product, Work
 from softnum.tta.architectures.precision import Precision
-from softnum.tta.hardware import Gemm
 from softnum.tta.quantities import positive_int
-from softnum.tta.workload import Operation, StoredTensor, Workload
+from softnum.tta.workloads.hardware import Gemm
+from softnum.tta.workloads.operations import Operation, StoredTensor, Workload
 
 __all__ = ["OPTIMISERS", "Architecture", "lower"]
 

@@ -28,8 +28,9 @@ from softnum.tta.architectures.layers import Activation, Dense, Layer, Loss
 from softnum.tta.architectures.lowering import OPTIMISERS, Architecture, lower
 from softnum.tta.architectures.precision import Precision
 from softnum.tta.architectures.sequence_layers import Embedding, Recurrent
-from softnum.tta.estimates import Device, roofline
-from softnum.tta.estimates import device as device_of
+from softnum.tta.estimates.device_files import Device
+from softnum.tta.estimates.device_files import device as device_of
+from softnum.tta.estimates.rooflines import roofline
 from softnum.tta.quantities import positive_int
 
 __all__ = [

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
+from softnum.blocks import BlockFormat, format
+from softnum.presets import unit as preset
 from softnum.tta.quantities import check_keys, positive_number
 
 __all__ = ["PRECISIONS", "Precision", "StoredFormat"]
@@ -52,13 +54,11 @@ class StoredFormat:
 
 @cache
 def _registered(name: str) -> StoredFormat:
-    import softnum
-
     try:
-        fmt = softnum.format(name)
+        fmt = format(name)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{error}; of a format of your own state the bits: bits={{{name!r}: 8}}") from None
-    return StoredFormat(str(fmt), fmt.bits_per_value if isinstance(fmt, softnum.BlockFormat) else fmt.bits)
+    return StoredFormat(str(fmt), fmt.bits_per_value if isinstance(fmt, BlockFormat) else fmt.bits)
 
 
 _Pairs = tuple[tuple[str, StoredFormat], ...]
@@ -226,15 +226,13 @@ def _stated(roles: Mapping) -> dict[str, str]:
 
 def _operands(units: Mapping) -> dict[str, str]:
     """Pass and role -> format of the operands that units state."""
-    import softnum
-
     found = {}
     for phase, roles in _OPERANDS.items():
         unit = units.get(phase)
         unit = {"name": unit} if isinstance(unit, str) else unit or {}
         operand = unit.get("operand")
         if operand is None and "name" in unit:
-            operand = [str(fmt) for fmt in softnum.unit(unit["name"], unit.get("output")).operand]
+            operand = [str(fmt) for fmt in preset(unit["name"], unit.get("output")).operand]
         if phase in units:  # one that states no operand takes the place of one that does
             operand = "none" if operand is None else operand
             pair = operand if isinstance(operand, list) else [operand] * 2

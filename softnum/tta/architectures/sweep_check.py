@@ -15,11 +15,12 @@ from statistics import median
 
 from softnum.tta.architectures.lowering import lower
 from softnum.tta.architectures.paradnn import SWEEPS, models
-from softnum.tta.estimates import Device, roofline
-from softnum.tta.hardware import DesignPoint, Hardware
+from softnum.tta.estimates.device_files import Device
+from softnum.tta.estimates.rooflines import roofline
 from softnum.tta.quantities import positive_int
 from softnum.tta.simulators.simulation import load_reports, scalesim_timings, simulate
-from softnum.tta.workload import workload_of_gemms
+from softnum.tta.workloads.hardware import DesignPoint, Hardware
+from softnum.tta.workloads.operations import workload_of_gemms
 
 __all__ = ["CHECKED_ARRAY", "LARGEST", "MOST", "check_count", "check_sample", "check_sweeps", "ratios"]
 

@@ -85,7 +85,7 @@ def _draw(path, title: str, size: tuple[float, float], panels: Sequence) -> None
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from softnum.tta.plot import PICTURE_STYLE
+    from softnum.tta.outcomes.plot import PICTURE_STYLE
 
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **PICTURE_STYLE, "savefig.dpi": 90}):
         figure = Figure(figsize=size, layout="constrained")

@@ -8,13 +8,12 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from softnum.tta.estimates.formats import NATIVE, PEAKS, choose_peak
-from softnum.tta.hardware import Hardware
 from softnum.tta.quantities import InputTypeError, bandwidth, byte_size, check_keys, flop_rate, positive_number
-from softnum.tta.text_files import read_text
+from softnum.tta.text import read_text
+from softnum.tta.workloads.hardware import Hardware
 
 __all__ = ["Device", "Money", "Peak", "device", "devices"]
 
@@ -282,7 +281,7 @@ def _money(table: Mapping, sources: Mapping[str, str], where: str) -> Money:
 
 @cache
 def _shipped() -> dict[str, Device]:
-    return _read(resources.files("softnum.tta").joinpath("devices.toml").read_text(encoding="utf-8"), "devices.toml")
+    return _read((Path(__file__).parents[1] / "devices.toml").read_text(encoding="utf-8"), "devices.toml")
 
 
 def _read(text: str, where: str) -> dict[str, Device]:

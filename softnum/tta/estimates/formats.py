@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from softnum.blocks import format
+
 __all__ = ["PEAKS", "choose_peak"]
 
 #: Names of the rates a device may list, the narrowest first, each with softnum's formats that it is the rate of.
@@ -43,10 +45,8 @@ class _Grid:
 @cache
 def _grid(name: str) -> _Grid | None:
     """Of a registered format; None of one that only its design file knows."""
-    import softnum
-
     try:
-        fmt = softnum.format(_ALIASES.get(name, name))
+        fmt = format(_ALIASES.get(name, name))
     except (ValueError, TypeError):
         return None
     if fmt.kind == "block":
@@ -60,9 +60,7 @@ def _grid(name: str) -> _Grid | None:
 
 
 def _is_block(name: str) -> bool:
-    import softnum
-
-    return softnum.format(_ALIASES.get(name, name)).kind == "block"
+    return format(_ALIASES.get(name, name)).kind == "block"
 
 
 def _is_own(peak: str, name: str) -> bool:

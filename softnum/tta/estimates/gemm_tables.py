@@ -24,9 +24,9 @@ from pathlib import Path
 
 from softnum.atomic import write_atomic
 from softnum.tta.estimates.formats import PEAKS, choose_peak
-from softnum.tta.hardware import Gemm
 from softnum.tta.quantities import positive_int, positive_number
-from softnum.tta.text_files import read_text
+from softnum.tta.text import read_text
+from softnum.tta.workloads.hardware import Gemm
 
 __all__ = ["FARTHEST", "GemmEstimate", "GemmTable", "GemmTime", "measure_gemms"]
 

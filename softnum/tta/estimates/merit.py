@@ -16,7 +16,7 @@ from numbers import Rational
 from pathlib import Path
 
 from softnum.tta.quantities import InputTypeError, check_keys, positive_int
-from softnum.tta.text_files import read_text
+from softnum.tta.text import read_text
 
 __all__ = ["figure_of_merit", "read_rates", "units_per_day"]
 

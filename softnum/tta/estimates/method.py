@@ -14,11 +14,11 @@ from pathlib import Path
 from softnum.tta.estimates.device_files import Device
 from softnum.tta.estimates.gemm_tables import FARTHEST, GemmEstimate, GemmTable
 from softnum.tta.estimates.rooflines import roofline
-from softnum.tta.hardware import PASSES
 from softnum.tta.quantities import positive_int
-from softnum.tta.text_files import number, read_text, table_rows
-from softnum.tta.timings.iteration import IterationTime
-from softnum.tta.workload import Workload
+from softnum.tta.text import number, read_text, table_rows
+from softnum.tta.workloads.hardware import PASSES
+from softnum.tta.workloads.iteration import IterationTime
+from softnum.tta.workloads.operations import Workload
 
 __all__ = ["RollUp", "matrix_share", "roll_up"]
 

@@ -62,7 +62,7 @@ def _draw(rooflines: list[Roofline], measured: list, kind: str) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from softnum.tta.plot import PICTURE_STYLE, look
+    from softnum.tta.outcomes.plot import PICTURE_STYLE, look
 
     panels: dict[tuple, list[tuple[int, Roofline, Sequence[Utilisation]]]] = {}
     names = list(dict.fromkeys(map(_name, rooflines)))  # the same work looks the same on every device

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from softnum.tta.estimates.device_files import Device, Money, Peak
 from softnum.tta.quantities import frequency, positive_number
-from softnum.tta.timings.iteration import IterationTime
-from softnum.tta.workload import STAGES, Operation, Workload
+from softnum.tta.workloads.iteration import IterationTime
+from softnum.tta.workloads.operations import STAGES, Operation, Workload
 
 _GEMM_KEYS = ("layer", "pass", "M", "N", "K")
 
@@ -100,7 +100,7 @@ class Roofline:
     --------
     >>> from softnum.tta import load_reports
     >>> from softnum.tta.estimates import device, roofline
-    >>> from softnum.tta.workload import workload_of_gemms
+    >>> from softnum.tta.workloads.operations import workload_of_gemms
     >>> roof = roofline(workload_of_gemms(load_reports().designs["a-float32"], 32, "mlp"), device("v100"))
     >>> roof.time.kind, {row.bound for row in roof.rows}, roof.layer_times["fc2"]["forward"] == roof.rows[1].seconds
     ('estimated', {'memory'}, True)
@@ -338,7 +338,7 @@ def utilisation(workload: Workload, time: IterationTime, device: Device) -> list
     --------
     >>> from softnum.tta import load_reports, scalesim_timings
     >>> from softnum.tta.estimates import Device
-    >>> from softnum.tta.workload import workload_of_gemms
+    >>> from softnum.tta.workloads.operations import workload_of_gemms
     >>> point = load_reports().designs["a-float32"]
     >>> time = scalesim_timings([point])[point.name]
     >>> rows = utilisation(workload_of_gemms(point, 32), time, Device.of_hardware(point.hardware))

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import altair as alt
 
 from softnum.tta.html.model import Chart, Control
-from softnum.tta.html.style import DASHES, SHAPES
 from softnum.tta.html.values import amount
+from softnum.tta.outcomes.style import DASHES, SHAPES
 
 __all__ = ["bars", "curves", "heat", "intervals", "lines", "roofs"]
 

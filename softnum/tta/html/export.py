@@ -13,7 +13,7 @@ from pathlib import Path
 from softnum.atomic import write_atomic
 from softnum.tta.html.model import Chart, Page
 from softnum.tta.html.page import vega_lite_version
-from softnum.tta.html.style import THEMES
+from softnum.tta.outcomes.style import THEMES
 
 __all__ = ["export"]
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from softnum.tta.results import read_results
-from softnum.tta.timings import IterationTime
-from softnum.tta.workload import Workload
-from softnum.tta.workload_files import read_workloads
+from softnum.tta.outcomes.results import read_results
+from softnum.tta.workloads.files import read_workloads
+from softnum.tta.workloads.iteration import IterationTime
+from softnum.tta.workloads.operations import Workload
 
 __all__ = ["Comparison", "Folder", "iteration_time", "read_folder"]
 

@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from softnum.tta.estimates import Device, roofline, utilisation
-from softnum.tta.hardware import Hardware
+from softnum.tta.estimates.device_files import Device
+from softnum.tta.estimates.rooflines import roofline, utilisation
 from softnum.tta.html import charts, values
 from softnum.tta.html.folder import Comparison, iteration_time
 from softnum.tta.html.model import Chart, Note, Row, Table, identifier
-from softnum.tta.workload import STAGES
+from softnum.tta.workloads.hardware import Hardware
+from softnum.tta.workloads.operations import STAGES
 
 __all__ = ["blocks"]
 

@@ -7,8 +7,9 @@ import hashlib
 import json
 from pathlib import Path
 
+from softnum.config import __version__
 from softnum.tta.html.model import Chart, Page, Table
-from softnum.tta.html.style import THEMES, swatch
+from softnum.tta.outcomes.style import THEMES, swatch
 
 __all__ = ["render"]
 
@@ -65,8 +66,6 @@ def render(page: Page) -> str:
     import jinja2
     from markupsafe import Markup
 
-    import softnum
-
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
@@ -76,7 +75,7 @@ def render(page: Page) -> str:
     charts = library() if page.charts else ""
     return environment.get_template("page.html").render(
         page=page,
-        version=softnum.__version__,
+        version=__version__,
         style=Markup((_HERE / "report.css").read_text(encoding="utf-8")),
         swatches={design: Markup(swatch(i)) for i, design in enumerate(page.designs)},
         data=Markup(data_json(page)),

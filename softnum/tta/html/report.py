@@ -90,7 +90,7 @@ def load_report(folder: str | os.PathLike, *, device: str | None = None, device_
     """
     chosen = None
     if device is not None:
-        from softnum.tta.estimates import device as named
+        from softnum.tta.estimates.device_files import device as named
 
         chosen = named(device, device_file)
     return Report(read_folder(folder), chosen)

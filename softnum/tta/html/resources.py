@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from softnum.tta.estimates import Device, roofline
-from softnum.tta.exchange import Exchange, gradient_bytes
+from softnum.tta.estimates.device_files import Device
+from softnum.tta.estimates.rooflines import roofline
 from softnum.tta.html import charts, values
 from softnum.tta.html.folder import Comparison, iteration_time
 from softnum.tta.html.model import Cell, Chart, Note, Row, Table, identifier
-from softnum.tta.memory import memory_of
-from softnum.tta.network_time import gemm_layer_times, minimum_bandwidth, parallel_sweep
-from softnum.tta.workload import TENSOR_CLASSES, Workload
+from softnum.tta.workloads.exchange import Exchange, gradient_bytes
+from softnum.tta.workloads.memory import memory_of
+from softnum.tta.workloads.network_time import gemm_layer_times, minimum_bandwidth, parallel_sweep
+from softnum.tta.workloads.operations import TENSOR_CLASSES, Workload
 
 __all__ = ["memory_blocks", "parallel_blocks"]
 

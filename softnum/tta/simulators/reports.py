@@ -8,17 +8,16 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 
 from softnum.atomic import write_atomic
-from softnum.tta.hardware import DesignPoint, Gemm
 from softnum.tta.quantities import check_keys
 from softnum.tta.simulators.environment import TOOLS
 from softnum.tta.simulators.scalesim import Machine
 from softnum.tta.simulators.scalesim_report import GemmCycles, read_compute_report, report_rows
 from softnum.tta.simulators.zigzag import ZigZagMachine
 from softnum.tta.simulators.zigzag_report import GemmCost, read_gemm_cost
+from softnum.tta.workloads.hardware import DesignPoint, Gemm
 
 __all__ = ["REMAKE", "MissingReport", "Simulations", "load_reports", "read_requests", "write_reports", "write_requests"]
 
@@ -123,7 +122,7 @@ def load_reports(folder: str | os.PathLike | None = None) -> Simulations:
     >>> load_reports().version
     '3.0.0'
     """
-    base = resources.files("softnum.tta").joinpath("reports") if folder is None else Path(folder)
+    base = Path(__file__).parents[1] / "reports" if folder is None else Path(folder)
     where = str(base)
     source = base.joinpath("manifest.json")
     if not source.is_file():

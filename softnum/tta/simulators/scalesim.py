@@ -57,7 +57,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from softnum.atomic import write_atomic
-from softnum.tta.hardware import Hardware, read_pattern
+from softnum.tta.workloads.hardware import Hardware, read_pattern
 
 __all__ = [
     "ASSUMPTIONS",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from softnum.tta.quantities import frequency
-from softnum.tta.timings.iteration import IterationTime
+from softnum.tta.workloads.iteration import IterationTime
 
 __all__ = ["GemmCycles", "read_compute_report", "read_scalesim", "report_rows", "report_text"]
 

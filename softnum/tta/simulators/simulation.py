@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 
-from softnum.tta.hardware import DesignPoint, Gemm, equal_area
 from softnum.tta.simulators.environment import TOOLS, Task, run_tasks
 from softnum.tta.simulators.reports import (
     REMAKE,
@@ -26,7 +25,8 @@ from softnum.tta.simulators.scalesim import DATAFLOWS, Machine, input_files, mac
 from softnum.tta.simulators.scalesim_report import read_compute_report, report_rows, report_text
 from softnum.tta.simulators.zigzag import ZigZagMachine, zigzag_files, zigzag_machine
 from softnum.tta.simulators.zigzag_report import read_gemm_cost
-from softnum.tta.timings.iteration import IterationTime
+from softnum.tta.workloads.hardware import DesignPoint, Gemm, equal_area
+from softnum.tta.workloads.iteration import IterationTime
 
 __all__ = ["SCALESIM_VERSION", "ZIGZAG_VERSION", "check_simulator", "scalesim_timings", "simulate", "zigzag_timings"]
 

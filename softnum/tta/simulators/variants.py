@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 
-from softnum.tta.hardware import DesignPoint, area_source, equal_area
-from softnum.tta.outcome import Variant
+from softnum.tta.outcomes.outcome import Variant
 from softnum.tta.simulators.reports import Simulations, load_reports
 from softnum.tta.simulators.scalesim import ASSUMPTIONS, DATAFLOWS, NOT_SIMULATED, SPARSE_ASSUMPTIONS
 from softnum.tta.simulators.simulation import scalesim_timings, zigzag_timings
 from softnum.tta.simulators.zigzag import ZIGZAG_ASSUMPTIONS
-from softnum.tta.timings.iteration import IterationTime
+from softnum.tta.workloads.hardware import DesignPoint, area_source, equal_area
+from softnum.tta.workloads.iteration import IterationTime
 
 __all__ = ["scalesim_variants", "zigzag_variants"]
 

@@ -38,8 +38,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
-from softnum.tta.energy import dram_energy, mac_energy, sram_energy
-from softnum.tta.hardware import Gemm, Hardware
+from softnum.tta.workloads.energy import dram_energy, mac_energy, sram_energy
+from softnum.tta.workloads.hardware import Gemm, Hardware
 
 __all__ = ["ZIGZAG_ASSUMPTIONS", "ZigZagMachine", "zigzag_files", "zigzag_machine"]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from softnum.tta.quantities import frequency
 from softnum.tta.simulators.zigzag import ZigZagMachine
-from softnum.tta.text_files import read_text
-from softnum.tta.timings.iteration import IterationTime
+from softnum.tta.text import read_text
+from softnum.tta.workloads.iteration import IterationTime
 
 __all__ = ["GemmCost", "is_zigzag", "read_gemm_cost", "read_zigzag", "zigzag_sum"]
 

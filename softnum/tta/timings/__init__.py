@@ -1,9 +1,9 @@
 """Times of iterations, read from the files of simulators, profilers and benchmarks."""
 
 from softnum.tta.timings.formats import FORMATS, TimingFormat, gather_timings, read_timings
-from softnum.tta.timings.iteration import KINDS, IterationTime
 from softnum.tta.timings.tables import write_timings
 from softnum.tta.timings.warmup import mean_interval, mser5
+from softnum.tta.workloads.iteration import KINDS, IterationTime
 
 __all__ = [
     "FORMATS",

@@ -18,7 +18,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from softnum.tta.text_files import number
+from softnum.tta.text import number
 from softnum.tta.timings.ranges import Range, choose_ranges
 from softnum.tta.timings.series import Options, Series
 

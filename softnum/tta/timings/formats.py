@@ -11,16 +11,16 @@ from fractions import Fraction
 from pathlib import Path
 
 from softnum.tta.quantities import frequency
-from softnum.tta.text_files import read_text
+from softnum.tta.text import read_text
 from softnum.tta.timings import ncu, nsys
 from softnum.tta.timings.chrome import read_chrome_trace
 from softnum.tta.timings.gem5 import read_gem5
 from softnum.tta.timings.gpgpusim import read_gpgpusim
-from softnum.tta.timings.iteration import IterationTime
 from softnum.tta.timings.mlperf import read_mlperf
 from softnum.tta.timings.series import Options, Series
 from softnum.tta.timings.tables import FORMS, read_csv_table, read_json_table
 from softnum.tta.timings.warmup import iteration_time, warmup_rule
+from softnum.tta.workloads.iteration import IterationTime
 
 __all__ = ["FORMATS", "TimingFormat", "gather_timings", "read_timings"]
 
@@ -89,7 +89,7 @@ def _is_gpgpusim(text: str) -> bool:
 
 
 def _read_scalesim(path: Path, text: str, options: Options) -> list[Series]:
-    from softnum.tta import read_compute_report
+    from softnum.tta.simulators.scalesim_report import read_compute_report
 
     if options.clock is None:
         raise ValueError(f'{path}: SCALE-Sim counts cycles and states no clock; give the array\'s: --clock "1 GHz"')

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
-from softnum.tta.text_files import count, lines_of, number
+from softnum.tta.text import count, lines_of, number
 from softnum.tta.timings.series import Options, Series, spread
 
 __all__ = ["read_gem5"]

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from softnum.tta.text_files import count, lines_of, number
+from softnum.tta.text import count, lines_of, number
 from softnum.tta.timings.kernels import Launch, group_launches, kernel_table
 from softnum.tta.timings.series import Options, Series
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
-from softnum.tta.text_files import count, number
+from softnum.tta.text import count, number
 from softnum.tta.timings.series import Options, Series
 
 __all__ = ["read_mlperf"]

@@ -12,7 +12,7 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
-from softnum.tta.text_files import csv_rows, lines_of, lines_with, number
+from softnum.tta.text import csv_rows, lines_of, lines_with, number
 from softnum.tta.timings.kernels import Launch, group_launches, kernel_table
 from softnum.tta.timings.series import Options, Series
 

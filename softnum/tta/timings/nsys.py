@@ -18,7 +18,7 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
-from softnum.tta.text_files import count, csv_rows, lines_with, number
+from softnum.tta.text import count, csv_rows, lines_with, number
 from softnum.tta.timings.kernels import Launch, group_launches, kernel_table
 from softnum.tta.timings.ranges import Range, choose_ranges
 from softnum.tta.timings.series import Options, Series

@@ -25,9 +25,9 @@ from pathlib import Path
 
 from softnum.atomic import write_atomic
 from softnum.tta.quantities import check_keys, frequency
-from softnum.tta.text_files import count, number, table_rows
-from softnum.tta.timings.iteration import KINDS, IterationTime
+from softnum.tta.text import count, number, table_rows
 from softnum.tta.timings.series import Options, Series
+from softnum.tta.workloads.iteration import KINDS, IterationTime
 
 __all__ = ["FORMS", "read_csv_table", "read_json_table", "write_timings"]
 

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Sequence
 from fractions import Fraction
 
-from softnum.tta.timings.iteration import IterationTime
 from softnum.tta.timings.series import Series
+from softnum.tta.workloads.iteration import IterationTime
 
 __all__ = ["iteration_time", "mean_interval", "mser5", "warmup_rule"]
 

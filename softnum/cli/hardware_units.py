@@ -1,0 +1,114 @@
+"""``softnum units``: the units of real hardware that softnum knows, or one of them in words, with its evidence."""
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from softnum.cli.exits import exit_codes, writable_file
+
+__all__ = ["register"]
+
+_PIPE_WIDTH = 160  # a pipe has no width
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the program."""
+    app.command("units", short_help="List the units of real hardware, or show one and its evidence.")(exit_codes(units))
+
+
+def units(
+    name: Annotated[str | None, typer.Argument(help="One of the names.  [default: list them]")] = None,
+    output: Annotated[str | None, typer.Option(help="The other output, where the unit has one: binary16.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Also write what is shown to this file, as JSON.")] = None,
+) -> None:
+    """List the units of real hardware, or show one: what it computes, its parameters, and what each rests on.
+
+    \b
+      softnum units nvidia_h100_fp16
+      softnum units nvidia_h100_fp16 --output binary16 --json
+    """
+    import softnum as sn
+
+    if out is not None:
+        writable_file(out)
+    if name is None:
+        if output is not None:
+            raise ValueError("--output needs the NAME of a unit")
+        shown = [{"name": n, "computes": str(sn.unit(n))} for n in sn.units()]
+    else:
+        shown = _facts(name, sn.unit(name, output))
+    if as_json:
+        typer.echo(json.dumps(shown, indent=1))
+    elif name is None:
+        _list(shown)
+    else:
+        _show(shown)
+    if out is not None:
+        from softnum.atomic import write_atomic
+
+        write_atomic(out, json.dumps(shown, indent=1) + "\n")
+
+
+def _facts(name: str, unit) -> dict:
+    return {
+        "name": name,
+        "computes": str(unit),
+        "kind": type(unit).__name__,
+        "expression": unit.expression,
+        "parameters": {f.name: _plain(getattr(unit, f.name)) for f in fields(unit)},
+        "evidence": {key: {"kind": e.kind, "source": e.source} for key, e in unit.evidence.items()},
+    }
+
+
+def _plain(value):
+    if isinstance(value, tuple):
+        return [_plain(v) for v in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _console():
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=_PIPE_WIDTH)
+
+
+def _list(shown: list[dict]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("Name", no_wrap=True)
+    table.add_column("Computes", overflow="fold")
+    for row in shown:
+        table.add_row(row["name"], row["computes"])
+    console = _console()
+    console.print(table, highlight=False)
+    console.print("One unit in full: softnum units NAME", highlight=False)
+
+
+def _show(facts: dict) -> None:
+    from rich import box
+    from rich.table import Table
+
+    console = _console()
+    console.print(f"{facts['name']}, a {facts['kind']}:\n  {facts['computes']}\n", markup=False, highlight=False)
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for key, value in facts["parameters"].items():
+        if value is not None:
+            table.add_row(key.replace("_", " "), _text(value))
+    console.print(table, markup=False, highlight=False)
+    evidence = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("Property", "Evidence", "Source"):
+        evidence.add_column(title, no_wrap=title != "Source", overflow="fold")
+    for key, row in facts["evidence"].items():
+        evidence.add_row(key.replace("_", " "), row["kind"], row["source"])
+    console.print(evidence, markup=False, highlight=False)
+
+
+def _text(value) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,1 @@
+"""What a study comes to: iterations and times combined, intervals, results, tables and pictures."""

@@ -1,0 +1,291 @@
+"""Time-to-accuracy: iterations to the target (emulation) times seconds per iteration (simulation).
+
+Definitions, for a design with batch B, iterations I to the target and t seconds per iteration::
+
+    TTA                    = I * t
+    throughput             = B / t          samples per second
+    samples to the target  = I * B
+    speed-up over the baseline = TTA(baseline) / TTA
+                               = throughput / throughput(baseline)     hardware's share
+                               * samples(baseline) / samples           arithmetic's share: statistical efficiency
+
+Counting samples, not iterations, is what makes the split hold between designs of different batch sizes.
+
+*Median and range* are over the seeds. A run that never reaches the target counts as needing infinitely many
+iterations: it is neither dropped, which would flatter a design that often fails, nor extrapolated. So the median exists
+if and only if more than half of the runs reached the target. *Ties*: designs whose ranges overlap are not told apart by
+these runs. *Intervals* of the median, and of every ratio, combine the spread of the runs with that of measured times:
+`softnum.tta.outcomes.intervals`.
+
+*Cost to accuracy* is rent per hour times TTA; *energy to accuracy* joules per iteration times iterations.
+
+Source: the divide-and-conquer approach of A. Jayarajan, "DNN Training Performance Analysis"; the metric is that of
+C. Coleman et al., "Analysis of DAWNBench, a Time-to-Accuracy Machine Learning Performance Benchmark", 2018.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from softnum.tta.accuracy.reached import ReachedRule, direction_of
+from softnum.tta.accuracy.records import Record, RecordSet, check_target
+from softnum.tta.outcomes.cost import Cost
+from softnum.tta.outcomes.interaction import Factors, interaction
+from softnum.tta.outcomes.intervals import bootstrap_interval, check_confidence, ratio_interval, share_interval
+from softnum.tta.outcomes.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
+from softnum.tta.workloads.iteration import IterationTime
+
+__all__ = ["DesignResult", "Run", "Spread", "Study", "Variant", "combine_study"]
+
+
+def combine_study(
+    records: RecordSet | Iterable[Record],
+    timings: Variant | Mapping[str, IterationTime],
+    *,
+    target: float,
+    baseline: str,
+    metric: str = "accuracy",
+    reached: ReachedRule | None = None,
+    confidence: float = 0.95,
+    costs: Mapping[str, Cost] | None = None,
+    energies: Mapping[str, tuple[float, str]] | None = None,
+    combinations: Iterable[tuple[Sequence[str], str]] = (),
+) -> Study:
+    """Combine training records and iteration times.
+
+    Parameters
+    ----------
+    records : RecordSet or iterable of Record
+        The finished runs, of one network on one data set.
+    timings : Variant, or Mapping of str to IterationTime
+        Seconds per iteration of each design. A design that a variant leaves out is still listed with its iterations.
+    target : float
+        The value of the metric to reach.
+    baseline : str
+        Label of the design that speed-ups are over.
+    metric : str
+        Name of the metric.
+    reached : ReachedRule, optional
+        When a run counts as having reached the target. Default: at its first evaluation there, in the direction that
+        `direction_of` gives the metric.
+    confidence : float
+        Of the intervals.
+    costs : Mapping of str to Cost, optional
+        Rent and price, by label.
+    energies : Mapping of str to (float, str), optional
+        Joules of an iteration and their source, by label, for designs whose time does not know its energy.
+    combinations : iterable of (sequence of str, str)
+        Parts and combined design of each `interaction` to look at, over the baseline.
+
+    Returns
+    -------
+    Study
+
+    Raises
+    ------
+    ValueError
+        If there is no record, the baseline has none, a design has no time, the runs are of different networks, data or
+        (within a design) batch sizes, the target is met before training, or the confidence does not lie in (0, 1).
+    KeyError
+        If a combination names a design that the study does not have.
+
+    Examples
+    --------
+    >>> from softnum.tta import Evaluation
+    >>> def run(design, seed, batch, reached_at):
+    ...     return Record(design, seed, batch, 100, (Evaluation(reached_at, 0.9),), {}, {})
+    >>> study = combine_study([run("base", 0, 32, 80), run("fast", 0, 64, 50)],
+    ...                       {"base": IterationTime("base", 2.0), "fast": IterationTime("fast", 1.0)},
+    ...                       target=0.9, baseline="base")
+    >>> fast = study["fast"]
+    >>> fast.throughput, fast.efficiency, fast.speedup, study["base"].tta.median / fast.tta.median
+    (4.0, 0.8, 3.2, 3.2)
+    """
+    target, confidence = check_target(target), check_confidence(confidence)
+    reached = ReachedRule(direction=direction_of(metric)) if reached is None else reached
+    excluded = records.excluded if isinstance(records, RecordSet) else ()
+    records = tuple(records.records if isinstance(records, RecordSet) else records)
+    variant = timings if isinstance(timings, Variant) else Variant("given times", timings)
+    timings, left_out = variant.timings, variant.left_out
+    by_design = _group(records, excluded, [*timings, *left_out])
+    if baseline not in by_design:
+        near = difflib.get_close_matches(baseline, by_design, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"the baseline {baseline!r} has no finished run; designs that have: {', '.join(by_design)}{hint}"
+        )
+    for design in by_design:
+        if design not in timings and design not in left_out:
+            raise ValueError(
+                f"no time per iteration for design {design!r}; the timings are of {', '.join(timings) or 'no design'}. "
+                "Add its rows to the timing file, or simulate it"
+            )
+    bare = {
+        design: _result(design, runs, target, reached, timings.get(design), left_out.get(design, ""))
+        for design, runs in by_design.items()
+    }
+    compared = {}
+    for design, result in bare.items():
+        result = _compare(result, bare[baseline], confidence)
+        compared[design] = _charge(result, (costs or {}).get(design), (energies or {}).get(design), confidence)
+    results = tuple(_tie(result, compared.values()) for result in compared.values())
+    missing = [design for design in by_design if design in left_out]
+    notes = [
+        *excluded,
+        *variant.notes,
+        *(f"{design} has no time in the variant {variant.label!r}: {left_out[design]}" for design in missing),
+    ]
+    for record in records:
+        if record.diverged:
+            what = f"{record.label}, seed {record.seed}, diverged at iteration {record.iterations}"
+            notes.append(f"{what}: its loss was not finite")
+    if metric == "loss" and any("softnum" in record.versions for record in records):
+        notes.append(
+            "loss: of each iteration's batch in training, as softnum's records have it, not of held-out samples"
+        )
+    few = [design for design, runs in by_design.items() if len(runs) < 3]
+    if few:
+        notes.append(f"fewer than three runs of {', '.join(few)}: their ranges, and ties by them, say little")
+    rule = (
+        f"a run reaches the target {reached.text(metric, target)}; a run without such an "
+        "evaluation counts as infinitely long, so a median exists if more than half of the runs reached the target"
+    )
+    study = Study(
+        variant.label,
+        metric,
+        target,
+        rule,
+        baseline,
+        results,
+        records,
+        tuple(variant.assumptions),
+        tuple(variant.not_simulated),
+        tuple(notes),
+        reached,
+        confidence,
+        files=tuple(variant.files),
+    )
+    return replace(study, interactions=tuple(interaction(study, baseline, *pair) for pair in combinations))
+
+
+def _group(records, excluded, order) -> dict[str, list[Record]]:
+    if not records:
+        why = f" ({'; '.join(excluded)})" if excluded else ""
+        raise ValueError(f"there is no finished training record to combine{why}")
+    for key in ("network", "data"):
+        first = records[0].config.get(key)
+        for record in records[1:]:
+            if record.config.get(key) != first:
+                raise ValueError(
+                    f"{record.path or record.design} was trained on another {key} than "
+                    f"{records[0].path or records[0].design}: "
+                    f"{record.config.get(key)!r} against {first!r}; a study compares designs on one {key}"
+                )
+    by_design = {design: [] for design in order}
+    for record in records:
+        by_design.setdefault(record.label, []).append(record)
+    by_design = {design: sorted(runs, key=lambda run: run.seed) for design, runs in by_design.items() if runs}
+    for design, runs in by_design.items():
+        for run in runs[1:]:
+            if run.batch != runs[0].batch:
+                raise ValueError(
+                    f"design {design!r} was trained with batch {runs[0].batch} (seed {runs[0].seed}) and {run.batch} "
+                    f"(seed {run.seed}); its runs need one batch size: train one of them again, or tell them apart as "
+                    f"{design}@{runs[0].batch} and {design}@{run.batch}"
+                )
+    return by_design
+
+
+def _result(design, records, target, reached, time, left_out) -> DesignResult:
+    runs, best_of = [], max if reached.direction == "higher" else min
+    for record in records:
+        first = reached.iteration(record.evaluations, target)
+        if first == 0:
+            raise ValueError(
+                f"design {design!r}, seed {record.seed} meets the target {target:g} before the first update; "
+                "time-to-accuracy needs a target that training has to work for: raise it"
+            )
+        values = [e.value for e in record.evaluations if not math.isnan(e.value)]
+        final = record.evaluations[-1].value if record.evaluations else math.nan
+        steps = [0, *(e.iteration for e in record.evaluations)]
+        interval = max((b - a for a, b in itertools.pairwise(steps)), default=0)
+        runs.append(Run(record.seed, first, record.iterations, best_of(values, default=math.nan), final, interval))
+    iterations = Spread.of([math.inf if r.iterations_to_target is None else r.iterations_to_target for r in runs])
+    return DesignResult(
+        design=design,
+        batch=records[0].batch,
+        runs=tuple(runs),
+        iterations=iterations,
+        samples=iterations.scaled(records[0].batch),
+        time=time,
+        left_out=left_out,
+        tta=None if time is None else iterations.scaled(time.seconds),
+        throughput=None,
+        efficiency=None,
+        speedup=None,
+    )
+
+
+def _runs(result: DesignResult) -> list[float]:
+    """Iterations to the target of each run."""
+    return [math.inf if run.iterations_to_target is None else run.iterations_to_target for run in result.runs]
+
+
+def _compare(result: DesignResult, base: DesignResult, confidence: float) -> DesignResult:
+    factors = Factors.over(result, base)
+    iterations = bootstrap_interval(_runs(result), confidence=confidence)
+    found = {"iterations": iterations, "samples": tuple(end * result.batch for end in iterations)}
+    if result.time is not None:
+        found["tta"] = bootstrap_interval(_runs(result), result.time, confidence=confidence)
+    if result.design != base.design:
+        times = None if result.time is None or base.time is None else (base.time, result.time)
+        ratio = {"factor": result.batch / base.batch, "confidence": confidence}
+        if times is not None:
+            found["throughput"] = ratio_interval([1.0], [1.0], times, **ratio)
+            found["speedup"] = ratio_interval(_runs(base), _runs(result), times, confidence=confidence)
+        ratio["factor"] = base.batch / result.batch
+        found["efficiency"] = ratio_interval(_runs(base), _runs(result), **ratio)
+    return replace(
+        result,
+        throughput=factors.throughput,
+        efficiency=factors.efficiency,
+        speedup=factors.speedup,
+        share=share_interval(result.reached, len(result.runs), confidence=confidence),
+        intervals=Intervals(**found),
+    )
+
+
+def _charge(result: DesignResult, cost: Cost | None, energy: tuple[float, str] | None, confidence: float):
+    """The result with its cost and its energy to accuracy, where rent, price or joules are known."""
+    intervals, bill, spent = {}, None, None
+    if cost is not None:
+        to_accuracy = per_throughput = None
+        if result.time is not None and cost.rent_per_hour is not None:
+            to_accuracy = result.tta.scaled(cost.rent_per_hour / 3600)
+            intervals["cost"] = tuple(end * cost.rent_per_hour / 3600 for end in result.intervals.tta)
+        if result.time is not None and cost.price is not None:
+            per_throughput = cost.price * result.time.seconds / result.batch
+        bill = CostResult(cost.rent_per_hour, cost.price, to_accuracy, per_throughput)
+    if result.time is not None and result.time.joules is not None:
+        energy = (result.time.joules, result.time.source)
+    if energy is not None:
+        spent = EnergyResult(*energy, result.iterations.scaled(energy[0]))
+        intervals["energy"] = tuple(end * energy[0] for end in result.intervals.iterations)
+    return replace(result, cost=bill, energy=spent, intervals=replace(result.intervals, **intervals))
+
+
+def _tie(result: DesignResult, others: Iterable[DesignResult]) -> DesignResult:
+    ties, sample_ties = [], []
+    for other in others:
+        medians = (result.samples.median, other.samples.median)
+        if other.design == result.design or not all(map(math.isfinite, medians)):
+            continue
+        if result.samples.overlaps(other.samples):
+            sample_ties.append(other.design)
+        if result.tta is not None and other.tta is not None and result.tta.overlaps(other.tta):
+            ties.append(other.design)
+    return replace(result, ties=tuple(ties), sample_ties=tuple(sample_ties))

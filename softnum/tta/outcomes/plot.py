@@ -1,0 +1,208 @@
+"""The picture of a study: learning curves over iterations and simulated seconds, and TTA with its range."""
+
+from __future__ import annotations
+
+import io
+import math
+import statistics
+from collections.abc import Sequence
+
+import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from softnum.tta.outcomes.outcome import DesignResult, Study
+from softnum.tta.outcomes.style import PALETTE
+from softnum.tta.quantities import format_seconds
+
+_STYLES = ("-", "--", "-.", ":")
+_MARKERS = "osD^vPX*"
+PICTURE_STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "savefig.dpi": 150,
+}
+
+
+def draw(studies: Sequence[Study]) -> bytes:
+    """Draw the studies and return the PNG file's bytes.
+
+    Parameters
+    ----------
+    studies : sequence of Study
+        One for each variant of the times, over the same runs.
+
+    Returns
+    -------
+    bytes
+    """
+    first = studies[0]
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **PICTURE_STYLE}):
+        rows = len(first.designs)
+        figure = Figure(figsize=(11, 4.6 + 0.34 * rows), layout="constrained")
+        FigureCanvasAgg(figure)
+        grid = figure.add_gridspec(2, 1, height_ratios=[4.0, 0.9 + 0.34 * rows])
+        top = grid[0].subgridspec(1, 2)
+        left = figure.add_subplot(top[0])
+        right = figure.add_subplot(top[1], sharey=left)
+        looks = {result.design: look(i) for i, result in enumerate(first.designs)}
+        _curves(left, first, looks, seconds=False)
+        _curves(right, first, looks, seconds=True)
+        right.set_ylabel("")
+        right.tick_params(labelleft=False)
+        bottom = grid[1].subgridspec(1, len(studies))
+        axes = None
+        for index, study in enumerate(studies):
+            axes = figure.add_subplot(bottom[index], sharex=axes)
+            _points(axes, study, looks, names=index == 0)
+        handles, labels = left.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+        out = io.BytesIO()
+        # no date or version in the file: the same study gives the same bytes
+        figure.savefig(out, format="png", metadata={"Software": None})
+    return out.getvalue()
+
+
+def look(index: int) -> dict:
+    return {
+        "color": PALETTE[index % len(PALETTE)],
+        "linestyle": _STYLES[(index // 2) % len(_STYLES)],
+        "marker": _MARKERS[index % len(_MARKERS)],
+    }
+
+
+def _band(study: Study, design: str) -> tuple[list[int], list[float], list[float], list[float]]:
+    """Iteration, median, least and greatest metric, at the evaluations that every run of the design has."""
+    runs = [record for record in study.records if record.label == design]
+    tables = [{e.iteration: e.value for e in record.evaluations} for record in runs]
+    worst = 0.0 if study.reached.direction == "higher" else math.inf
+    common = [i for i in tables[0] if all(i in table for table in tables)]
+    points = []
+    for iteration in common:
+        values = [worst if math.isnan(table[iteration]) else table[iteration] for table in tables]
+        points.append((iteration, statistics.median(values), min(values), max(values)))
+    return tuple(map(list, zip(*points, strict=True))) if points else ([], [], [], [])
+
+
+def _curves(axes, study: Study, looks: dict, *, seconds: bool) -> None:
+    several = len({result.batch for result in study.designs}) > 1
+    for result in study.designs:
+        if seconds and result.time is None:
+            continue
+        x, median, low, high = _band(study, result.design)
+        if seconds:
+            x = [iteration * result.time.seconds for iteration in x]
+        look = looks[result.design]
+        style = {"color": look["color"], "linestyle": look["linestyle"]}
+        named = result.design.endswith(f"@{result.batch}")
+        label = result.design + (f" (batch {result.batch})" if several and not named else "")
+        axes.plot(x, median, label=label, linewidth=1.5, **style)
+        axes.fill_between(x, low, high, color=look["color"], alpha=0.13, linewidth=0)
+    axes.axhline(study.target, color="#444444", linewidth=0.8)
+    axes.annotate(
+        f"target {study.target:g}",
+        (0.0, study.target),
+        xycoords=("axes fraction", "data"),
+        xytext=(4, 2),
+        textcoords="offset points",
+        ha="left",
+        va="bottom",
+        fontsize=8,
+        color="#444444",
+    )
+    axes.set_ylabel(f"{study.metric} (median and range over seeds)")
+    axes.set_xscale("log")
+    if seconds:
+        axes.set_title(f"Over time, {study.label}")
+        axes.set_xlabel("time (iterations x time per iteration)")
+        _seconds_axis(axes)
+    else:
+        axes.set_title("Over training")
+        axes.set_xlabel("iterations (parameter updates)")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _seconds_axis(axes) -> None:
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _plain(seconds: float) -> str:
+    number, _, unit = format_seconds(seconds).partition(" ")
+    return f"{float(number.replace(',', '')):g} {unit}"
+
+
+def _points(axes, study: Study, looks: dict, *, names: bool) -> None:
+    axes.set_xscale("log")
+    ends = [
+        value
+        for r in study.designs
+        if r.tta is not None
+        for value in (r.tta.low, r.tta.median, r.tta.high, *r.intervals.tta)
+        if math.isfinite(value)
+    ]
+    if ends:  # before drawing, for a single point has no range to scale to; with room for the words beside the points
+        low, high = (math.inf, 0) if names else axes.get_xlim()  # the axis is shared with the panels before
+        axes.set_xlim(min(min(ends) / 2, low), max(max(ends) * 6, high))
+    for row, result in enumerate(study.designs):
+        _point(axes, row, result, looks[result.design])
+    axes.set_yticks(range(len(study.designs)), [result.design for result in study.designs])
+    axes.set_ylim(len(study.designs) - 0.4, -0.6)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0, labelleft=names)
+    axes.set_title(f"TTA, {study.label}")
+    sign = "≥" if study.reached.direction == "higher" else "≤"
+    axes.set_xlabel(
+        f"time to {study.metric} {sign} {study.target:g} (median; thick: range; ends: {100 * study.confidence:g} %)"
+    )
+    _seconds_axis(axes)
+
+
+def _point(axes, row: int, result: DesignResult, look: dict) -> None:
+    words = {"xytext": (7, 0), "textcoords": "offset points", "va": "center", "fontsize": 8, "color": "#333333"}
+    if result.tta is None or math.isinf(result.tta.low):
+        text = f"not reached in {max(run.iterations for run in result.runs)} iterations"
+        if result.tta is None:
+            text = f"left out: {result.left_out}"
+        axes.annotate(text, (0, row), xycoords=("axes fraction", "data"), fontstyle="italic", **words)
+        return
+    tta = result.tta
+    marks = {"color": look["color"], "zorder": 3}
+    if math.isinf(tta.high):
+        # an arrow: some runs never arrived
+        end = tta.median if math.isfinite(tta.median) else tta.low
+        axes.annotate(
+            "",
+            (end * 1.9, row),
+            (tta.low, row),
+            arrowprops={"arrowstyle": "->", "color": look["color"], "linewidth": 1.5},
+        )
+        end *= 1.9
+    else:
+        end = tta.high
+        axes.plot([tta.low, tta.high], [row, row], linewidth=2.2, solid_capstyle="butt", **marks)
+    low, high = result.intervals.tta
+    if low < high < math.inf:  # thin, with ends: the interval; thick: the range
+        whisker = {"elinewidth": 0.8, "capsize": 5, "capthick": 0.8, "linestyle": "none", **marks, "zorder": 2}
+        axes.errorbar([low], [row], xerr=[[0.0], [high - low]], **whisker)
+        end = max(end, high)
+    if math.isfinite(tta.median):
+        axes.plot([tta.median], [row], marker=look["marker"], markersize=6.5, linestyle="none", **marks)
+        text = format_seconds(tta.median)
+        if result.speedup is not None:
+            text += f"  ({result.speedup:.2f}x)"
+    else:
+        text = "median run: not reached"
+    if result.reached < len(result.runs):
+        text += f"  [{result.reached} of {len(result.runs)} runs]"
+    axes.annotate(text, (end, row), **words)

@@ -1,0 +1,301 @@
+"""What a study shows: a table for the terminal and a picture."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from softnum.atomic import write_atomic
+from softnum.tta.outcomes.intervals import least_runs
+from softnum.tta.outcomes.outcome import DesignResult, Spread, Study
+from softnum.tta.quantities import format_dollars, format_joules, format_seconds
+
+__all__ = ["plot_studies", "print_studies"]
+
+
+def _count(value: float) -> str:
+    return "never" if math.isinf(value) else f"{value:g}"
+
+
+def _ratio(value: float | None) -> str:
+    """A ratio to two places, or to two digits where that would leave less.
+
+    >>> _ratio(2.678), _ratio(0.0042), _ratio(None)
+    ('2.68', '0.0042', '-')
+    """
+    if value is None:
+        return "-"
+    if math.isinf(value):
+        return "no limit"
+    return f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.2g}"
+
+
+def _range(spread: Spread, show) -> str:
+    """Median and range."""
+    if math.isinf(spread.low):
+        return "not reached"
+    median = "not reached" if math.isinf(spread.median) else show(spread.median)
+    if spread.low == spread.high:
+        return median
+    return f"{median}\n{_ends((spread.low, spread.high), show)}"
+
+
+def _ends(ends: tuple[float, float] | None, show) -> str:
+    """Both ends of an interval, with the unit once where they share it."""
+    if ends is None:
+        return "-"
+    low, high = map(show, ends)
+    if ends[0] == ends[1]:
+        return low
+    if low.split(" ")[1:] == high.split(" ")[1:]:
+        low = low.split(" ")[0]
+    return f"[{low}, {high}]"
+
+
+def _tie_lines(study: Study) -> list[str]:
+    """Which designs cannot be told apart, one line for each measure that has ties."""
+    short = _letters(study)
+    lines = []
+    for what, attribute in (("TTA", "ties"), ("samples to the target", "sample_ties")):
+        tied = [(short[r.design], [short[name] for name in getattr(r, attribute)]) for r in study.designs]
+        text = "; ".join(f"{name} with {' '.join(others)}" for name, others in tied if others)
+        if text:
+            lines.append(f"Ties in {what} (ranges overlap): {text}.")
+    return lines
+
+
+def _letters(study: Study) -> dict[str, str]:
+    """Short names for the ties: what stands before the first dash, where that tells the designs apart."""
+    short = {result.design: result.design.split("-")[0] for result in study.designs}
+    if len(set(short.values())) == len(short):
+        return short
+    return {name: name for name in short}
+
+
+def print_studies(studies: Sequence[Study], console=None) -> None:
+    """Print a table for each study, and under it the rule, the assumptions and what was left out.
+
+    Parameters
+    ----------
+    studies : sequence of Study
+        One for each variant of the times, over the same runs.
+    console : rich.console.Console, optional
+        Where to print. Default: the terminal.
+
+    Examples
+    --------
+    >>> from softnum.tta import Evaluation, IterationTime, Record, combine_study
+    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
+    >>> study = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")
+    >>> print_studies([study])  # doctest: +ELLIPSIS
+    Time to accuracy >= 0.9, given times (baseline base)
+    ...
+    """
+    from rich.console import Console
+
+    if console is None:
+        console = Console()
+        if not console.is_terminal:  # a pipe has no width; the table needs about 80 columns
+            console = Console(width=100)
+    for study in studies:
+        console.print(_table(study))
+        for line in _tie_lines(study):
+            console.print(f"  {line}", highlight=False, markup=False)
+        for found in study.interactions:
+            console.print(f"  {found.text()}", highlight=False, markup=False)
+        console.print()
+        for table in (_interval_table(study), _bill_table(study)):
+            if table is not None:
+                console.print(table)
+    first = studies[0]
+    several = _has_intervals(first)
+    console.print("[bold]How to read it[/bold]")
+    for line in (
+        f"Reached: {first.rule}.",
+        f"Best: the {'highest' if first.reached.direction == 'higher' else 'lowest'} {first.metric} of a run, median "
+        "over the seeds.",
+        "TTA = iterations to the target x time per iteration: median and [least, greatest] over the seeds.",
+        f"Speed-up over {first.baseline} = throughput (samples per second: the hardware's share) x efficiency "
+        "(samples to the target: the arithmetic's share).",
+        *([_coverage(first)] if several else []),
+        *(["On paper: the product of what each part gains alone over the baseline."] if first.interactions else []),
+        f"Nothing is extrapolated; iterations are known to the evaluation interval ({_intervals(first)}).",
+    ):
+        console.print(f"  - {line}", style="dim", highlight=False, markup=False)
+    for line in dict.fromkeys(map(_kinds, studies)):
+        console.print(f"  - {line}", style="dim", highlight=False, markup=False)
+    for study in studies:
+        if study.assumptions:
+            console.print(f"[bold]Assumed for {study.label}[/bold]")
+            for line in study.assumptions:
+                console.print(f"  - {line}", style="dim", highlight=False, markup=False)
+    for heading, lines in (
+        ("Not in the times", [line for study in studies for line in study.not_simulated]),
+        ("Notes", [note for study in studies for note in study.notes]),
+    ):
+        if lines:
+            console.print(f"[bold]{heading}[/bold]")
+        for line in dict.fromkeys(lines):
+            console.print(f"  - {line}", style="dim", highlight=False, markup=False)
+
+
+def _kinds(study: Study) -> str:
+    """How the times are known, for all designs or kind by kind: an estimate must not pass for a measurement."""
+    kinds: dict[str, list[str]] = {}
+    for result in study.designs:
+        if result.time is not None:
+            kinds.setdefault(result.time.kind, []).append(result.design)
+    if len(kinds) == 1:
+        return f"Times per iteration are {next(iter(kinds))}."
+    told = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
+    return f"Times per iteration, {study.label}: {told or 'none'}."
+
+
+def _intervals(study: Study) -> str:
+    """The evaluation interval in iterations, by design where designs differ."""
+    by_interval: dict[int, list[str]] = {}
+    for result in study.designs:
+        by_interval.setdefault(max(run.interval for run in result.runs), []).append(result.design)
+    if len(by_interval) == 1:
+        return f"{next(iter(by_interval))} iterations"
+    return "; ".join(f"{interval} for {', '.join(names)}" for interval, names in sorted(by_interval.items()))
+
+
+def _table(study: Study):
+    sign = ">=" if study.reached.direction == "higher" else "<="
+    title = f"Time to {study.metric} {sign} {study.target:g}, {study.label} (baseline {study.baseline})"
+    names = ("Reached\n(best)", "Iterations\nx time each", "TTA", "Speed-up\n= thr. x eff.")
+    return _rich_table(title, names, study, _cells)
+
+
+def _rich_table(title: str, columns: Sequence[str], study: Study, cells, least: int = 0):
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table.min_width = least
+    # in a narrow terminal cells take more lines, and lose nothing
+    table.add_column("Design", overflow="fold")
+    for name in columns:
+        table.add_column(name, justify="right", overflow="fold")
+    for result in study.designs:
+        table.add_row(*map(Text, cells(result)), style="bold" if result.design == study.baseline else None)
+    return table
+
+
+def _has_intervals(study: Study) -> bool:
+    """Whether anything varies: more than one run, or a time that was measured more than once."""
+    return any(len(r.runs) > 1 or (r.time is not None and r.time.interval is not None) for r in study.designs)
+
+
+def _interval_table(study: Study):
+    """The intervals of a study; None where nothing varies."""
+    if not _has_intervals(study):
+        return None
+
+    def cells(result: DesignResult) -> list[str]:
+        found = result.intervals
+        tta = found.tta
+        factors = [_ends(ends, _ratio) for ends in (found.speedup, found.throughput, found.efficiency)]
+        return [
+            result.design,
+            _ends(result.share, lambda share: f"{100 * share:.0f} %"),
+            "not reached" if tta is not None and math.isinf(tta[0]) else _ends(tta, format_seconds),
+            "-" if factors == ["-"] * 3 else "{}\n= {}\nx {}".format(*factors),
+        ]
+
+    title = f"Intervals of {100 * study.confidence:g} %, {study.label}"
+    columns = ("Runs that reach", "TTA", "Speed-up\n= throughput\nx efficiency")
+    return _rich_table(title, columns, study, cells, len(title))
+
+
+def _coverage(study: Study) -> str:
+    """What the intervals are, and what few runs cannot tell."""
+    runs = min(len(result.runs) for result in study.designs)
+    text = (
+        f"Intervals of {100 * study.confidence:g} %: runs that reach by Wilson's score; the others by bootstrap over "
+        "the runs and Student's t of measured times."
+    )
+    least = least_runs(study.confidence)
+    if runs < least:
+        text += (
+            f" With {runs} run{'s' * (runs > 1)} even the whole range covers the true median in only "
+            f"{100 * (1 - 2.0 ** (1 - runs)):g} % of studies; from {least} runs on it covers it in "
+            f"{100 * study.confidence:g} %."
+        )
+    return text
+
+
+def _bill_table(study: Study):
+    """Cost and energy to accuracy; None where neither is known."""
+    rows = study.designs
+    columns = {
+        "Cost to target": any(r.cost is not None and r.cost.rent_per_hour is not None for r in rows),
+        "Price per\nsample/s": any(r.cost is not None and r.cost.price is not None for r in rows),
+        "Energy to target": any(r.energy is not None for r in rows),
+    }
+    if not any(columns.values()):
+        return None
+
+    def cells(result: DesignResult) -> list[str]:
+        cost, energy = result.cost, result.energy
+        spread, price = (None, None) if cost is None else (cost.to_accuracy, cost.per_throughput)
+        texts = (
+            "-" if spread is None else _range(spread, format_dollars),
+            "-" if price is None else format_dollars(price),
+            "-" if energy is None else _range(energy.to_accuracy, format_joules),
+        )
+        return [result.design, *(text for text, shown in zip(texts, columns.values(), strict=True) if shown)]
+
+    title = f"Cost and energy to the target, {study.label}"
+    return _rich_table(title, [name for name, shown in columns.items() if shown], study, cells, len(title))
+
+
+def _cells(result: DesignResult) -> list[str]:
+    longest = max(run.iterations for run in result.runs)
+    best = Spread.of([run.best for run in result.runs]).median
+    each = "no time" if result.time is None else format_seconds(result.time.seconds)
+    count, *spread = _range(result.iterations, _count).split("\n")
+    iterations = "\n".join([f"{count} x {each}", *spread])
+    if result.reached == 0:
+        iterations = f"not reached in\n{longest} x {each}"
+    return [
+        f"{result.design}\n  batch {result.batch}",
+        f"{result.reached} of {len(result.runs)}\n({best:.3f})",
+        iterations,
+        "-" if result.tta is None else _range(result.tta, format_seconds),
+        f"{_ratio(result.speedup)}\n= {_ratio(result.throughput)} x {_ratio(result.efficiency)}",
+    ]
+
+
+def plot_studies(path: str | os.PathLike, studies: Sequence[Study]) -> Path:
+    """Draw learning curves and TTA as a PNG.
+
+    Parameters
+    ----------
+    path : path-like
+        The picture, ending in ``.png``.
+    studies : sequence of Study
+        One for each variant of the times; the curves over seconds use the first.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from softnum.tta import Evaluation, IterationTime, Record, combine_study
+    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
+    >>> study = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plot_studies(Path(folder, "tta.png"), [study]).name
+    'tta.png'
+    """
+    from softnum.tta.outcomes.plot import draw  # matplotlib takes half a second to import
+
+    write_atomic(path, draw(studies))
+    return Path(path)

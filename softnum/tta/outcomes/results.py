@@ -1,0 +1,307 @@
+"""``results.json``: everything a study says and rests on, so that a report needs nothing else.
+
+Schema 2, top level::
+
+    schema       2
+    metric, direction, target, rule, reached      what is reached, and when (`ReachedRule.to_table`)
+    baseline     label of the design that speed-ups are over
+    intervals    {confidence, rule, resamples, exact_up_to_runs, least_runs}
+    inputs       what the caller wants kept: command, seeds, network, data, optimiser
+    versions     softnum, python
+    variants     one for each set of times: {label, baseline, assumptions, not_simulated, notes, designs, interactions}
+    runs         one for each record: {design, name, seed, batch, record, sha256, diverged, versions, curve}
+    configs      by label, the configuration of its first run; its other runs differ in the seed only
+    sources      every file that a number comes from: {path, sha256, role}
+
+A *design* of a variant: {design, batch, reached, runs_in_all, share, runs, iterations, samples, time, left_out, tta,
+throughput, efficiency, speedup, ties, sample_ties, intervals, cost, energy}; spreads are {median, low, high}, intervals
+[low, high]. A *curve* is {iteration, epoch, value}, three lists of one length. ``null`` stands for "not reached" in
+iterations, samples, TTA, cost and energy, for "no limit" in the end of an interval, and for NaN in metrics.
+
+Paths are relative to the folder of results.json; a report that softnum ships is named ``softnum/tta/reports/...``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from softnum.atomic import write_atomic
+from softnum.tta.outcomes import intervals
+from softnum.tta.outcomes.outcome import DesignResult, Study
+from softnum.tta.quantities import check_keys
+
+__all__ = ["RESULTS_SCHEMA", "read_results", "results_dict", "write_results"]
+
+#: Of results.json as it is written and read.
+RESULTS_SCHEMA = 2
+
+_KEYS = ("schema", "metric", "direction", "target", "rule", "reached", "baseline", "intervals", "inputs", "versions")
+_LISTS = ("variants", "runs", "sources")
+_PACKAGE = Path(__file__).parents[1]
+
+
+def _json(value):
+    """Plain JSON: infinities and NaN become null, tuples lists."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json(item) for item in value]
+    return value
+
+
+def results_dict(
+    studies: Sequence[Study], inputs: Mapping | None = None, *, folder: str | os.PathLike | None = None
+) -> dict:
+    """Return everything the studies say and rest on, as plain JSON values.
+
+    Parameters
+    ----------
+    studies : sequence of Study
+        One for each variant of the times, over the same runs.
+    inputs : Mapping, optional
+        What the caller wants kept with the result: command line, seeds, folders.
+    folder : path-like, optional
+        Paths are written relative to it. Default: as they are.
+
+    Returns
+    -------
+    dict
+        Of schema 2; the module says what it holds.
+
+    Examples
+    --------
+    >>> from softnum.tta import Evaluation, IterationTime, Record, combine_study
+    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
+    >>> study = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")
+    >>> results_dict([study])["variants"][0]["designs"][0]["tta"]
+    {'median': 160.0, 'low': 160.0, 'high': 160.0}
+    """
+    first = studies[0]
+    sources = _Sources(folder)
+    runs = [
+        {
+            "design": record.label,
+            "name": record.design,
+            "seed": record.seed,
+            "batch": record.batch,
+            "record": sources.add(record.path, "record"),
+            "sha256": sources.digest(record.path),
+            "diverged": record.diverged,
+            "versions": record.versions,
+            "curve": {
+                "iteration": [e.iteration for e in record.evaluations],
+                "epoch": [e.epoch for e in record.evaluations],
+                "value": [e.value for e in record.evaluations],
+            },
+        }
+        for record in first.records
+    ]
+    variants = []
+    for study in studies:
+        for path in study.files:
+            sources.add(path, "times")
+        variants.append(
+            {
+                "label": study.label,
+                "baseline": study.baseline,
+                "assumptions": study.assumptions,
+                "not_simulated": study.not_simulated,
+                "notes": study.notes,
+                "designs": [_design(result, sources) for result in study.designs],
+                "interactions": [found.to_table() for found in study.interactions],
+            }
+        )
+    if folder is not None:
+        sources.add(Path(folder, "workloads.json"), "workloads")
+    configs = {result.design: None for result in first.designs}
+    configs.update((record.label, record.config) for record in reversed(first.records))
+    return _json(
+        {
+            "schema": RESULTS_SCHEMA,
+            "metric": first.metric,
+            "direction": first.reached.direction,
+            "target": first.target,
+            "rule": first.rule,
+            "reached": first.reached.to_table(),
+            "baseline": first.baseline,
+            "intervals": intervals.describe(first.confidence),
+            "inputs": inputs or {},
+            "versions": {"softnum": _version(), "python": platform.python_version()},
+            "variants": variants,
+            "runs": runs,
+            "configs": configs,
+            "sources": sources.table(),
+        }
+    )
+
+
+def _design(result: DesignResult, sources: _Sources) -> dict:
+    entry = asdict(replace(result, time=None))
+    low, high = result.share or (0.0, 1.0)
+    entry["share"] = {"reached": result.reached, "runs": len(result.runs), "low": low, "high": high}
+    entry["reached"], entry["runs_in_all"] = result.reached, len(result.runs)
+    if result.energy is not None:
+        entry["energy"]["source"] = sources.add(result.energy.source, "times") or result.energy.source
+    if result.time is None:
+        return entry
+    time = asdict(result.time)
+    time["source"] = sources.add(result.time.source, "times") or result.time.source
+    detail = time["detail"]
+    if isinstance(detail, dict):
+        for table, key in [(detail, "file"), *((row, "report") for row in detail.get("gemms", ()))]:
+            if isinstance(table, dict) and isinstance(table.get(key), str):
+                table[key] = sources.add(table[key], "report") or table[key]
+    return entry | {"time": time}
+
+
+def _is_file(text: str | os.PathLike) -> bool:
+    """Whether a text is the path of a file; a citation, which is longer than any path, is none."""
+    try:
+        return bool(text) and Path(text).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+class _Sources:
+    """The files that numbers come from, with their digests; each file is read once."""
+
+    def __init__(self, folder: str | os.PathLike | None) -> None:
+        self._folder = None if folder is None else Path(folder).resolve()
+        self._rows: dict[Path, dict] = {}
+
+    def add(self, path: str | os.PathLike, role: str) -> str | None:
+        """Take note of a file; returns the path to be written, or None if there is no such file."""
+        if not _is_file(path):
+            return str(path) if role == "record" and path else None
+        full = Path(path).resolve()
+        if full not in self._rows:
+            digest = hashlib.sha256(full.read_bytes()).hexdigest()
+            self._rows[full] = {"path": self._shown(path, full), "sha256": digest, "role": role}
+        return self._rows[full]["path"]
+
+    def digest(self, path: str) -> str | None:
+        """SHA-256 of a file that was added; None if there is no such file."""
+        row = self._rows.get(Path(path).resolve()) if _is_file(path) else None
+        return None if row is None else row["sha256"]
+
+    def table(self) -> list[dict]:
+        return sorted(self._rows.values(), key=lambda row: (row["role"], row["path"]))
+
+    def _shown(self, path: str | os.PathLike, full: Path) -> str:
+        if full.is_relative_to(_PACKAGE):
+            return f"softnum/tta/{full.relative_to(_PACKAGE).as_posix()}"
+        if self._folder is None:
+            return str(path)
+        return Path(os.path.relpath(full, self._folder)).as_posix()
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("softnum")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def write_results(path: str | os.PathLike, studies: Sequence[Study], inputs: Mapping | None = None) -> Path:
+    """Write `results_dict` as JSON, whole or not at all.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, usually ``results.json``. Paths in it are relative to its folder.
+    studies, inputs
+        As in `results_dict`.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from softnum.tta import Evaluation, IterationTime, Record, combine_study
+    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
+    >>> study = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     read_results(write_results(Path(folder, "results.json"), [study]))["target"]
+    0.9
+    """
+    path = Path(path)
+    text = json.dumps(results_dict(studies, inputs, folder=path.parent), indent=1, allow_nan=False, ensure_ascii=False)
+    write_atomic(path, text + "\n")
+    return path
+
+
+def read_results(path: str | os.PathLike) -> dict:
+    """Read ``results.json`` back and check that it is one.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, or the folder that holds it.
+
+    Returns
+    -------
+    dict
+        As `results_dict` returned it.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is not JSON, not of schema 2, or lacks what a result has; the message names the file and the way out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "results.json")
+    ...     _ = file.write_text('{"schema": 1}')
+    ...     try:
+    ...         read_results(file)
+    ...     except ValueError as error:
+    ...         print(str(error).partition("json: ")[2])
+    of schema 1, and this softnum reads schema 2; run softnum tta again (records are kept, nothing is trained twice)
+    """
+    path = Path(path)
+    path = path / "results.json" if path.is_dir() else path
+    again = "run softnum tta again (records are kept, nothing is trained twice)"
+    if not path.is_file():
+        raise FileNotFoundError(f"no results {str(path)!r}; softnum tta --out {path.parent} writes them")
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg}); {again}") from None
+    except (ValueError, RecursionError) as error:  # not UTF-8, numbers too long, brackets too deep
+        raise ValueError(f"{path}: not readable as JSON ({error}); {again}") from None
+    if not isinstance(table, dict) or table.get("schema") != RESULTS_SCHEMA:
+        found = f"of schema {table.get('schema')!r}" if isinstance(table, dict) else "not the results of a study"
+        raise ValueError(f"{path}: {found}, and this softnum reads schema {RESULTS_SCHEMA}; {again}")
+    try:
+        check_keys(table, [*_KEYS, *_LISTS, "configs"], [], str(path))
+        for key in _LISTS:
+            if not isinstance(table[key], list) or not all(isinstance(row, dict) for row in table[key]):
+                raise ValueError(f"{path}: {key} must be a list of objects")
+        if not table["variants"]:
+            raise ValueError(f"{path}: variants is empty")
+        for number, variant in enumerate(table["variants"]):
+            keys = ["label", "baseline", "assumptions", "not_simulated", "notes", "designs", "interactions"]
+            check_keys(variant, keys, [], f"{path}: variants[{number}]")
+        for number, run in enumerate(table["runs"]):
+            keys = ["design", "name", "seed", "batch", "record", "sha256", "diverged", "versions", "curve"]
+            check_keys(run, keys, [], f"{path}: runs[{number}]")
+    except ValueError as error:
+        raise ValueError(f"{error}; {again}") from None
+    return table

@@ -1,0 +1,1 @@
+"""What an iteration consists of, and what it takes: time, memory, energy, network."""

@@ -1,0 +1,174 @@
+"""Causes: what may be wrong with a design, each with the model of a design that is wrong in this way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Any
+
+from softnum.modes import ROUNDING_MODES
+from softnum.names import format
+from softnum.vectors.plans.spec import VectorSpec
+
+__all__ = ["CAUSES", "Candidate", "candidates_of", "counted"]
+
+#: identifier -> what such a design does
+CAUSES: dict[str, str] = {
+    "unknown-bits": "the result holds bits that are unknown or undriven (x, z)",
+    "shifted-rows": "each row holds the result of another row: the latency of the design is not what the bench assumes",
+    "swapped-operands": "the operands are taken in another order",
+    "c-ignored": "the addend C is ignored",
+    "accumulator-not-cleared": "the accumulator is not cleared where a sequence begins",
+    "random-ignored": "the random bits are ignored",
+    "random-reversed": "the random bits are taken in reverse order",
+    "random-complemented": "the random bits are taken inverted",
+    "wrong-tie": "what lies half way between two values is rounded to the other one",
+    "truncation": "what does not fit is cut off instead of rounded",
+    "wrong-mode": "results are rounded in another mode",
+    "flush-to-zero": "subnormal numbers are replaced by zero",
+    "missing-subnormals": "the accumulator has no subnormal numbers",
+    "overflow-to-infinity": "what is too large becomes infinite (NaN, where the format has no infinity)",
+    "overflow-to-max": "what is too large becomes the largest finite value",
+    "wrap-instead-of-saturate": "what is too large wraps around",
+    "saturate-instead-of-wrap": "what is too large saturates where it should wrap around",
+    "rounds-each-product": "each product is rounded before it is added",
+    "exact-product-instead": "products are added exactly where they should be rounded first",
+    "missing-sticky": "bits are dropped before the rounding, which cannot tell whether any of them was 1",
+    "double-rounding": "results are rounded twice",
+    "chunk-length": "the sum is cut into chunks of another length",
+    "summation-order": "the sum is made in another order",
+    "alignment-bits": "terms are aligned with another number of fraction bits",
+    "accumulator-width": "the accumulator has another width",
+    "nan-payload": "a NaN is delivered as another code",
+    "sign-of-zero": "a zero has the wrong sign",
+    "tininess": "underflow is judged at the other side of the rounding (before or after)",
+    "off-by-one-ulp": "results are one unit in the last place away, by no rule that is known here",
+    "flags-only": "flags are wrong by themselves",
+    "unexplained": "none of the known causes fits",
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to be wrong: a cause's identifier, which of its kinds, and the changes to the model of a right design."""
+
+    cause: str
+    detail: str
+    changes: dict[str, Any] = field(hash=False)
+
+    def __str__(self) -> str:
+        return f"{self.cause} ({self.detail})" if self.detail else self.cause
+
+
+def counted(n: int, what: str) -> str:
+    """A number of things."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def candidates_of(spec: VectorSpec) -> list[Candidate]:
+    """What is tried for an operation, the likelier of two that predict the same first.
+
+    Examples
+    --------
+    >>> from softnum.vectors import VectorSpec
+    >>> from softnum.vectors.checks.causes import candidates_of
+    >>> [str(c) for c in candidates_of(VectorSpec.make("subtract", "e5m2"))][:3]
+    ['swapped-operands (b, a)', 'wrong-tie (nearest_away)', 'wrong-tie (nearest_zero)']
+    """
+    return [Candidate(*row) for row in _rows(spec)]
+
+
+def _rows(spec: VectorSpec) -> Iterator[tuple[str, str, dict]]:
+    out, fixed = spec.out_fmt, spec.out_fmt.kind == "fixed"
+    names = "abc"[: len(spec.formats)]
+    for order in permutations(range(len(spec.formats))):
+        if list(order) != sorted(order):
+            yield "swapped-operands", ", ".join(names[i] for i in order), {"order": order}
+    stochastic = spec.rounding.startswith("stochastic")
+    if stochastic:
+        yield "random-complemented", "", {"random": "complemented"}
+        yield "random-reversed", "", {"random": "reversed"}
+        for constant in ("zeros", "ones", "half"):
+            shown = {"half": f"always 0x{1 << (spec.stochastic_bits - 1):x}"}.get(constant, f"always {constant}")
+            yield "random-ignored", shown, {"random": constant}
+        for mode in ("nearest_even", "nearest_away"):
+            yield "random-ignored", f"rounds {mode}", {"rounding": mode}
+    yield from _modes(spec)
+    yield "flush-to-zero", "operands", {"flush_inputs": True}
+    for when in ("after", "before"):
+        for sign in (True, False):
+            text = f"results that are tiny {when} rounding" + ("" if sign else ", to +0")
+            yield "flush-to-zero", text, {"flush_results": when, "flush_sign": sign}
+    if fixed:
+        if spec.overflow == "wrap":
+            yield "saturate-instead-of-wrap", "", {"overflow": "saturate"}
+        else:
+            yield "wrap-instead-of-saturate", "", {"overflow": "wrap"}
+    else:
+        if spec.overflow != "infinity":
+            yield "overflow-to-infinity", "", {"overflow": "infinity"}
+        yield "overflow-to-infinity", "in every rounding mode", {"overflow_to": "infinity"}
+        for rule, text in (("saturate_finite", ""), ("saturate", "infinite operands too")):
+            if spec.overflow != rule:
+                yield "overflow-to-max", text, {"overflow": rule}
+    if spec.op == "fma":
+        yield "rounds-each-product", str(out), {"unfused": True}
+    yield from _dropped(spec)
+    yield from _twice(spec)
+    for profile in ("x86", "arm"):
+        yield "nan-payload", f"as {profile} delivers them", {"nan": profile}
+    for sign in ("positive", "negative", "inverted"):
+        yield "sign-of-zero", f"always {sign}" if sign != "inverted" else sign, {"zero_sign": sign}
+
+
+def _modes(spec: VectorSpec):
+    fixed = spec.out_fmt.kind == "fixed"
+    for mode in ROUNDING_MODES:
+        if mode == spec.rounding:
+            continue
+        if mode.startswith("stochastic") and spec.stochastic_bits is None:
+            continue
+        cause, text = "wrong-mode", mode
+        if mode.startswith("nearest") and spec.rounding.startswith("nearest"):
+            cause = "wrong-tie"
+        elif mode == "toward_zero":
+            cause, text = "truncation", "toward zero"
+        elif mode == "down" and fixed:
+            cause, text = "truncation", "of two's complement, toward minus infinity"
+        yield cause, text, {"rounding": mode}
+        # a design whose rounding is wrong may deliver what is too large as the right mode does
+        if not fixed and spec.overflow == "infinity" and cause != "wrong-tie":
+            if spec.rounding in ("toward_zero", "to_odd"):
+                yield cause, f"{text}, overflow to the largest value", {"rounding": mode, "overflow": "saturate_finite"}
+            elif mode in ("toward_zero", "to_odd", "up", "down"):
+                yield cause, f"{text}, overflow to infinity", {"rounding": mode, "overflow_to": "infinity"}
+
+
+def _dropped(spec: VectorSpec):
+    """Bits after the last place that are kept; those below are not seen."""
+    if spec.rounding == "toward_zero":
+        return
+    # a product has p bits more than its result: what a shifter of that width drops
+    wide = range(spec.out_fmt.precision - 1, spec.out_fmt.precision + 3) if spec.out_fmt.kind == "float" else ()
+    for bits in dict.fromkeys((*range(1, 6), *wide)):
+        for where, text in (
+            ("all", "{} below the last place kept, what lies below is not seen"),
+            ("subnormal", "in the shift into the subnormals, {} below the last place kept"),
+            ("free", "{} below the last place kept before the shift into the subnormals"),
+            ("align", "the smaller term is cut off {} below the larger one's last place"),
+        ):
+            yield "missing-sticky", text.format(counted(bits, "bit")), {"keep": (bits, where)}
+
+
+def _twice(spec: VectorSpec):
+    if spec.out_fmt.kind == "fixed":
+        return
+    p = spec.out_fmt.precision
+    for bits in dict.fromkeys((0, *range(1, 9), p, p + 1, p + 2)):
+        text = f"to {p + bits} bits with an exponent of no bound, then to {spec.out_fmt}"
+        yield "double-rounding", text, {"via": bits}
+    for name in ("binary16", "bfloat16", "tf32", "binary32", "binary64"):
+        wide = format(name)
+        if wide.mantissa_bits > spec.out_fmt.mantissa_bits and wide.emax >= spec.out_fmt.emax:
+            yield "double-rounding", f"to {name}, then to {spec.out_fmt}", {"via": wide}

@@ -1,0 +1,134 @@
+"""Vectors in: results of a design under test against softnum."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from softnum.vectors.checks.comparison import comparison_of
+from softnum.vectors.checks.failures import Failure
+from softnum.vectors.checks.report import CheckReport
+from softnum.vectors.files.dialects import open_reader
+from softnum.vectors.files.headers import spec_of
+from softnum.vectors.files.text import VectorFileError
+from softnum.vectors.plans.codes import value_text
+
+__all__ = ["CheckReport", "Failure", "check", "open_vectors", "value_text"]
+
+
+def open_vectors(source) -> tuple[object, str, bool]:
+    """(binary stream, its name, whether to close it) of a path, "-" for standard input, or a binary file object."""
+    if isinstance(source, (str, os.PathLike)):
+        if os.fspath(source) == "-":
+            return sys.stdin.buffer, "<stdin>", False
+        return open(source, "rb"), os.fspath(source), True
+    if not hasattr(source, "read"):
+        raise TypeError(f"a path, '-' or a binary file is needed, got {source!r}")
+    return source, str(getattr(source, "name", "<stream>")), False
+
+
+def check(
+    source, op=None, fmt=None, *, out_fmt=None, rounding=None, overflow=None, tininess=None, stochastic_bits=None,
+    unit=None, length=None, shape=None, with_c=None, any_nan=False, ignore_flags=False, ulp=0, ignore_header=False,
+    max_failures=20, explain=True, progress=None, dialect=None,
+) -> CheckReport:  # fmt: skip
+    """Compare the results and flags of a vector file with softnum's, and name the likeliest causes of differences.
+
+    Parameters
+    ----------
+    source : str, path or binary file
+        The vectors, in any dialect of `DIALECTS`, plain or compressed by gzip or xz; "-" is standard input.
+    op, fmt, out_fmt, rounding, overflow, tininess, stochastic_bits
+        As in `generate`. What is left out is taken from the file's header, else the defaults of `generate` hold; what
+        is stated must agree with the header.
+    unit, length, shape, with_c
+        Of vectors of a unit (op dot, mac or gemm), as in `UnitSpec.make`.
+    any_nan : bool
+        Whether any two NaNs are equal. Off, a NaN result must be the canonical one (sign 0, quiet bit only), where the
+        format has several.
+    ignore_flags : bool
+        Whether to compare results alone. The flags column is there and read all the same.
+    ulp : int
+        How many places a result may lie from the right one in the order of the format's values; +0 and -0 share one.
+        0: none, the bits must be right. Flags are compared all the same.
+    ignore_header : bool
+        Whether to take the header for a comment.
+    max_failures : int
+        How many failures the report keeps, the simplest; all are counted.
+    explain : bool
+        Whether to look for causes (``softnum.vectors.checks.causes.CAUSES``). It takes seconds at most, whatever the
+        file's size: models of wrong designs are tried on up to 20 000 vectors that differ and 100 000 that do not,
+        spread over the file.
+    progress : callable, optional
+        Called with the number of vectors read so far.
+    dialect : str, optional
+        A name of `DIALECTS`; by default what the file's name ends in, else what its first bytes look like.
+
+    Returns
+    -------
+    CheckReport
+
+    Raises
+    ------
+    VectorFileError
+        A ValueError that names file and line, if the input is unusable; its ``report`` holds what was found before
+        that line (or is None).
+    ValueError
+        If the spec is unusable.
+
+    Examples
+    --------
+    >>> import io
+    >>> from softnum.vectors import check
+    >>> report = check(io.BytesIO(b"3C 3D 3D 00\\n3D 3D 3E 00\\n"), "multiply", "e5m2")
+    >>> print(report)
+    line 2: a=3D (1.25) b=3D (1.25)  got 3E (1.5) flags 00 (none)  want 3E (1.5) flags 01 (inexact)
+    <stream>: multiply e5m2, nearest_even: 1 of 2 vectors differ (0 in the result, 1 in the flags)
+    cause: flags-only (inexact is never raised): explains all 1 failures
+      flags are wrong by themselves
+      smallest example, in line 2:
+        a      3D  0|01111|01  1.25
+        b      3D  0|01111|01  1.25
+        got    3E  0|01111|10  1.5   flags 00 (none)
+        want   3E  0|01111|10  1.5   flags 01 (inexact)
+        exact  1.5625 = 1.5 + 0.25 ulp of 0.25; guard 0, round 1, sticky 0: toward zero
+    only flags differ: --ignore-flags compares results alone
+    >>> [c.cause for c in report.causes]
+    ['flags-only']
+    """
+    for what, number in (("max_failures", max_failures), ("ulp", ulp)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+            raise ValueError(f"{what} must be an integer of at least 0, got {number!r}")
+    given = dict(
+        op=op, fmt=fmt, out_fmt=out_fmt, rounding=rounding, overflow=overflow, tininess=tininess,
+        stochastic_bits=stochastic_bits, unit=unit, length=length, shape=shape, with_c=with_c,
+    )  # fmt: skip
+    stream, name, ours = open_vectors(source)
+    report = comparison = None
+    try:
+        reader = open_reader(stream, name, dialect)
+        if ignore_header:
+            reader.header = {}
+        report = CheckReport(name, spec_of(reader.header, given, name), bool(any_nan), bool(ignore_flags), ulp)
+        report.skipped = reader.skipped  # filled as it reads
+        comparison = comparison_of(report)
+        for rows in reader.rows(report.spec, unknown="mark"):
+            unknown = rows.unknown
+            if rows.unknown_flags is not None and not ignore_flags:
+                unknown = rows.unknown_flags if unknown is None else unknown | rows.unknown_flags
+            comparison.add(rows.lines, rows.block, unknown)
+            if progress is not None:
+                progress(report.vectors)
+        comparison.end()
+    except VectorFileError as error:
+        if report is not None:
+            report.error = str(error)
+            comparison.end()
+            comparison.finish(max_failures, explain)
+        error.report = report
+        raise
+    finally:
+        if ours:
+            stream.close()
+    comparison.finish(max_failures, explain)
+    return report

@@ -1,0 +1,309 @@
+"""Wrong designs of an operation: what results they would give.
+
+A `Model` is an operation with what a design might do otherwise: another mode, flushing, bits that are dropped before
+the rounding, a second rounding. Two faults are one model with both changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from softnum import _core, reference
+from softnum.engines import definition_of
+from softnum.formats import FixedFormat, FloatFormat
+from softnum.fused import FusedDotUnit
+from softnum.modes import Flags
+from softnum.ops import CODE_OPERATIONS
+from softnum.vectors.checks.exact_models import rounded_through
+from softnum.vectors.plans.codes import is_infinite, is_nan, is_zero, magnitudes
+from softnum.vectors.plans.spec import VectorSpec
+
+__all__ = ["Model", "NotApplicable", "changed_words"]
+
+_OVERFLOW = int(Flags.OVERFLOW)
+_OWN = int(Flags.INVALID | Flags.DIVIDE_BY_ZERO)  # what the operation raises, not its rounding
+
+
+class NotApplicable(ValueError):
+    """The model says nothing of this operation, format or mode."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """An operation as a design might compute it.
+
+    Parameters
+    ----------
+    spec : VectorSpec
+        What is right.
+    rounding, overflow, tininess : str, optional
+        Other than the spec's.
+    order : tuple of int, optional
+        Which operand stands in each place.
+    flush_inputs : bool
+    flush_results : {None, "before", "after"}
+    flush_sign : bool
+        Whether a zero that stands for a tiny result keeps the sign.
+    nan : str
+        The NaN profile; or ``nan_code``, the code that stands for every NaN.
+    random : {None, "zeros", "ones", "half", "reversed", "complemented"}
+        What becomes of the random bits.
+    keep : (int, str), optional
+        Bits kept after the last place, the others dropped unseen: "all", always; "free", before a shift into the
+        subnormals, which keeps them; "subnormal", in that shift alone; "align", of the smaller addend.
+    via : int or format, optional
+        A format, or a precision so many bits above the result's with exponents of no bound, to round to first.
+    unfused : bool
+        Whether an fma rounds its product.
+    overflow_to : {None, "infinity", "max"}
+        What is delivered where a result overflows, whatever rule and mode say.
+    zero_sign : {None, "positive", "negative", "inverted"}
+        The sign of a zero result.
+    slowly : bool
+        Whether to compute in Python integers what does not fit into 64 bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.vectors import VectorSpec
+    >>> from softnum.vectors.checks.models import Model
+    >>> a, b = np.array([[0x3D], [0x3D]], np.uint8)  # 1.25 * 1.25 = 1.5625, between 1.5 and 1.75
+    >>> Model(VectorSpec.make("multiply", "e5m2"), rounding="up").evaluate((a, b))
+    (array([63], dtype=uint8), array([1], dtype=uint8))
+    """
+
+    spec: VectorSpec
+    rounding: str | None = None
+    overflow: str | None = None
+    tininess: str | None = None
+    order: tuple | None = None
+    flush_inputs: bool = False
+    flush_results: str | None = None
+    flush_sign: bool = True
+    nan: str = "canonical"
+    nan_code: int | None = None
+    random: str | None = None
+    keep: tuple | None = None
+    via: object = None
+    unfused: bool = False
+    overflow_to: str | None = None
+    zero_sign: str | None = None
+    slowly: bool = False
+
+    def evaluate(self, operands, random_bits=None) -> tuple[np.ndarray, np.ndarray]:
+        """The design's results and flags.
+
+        Raises
+        ------
+        NotApplicable
+            If the model says nothing of the spec.
+        """
+        spec, formats = self.spec, self.spec.formats
+        if self.order is not None:
+            if any(f != formats[0] for f in formats):
+                raise NotApplicable("operands of different formats")
+            operands = tuple(operands[i] for i in self.order)
+        words = None if random_bits is None else changed_words(random_bits, self.random, spec.stochastic_bits)
+        options = self._options(words)
+        result, flags = _call(spec.op, operands, formats, spec.out_fmt, options)
+        if (self.flush_inputs or self.flush_results) and all(f.kind == "fixed" for f in (*formats, spec.out_fmt)):
+            raise NotApplicable("fixed point")
+        if self.flush_results and not self.flush_sign:
+            kept, _ = _call(spec.op, operands, formats, spec.out_fmt, options | {"flush_results": None})
+            result = np.where(is_zero(result, spec.out_fmt) & (kept != result), result.dtype.type(0), result)
+        if self.unfused:
+            if spec.op != "fma":
+                raise NotApplicable("no fma")
+            product, first = _call("multiply", operands[:2], formats[:2], spec.out_fmt, options)
+            pair = (spec.out_fmt, formats[2])
+            result, flags = _call("add", (product, operands[2]), pair, spec.out_fmt, options)
+            flags = flags | first
+        if self.keep is not None or self.via is not None:
+            if self.keep is not None and self.keep[1] == "align":
+                other, other_flags = self._aligned(operands, options), flags
+            else:
+                other, other_flags = self._through(operands, options)
+            fmt = spec.out_fmt
+            plain = is_nan(result, fmt) | is_infinite(result, fmt) | (is_zero(result, fmt) & (flags & 1 == 0))
+            result = np.where(plain, result, other)
+            flags = np.where(plain, flags, other_flags | flags & _OWN)
+        return self._delivered(result, flags)
+
+    # -- parts ---------------------------------------------------------------------------------------------------------
+    def _options(self, words) -> dict:
+        spec = self.spec
+        mode = self.rounding or spec.rounding
+        options = dict(
+            rounding=mode, overflow=self.overflow or spec.overflow, tininess=self.tininess or spec.tininess,
+            flush_inputs=self.flush_inputs, flush_results=self.flush_results, nan=self.nan, invalid=0,
+        )  # fmt: skip
+        if mode.startswith("stochastic"):
+            if words is None:
+                raise NotApplicable("no random bits")
+            options.update(random_bits=words, stochastic_bits=spec.stochastic_bits)
+        return options
+
+    def _through(self, operands, options) -> tuple[np.ndarray, np.ndarray]:
+        """The result of a first rounding, or cut, that is rounded again."""
+        spec, out = self.spec, self.spec.out_fmt
+        mode = options["rounding"]
+        if mode.startswith("stochastic") and self.via is not None:
+            raise NotApplicable("stochastic")
+        try:
+            if self.via is not None:
+                wide, first = self.via if not isinstance(self.via, int) else _free(spec, self.via), mode
+            else:
+                bits, where = self.keep
+                if where != "all" and out.kind == "fixed":
+                    raise NotApplicable("fixed point")
+                first = "toward_zero" if out.kind == "float" else "down"
+                wide = _free(spec, bits) if where == "free" else _grid(out, bits)
+        except NotApplicable:
+            by_format = self.via is not None and not isinstance(self.via, int)
+            if not self.slowly or by_format or out.kind == "fixed" or self.flush_inputs or not out.has_zero:
+                raise
+            words = options.get("random_bits")
+            return rounded_through(spec, operands, words, mode, options, self.keep, self.via)
+        plain = {k: v for k, v in options.items() if k not in ("random_bits", "stochastic_bits", "flush_results")}
+        rule = "wrap" if options["overflow"] == "wrap" else "saturate" if wide.kind == "fixed" else "infinity"
+        plain |= {"rounding": first, "overflow": rule, "nan": "canonical", "invalid": 0}
+        cut, _ = _call(spec.op, operands, spec.formats, wide, plain)
+        last = {k: v for k, v in options.items() if k != "flush_inputs"}
+        result, flags = _call("convert", (cut,), (wide,), out, last)
+        if self.keep is not None and self.keep[1] == "subnormal":
+            right, right_flags = _call(spec.op, operands, spec.formats, out, options)
+            tiny, _ = _call(spec.op, operands, spec.formats, out, options | {"rounding": "toward_zero"})
+            below = magnitudes(tiny, out) < 1 << out.mantissa_bits
+            result, flags = np.where(below, result, right), np.where(below, flags, right_flags)
+        return result, flags
+
+    def _aligned(self, operands, options) -> np.ndarray:
+        """A sum whose smaller term is cut off where the larger one's bits, and so many more, end."""
+        spec, out = self.spec, self.spec.out_fmt
+        unit, order = _aligning(spec, self.keep[0], options["rounding"], options["overflow"])
+        a, b, c = (np.ascontiguousarray(x, np.uint64) for x in order(operands, spec.formats))
+        result = np.empty(len(a), np.uint64)
+        with _core.PlainEnvironment():
+            definition_of(unit).run_each(a[:, None], b[:, None], c, result, None)
+        return result.astype(out.storage_dtype)
+
+    def _delivered(self, result, flags) -> tuple[np.ndarray, np.ndarray]:
+        fmt = self.spec.out_fmt
+        code = result.dtype.type
+        if self.overflow_to is not None:
+            special = _special(fmt, self.overflow_to)
+            sign = result & code(1 << (fmt.bits - 1)) if fmt.signed else code(0)
+            alone = special == fmt.nan_code
+            result = np.where(flags & _OVERFLOW != 0, code(special) if alone else sign | code(special), result)
+        if self.nan_code is not None:
+            result = np.where(is_nan(result, fmt), code(self.nan_code), result)
+        if self.zero_sign is not None:
+            if fmt.kind == "fixed" or not fmt.negative_zero:
+                raise NotApplicable("one zero")
+            zero, sign = is_zero(result, fmt), code(1 << (fmt.bits - 1))
+            signed = {"positive": result & ~sign, "negative": result | sign, "inverted": result ^ sign}
+            result = np.where(zero, signed[self.zero_sign], result)
+        return result, flags
+
+    def changed(self, **changes) -> Model:
+        """This model with these changes too."""
+        return replace(self, **changes)
+
+
+def _call(op, operands, formats, out, options):
+    function = CODE_OPERATIONS[op][0]
+    try:
+        if op == "convert":
+            return function(operands[0], formats[0], out, return_flags=True, **options)
+        return function(*operands, tuple(formats), out_fmt=out, return_flags=True, **options)
+    except ValueError as error:  # a format or rule that the operation does not take
+        raise NotApplicable(str(error)) from None
+
+
+def changed_words(words, how, r):
+    """Random words as a design takes them (`Model`)."""
+    if how is None:
+        return words
+    top = np.uint32((1 << r) - 1)
+    if how == "reversed":
+        bits = [(words >> np.uint32(i) & np.uint32(1)) << np.uint32(r - 1 - i) for i in range(r)]
+        return np.bitwise_or.reduce(bits).astype(np.uint32)
+    if how == "complemented":
+        return words ^ top
+    constant = {"zeros": 0, "ones": int(top), "half": 1 << (r - 1)}[how]
+    return np.full_like(words, constant)
+
+
+def _special(fmt, what: str) -> int:
+    if fmt.kind != "float":
+        raise NotApplicable("fixed point")
+    if what == "max":
+        return fmt.max_code
+    code = fmt.inf_code if fmt.infinities else fmt.nan_code
+    if code is None:
+        raise NotApplicable("no infinity")
+    return code
+
+
+@lru_cache(maxsize=256)
+def _grid(fmt, bits: int):
+    """The format's own grid, `bits` bits finer: subnormals begin where its own do."""
+    try:
+        if fmt.kind == "fixed":
+            fraction = fmt.fraction_bits + bits
+            return FixedFormat(min(64 - fraction, 2 * fmt.integer_bits + 2), fraction)
+        if fmt.lowest_binade == "zero" or not fmt.has_zero:
+            raise NotApplicable(f"{fmt} has no subnormals")
+        return FloatFormat(
+            min(15, fmt.exponent_bits + 1), fmt.mantissa_bits + bits, bias=fmt.bias, lowest_binade=fmt.lowest_binade
+        )
+    except NotApplicable:
+        raise
+    except ValueError as error:
+        raise NotApplicable(str(error)) from None
+
+
+@lru_cache(maxsize=256)
+def _free(spec: VectorSpec, bits: int):
+    """A float format of `bits` more bits of precision in which no result of the spec is subnormal or overflows."""
+    out = spec.out_fmt
+    if out.kind == "fixed":
+        raise NotApplicable("fixed point")
+    reach = 4 + sum(
+        f.integer_bits + f.fraction_bits if f.kind == "fixed" else max(abs(f.emax), abs(f.emin - f.mantissa_bits)) + 1
+        for f in spec.formats[:2]
+    )
+    try:
+        return FloatFormat(max(reach.bit_length() + 1, out.exponent_bits), out.mantissa_bits + bits)
+    except ValueError as error:
+        raise NotApplicable(str(error)) from None
+
+
+@lru_cache(maxsize=256)
+def _aligning(spec: VectorSpec, bits: int, rounding: str, overflow: str):
+    """(a unit that adds with `bits` bits below the larger term's last place, a function that orders the operands)"""
+    out, formats = spec.out_fmt, spec.formats
+    if spec.op not in ("add", "subtract", "fma") or formats[-1] != out or any(f.kind != "float" for f in formats):
+        raise NotApplicable("no sum of floats in the result's format")
+    if rounding.startswith("stochastic") or (spec.op == "subtract" and not out.negative_zero):
+        raise NotApplicable("mode or format")
+    pair = formats[:2] if spec.op == "fma" else (formats[0], formats[0])
+    try:
+        unit = FusedDotUnit(
+            1, out.mantissa_bits + bits, out, operand=pair, output_rounding=rounding, overflow=overflow
+        )  # fmt: skip
+        one, _ = reference.encode(1, pair[1])
+    except ValueError as error:
+        raise NotApplicable(str(error)) from None
+
+    def order(operands, formats):
+        if spec.op == "fma":
+            return operands
+        a, b = operands
+        sign = b.dtype.type(1 << (formats[1].bits - 1) if spec.op == "subtract" else 0)
+        return a, np.full(len(a), one, np.uint64), b ^ sign
+
+    return unit, order

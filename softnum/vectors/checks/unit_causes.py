@@ -1,0 +1,215 @@
+"""Causes of units: what is tried for a dot product, a sequence of steps, a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from softnum.exact import ExactDotUnit
+from softnum.formats import FixedFormat, FloatFormat
+from softnum.fused import FmaChainUnit, FusedDotUnit
+from softnum.modes import ROUNDING_MODES
+from softnum.units import MadUnit
+from softnum.vectors.checks.causes import Candidate, counted
+from softnum.vectors.plans.unit_spec import UnitSpec
+
+__all__ = ["unit_candidates"]
+
+#: Chunks of up to so many products are all tried, longer ones where they divide the length or are powers of two.
+_SHORT_CHUNKS = 64
+_MORE_BITS = 12
+
+
+def unit_candidates(spec: UnitSpec) -> list[Candidate]:
+    """What is tried for a unit, the likelier of two that predict the same first.
+
+    Examples
+    --------
+    >>> from softnum.vectors import UnitSpec
+    >>> from softnum.vectors.checks.unit_causes import unit_candidates
+    >>> spec = UnitSpec.make("dot", "FusedDotUnit(4, 10, 'binary32', operand='binary16')")
+    >>> [str(c) for c in unit_candidates(spec)][:2]
+    ['alignment-bits (11 instead of 10)', 'alignment-bits (9 instead of 10)']
+    """
+    return [Candidate(*row) for row in _rows(spec)]
+
+
+def _rows(spec: UnitSpec) -> Iterator[tuple[str, str, dict]]:
+    unit = spec.unit
+    if spec.op == "mac":
+        yield "accumulator-not-cleared", "", {"not_cleared": True}
+    if spec.with_c:
+        yield "c-ignored", "", {"ignore_c": True}
+    if spec.stochastic_bits is not None:
+        yield "random-complemented", "", {"random_words": "complemented"}
+        yield "random-reversed", "", {"random_words": "reversed"}
+        for constant in ("zeros", "ones", "half"):
+            yield "random-ignored", f"always {constant}" if constant != "half" else "a constant of 1/2", {
+                "random_words": constant
+            }  # fmt: skip
+    if isinstance(unit, FusedDotUnit):
+        yield from _fused(unit)
+    elif isinstance(unit, MadUnit):
+        yield from _mad(spec, unit)
+    elif isinstance(unit, FmaChainUnit):
+        yield from _chain(unit)
+    else:
+        yield "rounds-each-product", "every addition is rounded", {"as_steps": True}
+    name = "output_rounding" if isinstance(unit, FusedDotUnit) else "rounding"
+    yield from _modes(unit, name)
+    yield from _overflow(unit)
+    yield "flush-to-zero", "operands", {"flush_operands": True}
+    if spec.with_c:
+        yield "flush-to-zero", "operands and C", {"flush_operands": True, "flush_c": True}
+    yield from _widths(unit)
+    if spec.op != "mac" and not isinstance(unit, ExactDotUnit):
+        yield "summation-order", "from the last product to the first", {"reverse": True}
+
+
+def _mad(spec: UnitSpec, unit: MadUnit):
+    k = spec.shape[2]
+    if not unit.stochastic:  # else the random words belong to other steps
+        lengths = [n for n in range(2, k + 1) if n <= _SHORT_CHUNKS or k % n == 0 or n & (n - 1) == 0]
+        for n in sorted(lengths, key=lambda n: abs(n - (unit.chunk or k))):
+            if n != unit.chunk:
+                instead = f"{n} instead of {unit.chunk}" if unit.chunk else f"{n}, where there are none"
+                yield "chunk-length", instead, {"chunk": n}
+        if unit.chunk is not None and unit.outer == unit.accumulator:
+            yield "chunk-length", f"no chunks, instead of {unit.chunk}", {"chunk": None, "outer_accumulator": None}
+    if unit.product is None:
+        formats = dict.fromkeys((unit.accumulator, *unit.operand))
+        for fmt in formats:
+            if fmt.kind in ("float", "fixed") and fmt.has_zero:
+                yield "rounds-each-product", f"to {fmt}", {"product": fmt}
+    else:
+        yield "exact-product-instead", "", {"product": None, "product_rounding": None}
+        yield from _modes(unit, "product_rounding", unit.product_mode, " of products")
+    if _plain(unit):
+        for when in ("after", "before"):
+            yield "flush-to-zero", f"results that are tiny {when} rounding", {"flush_results": when}
+        for bits in range(1, 6):
+            text = f"the smaller term is cut off {counted(bits, 'bit')} below the larger one's last place"
+            yield "missing-sticky", text, {"align": bits}
+    if not unit.stochastic:
+        for lanes in (1, 2, 4, 8, 16):
+            if lanes != unit.lanes and lanes < k and spec.op != "mac":
+                yield "summation-order", f"{counted(lanes, 'lane')} instead of {unit.lanes}", {"lanes": lanes}
+        for reduction in ("sequential", "tree", "pairwise"):
+            if unit.lanes > 2 and reduction != unit.reduction:
+                yield "summation-order", f"lanes reduced {reduction}", {"reduction": reduction}
+    if unit.accumulator.kind == "float" and unit.accumulator.lowest_binade == "subnormal":
+        yield "missing-subnormals", "sums round to 0 or the smallest normal number", {"subnormals": False}
+
+
+def _plain(unit: MadUnit) -> bool:
+    """Whether a chain of fused multiply-adds computes the same."""
+    floats = all(f.kind == "float" and f.has_zero for f in (unit.accumulator, *unit.operand))
+    return (
+        floats and unit.product is None and unit.lanes == 1 and unit.chunk is None and unit.compensated is None
+        and not unit.stochastic
+    )  # fmt: skip
+
+
+def _fused(unit: FusedDotUnit):
+    f = unit.fraction_bits
+    for other in sorted(range(max(0, f - 24), min(100, f + _MORE_BITS) + 1), key=lambda n: (abs(n - f), -n)):
+        if other != f:
+            yield "alignment-bits", f"{other} instead of {f}", {"fraction_bits": other}
+    if unit.k_order is None:
+        for terms in (1, 2, 4, 8, 16, 32):
+            if terms != unit.terms:
+                yield "chunk-length", f"{terms} products a step instead of {unit.terms}", {"terms": terms}
+    where = {"fused": "after", "after": "fused"}[unit.c]
+    yield (
+        "summation-order",
+        f"C is added {where}" if where == "after" else "C is a term of the first step",
+        {"c": where},
+    )
+    if unit.truncate_fraction is not None:
+        yield "accumulator-width", "sums are not cut before they are rounded", {"truncate_fraction": None}
+
+
+def _chain(unit: FmaChainUnit):
+    if unit.flush_inputs:
+        yield "flush-to-zero", "operands are not flushed, though they should be", {"flush_inputs": False}
+    for when in (None, "after", "before"):
+        if when != unit.flush_results:
+            text = (
+                f"results that are tiny {when} rounding" if when else "results are not flushed, though they should be"
+            )
+            yield "flush-to-zero", text, {"flush_results": when}
+    if unit.k_order is not None:
+        yield "summation-order", "k in turn", {"k_order": None}
+
+
+def _modes(unit, name: str, mode: str | None = None, of: str = ""):
+    mode = mode or getattr(unit, name)
+    for other in ROUNDING_MODES:
+        if other == mode or (other.startswith("stochastic") and not unit.stochastic):
+            continue
+        cause = "wrong-mode"
+        if other == "toward_zero":
+            cause = "truncation"
+        elif other.startswith("nearest") and mode.startswith("nearest"):
+            cause = "wrong-tie"
+        elif not other.startswith("stochastic") and mode.startswith("stochastic"):
+            cause = "random-ignored"
+        yield cause, other + of, {name: other}
+        if cause in ("truncation", "wrong-mode") and _rule(unit) == "infinity" and isinstance(unit, FusedDotUnit):
+            yield cause, f"{other}{of}, overflow to infinity", {name: other, "overflow": "always_infinity"}
+
+
+def _rule(unit) -> str:
+    if unit.overflow is not None:
+        return unit.overflow
+    return "saturate" if unit.accumulator.kind == "fixed" else "infinity"
+
+
+def _overflow(unit):
+    rule = _rule(unit)
+    if unit.accumulator.kind == "fixed":
+        if rule == "wrap":
+            yield "saturate-instead-of-wrap", "", {"overflow": "saturate"}
+        else:
+            yield "wrap-instead-of-saturate", "", {"overflow": "wrap"}
+        return
+    if rule != "infinity":
+        yield "overflow-to-infinity", "", {"overflow": "infinity"}
+    if isinstance(unit, FusedDotUnit) and rule != "always_infinity":
+        yield "overflow-to-infinity", "in every rounding mode", {"overflow": "always_infinity"}
+    for other, text in (("saturate_finite", ""), ("saturate", "infinite operands too")):
+        if rule != other:
+            yield "overflow-to-max", text, {"overflow": other}
+
+
+def _widths(unit):
+    fmt = unit.accumulator
+    for more in (-1, 1, -2, 2):
+        other = _wider(fmt, more)
+        if other is None:
+            continue
+        text = f"{counted(abs(more), 'bit')} {'more' if more > 0 else 'fewer'} than {fmt}"
+        if isinstance(unit, MadUnit) and unit.chunk is not None:
+            yield "accumulator-width", f"{text} within chunks", {"accumulator": other, "outer_accumulator": unit.outer}
+        elif isinstance(unit, FusedDotUnit):
+            yield "accumulator-width", f"{text} between steps", {"accumulator": other, "output": unit.result}
+        yield "accumulator-width", text, {"accumulator": other}
+
+
+def _wider(fmt, more: int):
+    """The format with so many more bits of fraction (of fixed point: integer bits too where it can have them)."""
+    try:
+        if fmt.kind == "fixed":
+            return FixedFormat(fmt.integer_bits, fmt.fraction_bits + more, signed=fmt.signed)
+        names = (
+            "bias",
+            "signed",
+            "nan_codes",
+            "infinities",
+            "negative_zero",
+            "has_zero",
+            "lowest_binade",
+            "saturating",
+        )
+        return FloatFormat(fmt.exponent_bits, fmt.mantissa_bits + more, **{name: getattr(fmt, name) for name in names})
+    except ValueError:
+        return None

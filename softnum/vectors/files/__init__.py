@@ -1,0 +1,1 @@
+"""Files of vectors: dialects, their layouts, headers, compression."""

@@ -1,0 +1,111 @@
+"""What a file of vectors is of: its header, and what the caller states."""
+
+from __future__ import annotations
+
+from softnum.names import format
+from softnum.vectors.files.text import VectorFileError
+from softnum.vectors.plans.spec import Spec, VectorSpec
+from softnum.vectors.plans.unit_spec import UNIT_OPERATIONS, UnitSpec
+
+__all__ = ["spec_of"]
+
+_HEADER_KEYS = ("op", "format", "result_format", "rounding", "overflow", "tininess", "stochastic_bits")
+_OF_UNITS = ("unit", "length", "shape", "with_c")
+
+
+def _told(header: dict, stated: dict, source: str) -> dict:
+    """What a header says, as arguments of `VectorSpec.make`. Formats that have no name may be left to the caller."""
+    told = {k: v for k, v in header.items() if k in _HEADER_KEYS}
+    names = [n for k in ("format", "result_format") for n in told.get(k, "").split()]
+    try:
+        for name in names:
+            format(name)
+    except ValueError as error:
+        if "fmt" not in stated:
+            raise VectorFileError(source, 0, f"the header's format: {error}") from None
+        told.pop("format", None)
+        told.pop("result_format", None)
+    if "format" in told:
+        names = told.pop("format").split()
+        told["fmt"] = names[0] if len(names) == 1 else tuple(names)
+    if "result_format" in told:
+        told["out_fmt"] = told.pop("result_format")
+    if "stochastic_bits" in told:
+        if not told["stochastic_bits"].isdecimal():
+            raise VectorFileError(source, 0, f"the header's stochastic_bits is no number: {told['stochastic_bits']!r}")
+        told["stochastic_bits"] = int(told["stochastic_bits"])
+    return told
+
+
+def spec_of(header: dict, given: dict, source: str) -> Spec:
+    """The spec that the caller states, completed by the file's header; where both speak they must agree.
+
+    >>> from softnum.vectors.files.headers import spec_of
+    >>> spec_of({"op": "dot", "unit": "ibm_fp8_2018", "length": "64"}, {"with_c": True}, "v.txt").options()
+    '--op dot --unit ibm_fp8_2018 --length 64 --with-c'
+    """
+    stated = {k: v for k, v in given.items() if v is not None}
+    told_op = header.get("op")
+    op = stated.get("op", told_op)
+    if told_op not in (None, op) and (told_op in UNIT_OPERATIONS or op in UNIT_OPERATIONS):
+        raise _disagree(source, "op", told_op, op)
+    foreign = [k for k in stated if k != "op" and (k in _OF_UNITS) != (op in UNIT_OPERATIONS)]
+    if foreign and op is not None:
+        kind = "a unit, which states its formats and modes" if op in UNIT_OPERATIONS else "no unit"
+        raise ValueError(f"{op} is of {kind}: leave out {', '.join(foreign)}")
+    if op in UNIT_OPERATIONS:
+        return _unit_spec_of(header, stated, source)
+    told = _told(header, stated, source)
+    for key, option in (("op", "--op"), ("fmt", "--format")):
+        if key not in stated and key not in told:
+            raise VectorFileError(source, 0, f"no header says what the vectors are of: state {option}")
+    if not {"op", "fmt"} <= told.keys():
+        return VectorSpec.make(**{**told, **stated})
+    try:
+        header_spec = VectorSpec.make(**told)
+    except (TypeError, ValueError) as error:
+        raise VectorFileError(source, 0, f"the header is unusable: {error}") from None
+    # an operation or format of another kind changes what the rest of the header means, so it is compared alone first
+    if "op" in stated and stated["op"] != header_spec.op:
+        raise _disagree(source, "op", header_spec.op, stated["op"])
+    spec = VectorSpec.make(**{**told, **stated})
+    ours, theirs = spec.facts(), header_spec.facts()
+    if spec != header_spec:
+        key = next(k for k in {**theirs, **ours} if ours.get(k) != theirs.get(k))
+        raise _disagree(source, key, theirs.get(key), ours.get(key))
+    return spec
+
+
+def _unit_spec_of(header: dict, stated: dict, source: str) -> UnitSpec:
+    told = {k: v for k, v in header.items() if k in ("op", *_OF_UNITS)}
+    for key in ("length", "shape"):
+        if key in told:
+            numbers = told[key].split()
+            if not all(n.isdecimal() for n in numbers) or len(numbers) != (1 if key == "length" else 3):
+                raise VectorFileError(source, 0, f"the header's {key} is unusable: {told[key]!r}")
+            told[key] = int(numbers[0]) if key == "length" else tuple(map(int, numbers))
+    if "with_c" in told:
+        if told["with_c"] not in ("yes", "no"):
+            raise VectorFileError(source, 0, f"the header's with_c must be yes or no, not {told['with_c']!r}")
+        told["with_c"] = told["with_c"] == "yes"
+    if "unit" not in told and "unit" not in stated:
+        raise VectorFileError(source, 0, "no header says what unit the vectors are of: state --unit")
+    make = lambda facts: UnitSpec.make(facts.pop("op"), facts.pop("unit"), **facts)  # noqa: E731
+    spec = make({**told, **stated})
+    if "unit" in told:
+        try:
+            header_spec = make(dict(told))
+        except (TypeError, ValueError) as error:
+            raise VectorFileError(source, 0, f"the header is unusable: {error}") from None
+        ours, theirs = spec.facts() | {"unit": spec.unit.expression}, header_spec.facts()
+        theirs |= {"unit": header_spec.unit.expression}
+        for key in told:
+            if ours.get(key) != theirs.get(key):
+                raise _disagree(source, key, theirs.get(key), ours[key])
+    return spec
+
+
+def _disagree(source: str, key: str, told, stated) -> VectorFileError:
+    return VectorFileError(
+        source, 0, f"the header says {key} {told}, but {stated} was asked for; to overrule it: --ignore-header"
+    )

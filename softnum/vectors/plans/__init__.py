@@ -1,0 +1,1 @@
+"""Which vectors: what they are of, operands, strata, coverage."""

@@ -1,0 +1,217 @@
+"""What a set of vectors covers: bins of operand classes, binades, roundings and limits, counted as vectors are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from softnum.modes import Flags
+from softnum.vectors.plans.codes import class_names, class_numbers, exponent_fields, exponents, is_zero, magnitudes
+from softnum.vectors.plans.operands import class_codes
+from softnum.vectors.plans.spec import Block, Spec
+from softnum.vectors.plans.unit_spec import UnitSpec
+
+__all__ = ["Bins", "Coverage"]
+
+_ROUNDED = ("convert", "add", "subtract", "multiply", "divide", "sqrt", "fma", "remainder")
+_MOST_BINADES = 256
+
+
+@dataclass
+class Bins:
+    """Counted bins: ``labels``, ``counts`` (int64), and ``reachable``, which bins there are at all (None: unknown)."""
+
+    name: str
+    labels: list[str]
+    counts: np.ndarray
+    reachable: np.ndarray | None = None
+
+    @property
+    def total(self) -> int:
+        """Bins that can be hit, as far as is known."""
+        return len(self.labels) if self.reachable is None else int(np.count_nonzero(self.reachable))
+
+    @property
+    def hit(self) -> int:
+        """Bins that were."""
+        return int(np.count_nonzero(self.counts))
+
+    @property
+    def missed(self) -> list[str]:
+        """Labels of the reachable bins that were not."""
+        open_bins = self.counts == 0 if self.reachable is None else (self.counts == 0) & self.reachable
+        return [self.labels[i] for i in np.flatnonzero(open_bins)]
+
+    def add(self, index: np.ndarray) -> None:
+        """Count bins by their numbers."""
+        self.counts += np.bincount(index.ravel(), minlength=len(self.counts))
+
+    def to_dict(self) -> dict:
+        """For JSON."""
+        counts = {label: int(n) for label, n in zip(self.labels, self.counts, strict=True) if n}
+        known = self.reachable is not None
+        return {"name": self.name, "hit": self.hit, "bins": self.total, "missed": self.missed if known else None,
+                "counts": counts}  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _occurring(fmt) -> np.ndarray:
+    """Which of a format's classes have codes."""
+    out = np.zeros(len(class_names(fmt)), bool)
+    out[class_numbers(class_codes(fmt, 1).astype(fmt.storage_dtype), fmt)] = True
+    return out
+
+
+class Coverage:
+    """Counts the bins that blocks of vectors hit.
+
+    Of an operation: classes of the operands together, binades of each operand, class of the result, flags, what is
+    rounded off (nothing, less than half a last place, half, more; whether it carries into the next binade), how far the
+    operands' exponents lie apart, and results at the target's limits. Of a unit: classes of the elements and of the
+    result.
+
+    Parameters
+    ----------
+    spec : VectorSpec or UnitSpec
+
+    Examples
+    --------
+    >>> from softnum.vectors import Coverage, VectorSpec, plan
+    >>> spec = VectorSpec.make("multiply", "e2m1fn")
+    >>> coverage = Coverage(spec)
+    >>> for block in plan(spec).blocks():
+    ...     coverage.add(block)
+    >>> print(coverage)  # doctest: +ELLIPSIS
+    bins hit, of 256 vectors:
+      classes of a, b    36 of 36
+      binades of a       4 of 4
+    ...
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.vectors = 0
+        self.groups: dict[str, Bins] = {}
+
+    # -- bins ----------------------------------------------------------------------------------------------------------
+    def _bins(self, name: str, labels, reachable=None) -> Bins:
+        if name not in self.groups:
+            labels = list(labels)
+            self.groups[name] = Bins(name, labels, np.zeros(len(labels), np.int64), reachable)
+        return self.groups[name]
+
+    def add(self, block: Block) -> None:
+        """Count a block."""
+        self.vectors += len(block)
+        if isinstance(self.spec, UnitSpec):
+            self._add_elements(block)
+            return
+        self._add_operands(block)
+        if self.spec.op in _ROUNDED:
+            self._add_rounding(block)
+        if self.spec.op in ("add", "subtract", "multiply", "divide", "fma", "remainder"):
+            self._add_exponents(block)
+        self._add_result(block)
+
+    def _add_elements(self, block: Block) -> None:
+        columns = [(c, x) for c, x in zip(self.spec.operand_columns, block.operands, strict=True) if c.format]
+        result = next(c for c in self.spec.columns if c.name == "result")
+        for column, codes in [*columns, (result, block.result)]:
+            fmt = column.format
+            reachable = _occurring(fmt) if column.name != "result" else None
+            self._bins(f"classes of {column.name}", class_names(fmt), reachable).add(class_numbers(codes, fmt))
+            self._add_binades(column, codes)
+
+    def _add_binades(self, column, codes) -> None:
+        fmt = column.format
+        if fmt.kind == "fixed":
+            return
+        coarse = max(0, fmt.exponent_bits - _MOST_BINADES.bit_length() + 1)
+        labels = (str((i << coarse) - fmt.bias) for i in range(1 << (fmt.exponent_bits - coarse)))
+        reachable = None if column.name == "result" else np.ones(1 << (fmt.exponent_bits - coarse), bool)
+        self._bins(f"binades of {column.name}", labels, reachable).add(exponent_fields(codes, fmt) >> coarse)
+
+    def _add_operands(self, block: Block) -> None:
+        columns = self.spec.operand_columns
+        index, reachable = np.zeros(len(block), np.int64), np.ones(1, bool)
+        for column, codes in zip(columns, block.operands, strict=True):
+            index = index * len(class_names(column.format)) + class_numbers(codes, column.format)
+            reachable = (reachable[:, None] & _occurring(column.format)).ravel()
+        name = f"classes of {', '.join(c.name for c in columns)}"
+        if name not in self.groups:
+            labels = [""]
+            for column in columns:
+                labels = [f"{left} {right}".strip() for left in labels for right in class_names(column.format)]
+            self._bins(name, labels, reachable)
+        self.groups[name].add(index)
+        for column, codes in zip(columns, block.operands, strict=True):
+            self._add_binades(column, codes)
+
+    def _add_result(self, block: Block) -> None:
+        fmt = self.spec.out_fmt
+        self._bins("class of the result", class_names(fmt)).add(class_numbers(block.result, fmt))
+        flags = self._bins("flags raised", [f.name.lower() for f in Flags])
+        flags.counts += [int(np.count_nonzero(block.flags & f)) for f in Flags]
+        if fmt.kind == "fixed":
+            return
+        magnitude, normal = magnitudes(block.result, fmt), 1 << fmt.mantissa_bits
+        marks = {"smallest value": int(fmt.has_zero)}
+        if fmt.lowest_binade == "subnormal" and fmt.mantissa_bits:
+            marks |= {"largest subnormal": normal - 1, "smallest normal": normal}
+        elif fmt.lowest_binade == "zero":
+            marks = {"smallest value": normal}
+        marks |= {"beside the largest": fmt.max_code - 1, "largest value": fmt.max_code}
+        bins = self._bins("results at the limits", [*marks, "underflow to zero", "overflow"])
+        bins.counts[: len(marks)] += [int(np.count_nonzero(magnitude == code)) for code in marks.values()]
+        bins.counts[-2] += int(np.count_nonzero(is_zero(block.result, fmt) & (block.flags & Flags.INEXACT != 0)))
+        bins.counts[-1] += int(np.count_nonzero(block.flags & Flags.OVERFLOW))
+
+    def _add_rounding(self, block: Block) -> None:
+        zero, away, near_zero, near_away = (
+            replace(self.spec, rounding=mode, stochastic_bits=None).evaluate(block.operands)
+            for mode in ("toward_zero", "away_from_zero", "nearest_zero", "nearest_away")
+        )
+        exact = zero.result == away.result
+        tie = near_zero.result != near_away.result
+        above = near_zero.result != zero.result
+        place = np.where(exact, 0, np.where(tie, 2, np.where(above, 3, 1)))
+        inside = (zero.flags & (Flags.OVERFLOW | Flags.INVALID)) == 0
+        bins = self._bins("rounded off", ["nothing", "less than half", "half", "more than half", "carry"])
+        bins.add(place[inside])
+        fmt = self.spec.out_fmt
+        if fmt.kind == "float":
+            carry = (zero.result ^ away.result) >> fmt.mantissa_bits != 0
+            bins.counts[-1] += int(np.count_nonzero(carry & inside & ~exact))
+
+    def _add_exponents(self, block: Block) -> None:
+        if any(f.kind == "fixed" for f in self.spec.formats):
+            return
+        fields = [exponents(x, f) for x, f in zip(block.operands, self.spec.formats, strict=True)]
+        left, right = (fields[0] + fields[1], fields[2]) if self.spec.op == "fma" else (fields[0], fields[1])
+        reach = 2 * self.spec.out_fmt.precision + 4 if self.spec.op == "fma" else self.spec.out_fmt.precision + 3
+        labels = ["below", *(str(d) for d in range(-reach, reach + 1)), "above"]
+        what = "exponent of a*b less c's" if self.spec.op == "fma" else "exponent of a less b's"
+        self._bins(what, labels).add(np.clip(left - right, -reach - 1, reach + 1) + reach + 1)
+
+    # -- shown ---------------------------------------------------------------------------------------------------------
+    def to_dict(self) -> dict:
+        """For JSON: the bins of each group with their counts."""
+        return {**self.spec.facts(), "vectors": self.vectors, "groups": [g.to_dict() for g in self.groups.values()]}
+
+    @cached_property
+    def _space(self) -> int:
+        return max(len(name) for name in self.groups) + 3
+
+    def __str__(self) -> str:
+        lines = [f"bins hit, of {self.vectors} vectors:"]
+        for group in self.groups.values():
+            text = f"{group.hit} of {group.total}"
+            if group.reachable is not None and group.missed:
+                some = ", ".join(group.missed[:3])
+                text += f"; not: {some}{f' and {len(group.missed) - 3} more' if len(group.missed) > 3 else ''}"
+            elif group.reachable is None and len(group.labels) <= 7:
+                text = ", ".join(f"{label} {n}" for label, n in zip(group.labels, group.counts, strict=True))
+            lines.append(f"  {group.name:{self._space}}{text}")
+        return "\n".join(lines)

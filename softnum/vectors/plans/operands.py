@@ -1,0 +1,114 @@
+"""Which operands are edge cases: tables of codes for each format (random ones: strata.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softnum.vectors.plans.codes import class_numbers
+
+__all__ = ["class_codes", "core_codes", "edge_codes"]
+
+
+# -- edge cases --------------------------------------------------------------------------------------------------------
+def _signed(magnitudes, fmt) -> np.ndarray:
+    top = 1 << (fmt.bits - fmt.signed)
+    kept = sorted({int(v) for v in magnitudes if 0 <= v < top})
+    if fmt.signed:
+        kept += [v + top for v in kept]
+    return np.array(kept, np.uint64)
+
+
+def _half_way_exponents(fmt) -> list[int]:
+    """Biased exponents whose sums reach the format's limits: products of two overflow or underflow narrowly."""
+    lowest = fmt.emin - fmt.mantissa_bits
+    return [fmt.bias + e for half in (lowest // 2, fmt.emin // 2, fmt.emax // 2) for e in (half, half + 1)]
+
+
+def _specials(fmt) -> list[int]:
+    codes = [0, 1, fmt.max_code - 1, fmt.max_code, fmt.max_code + 1]
+    if fmt.infinities:
+        codes += [fmt.inf_code, fmt.inf_code + 1]  # IEEE: the first signalling NaN
+    if fmt.nan_codes in ("ieee", "all_ones"):
+        codes.append(fmt.nan_code)
+    return codes
+
+
+def _fixed_edges(fmt) -> np.ndarray:
+    mask = (1 << fmt.bits) - 1
+    alternating = int("5" * 16, 16)
+    powers = [1 << k for k in range(fmt.bits)]
+    near = {p + d for p in powers for d in (-1, 0, 1)} | {alternating, alternating << 1, mask, mask - 1}
+    return np.array(sorted({v & mask for v in near} | {-v & mask for v in near}), np.uint64)
+
+
+def edge_codes(fmt) -> np.ndarray:
+    """The edge cases of a format: exponent classes crossed with significand patterns, both signs, and every special.
+
+    Exponents: the subnormals, the lowest two binades, those around 1, a precision away from 1, half way to either
+    limit, and the highest three. Significands: none, lowest, highest, all, all but the lowest, alternating, and the
+    neighbours of one half. Fixed point: every power of two, its neighbours, and their negatives.
+
+    Parameters
+    ----------
+    fmt : FloatFormat or FixedFormat
+
+    Returns
+    -------
+    ndarray of uint64
+        Codes, each once.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> from softnum.vectors.plans.operands import edge_codes
+    >>> len(edge_codes(sn.format("binary16"))), len(edge_codes(sn.format("e5m2")))
+    (324, 144)
+    """
+    if fmt.kind == "fixed":
+        return _fixed_edges(fmt)
+    m, top, one = fmt.mantissa_bits, (1 << fmt.exponent_bits) - 1, fmt.bias
+    ones = (1 << m) - 1
+    half = 1 << (m - 1) if m else 0
+    alternating = int("5" * 16, 16)
+    patterns = {0, 1, half - 1, half, half + 1, ones - 1, ones, alternating & ones, (alternating << 1) & ones}
+    exponents = {0, 1, 2, one - m - 1, one - m, one - 1, one, one + 1, one + m, one + m + 1, top - 2, top - 1, top}
+    exponents |= set(_half_way_exponents(fmt))
+    grid = [e << m | p for e in exponents if 0 <= e <= top for p in patterns if 0 <= p <= ones]
+    return _signed([*grid, *_specials(fmt)], fmt)
+
+
+def core_codes(fmt) -> np.ndarray:
+    """The few edge cases whose triples are still enumerable (`edge_codes` explains; at most about 50 codes).
+
+    >>> import softnum as sn
+    >>> from softnum.vectors.plans.operands import core_codes
+    >>> len(core_codes(sn.format("binary32")))
+    44
+    """
+    if fmt.kind == "fixed":
+        top, mask = 1 << (fmt.bits - 1), (1 << fmt.bits) - 1
+        one = 1 << min(fmt.fraction_bits, fmt.bits - 1)
+        near = [0, 1, 2, one - 1, one, one + 1, one >> 1, top - 1, top, top + 1, top >> 1, mask, mask - 1, mask ^ one]
+        return np.array(sorted({v & mask for v in near} | {-v & mask for v in near}), np.uint64)
+    m, one = fmt.mantissa_bits, max(fmt.bias, 0) << fmt.mantissa_bits
+    ones, binade = (1 << m) - 1, 1 << m
+    half = binade >> 1
+    magnitudes = [ones, binade, binade + 1, one - 1, one, one + 1, one + half, one + ones, one + half + 1]
+    magnitudes += [one - (m + 1) * binade, one - m * binade + 1, one + (m + 1) * binade]
+    magnitudes += [(e << m) + ones for e in _half_way_exponents(fmt)[::2]]
+    return _signed([*magnitudes, *_specials(fmt)], fmt)
+
+
+# -- classes -----------------------------------------------------------------------------------------------------------
+def class_codes(fmt, few: int = 2) -> np.ndarray:
+    """The first (few = 1), or the first and the last (2), of the edge cases of each class.
+
+    >>> import softnum as sn
+    >>> from softnum.vectors.plans.operands import class_codes
+    >>> [hex(c) for c in class_codes(sn.format("e4m3fn"), 1)]
+    ['0x0', '0x1', '0x8', '0x7f', '0x80', '0x81', '0x88']
+    """
+    codes = edge_codes(fmt)
+    kinds = class_numbers(codes.astype(fmt.storage_dtype), fmt)
+    kept = {int(codes[kinds == kind][end]) for kind in set(kinds.tolist()) for end in (0, -1)[:few]}
+    return np.array(sorted(kept), np.uint64)

@@ -1,0 +1,233 @@
+"""What vectors of a unit are of: dot products, sequences of multiply-add steps, or tiles of a matrix product."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+
+from softnum import _core
+from softnum.block_unit import BlockDotUnit
+from softnum.custom.formats import CustomFormat
+from softnum.engines import definition_of
+from softnum.presets import unit_of
+from softnum.ufuncs import raise_no_code
+from softnum.units import MadUnit, Unit
+from softnum.vectors.plans.spec import Block, Column, Spec
+
+__all__ = ["UNIT_OPERATIONS", "UnitSpec"]
+
+UNIT_OPERATIONS = ("dot", "mac", "gemm")
+#: Products in one vector at most: a line of text stays short, and a sequence fits into memory.
+LONGEST = 4096
+
+
+@dataclass(frozen=True)
+class UnitSpec(Spec):
+    """A unit and the shape of what it computes in one vector, as `make` checks and completes it.
+
+    Parameters
+    ----------
+    op : {"dot", "mac", "gemm"}
+        A dot product a vector; one step of a sequence a vector; a product of two small matrices a vector.
+    unit : MadUnit, FusedDotUnit, FmaChainUnit or ExactDotUnit
+    shape : (int, int, int)
+        (M, N, K); M = N = 1 for dot and mac. K of a mac: the steps of a sequence.
+    with_c : bool
+        Whether the sum starts from a column C; else from +0.
+    name : str or None
+        The preset's name, where it is one.
+    """
+
+    op: str
+    unit: Unit
+    shape: tuple[int, int, int]
+    with_c: bool
+    name: str | None = None
+
+    @classmethod
+    def make(cls, op, unit, *, length=None, shape=None, with_c=False) -> UnitSpec:
+        """Check the parts against each other.
+
+        Parameters
+        ----------
+        op : {"dot", "mac", "gemm"}
+        unit : Unit or str
+            A unit, a preset's name (`softnum.units`), or the expression that `repr` shows of a unit.
+        length : int, optional
+            K of a dot product (default: 16, or what the unit takes at a time), steps of a sequence (default 16).
+        shape : (int, int, int), optional
+            (M, N, K) of a gemm tile; default (4, 4, 8).
+        with_c : bool
+            Whether there is a column C.
+
+        Returns
+        -------
+        UnitSpec
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown, a size is out of range, or the unit does not work step by step (mac).
+
+        Examples
+        --------
+        >>> from softnum.vectors import UnitSpec
+        >>> spec = UnitSpec.make("dot", "MadUnit('e6m9', operand='e5m2', chunk=8)", length=16)
+        >>> [(c.name, c.bits, c.count) for c in spec.columns]
+        [('a', 8, 16), ('b', 8, 16), ('result', 16, 1)]
+        """
+        if op not in UNIT_OPERATIONS:
+            raise ValueError(f"unknown operation of a unit {op!r} (known: {', '.join(UNIT_OPERATIONS)})")
+        name = unit if isinstance(unit, str) and unit.isidentifier() else None
+        unit = unit_of(unit)
+        if isinstance(unit, BlockDotUnit):
+            raise ValueError(f"{op}: no vectors of a BlockDotUnit: its operands are blocks; use its inner unit")
+        tables = [fmt for fmt in unit.operand if isinstance(fmt, CustomFormat)]
+        if tables:
+            raise ValueError(f"{op}: {tables[0]} is a value table or custom format, of which no vectors are made")
+        if unit.on_codes:
+            raise ValueError(f"{op}: no vectors of units that compute in custom formats: {unit.expression}")
+        if op == "gemm":
+            if length is not None:
+                raise ValueError(f"gemm takes a shape (M, N, K), not a length (got {length!r})")
+            shape = (4, 4, 8) if shape is None else tuple(shape)
+            if len(shape) != 3:
+                raise ValueError(f"gemm: shape must be (M, N, K), got {shape!r}")
+        else:
+            if shape is not None:
+                raise ValueError(f"{op} takes a length K, not a shape (got {shape!r})")
+            shape = (1, 1, max(16, getattr(unit, "period", 1)) if length is None else length)
+        for what, size in zip("MNK", shape, strict=True):
+            if isinstance(size, bool) or not isinstance(size, Integral):
+                raise TypeError(f"{op}: {what} must be an integer, got {size!r}")
+            if not 1 <= size <= LONGEST:
+                raise ValueError(f"{op}: {what} must lie in 1..{LONGEST}, got {size}")
+        m, n, k = map(int, shape)
+        if m * n * k > LONGEST:
+            raise ValueError(f"{op}: M * N * K must not exceed {LONGEST}, got {m} * {n} * {k}")
+        if op == "mac":
+            if not isinstance(unit, MadUnit) or unit.lanes > 1:
+                raise ValueError(f"mac is of units that take one product at a time (a MadUnit of one lane), not {unit}")
+            if unit.stochastic and unit.chunk is not None:
+                raise ValueError("mac: the random words of a chunked stochastic unit belong to no single step; use dot")
+        return cls(op, unit, (m, n, k), bool(with_c), name)
+
+    # -- what a file needs to know -------------------------------------------------------------------------------------
+    @property
+    def formats(self) -> tuple:
+        """The element formats of a, b and C, where there is one."""
+        return (*self.unit.operand, self.unit.c_format) if self.with_c else tuple(self.unit.operand)
+
+    @property
+    def out_fmt(self):
+        """The element format of the result."""
+        return self.unit.result
+
+    @property
+    def rounding(self) -> str:
+        """In which mode the result is rounded."""
+        return getattr(self.unit, "rounding", None) or getattr(self.unit, "output_rounding", "nearest_even")
+
+    @property
+    def stochastic_bits(self) -> int | None:
+        """r, if the unit rounds stochastically."""
+        return self.unit.stochastic_bits if self.unit.stochastic else None
+
+    @property
+    def words(self) -> int:
+        """Random words of one output: two a step."""
+        if self.op == "mac":
+            return 2
+        k = self.shape[2]
+        return 2 * (self.unit.steps_with_c(k) if self.with_c else self.unit.steps(k))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """[first], a, b, [C], [random bits], result."""
+        m, n, k = self.shape if self.op != "mac" else (1, 1, 1)
+        a, b, *c = self.formats
+        columns = [Column("first", 1)] if self.op == "mac" else []
+        columns += [Column("a", a.bits, a, m * k), Column("b", b.bits, b, k * n)]
+        columns += [Column("c", f.bits, f, m * n) for f in c]
+        if self.stochastic_bits is not None:
+            columns.append(Column("random", self.stochastic_bits, None, m * n * self.words))
+        return (*columns, Column("result", self.out_fmt.bits, self.out_fmt, m * n))
+
+    def facts(self) -> dict[str, str]:
+        """What a file's header says of the vectors, as text, in a fixed order."""
+        m, n, k = self.shape
+        out = {"op": self.op, "unit": self.name or self.unit.expression, "computes": str(self.unit)}
+        out |= {"shape": f"{m} {n} {k}"} if self.op == "gemm" else {"length": str(k)}
+        return out | {"with_c": "yes" if self.with_c else "no"}
+
+    def options(self) -> str:
+        """The command-line options that state this spec."""
+        m, n, k = self.shape
+        size = f"--shape {m},{n},{k}" if self.op == "gemm" else f"--length {k}"
+        unit = self.name or f'"{self.unit.expression}"'
+        return f"--op {self.op} --unit {unit} {size}" + (" --with-c" if self.with_c else "")
+
+    # -- results -------------------------------------------------------------------------------------------------------
+    def evaluate(self, operands, random_bits=None) -> Block:
+        """The vectors of given operands: `Block`, without flags.
+
+        Parameters
+        ----------
+        operands : sequence of arrays of codes
+            As `columns` has them. Of a mac: first, a, b, [C]; the first vector begins a sequence.
+        random_bits : uint32 array, optional
+            Needed where the unit rounds stochastically.
+
+        Returns
+        -------
+        Block
+        """
+        evaluate = {"dot": self._dots, "mac": self._sequences, "gemm": self._tiles}[self.op]
+        result = evaluate(*operands, random_bits=random_bits)
+        return Block(tuple(operands), random_bits if self.stochastic_bits is not None else None, result, None)
+
+    def _sums(self, a, b, c, words) -> np.ndarray:
+        """Codes of many dot products: a, b of shape (n, K), c None or (n,), words None or (n, steps * 2)."""
+        wide = [None if x is None else np.ascontiguousarray(x, np.uint64) for x in (a, b, c)]
+        if words is not None:
+            words = np.ascontiguousarray(words, np.uint32).reshape(len(words), -1, 2)
+        out = np.empty(len(a), np.uint64)
+        with _core.PlainEnvironment():
+            lost = definition_of(self.unit).run_each(*wide, out, words)
+        for i, fmt in enumerate(self.unit.rounded_to):
+            if lost & 1 << i:
+                raise_no_code(fmt, f"vectors of {self.op}")
+        return out.astype(self.out_fmt.storage_dtype)
+
+    def _dots(self, a, b, c=None, *, random_bits=None):
+        rows = len(a)
+        return self._sums(a.reshape(rows, -1), b.reshape(rows, -1), c, random_bits)
+
+    def _tiles(self, a, b, c=None, *, random_bits=None):
+        m, n, k = self.shape
+        tiles = len(a)
+        rows = np.repeat(a.reshape(tiles, m, 1, k), n, 2).reshape(-1, k)
+        columns = np.repeat(b.reshape(tiles, 1, k, n).swapaxes(2, 3), m, 1).reshape(-1, k)
+        words = None if random_bits is None else random_bits.reshape(tiles * m * n, -1)
+        out = self._sums(rows, columns, None if c is None else c.reshape(-1), words)
+        return out.reshape(tiles, m * n) if m * n > 1 else out
+
+    def _sequences(self, first, a, b, c=None, *, random_bits=None):
+        """Each step's sum of the products since `first`; in whole sequences."""
+        starts = np.flatnonzero(first)
+        out = np.empty(len(a), self.out_fmt.storage_dtype)
+        if len(a) and (not len(starts) or starts[0] != 0):
+            raise ValueError("mac: the first vector must begin a sequence (its entry first is 0)")
+        lengths = np.diff([*starts, len(a)])
+        for step in range(int(lengths.max(initial=0))):
+            here = starts[lengths > step]
+            if self.unit.chunk is None and self.unit.compensated is None:  # the accumulator is all there is to know
+                acc = None if c is None and step == 0 else c[here] if step == 0 else out[here + step - 1]
+                words = None if random_bits is None else random_bits[here + step]
+                out[here + step] = self._sums(a[here + step, None], b[here + step, None], acc, words)
+            else:
+                rows = here[:, None] + np.arange(step + 1)
+                out[here + step] = self._sums(a[rows], b[rows], None if c is None else c[here], None)
+        return out

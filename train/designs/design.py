@@ -1,0 +1,400 @@
+"""A design: roundings by role, units by pass, operators by function, layer by layer."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from softnum.blocks import BlockFormat, format, scale_rule_of
+from softnum.train.designs.loss_scaling import LossScaling, overflow_shows
+from softnum.train.designs.objects import describe_format, file_of
+from softnum.train.designs.sparsity import Sparsity
+from softnum.train.designs.unit_specs import build_unit, describe_unit
+
+__all__ = [
+    "BLOCK_ROLES", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "ROLES", "SPARSE_ROLES", "Design",
+    "LayerDesign", "NamedOperator", "RoleRounding", "nearest",
+]  # fmt: skip
+
+ROLES = (
+    "input", "weights", "activations", "elementwise", "statistics", "output", "errors", "weight_gradients",
+    "master", "momentum", "update.decay", "update.momentum", "update.weight",
+    "second_moment", "update.second_moment", "update.step", "update.norm",
+)  # fmt: skip
+#: roles that only some optimisers round to
+OPTIMISER_ROLES = ROLES[-4:]
+#: roles that may be sparse
+SPARSE_ROLES = ("input", "weights", "activations", "errors", "weight_gradients")
+NO_MASTER = "none"
+PASSES = ("forward", "backward_data", "backward_weight")
+OPERAND_ROLES = {
+    "forward": ("activations", "weights"),
+    "backward_data": ("errors", "weights"),
+    "backward_weight": ("activations", "errors"),
+}
+#: roles that take block formats: those of operands
+BLOCK_ROLES = ("input", "weights", "activations", "errors")
+
+
+@dataclass(frozen=True)
+class RoleRounding:
+    """How numbers in one role are rounded: the arguments of `softnum.quantize` but the key; and which are pruned.
+
+    Parameters
+    ----------
+    format : Format or BlockFormat
+        The format whose values the role's numbers take.
+    rounding, overflow : str
+        As in `softnum.quantize`; of a block format, of its elements.
+    stochastic_bits : int
+        Random bits of a stochastic rounding.
+    source : str
+        The format as the design file wrote it.
+    sparsity : Sparsity, optional
+        Which are kept; None: all.
+    scale_rule : str, optional
+        Of a block format, as in `softnum.encode`.
+    """
+
+    format: Any
+    rounding: str = "nearest_even"
+    overflow: str | None = None
+    stochastic_bits: int = 32
+    source: str = field(default="", compare=False)
+    sparsity: Sparsity | None = None
+    scale_rule: str | None = None
+
+    @property
+    def block(self) -> bool:
+        """Whether numbers are rounded in blocks, along the K of a product."""
+        return isinstance(self.format, BlockFormat)
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether rounding takes random bits."""
+        return self.rounding.startswith("stochastic")
+
+    def describe(self) -> dict:
+        """The rounding as plain data for a record."""
+        facts = {**describe_format(self.format, self.source), "rounding": self.rounding}
+        if self.overflow is not None:
+            facts["overflow"] = self.overflow
+        if self.stochastic:
+            facts["stochastic_bits"] = self.stochastic_bits
+        if self.block:
+            facts["scale_rule"] = scale_rule_of(self.format, self.scale_rule)
+        if self.sparsity is not None:
+            facts["sparsity"] = self.sparsity.describe()
+        return facts
+
+
+@dataclass(frozen=True)
+class NamedOperator:
+    """A function of a network as the user computes it.
+
+    Parameters
+    ----------
+    source : str
+        The operator as the design file wrote it.
+    operator : Operator
+    """
+
+    source: str
+    operator: Any
+
+
+@dataclass(frozen=True)
+class LayerDesign:
+    """A design as it applies to one layer: a rounding per role, a unit per pass, operators for some functions.
+
+    ``functions`` names those of the user's functions that the units of some passes compute with.
+    """
+
+    roles: dict[str, RoleRounding]
+    units: dict[str, Any]
+    operators: dict[str, NamedOperator]
+    functions: dict[str, str]
+
+    def describe(self, roles: tuple[str, ...] = ROLES) -> dict:
+        """All of it, or some of its roles, as plain data for a record."""
+        facts = {
+            "roles": {role: self.roles[role].describe() for role in roles},
+            "units": {key: describe_unit(self.units[key], self.functions.get(key)) for key in PASSES},
+        }
+        if self.operators:
+            facts["operators"] = {name: named.source for name, named in self.operators.items()}
+        return facts
+
+
+@dataclass(frozen=True)
+class Design:
+    """One arithmetic and the hardware it stands for; made by `load_design`.
+
+    Attributes
+    ----------
+    name : str
+        The design's name, also the folder of its records.
+    path : pathlib.Path
+        The file it was read from.
+    roles, units, operators : dict
+        What the file states for every layer, before defaults; `NO_MASTER` where it wants no master copy.
+    layers : tuple of (str, dict, dict, dict)
+        Pattern, roles, units and operators of each ``[layers."pattern"]``, in file order; later ones win, entry by
+        entry.
+    loss : LossScaling
+        The factor on the error at the loss, and how it changes.
+    hardware : dict
+        The ``[hardware]`` table as written.
+    sources : dict
+        Text -> SHA-256 of the file, for each text of the design that names the user's own formats, functions or
+        operators; None for a module without a file. What such a file itself includes or imports is not looked at.
+
+    Examples
+    --------
+    >>> from softnum.train import load_design
+    >>> design = load_design("c-wang-fp8")
+    >>> design.name, design.loss_scale, str(design.roles["activations"].format)
+    ('c-wang-fp8', 1000.0, 'e5m2')
+    """
+
+    name: str
+    path: Path
+    description: str
+    roles: dict[str, RoleRounding]
+    units: dict[str, dict]
+    operators: dict[str, NamedOperator]
+    layers: tuple[tuple[str, dict, dict, dict], ...]
+    loss: LossScaling
+    hardware: dict
+    sources: dict[str, str | None]
+
+    @property
+    def loss_scale(self) -> float:
+        """The loss scale; of a dynamic one, the first."""
+        return self.loss.initial
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that the design names: in Python, C and Tile.
+
+        >>> from softnum.train import load_design
+        >>> [file.name for file in load_design("h-posit8").files]
+        ['posit8.py']
+        """
+        files = {file_of(text, self.path.parent) for text in self.sources}
+        return sorted(file for file in files if file is not None)
+
+    def check_layers(self, names: list[str]) -> None:
+        """Raise ValueError if a ``[layers]`` pattern matches none of a network's layers.
+
+        >>> from softnum.train import load_design
+        >>> load_design("c-wang-fp8").check_layers(["fc1", "fc2"])
+        """
+        for pattern, *_ in self.layers:
+            if not any(re.fullmatch(pattern, name) for name in names):
+                near = difflib.get_close_matches(pattern, names, n=1, cutoff=0.3)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise ValueError(
+                    f'{self.path}: [layers."{pattern}"] matches no layer of the network{hint} '
+                    f"(layers: {', '.join(names)})"
+                )
+
+    def check_operators(self, operators: dict[str, tuple[str, ...]]) -> None:
+        """Raise ValueError if the design replaces a function that a network's layers do not have, or by what is none.
+
+        Parameters
+        ----------
+        operators : dict
+            Layer -> the functions that it asks for by name: a network's ``operators``.
+
+        Raises
+        ------
+        ValueError
+            If no layer has the function, or none of those that a ``[layers]`` pattern matches; or what is to replace it
+            does not take one tensor to one, element by element.
+
+        Examples
+        --------
+        >>> from softnum.train import load_design
+        >>> load_design("c-wang-fp8").check_operators({"lstm.hidden": ("sigmoid", "tanh")})
+        """
+        tables = [("operators", ".*", self.operators)]
+        tables += [(f'layers."{pattern}".operators', pattern, table) for pattern, _, _, table in self.layers]
+        known = dict.fromkeys(name for functions in operators.values() for name in functions)
+        for where, pattern, table in tables:
+            for name, named in table.items():
+                operator, shape = named.operator, (len(named.operator.inputs), len(named.operator.outputs))
+                if name not in known:
+                    raise ValueError(
+                        f"{self.path}: {where}: the network has no function {name!r}{nearest(name, known)} "
+                        f"(it has {', '.join(known) or 'none'})"
+                    )
+                having = [layer for layer, functions in operators.items() if name in functions]
+                if not any(re.fullmatch(pattern, layer) for layer in having):
+                    raise ValueError(
+                        f"{self.path}: {where}: no layer that matches computes {name!r}; the layers that do are "
+                        f"{', '.join(having)}"
+                    )
+                if not operator.is_elementwise or shape != (1, 1):
+                    how = "element by element" if operator.is_elementwise else "not element by element"
+                    raise ValueError(
+                        f"{self.path}: {where}.{name}: {named.source!r} takes {shape[0]} tensors to {shape[1]}, {how}; "
+                        f"{name} takes one to one, element by element"
+                    )
+
+    def layer(self, name: str, *, first: bool = False) -> LayerDesign:
+        """Return the roundings and units of one layer.
+
+        Parameters
+        ----------
+        name : str
+            The layer's name, matched in full against the ``[layers]`` patterns.
+        first : bool
+            Whether the layer takes the network's input: its ``activations`` are then the role ``input``.
+
+        Returns
+        -------
+        LayerDesign
+
+        Raises
+        ------
+        ValueError
+            If a unit's operands cannot hold the formats of the roles that feed it.
+
+        Examples
+        --------
+        >>> from softnum.train import load_design
+        >>> load_design("c-wang-fp8").layer("fc2").roles["weights"].format.name
+        'e6m9'
+        """
+        given, operators = dict(self.roles), dict(self.operators)
+        units = {key: dict(spec) for key, spec in self.units.items()}
+        for pattern, layer_roles, layer_units, layer_operators in self.layers:
+            if re.fullmatch(pattern, name):
+                given.update(layer_roles)
+                units.update({key: dict(spec) for key, spec in layer_units.items()})
+                operators.update(layer_operators)
+        roles, built = _resolve(f"{self.path}: layer {name!r}", given, units, first)
+        functions = {key: units[key]["function"].source for key in PASSES if "function" in units.get(key, ())}
+        return LayerDesign(roles, built, operators, functions)
+
+    def check_loss(self, names: list[str]) -> None:
+        """Raise ValueError if the loss scale is to follow overflows that a network's layers would not show.
+
+        >>> from softnum.train import load_design
+        >>> load_design("c-wang-fp8").check_loss(["fc1", "fc2"])
+        """
+        for position, name in enumerate(names if self.loss.dynamic else ()):
+            layer = self.layer(name, first=position == 0)
+            for role in ("errors", "weight_gradients"):
+                rounding = layer.roles[role]
+                if not overflow_shows(rounding):
+                    raise ValueError(
+                        f"{self.path}: loss.scale is dynamic and follows infinities and NaN in weight gradients, which "
+                        f"role {role!r} of layer {name!r} ({rounding.format}, {rounding.rounding}, overflow "
+                        f"{rounding.overflow or 'by default'}) hides; give it a format and an overflow rule with them, "
+                        "or state a number as the scale"
+                    )
+
+    def check_sparsity(self, names: list[str], iterations: int) -> None:
+        """Raise ValueError if a share of zeros would still grow when a run of so many iterations ends.
+
+        >>> from softnum.train import load_design
+        >>> load_design("c-wang-fp8").check_sparsity(["fc1", "fc2"], 100)
+        """
+        for position, name in enumerate(names):
+            for role, rounding in self.layer(name, first=position == 0).roles.items():
+                sparsity = rounding.sparsity
+                if sparsity is not None and sparsity.gradual is not None and sparsity.gradual.stop > iterations:
+                    raise ValueError(
+                        f"{self.path}: role {role!r} of layer {name!r} reaches its {sparsity} in iteration "
+                        f"{sparsity.gradual.stop}, and the run has {iterations}; lower its to, or train for longer"
+                    )
+
+    def describe(self, names: list[str], roles: tuple[str, ...] = ROLES) -> dict:
+        """The whole design, resolved for a network's layers, as plain data for a record's ``config``."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "layers": {
+                name: self.layer(name, first=position == 0).describe(roles) for position, name in enumerate(names)
+            },
+            "loss": self.loss.describe(),
+            "hardware": self.hardware,
+            "sources": self.sources,
+        }
+
+
+# -- resolving ---------------------------------------------------------------------------------------------------------
+
+
+def contains(outer, inner) -> bool | None:
+    """Whether every finite value of one format is a value of another; None where the facts alone do not tell."""
+    kinds = (getattr(outer, "kind", None), getattr(inner, "kind", None))
+    if outer == inner:
+        return True
+    if "block" in kinds:
+        return False  # codes are multiplied, not values
+    if kinds == ("fixed", "fixed"):
+        return outer.min <= inner.min and outer.max >= inner.max and outer.fraction_bits >= inner.fraction_bits
+    if kinds == ("float", "float"):
+        grid = outer.emin - outer.mantissa_bits <= inner.emin - inner.mantissa_bits
+        whole = outer.lowest_binade == "subnormal"
+        return (whole or None) and outer.precision >= inner.precision and outer.max >= inner.max and grid
+    return None
+
+
+def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict], first: bool) -> tuple[dict, dict]:
+    """The roundings and the units of a layer."""
+    default = given.get("default", RoleRounding(format("binary32"), source="binary32"))
+    roles = {role: given.get(role) for role in ROLES}
+    stored = roles.pop("master")
+    first_role = "input" if first else "activations"
+    for key, spec in units.items():
+        if "operand" not in spec:
+            continue
+        for role, fmt in zip(OPERAND_ROLES[key], spec["operand"], strict=True):
+            for name in (role, "input") if role == "activations" else (role,):
+                if roles[name] is None:
+                    roles[name] = dataclasses.replace(default, format=fmt, source=str(fmt))
+    roles = {role: value or default for role, value in roles.items()}
+    if stored == NO_MASTER and roles["weights"].block:
+        raise ValueError(
+            f'{where}: roles.master is "none", but parameters are not stored as weights in blocks '
+            f"({roles['weights'].format}), which run along another dimension in each product; state master's format"
+        )
+    unmasked = dataclasses.replace(roles["weights"], sparsity=None)
+    roles["master"] = unmasked if stored == NO_MASTER else stored or default
+    built = {}
+    for key in PASSES:
+        spec = dict(units.get(key, {"accumulator": format("binary32")}))
+        feeding = [first_role if role == "activations" else role for role in OPERAND_ROLES[key]]
+        formats = tuple(roles[role].format for role in feeding)
+        if roles[feeding[0]].block != roles[feeding[1]].block:
+            have = " by ".join(f"role {role!r} ({roles[role].format})" for role in feeding)
+            raise ValueError(
+                f"{where}: {key} multiplies {have}: both operands of a product have block formats, or neither; "
+                "give them formats of one kind"
+            )
+        operand = spec.get("operand", formats)
+        for role, have, need in zip(feeding, formats, operand, strict=True):
+            if contains(need, have) is False:
+                raise ValueError(
+                    f"{where}: units.{key} takes operands {need}, which do not hold every value of role {role!r} "
+                    f"({have}); leave the unit's operand out to take it from the roles"
+                )
+        try:
+            built[key] = build_unit(spec, operand)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{where}: units.{key}: {error}") from error
+    return roles, built
+
+
+def nearest(key: str, known) -> str:
+    """``"; did you mean 'x'?"`` with the nearest of what is known, or nothing."""
+    near = difflib.get_close_matches(key, list(known), n=1, cutoff=0.3)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,446 @@
+"""Reading a design's file: TOML into a `Design`, strictly. Every error names the file and the key."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+
+from softnum.blocks import BlockFormat, format, scale_rule_of
+from softnum.facts import is_exact_in
+from softnum.modes import overflow_name, rounding_name
+from softnum.presets import unit as preset
+from softnum.train.designs.design import (
+    BLOCK_ROLES,
+    NO_MASTER,
+    PASSES,
+    ROLES,
+    SPARSE_ROLES,
+    Design,
+    NamedOperator,
+    RoleRounding,
+    nearest,
+)  # fmt: skip
+from softnum.train.designs.loss_scaling import LossScaling
+from softnum.train.designs.objects import checksum, load_format, load_operator, load_unit_function
+from softnum.train.designs.sparsity import Gradual, Sparsity
+from softnum.train.designs.unit_specs import INNER_KINDS, KINDS, PRESET_KEYS
+from softnum.units import Unit
+from softnum.values import quantize
+
+__all__ = ["design_names", "load_design"]
+
+_ROLE_KEYS = ("format", "rounding", "overflow", "stochastic_bits", "scale_rule")
+_GRADUAL_KEYS = ("from", "to", "every", "initial")
+#: keys of a role's sparsity beside its rule, of which there is one: pattern, magnitude or top_k
+_SPARSITY_KEYS = {"weights": ("backward", "decay"), "weight_gradients": ("feedback",)}
+_TOP_KEYS = ("name", "description", "roles", "units", "operators", "layers", "loss", "hardware")
+_LAYER_KEYS = ("roles", "units", "operators")
+_DYNAMIC_KEYS = {"initial": 65536.0, "growth": 2.0, "backoff": 0.5, "interval": 2000}
+_LOSS_KEYS = ("scale", *_DYNAMIC_KEYS, "skip_overflow")
+_SRAM_KEYS = ("ifmap", "filter", "ofmap")
+_HARDWARE_KEYS = ("array", "sram_bytes", "bandwidth", "clock")
+_QUANTITY = {
+    "bandwidth": re.compile(r"\d+(\.\d+)?\s*[kMGT]?B/s"),
+    "clock": re.compile(r"\d+(\.\d+)?\s*[kMG]?Hz"),
+}
+
+
+def design_names() -> list[str]:
+    """The names of the designs that ship with softnum, in alphabetical order.
+
+    >>> from softnum.train import design_names
+    >>> design_names()[0]
+    'a-float32'
+    """
+    return sorted(entry.name[:-5] for entry in _shipped().iterdir() if entry.name.endswith(".toml"))
+
+
+def _shipped() -> Path:
+    return Path(__file__).parent / "shipped"
+
+
+def load_design(path: str | Path) -> Design:
+    """Read a design.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        A TOML file, or the name of a shipped design (`design_names`).
+
+    Returns
+    -------
+    Design
+
+    Raises
+    ------
+    FileNotFoundError
+        If it looks like a file's path and there is no such file.
+    ValueError
+        If there is no design of that name; or the file is not valid: its message names the file, the key, and the
+        nearest key that is known.
+
+    Notes
+    -----
+    ``format = "file.py:object"`` runs that Python file, which lies next to the design, and ``"file.c:type"`` is
+    compiled and run: read designs that you trust.
+
+    Examples
+    --------
+    >>> from softnum.train import load_design
+    >>> design = load_design("c-wang-fp8")
+    >>> design.loss_scale
+    1000.0
+    """
+    file = Path(path)
+    if not file.is_file():
+        names = design_names()
+        if str(path) in names:
+            file = _shipped() / f"{path}.toml"
+        elif isinstance(path, Path) or file.suffix == ".toml" or len(file.parts) > 1:
+            raise FileNotFoundError(f"no design file {str(path)!r}; the shipped designs are {', '.join(names)}")
+        else:
+            raise ValueError(
+                f"no design is called {str(path)!r}{nearest(str(path), names)} (shipped: {', '.join(names)})"
+            )
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, numbers too long, brackets too deep
+        raise ValueError(f"{file}: not valid TOML: {error}") from error
+    return _Reader(file).design(table)
+
+
+def uniform_design(fmt: str) -> Design:
+    """Return a design in which every number is of one format, and so are all sums.
+
+    Of a block format it is the operands of products that have it, and all else is in binary32.
+
+    Parameters
+    ----------
+    fmt : str
+        A format's name; "float16", "float32" and "float64" too.
+
+    Returns
+    -------
+    Design
+        It states no hardware.
+
+    Raises
+    ------
+    ValueError
+        If there is no such format.
+
+    Examples
+    --------
+    >>> from softnum.train import uniform_design
+    >>> design = uniform_design("bfloat16")
+    >>> str(design.roles["default"].format), str(design.units["forward"]["accumulator"])
+    ('bfloat16', 'bfloat16')
+    """
+    name = fmt.replace("float", "binary") if fmt in ("float16", "float32", "float64") else fmt
+    found = format(name)
+    wide = "binary32" if isinstance(found, BlockFormat) else name
+    roles = {"default": wide} | ({} if wide == name else dict.fromkeys(BLOCK_ROLES, name))
+    units = {key: {"accumulator": wide} for key in PASSES}
+    return _Reader(Path(f"{fmt}.toml")).design({"roles": roles, "units": units})
+
+
+_WIDEST = "the limit is 53 significant bits, exponents -1074 to 1023 (q32.32 takes 63; q27.27, 53)"
+
+
+class _Reader:
+    """Turns the tables of one file into a Design; every error names the file and the key."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.sources: dict[str, str | None] = {}
+
+    def fail(self, where: str, message: str):
+        raise ValueError(f"{self.file}: {where}: {message}")
+
+    def table(self, where: str, value, known) -> dict:
+        if not isinstance(value, dict):
+            self.fail(where, f"must be a table, got {value!r}")
+        for key in value:
+            if key not in known:
+                self.fail(where, f"unknown key {key!r}{nearest(key, known)} (known: {', '.join(dict.fromkeys(known))})")
+        return value
+
+    def number(self, where: str, value, *, whole: bool = False):
+        right = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+        if not right or not 0 < value <= sys.float_info.max:
+            self.fail(where, f"must be a positive {'integer' if whole else 'number'}, got {value!r}")
+        return value
+
+    def design(self, table: dict) -> Design:
+        self.table("top level", table, _TOP_KEYS)
+        name = table.get("name", self.file.stem)
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
+            self.fail("name", f"must be letters, digits and . _ + - (it names a folder), got {name!r}")
+        description = table.get("description", "")
+        if not isinstance(description, str):
+            self.fail("description", f"must be a string, got {description!r}")
+        layers = []
+        for pattern, entry in self.table("layers", table.get("layers", {}), _Anything()).items():
+            where = f'layers."{pattern}"'
+            try:
+                re.compile(pattern)
+            except (re.error, RecursionError, OverflowError) as error:
+                self.fail(where, f"not a regular expression: {error}")
+            self.table(where, entry, _LAYER_KEYS)
+            parts = [getattr(self, key)(f"{where}.{key}", entry.get(key, {})) for key in _LAYER_KEYS]
+            layers.append((pattern, *parts))
+        return Design(
+            name=name,
+            path=self.file,
+            description=" ".join(description.split()),
+            roles=self.roles("roles", table.get("roles", {})),
+            units=self.units("units", table.get("units", {})),
+            operators=self.operators("operators", table.get("operators", {})),
+            layers=tuple(layers),
+            loss=self.loss(table.get("loss", {})),
+            hardware=self.hardware(table.get("hardware", {})),
+            sources=self.sources,
+        )
+
+    def load(self, where: str, text, loader, what: str):
+        """What a text of the design names, by one of the loaders of `softnum.train.designs.objects`."""
+        if not isinstance(text, str):
+            self.fail(where, f"must be {what}, got {text!r}")
+        try:
+            loaded = loader(text, self.file.parent)
+        except (ImportError, TypeError, ValueError, FileNotFoundError) as error:
+            self.fail(where, str(error))
+        if ":" in text or text.endswith(".tile"):
+            self.sources[text] = checksum(text, self.file.parent)
+        return loaded
+
+    def format(self, where: str, text, *, block: bool = False):
+        """The format of a text; block: whether it may be a block format."""
+        fmt = self.load(where, text, load_format, "a format's name")
+        if not (hasattr(fmt, "storage_dtype") or isinstance(fmt, BlockFormat)):
+            self.fail(where, f"{text!r} is not a format but {type(fmt).__name__}")
+        if isinstance(fmt, BlockFormat) and not block:
+            self.fail(
+                where,
+                f"{text!r} is a block format, whose blocks run along the dimension K of a matrix product: only "
+                f"operands have one (roles {', '.join(BLOCK_ROLES)}); state a format of single numbers here",
+            )
+        if not (where.endswith(".product") or is_exact_in(fmt, "float64")):  # products stay inside their unit
+            self.fail(where, f"{text!r} has values that binary64, which carries them, cannot hold: {_WIDEST}")
+        return fmt
+
+    def roles(self, where: str, value) -> dict[str, RoleRounding]:
+        known = ("default", *ROLES)
+        flat = {}
+        for key, entry in self.table(where, value, _Anything()).items():
+            if key == "update" and isinstance(entry, dict):  # update.decay = {...} is a nested table in TOML
+                flat.update({f"update.{part}": rounding for part, rounding in entry.items()})
+            else:
+                flat[key] = entry
+        self.table(where, flat, known)
+        return {
+            role: NO_MASTER if (role, entry) == ("master", NO_MASTER) else self.role(f"{where}.{role}", entry, role)
+            for role, entry in flat.items()
+        }
+
+    def role(self, where: str, entry, role: str = "") -> RoleRounding:
+        entry = {"format": entry} if isinstance(entry, str) else entry
+        self.table(where, entry, (*_ROLE_KEYS, "sparsity"))
+        if "format" not in entry:
+            self.fail(where, "has no format")
+        fmt = self.format(f"{where}.format", entry["format"], block=where.rpartition(".")[2] in BLOCK_ROLES)
+        block, rule = isinstance(fmt, BlockFormat), entry.get("scale_rule")
+        bits = entry.get("stochastic_bits", 32)
+        if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 32:
+            self.fail(f"{where}.stochastic_bits", f"must be an integer in 1..32, got {bits!r}")
+        try:
+            rounding = rounding_name(entry.get("rounding", "nearest_even"))
+            overflow = entry.get("overflow")
+            if overflow is not None:
+                overflow = overflow_name(overflow, fmt.element if block else fmt)
+            if block:
+                scale_rule_of(fmt, rule)
+            elif rule is not None:
+                raise ValueError(f"scale_rule={rule!r} is for block formats, {fmt} has no scales; leave it out")
+        except (TypeError, ValueError) as error:
+            self.fail(where, str(error))
+        found = RoleRounding(fmt, rounding, overflow, bits, source=entry["format"], scale_rule=rule)
+        if "sparsity" not in entry:
+            return found
+        if not np.array_equal(quantize(np.zeros(1), fmt), [0.0]):
+            self.fail(f"{where}.sparsity", f"makes zeros, and {entry['format']!r} has none")
+        return dataclasses.replace(found, sparsity=self.sparsity(f"{where}.sparsity", entry["sparsity"], role))
+
+    def sparsity(self, where: str, value, role: str) -> Sparsity:
+        if role not in SPARSE_ROLES:
+            self.fail(where, f"this role cannot be sparse (those that can: {', '.join(SPARSE_ROLES)})")
+        rules = ("magnitude", "top_k") if role == "weight_gradients" else ("pattern", "magnitude", "top_k")
+        own = _SPARSITY_KEYS.get(role, ())
+        if isinstance(value, dict) and "pattern" in value and "pattern" not in rules:
+            self.fail(f"{where}.pattern", f"gradients of weights enter no product; state {' or '.join(rules)}")
+        table = self.table(where, value, (*rules, *_GRADUAL_KEYS, *own))
+        if len(stated := [rule for rule in rules if rule in table]) != 1:
+            self.fail(where, f"must state one of {', '.join(rules)}, got {', '.join(stated) or 'none'}")
+        facts: dict = {}
+        if "pattern" in table:
+            text = table["pattern"]
+            numbers = re.fullmatch(r"([1-9]\d{0,3}):([1-9]\d{0,3})", text) if isinstance(text, str) else None
+            pair = tuple(map(int, numbers.groups())) if numbers else (0, 0)
+            if not 0 < pair[0] < pair[1]:
+                self.fail(f"{where}.pattern", f"must be 'N:M' with 1 <= N < M <= 9999, like '2:4', got {text!r}")
+            facts["pattern"] = pair
+        else:
+            facts[stated[0]] = self.share(f"{where}.{stated[0]}", table[stated[0]])
+        if ramp := [key for key in _GRADUAL_KEYS if key in table]:
+            if "magnitude" not in table:
+                self.fail(f"{where}.{ramp[0]}", "is of a share of zeros that grows; state magnitude or leave it out")
+            facts["gradual"] = self.gradual(where, table)
+        if (backward := table.get("backward", "straight_through")) not in ("straight_through", "masked"):
+            self.fail(f"{where}.backward", f"must be 'straight_through' or 'masked', got {backward!r}")
+        facts["masked"] = backward == "masked"
+        if "decay" in table:
+            facts["decay"] = self.decay(f"{where}.decay", table["decay"])
+        if "feedback" in table:
+            facts["feedback"] = self.role(f"{where}.feedback", table["feedback"])
+        return Sparsity(**facts)
+
+    def decay(self, where: str, value) -> float:
+        with np.errstate(over="ignore", under="ignore"):
+            rounded = float(np.float32(self.number(where, value)))
+        if not 0 < rounded < math.inf:
+            self.fail(where, f"is used in binary32, where {value!r} becomes {rounded!r}")
+        return float(value)
+
+    def gradual(self, where: str, table: dict) -> Gradual:
+        for key in ("from", "to"):
+            if key not in table:
+                self.fail(where, f"grows {'to' if key == 'from' else 'from'} an iteration, and has no {key!r}")
+        first, last, every = (
+            self.number(f"{where}.{key}", table.get(key, 1), whole=True) for key in ("from", "to", "every")
+        )
+        if not first < last or every > last - first:
+            self.fail(where, f"needs from < to and every <= to - from, got {first}, {last} and {every}")
+        initial = table.get("initial", 0.0)
+        number = isinstance(initial, (int, float)) and not isinstance(initial, bool)
+        if not number or not 0 <= initial < table["magnitude"]:
+            self.fail(f"{where}.initial", f"must be a share from 0 to below magnitude, got {initial!r}")
+        return Gradual(first, last, every, float(initial))
+
+    def share(self, where: str, value) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+            self.fail(where, f"must be a share above 0 and below 1, got {value!r}")
+        return float(value)
+
+    def operators(self, where: str, value) -> dict[str, NamedOperator]:
+        found = {}
+        for name, text in self.table(where, value, _Anything()).items():
+            operator = self.load(f"{where}.{name}", text, load_operator, "a Tile file's name")
+            if not hasattr(operator, "is_elementwise"):
+                self.fail(f"{where}.{name}", f"{text!r} is not an operator but {type(operator).__name__}")
+            found[name] = NamedOperator(text, operator)
+        return found
+
+    def units(self, where: str, value) -> dict[str, dict]:
+        return {
+            key: self.unit(f"{where}.{key}", entry) for key, entry in self.table(where, value, PASSES).items()
+        }  # fmt: skip
+
+    def unit(self, where: str, entry, kinds=(*KINDS, "preset")) -> dict:
+        entry = {"kind": "preset", "name": entry} if isinstance(entry, str) else entry
+        if not isinstance(entry, dict):
+            self.fail(where, f"must be a table or a preset's name, got {entry!r}")
+        kind = entry.get("kind", "block_dot" if "inner" in entry and "block_dot" in kinds else "mad")
+        if str(kind) not in kinds:
+            self.fail(where, f"unknown kind {kind!r}{nearest(str(kind), kinds)} (known: {', '.join(kinds)})")
+        if kind == "preset":
+            return self.preset(where, self.table(where, entry, PRESET_KEYS))
+        _, formats, options, needed = KINDS[kind]
+        self.table(where, entry, ("kind", "operand", *needed, *formats, *options))
+        for key in needed:
+            if key not in entry:
+                self.fail(where, f"has no {key}")
+        spec = {key: self.format(f"{where}.{key}", entry[key]) for key in formats if key in entry}
+        spec.update({key: entry[key] for key in ("kind", *options) if key in entry})
+        if "inner" in entry:
+            spec["kind"] = kind
+            spec["inner"] = self.unit(f"{where}.inner", entry["inner"], INNER_KINDS)
+        if "function" in entry:
+            spec["function"] = self.load(f"{where}.function", entry["function"], load_unit_function, "'file.py:name'")
+            unit = spec["function"].value
+            if isinstance(unit, Unit):
+                if beside := [key for key in entry if key not in ("kind", "function")]:
+                    self.fail(where, f"{entry['function']!r} is a unit already; leave out {', '.join(beside)}")
+                spec["operand"] = unit.operand
+        if "operand" in entry:
+            pair = entry["operand"] if isinstance(entry["operand"], list) else [entry["operand"]] * 2
+            if len(pair) != 2:
+                self.fail(f"{where}.operand", f"must be one format or a pair, got {entry['operand']!r}")
+            block = kind == "block_dot" or "kind" not in entry
+            spec["operand"] = tuple(self.format(f"{where}.operand", text, block=block) for text in pair)
+        return spec
+
+    def preset(self, where: str, entry: dict) -> dict:
+        name, output = entry.get("name"), entry.get("output")
+        if not isinstance(name, str) or not (output is None or isinstance(output, str)):
+            self.fail(where, f"name, and output if there is one, must be texts, got {entry!r}")
+        try:
+            unit = preset(name, output)
+        except ValueError as error:
+            self.fail(where, str(error))
+        return {"preset": unit, "operand": unit.operand}
+
+    def loss(self, value) -> LossScaling:
+        table = self.table("loss", value, _LOSS_KEYS)
+        scale, changing = table.get("scale", 1), [key for key in _DYNAMIC_KEYS if key in table]
+        if isinstance(scale, str) and scale != "dynamic":
+            self.fail("loss.scale", f'must be a positive number or "dynamic", got {scale!r}')
+        if scale != "dynamic":
+            if changing:
+                self.fail(f"loss.{changing[0]}", 'is of a scale that changes; add scale = "dynamic" or leave it out')
+            skip = table.get("skip_overflow", False)
+            if not isinstance(skip, bool):
+                self.fail("loss.skip_overflow", f"must be true or false, got {skip!r}")
+            return LossScaling(float(self.number("loss.scale", scale)), skip_overflow=skip)
+        if "skip_overflow" in table:
+            self.fail("loss.skip_overflow", "leave it out: with a dynamic scale, iterations that overflow are skipped")
+        numbers = {
+            key: self.number(f"loss.{key}", table.get(key, default), whole=key == "interval")
+            for key, default in _DYNAMIC_KEYS.items()
+        }
+        for key, low, high in (("initial", 2.0**-126, 2.0**127), ("growth", 1, 2.0**127), ("backoff", 2.0**-126, 1)):
+            if not low <= numbers[key] <= high:
+                self.fail(f"loss.{key}", f"must lie in [{low:g}, {high:g}], got {numbers[key]!r}")
+            numbers[key] = float(numbers[key])
+        return LossScaling(dynamic=True, **numbers)
+
+    def hardware(self, value) -> dict:
+        table = self.table("hardware", value, _HARDWARE_KEYS)
+        if "array" in table:
+            if not isinstance(table["array"], list) or len(table["array"]) != 2:
+                self.fail("hardware.array", f"must be [rows, columns], got {table['array']!r}")
+            for size in table["array"]:
+                self.number("hardware.array", size, whole=True)
+        for key, size in self.table("hardware.sram_bytes", table.get("sram_bytes", {}), _SRAM_KEYS).items():
+            self.number(f"hardware.sram_bytes.{key}", size, whole=True)
+        for key, pattern in _QUANTITY.items():
+            text = table.get(key)
+            right = isinstance(text, str) and pattern.fullmatch(text.strip()) and re.search("[1-9]", text)
+            if text is not None and not right:
+                example = {"bandwidth": "16 GB/s", "clock": "1 GHz"}[key]
+                self.fail(
+                    f"hardware.{key}", f"must be a number above zero with its unit like {example!r}, got {text!r}"
+                )
+        return table
+
+
+class _Anything:
+    """A set of known keys that every key is in."""
+
+    def __contains__(self, key: object) -> bool:
+        return True

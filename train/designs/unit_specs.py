@@ -1,0 +1,134 @@
+"""Units in design files: which kinds there are, what each takes, and a unit as plain data.
+
+    forward = "nvidia_h100_fp16"                                          # a preset, as softnum units lists them
+    forward = { kind = "preset", name = "nvidia_h100_fp16", output = "binary16" }
+    forward = { kind = "mad", accumulator = "e6m9", chunk = 64 }          # softnum.MadUnit
+    forward = { kind = "fused", accumulator = "binary32", terms = 8, fraction_bits = 24 }    # softnum.FusedDotUnit
+    forward = { kind = "exact", accumulator = "binary32" }                # softnum.ExactDotUnit
+    forward = { kind = "block_dot", accumulator = "binary32" }            # softnum.BlockDotUnit, of block formats
+    forward = { kind = "block_dot", accumulator = "binary32", inner = { kind = "mad", accumulator = "e6m9" } }
+    forward = { kind = "custom", function = "my_mad.py:mad", lanes = 4 }  # softnum.CustomMadUnit; also "my_mad.c:mad"
+
+A custom unit's function may also be an object that is a unit already; nothing else is stated beside it then.
+
+Without ``operand`` a unit takes what the roles hold that feed it; a preset states its own. Without ``kind`` it is a
+"block_dot" where these are block formats, or it has an ``inner``, else a "mad". ``inner`` is a unit of kind mad, fused
+or exact, or a preset, which multiplies elements.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+from typing import Any
+
+from softnum.block_unit import BlockDotUnit
+from softnum.blocks import BlockFormat
+from softnum.custom_unit import CustomMadUnit
+from softnum.exact import ExactDotUnit
+from softnum.fused import FusedDotUnit
+from softnum.train.designs.objects import UnitFunction, describe_format
+from softnum.units import MadUnit, Unit
+
+__all__ = ["INNER_KINDS", "KINDS", "PRESET_KEYS", "build_unit", "describe_unit"]
+
+#: kind: (the class, its formats, its other options, what cannot be left out)
+KINDS = {
+    "mad": (
+        MadUnit,
+        ("accumulator", "product", "outer_accumulator"),
+        (
+            "rounding", "product_rounding", "overflow", "stochastic_bits", "lanes", "chunk", "reduction", "compensated",
+        ),
+        ("accumulator",),
+    ),
+    "fused": (
+        FusedDotUnit,
+        ("accumulator", "output"),
+        (
+            "terms", "fraction_bits", "min_exponent", "output_rounding", "truncate_fraction", "k_order", "c",
+            "overflow",
+        ),
+        ("accumulator",),
+    ),
+    "exact": (ExactDotUnit, ("accumulator",), ("rounding", "overflow", "stochastic_bits"), ("accumulator",)),
+    "block_dot": (
+        BlockDotUnit,
+        ("accumulator", "product"),
+        ("rounding", "product_rounding", "overflow", "stochastic_bits", "inner"),
+        ("accumulator",),
+    ),
+    "custom": (
+        CustomMadUnit,
+        ("accumulator",),
+        ("rounding", "overflow", "lanes", "chunk", "reduction", "carrier"),
+        ("function",),
+    ),
+}  # fmt: skip
+PRESET_KEYS = ("kind", "name", "output")
+#: of the unit ``inner`` of a block_dot
+INNER_KINDS = ("mad", "fused", "exact", "preset")
+
+
+def build_unit(spec: dict, operand: tuple):
+    """The unit of a spec as a design's reader made it: its kind and arguments, or a preset's unit."""
+    if "preset" in spec:
+        return spec["preset"]
+    spec, blocks = dict(spec), [isinstance(fmt, BlockFormat) for fmt in operand]
+    kind = spec.pop("kind", "block_dot" if any(blocks) else "mad")
+    spec.pop("operand", None)
+    made = kind == "custom" and isinstance(spec["function"].value, Unit)
+    if not made and set(blocks) != {kind == "block_dot"}:
+        have = " x ".join(map(str, operand))
+        if kind == "block_dot":
+            raise ValueError(f"kind 'block_dot' multiplies block formats, got {have}; take kind = \"mad\" or another")
+        raise ValueError(f'kind {kind!r} multiplies single numbers, got {have}; block formats take kind = "block_dot"')
+    if kind == "block_dot":
+        _, formats, options, _ = KINDS[kind]
+        if foreign := [key for key in spec if key not in (*formats, *options)]:
+            raise ValueError(f"{', '.join(foreign)}: no option of kind 'block_dot', which multiplies block formats")
+        if "inner" in spec:
+            elements = tuple(fmt.element for fmt in operand)
+            spec["inner"] = build_unit(spec["inner"], spec["inner"].get("operand", elements))
+    if kind == "custom":
+        for key, value in spec.items():
+            if isinstance(value, (dict, list)):
+                raise ValueError(f"{key} must be a number or a text, got {value!r}")
+        return custom_unit(spec.pop("function"), operand, tuple(spec.items()))
+    return KINDS[kind][0](operand=operand, **spec)
+
+
+@functools.lru_cache(maxsize=64)
+def custom_unit(function: UnitFunction, operand: tuple, options: tuple):
+    """The unit of a user's function: once for all layers and passes that are alike, so that it compiles once."""
+    if isinstance(function.value, Unit):
+        return function.value
+    if isinstance(function.value, Path):
+        if "carrier" in dict(options):
+            raise ValueError(f"{function.source!r} declares what its numbers are; leave out carrier")
+        name = function.source.rpartition(":")[2]
+        return CustomMadUnit.from_c(function.value, name=name, operand=operand, **dict(options))
+    return CustomMadUnit(function.value, operand=operand, **dict(options))
+
+
+def describe_unit(unit, function: str | None = None) -> dict:
+    """A unit as plain data: its kind and every field, formats by name, and a user's function as the design wrote it.
+
+    >>> import softnum as sn
+    >>> describe_unit(sn.ExactDotUnit("binary32", operand="e5m2"))["operand"]
+    ['e5m2', 'e5m2']
+    """
+    kind = next((name for name, (cls, *_) in KINDS.items() if type(unit) is cls), type(unit).__name__)
+    facts: dict[str, Any] = {"kind": kind}
+    for item in dataclasses.fields(unit):
+        facts[item.name] = _plain(getattr(unit, item.name))
+    return facts if function is None else {**facts, "function": function}
+
+
+def _plain(value):
+    if hasattr(value, "storage_dtype") or isinstance(value, BlockFormat):
+        return describe_format(value, "")["format"]
+    if isinstance(value, Unit):
+        return describe_unit(value)
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value

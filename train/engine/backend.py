@@ -1,0 +1,273 @@
+"""The one door through which the engine reaches arrays: a backend object.
+
+Layers, gradient rules and the optimiser call these methods and nothing else, so that arrays may live elsewhere: on a
+GPU behind ``softnum.train.engine.cuda_backend.CudaBackend``, which has the same methods. Every method is deterministic:
+sums have a fixed order. Here is the design's arithmetic; what only moves or chooses elements is in
+``softnum.train.engine.arrays``, what is computed in binary64, of few numbers, in ``softnum.train.engine.binary64``.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from softnum.array import array
+from softnum.block_array import BlockArray
+from softnum.blocks import format
+from softnum.custom.formats import CustomFormat
+from softnum.facts import facts
+from softnum.threads import threads_by_default
+from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
+from softnum.train.engine.arrays import Arrays, bits_of
+from softnum.train.engine.enclosures import enclose, encloses
+from softnum.values import decode, encode, quantize
+
+__all__ = ["NumpyBackend", "bits_of_precision", "block_ones", "odd_is_exact", "rounding_of"]
+
+
+@functools.cache
+def bits_of_precision(fmt) -> int:
+    """The most significant bits that tell two neighbouring values of a format apart.
+
+    >>> import softnum as sn
+    >>> bits_of_precision(sn.format("e5m2")), bits_of_precision(sn.format("q4.4"))
+    (3, 8)
+    >>> bits_of_precision(sn.CustomFormat.from_table([0.0, 1.0, 1.25, -4.0]))
+    3
+    """
+    if not isinstance(fmt, CustomFormat) or fmt.bits > 16:
+        return facts(fmt).precision
+    values = decode(np.arange(2**fmt.bits, dtype=fmt.storage_dtype), fmt)
+    values = np.unique(values[np.isfinite(values)])
+    integers, exponents = np.frexp(values)
+    integers = np.ldexp(integers, 53).astype(np.int64)
+    lowest = np.where(integers != 0, integers & -integers, np.int64(1) << 53)
+    last = exponents - 53 + np.round(np.log2(lowest)).astype(int)  # exponent of the last bit
+    first = np.where(values != 0, exponents - 1, last)
+    if len(values) == 1:
+        return 1
+    pairs = [np.stack([part[:-1], part[1:]]) for part in (first, last)]
+    zero = np.stack([values[:-1], values[1:]]) == 0
+    top = np.where(zero, np.iinfo(np.int64).min, pairs[0]).max(axis=0)
+    low = np.where(zero, np.iinfo(np.int64).max, pairs[1]).min(axis=0)
+    return int((top - low).max()) + 1
+
+
+def odd_is_exact(role) -> bool:
+    """Whether a user's own format is narrow enough to be fed from binary64 rounded to odd.
+
+    Rounding such a number to a format of precision p (and r random bits) with p + max(r, 2) <= 52 equals rounding
+    the exact value once (Boldo and Melquiond 2008). Only formats that are the user's own are slow without it.
+    """
+    if not isinstance(role.format, CustomFormat):
+        return False
+    random = role.stochastic_bits if role.stochastic else 0
+    return bits_of_precision(role.format) + max(random, 2) <= 52
+
+
+def rounding_of(role, key) -> dict:
+    """The keywords by which softnum's functions round as a role says; key is used if the rounding is stochastic."""
+    return {
+        "rounding": role.rounding, "overflow": role.overflow, "key": key if role.stochastic else None,
+        "stochastic_bits": role.stochastic_bits,
+    }  # fmt: skip
+
+
+@functools.lru_cache(maxsize=64)
+def block_ones(shape: tuple[int, int], fmt) -> BlockArray:
+    """`NumpyBackend.block_ones`."""
+    power = 2.0**fmt.element_exponent
+    scales = np.full((shape[0], fmt.blocks(shape[1])), 1.0 / power)
+    if not np.array_equal(quantize(scales, fmt.scale, overflow="saturate"), scales):
+        raise ValueError(
+            f"sums of columns are products with 1, which {fmt} lacks: {fmt.scale} has no scale {1.0 / power:g}"
+        )
+    tensor = () if fmt.tensor_scale is None else (1.0,)
+    return BlockArray(encode(np.full(shape, power), fmt.element), encode(scales, fmt.scale), fmt, -1, *tensor)
+
+
+def _in_own_threads(method):
+    """A method of a backend whose calls of softnum take the backend's number of threads."""
+
+    @functools.wraps(method)
+    def wrapped(self, *arguments):
+        with threads_by_default(self.threads):
+            return method(self, *arguments)
+
+    return wrapped
+
+
+class NumpyBackend(Arrays):
+    """Arrays in NumPy, arithmetic of the design in softnum's C core.
+
+    Parameters
+    ----------
+    dtype : numpy dtype
+        The carrier: float32, or float64 where a format needs it.
+    threads : int
+        Of a product in a unit; at most, of other arithmetic. Results do not depend on it.
+    """
+
+    def __init__(self, dtype=np.float32, *, threads: int = 1) -> None:
+        super().__init__(dtype)
+        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+            raise ValueError(f"threads must be a positive integer, got {threads!r}")
+        self.threads = threads
+        self._own_format = format("binary32" if self.dtype == np.float32 else "binary64")
+
+    @_in_own_threads
+    def quantize(self, x, role, key):
+        """Values of any float array rounded as a role says, as carriers; key is used if the rounding is stochastic."""
+        if role.format != self._own_format or x.dtype != self.dtype:
+            x = FUNCTIONS["quantize"](x, role.format, **rounding_of(role, key))
+        return x.astype(self.dtype, copy=False)
+
+    def unchanged(self, x, role):
+        """x, whose values are known to be those of a role's format."""
+        return x
+
+    @_in_own_threads
+    def quantize_blocks(self, x, role, axis: int, key):
+        """Values of any float array rounded to blocks along an axis as a role says: a BlockArray."""
+        return array(x, role.format, axis=axis, scale_rule=role.scale_rule, **rounding_of(role, key))
+
+    def block_ones(self, shape: tuple[int, int], fmt):
+        """A BlockArray of 1, exact, in blocks along the last axis: elements of a power of two, scales of its inverse.
+
+        The element is the power of two of the largest element's binade; ValueError where the scales lack its inverse.
+        """
+        return block_ones(shape, fmt)
+
+    @_in_own_threads
+    def matmul(self, a, b, unit, c, key):
+        """(..., M, K) @ (..., K, N) in a unit, on carriers or BlockArrays.
+
+        c is None or the accumulator's initial value, broadcast to (..., M, N).
+        """
+        if c is not None:
+            c = np.ascontiguousarray(np.broadcast_to(c, (*a.shape[:-1], b.shape[-1])))
+        return FUNCTIONS["matmul"](a, b, unit, c, key=key, threads=self.threads).astype(self.dtype, copy=False)
+
+    @_in_own_threads
+    def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict):
+        """One of a convolution's three products in a unit, on carriers.
+
+        Parameters
+        ----------
+        key : str
+            The pass: "forward" of x and w, "backward_data" of dy and w, "backward_weight" of x and dy.
+        a, b : arrays of carriers
+        unit : Unit
+        c : array, optional
+            The accumulator's initial value.
+        words_key
+            As key in `quantize`.
+        geometry : dict
+            The keywords of `softnum.conv2d` and its gradients, with ``size`` or ``kernel``.
+        """
+        product = FUNCTIONS[PRODUCTS[key]]
+        return product(a, b, unit, c=c, key=words_key, threads=self.threads, **geometry).astype(self.dtype, copy=False)
+
+    @_in_own_threads
+    def operate(self, operation: str, operands, role, key):
+        """One of softnum's operations on values of a role's format, rounded once as the role says.
+
+        Parameters
+        ----------
+        operation : str
+            Its name in softnum, like "add" or "tanh".
+        operands : sequence of arrays of carriers
+            Broadcast to one shape.
+        role, key
+            As in `quantize`.
+        """
+        if not encloses(operation, role):
+            return self._operate(operation, operands, role, key)
+        (x,) = operands
+        result, undecided = enclose(operation, x, lambda values: self.quantize(values, role, None))
+        if undecided.size:
+            result.reshape(-1)[undecided] = self._operate(operation, (x.reshape(-1)[undecided],), role, key)
+        return result
+
+    def _operate(self, operation: str, operands, role, key):
+        """`operate`, in softnum's C core."""
+        own = role.format == self._own_format
+        codes = (self._own_codes(x) if own else encode(x, role.format) for x in operands)
+        result = FUNCTIONS[operation](*codes, role.format, **rounding_of(role, key))
+        return self._carriers(result, role.format)
+
+    def total(self, x, role, keys):
+        """The sum of values of a role along the first axis, as a tree: neighbours in pairs, then the sums in pairs.
+
+        An odd last one waits, unrounded; each sum is rounded to the role.
+
+        Parameters
+        ----------
+        x : array of carriers (n, ...)
+            Of one row at least.
+        role
+            As in `quantize`.
+        keys : list
+            One for each of the ceil(log2(n)) levels of the tree, as key in `quantize`.
+
+        Returns
+        -------
+        array (1, ...)
+        """
+        for key in keys:
+            first, second, odd = self.neighbours(x)
+            x = self.join(self.operate("add", (first, second), role, key), odd)
+        return x
+
+    @_in_own_threads
+    def run_operator(self, operator, operands, options):
+        """An operator of the user's own on carriers."""
+        return operator(*operands, **options)
+
+    @_in_own_threads
+    def run_operator_backward(self, operator, operands, results, gradients, options):
+        """The gradients of an operator's operands."""
+        return operator.backward(operands, results, gradients, **options)
+
+    def axpy(self, alpha: float, x, y, role, key):
+        """y + alpha * x rounded once, as a role says, as carriers.
+
+        Parameters
+        ----------
+        alpha : float
+            Rounded to the carrier.
+        x, y : arrays of carriers
+        role, key
+            As in `quantize`.
+        """
+        return self.compute("fma", (self.constant(alpha), x, y), role, key)
+
+    @_in_own_threads
+    def compute(self, operation: str, operands, role, key):
+        """One of softnum's operations on any carriers: its exact result rounded once, as a role says.
+
+        Parameters
+        ----------
+        operation : str
+            Its name in softnum, like "fma" or "sqrt".
+        operands : sequence of arrays of carriers
+            Broadcast against each other.
+        role, key
+            As in `quantize`.
+        """
+        formats = (self._own_format,) * len(operands)
+        codes = [self._own_codes(x) for x in operands]
+        if odd_is_exact(role):
+            odd = FUNCTIONS[operation](*codes, formats, out_fmt="binary64", rounding="to_odd")
+            return self.quantize(decode(odd, "binary64"), role, key)
+        result = FUNCTIONS[operation](*codes, formats, out_fmt=role.format, **rounding_of(role, key))
+        return self._carriers(result, role.format)
+
+    def _carriers(self, codes, fmt):
+        """The values of codes."""
+        return codes.view(self.dtype) if fmt == self._own_format else decode(codes, fmt, self.dtype)
+
+    def _own_codes(self, x):
+        """Carriers as codes of their own format."""
+        return bits_of(np.asarray(x, self.dtype))

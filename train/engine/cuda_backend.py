@@ -1,0 +1,255 @@
+"""The backend that keeps its arrays on a GPU, in kernels that give the bits of `NumpyBackend`.
+
+What comes from the host (a batch, initial weights, a checkpoint) stays there while it is only moved, and goes up where
+it is first rounded or multiplied. Weights, activations, gradients and states stay on the device. What comes down:
+
+- the outputs of a batch, to a loss (``softnum.train.engine.binary64``) or an evaluation, and arrays whose norm is asked
+  for: these are computed by NumPy for every backend;
+- operands of what no kernel computes. `CudaBackend.host_copies` counts them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+
+import numpy as np
+
+from softnum.array import array
+from softnum.backend import NoKernel, has_kernel, refuse_device
+from softnum.block_array import BlockArray
+from softnum.blocks import format
+from softnum.custom.formats import CustomFormat
+from softnum.kernels.device import _cuda, carriers, movement, quantize
+from softnum.kernels.device.deferred import can_wait, compute_all
+from softnum.kernels.device.movement import DeviceArray, arrays_in, mapped, upload
+from softnum.threads import threads_by_default
+from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
+from softnum.train.engine.backend import NumpyBackend, block_ones, odd_is_exact, rounding_of
+from softnum.train.engine.cuda_arrays import CudaArrays, on_device
+
+__all__ = ["CudaBackend"]
+
+_WIDE = format("binary64")
+
+
+def _known(x: DeviceArray, fmt) -> DeviceArray:
+    """x, which softnum made of values of a format. What moving puts between them is +0, which a format may lack."""
+    if fmt.kind == "fixed" or (fmt.kind == "float" and fmt.has_zero):
+        x.format = fmt
+    return x
+
+
+def _is_rounded(x: DeviceArray, role) -> bool:
+    """Whether rounding as a role says is known to change nothing; that to saturate would change infinities."""
+    return x.format == role.format and (role.format.kind == "fixed" or role.overflow != "saturate")
+
+
+def _given(arrays) -> tuple:
+    """Arrays as softnum's functions take them on the device."""
+    return tuple(on_device(x).numba for x in arrays)
+
+
+def _operand(x):
+    """A factor as softnum's products take it on the device: carriers, or blocks."""
+    return x if isinstance(x, BlockArray) else x.numba
+
+
+@_cuda.kept
+def _block_ones(shape: tuple[int, int], fmt) -> BlockArray:
+    """`NumpyBackend.block_ones` on the device."""
+    x = block_ones(shape, fmt)
+    codes, scales = (upload(part).numba for part in (x.codes, x.scales))
+    return BlockArray(codes, scales, fmt, x.axis, x.tensor_scale)
+
+
+def _down(part):
+    """What the host takes instead of an argument."""
+    if isinstance(part, (list, tuple)):
+        return type(part)(_down(each) for each in part)
+    if isinstance(part, BlockArray):
+        return part.copy_to_host()
+    return part.host() if isinstance(part, DeviceArray) else part
+
+
+class CudaBackend(CudaArrays, NumpyBackend):
+    """Arrays on a GPU (`DeviceArray`), or in Numba's simulator of one; the methods of `NumpyBackend`, and its bits.
+
+    What is inherited computes by the other methods, or on the host.
+
+    Parameters
+    ----------
+    dtype : numpy dtype
+        The carrier: float32, or float64 where a format needs it.
+    threads : int
+        Of what is computed on the host.
+
+    Attributes
+    ----------
+    host_copies : collections.Counter
+        Method -> how many arrays it copied to the host because no kernel computes it: what formats, units and
+        operators there are without a kernel.
+    """
+
+    def __init__(self, dtype=np.float32, *, threads: int = 1) -> None:
+        super().__init__(dtype, threads=threads)
+        self.host_copies: Counter[str] = Counter()
+
+    def finish(self) -> None:
+        """Return when all that was begun is done."""
+        compute_all()
+        _cuda.synchronize(_cuda.stream())
+
+    # -- the design's arithmetic -------------------------------------------------------------------------------------
+    def quantize(self, x, role, key):
+        x = on_device(x)
+        if x.dtype == self.dtype and (role.format == self._own_format or _is_rounded(x, role)):
+            return x
+        if x.dtype == np.float64 != self.dtype and role.format.kind == "float" and role.format.has_nan:
+            options = rounding_of(role, key)
+            result = carriers.deferred("convert", [x], (_WIDE,), role.format, to=self.dtype, **options)
+            return _known(result, role.format)
+        if not isinstance(role.format, CustomFormat):
+            computation, words = quantize.prepared(role.format, x.dtype.name, **rounding_of(role, key))
+            if can_wait(computation):
+                x = movement.deferred(computation, [x], x.shape, x.dtype, words.key if words.kind else None)
+                return _known(self._carried(x), role.format)
+        x = self._softnum("quantize", (x,), role.format, shape=x.shape, **rounding_of(role, key))
+        return _known(self._carried(x), role.format)
+
+    def quantize_blocks(self, x, role, axis: int, key):
+        options = {"axis": axis, "scale_rule": role.scale_rule, **rounding_of(role, key)}
+        return array(on_device(x).numba, role.format, **options)
+
+    def block_ones(self, shape: tuple[int, int], fmt):
+        return _block_ones(shape, fmt)
+
+    def matmul(self, a, b, unit, c, key):
+        """(..., M, K) @ (..., K, N) in a unit, on carriers or BlockArrays.
+
+        c is None or the accumulator's initial value, broadcast to (..., M, N).
+        """
+        if not isinstance(a, BlockArray):
+            a, b = on_device(a), on_device(b)
+        start = None if c is None else movement.broadcast(on_device(c), (*a.shape[:-1], b.shape[-1])).numba
+        try:
+            result = DeviceArray.of(_called("matmul", _operand(a), _operand(b), unit, start, key=key))
+            return _known(self._carried(result), unit.result)
+        except NoKernel:
+            return on_device(self._on_host("matmul", a, b, unit, c, key))
+
+    def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict):
+        """One of a convolution's three products in a unit, on carriers (`NumpyBackend.convolve`)."""
+        a, b, c = (None if x is None else on_device(x) for x in (a, b, c))
+        start = None if c is None else c.numba
+        try:
+            result = _called(PRODUCTS[key], a.numba, b.numba, unit, c=start, key=words_key, **geometry)
+        except NoKernel:
+            return on_device(self._on_host("convolve", key, a, b, unit, c, words_key, geometry))
+        return _known(self._carried(DeviceArray.of(result)), unit.result)
+
+    def operate(self, operation: str, operands, role, key):
+        operands = [on_device(x) for x in operands]
+        if operation in carriers.OPERATIONS:
+            if isinstance(role.format, CustomFormat):
+                operands = [self._rounded(x, role.format) for x in operands]
+                formats = (self._own_format,) * len(operands)
+            else:
+                formats = (role.format,) * len(operands)
+            with contextlib.suppress(NoKernel):
+                return _known(self._computed(operation, operands, formats, role, key), role.format)
+        codes = [self._codes(x, role.format) for x in operands]
+        return _known(self._operated(operation, codes, role.format, role, key), role.format)
+
+    def total(self, x, role, keys):
+        x = on_device(x)
+        if isinstance(role.format, CustomFormat):
+            return super().total(x, role, keys)
+        keys = [key if role.stochastic else None for key in keys]
+        options = {name: option for name, option in rounding_of(role, None).items() if name != "key"}
+        result = carriers.total(x, role.format, keys, **options)
+        result.format = x.format if x.format == role.format else None  # an odd one waits, as it is
+        return result
+
+    def run_operator(self, operator, operands, options):
+        with contextlib.suppress(NoKernel):
+            return DeviceArray.of(operator(*_given(operands), **options))
+        return on_device(self._on_host("run_operator", operator, operands, options))
+
+    def run_operator_backward(self, operator, operands, results, gradients, options):
+        try:
+            parts = operator.backward(_given(operands), _given(results), _given(gradients), **options)
+            return tuple(None if part is None else DeviceArray.of(part) for part in parts)
+        except NoKernel:
+            parts = self._on_host("run_operator_backward", operator, operands, results, gradients, options)
+            return tuple(None if part is None else on_device(part) for part in parts)
+
+    def compute(self, operation: str, operands, role, key):
+        operands = [on_device(x) if isinstance(x, DeviceArray) or np.ndim(x) else self.dtype.type(x) for x in operands]
+        formats = (self._own_format,) * len(operands)
+        if operation in carriers.OPERATIONS:
+            with contextlib.suppress(NoKernel):
+                return _known(self._computed(operation, operands, formats, role, key), role.format)
+        operands = [x if isinstance(x, DeviceArray) else self._number(x) for x in operands]
+        codes = [self._codes(x, self._own_format) for x in operands]
+        return _known(self._operated(operation, codes, formats, role, key, out_fmt=role.format), role.format)
+
+    def _computed(self, operation: str, operands, formats, role, key):
+        """An operation on carriers of formats, rounded once as a role says; NoKernel if none computes it."""
+        if not any(isinstance(x, DeviceArray) for x in operands):
+            operands = [self._number(x) for x in operands]
+        if not isinstance(role.format, CustomFormat):
+            return carriers.deferred(operation, operands, formats, role.format, **rounding_of(role, key))
+        if not odd_is_exact(role):
+            raise NoKernel(f"{operation}: no kernel rounds to {role.format}")
+        odd = carriers.deferred(operation, operands, formats, _WIDE, rounding="to_odd", to=np.float64)
+        return self.quantize(odd, role, key)
+
+    def _number(self, x) -> DeviceArray:
+        """A number as an array, which is made once: rates and other constants come again in every iteration."""
+        return DeviceArray(_cuda.constant(np.full(1, x, self.dtype)), ())
+
+    def _rounded(self, x: DeviceArray, fmt) -> DeviceArray:
+        """Values of a format, of which none changes, or the nearest ones."""
+        return self._carried(self._softnum("quantize", (x,), fmt, shape=x.shape))
+
+    # -- softnum's functions, on the device where they have a kernel ---------------------------------------------------
+    def _codes(self, x: DeviceArray, fmt) -> DeviceArray:
+        if fmt == self._own_format:
+            return x.view(f"uint{8 * self.dtype.itemsize}")
+        return self._softnum("encode", (x,), fmt, shape=x.shape)
+
+    def _operated(self, operation: str, codes, formats, role, key, **options):
+        """The values of an operation's result, from codes to codes of a role's format."""
+        shape = np.broadcast_shapes(*(x.shape for x in codes))
+        result = self._softnum(operation, codes, formats, shape=shape, **options, **rounding_of(role, key))
+        if role.format == self._own_format:
+            return result.view(self.dtype)
+        return self._softnum("decode", (result,), role.format, self.dtype, shape=shape)
+
+    def _softnum(self, name: str, arrays, *arguments, shape, **options):
+        """A function of softnum of arrays on the device; the result has a shape."""
+        with contextlib.suppress(NoKernel):
+            return DeviceArray.of(_called(name, *(x.numba for x in arrays), *arguments, **options), shape)
+        self.host_copies[name] += len(arrays)
+        with threads_by_default(self.threads):
+            result = FUNCTIONS[name](*(x.host() for x in arrays), *arguments, **options)
+        return upload(np.asarray(result).reshape(shape))
+
+    def _on_host(self, name: str, *arguments):
+        """A method of `NumpyBackend` on copies of what lies on the device."""
+        self.host_copies[name] += len(arrays_in(arguments)) + sum(isinstance(x, BlockArray) for x in arguments)
+        return getattr(NumpyBackend, name)(self, *(_down(part) for part in arguments))
+
+    def _carried(self, x: DeviceArray) -> DeviceArray:
+        """x, values that the carrier holds, as carriers."""
+        if x.dtype == self.dtype:
+            return x
+        return mapped("narrow" if self.dtype == np.float32 else "widen", x)
+
+
+def _called(name: str, *arguments, **options):
+    """A function of softnum, on arrays of the device; NoKernel if it takes none."""
+    if not has_kernel(name):
+        refuse_device(name)
+    return FUNCTIONS[name](*arguments, **options)

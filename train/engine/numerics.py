@@ -1,0 +1,425 @@
+"""A design bound to a network: which rounding and which unit each layer uses, and with which random bits.
+
+Random bits. Every rounding of a run has a key ``(seed, stream)`` of `softnum.quantize` and `softnum.matmul`, with
+
+    stream = evaluation * 2**63 + iteration * 2**16 + site
+
+where iteration counts parameter updates from 1 (0: the initial values), evaluation is 1 in an evaluation after that
+iteration, and site numbers the roundings of the iteration from 0 in program order: every rounding to a role, every
+matrix product and every dropout counts, whether or not it is stochastic and whether or not it changes anything. So a
+run's random bits follow from its seed alone, and making one role stochastic leaves the bits of the others as they were.
+A role with a block format is rounded where a product first needs its numbers along a dimension K: that is where the
+rounding counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softnum.facts import is_exact_in
+from softnum.train.designs.design import BLOCK_ROLES, ROLES, Design, LayerDesign, RoleRounding
+from softnum.train.engine.blocks import BlockOperand, as_matrices, pixels
+from softnum.train.engine.devices import make_backend
+
+__all__ = ["STAGES", "LayerNumerics", "Numerics", "check_seed"]
+
+#: what an iteration does, in this order for each of its losses
+STAGES = ("forward", "backward", "update")
+
+_SITE_BITS = 16
+_ITERATION_BITS = 47
+
+
+class LayerNumerics:
+    """The arithmetic of one layer in one run.
+
+    Parameters
+    ----------
+    numerics : Numerics
+        The run's numerics, which number the rounding sites.
+    name : str
+        The layer.
+    design : LayerDesign
+        Its roundings and units.
+    first : bool
+        Whether it takes the network's input.
+    """
+
+    def __init__(self, numerics: Numerics, name: str, design: LayerDesign, first: bool) -> None:
+        self.numerics, self.name, self.design, self.first = numerics, name, design, first
+        weights = design.roles["weights"]
+        self.start_rounding = RoleRounding(
+            design.units["forward"].c_format, weights.rounding, None, weights.stochastic_bits
+        )
+        self.operand_role = "input" if first else "activations"
+
+    def round(self, role: str, x, *, of=None):
+        """x rounded as the design says for a role, as carriers.
+
+        of= is a format that all of x are values of: rounding to that same format changes nothing and is left out.
+        """
+        return self._round(role, self.design.roles[role], x, of)
+
+    def axpy(self, role: str, alpha: float, x, y):
+        """y + alpha * x of carriers, rounded once as the design says for a role."""
+        return self.numerics.backend.axpy(alpha, x, y, self.design.roles[role], self._key(role))
+
+    def compute(self, operation: str, role: str, *operands):
+        """One of softnum's operations on carriers, the exact result rounded once as the design says for a role.
+
+        An operand that is a Python number is rounded to the carrier.
+        """
+        backend = self.numerics.backend
+        operands = tuple(backend.constant(x) if isinstance(x, float) else x for x in operands)
+        key, rounding = self._key(role), self.design.roles[role]
+        try:
+            return backend.compute(operation, operands, rounding, key)
+        except ValueError as error:  # 0 / 0, where the format has no NaN
+            raise ValueError(
+                f"{error} (layer {self.name!r}, role {role!r}); give the role a format with finer or larger numbers, "
+                "or one with NaN"
+            ) from error
+
+    def working_copy(self, weight, groups=None):
+        """The weights as products take them (`operand`), from a parameter's master copy and pruned by it.
+
+        groups: as of `operand`. Which are kept stays with the parameter, as its ``kept``.
+        """
+        values, weight.kept = self.operand("weights", weight.value, groups, of=self.format("master"))
+        return values
+
+    def operand(self, role: str, x, groups=None, *, of=None):
+        """x as an operand of matrix products: rounded to a role, and pruned where the role is sparse.
+
+        Parameters
+        ----------
+        role : str
+        x : array
+        groups : (tuple of int, int), optional
+            A shape of x, and the axis of it that is the reduction dimension: along it lie the groups of a pattern.
+        of : Format, optional
+            As of `round`.
+
+        Returns
+        -------
+        values : array or BlockOperand
+            Of a role that has a block format, the pruned x itself, which each product rounds along its own K.
+        kept : bool array or None
+            Which of x are kept, by their sizes before the rounding; None of a role that is not sparse.
+
+        Raises
+        ------
+        ValueError
+            If the role has a pattern, and the operation no reduction dimension for it.
+        """
+        rounding = self.design.roles[role]
+        values = x if rounding.block else self.round(role, x, of=of)
+        kept = None if rounding.sparsity is None else self.largest(role, x, groups)
+        values = self.select(role, values, kept)
+        if rounding.block:
+            values = BlockOperand(values, lambda numbers, axis: self._in_blocks(role, numbers, axis))
+        return values, kept
+
+    def _in_blocks(self, role: str, x, axis: int):
+        key = self._key(role)
+        try:
+            return self.numerics.backend.quantize_blocks(x, self.design.roles[role], axis, key)
+        except ValueError as error:  # an infinity or a NaN, where scales have no NaN
+            raise ValueError(f"{error} (layer {self.name!r}, role {role!r}); give the role scales with NaN") from error
+
+    def turned(self, operand):
+        """An operand with its last two axes exchanged."""
+        if isinstance(operand, BlockOperand):
+            return operand.turned()
+        backend, rank = self.numerics.backend, operand.ndim
+        if rank == 2:
+            return backend.transpose(operand)
+        return backend.permute(operand, (*range(rank - 2), rank - 1, rank - 2))
+
+    def refuse_blocks(self, what: str) -> None:
+        """Raise ValueError if a role of operands has a block format; what: why this layer cannot take it."""
+        for role in BLOCK_ROLES:
+            rounding = self.design.roles[role]
+            if rounding.block and (role != "input" or self.first):
+                raise ValueError(
+                    f"layer {self.name!r}: {what}, and role {role!r} has the block format {rounding.format}; state "
+                    f'formats of single numbers for this layer: [layers."{self.name}".roles] with weights, '
+                    f"{self.operand_role} and errors, and units that take these"
+                )
+
+    def errors(self, gradient, groups=None):
+        """The gradient of a result as an operand of the backward products; groups: as of `operand`."""
+        return self.operand("errors", gradient, groups)[0]
+
+    def largest(self, role: str, x, groups=None):
+        """Which elements of x the sparsity of a role keeps in this iteration; groups: as of `operand`."""
+        sparsity = self.design.roles[role].sparsity
+        if sparsity.pattern and groups is None:
+            raise ValueError(
+                f"layer {self.name!r}, role {role!r}: the groups of {sparsity} lie along the reduction dimension of a "
+                "matrix product, and this layer has no such product; state the role for it alone, under "
+                f'[layers."{self.name}".roles], without a pattern'
+            )
+        return sparsity.kept(self.numerics.backend, x, self.numerics.iteration, *(groups or (None, None)))
+
+    def select(self, role: str, x, kept):
+        """x where it is kept, else +0; x itself if kept is None."""
+        if kept is None or x is None:
+            return x
+        self.numerics.place = (self.name, role)
+        return self.numerics.backend.prune(x, kept, self.design.roles[role].sparsity)
+
+    def round_start(self, x, *, of=None):
+        """A bias, or another product, rounded to what the forward unit starts from, in the mode of ``weights``."""
+        return self._round("start", self.start_rounding, x, of)
+
+    def enter(self, x):
+        """x as an operand of element-by-element arithmetic: rounded to the role ``elementwise``."""
+        return self.round("elementwise", x)
+
+    def one(self, like):
+        """1 in the role ``elementwise``, so often as an array has elements."""
+        return self.enter(self.numerics.backend.ones(like.shape))
+
+    def elementwise(self, operation: str, *operands):
+        """One of softnum's operations on values of the role ``elementwise``, rounded once to that role."""
+        return self.operate("elementwise", operation, *operands)
+
+    def operate(self, role: str, operation: str, *operands):
+        """One of softnum's operations on values of a role, rounded once to that role."""
+        return self.numerics.backend.operate(operation, operands, self.design.roles[role], self._key(role))
+
+    def total(self, role: str, x, *, last: bool = False):
+        """The sum of values of a role along the first axis, as a tree: neighbours in pairs, then the sums in pairs.
+
+        An odd last one waits, unrounded; each sum is rounded to the role. last=True: along the last axis, which has one
+        element then.
+
+        >>> import numpy as np
+        >>> from softnum.train import Numerics, load_design
+        >>> layer = Numerics(load_design("d-e6m3-long"), ["fc1", "fc2"], seed=1).layer("fc1")
+        >>> layer.total("elementwise", np.ones(64, np.float32))  # one after another, they would stop at 16
+        array(64., dtype=float32)
+        """
+        shape = (*x.shape[:-1], 1) if last else x.shape[1:]
+        if last:
+            x = self.last_first(x)
+        keys = [self._key(role) for _ in range((len(x) - 1).bit_length())]
+        backend = self.numerics.backend
+        return backend.reshape(backend.total(x, self.design.roles[role], keys), shape)
+
+    def last_first(self, x):
+        """An array with its last axis before all others."""
+        return self.numerics.backend.permute(x, (x.ndim - 1, *range(x.ndim - 1)))
+
+    def quotient(self, role: str, x, count: int):
+        """x / count in binary64, rounded to a role."""
+        return self.round(role, self.numerics.backend.divide(x, float(count)))
+
+    def kept(self, shape, rate: float):
+        """Which elements of an array a dropout keeps, each with probability 1 - rate."""
+        return self.numerics.backend.kept(shape, rate, self._key("dropout"))
+
+    def operator_options(self, operator, parameters: list[bool]) -> dict:
+        """What a user's operator is called with, forwards and backwards: formats, units, and its roundings' key.
+
+        parameters: for each input, whether it is a parameter.
+        """
+        role, units, key = self.design.roles["elementwise"], self.design.units, self._key("elementwise")
+        formats, sums = {"*": role.format}, {"*": units["forward"], "d*": units["backward_data"]}
+        for (name, _), parameter in zip(operator.inputs, parameters, strict=True):
+            if parameter:
+                sums[f"d{name}"] = units["backward_weight"]
+            if not operator.is_elementwise:
+                formats[name] = self.format("weights" if parameter else self.operand_role)
+        if not operator.is_elementwise:
+            formats |= {f"d{name}": self.format("errors") for name in operator.outputs}
+        options = {"fmt": formats, "unit": sums, "rounding": role.rounding, "stochastic_bits": role.stochastic_bits}
+        if role.overflow is not None:
+            options["overflow"] = role.overflow
+        if role.stochastic or any(unit.stochastic for unit in sums.values()):
+            options["key"] = key
+        return options
+
+    def format(self, role: str):
+        """The format of a role."""
+        return self.design.roles[role].format
+
+    def _round(self, place: str, rounding: RoleRounding, x, of):
+        if rounding.block:
+            raise TypeError(
+                f"layer {self.name!r}: role {place!r} has the block format {rounding.format}; use `operand`"
+            )
+        key, backend = self._key(place), self.numerics.backend
+        return backend.unchanged(x, rounding) if of == rounding.format else backend.quantize(x, rounding, key)
+
+    def _key(self, place: str) -> tuple[int, int]:
+        """The key of the next rounding site, which is one of a role, a pass, or the start of an accumulator."""
+        self.numerics.place = (self.name, place)
+        return self.numerics.next_key()
+
+    def matmul(self, key: str, a, b, c=None):
+        """a @ b, operands (`operand`), in the unit of a pass; c is the accumulator's initial value.
+
+        Block operands are rounded here, along K: a first, then b.
+        """
+        if isinstance(a, BlockOperand):
+            a = a.along(-1)
+        if isinstance(b, BlockOperand):
+            b = b.along(-2)
+        site, unit = self._key(key), self.design.units[key]
+        return self.numerics.backend.matmul(a, b, unit, c, site if unit.stochastic else None)
+
+    def convolve(self, key: str, a, b, c=None, **geometry):
+        """The product of a pass of a convolution in the pass's unit; c is the accumulator's initial value.
+
+        Block operands are unfolded, one matrix a group, and multiplied as matrices: their blocks run along the K that
+        `softnum.conv2d` and its gradients state.
+        """
+        if isinstance(a, BlockOperand):
+            backend, groups = self.numerics.backend, geometry["groups"]
+            first, second, shaped = as_matrices(key, a, b, backend, geometry)
+            return shaped(self.matmul(key, first, second, None if c is None else backend.reshape(c, (groups, 1, -1))))
+        site, unit = self._key(key), self.design.units[key]
+        return self.numerics.backend.convolve(key, a, b, unit, c, site if unit.stochastic else None, geometry)
+
+    def pixels(self, error, groups: int):
+        """Errors of images as an operand of matrices: a row for each pixel; of block operands, a matrix a group."""
+        backend = self.numerics.backend
+        return pixels(error, backend, groups) if isinstance(error, BlockOperand) else backend.pixels(error)
+
+    def column_sums(self, error):
+        """ones @ error in the unit ``backward_weight``; error: an operand (..., rows, columns)."""
+        backend, rows = self.numerics.backend, error.shape[-2]
+        if isinstance(error, BlockOperand):
+            ones = backend.block_ones((1, rows), self.design.units["backward_weight"].operand[0])
+        else:
+            ones = backend.ones((1, rows))
+        return self.matmul("backward_weight", ones, error)
+
+    def weight_gradient(self, product, *, of=None):
+        """A scaled gradient with the loss scale divided out (binary64), rounded to ``weight_gradients``.
+
+        of= is the format that all of it are values of; default: what the unit ``backward_weight`` delivers.
+        """
+        scale = self.numerics.loss_scale
+        of = (of or self.design.units["backward_weight"].result) if scale == 1.0 else None
+        return self.round("weight_gradients", self.numerics.backend.divide(product, scale), of=of)
+
+    def pruned_weights_gradient(self, parameter):
+        """The gradient of a parameter whose working copy was pruned, as the sparsity of ``weights`` says."""
+        sparsity, gradient, kept = self.design.roles["weights"].sparsity, parameter.gradient, parameter.kept
+        if sparsity.masked:
+            gradient = self.select("weights", gradient, kept)
+        if sparsity.decay:
+            pruned = self.select("weights", parameter.value, ~kept)
+            gradient = self.axpy("weight_gradients", float(np.float32(sparsity.decay)), pruned, gradient)
+        return gradient
+
+    def remember(self, gradient, residual):
+        """gradient + residual, what was left out of gradients before, rounded as the memory is."""
+        feedback = self.design.roles["weight_gradients"].sparsity.feedback
+        return self.numerics.backend.axpy(1.0, gradient, residual, feedback, self._key("weight_gradients"))
+
+
+def check_seed(seed: object) -> None:
+    """Raise ValueError unless a value is a seed.
+
+    >>> check_seed(7)
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
+        raise ValueError(f"seed must be an integer in 0..2**64-1, got {seed!r}")
+
+
+class Numerics:
+    """A design's arithmetic over one run of one network.
+
+    Parameters
+    ----------
+    design : Design
+    names : list of str
+        The network's layers, in the order in which the input passes them.
+    seed : int
+        The run's seed, 0 to 2**64 - 1.
+    threads : int
+        Of a product; at most, of other arithmetic. Results do not depend on it.
+    device : str
+        Where arrays lie and are computed with (``softnum.train.engine.devices.DEVICES``). Results do not depend on it.
+
+    Raises
+    ------
+    ValueError
+        If a ``[layers]`` pattern of the design matches no layer, or a unit cannot take its operands.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import Numerics, load_design
+    >>> layer = Numerics(load_design("c-wang-fp8"), ["fc1", "fc2", "fc3"], seed=7).layer("fc2")
+    >>> layer.round("weights", np.float32([0.1, 0.3]))
+    array([0.09997559, 0.2998047 ], dtype=float32)
+    """
+
+    def __init__(self, design: Design, names: list[str], *, seed: int, threads: int = 1, device: str = "cpu") -> None:
+        check_seed(seed)
+        design.check_layers(names)
+        layers = {name: design.layer(name, first=position == 0) for position, name in enumerate(names)}
+        self.seed = int(seed)
+        self.loss_scale = design.loss_scale
+        carrier = np.float32 if _all_fit(layers.values()) else np.float64
+        self.backend = make_backend(device, carrier, threads=threads)
+        self._layers = {
+            name: LayerNumerics(self, name, layer, position == 0)
+            for position, (name, layer) in enumerate(layers.items())
+        }
+        self.last = self._layers[names[-1]]
+        self.place: tuple[str, str] | None = None  # layer and role of the rounding that was numbered last
+        self.stage = STAGES[0]
+        self.begin(0)
+
+    def layer(self, name: str) -> LayerNumerics:
+        """The arithmetic of a layer."""
+        return self._layers[name]
+
+    def begin(self, iteration: int, *, evaluation: bool = False) -> None:
+        """Number rounding sites from 0 again, for an iteration or the evaluation after it."""
+        if not 0 <= iteration < 2**_ITERATION_BITS:
+            raise ValueError(f"iteration must lie in 0..2**{_ITERATION_BITS}-1, got {iteration}")
+        self.iteration = iteration
+        self._base = (int(evaluation) << 63) | (iteration << _SITE_BITS)
+        self._site = 0
+        self.place, self.stage = None, STAGES[0]
+
+    def next_key(self) -> tuple[int, int]:
+        """The key of the next rounding site.
+
+        >>> from softnum.train import Numerics, load_design
+        >>> numerics = Numerics(load_design("a-float32"), ["fc1"], seed=7)
+        >>> numerics.begin(1)
+        >>> numerics.next_key(), numerics.next_key()
+        ((7, 65536), (7, 65537))
+        """
+        site = self._site
+        if site >= 1 << _SITE_BITS:
+            raise ValueError(f"one iteration has more than {1 << _SITE_BITS} rounding sites")
+        self._site = site + 1
+        return self.seed, self._base | site
+
+
+def _all_fit(layers) -> bool:
+    formats = {}
+    for layer in layers:
+        for rounding in _roundings(layer):
+            if not rounding.block:  # blocks travel as codes
+                formats[id(rounding.format)] = rounding.format
+        for unit in layer.units.values():
+            formats.update({id(fmt): fmt for fmt in (unit.c_format, unit.result)})
+    return all(is_exact_in(fmt, "float32") for fmt in formats.values())
+
+
+def _roundings(layer: LayerDesign):
+    """Those of all roles, and of the memory of sparse gradients."""
+    yield from (layer.roles[role] for role in ROLES)
+    sparsity = layer.roles["weight_gradients"].sparsity
+    if sparsity is not None and sparsity.feedback is not None:
+        yield sparsity.feedback

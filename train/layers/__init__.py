@@ -1,0 +1,1 @@
+"""Operations of networks with their gradients, and the layers that are made of them."""

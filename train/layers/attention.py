@@ -1,0 +1,215 @@
+"""Softmax as part of a network, products of two results, and scaled dot-product attention."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from softnum.train.engine.tensor import GRADIENTS, Tensor, reshape
+from softnum.train.layers.sequences import permute, scale
+
+__all__ = ["attention", "causal_mask", "matmul", "softmax"]
+
+
+def softmax(x: Tensor, layer, *, mask=None) -> Tensor:
+    """exp(x) / total(exp(x)) over the last axis, in a layer's arithmetic.
+
+    Each line rounded to the role that is named, operation by operation::
+
+        d = x - max(x)              elementwise; the maximum is exact
+        s = total(exp(d))           statistics
+        y = exp(d) / s              elementwise
+
+    `total` adds neighbours in pairs, then the sums in pairs, and so on (an odd last one waits), each sum rounded. What
+    a mask leaves out takes no part: its result is +0, and so is its gradient. Backwards, from the gradient e of y::
+
+        dx = y * (e - total(e * y))     products and sums: statistics; difference and product: elementwise
+
+    Parameters
+    ----------
+    x : Tensor (..., n)
+    layer : LayerNumerics
+    mask : bool array, optional
+        Of x's rank, its sizes those of x or 1: which elements take part; at least one of each row.
+
+    Returns
+    -------
+    Tensor (..., n)
+        Values of the role ``elementwise``.
+
+    Raises
+    ------
+    ValueError
+        If the mask leaves out a whole row, or is not of x's rank.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import Numerics, Tensor, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["attention"], seed=1).layer("attention")
+    >>> x = Tensor(np.float32([[1, 1, 9]]), layer.numerics.backend)
+    >>> softmax(x, layer, mask=np.array([[True, True, False]])).value
+    array([[0.5, 0.5, 0. ]], dtype=float32)
+    """
+    backend, entered = x.backend, layer.enter(x.value)
+    considered = entered
+    if mask is not None:
+        if mask.ndim != entered.ndim or not mask.any(axis=-1).all():
+            raise ValueError(
+                f"softmax: a mask of shape {mask.shape} must have the rank of {entered.shape} and leave an element of "
+                "each row"
+            )
+        considered = backend.choose(mask, entered, -math.inf)
+    top = backend.largest(layer.last_first(considered))[0]
+    top = backend.reshape(top, (*top.shape, 1))
+    if mask is not None:
+        entered = backend.choose(mask, entered, top)
+    powers = layer.elementwise("exp", layer.elementwise("subtract", entered, top))
+    if mask is not None:
+        powers = backend.choose(mask, powers, 0.0)
+    total = layer.total("statistics", layer.round("statistics", powers), last=True)
+    value = layer.elementwise("divide", powers, layer.enter(total))
+    return Tensor(value, backend, op="softmax", parents=(x,), saved=(mask, layer), layer=layer)
+
+
+def matmul(a: Tensor, b: Tensor, layer) -> Tensor:
+    """a @ b of two results, matrix by matrix, in a layer's units.
+
+    b takes the place of weights: a is rounded to ``activations`` and b to ``weights``, the operands of the unit
+    ``forward``. Backwards the gradient of the result, rounded to ``errors``, meets b in ``backward_data`` and a in
+    ``backward_weight``.
+
+    Parameters
+    ----------
+    a : Tensor (..., M, K)
+    b : Tensor (..., K, N)
+        The axes before the last two are a's.
+    layer : LayerNumerics
+
+    Returns
+    -------
+    Tensor (..., M, N)
+        What the forward unit's accumulator holds.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import Numerics, Tensor, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1", "attention"], seed=1).layer("attention")
+    >>> x = Tensor(np.arange(8, dtype=np.float32).reshape(2, 2, 2), layer.numerics.backend)
+    >>> matmul(x, x, layer).value[1]
+    array([[46., 55.],
+           [66., 79.]], dtype=float32)
+    """
+    shapes = a.value.shape, b.value.shape
+    if min(map(len, shapes)) < 2 or shapes[0][:-2] != shapes[1][:-2] or shapes[0][-1] != shapes[1][-2]:
+        raise ValueError(f"matmul needs shapes (..., M, K) and (..., K, N), got {shapes[0]} and {shapes[1]}")
+    first, kept_first = layer.operand(layer.operand_role, a.value, (shapes[0], -1))
+    second, kept_second = layer.operand("weights", b.value, (shapes[1], -2))
+    value = layer.matmul("forward", first, second)
+    saved = (first, second, kept_first, kept_second, layer)
+    return Tensor(value, a.backend, op="matmul", parents=(a, b), saved=saved)
+
+
+def causal_mask(steps: int) -> np.ndarray:
+    """Which steps each step may attend to: itself and those before it.
+
+    Parameters
+    ----------
+    steps : int
+
+    Returns
+    -------
+    bool array (1, 1, steps, steps)
+        Step that attends, step attended to; for `attention`.
+
+    Examples
+    --------
+    >>> causal_mask(2).astype(int).tolist()
+    [[[[1, 0], [1, 1]]]]
+    """
+    return np.tril(np.ones((1, 1, steps, steps), bool))
+
+
+def attention(query: Tensor, key: Tensor, value: Tensor, layer, *, batch: int, heads: int = 1, mask=None) -> Tensor:
+    """Scaled dot-product attention of several heads, in a layer's arithmetic.
+
+    For each sample and head, with d features::
+
+        P = softmax((Q @ K^T) * (1 / sqrt(d)))      the product in the unit forward; the rest as `softmax` says
+        Y = P @ V                                   in the unit forward
+
+    Q and P are rounded to ``activations``, K and V to ``weights`` (`matmul`); 1 / sqrt(d), from binary64, and the
+    scaled products to ``elementwise``.
+
+    Parameters
+    ----------
+    query : Tensor (batch * queries, heads * d)
+        Sample by sample; the features head by head.
+    key, value : Tensor (batch * keys, heads * d)
+    layer : LayerNumerics
+    batch, heads : int
+    mask : bool array, optional
+        (batch or 1, heads or 1, queries, keys): what may be attended to.
+
+    Returns
+    -------
+    Tensor (batch * queries, heads * d)
+        What the forward unit's accumulator holds.
+
+    References
+    ----------
+    A. Vaswani et al., "Attention Is All You Need", 2017, section 3.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import Numerics, Tensor, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1", "attention"], seed=1).layer("attention")
+    >>> x = Tensor(np.float32([[0], [8]]), layer.numerics.backend)
+    >>> attention(x, x, x, layer, batch=1).value  # the first attends to both alike
+    array([[4.],
+           [8.]], dtype=float32)
+    """
+    size = query.value.shape[-1] // heads
+
+    def apart(x: Tensor) -> Tensor:
+        """(batch, heads, steps, features of a head)"""
+        return permute(reshape(x, (batch, -1, heads, size)), (0, 2, 1, 3))
+
+    scores = matmul(apart(query), permute(apart(key), (0, 1, 3, 2)), layer)
+    weights = softmax(scale(scores, 1.0 / math.sqrt(size), layer), layer, mask=mask)
+    result = permute(matmul(weights, apart(value), layer), (0, 2, 1, 3))
+    return reshape(result, (-1, heads * size))
+
+
+def _softmax_gradient(node: Tensor, gradient) -> tuple:
+    mask, layer = node.saved
+    error = layer.enter(gradient)
+    factors = (layer.round("statistics", factor) for factor in (error, node.value))
+    total = layer.total("statistics", layer.operate("statistics", "multiply", *factors), last=True)
+    data = layer.elementwise("multiply", node.value, layer.elementwise("subtract", error, layer.enter(total)))
+    return (data if mask is None else node.backend.choose(mask, data, 0.0),)
+
+
+def _matmul_gradient(node: Tensor, gradient) -> tuple:
+    a, b, kept_a, kept_b, layer = node.saved
+    error = layer.errors(gradient, (gradient.shape, -1))
+    first = second = None
+    if node.parents[0].requires_gradient:
+        first = layer.matmul("backward_data", error, layer.turned(b))
+        first = layer.select(layer.operand_role, first, kept_a)
+    if node.parents[1].requires_gradient:
+        second = layer.matmul("backward_weight", layer.turned(a), error)
+        second = layer.select("weights", second, kept_b)
+    return first, second
+
+
+GRADIENTS["matmul"] = _matmul_gradient
+GRADIENTS["softmax"] = _softmax_gradient

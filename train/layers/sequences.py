@@ -1,0 +1,234 @@
+"""What networks of sequences need besides: rows of an embedding, dropout, and moving, joining, choosing and scaling
+results."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softnum.train.engine.tensor import GRADIENTS, Parameter, Tensor
+
+__all__ = ["concatenate", "dropout", "embedding", "masked", "permute", "scale", "take"]
+
+
+def permute(x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """x with its axes in this order; (1, 0) transposes a matrix. Exact."""
+    return Tensor(x.backend.permute(x.value, axes), x.backend, op="permute", parents=(x,), saved=axes, layer=x.layer)
+
+
+def concatenate(parts: list[Tensor], axis: int = 0, *, layer=None) -> Tensor:
+    """Tensors one after the other along an axis; shapes agree but there. Exact.
+
+    Parameters
+    ----------
+    parts : list of Tensor
+    axis : int
+    layer : LayerNumerics, optional
+        In whose arithmetic gradients of the result are added, where it is used more than once. Default: that of the
+        layer that made all parts, if one did; else they are added on the carrier.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        If there are no parts.
+
+    Examples
+    --------
+    >>> from softnum.train.engine.backend import NumpyBackend
+    >>> x = Tensor(np.float32([[1, 2]]), NumpyBackend())
+    >>> concatenate([x, x]).value.tolist(), concatenate([x, x], axis=1).value.tolist()
+    ([[1.0, 2.0], [1.0, 2.0]], [[1.0, 2.0, 1.0, 2.0]])
+    """
+    if not parts:
+        raise ValueError("concatenate needs at least one tensor, got none")
+    backend, layers = parts[0].backend, {id(x.layer) for x in parts}
+    value = backend.concatenate([x.value for x in parts], axis)
+    if layer is None and len(layers) == 1:
+        layer = parts[0].layer
+    return Tensor(value, backend, op="concatenate", parents=tuple(parts), saved=(axis,), layer=layer)
+
+
+def take(x: Tensor, rows) -> Tensor:
+    """Rows of a result, each at most once; exact. The gradient of those that are not taken is +0.
+
+    Parameters
+    ----------
+    x : Tensor (n, features)
+    rows : integer array (m,)
+        Their numbers, in the order of the result, all different.
+
+    Returns
+    -------
+    Tensor (m, features)
+
+    Raises
+    ------
+    ValueError
+        If a number is not that of a row, or occurs twice.
+
+    Examples
+    --------
+    >>> from softnum.train.engine.backend import NumpyBackend
+    >>> x = Tensor(np.float32([[1], [2], [3]]), NumpyBackend())
+    >>> take(x, np.array([2, 0])).value.tolist()
+    [[3.0], [1.0]]
+    """
+    count = len(x.value)
+    if len(rows) and not (0 <= rows.min() <= rows.max() < count and np.bincount(rows).max() == 1):
+        raise ValueError(f"rows must be different numbers in 0..{count - 1}, got {rows!r}")
+    return Tensor(x.backend.take(x.value, rows), x.backend, op="take", parents=(x,), saved=(rows,), layer=x.layer)
+
+
+def masked(x: Tensor, mask) -> Tensor:
+    """x where a mask of its rank says so, else +0; the gradient is treated alike. Exact.
+
+    >>> from softnum.train.engine.backend import NumpyBackend
+    >>> masked(Tensor(np.float32([[1], [2]]), NumpyBackend()), np.array([[True], [False]])).value.tolist()
+    [[1.0], [0.0]]
+    """
+    backend = x.backend
+    return Tensor(backend.choose(mask, x.value, 0.0), backend, op="masked", parents=(x,), saved=(mask,), layer=x.layer)
+
+
+def scale(x: Tensor, factor: float, layer) -> Tensor:
+    """x * factor in the role ``elementwise`` of a layer: operands, product, and the gradient, which is scaled alike."""
+    factors = layer.enter(np.full((1,) * x.value.ndim, factor))
+    value = layer.elementwise("multiply", layer.enter(x.value), factors)
+    return Tensor(value, x.backend, op="scale", parents=(x,), saved=(factors,), layer=layer)
+
+
+def dropout(x: Tensor, rate: float, layer, *, training: bool) -> Tensor:
+    """x with a share of its elements replaced by +0 and the others multiplied by 1 / (1 - rate), in training.
+
+    The factor is computed in binary64 and rounded to ``elementwise`` of the layer, as are operands and products; the
+    gradient is treated alike. Which elements stay is counted random: they follow from the run's seed, the iteration,
+    the number of this place in the iteration and the element (``softnum.train.engine.backend.NumpyBackend.kept``). In
+    evaluation, or with a rate of 0, x itself is returned, and no place is counted.
+
+    Parameters
+    ----------
+    x : Tensor
+    rate : float
+        The probability of a 0: at least 0, below 1.
+    layer : LayerNumerics
+    training : bool
+
+    Returns
+    -------
+    Tensor
+        Of x's shape.
+
+    Raises
+    ------
+    ValueError
+        If the rate is out of range.
+
+    References
+    ----------
+    N. Srivastava et al., "Dropout", 2014, section 10 (scaled in training rather than in evaluation).
+
+    Examples
+    --------
+    >>> from softnum.train import Numerics, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1"], seed=1).layer("fc1")
+    >>> x = Tensor(np.ones((1, 6), np.float32), layer.numerics.backend)
+    >>> dropout(x, 0.5, layer, training=True).value
+    array([[2., 0., 2., 2., 2., 2.]], dtype=float32)
+    """
+    if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0.0 <= rate < 1.0:
+        raise ValueError(f"a dropout's rate must be at least 0 and below 1, got {rate!r}")
+    if rate == 0.0 or not training:
+        return x
+    kept = layer.kept(x.value.shape, float(rate))
+    return masked(scale(x, 1.0 / (1.0 - rate), layer), kept)
+
+
+def embedding(rows, weight: Parameter, layer) -> Tensor:
+    """Rows of a table of weights, for each of a list of row numbers.
+
+    The rows are those of the working copy, in the role ``weights``. Backwards, gradients are rounded to ``errors``.
+    The gradient of a row that was taken n times is the product of n ones with its n gradients, in their order, in the
+    unit ``backward_weight``, as that of a bias is; then as any gradient of a parameter. A row that was not taken has 0.
+    Rows taken equally often are one place for random bits: those taken fewest times first, and among them in order.
+
+    Parameters
+    ----------
+    rows : integer array (n,)
+    weight : Parameter (words, features)
+    layer : LayerNumerics
+
+    Returns
+    -------
+    Tensor (n, features)
+
+    Raises
+    ------
+    ValueError
+        If a number is not that of a row.
+
+    Examples
+    --------
+    >>> from softnum.train import Numerics, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["embedding"], seed=1).layer("embedding")
+    >>> weight = Parameter(np.float32([[0.5, 1], [2, 3]]), layer, "embedding.weight")
+    >>> y = embedding(np.array([1, 0, 1]), weight, layer)
+    >>> y.backward(np.ones((3, 2), np.float32))
+    >>> y.value.tolist(), weight.gradient.tolist()
+    ([[2.0, 3.0], [0.5, 1.0], [2.0, 3.0]], [[1.0, 1.0], [2.0, 2.0]])
+    """
+    words = weight.value.shape[0]
+    if rows.size and not 0 <= rows.min() <= rows.max() < words:
+        raise ValueError(f"{weight.name} has rows 0 to {words - 1}, got {rows.min()} to {rows.max()}")
+    layer.refuse_blocks("rows of an embedding are looked up, not multiplied")
+    backend = layer.numerics.backend  # not the parameter's own, which nobody watches
+    value = backend.take(layer.working_copy(weight), rows)
+    return Tensor(value, backend, op="embedding", parents=(weight,), saved=(rows, layer))
+
+
+# -- gradient rules ----------------------------------------------------------------------------------------------------
+
+
+def _permute_gradient(node: Tensor, gradient) -> tuple:
+    return (node.backend.permute(gradient, tuple(np.argsort(node.saved).tolist())),)
+
+
+def _concatenate_gradient(node: Tensor, gradient) -> tuple:
+    (axis,), sizes = node.saved, [x.value.shape[node.saved[0]] for x in node.parents]
+    return tuple(node.backend.split(gradient, sizes, axis))
+
+
+def _scale_gradient(node: Tensor, gradient) -> tuple:
+    return (node.layer.elementwise("multiply", node.layer.enter(gradient), *node.saved),)
+
+
+def _embedding_gradient(node: Tensor, gradient) -> tuple:
+    rows, layer = node.saved
+    backend, (words, features) = node.backend, node.parents[0].value.shape
+    error = layer.errors(gradient)
+    order = np.argsort(rows, kind="stable")
+    taken, first, counts = np.unique(rows[order], return_index=True, return_counts=True)
+    total = backend.zeros((words, features))
+    for count in np.unique(counts).tolist():
+        same = counts == count
+        where = order[first[same][:, None] + np.arange(count)]  # (rows taken so often, the places where)
+        parts, ones = backend.take(error, where), backend.ones((1, count))
+        if layer.design.units["backward_weight"].stochastic:  # whose random bits depend on the place in a product
+            ones = backend.ones((len(where), 1, count))
+        else:  # one product of many columns has the same sums, and takes a fraction of the time
+            parts = backend.reshape(backend.permute(parts, (1, 0, 2)), (count, -1))
+        sums = layer.matmul("backward_weight", ones, parts)
+        total = backend.put(total, taken[same], backend.reshape(sums, (len(where), features)))
+    return (layer.weight_gradient(total),)
+
+
+GRADIENTS["concatenate"] = _concatenate_gradient
+GRADIENTS["embedding"] = _embedding_gradient
+GRADIENTS["masked"] = lambda node, gradient: (node.backend.choose(*node.saved, gradient, 0.0),)
+GRADIENTS["permute"] = _permute_gradient
+GRADIENTS["scale"] = _scale_gradient
+GRADIENTS["take"] = lambda node, gradient: (
+    node.backend.put_rows(gradient, *node.saved, node.parents[0].value.shape[0]),
+)

@@ -1,0 +1,1 @@
+"""Training runs: the loop, its record, statistics and lock."""

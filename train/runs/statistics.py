@@ -1,0 +1,237 @@
+"""What became of the numbers of a run: per layer, role and shape, counts, exponents and errors as it trains."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from softnum.atomic import write_atomic
+from softnum.block_array import BlockArray
+from softnum.blocks import format
+from softnum.exact import ExactDotUnit
+from softnum.train.designs.design import RoleRounding
+from softnum.train.designs.objects import describe_format
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.watch import Event
+from softnum.train.runs.record import read_lines
+from softnum.units import Unit
+from softnum.values import encode
+
+__all__ = ["StatisticsFile", "TensorStatistics", "Watch"]
+
+_DOUBLE = NumpyBackend(np.float64)
+_EXACT = RoleRounding(format("binary64"))
+
+
+@dataclass
+class TensorStatistics:
+    """What the roundings of one role of one layer to arrays of one shape did in an iteration.
+
+    "Before" is the exact result, "after" what it was rounded to. What a matrix product would be without any rounding
+    is computed with one rounding to binary64, as is an operation's exact result.
+
+    Attributes
+    ----------
+    layer, role : str
+        The role; of a matrix product the pass ("forward"), of the initial value of an accumulator "start".
+    format : str
+        After.
+    shape : tuple of int
+    roundings : int
+        Arrays that were rounded.
+    elements : int
+        Of all of them.
+    saturated : int
+        Values beyond the format's range (in a block format, that of the block's scale), or infinite, before; numbers
+        after.
+    underflowed : int
+        Not 0 before, 0 after.
+    infinities, nans, zeros : int
+        After; the zeros without those that underflowed.
+    exponents : dict
+        floor(log2(abs(value))) -> how many had it before, of the finite ones that are not 0.
+    error, size : float
+        Norms of after - before and of before, over elements that are finite in both.
+    span : pair of int, optional
+        The exponents of the format's smallest and largest positive number; None of a block format, or one of the user's
+        own.
+    """
+
+    layer: str
+    role: str
+    format: str
+    shape: tuple[int, ...]
+    roundings: int = 0
+    elements: int = 0
+    saturated: int = 0
+    underflowed: int = 0
+    infinities: int = 0
+    nans: int = 0
+    zeros: int = 0
+    exponents: dict[int, int] = field(default_factory=dict)
+    error: float = 0.0
+    size: float = 0.0
+
+    span: tuple[int, int] | None = None
+
+    def add(self, before: np.ndarray, after: np.ndarray, fmt, limits=None) -> None:
+        """Count one array's rounding; limits: the lowest and the largest value, by default the format's."""
+        self.span = _span(fmt)
+        low, high = limits or (float(fmt.min), float(fmt.max))
+        finite = np.isfinite(after)
+        self.roundings += 1
+        self.elements += after.size
+        self.saturated += int((finite & ((before > high) | (before < low))).sum())
+        self.underflowed += int(((after == 0) & (before != 0)).sum())
+        self.infinities += int(np.isinf(after).sum())
+        self.nans += int(np.isnan(after).sum())
+        self.zeros += int(((after == 0) & (before == 0)).sum())
+        values, counts = np.unique(np.frexp(before[np.isfinite(before) & (before != 0)])[1] - 1, return_counts=True)
+        for exponent, count in zip(values.tolist(), counts.tolist(), strict=True):
+            self.exponents[exponent] = self.exponents.get(exponent, 0) + count
+        finite &= np.isfinite(before)
+        with np.errstate(over="ignore"):
+            self.error = math.hypot(self.error, _DOUBLE.norm([after[finite] - before[finite]]))
+        self.size = math.hypot(self.size, _DOUBLE.norm([before[finite]]))
+
+    def describe(self, iteration: int) -> dict:
+        """A row of the file."""
+        relative = 0.0 if self.error == 0 else self.error / self.size if self.size > 0 else math.inf
+        facts = {name: getattr(self, name) for name in ("layer", "role", "format")}
+        facts |= {"shape": list(self.shape), "roundings": self.roundings, "elements": self.elements}
+        facts |= {n: getattr(self, n) for n in ("saturated", "underflowed", "infinities", "nans", "zeros")}
+        facts["span"] = None if self.span is None else list(self.span)
+        facts["relative_error"] = relative if math.isfinite(relative) else None
+        facts["exponents"] = sorted([exponent, count] for exponent, count in self.exponents.items())
+        return {"iteration": iteration, **facts}
+
+
+class Watch:
+    """A listener of `watching` that gathers the statistics of one iteration.
+
+    Attributes
+    ----------
+    tensors : dict
+        (layer, role, format, shape) -> TensorStatistics, in the order of the first rounding.
+    """
+
+    def __init__(self) -> None:
+        self.tensors: dict[tuple, TensorStatistics] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Take note of a call; those that round to no role and compute in no unit are not counted."""
+        rounding, unit = event.rounding, event.unit
+        if event.place is None or (rounding is None and unit is None):
+            return
+        event = event.on_host()
+        after, limits = np.asarray(event.result, dtype=np.float64), None
+        if rounding is None:
+            fmt, name = unit.result, describe_format(unit.result, "")["format"]
+        else:
+            fmt, name = rounding.format, rounding.describe()["format"]
+        if event.method == "quantize_blocks":
+            before, limits = event.arguments[0], _block_limits(event.result)
+        else:
+            before = _unrounded(event, event.result.dtype)
+        key = (event.layer, event.place, name, after.shape)
+        tensor = self.tensors.setdefault(key, TensorStatistics(*key))
+        tensor.add(np.broadcast_to(before, after.shape), after, fmt, limits)
+
+    def rows(self, iteration: int) -> list[dict]:
+        """The rows of an iteration."""
+        return [tensor.describe(iteration) for tensor in self.tensors.values()]
+
+
+def _span(fmt) -> tuple[int, int] | None:
+    """The exponents of a format's smallest and largest positive number."""
+    if fmt.kind == "fixed":
+        return -fmt.fraction_bits, math.frexp(float(fmt.max))[1] - 1
+    if fmt.kind == "float":
+        return fmt.emin - fmt.mantissa_bits * (fmt.lowest_binade == "subnormal"), fmt.emax
+    return None
+
+
+def _block_limits(x: BlockArray) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the largest value that each element could have with the scale of its block."""
+    element = x.format.element
+    codes = (encode(np.full(x.shape, float(end)), element) for end in (element.min, element.max))
+    return tuple(BlockArray(end, x.scales, x.format, x.axis, x.tensor_scale).decode() for end in codes)
+
+
+def _unrounded(event: Event, carrier) -> np.ndarray:
+    """What the same call gives with one rounding, to binary64."""
+    once = ExactDotUnit("binary64", operand="binary64")
+
+    def wide(part):
+        if isinstance(part, RoleRounding):
+            return _EXACT
+        if isinstance(part, Unit):
+            return once
+        if isinstance(part, (tuple, list)):
+            return [wide(each) for each in part]
+        if isinstance(part, (float, np.floating)):
+            return float(carrier.type(part))
+        if isinstance(part, BlockArray):
+            return part.decode()
+        return part.astype(np.float64) if isinstance(part, np.ndarray) and part.dtype.kind == "f" else part
+
+    return getattr(_DOUBLE, event.method)(*(wide(part) for part in event.arguments))
+
+
+class StatisticsFile:
+    """``seed-<n>.statistics.jsonl`` beside a record: first ``{"every", "record"}``, then a row per tensor.
+
+    Parameters
+    ----------
+    record : pathlib.Path
+        The record.
+    every : int or None
+        Iterations between rows; None if none are wanted.
+    header : dict
+        The record's.
+    """
+
+    def __init__(self, record: Path, every: int | None, header: dict) -> None:
+        if every is not None and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
+            raise ValueError(f"statistics must be a positive number of iterations, got {every!r}")
+        self.path = record.with_name(f"{record.stem}.statistics.jsonl")
+        self.every = every
+        digest = hashlib.sha256(json.dumps(header).encode()).hexdigest()
+        self._header = {"every": every, "record": digest}
+        self._file = None
+
+    def fits(self) -> bool:
+        """Whether no statistics are wanted, or the file holds those of this run at this interval, so far."""
+        rows = read_lines(self.path)
+        return self.every is None or (bool(rows) and rows[0] == self._header)
+
+    def start(self, done: int) -> None:
+        """Begin to write: keep the rows of the first ``done`` iterations, if they are of this run."""
+        rows = read_lines(self.path)
+        if self.every is None:
+            if rows and rows[0].get("record") != self._header["record"]:
+                self.path.unlink()  # of a run that is being replaced
+            return
+        kept = [row for row in rows[1:] if row["iteration"] <= done] if rows[:1] == [self._header] else []
+        lines = [self._header, *kept]
+        write_atomic(self.path, b"".join(json.dumps(row, allow_nan=False).encode() + b"\n" for row in lines))
+        self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115  (closed by close)
+
+    def wants(self, iteration: int) -> bool:
+        """Whether an iteration is one to watch: the first, and every ``every``-th from it."""
+        return self.every is not None and (iteration - 1) % self.every == 0
+
+    def write(self, rows: list[dict]) -> None:
+        """Append rows; they are in the file when this returns."""
+        self._file.write(b"".join(json.dumps(row, allow_nan=False).encode() + b"\n" for row in rows))
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

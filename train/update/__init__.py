@@ -1,0 +1,1 @@
+"""From gradients to parameters: scaling, clipping, optimisers and schedules."""
