@@ -41,7 +41,8 @@ def modules() -> list[str]:
     """The modules that have kernels."""
     from softnum.kernels import device
 
-    names = sorted(info.name for info in pkgutil.iter_modules(device.__path__))
+    prefix = f"{device.__name__}."
+    names = sorted(info.name.removeprefix(prefix) for info in pkgutil.walk_packages(device.__path__, prefix))
     return [name for name in names if hasattr(importlib.import_module(f"softnum.kernels.device.{name}"), "examples")]
 
 

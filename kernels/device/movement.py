@@ -14,15 +14,14 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.computations import Computation
-from softnum.kernels.device.copies import copy_kernel, merged, run
+from softnum.kernels.device.copies import copy_kernel, fill_kernel, merged, rows_kernel, run
 from softnum.kernels.device.deferred import Pending, Step, placement
 from softnum.kernels.device.maps import MAPS, map_computation, taken_numbers
 from softnum.kernels.device.strides import contiguous
 
 __all__ = [
-    "DeviceArray", "arrays_in", "broadcast", "concatenated", "copied", "deferred", "examples", "filled", "mapped",
+    "DeviceArray", "arrays_in", "broadcast", "concatenated", "copied", "deferred", "filled", "mapped",
     "moved", "put", "rows_put", "rows_taken", "upload",
 ]  # fmt: skip
 
@@ -194,18 +193,6 @@ def mapped(operation: str, *arrays: DeviceArray, s=0, t=0) -> DeviceArray:
 # ---- copies --------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=2)
-def fill_kernel():
-    """The kernel ``(target, count, value)``."""
-
-    @cuda.jit
-    def kernel(target, count, value):
-        for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-            target[i] = value
-
-    return kernel
-
-
 @lru_cache(maxsize=1024)
 def _layout(shape: tuple[int, ...], dtype) -> tuple[np.ndarray, tuple[int, ...], int]:
     """A NumPy array in C order that has no elements, so that only views may be taken of it; its strides in elements,
@@ -301,26 +288,6 @@ def filled(shape, dtype, value) -> DeviceArray:
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=4)
-def rows_kernel(scatter: bool):
-    """The kernel ``(source, target, rows, width, count)``: rows of so many elements, by their numbers in one of both.
-
-    Row i of target is row rows[i] of source, or with scatter row rows[i] of target is row i of source.
-    """
-
-    @cuda.jit
-    def kernel(source, target, rows, width, count):
-        for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-            row = i // width
-            column = i - row * width
-            if scatter:
-                target[rows[row] * width + column] = source[i]
-            else:
-                target[i] = source[rows[row] * width + column]
-
-    return kernel
-
-
 def _numbers(rows, count: int) -> np.ndarray:
     """Numbers of rows as NumPy understands them; IndexError for those of none."""
     return np.arange(count, dtype=np.int64)[rows]
@@ -348,17 +315,3 @@ def _rows(scatter: bool, source: DeviceArray, target: DeviceArray, numbers) -> N
         numbers = _cuda.to_device(numbers.reshape(-1))
         width = moving.size // numbers.size
         run(rows_kernel(scatter), moving.size, _bits(source), _bits(target), numbers, width, moving.size)
-
-
-def examples():
-    """(name, kernel, types of its arguments) of some kernels."""
-    from numba import types
-
-    i64 = types.int64
-    flat = types.Array(types.uint32, 1, "C")
-    for rank in (1, 6):
-        sizes = types.UniTuple(i64, rank)
-        yield f"copy of {rank}", copy_kernel(rank), (flat, flat, i64, sizes, sizes, sizes, i64, i64)
-    yield "fill", fill_kernel(), (flat, i64, types.uint32)
-    for scatter in (False, True):
-        yield f"rows {scatter}", rows_kernel(scatter), (flat, flat, types.Array(i64, 1, "C"), i64, i64)
