@@ -28,7 +28,7 @@ FILES = {
         statistics sums threads trace
     """,
     "custom": "formats_table",
-    "house": "collection moved mutants quick",
+    "house": "collection floors imports moved mutants quick",
     "kernels": "carriers kernels_gemm patterns",
     "rtl": "dpi rom",
     "tile": "tile_elementwise tile_gradients tile_language tile_loops",
