@@ -33,7 +33,7 @@ from benchmarks import (
     vectors,
 )  # fmt: skip
 from benchmarks.measure import Row, commit
-from softnum import _core
+from softnum.runtime import _core
 
 
 def verdict(row: Row) -> tuple[str, str]:

@@ -132,7 +132,7 @@ class Options:
 
 def seconds(work: Callable[[], object], repeats: int = 5) -> float:
     """Of one call, on the device: the shortest of some measurements, after a call that compiles."""
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     synchronise = _cuda.cuda.synchronize
 
@@ -166,7 +166,7 @@ def limit(instructions: dict[str, float], multiprocessors: int, clock: float) ->
 
 def limit_of(instructions: dict[str, float] | None) -> float | None:
     """That of this GPU."""
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     if instructions is None or _cuda.SIMULATOR:
         return None
@@ -179,7 +179,7 @@ def limit_of(instructions: dict[str, float] | None) -> float | None:
 
 def quantize_figures(options: Options) -> Iterator[Figure]:
     """quantize against a copy of the same array on the device."""
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     rng = np.random.default_rng(0)
     for dtype in (np.float32, np.float64):
@@ -235,7 +235,7 @@ def gemm_figures(options: Options) -> Iterator[Figure]:
 
 def _product(case: Case, side: int, key) -> tuple[float, int, int]:
     """(TMAC/s, elements compared, elements that differ)"""
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     unit = case.unit
     a, b = operands(unit, side, case.large)
@@ -248,7 +248,7 @@ def _product(case: Case, side: int, key) -> tuple[float, int, int]:
 
 def _per_output(side: int) -> tuple[float, int, int]:
     from benchmarks.gpu_baselines import per_output
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     unit = sn.MadUnit("e6m9", operand="e5m2", product="e5m2")
     a, b = operands(unit, side)
@@ -262,7 +262,7 @@ def _per_output(side: int) -> tuple[float, int, int]:
 def training_figures(options: Options) -> Iterator[Figure]:
     """Steps of training against the same on the CPU, all its threads."""
     from benchmarks.gpu_training import CASES, SMALL, timed
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     for case in SMALL if _cuda.SIMULATOR else CASES:
         for design, cpu, gpu, rows, differ in timed(case, options.steps):
@@ -280,7 +280,7 @@ def machine() -> dict:
     """What the figures were measured on."""
     import numba
 
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     known = {
         "softnum": sn.__version__,
@@ -318,7 +318,7 @@ def table(about: dict, figures: list[Figure]) -> Table:
 def unusable(options: Options) -> str | None:
     """Why nothing can be measured here; None if something can."""
     try:
-        from softnum.kernels.device import _cuda
+        from softnum.kernels.device.runtime import _cuda
     except ImportError as error:
         return str(error)
     if _cuda.SIMULATOR:

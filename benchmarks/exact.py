@@ -8,7 +8,7 @@ import numpy as np
 
 import softnum as sn
 from benchmarks.measure import Row, against
-from softnum import _core
+from softnum.runtime import _core
 
 #: operand, accumulator, whether the operands are all finite codes of the format or normally distributed; goal in sgemms
 PRODUCTS = [

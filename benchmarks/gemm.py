@@ -8,7 +8,7 @@ import numpy as np
 
 import softnum as sn
 from benchmarks.measure import Row, against, best
-from softnum.engines import fast_of
+from softnum.mac.products.engines import fast_of
 
 GEMMS = {
     "product e5m2, accumulate e6m9": sn.MadUnit("e6m9", operand="e5m2", product="e5m2"),

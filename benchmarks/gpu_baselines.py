@@ -12,9 +12,9 @@ from functools import lru_cache
 import numpy as np
 from numba import types
 
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda
-from softnum.kernels.device.source import Entry, Library
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda
+from softnum.kernels.device.runtime.source import Entry, Library
 
 __all__ = ["TILE", "per_output"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import softnum as sn
 from benchmarks.measure import Row, against, best
-from softnum import _core
+from softnum.runtime import _core
 
 #: Goals, in sgemms.
 LIMITS = {"nvidia_v100_fp16": 10.0, "nvidia_a100_fp16": 15.0, "nvidia_h100_fp16": 15.0, "nvidia_h100_e4m3": 15.0,

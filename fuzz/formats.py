@@ -26,11 +26,11 @@ if atheris is not None and __name__ == "__main__":
     with atheris.instrument_imports(include=["softnum", "json", "tomllib", "fractions"]):
         import softnum as sn
         from softnum import reference, train, tta, vectors
-        from softnum.modes import overflow_name, rounding_name
+        from softnum.formats.modes import overflow_name, rounding_name
 else:
     import softnum as sn
     from softnum import reference, train, tta, vectors
-    from softnum.modes import overflow_name, rounding_name
+    from softnum.formats.modes import overflow_name, rounding_name
 
 PROMISED = (ValueError, OSError)
 _FOLDER = tempfile.TemporaryDirectory()

@@ -13,10 +13,10 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from softnum.kernels import offers  # noqa: F401  registers what softnum asks for
-from softnum.kernels.device.launch_count import launches
-from softnum.kernels.device_code import check_device_code
-from softnum.kernels.make_scalar import scalar
-from softnum.kernels.scalars import Scalar
+from softnum.kernels.check.device_code import check_device_code
+from softnum.kernels.device.runtime.launch_count import launches
+from softnum.kernels.host.make_scalar import scalar
+from softnum.kernels.host.scalars import Scalar
 
 __all__ = ["Scalar", "check_device_code", "launches", "scalar", "stream"]
 
@@ -46,8 +46,8 @@ def stream(stream):
     ...     with softnum.kernels.stream(s):
     ...         return sn.quantize(x, "e5m2")
     """
-    from softnum.kernels.device import _cuda
-    from softnum.kernels.device.arrays import stream_number
+    from softnum.kernels.device.runtime import _cuda
+    from softnum.kernels.device.runtime.arrays import stream_number
 
     number = stream_number(stream)
     with _cuda.running_on(_cuda.stream_of_number(number)):

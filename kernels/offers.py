@@ -1,4 +1,4 @@
-"""What softnum asks softnum.kernels for: importing this module registers it with `softnum.backend`.
+"""What softnum asks softnum.kernels for: importing this module registers it with `softnum.runtime.gateway`.
 
 It imports no Numba; the modules that compute are imported when they are first asked.
 """
@@ -8,27 +8,27 @@ from __future__ import annotations
 from functools import partial
 from importlib import import_module
 
-from softnum import _core
-from softnum.backend import register
+from softnum.runtime import _core
+from softnum.runtime.gateway import register
 
 __all__ = ["DEVICES"]
 
 #: a module of functions of CUDA arrays -> which functions of softnum it has, under their names
 DEVICES = {
-    "softnum.kernels.device.blocks": ("decode_blocks", "encode_blocks", "quantize_blocks"),
-    "softnum.kernels.device.codes": ("holds", *_core.OPERATIONS),
-    "softnum.kernels.device.codes_of_arrays": ("check_codes", "copy", "copy_to_host", "moved", "put"),
-    "softnum.kernels.device.conv": ("conv2d", "conv2d_backward_data", "conv2d_backward_weight"),
-    "softnum.kernels.device.gemm": ("dot", "matmul"),
-    "softnum.kernels.device.operators": ("operator",),
-    "softnum.kernels.device.quantize": ("decode", "encode", "quantize"),
-    "softnum.kernels.device.reduce": ("sum",),
-    "softnum.kernels.device.strides": ("transposed",),
+    "softnum.kernels.device.blockformats.conversion": ("decode_blocks", "encode_blocks", "quantize_blocks"),
+    "softnum.kernels.device.elementwise.codes": ("holds", *_core.OPERATIONS),
+    "softnum.kernels.device.elementwise.codes_of_arrays": ("check_codes", "copy", "copy_to_host", "moved", "put"),
+    "softnum.kernels.device.products.conv": ("conv2d", "conv2d_backward_data", "conv2d_backward_weight"),
+    "softnum.kernels.device.products.gemm": ("dot", "matmul"),
+    "softnum.kernels.device.tile.operators": ("operator",),
+    "softnum.kernels.device.elementwise.conversion": ("decode", "encode", "quantize"),
+    "softnum.kernels.device.products.reduce": ("sum",),
+    "softnum.kernels.device.runtime.strides": ("transposed",),
 }
 
 
 def _on_device(module: str, name: str, *arguments, **options):
-    from softnum.kernels.device.arrays import call
+    from softnum.kernels.device.runtime.arrays import call
 
     return call(getattr(import_module(module), name), *arguments, **options)
 
@@ -44,46 +44,46 @@ def _needs_numba(what: str) -> None:
 
 def _compile_function(function, name: str, takes: str, gives: str, count: int, bits: int, what: str):
     _needs_numba(what)
-    from softnum.kernels.functions import Compiled
+    from softnum.kernels.host.functions import Compiled
 
     return Compiled(function, name, takes, gives, count, bits, what)
 
 
 def _scalar(fmt, **options):
-    from softnum.kernels.make_scalar import scalar
+    from softnum.kernels.host.make_scalar import scalar
 
     return scalar(fmt, **options)
 
 
 def _custom_engine(unit):
     _needs_numba(unit.name)
-    from softnum.kernels.custom_gemm import engine_of
+    from softnum.kernels.host.products import engine_of
 
     return engine_of(unit)
 
 
 def _elementwise_loop(operations, names, inputs, outputs):
     try:
-        from softnum.kernels.elementwise import loop_of
+        from softnum.kernels.host.elementwise import loop_of
     except ImportError:  # there is no Numba, and the operations are carried out one by one
         return None
     return loop_of(operations, names, inputs, outputs)
 
 
 def _is_short(scalar, *names: str) -> bool:
-    from softnum.kernels.contractions import is_short
+    from softnum.kernels.host.contractions import is_short
 
     return is_short(scalar, *names)
 
 
 def _loops(kind: str, loops, arrays, start, operations):
-    from softnum.kernels.contractions import run
+    from softnum.kernels.host.contractions import run
 
     return run(kind, loops, arrays, start, operations)
 
 
 def _fingerprint(*functions) -> str | None:
-    from softnum.kernels.cache import fingerprint
+    from softnum.kernels.host.cache import fingerprint
 
     return fingerprint(*functions)
 

@@ -5,20 +5,62 @@
 array([1.015625e-01, 2.880000e+02])
 """
 
-from softnum import array_functions, backend, block_codes, custom_codec, scalar_codec  # noqa: F401  which register themselves
-from softnum.accuracy import ulp, ulp_error
-from softnum.array import Array, array
-from softnum.block_array import BlockArray
-from softnum.block_layouts import tile_scales, untile_scales
-from softnum.block_unit import BlockDotUnit
-from softnum.blocks import BlockFormat, block_format_names, format
-from softnum.config import __version__ as __version__
-from softnum.config import get_include, show_config
-from softnum.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
-from softnum.custom import CustomFormat
-from softnum.custom import lookup as _custom_operations  # noqa: F401  which registers itself
-from softnum.custom_unit import CustomMadUnit
-from softnum.elementary import (
+from softnum.arrays import numpy_functions  # noqa: F401  which register themselves
+from softnum.arrays.blocks import BlockArray
+from softnum.arrays.codecs import (
+    blocks,  # noqa: F401  which register themselves
+    custom,  # noqa: F401  which register themselves
+    scalar,  # noqa: F401  which register themselves
+)
+from softnum.arrays.container import Array, array
+from softnum.arrays.conversion import decode, encode, quantize
+from softnum.arrays.files import load, save
+from softnum.arrays.packing import pack, unpack
+from softnum.formats.blocks import BlockFormat, block_format_names, format
+from softnum.formats.custom import CustomFormat
+from softnum.formats.layouts import tile_scales, untile_scales
+from softnum.formats.modes import Flags
+from softnum.formats.names import format_names
+from softnum.formats.scalar import FixedFormat, FloatFormat
+from softnum.inspect.probes import Probe, probe
+from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.custom import CustomMadUnit
+from softnum.mac.exact import ExactDotUnit
+from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+from softnum.mac.mad import MadUnit
+from softnum.mac.mad import use_tracer as _use_tracer
+from softnum.mac.presets import unit, units  # which hides the module of that name: softnum.units is the function
+from softnum.mac.products.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
+from softnum.mac.products.matrices import dot, matmul
+from softnum.mac.products.sums import sum
+from softnum.mac.statistics import RoundingStats
+from softnum.ops import custom_tables as _custom_operations  # noqa: F401  which registers itself
+from softnum.ops.arithmetic import (
+    absolute,
+    add,
+    classify,
+    compare,
+    convert,
+    copysign,
+    divide,
+    fma,
+    logb,
+    maximum,
+    maximum_number,
+    minimum,
+    minimum_number,
+    multiply,
+    negate,
+    next_down,
+    next_up,
+    remainder,
+    round_to_integral,
+    scalb,
+    sqrt,
+    subtract,
+    total_order,
+)
+from softnum.ops.elementary import (
     acos,
     asin,
     atan,
@@ -46,48 +88,12 @@ from softnum.elementary import (
     tan,
     tanh,
 )
-from softnum.exact import ExactDotUnit
-from softnum.files import load, save
-from softnum.formats import FixedFormat, FloatFormat
-from softnum.fused import FmaChainUnit, FusedDotUnit
-from softnum.integers import from_integer, shift, to_integer
-from softnum.matmul import dot, matmul
-from softnum.modes import Flags
-from softnum.names import format_names
-from softnum.ops import (
-    absolute,
-    add,
-    classify,
-    compare,
-    convert,
-    copysign,
-    divide,
-    fma,
-    logb,
-    maximum,
-    maximum_number,
-    minimum,
-    minimum_number,
-    multiply,
-    negate,
-    next_down,
-    next_up,
-    remainder,
-    round_to_integral,
-    scalb,
-    sqrt,
-    subtract,
-    total_order,
-)
-from softnum.packing import pack, unpack
-from softnum.presets import unit, units  # which hides the module of that name: softnum.units is the function
-from softnum.probes import Probe, probe
-from softnum.statistics import RoundingStats
-from softnum.sums import sum
+from softnum.ops.integers import from_integer, shift, to_integer
+from softnum.ops.ulps import ulp, ulp_error
+from softnum.runtime import gateway  # noqa: F401  which register themselves
+from softnum.runtime.config import __version__ as __version__
+from softnum.runtime.config import get_include, show_config
 from softnum.tile import Operator, TileError, operator
-from softnum.units import MadUnit
-from softnum.units import use_tracer as _use_tracer
-from softnum.values import decode, encode, quantize
 
 
 def _load_kernels() -> None:
@@ -95,12 +101,12 @@ def _load_kernels() -> None:
 
 
 def _trace(unit, *arguments, **options):
-    from softnum.trace import trace
+    from softnum.inspect.trace import trace
 
     return trace(unit, *arguments, **options)
 
 
-backend.use_loader(_load_kernels)
+gateway.use_loader(_load_kernels)
 _use_tracer(_trace)
 
 __all__ = [

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.demonstrations.plans import HERE, Experiment
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 
 __all__ = ["RECORDS", "Curve", "curves", "draw", "keep", "table_rows"]
 

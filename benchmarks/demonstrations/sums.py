@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 import softnum as sn
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 
 __all__ = ["CHUNKS", "LENGTHS", "Line", "lines", "main"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 import softnum as sn
-from softnum.modes import NAN_PROFILES, OVERFLOW_RULES, ROUNDING_MODES
-from softnum.presets import KINDS
+from softnum.formats.modes import NAN_PROFILES, OVERFLOW_RULES, ROUNDING_MODES
+from softnum.mac.presets import KINDS
 from softnum.vectors import DIALECTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -194,7 +194,7 @@ def evidence(name: str) -> str:
 
 def array_functions() -> str:
     """The NumPy functions on Arrays."""
-    from softnum.array_functions import FUNCTIONS
+    from softnum.arrays.numpy_functions import FUNCTIONS
 
     names = sorted({f"`{f.__module__.removeprefix('numpy.')}.{f.__name__}`".replace("`numpy.", "`") for f in FUNCTIONS})
     return ", ".join(names) + ".\n\n"

@@ -8,7 +8,6 @@ in softnum's own kernels, a rounding that is not named, and local memory in a ke
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib
 import itertools
 import os
@@ -20,15 +19,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
 
-from softnum.kernels.device_code import kernels_of
-
-try:
-    from softnum.kernels.link import CHIPS, DeviceCode, examine, missing_library
-except ImportError as error:  # it says what to install
-    if __name__ != "__main__":
-        raise
-    print(error, file=sys.stderr)
-    sys.exit(2)
+from softnum.kernels.check.device_code import kernels_of
+from softnum.kernels.check.link import CHIPS, DeviceCode, examine, missing_library
 
 __all__ = ["examples", "faults", "main"]
 
@@ -91,7 +83,7 @@ def _of_module(name: str, which: str) -> list[tuple[str, list[str]]]:
 
 
 def _unit(text: str):
-    from softnum.presets import unit
+    from softnum.mac.presets import unit
 
     module, colon, name = text.partition(":")
     if not colon:
@@ -149,8 +141,3 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     return int(bad != 0)
-
-
-if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt):
-        sys.exit(main())

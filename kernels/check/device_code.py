@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from softnum.formats import FixedFormat, FloatFormat
-from softnum.units import Unit
+from softnum.formats.scalar import FixedFormat, FloatFormat
+from softnum.mac.mad import Unit
 
 __all__ = ["check_device_code", "kernels_of"]
 
@@ -13,15 +13,15 @@ __all__ = ["check_device_code", "kernels_of"]
 def kernels_of(unit) -> Iterator[tuple]:
     """(name, kernel, types of its arguments[, whether it promises to be fast]) of what runs for a unit or a format."""
     if isinstance(unit, (FloatFormat, FixedFormat)):
-        from softnum.kernels.device import quantize
+        from softnum.kernels.device.elementwise import conversion
 
         for rounding in ("nearest_even", "stochastic"):
-            yield from quantize.kernels_of(unit, rounding=rounding)
+            yield from conversion.kernels_of(unit, rounding=rounding)
     elif not isinstance(unit, Unit):
         raise TypeError(f"check_device_code: it must be a unit, a format or the name of a preset, got {unit!r}")
     else:
-        from softnum.kernels.device.gemm import engine_of
-        from softnum.kernels.device.quantize import FROM_KEY, NO_WORDS
+        from softnum.kernels.device.elementwise.conversion import FROM_KEY, NO_WORDS
+        from softnum.kernels.device.products.gemm import engine_of
 
         words = FROM_KEY if getattr(unit, "stochastic", False) else NO_WORDS
         yield from engine_of(unit, words).kernels_of(unit)
@@ -69,8 +69,8 @@ def check_device_code(unit, chips=("sm_75", "sm_80", "sm_90", "sm_100", "sm_120"
     ...     for code in softnum.kernels.check_device_code(sn.MadUnit("e6m9", operand="e5m2"), chips=["sm_90"]):
     ...         print(code, code.problems)
     """
-    from softnum.kernels import link
-    from softnum.presets import unit as preset
+    from softnum.kernels.check import link
+    from softnum.mac.presets import unit as preset
 
     if missing := link.missing_library():
         raise RuntimeError(f"check_device_code: {missing}")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
-from softnum.kernels.device import _cuda
+from softnum.kernels.device.runtime import _cuda
 
 __all__ = ["CHIPS", "DeviceCode", "Loop", "examine", "instructions", "link", "missing_library"]
 

@@ -24,11 +24,11 @@ from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
-from softnum import _core
-from softnum.atomic import atomic_file
-from softnum.custom import CustomFormat
-from softnum.custom.compiler import cache_folder
-from softnum.kernels.scalars import Scalar
+from softnum.formats.custom import CustomFormat
+from softnum.formats.custom.compiler import cache_folder
+from softnum.kernels.host.scalars import Scalar
+from softnum.runtime import _core
+from softnum.runtime.atomic import atomic_file
 
 __all__ = ["cache_of", "fingerprint"]
 
@@ -55,7 +55,7 @@ def fingerprint(*things) -> str | None:
 
     Examples
     --------
-    >>> from softnum.kernels.cache import fingerprint
+    >>> from softnum.kernels.host.cache import fingerprint
     >>> fingerprint(lambda a: a + 1) == fingerprint(lambda b: b + 1), fingerprint(abs) == fingerprint(max)
     (False, False)
     >>> fingerprint(object()) is None

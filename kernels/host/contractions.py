@@ -14,10 +14,10 @@ import numpy as np
 from numba import njit, types
 from numba.np.numpy_support import from_dtype
 
-from softnum.kernels.cache import cache_of
-from softnum.kernels.jit import compiled
-from softnum.kernels.rounding import body_of, inlined
-from softnum.kernels.scalars import Scalar
+from softnum.kernels.host.cache import cache_of
+from softnum.kernels.host.jit import compiled
+from softnum.kernels.host.rounding import body_of, inlined
+from softnum.kernels.host.scalars import Scalar
 
 __all__ = ["is_short", "run"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, types
 
-from softnum.kernels.cache import cache_of
-from softnum.kernels.rounding import bits_of_float32, bits_of_float64, body_of, inlined, quotient_of, root_of
-from softnum.kernels.scalars import Scalar
+from softnum.kernels.host.cache import cache_of
+from softnum.kernels.host.rounding import bits_of_float32, bits_of_float64, body_of, inlined, quotient_of, root_of
+from softnum.kernels.host.scalars import Scalar
 
 __all__ = ["loop_of", "text_of"]
 

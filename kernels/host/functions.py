@@ -16,10 +16,10 @@ import numpy as np
 from numba import njit, types
 from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
-from softnum.custom.primitives import place_of, shown_code
-from softnum.kernels.cache import cache_of
-from softnum.kernels.jit import jitted
-from softnum.kernels.rounding import inlined
+from softnum.formats.custom.primitives import place_of, shown_code
+from softnum.kernels.host.cache import cache_of
+from softnum.kernels.host.jit import jitted
+from softnum.kernels.host.rounding import inlined
 
 __all__ = ["Compiled"]
 

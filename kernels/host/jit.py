@@ -12,10 +12,8 @@ from numba.core.errors import TypingError
 from numba.core.imputils import lower_constant
 from numba.extending import models, overload_method, register_model, typeof_impl
 
-from softnum import _core
-from softnum.custom import CustomFormat
-from softnum.custom.lookup import table_in_part
-from softnum.kernels.rounding import (
+from softnum.formats.custom import CustomFormat
+from softnum.kernels.host.rounding import (
     bits_of_float32,
     bits_of_float64,
     body_of,
@@ -23,7 +21,9 @@ from softnum.kernels.rounding import (
     float64_of_bits,
     inlined,
 )
-from softnum.kernels.scalars import OPERANDS, Scalar, carrier_format, handle_of, plain
+from softnum.kernels.host.scalars import OPERANDS, Scalar, carrier_format, handle_of, plain
+from softnum.ops.custom_tables import table_in_part
+from softnum.runtime import _core
 
 __all__ = ["TABLE_BITS", "ScalarType", "compiled", "jitted", "looked_up", "number_type", "products_of", "step_words"]
 
@@ -58,7 +58,7 @@ def step_words(block, at, column, words, count):
 
 
 def products_of(function):
-    """A function in C (`softnum.custom_mad.CMad`) as compiled code calls it, by a name of its own."""
+    """A function in C (`softnum.mac.compiled.CMad`) as compiled code calls it, by a name of its own."""
     llvm.add_symbol(function.symbol, function.address)
     pointer, size = types.CPointer(number_type(function.carrier)), types.uintp
     return types.ExternalFunction(

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, types
 
-from softnum.custom_steps import zero_of
-from softnum.kernels.jit import compiled, step_words
-from softnum.kernels.make_scalar import scalar
-from softnum.kernels.rounding import inlined
-from softnum.kernels.scalars import Scalar
+from softnum.kernels.host.jit import compiled, step_words
+from softnum.kernels.host.make_scalar import scalar
+from softnum.kernels.host.rounding import inlined
+from softnum.kernels.host.scalars import Scalar
+from softnum.mac.products.custom.steps import zero_of
 
 __all__ = ["TILE", "is_single", "kernel_of"]
 
@@ -160,7 +160,7 @@ def kernel_of(unit, function, adder: Scalar):
 
     c has no rows where sums start from +0; chunk is 0 where there is one. limits: of rows and columns in these arrays.
     at: the row and column that stand first in them, the batch and two key words. sums and words are room to work in.
-    function: compiled by Numba, or the call of one in C (`softnum.custom_mad.CMad`).
+    function: compiled by Numba, or the call of one in C (`softnum.mac.compiled.CMad`).
     """
     zero, single = zero_of(unit), is_single(unit)
     none, one, tile, lost, add = _U(0), _U(1), _U(TILE), _lost(unit), compiled(adder, "add")

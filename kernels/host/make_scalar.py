@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from softnum.custom import CustomFormat
-from softnum.environment import environment
-from softnum.facts import fits
-from softnum.kernels.scalars import CARRIERS, Scalar
-from softnum.modes import rounding_name
-from softnum.names import format
+from softnum.arrays.environment import environment
+from softnum.formats.custom import CustomFormat
+from softnum.formats.facts import fits
+from softnum.formats.modes import rounding_name
+from softnum.formats.names import format
+from softnum.kernels.host.scalars import CARRIERS, Scalar
 
 __all__ = ["scalar"]
 
@@ -71,5 +71,5 @@ def scalar(fmt, *, rounding="nearest_even", overflow=None, stochastic_bits=32, c
     env = environment(format("binary32") if own else fmt, mode, None if own else overflow, stochastic_bits)  # checks
     made = Scalar(fmt, mode, overflow, int(env[3]), carrier)  # r of a mode that is not stochastic is always 32
     if find_spec("numba") is not None:
-        from softnum.kernels import jit  # noqa: F401  tells Numba what a Scalar is
+        from softnum.kernels.host import jit  # noqa: F401  tells Numba what a Scalar is
     return made

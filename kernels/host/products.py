@@ -9,18 +9,18 @@ import numpy as np
 from numba import types
 from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
-from softnum import _core
-from softnum.custom import CustomFormat
-from softnum.custom.primitives import place_of
-from softnum.custom_mad import CMad
-from softnum.custom_steps import DefinitionCustom, numbers_of, try_out
-from softnum.kernels.cache import cache_of
-from softnum.kernels.custom_loops import TILE, is_single, kernel_of
-from softnum.kernels.jit import TABLE_BITS, jitted, looked_up, number_type, products_of
-from softnum.kernels.make_scalar import scalar
-from softnum.kernels.scalars import Scalar
-from softnum.order import reduction_order
-from softnum.values import encode
+from softnum.arrays.conversion import encode
+from softnum.formats.custom import CustomFormat
+from softnum.formats.custom.primitives import place_of
+from softnum.kernels.host.cache import cache_of
+from softnum.kernels.host.jit import TABLE_BITS, jitted, looked_up, number_type, products_of
+from softnum.kernels.host.loops import TILE, is_single, kernel_of
+from softnum.kernels.host.make_scalar import scalar
+from softnum.kernels.host.scalars import Scalar
+from softnum.mac.compiled import CMad
+from softnum.mac.order import reduction_order
+from softnum.mac.products.custom.steps import DefinitionCustom, numbers_of, try_out
+from softnum.runtime import _core
 
 __all__ = ["CodesGemm", "FunctionGemm", "engine_of"]
 
@@ -72,7 +72,7 @@ def _compiled_kernel(unit, adder: Scalar):
 
 
 class FunctionGemm:
-    """The engine of a CustomMadUnit on carriers, ``run`` as every engine's (`softnum.engines`)."""
+    """The engine of a CustomMadUnit on carriers, ``run`` as every engine's (`softnum.mac.products.engines`)."""
 
     def __init__(self, unit) -> None:
         self.unit = unit

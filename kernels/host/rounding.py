@@ -19,10 +19,10 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-from softnum.facts import fits
-from softnum.kernels.scalars import Scalar
-from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
-from softnum.plan import overflow_values
+from softnum.formats.facts import fits
+from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
+from softnum.kernels.host.scalars import Scalar
+from softnum.mac.plan import overflow_values
 
 __all__ = [
     "bits_of_float32", "bits_of_float64", "body_of", "float32_of_bits", "float64_of_bits", "inlined", "quotient_of",

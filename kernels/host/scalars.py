@@ -8,10 +8,10 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from softnum import _core
-from softnum.custom import CustomFormat
-from softnum.environment import environment
-from softnum.names import format
+from softnum.arrays.environment import environment
+from softnum.formats.custom import CustomFormat
+from softnum.formats.names import format
+from softnum.runtime import _core
 
 __all__ = ["CARRIERS", "OPERANDS", "Scalar", "carrier_format", "handle_of", "plain"]
 
@@ -35,7 +35,7 @@ class Scalar:
 
     Operands are any numbers of the carrier, values of the format or not, and the exact result is rounded once. In
     Python each call is one of the C core, the definition. In compiled code (Numba) it is a few instructions where a
-    proof says that these give the same bits (``softnum.kernels.rounding`` states the domain), else a call of the core.
+    proof says that these give the same bits (``softnum.kernels.host.rounding`` states the domain), else a call of the core.
     Compiled code raises nothing: where the format has no code for a result, a carrier gets a NaN and codes get -1,
     which a unit that meets them refuses; Python raises ValueError.
 

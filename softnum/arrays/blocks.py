@@ -6,12 +6,12 @@ from numbers import Real
 
 import numpy as np
 
-from softnum import _core, backend
-from softnum.array import Codes
-from softnum.blocks import BlockFormat, format
-from softnum.checks import check_axis, kept_codes
-from softnum.refusals import numpy_name, refusal
-from softnum.values import decode, encode, quantize
+from softnum.arrays.checks import check_axis, kept_codes
+from softnum.arrays.container import Codes
+from softnum.arrays.conversion import decode, encode, quantize
+from softnum.arrays.refusals import numpy_name, refusal
+from softnum.formats.blocks import BlockFormat, format
+from softnum.runtime import _core, gateway
 
 __all__ = ["BlockArray"]
 
@@ -42,7 +42,7 @@ def _undefined(what: str):
     return method
 
 
-@backend.container("codes", "scales")
+@gateway.container("codes", "scales")
 class BlockArray(Codes):
     """Codes of a block format: elements, and a scale for each block of them along one axis.
 
@@ -88,8 +88,8 @@ class BlockArray(Codes):
         fmt = format(fmt)
         if not isinstance(fmt, BlockFormat):
             raise ValueError(f"BlockArray: {fmt} is no block format; softnum.Array holds its codes")
-        if backend.is_device_array(codes) != backend.is_device_array(scales):
-            here, there = ("scales", "codes") if backend.is_device_array(codes) else ("codes", "scales")
+        if gateway.is_device_array(codes) != gateway.is_device_array(scales):
+            here, there = ("scales", "codes") if gateway.is_device_array(codes) else ("codes", "scales")
             raise TypeError(f"BlockArray: {here} lies on the host and {there} on the device; copy one of them")
         codes, scales = kept_codes(codes, fmt.element, "codes"), kept_codes(scales, fmt.scale, "scales")
         axis = check_axis("BlockArray", axis, codes.ndim)
@@ -108,7 +108,7 @@ class BlockArray(Codes):
     @classmethod
     def of(cls, x, fmt, *, axis: int = -1, **options) -> BlockArray:
         """The values, rounded: what `softnum.array` returns of a block format (options as in `softnum.encode`)."""
-        given, fmt = x if backend.is_device_array(x) else np.asarray(x), format(fmt)
+        given, fmt = x if gateway.is_device_array(x) else np.asarray(x), format(fmt)
         codes, scales, *tensor = encode(given, fmt, axis=axis, **options)
         return cls._of(codes, scales, fmt, check_axis("BlockArray", axis, codes.ndim) - codes.ndim, *tensor)
 
@@ -138,9 +138,9 @@ class BlockArray(Codes):
         >>> sn.array([3.0, 100.0], "mxint8").copy_to_host()
         BlockArray([  3., 100.], mxint8, axis=-1)
         """
-        if not backend.is_device_array(self):
+        if not gateway.is_device_array(self):
             return self.copy()
-        return self._with(lambda part: backend.on_device("copy_to_host", part))
+        return self._with(lambda part: gateway.on_device("copy_to_host", part))
 
     def _with(self, change, axis: int | None = None) -> BlockArray:
         """The array with something done to its codes and to its scales, which leaves them ones of its format."""
@@ -148,7 +148,7 @@ class BlockArray(Codes):
         return BlockArray._of(change(self.codes), change(self.scales), self.format, axis, self.tensor_scale)
 
     def _must_lie_on_the_host(self) -> None:
-        if backend.is_device_array(self):
+        if gateway.is_device_array(self):
             raise TypeError("the codes of this BlockArray lie on a GPU; copy them to the host first: a.copy_to_host()")
 
     def __array__(self, dtype=None, copy=None):
@@ -207,14 +207,14 @@ class BlockArray(Codes):
     def _turned(self, order: list[int]) -> BlockArray:
         """A view with the axes in another order."""
         axis = order.index(self.axis + self.ndim) - self.ndim
-        if backend.is_device_array(self):
-            return self._with(lambda part: backend.on_device("transposed", part, order), axis)
+        if gateway.is_device_array(self):
+            return self._with(lambda part: gateway.on_device("transposed", part, order), axis)
         return self._with(lambda part: part.transpose(order), axis)
 
     def copy(self) -> BlockArray:
         """A BlockArray with codes of its own."""
-        if backend.is_device_array(self):
-            return self._with(lambda part: backend.on_device("copy", part))
+        if gateway.is_device_array(self):
+            return self._with(lambda part: gateway.on_device("copy", part))
         return self._with(lambda part: part.copy())
 
     __copy__ = copy
@@ -233,7 +233,7 @@ class BlockArray(Codes):
         raise TypeError("the truth of a BlockArray is not defined")
 
     def __repr__(self) -> str:
-        if backend.is_device_array(self):  # which no one copies for the sake of a text
+        if gateway.is_device_array(self):  # which no one copies for the sake of a text
             return f"BlockArray(codes of shape {self.shape} on a GPU, {self.format}, axis={self.axis})"
         try:
             values = self.decode()

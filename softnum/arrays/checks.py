@@ -6,9 +6,9 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from softnum import backend
-from softnum.exact_numbers import same_numbers
-from softnum.names import format_of_dtype
+from softnum.arrays.parse import same_numbers
+from softnum.formats.names import format_of_dtype
+from softnum.runtime import gateway
 
 __all__ = ["can_hold", "check_axis", "check_codes", "check_out", "delivered", "float_array", "kept_codes", "native"]
 
@@ -19,8 +19,8 @@ def native(x) -> np.ndarray:
         return x
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError("masked arrays are not supported: fill them first (numpy.ma.filled)")
-    if backend.is_device_array(x):
-        backend.refuse_device()
+    if gateway.is_device_array(x):
+        gateway.refuse_device()
     array = np.asarray(x)
     if array.dtype.kind == "f" and not isinstance(x, (np.ndarray, np.generic, float)):
         objects = np.asarray(x, object)
@@ -74,8 +74,8 @@ def check_codes(codes, fmt, what="codes") -> np.ndarray:
 
 def kept_codes(codes, fmt, what="codes"):
     """The codes as an Array keeps them: `check_codes`, and those of a CUDA array where they lie."""
-    if backend.is_device_array(codes):
-        return backend.on_device("check_codes", codes, fmt, what)
+    if gateway.is_device_array(codes):
+        return gateway.on_device("check_codes", codes, fmt, what)
     return check_codes(codes, fmt, what)
 
 

@@ -1,4 +1,4 @@
-"""Values in and out: quantize, encode, decode. The format's codec does it (`softnum.codec`)."""
+"""Values in and out: quantize, encode, decode. The format's codec does it (`softnum.arrays.codecs.codec`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from numbers import Real
 
 import numpy as np
 
-from softnum.blocks import check_keywords, format
-from softnum.codec import Rounding
+from softnum.arrays.codecs.codec import Rounding
+from softnum.formats.blocks import check_keywords, format
 
 __all__ = ["decode", "encode", "quantize"]
 
@@ -74,7 +74,7 @@ def quantize(
         The format to round to. A block format takes `axis`, `scale_rule`, `symmetric` and `tensor_scale` as `encode`
         does, and saturates by default.
     rounding : str
-        A rounding mode (``softnum.modes.ROUNDING_MODES``, or short: rne rna rtz rup rdn rto sr).
+        A rounding mode (``softnum.formats.modes.ROUNDING_MODES``, or short: rne rna rtz rup rdn rto sr).
     overflow : {"infinity", "saturate", "saturate_finite", "wrap"}, optional
         Default "infinity" for floats and "saturate" for fixed point; "wrap" is for fixed point.
     key : int or (int, int), optional
@@ -171,7 +171,7 @@ def encode(
     axis : int
         Of block formats: the axis along which elements share scales. Default the last.
     scale_rule : str
-        Of block formats: how the scale follows from the block's largest magnitude, one of `softnum.blocks.SCALE_RULES`.
+        Of block formats: how the scale follows from the block's largest magnitude, one of `softnum.formats.blocks.SCALE_RULES`.
         Default "floor" (OCP MX) where all scales are powers of two, else "max" (nvfp4).
     symmetric : bool
         Of block formats with elements in two's complement: leave the lowest code (of mxint8: -2) unused, as OCP MX

@@ -7,8 +7,9 @@ from numbers import Integral
 
 import numpy as np
 
-from softnum import _core, lanes
-from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, nan_profile, overflow_name, rounding_name
+from softnum.arrays import lanes
+from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES, nan_profile, overflow_name, rounding_name
+from softnum.runtime import _core
 
 __all__ = ["environment", "random_words", "seed_and_stream", "words_or_key"]
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from softnum.array import Array
-from softnum.atomic import atomic_file
-from softnum.block_array import BlockArray
-from softnum.blocks import BlockFormat
-from softnum.checks import native
-from softnum.custom import CustomFormat
-from softnum.formats import FixedFormat, FloatFormat
+from softnum.arrays.blocks import BlockArray
+from softnum.arrays.checks import native
+from softnum.arrays.container import Array
+from softnum.formats.blocks import BlockFormat
+from softnum.formats.custom import CustomFormat
+from softnum.formats.scalar import FixedFormat, FloatFormat
+from softnum.runtime.atomic import atomic_file
 
 __all__ = ["load", "save"]
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum import _core
-from softnum.threads import for_ranges
+from softnum.runtime import _core
+from softnum.runtime.threads import for_ranges
 
 __all__ = ["decode_lanes", "decoder", "rounder", "words_of_key"]
 

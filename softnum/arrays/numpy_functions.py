@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.array import FUNCTIONS, PREDICATES, Array, as_operand
-from softnum.custom import CustomFormat
-from softnum.ops import CLASSES, classify, maximum, minimum
+from softnum.arrays.container import FUNCTIONS, PREDICATES, Array, as_operand
+from softnum.formats.custom import CustomFormat
+from softnum.ops.arithmetic import CLASSES, classify, maximum, minimum
 
 __all__ = ["FUNCTIONS", "isfinite", "isinf", "isnan", "order_keys", "signbit"]
 

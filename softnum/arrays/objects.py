@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum import _core
-from softnum.exact_numbers import as_exact
-from softnum.modes import OVERFLOW_RULES, Flags
-from softnum.names import format
-from softnum.ufuncs import call_ufunc, raise_no_code
+from softnum.arrays.parse import as_exact
+from softnum.arrays.ufuncs import call_ufunc, raise_no_code
+from softnum.formats.modes import OVERFLOW_RULES, Flags
+from softnum.formats.names import format
+from softnum.runtime import _core
 
 __all__ = ["codes_of_numbers", "numbers_of_codes"]
 

@@ -14,10 +14,10 @@ from math import gcd
 
 import numpy as np
 
-from softnum.array import Array
-from softnum.block_array import BlockArray
-from softnum.checks import check_codes
-from softnum.names import format
+from softnum.arrays.blocks import BlockArray
+from softnum.arrays.checks import check_codes
+from softnum.arrays.container import Array
+from softnum.formats.names import format
 
 __all__ = ["pack", "pack_bits", "unpack", "unpack_bits"]
 

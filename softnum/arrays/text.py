@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.values import decode
+from softnum.arrays.conversion import decode
 
 __all__ = ["text_of", "texts_of"]
 

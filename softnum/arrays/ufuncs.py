@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum import _core, backend, lanes
-from softnum.modes import ROUNDING_MODES
+from softnum.arrays import lanes
+from softnum.formats.modes import ROUNDING_MODES
+from softnum.runtime import _core, gateway
 
 __all__ = ["call_ufunc", "cannot_be_invalid", "check_flags", "raise_no_code", "raise_undecided"]
 
@@ -54,8 +55,8 @@ def call_ufunc(
 
     Raises where a result has no code, if invalid is "raise"; else env states the code.
     """
-    if any(backend.is_device_array(c) for c in codes):
-        backend.refuse_device(what or name)
+    if any(gateway.is_device_array(c) for c in codes):
+        gateway.refuse_device(what or name)
     handle = _core.intern_context(name, formats, out_fmt, env)
     width = np.result_type(out_fmt.storage_dtype, *(f.storage_dtype for f in formats))
     codes = [np.asarray(c) if c.dtype == width else c.astype(width) for c in codes]

@@ -73,7 +73,7 @@ def build_app() -> typer.Typer:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from softnum.config import __version__
+        from softnum.runtime.config import __version__
 
         typer.echo(f"softnum {__version__}")
         raise typer.Exit(0)

@@ -50,7 +50,7 @@ def designs(
     taken = [out / file.name for file in files if (out / file.name).exists()]
     if taken and not force:
         raise ValueError(f"{', '.join(map(str, taken))} exists; name another folder, or add --force to replace it")
-    from softnum.atomic import write_atomic
+    from softnum.runtime.atomic import write_atomic
 
     for file in files:
         write_atomic(out / file.name, file.read_bytes())

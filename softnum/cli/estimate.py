@@ -341,7 +341,7 @@ def _write_times(path, results):
 
 
 def _write_json(path, data):
-    from softnum.atomic import write_atomic
+    from softnum.runtime.atomic import write_atomic
 
     if path is not None:
         write_atomic(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")

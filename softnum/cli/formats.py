@@ -56,20 +56,20 @@ def formats(
     fmt = None if name is None else sn.format(name)
     shown = _listing(sn) if fmt is None else _blocks(fmt) if fmt.kind == "block" else _one(sn, fmt)
     if out is not None:
-        from softnum.atomic import write_atomic
+        from softnum.runtime.atomic import write_atomic
 
         write_atomic(out, json.dumps(shown, indent=1) + "\n")
 
 
 def _show_c(name: str | None, out: Path | None) -> None:
-    from softnum.c_text import format_constant
+    from softnum.formats.c_text import format_constant
 
     if name is None:
         raise ValueError("--c shows one format: softnum formats NAME --c")
     text = format_constant(name)
     typer.echo(text, nl=False)
     if out is not None:
-        from softnum.atomic import write_atomic
+        from softnum.runtime.atomic import write_atomic
 
         write_atomic(out, text)
 
@@ -133,7 +133,7 @@ def _blocks(fmt) -> dict:
     from rich.console import Console
     from rich.table import Table
 
-    from softnum.blocks import SCALE_RULES, scale_rule_of
+    from softnum.formats.blocks import SCALE_RULES, scale_rule_of
 
     facts = {"name": fmt.name, "kind": fmt.kind}
     for key in _BLOCK_FACTS:

@@ -48,7 +48,7 @@ def units(
     else:
         _show(shown)
     if out is not None:
-        from softnum.atomic import write_atomic
+        from softnum.runtime.atomic import write_atomic
 
         write_atomic(out, json.dumps(shown, indent=1) + "\n")
 

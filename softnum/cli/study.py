@@ -44,7 +44,7 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Replace a file of that name.")] = False,
 ) -> None:
     """Write a study's file to start from, in which every key is explained."""
-    from softnum.atomic import write_atomic
+    from softnum.runtime.atomic import write_atomic
     from softnum.train.studies.study_file import TEMPLATE
 
     writable_file(file)

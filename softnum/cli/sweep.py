@@ -112,7 +112,7 @@ def _ranges(texts, kinds) -> dict[str, list[int]]:
 
 
 def _csv(path: Path, rows: list[dict]) -> Path:
-    from softnum.atomic import write_atomic
+    from softnum.runtime.atomic import write_atomic
 
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
@@ -200,7 +200,7 @@ def _print_summary(sweeps) -> None:
 
 def _check(out: Path, kinds: list[str], count: int, venv: Path | None) -> list[Path]:
     """The sample against SCALE-Sim, and its files."""
-    from softnum.atomic import write_atomic
+    from softnum.runtime.atomic import write_atomic
     from softnum.tta.architectures.sweep_check import LARGEST, check_sweeps, ratios
 
     rows = check_sweeps(

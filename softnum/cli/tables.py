@@ -62,7 +62,7 @@ def write_rows(path, rows, everything):
     import io
     import json
 
-    from softnum.atomic import write_atomic
+    from softnum.runtime.atomic import write_atomic
 
     if path.suffix == ".json":
         write_atomic(path, json.dumps(everything, indent=1, ensure_ascii=False) + "\n")

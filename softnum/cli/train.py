@@ -158,7 +158,7 @@ def train(
         typer.echo(explain_iteration(settings, chosen, seed=seed))
         return
     if profile:
-        from softnum.atomic import write_atomic
+        from softnum.runtime.atomic import write_atomic
 
         found = profile_iteration(settings, chosen, seed=seed, threads=threads, device=device)
         trace = trace or out / chosen.name / f"seed-{seed}.profile.json"
@@ -181,7 +181,7 @@ def train(
     end = "diverged" if rows[-1].get("diverged") else f"loss {rows[-1]['loss']:.4g}"
     last = rows[-1]
     if plot:
-        from softnum.atomic import write_atomic
+        from softnum.runtime.atomic import write_atomic
         from softnum.train.inspect.plot import draw_statistics
 
         picture = path.with_suffix(".statistics.png")

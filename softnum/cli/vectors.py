@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from softnum.atomic import atomic_file
 from softnum.cli.exits import exit_codes, writable_file
-from softnum.ops import CODE_OPERATIONS
+from softnum.ops.arithmetic import CODE_OPERATIONS
+from softnum.runtime.atomic import atomic_file
 
 __all__ = ["register"]
 

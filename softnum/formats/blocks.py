@@ -16,10 +16,10 @@ from functools import cached_property, lru_cache
 from numbers import Integral
 from typing import ClassVar
 
-from softnum import names
-from softnum.codec import NEAREST, Codec, Rounding
-from softnum.facts import facts, fits
-from softnum.formats import FixedFormat, FloatFormat, Format
+from softnum.arrays.codecs.codec import NEAREST, Codec, Rounding
+from softnum.formats import names
+from softnum.formats.facts import facts, fits
+from softnum.formats.scalar import FixedFormat, FloatFormat, Format
 
 __all__ = [
     "SCALE_RULES", "BlockFormat", "block_format_names", "check_block_options", "check_keywords", "format",
@@ -91,8 +91,8 @@ class BlockFormat:
     name: str = field(compare=False)
 
     kind = "block"
-    codec: ClassVar[Codec]  # put in by softnum.block_codes
-    array_class: ClassVar[type]  # what holds arrays of codes, put in by softnum.block_array
+    codec: ClassVar[Codec]  # put in by softnum.arrays.codecs.blocks
+    array_class: ClassVar[type]  # what holds arrays of codes, put in by softnum.arrays.blocks
 
     def __init__(self, element, scale, block_size, *, tensor_scale=None, name=None) -> None:
         element, scale = (self._part(what, fmt) for what, fmt in (("element", element), ("scale", scale)))

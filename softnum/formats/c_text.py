@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from softnum import _core
-from softnum.blocks import format
+from softnum.formats.blocks import format
+from softnum.runtime import _core
 
 __all__ = ["environment_text", "format_constant", "format_text"]
 
@@ -51,7 +51,7 @@ def format_constant(fmt, name: str | None = None) -> str:
 
     Examples
     --------
-    >>> from softnum.c_text import format_constant
+    >>> from softnum.formats.c_text import format_constant
     >>> print(format_constant("q4.4"))  # doctest: +ELLIPSIS
     static const sn_format format_q4_4 = {
         SN_FIXED,               /* kind */

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.formats import MAX_BITS, FixedFormat, FloatFormat, Format
+from softnum.formats.scalar import MAX_BITS, FixedFormat, FloatFormat, Format
 
 __all__ = ["dtype_of_format", "format", "format_names", "format_of_dtype"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from softnum import _core
+from softnum.runtime import _core
 
 __all__ = ["CODE_OPERANDS", "ELEMENTARY", "OPERANDS", "USER_OPERANDS"]
 

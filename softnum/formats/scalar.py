@@ -17,8 +17,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from softnum.codec import Arithmetic, Codec
-from softnum.modes import FIXED_OVERFLOW, FLOAT_OVERFLOW
+from softnum.arrays.codecs.codec import Arithmetic, Codec
+from softnum.formats.modes import FIXED_OVERFLOW, FLOAT_OVERFLOW
 
 __all__ = ["FixedFormat", "FloatFormat", "Format"]
 
@@ -129,9 +129,9 @@ class FloatFormat:
 
     kind = "float"
     overflow_rules = FLOAT_OVERFLOW
-    codec: ClassVar[Codec]  # put in by softnum.scalar_codec
+    codec: ClassVar[Codec]  # put in by softnum.arrays.codecs.scalar
     array_class: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
-    arithmetic: ClassVar[Arithmetic]  # put in by softnum.operation
+    arithmetic: ClassVar[Arithmetic]  # put in by softnum.ops.operation
 
     def __init__(
         self,
@@ -419,9 +419,9 @@ class FixedFormat:
 
     kind = "fixed"
     overflow_rules = FIXED_OVERFLOW
-    codec: ClassVar[Codec]  # put in by softnum.scalar_codec
+    codec: ClassVar[Codec]  # put in by softnum.arrays.codecs.scalar
     array_class: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
-    arithmetic: ClassVar[Arithmetic]  # put in by softnum.operation
+    arithmetic: ClassVar[Arithmetic]  # put in by softnum.ops.operation
     has_nan = False
     infinities = False
     negative_zero = False

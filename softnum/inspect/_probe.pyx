@@ -7,8 +7,8 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 
 import numpy as np
 
-from softnum._core cimport fill_format, sn_format
-from softnum._core import OPERATIONS
+from softnum.runtime._core cimport fill_format, sn_format
+from softnum.runtime._core import OPERATIONS
 
 cnp.import_array()
 
@@ -35,7 +35,7 @@ RECORD = np.dtype(
     align=True,
 )
 if RECORD.itemsize != sizeof(sn_probe):
-    raise ImportError("softnum._probe: sn_probe is laid out in another way than its dtype")
+    raise ImportError("softnum.inspect._probe: sn_probe is laid out in another way than its dtype")
 
 
 def probe(operation, formats, out_fmt, tuple env, operands, words, out, size_t start, size_t stop):

@@ -8,11 +8,17 @@ from functools import partial
 
 import numpy as np
 
-from softnum import backend, elementary, integers, ops, values  # noqa: F401  elementary: completes ops.OPERATIONS
-from softnum.array import Array
-from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags
-from softnum.threads import for_ranges
-from softnum.ufuncs import check_flags
+from softnum.arrays import conversion  # noqa: F401  elementary: completes ops.OPERATIONS
+from softnum.arrays.container import Array
+from softnum.arrays.ufuncs import check_flags
+from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags
+from softnum.ops import (
+    arithmetic,  # noqa: F401  elementary: completes ops.OPERATIONS
+    elementary,  # noqa: F401  elementary: completes ops.OPERATIONS
+    integers,  # noqa: F401  elementary: completes ops.OPERATIONS
+)
+from softnum.runtime import gateway  # noqa: F401  elementary: completes ops.OPERATIONS
+from softnum.runtime.threads import for_ranges
 
 __all__ = ["Probe", "probe"]
 
@@ -40,7 +46,7 @@ class Probe:
     result, flags : ndarray of codes, of uint8
         What the operation returns.
     kind : ndarray of uint8
-        What the exact result is: 0 zero, 1 finite, 2 infinite, 3 NaN, or no number (``softnum.probes.KINDS``). All but
+        What the exact result is: 0 zero, 1 finite, 2 infinite, 3 NaN, or no number (``softnum.inspect.probes.KINDS``). All but
         1 are `special`: nothing is rounded, and all that follows but `sign` (0 of a NaN) is 0.
     sign : ndarray of uint8
         1 if the exact result is negative.
@@ -169,8 +175,8 @@ def _digits(p: Probe) -> str:
 
 
 def _row(p: Probe, index: str, stochastic: bool) -> list[str]:
+    from softnum.inspect.steps.step import number, number_text
     from softnum.reference.values import decode
-    from softnum.trace_steps import number, number_text
 
     exact, fmt = not p.special, p.format
     cells = [index, "-" if p.sign else "+", "", "", str(p.decision), "", ""]
@@ -192,7 +198,7 @@ def _named(table: dict[str, int], number: int) -> str:
 
 def _observe(shown, name, codes, formats, out_fmt, env, words, invalid) -> Probe:
     """A Probe of the operation `name`, as which `shown` is known to users; the rest as `operation.apply` gives it."""
-    from softnum import _probe
+    from softnum.inspect import _probe
 
     shape = np.broadcast_shapes(*(c.shape for c in codes))
     size = int(np.prod(shape, dtype=np.int64))
@@ -232,18 +238,18 @@ def _encode(x, fmt, **options) -> Probe:
     if x.dtype not in _FLOATS:
         raise TypeError(f"probe: to encode, x must be of float16, float32, float64 or integers, got {x.dtype}")
     x = x.astype(x.dtype.newbyteorder("="))
-    return ops.convert(x.view(f"u{x.dtype.itemsize}"), _FLOATS[x.dtype.newbyteorder("=")], fmt, **options)
+    return arithmetic.convert(x.view(f"u{x.dtype.itemsize}"), _FLOATS[x.dtype.newbyteorder("=")], fmt, **options)
 
 
 _OTHERS = {
-    "encode": (values.encode, _encode), "quantize": (values.quantize, _encode),
+    "encode": (conversion.encode, _encode), "quantize": (conversion.quantize, _encode),
     "from_integer": (integers.from_integer, integers.from_integer), "shift": (integers.shift, integers.shift),
 }  # fmt: skip
 
 
 def _known(operation) -> tuple:
     """(name, what computes it) of an operation, given by its name or as the function."""
-    table = {name: (function, function) for name, (function, _) in ops.OPERATIONS.items()} | _OTHERS
+    table = {name: (function, function) for name, (function, _) in arithmetic.OPERATIONS.items()} | _OTHERS
     for name, (function, compute) in table.items():
         if operation is function or operation == name:
             if name in _NOT_ROUNDED:
@@ -316,8 +322,8 @@ def probe(operation, *operands, **options) -> Probe:
         raise TypeError("probe: the flags are always told, as .flags; leave return_flags out")
     if name in _OTHERS and any(isinstance(x, Array) for x in operands) and name != "shift":
         raise TypeError(f"probe: {name} takes values; convert an Array with probe('convert', a, to_fmt=...)")
-    if any(backend.is_device_array(x) for x in operands):
-        backend.refuse_device("probe")
+    if any(gateway.is_device_array(x) for x in operands):
+        gateway.refuse_device("probe")
     told = function(*operands, compute=partial(_observe, name), **options)
     if not isinstance(told, Probe):  # the core did not round it
         raise ValueError(

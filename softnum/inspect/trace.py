@@ -1,7 +1,7 @@
 """Traces: every step of one dot product under a unit, as data and as a table, for whoever steps through hardware.
 
 A trace comes from `softnum.reference` alone, never from the C core, whose results it can therefore judge. A kind of
-unit joins in by registering what makes its steps (`softnum.trace_steps`).
+unit joins in by registering what makes its steps (`softnum.inspect.steps.step`).
 """
 
 from __future__ import annotations
@@ -13,21 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from softnum import custom_trace, fused_steps, mad_steps  # noqa: F401  register the steps of their units
-from softnum.array import Array
-from softnum.block_steps import block_vectors
-from softnum.block_unit import BlockDotUnit
-from softnum.checks import float_array, native
-from softnum.custom import CustomFormat
-from softnum.engines import coded
-from softnum.environment import seed_and_stream
-from softnum.facts import fits
-from softnum.modes import Flags
-from softnum.operands import checked_operand
+from softnum.arrays.checks import float_array, native
+from softnum.arrays.container import Array
+from softnum.arrays.environment import seed_and_stream
+from softnum.formats.custom import CustomFormat
+from softnum.formats.facts import fits
+from softnum.formats.modes import Flags
+from softnum.inspect.steps import (
+    custom,  # noqa: F401  register the steps of their units
+    fused,  # noqa: F401  register the steps of their units
+    mad,  # noqa: F401  register the steps of their units
+)
+from softnum.inspect.steps.blocks import block_vectors
+from softnum.inspect.steps.step import Step, decoded, exact_step, number, number_text, rounding_step, steps_of
+from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.mad import MadUnit, Unit
+from softnum.mac.products.engines import coded
+from softnum.mac.products.operands import checked_operand
 from softnum.reference import random_words_matmul
 from softnum.reference.operations import encode
-from softnum.trace_steps import Step, decoded, exact_step, number, number_text, rounding_step, steps_of
-from softnum.units import MadUnit, Unit
 
 __all__ = ["Step", "Trace", "decoded", "exact_step", "number", "number_text", "rounding_step", "steps_of", "trace"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum.values import decode
+from softnum.arrays.conversion import decode
 
 __all__ = ["CMad"]
 
@@ -102,7 +102,7 @@ class CMad:
 
     @cached_property
     def _source(self):
-        from softnum.custom.source import CSource
+        from softnum.formats.custom.source import CSource
 
         source = CSource(self.source, what=self._what, cflags=self.cflags)
         if self.digest and self.digest != source.digest:
@@ -183,7 +183,7 @@ class CMad:
     @cached_property
     def path(self) -> Path:
         """The compiled library."""
-        from softnum.custom.compiler import RENAMED, compile_c
+        from softnum.formats.custom.compiler import RENAMED, compile_c
 
         carrier, element, lanes, kind = self._kind
         given = ", ".join(("softnum_v[0]", "softnum_v[1]", "softnum_v[2]")[-len(self.parameters) :])
@@ -204,7 +204,7 @@ class CMad:
 
     def _try_out(self) -> None:
         """ValueError unless the function does twice the same in a child process, on numbers of its formats."""
-        from softnum.custom.trial import Call, sample_codes, try_out
+        from softnum.formats.custom.trial import Call, sample_codes, try_out
 
         formats = self.formats[3 - len(self.parameters) :]
         number = np.dtype(self.carrier) if self.carrier != "codes" else None
@@ -247,7 +247,7 @@ class CMad:
 
         Raises ValueError if an element of a vector depends on where it stands.
         """
-        from softnum.custom.trial import sample_codes
+        from softnum.formats.custom.trial import sample_codes
 
         _, *formats = self.formats
         if self.carrier != "codes" or len(self.parameters) > 2 or sum(f.bits for f in formats) > _TABLE_BITS:

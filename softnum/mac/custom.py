@@ -7,16 +7,16 @@ from functools import cached_property
 from pathlib import Path
 from types import FunctionType
 
-from softnum import backend
-from softnum.blocks import shown_format
-from softnum.custom import CustomFormat
-from softnum.custom.primitives import place_of
-from softnum.custom_mad import CMad
-from softnum.environment import environment
-from softnum.facts import fits
-from softnum.modes import rounding_name
-from softnum.names import format
-from softnum.units import Unit, check_sum_formats, in_lanes, operand_pair, put_order, shown
+from softnum.arrays.environment import environment
+from softnum.formats.blocks import shown_format
+from softnum.formats.custom import CustomFormat
+from softnum.formats.custom.primitives import place_of
+from softnum.formats.facts import fits
+from softnum.formats.modes import rounding_name
+from softnum.formats.names import format
+from softnum.mac.compiled import CMad
+from softnum.mac.mad import Unit, check_sum_formats, in_lanes, operand_pair, put_order, shown
+from softnum.runtime import gateway
 
 __all__ = ["CARRIERS", "CustomMadUnit"]
 
@@ -261,7 +261,7 @@ class CustomMadUnit(Unit):
 
         Where that cannot be told, a unit equals itself alone.
         """
-        told = () if isinstance(self.function, CMad) else backend.fingerprint(self.function) or object()
+        told = () if isinstance(self.function, CMad) else gateway.fingerprint(self.function) or object()
         return (*(getattr(self, f.name) for f in fields(self)), told)
 
     def __eq__(self, other) -> bool:

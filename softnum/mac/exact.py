@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from softnum import _exact
-from softnum.custom import CustomFormat
-from softnum.environment import environment
-from softnum.modes import rounding_name
-from softnum.names import format
-from softnum.units import Unit, check_sum_formats
+from softnum.arrays.environment import environment
+from softnum.formats.custom import CustomFormat
+from softnum.formats.modes import rounding_name
+from softnum.formats.names import format
+from softnum.mac.mad import Unit, check_sum_formats
+from softnum.mac.products import _exact
 
 __all__ = ["ExactDotUnit", "span"]
 

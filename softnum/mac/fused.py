@@ -1,4 +1,4 @@
-"""Fused dot-product units: tensor cores, and chains of fused multiply-adds. Parameters of hardware: softnum.presets."""
+"""Fused dot-product units: tensor cores, and chains of fused multiply-adds. Parameters of hardware: softnum.mac.presets."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
 
-from softnum import _fused
-from softnum.environment import environment
-from softnum.facts import facts, fits
-from softnum.formats import FloatFormat
-from softnum.modes import overflow_name, rounding_name
-from softnum.names import format
-from softnum.units import Unit
+from softnum.arrays.environment import environment
+from softnum.formats.facts import facts, fits
+from softnum.formats.modes import overflow_name, rounding_name
+from softnum.formats.names import format
+from softnum.formats.scalar import FloatFormat
+from softnum.mac.mad import Unit
+from softnum.mac.products import _fused
 
 __all__ = ["FmaChainUnit", "FusedDotUnit", "FusedPlan", "fused_plan"]
 

@@ -7,12 +7,12 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from numbers import Integral
 
-from softnum.blocks import shown_format
-from softnum.custom import CustomFormat
-from softnum.environment import environment
-from softnum.modes import OVERFLOW_RULES, overflow_name, rounding_name
-from softnum.names import format
-from softnum.order import reduction_order
+from softnum.arrays.environment import environment
+from softnum.formats.blocks import shown_format
+from softnum.formats.custom import CustomFormat
+from softnum.formats.modes import OVERFLOW_RULES, overflow_name, rounding_name
+from softnum.formats.names import format
+from softnum.mac.order import reduction_order
 
 __all__ = [
     "MAX_LANES", "MadUnit", "Unit", "check_sum_formats", "in_lanes", "operand_pair", "put_order", "shown", "use_tracer",
@@ -31,7 +31,7 @@ def use_tracer(trace: Callable) -> None:
 
 
 class Unit:
-    """What every unit has; its engines (`softnum.engines`) compute it.
+    """What every unit has; its engines (`softnum.mac.products.engines`) compute it.
 
     ``operand``: the formats of a and b. ``result``: that of the sum. ``c_format``: that of C, the sum's start.
     ``stochastic``: whether a random key is needed. ``two_roundings``: whether a step has two stochastic roundings.
@@ -53,7 +53,7 @@ class Unit:
     two_roundings: bool = False
     roundings: tuple[str | None, ...] = ("sum",)
     on_codes: bool = False
-    evidence: dict = {}  # of a preset: what each property rests on (softnum.presets.Evidence)
+    evidence: dict = {}  # of a preset: what each property rests on (softnum.mac.presets.Evidence)
 
     @property
     def result(self):
@@ -325,7 +325,7 @@ class MadUnit(Unit):
 
     @property
     def on_codes(self) -> bool:
-        """Whether the unit computes in a custom format, on its codes (``softnum.custom.gemm``)."""
+        """Whether the unit computes in a custom format, on its codes (``softnum.mac.products.custom.codes``)."""
         return any(isinstance(fmt, CustomFormat) for fmt in (self.product, self.accumulator, self.outer))
 
     @property

@@ -1,9 +1,9 @@
-"""Units of block formats by name, for `softnum.presets`: what their standards fix, and what is chosen here."""
+"""Units of block formats by name, for `softnum.mac.presets`: what their standards fix, and what is chosen here."""
 
 from __future__ import annotations
 
-from softnum.block_unit import BlockDotUnit
-from softnum.blocks import block_format_names
+from softnum.formats.blocks import block_format_names
+from softnum.mac.blocks import BlockDotUnit
 
 __all__ = ["BLOCK_UNITS", "block_preset"]
 

@@ -1,6 +1,6 @@
 """The order of a unit's additions: how many sums, or lanes, become one.
 
-`csrc/gemm.c` adds lanes in this order, and `softnum.reference.units` defines it; tests compare all three.
+`csrc/gemm.c` adds lanes in this order, and `softnum.reference.mac` defines it; tests compare all three.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def reduction_order(n: int, how: str) -> list[tuple[int, int]]:
 
     Examples
     --------
-    >>> from softnum.order import reduction_order
+    >>> from softnum.mac.order import reduction_order
     >>> reduction_order(5, "tree"), reduction_order(5, "pairwise")
     ([(0, 1), (2, 3), (0, 2), (0, 4)], [(0, 1), (0, 2), (3, 4), (0, 3)])
     """

@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum import _core
-from softnum.custom import CustomFormat
-from softnum.facts import Facts, facts, fits
-from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
-from softnum.names import format
+from softnum.formats.custom import CustomFormat
+from softnum.formats.facts import Facts, facts, fits
+from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
+from softnum.formats.names import format
+from softnum.runtime import _core
 
 __all__ = ["FastPlan", "IntegerPlan", "integer_plan_of", "overflow_values", "plan_of"]
 
@@ -65,7 +65,7 @@ class IntegerPlan:
 
 
 def overflow_values(fmt, env) -> tuple[float, float]:
-    from softnum.values import decode
+    from softnum.arrays.conversion import decode
 
     if fmt.kind == "fixed":  # saturates
         return float(fmt.max), float(fmt.min)

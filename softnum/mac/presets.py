@@ -15,14 +15,14 @@ import difflib
 from dataclasses import dataclass
 from functools import lru_cache
 
-from softnum.block_presets import BLOCK_UNITS, block_preset
-from softnum.block_unit import BlockDotUnit
-from softnum.blocks import BlockFormat
-from softnum.exact import ExactDotUnit
-from softnum.formats import FixedFormat, FloatFormat
-from softnum.fused import FmaChainUnit, FusedDotUnit
-from softnum.names import format
-from softnum.units import MadUnit, Unit
+from softnum.formats.blocks import BlockFormat
+from softnum.formats.names import format
+from softnum.formats.scalar import FixedFormat, FloatFormat
+from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.exact import ExactDotUnit
+from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+from softnum.mac.mad import MadUnit, Unit
+from softnum.mac.mx_presets import BLOCK_UNITS, block_preset
 
 __all__ = ["Evidence", "KINDS", "unit", "unit_of", "units"]
 
@@ -334,7 +334,7 @@ def unit_of(what) -> Unit:
 
     Raises ValueError for text that is neither.
 
-    >>> from softnum.presets import unit_of
+    >>> from softnum.mac.presets import unit_of
     >>> unit_of("MadUnit('e6m9', operand='e5m2', chunk=64)").chunk
     64
     """

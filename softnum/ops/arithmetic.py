@@ -1,4 +1,4 @@
-"""Operations on codes and on `Array`: each computes the exact result and rounds it once (`softnum.operation`).
+"""Operations on codes and on `Array`: each computes the exact result and rounds it once (`softnum.ops.operation`).
 
 One table, `OPERATIONS`, lists them: the ufuncs of the core, the operators of `Array` and the tests go by it.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum import backend
-from softnum.array import OPERATIONS, Array
-from softnum.formats import FixedFormat
-from softnum.operation import OPTIONS, RETURNS, apply, rounded
-from softnum.operation_names import CODE_OPERANDS, ELEMENTARY, OPERANDS
+from softnum.arrays.container import OPERATIONS, Array
+from softnum.formats.operation_names import CODE_OPERANDS, ELEMENTARY, OPERANDS
+from softnum.formats.scalar import FixedFormat
+from softnum.ops.operation import OPTIONS, RETURNS, apply, rounded
+from softnum.runtime import gateway
 
 __all__ = [
     "OPERATIONS", "absolute", "add", "classify", "compare", "convert", "copysign", "divide", "fma", "logb", "maximum",
@@ -194,8 +194,8 @@ convert.__doc__ = f"""The value of each code, rounded to another format.
 
 
 def scalb(a, n, fmt=None, **options):
-    if backend.is_device_array(a) or backend.is_device_array(n):
-        return backend.on_device("scalb", a, n, fmt=fmt, **options)
+    if gateway.is_device_array(a) or gateway.is_device_array(n):
+        return gateway.on_device("scalb", a, n, fmt=fmt, **options)
     n = np.asarray(n)
     if n.dtype.kind not in "iu":
         raise TypeError(f"scalb: n must be integers, got an array of {n.dtype}")
@@ -260,7 +260,7 @@ def compare(a, b, fmt=None, *, signaling=False, return_flags=False, flush_inputs
     result = apply(  # of 8 bits, so that operands of 8 bits are looked up in a table
         name, (a, b), fmt, out_fmt="e5m2", return_flags=return_flags, flush_inputs=flush_inputs, codes_out=False
     )
-    if any(map(backend.is_device_array, (a, b))):
+    if any(map(gateway.is_device_array, (a, b))):
         return result
     codes, flags = result if return_flags else (result, None)
     result = codes.astype(np.int8) - np.int8(1)
@@ -295,7 +295,7 @@ def total_order(a, b, fmt=None):
     Source: IEEE 754-2019 clause 5.10.
     """
     result = apply("total_order", (a, b), fmt, codes_out=False)
-    return result if backend.is_device_array(result) else result.astype(bool)
+    return result if gateway.is_device_array(result) else result.astype(bool)
 
 
 def classify(a, fmt=None):
@@ -324,10 +324,10 @@ def classify(a, fmt=None):
     Source: IEEE 754-2019 clause 5.7.2.
     """
     result = apply("classify", (a,), fmt, codes_out=False)
-    return result if backend.is_device_array(result) else result.astype(np.uint8)
+    return result if gateway.is_device_array(result) else result.astype(np.uint8)
 
 
-#: name of a ufunc of the core -> (the function, number of operands); `softnum.elementary` adds its functions
+#: name of a ufunc of the core -> (the function, number of operands); `softnum.ops.elementary` adds its functions
 OPERATIONS.update({name: (globals()[name], count) for name, count in OPERANDS.items() if name not in ELEMENTARY})
 
 #: those of them that take codes alone and give codes: what test vectors are made of

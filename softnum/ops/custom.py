@@ -13,11 +13,11 @@ import operator
 
 import numpy as np
 
-from softnum.formats import FixedFormat
-from softnum.modes import Flags, rounding_name
-from softnum.operation import apply, as_values
-from softnum.operation_names import USER_OPERANDS
-from softnum.values import decode
+from softnum.arrays.conversion import decode
+from softnum.formats.modes import Flags, rounding_name
+from softnum.formats.operation_names import USER_OPERANDS
+from softnum.formats.scalar import FixedFormat
+from softnum.ops.operation import apply, as_values
 
 __all__ = ["Operator", "as_values", "table_of"]
 

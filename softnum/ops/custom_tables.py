@@ -6,18 +6,18 @@ from math import prod
 
 import numpy as np
 
-from softnum import _tables
-from softnum.checks import check_codes
-from softnum.codec import Rounding
-from softnum.custom.arithmetic import Operator, table_of
-from softnum.custom.formats import CustomFormat
-from softnum.names import format
-from softnum.operation import apply, as_values
-from softnum.operation_names import USER_OPERANDS
-from softnum.ops import scalb
-from softnum.threads import for_ranges
-from softnum.ufuncs import raise_no_code
-from softnum.values import invalid_code
+from softnum.arrays.checks import check_codes
+from softnum.arrays.codecs.codec import Rounding
+from softnum.arrays.conversion import invalid_code
+from softnum.arrays.ufuncs import raise_no_code
+from softnum.formats.custom.formats import CustomFormat
+from softnum.formats.names import format
+from softnum.formats.operation_names import USER_OPERANDS
+from softnum.ops.arithmetic import scalb
+from softnum.ops.custom import Operator, table_of
+from softnum.ops.operation import apply, as_values
+from softnum.runtime import _tables
+from softnum.runtime.threads import for_ranges
 
 __all__ = ["CustomArithmetic", "into_custom", "operate", "table_in_part"]
 
@@ -26,7 +26,7 @@ _GRAIN = 1 << 19  # elements for each thread
 
 
 def into_custom(name, codes, formats, out, rounding, overflow, invalid, extra, options) -> np.ndarray:
-    """`softnum.operation.apply` where the result is of a custom format, or says how operands of one compare."""
+    """`softnum.ops.operation.apply` where the result is of a custom format, or says how operands of one compare."""
     for option, given in options.items():
         if given:
             raise ValueError(
@@ -115,7 +115,7 @@ def _of_bytes(table, a, b) -> np.ndarray:
 
 
 class CustomArithmetic:
-    """Operations into custom formats, `softnum.codec.Arithmetic`."""
+    """Operations into custom formats, `softnum.arrays.codecs.codec.Arithmetic`."""
 
     def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
         """Nothing: what the results pass through is checked there."""

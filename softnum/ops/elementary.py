@@ -8,9 +8,9 @@ why that ends); no result passes through binary floating point or a mathematical
 
 from __future__ import annotations
 
-from softnum.operation import rounded
-from softnum.operation_names import ELEMENTARY, OPERANDS
-from softnum.ops import CODE_OPERATIONS, OPERATIONS
+from softnum.formats.operation_names import ELEMENTARY, OPERANDS
+from softnum.ops.arithmetic import CODE_OPERATIONS, OPERATIONS
+from softnum.ops.operation import rounded
 
 __all__ = [
     "acos", "asin", "atan", "cbrt", "cos", "cosh", "erf", "exp", "exp2", "expm1", "gelu", "hypot", "log", "log10",

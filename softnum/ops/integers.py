@@ -7,13 +7,13 @@ from numbers import Integral
 
 import numpy as np
 
-from softnum import backend
-from softnum.array import Array
-from softnum.formats import FixedFormat
-from softnum.modes import Flags
-from softnum.names import format
-from softnum.operation import apply
-from softnum.ops import convert, scalb
+from softnum.arrays.container import Array
+from softnum.formats.modes import Flags
+from softnum.formats.names import format
+from softnum.formats.scalar import FixedFormat
+from softnum.ops.arithmetic import convert, scalb
+from softnum.ops.operation import apply
+from softnum.runtime import gateway
 
 __all__ = ["from_integer", "shift", "to_integer"]
 
@@ -37,7 +37,7 @@ def _invalid_rule(invalid, fmt: FixedFormat) -> tuple[int, str]:
 
 
 def _count_invalid(flags) -> int:
-    given = backend.on_device("copy_to_host", flags) if backend.is_device_array(flags) else flags
+    given = gateway.on_device("copy_to_host", flags) if gateway.is_device_array(flags) else flags
     return np.count_nonzero(given & Flags.INVALID)
 
 
@@ -97,7 +97,7 @@ def to_integer(
         random_bits=random_bits, stochastic_bits=stochastic_bits, return_flags=True, flush_inputs=flush_inputs,
         invalid=nan, codes_out=False,
     )  # fmt: skip
-    on_device = backend.is_device_array(flags)
+    on_device = gateway.is_device_array(flags)
     if on_device and return_flags and not exact:
         raise TypeError("to_integer: exact=False leaves a flag out on the host alone; copy the CUDA arrays there first")
     if invalid == "raise" and (bad := _count_invalid(flags)):
@@ -139,8 +139,8 @@ def from_integer(x, out_fmt, **options):
 
     Source: IEEE 754-2019 clause 5.4.1, convertFromInt.
     """
-    if backend.is_device_array(x):
-        backend.refuse_device()
+    if gateway.is_device_array(x):
+        gateway.refuse_device()
     x = np.asarray(x)
     if x.dtype.kind not in "iu":
         raise TypeError(f"from_integer takes integers of up to 64 bits, got an array of {x.dtype}")

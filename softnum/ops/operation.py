@@ -1,6 +1,6 @@
 """One operation on codes and on `Array`: its operands checked, the exact result computed and rounded once.
 
-`softnum.ops` and `softnum.elementary` list the operations. CUDA arrays of codes, and Arrays of them, are computed on
+`softnum.ops` and `softnum.ops.elementary` list the operations. CUDA arrays of codes, and Arrays of them, are computed on
 their device, and give the like.
 """
 
@@ -10,17 +10,17 @@ import inspect
 
 import numpy as np
 
-from softnum import _core, backend
-from softnum.array import Array
-from softnum.block_array import BlockArray, refuse_elementwise
-from softnum.checks import check_codes
-from softnum.codec import Rounding
-from softnum.environment import environment, random_words
-from softnum.formats import FixedFormat, FloatFormat
-from softnum.modes import rounding_name
-from softnum.names import format
-from softnum.ufuncs import call_ufunc
-from softnum.values import invalid_code
+from softnum.arrays.blocks import BlockArray, refuse_elementwise
+from softnum.arrays.checks import check_codes
+from softnum.arrays.codecs.codec import Rounding
+from softnum.arrays.container import Array
+from softnum.arrays.conversion import invalid_code
+from softnum.arrays.environment import environment, random_words
+from softnum.arrays.ufuncs import call_ufunc
+from softnum.formats.modes import rounding_name
+from softnum.formats.names import format
+from softnum.formats.scalar import FixedFormat, FloatFormat
+from softnum.runtime import _core, gateway
 
 __all__ = ["OPTIONS", "RETURNS", "apply", "as_values", "described", "rounded"]
 
@@ -81,7 +81,7 @@ def _operands(name, operands, fmt):
             raise ValueError(f"{name} has {len(operands)} operands, got {len(given)} formats")
         formats = tuple(format(f) for f in given)
         codes = [
-            x if backend.is_device_array(x) else check_codes(x, f, f"codes of operand {i}")  # there the kernel checks
+            x if gateway.is_device_array(x) else check_codes(x, f, f"codes of operand {i}")  # there the kernel checks
             for i, (x, f) in enumerate(zip(operands, formats, strict=True))
         ]
     return codes, formats, any(arrays)
@@ -94,7 +94,7 @@ def as_values(codes, formats) -> tuple[list, tuple]:
 
 
 class CoreArithmetic:
-    """Operations whose exact results the core rounds: those into floats and fixed point, `softnum.codec.Arithmetic`."""
+    """Operations whose exact results the core rounds: those into floats and fixed point, `softnum.arrays.codecs.codec.Arithmetic`."""
 
     def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
         """ValueError for roots that cannot be wrapped exactly and angles that cannot be reduced."""
@@ -163,10 +163,10 @@ def apply(
     compute: what is called instead of the ufunc, and returned: with the name, the codes, their formats, the result's,
     the environment, the random words and `invalid`.
     """
-    if any(map(backend.is_device_array, operands)):
+    if any(map(gateway.is_device_array, operands)):
         if compute is not None:
-            backend.refuse_device("probe")
-        return backend.on_device(
+            gateway.refuse_device("probe")
+        return gateway.on_device(
             name, *operands, fmt=fmt, out_fmt=out_fmt, rounding=rounding, overflow=overflow, key=key,
             random_bits=random_bits, stochastic_bits=stochastic_bits, return_flags=return_flags, tininess=tininess,
             flush_inputs=flush_inputs, flush_results=flush_results, nan=nan, invalid=invalid, codes_out=codes_out,

@@ -7,20 +7,20 @@ from math import inf, nan
 
 import numpy as np
 
-from softnum import backend
-from softnum.array import Array
-from softnum.block_array import BlockArray, refuse_elementwise
-from softnum.checks import check_codes, native
-from softnum.custom import CustomFormat
-from softnum.names import format
-from softnum.values import decode
+from softnum.arrays.blocks import BlockArray, refuse_elementwise
+from softnum.arrays.checks import check_codes, native
+from softnum.arrays.container import Array
+from softnum.arrays.conversion import decode
+from softnum.formats.custom import CustomFormat
+from softnum.formats.names import format
+from softnum.runtime import gateway
 
 __all__ = ["ulp", "ulp_error"]
 
 
 def _format_of(a, fmt, what: str):
-    if backend.is_device_array(a):
-        backend.refuse_device(what)
+    if gateway.is_device_array(a):
+        gateway.refuse_device(what)
     if isinstance(a, BlockArray):
         refuse_elementwise(what)
     if isinstance(a, Array):
@@ -110,8 +110,8 @@ def ulp_error(a, exact, fmt=None) -> np.ndarray:
     """
     fmt = _format_of(a, fmt, "ulp_error")
     codes = a.codes if isinstance(a, Array) else check_codes(a, fmt)
-    if backend.is_device_array(exact):
-        backend.refuse_device()
+    if gateway.is_device_array(exact):
+        gateway.refuse_device()
     exact = decode(exact.codes, exact.format, object) if isinstance(exact, Array) else native(exact)
     if exact.dtype.kind not in "fiuO" or exact.dtype.itemsize > 8:
         raise TypeError(f"ulp_error: exact must be floats of up to 64 bits, integers or Fractions, got {exact.dtype}")

@@ -42,6 +42,7 @@ from softnum.reference.elementary import (
 from softnum.reference.exact import exact_dot
 from softnum.reference.fused import fma_chain_dot, fused_dot
 from softnum.reference.integers import from_integer, shift, to_integer, ulp_error
+from softnum.reference.mac import mad_dot
 from softnum.reference.operations import (
     add,
     convert,
@@ -73,7 +74,6 @@ from softnum.reference.order import (
 )
 from softnum.reference.random_words import philox4x32_10, random_word_elementwise, random_words_matmul
 from softnum.reference.rounding import round_value
-from softnum.reference.units import mad_dot
 from softnum.reference.values import Value, decode, to_fraction
 
 __all__ = [

@@ -45,7 +45,7 @@ def reduction_order(n: int, how: str) -> list[tuple[int, int]]:
 
     Examples
     --------
-    >>> from softnum.reference.units import reduction_order
+    >>> from softnum.reference.mac import reduction_order
     >>> reduction_order(5, "tree"), reduction_order(5, "pairwise")
     ([(0, 1), (2, 3), (0, 2), (0, 4)], [(0, 1), (0, 2), (3, 4), (0, 3)])
     """

@@ -9,7 +9,7 @@ from libc.string cimport memset
 
 import numpy as np
 
-from softnum._core cimport *
+from softnum.runtime._core cimport *
 
 cnp.import_array()
 cnp.import_umath()

@@ -5,7 +5,7 @@ cimport numpy as cnp
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport uint8_t, uint32_t
 
-from softnum import _core
+from softnum.runtime import _core
 
 cnp.import_array()
 

@@ -39,7 +39,7 @@ def atomic_file(path: str | os.PathLike) -> Iterator:
     Examples
     --------
     >>> import os
-    >>> from softnum.atomic import atomic_file
+    >>> from softnum.runtime.atomic import atomic_file
     >>> with atomic_file(os.devnull) as file:
     ...     file.write(b"anything")
     8

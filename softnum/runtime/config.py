@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum import _core
-from softnum.threads import default_threads
+from softnum.runtime import _core
+from softnum.runtime.threads import default_threads
 
 __all__ = ["get_include", "show_config"]
 
@@ -25,7 +25,7 @@ def get_include() -> str:
     >>> os.path.isfile(os.path.join(softnum.get_include(), "softnum", "softnum.h"))
     True
     """
-    here = Path(__file__).resolve().parent
+    here = Path(__file__).resolve().parents[1]
     for folder in (here / "include", here.parent / "csrc"):  # installed, or an editable checkout
         if (folder / "softnum" / "softnum.h").is_file():
             return str(folder)

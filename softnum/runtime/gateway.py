@@ -144,7 +144,7 @@ def _computed(name: str, *arguments, **options):
 
 
 def compile_function(function, name: str, takes: str, gives: str, count: int, bits: int, what: str):
-    """A user's Python function over arrays, compiled (`softnum.kernels.functions`); ImportError without Numba."""
+    """A user's Python function over arrays, compiled (`softnum.kernels.host.functions`); ImportError without Numba."""
     return _computed("compile_function", function, name, takes, gives, count, bits, what)
 
 
@@ -159,7 +159,7 @@ def custom_engine(unit):
 
 
 def elementwise_loop(operations, names, inputs, outputs):
-    """A compiled loop over operations (`softnum.kernels.elementwise.loop_of`); None outside its domain."""
+    """A compiled loop over operations (`softnum.kernels.host.elementwise.loop_of`); None outside its domain."""
     return _computed("elementwise_loop", operations, names, inputs, outputs)
 
 
@@ -169,7 +169,7 @@ def is_short(scalar, *names: str) -> bool:
 
 
 def loops(kind: str, loops, arrays, start, operations=()):
-    """A contraction by compiled loops: `softnum.kernels.contractions.run`."""
+    """A contraction by compiled loops: `softnum.kernels.host.contractions.run`."""
     return _computed("loops", kind, loops, arrays, start, operations)
 
 

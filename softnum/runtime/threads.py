@@ -9,7 +9,7 @@ from collections import deque
 from contextvars import ContextVar
 from itertools import pairwise
 
-from softnum._core import Gate
+from softnum.runtime._core import Gate
 
 __all__ = ["default_threads", "for_each", "for_ranges", "thread_count", "threads_by_default"]
 
@@ -117,7 +117,7 @@ def default_threads() -> int:
 
     Within `threads_by_default`, what that says. Raises ValueError if SOFTNUM_THREADS is no positive integer.
 
-    >>> from softnum.threads import default_threads
+    >>> from softnum.runtime.threads import default_threads
     >>> default_threads() >= 1
     True
     """

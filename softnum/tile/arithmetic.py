@@ -8,14 +8,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum import _core
-from softnum.array import Array, as_operand
-from softnum.elementary import OPERATIONS  # with the elementary functions in it
-from softnum.environment import random_words, seed_and_stream
-from softnum.facts import fits
-from softnum.modes import rounding_name
+from softnum.arrays.container import Array, as_operand
+from softnum.arrays.conversion import decode, encode
+from softnum.arrays.environment import random_words, seed_and_stream
+from softnum.formats.facts import fits
+from softnum.formats.modes import rounding_name
+from softnum.ops.elementary import OPERATIONS  # with the elementary functions in it
+from softnum.runtime import _core
 from softnum.tile.syntax import shown_number
-from softnum.values import decode, encode
 
 __all__ = [
     "SIGNS", "Tensor", "apply", "as_constant", "beside", "carrier_of", "compare", "has_zero", "key_of", "lifted",
@@ -155,7 +155,7 @@ def beside(value: Fraction, fmt) -> Array:
 
 @lru_cache(maxsize=1)
 def _binary64():
-    from softnum.names import format
+    from softnum.formats.names import format
 
     return format("binary64")
 
@@ -210,6 +210,6 @@ SIGNS = np.uint8(0b1010), np.uint8(0b0010)  # -1 and 1 in e2m1fn
 @lru_cache(maxsize=1)
 def sign_format():
     """The format of `SIGNS`."""
-    from softnum.names import format
+    from softnum.formats.names import format
 
     return format("e2m1fn")

@@ -14,10 +14,11 @@ from math import prod
 
 import numpy as np
 
-from softnum.array import Array
-from softnum.matmul import matmul
-from softnum.operands import checked_operand
-from softnum.sums import sum as sum_by
+from softnum.arrays.container import Array
+from softnum.arrays.conversion import encode
+from softnum.mac.products.matrices import matmul
+from softnum.mac.products.operands import checked_operand
+from softnum.mac.products.sums import sum as sum_by
 from softnum.tile import convolutions
 from softnum.tile.affine import exact_value
 from softnum.tile.arithmetic import Tensor, apply, as_constant, compare, lifted
@@ -26,7 +27,6 @@ from softnum.tile.loops import by_loops
 from softnum.tile.program import COMPARISONS
 from softnum.tile.space import Space, both
 from softnum.tile.syntax import Access, Binary, Call, Choose, Name, Number, Unary, walk
-from softnum.values import encode
 
 __all__ = ["TERMS", "check_extreme", "contract", "is_product", "of_nothing", "sides", "too_many"]
 

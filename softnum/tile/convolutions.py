@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from softnum.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
+from softnum.mac.products.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
 from softnum.tile.affine import Form
 
 __all__ = ["recognised", "run"]

@@ -1,7 +1,7 @@
 """Steps of several tensors, element by element, as one loop over carriers that Numba compiles.
 
 The domain, in which a loop gives the bits of the steps: float and fixed-point formats that binary64 holds, one
-deterministic mode, operations that are a few instructions in compiled code (`softnum.kernels.rounding`), exact ones
+deterministic mode, operations that are a few instructions in compiled code (`softnum.kernels.host.rounding`), exact ones
 (signs in formats with -0, comparisons, choices), and no NaN among operands and results: where one occurs, and where a
 format has no code for a result, the steps are carried out one by one. Compiling takes a second or so, which is paid
 once the steps have cost about as much.
@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum import backend
-from softnum.modes import rounding_name
+from softnum.formats.modes import rounding_name
+from softnum.runtime import gateway
 from softnum.tile.affine import exact_value
 from softnum.tile.arithmetic import Tensor, as_constant, carrier_of
 from softnum.tile.program import COMPARISONS
@@ -246,7 +246,7 @@ class Loop:
                 return None
             inputs = tuple(zip(self._inputs.values(), self._ones, strict=True))
             try:
-                self._loop = backend.elementwise_loop(self._operations, self.reads, inputs, self.outputs) or False
+                self._loop = gateway.elementwise_loop(self._operations, self.reads, inputs, self.outputs) or False
             except ValueError:  # a rounding that its format does not have: the step says so, and where
                 self._loop = False
         if not self._loop:

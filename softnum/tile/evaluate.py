@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from softnum.array import Array
-from softnum.array_functions import isnan
-from softnum.sums import sum as sum_by
+from softnum.arrays.container import Array
+from softnum.arrays.numpy_functions import isnan
+from softnum.mac.products.sums import sum as sum_by
 from softnum.tile.affine import exact_value, size_value
 from softnum.tile.arithmetic import Tensor, apply, as_constant, compare, key_of
 from softnum.tile.contract import contract
@@ -65,7 +65,7 @@ def shapes_of(program, inputs: dict, sizes: dict[str, int], tables) -> dict[str,
 class Run:
     """One evaluation: the values that are there, and how those of the other steps are made, on the host.
 
-    Another place's (`softnum.kernels.device.operators`) has its own way with steps and contractions.
+    Another place's (`softnum.kernels.device.tile.operators`) has its own way with steps and contractions.
     """
 
     def __init__(self, program, inputs, sizes, settings, key, threads, tables) -> None:

@@ -1,4 +1,4 @@
-"""Contractions without their terms laid out: the loops that `softnum.kernels.contractions` compiles.
+"""Contractions without their terms laid out: the loops that `softnum.kernels.host.contractions` compiles.
 
 What this covers gives the bits of `softnum.tile.contract`, the definition; what it does not, and what raises, is left
 to that: `by_loops` answers None. Covered are extremes and assignments of a tensor's elements, products of them, and
@@ -16,18 +16,18 @@ from math import gcd, lcm, prod
 
 import numpy as np
 
-from softnum import backend
-from softnum.array import Array, as_operand
-from softnum.array_functions import isnan, order_keys
-from softnum.custom import CustomFormat
-from softnum.facts import fits
-from softnum.operands import checked_operand
+from softnum.arrays.container import Array, as_operand
+from softnum.arrays.conversion import decode
+from softnum.arrays.numpy_functions import isnan, order_keys
+from softnum.formats.custom import CustomFormat
+from softnum.formats.facts import fits
+from softnum.mac.mad import MadUnit
+from softnum.mac.products.operands import checked_operand
+from softnum.runtime import gateway
 from softnum.tile.affine import Form
 from softnum.tile.arithmetic import Tensor, apply, as_constant, carrier_of
 from softnum.tile.space import LARGEST
 from softnum.tile.syntax import Access, Binary, Choose, Number
-from softnum.units import MadUnit
-from softnum.values import decode
 
 __all__ = ["LEAST", "Line", "Loops", "by_loops", "everywhere", "needed", "reading"]
 
@@ -231,10 +231,10 @@ def _extreme(loops, tensor: Tensor, fmt, options, space) -> Tensor | None:
             return None
         kind = "largest float" if largest else "smallest float"
         bits = _flat(tensor.values).view(f"i{tensor.values.itemsize}")
-        found, _, none = backend.loops(kind, loops, (bits,), bits.dtype.type(np.iinfo(bits.dtype).min))
+        found, _, none = gateway.loops(kind, loops, (bits,), bits.dtype.type(np.iinfo(bits.dtype).min))
         return None if none else Tensor(fmt, values=found.view(tensor.values.dtype).reshape(space.shape))
     ranks, codes = _ranks(fmt, largest)
-    found, _, none = backend.loops("largest", loops, (_flat(ranks.take(tensor.codes)),), ranks.dtype.type(0))
+    found, _, none = gateway.loops("largest", loops, (_flat(ranks.take(tensor.codes)),), ranks.dtype.type(0))
     return None if none else Tensor.of(Array._of(codes.take(found).reshape(space.shape), fmt))
 
 
@@ -258,7 +258,7 @@ def _ranks(fmt, largest: bool) -> tuple[np.ndarray, np.ndarray]:
 def _only(loops, tensor: Tensor, fmt, options, space) -> Tensor | None:
     data, _ = tensor.data
     bits = _flat(data).view(f"u{data.itemsize}")
-    found, counts, _ = backend.loops("only", loops, (bits,), bits.dtype.type(0))
+    found, counts, _ = gateway.loops("only", loops, (bits,), bits.dtype.type(0))
     if counts is None:  # a term for each place, if none has more
         counts = np.full(1, prod(n for _, _, n in space.free), np.int64)
     if (counts > 1).any():
@@ -284,7 +284,7 @@ def _product(loops, tensor: Tensor, fmt, options, space) -> Tensor | None:
     dtype = np.dtype(scalar.carrier).type
     start = decode(as_constant(Fraction(1), fmt).codes, fmt, dtype)[()]
     terms = _flat(tensor.values).astype(dtype, copy=False)
-    result, *_ = backend.loops("product", loops, (terms,), start, (("product", scalar, "multiply"),))
+    result, *_ = gateway.loops("product", loops, (terms,), start, (("product", scalar, "multiply"),))
     return _checked(result, [fmt], space)
 
 
@@ -295,8 +295,8 @@ def _short(formats, fmt, options, *names):
     carrier = next((c for c in ("float32", "float64") if all(fits(f, c) for f in (*formats, fmt))), None)
     if carrier is None:
         return None
-    scalar = backend.scalar(fmt, carrier=carrier, **options)
-    return scalar if backend.is_short(scalar, *names) else None
+    scalar = gateway.scalar(fmt, carrier=carrier, **options)
+    return scalar if gateway.is_short(scalar, *names) else None
 
 
 def _checked(result: np.ndarray, formats, space) -> Tensor | None:
@@ -344,7 +344,7 @@ def _sum(loops, space, factors, tensors, unit, options) -> Tensor | None:
     dtype = np.dtype(scalar.carrier).type
     loops = replace(loops, chunk=unit.chunk or 0)
     values = tuple(_flat(t.values).astype(dtype, copy=False) for t in tensors)
-    result, *_ = backend.loops(kind, loops, values, dtype(0), tuple(operations))
+    result, *_ = gateway.loops(kind, loops, values, dtype(0), tuple(operations))
     return _checked(result, [fmt for fmt in unit.rounded_to if fmt is not None], space)
 
 

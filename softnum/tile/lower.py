@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from softnum.names import format
+from softnum.formats.names import format
 from softnum.tile import syntax
 from softnum.tile.functions import FUNCTIONS, OPERATORS, WHOLE
 from softnum.tile.indices import LOGIC, Contractions

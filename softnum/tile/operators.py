@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum import _core, backend
-from softnum.array import Array
-from softnum.operands import checked_operand
+from softnum.arrays.container import Array
+from softnum.mac.products.operands import checked_operand
+from softnum.runtime import _core, gateway
 from softnum.tile.arithmetic import Tensor, carrier_of
 from softnum.tile.evaluate import evaluate, first_nan, shapes_of
 from softnum.tile.lower import lower
@@ -143,8 +143,8 @@ class Operator:
             raise TypeError(
                 f"{self.name} takes no {option}=; results are new arrays, and the options are {', '.join(_OPTIONS)}"
             )
-        if any(map(backend.is_device_array, inputs)):
-            return backend.on_device(
+        if any(map(gateway.is_device_array, inputs)):
+            return gateway.on_device(
                 "operator", self, *inputs, fmt=fmt, unit=unit, rounding=rounding, overflow=overflow,
                 stochastic_bits=stochastic_bits, key=key, threads=threads,
             )  # fmt: skip
@@ -183,8 +183,8 @@ class Operator:
             function (X) -> (Y) { T = X - 2; Y = log(T); }
                                                  ^^^
         """
-        if any(map(backend.is_device_array, inputs)):
-            backend.refuse_device(f"{self.name}.first_nan")
+        if any(map(gateway.is_device_array, inputs)):
+            gateway.refuse_device(f"{self.name}.first_nan")
         settings = Settings(self._program, inputs, fmt, unit, rounding, overflow, stochastic_bits)
         with _core.PlainEnvironment():
             tensors, sizes = self._tensors(inputs, lambda x, name: self._taken(x, name, settings))
@@ -238,7 +238,7 @@ class Operator:
             return Tensor.of(checked)
         dtype = carrier_of(fmt)
         if dtype is None:
-            from softnum.values import encode
+            from softnum.arrays.conversion import encode
 
             return Tensor(fmt, codes=encode(checked, fmt))
         return Tensor(fmt, values=checked.astype(dtype, copy=False))
@@ -325,7 +325,7 @@ class Operator:
         """
         for what, given in (("inputs", inputs), ("outputs", outputs), ("gradients", gradients)):
             names = [name for name, _ in self._program.inputs] if what == "inputs" else self.outputs
-            if isinstance(given, (Array, np.ndarray)) or backend.is_device_array(given) or len(given) != len(names):
+            if isinstance(given, (Array, np.ndarray)) or gateway.is_device_array(given) or len(given) != len(names):
                 raise TypeError(f"{self.name}.backward: {what} is a sequence of {len(names)} ({', '.join(names)})")
         gradient = self.gradient
         found = gradient(*inputs, *outputs, *gradients, **options) if gradient.outputs else ()

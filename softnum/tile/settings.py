@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from softnum.array import Array
-from softnum.blocks import is_block_format
-from softnum.modes import rounding_name
-from softnum.names import format
+from softnum.arrays.container import Array
+from softnum.formats.blocks import is_block_format
+from softnum.formats.modes import rounding_name
+from softnum.formats.names import format
+from softnum.mac.mad import Unit
 from softnum.tile.program import Contraction
 from softnum.tile.syntax import Access
-from softnum.units import Unit
 
 __all__ = ["Settings"]
 

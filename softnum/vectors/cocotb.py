@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum.atomic import atomic_file
-from softnum.config import __version__
+from softnum.runtime.atomic import atomic_file
+from softnum.runtime.config import __version__
 from softnum.vectors.files.text import TextLayout
 from softnum.vectors.model import Expected, ReferenceModel, array_of, evaluated, known, transaction, word_of
 from softnum.vectors.plans.codes import is_nan, value_text

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softnum.atomic import atomic_file
-from softnum.config import __version__
-from softnum.ops import CODE_OPERATIONS
+from softnum.ops.arithmetic import CODE_OPERATIONS
+from softnum.runtime.atomic import atomic_file
+from softnum.runtime.config import __version__
 from softnum.vectors.plans.spec import VectorSpec
 
 __all__ = ["ROM_FORMATS", "Rom", "make_rom", "write_rom"]

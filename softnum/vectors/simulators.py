@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from softnum.config import get_include
+from softnum.runtime.config import get_include
 
 __all__ = ["build_simulator_libraries", "vpi_include"]
 

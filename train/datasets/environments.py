@@ -7,9 +7,9 @@ from importlib import metadata
 
 import numpy as np
 
-from softnum.blocks import format
-from softnum.elementary import cos, sin
-from softnum.values import decode, encode
+from softnum.arrays.conversion import decode, encode
+from softnum.formats.blocks import format
+from softnum.ops.elementary import cos, sin
 
 __all__ = ["CartPole"]
 

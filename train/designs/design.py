@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from softnum.blocks import BlockFormat, format, scale_rule_of
+from softnum.formats.blocks import BlockFormat, format, scale_rule_of
 from softnum.train.designs.loss_scaling import LossScaling, overflow_shows
 from softnum.train.designs.objects import describe_format, file_of
 from softnum.train.designs.sparsity import Sparsity

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from softnum.blocks import BlockFormat
+from softnum.formats.blocks import BlockFormat
 from softnum.train.designs.design import OPERAND_ROLES, PASSES, Design, RoleRounding
 
 __all__ = ["design_gemms"]

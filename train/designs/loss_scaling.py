@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softnum.values import quantize
+from softnum.arrays.conversion import quantize
 
 __all__ = ["LossScaling", "overflow_shows"]
 

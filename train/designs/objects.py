@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from softnum.blocks import BlockFormat, format
-from softnum.custom.formats import CustomFormat
+from softnum.arrays.conversion import decode
+from softnum.formats.blocks import BlockFormat, format
+from softnum.formats.custom.formats import CustomFormat
+from softnum.mac.mad import Unit
 from softnum.tile.operators import operator
-from softnum.units import Unit
-from softnum.values import decode
 
 __all__ = [
     "UnitFunction", "checksum", "describe_format", "file_of", "load_format", "load_object", "load_operator",

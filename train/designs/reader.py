@@ -11,10 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum.blocks import BlockFormat, format, scale_rule_of
-from softnum.facts import is_exact_in
-from softnum.modes import overflow_name, rounding_name
-from softnum.presets import unit as preset
+from softnum.arrays.conversion import quantize
+from softnum.formats.blocks import BlockFormat, format, scale_rule_of
+from softnum.formats.facts import is_exact_in
+from softnum.formats.modes import overflow_name, rounding_name
+from softnum.mac.mad import Unit
+from softnum.mac.presets import unit as preset
 from softnum.train.designs.design import (
     BLOCK_ROLES,
     NO_MASTER,
@@ -30,8 +32,6 @@ from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.objects import checksum, load_format, load_operator, load_unit_function
 from softnum.train.designs.sparsity import Gradual, Sparsity
 from softnum.train.designs.unit_specs import INNER_KINDS, KINDS, PRESET_KEYS
-from softnum.units import Unit
-from softnum.values import quantize
 
 __all__ = ["design_names", "load_design"]
 

@@ -23,13 +23,13 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from softnum.block_unit import BlockDotUnit
-from softnum.blocks import BlockFormat
-from softnum.custom_unit import CustomMadUnit
-from softnum.exact import ExactDotUnit
-from softnum.fused import FusedDotUnit
+from softnum.formats.blocks import BlockFormat
+from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.custom import CustomMadUnit
+from softnum.mac.exact import ExactDotUnit
+from softnum.mac.fused import FusedDotUnit
+from softnum.mac.mad import MadUnit, Unit
 from softnum.train.designs.objects import UnitFunction, describe_format
-from softnum.units import MadUnit, Unit
 
 __all__ = ["INNER_KINDS", "KINDS", "PRESET_KEYS", "build_unit", "describe_unit"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from softnum import elementary, ops
-from softnum.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
-from softnum.matmul import matmul
-from softnum.values import decode, encode, quantize
+from softnum.arrays.conversion import decode, encode, quantize
+from softnum.mac.products.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
+from softnum.mac.products.matrices import matmul
+from softnum.ops import arithmetic, elementary
 
 __all__ = ["FUNCTIONS", "PRODUCTS"]
 
@@ -24,7 +24,7 @@ FUNCTIONS: dict[str, Callable] = {
     "conv2d": conv2d,
     "conv2d_backward_data": conv2d_backward_data,
     "conv2d_backward_weight": conv2d_backward_weight,
-    **{name: getattr(module, name) for module in (ops, elementary) for name in module.__all__ if name != "OPERATIONS"},
+    **{name: getattr(module, name) for module in (arithmetic, elementary) for name in module.__all__ if name != "OPERATIONS"},
 }
 
 #: pass -> the function of a convolution's product in it

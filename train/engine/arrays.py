@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from softnum.mac.products.unfold import Shape, lay_out, patches, sources
 from softnum.train.engine.binary64 import Binary64
 from softnum.train.engine.initial import DOMAIN_DROPOUT
-from softnum.unfold import Shape, lay_out, patches, sources
 
 __all__ = ["Arrays", "bits_of", "places"]
 

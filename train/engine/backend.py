@@ -12,16 +12,16 @@ import functools
 
 import numpy as np
 
-from softnum.array import array
-from softnum.block_array import BlockArray
-from softnum.blocks import format
-from softnum.custom.formats import CustomFormat
-from softnum.facts import facts
-from softnum.threads import threads_by_default
+from softnum.arrays.blocks import BlockArray
+from softnum.arrays.container import array
+from softnum.arrays.conversion import decode, encode, quantize
+from softnum.formats.blocks import format
+from softnum.formats.custom.formats import CustomFormat
+from softnum.formats.facts import facts
+from softnum.runtime.threads import threads_by_default
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.engine.arrays import Arrays, bits_of
 from softnum.train.engine.enclosures import enclose, encloses
-from softnum.values import decode, encode, quantize
 
 __all__ = ["NumpyBackend", "bits_of_precision", "block_ones", "odd_is_exact", "rounding_of"]
 

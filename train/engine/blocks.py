@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from softnum.unfold import shape_of
+from softnum.mac.products.unfold import shape_of
 
 __all__ = ["BlockOperand", "as_matrices", "pixels"]
 

@@ -9,13 +9,14 @@ from types import GeneratorType
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from softnum.kernels.device import _cuda, movement, selection
-from softnum.kernels.device.movement import DeviceArray, arrays_in, moved, put, upload
-from softnum.kernels.device.selection import mapped
+from softnum.kernels.device.elementwise import selection
+from softnum.kernels.device.elementwise.selection import mapped
+from softnum.kernels.device.runtime import _cuda, movement
+from softnum.kernels.device.runtime.movement import DeviceArray, arrays_in, moved, put, upload
+from softnum.mac.products.unfold import Shape
 from softnum.train.engine.arrays import Arrays, places
 from softnum.train.engine.binary64 import host
 from softnum.train.engine.initial import DOMAIN_DROPOUT
-from softnum.unfold import Shape
 
 __all__ = ["CudaArrays", "on_device"]
 

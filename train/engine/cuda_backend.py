@@ -15,15 +15,16 @@ from collections import Counter
 
 import numpy as np
 
-from softnum.array import array
-from softnum.backend import NoKernel, has_kernel, refuse_device
-from softnum.block_array import BlockArray
-from softnum.blocks import format
-from softnum.custom.formats import CustomFormat
-from softnum.kernels.device import _cuda, carriers, movement, quantize
-from softnum.kernels.device.deferred import can_wait, compute_all
-from softnum.kernels.device.movement import DeviceArray, arrays_in, mapped, upload
-from softnum.threads import threads_by_default
+from softnum.arrays.blocks import BlockArray
+from softnum.arrays.container import array
+from softnum.formats.blocks import format
+from softnum.formats.custom.formats import CustomFormat
+from softnum.kernels.device.elementwise import carriers, conversion
+from softnum.kernels.device.elementwise.deferred import can_wait, compute_all
+from softnum.kernels.device.runtime import _cuda, movement
+from softnum.kernels.device.runtime.movement import DeviceArray, arrays_in, mapped, upload
+from softnum.runtime.gateway import NoKernel, has_kernel, refuse_device
+from softnum.runtime.threads import threads_by_default
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.engine.backend import NumpyBackend, block_ones, odd_is_exact, rounding_of
 from softnum.train.engine.cuda_arrays import CudaArrays, on_device
@@ -110,7 +111,7 @@ class CudaBackend(CudaArrays, NumpyBackend):
             result = carriers.deferred("convert", [x], (_WIDE,), role.format, to=self.dtype, **options)
             return _known(result, role.format)
         if not isinstance(role.format, CustomFormat):
-            computation, words = quantize.prepared(role.format, x.dtype.name, **rounding_of(role, key))
+            computation, words = conversion.prepared(role.format, x.dtype.name, **rounding_of(role, key))
             if can_wait(computation):
                 x = movement.deferred(computation, [x], x.shape, x.dtype, words.key if words.kind else None)
                 return _known(self._carried(x), role.format)

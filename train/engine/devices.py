@@ -22,7 +22,7 @@ def check_device(device: str) -> None:
         raise ValueError(f"device must be one of {', '.join(DEVICES)}, got {device!r}")
     if device == "cuda":
         try:
-            from softnum.kernels.device._cuda import cuda
+            from softnum.kernels.device.runtime._cuda import cuda
         except ImportError as error:
             raise ValueError(f"device 'cuda': {error}") from error
         if not cuda.is_available():

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.facts import is_exact_in
+from softnum.formats.facts import is_exact_in
 from softnum.train.designs.design import BLOCK_ROLES, ROLES, Design, LayerDesign, RoleRounding
 from softnum.train.engine.blocks import BlockOperand, as_matrices, pixels
 from softnum.train.engine.devices import make_backend

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from softnum.backend import is_device_array
-from softnum.block_array import BlockArray
+from softnum.arrays.blocks import BlockArray
+from softnum.mac.mad import Unit
+from softnum.runtime.gateway import is_device_array
 from softnum.train.designs.design import RoleRounding
 from softnum.train.designs.sparsity import Sparsity
 from softnum.train.engine.backend import NumpyBackend
 from softnum.train.engine.binary64 import host
-from softnum.units import Unit
 
 __all__ = ["BINARY64", "CARRIER", "EXACT", "ROUNDING", "Event", "is_array", "watching"]
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from softnum.block_array import BlockArray
-from softnum.blocks import BlockFormat
+from softnum.arrays.blocks import BlockArray
+from softnum.formats.blocks import BlockFormat
+from softnum.mac.products.unfold import shape_of
 from softnum.train.designs.design import RoleRounding
 from softnum.train.designs.objects import describe_format
 from softnum.train.engine.watch import BINARY64, CARRIER, EXACT, Event, is_array
-from softnum.unfold import shape_of
 
 __all__ = ["Flow", "Group", "Value"]
 

@@ -11,11 +11,11 @@ import functools
 
 import numpy as np
 
+from softnum.mac.products.unfold import shape_of
 from softnum.train.datasets.scenes import GARMENTS
 from softnum.train.datasets.sentences import SPECIAL
 from softnum.train.datasets.sets import DataSet, SentencePairs, data_facts
 from softnum.train.engine.backend import NumpyBackend
-from softnum.unfold import shape_of
 
 __all__ = ["DryBackend", "stand_in"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from softnum.block_array import BlockArray
+from softnum.arrays.blocks import BlockArray
 from softnum.train.designs.design import Design, RoleRounding
 from softnum.train.designs.objects import describe_format
 from softnum.train.designs.unit_specs import describe_unit

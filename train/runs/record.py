@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 from softnum.train.runs.lock import FileLock
 
 __all__ = ["RunFiles", "read_lines"]

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum.atomic import write_atomic
-from softnum.block_array import BlockArray
-from softnum.blocks import format
-from softnum.exact import ExactDotUnit
+from softnum.arrays.blocks import BlockArray
+from softnum.arrays.conversion import encode
+from softnum.formats.blocks import format
+from softnum.mac.exact import ExactDotUnit
+from softnum.mac.mad import Unit
+from softnum.runtime.atomic import write_atomic
 from softnum.train.designs.design import RoleRounding
 from softnum.train.designs.objects import describe_format
 from softnum.train.engine.backend import NumpyBackend
 from softnum.train.engine.watch import Event
 from softnum.train.runs.record import read_lines
-from softnum.units import Unit
-from softnum.values import encode
 
 __all__ = ["StatisticsFile", "TensorStatistics", "Watch"]
 

@@ -17,7 +17,7 @@ import uuid
 from importlib import resources
 from pathlib import Path
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 from softnum.train.designs.reader import load_design
 from softnum.train.engine.devices import check_device
 from softnum.train.runs.loop import record_versions

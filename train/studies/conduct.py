@@ -349,7 +349,7 @@ def _conclude(plan: StudyPlan, comparison: Comparison, variants, outcome: Outcom
 
 def _write_study(plan: StudyPlan, outcome: Outcome) -> None:
     """Write ``study.json``: what the study consists of, and where everything lies."""
-    from softnum.atomic import write_atomic
+    from softnum.runtime.atomic import write_atomic
 
     comparisons = []
     for comparison in plan.study.comparisons:

@@ -14,7 +14,7 @@ import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 from softnum.train.designs.reader import load_design
 from softnum.train.runs.record import RunFiles
 from softnum.train.studies.study_file import Comparison, StudyFile

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum.block_codes import axis_of, blocked, tensor_scale_of
-from softnum.blocks import BlockFormat
-from softnum.environment import environment
-from softnum.kernels.device import _cuda
-from softnum.kernels.device.block_kernels import (
+from softnum.arrays.codecs.blocks import axis_of, blocked, tensor_scale_of
+from softnum.arrays.environment import environment
+from softnum.formats.blocks import BlockFormat
+from softnum.formats.modes import rounding_name
+from softnum.kernels.device.blockformats.kernels import (
     GROUP,
     TILE,
     elements_kernel,
@@ -21,13 +21,13 @@ from softnum.kernels.device.block_kernels import (
     scales_kernel,
     tile_kernel,
 )
-from softnum.kernels.device.block_text import INEXACT, NO_FLOAT32, NO_SCALE
-from softnum.kernels.device.computations import NO_WORDS
-from softnum.kernels.device.copies import grid
-from softnum.kernels.device.elementwise import Words, words_of
-from softnum.kernels.device.quantize import check_out, floats
-from softnum.kernels.device.strides import contiguous, copy
-from softnum.modes import rounding_name
+from softnum.kernels.device.blockformats.text import INEXACT, NO_FLOAT32, NO_SCALE
+from softnum.kernels.device.elementwise.computations import NO_WORDS
+from softnum.kernels.device.elementwise.conversion import check_out, floats
+from softnum.kernels.device.elementwise.launch import Words, words_of
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime.copies import grid
+from softnum.kernels.device.runtime.strides import contiguous, copy
 
 __all__ = ["decode_blocks", "encode_blocks", "quantize_blocks"]
 
@@ -194,7 +194,7 @@ def encode_blocks(
     ----------
     x : Numba CUDA array of float32 or float64, any shape and strides
     rule : str
-        One of `softnum.blocks.SCALE_RULES`.
+        One of `softnum.formats.blocks.SCALE_RULES`.
     fmt, axis, symmetric, tensor_scale, rounding, overflow, key, random_bits, stochastic_bits
         As in `softnum.encode`.
 

@@ -11,13 +11,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.blocks import BlockFormat, format
-from softnum.environment import environment
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda, ffi
-from softnum.kernels.device.block_text import NO_SCALE, elements_library, largest_library, scale_library
-from softnum.kernels.device.computations import CARRIERS, FROM_KEY, NO_WORDS
-from softnum.modes import rounding_name
+from softnum.arrays.environment import environment
+from softnum.formats.blocks import BlockFormat, format
+from softnum.formats.modes import rounding_name
+from softnum.kernels.device.blockformats.text import NO_SCALE, elements_library, largest_library, scale_library
+from softnum.kernels.device.elementwise.computations import CARRIERS, FROM_KEY, NO_WORDS
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda, ffi
 
 __all__ = [
     "GROUP", "TILE", "elements_kernel", "examples", "factors_kernel", "finite_kernel", "kernels_of", "largest_kernel",

@@ -10,16 +10,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.block_codes import digits_of, exact_codes
-from softnum.blocks import BlockFormat
-from softnum.c_text import environment_text, format_text
-from softnum.environment import environment
-from softnum.facts import facts, fits
-from softnum.kernels.device.computations import CARRIERS, FROM_ARRAY, FROM_KEY
-from softnum.kernels.device.patterns import pattern_text, reading_text
-from softnum.kernels.device.source import Entry, Library
-from softnum.modes import ROUNDING_MODES
-from softnum.names import format
+from softnum.arrays.codecs.blocks import digits_of, exact_codes
+from softnum.arrays.environment import environment
+from softnum.formats.blocks import BlockFormat
+from softnum.formats.c_text import environment_text, format_text
+from softnum.formats.facts import facts, fits
+from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.names import format
+from softnum.kernels.device.elementwise.computations import CARRIERS, FROM_ARRAY, FROM_KEY
+from softnum.kernels.device.elementwise.patterns import pattern_text, reading_text
+from softnum.kernels.device.runtime.source import Entry, Library
 
 __all__ = [
     "INEXACT", "NO_FLOAT32", "NO_SCALE", "element_way", "elements_library", "largest_library", "scale_library",

@@ -18,20 +18,21 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum import _core
-from softnum.c_text import environment_text, format_text
-from softnum.environment import environment
-from softnum.facts import facts, fits
-from softnum.kernels.device import _cuda, movement, totals
-from softnum.kernels.device.computations import CARRIERS, FROM_KEY, NO_WORDS, Computation
-from softnum.kernels.device.deferred import can_wait
-from softnum.kernels.device.deferred import example as chain_example
-from softnum.kernels.device.elementwise import Words, example, run, words_of
-from softnum.kernels.device.patterns import pattern_text
-from softnum.modes import ROUNDING_MODES, rounding_name
-from softnum.names import format
-from softnum.ufuncs import raise_no_code
-from softnum.values import invalid_code
+from softnum.arrays.conversion import invalid_code
+from softnum.arrays.environment import environment
+from softnum.arrays.ufuncs import raise_no_code
+from softnum.formats.c_text import environment_text, format_text
+from softnum.formats.facts import facts, fits
+from softnum.formats.modes import ROUNDING_MODES, rounding_name
+from softnum.formats.names import format
+from softnum.kernels.device.elementwise import totals
+from softnum.kernels.device.elementwise.computations import CARRIERS, FROM_KEY, NO_WORDS, Computation
+from softnum.kernels.device.elementwise.deferred import can_wait
+from softnum.kernels.device.elementwise.deferred import example as chain_example
+from softnum.kernels.device.elementwise.launch import Words, example, run, words_of
+from softnum.kernels.device.elementwise.patterns import pattern_text
+from softnum.kernels.device.runtime import _cuda, movement
+from softnum.runtime import _core
 
 __all__ = ["OPERATIONS", "deferred", "examples", "operate", "operation_computation", "prepared", "total"]
 

@@ -1,4 +1,4 @@
-"""Operations on codes in CUDA arrays: those of softnum.ops and softnum.elementary, one kernel each.
+"""Operations on codes in CUDA arrays: those of softnum.ops and softnum.ops.elementary, one kernel each.
 
 By a table of all results, made on the host, where there is a short one: of one operand of up to 16 bits, of two of up
 to 8, in a deterministic mode. Else in the machine's floats, where operations.py proves it, or by the definition.
@@ -10,18 +10,18 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum import _core
-from softnum.array import Array
-from softnum.backend import NoKernel
-from softnum.custom import CustomFormat
-from softnum.custom.arithmetic import Operator, as_values, table_of
-from softnum.custom.lookup import into_custom
-from softnum.environment import environment
-from softnum.formats import FixedFormat
-from softnum.kernels.device import _cuda
-from softnum.kernels.device.computations import FROM_KEY, NO_WORDS, Computation
-from softnum.kernels.device.elementwise import example, run, words_of
-from softnum.kernels.device.operations import (
+from softnum.arrays.container import Array
+from softnum.arrays.conversion import invalid_code
+from softnum.arrays.environment import environment
+from softnum.arrays.lanes import run_ufunc
+from softnum.arrays.ufuncs import cannot_be_invalid, raise_no_code, raise_undecided
+from softnum.formats.custom import CustomFormat
+from softnum.formats.modes import rounding_name
+from softnum.formats.names import format
+from softnum.formats.scalar import FixedFormat
+from softnum.kernels.device.elementwise.computations import FROM_KEY, NO_WORDS, Computation
+from softnum.kernels.device.elementwise.launch import example, run, words_of
+from softnum.kernels.device.elementwise.operations import (
     NO_CODE,
     NO_OPERAND,
     ORDER,
@@ -31,13 +31,13 @@ from softnum.kernels.device.operations import (
     short_computation,
     table_computation,
 )  # fmt: skip
-from softnum.lanes import run_ufunc
-from softnum.modes import rounding_name
-from softnum.names import format
-from softnum.operation import described
-from softnum.ops import CLASSES
-from softnum.ufuncs import cannot_be_invalid, raise_no_code, raise_undecided
-from softnum.values import invalid_code
+from softnum.kernels.device.runtime import _cuda
+from softnum.ops.arithmetic import CLASSES
+from softnum.ops.custom import Operator, as_values, table_of
+from softnum.ops.custom_tables import into_custom
+from softnum.ops.operation import described
+from softnum.runtime import _core
+from softnum.runtime.gateway import NoKernel
 
 __all__ = ["examples", "holds", "kernels_of", "operation_computation", "table_computation", *_core.OPERATIONS]
 

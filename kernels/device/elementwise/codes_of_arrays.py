@@ -7,13 +7,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from softnum.array import Array
-from softnum.backend import NoKernel, is_device_array, refuse_device
-from softnum.kernels.device import _cuda, strides
-from softnum.kernels.device._cuda import cuda
-from softnum.kernels.device.copies import grid
-from softnum.kernels.device.dlpack import packed
-from softnum.kernels.device.strides import contiguous, dense
+from softnum.arrays.container import Array
+from softnum.kernels.device.runtime import _cuda, strides
+from softnum.kernels.device.runtime._cuda import cuda
+from softnum.kernels.device.runtime.copies import grid
+from softnum.kernels.device.runtime.dlpack import packed
+from softnum.kernels.device.runtime.strides import contiguous, dense
+from softnum.runtime.gateway import NoKernel, is_device_array, refuse_device
 
 __all__ = ["check_codes", "copy", "copy_to_host", "examples", "moved", "put"]
 

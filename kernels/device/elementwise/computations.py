@@ -7,13 +7,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.c_text import environment_text, format_text
-from softnum.environment import environment
-from softnum.facts import fits
-from softnum.kernels.device.entries import NO_CODE, NOT_EXACT
-from softnum.kernels.device.patterns import pattern_text, reading_text
-from softnum.kernels.device.source import Entry, Library
-from softnum.names import format
+from softnum.arrays.environment import environment
+from softnum.formats.c_text import environment_text, format_text
+from softnum.formats.facts import fits
+from softnum.formats.names import format
+from softnum.kernels.device.elementwise.patterns import pattern_text, reading_text
+from softnum.kernels.device.products.entries import NO_CODE, NOT_EXACT
+from softnum.kernels.device.runtime.source import Entry, Library
 
 __all__ = [
     "CARRIERS", "FROM_ARRAY", "FROM_KEY", "INPUTS", "NO_WORDS", "TABLES", "Computation", "decode_computation",

@@ -10,12 +10,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.array import Array
-from softnum.backend import NoKernel
-from softnum.custom import CustomFormat
-from softnum.environment import environment
-from softnum.kernels.device import _cuda
-from softnum.kernels.device.computations import (
+from softnum.arrays.container import Array
+from softnum.arrays.conversion import decode as host_decode
+from softnum.arrays.conversion import invalid_code
+from softnum.arrays.environment import environment
+from softnum.arrays.ufuncs import raise_no_code
+from softnum.formats.custom import CustomFormat
+from softnum.formats.modes import rounding_name
+from softnum.formats.names import format
+from softnum.kernels.device.elementwise.computations import (
     CARRIERS,
     FROM_ARRAY,
     FROM_KEY,
@@ -26,14 +29,11 @@ from softnum.kernels.device.computations import (
     quantize_computation,
     search_computation,
 )
-from softnum.kernels.device.elementwise import Words, example, run, words_of
-from softnum.kernels.device.entries import NO_CODE, NOT_EXACT
-from softnum.kernels.device.patterns import reading_text
-from softnum.modes import rounding_name
-from softnum.names import format
-from softnum.ufuncs import raise_no_code
-from softnum.values import decode as host_decode
-from softnum.values import invalid_code
+from softnum.kernels.device.elementwise.launch import Words, example, run, words_of
+from softnum.kernels.device.elementwise.patterns import reading_text
+from softnum.kernels.device.products.entries import NO_CODE, NOT_EXACT
+from softnum.kernels.device.runtime import _cuda
+from softnum.runtime.gateway import NoKernel
 
 __all__ = [
     "FROM_ARRAY", "FROM_KEY", "NO_WORDS", "check_out", "decode", "encode", "examples", "floats", "kernels_of",

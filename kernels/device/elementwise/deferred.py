@@ -16,10 +16,10 @@ from re import compile as pattern
 
 import numpy as np
 
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda
-from softnum.kernels.device.computations import Computation
-from softnum.kernels.device.source import Entry, Library
+from softnum.kernels.device.elementwise.computations import Computation
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda
+from softnum.kernels.device.runtime.source import Entry, Library
 
 __all__ = ["MOST_STEPS", "Chain", "Pending", "Step", "can_wait", "compute_all", "example", "examples", "placement"]
 

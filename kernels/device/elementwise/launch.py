@@ -12,12 +12,12 @@ from math import prod
 
 import numpy as np
 
-from softnum import _core
-from softnum.environment import seed_and_stream
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda, ffi
-from softnum.kernels.device.computations import FROM_ARRAY, FROM_KEY, INPUTS, NO_WORDS, TABLES, Computation
-from softnum.kernels.device.strides import contiguous, copy, packed
+from softnum.arrays.environment import seed_and_stream
+from softnum.kernels.device.elementwise.computations import FROM_ARRAY, FROM_KEY, INPUTS, NO_WORDS, TABLES, Computation
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda, ffi
+from softnum.kernels.device.runtime.strides import contiguous, copy, packed
+from softnum.runtime import _core
 
 __all__ = ["Words", "elementwise_kernel", "example", "examples", "run", "words_of"]
 
@@ -73,7 +73,7 @@ class Words:
 
 
 def words_of(stochastic: bool, key, random_bits, shape) -> Words:
-    """The random words of an elementwise operation, as `softnum.environment.random_words` takes them."""
+    """The random words of an elementwise operation, as `softnum.arrays.environment.random_words` takes them."""
     if not stochastic:
         return Words()
     if random_bits is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from softnum.kernels.device.computations import Computation
+from softnum.kernels.device.elementwise.computations import Computation
 
 __all__ = ["CARRIER_TEXT", "HEADER", "MAPS", "map_computation", "taken_numbers"]
 

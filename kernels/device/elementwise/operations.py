@@ -25,13 +25,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum import _core
-from softnum.c_text import environment_text, format_text
-from softnum.custom import CustomFormat
-from softnum.facts import facts, fits
-from softnum.kernels.device.computations import Computation
-from softnum.kernels.device.patterns import pattern_text, reading_text
-from softnum.modes import ROUNDING_MODES
+from softnum.formats.c_text import environment_text, format_text
+from softnum.formats.custom import CustomFormat
+from softnum.formats.facts import facts, fits
+from softnum.formats.modes import ROUNDING_MODES
+from softnum.kernels.device.elementwise.computations import Computation
+from softnum.kernels.device.elementwise.patterns import pattern_text, reading_text
+from softnum.runtime import _core
 
 __all__ = [
     "NO_CODE", "NO_OPERAND", "ORDER", "UNDECIDED", "operation_computation", "output_of", "short_computation",

@@ -6,12 +6,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum import _core
-from softnum.custom import CustomFormat
-from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
-from softnum.names import format
-from softnum.ufuncs import call_ufunc
-from softnum.values import decode
+from softnum.arrays.conversion import decode
+from softnum.arrays.ufuncs import call_ufunc
+from softnum.formats.custom import CustomFormat
+from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
+from softnum.formats.names import format
+from softnum.runtime import _core
 
 __all__ = ["SMALL", "pattern_facts", "pattern_text", "reading_facts", "reading_text"]
 
@@ -63,7 +63,7 @@ def pattern_facts(fmt, env: tuple[int, ...], carrier: str) -> dict | None:
     ----------
     fmt : float or fixed-point format
     env : tuple
-        As `softnum.environment.environment` makes it.
+        As `softnum.arrays.environment.environment` makes it.
     carrier : {"float32", "float64"}
     """
     as_float = _as_float(fmt, carrier)

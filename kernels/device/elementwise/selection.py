@@ -11,13 +11,13 @@ from math import prod
 
 import numpy as np
 
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda
-from softnum.kernels.device.copies import run
-from softnum.kernels.device.deferred import example
-from softnum.kernels.device.maps import CARRIER_TEXT, HEADER, map_computation
-from softnum.kernels.device.movement import DeviceArray, empty
-from softnum.kernels.device.source import Entry, Library
+from softnum.kernels.device.elementwise.deferred import example
+from softnum.kernels.device.elementwise.maps import CARRIER_TEXT, HEADER, map_computation
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda
+from softnum.kernels.device.runtime.copies import run
+from softnum.kernels.device.runtime.movement import DeviceArray, empty
+from softnum.kernels.device.runtime.source import Entry, Library
 
 __all__ = ["all_finite", "drawn", "examples", "largest", "largest_of_all", "largest_of_groups"]
 

@@ -13,12 +13,12 @@ from math import prod
 
 import numpy as np
 
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda, ffi
-from softnum.kernels.device.computations import FROM_KEY, NO_WORDS, Computation
-from softnum.kernels.device.copies import run
-from softnum.kernels.device.movement import DeviceArray, empty
-from softnum.kernels.device.source import Entry, Library
+from softnum.kernels.device.elementwise.computations import FROM_KEY, NO_WORDS, Computation
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda, ffi
+from softnum.kernels.device.runtime.copies import run
+from softnum.kernels.device.runtime.movement import DeviceArray, empty
+from softnum.kernels.device.runtime.source import Entry, Library
 
 __all__ = ["MOST_LEVELS", "examples", "total"]
 

@@ -7,10 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda, ffi
-from softnum.kernels.device.source import Entry, Library
-from softnum.names import format
+from softnum.formats.names import format
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda, ffi
+from softnum.kernels.device.runtime.source import Entry, Library
 
 __all__ = ["decoded", "find_codes", "find_kernel", "gather_kernel", "values_of"]
 

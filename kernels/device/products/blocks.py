@@ -11,20 +11,20 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.backend import NoKernel
-from softnum.block_matmul import block_operands
-from softnum.block_unit import BlockDotUnit
-from softnum.c_text import environment_text, format_text
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda, ffi
-from softnum.kernels.device.engines import engine_of, find_engine
-from softnum.kernels.device.entries import value_body
-from softnum.kernels.device.layouts import index_of, loader
-from softnum.kernels.device.problem import Operand, Problem, carrier_of, matrices, stand_in, to_codes
-from softnum.kernels.device.quantize import FROM_KEY, NO_WORDS
-from softnum.kernels.device.source import Entry, Library
-from softnum.kernels.device.sums import DRAWN, words_of
-from softnum.names import format
+from softnum.formats.c_text import environment_text, format_text
+from softnum.formats.names import format
+from softnum.kernels.device.elementwise.conversion import FROM_KEY, NO_WORDS
+from softnum.kernels.device.products.engines import engine_of, find_engine
+from softnum.kernels.device.products.entries import value_body
+from softnum.kernels.device.products.layouts import index_of, loader
+from softnum.kernels.device.products.order import DRAWN, words_of
+from softnum.kernels.device.products.problem import Operand, Problem, carrier_of, matrices, stand_in, to_codes
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda, ffi
+from softnum.kernels.device.runtime.source import Entry, Library
+from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.products.blocks.matrices import block_operands
+from softnum.runtime.gateway import NoKernel
 
 __all__ = ["BlockEngine", "BlockOperand", "block_operands", "examples", "kernels_of", "with_scales"]
 

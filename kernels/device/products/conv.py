@@ -20,11 +20,7 @@ from math import prod
 
 import numpy as np
 
-from softnum.backend import is_device_array
-from softnum.kernels.device import _cuda, gemm_blocks
-from softnum.kernels.device._cuda import cuda
-from softnum.kernels.device.bounds import levels_of
-from softnum.kernels.device.gemm import (
+from softnum.kernels.device.products.gemm import (
     array_and_format,
     check_broadcasts,
     compute,
@@ -32,14 +28,19 @@ from softnum.kernels.device.gemm import (
     new_status,
     random_words,
 )
-from softnum.kernels.device.layouts import add_layout
-from softnum.kernels.device.problem import Operand, Problem, carrier_of, lined
-from softnum.kernels.device.steps import steps_of
-from softnum.kernels.device.strides import contiguous, dense, one_step, transposed
-from softnum.operands import refuse_blocks
-from softnum.plan import plan_of
-from softnum.unfold import Shape, backward_data_shape, backward_weight_shape, forward_shape
-from softnum.units import MadUnit
+from softnum.kernels.device.products.layouts import add_layout
+from softnum.kernels.device.products.mad import fast
+from softnum.kernels.device.products.mad.bounds import levels_of
+from softnum.kernels.device.products.mad.steps import steps_of
+from softnum.kernels.device.products.problem import Operand, Problem, carrier_of, lined
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda
+from softnum.kernels.device.runtime.strides import contiguous, dense, one_step, transposed
+from softnum.mac.mad import MadUnit
+from softnum.mac.plan import plan_of
+from softnum.mac.products.operands import refuse_blocks
+from softnum.mac.products.unfold import Shape, backward_data_shape, backward_weight_shape, forward_shape
+from softnum.runtime.gateway import is_device_array
 
 __all__ = ["conv2d", "conv2d_backward_data", "conv2d_backward_weight", "divisor", "examples"]
 
@@ -281,13 +282,13 @@ def conv2d_backward_weight(x, dy, unit, kernel, c, *options, key=None, random_bi
 def examples():
     """Kernels for the link check: a fast unit's, over each layout."""
     unit = MadUnit("e6m9", operand="e5m2")
-    _, _, arguments, _ = next(gemm_blocks.kernels_of(unit))
+    _, _, arguments, _ = next(fast.kernels_of(unit))
     steps = steps_of(unit, levels_of(plan_of(unit))[0])
-    block = gemm_blocks.block_of(steps, 4096, 256, 1)
+    block = fast.block_of(steps, 4096, 256, 1)
     for layouts in (
         ("patches", "columns", "triples", "triples"),
         ("sources", "triples", "triples", "triples"),
         ("turned patches", "triples", "triples", "columns"),
     ):
-        kernel = gemm_blocks.blocks_kernel(steps, block, layouts, ("float32",) * 3, (False, False), "float32", True)
+        kernel = fast.blocks_kernel(steps, block, layouts, ("float32",) * 3, (False, False), "float32", True)
         yield f"convolution of {layouts[0]}", kernel, arguments, True

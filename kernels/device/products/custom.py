@@ -12,27 +12,27 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum import backend
-from softnum.c_text import environment_text, format_text
-from softnum.custom import CustomFormat
-from softnum.custom.primitives import place_of
-from softnum.custom_mad import CMad
-from softnum.custom_steps import try_out, zero_of
-from softnum.custom_unit import CustomMadUnit
-from softnum.environment import environment
-from softnum.facts import fits
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda, ffi
-from softnum.kernels.device.entries import value_body
-from softnum.kernels.device.problem import Problem, all_codes, matrices, stand_in, value_kernel
-from softnum.kernels.device.quantize import FROM_KEY, NO_WORDS
-from softnum.kernels.device.scalar_functions import device_function, may_contract, methods_of
-from softnum.kernels.device.source import Entry, Library
-from softnum.kernels.device.sums import Steps, Tables, kernel_types, run_sums, sums_kernel
-from softnum.kernels.device.value_tables import gather_kernel
-from softnum.kernels.make_scalar import scalar
-from softnum.names import format
-from softnum.values import decode, encode
+from softnum.arrays.conversion import decode, encode
+from softnum.arrays.environment import environment
+from softnum.formats.c_text import environment_text, format_text
+from softnum.formats.custom import CustomFormat
+from softnum.formats.custom.primitives import place_of
+from softnum.formats.facts import fits
+from softnum.formats.names import format
+from softnum.kernels.device.elementwise.conversion import FROM_KEY, NO_WORDS
+from softnum.kernels.device.elementwise.value_tables import gather_kernel
+from softnum.kernels.device.products.entries import value_body
+from softnum.kernels.device.products.order import Steps, Tables, kernel_types, run_sums, sums_kernel
+from softnum.kernels.device.products.problem import Problem, all_codes, matrices, stand_in, value_kernel
+from softnum.kernels.device.products.scalar_functions import device_function, may_contract, methods_of
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda, ffi
+from softnum.kernels.device.runtime.source import Entry, Library
+from softnum.kernels.host.make_scalar import scalar
+from softnum.mac.compiled import CMad
+from softnum.mac.custom import CustomMadUnit
+from softnum.mac.products.custom.steps import try_out, zero_of
+from softnum.runtime import gateway
 
 __all__ = ["CustomEngine", "engine_of", "examples", "kernels_of"]
 
@@ -259,7 +259,7 @@ class CustomEngine:
     kernels_of, tells = staticmethod(kernels_of), True
 
     def __init__(self, unit: CustomMadUnit) -> None:
-        if backend.custom_engine(unit) is None:  # which also checks the function's types
+        if gateway.custom_engine(unit) is None:  # which also checks the function's types
             raise TypeError(
                 f"matmul: sums in {unit.accumulator}, of {unit.accumulator.bits} bits, have no table for kernels to "
                 "look up; copy the CUDA arrays to the host first"
@@ -297,7 +297,7 @@ class CustomEngine:
         unit = self.unit
         if _cuda.SIMULATOR or isinstance(unit.function, CMad) or not may_contract(unit.function):
             return
-        from softnum.kernels.link import examine
+        from softnum.kernels.check.link import examine
 
         major, minor = cuda.get_current_device().compute_capability
         for name, kernel, types in kernels_of(unit):

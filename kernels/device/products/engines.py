@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from functools import lru_cache, singledispatch
 
-from softnum.custom_unit import CustomMadUnit
-from softnum.exact import ExactDotUnit
-from softnum.fused import FmaChainUnit, FusedDotUnit
-from softnum.kernels.device.gemm_blocks import BlocksEngine, takes
-from softnum.kernels.device.gemm_custom import engine_of as custom_engine
-from softnum.kernels.device.gemm_definition import DefinitionEngine
-from softnum.kernels.device.gemm_exact import ExactEngine
-from softnum.kernels.device.gemm_fused import ChainEngine, FusedEngine
-from softnum.kernels.device.gemm_tables import TableEngine
-from softnum.kernels.device.quantize import FROM_ARRAY
-from softnum.units import MadUnit
+from softnum.kernels.device.elementwise.conversion import FROM_ARRAY
+from softnum.kernels.device.products.custom import engine_of as custom_engine
+from softnum.kernels.device.products.exact import ExactEngine
+from softnum.kernels.device.products.fused import ChainEngine, FusedEngine
+from softnum.kernels.device.products.mad.definition import DefinitionEngine
+from softnum.kernels.device.products.mad.fast import BlocksEngine, takes
+from softnum.kernels.device.products.mad.tables import TableEngine
+from softnum.mac.custom import CustomMadUnit
+from softnum.mac.exact import ExactDotUnit
+from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+from softnum.mac.mad import MadUnit
 
 __all__ = ["engine_of", "find_engine"]
 

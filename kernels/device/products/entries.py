@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from softnum.c_text import environment_text, format_text
-from softnum.custom import CustomFormat
-from softnum.kernels.device.source import TYPES, Entry, Library
-from softnum.names import format
+from softnum.formats.c_text import environment_text, format_text
+from softnum.formats.custom import CustomFormat
+from softnum.formats.names import format
+from softnum.kernels.device.runtime.source import TYPES, Entry, Library
 
 __all__ = [
     "NOT_EXACT",

@@ -20,19 +20,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.c_text import environment_text, format_text
-from softnum.custom import CustomFormat
-from softnum.exact import ExactDotUnit, span
-from softnum.facts import fits
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda, ffi
-from softnum.kernels.device.fused_entries import value_entry
-from softnum.kernels.device.layouts import index_of, loader
-from softnum.kernels.device.problem import Problem, coded_operands, formats_of
-from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
-from softnum.kernels.device.source import Entry, Library
-from softnum.kernels.device.tiles import ALIGNMENT, BLOCK, SIDE, stager
-from softnum.modes import ROUNDING_MODES
+from softnum.formats.c_text import environment_text, format_text
+from softnum.formats.custom import CustomFormat
+from softnum.formats.facts import fits
+from softnum.formats.modes import ROUNDING_MODES
+from softnum.kernels.device.elementwise.conversion import FROM_ARRAY, FROM_KEY, NO_WORDS
+from softnum.kernels.device.products.fused_text import value_entry
+from softnum.kernels.device.products.layouts import index_of, loader
+from softnum.kernels.device.products.problem import Problem, coded_operands, formats_of
+from softnum.kernels.device.products.tiles import ALIGNMENT, BLOCK, SIDE, stager
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda, ffi
+from softnum.kernels.device.runtime.source import Entry, Library
+from softnum.mac.exact import ExactDotUnit, span
 
 __all__ = [
     "ExactEngine", "Pieces", "examples", "exact_library", "kernels_of", "pieces_library", "pieces_of",

@@ -22,16 +22,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.facts import fits
-from softnum.fused import FmaChainUnit, FusedDotUnit, fused_plan
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda, ffi
-from softnum.kernels.device.entries import operand_library
-from softnum.kernels.device.fused_entries import STATE, chain_library, fast_library, fused_library
-from softnum.kernels.device.layouts import index_of, loader
-from softnum.kernels.device.problem import Problem, checked, stand_in, to_codes, to_values
-from softnum.kernels.device.tiles import ALIGNMENT, BLOCK, SIDE, stager
-from softnum.presets import unit as preset
+from softnum.formats.facts import fits
+from softnum.kernels.device.products.entries import operand_library
+from softnum.kernels.device.products.fused_text import STATE, chain_library, fast_library, fused_library
+from softnum.kernels.device.products.layouts import index_of, loader
+from softnum.kernels.device.products.problem import Problem, checked, stand_in, to_codes, to_values
+from softnum.kernels.device.products.tiles import ALIGNMENT, BLOCK, SIDE, stager
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda, ffi
+from softnum.mac.fused import FmaChainUnit, FusedDotUnit, fused_plan
+from softnum.mac.presets import unit as preset
 
 __all__ = ["ChainEngine", "FusedEngine", "definition_kernel", "examples", "fast_kernel", "kernels_of", "tile_of"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from softnum.c_text import environment_text, format_text
-from softnum.fused import fused_plan
-from softnum.kernels.device.source import TYPES, Entry, Library, literal
-from softnum.names import format
+from softnum.formats.c_text import environment_text, format_text
+from softnum.formats.names import format
+from softnum.kernels.device.runtime.source import TYPES, Entry, Library, literal
+from softnum.mac.fused import fused_plan
 
 __all__ = ["STATE", "chain_library", "fast_library", "fused_library", "value_entry"]
 

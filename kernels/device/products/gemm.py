@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from softnum import _core
-from softnum.array import Array
-from softnum.backend import is_device_array
-from softnum.block_array import BlockArray
-from softnum.block_unit import BlockDotUnit
-from softnum.checks import float_array
-from softnum.environment import seed_and_stream
-from softnum.kernels.device import _cuda
-from softnum.kernels.device.engines import engine_of
-from softnum.kernels.device.gemm_blocks_of_scales import block_operands, with_scales
-from softnum.kernels.device.problem import Problem, carrier_of, matrices
-from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS, check_out
-from softnum.kernels.device.strides import broadcast, contiguous, copy, flat, is_dense, overlap, strided
-from softnum.units import Unit
+from softnum.arrays.blocks import BlockArray
+from softnum.arrays.checks import float_array
+from softnum.arrays.container import Array
+from softnum.arrays.environment import seed_and_stream
+from softnum.kernels.device.elementwise.conversion import FROM_ARRAY, FROM_KEY, NO_WORDS, check_out
+from softnum.kernels.device.products.blocks import block_operands, with_scales
+from softnum.kernels.device.products.engines import engine_of
+from softnum.kernels.device.products.problem import Problem, carrier_of, matrices
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime.strides import broadcast, contiguous, copy, flat, is_dense, overlap, strided
+from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.mad import Unit
+from softnum.runtime import _core
+from softnum.runtime.gateway import is_device_array
 
 __all__ = [
     "array_and_format", "batch_counters", "check_broadcasts", "compute", "dot", "engine_of", "given_words", "matmul",

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda
 
 __all__ = ["add_layout", "along_rows", "index_of", "loader", "matrix_geometry", "matrix_numbers"]
 

@@ -12,13 +12,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda, ffi
-from softnum.kernels.device.layouts import index_of, loader
-from softnum.kernels.device.problem import Problem
-from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
-from softnum.kernels.device.source import Entry, Library
-from softnum.order import reduction_order
+from softnum.kernels.device.elementwise.conversion import FROM_ARRAY, FROM_KEY, NO_WORDS
+from softnum.kernels.device.products.layouts import index_of, loader
+from softnum.kernels.device.products.problem import Problem
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda, ffi
+from softnum.kernels.device.runtime.source import Entry, Library
+from softnum.mac.order import reduction_order
 
 __all__ = ["DRAWN", "STATE", "Steps", "Tables", "kernel_types", "run_sums", "sums_kernel", "words_of"]
 

@@ -8,17 +8,17 @@ from math import prod
 
 import numpy as np
 
-from softnum.custom import CustomFormat
-from softnum.engines import coded
-from softnum.facts import fits
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda
-from softnum.kernels.device.dlpack import packed
-from softnum.kernels.device.entries import operand_library
-from softnum.kernels.device.layouts import matrix_numbers
-from softnum.kernels.device.strides import dense, place_of
-from softnum.kernels.device.value_tables import decoded, find_codes
-from softnum.names import format
+from softnum.formats.custom import CustomFormat
+from softnum.formats.facts import fits
+from softnum.formats.names import format
+from softnum.kernels.device.elementwise.value_tables import decoded, find_codes
+from softnum.kernels.device.products.entries import operand_library
+from softnum.kernels.device.products.layouts import matrix_numbers
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda
+from softnum.kernels.device.runtime.dlpack import packed
+from softnum.kernels.device.runtime.strides import dense, place_of
+from softnum.mac.products.engines import coded
 
 __all__ = [
     "Operand", "Problem", "Seen", "all_codes", "all_values", "carrier_of", "checked", "coded_operands", "formats_of",
@@ -51,7 +51,7 @@ class Operand:
     flat : device array of one dimension
         Carriers (float32, float64), or codes.
     layout : str
-        Of `softnum.kernels.device.layouts`.
+        Of `softnum.kernels.device.products.layouts`.
     geometry : device array of int64
         The layout's numbers.
     shape : tuple of int
@@ -345,7 +345,7 @@ def to_codes(operand: Operand, fmt, caller: str = "matmul") -> Operand:
 
 
 def formats_of(unit) -> tuple:
-    """Whose codes the definition takes for a, b and c (`softnum.engines.coded`)."""
+    """Whose codes the definition takes for a, b and c (`softnum.mac.products.engines.coded`)."""
     return tuple(coded(fmt, unit) for fmt in (*unit.operand, unit.c_format))
 
 

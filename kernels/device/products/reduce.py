@@ -6,20 +6,21 @@ from math import prod
 
 import numpy as np
 
-from softnum import _core
-from softnum.backend import is_device_array
-from softnum.custom import CustomFormat
-from softnum.environment import seed_and_stream
-from softnum.kernels.device import _cuda, gemm_blocks
-from softnum.kernels.device.bounds import levels_of
-from softnum.kernels.device.gemm import array_and_format, compute, given_words, new_status, random_words
-from softnum.kernels.device.problem import Operand, Problem, carrier_of, checked, lined, to_codes
-from softnum.kernels.device.quantize import FROM_KEY
-from softnum.kernels.device.steps import steps_of
-from softnum.kernels.device.strides import contiguous, dense, one_step, strided, transposed
-from softnum.plan import plan_of
-from softnum.sums import addend_formats, adder_of, axes_of, no_format
-from softnum.units import MadUnit
+from softnum.arrays.environment import seed_and_stream
+from softnum.formats.custom import CustomFormat
+from softnum.kernels.device.elementwise.conversion import FROM_KEY
+from softnum.kernels.device.products.gemm import array_and_format, compute, given_words, new_status, random_words
+from softnum.kernels.device.products.mad import fast
+from softnum.kernels.device.products.mad.bounds import levels_of
+from softnum.kernels.device.products.mad.steps import steps_of
+from softnum.kernels.device.products.problem import Operand, Problem, carrier_of, checked, lined, to_codes
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime.strides import contiguous, dense, one_step, strided, transposed
+from softnum.mac.mad import MadUnit
+from softnum.mac.plan import plan_of
+from softnum.mac.products.sums import addend_formats, adder_of, axes_of, no_format
+from softnum.runtime import _core
+from softnum.runtime.gateway import is_device_array
 
 __all__ = ["examples", "sum"]
 
@@ -102,10 +103,10 @@ def _words(adder, key, random_bits, result, steps: int):
 def examples():
     """Kernels for the link check: a fast unit's, one thread to a sum."""
     unit = MadUnit("e6m9", operand="e5m2")
-    _, _, arguments, _ = next(gemm_blocks.kernels_of(unit))
+    _, _, arguments, _ = next(fast.kernels_of(unit))
     steps = steps_of(unit, levels_of(plan_of(unit))[0])
-    block = gemm_blocks.block_of(steps, 1, 4096, 1)
+    block = fast.block_of(steps, 1, 4096, 1)
     for layout in ("rows", "columns"):
         layouts = ("matrix", layout, "matrix", "rows")
-        kernel = gemm_blocks.blocks_kernel(steps, block, layouts, ("float32",) * 3, (False, False), "float32", False)
+        kernel = fast.blocks_kernel(steps, block, layouts, ("float32",) * 3, (False, False), "float32", False)
         yield f"sums of {layout}", kernel, arguments, True

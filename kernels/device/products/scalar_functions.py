@@ -13,15 +13,15 @@ from types import CellType, CodeType, FunctionType, ModuleType
 
 import numpy as np
 
-from softnum.c_text import environment_text, format_text
-from softnum.custom import CustomFormat
-from softnum.custom.lookup import table_in_part
-from softnum.custom.primitives import place_of
-from softnum.facts import facts
-from softnum.kernels.device import _cuda
-from softnum.kernels.device.patterns import pattern_facts, pattern_text
-from softnum.kernels.device.source import Entry, Library
-from softnum.kernels.scalars import OPERANDS, Scalar, carrier_format
+from softnum.formats.c_text import environment_text, format_text
+from softnum.formats.custom import CustomFormat
+from softnum.formats.custom.primitives import place_of
+from softnum.formats.facts import facts
+from softnum.kernels.device.elementwise.patterns import pattern_facts, pattern_text
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime.source import Entry, Library
+from softnum.kernels.host.scalars import OPERANDS, Scalar, carrier_format
+from softnum.ops.custom_tables import table_in_part
 
 __all__ = ["device_function", "may_contract", "methods_of", "scalar_library", "table_text"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda
-from softnum.kernels.device.layouts import loader
+from softnum.kernels.device.products.layouts import loader
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda
 
 __all__ = ["ALIGNMENT", "BLOCK", "SIDE", "stager"]
 

@@ -23,12 +23,12 @@ try:
 except ImportError as error:
     raise ImportError(f"CUDA arrays need numba-cuda: pip install 'softnum[cuda]' ({error})") from error
 
-from softnum.custom.compiler import compile_c, preprocess
-from softnum.kernels.device.launch_count import count_launch
-from softnum.kernels.device.source import Entry, Library
+from softnum.formats.custom.compiler import compile_c, preprocess
+from softnum.kernels.device.runtime.launch_count import count_launch
+from softnum.kernels.device.runtime.source import Entry, Library
 
 if not config.ENABLE_CUDASIM:
-    from softnum.kernels.device import _packed
+    from softnum.kernels.device.runtime import launches
 
 __all__ = [
     "MAX_GRID_Y",
@@ -196,7 +196,7 @@ def launch(kernel, grid, block, *arguments, shared: int = 0) -> None:
     if SIMULATOR:
         kernel[grid, block, stream(), shared](*arguments)
     else:
-        _packed.launch(kernel, grid, block, stream(), shared, arguments)
+        launches.launch(kernel, grid, block, stream(), shared, arguments)
 
 
 def most_shared() -> int:
@@ -214,7 +214,7 @@ def adopt(memory, owner, what: str):
     from numba.cuda.cudadrv import driver
     from numba.cuda.cudadrv.devicearray import DeviceNDArray
 
-    _packed.shared(owner)
+    launches.shared(owner)
     size = driver.memory_size_from_info(memory.shape, memory.strides, memory.dtype.itemsize)
     pointer = driver.MemoryPointer(cuda.current_context(), driver.binding.CUdeviceptr(memory.address), size, owner)
     return DeviceNDArray(memory.shape, memory.strides, memory.dtype, stream=stream(), gpu_data=pointer)
@@ -222,17 +222,17 @@ def adopt(memory, owner, what: str):
 
 def address_of(x) -> int:
     """The address of an array's first element."""
-    return x._ary.ctypes.data if SIMULATOR else _packed.address_of(x, stream())
+    return x._ary.ctypes.data if SIMULATOR else launches.address_of(x, stream())
 
 
 def shared(x):
     """The array, whose memory others may use from now on, on streams of their own."""
-    return x if SIMULATOR else _packed.shared(x)
+    return x if SIMULATOR else launches.shared(x)
 
 
 def device_index() -> int:
     """The number of the GPU that kernels run on."""
-    return 0 if SIMULATOR else _packed.device_index()
+    return 0 if SIMULATOR else launches.device_index()
 
 
 def device_of(address: int) -> int:
@@ -254,7 +254,7 @@ def device_array(x, what: str = "x"):
 
 def empty(shape, dtype):
     """A C-ordered array on the device, not initialised."""
-    return cuda.device_array(shape, dtype, stream=stream()) if SIMULATOR else _packed.empty(shape, dtype, stream())
+    return cuda.device_array(shape, dtype, stream=stream()) if SIMULATOR else launches.empty(shape, dtype, stream())
 
 
 def filled(shape, dtype, value):
@@ -266,7 +266,7 @@ def to_device(x):
     """A copy of an array of the host."""
     x = np.asarray(x, order="C")
     if not SIMULATOR:
-        return _packed.to_device(x, stream())
+        return launches.to_device(x, stream())
     array = cuda.to_device(x, stream=stream())  # which makes one dimension of none
     return array if x.ndim else bound(array.reshape(()))
 
@@ -304,8 +304,8 @@ def kept(make):
 
 def to_host(x) -> np.ndarray:
     """A copy of a contiguous array on the host; waits for the stream, and for no other."""
-    if not SIMULATOR and type(x) is _packed.PackedArray:
-        return _packed.to_host(x, stream())
+    if not SIMULATOR and type(x) is launches.PackedArray:
+        return launches.to_host(x, stream())
     array = bound(x).copy_to_host()
     if stream():
         synchronize(stream())

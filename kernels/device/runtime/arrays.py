@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum.array import Array
-from softnum.backend import is_device_array
-from softnum.block_array import BlockArray
-from softnum.kernels.device import _cuda, dlpack
-from softnum.kernels.device.dlpack import Memory
-from softnum.kernels.device.strides import copy, overlap, overlaps_itself
+from softnum.arrays.blocks import BlockArray
+from softnum.arrays.container import Array
+from softnum.kernels.device.runtime import _cuda, dlpack
+from softnum.kernels.device.runtime.dlpack import Memory
+from softnum.kernels.device.runtime.strides import copy, overlap, overlaps_itself
+from softnum.runtime.gateway import is_device_array
 
 __all__ = ["Exported", "call", "delivered", "imported", "stream_number"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda
 
 __all__ = ["copy_kernel", "examples", "fill_kernel", "grid", "merged", "rows_kernel", "run"]
 

@@ -13,12 +13,12 @@ from math import prod
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from softnum.kernels.device import _cuda
-from softnum.kernels.device.computations import Computation
-from softnum.kernels.device.copies import copy_kernel, fill_kernel, merged, rows_kernel, run
-from softnum.kernels.device.deferred import Pending, Step, placement
-from softnum.kernels.device.maps import MAPS, map_computation, taken_numbers
-from softnum.kernels.device.strides import contiguous
+from softnum.kernels.device.elementwise.computations import Computation
+from softnum.kernels.device.elementwise.deferred import Pending, Step, placement
+from softnum.kernels.device.elementwise.maps import MAPS, map_computation, taken_numbers
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime.copies import copy_kernel, fill_kernel, merged, rows_kernel, run
+from softnum.kernels.device.runtime.strides import contiguous
 
 __all__ = [
     "DeviceArray", "arrays_in", "broadcast", "concatenated", "copied", "deferred", "filled", "mapped",

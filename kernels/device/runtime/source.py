@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from softnum.config import get_include
+from softnum.runtime.config import get_include
 
 __all__ = ["TYPES", "Entry", "Library", "core_text", "literal"]
 

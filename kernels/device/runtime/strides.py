@@ -7,9 +7,9 @@ from math import prod
 
 import numpy as np
 
-from softnum.kernels.device import _cuda
-from softnum.kernels.device.copies import copy_kernel, merged, run
-from softnum.kernels.device.dlpack import Memory
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime.copies import copy_kernel, merged, run
+from softnum.kernels.device.runtime.dlpack import Memory
 
 __all__ = [
     "broadcast", "contiguous", "copy", "dense", "flat", "is_dense", "one_step", "overlap", "overlaps_itself", "packed",

@@ -13,16 +13,16 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from softnum.array import Array
-from softnum.backend import NoKernel, check_host_only, is_device_array
-from softnum.kernels.device import _cuda
-from softnum.kernels.device.operator_steps import Group, Tensor, array_of, group_of, new, reshaped
-from softnum.kernels.device.operator_sums import sum_of_axes, sums
-from softnum.kernels.device.operator_terms import gathered, looped, others, scattered, single
-from softnum.kernels.device.operator_text import element_kernel, kernel_types
-from softnum.kernels.device.problem import Operand, to_codes
-from softnum.kernels.device.strides import contiguous
-from softnum.names import format
+from softnum.arrays.container import Array
+from softnum.formats.names import format
+from softnum.kernels.device.products.problem import Operand, to_codes
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime.strides import contiguous
+from softnum.kernels.device.tile.steps import Group, Tensor, array_of, group_of, new, reshaped
+from softnum.kernels.device.tile.sums import sum_of_axes, sums
+from softnum.kernels.device.tile.terms import gathered, looped, others, scattered, single
+from softnum.kernels.device.tile.text import element_kernel, kernel_types
+from softnum.runtime.gateway import NoKernel, check_host_only, is_device_array
 from softnum.tile.affine import exact_value
 from softnum.tile.arithmetic import as_constant, carrier_of, key_of
 from softnum.tile.evaluate import Run

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum.array import Array
-from softnum.custom import CustomFormat
-from softnum.kernels.device import _cuda
-from softnum.kernels.device.operator_text import Made, Text, Value
-from softnum.kernels.device.value_tables import find_codes
-from softnum.names import format
+from softnum.arrays.container import Array
+from softnum.formats.custom import CustomFormat
+from softnum.formats.names import format
+from softnum.kernels.device.elementwise.value_tables import find_codes
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.tile.text import Made, Text, Value
 from softnum.tile.affine import exact_value
 from softnum.tile.arithmetic import carrier_of
 from softnum.tile.program import COMPARISONS, Constant

@@ -12,27 +12,28 @@ from math import prod
 
 import numpy as np
 
-from softnum.backend import NoKernel
-from softnum.custom import CustomFormat
-from softnum.kernels.device import _cuda, gemm_blocks
-from softnum.kernels.device._cuda import ffi
-from softnum.kernels.device.bounds import levels_of
-from softnum.kernels.device.conv import divisor
-from softnum.kernels.device.gemm import batch_counters, compute, engine_of, new_status, random_words
-from softnum.kernels.device.layouts import add_layout
-from softnum.kernels.device.operator_steps import Tensor, array_of, new, reshaped
-from softnum.kernels.device.operator_terms import axes_of, limits_of, materialised
-from softnum.kernels.device.problem import Operand, Problem, carrier_of, lined
-from softnum.kernels.device.quantize import NO_WORDS
-from softnum.kernels.device.reduce import sum as add
-from softnum.kernels.device.source import Entry, Library
-from softnum.kernels.device.steps import steps_of
-from softnum.plan import plan_of
+from softnum.formats.custom import CustomFormat
+from softnum.kernels.device.elementwise.conversion import NO_WORDS
+from softnum.kernels.device.products.conv import divisor
+from softnum.kernels.device.products.gemm import batch_counters, compute, engine_of, new_status, random_words
+from softnum.kernels.device.products.layouts import add_layout
+from softnum.kernels.device.products.mad import fast
+from softnum.kernels.device.products.mad.bounds import levels_of
+from softnum.kernels.device.products.mad.steps import steps_of
+from softnum.kernels.device.products.problem import Operand, Problem, carrier_of, lined
+from softnum.kernels.device.products.reduce import sum as add
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import ffi
+from softnum.kernels.device.runtime.source import Entry, Library
+from softnum.kernels.device.tile.steps import Tensor, array_of, new, reshaped
+from softnum.kernels.device.tile.terms import axes_of, limits_of, materialised
+from softnum.mac.mad import MadUnit
+from softnum.mac.plan import plan_of
+from softnum.runtime.gateway import NoKernel
 from softnum.tile.arithmetic import has_zero, key_of
 from softnum.tile.contract import is_product, sides
 from softnum.tile.loops import Line, everywhere, reading
 from softnum.tile.syntax import Access
-from softnum.units import MadUnit
 
 __all__ = ["examples", "sum_of_axes", "sums"]
 
@@ -270,9 +271,9 @@ def examples():
     """Kernels for the link check: a convolution that is read in place, and fast."""
     unit = MadUnit("e6m9", operand="e5m2")
     steps = steps_of(unit, levels_of(plan_of(unit))[0])
-    _, _, types, _ = next(gemm_blocks.kernels_of(unit))
+    _, _, types, _ = next(fast.kernels_of(unit))
     image = _indexed((0, 3, 3), ((True,) * 6, (False, True, False) * 2, (False, False, True) * 2), _BOUNDS)
     layouts = image, "columns", "matrix", _indexed((0, 3, 1), ((True,) * 4,), _BOUNDS[:1])
-    block = gemm_blocks.block_of(steps, 64, 64, 1)
-    kernel = gemm_blocks.blocks_kernel(steps, block, layouts, ("float32",) * 3, (False, False), "float32", False)
+    block = fast.block_of(steps, 64, 64, 1)
+    kernel = fast.blocks_kernel(steps, block, layouts, ("float32",) * 3, (False, False), "float32", False)
     yield f"a convolution as Tile has it, on {unit}", kernel, types, True

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum import _core
-from softnum.array import Array
-from softnum.array_functions import isnan
-from softnum.backend import NoKernel
-from softnum.custom.arithmetic import Operator, table_of
-from softnum.kernels.device import _cuda
-from softnum.operation import apply
+from softnum.arrays.container import Array
+from softnum.arrays.numpy_functions import isnan
+from softnum.kernels.device.runtime import _cuda
+from softnum.ops.custom import Operator, table_of
+from softnum.ops.operation import apply
+from softnum.runtime import _core
+from softnum.runtime.gateway import NoKernel
 
 __all__ = ["NAN", "NO_CODE", "TABLE_BITS", "UNDECIDED", "custom_results", "order_of", "results"]
 

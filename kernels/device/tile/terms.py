@@ -13,13 +13,14 @@ from math import prod
 
 import numpy as np
 
-from softnum.array import as_operand
-from softnum.backend import NoKernel
-from softnum.custom import CustomFormat
-from softnum.kernels.device import _cuda
-from softnum.kernels.device.operator_steps import Tensor, new
-from softnum.kernels.device.operator_tables import NAN, order_of
-from softnum.kernels.device.operator_text import Text, Value
+from softnum.arrays.container import as_operand
+from softnum.arrays.conversion import encode
+from softnum.formats.custom import CustomFormat
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.tile.steps import Tensor, new
+from softnum.kernels.device.tile.tables import NAN, order_of
+from softnum.kernels.device.tile.text import Text, Value
+from softnum.runtime.gateway import NoKernel
 from softnum.tile.affine import exact_value
 from softnum.tile.arithmetic import carrier_of, has_zero, key_of
 from softnum.tile.contract import check_extreme, of_nothing, too_many
@@ -27,7 +28,6 @@ from softnum.tile.functions import FUNCTIONS, OPERATORS
 from softnum.tile.loops import everywhere, needed, reading
 from softnum.tile.program import COMPARISONS
 from softnum.tile.syntax import Access, Binary, Call, Choose, Name, Number, Unary, walk
-from softnum.values import encode
 
 __all__ = ["axes_of", "gathered", "limits_of", "looped", "materialised", "others", "scattered", "single"]
 

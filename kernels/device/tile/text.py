@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum import _core
-from softnum.array import Array
-from softnum.backend import NoKernel
-from softnum.c_text import environment_text, format_text
-from softnum.custom import CustomFormat
-from softnum.environment import environment, seed_and_stream
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda, ffi
-from softnum.kernels.device.operator_tables import NO_CODE, TABLE_BITS, UNDECIDED, custom_results, results
-from softnum.kernels.device.source import TYPES, Entry, Library
-from softnum.kernels.device.value_tables import values_of
-from softnum.names import format
+from softnum.arrays.container import Array
+from softnum.arrays.environment import environment, seed_and_stream
+from softnum.formats.c_text import environment_text, format_text
+from softnum.formats.custom import CustomFormat
+from softnum.formats.names import format
+from softnum.kernels.device.elementwise.value_tables import values_of
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda, ffi
+from softnum.kernels.device.runtime.source import TYPES, Entry, Library
+from softnum.kernels.device.tile.tables import NO_CODE, TABLE_BITS, UNDECIDED, custom_results, results
+from softnum.runtime import _core
+from softnum.runtime.gateway import NoKernel
 from softnum.tile import arithmetic
 from softnum.tile.arithmetic import as_constant, key_of
 

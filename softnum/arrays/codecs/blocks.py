@@ -14,17 +14,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from softnum import _core, backend
-from softnum.block_array import BlockArray, checked_scale
-from softnum.blocks import BlockFormat, check_block_options, scale_rule_of
-from softnum.checks import check_axis, check_out, delivered, float_array, native
-from softnum.codec import NEAREST, Rounding
-from softnum.environment import environment, random_words
-from softnum.facts import facts, fits
-from softnum.modes import rounding_name
-from softnum.names import format, format_of_dtype
-from softnum.ufuncs import call_ufunc
-from softnum.values import encode
+from softnum.arrays.blocks import BlockArray, checked_scale
+from softnum.arrays.checks import check_axis, check_out, delivered, float_array, native
+from softnum.arrays.codecs.codec import NEAREST, Rounding
+from softnum.arrays.conversion import encode
+from softnum.arrays.environment import environment, random_words
+from softnum.arrays.ufuncs import call_ufunc
+from softnum.formats.blocks import BlockFormat, check_block_options, scale_rule_of
+from softnum.formats.facts import facts, fits
+from softnum.formats.modes import rounding_name
+from softnum.formats.names import format, format_of_dtype
+from softnum.runtime import _core, gateway
 
 __all__ = ["BlockCodec", "axis_of", "blocked", "digits_of", "exact_codes", "tensor_scale_of"]
 
@@ -152,9 +152,9 @@ def _encoded(
 ) -> tuple:
     """`softnum.encode` to a block format, which says what it takes and returns."""
     rule, element = _rule(fmt, scale_rule, symmetric), fmt.element
-    if backend.is_device_array(x):
-        backend.check_host_only("encode", threads)
-        return backend.on_device(
+    if gateway.is_device_array(x):
+        gateway.check_host_only("encode", threads)
+        return gateway.on_device(
             "encode_blocks", x, fmt, axis=axis, rule=rule, symmetric=symmetric, tensor_scale=tensor_scale,
             **_elements_rounding(given),
         )  # fmt: skip
@@ -327,9 +327,9 @@ def _decoded(codes, fmt: BlockFormat, dtype, out, threads, axis) -> np.ndarray:
     if dtype.kind not in "fO" or dtype.itemsize not in (2, 4, 8):
         raise TypeError(f"decode gives float16, float32, float64 or objects, not {dtype}")
     elements, scales, tensor, axis = parts_of(codes, fmt, axis)
-    if backend.is_device_array(elements) or backend.is_device_array(scales):
-        backend.check_host_only("decode", threads)
-        return backend.on_device("decode_blocks", elements, scales, tensor, fmt, dtype, axis=axis, out=out)
+    if gateway.is_device_array(elements) or gateway.is_device_array(scales):
+        gateway.check_host_only("decode", threads)
+        return gateway.on_device("decode_blocks", elements, scales, tensor, fmt, dtype, axis=axis, out=out)
     check_out("decode", out, elements.shape, dtype)
     length = elements.shape[axis]
     if dtype.kind == "O" or not fits(fmt, "float64"):
@@ -383,10 +383,10 @@ def _objects(elements, scales, tensor, fmt: BlockFormat, axis: int) -> np.ndarra
 
 def _quantized(x, fmt: BlockFormat, given: Rounding, out, threads, *, axis=-1, **options) -> np.ndarray:
     """`softnum.quantize` to a block format: decode(encode(x)), in x's float type."""
-    if backend.is_device_array(x):
-        backend.check_host_only("quantize", threads)
+    if gateway.is_device_array(x):
+        gateway.check_host_only("quantize", threads)
         rule = _rule(fmt, options.pop("scale_rule", None), options.get("symmetric", False))
-        return backend.on_device(
+        return gateway.on_device(
             "quantize_blocks", x, fmt, axis=axis, rule=rule, out=out, **options, **_elements_rounding(given)
         )
     x = native(x)
@@ -398,7 +398,7 @@ def _quantized(x, fmt: BlockFormat, given: Rounding, out, threads, *, axis=-1, *
 
 
 class BlockCodec:
-    """The codec of block formats, `softnum.codec.Codec`: elements and the scales that they share."""
+    """The codec of block formats, `softnum.arrays.codecs.codec.Codec`: elements and the scales that they share."""
 
     def quantize(self, x, fmt: BlockFormat, given: Rounding = NEAREST, out=None, threads=None, block=_NO_OPTIONS):
         """`softnum.quantize`."""

@@ -1,8 +1,8 @@
 """What computes with a format's codes, found by the format: its codec, ``fmt.codec``, and its ``fmt.arithmetic``.
 
 The formats hold facts alone. The modules that compute with a kind of format put these into the format's class when they
-are imported: `softnum.scalar_codec`, `custom_codec` and `block_codes` the codecs, `softnum.operation` and
-`softnum.custom.lookup` the arithmetic. Whoever has a format asks that.
+are imported: `softnum.arrays.codecs.scalar`, `custom_codec` and `block_codes` the codecs, `softnum.ops.operation` and
+`softnum.ops.custom_tables` the arithmetic. Whoever has a format asks that.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Codec(Protocol):
 
 
 class Arithmetic(Protocol):
-    """How operations come to codes of one kind of format: what differs of `softnum.operation.apply`."""
+    """How operations come to codes of one kind of format: what differs of `softnum.ops.operation.apply`."""
 
     def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
         """ValueError if operands of fmt lie beyond what the operation is computed for."""

@@ -6,15 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from softnum.checks import check_out, delivered, native
-from softnum.codec import Rounding
-from softnum.custom import CustomFormat
-from softnum.element_codec import ElementCodec
-from softnum.environment import environment
-from softnum.exact_numbers import numbers_of
-from softnum.modes import rounding_name
-from softnum.names import format, format_of_dtype
-from softnum.values import invalid_code
+from softnum.arrays.checks import check_out, delivered, native
+from softnum.arrays.codecs.codec import Rounding
+from softnum.arrays.codecs.elements import ElementCodec
+from softnum.arrays.conversion import invalid_code
+from softnum.arrays.environment import environment
+from softnum.arrays.parse import numbers_of
+from softnum.formats.custom import CustomFormat
+from softnum.formats.modes import rounding_name
+from softnum.formats.names import format, format_of_dtype
 
 __all__ = ["CustomCodec"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum import _core, backend
-from softnum.blocks import refuse_block_options
-from softnum.checks import check_codes, check_out, delivered, float_array, native
-from softnum.codec import NEAREST, Rounding
-from softnum.number_codes import numbers_of_codes
+from softnum.arrays.checks import check_codes, check_out, delivered, float_array, native
+from softnum.arrays.codecs.codec import NEAREST, Rounding
+from softnum.arrays.objects import numbers_of_codes
+from softnum.formats.blocks import refuse_block_options
+from softnum.runtime import _core, gateway
 
 __all__ = ["ElementCodec"]
 
@@ -16,7 +16,7 @@ _FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
 
 
 class ElementCodec:
-    """A `softnum.codec.Codec` of arrays whose elements are rounded one by one.
+    """A `softnum.arrays.codecs.codec.Codec` of arrays whose elements are rounded one by one.
 
     A subclass has `_round` (values of float32 or float64 to values), `_encode` (anything to codes), `_decode_floats`
     (checked codes to a float type) and `_number` (one code to a Fraction, or a float for what is none).
@@ -26,9 +26,9 @@ class ElementCodec:
         """`softnum.quantize`."""
         if block:
             refuse_block_options("quantize", fmt, block)
-        if backend.is_device_array(x):
-            backend.check_host_only("quantize", threads)
-            return backend.on_device("quantize", x, fmt, out=out, **given._asdict())
+        if gateway.is_device_array(x):
+            gateway.check_host_only("quantize", threads)
+            return gateway.on_device("quantize", x, fmt, out=out, **given._asdict())
         with _core.PlainEnvironment():
             return self._quantize(x, fmt, given, out, threads)
 
@@ -36,9 +36,9 @@ class ElementCodec:
         """`softnum.encode`."""
         if block:
             refuse_block_options("encode", fmt, block)
-        if backend.is_device_array(x):
-            backend.check_host_only("encode", threads)
-            return backend.on_device("encode", x, fmt, out=out, **given._asdict())
+        if gateway.is_device_array(x):
+            gateway.check_host_only("encode", threads)
+            return gateway.on_device("encode", x, fmt, out=out, **given._asdict())
         with _core.PlainEnvironment():
             return self._encode(x, fmt, given, out, threads)
 
@@ -46,9 +46,9 @@ class ElementCodec:
         """`softnum.decode`."""
         if axis is not None:
             refuse_block_options("decode", fmt, {"axis": axis})
-        if backend.is_device_array(codes):
-            backend.check_host_only("decode", threads)
-            return backend.on_device("decode", codes, fmt, dtype, out=out)
+        if gateway.is_device_array(codes):
+            gateway.check_host_only("decode", threads)
+            return gateway.on_device("decode", codes, fmt, dtype, out=out)
         with _core.PlainEnvironment():
             return self._decode(codes, fmt, dtype, out, threads)
 

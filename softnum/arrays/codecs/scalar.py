@@ -7,18 +7,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum import _core, lanes
-from softnum.checks import can_hold, check_codes, check_out, delivered, native
-from softnum.codec import Rounding
-from softnum.element_codec import ElementCodec
-from softnum.environment import environment, random_words, words_or_key
-from softnum.exact_numbers import numbers_of
-from softnum.formats import FixedFormat, FloatFormat
-from softnum.modes import Flags, rounding_name
-from softnum.names import format, format_of_dtype
-from softnum.number_codes import codes_of_numbers
-from softnum.ufuncs import call_ufunc, raise_no_code
-from softnum.values import invalid_code
+from softnum.arrays import lanes
+from softnum.arrays.checks import can_hold, check_codes, check_out, delivered, native
+from softnum.arrays.codecs.codec import Rounding
+from softnum.arrays.codecs.elements import ElementCodec
+from softnum.arrays.conversion import invalid_code
+from softnum.arrays.environment import environment, random_words, words_or_key
+from softnum.arrays.objects import codes_of_numbers
+from softnum.arrays.parse import numbers_of
+from softnum.arrays.ufuncs import call_ufunc, raise_no_code
+from softnum.formats.modes import Flags, rounding_name
+from softnum.formats.names import format, format_of_dtype
+from softnum.formats.scalar import FixedFormat, FloatFormat
+from softnum.runtime import _core
 
 __all__ = ["ScalarCodec", "decode_by_definition"]
 

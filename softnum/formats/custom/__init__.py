@@ -1,5 +1,5 @@
 """Formats of the user's own making: by a table of values, by functions in Python, or in C."""
 
-from softnum.custom.formats import CustomFormat
+from softnum.formats.custom.formats import CustomFormat
 
 __all__ = ["CustomFormat"]

@@ -8,12 +8,12 @@ from threading import Lock
 
 import numpy as np
 
-from softnum import _core
-from softnum.custom.compiler import RENAMED, compile_c
-from softnum.custom.primitives import ALIASES, storage_of
-from softnum.custom.source import CFunction, CSource
-from softnum.custom.trial import Call, sample_codes, sample_floats, try_out
-from softnum.operation_names import USER_OPERANDS
+from softnum.formats.custom.compiler import RENAMED, compile_c
+from softnum.formats.custom.primitives import ALIASES, storage_of
+from softnum.formats.custom.source import CFunction, CSource
+from softnum.formats.custom.trial import Call, sample_codes, sample_floats, try_out
+from softnum.formats.operation_names import USER_OPERANDS
+from softnum.runtime import _core
 
 __all__ = ["CFunctions"]
 

@@ -16,7 +16,7 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
-from softnum.config import get_include
+from softnum.runtime.config import get_include
 
 __all__ = ["FLAGS", "RENAMED", "cache_folder", "check_syntax", "compile_c", "preprocess"]
 
@@ -33,7 +33,7 @@ RENAMED = "softnum_user_"
 def cache_folder() -> Path:
     """The folder that compiled code is kept in: SOFTNUM_CACHE, else softnum/ under XDG_CACHE_HOME or ~/.cache.
 
-    >>> from softnum.custom.compiler import cache_folder
+    >>> from softnum.formats.custom.compiler import cache_folder
     >>> cache_folder().is_dir()
     True
     """
@@ -117,7 +117,7 @@ def preprocess(text: str, *, name: str = "source.c", folder=None, cflags=(), wha
 
     Examples
     --------
-    >>> from softnum.custom.compiler import preprocess
+    >>> from softnum.formats.custom.compiler import preprocess
     >>> "int two = 1 + 1;" in preprocess("#define ONE 1\\nint two = ONE + ONE;")
     True
     """
@@ -131,7 +131,7 @@ def preprocess(text: str, *, name: str = "source.c", folder=None, cflags=(), wha
 def check_syntax(text: str, *, cflags=(), what: str = "C source") -> None:
     """ValueError, with the compiler's message, unless preprocessed text is C.
 
-    >>> from softnum.custom.compiler import check_syntax
+    >>> from softnum.formats.custom.compiler import check_syntax
     >>> check_syntax("int one(void) { return 1; }")
     """
     _run(what, [*FLAGS, *_checked(cflags, what), "-fsyntax-only", "-x", "cpp-output", "-"], text)
@@ -162,7 +162,7 @@ def compile_c(text: str, *, cflags=(), what: str = "C source") -> Path:
     Examples
     --------
     >>> import ctypes
-    >>> from softnum.custom.compiler import compile_c, preprocess
+    >>> from softnum.formats.custom.compiler import compile_c, preprocess
     >>> text = preprocess("#pragma GCC visibility push(default)\\nint twice(int a) { return 2 * a; }")
     >>> ctypes.CDLL(compile_c(text)).twice(21)
     42

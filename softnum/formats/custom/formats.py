@@ -9,13 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from softnum import _core
-from softnum.codec import Arithmetic, Codec, Rounding
-from softnum.custom.primitives import Primitives, storage_of
-from softnum.custom.rounding import ValueTable, narrowed
-from softnum.modes import FLOAT_OVERFLOW, rounding_name
-from softnum.names import format
-from softnum.operation_names import USER_OPERANDS
+from softnum.arrays.codecs.codec import Arithmetic, Codec, Rounding
+from softnum.formats.custom.primitives import Primitives, storage_of
+from softnum.formats.custom.rounding import ValueTable, narrowed
+from softnum.formats.modes import FLOAT_OVERFLOW, rounding_name
+from softnum.formats.names import format
+from softnum.formats.operation_names import USER_OPERANDS
+from softnum.runtime import _core
 
 __all__ = ["CustomFormat"]
 
@@ -125,12 +125,12 @@ class CustomFormat:
 
     overflow_rules = FLOAT_OVERFLOW
     root_bits = None
-    codec: ClassVar[Codec]  # put in by softnum.custom_codec
+    codec: ClassVar[Codec]  # put in by softnum.arrays.codecs.custom
     array_class: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
-    arithmetic: ClassVar[Arithmetic]  # put in by softnum.custom.lookup
+    arithmetic: ClassVar[Arithmetic]  # put in by softnum.ops.custom_tables
 
     def __init__(self, bits: int, *, as_float, convert=None, ops=None, name: str = "custom") -> None:
-        from softnum.custom.python_functions import MAX_BITS, PythonFunctions
+        from softnum.formats.custom.python_functions import MAX_BITS, PythonFunctions
 
         what = f"CustomFormat {name}"
         if isinstance(bits, bool) or not isinstance(bits, Integral) or not 1 <= bits <= MAX_BITS:
@@ -273,7 +273,7 @@ class CustomFormat:
         >>> sn.array([0.7, -9.0], half_steps)
         Array([ 0.5, -3.5], fp)
         """
-        from softnum.custom.c_functions import CFunctions
+        from softnum.formats.custom.c_functions import CFunctions
 
         name = type_name if name is None else name
         return cls._made(CFunctions(source, type_name, cflags, f"CustomFormat {name}"), name, "custom")

@@ -16,7 +16,7 @@ ALIASES = {
 def place_of(function) -> str:
     """Where a function of the user's stands: file:line; of one without a line, its name.
 
-    >>> from softnum.custom.primitives import place_of
+    >>> from softnum.formats.custom.primitives import place_of
     >>> place_of(place_of).rpartition(":")[0].endswith("primitives.py"), place_of(abs)
     (True, 'abs')
     """
@@ -29,7 +29,7 @@ def place_of(function) -> str:
 def shown_code(code: int) -> str:
     """A number that was given as a code; one that is negative but for its type, as what it was meant to be, too.
 
-    >>> from softnum.custom.primitives import shown_code
+    >>> from softnum.formats.custom.primitives import shown_code
     >>> shown_code(300), shown_code(2**64 - 1)
     ('300', '18446744073709551615 (-1 in unsigned numbers of 64 bits)')
     """
@@ -41,7 +41,7 @@ def shown_code(code: int) -> str:
 def storage_of(bits: int) -> np.dtype:
     """The NumPy type of codes of so many bits.
 
-    >>> from softnum.custom.primitives import storage_of
+    >>> from softnum.formats.custom.primitives import storage_of
     >>> storage_of(12)
     dtype('uint16')
     """
@@ -51,7 +51,7 @@ def storage_of(bits: int) -> np.dtype:
 class Primitives(dict):
     """Name of a primitive -> "user" or "derived"; printed, a table of both.
 
-    >>> from softnum.custom.primitives import Primitives
+    >>> from softnum.formats.custom.primitives import Primitives
     >>> print(Primitives({"as_float": "user", "add": "user", "multiply": "derived"}))
     user:    as_float, add
     derived: multiply

@@ -7,9 +7,9 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from softnum import _core, backend
-from softnum.custom.primitives import ALIASES, storage_of
-from softnum.operation_names import USER_OPERANDS
+from softnum.formats.custom.primitives import ALIASES, storage_of
+from softnum.formats.operation_names import USER_OPERANDS
+from softnum.runtime import _core, gateway
 
 __all__ = ["MAX_BITS", "PythonFunctions"]
 
@@ -51,11 +51,11 @@ class PythonFunctions:
             if not callable(function):
                 raise TypeError(f"{what}: {name} must be a function, got {function!r}")
         self._compiled = {
-            name: backend.compile_function(function, name, takes, gives, count, bits, what)
+            name: gateway.compile_function(function, name, takes, gives, count, bits, what)
             for name, (function, takes, gives, count) in given.items()
         }
         # what the functions read from outside is a part of them; where that cannot be told, a format equals only itself
-        self.key = (*self._made_of, backend.fingerprint(as_float, convert, *operations.values()) or object())
+        self.key = (*self._made_of, gateway.fingerprint(as_float, convert, *operations.values()) or object())
 
     def _run(self, name: str, *operands) -> np.ndarray:
         with _core.PlainEnvironment():

@@ -32,7 +32,7 @@ class ValueTable:
     Examples
     --------
     >>> import numpy as np
-    >>> from softnum.custom.rounding import ValueTable
+    >>> from softnum.formats.custom.rounding import ValueTable
     >>> table = ValueTable(np.array([0.0, 1.0, 2.0, -1.0]), "mine", np.uint8)
     >>> table.encode(np.array([0.5, 0.6, 7.0]), "nearest_even")
     array([0, 1, 2], dtype=uint8)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from softnum.custom.compiler import RENAMED, check_syntax, preprocess
+from softnum.formats.custom.compiler import RENAMED, check_syntax, preprocess
 
 __all__ = ["CField", "CFunction", "CSource", "CType", "PRELUDE"]
 
@@ -98,7 +98,7 @@ class CSource:
 
     Examples
     --------
-    >>> from softnum.custom.source import CSource
+    >>> from softnum.formats.custom.source import CSource
     >>> source = CSource("typedef struct { uint s : 1; uint e : 5, m : 2; } fp;\\nfp neg(fp a) { a.s ^= 1; return a; }")
     >>> print(source.functions["neg"], source.functions["neg"].where)
     fp neg(fp) source.c:2

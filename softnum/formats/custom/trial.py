@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum.atomic import atomic_file
+from softnum.runtime.atomic import atomic_file
 
 __all__ = ["Call", "sample_codes", "sample_floats", "try_out"]
 
@@ -48,7 +48,7 @@ class Call:
 def sample_codes(*bits: int, samples: int = SAMPLES) -> list[np.ndarray]:
     """Operands that are codes of so many bits: all combinations up to 16 bits together, else a fixed sample of 10**6.
 
-    >>> from softnum.custom.trial import sample_codes
+    >>> from softnum.formats.custom.trial import sample_codes
     >>> [a.tolist() for a in sample_codes(1, 2)]
     [[0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 2, 3, 0, 1, 2, 3]]
     """
@@ -67,7 +67,7 @@ def sample_codes(*bits: int, samples: int = SAMPLES) -> list[np.ndarray]:
 def sample_floats(dtype, samples: int = SAMPLES) -> np.ndarray:
     """10**6 values of float32 or float64: every sign, exponent and leading bits of the fraction, NaNs and infinities.
 
-    >>> from softnum.custom.trial import sample_floats
+    >>> from softnum.formats.custom.trial import sample_floats
     >>> sample_floats("float32").size
     1000000
     """
@@ -86,7 +86,7 @@ def try_out(library, calls: Sequence[Call], *, what: str = "C source", timeout: 
     Parameters
     ----------
     library : str or path
-        What `softnum.custom.compiler.compile_c` returns. A library that has passed is not tried again.
+        What `softnum.formats.custom.compiler.compile_c` returns. A library that has passed is not tried again.
     calls : sequence of Call
     what : str
         What errors begin with.
@@ -102,7 +102,8 @@ def try_out(library, calls: Sequence[Call], *, what: str = "C source", timeout: 
     Examples
     --------
     >>> import numpy as np
-    >>> from softnum.custom import compiler, trial
+    >>> from softnum.formats.custom import compiler
+    >>> from softnum.formats.custom import trial
     >>> text = compiler.preprocess(
     ...     "#pragma GCC visibility push(default)\\n"
     ...     "void half(long n, const unsigned char *a, unsigned char *out) { while (n--) out[n] = 128 / a[n]; }"

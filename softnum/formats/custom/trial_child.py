@@ -1,4 +1,4 @@
-"""The child process of `softnum.custom.trial`: it needs NumPy and the library, and nothing of softnum.
+"""The child process of `softnum.formats.custom.trial`: it needs NumPy and the library, and nothing of softnum.
 
 The task comes as JSON on the standard input; where it is stands in a file that the parent sees, as (call, first operand
 of the block, pass). What differs between both passes is printed as a list of [call, operand, first, second].

@@ -1,17 +1,17 @@
-"""The steps of dot products of block formats, for `softnum.trace`."""
+"""The steps of dot products of block formats, for `softnum.inspect.trace`."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
 
-from softnum.block_array import BlockArray
-from softnum.block_unit import BlockDotUnit
-from softnum.engines import coded
+from softnum.arrays.blocks import BlockArray
+from softnum.inspect.steps.step import exact_step, rounding_step, steps_of
+from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.products.engines import coded
 from softnum.reference.block_dot import BlockStep, block_dot
 from softnum.reference.exact import exact_terms
 from softnum.reference.values import decode
-from softnum.trace_steps import exact_step, rounding_step, steps_of
 
 __all__ = ["block_vectors"]
 

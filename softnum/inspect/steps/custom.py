@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.custom import CustomFormat
-from softnum.custom_steps import DefinitionCustom, numbers_of
-from softnum.custom_unit import CustomMadUnit
-from softnum.engines import coded
+from softnum.arrays.conversion import encode
+from softnum.formats.custom import CustomFormat
+from softnum.inspect.steps.step import Step, decoded, exact_step, number, rounding_step, steps_of
+from softnum.mac.custom import CustomMadUnit
+from softnum.mac.products.custom.steps import DefinitionCustom, numbers_of
+from softnum.mac.products.engines import coded
 from softnum.reference.operations import exact_sum
 from softnum.reference.rounding import environment_of
 from softnum.reference.values import Value, decode
-from softnum.trace_steps import Step, decoded, exact_step, number, rounding_step, steps_of
-from softnum.values import encode
 
 __all__ = ["TracedCustom"]
 
 
 class TracedCustom(DefinitionCustom):
-    """The definition, which notes its steps: ``steps``, as `softnum.trace` has them."""
+    """The definition, which notes its steps: ``steps``, as `softnum.inspect.trace` has them."""
 
     def __init__(self, unit: CustomMadUnit) -> None:
         super().__init__(unit, unit.operand)

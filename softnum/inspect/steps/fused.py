@@ -1,14 +1,14 @@
-"""The steps of fused dot-product units and of chains of fused multiply-adds, for `softnum.trace`."""
+"""The steps of fused dot-product units and of chains of fused multiply-adds, for `softnum.inspect.trace`."""
 
 from __future__ import annotations
 
-from softnum.fused import FmaChainUnit, FusedDotUnit
-from softnum.modes import Flags
+from softnum.formats.modes import Flags
+from softnum.inspect.steps.step import Step, exact_step, number, rounding_step, steps_of
+from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.reference.fused import FusedStep, fma_chain_dot, fused_dot, product_of
 from softnum.reference.operations import add, fma
 from softnum.reference.rounding import INEXACT, environment_of
 from softnum.reference.values import Value, decode, flushed
-from softnum.trace_steps import Step, exact_step, number, rounding_step, steps_of
 
 __all__ = []
 

@@ -1,15 +1,15 @@
-"""The steps of multiply-add units and of exact dot-product units, for `softnum.trace`."""
+"""The steps of multiply-add units and of exact dot-product units, for `softnum.inspect.trace`."""
 
 from __future__ import annotations
 
-from softnum.engines import coded
-from softnum.exact import ExactDotUnit
+from softnum.inspect.steps.step import exact_step, rounding_step, steps_of
+from softnum.mac.exact import ExactDotUnit
+from softnum.mac.mad import MadUnit
+from softnum.mac.products.engines import coded
 from softnum.reference.exact import exact_terms
+from softnum.reference.mac import mad_dot
 from softnum.reference.rounding import environment_of
-from softnum.reference.units import mad_dot
 from softnum.reference.values import decode
-from softnum.trace_steps import exact_step, rounding_step, steps_of
-from softnum.units import MadUnit
 
 __all__ = []
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from softnum.custom import CustomFormat
-from softnum.formats import FixedFormat
-from softnum.modes import Flags
+from softnum.formats.custom import CustomFormat
+from softnum.formats.modes import Flags
+from softnum.formats.scalar import FixedFormat
 from softnum.reference.rounding import Environment, deliver, floor_log2
 from softnum.reference.values import Value, decode
 

@@ -6,9 +6,9 @@ import numpy as np
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, uint32_t, uint64_t, uintptr_t
 
-from softnum._core cimport *
-from softnum._products cimport before, fill_codes, run_each, sn_definition, sn_product_codes
-from softnum import _core
+from softnum.runtime._core cimport *
+from softnum.mac.products._products cimport before, fill_codes, run_each, sn_definition, sn_product_codes
+from softnum.runtime import _core
 
 cnp.import_array()
 

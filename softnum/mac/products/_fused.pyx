@@ -6,9 +6,9 @@ from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 
-from softnum._core cimport *
-from softnum._products cimport before, fill_codes, run_each, sn_definition, sn_product_codes
-from softnum import _core
+from softnum.runtime._core cimport *
+from softnum.mac.products._products cimport before, fill_codes, run_each, sn_definition, sn_product_codes
+from softnum.runtime import _core
 
 cnp.import_array()
 
@@ -153,7 +153,7 @@ cdef class DefinitionChain:
 
 
 cdef class FastFused:
-    """A fused unit's GEMM on float32 carriers; plan: softnum.fused.FusedPlan."""
+    """A fused unit's GEMM on float32 carriers; plan: softnum.mac.fused.FusedPlan."""
 
     cdef sn_fused_plan p
     cdef int32_t *order

@@ -14,17 +14,25 @@ from operator import index
 
 import numpy as np
 
-from softnum import _core, _gemm, backend
-from softnum.array import Array
-from softnum.engines import coded, definition_of, fast_of
-from softnum.facts import fits
-from softnum.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
-from softnum.statistics import Tallies
-from softnum.threads import for_each
-from softnum.ufuncs import raise_no_code
-from softnum.unfold import backward_data_shape, backward_weight_shape, forward_shape, lay_out, patches, sources
-from softnum.units import MadUnit, Unit
-from softnum.values import decode
+from softnum.arrays.container import Array
+from softnum.arrays.conversion import decode
+from softnum.arrays.ufuncs import raise_no_code
+from softnum.formats.facts import fits
+from softnum.mac.mad import MadUnit, Unit
+from softnum.mac.products import _gemm
+from softnum.mac.products.engines import coded, definition_of, fast_of
+from softnum.mac.products.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
+from softnum.mac.products.unfold import (
+    backward_data_shape,
+    backward_weight_shape,
+    forward_shape,
+    lay_out,
+    patches,
+    sources,
+)
+from softnum.mac.statistics import Tallies
+from softnum.runtime import _core, gateway
+from softnum.runtime.threads import for_each
 
 __all__ = ["conv2d", "conv2d_backward_data", "conv2d_backward_weight"]
 
@@ -230,10 +238,10 @@ def _run(caller, compute, arrays, unit, extent, c, shape, options, return_stats)
     """
     if not isinstance(unit, Unit):
         raise TypeError(f"{caller}: the unit must be one of softnum's (MadUnit ..., or sn.unit(name)), got {unit!r}")
-    if any(backend.is_device_array(x) for x in (*arrays, c)):
+    if any(gateway.is_device_array(x) for x in (*arrays, c)):
         key, random_bits, threads, _ = options
-        backend.check_host_only(caller, threads, return_stats)
-        return backend.on_device(caller, *arrays, unit, *extent, c, *shape, key=key, random_bits=random_bits)
+        gateway.check_host_only(caller, threads, return_stats)
+        return gateway.on_device(caller, *arrays, unit, *extent, c, *shape, key=key, random_bits=random_bits)
     tallies = Tallies() if return_stats else None
     with _core.PlainEnvironment():
         result = compute(*arrays, unit, *extent, c, *shape, (*options, tallies))

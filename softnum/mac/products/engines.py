@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from functools import lru_cache, singledispatch
 
-from softnum import _exact, _fused, _gemm, backend
-from softnum.custom import CustomFormat
-from softnum.custom_steps import DefinitionCustom
-from softnum.custom_unit import CustomMadUnit
-from softnum.exact import ExactDotUnit
-from softnum.facts import facts, fits
-from softnum.fused import FmaChainUnit, FusedDotUnit, fused_plan
-from softnum.names import format
-from softnum.plan import integer_plan_of, plan_of
-from softnum.units import MadUnit
+from softnum.formats.custom import CustomFormat
+from softnum.formats.facts import facts, fits
+from softnum.formats.names import format
+from softnum.mac.custom import CustomMadUnit
+from softnum.mac.exact import ExactDotUnit
+from softnum.mac.fused import FmaChainUnit, FusedDotUnit, fused_plan
+from softnum.mac.mad import MadUnit
+from softnum.mac.plan import integer_plan_of, plan_of
+from softnum.mac.products import _exact, _fused, _gemm
+from softnum.mac.products.custom.steps import DefinitionCustom
+from softnum.runtime import gateway
 
 __all__ = ["coded", "definition_of", "fast_of"]
 
@@ -53,7 +54,7 @@ def fast_of(unit):
 @_define.register
 def _(unit: MadUnit):
     if unit.on_codes:
-        from softnum.custom.gemm import CustomGemm
+        from softnum.mac.products.custom.codes import CustomGemm
 
         return CustomGemm(unit)
     operands = tuple(coded(f) for f in unit.operand)
@@ -119,10 +120,10 @@ def _(unit: FmaChainUnit):
 
 @_define.register
 def _(unit: CustomMadUnit):
-    compiled = backend.custom_engine(unit) if unit.on_codes else None
+    compiled = gateway.custom_engine(unit) if unit.on_codes else None
     return compiled or DefinitionCustom(unit, tuple(coded(f, unit) for f in unit.operand))
 
 
 @_speed_up.register
 def _(unit: CustomMadUnit):
-    return None if unit.on_codes else backend.custom_engine(unit)
+    return None if unit.on_codes else gateway.custom_engine(unit)

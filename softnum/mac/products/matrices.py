@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum import _core, backend
-from softnum.array import Array
-from softnum.block_array import BlockArray
-from softnum.block_matmul import block_matmul
-from softnum.block_unit import BlockDotUnit
-from softnum.checks import check_out, float_array
-from softnum.engines import coded, definition_of, fast_of
-from softnum.facts import fits
-from softnum.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
-from softnum.statistics import Tallies
-from softnum.threads import for_each
-from softnum.ufuncs import raise_no_code
-from softnum.units import Unit
-from softnum.values import decode
+from softnum.arrays.blocks import BlockArray
+from softnum.arrays.checks import check_out, float_array
+from softnum.arrays.container import Array
+from softnum.arrays.conversion import decode
+from softnum.arrays.ufuncs import raise_no_code
+from softnum.formats.facts import fits
+from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.mad import Unit
+from softnum.mac.products.blocks.matrices import block_matmul
+from softnum.mac.products.engines import coded, definition_of, fast_of
+from softnum.mac.products.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
+from softnum.mac.statistics import Tallies
+from softnum.runtime import _core, gateway
+from softnum.runtime.threads import for_each
 
 __all__ = ["dot", "matmul", "matmul_by_unit"]
 
@@ -93,9 +93,9 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     array([[16.]], dtype=float32)
     """
     tallies = Tallies() if return_stats else None
-    if any(backend.is_device_array(x) for x in (a, b, c, out)):
-        backend.check_host_only("matmul", threads, return_stats)
-        return backend.on_device("matmul", a, b, unit, c, key=key, random_bits=random_bits, out=out)
+    if any(gateway.is_device_array(x) for x in (a, b, c, out)):
+        gateway.check_host_only("matmul", threads, return_stats)
+        return gateway.on_device("matmul", a, b, unit, c, key=key, random_bits=random_bits, out=out)
     if isinstance(unit, BlockDotUnit) or BlockArray in (type(a), type(b)):
         with _core.PlainEnvironment():
             result = block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies)
@@ -212,9 +212,9 @@ def dot(a, b, unit, c=None, **options):
     >>> sn.dot(x, x, sn.MadUnit("e6m3", operand="e5m2", chunk=16))
     np.float32(40.0)
     """
-    if any(backend.is_device_array(x) for x in (a, b, c)):
-        backend.check_host_only("dot", options.pop("threads", None), options.pop("return_stats", False))
-        return backend.on_device("dot", a, b, unit, c, **options)
+    if any(gateway.is_device_array(x) for x in (a, b, c)):
+        gateway.check_host_only("dot", options.pop("threads", None), options.pop("return_stats", False))
+        return gateway.on_device("dot", a, b, unit, c, **options)
     a, b = (x if isinstance(x, (Array, BlockArray)) else np.asarray(x) for x in (a, b))
     if a.ndim != 1 or b.ndim != 1:
         raise ValueError(f"dot takes two vectors, got shapes {a.shape} and {b.shape}; for matrices use matmul")

@@ -7,20 +7,20 @@ from functools import singledispatch
 
 import numpy as np
 
-from softnum import _core, backend
-from softnum.array import Array
-from softnum.block_unit import BlockDotUnit
-from softnum.checks import check_axis, float_array
-from softnum.custom_unit import CustomMadUnit
-from softnum.exact import ExactDotUnit
-from softnum.formats import FixedFormat
-from softnum.fused import FmaChainUnit, FusedDotUnit
-from softnum.matmul import matmul_by_unit
-from softnum.modes import overflow_name
-from softnum.names import format
-from softnum.operands import checked_operand, random_words_of
-from softnum.statistics import Tallies
-from softnum.units import MadUnit, Unit
+from softnum.arrays.checks import check_axis, float_array
+from softnum.arrays.container import Array
+from softnum.formats.modes import overflow_name
+from softnum.formats.names import format
+from softnum.formats.scalar import FixedFormat
+from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.custom import CustomMadUnit
+from softnum.mac.exact import ExactDotUnit
+from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+from softnum.mac.mad import MadUnit, Unit
+from softnum.mac.products.matrices import matmul_by_unit
+from softnum.mac.products.operands import checked_operand, random_words_of
+from softnum.mac.statistics import Tallies
+from softnum.runtime import _core, gateway
 
 __all__ = ["addend_formats", "adder_of", "axes_of", "no_format", "sum"]
 
@@ -37,7 +37,7 @@ def adder_of(unit, fmt):
 @adder_of.register
 def _(unit: MadUnit, fmt):
     if unit.on_codes:
-        from softnum.custom.gemm import CustomSum
+        from softnum.mac.products.custom.codes import CustomSum
 
         options = {field.name: getattr(unit, field.name) for field in fields(unit)}
         return CustomSum(**{**options, "operand": (_ONE, fmt), "product": None, "product_rounding": None})
@@ -173,9 +173,9 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threa
     """
     if not isinstance(unit, Unit) or isinstance(unit, BlockDotUnit):
         raise TypeError(f"sum: the unit must be one of softnum's (MadUnit ..., or sn.unit(name)), got {unit!r}")
-    if backend.is_device_array(x):
-        backend.check_host_only("sum", threads=threads, return_stats=return_stats)
-        return backend.on_device("sum", x, unit, axis, keepdims=keepdims, key=key, random_bits=random_bits)
+    if gateway.is_device_array(x):
+        gateway.check_host_only("sum", threads=threads, return_stats=return_stats)
+        return gateway.on_device("sum", x, unit, axis, keepdims=keepdims, key=key, random_bits=random_bits)
     with _core.PlainEnvironment():
         return _sum(x, unit, axis, keepdims, key, random_bits, threads, Tallies() if return_stats else None)
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 from softnum.tta.architectures.image_layers import GlobalPool, Pool
 from softnum.tta.architectures.images import _normalised, residual_groups
 from softnum.tta.architectures.layers import Activation, Dense, Layer, Loss

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
-from softnum.blocks import BlockFormat, format
-from softnum.presets import unit as preset
+from softnum.formats.blocks import BlockFormat, format
+from softnum.mac.presets import unit as preset
 from softnum.tta.quantities import check_keys, positive_number
 
 __all__ = ["PRECISIONS", "Precision", "StoredFormat"]

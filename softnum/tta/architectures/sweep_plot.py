@@ -6,7 +6,7 @@ import io
 import os
 from collections.abc import Sequence
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 from softnum.tta.architectures.paradnn import Sweep
 from softnum.tta.architectures.sweep_analysis import AXES, against, heat_map, sensitivity
 

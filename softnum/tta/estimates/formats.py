@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from softnum.blocks import format
+from softnum.formats.blocks import format
 
 __all__ = ["PEAKS", "choose_peak"]
 

@@ -22,7 +22,7 @@ from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 from softnum.tta.estimates.formats import PEAKS, choose_peak
 from softnum.tta.quantities import positive_int, positive_number
 from softnum.tta.text import read_text

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 from softnum.tta.estimates.rooflines import Roofline, Utilisation
 
 __all__ = ["plot_roofline"]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 from softnum.tta.html.model import Chart, Page
 from softnum.tta.html.page import vega_lite_version
 from softnum.tta.outcomes.style import THEMES

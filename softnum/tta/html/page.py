@@ -7,7 +7,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from softnum.config import __version__
+from softnum.runtime.config import __version__
 from softnum.tta.html.model import Chart, Page, Table
 from softnum.tta.outcomes.style import THEMES, swatch
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 from softnum.tta.html.folder import Folder, read_folder
 
 __all__ = ["Report", "export_report", "load_report", "write_report"]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 from softnum.tta.outcomes.intervals import least_runs
 from softnum.tta.outcomes.outcome import DesignResult, Spread, Study
 from softnum.tta.quantities import format_dollars, format_joules, format_seconds

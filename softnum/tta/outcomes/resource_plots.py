@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 from softnum.tta.workloads.exchange import ParallelTime
 from softnum.tta.workloads.memory import Memory
 from softnum.tta.workloads.operations import TENSOR_CLASSES

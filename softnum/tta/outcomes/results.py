@@ -32,7 +32,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 from softnum.tta.outcomes import intervals
 from softnum.tta.outcomes.outcome import DesignResult, Study
 from softnum.tta.quantities import check_keys

@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 
 __all__ = ["TOOLS", "Task", "Tool", "create_environment", "default_environment", "run_tasks"]
 

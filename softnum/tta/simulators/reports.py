@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 from softnum.tta.quantities import check_keys
 from softnum.tta.simulators.environment import TOOLS
 from softnum.tta.simulators.scalesim import Machine

@@ -56,7 +56,7 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 from softnum.tta.workloads.hardware import Hardware, read_pattern
 
 __all__ = [

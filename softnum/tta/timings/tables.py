@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 from softnum.tta.quantities import check_keys, frequency
 from softnum.tta.text import count, number, table_rows
 from softnum.tta.timings.series import Options, Series

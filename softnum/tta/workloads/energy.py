@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from softnum.blocks import format
+from softnum.formats.blocks import format
 from softnum.tta.workloads.hardware import Gemm, Hardware, read_pattern
 from softnum.tta.workloads.operations import STAGES, Operation, Workload
 

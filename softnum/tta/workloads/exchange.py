@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf
 
-from softnum.blocks import BlockFormat, format
+from softnum.formats.blocks import BlockFormat, format
 from softnum.tta.quantities import positive_int
 from softnum.tta.workloads.operations import Workload
 

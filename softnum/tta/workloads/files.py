@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from softnum.atomic import write_atomic
+from softnum.runtime.atomic import write_atomic
 from softnum.tta.quantities import check_keys
 from softnum.tta.text import read_text
 from softnum.tta.workloads.operations import Workload

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any
 
-from softnum.modes import ROUNDING_MODES
-from softnum.names import format
+from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.names import format
 from softnum.vectors.plans.spec import VectorSpec
 
 __all__ = ["CAUSES", "Candidate", "candidates_of", "counted"]

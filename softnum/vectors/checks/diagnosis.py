@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from softnum.modes import Flags
+from softnum.formats.modes import Flags
 from softnum.vectors.checks.causes import Candidate
 from softnum.vectors.checks.evidence import Evidence
 from softnum.vectors.checks.models import NotApplicable

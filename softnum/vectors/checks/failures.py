@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from softnum import reference
-from softnum.modes import Flags
+from softnum.formats.modes import Flags
+from softnum.inspect.trace import Step, exact_step, number_text, rounding_step, steps_of
 from softnum.reference import operations as exact_operations
 from softnum.reference.nans import INVALID_RESULT
 from softnum.reference.rounding import Environment, environment_of, floor_log2, goes_up
 from softnum.reference.values import Value, decode
-from softnum.trace import Step, exact_step, number_text, rounding_step, steps_of
 from softnum.vectors.plans.codes import bits_text, value_text
 from softnum.vectors.plans.spec import Spec, VectorSpec
 

@@ -11,12 +11,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum import _core, reference
-from softnum.engines import definition_of
-from softnum.formats import FixedFormat, FloatFormat
-from softnum.fused import FusedDotUnit
-from softnum.modes import Flags
-from softnum.ops import CODE_OPERATIONS
+from softnum import reference
+from softnum.formats.modes import Flags
+from softnum.formats.scalar import FixedFormat, FloatFormat
+from softnum.mac.fused import FusedDotUnit
+from softnum.mac.products.engines import definition_of
+from softnum.ops.arithmetic import CODE_OPERATIONS
+from softnum.runtime import _core
 from softnum.vectors.checks.exact_models import rounded_through
 from softnum.vectors.plans.codes import is_infinite, is_nan, is_zero, magnitudes
 from softnum.vectors.plans.spec import VectorSpec

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum.trace import Step, Trace, number_text, steps_of
+from softnum.inspect.trace import Step, Trace, number_text, steps_of
 from softnum.vectors.checks.failures import Failure, flags_text
 from softnum.vectors.checks.models import NotApplicable
 from softnum.vectors.checks.unit_models import UnitModels

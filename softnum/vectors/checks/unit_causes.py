@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from softnum.exact import ExactDotUnit
-from softnum.formats import FixedFormat, FloatFormat
-from softnum.fused import FmaChainUnit, FusedDotUnit
-from softnum.modes import ROUNDING_MODES
-from softnum.units import MadUnit
+from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.scalar import FixedFormat, FloatFormat
+from softnum.mac.exact import ExactDotUnit
+from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+from softnum.mac.mad import MadUnit
 from softnum.vectors.checks.causes import Candidate, counted
 from softnum.vectors.plans.unit_spec import UnitSpec
 

@@ -6,10 +6,10 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from softnum.formats import FloatFormat
-from softnum.fused import FmaChainUnit, FusedDotUnit
-from softnum.ops import convert
-from softnum.units import MadUnit
+from softnum.formats.scalar import FloatFormat
+from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+from softnum.mac.mad import MadUnit
+from softnum.ops.arithmetic import convert
 from softnum.vectors.checks.evidence import Evidence
 from softnum.vectors.checks.models import NotApplicable, changed_words
 from softnum.vectors.plans.codes import is_nan, is_subnormal

@@ -13,8 +13,8 @@ import re
 
 import numpy as np
 
-from softnum import _text
-from softnum.names import format
+from softnum.formats.names import format
+from softnum.vectors.files import _text
 from softnum.vectors.files.text import TextLayout, VectorReader, refuse_binary, shown
 from softnum.vectors.plans.spec import Block, Spec, VectorSpec
 

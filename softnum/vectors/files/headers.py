@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from softnum.names import format
+from softnum.formats.names import format
 from softnum.vectors.files.text import VectorFileError
 from softnum.vectors.plans.spec import Spec, VectorSpec
 from softnum.vectors.plans.unit_spec import UNIT_OPERATIONS, UnitSpec

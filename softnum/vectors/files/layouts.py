@@ -9,7 +9,7 @@ import csv
 import json
 import re
 
-from softnum import _text
+from softnum.vectors.files import _text
 from softnum.vectors.files.text import (
     HEADER_NAME,
     PREFIX_HINT,

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum import _text
-from softnum.packing import pack_bits, unpack_bits
+from softnum.arrays.packing import pack_bits, unpack_bits
+from softnum.vectors.files import _text
 from softnum.vectors.files.compressed import Unreadable, opened
 from softnum.vectors.plans.spec import Block, Column, Spec
 

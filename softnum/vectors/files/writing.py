@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from softnum.atomic import atomic_file
-from softnum.config import __version__
+from softnum.runtime.atomic import atomic_file
+from softnum.runtime.config import __version__
 from softnum.vectors.files.compressed import COMPRESSIONS, compressed
 from softnum.vectors.files.dialects import DIALECTS, dialect_named, dialect_of_path
 from softnum.vectors.plans.generator import Plan

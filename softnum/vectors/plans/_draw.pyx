@@ -6,7 +6,7 @@ import numpy as np
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from softnum import _core
+from softnum.runtime import _core
 
 cnp.import_array()
 

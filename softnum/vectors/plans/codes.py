@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from softnum import ops, reference
+from softnum import reference
+from softnum.ops import arithmetic
 
 __all__ = [
     "bits_text", "class_names", "class_numbers", "distance", "exponent_fields", "exponents", "is_infinite", "is_nan",
@@ -79,7 +80,7 @@ def exponents(codes: np.ndarray, fmt) -> np.ndarray:
 
 def class_names(fmt) -> tuple[str, ...]:
     """The names of a format's classes: IEEE 754's ten; of fixed point five."""
-    return _FIXED_CLASSES if fmt.kind == "fixed" else ops.CLASSES
+    return _FIXED_CLASSES if fmt.kind == "fixed" else arithmetic.CLASSES
 
 
 def class_numbers(codes: np.ndarray, fmt) -> np.ndarray:
@@ -92,7 +93,7 @@ def class_numbers(codes: np.ndarray, fmt) -> np.ndarray:
     ['lowest', 'negative', 'zero', 'positive', 'highest']
     """
     if fmt.kind != "fixed":
-        return np.asarray(ops.classify(codes, fmt)).astype(np.int64)
+        return np.asarray(arithmetic.classify(codes, fmt)).astype(np.int64)
     top = 1 << (fmt.bits - 1)
     lowest, highest = (top, top - 1) if fmt.signed else (0, 2 * top - 1)
     negative = (codes & codes.dtype.type(top)) != 0 if fmt.signed else np.zeros(codes.shape, bool)

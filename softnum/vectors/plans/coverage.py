@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from softnum.modes import Flags
+from softnum.formats.modes import Flags
 from softnum.vectors.plans.codes import class_names, class_numbers, exponent_fields, exponents, is_zero, magnitudes
 from softnum.vectors.plans.operands import class_codes
 from softnum.vectors.plans.spec import Block, Spec

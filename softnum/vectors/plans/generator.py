@@ -10,7 +10,7 @@ from numbers import Integral
 
 import numpy as np
 
-from softnum._draw import crossed
+from softnum.vectors.plans._draw import crossed
 from softnum.vectors.plans.operands import class_codes, core_codes, edge_codes
 from softnum.vectors.plans.spec import Block, Spec, VectorSpec
 from softnum.vectors.plans.strata import block_size, random_block, random_words

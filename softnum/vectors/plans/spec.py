@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum.custom.formats import CustomFormat
-from softnum.formats import Format
-from softnum.modes import overflow_name, rounding_name
-from softnum.names import format
-from softnum.ops import CODE_OPERATIONS
+from softnum.formats.custom.formats import CustomFormat
+from softnum.formats.modes import overflow_name, rounding_name
+from softnum.formats.names import format
+from softnum.formats.scalar import Format
+from softnum.ops.arithmetic import CODE_OPERATIONS
 
 __all__ = ["Block", "Column", "Spec", "VectorSpec", "format_name"]
 

@@ -15,8 +15,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from softnum import _core, ops
-from softnum._draw import SLOTS, Rule, deal, fill_block, fill_words
+from softnum.ops import arithmetic
+from softnum.runtime import _core
+from softnum.vectors.plans._draw import SLOTS, Rule, deal, fill_block, fill_words
 from softnum.vectors.plans.operands import edge_codes
 from softnum.vectors.plans.spec import Spec
 from softnum.vectors.plans.unit_spec import UnitSpec
@@ -182,8 +183,8 @@ def _computed(op, codes, formats, out) -> np.ndarray:
     """The result of another operation, as an operand."""
     narrow = [_as_codes(c, f) for c, f in zip(codes, formats, strict=True)]
     if op == "convert":
-        return ops.convert(narrow[0], formats[0], out, invalid=0)
-    return getattr(ops, op)(*narrow, tuple(formats), out_fmt=out, invalid=0)
+        return arithmetic.convert(narrow[0], formats[0], out, invalid=0)
+    return getattr(arithmetic, op)(*narrow, tuple(formats), out_fmt=out, invalid=0)
 
 
 def _relate(codes, word, spec) -> None:

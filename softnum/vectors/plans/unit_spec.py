@@ -7,13 +7,13 @@ from numbers import Integral
 
 import numpy as np
 
-from softnum import _core
-from softnum.block_unit import BlockDotUnit
-from softnum.custom.formats import CustomFormat
-from softnum.engines import definition_of
-from softnum.presets import unit_of
-from softnum.ufuncs import raise_no_code
-from softnum.units import MadUnit, Unit
+from softnum.arrays.ufuncs import raise_no_code
+from softnum.formats.custom.formats import CustomFormat
+from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.mad import MadUnit, Unit
+from softnum.mac.presets import unit_of
+from softnum.mac.products.engines import definition_of
+from softnum.runtime import _core
 from softnum.vectors.plans.spec import Block, Column, Spec
 
 __all__ = ["UNIT_OPERATIONS", "UnitSpec"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from softnum.plan import FastPlan, IntegerPlan, Round32
+from softnum.mac.plan import FastPlan, IntegerPlan, Round32
 
 __all__ = ["level_of", "levels_of", "sum_bound", "sums_fit"]
 

@@ -6,13 +6,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda, ffi
-from softnum.kernels.device.entries import unit_library
-from softnum.kernels.device.problem import Problem, carrier_of, coded_operands, formats_of
-from softnum.kernels.device.quantize import FROM_KEY, NO_WORDS
-from softnum.kernels.device.sums import Steps, kernel_types, run_sums, sums_kernel
-from softnum.units import MadUnit
+from softnum.kernels.device.elementwise.conversion import FROM_KEY, NO_WORDS
+from softnum.kernels.device.products.entries import unit_library
+from softnum.kernels.device.products.order import Steps, kernel_types, run_sums, sums_kernel
+from softnum.kernels.device.products.problem import Problem, carrier_of, coded_operands, formats_of
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda, ffi
+from softnum.mac.mad import MadUnit
 
 __all__ = ["DefinitionEngine", "examples", "kernels_of"]
 

@@ -37,16 +37,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.facts import fits
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda, ffi
-from softnum.kernels.device.block_entries import Block, steps_library
-from softnum.kernels.device.bounds import level_of, levels_of, sums_fit
-from softnum.kernels.device.layouts import along_rows, index_of, loader
-from softnum.kernels.device.problem import Operand, Problem, Seen, all_values, stand_in
-from softnum.kernels.device.steps import Steps, steps_of
-from softnum.plan import integer_plan_of, plan_of
-from softnum.units import MadUnit
+from softnum.formats.facts import fits
+from softnum.kernels.device.products.layouts import along_rows, index_of, loader
+from softnum.kernels.device.products.mad.bounds import level_of, levels_of, sums_fit
+from softnum.kernels.device.products.mad.fast_entries import Block, steps_library
+from softnum.kernels.device.products.mad.steps import Steps, steps_of
+from softnum.kernels.device.products.problem import Operand, Problem, Seen, all_values, stand_in
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda, ffi
+from softnum.mac.mad import MadUnit
+from softnum.mac.plan import integer_plan_of, plan_of
 
 __all__ = ["BlocksEngine", "block_of", "blocks_kernel", "examples", "kernels_of", "takes"]
 

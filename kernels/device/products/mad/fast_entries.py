@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from string import Template
 
-from softnum.custom import CustomFormat
-from softnum.kernels.device.source import TYPES, Entry, Library, literal
-from softnum.kernels.device.steps import Steps, second_key, step_text
-from softnum.plan import integer_plan_of
+from softnum.formats.custom import CustomFormat
+from softnum.kernels.device.products.mad.steps import Steps, second_key, step_text
+from softnum.kernels.device.runtime.source import TYPES, Entry, Library, literal
+from softnum.mac.plan import integer_plan_of
 
 __all__ = ["Block", "steps_library"]
 

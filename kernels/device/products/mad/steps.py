@@ -1,4 +1,4 @@
-"""A unit's fast path (`softnum.plan`) as C text over csrc/softnum/steps.h: one step of one result.
+"""A unit's fast path (`softnum.mac.plan`) as C text over csrc/softnum/steps.h: one step of one result.
 
 The constants of a plan become C literals.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from softnum.kernels.device.patterns import pattern_facts, pattern_text
-from softnum.kernels.device.source import TYPES, literal
-from softnum.modes import ROUNDING_MODES
-from softnum.plan import FastPlan, IntegerPlan, integer_plan_of, plan_of
+from softnum.formats.modes import ROUNDING_MODES
+from softnum.kernels.device.elementwise.patterns import pattern_facts, pattern_text
+from softnum.kernels.device.runtime.source import TYPES, literal
+from softnum.mac.plan import FastPlan, IntegerPlan, integer_plan_of, plan_of
 
 __all__ = ["Steps", "second_key", "step_text", "steps_of", "target_text"]
 
@@ -35,7 +35,7 @@ class Steps:
 
 
 def _magic_text(name: str, r) -> str:
-    """A C function that returns an sn_magic, of a softnum.plan.Round32."""
+    """A C function that returns an sn_magic, of a softnum.mac.plan.Round32."""
     high, low = r.overflow
     alike = (math.isnan(high) and math.isnan(low)) or high == -low
     symmetric = bool(r.sign_of_zero and r.limit[0] == r.limit[1] and alike)

@@ -11,12 +11,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.custom import CustomFormat
-from softnum.custom.arithmetic import Operator
-from softnum.custom.gemm import CustomSum, factors
-from softnum.facts import fits
-from softnum.modes import Flags
-from softnum.values import decode
+from softnum.arrays.conversion import decode
+from softnum.formats.custom import CustomFormat
+from softnum.formats.facts import fits
+from softnum.formats.modes import Flags
+from softnum.mac.products.custom.codes import CustomSum, factors
+from softnum.ops.custom import Operator
 
 __all__ = ["LOST", "NO_ROW", "SumTables", "tables_of"]
 
@@ -73,7 +73,7 @@ def _operate(unit, name: str, codes, formats, out, rounding=None):
     if isinstance(out, CustomFormat):
         found, lost = Operator(name, formats, out, rounding, unit.overflow)(*codes, partly=True)
     else:
-        from softnum.operation import apply
+        from softnum.ops.operation import apply
 
         options = {"rounding": rounding, "overflow": unit.overflow_of(out)}
         found, flags = apply(name, tuple(codes), tuple(formats), out_fmt=out, invalid=0.0, return_flags=True, **options)

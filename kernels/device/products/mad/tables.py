@@ -1,4 +1,4 @@
-"""MadUnits that compute in custom formats, by look-up tables (`softnum.kernels.device.sum_tables`).
+"""MadUnits that compute in custom formats, by look-up tables (`softnum.kernels.device.products.mad.sum_tables`).
 
 Two kernels: sums in any order of lanes and chunks over tables of any size (sums.py); and, for one lane, tiles of a and
 b in shared memory beside tables that fit there. The latter's inner loop takes 105 instructions for 16 multiply-adds
@@ -15,21 +15,21 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.c_text import environment_text, format_text
-from softnum.custom import CustomFormat
-from softnum.custom.gemm import zero_code
-from softnum.facts import fits
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda, ffi
-from softnum.kernels.device.entries import value_body
-from softnum.kernels.device.layouts import index_of, loader
-from softnum.kernels.device.problem import Problem, coded_operands, formats_of
-from softnum.kernels.device.quantize import NO_WORDS
-from softnum.kernels.device.source import Entry, Library
-from softnum.kernels.device.sum_tables import NO_ROW, SumTables, tables_of
-from softnum.kernels.device.sums import Steps, Tables, kernel_types, run_sums, sums_kernel
-from softnum.names import format
-from softnum.units import MadUnit
+from softnum.formats.c_text import environment_text, format_text
+from softnum.formats.custom import CustomFormat
+from softnum.formats.facts import fits
+from softnum.formats.names import format
+from softnum.kernels.device.elementwise.conversion import NO_WORDS
+from softnum.kernels.device.products.entries import value_body
+from softnum.kernels.device.products.layouts import index_of, loader
+from softnum.kernels.device.products.mad.sum_tables import NO_ROW, SumTables, tables_of
+from softnum.kernels.device.products.order import Steps, Tables, kernel_types, run_sums, sums_kernel
+from softnum.kernels.device.products.problem import Problem, coded_operands, formats_of
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda, ffi
+from softnum.kernels.device.runtime.source import Entry, Library
+from softnum.mac.mad import MadUnit
+from softnum.mac.products.custom.codes import zero_code
 
 __all__ = ["TableEngine", "examples", "kernels_of", "shared_kernel"]
 

@@ -7,16 +7,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum import _blocks
-from softnum.block_unit import BlockDotUnit
-from softnum.engines import fast_of
-from softnum.exact import span
-from softnum.facts import facts, fits
-from softnum.formats import FixedFormat
-from softnum.names import format
-from softnum.operands import blocks_of, padded
-from softnum.threads import for_each
-from softnum.values import decode
+from softnum.arrays.conversion import decode
+from softnum.formats.facts import facts, fits
+from softnum.formats.names import format
+from softnum.formats.scalar import FixedFormat
+from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.exact import span
+from softnum.mac.products import _blocks
+from softnum.mac.products.engines import fast_of
+from softnum.mac.products.operands import blocks_of, padded
+from softnum.runtime.threads import for_each
 
 __all__ = ["BlockPlan", "block_plan", "fast_product"]
 
@@ -141,7 +141,7 @@ def _in_binary32(x: np.ndarray, y: np.ndarray) -> bool:
 
 
 def fast_product(p, threads) -> np.ndarray | None:
-    """The result of a product of `softnum.block_matmul`, as float64 values; None where there is no fast path."""
+    """The result of a product of `softnum.mac.products.blocks.matrices`, as float64 values; None where there is no fast path."""
     unit = p.unit
     plan = block_plan(unit)
     if plan is None or p.words is not None or not p.k:

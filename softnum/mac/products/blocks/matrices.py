@@ -6,19 +6,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum import _blocks
-from softnum.array import Array
-from softnum.block_array import BlockArray
-from softnum.block_fast import fast_product
-from softnum.block_unit import BlockDotUnit
-from softnum.checks import check_out
-from softnum.engines import definition_of
-from softnum.facts import fits
-from softnum.names import format
-from softnum.operands import blocks_of, checked_operand, codes_of, random_words_of
-from softnum.threads import for_each
-from softnum.ufuncs import raise_no_code
-from softnum.values import decode, encode
+from softnum.arrays.blocks import BlockArray
+from softnum.arrays.checks import check_out
+from softnum.arrays.container import Array
+from softnum.arrays.conversion import decode, encode
+from softnum.arrays.ufuncs import raise_no_code
+from softnum.formats.facts import fits
+from softnum.formats.names import format
+from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.products import _blocks
+from softnum.mac.products.blocks.fast import fast_product
+from softnum.mac.products.engines import definition_of
+from softnum.mac.products.operands import blocks_of, checked_operand, codes_of, random_words_of
+from softnum.runtime.threads import for_each
 
 __all__ = ["block_matmul", "block_operands"]
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum import _tables
-from softnum.custom.arithmetic import Operator
-from softnum.custom.formats import CustomFormat
-from softnum.custom.lookup import operate
-from softnum.modes import Flags
-from softnum.operation import apply
-from softnum.order import reduction_order
-from softnum.units import MadUnit
+from softnum.formats.custom.formats import CustomFormat
+from softnum.formats.modes import Flags
+from softnum.mac.mad import MadUnit
+from softnum.mac.order import reduction_order
+from softnum.ops.custom import Operator
+from softnum.ops.custom_tables import operate
+from softnum.ops.operation import apply
+from softnum.runtime import _tables
 
 __all__ = ["CustomGemm", "CustomSum", "factors", "zero_code"]
 
@@ -125,7 +125,7 @@ class _Tables:
 
 
 class CustomGemm:
-    """The engine of such a unit, on 64-bit codes; `run` is as that of softnum._gemm's DefinitionGemm."""
+    """The engine of such a unit, on 64-bit codes; `run` is as that of softnum.mac.products._gemm's DefinitionGemm."""
 
     def __init__(self, unit: MadUnit) -> None:
         self.unit, self.steps = unit, _Steps(unit)

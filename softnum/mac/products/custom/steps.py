@@ -7,11 +7,11 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from softnum import _core, backend
-from softnum.custom.primitives import place_of, shown_code
-from softnum.facts import fits
-from softnum.order import reduction_order
-from softnum.values import decode, encode
+from softnum.arrays.conversion import decode, encode
+from softnum.formats.custom.primitives import place_of, shown_code
+from softnum.formats.facts import fits
+from softnum.mac.order import reduction_order
+from softnum.runtime import _core, gateway
 
 __all__ = ["DefinitionCustom", "numbers_of", "try_out", "zero_of"]
 
@@ -36,15 +36,15 @@ class DefinitionCustom:
 
     def __init__(self, unit, sources) -> None:
         self.unit, self.sources = unit, sources
-        self.adder = backend.scalar(
+        self.adder = gateway.scalar(
             unit.accumulator, rounding=unit.rounding, overflow=unit.overflow, carrier=unit.carrier
         )
-        self.rounder = backend.scalar(unit.accumulator, carrier=unit.carrier)  # in which every value is itself
+        self.rounder = gateway.scalar(unit.accumulator, carrier=unit.carrier)  # in which every value is itself
         self.function = getattr(unit.function, "py_func", unit.function)
         self.zero = zero_of(unit)
 
     def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None) -> int:
-        """out[m0:m1, n0:n1], as every engine (`softnum.engines`); ValueError if roundings are to be counted."""
+        """out[m0:m1, n0:n1], as every engine (`softnum.mac.products.engines`); ValueError if roundings are to be counted."""
         unit, (row, column) = self.unit, first
         if tallies is not None:
             raise ValueError(

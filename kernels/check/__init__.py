@@ -1,0 +1,1 @@
+"""Kernels as machine code, looked at without a GPU."""

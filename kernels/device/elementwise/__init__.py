@@ -1,0 +1,1 @@
+"""Kernels element by element: conversions, operations, selections, totals."""

@@ -1,0 +1,1 @@
+"""Kernels of MadUnit: by the definition, by fast steps and by tables."""

@@ -1,0 +1,1 @@
+"""Numba's CUDA target: arrays, launches, memory and the C source that kernels are linked with."""

@@ -1,0 +1,1 @@
+"""Kernels of operators in the Tile language."""

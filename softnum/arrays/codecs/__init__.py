@@ -1,0 +1,1 @@
+"""How each kind of format encodes, decodes and rounds arrays."""

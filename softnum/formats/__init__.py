@@ -1,0 +1,5 @@
+"""Formats: float and fixed point, blocks, and the user's own; their names, rounding modes and facts."""
+
+from softnum.formats.scalar import FixedFormat, FloatFormat, Format
+
+__all__ = ["FixedFormat", "FloatFormat", "Format"]

@@ -1,0 +1,1 @@
+"""Traces of units step by step, and probes of operations."""

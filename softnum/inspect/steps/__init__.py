@@ -1,0 +1,1 @@
+"""The steps of each family of units."""

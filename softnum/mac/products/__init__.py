@@ -1,0 +1,1 @@
+"""Matrix products, convolutions and sums under a unit: definitions and fast paths."""

@@ -1,0 +1,1 @@
+"""Products in custom formats and by units of the user's."""

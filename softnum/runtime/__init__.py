@@ -1,0 +1,1 @@
+"""What everything stands on: the compiled core, threads, files, and the registry of what other packages offer."""
