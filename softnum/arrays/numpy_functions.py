@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.arrays.container import FUNCTIONS, PREDICATES, Array, as_operand
-from softnum.formats.custom import CustomFormat
-from softnum.ops.arithmetic import CLASSES, classify, maximum, minimum
+from softnum.array import FUNCTIONS, PREDICATES, Array, as_operand
+from softnum.ops import CLASSES, classify, maximum, minimum
 
 __all__ = ["FUNCTIONS", "isfinite", "isinf", "isnan", "order_keys", "signbit"]
 
@@ -64,12 +63,7 @@ def signbit(a: Array) -> np.ndarray:
     >>> signbit(sn.array([1.0, -0.0], "e5m2"))
     array([False,  True])
     """
-    if isinstance(a.format, CustomFormat):
-        return np.signbit(np.asarray(a)) & ~isnan(a)
-    if not a.format.signed:
-        return np.zeros(a.shape, bool)
-    set_bit = a.codes >> (a.format.bits - 1) != 0
-    return set_bit & ~isnan(a) if getattr(a.format, "nan_codes", None) == "negative_zero" else set_bit
+    return a.format.sign_bits(a.codes)
 
 
 # -- order ---------------------------------------------------------------------------------------------------------
@@ -80,19 +74,7 @@ def order_keys(a: Array) -> np.ndarray:
     >>> order_keys(sn.array([-1.0, -0.0, 0.0, 1.0], "e5m2"))
     array([ 67, 127, 128, 188], dtype=uint8)
     """
-    fmt, codes = a.format, a.codes
-    kind = codes.dtype.type
-    if isinstance(fmt, CustomFormat):
-        return fmt.order[codes]
-    mask, sign = kind((1 << fmt.bits) - 1), kind(1 << (fmt.bits - 1))
-    if fmt.kind == "fixed":
-        return codes ^ sign if fmt.signed else codes
-    if not fmt.signed:  # P3109's NaN, the last code, comes first
-        return (codes + kind(1)) & mask if fmt.p3109 else codes
-    negative = codes >= sign
-    if fmt.nan_codes == "negative_zero":  # the NaN goes before the numbers
-        return np.where(negative, (kind(0) - codes) & (sign - kind(1)), codes | sign)
-    return np.where(negative, mask - codes, codes | sign)
+    return a.format.order_keys(a.codes)
 
 
 def _sort(a, axis=-1, kind=None, order=None, *, stable=None):

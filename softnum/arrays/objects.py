@@ -30,7 +30,7 @@ def codes_of_numbers(x, fmt, env, words, invalid):
         if raised & _core.NO_CODE and isinstance(invalid, str):
             # the value is not named: its repr can be long, and is refused past 4300 digits
             raise_no_code(fmt, "encode")
-        if wrap and abs(value) >= 1 << fmt.integer_bits:  # which as_exact has taken off
+        if wrap and abs(value) >= 1 << fmt.wrap_bits:  # which as_exact has taken off
             raised |= Flags.OVERFLOW
         flags[index] = raised & (_core.NO_CODE - 1)
     return codes, flags

@@ -72,8 +72,8 @@ def as_exact(value, fmt, wrap) -> tuple[int, int, int, int]:
     elif not isinstance(value, Rational):
         raise TypeError(f"encode takes real numbers (int, float, Fraction), got {value!r}")
     sign, top, bottom = int(value < 0), abs(value.numerator), value.denominator
-    if fmt.kind == "fixed" and (limit := bottom << fmt.integer_bits) <= top:  # of what lies above, one bit says enough
-        top = top % limit + (0 if wrap else limit)
+    if fmt.wrap_bits is not None and (limit := bottom << fmt.wrap_bits) <= top:
+        top = top % limit + (0 if wrap else limit)  # of what lies above, one bit says enough
     shift = max(0, 127 + bottom.bit_length() - top.bit_length()) if bottom & (bottom - 1) else bottom.bit_length() - 1
     significand, rest = divmod(top << shift, bottom)
     excess = max(0, significand.bit_length() - 128)

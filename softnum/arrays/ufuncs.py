@@ -44,7 +44,7 @@ def cannot_be_invalid(name, formats, out_fmt) -> bool:
     return (
         name in ("convert", "add", "subtract", "multiply", "fma")
         and out_fmt.has_zero
-        and not any(f.has_nan or (f.kind == "float" and f.infinities) for f in formats)
+        and not any(f.has_nan or f.infinities for f in formats)
     )
 
 

@@ -298,7 +298,7 @@ def is_block_format(fmt) -> bool:
 def scale_rule_of(fmt: BlockFormat, rule: str | None) -> str:
     """The scale rule by name; by default "floor" where all scales are powers of two, else "max"."""
     if rule is None:
-        powers = fmt.scale.kind == "float" and fmt.scale.mantissa_bits == 0 and fmt.tensor_scale is None
+        powers = fmt.scale.powers_of_two and fmt.tensor_scale is None
         return "floor" if powers else "max"
     if rule not in SCALE_RULES:
         raise ValueError(f"unknown scale rule {rule!r} (known: {', '.join(SCALE_RULES)})")

@@ -267,11 +267,55 @@ class FloatFormat:
         """Most bits that a square root has before the point."""
         return self.emax // 2 + 1
 
-    @property
-    def top_exponent(self) -> int:
-        """No finite value reaches ``2**(top_exponent + 1)`` in magnitude."""
-        return self.emax
+    wrap_bits = None  # nothing wraps around
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """(last, top): all values are multiples of ``2**last`` and below ``2**top`` in magnitude."""
+        return self.emin - self.mantissa_bits, self.emax + 1
+
+    @property
+    def powers_of_two(self) -> bool:
+        """Whether significands are one bit: all values but zero are powers of two."""
+        return self.mantissa_bits == 0
+
+    unmatched_code = None  # every value has its negative, or none has
+
+    def last_place(self, binade):
+        """The exponent of the last place of numbers from ``2**binade`` on; an integer, or an array of them."""
+        return np.maximum(binade, self.emin) - self.mantissa_bits
+
+    def digits_at(self, exponent: int) -> int:
+        """Significant bits in the binade of the largest value, whose exponent this is."""
+        return self.mantissa_bits + 1
+
+    def significand_text(self, significand: int, last: int, below: bool) -> str:
+        """A significand in binary with its point, and its power of two; below: of a number under the smallest normal
+        one in a format without subnormals."""
+        m = 0 if below else self.mantissa_bits
+        text = f"{significand:0{m + 1}b}"
+        return f"{text[:1]}{'.' if m else ''}{text[1:]} * 2^{last + m}"
+
+    # -- arrays of codes -----------------------------------------------------------------------------------------------
+    def sign_bits(self, codes: np.ndarray) -> np.ndarray:
+        """Where the sign is minus, that of -0 and NaN included; a NaN in -0's code has none."""
+        if not self.signed:
+            return np.zeros(codes.shape, bool)
+        set_bit = codes >> (self.bits - 1) != 0
+        return set_bit & (codes != self.nan_code) if self.nan_codes == "negative_zero" else set_bit
+
+    def order_keys(self, codes: np.ndarray) -> np.ndarray:
+        """Unsigned integers that lie as the codes do in the total order, each code's its own."""
+        kind = codes.dtype.type
+        mask, sign = kind((1 << self.bits) - 1), kind(1 << (self.bits - 1))
+        if not self.signed:  # P3109's NaN, the last code, comes first
+            return (codes + kind(1)) & mask if self.p3109 else codes
+        negative = codes >= sign
+        if self.nan_codes == "negative_zero":  # the NaN goes before the numbers
+            return np.where(negative, (kind(0) - codes) & (sign - kind(1)), codes | sign)
+        return np.where(negative, mask - codes, codes | sign)
+
+    # -- bounds --------------------------------------------------------------------------------------------------------
     @cached_property
     def carrier_facts(self) -> tuple[int, int, int]:
         """(precision, lowest exponent of a last bit, highest exponent) that hold for all values."""
@@ -428,6 +472,9 @@ class FixedFormat:
     has_zero = True
     saturating = False
     p3109 = False
+    exponent_bits = 0
+    lowest_binade = "subnormal"  # the values go on evenly down to zero
+    powers_of_two = False
 
     def __init__(self, integer_bits: int, fraction_bits: int, *, signed: bool = True) -> None:
         i = _check_int("integer_bits", integer_bits, 0, MAX_BITS)
@@ -461,10 +508,43 @@ class FixedFormat:
         return (self.integer_bits - self.signed + 1) // 2
 
     @property
-    def top_exponent(self) -> int:
-        """No value reaches ``2**(top_exponent + 1)`` in magnitude."""
-        return self.integer_bits - (1 if not self.signed else 0)
+    def wrap_bits(self) -> int:
+        """Bits before the point, the sign bit included: those above are dropped where a result wraps around."""
+        return self.integer_bits
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """(last, top): all values are multiples of ``2**last`` and at most ``2**top`` in magnitude."""
+        return -self.fraction_bits, self.integer_bits - int(self.signed)
+
+    @property
+    def unmatched_code(self) -> int | None:
+        """The code of the lowest value, whose negative is none of the format's; None if unsigned."""
+        return 1 << (self.bits - 1) if self.signed else None
+
+    def last_place(self, binade):
+        """The exponent of the last place of numbers from ``2**binade`` on; an integer, or an array of them."""
+        return np.full(np.shape(binade), -self.fraction_bits)
+
+    def digits_at(self, exponent: int) -> int:
+        """Significant bits in the binade of the largest value, whose exponent this is."""
+        return self.fraction_bits + exponent + 1
+
+    def significand_text(self, significand: int, last: int, below: bool) -> str:
+        """A magnitude in binary with its point."""
+        text = f"{significand:0{max(self.bits - self.signed, 1 - last)}b}"
+        return f"{text[: len(text) + last]}.{text[len(text) + last :]}" if last else text
+
+    # -- arrays of codes -----------------------------------------------------------------------------------------------
+    def sign_bits(self, codes: np.ndarray) -> np.ndarray:
+        """Where the sign is minus."""
+        return codes >> (self.bits - 1) != 0 if self.signed else np.zeros(codes.shape, bool)
+
+    def order_keys(self, codes: np.ndarray) -> np.ndarray:
+        """Unsigned integers that lie as the codes do in the order of the values."""
+        return codes ^ codes.dtype.type(1 << (self.bits - 1)) if self.signed else codes
+
+    # -- bounds --------------------------------------------------------------------------------------------------------
     @property
     def max(self) -> float | Fraction:
         """Largest value: a float where binary64 holds it, else a Fraction."""

@@ -164,14 +164,7 @@ class Probe:
 
 def _digits(p: Probe) -> str:
     """The significand in binary, with its point, and the power of two that its digit before the point stands for."""
-    n, fmt = int(p.significand), p.format
-    if fmt.kind == "fixed":
-        point = -int(p.last_place)
-        text = f"{n:0{max(fmt.bits - fmt.signed, point + 1)}b}"
-        return f"{text[: len(text) - point]}.{text[len(text) - point :]}" if point else text
-    m = 0 if p.gap else fmt.mantissa_bits
-    text = f"{n:0{m + 1}b}"
-    return f"{text[:1]}{'.' if m else ''}{text[1:]} * 2^{int(p.last_place) + m}"
+    return p.format.significand_text(int(p.significand), int(p.last_place), bool(p.gap))
 
 
 def _row(p: Probe, index: str, stochastic: bool) -> list[str]:

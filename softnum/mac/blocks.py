@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from softnum.arrays.environment import environment
-from softnum.formats.blocks import BlockFormat, format
-from softnum.formats.facts import facts
-from softnum.formats.modes import rounding_name
-from softnum.formats.names import format as plain_format
-from softnum.mac.exact import span
-from softnum.mac.mad import Unit, check_sum_formats
-from softnum.mac.products import _blocks
+from softnum import _blocks
+from softnum.blocks import BlockFormat, format
+from softnum.environment import environment
+from softnum.facts import facts
+from softnum.modes import OVERFLOW_RULES, rounding_name
+from softnum.names import format as plain_format
+from softnum.units import Unit, check_sum_formats
 
 __all__ = ["BlockDotUnit"]
 
@@ -145,8 +144,8 @@ class BlockDotUnit(Unit):
     def _spans(self) -> tuple:
         """(last, top) of products of elements, of these times scales, and of the accumulator."""
         a, b = self.operand
-        (la, ta), (lb, tb), (lx, tx), (ly, ty) = map(span, (a.element, b.element, a.scale, b.scale))
-        return (la + lb, ta + tb), (la + lb + lx + ly, ta + tb + tx + ty), span(self.accumulator)
+        (la, ta), (lb, tb), (lx, tx), (ly, ty) = (f.span for f in (a.element, b.element, a.scale, b.scale))
+        return (la + lb, ta + tb), (la + lb + lx + ly, ta + tb + tx + ty), self.accumulator.span
 
     @property
     def bottom(self) -> int:
@@ -191,8 +190,8 @@ class BlockDotUnit(Unit):
 
     def rule_for(self, fmt) -> str | None:
         """The overflow rule, where a format knows it; its default where only the other one does."""
-        both = self.product is not None and self.product.kind != self.accumulator.kind
-        foreign = {"wrap": "float", "infinity": "fixed"}.get(self.overflow) == fmt.kind
+        both = self.product is not None and self.product.overflow_rules != self.accumulator.overflow_rules
+        foreign = self.overflow in OVERFLOW_RULES and self.overflow not in fmt.overflow_rules
         return None if both and foreign else self.overflow
 
     @property

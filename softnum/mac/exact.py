@@ -5,27 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from softnum.arrays.environment import environment
-from softnum.formats.custom import CustomFormat
-from softnum.formats.modes import rounding_name
-from softnum.formats.names import format
-from softnum.mac.mad import Unit, check_sum_formats
-from softnum.mac.products import _exact
+from softnum import _exact
+from softnum.environment import environment
+from softnum.modes import rounding_name
+from softnum.names import format
+from softnum.units import Unit, check_sum_formats
 
-__all__ = ["ExactDotUnit", "span"]
+__all__ = ["ExactDotUnit"]
 
 _EXPONENT_BITS = 11
 _TERMS = 32  # matmul takes sums of fewer than 2**32 products, and C
-
-
-def span(fmt) -> tuple[int, int]:
-    """(last, top): all values are multiples of 2**last, at most 2**top in magnitude, and a float's or table's below."""
-    if isinstance(fmt, CustomFormat):
-        _, last, highest = fmt.carrier_facts
-        return last, highest + 1
-    if fmt.kind == "fixed":
-        return -fmt.fraction_bits, fmt.integer_bits - int(fmt.signed)
-    return fmt.emin - fmt.mantissa_bits, fmt.emax + 1
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,7 +86,7 @@ class ExactDotUnit(Unit):
             ("operand", self.operand[1]),
             ("accumulator", self.accumulator),
         ):
-            if fmt.kind == "float" and fmt.exponent_bits > _EXPONENT_BITS:
+            if fmt.exponent_bits > _EXPONENT_BITS:
                 raise ValueError(
                     f"ExactDotUnit: {what}={fmt} has {fmt.exponent_bits} exponent bits; an exact accumulator takes at "
                     f"most {_EXPONENT_BITS}: use a MadUnit, or a narrower format"
@@ -117,13 +106,13 @@ class ExactDotUnit(Unit):
     @cached_property
     def bottom(self) -> int:
         """Exponent of the accumulator's last bit."""
-        (last_a, _), (last_b, _), (last_c, _) = map(span, (*self.operand, self.accumulator))
+        (last_a, _), (last_b, _), (last_c, _) = (f.span for f in (*self.operand, self.accumulator))
         return min(last_a + last_b, last_c)
 
     @cached_property
     def width(self) -> int:
         """Bits of the accumulator, sign included: holds C and any 2**32 - 1 products exactly."""
-        (_, top_a), (_, top_b), (_, top_c) = map(span, (*self.operand, self.accumulator))
+        (_, top_a), (_, top_b), (_, top_c) = (f.span for f in (*self.operand, self.accumulator))
         return max(top_a + top_b, top_c) + _TERMS - self.bottom + 1
 
     @property

@@ -7,12 +7,11 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from numbers import Integral
 
-from softnum.arrays.environment import environment
-from softnum.formats.blocks import shown_format
-from softnum.formats.custom import CustomFormat
-from softnum.formats.modes import OVERFLOW_RULES, overflow_name, rounding_name
-from softnum.formats.names import format
-from softnum.mac.order import reduction_order
+from softnum.blocks import shown_format
+from softnum.environment import environment
+from softnum.modes import OVERFLOW_RULES, overflow_name, rounding_name
+from softnum.names import format
+from softnum.order import reduction_order
 
 __all__ = [
     "MAX_LANES", "MadUnit", "Unit", "check_sum_formats", "in_lanes", "operand_pair", "put_order", "shown", "use_tracer",
@@ -154,7 +153,7 @@ def check_sum_formats(unit, *names: str, custom: bool = False) -> None:
     """ValueError unless sums can be kept in the unit's formats of these names: floats or fixed point, with a zero."""
     for what in names:
         fmt, caller = getattr(unit, what), type(unit).__name__
-        if isinstance(fmt, CustomFormat) and not custom:
+        if fmt is not None and not custom and fmt.codec.core_format(fmt) is not fmt:
             raise ValueError(f"{caller}: {what} must be a float or fixed-point format, got {fmt.described}")
         if fmt is not None and not fmt.has_zero:
             raise ValueError(f"{caller}: {what}={fmt} has no zero to start a sum from")
@@ -296,7 +295,7 @@ class MadUnit(Unit):
         """ValueError for what custom formats do not know."""
         modes = ((self.product, self.product_mode), (self.accumulator, self.rounding), (self.outer, self.rounding))
         for fmt, mode in modes:
-            if isinstance(fmt, CustomFormat):
+            if fmt is not None and fmt.codec.core_format(fmt) is not fmt:
                 fmt.check_modes(mode, self.overflow)
                 if self.compensated or self.stochastic:
                     what = f"compensated={self.compensated!r}" if self.compensated else "stochastic rounding"
@@ -309,24 +308,22 @@ class MadUnit(Unit):
         if self.overflow not in OVERFLOW_RULES:
             return overflow_name(self.overflow, self.accumulator)  # raises, with the list
         formats = [f for f in (self.accumulator, self.product, self.outer_accumulator) if f is not None]
-        if all(
-            (self.overflow == "wrap" and f.kind != "fixed") or (self.overflow == "infinity" and f.kind == "fixed")
-            for f in formats
-        ):
+        if all(self.overflow not in f.overflow_rules for f in formats):
             overflow_name(self.overflow, self.accumulator)  # raises: no format of the unit knows the rule
         return self.overflow
 
     def overflow_of(self, fmt) -> str | None:
         """The overflow rule of one of the unit's formats: None if it does not know that of the unit."""
-        return None if {"wrap": "float", "infinity": "fixed"}.get(self.overflow) == fmt.kind else self.overflow
+        return self.overflow if self.overflow in fmt.overflow_rules else None
 
     def _environment(self, fmt, rounding: str) -> tuple[int, ...]:
         return environment(fmt, rounding, self.overflow_of(fmt), self.stochastic_bits)
 
     @property
     def on_codes(self) -> bool:
-        """Whether the unit computes in a custom format, on its codes (``softnum.mac.products.custom.codes``)."""
-        return any(isinstance(fmt, CustomFormat) for fmt in (self.product, self.accumulator, self.outer))
+        """Whether the unit computes in a custom format, on its codes (``softnum.custom.gemm``)."""
+        formats = (self.product, self.accumulator, self.outer)
+        return any(fmt is not None and fmt.codec.core_format(fmt) is not fmt for fmt in formats)
 
     @property
     def outer(self):

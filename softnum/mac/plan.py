@@ -7,11 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.formats.custom import CustomFormat
-from softnum.formats.facts import Facts, facts, fits
-from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
-from softnum.formats.names import format
-from softnum.runtime import _core
+from softnum import _core
+from softnum.facts import Facts, facts, fits
+from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
+from softnum.names import format
 
 __all__ = ["FastPlan", "IntegerPlan", "integer_plan_of", "overflow_values", "plan_of"]
 
@@ -290,7 +289,7 @@ def integer_plan_of(unit) -> IntegerPlan | None:
     acc, formats = unit.accumulator, (*unit.operand, unit.accumulator)
     if unit.lanes > 1 or unit.compensated or unit.chunk or unit.product is not None or unit.stochastic:
         return None
-    if any(isinstance(f, CustomFormat) or f.kind != "fixed" for f in formats):
+    if any(f.kind != "fixed" for f in formats):
         return None
     if any(f.bits > 16 or (not f.signed and f.bits > 15) for f in unit.operand) or acc.bits > 32:
         return None

@@ -120,6 +120,11 @@ class CustomArithmetic:
     def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
         """Nothing: what the results pass through is checked there."""
 
+    def prepared(self, name: str, formats, out_fmt, rounding, overflow):
+        """A function of codes of these formats that returns the results' codes."""
+        operation = Operator(name, formats, out_fmt, rounding, overflow)
+        return lambda *codes: operate(operation, codes, "raise")
+
     def apply(self, name, codes, formats, out_fmt, given: Rounding, flush_inputs, nan, extra, codes_out, compute):
         """(codes, None)"""
         options = {

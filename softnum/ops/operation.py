@@ -7,6 +7,7 @@ their device, and give the like.
 from __future__ import annotations
 
 import inspect
+from functools import partial
 
 import numpy as np
 
@@ -89,8 +90,12 @@ def _operands(name, operands, fmt):
 
 def as_values(codes, formats) -> tuple[list, tuple]:
     """(codes, formats) by which the core knows the same values: those of custom formats in binary64."""
-    known = [f.codec.for_core(c, f) for c, f in zip(codes, formats, strict=True)]
-    return [c for c, _ in known], tuple(f for _, f in known)
+    taken = [f.codec.for_core(c, f) for c, f in zip(codes, formats, strict=True)]
+    return taken, tuple(f.codec.core_format(f) for f in formats)
+
+
+def _results(name: str, formats, options: dict, *codes) -> np.ndarray:
+    return apply(name, codes, formats, **options)
 
 
 class CoreArithmetic:
@@ -101,7 +106,7 @@ class CoreArithmetic:
         if name == "sqrt" and overflow == "wrap" and "wrap" in out_fmt.overflow_rules:
             stochastic = rounding_name(rounding).startswith("stochastic")
             self._check_root_bits(fmt, out_fmt, stochastic_bits + 1 if stochastic else 2)
-        elif name in ("sin", "cos", "tan") and fmt.top_exponent > _core.TRIGONOMETRIC_EMAX:
+        elif name in ("sin", "cos", "tan") and fmt.span[1] > _core.TRIGONOMETRIC_EMAX + 1:
             raise ValueError(
                 f"{name}: values of {fmt} reach 2**{fmt.emax}, and angles are reduced up to "
                 f"2**{_core.TRIGONOMETRIC_EMAX}; convert them to a format of less range"
@@ -116,6 +121,10 @@ class CoreArithmetic:
                 f"sqrt: roots of {fmt} have up to {whole + out_fmt.fraction_bits} bits in {out_fmt}, more than the "
                 f"{126 - deciding} that can be wrapped exactly; saturate, or go through a narrower format"
             )
+
+    def prepared(self, name: str, formats, out_fmt, rounding, overflow):
+        """A function of codes of these formats that returns the results' codes."""
+        return partial(_results, name, formats, {"out_fmt": out_fmt, "rounding": rounding, "overflow": overflow})
 
     def apply(self, name, codes, formats, out_fmt, given: Rounding, flush_inputs, nan, extra, codes_out, compute):
         """(codes, flags or None)"""

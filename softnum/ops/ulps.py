@@ -7,15 +7,16 @@ from math import inf, nan
 
 import numpy as np
 
-from softnum.arrays.blocks import BlockArray, refuse_elementwise
-from softnum.arrays.checks import check_codes, native
-from softnum.arrays.container import Array
-from softnum.arrays.conversion import decode
-from softnum.formats.custom import CustomFormat
-from softnum.formats.names import format
-from softnum.runtime import gateway
+from softnum import backend
+from softnum.array import Array
+from softnum.block_array import BlockArray, refuse_elementwise
+from softnum.checks import check_codes, native
+from softnum.names import format
+from softnum.values import decode
 
 __all__ = ["ulp", "ulp_error"]
+
+_LOWEST = -(1 << 40)  # below all binades
 
 
 def _format_of(a, fmt, what: str):
@@ -30,18 +31,15 @@ def _format_of(a, fmt, what: str):
     elif fmt is None:
         raise ValueError(f"{what}: codes say nothing of their format; give fmt, or make an Array (softnum.array)")
     fmt = format(fmt)
-    if isinstance(fmt, CustomFormat):
+    if fmt.last_place is None:
         raise ValueError(f"{what}: a custom format ({fmt}) has no last place")
     return fmt
 
 
 def _exponents(x: np.ndarray, fmt) -> np.ndarray:
     """The exponent of the last place at each float64 value: that of its binade, or of the lowest one."""
-    if fmt.kind == "fixed":
-        return np.full(x.shape, -fmt.fraction_bits)
     binade = np.frexp(x)[1].astype(np.int64) - 1
-    binade = np.where((x == 0) | ~np.isfinite(x), fmt.emin, binade)
-    return np.maximum(binade, fmt.emin) - fmt.mantissa_bits
+    return fmt.last_place(np.where((x == 0) | ~np.isfinite(x), _LOWEST, binade))
 
 
 def ulp(a, fmt=None) -> np.ndarray:
@@ -143,16 +141,11 @@ def _error(value, exact, fmt) -> float:
     if any(special):
         return 0.0 if value == exact else float(value if special[0] else 0) - float(exact if special[1] else 0)
     value, exact = Fraction(value), Fraction(exact)
-    if fmt.kind == "fixed":
-        exponent = -fmt.fraction_bits
-    else:
-        size = abs(exact)
-        binade = fmt.emin
-        if size:
-            binade = size.numerator.bit_length() - size.denominator.bit_length()
-            binade -= size < Fraction(2) ** binade
-        exponent = max(binade, fmt.emin) - fmt.mantissa_bits
-    error = (value - exact) / Fraction(2) ** exponent
+    size, binade = abs(exact), _LOWEST
+    if size:
+        binade = size.numerator.bit_length() - size.denominator.bit_length()
+        binade -= size < Fraction(2) ** binade
+    error = (value - exact) / Fraction(2) ** int(fmt.last_place(binade))
     try:
         return float(error)
     except OverflowError:

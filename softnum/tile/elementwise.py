@@ -56,7 +56,7 @@ class _OutsideError(Exception):
 
 def _plain(fmt) -> bool:
     """Whether a format's operations may be a loop's: the user's own formats have operations of their own."""
-    return getattr(fmt, "kind", None) in ("float", "fixed") and carrier_of(fmt) is not None
+    return fmt is not None and fmt.codec.core_format(fmt) is fmt and carrier_of(fmt) is not None
 
 
 class Plan:
@@ -172,7 +172,7 @@ class Plan:
             )
         elif function in _ROUNDED:
             self._append(step.name, function, operands, carrier, fmt, rounding, guard)
-        elif same and fmt.kind == "float" and fmt.negative_zero and function in (*_SIGNS, *_CHOSEN):
+        elif same and fmt.negative_zero and function in (*_SIGNS, *_CHOSEN):
             self._append(step.name, function, operands, carrier, fmt, None, guard)
         else:
             raise _OutsideError

@@ -16,14 +16,11 @@ from math import gcd, lcm, prod
 
 import numpy as np
 
-from softnum.arrays.container import Array, as_operand
-from softnum.arrays.conversion import decode
-from softnum.arrays.numpy_functions import isnan, order_keys
-from softnum.formats.custom import CustomFormat
-from softnum.formats.facts import fits
-from softnum.mac.mad import MadUnit
-from softnum.mac.products.operands import checked_operand
-from softnum.runtime import gateway
+from softnum import backend
+from softnum.array import Array, as_operand
+from softnum.array_functions import isnan, order_keys
+from softnum.facts import fits
+from softnum.operands import checked_operand
 from softnum.tile.affine import Form
 from softnum.tile.arithmetic import Tensor, apply, as_constant, carrier_of
 from softnum.tile.space import LARGEST
@@ -225,7 +222,7 @@ def _extreme(loops, tensor: Tensor, fmt, options, space) -> Tensor | None:
     if fmt != tensor.format:
         return None
     largest = space.step.aggregation == ">"
-    custom = isinstance(fmt, CustomFormat)  # whose codes know their order
+    custom = fmt.codec.core_format(fmt) is not fmt  # whose codes know their order
     if fmt.bits > _RANKED_BITS or (tensor.by_values and not custom):
         if custom or carrier_of(fmt) is None:
             return None
@@ -290,7 +287,7 @@ def _product(loops, tensor: Tensor, fmt, options, space) -> Tensor | None:
 
 def _short(formats, fmt, options, *names):
     """The scalar arithmetic of a format on a carrier of all formats, if these operations are short there."""
-    if any(isinstance(f, CustomFormat) or f.kind == "block" for f in (*formats, fmt)):
+    if any(f.codec.core_format(f) is not f for f in (*formats, fmt)):
         return None
     carrier = next((c for c in ("float32", "float64") if all(fits(f, c) for f in (*formats, fmt))), None)
     if carrier is None:

@@ -98,9 +98,7 @@ def _power_scales(amax, fmt: BlockFormat, rule: str) -> np.ndarray:
 
 def digits_of(fmt: BlockFormat) -> int:
     """Significant bits of the elements in the binade of the largest."""
-    element = fmt.element
-    fraction = element.fraction_bits if element.kind == "fixed" else element.mantissa_bits - fmt.element_exponent
-    return fraction + fmt.element_exponent + 1
+    return fmt.element.digits_at(fmt.element_exponent)
 
 
 def _scale_codes(amax, fmt: BlockFormat, rule: str, tensor: float) -> np.ndarray:
@@ -199,14 +197,14 @@ def _elements_rounding(given: Rounding) -> dict:
 def _rule(fmt: BlockFormat, given, symmetric: bool) -> str:
     """The scale rule, and whether `symmetric` is for this format."""
     rule, element = scale_rule_of(fmt, given), fmt.element
-    if symmetric and not (element.kind == "fixed" and element.signed):
+    if symmetric and element.unmatched_code is None:
         raise ValueError(f"encode: symmetric=True is for elements of signed fixed point, {fmt} has {element}")
     return rule
 
 
 def _symmetric(codes: np.ndarray, element) -> np.ndarray:
     """Codes of signed fixed point without the lowest integer, for which the next one stands."""
-    return codes + (codes == 1 << (element.bits - 1)).astype(codes.dtype)
+    return codes + (codes == element.unmatched_code).astype(codes.dtype)
 
 
 @functools.lru_cache(maxsize=256)
@@ -219,7 +217,7 @@ def _narrow(fmt: BlockFormat, rule: str, rounding: str) -> bool:
     where it is below 2**-32 of it.
     """
     scale, low, high = fmt.scale, *fmt.scale_exponents
-    powers = scale.kind == "float" and scale.mantissa_bits == 0 and not scale.has_zero and fmt.tensor_scale is None
+    powers = scale.powers_of_two and not scale.has_zero and fmt.tensor_scale is None
     modes = rounding.startswith("nearest") or rounding == "stochastic"
     small = facts(fmt.element).last - 33 >= -126 and abs(fmt.element_exponent) < 64
     return powers and modes and small and rule != "max" and -127 <= low and 0 <= high <= 127
@@ -399,6 +397,13 @@ def _quantized(x, fmt: BlockFormat, given: Rounding, out, threads, *, axis=-1, *
 
 class BlockCodec:
     """The codec of block formats, `softnum.arrays.codecs.codec.Codec`: elements and the scales that they share."""
+
+    def core_format(self, fmt: BlockFormat) -> None:
+        """None: the core has no format with the same values."""
+
+    def check_elements(self, fmt: BlockFormat, caller: str) -> None:
+        """TypeError: there are none without their scales."""
+        raise TypeError(f"{caller} takes no units of block formats ({fmt}): matmul and dot do, of BlockArrays")
 
     def quantize(self, x, fmt: BlockFormat, given: Rounding = NEAREST, out=None, threads=None, block=_NO_OPTIONS):
         """`softnum.quantize`."""

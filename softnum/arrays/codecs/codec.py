@@ -44,12 +44,21 @@ class Codec(Protocol):
     def decode(self, codes, fmt, dtype, out=None, threads=None, axis=None):
         """Values of a type that holds them."""
 
+    def core_format(self, fmt):
+        """The format in which the core computes with the values: fmt itself, another that has them, or None."""
+
+    def check_elements(self, fmt, caller: str) -> None:
+        """TypeError where a function takes arrays of single elements alone, and the format has none."""
+
 
 class Arithmetic(Protocol):
     """How operations come to codes of one kind of format: what differs of `softnum.ops.operation.apply`."""
 
     def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
         """ValueError if operands of fmt lie beyond what the operation is computed for."""
+
+    def prepared(self, name: str, formats, out_fmt, rounding, overflow):
+        """A function of checked codes of these formats that returns the results' codes."""
 
     def apply(self, name, codes, formats, out_fmt, given: Rounding, flush_inputs, nan, extra, codes_out, compute):
         """(results, flags or None) of checked codes of these formats; or what compute returns of a rounding."""

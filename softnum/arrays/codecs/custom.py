@@ -22,9 +22,18 @@ __all__ = ["CustomCodec"]
 class CustomCodec(ElementCodec):
     """The codec of a format by a table of values or by functions."""
 
-    def for_core(self, codes, fmt) -> tuple:
+    def core_format(self, fmt):
+        return format("binary64")
+
+    def for_core(self, codes, fmt) -> np.ndarray:
         values = np.ascontiguousarray(fmt.decode(codes, np.float64))
-        return values.view(np.uint64).reshape(np.shape(codes)), format("binary64")
+        return values.view(np.uint64).reshape(np.shape(codes))
+
+    def codes_of_values(self, x, fmt) -> np.ndarray:
+        return fmt.find(x)[0]
+
+    def surely_holds(self, x, fmt) -> bool:
+        return not fmt.find(x)[1].any()
 
     def _checked(self, fmt, given: Rounding) -> tuple:
         """(full name of the mode, overflow rule, code of a NaN that has none or None), as the format takes them."""

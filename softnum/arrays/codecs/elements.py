@@ -52,9 +52,24 @@ class ElementCodec:
         with _core.PlainEnvironment():
             return self._decode(codes, fmt, dtype, out, threads)
 
-    def for_core(self, codes, fmt) -> tuple:
-        """(codes, format) by which the core knows the same values."""
-        return codes, fmt
+    def core_format(self, fmt):
+        """The format in which the core computes with the values."""
+        return fmt
+
+    def for_core(self, codes, fmt) -> np.ndarray:
+        """Codes of the same values in `core_format`."""
+        return codes
+
+    def codes_of_values(self, x, fmt) -> np.ndarray:
+        """Codes of floats that are values of the format."""
+        return self.encode(x, fmt)
+
+    def surely_holds(self, x, fmt) -> bool:
+        """Whether floats are values of the format, told without rounding them; False where that cannot be."""
+        return False
+
+    def check_elements(self, fmt, caller: str) -> None:
+        """TypeError where a function takes arrays of single elements alone, and the format has none."""
 
     def _quantize(self, x, fmt, given: Rounding, out, threads):
         x = native(x)

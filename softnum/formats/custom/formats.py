@@ -124,8 +124,9 @@ class CustomFormat:
     """
 
     overflow_rules = FLOAT_OVERFLOW
-    root_bits = None
-    codec: ClassVar[Codec]  # put in by softnum.arrays.codecs.custom
+    root_bits = last_place = None  # values may lie anywhere
+    exponent_bits = 0
+    codec: ClassVar[Codec]  # put in by softnum.custom_codec
     array_class: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
     arithmetic: ClassVar[Arithmetic]  # put in by softnum.ops.custom_tables
 
@@ -340,9 +341,19 @@ class CustomFormat:
         return (24, -149, 127) if self._functions.values_are == "float" else (53, -1074, 1023)
 
     @property
-    def top_exponent(self) -> int:
-        """No finite value reaches ``2**(top_exponent + 1)`` in magnitude."""
-        return self.carrier_facts[2]
+    def span(self) -> tuple[int, int]:
+        """(last, top): all values are multiples of ``2**last`` and below ``2**top`` in magnitude."""
+        _, last, highest = self.carrier_facts
+        return last, highest + 1
+
+    def sign_bits(self, codes: np.ndarray) -> np.ndarray:
+        """Where a value is negative, or -0."""
+        values = self.decode(codes, np.float64)
+        return np.signbit(values) & ~np.isnan(values)
+
+    def order_keys(self, codes: np.ndarray) -> np.ndarray:
+        """Each code's place in the total order, `order`."""
+        return self.order[codes]
 
     @property
     def order(self) -> np.ndarray:

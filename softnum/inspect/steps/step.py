@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from softnum.formats.custom import CustomFormat
-from softnum.formats.modes import Flags
-from softnum.formats.scalar import FixedFormat
+from softnum.formats import FixedFormat
+from softnum.modes import Flags
 from softnum.reference.rounding import Environment, deliver, floor_log2
 from softnum.reference.values import Value, decode
 
@@ -39,10 +38,8 @@ def number(x: Value) -> Fraction | str:
 
 def decoded(code: int, fmt) -> Value:
     """What a code of any format stands for."""
-    if not isinstance(fmt, CustomFormat):
-        return decode(code, fmt)
-    value = fmt.decode(np.array([code], fmt.storage_dtype), np.float64)
-    return decode(int(value.view(np.uint64)[0]), "binary64")
+    known = fmt.codec.for_core(np.array([code], fmt.storage_dtype), fmt)
+    return decode(int(known[0]), fmt.codec.core_format(fmt))
 
 
 @dataclass(frozen=True)

@@ -9,24 +9,22 @@ from __future__ import annotations
 
 from functools import lru_cache, singledispatch
 
-from softnum.formats.custom import CustomFormat
-from softnum.formats.facts import facts, fits
-from softnum.formats.names import format
-from softnum.mac.custom import CustomMadUnit
-from softnum.mac.exact import ExactDotUnit
-from softnum.mac.fused import FmaChainUnit, FusedDotUnit, fused_plan
-from softnum.mac.mad import MadUnit
-from softnum.mac.plan import integer_plan_of, plan_of
-from softnum.mac.products import _exact, _fused, _gemm
-from softnum.mac.products.custom.steps import DefinitionCustom
-from softnum.runtime import gateway
+from softnum import _exact, _fused, _gemm, backend
+from softnum.custom_steps import DefinitionCustom
+from softnum.custom_unit import CustomMadUnit
+from softnum.exact import ExactDotUnit
+from softnum.facts import facts, fits
+from softnum.fused import FmaChainUnit, FusedDotUnit, fused_plan
+from softnum.names import format
+from softnum.plan import integer_plan_of, plan_of
+from softnum.units import MadUnit
 
 __all__ = ["coded", "definition_of", "fast_of"]
 
 
 def coded(fmt, unit=None):
     """The format whose codes an engine takes: binary64 for values of a custom format, unless the unit is on codes."""
-    return format("binary64") if isinstance(fmt, CustomFormat) and not getattr(unit, "on_codes", False) else fmt
+    return fmt if getattr(unit, "on_codes", False) else fmt.codec.core_format(fmt)
 
 
 @singledispatch

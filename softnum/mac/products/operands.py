@@ -6,15 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from softnum.arrays.checks import native
-from softnum.arrays.container import Array
-from softnum.arrays.conversion import decode, encode, quantize
-from softnum.arrays.environment import seed_and_stream
-from softnum.formats.custom import CustomFormat
-from softnum.formats.facts import fits
-from softnum.mac.products import _gemm
-from softnum.runtime import _core
-from softnum.runtime.threads import thread_count
+from softnum import _core, _gemm
+from softnum.array import Array
+from softnum.checks import native
+from softnum.environment import seed_and_stream
+from softnum.facts import fits
+from softnum.threads import thread_count
+from softnum.values import decode, quantize
 
 __all__ = ["blocks_of", "checked_operand", "codes_of", "padded", "random_words_of", "refuse_blocks"]
 
@@ -24,8 +22,7 @@ _MACS_PER_THREAD = 1 << 18  # below this a thread costs more than it brings
 
 def refuse_blocks(fmt, caller: str) -> None:
     """TypeError for the operand of a unit of block formats, where these have no meaning."""
-    if fmt.kind == "block":
-        raise TypeError(f"{caller} takes no units of block formats ({fmt}): matmul and dot do, of BlockArrays")
+    fmt.codec.check_elements(fmt, caller)
 
 
 def checked_operand(x, fmt, what: str, caller: str = "matmul", on_codes: bool = False):
@@ -44,7 +41,7 @@ def checked_operand(x, fmt, what: str, caller: str = "matmul", on_codes: bool = 
     x = native(x)
     if x.dtype not in (np.float32, np.float64):
         raise TypeError(f"{caller}: {what} must be a float32 or float64 array or a softnum.Array, got {x.dtype}")
-    if isinstance(fmt, CustomFormat) and not fmt.find(x)[1].any():  # whatever its convert makes of them
+    if fmt.codec.surely_holds(x, fmt):  # whatever rounding makes of them
         return x
     try:
         values = quantize(x, fmt)
@@ -96,7 +93,7 @@ def codes_of(x, fmt, shape) -> np.ndarray:
     if isinstance(x, Array):
         codes = x.codes
     else:
-        codes = fmt.find(x)[0] if isinstance(fmt, CustomFormat) else encode(x, fmt)
+        codes = fmt.codec.codes_of_values(x, fmt)
     return np.ascontiguousarray(np.broadcast_to(codes.astype(np.uint64), shape))
 
 

@@ -7,16 +7,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.arrays.conversion import decode
-from softnum.formats.facts import facts, fits
-from softnum.formats.names import format
-from softnum.formats.scalar import FixedFormat
-from softnum.mac.blocks import BlockDotUnit
-from softnum.mac.exact import span
-from softnum.mac.products import _blocks
-from softnum.mac.products.engines import fast_of
-from softnum.mac.products.operands import blocks_of, padded
-from softnum.runtime.threads import for_each
+from softnum import _blocks
+from softnum.block_unit import BlockDotUnit
+from softnum.engines import fast_of
+from softnum.facts import facts, fits
+from softnum.names import format
+from softnum.operands import blocks_of, padded
+from softnum.threads import for_each
+from softnum.values import decode
 
 __all__ = ["BlockPlan", "block_plan", "fast_product"]
 
@@ -40,7 +38,7 @@ def _bits(fmt) -> int:
 
 def _rounds(fmt, env, mode: str, bits: int) -> bool:
     """Whether what is exact, or rounded to odd, is rounded to the format in binary64."""
-    unusual = fmt.kind == "float" and fmt.lowest_binade != "subnormal"
+    unusual = fmt.lowest_binade != "subnormal"
     seen = bits + 1 if mode.startswith("stochastic") else 2
     return (
         fits(fmt, "float64") and not unusual and facts(fmt).precision + seen <= 52
@@ -69,8 +67,8 @@ def block_plan(unit: BlockDotUnit) -> BlockPlan | None:
         return None
     if unit.tensor_scales and facts(acc).precision > 24:
         return None
-    (last_x, top_x), (last_y, top_y) = span(a.scale), span(b.scale)
-    last_s, top_s = unit._spans[0] if inner is None else span(inner.result)
+    (last_x, top_x), (last_y, top_y) = a.scale.span, b.scale.span
+    last_s, top_s = unit._spans[0] if inner is None else inner.result.span
     low, high = min(last_s, 0) + last_x + last_y, max(top_s, 0) + 32 + top_x + top_y
     if low < -900 or high > 900 or _bits(a.scale) + _bits(b.scale) > 53:
         return None
@@ -96,13 +94,12 @@ def block_plan(unit: BlockDotUnit) -> BlockPlan | None:
 
 def _range(x: np.ndarray, fmt) -> tuple[int, int, int]:
     """(last, top, precision): x is made of multiples of 2**last, at most 2**top in magnitude, of so many bits."""
-    last, top = span(fmt)
+    last, top = fmt.span
     precision = facts(fmt).precision
     size = np.abs(x[np.isfinite(x) & (x != 0)])
     if not size.size:
         return 0, 0, precision
-    if not isinstance(fmt, FixedFormat):
-        last = max(last, int(np.frexp(size.min())[1]) - precision)
+    last = int(fmt.last_place(int(np.frexp(size.min())[1]) - 1))
     return last, min(top, int(np.frexp(size.max())[1])), precision
 
 

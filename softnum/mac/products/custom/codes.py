@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.formats.custom.formats import CustomFormat
-from softnum.formats.modes import Flags
-from softnum.mac.mad import MadUnit
-from softnum.mac.order import reduction_order
-from softnum.ops.custom import Operator
-from softnum.ops.custom_tables import operate
-from softnum.ops.operation import apply
-from softnum.runtime import _tables
+from softnum import _tables
+from softnum.custom.arithmetic import Operator
+from softnum.custom.formats import CustomFormat
+from softnum.modes import Flags
+from softnum.operation import apply
+from softnum.order import reduction_order
+from softnum.units import MadUnit
 
 __all__ = ["CustomGemm", "CustomSum", "factors", "zero_code"]
 
@@ -49,11 +48,7 @@ class _Steps:
     def _operation(self, name: str, formats, out, rounding: str | None = None):
         """codes -> codes of out, in the unit's modes."""
         rounding = rounding or self.unit.rounding
-        if isinstance(out, CustomFormat):
-            operation = Operator(name, formats, out, rounding, self.unit.overflow)
-            return lambda *codes: operate(operation, codes, "raise")
-        overflow = self.unit.overflow_of(out)
-        return lambda *codes: apply(name, codes, tuple(formats), out_fmt=out, rounding=rounding, overflow=overflow)
+        return out.arithmetic.prepared(name, tuple(formats), out, rounding, self.unit.overflow_of(out))
 
     def accumulate(self, acc, a, b):
         """One step; codes that broadcast."""
@@ -73,7 +68,7 @@ def _every(fmt) -> np.ndarray:
 
 
 def _special(fmt) -> bool:
-    return fmt.has_nan or (fmt.kind != "fixed" and fmt.infinities)
+    return fmt.has_nan or fmt.infinities
 
 
 def factors(unit: MadUnit) -> np.ndarray:
@@ -180,4 +175,4 @@ class CustomGemm:
 
 def zero_code(fmt) -> int:
     """The code of +0."""
-    return int(fmt.find(np.zeros(1))[0][0]) if isinstance(fmt, CustomFormat) else 0
+    return int(fmt.codec.codes_of_values(np.zeros(1), fmt)[0])

@@ -217,7 +217,7 @@ def _tried(run, operands) -> np.ndarray:
 
 def _put_specials(rng, fmt, codes) -> None:
     """Infinities and NaN in place of some codes, where the format has them."""
-    values = [np.inf, -np.inf] if fmt.kind != "fixed" and fmt.infinities else []
+    values = [np.inf, -np.inf] if fmt.infinities else []
     values += [np.nan] if fmt.has_nan else []
     if values:
         special = rng.choice(encode(np.array(values), fmt).astype(np.uint64), codes.shape)
