@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from softnum.formats import FixedFormat
 from softnum.modes import Flags
 from softnum.reference.rounding import Environment, deliver, floor_log2
 from softnum.reference.values import Value, decode
 
 __all__ = ["Step", "decoded", "exact_step", "number", "number_text", "rounding_step", "steps_of"]
+
+_LOWEST = -(1 << 40)  # below all binades
 
 NO_FLAGS = Flags(0)
 
@@ -144,14 +145,10 @@ def _numbers(terms) -> tuple:
 def _cut(x: Value, fmt) -> tuple[Fraction, Fraction, Fraction]:
     """A magnitude cut off on the format's grid, which goes on past the largest value; the quantum; what is lost."""
     magnitude = abs(x.fraction)
-    if isinstance(fmt, FixedFormat):
-        quantum = Fraction(1, 1 << fmt.fraction_bits)
-    else:
-        exponent = floor_log2(x.numerator, x.denominator) if x.numerator else fmt.emin
-        quantum = Fraction(2) ** (max(exponent, fmt.emin) - fmt.mantissa_bits)
-        smallest = fmt.smallest_normal
-        if fmt.lowest_binade != "subnormal" and fmt.has_zero and magnitude < smallest:
-            quantum = Fraction(smallest)  # nothing lies between 0 and the smallest normal
+    exponent = floor_log2(x.numerator, x.denominator) if x.numerator else _LOWEST
+    quantum = Fraction(2) ** int(fmt.last_place(exponent))
+    if fmt.lowest_binade != "subnormal" and fmt.has_zero and magnitude < (smallest := fmt.smallest_normal):
+        quantum = Fraction(smallest)  # nothing lies between 0 and the smallest normal
     count, rest = divmod(magnitude, quantum)
     return count * quantum, quantum, rest / quantum
 
