@@ -5,7 +5,6 @@
 array([1.015625e-01, 2.880000e+02])
 """
 
-from softnum.arrays import numpy_functions  # noqa: F401  which register themselves
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.codecs import (
     blocks,  # noqa: F401  which register themselves
@@ -34,7 +33,7 @@ from softnum.mac.products.conv import conv2d, conv2d_backward_data, conv2d_backw
 from softnum.mac.products.matrices import dot, matmul
 from softnum.mac.products.sums import sum
 from softnum.mac.statistics import RoundingStats
-from softnum.ops import custom_tables as _custom_operations  # noqa: F401  which registers itself
+from softnum.ops import numpy_functions  # noqa: F401  which register themselves
 from softnum.ops.arithmetic import (
     absolute,
     add,
@@ -60,6 +59,7 @@ from softnum.ops.arithmetic import (
     subtract,
     total_order,
 )
+from softnum.ops.arithmetic import custom_tables as _custom_operations  # noqa: F401  which registers itself
 from softnum.ops.elementary import (
     acos,
     asin,

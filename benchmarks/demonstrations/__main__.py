@@ -16,8 +16,8 @@ from rich.table import Table
 import benchmarks.demonstrations as package
 from benchmarks.demonstrations.plans import Experiment, experiments, studies
 from benchmarks.demonstrations.results import HEADER, curves, draw, keep, table_rows
-from softnum.runtime.atomic import write_atomic
 from softnum.cli.train import progress_bar
+from softnum.runtime.atomic import write_atomic
 from softnum.train import run_study
 
 

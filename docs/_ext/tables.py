@@ -194,7 +194,7 @@ def evidence(name: str) -> str:
 
 def array_functions() -> str:
     """The NumPy functions on Arrays."""
-    from softnum.arrays.numpy_functions import FUNCTIONS
+    from softnum.ops.numpy_functions import FUNCTIONS
 
     names = sorted({f"`{f.__module__.removeprefix('numpy.')}.{f.__name__}`".replace("`numpy.", "`") for f in FUNCTIONS})
     return ", ".join(names) + ".\n\n"

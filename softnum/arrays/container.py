@@ -23,9 +23,9 @@ __all__ = ["Array", "array"]
 # What Arrays compute with is put in by the modules that have it, when they are imported:
 #: name of an operation -> (the function, number of operands), by `softnum.ops` and `softnum.ops.elementary`
 OPERATIONS: dict[str, tuple[Callable, int]] = {}
-#: NumPy's function -> what does it of Arrays, by `softnum.arrays.numpy_functions`
+#: NumPy's function -> what does it of Arrays, by `softnum.ops.numpy_functions`
 FUNCTIONS: dict[Callable, Callable] = {}
-#: name of one of NumPy's predicates -> what does it of Arrays, by `softnum.arrays.numpy_functions`
+#: name of one of NumPy's predicates -> what does it of Arrays, by `softnum.ops.numpy_functions`
 PREDICATES: dict[str, Callable] = {}
 
 # NumPy's name -> softnum's; minimum and maximum are those of IEEE 754-2019 9.6 (a NaN wins), fmin and fmax the others
@@ -110,13 +110,13 @@ def _moved(name: str):
 
 
 def _by_function(name: str):
-    """NumPy's function of this name as a method; softnum.arrays.numpy_functions has it."""
+    """NumPy's function of this name as a method; softnum.ops.numpy_functions has it."""
 
     def method(self, *args, **kwargs):
         return getattr(np, name)(self, *args, **kwargs)
 
     method.__name__, method.__qualname__ = name, f"Array.{name}"
-    method.__doc__ = f"As ``np.{name}`` of an Array: see `softnum.arrays.numpy_functions`."
+    method.__doc__ = f"As ``np.{name}`` of an Array: see `softnum.ops.numpy_functions`."
     return method
 
 
@@ -178,7 +178,7 @@ class Array(Codes):
     number beside an Array must be exact in its format, else it raises: ``sn.array(0.1, fmt)`` rounds it. ``a += b``
     writes into a's codes, as NumPy does, so that views see it. ``np.asarray(a)`` gives float64.
 
-    Indexing, iteration and the NumPy functions that `softnum.arrays.numpy_functions` lists work as on an ndarray; all others
+    Indexing, iteration and the NumPy functions that `softnum.ops.numpy_functions` lists work as on an ndarray; all others
     raise TypeError, sums among them: their order and accumulator are the user's to state (`softnum.matmul`).
 
     Parameters

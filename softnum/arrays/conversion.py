@@ -1,4 +1,4 @@
-"""Values in and out: quantize, encode, decode. The format's codec does it (`softnum.arrays.codecs.codec`)."""
+"""Values in and out: quantize, encode, decode. The format's codec does it (`softnum.formats.codec`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from numbers import Real
 
 import numpy as np
 
-from softnum.arrays.codecs.codec import Rounding
 from softnum.formats.blocks import check_keywords, format
+from softnum.formats.codec import Rounding
 
 __all__ = ["decode", "encode", "quantize"]
 

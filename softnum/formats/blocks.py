@@ -16,10 +16,9 @@ from functools import cached_property, lru_cache
 from numbers import Integral
 from typing import ClassVar
 
-from softnum.arrays.codecs.codec import NEAREST, Codec, Rounding
-from softnum.formats import names
+from softnum.formats.codec import NEAREST, Codec, Rounding
 from softnum.formats.facts import facts, fits
-from softnum.formats.scalar import FixedFormat, FloatFormat, Format
+from softnum.formats.scalar import FixedFormat, FloatFormat, Format, names
 
 __all__ = [
     "SCALE_RULES", "BlockFormat", "block_format_names", "check_block_options", "check_keywords", "format",

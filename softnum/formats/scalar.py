@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from softnum.arrays.codecs.codec import Arithmetic, Codec
+from softnum.formats.codec import Arithmetic, Codec
 from softnum.formats.modes import FIXED_OVERFLOW, FLOAT_OVERFLOW
 
 __all__ = ["FixedFormat", "FloatFormat", "Format"]

@@ -12,7 +12,7 @@ from softnum.arrays import conversion  # noqa: F401  elementary: completes ops.O
 from softnum.arrays.container import Array
 from softnum.arrays.ufuncs import check_flags
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags
-from softnum.ops import (
+from softnum.ops.arithmetic import (
     arithmetic,  # noqa: F401  elementary: completes ops.OPERATIONS
     elementary,  # noqa: F401  elementary: completes ops.OPERATIONS
     integers,  # noqa: F401  elementary: completes ops.OPERATIONS

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from softnum import _blocks
-from softnum.blocks import BlockFormat, format
-from softnum.environment import environment
-from softnum.facts import facts
-from softnum.modes import OVERFLOW_RULES, rounding_name
-from softnum.names import format as plain_format
-from softnum.units import Unit, check_sum_formats
+from softnum.arrays.environment import environment
+from softnum.formats.blocks import BlockFormat, format
+from softnum.formats.facts import facts
+from softnum.formats.modes import OVERFLOW_RULES, rounding_name
+from softnum.formats.names import format as plain_format
+from softnum.mac.mad import Unit, check_sum_formats
+from softnum.mac.products import _blocks
 
 __all__ = ["BlockDotUnit"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from softnum import _exact
-from softnum.environment import environment
-from softnum.modes import rounding_name
-from softnum.names import format
-from softnum.units import Unit, check_sum_formats
+from softnum.arrays.environment import environment
+from softnum.formats.modes import rounding_name
+from softnum.formats.names import format
+from softnum.mac.mad import Unit, check_sum_formats
+from softnum.mac.products import _exact
 
 __all__ = ["ExactDotUnit"]
 

@@ -7,11 +7,11 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from numbers import Integral
 
-from softnum.blocks import shown_format
-from softnum.environment import environment
-from softnum.modes import OVERFLOW_RULES, overflow_name, rounding_name
-from softnum.names import format
-from softnum.order import reduction_order
+from softnum.arrays.environment import environment
+from softnum.formats.blocks import shown_format
+from softnum.formats.modes import OVERFLOW_RULES, overflow_name, rounding_name
+from softnum.formats.names import format
+from softnum.mac.order import reduction_order
 
 __all__ = [
     "MAX_LANES", "MadUnit", "Unit", "check_sum_formats", "in_lanes", "operand_pair", "put_order", "shown", "use_tracer",
@@ -321,7 +321,7 @@ class MadUnit(Unit):
 
     @property
     def on_codes(self) -> bool:
-        """Whether the unit computes in a custom format, on its codes (``softnum.custom.gemm``)."""
+        """Whether the unit computes in a custom format, on its codes (``softnum.mac.products.custom.codes``)."""
         formats = (self.product, self.accumulator, self.outer)
         return any(fmt is not None and fmt.codec.core_format(fmt) is not fmt for fmt in formats)
 

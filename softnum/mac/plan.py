@@ -7,10 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum import _core
-from softnum.facts import Facts, facts, fits
-from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
-from softnum.names import format
+from softnum.formats.facts import Facts, facts, fits
+from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
+from softnum.formats.names import format
+from softnum.runtime import _core
 
 __all__ = ["FastPlan", "IntegerPlan", "integer_plan_of", "overflow_values", "plan_of"]
 

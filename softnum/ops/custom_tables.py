@@ -7,9 +7,9 @@ from math import prod
 import numpy as np
 
 from softnum.arrays.checks import check_codes
-from softnum.arrays.codecs.codec import Rounding
 from softnum.arrays.conversion import invalid_code
 from softnum.arrays.ufuncs import raise_no_code
+from softnum.formats.codec import Rounding
 from softnum.formats.custom.formats import CustomFormat
 from softnum.formats.names import format
 from softnum.formats.operation_names import USER_OPERANDS
@@ -115,7 +115,7 @@ def _of_bytes(table, a, b) -> np.ndarray:
 
 
 class CustomArithmetic:
-    """Operations into custom formats, `softnum.arrays.codecs.codec.Arithmetic`."""
+    """Operations into custom formats, `softnum.formats.codec.Arithmetic`."""
 
     def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
         """Nothing: what the results pass through is checked there."""

@@ -13,11 +13,11 @@ import numpy as np
 
 from softnum.arrays.blocks import BlockArray, refuse_elementwise
 from softnum.arrays.checks import check_codes
-from softnum.arrays.codecs.codec import Rounding
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import invalid_code
 from softnum.arrays.environment import environment, random_words
 from softnum.arrays.ufuncs import call_ufunc
+from softnum.formats.codec import Rounding
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import format
 from softnum.formats.scalar import FixedFormat, FloatFormat
@@ -99,7 +99,7 @@ def _results(name: str, formats, options: dict, *codes) -> np.ndarray:
 
 
 class CoreArithmetic:
-    """Operations whose exact results the core rounds: those into floats and fixed point, `softnum.arrays.codecs.codec.Arithmetic`."""
+    """Operations whose exact results the core rounds: those into floats and fixed point, `softnum.formats.codec.Arithmetic`."""
 
     def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
         """ValueError for roots that cannot be wrapped exactly and angles that cannot be reduced."""

@@ -7,12 +7,12 @@ from math import inf, nan
 
 import numpy as np
 
-from softnum import backend
-from softnum.array import Array
-from softnum.block_array import BlockArray, refuse_elementwise
-from softnum.checks import check_codes, native
-from softnum.names import format
-from softnum.values import decode
+from softnum.arrays.blocks import BlockArray, refuse_elementwise
+from softnum.arrays.checks import check_codes, native
+from softnum.arrays.container import Array
+from softnum.arrays.conversion import decode
+from softnum.formats.names import format
+from softnum.runtime import gateway
 
 __all__ = ["ulp", "ulp_error"]
 

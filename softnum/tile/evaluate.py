@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from softnum.arrays.container import Array
-from softnum.arrays.numpy_functions import isnan
 from softnum.mac.products.sums import sum as sum_by
+from softnum.ops.numpy_functions import isnan
 from softnum.tile.affine import exact_value, size_value
 from softnum.tile.arithmetic import Tensor, apply, as_constant, compare, key_of
 from softnum.tile.contract import contract

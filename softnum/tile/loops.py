@@ -16,11 +16,13 @@ from math import gcd, lcm, prod
 
 import numpy as np
 
-from softnum import backend
-from softnum.array import Array, as_operand
-from softnum.array_functions import isnan, order_keys
-from softnum.facts import fits
-from softnum.operands import checked_operand
+from softnum.arrays.container import Array, as_operand
+from softnum.arrays.conversion import decode
+from softnum.formats.facts import fits
+from softnum.mac.mad import MadUnit
+from softnum.mac.products.operands import checked_operand
+from softnum.ops.numpy_functions import isnan, order_keys
+from softnum.runtime import gateway
 from softnum.tile.affine import Form
 from softnum.tile.arithmetic import Tensor, apply, as_constant, carrier_of
 from softnum.tile.space import LARGEST

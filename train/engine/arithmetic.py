@@ -11,7 +11,7 @@ from collections.abc import Callable
 from softnum.arrays.conversion import decode, encode, quantize
 from softnum.mac.products.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
 from softnum.mac.products.matrices import matmul
-from softnum.ops import arithmetic, elementary
+from softnum.ops.arithmetic import arithmetic, elementary
 
 __all__ = ["FUNCTIONS", "PRODUCTS"]
 
@@ -24,7 +24,12 @@ FUNCTIONS: dict[str, Callable] = {
     "conv2d": conv2d,
     "conv2d_backward_data": conv2d_backward_data,
     "conv2d_backward_weight": conv2d_backward_weight,
-    **{name: getattr(module, name) for module in (arithmetic, elementary) for name in module.__all__ if name != "OPERATIONS"},
+    **{
+        name: getattr(module, name)
+        for module in (arithmetic, elementary)
+        for name in module.__all__
+        if name != "OPERATIONS"
+    },
 }
 
 #: pass -> the function of a convolution's product in it

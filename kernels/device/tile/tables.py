@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from softnum.arrays.container import Array
-from softnum.arrays.numpy_functions import isnan
 from softnum.kernels.device.runtime import _cuda
 from softnum.ops.custom import Operator, table_of
+from softnum.ops.numpy_functions import isnan
 from softnum.ops.operation import apply
 from softnum.runtime import _core
 from softnum.runtime.gateway import NoKernel

@@ -16,11 +16,11 @@ import numpy as np
 
 from softnum.arrays.blocks import BlockArray, checked_scale
 from softnum.arrays.checks import check_axis, check_out, delivered, float_array, native
-from softnum.arrays.codecs.codec import NEAREST, Rounding
 from softnum.arrays.conversion import encode
 from softnum.arrays.environment import environment, random_words
 from softnum.arrays.ufuncs import call_ufunc
 from softnum.formats.blocks import BlockFormat, check_block_options, scale_rule_of
+from softnum.formats.codec import NEAREST, Rounding
 from softnum.formats.facts import facts, fits
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import format, format_of_dtype
@@ -396,7 +396,7 @@ def _quantized(x, fmt: BlockFormat, given: Rounding, out, threads, *, axis=-1, *
 
 
 class BlockCodec:
-    """The codec of block formats, `softnum.arrays.codecs.codec.Codec`: elements and the scales that they share."""
+    """The codec of block formats, `softnum.formats.codec.Codec`: elements and the scales that they share."""
 
     def core_format(self, fmt: BlockFormat) -> None:
         """None: the core has no format with the same values."""

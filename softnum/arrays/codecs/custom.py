@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 
 from softnum.arrays.checks import check_out, delivered, native
-from softnum.arrays.codecs.codec import Rounding
 from softnum.arrays.codecs.elements import ElementCodec
 from softnum.arrays.conversion import invalid_code
 from softnum.arrays.environment import environment
 from softnum.arrays.parse import numbers_of
+from softnum.formats.codec import Rounding
 from softnum.formats.custom import CustomFormat
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import format, format_of_dtype

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from softnum.arrays.checks import check_codes, check_out, delivered, float_array, native
-from softnum.arrays.codecs.codec import NEAREST, Rounding
 from softnum.arrays.objects import numbers_of_codes
 from softnum.formats.blocks import refuse_block_options
+from softnum.formats.codec import NEAREST, Rounding
 from softnum.runtime import _core, gateway
 
 __all__ = ["ElementCodec"]
@@ -16,7 +16,7 @@ _FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
 
 
 class ElementCodec:
-    """A `softnum.arrays.codecs.codec.Codec` of arrays whose elements are rounded one by one.
+    """A `softnum.formats.codec.Codec` of arrays whose elements are rounded one by one.
 
     A subclass has `_round` (values of float32 or float64 to values), `_encode` (anything to codes), `_decode_floats`
     (checked codes to a float type) and `_number` (one code to a Fraction, or a float for what is none).

@@ -9,13 +9,13 @@ import numpy as np
 
 from softnum.arrays import lanes
 from softnum.arrays.checks import can_hold, check_codes, check_out, delivered, native
-from softnum.arrays.codecs.codec import Rounding
 from softnum.arrays.codecs.elements import ElementCodec
 from softnum.arrays.conversion import invalid_code
 from softnum.arrays.environment import environment, random_words, words_or_key
 from softnum.arrays.objects import codes_of_numbers
 from softnum.arrays.parse import numbers_of
 from softnum.arrays.ufuncs import call_ufunc, raise_no_code
+from softnum.formats.codec import Rounding
 from softnum.formats.modes import Flags, rounding_name
 from softnum.formats.names import format, format_of_dtype
 from softnum.formats.scalar import FixedFormat, FloatFormat

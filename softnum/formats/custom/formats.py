@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from softnum.arrays.codecs.codec import Arithmetic, Codec, Rounding
+from softnum.formats.codec import Arithmetic, Codec, Rounding
 from softnum.formats.custom.primitives import Primitives, storage_of
 from softnum.formats.custom.rounding import ValueTable, narrowed
 from softnum.formats.modes import FLOAT_OVERFLOW, rounding_name
@@ -126,7 +126,7 @@ class CustomFormat:
     overflow_rules = FLOAT_OVERFLOW
     root_bits = last_place = None  # values may lie anywhere
     exponent_bits = 0
-    codec: ClassVar[Codec]  # put in by softnum.custom_codec
+    codec: ClassVar[Codec]  # put in by softnum.arrays.codecs.custom
     array_class: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
     arithmetic: ClassVar[Arithmetic]  # put in by softnum.ops.custom_tables
 

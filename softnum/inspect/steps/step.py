@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from softnum.modes import Flags
+from softnum.formats.modes import Flags
 from softnum.reference.rounding import Environment, deliver, floor_log2
 from softnum.reference.values import Value, decode
 

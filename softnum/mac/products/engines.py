@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from functools import lru_cache, singledispatch
 
-from softnum import _exact, _fused, _gemm, backend
-from softnum.custom_steps import DefinitionCustom
-from softnum.custom_unit import CustomMadUnit
-from softnum.exact import ExactDotUnit
-from softnum.facts import facts, fits
-from softnum.fused import FmaChainUnit, FusedDotUnit, fused_plan
-from softnum.names import format
-from softnum.plan import integer_plan_of, plan_of
-from softnum.units import MadUnit
+from softnum.formats.facts import facts, fits
+from softnum.formats.names import format
+from softnum.mac.custom import CustomMadUnit
+from softnum.mac.exact import ExactDotUnit
+from softnum.mac.fused import FmaChainUnit, FusedDotUnit, fused_plan
+from softnum.mac.mad import MadUnit
+from softnum.mac.plan import integer_plan_of, plan_of
+from softnum.mac.products import _exact, _fused, _gemm
+from softnum.mac.products.custom.steps import DefinitionCustom
+from softnum.runtime import gateway
 
 __all__ = ["coded", "definition_of", "fast_of"]
 

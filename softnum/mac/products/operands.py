@@ -6,13 +6,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from softnum import _core, _gemm
-from softnum.array import Array
-from softnum.checks import native
-from softnum.environment import seed_and_stream
-from softnum.facts import fits
-from softnum.threads import thread_count
-from softnum.values import decode, quantize
+from softnum.arrays.checks import native
+from softnum.arrays.container import Array
+from softnum.arrays.conversion import decode, quantize
+from softnum.arrays.environment import seed_and_stream
+from softnum.formats.facts import fits
+from softnum.mac.products import _gemm
+from softnum.runtime import _core
+from softnum.runtime.threads import thread_count
 
 __all__ = ["blocks_of", "checked_operand", "codes_of", "padded", "random_words_of", "refuse_blocks"]
 

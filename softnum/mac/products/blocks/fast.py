@@ -7,14 +7,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum import _blocks
-from softnum.block_unit import BlockDotUnit
-from softnum.engines import fast_of
-from softnum.facts import facts, fits
-from softnum.names import format
-from softnum.operands import blocks_of, padded
-from softnum.threads import for_each
-from softnum.values import decode
+from softnum.arrays.conversion import decode
+from softnum.formats.facts import facts, fits
+from softnum.formats.names import format
+from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.products import _blocks
+from softnum.mac.products.engines import fast_of
+from softnum.mac.products.operands import blocks_of, padded
+from softnum.runtime.threads import for_each
 
 __all__ = ["BlockPlan", "block_plan", "fast_product"]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum import _tables
-from softnum.custom.arithmetic import Operator
-from softnum.custom.formats import CustomFormat
-from softnum.modes import Flags
-from softnum.operation import apply
-from softnum.order import reduction_order
-from softnum.units import MadUnit
+from softnum.formats.custom.formats import CustomFormat
+from softnum.formats.modes import Flags
+from softnum.mac.mad import MadUnit
+from softnum.mac.order import reduction_order
+from softnum.ops.custom import Operator
+from softnum.ops.operation import apply
+from softnum.runtime import _tables
 
 __all__ = ["CustomGemm", "CustomSum", "factors", "zero_code"]
 

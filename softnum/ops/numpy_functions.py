@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.array import FUNCTIONS, PREDICATES, Array, as_operand
-from softnum.ops import CLASSES, classify, maximum, minimum
+from softnum.arrays.container import FUNCTIONS, PREDICATES, Array, as_operand
+from softnum.ops.arithmetic import CLASSES, classify, maximum, minimum
 
 __all__ = ["FUNCTIONS", "isfinite", "isinf", "isnan", "order_keys", "signbit"]
 
