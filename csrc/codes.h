@@ -10,8 +10,8 @@
 
 #include <stddef.h>
 
-#include "softnum/softnum.h"
-#include "softnum/terms.h"
+#include "softnum/base.h"
+#include "softnum/tally.h"
 
 typedef struct {
     const sn_u64 *a, *b, *c;

@@ -1,4 +1,5 @@
 #include "exact.h"
+#include "softnum/terms.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "short_sum.h"
+#include "softnum/terms.h"
 
 extern const sn_gemm_kernels sn_gemm_kernels_portable, sn_gemm_kernels_avx2, sn_gemm_kernels_avx512;
 

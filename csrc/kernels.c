@@ -1,4 +1,5 @@
 #include "kernels.h"
+#include "softnum/arith.h"
 
 extern const sn_kernels sn_kernels_portable, sn_kernels_avx2, sn_kernels_avx512;
 

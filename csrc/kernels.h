@@ -5,7 +5,9 @@
 
 #include <stddef.h>
 
-#include "softnum/softnum.h"
+#include "softnum/env.h"
+#include "softnum/format.h"
+#include "softnum/philox.h"
 
 /* A code of `width` bytes (1, 2, 4 or 8). */
 static inline sn_u64 sn_load_code(const void *p, int width) {

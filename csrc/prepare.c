@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "softnum/arith.h"
 
 static const sn_format binary32 = {
     .kind = SN_FLOAT,
