@@ -7,24 +7,26 @@ JOBS ?= 2
 WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Werror
 CFLAGS = -std=c11 -O2 -g -ffp-contract=off -fno-math-errno $(WARNINGS) -Icsrc
 SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
-CSRC = $(wildcard csrc/*.c)
-HEADERS = $(wildcard csrc/*.h csrc/softnum/*.h)
+CSRC = $(sort $(shell find csrc -name '*.c' -not -path 'csrc/dpi/*' -not -path 'csrc/tests/*'))
 DPI = csrc/dpi/names.c csrc/dpi/operations.c csrc/dpi/units.c
 DPI_HEADERS = $(wildcard csrc/dpi/*.h csrc/softnum/*.h)
 VPI_INCLUDE ?= $(patsubst %/vpi_user.h,%,$(firstword $(wildcard /usr/include/iverilog/vpi_user.h /usr/local/include/iverilog/vpi_user.h /usr/include/vpi_user.h)))
-C_FILES = $(wildcard csrc/*.[ch] csrc/softnum/*.h csrc/dpi/*.[ch] csrc/tests/*.c fuzz/*.[ch])
-FUZZ = $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
-CORE_OBJECTS = $(CSRC:%.c=build/core/%.o)
-SAN_OBJECTS = $(CSRC:%.c=build/san/%.o)
-FUZZ_OBJECTS = $(CSRC:%.c=build/fuzz/%.o)
+C_FILES = $(sort $(shell find csrc fuzz -name '*.[ch]'))
+TESTED = $(CSRC) csrc/tests/test_core.c
+FUZZED = $(CSRC) $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
 
-.PHONY: help build dpi check test test-c test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
+.PHONY: help build wheel dpi check test test-c test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 build: ## Install in the current environment, editable, with what the tests need.
 	$(PYTHON) -m pip install -e '.[test]'
+
+wheel: ## Build in dist a wheel for Linux on x86-64 and every Python from 3.11 on (needs the extra wheel).
+	rm -rf build/wheel
+	LDFLAGS=-s $(PYTHON) -m pip wheel -q --no-deps -w build/wheel .
+	$(PYTHON) -m auditwheel repair -w dist build/wheel/softnum-*.whl
 
 dpi: build/dpi/libsoftnum_dpi.so $(if $(VPI_INCLUDE),build/dpi/softnum_vpi.vpi) ## Build the reference model for simulators: DPI-C, and VPI where vpi_user.h is found (VPI_INCLUDE=folder).
 	cp csrc/dpi/softnum_pkg.sv csrc/dpi/softnum_modes.vh build/dpi
@@ -60,31 +62,31 @@ test-c: csrc/tests/test_core csrc/tests/test_core_san fuzz/driver ## Build and r
 	csrc/tests/test_core_san
 	fuzz/driver -n 400000
 
-csrc/tests/test_core: build/core/csrc/tests/test_core.o $(CORE_OBJECTS)
-	$(CC) $(CFLAGS) -o $@ $^
-
-build/core/%.o: %.c
+build/test/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
 
--include $(CORE_OBJECTS:.o=.d) build/core/csrc/tests/test_core.d
+csrc/tests/test_core: $(TESTED:%.c=build/test/%.o)
+	$(CC) $(CFLAGS) -o $@ $^
 
-build/san/%.o: %.c $(HEADERS)
+build/san/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(SANITIZE) -c -o $@ $<
+	$(CC) $(CFLAGS) -Ifuzz $(SANITIZE) -MMD -MP -c -o $@ $<
 
-csrc/tests/test_core_san: csrc/tests/test_core.c $(SAN_OBJECTS)
+csrc/tests/test_core_san: $(TESTED:%.c=build/san/%.o)
 	$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^
 
-fuzz/driver: fuzz/driver.c $(FUZZ) $(wildcard fuzz/*.h) $(SAN_OBJECTS)
-	$(CC) $(CFLAGS) -Ifuzz $(SANITIZE) -o $@ $(filter-out %.h,$^)
+fuzz/driver: build/san/fuzz/driver.o $(FUZZED:%.c=build/san/%.o)
+	$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^
 
-build/fuzz/%.o: %.c $(HEADERS)
+build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
-	$(CLANG) $(CFLAGS) $(SANITIZE) -fsanitize=fuzzer-no-link -c -o $@ $<
+	$(CLANG) $(CFLAGS) -Ifuzz $(SANITIZE) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
-fuzz/core: $(FUZZ) $(wildcard fuzz/*.h) $(FUZZ_OBJECTS)
-	$(CLANG) $(CFLAGS) -Ifuzz $(SANITIZE) -fsanitize=fuzzer -o $@ $(filter-out %.h,$^)
+fuzz/core: $(FUZZED:%.c=build/fuzz/%.o)
+	$(CLANG) $(CFLAGS) $(SANITIZE) -fsanitize=fuzzer -o $@ $^
+
+-include $(shell find build/test build/san build/fuzz -name '*.d' 2> /dev/null)
 
 fuzz-core: fuzz/core ## Fuzz the C core with libFuzzer (needs clang; TIME=seconds).
 	@mkdir -p build/fuzz/corpus build/fuzz/finds

@@ -1,8 +1,8 @@
 """How the C core and the extensions are built; everything else stands in pyproject.toml.
 
 The C core (csrc, but for its tests and the model for simulators) is compiled once, to a static library that every
-extension (softnum/**/*.pyx) links. Files are made in build/objects, several at a time, and kept there: one is made again
-only if its command or the content of a file that it was made from has changed.
+extension (softnum/**/*.pyx) links. Files are made in build/objects, several at a time, and kept there: one is made
+again only if its command or the content of a file that it was made from has changed.
 """
 
 import hashlib

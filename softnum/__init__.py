@@ -5,6 +5,16 @@
 array([1.015625e-01, 2.880000e+02])
 """
 
+try:
+    __import__("softnum.runtime._core")
+except ModuleNotFoundError as error:
+    if error.name != "softnum.runtime._core":
+        raise
+    raise ImportError(
+        f"softnum is not built in {__path__[0]}: run `make build` in the checkout (or `pip install -e .`); "
+        "to import an installed softnum, start Python in another folder"
+    ) from None
+
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.codecs import (
     blocks,  # noqa: F401  which register themselves
