@@ -2,7 +2,7 @@
 
 softnum's functions run them when they are given CUDA arrays. ``NUMBA_ENABLE_CUDASIM=1`` in the
 environment, set before Numba is first imported, runs them in Numba's simulator instead of on a GPU. Importing this
-package imports no Numba. `check_device_code` and ``python -m softnum.kernels.check.all_kernels`` look at kernels as machine code,
+package imports no Numba. `check_device_code` and ``python -m softnum.kernels.check`` look at kernels as machine code,
 without a GPU.
 
 `scalar` is a format's arithmetic on single numbers, for functions of your own under `softnum.CustomMadUnit`.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from softnum.kernels import offers  # noqa: F401  registers what softnum asks for
-from softnum.kernels.check.all_kernels.device_code import check_device_code
+from softnum.kernels.check.device_code import check_device_code
 from softnum.kernels.device.runtime.launch_count import launches
 from softnum.kernels.host.make_scalar import scalar
 from softnum.kernels.host.scalars import Scalar

@@ -16,11 +16,9 @@ except ModuleNotFoundError as error:
     ) from None
 
 from softnum.arrays.blocks import BlockArray
-from softnum.arrays.codecs import (
-    blocks,  # noqa: F401  which register themselves
-    custom,  # noqa: F401  which register themselves
-    scalar,  # noqa: F401  which register themselves
-)
+from softnum.arrays.codecs import blocks as _block_codec  # noqa: F401  these register themselves
+from softnum.arrays.codecs import custom as _custom_codec  # noqa: F401
+from softnum.arrays.codecs import scalar as _scalar_codec  # noqa: F401
 from softnum.arrays.container import Array, array
 from softnum.arrays.conversion import decode, encode, quantize
 from softnum.arrays.files import load, save
@@ -43,7 +41,8 @@ from softnum.mac.products.conv import conv2d, conv2d_backward_data, conv2d_backw
 from softnum.mac.products.matrices import dot, matmul
 from softnum.mac.products.sums import sum
 from softnum.mac.statistics import RoundingStats
-from softnum.ops import numpy_functions  # noqa: F401  which register themselves
+from softnum.ops import custom_tables as _custom_operations  # noqa: F401
+from softnum.ops import numpy_functions as _numpy_functions  # noqa: F401
 from softnum.ops.arithmetic import (
     absolute,
     add,
@@ -69,7 +68,6 @@ from softnum.ops.arithmetic import (
     subtract,
     total_order,
 )
-from softnum.ops.arithmetic import custom_tables as _custom_operations  # noqa: F401  which registers itself
 from softnum.ops.elementary import (
     acos,
     asin,
@@ -100,7 +98,7 @@ from softnum.ops.elementary import (
 )
 from softnum.ops.integers import from_integer, shift, to_integer
 from softnum.ops.ulps import ulp, ulp_error
-from softnum.runtime import gateway  # noqa: F401  which register themselves
+from softnum.runtime import gateway as _gateway
 from softnum.runtime.config import __version__ as __version__
 from softnum.runtime.config import get_include, show_config
 from softnum.tile import Operator, TileError, operator
@@ -116,7 +114,7 @@ def _trace(unit, *arguments, **options):
     return trace(unit, *arguments, **options)
 
 
-gateway.use_loader(_load_kernels)
+_gateway.use_loader(_load_kernels)
 _use_tracer(_trace)
 
 __all__ = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from softnum import _core
+from softnum.runtime import _core
 
 
 class Checkout:
@@ -70,7 +70,7 @@ def isa(request):
 @pytest.fixture(params=["simulator", pytest.param("gpu", marks=pytest.mark.gpu)])
 def device(request):
     """Numba's CUDA module: kernels run in its simulator or, with -m gpu, on a GPU. The tests' bodies are the same."""
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     assert (request.param == "simulator") == _cuda.SIMULATOR, "tests on a GPU are run alone: pytest -m gpu"
     return _cuda.cuda

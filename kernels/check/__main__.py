@@ -1,10 +1,10 @@
-"""The command ``python -m softnum.kernels.check.all_kernels``."""
+"""The command ``python -m softnum.kernels.check``."""
 
 import contextlib
 import sys
 
 try:
-    from softnum.kernels.check.all_kernels.all_kernels import main
+    from softnum.kernels.check.all_kernels import main
 except ImportError as error:  # it says what to install
     print(error, file=sys.stderr)
     sys.exit(2)

@@ -1,6 +1,6 @@
-"""Every kernel as machine code for real chips, without a GPU: ``python -m softnum.kernels.check.all_kernels``.
+"""Every kernel as machine code for real chips, without a GPU: ``python -m softnum.kernels.check``.
 
-With arguments, the kernels of some units: ``python -m softnum.kernels.check.all_kernels nvidia_h100_fp16 my_units:mad``. An unknown
+With arguments, the kernels of some units: ``python -m softnum.kernels.check nvidia_h100_fp16 my_units:mad``. An unknown
 or not inlined function, a contracted multiplication, or an operation that is not correctly rounded is an error; so is,
 in softnum's own kernels, a rounding that is not named, and local memory in a kernel that promises to be fast.
 """
@@ -19,8 +19,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
 
-from softnum.kernels.check.all_kernels.device_code import kernels_of
-from softnum.kernels.check.all_kernels.link import CHIPS, DeviceCode, examine, missing_library
+from softnum.kernels.check.device_code import kernels_of
+from softnum.kernels.check.link import CHIPS, DeviceCode, examine, missing_library
 
 __all__ = ["examples", "faults", "main"]
 
@@ -116,7 +116,7 @@ def _at_least_one(text: str) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Print a line for each kernel and chip; 0 if all is well, 1 if not, 2 if a library, unit or kernel is missing."""
     parser = argparse.ArgumentParser(
-        prog="python -m softnum.kernels.check.all_kernels", description=__doc__.splitlines()[0]
+        prog="python -m softnum.kernels.check", description=__doc__.splitlines()[0]
     )
     parser.add_argument("units", nargs="*", help="presets' names or module:unit; softnum's own kernels without any")
     parser.add_argument("--chip", action="append", help=f"for units: not {', '.join(CHIPS)}; may be repeated")

@@ -13,7 +13,7 @@ __all__ = ["check_device_code", "kernels_of"]
 def kernels_of(unit) -> Iterator[tuple]:
     """(name, kernel, types of its arguments[, whether it promises to be fast]) of what runs for a unit or a format."""
     if isinstance(unit, (FloatFormat, FixedFormat)):
-        from softnum.kernels.device.elementwise.launch import conversion
+        from softnum.kernels.device.elementwise import conversion
 
         for rounding in ("nearest_even", "stochastic"):
             yield from conversion.kernels_of(unit, rounding=rounding)
@@ -60,7 +60,7 @@ def check_device_code(unit, chips=("sm_75", "sm_80", "sm_90", "sm_100", "sm_120"
 
     Notes
     -----
-    ``python -m softnum.kernels.check.all_kernels NAME`` prints the same for a preset or for ``module:unit``.
+    ``python -m softnum.kernels.check NAME`` prints the same for a preset or for ``module:unit``.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def check_device_code(unit, chips=("sm_75", "sm_80", "sm_90", "sm_100", "sm_120"
     ...     for code in softnum.kernels.check_device_code(sn.MadUnit("e6m9", operand="e5m2"), chips=["sm_90"]):
     ...         print(code, code.problems)
     """
-    from softnum.kernels.check.all_kernels.all_kernels import link
+    from softnum.kernels.check import link
     from softnum.mac.presets import unit as preset
 
     if missing := link.missing_library():

@@ -18,7 +18,8 @@ from typing import ClassVar
 
 from softnum.formats.codec import NEAREST, Codec, Rounding
 from softnum.formats.facts import facts, fits
-from softnum.formats.scalar import FixedFormat, FloatFormat, Format, names
+from softnum.formats import names
+from softnum.formats.scalar import FixedFormat, FloatFormat, Format
 
 __all__ = [
     "SCALE_RULES", "BlockFormat", "block_format_names", "check_block_options", "check_keywords", "format",

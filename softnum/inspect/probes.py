@@ -8,16 +8,12 @@ from functools import partial
 
 import numpy as np
 
-from softnum.arrays import conversion  # noqa: F401  elementary: completes ops.OPERATIONS
+from softnum.arrays import conversion
 from softnum.arrays.container import Array
 from softnum.arrays.ufuncs import check_flags
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags
-from softnum.ops.arithmetic import (
-    arithmetic,  # noqa: F401  elementary: completes ops.OPERATIONS
-    elementary,  # noqa: F401  elementary: completes ops.OPERATIONS
-    integers,  # noqa: F401  elementary: completes ops.OPERATIONS
-)
-from softnum.runtime import gateway  # noqa: F401  elementary: completes ops.OPERATIONS
+from softnum.ops import arithmetic, integers
+from softnum.runtime import gateway
 from softnum.runtime.threads import for_ranges
 
 __all__ = ["Probe", "probe"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.floors import FLOORS, MOVED
+from tests.support.floors import FLOORS
 from tests.support.imports import circle_text, circles, graph_of, rising
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def graph():
-    return graph_of(ROOT, moved=MOVED)
+    return graph_of(ROOT)
 
 
 def test_no_import_goes_up(graph):

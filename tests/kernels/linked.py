@@ -14,7 +14,9 @@ import numpy as np
 from numba import types
 
 import softnum as sn
-from softnum.kernels import check, check_device_code, link, scalar
+from softnum.kernels import check_device_code, scalar
+from softnum.kernels.check import all_kernels as check
+from softnum.kernels.check import link
 from softnum.kernels.device import _cuda
 from softnum.kernels.device._cuda import cuda
 from softnum.kernels.device.source import Entry, Library

@@ -15,7 +15,8 @@ import pytest
 import softnum as sn
 import softnum.kernels
 from softnum.environment import environment
-from softnum.kernels import check, link
+from softnum.kernels.check import all_kernels as check
+from softnum.kernels.check import link
 from softnum.kernels.device.computations import FROM_KEY, encode_computation, quantize_computation
 from softnum.kernels.device.entries import operand_library, unit_library
 from softnum.kernels.device.fused_entries import chain_library, fast_library, fused_library

@@ -291,7 +291,7 @@ def test_flags_and_flushing(device):
 
 def test_unaligned(device, monkeypatch):
     """Parts of an array that begin anywhere: no vector is read across."""
-    from softnum.kernels.device import elementwise
+    from softnum.kernels.device.elementwise import launch as elementwise
 
     kernel, wide = elementwise.elementwise_kernel, []
     monkeypatch.setattr(elementwise, "elementwise_kernel", lambda *facts: wide.append(facts[-1]) or kernel(*facts))

@@ -13,12 +13,13 @@ from functools import lru_cache
 import numpy as np
 
 import softnum as sn
-from softnum import _core, scalar_codec
 from softnum import reference as ref
-from softnum.environment import environment as environment_of
-from softnum.formats import FixedFormat
-from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
-from softnum.names import format as format_of
+from softnum.arrays.codecs import scalar
+from softnum.arrays.environment import environment as environment_of
+from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
+from softnum.formats.names import format as format_of
+from softnum.formats.scalar import FixedFormat
+from softnum.runtime import _core
 
 MODES = list(ROUNDING_MODES)
 STOCHASTIC = [mode for mode in MODES if mode.startswith("stochastic")]
@@ -193,7 +194,7 @@ def encode_by_definition(x: np.ndarray, fmt, words=0, **environment) -> np.ndarr
 
 def decode_by_definition(codes: np.ndarray, fmt, dtype) -> np.ndarray:
     """Values of codes through the scalar functions of the core."""
-    return scalar_codec.decode_by_definition(np.ascontiguousarray(codes), fmt, np.dtype(dtype))
+    return scalar.decode_by_definition(np.ascontiguousarray(codes), fmt, np.dtype(dtype))
 
 
 def same_bits(x: np.ndarray, y: np.ndarray) -> bool:

@@ -2,7 +2,7 @@
 
 import ctypes
 
-from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
+from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
 
 ERROR = 1 << 63
 ONES = 2**64 - 1

@@ -3,7 +3,7 @@
 import numpy as np
 
 import softnum as sn
-from softnum.modes import Flags
+from softnum.formats.modes import Flags
 from tests.support.core_oracles import show
 from tests.support.elementary_oracle import exact, expected
 

@@ -19,7 +19,7 @@ import numpy as np
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.modes import Flags
+from softnum.formats.modes import Flags
 from tests.support.core_oracles import show
 from tests.support.ladder import ladder_of, two_sum
 

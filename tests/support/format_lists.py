@@ -1,7 +1,7 @@
 """Formats of every kind: those with a quick path from binary32, and wide ones."""
 
-from softnum.formats import FloatFormat
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
+from softnum.formats.scalar import FloatFormat
 
 NAMED = [
     "e5m2", "e4m3", "e4m3fn", "e4m3fnuz", "e5m2fnuz", "e4m3b11fnuz", "e3m4", "e3m2fn", "e2m3fn", "e2m1fn", "binary16",

@@ -2,7 +2,7 @@
 
 import itertools
 
-from softnum.modes import ROUNDING_MODES
+from softnum.formats.modes import ROUNDING_MODES
 from tests.support.matmul_units import TERNARY, sr, unit
 
 SHAPES = [

@@ -9,8 +9,8 @@ import numpy as np
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.formats import FloatFormat
-from softnum.plan import fits
+from softnum.formats.scalar import FloatFormat
+from softnum.mac.plan import fits
 from tests.support.core_oracles import edge_codes
 
 matmul_module = importlib.import_module("softnum.matmul")  # softnum.matmul itself is the function

@@ -101,8 +101,8 @@ INSTRUCTIONS = [
 
 def function_of(instruction):
     """The device function (a, b, d), pointers to a lane's registers."""
-    from softnum.kernels.device import _cuda
-    from softnum.kernels.device.source import Entry, Library
+    from softnum.kernels.device.runtime import _cuda
+    from softnum.kernels.device.runtime.source import Entry, Library
 
     pointers = tuple(("uint32*", name) for name in "abd")
     return _cuda.bind(Library("", (Entry("mma", "void", pointers, instruction.text()),), "softnum/base.h")).mma

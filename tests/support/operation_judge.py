@@ -4,7 +4,7 @@ import numpy as np
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.modes import Flags
+from softnum.formats.modes import Flags
 from tests.support.core_oracles import MODES, edge_codes, overflow_rules, random_codes, show
 
 UNARY = ("sqrt", "round_to_integral", "logb", "convert", "scalb")

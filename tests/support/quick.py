@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 import softnum as sn
-from softnum import _core
-from softnum.modes import ROUNDING_MODES
+from softnum.formats.modes import ROUNDING_MODES
+from softnum.runtime import _core
 
 __all__ = ["QUICK", "aspects", "choose", "name_of"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from softnum.arrays.conversion import decode, encode, quantize
 from softnum.mac.products.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
 from softnum.mac.products.matrices import matmul
-from softnum.ops.arithmetic import arithmetic, elementary
+from softnum.ops import arithmetic, elementary
 
 __all__ = ["FUNCTIONS", "PRODUCTS"]
 

@@ -9,8 +9,8 @@ from types import GeneratorType
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from softnum.kernels.device.elementwise.launch import selection
-from softnum.kernels.device.elementwise.selection import mapped
+from softnum.kernels.device.elementwise import selection
+from softnum.kernels.device.runtime.movement import mapped
 from softnum.kernels.device.runtime import _cuda, movement
 from softnum.kernels.device.runtime.movement import DeviceArray, arrays_in, moved, put, upload
 from softnum.mac.products.unfold import Shape

@@ -297,7 +297,7 @@ class CustomEngine:
         unit = self.unit
         if _cuda.SIMULATOR or isinstance(unit.function, CMad) or not may_contract(unit.function):
             return
-        from softnum.kernels.check.all_kernels.link import examine
+        from softnum.kernels.check.link import examine
 
         major, minor = cuda.get_current_device().compute_capability
         for name, kernel, types in kernels_of(unit):

@@ -32,7 +32,7 @@ from softnum.kernels.device.products.tiles import ALIGNMENT, BLOCK, SIDE, stager
 from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime._cuda import cuda, ffi
 from softnum.kernels.device.runtime.source import Entry, Library
-from softnum.mac.exact import ExactDotUnit, span
+from softnum.mac.exact import ExactDotUnit
 
 __all__ = [
     "ExactEngine", "Pieces", "examples", "exact_library", "kernels_of", "pieces_library", "pieces_of",
@@ -70,8 +70,8 @@ def pieces_of(unit: ExactDotUnit, k: int) -> Pieces | None:
     """The pieces that sums of k products are computed by, or None: then the definition computes them."""
     if any(isinstance(f, CustomFormat) for f in unit.operand):
         return None
-    spans = [top - last for last, top in map(span, unit.operand)]
-    lasts = tuple(last for last, _ in map(span, unit.operand))
+    spans = [top - last for last, top in (fmt.span for fmt in unit.operand)]
+    lasts = tuple(last for last, _ in (fmt.span for fmt in unit.operand))
     for count in ((1, 1), (1, 2), (2, 1), (2, 2)):
         sizes = [-(-s // n) for s, n in zip(spans, count, strict=True)]
         if count == (2, 2):  # mixed products have one grid

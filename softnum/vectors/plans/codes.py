@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from softnum import reference
-from softnum.ops.arithmetic import arithmetic
+from softnum.ops import arithmetic
 
 __all__ = [
     "bits_text", "class_names", "class_numbers", "distance", "exponent_fields", "exponents", "is_infinite", "is_nan",

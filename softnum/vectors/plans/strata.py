@@ -15,7 +15,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from softnum.ops.arithmetic import arithmetic
+from softnum.ops import arithmetic
 from softnum.runtime import _core
 from softnum.vectors.plans._draw import SLOTS, Rule, deal, fill_block, fill_words
 from softnum.vectors.plans.operands import edge_codes
