@@ -122,7 +122,7 @@ class FloatFacts:
         """Whether some code is NaN."""
         return self.nan_codes != "none"
 
-    @cached_property
+    @property
     def p3109(self) -> bool:
         """Whether it is a format of IEEE P3109: one NaN, in -0's place or the last; infinities, or saturation."""
         one_nan = self.nan_codes == ("negative_zero" if self.signed else "all_ones")
