@@ -6,8 +6,8 @@ from importlib import import_module
 
 import pytest
 
-from softnum import _core
-from softnum.backend import has_kernel
+from softnum.runtime import _core
+from softnum.runtime.gateway import has_kernel
 from softnum.kernels.offers import DEVICES
 
 
