@@ -115,9 +115,7 @@ def _at_least_one(text: str) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print a line for each kernel and chip; 0 if all is well, 1 if not, 2 if a library, unit or kernel is missing."""
-    parser = argparse.ArgumentParser(
-        prog="python -m softnum.kernels.check", description=__doc__.splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m softnum.kernels.check", description=__doc__.splitlines()[0])
     parser.add_argument("units", nargs="*", help="presets' names or module:unit; softnum's own kernels without any")
     parser.add_argument("--chip", action="append", help=f"for units: not {', '.join(CHIPS)}; may be repeated")
     parser.add_argument(

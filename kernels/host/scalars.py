@@ -35,9 +35,9 @@ class Scalar:
 
     Operands are any numbers of the carrier, values of the format or not, and the exact result is rounded once. In
     Python each call is one of the C core, the definition. In compiled code (Numba) it is a few instructions where a
-    proof says that these give the same bits (``softnum.kernels.host.rounding`` states the domain), else a call of the core.
-    Compiled code raises nothing: where the format has no code for a result, a carrier gets a NaN and codes get -1,
-    which a unit that meets them refuses; Python raises ValueError.
+    proof says that these give the same bits (``softnum.kernels.host.rounding`` states the domain), else a call of the
+    core. Compiled code raises nothing: where the format has no code for a result, a carrier gets a NaN and codes get
+    -1, which a unit that meets them refuses; Python raises ValueError.
 
     Examples
     --------

@@ -178,8 +178,8 @@ class Array(Codes):
     number beside an Array must be exact in its format, else it raises: ``sn.array(0.1, fmt)`` rounds it. ``a += b``
     writes into a's codes, as NumPy does, so that views see it. ``np.asarray(a)`` gives float64.
 
-    Indexing, iteration and the NumPy functions that `softnum.ops.numpy_functions` lists work as on an ndarray; all others
-    raise TypeError, sums among them: their order and accumulator are the user's to state (`softnum.matmul`).
+    Indexing, iteration and the NumPy functions that `softnum.ops.numpy_functions` lists work as on an ndarray; all
+    others raise TypeError, sums among them: their order and accumulator are the user's to state (`softnum.matmul`).
 
     Parameters
     ----------

@@ -171,8 +171,9 @@ def encode(
     axis : int
         Of block formats: the axis along which elements share scales. Default the last.
     scale_rule : str
-        Of block formats: how the scale follows from the block's largest magnitude, one of `softnum.formats.blocks.SCALE_RULES`.
-        Default "floor" (OCP MX) where all scales are powers of two, else "max" (nvfp4).
+        Of block formats: how the scale follows from the block's largest magnitude, one of
+        `softnum.formats.blocks.SCALE_RULES`. Default "floor" (OCP MX) where all scales are powers of two, else "max"
+        (nvfp4).
     symmetric : bool
         Of block formats with elements in two's complement: leave the lowest code (of mxint8: -2) unused, as OCP MX
         clause 5.3.4 allows; what rounds to it becomes the one above.

@@ -16,9 +16,9 @@ from functools import cached_property, lru_cache
 from numbers import Integral
 from typing import ClassVar
 
+from softnum.formats import names
 from softnum.formats.codec import NEAREST, Codec, Rounding
 from softnum.formats.facts import facts, fits
-from softnum.formats import names
 from softnum.formats.scalar import FixedFormat, FloatFormat, Format
 
 __all__ = [

@@ -42,8 +42,8 @@ class Probe:
     result, flags : ndarray of codes, of uint8
         What the operation returns.
     kind : ndarray of uint8
-        What the exact result is: 0 zero, 1 finite, 2 infinite, 3 NaN, or no number (``softnum.inspect.probes.KINDS``). All but
-        1 are `special`: nothing is rounded, and all that follows but `sign` (0 of a NaN) is 0.
+        What the exact result is: 0 zero, 1 finite, 2 infinite, 3 NaN, or no number (``softnum.inspect.probes.KINDS``).
+        All but 1 are `special`: nothing is rounded, and all that follows but `sign` (0 of a NaN) is 0.
     sign : ndarray of uint8
         1 if the exact result is negative.
     exponent : ndarray of int32

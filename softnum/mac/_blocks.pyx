@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 import numpy as np
 
 from softnum.runtime._core cimport *
-from softnum.mac.products._products cimport sn_tally, tallies_of
+from softnum.mac._products cimport sn_tally, tallies_of
 from softnum.runtime import _core
 
 cnp.import_array()

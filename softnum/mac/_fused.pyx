@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 
 from softnum.runtime._core cimport *
-from softnum.mac.products._products cimport before, fill_codes, run_each, sn_definition, sn_product_codes
+from softnum.mac._products cimport before, fill_codes, run_each, sn_definition, sn_product_codes
 from softnum.runtime import _core
 
 cnp.import_array()

@@ -10,8 +10,8 @@ from softnum.formats.blocks import BlockFormat, format
 from softnum.formats.facts import facts
 from softnum.formats.modes import OVERFLOW_RULES, rounding_name
 from softnum.formats.names import format as plain_format
+from softnum.mac import _blocks
 from softnum.mac.mad import Unit, check_sum_formats
-from softnum.mac.products import _blocks
 
 __all__ = ["BlockDotUnit"]
 

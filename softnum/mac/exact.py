@@ -8,8 +8,8 @@ from functools import cached_property
 from softnum.arrays.environment import environment
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import format
+from softnum.mac import _exact
 from softnum.mac.mad import Unit, check_sum_formats
-from softnum.mac.products import _exact
 
 __all__ = ["ExactDotUnit"]
 

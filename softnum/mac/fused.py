@@ -1,4 +1,4 @@
-"""Fused dot-product units: tensor cores, and chains of fused multiply-adds. Parameters of hardware: softnum.mac.presets."""
+"""Fused dot-product units: tensor cores, chains of fused multiply-adds. Hardware's parameters: softnum.mac.presets."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from softnum.formats.facts import facts, fits
 from softnum.formats.modes import overflow_name, rounding_name
 from softnum.formats.names import format
 from softnum.formats.scalar import FloatFormat
+from softnum.mac import _fused
 from softnum.mac.mad import Unit
-from softnum.mac.products import _fused
 
 __all__ = ["FmaChainUnit", "FusedDotUnit", "FusedPlan", "fused_plan"]
 

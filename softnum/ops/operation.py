@@ -1,7 +1,7 @@
 """One operation on codes and on `Array`: its operands checked, the exact result computed and rounded once.
 
-`softnum.ops` and `softnum.ops.elementary` list the operations. CUDA arrays of codes, and Arrays of them, are computed on
-their device, and give the like.
+`softnum.ops` and `softnum.ops.elementary` list the operations. CUDA arrays of codes, and Arrays of them, are computed
+on their device, and give the like.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _results(name: str, formats, options: dict, *codes) -> np.ndarray:
 
 
 class CoreArithmetic:
-    """Operations whose exact results the core rounds: those into floats and fixed point, `softnum.formats.codec.Arithmetic`."""
+    """Operations whose exact results the core rounds, into floats and fixed point (`softnum.formats.codec.Arithmetic`)."""
 
     def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
         """ValueError for roots that cannot be wrapped exactly and angles that cannot be reduced."""

@@ -1,10 +1,10 @@
 """Steps of several tensors, element by element, as one loop over carriers that Numba compiles.
 
 The domain, in which a loop gives the bits of the steps: float and fixed-point formats that binary64 holds, one
-deterministic mode, operations that are a few instructions in compiled code (`softnum.kernels.host.rounding`), exact ones
-(signs in formats with -0, comparisons, choices), and no NaN among operands and results: where one occurs, and where a
-format has no code for a result, the steps are carried out one by one. Compiling takes a second or so, which is paid
-once the steps have cost about as much.
+deterministic mode, operations that are a few instructions in compiled code (`softnum.kernels.host.rounding`), exact
+ones (signs in formats with -0, comparisons, choices), and no NaN among operands and results: where one occurs, and
+where a format has no code for a result, the steps are carried out one by one. Compiling takes a second or so, which is
+paid once the steps have cost about as much.
 """
 
 from __future__ import annotations

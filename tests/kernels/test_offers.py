@@ -6,9 +6,9 @@ from importlib import import_module
 
 import pytest
 
+from softnum.kernels.offers import DEVICES
 from softnum.runtime import _core
 from softnum.runtime.gateway import has_kernel
-from softnum.kernels.offers import DEVICES
 
 
 @pytest.mark.parametrize("module", DEVICES)

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from inputs import BLOCK_FORMATS, FORMATS, MODE_FAMILIES, MODES, THREADS, codes, custom_formats, floats, outcome, small
 
 import softnum as sn
+from tests.pins.inputs import (
+    BLOCK_FORMATS,
+    FORMATS,
+    MODE_FAMILIES,
+    MODES,
+    THREADS,
+    codes,
+    custom_formats,
+    floats,
+    outcome,
+    small,
+)
 
 __all__ = ["conversions", "operations"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from inputs import BLOCK_FORMATS, MODES, THREADS, custom_formats, digest, outcome, small
 
 import softnum as sn
+from tests.pins.inputs import BLOCK_FORMATS, MODES, THREADS, custom_formats, digest, outcome, small
 
 __all__ = ["convolutions", "matrices", "traces", "units"]
 

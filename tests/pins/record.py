@@ -16,23 +16,25 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 
+sys.path[0] = str(Path(__file__).resolve().parents[2])  # for tests.pins, in place of this folder
+
 __all__ = ["AREAS", "computed", "path_of"]
 
 #: area -> (module and function, how many words of a case's name a line of the file stands for; 0: all)
 AREAS: dict[str, tuple[str, int]] = {
-    "conversions": ("arithmetic:conversions", 2),
-    "operations": ("arithmetic:operations", 2),
-    "matrices": ("products:matrices", 4),
-    "convolutions": ("products:convolutions", 0),
-    "traces": ("products:traces", 4),
-    "records": ("runs:records", 0),
-    "vectors": ("texts:vector_files", 4),
-    "names": ("surfaces:names", 0),
-    "commands": ("surfaces:commands", 0),
-    "runs": ("surfaces:runs", 0),
-    "schemas": ("surfaces:schemas", 0),
-    "symbols": ("surfaces:symbols", 0),
-    "device": ("texts:device_code", 0),
+    "conversions": ("tests.pins.arithmetic:conversions", 2),
+    "operations": ("tests.pins.arithmetic:operations", 2),
+    "matrices": ("tests.pins.products:matrices", 4),
+    "convolutions": ("tests.pins.products:convolutions", 0),
+    "traces": ("tests.pins.products:traces", 4),
+    "records": ("tests.pins.runs:records", 0),
+    "vectors": ("tests.pins.texts:vector_files", 4),
+    "names": ("tests.pins.surfaces:names", 0),
+    "commands": ("tests.pins.surfaces:commands", 0),
+    "runs": ("tests.pins.surfaces:runs", 0),
+    "schemas": ("tests.pins.surfaces:schemas", 0),
+    "symbols": ("tests.pins.surfaces:symbols", 0),
+    "device": ("tests.pins.texts:device_code", 0),
 }
 
 
@@ -49,7 +51,7 @@ def _cases(area: str) -> Iterator[tuple[str, str]]:
 
 def computed(area: str) -> dict[str, str]:
     """Case, or group of cases, to digest."""
-    from inputs import digest
+    from tests.pins.inputs import digest
 
     words, groups = AREAS[area][1], {}
     for case, result in _cases(area):

@@ -11,9 +11,9 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
-from inputs import THREADS
 
 from softnum import train
+from tests.pins.inputs import THREADS
 
 __all__ = ["records"]
 

@@ -110,7 +110,7 @@ def runs() -> Iterator[tuple[str, str]]:
     import os
     import sys
 
-    from inputs import digest
+    from tests.pins.inputs import digest
 
     environment = os.environ | {"COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb", "PYTHONUTF8": "1"}
     with tempfile.TemporaryDirectory() as folder:

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-from inputs import MODE_FAMILIES, digest
-from products import units
-
 from softnum import vectors
+from tests.pins.inputs import MODE_FAMILIES, digest
+from tests.pins.products import units
 
 __all__ = ["device_code", "vector_files"]
 

@@ -16,10 +16,10 @@ __all__ = ["MOVED", "Moved"]
 
 #: old name: new name, of a module or of a package with all that it holds. An entry goes when no test has its old name.
 MOVED: dict[str, str] = {
-    "softnum._blocks": "softnum.mac.products._blocks",
+    "softnum._blocks": "softnum.mac._blocks",
     "softnum._core": "softnum.runtime._core",
     "softnum._draw": "softnum.vectors.plans._draw",
-    "softnum._gemm": "softnum.mac.products._gemm",
+    "softnum._gemm": "softnum.mac._gemm",
     "softnum._probe": "softnum.inspect._probe",
     "softnum._tables": "softnum.runtime._tables",
     "softnum.array": "softnum.arrays.container",

@@ -30,6 +30,7 @@ FILES = {
     "custom": "formats_table",
     "house": "collection floors imports moved mutants quick",
     "kernels": "carriers kernels_gemm patterns",
+    "pins": "pins",
     "rtl": "dpi rom",
     "tile": "tile_elementwise tile_gradients tile_language tile_loops",
     "train": "train_lstm train_optimisers train_scaling train_schedules train_tensor",
@@ -40,6 +41,7 @@ QUICK = {f"{folder}/test_{name}.py" for folder, names in FILES.items() for name 
 #: tests of these files that take long for what they add
 SLOWER = {
     "test_all_pairs_of_eight_bits",
+    "test_commands_and_their_exit_codes",
     "test_decode_matches_the_facts_of_the_format",
     "test_flushing_in_the_basic_operations",
     "test_long_results_written_past_the_caches",

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from softnum.kernels.device.elementwise import selection
-from softnum.kernels.device.runtime.movement import mapped
 from softnum.kernels.device.runtime import _cuda, movement
-from softnum.kernels.device.runtime.movement import DeviceArray, arrays_in, moved, put, upload
+from softnum.kernels.device.runtime.movement import DeviceArray, arrays_in, mapped, moved, put, upload
 from softnum.mac.products.unfold import Shape
 from softnum.train.engine.arrays import Arrays, places
 from softnum.train.engine.binary64 import host

@@ -19,8 +19,8 @@ from softnum.arrays.blocks import BlockArray
 from softnum.arrays.container import array
 from softnum.formats.blocks import format
 from softnum.formats.custom.formats import CustomFormat
-from softnum.kernels.device.elementwise.deferred import can_wait, compute_all
 from softnum.kernels.device.elementwise import carriers, conversion
+from softnum.kernels.device.elementwise.deferred import can_wait, compute_all
 from softnum.kernels.device.runtime import _cuda, movement
 from softnum.kernels.device.runtime.movement import DeviceArray, arrays_in, mapped, upload
 from softnum.runtime.gateway import NoKernel, has_kernel, refuse_device

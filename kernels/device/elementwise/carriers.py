@@ -25,10 +25,10 @@ from softnum.formats.c_text import environment_text, format_text
 from softnum.formats.facts import facts, fits
 from softnum.formats.modes import ROUNDING_MODES, rounding_name
 from softnum.formats.names import format
+from softnum.kernels.device.elementwise import totals
 from softnum.kernels.device.elementwise.computations import CARRIERS, FROM_KEY, NO_WORDS, Computation
 from softnum.kernels.device.elementwise.deferred import can_wait
 from softnum.kernels.device.elementwise.deferred import example as chain_example
-from softnum.kernels.device.elementwise import totals
 from softnum.kernels.device.elementwise.launch import Words, example, run, words_of
 from softnum.kernels.device.elementwise.patterns import pattern_text
 from softnum.kernels.device.runtime import _cuda, movement

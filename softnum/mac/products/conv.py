@@ -18,8 +18,8 @@ from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode
 from softnum.arrays.ufuncs import raise_no_code
 from softnum.formats.facts import fits
+from softnum.mac import _gemm
 from softnum.mac.mad import MadUnit, Unit
-from softnum.mac.products import _gemm
 from softnum.mac.products.engines import coded, definition_of, fast_of
 from softnum.mac.products.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
 from softnum.mac.products.unfold import (

@@ -11,12 +11,12 @@ from functools import lru_cache, singledispatch
 
 from softnum.formats.facts import facts, fits
 from softnum.formats.names import format
+from softnum.mac import _exact, _fused, _gemm
 from softnum.mac.custom import CustomMadUnit
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit, fused_plan
 from softnum.mac.mad import MadUnit
 from softnum.mac.plan import integer_plan_of, plan_of
-from softnum.mac.products import _exact, _fused, _gemm
 from softnum.mac.products.custom.steps import DefinitionCustom
 from softnum.runtime import gateway
 

@@ -11,7 +11,7 @@ from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode, quantize
 from softnum.arrays.environment import seed_and_stream
 from softnum.formats.facts import fits
-from softnum.mac.products import _gemm
+from softnum.mac import _gemm
 from softnum.runtime import _core
 from softnum.runtime.threads import thread_count
 

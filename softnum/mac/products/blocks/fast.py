@@ -10,8 +10,8 @@ import numpy as np
 from softnum.arrays.conversion import decode
 from softnum.formats.facts import facts, fits
 from softnum.formats.names import format
+from softnum.mac import _blocks
 from softnum.mac.blocks import BlockDotUnit
-from softnum.mac.products import _blocks
 from softnum.mac.products.engines import fast_of
 from softnum.mac.products.operands import blocks_of, padded
 from softnum.runtime.threads import for_each
@@ -138,7 +138,7 @@ def _in_binary32(x: np.ndarray, y: np.ndarray) -> bool:
 
 
 def fast_product(p, threads) -> np.ndarray | None:
-    """The result of a product of `softnum.mac.products.blocks.matrices`, as float64 values; None where there is no fast path."""
+    """A product of `softnum.mac.products.blocks.matrices`, as float64 values; None where there is no fast path."""
     unit = p.unit
     plan = block_plan(unit)
     if plan is None or p.words is not None or not p.k:

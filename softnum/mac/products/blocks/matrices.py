@@ -13,8 +13,8 @@ from softnum.arrays.conversion import decode, encode
 from softnum.arrays.ufuncs import raise_no_code
 from softnum.formats.facts import fits
 from softnum.formats.names import format
+from softnum.mac import _blocks
 from softnum.mac.blocks import BlockDotUnit
-from softnum.mac.products import _blocks
 from softnum.mac.products.blocks.fast import fast_product
 from softnum.mac.products.engines import definition_of
 from softnum.mac.products.operands import blocks_of, checked_operand, codes_of, random_words_of

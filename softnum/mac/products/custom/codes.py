@@ -120,7 +120,7 @@ class _Tables:
 
 
 class CustomGemm:
-    """The engine of such a unit, on 64-bit codes; `run` is as that of softnum.mac.products._gemm's DefinitionGemm."""
+    """The engine of such a unit, on 64-bit codes; `run` is as that of softnum.mac._gemm's DefinitionGemm."""
 
     def __init__(self, unit: MadUnit) -> None:
         self.unit, self.steps = unit, _Steps(unit)
