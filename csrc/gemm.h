@@ -90,8 +90,8 @@ const sn_gemm_kernels *sn_gemm_kernels_for(int isa);
 
 enum { SN_MAX_LANES = 1024 };
 
-/* How lanes are added: ((l0 + l1) + l2) ...; neighbours, level by level; the sums of two halves. softnum/units.py says
- * it in full, and holds the same names in this order. */
+/* How lanes are added: ((l0 + l1) + l2) ...; neighbours, level by level; the sums of two halves.
+ * softnum/mac/mad.py says it in full, and holds the same names in this order. */
 enum { SN_REDUCTION_SEQUENTIAL = 0, SN_REDUCTION_TREE = 1, SN_REDUCTION_PAIRWISE = 2 };
 
 /* NaNs are canonical, whatever the environments' profiles. */
@@ -109,7 +109,7 @@ typedef struct {
 } sn_mad_unit;
 
 /* What the tallies of a definition count: products; terms added to a running sum; the three roundings more of a
- * compensated one; additions of lanes; sums of chunks added. softnum/units.py names them in this order. */
+ * compensated one; additions of lanes; sums of chunks added. softnum/mac/mad.py names them in this order. */
 enum { SN_TALLY_PRODUCT, SN_TALLY_SUM, SN_TALLY_COMPENSATION, SN_TALLY_LANES, SN_TALLY_OUTER, SN_MAD_TALLIES };
 
 /* The random words of a sum have a step for each k and then for each addition of lanes and chunks, in the order of

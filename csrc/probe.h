@@ -16,7 +16,7 @@
  * significand: with all bits down to 2^last, modulo 2^64. Where no digit decides anything none is told: in fixed point
  * without wrapping from 2^64 units of the last place on, significand, guard, round, sticky, up and discarded are 0; so
  * are they, but for sticky, of an evaluated result beyond 2^(2^27) or below 2^-(2^27) in its own binade, whose exponent
- * is told as 2^27 or -2^27. softnum/_probe.pyx holds the same fields in this order. */
+ * is told as 2^27 or -2^27. softnum/inspect/_probe.pyx holds the same fields in this order. */
 typedef struct {
     sn_u64 code, significand;
     sn_i32 exponent, last; /* exponent: of the exact result's leading bit */

@@ -1,4 +1,4 @@
-/* Arithmetic by look-up tables, for formats whose codes are few: softnum.custom makes the tables. */
+/* Arithmetic by look-up tables, for formats whose codes are few: softnum.formats.custom makes the tables. */
 #ifndef SOFTNUM_TABLE_H
 #define SOFTNUM_TABLE_H
 

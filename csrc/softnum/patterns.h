@@ -2,7 +2,7 @@
  * kernels use it; round_lanes.h and magic_lanes.h do the same on vectors of a CPU, and hold the proofs at more length.
  *
  * A format and an environment are an sn_pattern, whose fields are constants where it is used, and fold; Python makes it
- * (kernels/device/patterns.py) and keeps to this domain:
+ * (kernels/device/elementwise/patterns.py) and keeps to this domain:
  *   - floats of at most 23 (52) fraction bits whose binades, the lowest one too, are normal in the carrier: signed or
  *     not, with or without zero, whatever the lowest binade holds. Where it is normal and there is a zero, not the
  *     stochastic modes; where there is no zero, formats with a NaN; where it holds 0 alone, above the carrier's lowest.

@@ -1,6 +1,6 @@
 /* Steps of products of matrices in the machine's floats, one by one: what kernels for a GPU make their sums of. The
  * CPU's vectors do the same (gemm_micro.h, gemm_odd.h, gemm_stochastic.h, gemm_wide.h), and hold the proofs at more
- * length; softnum/plan.py finds a unit's path, and bounds.py, by the reasoning of gemm_bounds.h, its level.
+ * length; softnum/mac/plan.py finds a unit's path, and bounds.py, by the reasoning of gemm_bounds.h, its level.
  *
  * Domains. Everywhere: operands exact in the carrier; a product exact in it, or rounded as the unit says.
  *

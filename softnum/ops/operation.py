@@ -99,7 +99,7 @@ def _results(name: str, formats, options: dict, *codes) -> np.ndarray:
 
 
 class CoreArithmetic:
-    """Operations whose exact results the core rounds, into floats and fixed point (`softnum.formats.codec.Arithmetic`)."""
+    """Operations that the core rounds, into floats and fixed point (`softnum.formats.codec.Arithmetic`)."""
 
     def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
         """ValueError for roots that cannot be wrapped exactly and angles that cannot be reduced."""

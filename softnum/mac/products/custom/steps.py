@@ -44,7 +44,7 @@ class DefinitionCustom:
         self.zero = zero_of(unit)
 
     def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None) -> int:
-        """out[m0:m1, n0:n1], as every engine (`softnum.mac.products.engines`); ValueError where counts are asked for."""
+        """out[m0:m1, n0:n1], as every engine (`softnum.mac.products.engines`); ValueError of counts (`tallies`)."""
         unit, (row, column) = self.unit, first
         if tallies is not None:
             raise ValueError(
