@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import softnum as sn
+from softnum.formats.modes import ROUNDING_MODES
 
 SCALE, HALF = 46, 2.75  # pixels a unit; the picture shows -HALF .. HALF in both directions
 
@@ -104,13 +105,13 @@ def _grid(figures: list[tuple[str, str]], columns: int, caption: str) -> str:
 
 def rounding_modes() -> str:
     """All deterministic modes, rounding to integers."""
-    names = [m for m in sn.modes.ROUNDING_MODES if not m.startswith("stochastic")]
+    names = [m for m in ROUNDING_MODES if not m.startswith("stochastic")]
     return _grid([(m, _steps(m)) for m in names], 4, "what each rounding mode makes of a number")
 
 
 def stochastic_modes() -> str:
     """The stochastic modes, rounding to integers with three random bits."""
-    names = [m for m in sn.modes.ROUNDING_MODES if m.startswith("stochastic")]
+    names = [m for m in ROUNDING_MODES if m.startswith("stochastic")]
     return _grid([(m, _shades(m)) for m in names], 3, "how often each stochastic mode gives each integer")
 
 
