@@ -65,7 +65,7 @@ def transformer(depth=2):
 
 
 def table_of(design):
-    return tomllib.loads(resources.files("softnum.train").joinpath(f"designs/{design}.toml").read_text())
+    return tomllib.loads(resources.files("softnum.train").joinpath(f"designs/shipped/{design}.toml").read_text())
 
 
 def trained_gemms(design, network, batch, **options):

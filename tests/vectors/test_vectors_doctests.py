@@ -12,7 +12,8 @@ import softnum.vectors
 from softnum import reference
 from softnum.vectors.codes import is_nan, value_text
 
-MODULES = ["softnum.vectors", *(m.name for m in pkgutil.walk_packages(softnum.vectors.__path__, "softnum.vectors."))]
+MODULES = ["softnum.vectors"]
+MODULES += [m.name for m in pkgutil.walk_packages(softnum.vectors.__path__, "softnum.vectors.") if not m.ispkg]
 
 
 @pytest.mark.parametrize("name", MODULES)
