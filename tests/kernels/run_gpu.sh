@@ -80,7 +80,7 @@ if [ "${steps// /}" != build ]; then # what is missing is said once, not by each
     run - << 'EOF'
 import sys
 
-from softnum.train.devices import check_device
+from softnum.train.engine.devices import check_device
 
 try:
     check_device("cuda")
