@@ -13,7 +13,11 @@ from softnum import reference
 from softnum.vectors.codes import is_nan, value_text
 
 MODULES = ["softnum.vectors"]
-MODULES += [m.name for m in pkgutil.walk_packages(softnum.vectors.__path__, "softnum.vectors.") if not m.ispkg]
+MODULES += [
+    m.name
+    for m in pkgutil.walk_packages(softnum.vectors.__path__, "softnum.vectors.")
+    if not m.ispkg and "._" not in m.name
+]
 
 
 @pytest.mark.parametrize("name", MODULES)
