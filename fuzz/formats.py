@@ -236,7 +236,7 @@ def seeds() -> dict[object, list[bytes]]:
     designs = Path(train.designs.__file__).parent / "designs"
     report = io.BytesIO()
     plan = vectors.plan(vectors.VectorSpec.make("fma", "e4m3", rounding="sr", stochastic_bits=5), count=4)
-    report.write(vectors.TextLayout.header_lines(vectors.files.header_of(plan)))
+    report.write(vectors.TextLayout.header_lines(vectors.header_of(plan)))
     for block in plan.blocks():
         report.write(vectors.TextLayout(plan.spec).format(block))
     first = b'{"config": {"design": {"name": "d"}, "batch": 4}, "seed": 0, "versions": {}}\n'

@@ -42,7 +42,7 @@ def test_a_process_that_is_killed_leaves_the_old_file(tmp_path):
     path.write_bytes(b"old")
     program = (
         "import os, signal, sys\n"
-        "from softnum.atomic import atomic_file\n"
+        "from softnum.runtime.atomic import atomic_file\n"
         "with atomic_file(sys.argv[1]) as file:\n"
         "    file.write(b'new')\n"
         "    file.flush()\n"

@@ -174,7 +174,7 @@ def test_softnum_cpu_forces_the_instruction_set(forced):
     import subprocess
     import sys
 
-    program = "import softnum; print(softnum._core.current_isa())"
+    program = "import softnum; print(softnum.runtime._core.current_isa())"
     run = subprocess.run(
         [sys.executable, "-c", program], env=os.environ | {"SOFTNUM_CPU": forced}, capture_output=True, text=True
     )

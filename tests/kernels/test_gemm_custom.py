@@ -125,7 +125,7 @@ def untried(monkeypatch):
     """Units go without the trial, and without their compilation for the host, both of which take seconds here."""
     if _cuda.SIMULATOR:
         monkeypatch.setattr(gemm_custom, "try_out", lambda unit, run: None)
-        monkeypatch.setattr(gemm_custom.backend, "custom_engine", lambda unit: unit)
+        monkeypatch.setattr(gemm_custom.gateway, "custom_engine", lambda unit: unit)
 
 
 @pytest.mark.parametrize("name", UNITS)

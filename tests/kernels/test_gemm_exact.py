@@ -128,7 +128,6 @@ def test_no_code(device):
 
 def test_pieces_leave_room():
     """No sum can leave 62 bits: the largest of K, of the widths that they allow."""
-    from softnum.exact import span
     from softnum.kernels.device.gemm_exact import pieces_of
 
     for unit, _ in UNITS.values():
@@ -136,8 +135,13 @@ def test_pieces_leave_room():
             found = pieces_of(unit, k)
             if found is None:
                 continue
-            sizes = [w or top - last for w, (last, top) in zip(found.widths, map(span, unit.operand), strict=True)]
-            highs = [(top - last) - w for w, (last, top) in zip(found.widths, map(span, unit.operand), strict=True)]
+            sizes = [
+                w or top - last for w, (last, top) in zip(found.widths, (fmt.span for fmt in unit.operand), strict=True)
+            ]
+            highs = [
+                (top - last) - w
+                for w, (last, top) in zip(found.widths, (fmt.span for fmt in unit.operand), strict=True)
+            ]
             most = [max(2**low, 2**high if w else 0) for low, high, w in zip(sizes, highs, found.widths, strict=True)]
             assert max(most) <= 2**30
             assert k * most[0] * most[1] * (1 + (found.sums == 3)) <= 2**62

@@ -28,14 +28,14 @@ def test_every_name_is_offered_once():
     "work, kernels, numba",
     [
         ("sn.quantize(1.1, 'e5m2'), sn.matmul([[1.0]], [[1.0]], sn.MadUnit('e5m2', operand='e5m2'))", False, False),
-        ("backend.has_kernel('matmul'), backend.has_kernel('nothing')", True, False),
+        ("gateway.has_kernel('matmul'), gateway.has_kernel('nothing')", True, False),
         ("softnum.kernels.scalar", True, False),
-        ("backend.fingerprint(len)", True, True),
+        ("gateway.fingerprint(len)", True, True),
     ],
 )
 def test_what_is_imported_by_need(work, kernels, numba):
     pytest.importorskip("numba")
-    script = "import sys, softnum, softnum as sn\nfrom softnum import backend\n"
+    script = "import sys, softnum, softnum as sn\nfrom softnum.runtime import gateway\n"
     script += "import softnum.kernels\n" if work.startswith("softnum.kernels") else ""
     done = subprocess.run(
         [sys.executable, "-c", f"{script}{work}\nprint('softnum.kernels' in sys.modules, 'numba' in sys.modules)"],

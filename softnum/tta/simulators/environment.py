@@ -376,16 +376,21 @@ def _cores() -> int:
 
 def _simulated(tool: str, python: Path, tasks: Mapping[str, Task], jobs: int) -> Iterator[tuple[str, str]]:
     """(key, text) of each task as it is done."""
-    own, lock, workers, stopped = threading.local(), threading.Lock(), [], threading.Event()
+    own, lock, workers = threading.local(), threading.Lock(), []
+    stopped, failed = threading.Event(), threading.Event()
 
     def work(task: Task) -> str:
-        if not hasattr(own, "worker"):
-            with lock:
-                if stopped.is_set():
-                    raise RuntimeError(f"{task.label} was not begun")
+        with lock:
+            if stopped.is_set() or failed.is_set():
+                raise RuntimeError(f"{task.label} was not begun")
+            if not hasattr(own, "worker"):
                 own.worker = _Worker(tool, python)
                 workers.append(own.worker)
-        return own.worker.run(task)
+        try:
+            return own.worker.run(task)
+        except BaseException:  # raised again where results are taken; none is begun until then
+            failed.set()
+            raise
 
     pool = ThreadPoolExecutor(jobs)
     try:
