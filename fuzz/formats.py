@@ -120,7 +120,7 @@ def quantity(data: bytes) -> None:
         assert value > 0 and value.numerator.bit_length() < _LONGEST_FRACTION
     table = {"array": [2, 2], "sram_bytes": {"ifmap": 1, "filter": 1, "ofmap": 1}}
     bandwidth, _, clock = _text(data).partition("\n")
-    hardware = tta.hardware.Hardware.from_table({**table, "bandwidth": bandwidth, "clock": clock})
+    hardware = tta.Hardware.from_table({**table, "bandwidth": bandwidth, "clock": clock})
     assert hardware.bytes_per_cycle > 0 and hardware.to_table()
 
 
@@ -166,7 +166,7 @@ def hardware(data: bytes) -> None:
         table = tomllib.loads(_text(data))
     except RecursionError:
         return
-    hardware = tta.hardware.Hardware.from_table(table)
+    hardware = tta.Hardware.from_table(table)
     assert hardware.to_table()
 
 

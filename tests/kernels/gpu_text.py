@@ -8,7 +8,7 @@ import ctypes
 from pathlib import Path
 from types import SimpleNamespace
 
-from softnum.custom.compiler import compile_c, preprocess
+from softnum.formats.custom.compiler import compile_c, preprocess
 
 compiled = []  # libraries
 FLAGS = ("-O1", "-frounding-math", "-fsanitize=alignment,shift,bounds", "-fsanitize-undefined-trap-on-error")
@@ -16,7 +16,7 @@ FLAGS = ("-O1", "-frounding-math", "-fsanitize=alignment,shift,bounds", "-fsanit
 
 def pytest_collection_finish():
     """When all tests are imported, the simulator is chosen."""
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     assert _cuda.SIMULATOR
     header = Path(__file__).with_suffix(".h").read_text()

@@ -16,9 +16,9 @@ from numba.cuda.cudadrv.driver import CudaAPIError
 
 import softnum as sn
 from softnum import kernels
-from softnum.kernels.device import _cuda, _packed, arrays, dlpack, strides
-from softnum.kernels.device._cuda import config, cuda
-from softnum.kernels.link import missing_library
+from softnum.kernels.check.link import missing_library
+from softnum.kernels.device.runtime import _cuda, arrays, dlpack, launches, strides
+from softnum.kernels.device.runtime._cuda import config, cuda
 
 _driver = ctypes.CDLL("libcuda.so.1")
 _driver.standin_log.restype = ctypes.c_void_p
@@ -203,7 +203,7 @@ def check_memory() -> None:
 
 def check_memory_that_is_used_again() -> None:
     """What only launches on the default stream have seen is given to new arrays; all else is not."""
-    device, stream = _packed._device(), cuda.stream()
+    device, stream = launches._device(), cuda.stream()
 
     def again(work) -> bool:
         x = _cuda.empty((7, 999), np.float32)

@@ -17,9 +17,9 @@ import softnum as sn
 from softnum.kernels import check_device_code, scalar
 from softnum.kernels.check import all_kernels as check
 from softnum.kernels.check import link
-from softnum.kernels.device import _cuda
-from softnum.kernels.device._cuda import cuda
-from softnum.kernels.device.source import Entry, Library
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime._cuda import cuda
+from softnum.kernels.device.runtime.source import Entry, Library
 
 MAD = sn.MadUnit("e6m9", operand="e5m2", lanes=2)  # python -m softnum.kernels.check linked:MAD
 NINE = sn.CustomFormat.from_table([i / 16 - 16 for i in range(512)], name="nine")

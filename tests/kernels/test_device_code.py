@@ -14,15 +14,15 @@ import pytest
 
 import softnum as sn
 import softnum.kernels
-from softnum.environment import environment
+from softnum.arrays.environment import environment
 from softnum.kernels.check import all_kernels as check
 from softnum.kernels.check import link
-from softnum.kernels.device.computations import FROM_KEY, encode_computation, quantize_computation
-from softnum.kernels.device.entries import operand_library, unit_library
-from softnum.kernels.device.fused_entries import chain_library, fast_library, fused_library
-from softnum.kernels.device.gemm_exact import exact_library, pieces_library, pieces_of
-from softnum.kernels.device.operations import operation_computation, short_computation
-from softnum.kernels.device.source import core_text
+from softnum.kernels.device.elementwise.computations import FROM_KEY, encode_computation, quantize_computation
+from softnum.kernels.device.elementwise.operations import operation_computation, short_computation
+from softnum.kernels.device.products.entries import operand_library, unit_library
+from softnum.kernels.device.products.exact import exact_library, pieces_library, pieces_of
+from softnum.kernels.device.products.fused_text import chain_library, fast_library, fused_library
+from softnum.kernels.device.runtime.source import core_text
 from tests.support.compiled import compiled
 
 
@@ -123,7 +123,7 @@ def test_check_device_code(linked):
 
 
 def test_not_in_the_simulator(monkeypatch, capsys):
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     monkeypatch.setattr(_cuda, "SIMULATOR", True)
     with pytest.raises(RuntimeError, match="NUMBA_ENABLE_CUDASIM"):
@@ -226,7 +226,7 @@ def test_planted_fault():
     """The simulator computes with the text: a fault in it shows in its results."""
     from dataclasses import replace
 
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     if not _cuda.SIMULATOR:
         pytest.skip("the simulator's way")

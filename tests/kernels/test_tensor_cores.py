@@ -19,7 +19,7 @@ GPUS = {(8, 0): "a100", (8, 6): "a2", (8, 9): "ada", (9, 0): "h100", (10, 0): "b
 
 def kernel_of(instruction):
     """The kernel ``(a, b, d, steps)``: registers (tiles, steps, 32, 4) and (..., 2); (tiles, 32, 4 or 2) in and out."""
-    from softnum.kernels.device._cuda import cuda, ffi
+    from softnum.kernels.device.runtime._cuda import cuda, ffi
 
     mma = function_of(instruction)
     wide = 4 if instruction.result == "f32" else 2
@@ -46,7 +46,7 @@ def kernel_of(instruction):
 
 def by_hardware(instruction, a, b, c):
     """a (tiles, 16, K) @ b (tiles, K, 8) + c on this GPU's tensor cores; K a multiple of the instruction's depth."""
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     tiles, depth = len(a), instruction.depth
     steps = a.shape[2] // depth
@@ -91,7 +91,7 @@ def edges(fmt, shape, rng):
 @pytest.fixture(scope="module")
 def gpu():
     """The name that the presets have for this GPU."""
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     capability = tuple(_cuda.cuda.get_current_device().compute_capability)
     if capability not in GPUS:
@@ -126,8 +126,8 @@ def test_hardware(gpu, instruction, data):
 SHOWN = """
 import sys
 from numba import types
-from softnum.kernels.device._cuda import cuda, ffi
-from softnum.kernels.link import instructions, link
+from softnum.kernels.device.runtime._cuda import cuda, ffi
+from softnum.kernels.check.link import instructions, link
 from tests.support.mma import INSTRUCTIONS, function_of
 
 registers = types.Array(types.uint32, 1, "C")
