@@ -233,7 +233,7 @@ def _saved_bytes() -> bytes:
 
 def seeds() -> dict[object, list[bytes]]:
     """Inputs to start from."""
-    designs = Path(train.designs.__file__).parent / "designs"
+    designs = Path(train.designs.__file__).parent / "shipped"
     report = io.BytesIO()
     plan = vectors.plan(vectors.VectorSpec.make("fma", "e4m3", rounding="sr", stochastic_bits=5), count=4)
     report.write(vectors.TextLayout.header_lines(vectors.header_of(plan)))
@@ -297,7 +297,7 @@ def main() -> None:
     def refuse(text, *_):
         raise ValueError(f"not loaded: {text!r}")
 
-    train.objects.load_object = train.design_files.load_operator = refuse
+    train.designs.objects.load_object = train.designs.reader.load_operator = refuse
     folders = [a for a in sys.argv[1:] if Path(a).is_dir()]
     if folders:
         write_seeds(folders[0])

@@ -138,7 +138,7 @@ def main() -> None:
             found[chip] = str(error)
     found["by name"] = {name: run(name) for name in ("linked:MAD", "linked:absent", "no_such_module:unit", "nvidia_h1")}
     found["without a kernel"] = [run(f"linked:{name}") for name in ("WIDE", "main", "LISTS")]
-    *_, (text, kernel, kinds, _, calls) = check.examples("operators")
+    *_, (text, kernel, kinds, _, calls) = check.examples("tile.operators")
     parts = link._parts(kernel, kinds, "sm_90")
     found["functions"] = text, calls, len(link._linked(parts, "-arch=sm_90")[0])
     with tempfile.TemporaryDirectory() as folder:
