@@ -163,7 +163,7 @@ class Build(build):
     """Begins with an empty folder: all that lies there goes into the wheel."""
 
     def run(self):
-        if not self.editable_mode:
+        if not getattr(self, "editable_mode", False):  # which old build commands lack
             shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
 

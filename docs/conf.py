@@ -35,8 +35,11 @@ nitpick_ignore_regex = [
     ("py:.*", r"(numpy|np)\..*"),
     ("py:class", r"(?!softnum).*"),  # types in words
     ("py:obj", r"[a-z]+|FUNCTIONS"),  # parameters that are attributes too
-    ("py:obj", r"softnum\.(mac\.products\.engines|train\.engine\.backend)"),  # internals that docstrings name
-    ("py:obj", r"softnum\.\w+\.[A-Z_]+"),  # tables of names
+    (
+        "py:obj",
+        r"softnum\.(mac\.products\.engines|reference\.facts|train\.engine\.backend)",
+    ),  # internals that docstrings name
+    ("py:obj", r"softnum\.[\w.]+\.[A-Z_]+"),  # tables of names
 ]
 
 html_theme = "furo"
