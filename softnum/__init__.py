@@ -36,7 +36,7 @@ from softnum.mac.exact import ExactDotUnit
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.mad import MadUnit
 from softnum.mac.mad import use_tracer as _use_tracer
-from softnum.mac.presets import unit, units  # which hides the module of that name: softnum.units is the function
+from softnum.mac.presets import unit, units
 from softnum.mac.products.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
 from softnum.mac.products.matrices import dot, matmul
 from softnum.mac.products.sums import sum

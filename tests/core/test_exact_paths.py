@@ -7,6 +7,7 @@ import softnum as sn
 from softnum.engines import coded, definition_of, fast_of
 from softnum.modes import ROUNDING_MODES
 from softnum.plan import fits
+from softnum.runtime import _core
 from tests.support.core_oracles import assert_same_bits
 from tests.support.matmul_units import TABLE, TERNARY, extreme, middling, values_of
 
@@ -48,7 +49,7 @@ def by_definition(u, a, b, c=None):
              for x, f in zip((a, b), u.operand, strict=True)]  # fmt: skip
     out = np.empty((a.shape[0], b.shape[1]), np.uint64)
     start = None if c is None else sn.encode(np.broadcast_to(c, out.shape), u.accumulator).astype(np.uint64)
-    keys = (*sn._core.philox_key(77, 5, 1), 0, 0)
+    keys = (*_core.philox_key(77, 5, 1), 0, 0)
     lost = definition_of(u).run(*codes, start, out, None, keys, 0, 0, out.shape[0], 0, out.shape[1])
     assert not lost
     dtype = np.float32 if fits(u.accumulator, np.float32) else np.float64

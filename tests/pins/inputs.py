@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 
@@ -124,9 +123,8 @@ def digest(*values) -> str:
 
 def outcome(function, *arguments, **options) -> str:
     """The digest of what a call returns, or its error, in words."""
-    with np.errstate(all="ignore"), contextlib.suppress(KeyError):
+    with np.errstate(all="ignore"):
         try:
             return digest(function(*arguments, **options))
-        except (ValueError, TypeError, NotImplementedError) as error:
+        except (ValueError, TypeError) as error:
             return f"{type(error).__name__}: {str(error)[:160]}"
-    raise AssertionError("a KeyError is no answer")
