@@ -127,7 +127,7 @@ class BuildExtensions(build_ext):
         target = Path(self.compiler.library_filename("softnum", output_dir=str(OBJECTS)))
         return make(
             target,
-            [*getattr(self.compiler, "archiver", [])],
+            [*getattr(self.compiler, "archiver", []), *map(str, objects)],  # a new file makes it anew
             lambda: self.compiler.create_static_lib([*map(str, objects)], "softnum", str(OBJECTS)),
             lambda: objects,
         )
