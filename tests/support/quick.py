@@ -28,7 +28,7 @@ FILES = {
         statistics sums threads trace
     """,
     "custom": "formats_table",
-    "house": "collection floors imports moved mutants quick",
+    "house": "build collection floors imports moved mutants quick",
     "kernels": "carriers kernels_gemm patterns",
     "pins": "pins",
     "rtl": "dpi rom",
