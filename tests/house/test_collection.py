@@ -40,7 +40,7 @@ def test_helpers_have_one_name():
     ours = {path.stem for path in TESTS.rglob("*.py")} - {"__init__"}
     wrong = [
         (path.relative_to(TESTS).as_posix(), name)
-        for path in [*TESTS.glob("*.py"), *TESTS.glob("*/*.py")]
+        for path in [*TESTS.glob("*/test_*.py"), *TESTS.rglob("conftest.py"), *TESTS.glob("support/*.py")]
         for name in imported(path)
         if name in ours or name.startswith(".") or name.rpartition(".")[2].startswith(("test_", "conftest"))
     ]

@@ -27,7 +27,7 @@ FILES = {
         presets probe profiles quantize reference reference_operations reference_order regressions semantics softfloat
         statistics sums threads trace
     """,
-    "custom": "formats_table",
+    "custom": "formats_gemm formats_table",
     "house": "build collection floors imports moved mutants quick",
     "kernels": "carriers kernels_gemm patterns",
     "pins": "pins",
@@ -40,12 +40,29 @@ FILES = {
 QUICK = {f"{folder}/test_{name}.py" for folder, names in FILES.items() for name in names.split()}
 #: tests of these files that take long for what they add
 SLOWER = {
+    "test_a_long_log",
+    "test_a_missing_extra_is_told_before_anything_runs",
+    "test_a_progress_bar_only_on_a_terminal",
+    "test_a_run_is_the_same_on_two_threads_and_after_an_interruption",
+    "test_a_table_and_a_picture",
+    "test_a_wrong_instruction_set_is_unusable_input",
     "test_all_pairs_of_eight_bits",
+    "test_an_interrupted_study_leaves_no_process_behind",
+    "test_batches_broadcast",
     "test_commands_and_their_exit_codes",
     "test_decode_matches_the_facts_of_the_format",
+    "test_every_order_of_steps",
     "test_flushing_in_the_basic_operations",
+    "test_large_numbers_in_indices",
     "test_long_results_written_past_the_caches",
+    "test_loops_give_the_bits_of_the_definition",
     "test_mixed",
+    "test_mutated_files_are_read_or_refused_and_nothing_else",
+    "test_pipes",
+    "test_pipes_from_a_folder_with_a_space",
+    "test_the_largest_batch_fits_and_the_next_does_not",
+    "test_tta_from_designs_to_results",
+    "test_tta_variants_of_the_hardware",
     "test_wide_formats",
 }
 
@@ -80,7 +97,11 @@ def aspects(value) -> frozenset[str]:
     kind = type(value).__name__
     if hasattr(value, "bits") and hasattr(value, "kind"):  # a format
         width = next(width for width in (4, 8, 16, 32, 64) if value.bits <= width)
-        return frozenset([f"{kind} of at most {width} bits", f"NaN {getattr(value, 'nan_codes', None)}"])
+        facts = {f.name: getattr(value, f.name) for f in fields(value)} if is_dataclass(value) else {}
+        said = (
+            f"{kind} {name} {fact}" for name, fact in facts.items() if isinstance(fact, str | bool) and name != "name"
+        )
+        return frozenset([f"{kind} of at most {width} bits", *said])
     if is_dataclass(value):
         held = {f.name: getattr(value, f.name, None) for f in fields(value) if f.name != "name"}
         return frozenset([kind, *(f"{name} {aspect}" for name, x in held.items() for aspect in aspects(x))])
