@@ -9,7 +9,7 @@ CFLAGS = -std=c11 -O2 -g -ffp-contract=off -fno-math-errno $(WARNINGS) -Icsrc
 SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 CSRC = $(sort $(shell find csrc -name '*.c' -not -path 'csrc/dpi/*' -not -path 'csrc/tests/*'))
 DPI = csrc/dpi/names.c csrc/dpi/operations.c csrc/dpi/units.c
-DPI_HEADERS = $(wildcard csrc/dpi/*.h csrc/softnum/*.h)
+DPI_HEADERS = $(shell find csrc/dpi csrc/softnum -name '*.h')
 VPI_INCLUDE ?= $(patsubst %/vpi_user.h,%,$(firstword $(wildcard /usr/include/iverilog/vpi_user.h /usr/local/include/iverilog/vpi_user.h /usr/include/vpi_user.h)))
 C_FILES = $(sort $(shell find csrc fuzz -name '*.[ch]'))
 TESTED = $(CSRC) csrc/tests/test_core.c

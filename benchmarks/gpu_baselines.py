@@ -48,7 +48,7 @@ _LIBRARY = Library(
             "return _rounded(sn_add32(acc, p), sum_e, sum_m);",
         ),
     ),
-    "softnum/machine.h",
+    "softnum/word/machine.h",
 )  # fmt: skip
 
 

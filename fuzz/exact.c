@@ -1,6 +1,6 @@
 /* Exact sums: the definition against a sum in digits of 32 bits, rounded by a conversion, and against fma; fast paths
  * on every instruction set against the definition. */
-#include "exact.h"
+#include "products/exact/exact.h"
 #include "products.h"
 
 enum { HIGHEST = 9, LARGEST = 40, DEEPEST = 24, DIGITS = 2 * SN_KULISCH_WORDS + 8, MOST_EXPONENT_BITS = 11 };
@@ -224,7 +224,7 @@ static void check_order(const sn_exact_unit *u, const fuzz_product *p) {
 
 /* ---- the fast path ----------------------------------------------------------------------------------------------- */
 
-/* What exact_body.h asks for, condition by condition. */
+/* What products/exact/body.h asks for, condition by condition. */
 static int plan(const sn_exact_unit *u, sn_exact_fast *fast) {
     const sn_format *const formats[3] = {&u->operand_a, &u->operand_b, &u->accumulator}, *f = &u->accumulator;
     const int digits = fuzz_is_fixed(f) ? f->bits : f->mantissa_bits + 1;

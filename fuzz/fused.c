@@ -1,6 +1,6 @@
 /* Fused dot-product units: the definition against integers of 62 bits, which two conversions align and round; fast
  * paths on every instruction set against the definition; chains of fused multiply-adds against single ones. */
-#include "fused.h"
+#include "products/fused/fused.h"
 #include "products.h"
 
 enum { HIGHEST = 9, LARGEST = 70, DEEPEST = 40, MOST_PERIOD = 24 };
@@ -196,7 +196,7 @@ static float power_of_two(int e) {
     return x;
 }
 
-/* What fused_body.h asks for, condition by condition. */
+/* What products/fused/body.h asks for, condition by condition. */
 static int plan(const sn_fused_unit *u, sn_fused_plan *p) {
     const sn_format *acc = &u->accumulator, binary32 = fuzz_carrier(32);
     const int F = u->fraction_bits, m = acc->mantissa_bits, nearest = u->sum_env.rounding == SN_NEAREST_EVEN;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "elementwise.h"
-#include "kernels.h"
+#include "dispatch/kernels.h"
+#include "elementwise/elementwise.h"
 
 typedef struct {
     const sn_u8 *data;

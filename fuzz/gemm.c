@@ -1,6 +1,6 @@
 /* GEMM on carriers, on every instruction set, against the definition on codes. The units are those that softnum.plan
  * sends to the fast paths: what follows says their domains a second time, condition by condition. */
-#include "gemm.h"
+#include "products/gemm/gemm.h"
 #include "products.h"
 
 enum { HIGHEST = 9, LARGEST = 70, DEEPEST = 20 };

@@ -1,7 +1,7 @@
 /* GEMM in integers, on every instruction set, against the definition on codes. The units are those that
  * softnum.plan.integer_plan_of sends there: fixed point whose products need no rounding. */
-#include "gemm.h"
 #include "products.h"
+#include "products/gemm/gemm.h"
 
 enum { HIGHEST = 9, LARGEST = 70, DEEPEST = 20 };
 

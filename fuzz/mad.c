@@ -1,7 +1,7 @@
 /* The definition of MadUnit, with lanes, reductions, chunks and compensation, against a plain loop over single
  * operations: an element at a time, in the order that softnum.MadUnit's documentation states. */
-#include "gemm.h"
 #include "products.h"
+#include "products/gemm/gemm.h"
 
 enum { HIGHEST = 9, LARGEST = 24, DEEPEST = 24, MOST_LANES = 40 };
 

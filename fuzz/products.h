@@ -3,8 +3,8 @@
 #ifndef SOFTNUM_FUZZ_PRODUCTS_H
 #define SOFTNUM_FUZZ_PRODUCTS_H
 
-#include "codes.h"
 #include "fuzz.h"
+#include "products/codes.h"
 
 /* ---- formats ----------------------------------------------------------------------------------------------------- */
 

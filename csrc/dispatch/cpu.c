@@ -1,4 +1,4 @@
-#include "kernels.h"
+#include "dispatch/kernels.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,6 +1,6 @@
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 
-#include "gate.h"
+#include "dispatch/gate.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

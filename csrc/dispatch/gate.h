@@ -3,7 +3,7 @@
 #ifndef SOFTNUM_GATE_H
 #define SOFTNUM_GATE_H
 
-#include "softnum/base.h"
+#include "softnum/word/base.h"
 
 typedef struct sn_gate sn_gate;
 

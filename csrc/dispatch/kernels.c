@@ -1,5 +1,5 @@
-#include "kernels.h"
-#include "softnum/arith.h"
+#include "dispatch/kernels.h"
+#include "softnum/operations/arith.h"
 
 extern const sn_kernels sn_kernels_portable, sn_kernels_avx2, sn_kernels_avx512;
 

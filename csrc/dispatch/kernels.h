@@ -5,9 +5,9 @@
 
 #include <stddef.h>
 
-#include "softnum/env.h"
-#include "softnum/format.h"
-#include "softnum/philox.h"
+#include "softnum/rounding/env.h"
+#include "softnum/rounding/format.h"
+#include "softnum/word/philox.h"
 
 /* A code of `width` bytes (1, 2, 4 or 8). */
 static inline sn_u64 sn_load_code(const void *p, int width) {
@@ -61,7 +61,7 @@ typedef struct {
     sn_u64 half_gap;             /* pattern of its half, where the lowest binade is normal */
     sn_u64 gap_threshold[2];     /* there: the least pattern that is not rounded to 0, of each sign */
     sn_i64 easy;                 /* the largest pattern in the domain of either short way, or -1 */
-    sn_u64 below_one;            /* round_in_place: mask of the places cut off; or 0, and magic_lanes.h it is */
+    sn_u64 below_one;            /* round_in_place: mask of the places cut off; or 0, and lanes/magic.h it is */
     sn_u64 least, to_constant;   /* of its E, in place; from E to C */
     sn_i32 direction, bump;      /* SN_FP_*; added to halves of a last place before the cut */
     sn_u64 sign_of_zero;         /* the pattern of -0 if the format has it */
@@ -115,7 +115,7 @@ enum {
     SN_LANES_SQRT
 };
 
-/* An operation prepared for binary64 lanes; the domain and its proof: operate_body.h. */
+/* An operation prepared for binary64 lanes; the domain and its proof: elementwise/operate.h. */
 typedef struct {
     sn_i32 operation, operands; /* SN_LANES_* */
     sn_i32 down;                /* x - x is -0 */
@@ -127,7 +127,7 @@ typedef struct {
 /* Returns 0 if formats or environment lie outside the domain. in: as many formats as the operation has operands. */
 int sn_lanes_prepare(int operation, const sn_format *in, const sn_format *out, const sn_env *env, sn_lanes *p);
 
-/* What short_floats.h goes by: of an operand, the codes of its normal numbers, first .. first + span. */
+/* What elementwise/short/floats.h goes by: of an operand, the codes of its normal numbers, first .. first + span. */
 typedef struct {
     sn_u64 magnitude_mask, sign_mask, first, span;
     sn_i32 shift, base;         /* exponent of a code = field + base */
@@ -140,7 +140,7 @@ typedef struct {
     const sn_env *env;
     sn_u64 max_code, sign_mask;
     sn_i32 mantissa_bits, exp_of_zero, exp_first, is_unsigned, narrow_root, narrow_product, narrow_factors;
-    sn_i32 in_lanes; /* the rounding is one of short_lanes.h */
+    sn_i32 in_lanes; /* the rounding is one of elementwise/short/lanes.h */
     sn_i32 in_32;    /* lanes of 32 bits are enough */
     sn_i32 whole;    /* so is what is no normal number; then the rest matters: */
     sn_i32 emin, negative_zero, has_nan, zero_divides_to_nan;
@@ -167,9 +167,9 @@ typedef struct {
     /* out[i] = the operation on in[0][i] ...; all codes are of `width` bytes; words: one for each element, or null. out
      * may be one of the operands. */
     void (*operate)(const sn_lanes *p, const void *const in[3], int width, void *out, size_t n, const sn_u32 *words);
-    /* The same by the short way of floats (short_lanes.h), SN_LANES_*, with flags; where outside[i] is set, the rest of
-     * element i means nothing. Null where one by one is quicker. Every array is read and written up to the next
-     * multiple of 16 elements. */
+    /* The same by the short way of floats (elementwise/short/lanes.h), SN_LANES_*, with flags; where outside[i] is set,
+     * the rest of element i means nothing. Null where one by one is quicker. Every array is read and written up to the
+     * next multiple of 16 elements. */
     void (*short_floats)(int operation, const sn_normals *plan, const void *const in[3], int width, void *out,
                          sn_u8 *flags, sn_u8 *outside, size_t n, const sn_u32 *words);
     /* words[i] = word i of the key */

@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "kernels.h"
-#include "softnum/arith.h"
+#include "dispatch/kernels.h"
+#include "softnum/operations/arith.h"
 
 static const sn_format binary32 = {
     .kind = SN_FLOAT,
@@ -81,7 +81,7 @@ static void set_mode(sn_rounding *r) {
     r->constant = modes[r->rounding].constant;
 }
 
-/* What the short ways of round_lanes.h need; the rest of r is set. */
+/* What the short ways of lanes/round.h need; the rest of r is set. */
 static void set_short_way(sn_rounding *r, const sn_format *f, const sn_format *carrier) {
     static const struct {
         sn_i32 direction, bump;
@@ -212,8 +212,8 @@ int sn_decoding_prepare(const sn_format *f, int carrier_bits, sn_decoding *d) {
     return 1;
 }
 
-/* What the proofs in operate_body.h need of a format: all values are multiples of 2^last of at most `precision` bits,
- * below 2^(top + 1). */
+/* What the proofs in elementwise/operate.h need of a format: all values are multiples of 2^last of at most `precision`
+ * bits, below 2^(top + 1). */
 typedef struct {
     sn_i32 precision, last, top;
 } facts;

@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-#include "softnum/functions.h"
-#include "softnum/philox.h"
+#include "softnum/elementary/functions.h"
+#include "softnum/word/philox.h"
 
 #include <string.h>
 

@@ -14,7 +14,7 @@
 #ifndef SOFTNUM_DPI_H
 #define SOFTNUM_DPI_H
 
-#include "softnum/operations.h"
+#include "softnum/operations/operations.h"
 
 #ifdef __cplusplus
 #define SOFTNUM_C extern "C"
@@ -30,7 +30,7 @@
 #define SOFTNUM_ERROR ((sn_u64)1 << 63)
 #define SOFTNUM_NO_HANDLE (~(sn_u64)0)
 
-/* mode: the rounding mode in bits 0-7 (SN_NEAREST_EVEN ..., softnum/env.h), and */
+/* mode: the rounding mode in bits 0-7 (SN_NEAREST_EVEN ..., softnum/rounding/env.h), and */
 enum {
     SOFTNUM_OVERFLOW_SHIFT = 8, /* bits 8-11: 0 the format's default, else 1 + SN_OVERFLOW_... */
     SOFTNUM_OVERFLOW_ALWAYS_INFINITY = 5 << SOFTNUM_OVERFLOW_SHIFT, /* of a fused dot product */

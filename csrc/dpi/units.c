@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-#include "softnum/fused.h"
-#include "softnum/kulisch.h"
+#include "softnum/units/fused.h"
+#include "softnum/units/kulisch.h"
 
 /* Formats of a sum of products: a and b, the third of the handle (product or accumulator; kind of a result if absent),
  * the result. */

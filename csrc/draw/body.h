@@ -2,8 +2,8 @@
 #ifndef SOFTNUM_DRAW_BODY_H
 #define SOFTNUM_DRAW_BODY_H
 
-#include "draw.h"
-#include "isa.h"
+#include "draw/draw.h"
+#include "lanes/isa.h"
 
 SN_INLINE sn_wu SN_(pick)(sn_wu word, sn_wu n) { return SN_MULTIPLY32((word * SN_DRAW_ODD) >> 32, n) >> 32; }
 

@@ -1,6 +1,6 @@
-#include "draw.h"
+#include "draw/draw.h"
 
-#include "kernels.h"
+#include "dispatch/kernels.h"
 
 extern const sn_draw_kernels sn_draw_kernels_portable, sn_draw_kernels_avx2, sn_draw_kernels_avx512;
 

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include "softnum/base.h"
+#include "softnum/word/base.h"
 
 #define SN_DRAW_ODD 0x9e3779b97f4a7c15u /* 2^64 / the golden section: SplitMix64's step */
 

@@ -1,8 +1,8 @@
 /* Drawing operands on CPUs with AVX2 and FMA. */
 #if defined(__x86_64__)
-#include "isa_avx2.h"
+#include "lanes/avx2.h"
 
-#include "draw_body.h"
+#include "draw/body.h"
 
 extern const sn_draw_kernels sn_draw_kernels_avx2;
 const sn_draw_kernels sn_draw_kernels_avx2 = SN_DRAW_KERNELS;

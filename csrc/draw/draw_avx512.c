@@ -1,8 +1,8 @@
 /* Drawing operands on CPUs with AVX-512 F, BW, CD, DQ and VL. */
 #if defined(__x86_64__)
-#include "isa_avx512.h"
+#include "lanes/avx512.h"
 
-#include "draw_body.h"
+#include "draw/body.h"
 
 extern const sn_draw_kernels sn_draw_kernels_avx512;
 const sn_draw_kernels sn_draw_kernels_avx512 = SN_DRAW_KERNELS;

@@ -1,7 +1,7 @@
 /* The elementary functions, compiled once: they are long, and the loops of elementwise.c many. */
-#include "elementwise.h"
+#include "elementwise/elementwise.h"
 
-#include "softnum/functions.h"
+#include "softnum/elementary/functions.h"
 
 sn_u64 sn_elementary_code(int fn, const sn_context *x, const sn_u64 *in, sn_u32 random, sn_u32 *flags) {
     return sn_elementary(fn, &x->operand[0], in[0], &x->operand[1], in[1], &x->out, &x->env, random, flags);

@@ -1,5 +1,5 @@
-#include "short_fixed.h"
-#include "short_floats.h"
+#include "elementwise/short/fixed.h"
+#include "elementwise/short/floats.h"
 
 #include <string.h>
 

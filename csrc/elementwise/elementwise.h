@@ -9,10 +9,11 @@
 
 #include <stddef.h>
 
-#include "kernels.h"
-#include "softnum/operations.h"
+#include "dispatch/kernels.h"
+#include "softnum/operations/operations.h"
 
-/* The same of short_fixed.h: the shift to the common last place; from the exact result's last place to the result's. */
+/* The same of elementwise/short/fixed.h: the shift to the common last place; from the exact result's last place to the
+ * result's. */
 typedef struct {
     sn_u64 mask, sign_mask;
     sn_i32 align;
@@ -30,7 +31,7 @@ enum { SN_NO_SHORT_WAY = 0, SN_NORMALS = 1, SN_FIXED_POINT = 2 };
 typedef struct {
     sn_format operand[3], out;
     sn_env env;
-    int short_way; /* SN_NORMALS where short_floats.h has its domain, and so on; with the next, set by
+    int short_way; /* SN_NORMALS where elementwise/short/floats.h has its domain, and so on; with the next, set by
                       sn_prepare_context */
     sn_normals normals;
     sn_fixed_plan fixed;
@@ -58,7 +59,7 @@ typedef void sn_loop(char **args, const ptrdiff_t *count, const ptrdiff_t *steps
 const char *sn_operation_name(int op);
 int sn_operation_operands(int op);
 
-/* One element of the elementary function fn (SN_ELEMENTARY_..., softnum/functions.h). */
+/* One element of the elementary function fn (SN_ELEMENTARY_..., softnum/elementary/functions.h). */
 sn_u64 sn_elementary_code(int fn, const sn_context *context, const sn_u64 *in, sn_u32 random, sn_u32 *flags);
 
 /* Complete a context of operation op, whose formats and environment are set. */

@@ -1,9 +1,9 @@
 /* The fast paths for CPUs with AVX2 and FMA. */
 #if defined(__x86_64__)
-#include "isa_avx2.h"
+#include "lanes/avx2.h"
 
-#include "operate_body.h"
-#include "short_lanes.h"
+#include "elementwise/operate.h"
+#include "elementwise/short/lanes.h"
 
 extern const sn_kernels sn_kernels_avx2;
 const sn_kernels sn_kernels_avx2 = {"avx2",        SN_(quantize32),     SN_(quantize64), SN_(encode32),

@@ -1,9 +1,9 @@
 /* The fast paths for CPUs with AVX-512 F, BW, CD, DQ and VL. */
 #if defined(__x86_64__)
-#include "isa_avx512.h"
+#include "lanes/avx512.h"
 
-#include "operate_body.h"
-#include "short_lanes.h"
+#include "elementwise/operate.h"
+#include "elementwise/short/lanes.h"
 
 extern const sn_kernels sn_kernels_avx512;
 const sn_kernels sn_kernels_avx512 = {"avx512",      SN_(quantize32),     SN_(quantize64), SN_(encode32),

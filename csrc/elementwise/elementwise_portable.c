@@ -1,7 +1,7 @@
 /* The fast paths for any CPU. */
-#include "isa_portable.h"
+#include "lanes/portable.h"
 
-#include "operate_body.h"
+#include "elementwise/operate.h"
 
 extern const sn_kernels sn_kernels_portable;
 const sn_kernels sn_kernels_portable = {

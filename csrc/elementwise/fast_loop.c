@@ -1,8 +1,8 @@
 /* Loops over codes by table and by vectors. Tables are filled by the definition; the vectors' domain is stated in
- * operate_body.h. */
+ * elementwise/operate.h. */
 #include <string.h>
 
-#include "elementwise.h"
+#include "elementwise/elementwise.h"
 
 size_t sn_table_size(int op, const sn_context *context) {
     const sn_i32 a = context->operand[0].bits, b = context->operand[1].bits;

@@ -25,7 +25,7 @@
 #ifndef SOFTNUM_OPERATE_BODY_H
 #define SOFTNUM_OPERATE_BODY_H
 
-#include "quantize_body.h"
+#include "elementwise/quantize.h"
 
 /* value, or the odd neighbour toward the exact one, if the finite value is not exact: error has its error's sign. */
 SN_INLINE sn_wf SN_(to_odd)(sn_wf value, sn_wf error, sn_wu sign_of_unit) {

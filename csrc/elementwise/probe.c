@@ -1,10 +1,10 @@
 #define SN_PROBED
-#include "probe.h"
+#include "elementwise/probe.h"
 
 #include <string.h>
 
-#include "softnum/functions.h"
-#include "softnum/operations.h"
+#include "softnum/elementary/functions.h"
+#include "softnum/operations/operations.h"
 
 static sn_u64 operate(int op, const sn_format *operands, const sn_u64 in[3], const sn_format *out, const sn_env *env,
                       sn_u32 random, sn_u32 *flags) {

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "softnum/format.h"
+#include "softnum/rounding/format.h"
 
 /* One result. The exact one is (-1)^sign * (significand + fraction) * 2^last, where a result is finite and not zero
  * (kind SN_FINITE): guard and round are the first two bits of the fraction, sticky tells whether any bit after them is

@@ -2,7 +2,7 @@
 #ifndef SOFTNUM_QUANTIZE_BODY_H
 #define SOFTNUM_QUANTIZE_BODY_H
 
-#include "isa.h"
+#include "lanes/isa.h"
 
 enum { SN_BLOCK = 4 * SN_WORD_BLOCKS };
 
@@ -50,7 +50,7 @@ static void SN_(words)(const sn_random_source *random, sn_u32 *words, size_t n) 
 }
 
 #define SN_WITH_LOOPS
-#include "lanes.h"
+#include "lanes/lanes.h"
 
 static int SN_(encode_widened)(const sn_rounding *r, const float *x, void *codes, int width, size_t n,
                                const sn_random_source *random) {

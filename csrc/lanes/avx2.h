@@ -66,6 +66,6 @@ static const signed char sn_pick_1_8[16] = {0, 8, -1, -1, -1, -1, -1, -1, -1, -1
 static const signed char sn_pick_2_8[16] = {0, 1, 8, 9, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 #define SN_STREAM(p, v) _mm256_stream_si256((__m256i *)(void *)(p), (__m256i)(v))
 #define SN_STREAM_END _mm_sfence
-#include "isa.h"
+#include "lanes/isa.h"
 
 #endif

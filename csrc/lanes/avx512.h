@@ -63,6 +63,6 @@
 #define SN_STORE32_64(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), _mm512_cvtepi64_epi32((__m512i)(v)))
 #define SN_STREAM(p, v) _mm512_stream_si512((__m512i *)(void *)(p), (__m512i)(v))
 #define SN_STREAM_END _mm_sfence
-#include "isa.h"
+#include "lanes/isa.h"
 
 #endif

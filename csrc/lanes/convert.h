@@ -1,4 +1,4 @@
-/* The loops over arrays: quantize, encode, decode. Included by round_lanes.h, for each carrier and each instruction
+/* The loops over arrays: quantize, encode, decode. Included by lanes/round.h, for each carrier and each instruction
  * set. */
 
 /* What was rounded without a result, from the largest magnitude seen. */

@@ -34,7 +34,7 @@
 
 #include <string.h>
 
-#include "kernels.h"
+#include "dispatch/kernels.h"
 
 #define SN_INLINE static inline __attribute__((always_inline))
 

@@ -2,12 +2,12 @@
 #ifndef SOFTNUM_LANES_H
 #define SOFTNUM_LANES_H
 
-#include "isa.h"
+#include "lanes/isa.h"
 
 #define L_BITS 32
-#include "round_lanes.h"
+#include "lanes/round.h"
 #define L_BITS 64
-#include "round_lanes.h"
+#include "lanes/round.h"
 
 /* a + b, rounded to odd: the exact sum where it is a binary64 number, else the neighbour with an odd last bit. */
 SN_INLINE sn_wf SN_(add_odd)(sn_wf a, sn_wf b) {

@@ -1,4 +1,4 @@
-/* Rounding by the magic constant, in the carrier's own additions: included by round_lanes.h, for each carrier and each
+/* Rounding by the magic constant, in the carrier's own additions: included by lanes/round.h, for each carrier and each
  * instruction set.
  *
  * With E = the exponent of x, but at least that of the format's lowest binade, and C = 1.5 * 2^(E + M - m), x + C lies

@@ -1,5 +1,5 @@
-/* Operations on floats in lanes of N_BITS bits, 32 or 64; short_lanes.h says why they are exact, and includes this
- * twice.
+/* Operations on floats in lanes of N_BITS bits, 32 or 64; elementwise/short/lanes.h says why they are exact, and
+ * includes this twice.
  */
 #if N_BITS == 64
 #define N_(name) SN_(name##_64)
@@ -221,7 +221,7 @@ SN_INLINE N_(unrounded) N_(narrow_fma)(const sn_normals *t, N_(normal) x, N_(nor
 }
 
 #if N_BITS == 64
-#include "wide_lanes.h"
+#include "lanes/wide.h"
 #endif
 
 SN_INLINE N_(unrounded) N_(computed)(const sn_normals *t, int op, const N_(normal) * x) {

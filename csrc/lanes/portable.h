@@ -30,7 +30,7 @@
 #define SN_SQRT64(a) ((sn_wf){__builtin_sqrt((a)[0]), __builtin_sqrt((a)[1])})
 #define SN_STREAM(p, v) memcpy(p, &(v), sizeof(v))
 #define SN_STREAM_END() ((void)0)
-#include "isa.h"
+#include "lanes/isa.h"
 
 SN_INLINE sn_vf SN_(clamp)(sn_vf v, sn_vf least, sn_vf most) {
     v = SN_WHERE_GREATER(v, most, most, v);

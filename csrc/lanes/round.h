@@ -1,5 +1,5 @@
-/* Rounding carriers to a format, to its values and to its codes, and decoding: included by quantize_body.h once for
- * binary32 (L_BITS 32) and once for binary64 (L_BITS 64), for each instruction set.
+/* Rounding carriers to a format, to its values and to its codes, and decoding: included by elementwise/quantize.h once
+ * for binary32 (L_BITS 32) and once for binary64 (L_BITS 64), for each instruction set.
  *
  * Integer arithmetic on bit patterns. Let u be a magnitude's pattern, M the carrier's fraction bits, m the format's,
  * and e the exponent field, but at least 1 and at most the one that the format's lowest binade has. Then
@@ -15,7 +15,7 @@
  * larger, to its first L_BITS places.
  *
  * That is for every x. For most there is a shorter way in deterministic modes: where the binades are the carrier's own
- * s is constant and w is u, and elsewhere the carrier's addition can round (magic_lanes.h). */
+ * s is constant and w is u, and elsewhere the carrier's addition can round (lanes/magic.h). */
 
 #if L_BITS == 32
 #define L_F float
@@ -188,7 +188,7 @@ SN_INLINE L_U SN_L(round_in_place)(const sn_rounding *r, int family, L_U bits) {
     return u + SN_L(addend)(family, SN_L(deciding_bit)(r, family, odd, bits >> (L_BITS - 1)), below_one);
 }
 
-#include "magic_lanes.h"
+#include "lanes/magic.h"
 
 /* The pattern of a magnitude's pattern and the sign of another. */
 SN_INLINE L_U SN_L(value_with_sign)(const sn_rounding *r, L_U magnitude, L_U bits) {
@@ -226,7 +226,7 @@ SN_INLINE L_U SN_L(round_to_code)(const sn_rounding *r, int family, int unusual,
 }
 
 #ifdef SN_WITH_LOOPS
-#include "convert_lanes.h"
+#include "lanes/convert.h"
 #endif
 
 #undef L_F

@@ -1,4 +1,4 @@
-/* What lanes of 64 bits do in addition: wide products, quotients and roots. Included by normal_lanes.h. */
+/* What lanes of 64 bits do in addition: wide products, quotients and roots. Included by lanes/normal.h. */
 
 typedef struct {
     sn_wu hi, lo;

@@ -10,8 +10,8 @@
 
 #include <stddef.h>
 
-#include "softnum/base.h"
-#include "softnum/tally.h"
+#include "softnum/units/tally.h"
+#include "softnum/word/base.h"
 
 typedef struct {
     const sn_u64 *a, *b, *c;

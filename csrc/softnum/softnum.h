@@ -3,12 +3,12 @@
 #ifndef SOFTNUM_SOFTNUM_H
 #define SOFTNUM_SOFTNUM_H
 
-#include "arith.h"
-#include "chain.h"
-#include "divide.h"
-#include "fused.h"
-#include "kulisch.h"
-#include "order.h"
-#include "philox.h"
+#include "softnum/operations/arith.h"
+#include "softnum/operations/divide.h"
+#include "softnum/operations/order.h"
+#include "softnum/units/chain.h"
+#include "softnum/units/fused.h"
+#include "softnum/units/kulisch.h"
+#include "softnum/word/philox.h"
 
 #endif

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "elementwise.h"
-#include "exact.h"
-#include "fused.h"
-#include "gemm.h"
-#include "kernels.h"
-#include "probe.h"
-#include "short_sum.h"
+#include "dispatch/kernels.h"
+#include "elementwise/elementwise.h"
+#include "elementwise/probe.h"
+#include "elementwise/short/sum.h"
+#include "products/exact/exact.h"
+#include "products/fused/fused.h"
+#include "products/gemm/gemm.h"
 
 static int failures, checks;
 
@@ -360,7 +360,8 @@ static sn_u64 edge_code(const sn_format *f) {
     return (magnitude & f->magnitude_mask) | (r >> 63 ? f->sign_mask : 0);
 }
 
-/* short_floats.h and short_lanes.h against the definition: the same loop, with the short ways allowed and not. */
+/* elementwise/short/floats.h and elementwise/short/lanes.h against the definition: the same loop, with the short ways
+ * allowed and not. */
 static void test_short_way(void) {
     const sn_format formats[] = {fixed(4, 4), fixed(16, 16), fixed(1, 63), fixed(62, 0), fixed(2, 60), fixed(31, 30),
                                  ieee(8, 23), ieee(11, 52),  ieee(5, 10),  ieee(8, 7),   ieee(4, 3),   ieee(15, 48),
@@ -467,7 +468,7 @@ static sn_exact edge_term(const sn_number *x) {
     return sn_exact_make((sn_i32)(r >> 5 & 1), sig, exp);
 }
 
-/* short_sum.h against the core, in all modes. */
+/* elementwise/short/sum.h against the core, in all modes. */
 static void test_short_sum(void) {
     const sn_format formats[] = {ieee(8, 23), ieee(11, 52), ieee(5, 10), ieee(8, 7),  ieee(4, 3), ieee(15, 48),
                                  ieee(8, 30), ieee(5, 58),  ieee(3, 60), ieee(2, 61), ieee(5, 1), ieee(6, 9)};

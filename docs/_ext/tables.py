@@ -252,7 +252,7 @@ def guarantees() -> str:
 
 
 # -- interfaces --------------------------------------------------------------------------------------------------------
-_INCLUDE = re.compile(r'#include "(\w+\.h)"')
+_INCLUDE = re.compile(r'#include "([\w/]+\.h)"')
 _FUNCTION = re.compile(r"^SN_FN (sn_\w+ sn_\w+\([^{]*\)) \{", re.MULTILINE)
 #: further ones that stand on their own
 _ALONE = (
@@ -262,7 +262,7 @@ _ALONE = (
 
 def c_functions() -> str:
     """The declarations of the operations on codes, header by header."""
-    folder, seen, text = Path(sn.get_include()) / "softnum", [], ""
+    folder, seen, text = Path(sn.get_include()), [], ""
 
     def visit(name: str) -> None:
         if name not in seen:
@@ -271,7 +271,7 @@ def c_functions() -> str:
                 visit(part)
             seen.append(name)
 
-    visit("softnum.h")
+    visit("softnum/softnum.h")
     for name in seen:
         found = []
         for function in _FUNCTION.findall((folder / name).read_text(encoding="utf-8")):

@@ -50,7 +50,7 @@ def faults(code: DeviceCode, fast: bool, calls: bool = False) -> list[str]:
     """What is wrong with one of softnum's own kernels.
 
     fast: it promises not to need local memory from sm_90 on; calls: it computes elementary functions, which stay apart
-    (csrc/softnum/device_functions.h).
+    (csrc/softnum/device/functions.h).
     """
     found = list(replace(code, calls=0).problems if calls else code.problems)
     if code.unnamed:

@@ -28,7 +28,7 @@ def environment(
     nan="canonical",
     invalid_code=0,
 ) -> tuple[int, ...]:
-    """The fields of sn_env (csrc/softnum/env.h), in their order, as the core's numbers; ValueError for others."""
+    """The fields of sn_env (rounding/env.h), in their order, as the core's numbers; ValueError for others."""
     mode = rounding_name(rounding)
     rule = overflow_name(overflow, fmt)
     if tininess not in ("after", "before"):

@@ -1,4 +1,4 @@
-"""Values to values and codes, and codes to values, through the vector kernels (csrc/round_lanes.h states their domain).
+"""Values to values and codes, and codes to values, through the vector kernels (csrc/lanes/round.h states their domain).
 
 Every function returns None, or says so by `ok`, where the kernels do not apply; the definition computes the rest.
 """

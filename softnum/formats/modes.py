@@ -1,6 +1,6 @@
 """The names of rounding modes, overflow rules and exception flags, and the numbers the C core knows them by.
 
-`csrc/softnum/env.h` holds the same numbers; a test compares the two.
+`csrc/softnum/rounding/env.h` holds the same numbers; a test compares the two.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Bindings to csrc/probe.h: argument structs filled, GIL released, C called. No arithmetic here."""
+"""Bindings to csrc/elementwise/probe.h: argument structs filled, GIL released, C called. No arithmetic here."""
 
 cimport numpy as cnp
 from libc.stddef cimport size_t
@@ -12,7 +12,7 @@ from softnum.runtime._core import OPERATIONS
 
 cnp.import_array()
 
-cdef extern from "probe.h" nogil:
+cdef extern from "elementwise/probe.h" nogil:
     ctypedef struct sn_probe:
         uint64_t code
 
@@ -20,7 +20,7 @@ cdef extern from "probe.h" nogil:
                         uint64_t invalid_code, const uint64_t *const *operand, const uint32_t *words, size_t n,
                         sn_probe *results) noexcept
 
-cdef extern from "softnum/env.h" nogil:
+cdef extern from "softnum/rounding/env.h" nogil:
     enum: SN_NOTED_OVERFLOW, SN_NOTED_FLUSH
 
 OVERFLOWED, FLUSHED = SN_NOTED_OVERFLOW, SN_NOTED_FLUSH

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Bindings to csrc/block.h: argument structs filled, GIL released, C called. No arithmetic here."""
+"""Bindings to csrc/products/blocks/block.h: argument structs filled, GIL released, C called. No arithmetic here."""
 
 cimport cython
 cimport numpy as cnp
@@ -14,7 +14,7 @@ from softnum.runtime import _core
 
 cnp.import_array()
 
-cdef extern from "block.h" nogil:
+cdef extern from "products/blocks/block.h" nogil:
     enum: SN_KULISCH_WORDS, SN_BLOCK_TALLIES
 
     ctypedef struct sn_block_unit:

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Bindings to csrc/exact.h: argument structs filled, GIL released, C called. No arithmetic here."""
+"""Bindings to csrc/products/exact/exact.h: argument structs filled, GIL released, C called. No arithmetic here."""
 
 cimport numpy as cnp
 import numpy as np
@@ -12,7 +12,7 @@ from softnum.runtime import _core
 
 cnp.import_array()
 
-cdef extern from "exact.h" nogil:
+cdef extern from "products/exact/exact.h" nogil:
     enum: SN_KULISCH_WORDS
 
     ctypedef struct sn_exact_unit:

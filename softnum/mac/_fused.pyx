@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Bindings to csrc/fused.h: argument structs filled, GIL released, C called. No arithmetic here."""
+"""Bindings to csrc/products/fused/fused.h: argument structs filled, GIL released, C called. No arithmetic here."""
 
 cimport numpy as cnp
 from libc.stddef cimport ptrdiff_t
@@ -12,7 +12,7 @@ from softnum.runtime import _core
 
 cnp.import_array()
 
-cdef extern from "fused.h" nogil:
+cdef extern from "products/fused/fused.h" nogil:
     enum: SN_FUSED_NO_FLOOR, SN_FUSED_FRACTION_BITS, SN_FUSED_TERMS
 
     ctypedef struct sn_fused_unit:

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Bindings to csrc/gemm.h: argument structs filled, GIL released, C called. No arithmetic here."""
+"""Bindings to csrc/products/gemm/gemm.h: argument structs filled, GIL released, C called. No arithmetic here."""
 
 cimport numpy as cnp
 from libc.stddef cimport ptrdiff_t
@@ -13,7 +13,7 @@ from softnum.runtime import _core
 
 cnp.import_array()
 
-cdef extern from "gemm.h" nogil:
+cdef extern from "products/gemm/gemm.h" nogil:
     enum: SN_PATH_MAGIC, SN_PATH_MIXED, SN_PATH_FIXED, SN_PATH_NATIVE, SN_PATH_ODD, SN_PATH_STOCHASTIC, SN_PATH_WIDE
     enum: SN_PRODUCT_EXACT, SN_PRODUCT_NEAREST, SN_PRODUCT_STOCHASTIC, SN_PRODUCT_FUSED
     enum: SN_GEMM_LANES, SN_PANEL

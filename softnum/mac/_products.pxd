@@ -1,10 +1,10 @@
-"""What the bindings of all units share: the arrays of a part of a product as csrc/codes.h states them."""
+"""What the bindings of all units share: the arrays of a part of a product as csrc/products/codes.h states them."""
 
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 
 
-cdef extern from "codes.h" nogil:
+cdef extern from "products/codes.h" nogil:
     ctypedef struct sn_tally:
         uint64_t roundings, inexact, underflowed, overflowed, saturated, invalid
 

@@ -201,7 +201,7 @@ class BlockDotUnit(Unit):
 
     @property
     def roundings(self) -> tuple[str | None, ...]:
-        """The kinds of roundings, in the order of csrc/block.h, and those of `inner`."""
+        """The kinds of roundings, in the order of csrc/products/blocks/block.h, and those of `inner`."""
         inner = () if self.inner is None else self.inner.roundings
         own = None if self.product is None else "scaled sum", "sum", "tensor scales" if self.tensor_scales else None
         return (*own, *(None if name is None else f"inner {name}" for name in inner))

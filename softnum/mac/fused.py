@@ -183,7 +183,7 @@ class FusedDotUnit(Unit):
 
     @property
     def roundings(self) -> tuple[str | None, ...]:
-        """The kinds of roundings, in the order of csrc/fused.h."""
+        """The kinds of roundings, in the order of csrc/products/fused/fused.h."""
         if self.c == "after":
             return "sum", None, "C added"
         return "sum", None if self.result == self.accumulator else "output", None
@@ -313,7 +313,7 @@ class FmaChainUnit(Unit):
 
 @dataclass(frozen=True)
 class FusedPlan:
-    """As sn_fused_plan in csrc/fused.h."""
+    """As sn_fused_plan in csrc/products/fused/fused.h."""
 
     least_a: int
     least_b: int
@@ -332,7 +332,7 @@ class FusedPlan:
     bounded: bool
 
 
-_DEPTH = 128  # the longest period that csrc/fused_body.h packs
+_DEPTH = 128  # the longest period that csrc/products/fused/body.h packs
 
 
 def _usual(fmt: FloatFormat) -> bool:
@@ -340,7 +340,7 @@ def _usual(fmt: FloatFormat) -> bool:
 
 
 def fused_plan(unit: FusedDotUnit) -> FusedPlan | None:
-    """The unit's fast path, or None: the domain that csrc/fused_body.h states, a condition for each line."""
+    """The unit's fast path, or None: the domain that csrc/products/fused/body.h states, a condition for each line."""
     a, b = unit.operand
     acc, f = unit.accumulator, unit.fraction_bits
     if unit.result != acc or unit.period > _DEPTH or not (_usual(a) and _usual(b) and _usual(acc)):

@@ -1,6 +1,6 @@
 """The order of a unit's additions: how many sums, or lanes, become one.
 
-`csrc/gemm.c` adds lanes in this order, and `softnum.reference.mac` defines it; tests compare all three.
+`csrc/products/gemm/gemm.c` adds lanes in this order, and `softnum.reference.mac` defines it; tests compare all three.
 """
 
 from __future__ import annotations

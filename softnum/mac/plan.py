@@ -23,7 +23,7 @@ _INFINITY, _SATURATE, _SATURATE_FINITE, _WRAP = (
 
 @dataclass(frozen=True)
 class Round32:
-    """As sn_round32 in csrc/kernels.h."""
+    """As sn_round32 in csrc/dispatch/kernels.h."""
 
     emin: int
     emax: int
@@ -37,7 +37,7 @@ class Round32:
 
 @dataclass(frozen=True)
 class FastPlan:
-    """A unit's GEMM on carriers: float32 or, if `wide`, float64; `path` and `product` as in csrc/gemm.h."""
+    """A unit's GEMM on carriers: float32 or, if `wide`, float64; `path` and `product` as in products/gemm/gemm.h."""
 
     wide: bool
     path: str
@@ -51,7 +51,7 @@ class FastPlan:
 
 @dataclass(frozen=True)
 class IntegerPlan:
-    """A unit's GEMM in integers, as sn_gemm_integers in csrc/gemm.h."""
+    """A unit's GEMM in integers, as sn_gemm_integers in csrc/products/gemm/gemm.h."""
 
     fractions: tuple[int, int]
     shift: int
@@ -175,7 +175,7 @@ def _native(unit, product: Facts, product_env, sum_env) -> FastPlan | None:
 
 
 def _bound32(fmt, places: int) -> Round32:
-    """The magic constant's numbers for sums that gemm_bounds.h keeps in range; C in steps of 2**-places of an ulp."""
+    """The magic constant's numbers for sums that gemm/bounds.h keeps in range; C in steps of 2**-places of an ulp."""
     m = fmt.mantissa_bits
     bound = min(float(fmt.max), 2.0 ** (103 + m))  # C is finite up to there
     return Round32(
@@ -188,7 +188,7 @@ _UNBOUNDED = Round32(0, 0, 0, 0, 0.0, 0.0, (0.0, 0.0), (0.0, 0.0))
 
 
 def _patterns32(fmt, env, specials: bool, extra: int) -> bool:
-    """Whether binary32 patterns that hold `extra` bits more than the format are rounded to it by round_lanes.h."""
+    """Whether binary32 patterns that hold `extra` bits more than the format are rounded to it by lanes/round.h."""
     if not _rounds_here(fmt, env, specials) or not fits(fmt, np.float32):
         return False
     if fmt.kind == "fixed":
@@ -269,7 +269,7 @@ def _wide(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan | N
 
 
 def _bare64(unit, product: Facts, addend: Facts, sum_env, kind: str) -> tuple | None:
-    """The bounds (gemm_bounds.h) of a unit whose sums and products are rounded by one addition, or None."""
+    """The bounds (products/gemm/bounds.h) of a unit whose sums and products are rounded by one addition, or None."""
     floats = [f for f in (unit.accumulator, unit.outer, unit.product) if f is not None]
     if sum_env[0] != _STOCHASTIC or kind == "nearest" or any(f.kind != "float" for f in floats):
         return None
@@ -285,7 +285,7 @@ def _bare64(unit, product: Facts, addend: Facts, sum_env, kind: str) -> tuple | 
 
 @lru_cache(maxsize=256)
 def integer_plan_of(unit) -> IntegerPlan | None:
-    """The unit's path in integers (csrc/gemm_integer.h), or None."""
+    """The unit's path in integers (csrc/products/gemm/integer.h), or None."""
     acc, formats = unit.accumulator, (*unit.operand, unit.accumulator)
     if unit.lanes > 1 or unit.compensated or unit.chunk or unit.product is not None or unit.stochastic:
         return None

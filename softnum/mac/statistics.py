@@ -12,7 +12,7 @@ __all__ = ["RoundingCounts", "RoundingStats", "Tallies"]
 
 @dataclass(frozen=True)
 class RoundingCounts:
-    """How many roundings there were, and what came of them; the fields are those of sn_tally (csrc/softnum/tally.h).
+    """How many roundings there were, and what came of them; the fields are those of sn_tally (units/tally.h).
 
     Attributes
     ----------

@@ -42,7 +42,7 @@ cdef extern from "softnum/softnum.h" nogil:
     sn_philox_words sn_philox_key(uint64_t seed, uint64_t stream, uint32_t domain) noexcept
 
 
-cdef extern from "kernels.h" nogil:
+cdef extern from "dispatch/kernels.h" nogil:
     enum: SN_ISA_PORTABLE, SN_ISA_AVX2, SN_ISA_AVX512
 
     enum: SN_WORD_BLOCKS
@@ -91,7 +91,7 @@ cdef extern from "kernels.h" nogil:
                               const sn_env *env, void *out, int out_width, size_t n) noexcept
 
 
-cdef extern from "gate.h" nogil:
+cdef extern from "dispatch/gate.h" nogil:
     ctypedef struct sn_gate:
         pass
 
@@ -101,7 +101,7 @@ cdef extern from "gate.h" nogil:
     uint64_t sn_gate_wait(sn_gate *gate, uint64_t seen, uint64_t spin, uint64_t sleep) noexcept
 
 
-cdef extern from "elementwise.h" nogil:
+cdef extern from "elementwise/elementwise.h" nogil:
     enum: SN_OPERATION_COUNT, SN_ELEMENTARY_COUNT, SN_UNDECIDED, SN_TRIGONOMETRIC_EMAX
 
     ctypedef struct sn_context:

@@ -129,7 +129,7 @@ TRIGONOMETRIC_EMAX = SN_TRIGONOMETRIC_EMAX
 
 
 cdef class Gate:
-    """A count that threads wait for (csrc/gate.h)."""
+    """A count that threads wait for (csrc/dispatch/gate.h)."""
 
     cdef sn_gate *gate
 

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Bindings to csrc/table.h: shapes checked, argument structs filled, GIL released, C called. No arithmetic here."""
+"""Bindings to csrc/products/tables/table.h: shapes checked, argument structs filled, GIL released, C called. No arithmetic here."""
 
 cimport numpy as cnp
 from libc.stddef cimport ptrdiff_t
@@ -9,7 +9,7 @@ from softnum.runtime import _core
 
 cnp.import_array()
 
-cdef extern from "table.h" nogil:
+cdef extern from "products/tables/table.h" nogil:
     enum: SN_TABLE_SLACK
 
     ctypedef struct sn_table_sums:

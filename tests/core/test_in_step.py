@@ -19,7 +19,8 @@ from softnum.ops import CLASSES, OPERATIONS
 from softnum.statistics import RoundingCounts
 
 HEADERS = Path(sn.get_include())
-ENV = (HEADERS / "softnum" / "env.h").read_text()
+OPERATIONS_IN_C = HEADERS / "softnum/operations"
+ENV = (HEADERS / "softnum/rounding/env.h").read_text()
 
 
 def constants(text):
@@ -84,7 +85,7 @@ def test_short_names():
 
 
 def test_the_table_of_operations_is_complete():
-    text = "".join((HEADERS / "softnum" / name).read_text() for name in ("operations.h", "elementary.h"))
+    text = "".join((OPERATIONS_IN_C / name).read_text() for name in ("operations.h", "elementary.h"))
     in_c = {name: int(n) for name, n in re.findall(r"X\((\w+), (\d)\)", text)}
     assert {name: n for name, (_, n) in _core.OPERATIONS.items()} == in_c
     assert in_c.pop("compare_signaling") == 2  # softnum.compare(signaling=True)
@@ -95,10 +96,10 @@ def test_the_table_of_operations_is_complete():
         assert getattr(sn, name) is function and name in sn.__all__ and hasattr(ref, name)
         assert _core.UFUNCS[name].nin == operands + 2 and _core.UFUNCS[name].nout == 1
         assert _core.UFUNCS_FLAGS[name].nout == 2 and _core.UFUNCS[name].ntypes == 4
-    core = "".join((HEADERS / "softnum" / name).read_text() for name in ("arith.h", "divide.h", "order.h"))
-    cases = (HEADERS / "softnum" / "operations.h").read_text()
+    core = "".join((OPERATIONS_IN_C / name).read_text() for name in ("arith.h", "divide.h", "order.h"))
+    cases = (OPERATIONS_IN_C / "operations.h").read_text()
     assert all(f"SN_OP_{name}:" in cases or name in _core.ELEMENTARY for name in in_c) and "sn_classify(" in core
-    functions = (HEADERS / "softnum" / "functions.h").read_text()
+    functions = (HEADERS / "softnum/elementary/functions.h").read_text()
     assert all(f"SN_ELEMENTARY_{name}" in functions for name in _core.ELEMENTARY)
 
 
@@ -109,19 +110,19 @@ def enumerated(file, last):
 
 
 def test_kinds_of_roundings_and_their_counts_have_the_headers_order():
-    tally = (HEADERS / "softnum" / "tally.h").read_text()
+    tally = (HEADERS / "softnum/units/tally.h").read_text()
     (fields,) = re.findall(r"typedef struct \{\s*sn_u64 ([^;]*);\s*\} sn_tally;", tally)
     assert fields.split(", ") == list(RoundingCounts().to_dict())
     mad = sn.MadUnit("q4.4", operand="q4.4", product="q4.4", compensated="kahan", lanes=2, chunk=3).roundings
     want = {"product": "PRODUCT", "sum": "SUM", "compensation": "COMPENSATION", "lanes": "LANES", "outer sum": "OUTER"}
-    assert [f"SN_TALLY_{want[name]}" for name in mad] == enumerated("gemm.h", "SN_MAD_TALLIES")
+    assert [f"SN_TALLY_{want[name]}" for name in mad] == enumerated("products/gemm/gemm.h", "SN_MAD_TALLIES")
     block = sn.BlockDotUnit("e5m2", operand="nvfp4", product="e5m2").roundings
     want = {"scaled sum": "SCALED", "sum": "BLOCKS", "tensor scales": "TENSOR"}
-    assert [f"SN_TALLY_{want[name]}" for name in block] == enumerated("block.h", "SN_BLOCK_TALLIES")
+    assert [f"SN_TALLY_{want[name]}" for name in block] == enumerated("products/blocks/block.h", "SN_BLOCK_TALLIES")
     assert len(block) == _blocks.TALLIES
-    fused = enumerated("softnum/fused.h", "SN_FUSED_C_ADDED")
+    fused = enumerated("softnum/units/fused.h", "SN_FUSED_C_ADDED")
     assert fused == ["SN_FUSED_TO_ACCUMULATOR", "SN_FUSED_TO_OUTPUT"] and constants(
-        (HEADERS / "fused.h").read_text()
+        (HEADERS / "products/fused/fused.h").read_text()
     ) == {"SN_FUSED_TALLIES": 3}
     output = sn.FusedDotUnit(2, 8, "e5m2", operand="e5m2", output="e4m3")
     after = sn.FusedDotUnit(2, 8, "e5m2", operand="e5m2", c="after")
@@ -129,13 +130,13 @@ def test_kinds_of_roundings_and_their_counts_have_the_headers_order():
 
 
 def test_what_a_probe_tells_is_laid_out_as_in_the_header():
-    (body,) = re.findall(r"typedef struct \{([^}]*)\} sn_probe;", (HEADERS / "probe.h").read_text())
+    (body,) = re.findall(r"typedef struct \{([^}]*)\} sn_probe;", (HEADERS / "elementwise/probe.h").read_text())
     fields = re.findall(r"(sn_u64|sn_u32|sn_i32|sn_u8) ([^;]*);", re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL))
     types = {"sn_u64": np.uint64, "sn_u32": np.uint32, "sn_i32": np.int32, "sn_u8": np.uint8}
     want = [(name, np.dtype(types[kind])) for kind, names in fields for name in names.split(", ")]
     assert [(name, _probe.RECORD[name]) for name in _probe.RECORD.names] == want
     kinds = re.findall(
-        r"SN_ZERO = 0, SN_FINITE = 1, SN_INF = 2, SN_QUIET_NAN = 3", (HEADERS / "softnum/format.h").read_text()
+        r"SN_ZERO = 0, SN_FINITE = 1, SN_INF = 2, SN_QUIET_NAN = 3", (HEADERS / "softnum/rounding/format.h").read_text()
     )
     assert kinds and probes.KINDS == ("zero", "finite", "infinite", "nan")
 

@@ -80,11 +80,13 @@ def test_a_header_compiles_what_includes_it_and_nothing_else(tmp_path):
 
     before = build()
     assert build() == before  # nothing has changed
-    header = tmp_path / "csrc" / "short_sum.h"
+    header = tmp_path / "csrc" / "elementwise/short/sum.h"
     header.touch()
     assert build() == before  # its content has not
     includes = {
-        p.relative_to(ROOT) for p in core_sources() if '#include "short_sum.h"' in p.read_text(encoding="utf-8")
+        p.relative_to(ROOT)
+        for p in core_sources()
+        if '#include "elementwise/short/sum.h"' in p.read_text(encoding="utf-8")
     }
     header.write_text(header.read_text(encoding="utf-8") + "\nenum { SN_EDITED = 1 };\n", encoding="utf-8")
     after = build()

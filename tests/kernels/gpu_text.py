@@ -1,7 +1,7 @@
 """A plugin of pytest: the simulator's kernels compute with the GPU's branch of the C text.
 
 ``pytest -p gpu_text`` with this folder on PYTHONPATH. Usually the simulator runs the CPU's branch of what asks for
-__CUDACC_RTC__ (csrc/softnum/machine.h above all); here gpu_text.h stands in for the intrinsics of the other.
+__CUDACC_RTC__ (csrc/softnum/word/machine.h above all); here gpu_text.h stands in for the intrinsics of the other.
 """
 
 import ctypes

@@ -43,7 +43,7 @@ IN_C = Library(
         Entry("fused", "float32", THREE, "return sn_fma32(x, y, z);"),
         Entry("far", "float32", THREE, "return _far(x) + 0.f * y + 0.f * z;"),
     ),
-    "softnum/machine.h",
+    "softnum/word/machine.h",
 )
 
 

@@ -68,7 +68,7 @@ def check(operation, formats, out, rounding, dtype=np.float32, header=None, over
         assert found == header
 
 
-MACHINE, ODD, DEFINITION = "softnum/machine.h", "softnum/patterns.h", "softnum/device.h"
+MACHINE, ODD, DEFINITION = "softnum/word/machine.h", "softnum/device/patterns.h", "softnum/device/device.h"
 
 
 @pytest.mark.parametrize("operation", ["add", "subtract", "multiply", "fma", "divide", "sqrt"])

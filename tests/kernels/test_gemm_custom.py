@@ -359,7 +359,7 @@ def test_operators_that_do_not_look_like_them():
 
 
 def test_short_bodies_are_taken():
-    """Where the proof of csrc/softnum/scalar.h holds, and only there."""
+    """Where the proof of csrc/softnum/device/scalar.h holds, and only there."""
     short = {
         (name, method): "sn_settled" in next(e for e in scalar_library(scalar(name, **options), (method,)).entries).body
         for name, options in SCALARS.items()
@@ -373,7 +373,7 @@ def test_short_bodies_are_taken():
 
 
 def test_header_alone():
-    assert "sn_settled32" in core_text("softnum/scalar.h")
+    assert "sn_settled32" in core_text("softnum/device/scalar.h")
 
 
 @pytest.mark.gpu

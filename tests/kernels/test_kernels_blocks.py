@@ -235,7 +235,7 @@ def test_out_and_refusals(device):
 def test_quotients_are_rounded_to_odd():
     """Of exact quotients, of their neighbours, and of any others; beyond the ends, the last odd number."""
     entry = Entry("quotient", "uint64", (("uint64", "x"), ("uint64", "y")), "return sn_quotient_odd(x, y);")
-    quotient = _cuda.bind(Library("", (entry,), "softnum/block_codes.h")).quotient
+    quotient = _cuda.bind(Library("", (entry,), "softnum/device/block_codes.h")).quotient
     rng, seen = np.random.default_rng(5), Counter()
     y = np.ldexp(rng.integers(1, 1 << 28, 1500).astype(float), rng.integers(-290, 200, 1500))
     x = y * np.ldexp(rng.integers(1, 1 << 26, 1500).astype(float), rng.integers(-300, 300, 1500))

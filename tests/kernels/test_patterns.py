@@ -1,4 +1,4 @@
-"""csrc/softnum/patterns.h: patterns of float32 and float64 rounded one by one, as softnum.quantize and encode do."""
+"""device/patterns.h: patterns of float32 and float64 rounded one by one, as softnum.quantize and encode do."""
 
 from functools import lru_cache
 
@@ -43,7 +43,7 @@ def loops(carrier):
             ("none", f"({c})sn_no_result{bits}(p, x[i] + 0 * random[i])"),
         )
     )
-    return _cuda.bind(Library("", entries, "softnum/patterns.h"))
+    return _cuda.bind(Library("", entries, "softnum/device/patterns.h"))
 
 
 def packed(facts) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Numbers rounded stochastically one by one (csrc/softnum/stochastic_steps.h), at the edges of their domain."""
+"""Numbers rounded stochastically one by one (csrc/softnum/device/stochastic_steps.h), at the edges of their domain."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def ways_of(fmt, env, carrier: str, ways: dict):
     arguments = ((f"{carrier}*", "v"), ("uint32*", "words"), (f"{carrier}*", "out"), ("int64", "n"))
     loop = f"{take}for (sn_i64 i = 0; i < n; i++)\n    out[i] = "
     entries = tuple(Entry(way, "void", arguments, f"{loop}{call};") for way, call in ways.items())
-    return _cuda.bind(Library(text, entries, "softnum/steps.h"))
+    return _cuda.bind(Library(text, entries, "softnum/device/steps.h"))
 
 
 def compare(function, x, words, want):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FLOORS"]
+__all__ = ["C_FLOORS", "FLOORS"]
 
 #: lowest first; a floor imports from itself and from those below
 _TOWER = (
@@ -24,3 +24,9 @@ FLOORS = {
     "softnum.cli": {*_TOWER, *_BESIDE, "softnum"} - {"softnum.cli"},
     "softnum": {*_TOWER, *_BESIDE},
 }
+
+#: folders of csrc, lowest first: a file includes headers of its own and of those before it
+C_FLOORS = (
+    "softnum/word", "softnum/rounding", "softnum/operations", "softnum/elementary", "softnum/units", "softnum",
+    "softnum/device", "dispatch", "lanes", "elementwise", "draw", "products", "dpi", "tests",
+)  # fmt: skip

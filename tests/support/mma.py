@@ -105,4 +105,4 @@ def function_of(instruction):
     from softnum.kernels.device.runtime.source import Entry, Library
 
     pointers = tuple(("uint32*", name) for name in "abd")
-    return _cuda.bind(Library("", (Entry("mma", "void", pointers, instruction.text()),), "softnum/base.h")).mma
+    return _cuda.bind(Library("", (Entry("mma", "void", pointers, instruction.text()),), "softnum/word/base.h")).mma

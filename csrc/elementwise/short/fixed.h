@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "elementwise.h"
+#include "elementwise/elementwise.h"
 
 SN_ALWAYS int sn_short_fixed_exists(int op) {
     return op == SN_OP_convert || op == SN_OP_add || op == SN_OP_subtract || op == SN_OP_multiply;

@@ -15,7 +15,7 @@
 #ifndef SOFTNUM_SHORT_FLOATS_H
 #define SOFTNUM_SHORT_FLOATS_H
 
-#include "elementwise.h"
+#include "elementwise/elementwise.h"
 
 /* (-1)^sign * sig * 2^(exp - 63), the top bit of sig set. */
 typedef struct {

@@ -1,7 +1,7 @@
-/* The short way of operations on floats (short_floats.h: the domain, and why a jammed 64-bit significand is enough) in
- * lanes of 64 bits, flags included. A lane whose operands or result lie outside the domain is marked, and the caller
- * computes it by the definition. Included once per instruction set, by isa_*.c. Not the stochastic modes of other
- * projects: sn_normals.in_lanes says so.
+/* The short way of operations on floats (elementwise/short/floats.h: the domain, and why a jammed 64-bit significand is
+ * enough) in lanes of 64 bits, flags included. A lane whose operands or result lie outside the domain is marked, and
+ * the caller computes it by the definition. Included once per instruction set, by isa_*.c. Not the stochastic modes of
+ * other projects: sn_normals.in_lanes says so.
  *
  * Where sn_normals.whole says so (sn_normals_whole states it), the domain holds all operands and results, but NaN for
  * formats without one and negative results for unsigned formats. Vectors of normal numbers alone skip what that takes:
@@ -24,7 +24,7 @@
 #ifndef SOFTNUM_SHORT_LANES_H
 #define SOFTNUM_SHORT_LANES_H
 
-#include "quantize_body.h"
+#include "elementwise/quantize.h"
 
 #define SN_LOWERED (0.5 + 0x1p-10)
 #define SN_NOWHERE ((sn_u64)0 - (1 << 20)) /* an exponent below those of all numbers and products */
@@ -43,9 +43,9 @@ SN_INLINE sn_wu SN_(to_integer)(sn_wf x) { return (sn_wu)(x + 0x1p52) & 0xffffff
 #define SN_NARROW_PRODUCT(op, width) ((op) == SN_LANES_FMA && (width) <= 4)
 
 #define N_BITS 64
-#include "normal_lanes.h"
+#include "lanes/normal.h"
 #define N_BITS 32
-#include "normal_lanes.h"
+#include "lanes/normal.h"
 
 /* Whether the plan is what most are, with factors and their product narrow or not. */
 SN_INLINE int SN_(is_usual)(const sn_normals *t, int operands, int narrow_factors, int narrow_product) {

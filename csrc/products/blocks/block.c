@@ -1,4 +1,4 @@
-#include "block.h"
+#include "products/blocks/block.h"
 
 extern const sn_block_kernels sn_block_kernels_portable, sn_block_kernels_avx2, sn_block_kernels_avx512;
 

@@ -3,9 +3,9 @@
 #ifndef SOFTNUM_BLOCK_H
 #define SOFTNUM_BLOCK_H
 
-#include "codes.h"
-#include "kernels.h"
-#include "softnum/block_steps.h"
+#include "dispatch/kernels.h"
+#include "products/codes.h"
+#include "softnum/units/block_steps.h"
 
 typedef struct {
     sn_format element_a, element_b, scale_a, scale_b;
@@ -47,7 +47,8 @@ sn_u32 sn_block_finish(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t
 void sn_block_words(const sn_u32 key[2], const sn_u32 key2[2], sn_u32 batch, ptrdiff_t row, ptrdiff_t column,
                     ptrdiff_t step, int two_roundings, int wide, sn_u32 words[2]);
 
-/* ---- the fast path, on carriers: block_body.h states its domain -----------------------------------------------------
+/* ---- the fast path, on carriers: products/blocks/body.h states its domain
+ * -----------------------------------------------------
  */
 
 /* How a block enters the outer sum: by the CPU's fma in binary32; by a sum rounded to odd in binary64, which becomes

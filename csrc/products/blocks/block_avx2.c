@@ -1,10 +1,10 @@
 /* Products of block formats for CPUs with AVX2 and FMA. */
 #if defined(__x86_64__)
-#include "isa_avx2.h"
+#include "lanes/avx2.h"
 
 #define SN_FMA64(x, y, z) (sn_wf) _mm256_fmadd_pd((__m256d)(x), (__m256d)(y), (__m256d)(z))
 #define SN_FMS64(x, y, z) (sn_wf) _mm256_fmsub_pd((__m256d)(x), (__m256d)(y), (__m256d)(z))
-#include "block_body.h"
+#include "products/blocks/body.h"
 
 extern const sn_block_kernels sn_block_kernels_avx2;
 const sn_block_kernels sn_block_kernels_avx2 = {SN_(block_gemm), SN_(block_outer), SN_(block_finish)};

@@ -1,6 +1,6 @@
 /* Products of block formats for CPUs with AVX-512 F, BW, CD, DQ and VL. */
 #if defined(__x86_64__)
-#include "isa_avx512.h"
+#include "lanes/avx512.h"
 
 #define SN_FMA64(x, y, z) (sn_wf) _mm512_fmadd_pd((__m512d)(x), (__m512d)(y), (__m512d)(z))
 #define SN_FMS64(x, y, z) (sn_wf) _mm512_fmsub_pd((__m512d)(x), (__m512d)(y), (__m512d)(z))
@@ -12,7 +12,7 @@
         SN_FMA64_TO(x, y, z, _MM_FROUND_TO_POS_INF), SN_FMA64_TO(x, y, z, _MM_FROUND_TO_NEG_INF))
 #define SN_FMA64_TO(x, y, z, mode)                                                                                     \
     _mm512_fmadd_round_pd((__m512d)(x), (__m512d)(y), (__m512d)(z), (mode) | _MM_FROUND_NO_EXC)
-#include "block_body.h"
+#include "products/blocks/body.h"
 
 extern const sn_block_kernels sn_block_kernels_avx512;
 const sn_block_kernels sn_block_kernels_avx512 = {SN_(block_gemm), SN_(block_outer), SN_(block_finish)};

@@ -1,9 +1,9 @@
 /* Products of block formats for any CPU. A product is exact, so that a CPU without fma loses nothing. */
-#include "isa_portable.h"
+#include "lanes/portable.h"
 
 #define SN_FMA64(x, y, z) ((x) * (y) + (z))
 #define SN_FMS64(x, y, z) ((x) * (y) - (z))
-#include "block_body.h"
+#include "products/blocks/body.h"
 
 extern const sn_block_kernels sn_block_kernels_portable;
 const sn_block_kernels sn_block_kernels_portable = {SN_(block_gemm), SN_(block_outer), SN_(block_finish)};

@@ -3,9 +3,9 @@
  * Sums of blocks (block_gemm). All products of elements are multiples of 2^last and below 2^top in magnitude, and a
  * block has at most 2^L of them. Where top - last + L <= 24, every partial sum is exact in binary32; where it is <= 53,
  * in binary64; and then the order of summation, and whether the CPU fuses, changes nothing. Where top - last + 2L <=
- * 103 a product is split in two on a fixed grid, as exact_body.h has it: with M = 1.5 * 2^(52 + g), g = top + L - 51,
- * both sums are exact, and the second is at most 2^(g - 1 + L). A sum that is zero is +0, as the definition has it: x -
- * x, +0 + -0 and M - M are. Infinities and NaN among the elements make the sum what the definition makes it.
+ * 103 a product is split in two on a fixed grid, as products/exact/body.h has it: with M = 1.5 * 2^(52 + g), g = top +
+ * L - 51, both sums are exact, and the second is at most 2^(g - 1 + L). A sum that is zero is +0, as the definition has
+ * it: x - x, +0 + -0 and M - M are. Infinities and NaN among the elements make the sum what the definition makes it.
  *
  * The outer sum. The scales' product XY is exact in binary64 (in binary32 for SN_BLOCK_FMA: the caller looked at the
  * scales), and so is S * XY: precision of S + precision of both scales <= 53, all exponents far from binary64's ends.
@@ -23,8 +23,8 @@
 #ifndef SOFTNUM_BLOCK_BODY_H
 #define SOFTNUM_BLOCK_BODY_H
 
-#include "block.h"
-#include "lanes.h"
+#include "lanes/lanes.h"
+#include "products/blocks/block.h"
 
 #if defined(__clang__)
 #define SN_BLOCK_UNROLL _Pragma("clang loop unroll(full)")

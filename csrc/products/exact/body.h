@@ -24,8 +24,8 @@
 #ifndef SOFTNUM_EXACT_BODY_H
 #define SOFTNUM_EXACT_BODY_H
 
-#include "exact.h"
-#include "lanes.h"
+#include "lanes/lanes.h"
+#include "products/exact/exact.h"
 
 /* As many sums as fit the registers: 16 vectors of 32, 8 of 16. */
 enum { SN_EXACT_VECTORS = 2, SN_EXACT_TILE = SN_EXACT_VECTORS * SN_W, SN_EXACT_ROWS = SN_BYTES == 64 ? 4 : 2 };

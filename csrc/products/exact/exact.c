@@ -1,5 +1,5 @@
-#include "exact.h"
-#include "softnum/terms.h"
+#include "products/exact/exact.h"
+#include "softnum/units/terms.h"
 
 #include <string.h>
 
@@ -64,7 +64,7 @@ static double power_of_two(sn_i32 exponent) {
 static sn_i32 least_exponent(sn_u64 pattern) { return pattern >> 52 ? (sn_i32)(pattern >> 52) - 1023 : -1074; }
 static sn_i32 bound_exponent(sn_u64 pattern) { return (sn_i32)(pattern >> 52) - 1022; }
 
-/* From all values being multiples of 2^last and below 2^top: see exact_body.h. */
+/* From all values being multiples of 2^last and below 2^top: see products/exact/body.h. */
 static int split_into(sn_exact_split *s, sn_i32 last, sn_i32 top, ptrdiff_t terms) {
     static const sn_i32 room[4] = {0, 51, 103, 155};
     const sn_i32 enough = 9, least = 5, most = 19;

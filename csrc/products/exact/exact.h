@@ -1,12 +1,12 @@
 /* Products of matrices under the exact dot-product unit: one rounding of each exact sum. The definition over codes, and
- * a fast path over carriers, one per instruction set, which states its domain (exact_body.h) and equals the definition
- * bit for bit inside it. */
+ * a fast path over carriers, one per instruction set, which states its domain (products/exact/body.h) and equals the
+ * definition bit for bit inside it. */
 #ifndef SOFTNUM_EXACT_H
 #define SOFTNUM_EXACT_H
 
-#include "codes.h"
-#include "kernels.h"
-#include "softnum/kulisch.h"
+#include "dispatch/kernels.h"
+#include "products/codes.h"
+#include "softnum/units/kulisch.h"
 
 typedef struct {
     sn_format operand_a, operand_b, accumulator;
@@ -58,7 +58,8 @@ typedef struct {
     sn_u64 least, largest;
 } sn_exact_range;
 
-/* How products are split (exact_body.h): into `pieces` sums of up to `block` terms each; 0 pieces: not at all. */
+/* How products are split (products/exact/body.h): into `pieces` sums of up to `block` terms each; 0 pieces: not at all.
+ */
 typedef struct {
     sn_i32 pieces;
     sn_i32 grid[3];  /* exponents of the pieces' last places, the coarsest first */

@@ -18,13 +18,13 @@
  * binary32 (last bits above 2^-149), scales are normal numbers, and so are sums other than zero: multiplying by 2^(M -
  * F) is exact, or overflows, which the next step's M or the end shows.
  *   - nearest: the int32 becomes a binary32 rounded to odd, of 24 >= p + 2 bits, and only that is rounded to p bits
- *     (Boldo and Melquiond 2008), by the magic constant of gemm_body.h.
+ *     (Boldo and Melquiond 2008), by the magic constant of products/gemm/body.h.
  * A lane that left the domain holds a NaN until the end. */
 #ifndef SOFTNUM_FUSED_BODY_H
 #define SOFTNUM_FUSED_BODY_H
 
-#include "fused.h"
-#include "isa.h"
+#include "lanes/isa.h"
+#include "products/fused/fused.h"
 
 typedef short sn_vh __attribute__((vector_size(SN_BYTES)));
 typedef unsigned short sn_vuh __attribute__((vector_size(SN_BYTES)));

@@ -1,4 +1,4 @@
-#include "fused.h"
+#include "products/fused/fused.h"
 
 #include <string.h>
 

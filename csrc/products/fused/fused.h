@@ -1,14 +1,14 @@
-/* Products of matrices under a fused dot-product unit: the definition over codes (softnum/fused.h), and fast paths over
- * binary32 carriers, one for each instruction set (fused_body.h states their domain). */
+/* Products of matrices under a fused dot-product unit: the definition over codes (softnum/units/fused.h), and fast
+ * paths over binary32 carriers, one for each instruction set (products/fused/body.h states their domain). */
 #ifndef SOFTNUM_FUSED_ENGINE_H
 #define SOFTNUM_FUSED_ENGINE_H
 
 #include <stddef.h>
 
-#include "codes.h"
-#include "kernels.h"
-#include "softnum/chain.h"
-#include "softnum/fused.h"
+#include "dispatch/kernels.h"
+#include "products/codes.h"
+#include "softnum/units/chain.h"
+#include "softnum/units/fused.h"
 
 /* What the tallies of a definition count: steps, the last one too if its format is the accumulator; what is rounded
  * into another output; additions of C after. Bits that are cut off before do not make a rounding inexact. */

@@ -1,11 +1,11 @@
 /* The fused dot-product-add for CPUs with AVX2 and FMA. */
 #if defined(__x86_64__)
-#include "isa_avx2.h"
+#include "lanes/avx2.h"
 
 #define SN_FUSED_ROWS 2
 #define SN_MAX16(a, b) (sn_vh) _mm256_max_epi16((__m256i)(a), (__m256i)(b))
 #define SN_ADD16(a, b) (sn_vh) _mm256_adds_epi16((__m256i)(a), (__m256i)(b))
-#include "fused_body.h"
+#include "products/fused/body.h"
 
 extern void sn_fused_avx2(const sn_fused_plan *p, const sn_fused_values *g);
 void sn_fused_avx2(const sn_fused_plan *p, const sn_fused_values *g) { SN_(fused_kernel)(p, g); }

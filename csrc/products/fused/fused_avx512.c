@@ -1,12 +1,12 @@
 /* The fused dot-product-add for CPUs with AVX-512 F, BW, CD, DQ and VL. */
 #if defined(__x86_64__)
-#include "isa_avx512.h"
+#include "lanes/avx512.h"
 
 #define SN_FUSED_ROWS 4
 #define SN_MAX16(a, b) (sn_vh) _mm512_max_epi16((__m512i)(a), (__m512i)(b))
 #define SN_TO_FLOAT(x) (sn_vf) _mm512_cvt_roundepi32_ps((__m512i)(x), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
 #define SN_ADD16(a, b) (sn_vh) _mm512_adds_epi16((__m512i)(a), (__m512i)(b))
-#include "fused_body.h"
+#include "products/fused/body.h"
 
 extern void sn_fused_avx512(const sn_fused_plan *p, const sn_fused_values *g);
 void sn_fused_avx512(const sn_fused_plan *p, const sn_fused_values *g) { SN_(fused_kernel)(p, g); }

@@ -1,9 +1,9 @@
 /* The fused dot-product-add for any CPU. */
-#include "isa_portable.h"
+#include "lanes/portable.h"
 
 #define SN_FUSED_ROWS 2
 #define SN_MAX16(a, b) (((a) & ((a) > (b))) | ((b) & ~((a) > (b))))
-#include "fused_body.h"
+#include "products/fused/body.h"
 
 extern void sn_fused_portable(const sn_fused_plan *p, const sn_fused_values *g);
 void sn_fused_portable(const sn_fused_plan *p, const sn_fused_values *g) { SN_(fused_kernel)(p, g); }

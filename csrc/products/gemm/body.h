@@ -3,16 +3,16 @@
 #ifndef SOFTNUM_GEMM_BODY_H
 #define SOFTNUM_GEMM_BODY_H
 
-#include "gemm.h"
-#include "gemm_bounds.h"
-#include "lanes.h"
+#include "lanes/lanes.h"
+#include "products/gemm/bounds.h"
+#include "products/gemm/gemm.h"
 
 enum { SN_BLOCK_ROWS = 4, SN_BLOCK_VECTORS = 2 };
 
-#include "gemm_micro.h"
-#include "gemm_odd.h"
-#include "gemm_random.h"
-#include "gemm_stochastic.h"
+#include "products/gemm/micro.h"
+#include "products/gemm/odd.h"
+#include "products/gemm/random.h"
+#include "products/gemm/stochastic.h"
 
 SN_INLINE sn_u32 SN_(largest_lane)(sn_vi v) {
     sn_u32 most = 0;
@@ -121,7 +121,7 @@ static void SN_(gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) {
     }
 }
 
-#include "gemm_integer.h"
-#include "gemm_wide.h"
+#include "products/gemm/integer.h"
+#include "products/gemm/wide.h"
 
 #endif

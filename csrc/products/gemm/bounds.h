@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "gemm.h"
+#include "products/gemm/gemm.h"
 
 static inline sn_u64 sn_bits_of(double x) {
     sn_u64 u;

@@ -1,9 +1,9 @@
-#include "gemm.h"
+#include "products/gemm/gemm.h"
 
 #include <string.h>
 
-#include "short_sum.h"
-#include "softnum/terms.h"
+#include "elementwise/short/sum.h"
+#include "softnum/units/terms.h"
 
 extern const sn_gemm_kernels sn_gemm_kernels_portable, sn_gemm_kernels_avx2, sn_gemm_kernels_avx512;
 

@@ -1,14 +1,15 @@
 /* Products of matrices under a unit: fast paths over carriers, one set per instruction set, and the definition over
- * codes. Each fast path states its domain (gemm_body.h); inside it the result equals the definition bit for bit. */
+ * codes. Each fast path states its domain (products/gemm/body.h); inside it the result equals the definition bit for
+ * bit. */
 #ifndef SOFTNUM_GEMM_H
 #define SOFTNUM_GEMM_H
 
-#include "codes.h"
-#include "kernels.h"
+#include "dispatch/kernels.h"
+#include "products/codes.h"
 
 /* ---- fast paths -------------------------------------------------------------------------------------------------- */
 
-/* How gemm32 computes; the domains: gemm_micro.h, gemm_odd.h, gemm_stochastic.h. */
+/* How gemm32 computes; the domains: products/gemm/micro.h, products/gemm/odd.h, products/gemm/stochastic.h. */
 enum {
     SN_PATH_MAGIC = 0,
     SN_PATH_MIXED = 1,
@@ -28,9 +29,9 @@ typedef struct {
     sn_u32 sign_of_zero;  /* 0x80000000 if there is -0 */
     sn_i32 mantissa_bits; /* m */
     float scale;          /* C / 2^E: 1.5 * 2^(23 - m); in fixed point C itself; stochastic: 1.5 * 2^(23 - m - r) */
-    float bound;          /* what no sum of a tile may exceed for the rounding to do without tests (gemm_bounds.h); 0 */
-    float limit[2];       /* largest, and minus the lowest, value */
-    float overflow[2];    /* what replaces values beyond: [positive, negative] */
+    float bound; /* what no sum of a tile may exceed for the rounding to do without tests (products/gemm/bounds.h); 0 */
+    float limit[2];    /* largest, and minus the lowest, value */
+    float overflow[2]; /* what replaces values beyond: [positive, negative] */
 } sn_round32;
 
 typedef struct {
@@ -62,8 +63,8 @@ typedef struct {
 
 typedef short sn_i16;
 
-/* Fixed point without rounding: gemm_integer.h. a, b: integers of the operands' last places; k is even, the last row of
- * b 0 where K is odd; panel: k / 2 rows of SN_PANEL integers. c and out: values. */
+/* Fixed point without rounding: products/gemm/integer.h. a, b: integers of the operands' last places; k is even, the
+ * last row of b 0 where K is odd; panel: k / 2 rows of SN_PANEL integers. c and out: values. */
 typedef struct {
     const sn_i16 *a, *b;
     const double *c;

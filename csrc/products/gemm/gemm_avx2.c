@@ -1,8 +1,8 @@
 /* GEMM for CPUs with AVX2 and FMA. */
 #if defined(__x86_64__)
-#include "isa_avx2.h"
+#include "lanes/avx2.h"
 
-#include "gemm_body.h"
+#include "products/gemm/body.h"
 
 extern const sn_gemm_kernels sn_gemm_kernels_avx2;
 const sn_gemm_kernels sn_gemm_kernels_avx2 = {SN_(gemm32), SN_(gemm64), SN_(integers)};

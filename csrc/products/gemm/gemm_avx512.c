@@ -1,8 +1,8 @@
 /* GEMM for CPUs with AVX-512 F, BW, CD, DQ and VL. */
 #if defined(__x86_64__)
-#include "isa_avx512.h"
+#include "lanes/avx512.h"
 
-#include "gemm_body.h"
+#include "products/gemm/body.h"
 
 extern const sn_gemm_kernels sn_gemm_kernels_avx512;
 const sn_gemm_kernels sn_gemm_kernels_avx512 = {SN_(gemm32), SN_(gemm64), SN_(integers)};

@@ -1,5 +1,5 @@
-/* GEMM in integers: fixed point whose products and sums need no rounding. Included by gemm_body.h, once per instruction
- * set.
+/* GEMM in integers: fixed point whose products and sums need no rounding. Included by products/gemm/body.h, once per
+ * instruction set.
  *
  * Domain: operands, as integers of their last place, in 16 bits; the accumulator has at least the products' fraction
  * bits (`shift` more) and at most 32 bits in all. Then every sum is exact but for overflow.

@@ -1,6 +1,6 @@
 /* GEMM in binary32, each step rounded to nearest even: blocks of rows x vectors whose accumulators stay in registers.
- * Included by gemm_body.h, once per instruction set. k runs in order for each output, so a block's shape never changes
- * a bit.
+ * Included by products/gemm/body.h, once per instruction set. k runs in order for each output, so a block's shape never
+ * changes a bit.
  *
  * Steps, and their domains, checked by softnum/mac/plan.py:
  *   - magic: the binary32 sum of accumulator and addend (the exact product, or a rounded one), rounded again.
@@ -21,11 +21,12 @@
  * v + C lies in the binade of C, whose last place is 2^(E - m): the addition rounds v to nearest even, and subtracting
  * C is exact. fma(2^E, K, v) is that addition with no constant to assemble, since 2^E * K is exact. SN_FULL clamps E to
  * emax + 1 as well, and puts what an overflow becomes in its place: emax + 24 - m <= 127. SN_SIGNED does without: by
- * gemm_bounds.h nothing overflows, and C is finite. SN_BARE does also without emin and without the sign of zeros. Its
- * domain: every addend is a multiple of the sum's last place (`exact_below`), and no start is -0. Then all sums are
- * such multiples, and below 2^emin they are values of the format: whatever finer place E calls for, v stays as it is.
- * Nothing but 0 becomes 0, and a sum that starts from +0 is never -0: to nearest, x + y is -0 only if both are. So
- * products that lost the sign of their zero (they are rounded with emin, without the sign) change no sum: +0 + -0 = +0
+ * products/gemm/bounds.h nothing overflows, and C is finite. SN_BARE does also without emin and without the sign of
+ * zeros. Its domain: every addend is a multiple of the sum's last place (`exact_below`), and no start is -0. Then all
+ * sums are such multiples, and below 2^emin they are values of the format: whatever finer place E calls for, v stays as
+ * it is. Nothing but 0 becomes 0, and a sum that starts from +0 is never -0: to nearest, x + y is -0 only if both are.
+ * So products that lost the sign of their zero (they are rounded with emin, without the sign) change no sum: +0 + -0 =
+ * +0
  * + +0.
  *   There a product v of P = p(a) + p(b) bits needs no mask either, where a CPU gives the larger of two magnitudes with
  *   the sign of the first: with M = that of v and 2^emin, C = 2^(23 - m) * M has v's sign, so v + C is on the far side
@@ -56,7 +57,7 @@ enum {
 #define SN_UNROLL _Pragma("GCC unroll 8")
 #endif
 
-SN_INLINE sn_vf SN_(fma_odd)(sn_vf x, sn_vf y, sn_vf z, int down); /* gemm_odd.h */
+SN_INLINE sn_vf SN_(fma_odd)(sn_vf x, sn_vf y, sn_vf z, int down); /* products/gemm/odd.h */
 
 /* x in every lane, -0 and NaN bits included. */
 SN_INLINE sn_vf SN_(broadcast)(float x) {

@@ -1,7 +1,7 @@
-/* GEMM in binary32, any deterministic rounding: included by gemm_body.h, once per instruction set.
+/* GEMM in binary32, any deterministic rounding: included by products/gemm/body.h, once per instruction set.
  *
  * Each product and sum is rounded to odd in binary32 first, then as the unit says, by integer arithmetic on patterns
- * (round_to_value32 in round_lanes.h). Domain: operands exact in binary32, m + 3 <= 24, last places at least 2^-147:
+ * (round_to_value32 in lanes/round.h). Domain: operands exact in binary32, m + 3 <= 24, last places at least 2^-147:
  * the odd number then lies on the same side of every value and every midpoint of the format as the exact one, and is
  * one of them only if the exact one is (Boldo and Melquiond 2008), in every mode.
  *

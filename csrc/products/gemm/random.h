@@ -1,4 +1,4 @@
-/* The random words of GEMM, counters in lanes: included by gemm_body.h, once per instruction set.
+/* The random words of GEMM, counters in lanes: included by products/gemm/body.h, once per instruction set.
  *
  * Word k mod 4 of Philox counter (k div 4, n, m, batch) for a run of columns n. A vector holds one counter in each
  * 64-bit lane, of which the low half counts; one vector for even columns, one for odd ones. Only n differs between

@@ -1,22 +1,22 @@
-/* GEMM in binary32, sums rounded stochastically: included by gemm_body.h, once per instruction set. The CPU rounds
- * toward zero meanwhile (sn_fp_round).
+/* GEMM in binary32, sums rounded stochastically: included by products/gemm/body.h, once per instruction set. The CPU
+ * rounds toward zero meanwhile (sn_fp_round).
  *
  * Domain: products exact in binary32, or rounded stochastically too; m + 1 + r <= 24 for the sums, m + r <= 20 for
  * products; with two roundings r <= 16, so that one word serves both; no sum reaches 2^128; 2^(emin - m - r) >= 2^-149.
  * The decision is floor(t * 2^r) + R >= 2^r, t the fraction beyond m bits: it needs the exact sum's first m + 1 + r
  * bits, and truncated to 24 bits a sum has them.
  *
- * Anywhere: round_to_value32 (round_lanes.h), about 20 instructions. Where nothing overflows (gemm_bounds.h, rounding
- * away from zero) and addends are multiples of the sum's last place, no start being -0 (SN_BARE in gemm_micro.h: sums
- * below 2^emin are then values of the format, with no fraction at all, and no zero is -0):
+ * Anywhere: round_to_value32 (lanes/round.h), about 20 instructions. Where nothing overflows (products/gemm/bounds.h,
+ * rounding away from zero) and addends are multiples of the sum's last place, no start being -0 (SN_BARE in
+ * products/gemm/micro.h: sums below 2^emin are then values of the format, with no fraction at all, and no zero is -0):
  *   - sums: the pattern, R added at the first r of the 23 - m places to be cut, cut. A carry is the next binade. 6
  *     instructions (fma or add, 3 for R, add, and).
  *   - products: with E at least emin, |p| + C for C = 1.5 * 2^(E + 23 - m - r) has |p| in units of 2^(E - m - r) in its
  *     low bits, truncated; there R is added and r bits are cut; subtracting C is exact. 10 instructions (mul, and, and,
  *     max, fma, and, add, and, fma, and the sign). It stays in C's binade for m + r <= 20.
- * With the words (gemm_random.h, 27) that makes 43 instructions for a vector of 16 products, AVX-512, two of which
- * begin per cycle; sgemm needs 1. Measured for 512^3: 38 to 49 sgemms; key and constant broadcasts share a port with
- * the shuffles. */
+ * With the words (products/gemm/random.h, 27) that makes 43 instructions for a vector of 16 products, AVX-512, two of
+ * which begin per cycle; sgemm needs 1. Measured for 512^3: 38 to 49 sgemms; key and constant broadcasts share a port
+ * with the shuffles. */
 
 typedef struct {
     sn_u32 take, low_bits; /* how far R's place in the word is shifted left, then right; r bits */

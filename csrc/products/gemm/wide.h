@@ -1,16 +1,17 @@
-/* GEMM in binary64, one row x a tile of columns at a time: included by gemm_body.h, once per instruction set.
+/* GEMM in binary64, one row x a tile of columns at a time: included by products/gemm/body.h, once per instruction set.
  *
  * Each rounding nearest even or stochastic. Domain: product exact in binary64; precision m + 1 + r <= 52.
  *   The sum is rounded to odd in binary64 (from the exact error of the addition, Knuth's TwoSum), which keeps every
  * later decision right: nearest for m + 1 + 2 <= 53 (Boldo and Melquiond 2008), and floor(t * 2^r) for m + 1 + r <= 52.
  *
- * Where nothing overflows (gemm_bounds.h), sums are stochastic, addends are multiples of the sum's last place and no
- * start is -0, sums and products are rounded as in gemm_stochastic.h, by an addition to the pattern, while the CPU
- * rounds toward zero (`bare`): a truncated sum has the 53 bits that floor(t * 2^r) asks for. Products: m + r <= 49.
+ * Where nothing overflows (products/gemm/bounds.h), sums are stochastic, addends are multiples of the sum's last place
+ * and no start is -0, sums and products are rounded as in products/gemm/stochastic.h, by an addition to the pattern,
+ * while the CPU rounds toward zero (`bare`): a truncated sum has the 53 bits that floor(t * 2^r) asks for. Products: m
+ * + r <= 49.
  *
- * Instructions for 16 products, AVX-512, both roundings stochastic with r > 16: 54 for two words (gemm_random.h), and 2
- * x 20 in vectors of 8: 94, of which two begin per cycle: 47 sgemms. Anywhere: twice about 14 for the odd sum and 2 x
- * 35 for two roundings, 220 in all.
+ * Instructions for 16 products, AVX-512, both roundings stochastic with r > 16: 54 for two words
+ * (products/gemm/random.h), and 2 x 20 in vectors of 8: 94, of which two begin per cycle: 47 sgemms. Anywhere: twice
+ * about 14 for the odd sum and 2 x 35 for two roundings, 220 in all.
  */
 
 enum { SN_TILE64 = SN_PANEL };

@@ -1,4 +1,4 @@
-#include "table.h"
+#include "products/tables/table.h"
 
 extern void sn_table_gemm_avx512(const sn_table_sums *s);
 

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "kernels.h"
+#include "dispatch/kernels.h"
 
 typedef unsigned char sn_u8;
 

@@ -1,8 +1,8 @@
 /* Sums by look-up tables, by the gathers of AVX-512. */
 #if defined(__x86_64__)
-#include "isa_avx512.h"
+#include "lanes/avx512.h"
 
-#include "table.h"
+#include "products/tables/table.h"
 
 enum { SUMS = 16, VECTORS = 4 };
 

@@ -5,7 +5,7 @@
 #ifndef SOFTNUM_BLOCK_CODES_H
 #define SOFTNUM_BLOCK_CODES_H
 
-#include "machine.h"
+#include "softnum/word/machine.h"
 
 /* 2^e in binary64, -1074 <= e <= 1023. */
 SN_FN sn_u64 sn_power64(sn_i32 e) { return e < -1022 ? (sn_u64)1 << (e + 1074) : (sn_u64)(e + 1023) << 52; }

@@ -6,8 +6,8 @@
 #ifndef SOFTNUM_DEVICE_H
 #define SOFTNUM_DEVICE_H
 
-#include "softnum.h"
-#include "terms.h"
+#include "softnum/softnum.h"
+#include "softnum/units/terms.h"
 
 /* Why a value could not be delivered; OR-ed. */
 enum { SN_STATUS_NO_CODE = 1, SN_STATUS_NOT_EXACT = 2 };

@@ -3,7 +3,7 @@
 #ifndef SOFTNUM_ELEMENTS_H
 #define SOFTNUM_ELEMENTS_H
 
-#include "device.h"
+#include "softnum/device/device.h"
 
 /* The random word of element i of an elementwise operation under a key: its words, the first one low. */
 SN_FN sn_u32 sn_element_word(sn_i64 i, sn_i64 key) {

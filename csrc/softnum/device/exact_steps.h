@@ -11,8 +11,8 @@
 #ifndef SOFTNUM_EXACT_STEPS_H
 #define SOFTNUM_EXACT_STEPS_H
 
-#include "format.h"
-#include "vectors.h"
+#include "softnum/rounding/format.h"
+#include "softnum/word/vectors.h"
 
 /* The integer that a code of the format stands for, in units of 2^last, without its sign; 0 for what is no number. */
 SN_FN sn_u64 sn_exact64_magnitude(const sn_format *f, sn_u64 code, sn_i32 last) {

@@ -6,7 +6,7 @@
 #ifndef SOFTNUM_FOURS_H
 #define SOFTNUM_FOURS_H
 
-#include "philox.h"
+#include "softnum/word/philox.h"
 
 #if defined(__CUDACC_RTC__)
 #define SN_FOURS_LOAD(kind)                                                                                            \

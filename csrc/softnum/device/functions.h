@@ -4,7 +4,7 @@
 #ifndef SOFTNUM_DEVICE_FUNCTIONS_H
 #define SOFTNUM_DEVICE_FUNCTIONS_H
 
-#include "device.h"
+#include "softnum/device/device.h"
 
 #if defined(__CUDACC_RTC__)
 #undef SN_FN
@@ -21,7 +21,7 @@ SN_FN sn_u64 sn_u128_divide_once(sn_u128 n, sn_u64 d, sn_u64 *rest) { return sn_
 #define sn_u128_divide sn_u128_divide_once
 #endif
 
-#include "functions.h"
+#include "softnum/elementary/functions.h"
 
 #if defined(__CUDACC_RTC__)
 #undef sn_round_pack

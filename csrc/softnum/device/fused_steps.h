@@ -1,6 +1,6 @@
 /* The fused dot-product-add in binary32, a block of outputs to a thread: what GPU kernels run for units in the domain
- * of csrc/fused_body.h, whose proof this is. The CPU's text goes by vectors and looks at the ranges of operands; here
- * each output watches its own steps.
+ * of csrc/products/fused/body.h, whose proof this is. The CPU's text goes by vectors and looks at the ranges of
+ * operands; here each output watches its own steps.
  *
  * A step: M by the maximum of the products' exponents and C's; each product a * b, exact in binary32, times 2^(F - M),
  * converted to an integer, which cuts it off toward zero; a sum of integers; one rounding; times 2^(M - F).
@@ -24,8 +24,8 @@
 #ifndef SOFTNUM_FUSED_STEPS_H
 #define SOFTNUM_FUSED_STEPS_H
 
-#include "machine.h"
-#include "vectors.h"
+#include "softnum/word/machine.h"
+#include "softnum/word/vectors.h"
 
 /* Exponents of a zero, and of an infinity or NaN: far below and above all others, in sums of two of them too. */
 enum { SN_FUSED32_ZERO = -(1 << 24), SN_FUSED32_SPECIAL = 1 << 26 };

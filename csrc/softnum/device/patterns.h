@@ -1,5 +1,5 @@
 /* Rounding binary32 and binary64 patterns to a format, one by one: to the pattern of its value, and to its code. GPU
- * kernels use it; round_lanes.h and magic_lanes.h do the same on vectors of a CPU, and hold the proofs at more length.
+ * kernels use it; lanes/round.h and lanes/magic.h do the same on vectors of a CPU, and hold the proofs at more length.
  *
  * A format and an environment are an sn_pattern, whose fields are constants where it is used, and fold; Python makes it
  * (kernels/device/elementwise/patterns.py) and keeps to this domain:
@@ -21,9 +21,9 @@
 #ifndef SOFTNUM_PATTERNS_H
 #define SOFTNUM_PATTERNS_H
 
-#include "env.h"
-#include "format.h"
-#include "machine.h"
+#include "softnum/rounding/env.h"
+#include "softnum/rounding/format.h"
+#include "softnum/word/machine.h"
 
 /* How the modes decide: patterns.py has the same numbers. */
 enum { SN_TIES_TO_EVEN, SN_TIES_BY_SIGN, SN_DIRECTED, SN_ODD, SN_RANDOM_CARRY, SN_RANDOM_OTHER };
@@ -84,7 +84,7 @@ SN_FN sn_i32 sn_pattern_symmetric(const sn_pattern *p, sn_u64 sign) {
 #define P_INFINITY 0x7f800000u
 #define P_NAN 0x7fc00000u
 #define P_(name) sn_##name##32
-#include "patterns_body.h"
+#include "softnum/device/patterns_body.h"
 
 #define P_BITS 64
 #define P_M 52
@@ -95,6 +95,6 @@ SN_FN sn_i32 sn_pattern_symmetric(const sn_pattern *p, sn_u64 sign) {
 #define P_INFINITY 0x7ff0000000000000u
 #define P_NAN 0x7ff8000000000000u
 #define P_(name) sn_##name##64
-#include "patterns_body.h"
+#include "softnum/device/patterns_body.h"
 
 #endif

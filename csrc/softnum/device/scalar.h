@@ -9,8 +9,8 @@
 #ifndef SOFTNUM_SCALAR_H
 #define SOFTNUM_SCALAR_H
 
-#include "device.h"
-#include "patterns.h"
+#include "softnum/device/device.h"
+#include "softnum/device/patterns.h"
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define SN_TABLE static __device__ const

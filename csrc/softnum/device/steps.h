@@ -1,6 +1,7 @@
 /* Steps of products of matrices in the machine's floats, one by one: what kernels for a GPU make their sums of. The
- * CPU's vectors do the same (gemm_micro.h, gemm_odd.h, gemm_stochastic.h, gemm_wide.h), and hold the proofs at more
- * length; softnum/mac/plan.py finds a unit's path, and bounds.py, by the reasoning of gemm_bounds.h, its level.
+ * CPU's vectors do the same (products/gemm/micro.h, products/gemm/odd.h, products/gemm/stochastic.h,
+ * products/gemm/wide.h), and hold the proofs at more length; softnum/mac/plan.py finds a unit's path, and bounds.py, by
+ * the reasoning of products/gemm/bounds.h, its level.
  *
  * Domains. Everywhere: operands exact in the carrier; a product exact in it, or rounded as the unit says.
  *
@@ -25,13 +26,13 @@
 #ifndef SOFTNUM_STEPS_H
 #define SOFTNUM_STEPS_H
 
-#include "machine.h"
-#include "patterns.h"
-#include "philox.h"
-#include "stochastic_steps.h"
+#include "softnum/device/patterns.h"
+#include "softnum/device/stochastic_steps.h"
+#include "softnum/word/machine.h"
+#include "softnum/word/philox.h"
 
-/* As sn_round32 in csrc/kernels.h, by the same names; limits are magnitudes. symmetric: there is -0, and limits and
- * what replaces what lies beyond them differ by their sign alone, or are NaNs. */
+/* As sn_round32 in csrc/dispatch/kernels.h, by the same names; limits are magnitudes. symmetric: there is -0, and
+ * limits and what replaces what lies beyond them differ by their sign alone, or are NaNs. */
 typedef struct {
     sn_u32 emin, emax, sign_of_zero;
     sn_i32 symmetric;

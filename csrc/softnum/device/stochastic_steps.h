@@ -17,7 +17,7 @@
 #ifndef SOFTNUM_STOCHASTIC_STEPS_H
 #define SOFTNUM_STOCHASTIC_STEPS_H
 
-#include "machine.h"
+#include "softnum/word/machine.h"
 
 #define P_BITS 32
 #define P_M 23
@@ -25,7 +25,7 @@
 #define P_f float
 #define P_INFINITY 0x7f800000u
 #define P_(name) sn_##name##32
-#include "stochastic_body.h"
+#include "softnum/device/stochastic_body.h"
 #undef P_BITS
 #undef P_M
 #undef P_u
@@ -39,7 +39,7 @@
 #define P_f double
 #define P_INFINITY 0x7ff0000000000000u
 #define P_(name) sn_##name##64
-#include "stochastic_body.h"
+#include "softnum/device/stochastic_body.h"
 #undef P_BITS
 #undef P_M
 #undef P_u

@@ -7,8 +7,8 @@
 #ifndef SOFTNUM_BIG_H
 #define SOFTNUM_BIG_H
 
-#include "constants.h"
-#include "divide.h"
+#include "softnum/elementary/constants.h"
+#include "softnum/operations/divide.h"
 
 /* Words of the longest number; of a product, a quotient's dividend, and the like. */
 enum { SN_BIG_WORDS = SN_CONSTANT_WORDS, SN_BIG_LONG = 2 * SN_BIG_WORDS + 2 };

@@ -3,7 +3,7 @@
 #ifndef SOFTNUM_CONSTANTS_H
 #define SOFTNUM_CONSTANTS_H
 
-#include "base.h"
+#include "softnum/word/base.h"
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define SN_TABLE static __device__ const

@@ -21,8 +21,8 @@
 #ifndef SOFTNUM_DECIDE_H
 #define SOFTNUM_DECIDE_H
 
-#include "elementary.h"
-#include "transcendental.h"
+#include "softnum/elementary/transcendental.h"
+#include "softnum/operations/elementary.h"
 
 /* The exponent of the top bit of a finite number. */
 SN_FN sn_i32 sn_top(const sn_number *x) { return x->exp + sn_bit_length(x->sig) - 1; }

@@ -2,7 +2,7 @@
 #ifndef SOFTNUM_ENCLOSE_H
 #define SOFTNUM_ENCLOSE_H
 
-#include "decide.h"
+#include "softnum/elementary/decide.h"
 
 /* sin, cos and tan */
 SN_FN void sn_big_trigonometric(sn_big *r, sn_i32 fn, const sn_number *x, sn_i32 n) {

@@ -6,8 +6,8 @@
 #ifndef SOFTNUM_FUNCTIONS_H
 #define SOFTNUM_FUNCTIONS_H
 
-#include "decide.h"
-#include "enclose.h"
+#include "softnum/elementary/decide.h"
+#include "softnum/elementary/enclose.h"
 
 /* What a function does with 0 and with infinities. */
 enum {

@@ -5,7 +5,7 @@
 #ifndef SOFTNUM_TRANSCENDENTAL_H
 #define SOFTNUM_TRANSCENDENTAL_H
 
-#include "big.h"
+#include "softnum/elementary/big.h"
 
 enum { SN_SERIES_EXP, SN_SERIES_EXPM1, SN_SERIES_SINH, SN_SERIES_SIN, SN_SERIES_COS, SN_SERIES_ATANH, SN_SERIES_ATAN };
 

@@ -6,7 +6,7 @@
 #ifndef SOFTNUM_ARITH_H
 #define SOFTNUM_ARITH_H
 
-#include "round.h"
+#include "softnum/rounding/round.h"
 
 SN_FN sn_exact sn_exact_make(sn_i32 sign, sn_u128 sig, sn_i32 exp) {
     sn_exact x;

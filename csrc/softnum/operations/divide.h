@@ -2,7 +2,7 @@
 #ifndef SOFTNUM_DIVIDE_H
 #define SOFTNUM_DIVIDE_H
 
-#include "arith.h"
+#include "softnum/operations/arith.h"
 
 /* floor(n / d) and the rest, for n.hi < d. */
 SN_FN sn_u64 sn_u128_divide(sn_u128 n, sn_u64 d, sn_u64 *rest) {

@@ -3,9 +3,9 @@
 #ifndef SOFTNUM_OPERATIONS_H
 #define SOFTNUM_OPERATIONS_H
 
-#include "divide.h"
-#include "elementary.h"
-#include "order.h"
+#include "softnum/operations/divide.h"
+#include "softnum/operations/elementary.h"
+#include "softnum/operations/order.h"
 
 /* name, number of operands */
 #define SN_ARITHMETIC(X)                                                                                               \

@@ -2,7 +2,7 @@
 #ifndef SOFTNUM_ORDER_H
 #define SOFTNUM_ORDER_H
 
-#include "arith.h"
+#include "softnum/operations/arith.h"
 
 enum { SN_LESS = 0, SN_EQUAL = 1, SN_GREATER = 2, SN_UNORDERED = 3 };
 

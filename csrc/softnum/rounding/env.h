@@ -2,7 +2,7 @@
 #ifndef SOFTNUM_ENV_H
 #define SOFTNUM_ENV_H
 
-#include "base.h"
+#include "softnum/word/base.h"
 
 /* softnum/modes.py holds the same numbers. */
 enum {
@@ -39,8 +39,8 @@ enum { SN_INEXACT = 1, SN_UNDERFLOW = 2, SN_FLAG_OVERFLOW = 4, SN_DIVIDE_BY_ZERO
 /* No exception, but told the same way, with SN_INVALID: the result is sn_env.invalid_code, for want of a NaN. */
 enum { SN_NO_CODE = 32 };
 
-/* How a result came to be what it is. csrc/probe.c compiles this text with SN_PROBED, to have it noted; everywhere else
- * the functions that note are empty, and sn_env has no place for it. */
+/* How a result came to be what it is. csrc/elementwise/probe.c compiles this text with SN_PROBED, to have it noted;
+ * everywhere else the functions that note are empty, and sn_env has no place for it. */
 typedef struct {
     sn_i32 kind, sign;    /* of the exact result: SN_ZERO, SN_FINITE, SN_INF; not noted of a NaN. The rest if finite */
     sn_i32 exponent;      /* floor(log2(magnitude)); of no use if modular (round.h) */

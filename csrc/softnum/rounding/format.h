@@ -2,7 +2,7 @@
 #ifndef SOFTNUM_FORMAT_H
 #define SOFTNUM_FORMAT_H
 
-#include "base.h"
+#include "softnum/word/base.h"
 
 enum { SN_FLOAT = 0, SN_FIXED = 1 };
 enum { SN_LOWEST_SUBNORMAL = 0, SN_LOWEST_NORMAL = 1, SN_LOWEST_ZERO = 2 };

@@ -2,7 +2,7 @@
 #ifndef SOFTNUM_ROUND_H
 #define SOFTNUM_ROUND_H
 
-#include "specialize.h"
+#include "softnum/rounding/specialize.h"
 
 /* An exact value: (-1)^sign * (sig + s) * 2^exp with s = 0, or 0 < s < 1 if sticky. Sticky implies a sig of at least
  * 126 bits, or modular. If modular, the target is fixed point, the value lies far beyond its range, and sig holds the

@@ -15,8 +15,8 @@
 #ifndef SOFTNUM_SPECIALIZE_H
 #define SOFTNUM_SPECIALIZE_H
 
-#include "env.h"
-#include "format.h"
+#include "softnum/rounding/env.h"
+#include "softnum/rounding/format.h"
 
 /* Raise exceptions for a result in format f. */
 SN_FN void sn_raise(const sn_format *f, sn_u32 exceptions, sn_u32 *flags) {

@@ -6,7 +6,7 @@
 #ifndef SOFTNUM_BLOCK_STEPS_H
 #define SOFTNUM_BLOCK_STEPS_H
 
-#include "terms.h"
+#include "softnum/units/terms.h"
 
 /* Where the sum of a block is made; number: whether the scales are one. */
 typedef struct {

@@ -3,7 +3,7 @@
 #ifndef SOFTNUM_CHAIN_H
 #define SOFTNUM_CHAIN_H
 
-#include "arith.h"
+#include "softnum/operations/arith.h"
 
 typedef struct {
     sn_format a, b, accumulator;

@@ -9,7 +9,7 @@
 #ifndef SOFTNUM_FUSED_H
 #define SOFTNUM_FUSED_H
 
-#include "arith.h"
+#include "softnum/operations/arith.h"
 
 /* Limits that keep sums below 2^126: fraction bits + 2, and a bit for each doubling of the terms. */
 enum { SN_FUSED_FRACTION_BITS = 100, SN_FUSED_TERMS = 1 << 20, SN_FUSED_NO_FLOOR = -(1 << 30) };

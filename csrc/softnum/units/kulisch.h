@@ -6,7 +6,7 @@
 #ifndef SOFTNUM_KULISCH_H
 #define SOFTNUM_KULISCH_H
 
-#include "arith.h"
+#include "softnum/operations/arith.h"
 
 /* Enough for products of two binary64 numbers, 2^32 of them: 4229 bits, and for biases some way off the usual one. */
 enum { SN_KULISCH_WORDS = 80 };

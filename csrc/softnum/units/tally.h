@@ -2,8 +2,8 @@
 #ifndef SOFTNUM_TALLY_H
 #define SOFTNUM_TALLY_H
 
-#include "env.h"
-#include "format.h"
+#include "softnum/rounding/env.h"
+#include "softnum/rounding/format.h"
 
 /* How many roundings of one kind there were, and what came of them. What overflowed or was infinite and is a finite
  * number all the same has saturated, unless it wrapped around. In formats that raise no flags the same is counted.

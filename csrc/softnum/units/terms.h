@@ -6,8 +6,8 @@
 #ifndef SOFTNUM_TERMS_H
 #define SOFTNUM_TERMS_H
 
-#include "kulisch.h"
-#include "tally.h"
+#include "softnum/units/kulisch.h"
+#include "softnum/units/tally.h"
 
 /* A number or a product that was not rounded: exact.sign, and of kind SN_FINITE the rest. inf * 0 raises INVALID as a
  * signaling NaN does, and is of kind SN_SIGNALING_NAN. */

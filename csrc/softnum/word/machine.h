@@ -7,7 +7,7 @@
 #ifndef SOFTNUM_MACHINE_H
 #define SOFTNUM_MACHINE_H
 
-#include "base.h"
+#include "softnum/word/base.h"
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 

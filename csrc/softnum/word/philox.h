@@ -3,7 +3,7 @@
 #ifndef SOFTNUM_PHILOX_H
 #define SOFTNUM_PHILOX_H
 
-#include "base.h"
+#include "softnum/word/base.h"
 
 enum { SN_DOMAIN_ELEMENTWISE = 0, SN_DOMAIN_MATMUL = 1, SN_DOMAIN_MATMUL_SECOND = 2, SN_DOMAIN_SUM = 3 };
 

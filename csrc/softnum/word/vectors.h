@@ -3,7 +3,7 @@
 #ifndef SOFTNUM_VECTORS_H
 #define SOFTNUM_VECTORS_H
 
-#include "base.h"
+#include "softnum/word/base.h"
 
 /* A thread's block: so many rows and as many columns. */
 enum { SN_SIDE = 4, SN_BLOCK = SN_SIDE * SN_SIDE };

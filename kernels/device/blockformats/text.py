@@ -1,4 +1,4 @@
-"""What a block's scale, an element and its value are, as C text over csrc/softnum/block_codes.h.
+"""What a block's scale, an element and its value are, as C text over csrc/softnum/device/block_codes.h.
 
 Where a format lies outside that header's domains, the definition computes: its division and its product.
 """
@@ -29,8 +29,8 @@ __all__ = [
 # what is met: a block that is not finite, where scales have no NaN; values beyond binary64, or beyond binary32
 NO_SCALE, INEXACT, NO_FLOAT32 = 1, 2, 4
 
-_HEADER = "softnum/block_codes.h"
-_DEFINITION = "softnum/operations.h"
+_HEADER = "softnum/device/block_codes.h"
+_DEFINITION = "softnum/operations/operations.h"
 _INFINITY = 0x7FF0000000000000
 _NAN = f"(factor & {_INFINITY | (1 << 63) - 1:#x}u) > {_INFINITY:#x}u"
 
@@ -134,7 +134,7 @@ def scale_library(fmt: BlockFormat, rule: str, carrier: str) -> Library:
         Entry("code", u64, ((kind, "amax"), (u64, "divisor")), body),
         Entry("factor", u64, ((u64, "code"), (u64, "tensor")), factor),
     )
-    return Library(constants, entries, f"{_DEFINITION} softnum/patterns.h {_HEADER}")
+    return Library(constants, entries, f"{_DEFINITION} softnum/device/patterns.h {_HEADER}")
 
 
 @lru_cache(maxsize=4)
@@ -149,7 +149,7 @@ def largest_library(carrier: str, wide: bool) -> Library:
         f"const sn_u64 u = v[n] & {magnitude:#x}u;\ntop = u > top ? u : top;\n}}\nreturn (sn_u{bits})top;"
     )
     arguments = ((f"{kind}*", "x"), ("int64", "at"))
-    return Library("", (Entry("largest", kind, arguments, body),), "softnum/fours.h")
+    return Library("", (Entry("largest", kind, arguments, body),), "softnum/device/fours.h")
 
 
 # ---- elements --------------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def _bits_of_factors(fmt: BlockFormat) -> int:
 
 
 def element_way(fmt: BlockFormat, env: tuple[int, ...], carrier: str) -> str:
-    """How elements are made: "power" and "quotient" as csrc/softnum/block_codes.h states, or "definition"."""
+    """How elements are made: "power" and "quotient" as csrc/softnum/device/block_codes.h states, or "definition"."""
     element, scale = fmt.element, fmt.scale
     known, (_, high) = facts(element), fmt.scale_exponents
     of_powers = scale.kind == "float" and scale.mantissa_bits == 0
@@ -296,7 +296,8 @@ def elements_library(
         made = ("", "const sn_u64 code = in;\n") if env is None else _element_text(fmt, env, given, symmetric)
         then = _value_text(fmt, result) if result in CARRIERS else ("", "out = code;\n")
         constants, body = (first + second for first, second in zip(made, then, strict=True))
-    header = f"{_DEFINITION if 'definition' in ways else ''} softnum/patterns.h softnum/fours.h {_HEADER}".strip()
+    definition = _DEFINITION if "definition" in ways else ""
+    header = f"{definition} softnum/device/patterns.h softnum/device/fours.h {_HEADER}".strip()
     arguments = (
         (f"{read}*", "x"), ("uint64*", "factors"), (f"{written}*", "to"), ("uint32*", "random"), ("int64", "at"),
         ("int32", "count"), ("uint32", "key0"), ("uint32", "key1"), ("int64", "length"), ("int64", "inner"),

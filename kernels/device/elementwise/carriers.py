@@ -5,7 +5,7 @@ to another. Four ways, the fastest first:
 
 - by the machine's own operation, where all formats are the carrier's and the environment is the default one;
 - of binary32 carriers, a sum, product or fused multiply-add in binary64 rounded to odd, whose pattern is rounded to the
-  result's format (csrc/softnum/patterns.h). A product of two is exact there, and rounding to odd keeps what decides the
+  result's format (device/patterns.h). A product of two is exact there, and rounding to odd keeps what decides the
   second rounding if the format's precision p and the random bits r are few: p + max(r, 2) <= 52 (S. Boldo and
   G. Melquiond, "Emulation of a FMA and Correctly Rounded Sums: Proved Algorithms Using Rounding to Odd", 2008);
 - of binary64 carriers, their pattern rounded to another format: what quantize does, to a narrower carrier at once;
@@ -90,7 +90,7 @@ def _by_machine(operation, formats, out_fmt, env, carrier, to) -> Computation | 
     body += f"const sn_u{bits} bits = sn_bits{bits}({_MACHINE[carrier][operation]});\n"
     sign, infinity = (1 << 31, 0x7F800000) if bits == "32" else (1 << 63, 0x7FF0000000000000)
     body += f"out = (bits & {sign - 1:#x}u) > {infinity:#x}u ? {nan:#x}u : bits;\n"
-    return Computation((kind,) * len(formats), kind, body, "", "softnum/machine.h")
+    return Computation((kind,) * len(formats), kind, body, "", "softnum/word/machine.h")
 
 
 def _by_rounding_to_odd(operation, formats, out_fmt, env, carrier, to) -> Computation | None:
@@ -119,7 +119,9 @@ def _by_rounding_to_odd(operation, formats, out_fmt, env, carrier, to) -> Comput
     body += "const sn_u64 rounded = sn_round_pattern64(&p, odd, word);\n"
     body += "out = rounded;\n" if to == "float64" else _NARROWED
     kind, may_fail = CARRIERS[to][1], not all(f.has_nan for f in (*formats, out_fmt))
-    return Computation(("uint32",) * len(formats), kind, body, "".join(texts), "softnum/patterns.h", may_fail=may_fail)
+    return Computation(
+        ("uint32",) * len(formats), kind, body, "".join(texts), "softnum/device/patterns.h", may_fail=may_fail
+    )
 
 
 def _by_pattern(operation, formats, out_fmt, env, carrier, to) -> Computation | None:
@@ -133,7 +135,7 @@ def _by_pattern(operation, formats, out_fmt, env, carrier, to) -> Computation | 
     body += "const sn_u64 rounded = sn_round_pattern64(&p, in0, word);\n"
     body += "out = rounded;\n" if to == "float64" else _NARROWED
     kind, may_fail = CARRIERS[to][1], not out_fmt.has_nan
-    return Computation(("uint64",), kind, body, text, "softnum/patterns.h", may_fail=may_fail)
+    return Computation(("uint64",), kind, body, text, "softnum/device/patterns.h", may_fail=may_fail)
 
 
 #: a binary64 pattern of a value of binary32, its NaN the canonical one, as a pattern of binary32
@@ -161,7 +163,9 @@ def _by_definition(operation, formats, out_fmt, env, carrier, to) -> Computation
     body += f"if (flags & SN_NO_CODE) met |= {_NO_RESULT};\nout = sn_carrier_of(&r, code, &to, &lost);\n(void)lost;\n"
     kinds = (CARRIERS[carrier][1],) * len(formats)
     may_fail = not all(f.has_nan for f in (*formats, out_fmt))
-    return Computation(kinds, CARRIERS[to][1], body, constants, "softnum/device.h", may_fail=may_fail, rolled=True)
+    return Computation(
+        kinds, CARRIERS[to][1], body, constants, "softnum/device/device.h", may_fail=may_fail, rolled=True
+    )
 
 
 @lru_cache(maxsize=1024, typed=True)

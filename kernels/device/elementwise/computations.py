@@ -38,7 +38,7 @@ class Computation:
         Statements that read in0, in1, in2 (sn_u64), word (sn_u32) and the pointers table0 ..., and set out (sn_u64);
         they may set flags and OR into met (sn_u32).
     constants, header : str
-        As in `Library`; the header beside softnum/fours.h.
+        As in `Library`; the header beside softnum/device/fours.h.
     with_flags : bool
         Whether flags are delivered, as an array of uint8.
     may_fail : bool
@@ -103,7 +103,7 @@ class Computation:
             lines.append(f"sn_store_four8(flags_to + at, count, {w}, raised);")
         lines.append("return status;")
         entry = Entry("run", "uint32", arguments, "\n".join(lines))
-        return Library(self.constants, (entry,), f"{self.header} softnum/fours.h".strip())
+        return Library(self.constants, (entry,), f"{self.header} softnum/device/fours.h".strip())
 
 
 #: NumPy's name -> the format, the type and the number of its bits
@@ -137,7 +137,7 @@ def quantize_computation(fmt, env: tuple[int, ...], carrier: str, raises: bool, 
         return computation
     body = _CONVERTED + "out = sn_carrier_of(&f, code, &carrier, &met);\n"
     text = _definition(fmt, env, carrier)
-    return Computation((kind,), kind, body, text, "softnum/device.h", with_flags, may_fail, rolled=True)
+    return Computation((kind,), kind, body, text, "softnum/device/device.h", with_flags, may_fail, rolled=True)
 
 
 @lru_cache(maxsize=512)
@@ -150,7 +150,7 @@ def encode_computation(fmt, env: tuple[int, ...], carrier: str, raises: bool, wi
         return computation
     text = _definition(fmt, env, carrier)
     return Computation(
-        (kind,), output, _CONVERTED + "out = code;\n", text, "softnum/device.h", with_flags, raises, True
+        (kind,), output, _CONVERTED + "out = code;\n", text, "softnum/device/device.h", with_flags, raises, True
     )
 
 
@@ -180,7 +180,9 @@ def _by_pattern(fmt, env, carrier: str, output: str, body: str, raises: bool, ma
     read += "const sn_pattern p = _pattern();\n"
     if raises:
         body = f"met = sn_no_result{bits}(&p, x) ? {NO_CODE} : 0;\n{body}"
-    return Computation((CARRIERS[carrier][1],), output, read + body, text, "softnum/patterns.h", may_fail=may_fail)
+    return Computation(
+        (CARRIERS[carrier][1],), output, read + body, text, "softnum/device/patterns.h", may_fail=may_fail
+    )
 
 
 @lru_cache(maxsize=512)
@@ -196,13 +198,13 @@ def decode_computation(fmt, carrier: str, given: str, tables: int = 0) -> Comput
     text = reading_text("_reading", fmt, carrier)
     if text is not None:
         body = f"const sn_reading r = _reading();\nout = sn_pattern_of_code{bits}(&r, (sn_u{bits})in0);\n"
-        return Computation((given,), kind, body + beyond, text, "softnum/patterns.h", may_fail=bool(beyond))
+        return Computation((given,), kind, body + beyond, text, "softnum/device/patterns.h", may_fail=bool(beyond))
     body = (
         "const sn_format carrier = _carrier(), f = _format();\nout = sn_carrier_of(&f, in0, &carrier, &met);\n" + beyond
     )
     may_fail = bool(beyond) or not fits(fmt, carrier)
     text = format_text("_carrier", format(CARRIERS[carrier][0])) + format_text("_format", fmt)
-    return Computation((given,), kind, body, text, "softnum/device.h", may_fail=may_fail, rolled=True)
+    return Computation((given,), kind, body, text, "softnum/device/device.h", may_fail=may_fail, rolled=True)
 
 
 # ---- value tables --------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """softnum.quantize, encode and decode for CUDA arrays.
 
-Formats and modes in the domain of csrc/softnum/patterns.h take some twenty instructions an element, so that memory
+Formats and modes in the domain of device/patterns.h take some twenty instructions an element, so that memory
 bounds them; the rest goes by the definition, and value tables by a search.
 """
 

@@ -93,7 +93,7 @@ class Chain:
             lines.append(f"sn_store_four{bits}((sn_u{bits} *)(sn_u64)to{step} + at, count, {w}, v{first + step});")
         kinds = (*(("int64", name) for name in arguments), ("int64", "at"), ("int32", "count"))
         constants = "".join(_OWN.sub(names[text], text) for text in texts)
-        header = " ".join([*headers, "softnum/fours.h"])
+        header = " ".join([*headers, "softnum/device/fours.h"])
         return Library(constants, (Entry("run", "void", kinds, "\n".join(lines)),), header)
 
 

@@ -1,6 +1,6 @@
 """Operations on single elements that choose, compare, or are rounded to the carrier, as C text.
 
-Elements are bits. The text is over csrc/softnum/machine.h, whose every operation names its rounding; of a NaN the bits
+Elements are bits. The text is over word/machine.h, whose every operation names its rounding; of a NaN the bits
 are those of an x86 processor (the first operand's, made quiet).
 """
 
@@ -13,7 +13,7 @@ from softnum.kernels.device.elementwise.computations import Computation
 
 __all__ = ["CARRIER_TEXT", "HEADER", "MAPS", "map_computation", "taken_numbers"]
 
-HEADER = "softnum/machine.h"
+HEADER = "softnum/word/machine.h"
 
 #: what bits of 32 and 64 have in common: NaN made quiet, the exponent's bits
 CARRIER_TEXT = """

@@ -87,9 +87,9 @@ def operation_computation(
         body += "out -= 1;\n"
     if raises:
         body += f"met |= flags & SN_NO_CODE ? {NO_CODE} : 0;\n"
-    header = "softnum/device.h softnum/operations.h"
+    header = "softnum/device/device.h softnum/operations/operations.h"
     if elementary:
-        header += " softnum/functions.h" if name in _OF_ROOTS else " softnum/device_functions.h"
+        header += " softnum/elementary/functions.h" if name in _OF_ROOTS else " softnum/device/functions.h"
     inputs = tuple(kind if kind.startswith("u") else f"u{kind}" for kind in kinds)
     return Computation(
         inputs, output_of(name, out_fmt), body + "flags &= SN_NO_CODE - 1;\n", constants, header, with_flags,
@@ -198,5 +198,5 @@ def short_computation(name: str, formats, out_fmt, env: tuple[int, ...], kinds, 
     into = "64" if name in _RATIONAL else bits
     body += f"const sn_pattern p = _out();\nout = sn_code_of_pattern{into}(&p, sn_bits{into}({text}), word);\n"
     return Computation(
-        kinds, output_of(name, out_fmt), body, "".join(texts), "softnum/patterns.h", may_fail="met |=" in body
+        kinds, output_of(name, out_fmt), body, "".join(texts), "softnum/device/patterns.h", may_fail="met |=" in body
     )

@@ -1,4 +1,4 @@
-"""Formats and environments as C text for csrc/softnum/patterns.h, which rounds patterns of float32 and float64."""
+"""Formats and environments as C text for device/patterns.h, which rounds patterns of float32 and float64."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _as_float(fmt, carrier: str) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=512)
 def pattern_facts(fmt, env: tuple[int, ...], carrier: str) -> dict | None:
-    """The fields of an sn_pattern (csrc/softnum/patterns.h), in their order; None outside its domain.
+    """The fields of an sn_pattern (csrc/softnum/device/patterns.h), in their order; None outside its domain.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ SMALL = (
 def pattern_text(name: str, fmt, env: tuple[int, ...], carrier: str) -> str | None:
     """A C function `name` that returns the sn_pattern of a format in an environment; None outside the domain.
 
-    For a `Library` whose header includes "softnum/patterns.h".
+    For a `Library` whose header includes "softnum/device/patterns.h".
     """
     return _text(name, "sn_pattern", pattern_facts(fmt, env, carrier))
 

@@ -1,6 +1,6 @@
 """Element by element on the device, exact or rounded to the carrier: choosing, comparing, and finding the largest.
 
-Elements are bits. What is computed with them is C text over csrc/softnum/machine.h, whose every operation names its
+Elements are bits. What is computed with them is C text over word/machine.h, whose every operation names its
 rounding; of a NaN the bits are those of an x86 processor (the first operand's, made quiet).
 """
 

@@ -85,7 +85,7 @@ class Adder:
         arguments = ((f"{kind}*", "x"), ("int64", "i"), ("int64", "rows"), ("int64", "width"), ("int32", "levels"))
         arguments += (("uint32*", "status"),)
         entry = Entry("total", "uint64", (*arguments, *keys), _TOTAL)
-        header = f"{self.computation.header} softnum/fours.h".strip()
+        header = f"{self.computation.header} softnum/device/fours.h".strip()
         return Library(self.computation.constants + text, (entry,), header)
 
 

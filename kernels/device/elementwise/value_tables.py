@@ -37,7 +37,7 @@ return low < count && keys[low] == key ? low : -1;
 """
     return Library(
         "", (Entry("find", "int64", ((kind, "bits"), (f"{kind}*", "keys"), ("int64", "count")), body),),
-        "softnum/base.h",
+        "softnum/word/base.h",
     )  # fmt: skip
 
 

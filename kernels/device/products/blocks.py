@@ -122,7 +122,7 @@ def _library(unit, inner: str | None) -> Library:
         Entry("finish", u64, last, finish),
         Entry("value", kind, ((u64, "code"),), value_body(kind)),
     )
-    return Library(constants, entries, "softnum/device.h softnum/block_steps.h")
+    return Library(constants, entries, "softnum/device/device.h softnum/units/block_steps.h")
 
 
 def _one_block(unit, inner: str | None, layouts):

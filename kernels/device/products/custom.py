@@ -60,11 +60,11 @@ def _numbers_library(unit) -> Library:
         settle = f"if ((sn_u64)x >= (sn_u64)1 << {fmt.bits}) {{\n    *lost |= 1;\n    return 0;\n}}\nreturn x;"
         entries = [Entry("settle", kind, ((kind, "x"), lost), settle)]
         if isinstance(fmt, CustomFormat):
-            return Library("", tuple(entries), "softnum/scalar.h")
+            return Library("", tuple(entries), "softnum/device/scalar.h")
         constants = format_text("_out", fmt) + format_text("_carrier", format(_WIDE[result]))
         body = "if (x < 0) *lost |= 1;\nconst sn_u64 code = x < 0 ? 0 : (sn_u64)x;\n" + value_body(_BITS[result])
         entries.append(Entry("value", _BITS[result], ((kind, "x"), lost), body))
-        return Library(constants, tuple(entries), "softnum/scalar.h")
+        return Library(constants, tuple(entries), "softnum/device/scalar.h")
     width = 32 if carrier == "float32" else 64
     constants = (
         format_text("_wide", format(_WIDE[carrier])) + format_text("_out", fmt)
@@ -89,7 +89,7 @@ def _numbers_library(unit) -> Library:
         Entry("settle", kind, ((kind, "x"), lost), settle),
         Entry("value", _BITS[result], ((kind, "x"), lost), value),
     )
-    return Library(constants, entries, "softnum/scalar.h")
+    return Library(constants, entries, "softnum/device/scalar.h")
 
 
 @_cuda.kept

@@ -17,7 +17,7 @@ __all__ = [
     "value_body",
 ]
 
-NO_CODE, NOT_EXACT = 1, 2  # csrc/softnum/device.h
+NO_CODE, NOT_EXACT = 1, 2  # csrc/softnum/device/device.h
 
 _CARRIERS = {"float32": ("binary32", "uint32"), "float64": ("binary64", "uint64")}
 

@@ -1,6 +1,6 @@
 """ExactDotUnit on CUDA arrays: sums that nothing is lost of, rounded once.
 
-Operands with a narrow range are integers of one or two pieces (csrc/softnum/exact_steps.h), whose products are summed
+Operands with a narrow range are integers of one or two pieces (device/exact_steps.h), whose products are summed
 in 64 bits, a block of 4 x 4 outputs to a thread; a second kernel rounds. All others: by the definition on codes, with
 an accumulator as wide as the formats ask for in each thread's memory.
 """
@@ -89,7 +89,7 @@ _TERMS = (("uint64", "a"), ("uint64", "b"))
 
 @lru_cache(maxsize=256)
 def exact_library(unit: ExactDotUnit, carrier: str, pieces: Pieces | None) -> Library:
-    """The unit's accumulator (csrc/softnum/kulisch.h): ``clear(state)``, ``addend(state, c)``, ``product(state, a, b)``
+    """The unit's accumulator (units/kulisch.h): ``clear(state)``, ``addend(state, c)``, ``product(state, a, b)``
     and ``count(state, n, i)`` of codes and of integers in units of the i-th grid; ``zero(state)``; ``round(state,
     word)``, the code, after which ``lost(state)`` says whether there was none; ``value(code)``; ``word(...)``, an
     output's random word."""
@@ -170,7 +170,7 @@ def pieces_library(operands: tuple, pieces: Pieces, stride: int) -> Library:
             f"{two_a}, {two_b}, {stride}, depth, sums, sums + SN_BLOCK, sums + {pieces.sums - 1} * SN_BLOCK);"
         )
     entries.append(Entry("steps", "void", tile, body))
-    return Library(constants, tuple(entries), "softnum/exact_steps.h")
+    return Library(constants, tuple(entries), "softnum/device/exact_steps.h")
 
 
 # ---- kernels ---------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Fused dot-product units and chains of fused multiply-adds on CUDA arrays.
 
-Units in the domain of csrc/softnum/fused_steps.h: a tile of a and b in shared memory, values and exponents, and a block
+Units in the domain of device/fused_steps.h: a tile of a and b in shared memory, values and exponents, and a block
 of 4 x 4 outputs to a thread. An output that leaves the domain is computed again by the definition, in a second kernel.
 All other units: by the definition on codes, one thread to an output.
 """

@@ -49,7 +49,7 @@ _TERM = _HERE + "const sn_number x = sn_unpack(&u.a, a), y = sn_unpack(&u.b, b);
 
 @lru_cache(maxsize=256)
 def fused_library(unit, carrier: str) -> Library:
-    """A FusedDotUnit's definition (csrc/softnum/fused.h) on codes, one term after the other.
+    """A FusedDotUnit's definition (csrc/softnum/units/fused.h) on codes, one term after the other.
 
     ``reset(state)`` before all; for each step ``begin(state, sum)``, ``note(state, a, b)`` of its products, and if
     ``align(state)`` says so ``add(state, a, b)`` of the same, then ``round(state, last)``. ``after(state, sum, c)``
@@ -148,7 +148,7 @@ def chain_library(unit, carrier: str) -> Library:
 
 
 def _facts_text(unit, plan) -> str:
-    """The function ``_unit``: an sn_fused32 (csrc/softnum/fused_steps.h)."""
+    """The function ``_unit``: an sn_fused32 (csrc/softnum/device/fused_steps.h)."""
     a, b = unit.operand
     # what `fused_plan` calls high and, of bounded units, infinity: sums of theirs stay finite
     most = plan.high if plan.nearest else 126
@@ -171,7 +171,7 @@ _LOOP = "SN_UNROLL\nfor (sn_i32 i = 0; i < SN_BLOCK; i++)"
 
 @lru_cache(maxsize=256)
 def fast_library(unit, stride: int) -> Library:
-    """A block of outputs of a FusedDotUnit in the domain of csrc/softnum/fused_steps.h.
+    """A block of outputs of a FusedDotUnit in the domain of csrc/softnum/device/fused_steps.h.
 
     ``exponent_a(x)`` and ``exponent_b(x)`` prepare a tile's elements, ``stride`` apart from one k to the next.
     ``begin(sums)`` starts the sums, given C; then ``steps`` for each tile; ``finish(sums, c)`` gives the outputs that
@@ -205,4 +205,4 @@ def fast_library(unit, stride: int) -> Library:
         Entry("steps", "void", (*tile, sums), steps),
         Entry("finish", "uint32", (sums, c), finish),
     )  # fmt: skip
-    return Library(_facts_text(unit, plan), entries, "softnum/fused_steps.h")
+    return Library(_facts_text(unit, plan), entries, "softnum/device/fused_steps.h")

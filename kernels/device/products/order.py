@@ -100,7 +100,7 @@ drawn[8] = counter + 1;
         *((("int64", name)) for name in ("step", "n", "m", "batch")),
         *((("uint32", f"key{i}")) for i in range(4)), ("uint32*", "drawn"),
     )  # fmt: skip
-    return Library("", (Entry("draw", "void", arguments, body),), "softnum/philox.h")
+    return Library("", (Entry("draw", "void", arguments, body),), "softnum/word/philox.h")
 
 
 def words_of(unit, words: int):

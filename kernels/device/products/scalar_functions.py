@@ -135,7 +135,7 @@ def scalar_library(scalar: Scalar, names: tuple[str, ...]) -> Library:
         else:
             body = _by_definition(scalar, name)
         entries.append(Entry(name, number, arguments, before + body))
-    return Library(constants, tuple(entries), "softnum/scalar.h")
+    return Library(constants, tuple(entries), "softnum/device/scalar.h")
 
 
 @lru_cache(maxsize=256)

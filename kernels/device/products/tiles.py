@@ -10,7 +10,7 @@ from softnum.kernels.device.runtime._cuda import cuda
 
 __all__ = ["ALIGNMENT", "BLOCK", "SIDE", "stager"]
 
-SIDE, BLOCK = 4, 16  # of a thread's block of outputs: as in csrc/softnum/vectors.h
+SIDE, BLOCK = 4, 16  # of a thread's block of outputs: as in csrc/softnum/word/vectors.h
 ALIGNMENT = None if _cuda.SIMULATOR else 16  # of shared arrays that are read by four elements
 _STRIDED = ("rows", "columns", "matrix")
 

@@ -1,8 +1,8 @@
 """The device code: softnum's C core as one text, with a kernel's entry functions behind it.
 
-The same headers build the CPU extension. The definition (softnum/device.h) is integer arithmetic only, so there is no
+The same headers build the CPU extension. The definition (device/device.h) is integer arithmetic only, so there is no
 multiplication and addition that a GPU compiler could contract into one rounding; what computes in floats
-(softnum/machine.h and what includes it) names the rounding of every operation. In Numba's simulator the same text is
+(word/machine.h and what includes it) names the rounding of every operation. In Numba's simulator the same text is
 compiled for the CPU.
 """
 
@@ -34,14 +34,14 @@ TYPES = {
 
 
 def literal(x: float, kind: str = "float32") -> str:
-    """A number in C by its bits, for text over csrc/softnum/machine.h; kind: float32 or float64."""
+    """A number in C by its bits, for text over csrc/softnum/word/machine.h; kind: float32 or float64."""
     if kind == "float64":
         return f"sn_float64({struct.unpack('<Q', struct.pack('<d', x))[0]:#x}ull)"
     return f"sn_float32({struct.unpack('<I', struct.pack('<f', x))[0]:#x}u)"
 
 
 @lru_cache(maxsize=16)
-def core_text(header: str = "softnum/device.h") -> str:
+def core_text(header: str = "softnum/device/device.h") -> str:
     """Headers of csrc, by their names with spaces between, with every header they include put in its place; those with
     a guard of inclusion, once.
 
@@ -51,9 +51,9 @@ def core_text(header: str = "softnum/device.h") -> str:
         C11 and C++17 source without ``#include "..."``.
     """
     lines: list[str] = []
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for name in header.split():
-        _inline((Path(get_include()) / name).resolve(), seen, lines)
+        _inline(name, seen, lines)
     return _QUIET + "\n".join(lines) + "\n"
 
 
@@ -65,15 +65,15 @@ def _in_numba(kind: str) -> str:
     return f"CPointer({kind[:-1]})" if kind.endswith("*") else kind
 
 
-def _inline(path: Path, seen: set[Path], lines: list[str]) -> None:
-    if path in seen:
+def _inline(header: str, seen: set[str], lines: list[str]) -> None:
+    if header in seen:
         return
-    text = path.read_text(encoding="utf-8")
+    text = (Path(get_include()) / header).read_text(encoding="utf-8")
     if _GUARD.search(text):
-        seen.add(path)
+        seen.add(header)
     for line in text.splitlines():
         if match := _INCLUDE.match(line):
-            _inline((path.parent / match[1]).resolve(), seen, lines)
+            _inline(match[1], seen, lines)
         else:
             lines.append(line)
 
@@ -127,7 +127,7 @@ class Library:
 
     constants: str
     entries: tuple[Entry, ...]
-    header: str = "softnum/device.h"
+    header: str = "softnum/device/device.h"
 
     @property
     def own_text(self) -> str:

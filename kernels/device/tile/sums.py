@@ -127,7 +127,7 @@ def _indexed(counts: tuple[int, ...], used: tuple, bounded: tuple) -> str:
     body.append(f"return {outside}{place};")
     arguments = (("int64*", "p"), ("int64", "batch"), ("int64", "row"), ("int64", "column"))
     entry = Entry("at", "int64", arguments, "\n".join(line for line in body if line))
-    library = Library("", (entry,), "softnum/base.h")
+    library = Library("", (entry,), "softnum/word/base.h")
     at = _cuda.bind(library).at
 
     def index(geometry, batch, row, column):

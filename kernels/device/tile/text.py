@@ -30,7 +30,7 @@ from softnum.tile.arithmetic import as_constant, key_of
 
 __all__ = ["Failure", "Made", "Text", "Value", "element_kernel", "examples", "in_c", "kernel_types"]
 
-_HEADER, _WITH_FUNCTIONS = "softnum/elements.h", "softnum/elements.h softnum/device_functions.h"
+_HEADER, _WITH_FUNCTIONS = "softnum/device/elements.h", "softnum/device/elements.h softnum/device/functions.h"
 _TO_INTEGRAL = {"floor": "down", "ceil": "up", "trunc": "toward_zero", "round": "nearest_even"}
 _ORDERS = {
     "less": "{} == SN_LESS", "less_equal": "{} <= SN_EQUAL", "greater": "{} == SN_GREATER", "equal": "{} == SN_EQUAL",

@@ -82,7 +82,7 @@ def _(unit: ExactDotUnit):
 
 @_speed_up.register
 def _(unit: ExactDotUnit):
-    """On the domain that csrc/exact_body.h states."""
+    """On the domain that csrc/products/exact/body.h states."""
     operands = tuple(coded(f) for f in unit.operand)
     formats, acc, env = (*unit.operand, unit.accumulator), unit.accumulator, unit.environment
     a, b, c = map(facts, formats)

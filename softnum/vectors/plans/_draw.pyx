@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Bindings to csrc/draw.h: argument structs filled, GIL released, C called. No arithmetic here."""
+"""Bindings to csrc/draw/draw.h: argument structs filled, GIL released, C called. No arithmetic here."""
 
 cimport numpy as cnp
 import numpy as np
@@ -10,7 +10,7 @@ from softnum.runtime import _core
 
 cnp.import_array()
 
-cdef extern from "draw.h" nogil:
+cdef extern from "draw/draw.h" nogil:
     enum: SN_DRAW_UNIFORM, SN_DRAW_NEAR, SN_DRAW_SIGNED, SN_DRAW_UNSIGNED, SN_DRAW_EDGE, SN_DRAW_TAIL, SN_DRAW_BESIDE
     enum: SN_DRAW_NUMBER, SN_DRAW_PLACE, SN_DRAW_EXPONENT, SN_DRAW_TABLES, SN_DRAW_GROUP
 

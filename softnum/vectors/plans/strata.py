@@ -4,7 +4,7 @@ Vectors take slots in turn, and each stratum has some of the slots, spread among
 block has vectors of most strata.
 Random words are SplitMix64's (Steele, Lea and Flood 2014) from a place that the seed and the block's number decide by
 Philox: block k is the same whatever was made before it, and no global state is involved. The passes over arrays are
-those of csrc/draw.h.
+those of csrc/draw/draw.h.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from softnum.vectors.plans.unit_spec import UnitSpec
 
 __all__ = ["SHARES", "UNIT_SHARES", "block_size", "random_block", "random_words"]
 
-_DOMAIN_OPERANDS, _DOMAIN_RANDOM_BITS = 4, 5  # of keys; csrc/softnum/philox.h has those below
+_DOMAIN_OPERANDS, _DOMAIN_RANDOM_BITS = 4, 5  # of keys; csrc/softnum/word/philox.h has those below
 _ONES64 = (1 << 64) - 1
 _U = np.uint64
 _BLOCK = 1 << 15

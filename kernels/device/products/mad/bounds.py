@@ -1,6 +1,6 @@
 """How large sums can get: what lets a whole product go without tests for overflow.
 
-The reasoning is that of csrc/gemm_bounds.h: rounding is monotone and, in the modes asked about, symmetric about 0. If
+The reasoning is that of gemm/bounds.h: rounding is monotone and, in the modes asked about, symmetric about 0. If
 no product exceeds P and no start exceeds S, sums stay within S_0 = S, S_(k+1) = R(S_k + P), with R to nearest, ties
 away from zero, which no nearest mode exceeds, or away from zero for the stochastic ones. Here the recurrence is
 followed in exact numbers, a binade at a time: while sums stay in one, every step adds the same.
@@ -88,7 +88,7 @@ def levels_of(plan: FastPlan) -> tuple[str, ...]:
 
 
 def level_of(plan: FastPlan, k: int, largest: tuple[float, float, float], negative_zero: bool) -> str:
-    """The level (csrc/softnum/steps.h) at which a product is computed.
+    """The level (csrc/softnum/device/steps.h) at which a product is computed.
 
     largest: magnitudes in a, b and C; infinity if there is a NaN. negative_zero: whether C holds one.
     """

@@ -1,4 +1,4 @@
-"""Blocks of results of a unit's fast path: the entries that gemm_blocks.py calls, in C over csrc/softnum/steps.h.
+"""Blocks of results of a unit's fast path: the entries that gemm_blocks.py calls, in C over device/steps.h.
 
 ``compute`` takes a thread's block of results through some steps of k (steps.py), reading a and b from shared memory.
 """
@@ -272,4 +272,4 @@ def steps_library(steps: Steps, block: Block, given: tuple[str, str, str], out: 
         _leave(steps, out),
     )
     text = step_text(steps) + _read_text(steps.kind, block.group) + (_PHILOX if steps.words else "")
-    return Library(text, entries, "softnum/steps.h")
+    return Library(text, entries, "softnum/device/steps.h")

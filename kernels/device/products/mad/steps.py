@@ -1,4 +1,4 @@
-"""A unit's fast path (`softnum.mac.plan`) as C text over csrc/softnum/steps.h: one step of one result.
+"""A unit's fast path (`softnum.mac.plan`) as C text over csrc/softnum/device/steps.h: one step of one result.
 
 The constants of a plan become C literals.
 """
@@ -154,7 +154,7 @@ def _odd_steps(plan: FastPlan, level: str) -> str:
 
 
 def target_text(x: str, target: tuple, carrier: str) -> tuple[str, str]:
-    """The same for the sn_target32 or 64 (csrc/softnum/stochastic_steps.h) of a float."""
+    """The same for the sn_target32 or 64 (csrc/softnum/device/stochastic_steps.h) of a float."""
     fmt, env = target
     facts, bits = pattern_facts(fmt, env, carrier), 32 if carrier == "float32" else 64
     kind, high = f"sn_target{bits}", facts["value_overflow"]

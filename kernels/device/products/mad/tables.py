@@ -226,7 +226,7 @@ for (sn_u32 i = first; i < count; i += step) {
         Entry("mads", "void", arguments, body),
         Entry("copy", "void", (("uint8*", "from"), ("uint8*", "to"), *copied), copy),
     )
-    return Library("", entries, "softnum/base.h")
+    return Library("", entries, "softnum/word/base.h")
 
 
 @lru_cache(maxsize=64)

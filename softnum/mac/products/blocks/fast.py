@@ -1,4 +1,4 @@
-"""The fast path of BlockDotUnit, on carriers: csrc/block_body.h states its domain, a condition for each line here."""
+"""The fast path of BlockDotUnit, on carriers: blocks/body.h states its domain, a condition for each line here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BlockPlan:
     """What of the fast path follows from the formats alone."""
 
     engine: _blocks.FastBlock
-    how: str  # "fma", "binary32" or "general": as in csrc/block.h
+    how: str  # "fma", "binary32" or "general": as in csrc/products/blocks/block.h
     checked_scales: bool  # "fma" where the products of the scales lie in binary32, else "binary32"
     finite: bool  # for finite operands alone: a result without a code is an error, which only the definition tells
     gemm: object = None  # the inner unit's engine

@@ -1,7 +1,7 @@
 """Units that multiply and add in custom formats: `MadUnit` with a CustomFormat as accumulator, product or outer sum.
 
 A step is what the formats' own operations make of it, ``acc = add(acc, multiply(a, b))``, or without a format of the
-products ``acc = fma(a, b, acc)``. Accumulators of up to 8 bits run over look-up tables in C (csrc/table.h); other steps
+products ``acc = fma(a, b, acc)``. Accumulators of up to 8 bits run over look-up tables in C (table.h); other steps
 call the operations over arrays. Both are the same steps in the same order.
 """
 
