@@ -36,8 +36,27 @@ typedef struct {
 } sn_outcomes;
 
 /* How the lanes decide; each is a loop of its own. */
-enum { SN_FAMILY_EVEN, SN_FAMILY_NEAREST, SN_FAMILY_DIRECTED, SN_FAMILY_ODD, SN_FAMILY_STOCHASTIC, SN_FAMILY_RANDOM };
+enum {
+    SN_FAMILY_EVEN,
+    SN_FAMILY_NEAREST,
+    SN_FAMILY_DIRECTED,
+    SN_FAMILY_ODD,
+    SN_FAMILY_STOCHASTIC,
+    SN_FAMILY_RANDOM,
+    SN_FAMILY_NONE /* not in lanes */
+};
 #define SN_BY_SIGN(family) ((family) == SN_FAMILY_NEAREST || (family) == SN_FAMILY_DIRECTED) /* if negative is 1 */
+
+/* How the CPU rounds. */
+enum { SN_FP_NEAREST, SN_FP_DOWN, SN_FP_UP, SN_FP_ZERO };
+
+/* What fast paths know of the rounding modes, by their numbers (rounding/modes.h). */
+typedef struct {
+    const char *name;
+    sn_i32 family;                              /* SN_FAMILY_* */
+    sn_i32 negative, constant, direction, bump; /* as in sn_rounding */
+} sn_mode;
+extern const sn_mode sn_modes[SN_ROUNDING_MODES];
 
 /* A format and an environment, prepared for rounding binary32 or binary64 patterns in integer arithmetic, to patterns
  * or to codes. Domain:
@@ -188,8 +207,7 @@ const sn_kernels *sn_kernels_for(int isa);
 sn_u64 sn_fp_enter(void);
 void sn_fp_leave(sn_u64 saved);
 
-/* Between the two: how the CPU rounds. */
-enum { SN_FP_NEAREST, SN_FP_DOWN, SN_FP_UP, SN_FP_ZERO };
+/* Between the two: how the CPU rounds, SN_FP_*. */
 void sn_fp_round(int direction);
 
 /* out[i] = table[codes[i]]; entries of 4 or 8 bytes, codes of 1 or 2. */

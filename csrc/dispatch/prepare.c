@@ -62,41 +62,12 @@ static int fits(const sn_format *f, const sn_format *carrier, sn_i32 *emin, sn_i
     return *emin >= carrier->emin && (fixed ? *emin : f->emax) <= carrier->emax;
 }
 
-/* The family of a mode and the bit that decides. */
-static void set_mode(sn_rounding *r) {
-    static const struct {
-        sn_i32 family, negative, constant;
-    } modes[SN_ROUNDING_MODES] = {
-        [SN_NEAREST_EVEN] = {SN_FAMILY_EVEN, 0, 0},       [SN_NEAREST_AWAY] = {SN_FAMILY_NEAREST, 0, 1},
-        [SN_NEAREST_ZERO] = {SN_FAMILY_NEAREST, 0, 0},    [SN_NEAREST_UP] = {SN_FAMILY_NEAREST, 1, 1},
-        [SN_NEAREST_DOWN] = {SN_FAMILY_NEAREST, 1, 0},    [SN_TOWARD_ZERO] = {SN_FAMILY_DIRECTED, 0, 0},
-        [SN_AWAY_FROM_ZERO] = {SN_FAMILY_DIRECTED, 0, 1}, [SN_UP] = {SN_FAMILY_DIRECTED, 1, 1},
-        [SN_DOWN] = {SN_FAMILY_DIRECTED, 1, 0},           [SN_TO_ODD] = {SN_FAMILY_ODD, 0, 0},
-        [SN_STOCHASTIC] = {SN_FAMILY_STOCHASTIC, 0, 0},   [SN_STOCHASTIC_FLOOR] = {SN_FAMILY_RANDOM, 0, 0},
-        [SN_STOCHASTIC_FAST] = {SN_FAMILY_RANDOM, 0, 0},  [SN_STOCHASTIC_EVEN] = {SN_FAMILY_RANDOM, 0, 0},
-        [SN_STOCHASTIC_ODD] = {SN_FAMILY_RANDOM, 0, 0},
-    };
-    r->family = modes[r->rounding].family;
-    r->negative = modes[r->rounding].negative;
-    r->constant = modes[r->rounding].constant;
-}
+#define MODE(NAME, name, number, family, negative, constant, direction, bump)                                          \
+    {#name, SN_FAMILY_##family, negative, constant, SN_FP_##direction, bump},
+const sn_mode sn_modes[SN_ROUNDING_MODES] = {SN_MODES(MODE)};
 
 /* What the short ways of lanes/round.h need; the rest of r is set. */
 static void set_short_way(sn_rounding *r, const sn_format *f, const sn_format *carrier) {
-    static const struct {
-        sn_i32 direction, bump;
-    } ways[SN_ROUNDING_MODES] = {
-        [SN_NEAREST_EVEN] = {SN_FP_NEAREST, 0},
-        [SN_NEAREST_AWAY] = {SN_FP_ZERO, 1},
-        [SN_NEAREST_ZERO] = {SN_FP_UP, 0},
-        [SN_NEAREST_UP] = {SN_FP_DOWN, 1},
-        [SN_NEAREST_DOWN] = {SN_FP_UP, 0},
-        [SN_TOWARD_ZERO] = {SN_FP_ZERO, 0},
-        [SN_AWAY_FROM_ZERO] = {SN_FP_UP, 0},
-        [SN_UP] = {SN_FP_UP, 0},
-        [SN_DOWN] = {SN_FP_DOWN, 0},
-        [SN_TO_ODD] = {SN_FP_ZERO, 0},
-    };
     const sn_i32 M = carrier->mantissa_bits, bias = carrier->emax;
     const sn_i32 up = M - r->mantissa_bits - (r->family == SN_FAMILY_NEAREST); /* from E to the exponent of C */
     const sn_i64 largest = (sn_i64)pattern(carrier, f, f->max_code);
@@ -116,14 +87,8 @@ static void set_short_way(sn_rounding *r, const sn_format *f, const sn_format *c
     r->easy = largest < last ? largest : last;
     r->least = (sn_u64)r->biased_emin << M;
     r->to_constant = (sn_u64)up << M | (sn_u64)1 << (M - 1);
-    r->direction = ways[r->rounding].direction;
-    r->bump = ways[r->rounding].bump;
-    for (int sign = 0; sign < 2; sign++) {
-        const int goes_up = (r->negative & sign) ^ r->constant; /* a tie (nearest), anything inexact (directed) */
-        r->gap_threshold[sign] = r->family == SN_FAMILY_DIRECTED ? goes_up ? 1 : r->quantum
-                                 : r->family == SN_FAMILY_ODD    ? 1
-                                                                 : r->half_gap + !goes_up;
-    }
+    r->direction = sn_modes[r->rounding].direction;
+    r->bump = sn_modes[r->rounding].bump;
 }
 
 int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits, sn_rounding *r) {
@@ -131,6 +96,7 @@ int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits,
     const sn_i32 fixed = f->kind == SN_FIXED;
     sn_i32 emin, m;
     if (env->nan != SN_NAN_CANONICAL || env->flush_results || !fits(f, carrier, &emin, &m)) return 0;
+    if (sn_modes[env->rounding].family == SN_FAMILY_NONE) return 0;
     if (fixed && env->overflow == SN_OVERFLOW_WRAP) return 0;
     if (sn_is_stochastic(env) && env->stochastic_bits < 1) return 0;
     if (env->rounding > SN_STOCHASTIC_FLOOR && env->stochastic_bits == carrier_bits) return 0;
@@ -141,7 +107,9 @@ int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits,
     r->biased_emin = emin + carrier->emax;
     r->rounding = env->rounding;
     r->stochastic_bits = env->stochastic_bits;
-    set_mode(r);
+    r->family = sn_modes[r->rounding].family;
+    r->negative = sn_modes[r->rounding].negative;
+    r->constant = sn_modes[r->rounding].constant;
     r->lowest = fixed ? SN_LOWEST_SUBNORMAL : f->lowest;
     r->unusual = r->lowest != SN_LOWEST_SUBNORMAL;
     r->has_zero = fixed || f->has_zero;
@@ -150,7 +118,13 @@ int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits,
     r->no_infinity = fixed;
     const sn_u64 least = !r->has_zero ? 0 : r->lowest == SN_LOWEST_ZERO ? (sn_u64)1 << m : 1;
     r->quantum = pattern(carrier, f, least);
-    r->half_gap = r->quantum - ((sn_u64)1 << carrier->mantissa_bits);
+    r->half_gap = r->lowest == SN_LOWEST_NORMAL && r->has_zero ? r->quantum - ((sn_u64)1 << carrier->mantissa_bits) : 0;
+    for (int sign = 0; sign < 2; sign++) {
+        const int goes_up = (r->negative & sign) ^ r->constant; /* a tie (nearest), anything inexact (directed) */
+        r->gap_threshold[sign] = r->family == SN_FAMILY_DIRECTED ? goes_up ? 1 : r->quantum
+                                 : r->family == SN_FAMILY_ODD    ? 1
+                                                                 : r->half_gap + !goes_up;
+    }
     r->sign_of_zero = f->negative_zero ? carrier->sign_mask : 0;
     r->sign_mask = f->sign_mask;
     r->code_mask = f->magnitude_mask | f->sign_mask;

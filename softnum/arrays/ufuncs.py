@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from softnum.arrays import lanes
-from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.modes import STOCHASTIC_MODES
 from softnum.runtime import _core, gateway
 
 __all__ = ["call_ufunc", "cannot_be_invalid", "check_flags", "raise_no_code", "raise_undecided"]
@@ -62,7 +62,7 @@ def call_ufunc(
     codes = [np.asarray(c) if c.dtype == width else c.astype(width) for c in codes]
     size = max(c.size for c in codes)
     possible = None  # the flags of all results, where a table knows them
-    if size >= lanes.LEAST_TABLE and env[0] < ROUNDING_MODES["stochastic"]:
+    if size >= lanes.LEAST_TABLE and env[0] not in STOCHASTIC_MODES:
         possible = _core.tabulate(name, handle, width.itemsize, size)
     evaluated = name in _core.ELEMENTARY
     need_flags = with_flags or (evaluated and (possible is None or possible & _core.UNDECIDED))

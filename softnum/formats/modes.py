@@ -1,6 +1,6 @@
 """The names of rounding modes, overflow rules and exception flags, and the numbers the C core knows them by.
 
-`csrc/softnum/rounding/env.h` holds the same numbers; a test compares the two.
+`csrc/softnum/rounding/env.h` holds the same numbers of rules and flags; a test compares the two.
 """
 
 from __future__ import annotations
@@ -10,28 +10,29 @@ import difflib
 from enum import IntFlag
 from operator import index
 
+from softnum.runtime import _core
+
 __all__ = [
-    "FIXED_OVERFLOW", "FLOAT_OVERFLOW", "NAN_PROFILES", "OVERFLOW_RULES", "ROUNDING_MODES", "Flags", "nan_profile",
-    "overflow_name", "rounding_name",
+    "FIXED_OVERFLOW", "FLOAT_OVERFLOW", "LANE_MODES", "NAN_PROFILES", "OVERFLOW_RULES", "ROUNDING_MODES",
+    "STOCHASTIC_MODES", "Flags", "family", "goes_up", "nan_profile", "overflow_name", "rounding_name",
 ]  # fmt: skip
 
-ROUNDING_MODES: dict[str, int] = {
-    "nearest_even": 0,
-    "nearest_away": 1,
-    "nearest_zero": 2,
-    "nearest_up": 3,
-    "nearest_down": 4,
-    "toward_zero": 5,
-    "away_from_zero": 6,
-    "up": 7,
-    "down": 8,
-    "to_odd": 9,
-    "stochastic": 10,
-    "stochastic_floor": 11,
-    "stochastic_fast": 12,
-    "stochastic_even": 13,
-    "stochastic_odd": 14,
-}
+_FAMILIES = ("even", "nearest", "directed", "odd", "stochastic", "random", "none")
+
+
+def family(mode: str) -> str:
+    """What decides in a mode: "even" or "nearest" of a tie, "directed" of all that is inexact, and "odd", "stochastic",
+    "random", or "none" of these (csrc/dispatch/kernels.h)."""
+    return _FAMILIES[_core.MODES[mode][1]]
+
+
+#: of `csrc/softnum/rounding/modes.h`
+ROUNDING_MODES: dict[str, int] = {name: facts[0] for name, facts in _core.MODES.items()}
+#: the numbers of those that vectors of a CPU round in; others are rounded by the definition alone
+LANE_MODES = frozenset(ROUNDING_MODES[mode] for mode in ROUNDING_MODES if family(mode) != "none")
+#: the numbers of those that take random bits
+STOCHASTIC_MODES = frozenset(number for name, number in ROUNDING_MODES.items() if name.startswith("stochastic"))
+
 _ROUNDING_SHORT = {
     "rne": "nearest_even",
     "rna": "nearest_away",
@@ -106,6 +107,12 @@ def _lookup(what: str, name: object, table: dict[str, int], short: dict[str, str
 def rounding_name(name: str) -> str:
     """The full name of a rounding mode given by its full or short name; ValueError if there is none."""
     return _lookup("rounding mode", name, ROUNDING_MODES, _ROUNDING_SHORT)
+
+
+def goes_up(mode: str, sign: int) -> bool:
+    """In the families "nearest" and "directed": whether what the sign decides, 1 for negative, goes up in magnitude."""
+    _, _, negative, constant, _, _ = _core.MODES[mode]
+    return bool((negative & sign) ^ constant)
 
 
 def nan_profile(name: str) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from softnum.arrays import conversion
 from softnum.arrays.container import Array
 from softnum.arrays.ufuncs import check_flags
-from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags
+from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES, STOCHASTIC_MODES, Flags
 from softnum.ops import arithmetic, integers
 from softnum.runtime import gateway
 from softnum.runtime.threads import for_ranges
@@ -194,7 +194,7 @@ def _observe(shown, name, codes, formats, out_fmt, env, words, invalid) -> Probe
     operands = np.empty((len(codes), size), np.uint64)
     for row, c in zip(operands, codes, strict=True):
         row.reshape(shape)[...] = c
-    stochastic = env[0] >= ROUNDING_MODES["stochastic"]
+    stochastic = env[0] in STOCHASTIC_MODES
     bits = np.ascontiguousarray(np.broadcast_to(words, shape)).reshape(size) if stochastic else None
     told = np.empty(size, _probe.RECORD)
 

@@ -233,7 +233,9 @@ cdef class DefinitionGemm:
         fill_env(&self.u.product_env, product_env)
         fill_env(&self.u.sum_env, sum_env)
         fill_env(&self.u.outer_env, outer_env)
-        self.u.two_roundings = product is not None and min(product_env[0], sum_env[0]) >= SN_STOCHASTIC
+        self.u.two_roundings = (
+            product is not None and sn_is_stochastic(&self.u.product_env) and sn_is_stochastic(&self.u.sum_env)
+        )
         self.u.chunk = chunk
         self.u.lanes = lanes
         self.u.reduction = REDUCTION[reduction]

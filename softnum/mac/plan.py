@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from softnum.formats.facts import Facts, facts, fits
-from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
+from softnum.formats.modes import LANE_MODES, OVERFLOW_RULES, ROUNDING_MODES, STOCHASTIC_MODES
 from softnum.formats.names import format
 from softnum.runtime import _core
 
@@ -79,6 +79,8 @@ def _plain_float(fmt) -> bool:
 def _rounds_here(fmt, env, specials: bool) -> bool:
     """What both fast paths ask of a format to round to: a usual float, or saturating fixed point fed finite values."""
     rule = env[1]
+    if env[0] not in LANE_MODES:
+        return False
     if fmt.kind == "fixed":
         return rule in (_SATURATE, _SATURATE_FINITE) and not specials
     if not _plain_float(fmt) or (rule == _SATURATE_FINITE and fmt.infinities):
@@ -200,7 +202,7 @@ def _odd(unit, product: Facts, product_env, sum_env, outer_env) -> FastPlan | No
     acc, outer = unit.accumulator, unit.outer
     if not all(fits(f, np.float32) for f in unit.operand):
         return None
-    if any(env[0] >= _STOCHASTIC for env in (product_env, sum_env, outer_env)):
+    if any(env[0] in STOCHASTIC_MODES for env in (product_env, sum_env, outer_env)):
         return None
     addend = product if unit.product is None else facts(unit.product)
     if unit.product is not None and not _patterns32(unit.product, product_env, product.specials, 2):

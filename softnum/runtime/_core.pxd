@@ -37,6 +37,7 @@ cdef extern from "softnum/softnum.h" nogil:
     sn_number sn_unpack(const sn_format *f, uint64_t code) noexcept
     uint64_t sn_round_pack(const sn_format *f, const sn_env *env, const sn_exact *x, uint32_t random,
                            uint32_t *flags) noexcept
+    int32_t sn_is_stochastic(const sn_env *env) noexcept
     uint64_t sn_overflowed(const sn_format *f, const sn_env *env, int32_t sign, uint32_t *flags) noexcept
     sn_philox_words sn_philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint32_t k0, uint32_t k1) noexcept
     sn_philox_words sn_philox_key(uint64_t seed, uint64_t stream, uint32_t domain) noexcept
@@ -47,8 +48,25 @@ cdef extern from "dispatch/kernels.h" nogil:
 
     enum: SN_WORD_BLOCKS
 
+    ctypedef struct sn_mode:
+        const char *name
+        int32_t family, negative, constant, direction, bump
+
+    const sn_mode sn_modes[]
+
+    ctypedef struct sn_outcomes:
+        uint64_t overflow[2]
+        uint64_t infinity[2]
+        uint64_t nan
+
     ctypedef struct sn_rounding:
-        int32_t rounding, stochastic_bits
+        int32_t mantissa_bits, biased_emin, rounding, stochastic_bits, family, negative, constant, unusual, no_nan
+        int32_t no_infinity, lowest, has_zero, fixed, direction, bump, bits, negative_zero
+        uint64_t quantum, half_gap, below_one, least, to_constant, sign_of_zero, sign_mask, code_mask
+        uint64_t gap_threshold[2]
+        int64_t limit[2]
+        int64_t easy, least_limit
+        sn_outcomes values, codes
 
     int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits, sn_rounding *r) noexcept
 

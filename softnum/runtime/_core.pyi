@@ -3,6 +3,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+MODES: dict[str, tuple[int, int, int, int, int, int]]
 OPERATIONS: dict[str, tuple[int, int]]
 ELEMENTARY: frozenset[str]
 NO_CODE: int
@@ -11,6 +12,7 @@ TRIGONOMETRIC_EMAX: int
 UFUNCS: dict[str, np.ufunc]
 UFUNCS_FLAGS: dict[str, np.ufunc]
 
+def rounding_facts(fmt: Any, env: tuple[int, ...], carrier_bits: int) -> dict[str, Any] | None: ...
 def available_isas() -> list[str]: ...
 def use_isa(name: str) -> None: ...
 def isa_number() -> int: ...

@@ -77,6 +77,30 @@ def format_facts(fmt):
     }
 
 
+def rounding_facts(fmt, tuple env, int carrier_bits):
+    """What the core prepares for rounding float32 or float64 to a format: fields of an sn_rounding by name; None outside
+    its domain (kernels.h)."""
+    cdef sn_format f
+    cdef sn_env e
+    cdef sn_rounding r
+    fill_format(&f, fmt)
+    fill_env(&e, env)
+    if not sn_rounding_prepare(&f, &e, carrier_bits, &r):
+        return None
+    return {
+        "family": r.family, "negative": r.negative, "constant": r.constant, "mantissa_bits": r.mantissa_bits,
+        "biased_emin": r.biased_emin, "lowest": r.lowest, "fixed": r.fixed, "has_zero": r.has_zero,
+        "negative_zero": r.negative_zero, "no_nan": r.no_nan, "bits": r.bits, "sign_mask": r.sign_mask,
+        "code_mask": r.code_mask, "quantum": r.quantum, "half_gap": r.half_gap,
+        "gap_threshold": (r.gap_threshold[0], r.gap_threshold[1]), "limit": (r.limit[0], r.limit[1]), "easy": r.easy,
+        "below_one": r.below_one, "to_constant": r.to_constant,
+        "value_overflow": (r.values.overflow[0], r.values.overflow[1]),
+        "value_infinity": (r.values.infinity[0], r.values.infinity[1]), "value_nan": r.values.nan,
+        "code_overflow": (r.codes.overflow[0], r.codes.overflow[1]),
+        "code_infinity": (r.codes.infinity[0], r.codes.infinity[1]), "code_nan": r.codes.nan,
+    }
+
+
 # ---- instruction set -------------------------------------------------------------------------------------------------
 
 _ISA_NAMES = {"portable": SN_ISA_PORTABLE, "avx2": SN_ISA_AVX2, "avx512": SN_ISA_AVX512}
@@ -156,6 +180,14 @@ cdef class Gate:
 
 
 # ---- contexts and ufuncs ----------------------------------------------------------------------------------------------
+
+# rounding mode -> (number, family, negative, constant, direction, bump), as dispatch/kernels.h explains them
+MODES = {
+    (<bytes>sn_modes[n].name).decode(): (
+        n, sn_modes[n].family, sn_modes[n].negative, sn_modes[n].constant, sn_modes[n].direction, sn_modes[n].bump
+    )
+    for n in range(SN_ROUNDING_MODES)
+}
 
 # name -> (number of the operation, number of operands)
 OPERATIONS = {

@@ -249,7 +249,7 @@ static inline int sn_normals_prepare(int op, const sn_format *operands, const sn
     t->narrow_factors =
         (op == SN_OP_fma || op == SN_OP_multiply) && operands[0].mantissa_bits <= 31 && operands[1].mantissa_bits <= 31;
     t->narrow_root = out->mantissa_bits <= 26 && !sn_is_stochastic(env);
-    t->in_lanes = !sn_is_stochastic(env) || env->rounding == SN_STOCHASTIC;
+    t->in_lanes = sn_modes[env->rounding].family < SN_FAMILY_RANDOM;
     t->in_32 = sn_normals_in_32(op, operands, out, env);
     t->inexact = out->p3109 ? 0 : SN_INEXACT;
     sn_normals_whole(op, operands, out, t);

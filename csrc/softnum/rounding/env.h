@@ -2,27 +2,13 @@
 #ifndef SOFTNUM_ENV_H
 #define SOFTNUM_ENV_H
 
+#include "softnum/rounding/modes.h"
 #include "softnum/word/base.h"
 
-/* softnum/modes.py holds the same numbers. */
-enum {
-    SN_NEAREST_EVEN = 0,
-    SN_NEAREST_AWAY = 1,
-    SN_NEAREST_ZERO = 2,
-    SN_NEAREST_UP = 3,
-    SN_NEAREST_DOWN = 4,
-    SN_TOWARD_ZERO = 5,
-    SN_AWAY_FROM_ZERO = 6,
-    SN_UP = 7,
-    SN_DOWN = 8,
-    SN_TO_ODD = 9,
-    SN_STOCHASTIC = 10,
-    SN_STOCHASTIC_FLOOR = 11,
-    SN_STOCHASTIC_FAST = 12,
-    SN_STOCHASTIC_EVEN = 13,
-    SN_STOCHASTIC_ODD = 14,
-    SN_ROUNDING_MODES = 15
-};
+/* SN_NEAREST_EVEN = 0 ..., and how many there are. */
+#define SN_MODE_NUMBER(NAME, name, number, family, negative, constant, direction, bump) SN_##NAME = number,
+#define SN_MODE_COUNT(NAME, name, number, family, negative, constant, direction, bump) +1
+enum { SN_MODES(SN_MODE_NUMBER) SN_ROUNDING_MODES = 0 SN_MODES(SN_MODE_COUNT) };
 
 enum { SN_OVERFLOW_INFINITY = 0, SN_OVERFLOW_SATURATE = 1, SN_OVERFLOW_SATURATE_FINITE = 2, SN_OVERFLOW_WRAP = 3 };
 

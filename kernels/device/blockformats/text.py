@@ -15,7 +15,7 @@ from softnum.arrays.environment import environment
 from softnum.formats.blocks import BlockFormat
 from softnum.formats.c_text import environment_text, format_text
 from softnum.formats.facts import facts, fits
-from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.modes import STOCHASTIC_MODES
 from softnum.formats.names import format
 from softnum.kernels.device.elementwise.computations import CARRIERS, FROM_ARRAY, FROM_KEY
 from softnum.kernels.device.elementwise.patterns import pattern_text, reading_text
@@ -172,7 +172,7 @@ def element_way(fmt: BlockFormat, env: tuple[int, ...], carrier: str) -> str:
     near = known.last >= -92 and abs(fmt.element_exponent) < 64
     if of_powers and high >= 0 and _spans_binary32(fmt) and near and pattern_text("_pattern", element, env, carrier):
         return "power"
-    seen = env[3] + 1 if env[0] >= ROUNDING_MODES["stochastic"] else 1
+    seen = env[3] + 1 if env[0] in STOCHASTIC_MODES else 1
     last = facts(scale).last + (0 if fmt.tensor_scale is None else facts(fmt.tensor_scale).last)
     short = known.precision + seen <= 52 and _bits_of_factors(fmt) <= 28
     ranges = known.last - seen >= -640 and known.top <= 900 and last >= -300

@@ -23,7 +23,7 @@ from softnum.arrays.environment import environment
 from softnum.arrays.ufuncs import raise_no_code
 from softnum.formats.c_text import environment_text, format_text
 from softnum.formats.facts import facts, fits
-from softnum.formats.modes import ROUNDING_MODES, rounding_name
+from softnum.formats.modes import ROUNDING_MODES, STOCHASTIC_MODES, rounding_name
 from softnum.formats.names import format
 from softnum.kernels.device.elementwise import totals
 from softnum.kernels.device.elementwise.computations import CARRIERS, FROM_KEY, NO_WORDS, Computation
@@ -96,7 +96,7 @@ def _by_machine(operation, formats, out_fmt, env, carrier, to) -> Computation | 
 def _by_rounding_to_odd(operation, formats, out_fmt, env, carrier, to) -> Computation | None:
     """Not toward -infinity, where a sum of x and -x is -0."""
     mode, random = env[0], env[3]
-    stochastic = mode >= ROUNDING_MODES["stochastic"]
+    stochastic = mode in STOCHASTIC_MODES
     if carrier != "float32" or operation not in _ODD or mode == ROUNDING_MODES["down"]:
         return None
     if facts(out_fmt).precision + max(random if stochastic else 0, 2) > 52:

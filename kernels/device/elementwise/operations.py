@@ -28,7 +28,7 @@ import numpy as np
 from softnum.formats.c_text import environment_text, format_text
 from softnum.formats.custom import CustomFormat
 from softnum.formats.facts import facts, fits
-from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.modes import ROUNDING_MODES, STOCHASTIC_MODES
 from softnum.kernels.device.elementwise.computations import Computation
 from softnum.kernels.device.elementwise.patterns import pattern_text, reading_text
 from softnum.runtime import _core
@@ -144,7 +144,7 @@ def _carrier_of(name: str, formats, out_fmt, env) -> str | None:
     """The carrier that an operation is computed in; None outside the domain."""
     if any(isinstance(f, CustomFormat) for f in (*formats, out_fmt)) or env[4] or env[5] or env[6]:
         return None
-    random = env[3] if env[0] >= ROUNDING_MODES["stochastic"] else 0
+    random = env[3] if env[0] in STOCHASTIC_MODES else 0
     out, operands = facts(out_fmt), [facts(f) for f in formats]
     if not out_fmt.has_nan and (name in _RATIONAL or any(f.specials for f in operands)):
         return None

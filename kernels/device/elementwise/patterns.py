@@ -7,40 +7,18 @@ from functools import lru_cache
 import numpy as np
 
 from softnum.arrays.conversion import decode
-from softnum.arrays.ufuncs import call_ufunc
 from softnum.formats.custom import CustomFormat
-from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
-from softnum.formats.names import format
 from softnum.runtime import _core
 
 __all__ = ["SMALL", "pattern_facts", "pattern_text", "reading_facts", "reading_text"]
 
-_EVEN, _BY_SIGN, _DIRECTED, _ODD, _CARRY, _OTHER = range(6)
+_EVEN, _BY_SIGN, _DIRECTED, _ODD, _CARRY, _OTHER, _NONE = range(7)  # SN_FAMILY_*
 _GRID, _IN_PLACE, _MAGIC, _BY_CARRY = range(4)
-_NEAREST, _DOWN, _UP, _ZERO = range(4)
 _SUBNORMAL, _NORMAL, _FLUSHED = range(3)  # sn_format.lowest
 
-# mode -> family, negative, constant, direction of the addition, bump
-_MODES = {
-    "nearest_even": (_EVEN, 0, 0, _NEAREST, 0),
-    "nearest_away": (_BY_SIGN, 0, 1, _ZERO, 1),
-    "nearest_zero": (_BY_SIGN, 0, 0, _UP, 0),
-    "nearest_up": (_BY_SIGN, 1, 1, _DOWN, 1),
-    "nearest_down": (_BY_SIGN, 1, 0, _UP, 0),
-    "toward_zero": (_DIRECTED, 0, 0, _ZERO, 0),
-    "away_from_zero": (_DIRECTED, 0, 1, _UP, 0),
-    "up": (_DIRECTED, 1, 1, _UP, 0),
-    "down": (_DIRECTED, 1, 0, _DOWN, 0),
-    "to_odd": (_ODD, 0, 0, _ZERO, 0),
-    "stochastic": (_CARRY, 0, 0, _NEAREST, 0),
-    "stochastic_floor": (_OTHER, 0, 0, _NEAREST, 0),
-    "stochastic_fast": (_OTHER, 0, 0, _NEAREST, 0),
-    "stochastic_even": (_OTHER, 0, 0, _NEAREST, 0),
-    "stochastic_odd": (_OTHER, 0, 0, _NEAREST, 0),
-}
-_NAMES = {number: name for name, number in ROUNDING_MODES.items()}
+_MODES = {number: facts for number, *facts in _core.MODES.values()}
 
-_CARRIERS = {"float32": ("binary32", 23, 127, np.uint32), "float64": ("binary64", 52, 1023, np.uint64)}
+_CARRIERS = {"float32": (23, 127, np.uint32), "float64": (52, 1023, np.uint64)}  # fraction bits, bias, word
 
 
 def _as_float(fmt, carrier: str) -> tuple[int, int] | None:
@@ -48,7 +26,7 @@ def _as_float(fmt, carrier: str) -> tuple[int, int] | None:
     is binary16, which has no patterns."""
     if carrier not in _CARRIERS or isinstance(fmt, CustomFormat) or fmt.kind not in ("float", "fixed"):
         return None
-    _, places, bias, word = _CARRIERS[carrier]
+    places, bias, word = _CARRIERS[carrier]
     fixed = fmt.kind == "fixed"
     emin, m = (fmt.bits - fmt.fraction_bits, fmt.bits) if fixed else (fmt.emin, fmt.mantissa_bits)
     fits = fmt.bits <= 8 * word(0).itemsize and m <= places and emin >= 1 - bias
@@ -69,68 +47,26 @@ def pattern_facts(fmt, env: tuple[int, ...], carrier: str) -> dict | None:
     as_float = _as_float(fmt, carrier)
     if as_float is None:
         return None
-    emin, m = as_float
-    name, places, bias, word = _CARRIERS[carrier]
-    mode, rule, _, random, flush_inputs, flush_results, nan, invalid = env
+    _, m = as_float
+    places, _, word = _CARRIERS[carrier]
+    mode, _, _, random, flush_inputs, *_ = env
     f, fixed = _core.format_facts(fmt), fmt.kind == "fixed"
-    if nan or flush_inputs or flush_results or (fixed and rule == OVERFLOW_RULES["wrap"]):
+    r = None if flush_inputs else _core.rounding_facts(fmt, env, 8 * word(0).itemsize)
+    if r is None:
         return None
-    family, negative, constant, direction, bump = _MODES[_NAMES[mode]]
-    if family == _OTHER and mode != ROUNDING_MODES["stochastic_floor"] and random == 8 * word(0).itemsize:
-        return None
-    lowest, has_zero = (_SUBNORMAL, 1) if fixed else (f["lowest"], f["has_zero"])
-    if lowest == _FLUSHED and emin == 1 - bias:
-        return None
-    if lowest == _NORMAL and not (emin > 1 - bias and family < _CARRY if has_zero else f["has_nan"]):
+    family, negative, constant, direction, bump = _MODES[mode]
+    lowest, has_zero = r["lowest"], r["has_zero"]
+    if lowest == _NORMAL and has_zero and family >= _CARRY:
         return None
 
     def pattern(code: int) -> int:
         return int(decode(np.array(code, fmt.storage_dtype), fmt, carrier).view(word))
 
-    def codes_of(sign: int) -> tuple[int, int, int]:
-        """(the largest magnitude code, what overflows, an infinity)"""
-        infinity = np.array(-np.inf if sign else np.inf, carrier).view(word)
-        infinite = call_ufunc("convert", (infinity,), (format(name),), fmt, env, np.uint32(0), invalid=0)[0]
-        if sign and not fmt.signed:
-            most = -1 if not has_zero else 0
-        else:
-            most = f["sign_mask"] if sign and fixed else f["max_code"]
-        if sign and not has_zero:
-            beyond = f["nan_code"]
-        elif fixed:
-            beyond = max(most, 0)
-        else:
-            beyond = _core.overflow_code(fmt, env, sign)
-        return most, beyond, int(infinite)
-
-    most, overflow, infinity = zip(codes_of(0), codes_of(1), strict=True)
-    no_number = f["nan_code"] if f["has_nan"] else invalid
-    quantum = pattern(0 if not has_zero else 1 << m if lowest == _FLUSHED else 1)
-    half_gap = quantum - (1 << places) if lowest == _NORMAL and has_zero else 0
-    thresholds = []
-    for sign in (0, 1):
-        goes_up = (negative & sign) ^ constant
-        if family == _DIRECTED:
-            thresholds.append(1 if goes_up else quantum)
-        else:
-            thresholds.append(1 if family == _ODD else half_gap + (not goes_up))
-
     # the way, and where it ends
-    largest = pattern(f["max_code"])
-    usual = family < _CARRY and fmt.signed and has_zero and lowest != _FLUSHED
-    up = places - m - (family == _BY_SIGN)  # from E to the exponent of C
     way = _GRID
-    if usual and emin == 1 - bias and m < places and lowest == _SUBNORMAL:
+    if r["below_one"]:
         way = _IN_PLACE
-    elif (
-        usual
-        and up >= 2
-        and (m or family in (_BY_SIGN, _DIRECTED))
-        and quantum >> places
-        and emin + up <= bias
-        and largest >> places <= 2 * bias - up
-        and (fixed or f["max_code"] >> m)
-    ):
+    elif r["easy"] == pattern(f["max_code"]) and (fixed or f["max_code"] >> m):
         way = _MAGIC
     elif family == _CARRY and lowest == _SUBNORMAL and has_zero:
         way = _BY_CARRY
@@ -139,7 +75,7 @@ def pattern_facts(fmt, env: tuple[int, ...], carrier: str) -> dict | None:
         if sign and not fmt.signed:
             beyond.append(1)  # no number there but 0
             continue
-        last = pattern(most[1] if fixed and sign else f["max_code"]) & ((1 << (8 * word(0).itemsize - 1)) - 1)
+        last = pattern(r["limit"][1] if fixed and sign else f["max_code"]) & ((1 << (8 * word(0).itemsize - 1)) - 1)
         if fixed or family >= _DIRECTED:  # fixed point saturates: what is rounded to its bound is the bound
             beyond.append(last + 1)
         else:
@@ -151,17 +87,15 @@ def pattern_facts(fmt, env: tuple[int, ...], carrier: str) -> dict | None:
     return {
         "way": way, "family": family, "rounding": mode, "stochastic_bits": random,
         "negative": negative, "constant": constant,
-        "mantissa_bits": m, "biased_emin": emin + bias, "lowest": lowest,
-        "is_fixed": int(fixed), "has_zero": has_zero, "negative_zero": f["negative_zero"],
-        "no_nan": int(not f["has_nan"]), "bits": fmt.bits,
-        "sign_mask": f["sign_mask"], "code_mask": f["magnitude_mask"] | f["sign_mask"],
-        "quantum": quantum, "half_gap": half_gap, "gap_threshold": tuple(map(int, thresholds)),
+        "mantissa_bits": m, "biased_emin": r["biased_emin"], "lowest": lowest,
+        "is_fixed": r["fixed"], "has_zero": has_zero, "negative_zero": r["negative_zero"],
+        "no_nan": r["no_nan"], "bits": r["bits"], "sign_mask": r["sign_mask"], "code_mask": r["code_mask"],
+        "quantum": r["quantum"], "half_gap": r["half_gap"], "gap_threshold": r["gap_threshold"],
         "direction": direction, "bump": bump,
-        "least": (emin + bias) << places, "to_constant": (up << places | 1 << (places - 1)) if way == _MAGIC else 0,
-        "beyond": tuple(beyond), "limit": most,
-        "value_overflow": tuple(map(pattern, overflow)), "value_infinity": tuple(map(pattern, infinity)),
-        "value_nan": pattern(no_number),
-        "code_overflow": overflow, "code_infinity": infinity, "code_nan": no_number,
+        "least": r["biased_emin"] << places, "to_constant": r["to_constant"] if way == _MAGIC else 0,
+        "beyond": tuple(beyond), "limit": r["limit"],
+        "value_overflow": r["value_overflow"], "value_infinity": r["value_infinity"], "value_nan": r["value_nan"],
+        "code_overflow": r["code_overflow"], "code_infinity": r["code_infinity"], "code_nan": r["code_nan"],
     }  # fmt: skip
 
 
@@ -172,7 +106,7 @@ def reading_facts(fmt, carrier: str) -> dict | None:
     if as_float is None:
         return None
     emin, m = as_float
-    _, places, bias, _ = _CARRIERS[carrier]
+    places, bias, _ = _CARRIERS[carrier]
     f, fixed = _core.format_facts(fmt), fmt.kind == "fixed"
     lowest = _SUBNORMAL if fixed else f["lowest"]
     whole = f["magnitude_mask"] | f["sign_mask"]

@@ -12,7 +12,7 @@ import numpy as np
 from softnum.formats.codec import Arithmetic, Codec, Rounding
 from softnum.formats.custom.primitives import Primitives, storage_of
 from softnum.formats.custom.rounding import ValueTable, narrowed
-from softnum.formats.modes import FLOAT_OVERFLOW, rounding_name
+from softnum.formats.modes import FLOAT_OVERFLOW, family, rounding_name
 from softnum.formats.names import format
 from softnum.formats.operation_names import USER_OPERANDS
 from softnum.runtime import _core
@@ -446,7 +446,7 @@ class CustomFormat:
                     "defined for it (leave them out)"
                 )
             return
-        if rounding.startswith("stochastic") or rounding == "to_odd":
+        if family(rounding) not in ("even", "nearest", "directed"):
             raise ValueError(
                 f"rounding={rounding!r} is not defined for {self.described}; use a nearest or directed mode"
             )

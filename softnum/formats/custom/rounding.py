@@ -10,6 +10,8 @@ from numbers import Rational, Real
 
 import numpy as np
 
+from softnum.formats.modes import family, goes_up
+
 __all__ = ["ValueTable", "narrowed"]
 
 _WORTH = 4096  # elements, from which rounding float32 by their leading bits is worth its table
@@ -151,22 +153,12 @@ class ValueTable:
 
     def _upper(self, negative, side, above, rounding: str) -> np.ndarray:
         """Whether a number rounds to the upper of its neighbours; side: the sign of its distance to their middle."""
-        match rounding:
-            case "up":
-                return np.ones_like(negative)
-            case "down":
-                return np.zeros_like(negative)
-            case "toward_zero":
-                return negative
-            case "away_from_zero":
-                return ~negative
-        tie = {
-            "nearest_even": (self.codes[above] & 1) == 0,
-            "nearest_away": ~negative,
-            "nearest_zero": negative,
-            "nearest_up": np.ones_like(negative),
-            "nearest_down": np.zeros_like(negative),
-        }[rounding]
+        if rounding == "nearest_even":
+            tie = (self.codes[above] & 1) == 0
+        else:
+            tie = np.where(negative, not goes_up(rounding, 1), goes_up(rounding, 0))
+            if family(rounding) == "directed":
+                return tie
         return (side > 0) | ((side == 0) & tie)
 
     @cached_property
