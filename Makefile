@@ -23,10 +23,11 @@ help: ## Show this list.
 build: ## Install in the current environment, editable, with what the tests need.
 	$(PYTHON) -m pip install -e '.[test]'
 
-wheel: ## Build in dist a wheel for Linux on x86-64 and every Python from 3.11 on (needs the extra wheel).
+wheel: ## Build in dist the source distribution and, from it, a wheel for Linux on x86-64 and every Python from 3.11 on (needs the extra wheel).
 	rm -rf build/wheel
-	LDFLAGS=-s $(PYTHON) -m pip wheel -q --no-deps -w build/wheel .
+	LDFLAGS=-s $(PYTHON) -m build --outdir build/wheel .
 	$(PYTHON) -m auditwheel repair -w dist build/wheel/softnum-*.whl
+	cp build/wheel/softnum-*.tar.gz dist
 
 dpi: build/dpi/libsoftnum_dpi.so $(if $(VPI_INCLUDE),build/dpi/softnum_vpi.vpi) ## Build the reference model for simulators: DPI-C, and VPI where vpi_user.h is found (VPI_INCLUDE=folder).
 	cp csrc/dpi/softnum_pkg.sv csrc/dpi/softnum_modes.vh build/dpi
