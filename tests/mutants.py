@@ -103,6 +103,10 @@ FAULTS = (
           "tests/core/test_block_paths.py"),
     Fault("tensor scales are cut unevenly", "products/blocks/body.h",
           "0x1fffffff", "0xffff", "tests/core/test_block_paths.py"),
+    Fault("wide sums round twice", "products/gemm/wide.h", "SN_(add_odd)(acc[v], p), word)", "acc[v] + p, word)",
+          "tests/core/test_matmul_paths.py"),
+    Fault("wide sums of chunks round twice", "products/gemm/wide.h", "SN_(add_odd)(outer[v], acc[v]), word)",
+          "outer[v] + acc[v], word)", "tests/core/test_matmul_paths.py"),
     Fault("blocks take the words of products", "products/blocks/body.h", "g->k + block);", "block);",
           "tests/core/test_block_paths.py"),
 )  # fmt: skip

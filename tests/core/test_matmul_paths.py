@@ -229,6 +229,23 @@ def test_fused_sums_that_two_roundings_get_wrong(bits, isa):
         compare(sn.matmul(both_a, both_b, u, c), definition(both_a, both_b, u, c), u)
 
 
+def test_wide_sums_that_two_roundings_get_wrong(isa):
+    """A tie, and a crumb 54 places below the sum, which binary64 drops: 2049 * 4192257 = 2**33 + 1."""
+    x, y = 2049 * 2.0**-12, 4192257 * 2.0**-12
+    for e in (54, 60, 90):
+        c = np.full((1, 21), 2.0**e)
+        for u in (
+            sn.MadUnit("e10m20", operand="binary32"),
+            sn.MadUnit("e10m40", operand="binary32", chunk=1, outer_accumulator="e10m20"),
+        ):
+            assert plan_of(u).path == "wide"
+            for sign in (1, -1):
+                a, b = np.array([[x * sign]], np.float32), np.full((1, 21), y * 2.0 ** (e - 30), np.float32)
+                got = sn.matmul(a, b, u, c * sign)
+                assert (got == sign * (2.0**e + 2.0 ** (e - 20))).all(), (str(u), e, sign)
+                compare(got, definition(a, b, u, c * sign), u)
+
+
 @pytest.mark.parametrize("u", TABLES, ids=str)
 def test_every_pair_of_table_values(u, isa):
     a = values_of(u.operand[0], finite=True).astype(carrier(u.operand[0]))[:, None]

@@ -162,6 +162,20 @@ def test_unknown_bits_are_named_and_do_not_hide_a_fault():
     assert "unknown" in page_of(report)
 
 
+@pytest.mark.parametrize("digit", "xXzZ")
+def test_one_unknown_digit_of_a_right_result_is_a_failure(digit, tmp_path):
+    lines = text_of(MUL16, rows_of(MUL16, 300)).splitlines(keepends=True)
+    path = tmp_path / "sim.txt"
+    path.write_bytes(b"".join(lines))
+    assert check(path, "multiply", fmt="binary16").failures == 0
+    row = next(i for i, line in enumerate(lines) if b"0" in line.split()[2])
+    fields = lines[row].split()  # a 0, as which the mark could be read
+    lines[row] = b" ".join([*fields[:2], fields[2].replace(b"0", digit.encode(), 1), *fields[3:]]) + b"\n"
+    path.write_bytes(b"".join(lines))
+    report = check(path, "multiply", fmt="binary16")
+    assert (report.failures, report.result_failures, report.unknown) == (1, 1, 1)
+
+
 def last_unknown(report):
     return next(c.example for c in report.causes if c.cause == "unknown-bits")
 
