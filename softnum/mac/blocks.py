@@ -11,6 +11,7 @@ from softnum.formats.facts import facts
 from softnum.formats.modes import OVERFLOW_RULES, rounding_name
 from softnum.formats.names import format as plain_format
 from softnum.mac import _blocks
+from softnum.mac.family import family_of, register
 from softnum.mac.mad import Unit, check_sum_formats
 
 __all__ = ["BlockDotUnit"]
@@ -120,7 +121,7 @@ class BlockDotUnit(Unit):
     def _check_inner(self) -> None:
         a, b = self.operand
         if self.inner is not None:
-            if not isinstance(self.inner, Unit) or isinstance(self.inner, BlockDotUnit):
+            if not isinstance(self.inner, Unit) or family_of(self.inner).of_blocks:
                 raise ValueError(f"BlockDotUnit: inner must be a unit on elements, got {self.inner!r}")
             if self.inner.operand != (a.element, b.element):
                 got = " x ".join(map(str, self.inner.operand))
@@ -263,3 +264,9 @@ class BlockDotUnit(Unit):
         if self.overflow:
             text += f", overflow {self.overflow}"
         return text + f"; sum(a * b): {'exact' if self.inner is None else self.inner}"
+
+
+register(
+    BlockDotUnit, kind="block_dot", formats=("accumulator", "product"), of_blocks=True,
+    options=("rounding", "product_rounding", "overflow", "stochastic_bits", "inner"),
+)  # fmt: skip

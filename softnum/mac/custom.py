@@ -15,6 +15,7 @@ from softnum.formats.facts import fits
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import format
 from softnum.mac.compiled import CMad
+from softnum.mac.family import register
 from softnum.mac.mad import Unit, check_sum_formats, in_lanes, operand_pair, put_order, shown
 from softnum.runtime import gateway
 
@@ -318,3 +319,9 @@ class CustomMadUnit(Unit):
         return text + (
             f", in chunks of {self.chunk} summed in {shown_format(self.accumulator)[1:-1]}" if self.chunk else ""
         )
+
+
+register(
+    CustomMadUnit, kind="custom", needed=("function",), from_text=False,
+    options=("rounding", "overflow", "lanes", "chunk", "reduction", "carrier"),
+)  # fmt: skip

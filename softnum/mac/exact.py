@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from softnum.arrays.environment import environment
+from softnum.formats.facts import facts, fits
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import format
 from softnum.mac import _exact
-from softnum.mac.mad import Unit, check_sum_formats
+from softnum.mac.family import register
+from softnum.mac.mad import ONE, Unit, check_sum_formats
 
 __all__ = ["ExactDotUnit"]
 
@@ -137,3 +139,35 @@ class ExactDotUnit(Unit):
             + (f", overflow {self.overflow}" if self.overflow else "")
             + f", {self.width}-bit accumulator"
         )
+
+
+def _adder(unit: ExactDotUnit, fmt) -> ExactDotUnit:
+    return replace(unit, operand=(ONE, fmt))
+
+
+def _definition(unit: ExactDotUnit):
+    operands = tuple(f.codec.core_format(f) for f in unit.operand)
+    return _exact.DefinitionExact(operands, unit.accumulator, unit.environment, unit.bottom, unit.words)
+
+
+def _fast(unit: ExactDotUnit):
+    """On the domain that csrc/products/exact/body.h states."""
+    operands = tuple(f.codec.core_format(f) for f in unit.operand)
+    formats, acc, env = (*unit.operand, unit.accumulator), unit.accumulator, unit.environment
+    a, b, c = map(facts, formats)
+    specials = a.specials or b.specials or c.specials
+    seen = env[3] + 1 if unit.stochastic else 2
+    if (
+        not all(fits(f, "float64") for f in formats)
+        or a.precision + b.precision > 53
+        or (specials and not acc.has_nan)
+        or c.precision + seen > 52
+        or not _exact.rounds_in_lanes(acc, env)
+    ):
+        return None
+    return _exact.FastExact(
+        operands, acc, env, unit.bottom, unit.words, format("binary64"), [(f.precision, f.last) for f in (a, b, c)]
+    )
+
+
+register(ExactDotUnit, kind="exact", adder=_adder, definition=_definition, fast=_fast)

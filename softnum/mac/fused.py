@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 
@@ -12,6 +12,7 @@ from softnum.formats.modes import overflow_name, rounding_name
 from softnum.formats.names import format
 from softnum.formats.scalar import FloatFormat
 from softnum.mac import _fused
+from softnum.mac.family import register
 from softnum.mac.mad import Unit
 
 __all__ = ["FmaChainUnit", "FusedDotUnit", "FusedPlan", "fused_plan"]
@@ -383,3 +384,19 @@ def fused_plan(unit: FusedDotUnit) -> FusedPlan | None:
         most_start=2.0**100 if bounded else float(acc.max),
         bounded=bounded,
     )
+
+
+def _adder(unit, fmt):
+    return replace(unit, operand=(format("e2m1fn"), fmt))
+
+
+def _fast(unit: FusedDotUnit):
+    plan = fused_plan(unit)
+    return None if plan is None else _fused.FastFused(unit, plan, format("binary32"))
+
+
+register(
+    FusedDotUnit, kind="fused", formats=("accumulator", "output"), adder=_adder, adds_operands=True,
+    definition=_fused.DefinitionFused, fast=_fast,
+)  # fmt: skip
+register(FmaChainUnit, adder=_adder, adds_operands=True, definition=_fused.DefinitionChain)

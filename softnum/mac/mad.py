@@ -11,14 +11,19 @@ from softnum.arrays.environment import environment
 from softnum.formats.blocks import shown_format
 from softnum.formats.modes import OVERFLOW_RULES, overflow_name, rounding_name
 from softnum.formats.names import format
+from softnum.formats.scalar import FixedFormat
+from softnum.mac.family import register
 from softnum.mac.order import reduction_order
 
 __all__ = [
-    "MAX_LANES", "MadUnit", "Unit", "check_sum_formats", "in_lanes", "operand_pair", "put_order", "shown", "use_tracer",
+    "MAX_LANES", "ONE", "MadUnit", "Unit", "check_sum_formats", "in_lanes", "operand_pair", "put_order", "shown",
+    "use_tracer",
 ]  # fmt: skip
 
 #: The most lanes a unit has: their sums stand side by side while a chunk lasts.
 MAX_LANES = 1024
+#: The values 0 and 1, of what sums multiply their addends by: such a product is exact, and what it was.
+ONE = FixedFormat(1, 0, signed=False)
 _REDUCTIONS = ("sequential", "tree", "pairwise")
 _COMPENSATIONS = ("kahan",)
 _tracers: list[Callable] = []  # at most one
@@ -30,7 +35,7 @@ def use_tracer(trace: Callable) -> None:
 
 
 class Unit:
-    """What every unit has; its engines (`softnum.mac.products.engines`) compute it.
+    """What every unit has; what else there is to a kind of units is its `softnum.mac.family.Family`.
 
     ``operand``: the formats of a and b. ``result``: that of the sum. ``c_format``: that of C, the sum's start.
     ``stochastic``: whether a random key is needed. ``two_roundings``: whether a step has two stochastic roundings.
@@ -418,3 +423,12 @@ def in_lanes(lanes: int, reduction: str) -> str:
     for i, j in reduction_order(lanes, reduction):
         sums[i] = f"({sums[i]} + {sums[j]})"
     return f", in {lanes} lanes reduced {how}: {sums[0][1:-1]}"
+
+
+def _sequence(unit: MadUnit) -> str | None:
+    if unit.lanes > 1:
+        return None
+    return "steps" if unit.chunk is None and unit.compensated is None else "sums"
+
+
+register(MadUnit, kind="mad", formats=("accumulator", "product", "outer_accumulator"), sequence=_sequence)

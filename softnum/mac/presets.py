@@ -18,8 +18,7 @@ from functools import lru_cache
 from softnum.formats.blocks import BlockFormat
 from softnum.formats.names import format
 from softnum.formats.scalar import FixedFormat, FloatFormat
-from softnum.mac.blocks import BlockDotUnit
-from softnum.mac.exact import ExactDotUnit
+from softnum.mac.families import FAMILIES
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.mad import MadUnit, Unit
 from softnum.mac.mx_presets import BLOCK_UNITS, block_preset
@@ -325,7 +324,7 @@ def unit(name: str, output=None) -> Unit:
     return _made(name, None if output is None else str(format(output)))
 
 
-_KINDS = {kind.__name__: kind for kind in (MadUnit, FusedDotUnit, FmaChainUnit, ExactDotUnit, BlockDotUnit)}
+_KINDS = {units.__name__: units for units, family in FAMILIES.items() if family.from_text}
 _PARTS = {kind.__name__: kind for kind in (FloatFormat, FixedFormat, BlockFormat)}
 
 

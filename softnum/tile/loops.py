@@ -19,6 +19,7 @@ import numpy as np
 from softnum.arrays.container import Array, as_operand
 from softnum.arrays.conversion import decode
 from softnum.formats.facts import fits
+from softnum.mac.family import family_of, register
 from softnum.mac.mad import MadUnit
 from softnum.mac.products.operands import checked_operand
 from softnum.ops.numpy_functions import isnan, order_keys
@@ -197,7 +198,8 @@ def by_loops(space, tensors, unit, format_of, options) -> Tensor | None:
     if loops is None:
         return None
     if step.aggregation == "+":
-        return _sum(loops, space, factors, given, unit, options)
+        compute = family_of(unit).loops
+        return None if compute is None else compute(loops, space, factors, given, unit, options)
     fmt = format_of(given[0].format)
     make = {"=": _only, "*": _product}.get(step.aggregation, _extreme)
     return make(loops, given[0], fmt, options, space)
@@ -307,7 +309,7 @@ def _checked(result: np.ndarray, formats, space) -> Tensor | None:
 
 
 def _sum(loops, space, factors, tensors, unit, options) -> Tensor | None:
-    if type(unit) is not MadUnit or unit.on_codes or unit.lanes != 1 or unit.compensated or unit.stochastic:
+    if unit.on_codes or unit.lanes != 1 or unit.compensated or unit.stochastic:
         return None
     products = len(factors) == 2
     if products and min(_sides(space, factors)) >= _COLUMNS:
@@ -345,6 +347,9 @@ def _sum(loops, space, factors, tensors, unit, options) -> Tensor | None:
     values = tuple(_flat(t.values).astype(dtype, copy=False) for t in tensors)
     result, *_ = gateway.loops(kind, loops, values, dtype(0), tuple(operations))
     return _checked(result, [fmt for fmt in unit.rounded_to if fmt is not None], space)
+
+
+register(MadUnit, loops=_sum)
 
 
 def _sides(space, factors) -> tuple[int, int]:

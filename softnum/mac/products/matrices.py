@@ -10,7 +10,7 @@ from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode
 from softnum.arrays.ufuncs import raise_no_code
 from softnum.formats.facts import fits
-from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.family import family_of
 from softnum.mac.mad import Unit
 from softnum.mac.products.blocks.matrices import block_matmul
 from softnum.mac.products.engines import coded, definition_of, fast_of
@@ -96,7 +96,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     if any(gateway.is_device_array(x) for x in (a, b, c, out)):
         gateway.check_host_only("matmul", threads, return_stats)
         return gateway.on_device("matmul", a, b, unit, c, key=key, random_bits=random_bits, out=out)
-    if isinstance(unit, BlockDotUnit) or BlockArray in (type(a), type(b)):
+    if family_of(unit).of_blocks or BlockArray in (type(a), type(b)):
         with _core.PlainEnvironment():
             result = block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies)
     else:

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from functools import singledispatch
-
 import numpy as np
 
 from softnum.arrays.checks import check_axis, float_array
 from softnum.arrays.container import Array
-from softnum.formats.modes import overflow_name
-from softnum.formats.names import format
-from softnum.formats.scalar import FixedFormat
-from softnum.mac.blocks import BlockDotUnit
-from softnum.mac.custom import CustomMadUnit
-from softnum.mac.exact import ExactDotUnit
-from softnum.mac.fused import FmaChainUnit, FusedDotUnit
-from softnum.mac.mad import MadUnit, Unit
+from softnum.mac.family import family_of
+from softnum.mac.mad import Unit
 from softnum.mac.products.matrices import matmul_by_unit
 from softnum.mac.products.operands import checked_operand, random_words_of
 from softnum.mac.statistics import Tallies
@@ -24,56 +15,22 @@ from softnum.runtime import _core, gateway
 
 __all__ = ["addend_formats", "adder_of", "axes_of", "no_format", "sum"]
 
-_ONE = FixedFormat(1, 0, signed=False)  # the values 0 and 1: a product with 1 is exact, and what it was
 _DOMAIN = 3
 
 
-@singledispatch
 def adder_of(unit, fmt):
     """The unit whose dot product with ones is the sum of values of fmt under the unit."""
-    raise TypeError(f"sum: {type(unit).__name__} has no adder of its own")
-
-
-@adder_of.register
-def _(unit: MadUnit, fmt):
-    if unit.on_codes:
-        from softnum.mac.products.custom.codes import CustomSum
-
-        options = {field.name: getattr(unit, field.name) for field in fields(unit)}
-        return CustomSum(**{**options, "operand": (_ONE, fmt), "product": None, "product_rounding": None})
-    overflow = unit.overflow
-    if overflow is not None and unit.product is not None:
-        try:  # a rule that the product's format alone knows goes with it
-            overflow_name(overflow, unit.accumulator)
-        except ValueError:
-            overflow = None
-    return replace(unit, operand=(_ONE, fmt), product=None, product_rounding=None, overflow=overflow)
-
-
-@adder_of.register
-def _(unit: CustomMadUnit, fmt):
-    if unit.adds:
-        raise TypeError(f"sum: {unit.name} adds and multiplies in one, and has no adder of its own")
-    order = {name: getattr(unit, name) for name in ("rounding", "overflow", "lanes", "chunk", "reduction")}
-    return adder_of(MadUnit(unit.accumulator, operand=unit.operand, **order), fmt)
-
-
-@adder_of.register
-def _(unit: ExactDotUnit, fmt):
-    return replace(unit, operand=(_ONE, fmt))
-
-
-@adder_of.register(FusedDotUnit)
-@adder_of.register(FmaChainUnit)
-def _(unit, fmt):
-    return replace(unit, operand=(format("e2m1fn"), fmt))
+    adder = family_of(unit).adder
+    if adder is None:
+        raise TypeError(f"sum: {type(unit).__name__} has no adder of its own")
+    return adder(unit, fmt)
 
 
 def addend_formats(unit) -> list:
     """What the addends may be values of: the accumulator's format, the result's, the operands'; of a unit that has no
     adder but its dot product, the operands'."""
     formats = []
-    sums = () if isinstance(unit, (FusedDotUnit, FmaChainUnit)) else (getattr(unit, "accumulator", None), unit.result)
+    sums = () if family_of(unit).adds_operands else (getattr(unit, "accumulator", None), unit.result)
     for fmt in (*sums, *unit.operand):
         if fmt is not None and fmt not in formats:
             formats.append(fmt)
@@ -171,7 +128,7 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threa
     >>> sn.sum(x, sn.ExactDotUnit("e6m3", operand="e5m2"))
     np.float32(80.0)
     """
-    if not isinstance(unit, Unit) or isinstance(unit, BlockDotUnit):
+    if not isinstance(unit, Unit) or family_of(unit).of_blocks:
         raise TypeError(f"sum: the unit must be one of softnum's (MadUnit ..., or sn.unit(name)), got {unit!r}")
     if gateway.is_device_array(x):
         gateway.check_host_only("sum", threads=threads, return_stats=return_stats)

@@ -15,6 +15,7 @@ from softnum.formats.facts import fits
 from softnum.formats.names import format
 from softnum.mac import _blocks
 from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.family import family_of
 from softnum.mac.products.blocks.fast import fast_product
 from softnum.mac.products.engines import definition_of
 from softnum.mac.products.operands import blocks_of, checked_operand, codes_of, random_words_of
@@ -43,7 +44,7 @@ def _operand(x, fmt, what: str, axis: int, outer: str) -> BlockArray:
 
 def block_operands(a, b, unit) -> tuple[BlockArray, BlockArray]:
     """Both operands, checked to be what the unit takes, or TypeError or ValueError; of their shapes, the last two."""
-    if not isinstance(unit, BlockDotUnit):
+    if not family_of(unit).of_blocks:
         raise TypeError(f"matmul: BlockArrays are multiplied under a BlockDotUnit, got {unit!r}")
     return (
         _operand(a, unit.operand[0], "a", -1, "(..., M, K)"), _operand(b, unit.operand[1], "b", -2, "(..., K, N)")

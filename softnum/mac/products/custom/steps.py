@@ -10,7 +10,11 @@ import numpy as np
 from softnum.arrays.conversion import decode, encode
 from softnum.formats.custom.primitives import place_of, shown_code
 from softnum.formats.facts import fits
+from softnum.mac.custom import CustomMadUnit
+from softnum.mac.family import register
+from softnum.mac.mad import MadUnit
 from softnum.mac.order import reduction_order
+from softnum.mac.products.mad import adder
 from softnum.runtime import _core, gateway
 
 __all__ = ["DefinitionCustom", "numbers_of", "try_out", "zero_of"]
@@ -233,3 +237,23 @@ def _sample(rng, fmt, shape) -> np.ndarray:
     near = encode(np.clip(rng.standard_normal(shape), float(fmt.min), float(fmt.max)), fmt).astype(np.uint64)
     finite = np.isfinite(decode(codes.astype(fmt.storage_dtype), fmt, dtype))
     return np.where(finite & (rng.integers(0, 4, shape) == 0), codes, near)
+
+
+def _adder(unit: CustomMadUnit, fmt):
+    if unit.adds:
+        raise TypeError(f"sum: {unit.name} adds and multiplies in one, and has no adder of its own")
+    order = {name: getattr(unit, name) for name in ("rounding", "overflow", "lanes", "chunk", "reduction")}
+    return adder(MadUnit(unit.accumulator, operand=unit.operand, **order), fmt)
+
+
+def _definition(unit: CustomMadUnit):
+    if unit.on_codes:
+        return gateway.custom_engine(unit) or DefinitionCustom(unit, unit.operand)
+    return DefinitionCustom(unit, tuple(f.codec.core_format(f) for f in unit.operand))
+
+
+def _fast(unit: CustomMadUnit):
+    return None if unit.on_codes else gateway.custom_engine(unit)
+
+
+register(CustomMadUnit, adder=_adder, definition=_definition, fast=_fast)
