@@ -26,8 +26,8 @@ from softnum.inspect.steps import (
 )
 from softnum.inspect.steps.blocks import block_vectors
 from softnum.inspect.steps.step import Step, decoded, exact_step, number, number_text, rounding_step, steps_of
-from softnum.mac.blocks import BlockDotUnit
-from softnum.mac.mad import MadUnit, Unit
+from softnum.mac.family import family_of
+from softnum.mac.mad import Unit
 from softnum.mac.products.engines import coded
 from softnum.mac.products.operands import checked_operand
 from softnum.reference import random_words_matmul
@@ -108,15 +108,7 @@ def _hex(code: int, fmt) -> str:
 
 def trace(unit: Unit, a, b, c=None, *, key=None, random_bits=None) -> Trace:
     """The body of ``unit.trace``, which says what it takes and returns."""
-    if unit.on_codes and isinstance(unit, MadUnit):
-        raise TypeError(
-            f"trace: no trace of a MadUnit that computes in custom formats is known ({unit}); its steps one by one are "
-            "CustomFormat.apply('multiply', ...) and apply('add', ...), or apply('fma', ...) without product="
-        )
-    if isinstance(unit, BlockDotUnit):
-        vectors = block_vectors(unit, a, b)
-    else:
-        vectors = []
+    vectors = block_vectors(unit, a, b) if family_of(unit).of_blocks else []
     for x, fmt, what in () if vectors else ((a, unit.operand[0], "a"), (b, unit.operand[1], "b")):
         x = x if isinstance(x, Array) else float_array(x, "trace")
         if x.ndim != 1:

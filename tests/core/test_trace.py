@@ -7,9 +7,10 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
+from softnum.mac.family import register
 from softnum.modes import Flags
 from softnum.plan import fits
-from softnum.trace import Step, Trace, steps_of
+from softnum.trace import Step, Trace
 from softnum.units import Unit
 from tests.support.core_oracles import show
 from tests.support.mad_units import NEW
@@ -216,9 +217,6 @@ def test_units_without_a_trace_are_named():
     with pytest.raises(TypeError, match="no steps are known of Strange"):
         Strange().trace([1], [1])
 
-    @steps_of.register
-    def _(unit: Strange, a, b, c, words):
-        return [Step("nothing", "a", F(0))], 0x3C
-
+    register(Strange, steps=lambda unit, a, b, c, words: ([Step("nothing", "a", F(0))], 0x3C))
     t = Strange().trace([1], [1])
     assert isinstance(t, Trace) and t.result == 1 and t.steps[0].name == "nothing" and t.flags == Flags(0)

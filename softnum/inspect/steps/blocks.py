@@ -8,6 +8,7 @@ from fractions import Fraction
 from softnum.arrays.blocks import BlockArray
 from softnum.inspect.steps.step import exact_step, rounding_step, steps_of
 from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.family import register
 from softnum.mac.products.engines import coded
 from softnum.reference.block_dot import BlockStep, block_dot
 from softnum.reference.exact import exact_terms
@@ -52,8 +53,7 @@ def _shown(step: BlockStep, accumulator) -> list:
     return steps
 
 
-@steps_of.register
-def _(unit: BlockDotUnit, a: BlockArray, b: BlockArray, c, words):
+def _steps(unit: BlockDotUnit, a: BlockArray, b: BlockArray, c, words):
     inner, seen, blocks = unit.inner, [], []
     formats = tuple(coded(f.element) for f in unit.operand)
 
@@ -94,3 +94,6 @@ def _(unit: BlockDotUnit, a: BlockArray, b: BlockArray, c, words):
                 steps.append(replace(own, where=where))
         steps += _shown(step, unit.accumulator)
     return steps, code
+
+
+register(BlockDotUnit, steps=_steps)

@@ -6,8 +6,9 @@ import numpy as np
 
 from softnum.arrays.conversion import encode
 from softnum.formats.custom import CustomFormat
-from softnum.inspect.steps.step import Step, decoded, exact_step, number, rounding_step, steps_of
+from softnum.inspect.steps.step import Step, decoded, exact_step, number, rounding_step
 from softnum.mac.custom import CustomMadUnit
+from softnum.mac.family import register
 from softnum.mac.products.custom.steps import DefinitionCustom, numbers_of
 from softnum.mac.products.engines import coded
 from softnum.reference.operations import exact_sum
@@ -85,8 +86,7 @@ class TracedCustom(DefinitionCustom):
         return decode(int(x.view(f"u{x.itemsize}")), "binary32" if x.itemsize == 4 else "binary64")
 
 
-@steps_of.register
-def _(unit: CustomMadUnit, a, b, c, words):
+def _steps(unit: CustomMadUnit, a, b, c, words):
     traced, carrier = TracedCustom(unit), unit.carrier
     x, y = (
         numbers_of(np.array(codes, np.uint64), coded(fmt, unit), fmt, carrier)
@@ -96,3 +96,6 @@ def _(unit: CustomMadUnit, a, b, c, words):
     word = None if words is None else lambda k: words(k)[1]
     total = traced.dot(x, y, None if start is None else traced._number(start), word)
     return traced.steps, total if carrier == "codes" else int(encode(np.array(total), unit.accumulator))
+
+
+register(CustomMadUnit, steps=_steps)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from softnum.formats.modes import Flags
-from softnum.inspect.steps.step import Step, exact_step, number, rounding_step, steps_of
+from softnum.inspect.steps.step import Step, exact_step, number, rounding_step
+from softnum.mac.family import register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.reference.fused import FusedStep, fma_chain_dot, fused_dot, product_of
 from softnum.reference.operations import add, fma
@@ -57,8 +58,7 @@ def _fused_steps(step: FusedStep, index: int, truncate: int | None) -> list[Step
     return steps
 
 
-@steps_of.register
-def _(unit: FusedDotUnit, a, b, c, words):
+def _dot_steps(unit: FusedDotUnit, a, b, c, words):
     seen: list[FusedStep] = []
     code, _ = fused_dot(
         a, b, terms=unit.terms, fraction_bits=unit.fraction_bits, accumulator=unit.accumulator, operand=unit.operand,
@@ -77,8 +77,7 @@ def _(unit: FusedDotUnit, a, b, c, words):
     return steps, code
 
 
-@steps_of.register
-def _(unit: FmaChainUnit, a, b, c, words):
+def _chain_steps(unit: FmaChainUnit, a, b, c, words):
     options = {
         "rounding": unit.rounding, "overflow": unit.overflow, "flush_inputs": unit.flush_inputs,
         "flush_results": unit.flush_results,
@@ -106,3 +105,7 @@ def _(unit: FmaChainUnit, a, b, c, words):
         a, b, accumulator=unit.accumulator, operand=unit.operand, k_order=unit.k_order, c=c, **options
     )  # fmt: skip
     return steps, code
+
+
+register(FusedDotUnit, steps=_dot_steps)
+register(FmaChainUnit, steps=_chain_steps)

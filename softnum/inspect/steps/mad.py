@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from softnum.inspect.steps.step import exact_step, rounding_step, steps_of
+from softnum.inspect.steps.step import exact_step, rounding_step
 from softnum.mac.exact import ExactDotUnit
+from softnum.mac.family import register
 from softnum.mac.mad import MadUnit
 from softnum.mac.products.engines import coded
 from softnum.reference.exact import exact_terms
@@ -14,8 +15,12 @@ from softnum.reference.values import decode
 __all__ = []
 
 
-@steps_of.register
-def _(unit: MadUnit, a, b, c, words):
+def _mad_steps(unit: MadUnit, a, b, c, words):
+    if unit.on_codes:
+        raise TypeError(
+            f"trace: no trace of a MadUnit that computes in custom formats is known ({unit}); its steps one by one are "
+            "CustomFormat.apply('multiply', ...) and apply('add', ...), or apply('fma', ...) without product="
+        )
     roundings = []
     code, _ = mad_dot(
         a, b, operand=tuple(coded(f) for f in unit.operand), accumulator=unit.accumulator, product=unit.product,
@@ -34,8 +39,7 @@ def _(unit: MadUnit, a, b, c, words):
     return steps, code
 
 
-@steps_of.register
-def _(unit: ExactDotUnit, a, b, c, words):
+def _exact_steps(unit: ExactDotUnit, a, b, c, words):
     operands = tuple(coded(f) for f in unit.operand)
     terms, sums = exact_terms(a, b, operands, unit.accumulator, c, unit.rounding)
     steps = [exact_step("start", "c", terms[0])]
@@ -61,3 +65,7 @@ class _Words:
 
     def __getitem__(self, step: int) -> tuple:
         return (None, None) if self.words is None else self.words(step)
+
+
+register(MadUnit, steps=_mad_steps)
+register(ExactDotUnit, steps=_exact_steps)

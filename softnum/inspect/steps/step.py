@@ -1,12 +1,13 @@
 """Steps of traces: what a step is, and which function makes those of a kind of unit.
 
-A kind of unit joins in by registering what makes its steps, and the code of the result::
+A kind of unit joins in by registering what makes its steps, and the code of the result (`softnum.mac.family`)::
 
-    @steps_of.register
-    def _(unit: MyUnit, a, b, c, words):  # codes of the operands, the code of C or None, words(step) or None
+    def _steps(unit: MyUnit, a, b, c, words):  # codes of the operands, the code of C or None, words(step) or None
         steps = [exact_step("product", "a * b", value, where={"k": 0})]
         steps.append(rounding_step("sum", "acc + p", exact, unit.accumulator, environment))
         return steps, steps[-1].code
+
+    register(MyUnit, steps=_steps)
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from softnum.formats.modes import Flags
+from softnum.mac.family import family_of
 from softnum.reference.rounding import Environment, deliver, floor_log2
 from softnum.reference.values import Value, decode
 
@@ -153,7 +154,6 @@ def _cut(x: Value, fmt) -> tuple[Fraction, Fraction, Fraction]:
     return count * quantum, quantum, rest / quantum
 
 
-@singledispatch
 def steps_of(
     unit, a: Sequence[int], b: Sequence[int], c: int | None, words: Callable[[int], tuple] | None
 ) -> tuple[list[Step], int]:
@@ -162,7 +162,10 @@ def steps_of(
     a, b: codes of the operands (a value table's: binary64 numbers). c: the code of C, or None. words(step) gives the
     (product, sum) pair of random words; it is None where nothing is stochastic.
     """
-    raise TypeError(f"trace: no steps are known of {type(unit).__name__}")
+    steps = family_of(unit).steps
+    if steps is None:
+        raise TypeError(f"trace: no steps are known of {type(unit).__name__}")
+    return steps(unit, a, b, c, words)
 
 
 def number_text(x: Fraction | str | None) -> str:
