@@ -14,7 +14,7 @@ import numpy as np
 from softnum.formats.c_text import environment_text, format_text
 from softnum.formats.names import format
 from softnum.kernels.device.elementwise.conversion import FROM_KEY, NO_WORDS
-from softnum.kernels.device.products.engines import engine_of, find_engine
+from softnum.kernels.device.products.engines import engine_of
 from softnum.kernels.device.products.entries import value_body
 from softnum.kernels.device.products.layouts import index_of, loader
 from softnum.kernels.device.products.order import DRAWN, words_of
@@ -23,6 +23,7 @@ from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime._cuda import cuda, ffi
 from softnum.kernels.device.runtime.source import Entry, Library
 from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.family import register
 from softnum.mac.products.blocks.matrices import block_operands
 from softnum.runtime.gateway import NoKernel
 
@@ -317,9 +318,7 @@ class BlockEngine:
         )  # fmt: skip
 
 
-@find_engine.register
-def _(unit: BlockDotUnit, words: int):
-    return BlockEngine(unit)
+register(BlockDotUnit, device=lambda unit, words: BlockEngine(unit))
 
 
 def examples():

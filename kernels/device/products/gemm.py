@@ -16,7 +16,7 @@ from softnum.kernels.device.products.engines import engine_of
 from softnum.kernels.device.products.problem import Problem, carrier_of, matrices
 from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime.strides import broadcast, contiguous, copy, flat, is_dense, overlap, strided
-from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.family import family_of
 from softnum.mac.mad import Unit
 from softnum.runtime import _core
 from softnum.runtime.gateway import is_device_array
@@ -114,7 +114,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
         raise TypeError(f"matmul: the unit must be one of softnum's (MadUnit ..., or sn.unit(name)), got {unit!r}")
     engine_of(unit, NO_WORDS)  # a unit without a kernel is told of first
     blocks = None
-    if isinstance(unit, BlockDotUnit) or BlockArray in (type(a), type(b)):
+    if family_of(unit).of_blocks or BlockArray in (type(a), type(b)):
         blocks = block_operands(a, b, unit)
         a, b = (Array._of(x.codes, x.format.element) for x in blocks)
     (a, format_a), (b, format_b) = array_and_format(a, "a", "matmul"), array_and_format(b, "b", "matmul")
