@@ -24,51 +24,30 @@ from pathlib import Path
 from typing import Any
 
 from softnum.formats.blocks import BlockFormat
-from softnum.mac.blocks import BlockDotUnit
 from softnum.mac.custom import CustomMadUnit
-from softnum.mac.exact import ExactDotUnit
-from softnum.mac.fused import FusedDotUnit
-from softnum.mac.mad import MadUnit, Unit
+from softnum.mac.families import FAMILIES
+from softnum.mac.family import Family
+from softnum.mac.mad import Unit
 from softnum.train.designs.objects import UnitFunction, describe_format
 
 __all__ = ["INNER_KINDS", "KINDS", "PRESET_KEYS", "build_unit", "describe_unit"]
 
+
+def _options(units: type, family: Family) -> tuple[str, ...]:
+    """The keys of such a unit in a design file, besides its formats and what cannot be left out."""
+    stated = ("operand", *family.needed, *family.formats)
+    return family.options or tuple(f.name for f in dataclasses.fields(units) if f.name not in stated)
+
+
 #: kind: (the class, its formats, its other options, what cannot be left out)
 KINDS = {
-    "mad": (
-        MadUnit,
-        ("accumulator", "product", "outer_accumulator"),
-        (
-            "rounding", "product_rounding", "overflow", "stochastic_bits", "lanes", "chunk", "reduction", "compensated",
-        ),
-        ("accumulator",),
-    ),
-    "fused": (
-        FusedDotUnit,
-        ("accumulator", "output"),
-        (
-            "terms", "fraction_bits", "min_exponent", "output_rounding", "truncate_fraction", "k_order", "c",
-            "overflow",
-        ),
-        ("accumulator",),
-    ),
-    "exact": (ExactDotUnit, ("accumulator",), ("rounding", "overflow", "stochastic_bits"), ("accumulator",)),
-    "block_dot": (
-        BlockDotUnit,
-        ("accumulator", "product"),
-        ("rounding", "product_rounding", "overflow", "stochastic_bits", "inner"),
-        ("accumulator",),
-    ),
-    "custom": (
-        CustomMadUnit,
-        ("accumulator",),
-        ("rounding", "overflow", "lanes", "chunk", "reduction", "carrier"),
-        ("function",),
-    ),
-}  # fmt: skip
+    family.kind: (units, family.formats, _options(units, family), family.needed)
+    for units, family in FAMILIES.items()
+    if family.kind
+}
 PRESET_KEYS = ("kind", "name", "output")
 #: of the unit ``inner`` of a block_dot
-INNER_KINDS = ("mad", "fused", "exact", "preset")
+INNER_KINDS = (*(f.kind for f in FAMILIES.values() if f.kind and f.from_text and not f.of_blocks), "preset")
 
 
 def build_unit(spec: dict, operand: tuple):
