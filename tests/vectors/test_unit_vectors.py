@@ -166,6 +166,11 @@ def test_unusable_specs(arguments, options, message):
         UnitSpec.make(*arguments, **options)
 
 
+def test_units_that_a_file_cannot_state():
+    with pytest.raises(TypeError, match="dot: no vectors of a CustomMadUnit, .* vectors of MadUnit, FusedDotUnit, "):
+        UnitSpec.make("dot", sn.CustomMadUnit(lambda acc, a, b: acc, operand="e5m2"))
+
+
 def test_sums_of_every_shape_cancel():
     for op, size in (("dot", {"length": 8}), ("gemm", {"shape": (2, 3, 8)}), ("gemm", {"shape": (3, 3, 4)})):
         unit = sn.MadUnit("binary32", operand="e4m3fn")

@@ -19,7 +19,7 @@ from softnum.vectors.checks.unit_models import UnitModels
 from softnum.vectors.files.text import VectorFileError
 from softnum.vectors.plans.codes import is_nan
 from softnum.vectors.plans.spec import Block
-from softnum.vectors.plans.unit_spec import LONGEST, UnitSpec
+from softnum.vectors.plans.unit_spec import LONGEST, UnitSpec, by_steps
 
 __all__ = ["Comparison", "comparison_of"]
 
@@ -242,7 +242,8 @@ class Sequences(Comparison):
     @property
     def elements(self) -> int:
         """Numbers in a step that is kept."""
-        return sum(c.count for c in self.spec.columns) + (1 if self.spec.unit.chunk is None else 2 * self._longest)
+        alone = by_steps(self.spec) or self.spec.unit.chunk is None
+        return sum(c.count for c in self.spec.columns) + (1 if alone else 2 * self._longest)
 
     def add(self, lines: np.ndarray, block: Block, unknown: np.ndarray | None = None) -> None:
         """The next steps; those of the last sequence wait for its end."""

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from softnum.formats.modes import ROUNDING_MODES
 from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.mac.exact import ExactDotUnit
+from softnum.mac.family import family_of, register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.mad import MadUnit
 from softnum.vectors.checks.causes import Candidate, counted
 from softnum.vectors.plans.unit_spec import UnitSpec
 
-__all__ = ["unit_candidates"]
+__all__ = ["Causes", "unit_candidates"]
 
 #: Chunks of up to so many products are all tried, longer ones where they divide the length or are powers of two.
 _SHORT_CHUNKS = 64
@@ -34,7 +35,7 @@ def unit_candidates(spec: UnitSpec) -> list[Candidate]:
 
 
 def _rows(spec: UnitSpec) -> Iterator[tuple[str, str, dict]]:
-    unit = spec.unit
+    unit, causes = spec.unit, family_of(spec.unit).causes or Causes()
     if spec.op == "mac":
         yield "accumulator-not-cleared", "", {"not_cleared": True}
     if spec.with_c:
@@ -46,58 +47,115 @@ def _rows(spec: UnitSpec) -> Iterator[tuple[str, str, dict]]:
             yield "random-ignored", f"always {constant}" if constant != "half" else "a constant of 1/2", {
                 "random_words": constant
             }  # fmt: skip
-    if isinstance(unit, FusedDotUnit):
-        yield from _fused(unit)
-    elif isinstance(unit, MadUnit):
-        yield from _mad(spec, unit)
-    elif isinstance(unit, FmaChainUnit):
-        yield from _chain(unit)
-    else:
-        yield "rounds-each-product", "every addition is rounded", {"as_steps": True}
-    name = "output_rounding" if isinstance(unit, FusedDotUnit) else "rounding"
-    yield from _modes(unit, name)
-    yield from _overflow(unit)
+    yield from causes.own(spec)
+    yield from _modes(unit, causes.mode, infinite=causes.always_infinity)
+    yield from _overflow(unit, causes.always_infinity)
     yield "flush-to-zero", "operands", {"flush_operands": True}
     if spec.with_c:
         yield "flush-to-zero", "operands and C", {"flush_operands": True, "flush_c": True}
-    yield from _widths(unit)
-    if spec.op != "mac" and not isinstance(unit, ExactDotUnit):
+    yield from _widths(unit, causes)
+    if spec.op != "mac" and causes.ordered:
         yield "summation-order", "from the last product to the first", {"reverse": True}
 
 
-def _mad(spec: UnitSpec, unit: MadUnit):
-    k = spec.shape[2]
-    if not unit.stochastic:  # else the random words belong to other steps
-        lengths = [n for n in range(2, k + 1) if n <= _SHORT_CHUNKS or k % n == 0 or n & (n - 1) == 0]
-        for n in sorted(lengths, key=lambda n: abs(n - (unit.chunk or k))):
-            if n != unit.chunk:
-                instead = f"{n} instead of {unit.chunk}" if unit.chunk else f"{n}, where there are none"
-                yield "chunk-length", instead, {"chunk": n}
-        if unit.chunk is not None and unit.outer == unit.accumulator:
-            yield "chunk-length", f"no chunks, instead of {unit.chunk}", {"chunk": None, "outer_accumulator": None}
-    if unit.product is None:
-        formats = dict.fromkeys((unit.accumulator, *unit.operand))
-        for fmt in formats:
-            if fmt.kind in ("float", "fixed") and fmt.has_zero:
-                yield "rounds-each-product", f"to {fmt}", {"product": fmt}
-    else:
-        yield "exact-product-instead", "", {"product": None, "product_rounding": None}
-        yield from _modes(unit, "product_rounding", unit.product_mode, " of products")
-    if _plain(unit):
-        for when in ("after", "before"):
-            yield "flush-to-zero", f"results that are tiny {when} rounding", {"flush_results": when}
-        for bits in range(1, 6):
-            text = f"the smaller term is cut off {counted(bits, 'bit')} below the larger one's last place"
-            yield "missing-sticky", text, {"align": bits}
-    if not unit.stochastic:
-        for lanes in (1, 2, 4, 8, 16):
-            if lanes != unit.lanes and lanes < k and spec.op != "mac":
-                yield "summation-order", f"{counted(lanes, 'lane')} instead of {unit.lanes}", {"lanes": lanes}
-        for reduction in ("sequential", "tree", "pairwise"):
-            if unit.lanes > 2 and reduction != unit.reduction:
-                yield "summation-order", f"lanes reduced {reduction}", {"reduction": reduction}
-    if unit.accumulator.kind == "float" and unit.accumulator.lowest_binade == "subnormal":
-        yield "missing-subnormals", "sums round to 0 or the smallest normal number", {"subnormals": False}
+class Causes:
+    """What is tried for units of a family: its own causes, and where it differs in those that every unit has."""
+
+    mode = "rounding"  #: the field that has the mode of the sums
+    ordered = True  #: whether the order of the products changes the result
+    always_infinity = False  #: whether the unit has that overflow rule
+
+    def own(self, spec: UnitSpec):
+        """Causes of this family alone."""
+        yield "rounds-each-product", "every addition is rounded", {"as_steps": True}
+
+    def inner_widths(self, unit, other):
+        """(which sums, changes) for the unit whose sums are in another format, its result in the same."""
+        return ()
+
+
+class _Mad(Causes):
+    def own(self, spec: UnitSpec):
+        unit = spec.unit
+        k = spec.shape[2]
+        if not unit.stochastic:  # else the random words belong to other steps
+            lengths = [n for n in range(2, k + 1) if n <= _SHORT_CHUNKS or k % n == 0 or n & (n - 1) == 0]
+            for n in sorted(lengths, key=lambda n: abs(n - (unit.chunk or k))):
+                if n != unit.chunk:
+                    instead = f"{n} instead of {unit.chunk}" if unit.chunk else f"{n}, where there are none"
+                    yield "chunk-length", instead, {"chunk": n}
+            if unit.chunk is not None and unit.outer == unit.accumulator:
+                yield "chunk-length", f"no chunks, instead of {unit.chunk}", {"chunk": None, "outer_accumulator": None}
+        if unit.product is None:
+            formats = dict.fromkeys((unit.accumulator, *unit.operand))
+            for fmt in formats:
+                if fmt.kind in ("float", "fixed") and fmt.has_zero:
+                    yield "rounds-each-product", f"to {fmt}", {"product": fmt}
+        else:
+            yield "exact-product-instead", "", {"product": None, "product_rounding": None}
+            yield from _modes(unit, "product_rounding", unit.product_mode, " of products")
+        if _plain(unit):
+            for when in ("after", "before"):
+                yield "flush-to-zero", f"results that are tiny {when} rounding", {"flush_results": when}
+            for bits in range(1, 6):
+                text = f"the smaller term is cut off {counted(bits, 'bit')} below the larger one's last place"
+                yield "missing-sticky", text, {"align": bits}
+        if not unit.stochastic:
+            for lanes in (1, 2, 4, 8, 16):
+                if lanes != unit.lanes and lanes < k and spec.op != "mac":
+                    yield "summation-order", f"{counted(lanes, 'lane')} instead of {unit.lanes}", {"lanes": lanes}
+            for reduction in ("sequential", "tree", "pairwise"):
+                if unit.lanes > 2 and reduction != unit.reduction:
+                    yield "summation-order", f"lanes reduced {reduction}", {"reduction": reduction}
+        if unit.accumulator.kind == "float" and unit.accumulator.lowest_binade == "subnormal":
+            yield "missing-subnormals", "sums round to 0 or the smallest normal number", {"subnormals": False}
+
+    def inner_widths(self, unit, other):
+        if unit.chunk is not None:
+            yield "within chunks", {"accumulator": other, "outer_accumulator": unit.outer}
+
+
+class _Fused(Causes):
+    mode, always_infinity = "output_rounding", True
+
+    def own(self, spec: UnitSpec):
+        unit = spec.unit
+        f = unit.fraction_bits
+        for other in sorted(range(max(0, f - 24), min(100, f + _MORE_BITS) + 1), key=lambda n: (abs(n - f), -n)):
+            if other != f:
+                yield "alignment-bits", f"{other} instead of {f}", {"fraction_bits": other}
+        if unit.k_order is None:
+            for terms in (1, 2, 4, 8, 16, 32):
+                if terms != unit.terms:
+                    yield "chunk-length", f"{terms} products a step instead of {unit.terms}", {"terms": terms}
+        where = {"fused": "after", "after": "fused"}[unit.c]
+        yield (
+            "summation-order",
+            f"C is added {where}" if where == "after" else "C is a term of the first step",
+            {"c": where},
+        )
+        if unit.truncate_fraction is not None:
+            yield "accumulator-width", "sums are not cut before they are rounded", {"truncate_fraction": None}
+
+    def inner_widths(self, unit, other):
+        yield "between steps", {"accumulator": other, "output": unit.result}
+
+
+class _Chain(Causes):
+    def own(self, spec: UnitSpec):
+        unit = spec.unit
+        if unit.flush_inputs:
+            yield "flush-to-zero", "operands are not flushed, though they should be", {"flush_inputs": False}
+        for when in (None, "after", "before"):
+            if when != unit.flush_results:
+                tiny, none = f"results that are tiny {when} rounding", "results are not flushed, though they should be"
+                yield "flush-to-zero", tiny if when else none, {"flush_results": when}
+        if unit.k_order is not None:
+            yield "summation-order", "k in turn", {"k_order": None}
+
+
+class _Exact(Causes):
+    ordered = False
 
 
 def _plain(unit: MadUnit) -> bool:
@@ -109,39 +167,7 @@ def _plain(unit: MadUnit) -> bool:
     )  # fmt: skip
 
 
-def _fused(unit: FusedDotUnit):
-    f = unit.fraction_bits
-    for other in sorted(range(max(0, f - 24), min(100, f + _MORE_BITS) + 1), key=lambda n: (abs(n - f), -n)):
-        if other != f:
-            yield "alignment-bits", f"{other} instead of {f}", {"fraction_bits": other}
-    if unit.k_order is None:
-        for terms in (1, 2, 4, 8, 16, 32):
-            if terms != unit.terms:
-                yield "chunk-length", f"{terms} products a step instead of {unit.terms}", {"terms": terms}
-    where = {"fused": "after", "after": "fused"}[unit.c]
-    yield (
-        "summation-order",
-        f"C is added {where}" if where == "after" else "C is a term of the first step",
-        {"c": where},
-    )
-    if unit.truncate_fraction is not None:
-        yield "accumulator-width", "sums are not cut before they are rounded", {"truncate_fraction": None}
-
-
-def _chain(unit: FmaChainUnit):
-    if unit.flush_inputs:
-        yield "flush-to-zero", "operands are not flushed, though they should be", {"flush_inputs": False}
-    for when in (None, "after", "before"):
-        if when != unit.flush_results:
-            text = (
-                f"results that are tiny {when} rounding" if when else "results are not flushed, though they should be"
-            )
-            yield "flush-to-zero", text, {"flush_results": when}
-    if unit.k_order is not None:
-        yield "summation-order", "k in turn", {"k_order": None}
-
-
-def _modes(unit, name: str, mode: str | None = None, of: str = ""):
+def _modes(unit, name: str, mode: str | None = None, of: str = "", infinite: bool = False):
     mode = mode or getattr(unit, name)
     for other in ROUNDING_MODES:
         if other == mode or (other.startswith("stochastic") and not unit.stochastic):
@@ -154,7 +180,7 @@ def _modes(unit, name: str, mode: str | None = None, of: str = ""):
         elif not other.startswith("stochastic") and mode.startswith("stochastic"):
             cause = "random-ignored"
         yield cause, other + of, {name: other}
-        if cause in ("truncation", "wrong-mode") and _rule(unit) == "infinity" and isinstance(unit, FusedDotUnit):
+        if cause in ("truncation", "wrong-mode") and _rule(unit) == "infinity" and infinite:
             yield cause, f"{other}{of}, overflow to infinity", {name: other, "overflow": "always_infinity"}
 
 
@@ -164,7 +190,7 @@ def _rule(unit) -> str:
     return "saturate" if unit.accumulator.kind == "fixed" else "infinity"
 
 
-def _overflow(unit):
+def _overflow(unit, always_infinity: bool):
     rule = _rule(unit)
     if unit.accumulator.kind == "fixed":
         if rule == "wrap":
@@ -174,24 +200,22 @@ def _overflow(unit):
         return
     if rule != "infinity":
         yield "overflow-to-infinity", "", {"overflow": "infinity"}
-    if isinstance(unit, FusedDotUnit) and rule != "always_infinity":
+    if always_infinity and rule != "always_infinity":
         yield "overflow-to-infinity", "in every rounding mode", {"overflow": "always_infinity"}
     for other, text in (("saturate_finite", ""), ("saturate", "infinite operands too")):
         if rule != other:
             yield "overflow-to-max", text, {"overflow": other}
 
 
-def _widths(unit):
+def _widths(unit, causes: Causes):
     fmt = unit.accumulator
     for more in (-1, 1, -2, 2):
         other = _wider(fmt, more)
         if other is None:
             continue
         text = f"{counted(abs(more), 'bit')} {'more' if more > 0 else 'fewer'} than {fmt}"
-        if isinstance(unit, MadUnit) and unit.chunk is not None:
-            yield "accumulator-width", f"{text} within chunks", {"accumulator": other, "outer_accumulator": unit.outer}
-        elif isinstance(unit, FusedDotUnit):
-            yield "accumulator-width", f"{text} between steps", {"accumulator": other, "output": unit.result}
+        for where, changes in causes.inner_widths(unit, other):
+            yield "accumulator-width", f"{text} {where}", changes
         yield "accumulator-width", text, {"accumulator": other}
 
 
@@ -213,3 +237,9 @@ def _wider(fmt, more: int):
         return FloatFormat(fmt.exponent_bits, fmt.mantissa_bits + more, **{name: getattr(fmt, name) for name in names})
     except ValueError:
         return None
+
+
+register(MadUnit, causes=_Mad())
+register(FusedDotUnit, causes=_Fused())
+register(FmaChainUnit, causes=_Chain())
+register(ExactDotUnit, causes=_Exact())

@@ -13,7 +13,7 @@ from softnum.ops.arithmetic import convert
 from softnum.vectors.checks.evidence import Evidence
 from softnum.vectors.checks.models import NotApplicable, changed_words
 from softnum.vectors.plans.codes import is_nan, is_subnormal
-from softnum.vectors.plans.unit_spec import UnitSpec
+from softnum.vectors.plans.unit_spec import UnitSpec, by_steps
 
 __all__ = ["UnitModels"]
 
@@ -40,7 +40,7 @@ class UnitModels:
 
     def __init__(self, spec: UnitSpec) -> None:
         self.spec = spec
-        self.by_steps = spec.op == "mac" and spec.unit.chunk is None and spec.unit.compensated is None
+        self.by_steps = by_steps(spec)
 
     def predict(self, changes: dict, evidence: Evidence) -> tuple[np.ndarray, None]:
         """The design's results; it has no flags. Raises `NotApplicable`."""
@@ -49,7 +49,7 @@ class UnitModels:
         operands, words = list(evidence.got.operands), evidence.got.random_bits
         if "random_words" in changes:
             words = changed_words(words, changes["random_words"], spec.stochastic_bits)
-        if changes.get("not_cleared") and spec.unit.compensated is not None:
+        if changes.get("not_cleared") and not self.by_steps and spec.unit.compensated is not None:
             raise NotApplicable("the compensation cannot be told from the results")
         lead = 1 if spec.op == "mac" else 0
         if changes.get("flush_operands"):
@@ -120,7 +120,7 @@ class UnitModels:
             if changes.get("subnormals") is False:
                 fmt = unit.accumulator
                 unit = replace(unit, accumulator=_without_subnormals(fmt))
-            if "flush_results" in changes and isinstance(unit, MadUnit):
+            if "flush_results" in changes and "flush_results" not in own:
                 unit = FmaChainUnit(
                     unit.accumulator, unit.operand, unit.rounding, unit.overflow, None, False, changes["flush_results"]
                 )

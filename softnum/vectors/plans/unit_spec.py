@@ -9,14 +9,15 @@ import numpy as np
 
 from softnum.arrays.ufuncs import raise_no_code
 from softnum.formats.custom.formats import CustomFormat
-from softnum.mac.blocks import BlockDotUnit
-from softnum.mac.mad import MadUnit, Unit
+from softnum.mac.families import FAMILIES
+from softnum.mac.family import family_of
+from softnum.mac.mad import Unit
 from softnum.mac.presets import unit_of
 from softnum.mac.products.engines import definition_of
 from softnum.runtime import _core
 from softnum.vectors.plans.spec import Block, Column, Spec
 
-__all__ = ["UNIT_OPERATIONS", "UnitSpec"]
+__all__ = ["UNIT_OPERATIONS", "UnitSpec", "by_steps"]
 
 UNIT_OPERATIONS = ("dot", "mac", "gemm")
 #: Products in one vector at most: a line of text stays short, and a sequence fits into memory.
@@ -70,6 +71,8 @@ class UnitSpec(Spec):
         ------
         ValueError
             If a name is unknown, a size is out of range, or the unit does not work step by step (mac).
+        TypeError
+            If a file cannot state the unit: a CustomMadUnit.
 
         Examples
         --------
@@ -82,13 +85,17 @@ class UnitSpec(Spec):
             raise ValueError(f"unknown operation of a unit {op!r} (known: {', '.join(UNIT_OPERATIONS)})")
         name = unit if isinstance(unit, str) and unit.isidentifier() else None
         unit = unit_of(unit)
-        if isinstance(unit, BlockDotUnit):
-            raise ValueError(f"{op}: no vectors of a BlockDotUnit: its operands are blocks; use its inner unit")
+        family, kind = family_of(unit), type(unit).__name__
+        if family.of_blocks:
+            raise ValueError(f"{op}: no vectors of a {kind}: its operands are blocks; use its inner unit")
         tables = [fmt for fmt in unit.operand if isinstance(fmt, CustomFormat)]
         if tables:
             raise ValueError(f"{op}: {tables[0]} is a value table or custom format, of which no vectors are made")
         if unit.on_codes:
             raise ValueError(f"{op}: no vectors of units that compute in custom formats: {unit.expression}")
+        if not family.from_text:
+            known = ", ".join(u.__name__ for u, f in FAMILIES.items() if f.from_text and not f.of_blocks)
+            raise TypeError(f"{op}: no vectors of a {kind}, which a file cannot state; there are vectors of {known}")
         if op == "gemm":
             if length is not None:
                 raise ValueError(f"gemm takes a shape (M, N, K), not a length (got {length!r})")
@@ -108,9 +115,10 @@ class UnitSpec(Spec):
         if m * n * k > LONGEST:
             raise ValueError(f"{op}: M * N * K must not exceed {LONGEST}, got {m} * {n} * {k}")
         if op == "mac":
-            if not isinstance(unit, MadUnit) or unit.lanes > 1:
+            sequence = None if family.sequence is None else family.sequence(unit)
+            if sequence is None:
                 raise ValueError(f"mac is of units that take one product at a time (a MadUnit of one lane), not {unit}")
-            if unit.stochastic and unit.chunk is not None:
+            if unit.stochastic and sequence == "sums" and unit.chunk is not None:
                 raise ValueError("mac: the random words of a chunked stochastic unit belong to no single step; use dot")
         return cls(op, unit, (m, n, k), bool(with_c), name)
 
@@ -223,7 +231,7 @@ class UnitSpec(Spec):
         lengths = np.diff([*starts, len(a)])
         for step in range(int(lengths.max(initial=0))):
             here = starts[lengths > step]
-            if self.unit.chunk is None and self.unit.compensated is None:  # the accumulator is all there is to know
+            if by_steps(self):
                 acc = None if c is None and step == 0 else c[here] if step == 0 else out[here + step - 1]
                 words = None if random_bits is None else random_bits[here + step]
                 out[here + step] = self._sums(a[here + step, None], b[here + step, None], acc, words)
@@ -231,3 +239,8 @@ class UnitSpec(Spec):
                 rows = here[:, None] + np.arange(step + 1)
                 out[here + step] = self._sums(a[rows], b[rows], None if c is None else c[here], None)
         return out
+
+
+def by_steps(spec: UnitSpec) -> bool:
+    """Whether vectors are of a mac whose accumulator is all there is to know of the steps before."""
+    return spec.op == "mac" and family_of(spec.unit).sequence(spec.unit) == "steps"
