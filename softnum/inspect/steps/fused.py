@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from softnum.formats.modes import Flags
-from softnum.inspect.steps.step import Step, exact_step, number, rounding_step
+from softnum.inspect.steps.step import Step, cut_step, exact_step, rounding_step
 from softnum.mac.family import register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.reference.fused import FusedStep, fma_chain_dot, fused_dot, product_of
 from softnum.reference.operations import add, fma
-from softnum.reference.rounding import INEXACT, environment_of
+from softnum.reference.rounding import environment_of
 from softnum.reference.values import Value, decode, flushed
 
 __all__ = []
-
-
-def _cut_step(name: str, formula: str, x: Value, kept, quantum, where) -> Step:
-    """A number cut off toward zero at multiples of a quantum."""
-    lost = (abs(x.fraction) - abs(kept)) / quantum
-    return Step(
-        name, formula, number(x), where, (), kept, quantum, lost, "down" if lost else "exact",
-        flags=Flags(INEXACT if lost else 0),
-    )  # fmt: skip
 
 
 def _sum_value(x, y, total) -> Value:
@@ -41,16 +31,16 @@ def _fused_steps(step: FusedStep, index: int, truncate: int | None) -> list[Step
     if step.unit is not None:
         for k, x, n in zip(step.ks, step.products, step.aligned, strict=False):
             if x.numerator:
-                steps.append(_cut_step("aligned", "a * b", x, n * step.unit, step.unit, where | {"k": k}))
+                steps.append(cut_step("aligned", "a * b", x, n * step.unit, step.unit, where | {"k": k}))
         if step.c.numerator:
-            steps.append(_cut_step("aligned", "acc", step.c, step.aligned[-1] * step.unit, step.unit, where))
+            steps.append(cut_step("aligned", "acc", step.c, step.aligned[-1] * step.unit, step.unit, where))
     steps.append(exact_step("sum", "acc + sum(a * b)", step.total, where=where))
     if truncate is not None and step.total.numerator:
         quantum = abs(step.total.fraction)
         size = quantum.numerator.bit_length() - quantum.denominator.bit_length()
         size -= quantum < type(quantum)(2) ** size
         last = type(quantum)(2) ** (size - truncate)
-        steps.append(_cut_step("cut", f"to {truncate} fraction bits", step.total, step.cut.fraction, last, where))
+        steps.append(cut_step("cut", f"to {truncate} fraction bits", step.total, step.cut.fraction, last, where))
     rounded = rounding_step("rounded", "round(sum)", step.cut, step.format, step.environment, where=where)
     if rounded.code != step.code:  # an overflow that a rounding toward zero would have kept finite
         rounded = Step(**{**vars(rounded), "code": step.code, "decision": "overflow"})

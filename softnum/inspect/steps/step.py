@@ -21,10 +21,10 @@ import numpy as np
 
 from softnum.formats.modes import Flags
 from softnum.mac.family import family_of
-from softnum.reference.rounding import Environment, deliver, floor_log2
+from softnum.reference.rounding import INEXACT, Environment, deliver, floor_log2
 from softnum.reference.values import Value, decode
 
-__all__ = ["Step", "decoded", "exact_step", "number", "number_text", "rounding_step", "steps_of"]
+__all__ = ["Step", "cut_step", "decoded", "exact_step", "number", "number_text", "rounding_step", "steps_of"]
 
 _LOWEST = -(1 << 40)  # below all binades
 
@@ -136,6 +136,15 @@ def rounding_step(name: str, formula: str, exact: Value, fmt, env: Environment, 
     return Step(
         name, formula, number(exact), dict(where or {}), _numbers(terms), kept, quantum, lost, decision, random, code,
         fmt, flags,
+    )  # fmt: skip
+
+
+def cut_step(name: str, formula: str, x: Value, kept, quantum, where) -> Step:
+    """A number cut off toward zero at multiples of a quantum, which leaves kept."""
+    lost = (abs(x.fraction) - abs(kept)) / quantum
+    return Step(
+        name, formula, number(x), where, (), kept, quantum, lost, "down" if lost else "exact",
+        flags=Flags(INEXACT if lost else 0),
     )  # fmt: skip
 
 
