@@ -112,6 +112,10 @@ class CoreArithmetic:
                 f"2**{_core.TRIGONOMETRIC_EMAX}; convert them to a format of less range"
             )
 
+    def classify(self, codes, fmt) -> np.ndarray:
+        """The classes of IEEE 754-2019 5.7.2 of codes, int64."""
+        return apply("classify", (codes,), fmt, codes_out=False).astype(np.int64)
+
     @staticmethod
     def _check_root_bits(fmt, out_fmt, deciding: int) -> None:
         """The core keeps 126 bits of a root: to wrap it, all down to the deciding ones must be among them."""

@@ -334,18 +334,7 @@ class Design:
 
 def contains(outer, inner) -> bool | None:
     """Whether every finite value of one format is a value of another; None where the facts alone do not tell."""
-    kinds = (getattr(outer, "kind", None), getattr(inner, "kind", None))
-    if outer == inner:
-        return True
-    if "block" in kinds:
-        return False  # codes are multiplied, not values
-    if kinds == ("fixed", "fixed"):
-        return outer.min <= inner.min and outer.max >= inner.max and outer.fraction_bits >= inner.fraction_bits
-    if kinds == ("float", "float"):
-        grid = outer.emin - outer.mantissa_bits <= inner.emin - inner.mantissa_bits
-        whole = outer.lowest_binade == "subnormal"
-        return (whole or None) and outer.precision >= inner.precision and outer.max >= inner.max and grid
-    return None
+    return outer.contains(inner)
 
 
 def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict], first: bool) -> tuple[dict, dict]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.vectors.plans.codes import class_numbers
-
 __all__ = ["class_codes", "core_codes", "edge_codes"]
 
 
@@ -109,6 +107,6 @@ def class_codes(fmt, few: int = 2) -> np.ndarray:
     ['0x0', '0x1', '0x8', '0x7f', '0x80', '0x81', '0x88']
     """
     codes = edge_codes(fmt)
-    kinds = class_numbers(codes.astype(fmt.storage_dtype), fmt)
+    kinds = fmt.class_numbers(codes.astype(fmt.storage_dtype))
     kept = {int(codes[kinds == kind][end]) for kind in set(kinds.tolist()) for end in (0, -1)[:few]}
     return np.array(sorted(kept), np.uint64)
