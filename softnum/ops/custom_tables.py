@@ -117,6 +117,12 @@ def _of_bytes(table, a, b) -> np.ndarray:
 class CustomArithmetic:
     """Operations into custom formats, `softnum.formats.codec.Arithmetic`."""
 
+    carriers = ("codes",)
+
+    def users_own(self, name: str, formats, out_fmt) -> bool:
+        """Whether an operation is a function of the user's on codes."""
+        return Operator(name, formats, out_fmt).users_own
+
     def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
         """Nothing: what the results pass through is checked there."""
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from softnum.arrays.conversion import decode
 from softnum.arrays.ufuncs import call_ufunc
-from softnum.formats.custom import CustomFormat
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.formats.names import format
 from softnum.runtime import _core
@@ -46,7 +45,7 @@ _CARRIERS = {"float32": ("binary32", 23, 127, np.uint32), "float64": ("binary64"
 def _as_float(fmt, carrier: str) -> tuple[int, int] | None:
     """(the lowest binade's exponent, fraction bits) of a format as a float; None if the carrier has not its values, or
     is binary16, which has no patterns."""
-    if carrier not in _CARRIERS or isinstance(fmt, CustomFormat) or fmt.kind not in ("float", "fixed"):
+    if carrier not in _CARRIERS or fmt.kind not in ("float", "fixed"):
         return None
     _, places, bias, word = _CARRIERS[carrier]
     fixed = fmt.kind == "fixed"

@@ -50,6 +50,10 @@ class ScalarCodec(ElementCodec):
     def __init__(self, lost: str) -> None:
         self._lost = lost
 
+    def lost(self, fmt) -> str:
+        """What a value is that has no code, in a format without NaN."""
+        return self._lost
+
     def _round(self, x, fmt, given: Rounding, out, threads):
         bits = 8 * x.dtype.itemsize
         kernel, _, stochastic = _prepared(

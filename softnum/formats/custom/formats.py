@@ -127,6 +127,7 @@ class CustomFormat(SingleFormat, saved_as="table"):
     overflow_rules = FLOAT_OVERFLOW
     root_bits = last_place = None  # values may lie anywhere
     exponent_bits = 0
+    p3109 = False
 
     def __init__(self, bits: int, *, as_float, convert=None, ops=None, name: str = "custom") -> None:
         from softnum.formats.custom.python_functions import MAX_BITS, PythonFunctions
