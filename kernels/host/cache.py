@@ -73,9 +73,9 @@ def _is_fixed(module: str | None) -> bool:
 
 def _parts(x, seen: dict) -> Iterator[str]:
     if isinstance(x, Scalar):
-        if x.identity is None:
+        if x._identity is None:
             raise _UnknownError(x)
-        yield f"{type(x).__name__} {x.identity}"
+        yield f"{type(x).__name__} {x._identity}"
     elif x is None or isinstance(x, (bool, int, float, complex, str, bytes)):
         yield f"{type(x).__name__} {x!r}"
     elif isinstance(x, np.generic):

@@ -180,13 +180,13 @@ def looked_up(table: np.ndarray):
 def compiled(scalar: Scalar, name: str):
     """An operation for compiled code: of its operands, and of a random word in stochastic modes."""
     try:
-        scalar.check_compiled(name)
+        scalar._check_compiled(name)
     except TypeError as error:
         raise TypingError(str(error)) from None
     body = body_of(scalar, name)
     if body is not None:
         return body
-    table = scalar.table(name)
+    table = scalar._table(name)
     if table is not None:
         return looked_up(table)
     call, operands, zero = _called(scalar, name), OPERANDS[name][1], np.uint32(0)

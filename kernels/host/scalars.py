@@ -136,21 +136,21 @@ class Scalar:
         return int(value.view(np.uint32 if self.carrier == "float32" else np.uint64))
 
     @property
-    def identity(self) -> str | None:
+    def _identity(self) -> str | None:
         """A text that no other has; None where there is none."""
         return repr(self)
 
-    def check_compiled(self, name: str) -> None:
+    def _check_compiled(self, name: str) -> None:
         """TypeError where compiled code does not have the operation."""
 
-    def table(self, name: str) -> np.ndarray | None:
+    def _table(self, name: str) -> np.ndarray | None:
         """All results of an operation on two codes of up to 8 bits, int16, -1 where there is none; None of others."""
         bits = self.format.bits
         if self.carrier != "codes" or self.stochastic or bits > TABLE_BITS or OPERANDS[name][1] != 2:
             return None
-        return self._table(name, 1 << bits)
+        return self._made_table(name, 1 << bits)
 
-    def _table(self, name: str, n: int) -> np.ndarray:
+    def _made_table(self, name: str, n: int) -> np.ndarray:
         pairs = np.indices((n, n), np.uint64).reshape(2, -1)
         codes, flags = _core.define(OPERANDS[name][0], handle_of(self, name), pairs, np.zeros(n * n, np.uint32))
         return np.where(flags & _core.NO_CODE, -1, codes.astype(np.int64)).astype(np.int16).reshape(n, n)
@@ -166,10 +166,10 @@ class CustomScalar(Scalar):
         return int(self.format.apply(OPERANDS[name][0], *codes.astype(self.format.storage_dtype))[0])
 
     @property
-    def identity(self) -> None:
+    def _identity(self) -> None:
         """None: the format's name does not say what it is."""
 
-    def check_compiled(self, name: str) -> None:
+    def _check_compiled(self, name: str) -> None:
         """TypeError unless the operation has a table."""
         if OPERANDS[name][1] != 2 or self.format.bits > TABLE_BITS:
             raise TypeError(
@@ -177,7 +177,7 @@ class CustomScalar(Scalar):
                 f"operands and up to {TABLE_BITS} bits; {self.format} has {self.format.bits}"
             )
 
-    def _table(self, name: str, n: int) -> np.ndarray:
+    def _made_table(self, name: str, n: int) -> np.ndarray:
         return table_in_part(self.format, OPERANDS[name][0])
 
 

@@ -33,6 +33,10 @@ class AnyFormat:
         """What a record calls it that found it under `source`: by its own name, which says what it is."""
         return str(self)
 
+    def own_widths(self, source: str) -> dict[str, int]:
+        """The width of a format that only the file of `source` knows, by its name there; {} of others."""
+        return {}
+
     def to_data(self) -> dict:
         """All that makes the format, as plain data: what `softnum.save` writes and `format_of_data` reads."""
         raise NotImplementedError
@@ -55,6 +59,11 @@ class SingleFormat(AnyFormat):
     def bits_per_value(self) -> int:
         """Bits that an element of an array takes."""
         return self.bits
+
+    def scale_rule(self, rule: str | None) -> None:
+        """How the scale of a block is chosen; ValueError for a rule, as there are no scales."""
+        if rule is not None:
+            raise ValueError(f"scale_rule={rule!r} is for block formats, {self} has no scales; leave it out")
 
     def summary(self, source: str) -> dict:
         """Name, width, and what else says which format it is, for a record that found it under `source`."""

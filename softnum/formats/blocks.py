@@ -181,6 +181,10 @@ class BlockFormat(AnyFormat, saved_as="block"):
         """Whether it is the same format: codes are multiplied, not values."""
         return self == other
 
+    def scale_rule(self, rule: str | None) -> str:
+        """How the scale of a block is chosen: the rule by name, by default `scale_rule_of`'s."""
+        return scale_rule_of(self, rule)
+
     def summary(self, source: str) -> dict:
         """Name, width of an element and its share of a scale, and the parts, for a record."""
         parts = {"element": str(self.element), "scale": str(self.scale), "block_size": self.block_size}

@@ -63,6 +63,9 @@ class Arithmetic(Protocol):
     def prepared(self, name: str, formats, out_fmt, rounding, overflow):
         """A function of checked codes of these formats that returns the results' codes."""
 
+    def check_modes(self, fmt, rounding, overflow) -> None:
+        """ValueError unless results are rounded to the format in this mode and under this rule."""
+
     def users_own(self, name: str, formats, out_fmt) -> bool:
         """Whether an operation is a function of the user's on codes."""
 

@@ -128,6 +128,7 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
     name: str = field(compare=False)
 
     kind = "float"
+    lost = "NaN"  # what has no code where there is no NaN
     overflow_rules = FLOAT_OVERFLOW
 
     def __init__(
@@ -453,6 +454,7 @@ class FixedFormat(FixedCodes, SingleFormat, saved_as="fixed"):
     signed: bool
 
     kind = "fixed"
+    lost = "NaN or infinite"  # what has no code
     overflow_rules = FIXED_OVERFLOW
     has_nan = False
     infinities = False

@@ -11,6 +11,7 @@ from softnum.arrays.conversion import invalid_code
 from softnum.arrays.ufuncs import raise_no_code
 from softnum.formats.codec import Rounding
 from softnum.formats.custom.formats import CustomFormat
+from softnum.formats.modes import rounding_name
 from softnum.formats.names import format
 from softnum.formats.operation_names import USER_OPERANDS
 from softnum.ops.arithmetic import scalb
@@ -118,6 +119,10 @@ class CustomArithmetic:
     """Operations into custom formats, `softnum.formats.codec.Arithmetic`."""
 
     carriers = ("codes",)
+
+    def check_modes(self, fmt, rounding, overflow) -> None:
+        """ValueError unless results are rounded to the format in this mode and under this rule."""
+        fmt.check_modes(rounding_name(rounding), overflow)
 
     def users_own(self, name: str, formats, out_fmt) -> bool:
         """Whether an operation is a function of the user's on codes."""

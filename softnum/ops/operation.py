@@ -114,6 +114,10 @@ class CoreArithmetic:
                 f"2**{_core.TRIGONOMETRIC_EMAX}; convert them to a format of less range"
             )
 
+    def check_modes(self, fmt, rounding, overflow) -> None:
+        """ValueError unless results are rounded to the format in this mode and under this rule."""
+        environment(fmt, rounding, overflow, 32)
+
     def users_own(self, name: str, formats, out_fmt) -> bool:
         """Whether an operation is a function of the user's on codes."""
         return False

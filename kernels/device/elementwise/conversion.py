@@ -228,8 +228,8 @@ def _rounded(
     env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, return_flags, tininess, flush_results)
     rounds = Rounding(rounding, overflow, key, random_bits, stochastic_bits, invalid, bool(return_flags))
     result, flags, met = _round(fmt, x, what, rounds, env, None if out is None else _cuda.bits(out))
-    if met & NO_CODE and to_values and fmt.codec.lost(fmt):
-        raise ValueError(f"quantize: a value is {fmt.codec.lost(fmt)}, and {fmt} has no code for it")
+    if met & NO_CODE and to_values and fmt.lost:
+        raise ValueError(f"quantize: a value is {fmt.lost}, and {fmt} has no code for it")
     if met & NO_CODE:
         raise_no_code(fmt, what)
     if met & NOT_EXACT:

@@ -8,6 +8,7 @@ import numpy as np
 
 from softnum.arrays.conversion import decode
 from softnum.arrays.ufuncs import call_ufunc
+from softnum.formats.dispatch import of_format
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.formats.names import format
 from softnum.runtime import _core
@@ -18,6 +19,7 @@ _EVEN, _BY_SIGN, _DIRECTED, _ODD, _CARRY, _OTHER = range(6)
 _GRID, _IN_PLACE, _MAGIC, _BY_CARRY = range(4)
 _NEAREST, _DOWN, _UP, _ZERO = range(4)
 _SUBNORMAL, _NORMAL, _FLUSHED = range(3)  # sn_format.lowest
+_SN_FIXED = 1  # sn_format.kind
 
 # mode -> family, negative, constant, direction of the addition, bump
 _MODES = {
@@ -45,13 +47,28 @@ _CARRIERS = {"float32": ("binary32", 23, 127, np.uint32), "float64": ("binary64"
 def _as_float(fmt, carrier: str) -> tuple[int, int] | None:
     """(the lowest binade's exponent, fraction bits) of a format as a float; None if the carrier has not its values, or
     is binary16, which has no patterns."""
-    if carrier not in _CARRIERS or fmt.kind not in ("float", "fixed"):
+    if carrier not in _CARRIERS:
         return None
     _, places, bias, word = _CARRIERS[carrier]
-    fixed = fmt.kind == "fixed"
-    emin, m = (fmt.bits - fmt.fraction_bits, fmt.bits) if fixed else (fmt.emin, fmt.mantissa_bits)
-    fits = fmt.bits <= 8 * word(0).itemsize and m <= places and emin >= 1 - bias
-    return (emin, m) if fits and (emin if fixed else fmt.emax) <= bias else None
+    emin, m, emax = _exponents(fmt)
+    fits = fmt.bits <= 8 * word(0).itemsize and m <= places and emin >= 1 - bias and emax <= bias
+    return (emin, m) if fits else None
+
+
+@of_format
+def _exponents(fmt) -> tuple[int, int, float]:
+    """(the lowest binade's exponent, fraction bits, the highest exponent) of a format as a float"""
+    return fmt.emin, fmt.mantissa_bits, fmt.emax
+
+
+@_exponents.fixed
+def _fixed_exponents(fmt) -> tuple[int, int, float]:
+    return fmt.bits - fmt.fraction_bits, fmt.bits, fmt.bits - fmt.fraction_bits
+
+
+@_exponents.custom
+def _unknown_exponents(fmt) -> tuple[int, int, float]:
+    return 0, 0, np.inf  # no pattern says which values there are
 
 
 @lru_cache(maxsize=512)
@@ -71,7 +88,8 @@ def pattern_facts(fmt, env: tuple[int, ...], carrier: str) -> dict | None:
     emin, m = as_float
     name, places, bias, word = _CARRIERS[carrier]
     mode, rule, _, random, flush_inputs, flush_results, nan, invalid = env
-    f, fixed = _core.format_facts(fmt), fmt.kind == "fixed"
+    f = _core.format_facts(fmt)
+    fixed = f["kind"] == _SN_FIXED
     if nan or flush_inputs or flush_results or (fixed and rule == OVERFLOW_RULES["wrap"]):
         return None
     family, negative, constant, direction, bump = _MODES[_NAMES[mode]]
@@ -172,7 +190,8 @@ def reading_facts(fmt, carrier: str) -> dict | None:
         return None
     emin, m = as_float
     _, places, bias, _ = _CARRIERS[carrier]
-    f, fixed = _core.format_facts(fmt), fmt.kind == "fixed"
+    f = _core.format_facts(fmt)
+    fixed = f["kind"] == _SN_FIXED
     lowest = _SUBNORMAL if fixed else f["lowest"]
     whole = f["magnitude_mask"] | f["sign_mask"]
     return {

@@ -29,10 +29,6 @@ class CustomCodec(ElementCodec):
         values = np.ascontiguousarray(fmt.decode(codes, np.float64))
         return values.view(np.uint64).reshape(np.shape(codes))
 
-    def lost(self, fmt) -> str | None:
-        """What a value is that has no code, in a format without NaN; None of a table, which has a name for it."""
-        return None if fmt.kind == "table" else "NaN"
-
     def codes_of_values(self, x, fmt) -> np.ndarray:
         return fmt.find(x)[0]
 

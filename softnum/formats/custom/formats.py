@@ -143,6 +143,8 @@ class CustomFormat(SingleFormat, saved_as="table"):
         self._functions, self.name, self._tables = functions, name, {}
         #: "table" (`from_table`) or "custom" (made of functions).
         self.kind = kind
+        #: What a value is that `softnum.quantize` finds no code for; None: it says so of the result.
+        self.lost = None if kind == "table" else "NaN"
         #: Width of a code in bits.
         self.bits = functions.bits
         #: The NumPy type of an array of codes.
@@ -511,6 +513,10 @@ class CustomFormat(SingleFormat, saved_as="table"):
             return facts
         values = np.array(self.values, "<f8")
         return facts | {"values_sha256": hashlib.sha256(values.tobytes()).hexdigest()}
+
+    def own_widths(self, source: str) -> dict[str, int]:
+        """The width by the format's name in the file of `source`, which alone knows it."""
+        return {source.rpartition(":")[2]: self.bits}
 
     def to_data(self) -> dict:
         """All that makes a format by `from_table`, as plain data; TypeError for one made of functions."""
