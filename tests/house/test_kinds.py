@@ -15,9 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("softnum", "kernels", "train")
 EXEMPT = ("softnum/formats/", "softnum/reference/")  # what answers, and the oracle, which stands on nothing
 MOST = 15
-CLASSES = {kind.__name__ for kind in (FloatFormat, FixedFormat, BlockFormat, CustomFormat)} | {"Format"}
+FORMATS = (FloatFormat, FixedFormat, BlockFormat, CustomFormat)
+CLASSES = {"Format", *(kind.__name__ for kind in FORMATS)}
 KINDS = {"float", "fixed", "block", "table", "custom"}
-FACTS = {name for kind in (FloatFormat, FixedFormat, BlockFormat, CustomFormat, AnyFormat) for name in vars(kind)}
+FACTS = {name for kind in (AnyFormat, *FORMATS) for name in (*vars(kind), *vars(kind).get("__annotations__", ()))}
 _IN_CYTHON = re.compile(r"\bfmt\.kind\b|isinstance\(.*Format\b")
 
 
