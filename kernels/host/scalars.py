@@ -163,7 +163,8 @@ class CustomScalar(Scalar):
     """A `Scalar` of a `CustomFormat`: the format's own operations, on codes."""
 
     def _computed(self, name: str, arguments, codes: np.ndarray, words: np.ndarray) -> int:
-        return int(self.format.apply(OPERANDS[name][0], *codes.astype(self.format.storage_dtype))[0])
+        codes, modes = codes.astype(self.format.storage_dtype), {"rounding": self.rounding, "overflow": self.overflow}
+        return int(self.format.apply(OPERANDS[name][0], *codes, **modes)[0])
 
     @property
     def _identity(self) -> None:
@@ -178,7 +179,7 @@ class CustomScalar(Scalar):
             )
 
     def _made_table(self, name: str, n: int) -> np.ndarray:
-        return table_in_part(self.format, OPERANDS[name][0])
+        return table_in_part(self.format, OPERANDS[name][0], self.rounding, self.overflow)
 
 
 def carrier_format(scalar: Scalar):

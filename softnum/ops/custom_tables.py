@@ -65,9 +65,9 @@ def operate(operation: Operator, codes, invalid) -> np.ndarray:
     return np.asarray(found)
 
 
-def table_in_part(fmt, name: str) -> np.ndarray:
+def table_in_part(fmt, name: str, rounding: str = "nearest_even", overflow=None) -> np.ndarray:
     """All results of an operation of two operands of up to 8 bits, int16; -1 where there is none."""
-    found, lost = _table(Operator(name, (fmt, fmt), fmt))
+    found, lost = _table(Operator(name, (fmt, fmt), fmt, rounding, overflow))
     return np.where(np.False_ if lost is None else lost, np.int16(-1), found.astype(np.int16))
 
 

@@ -108,7 +108,8 @@ def _by_table(scalar: Scalar, name: str) -> tuple[str, str]:
             f"{scalar}.{name} is not there on the device, where formats of the user's own have operations of two "
             f"operands and up to {_TABLE_BITS} bits; {fmt} has {fmt.bits}"
         )
-    text = table_text(f"_cells_{name}", table_in_part(fmt, OPERANDS[name][0]))
+    cells = table_in_part(fmt, OPERANDS[name][0], scalar.rounding, scalar.overflow)
+    text = table_text(f"_cells_{name}", cells)
     most = f"(sn_u64)1 << {fmt.bits}"
     return text, (
         f"if ((sn_u64)a >= {most} || (sn_u64)b >= {most}) return -1;\nreturn _cells_{name}[a << {fmt.bits} | b];"
