@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from softnum.formats.codec import Arithmetic, Codec
+from softnum.formats.facts import Facts
 
 __all__ = ["AnyFormat", "SingleFormat", "format_of_data"]
 
@@ -17,6 +18,7 @@ class AnyFormat:
     codec: ClassVar[Codec]
     array_class: ClassVar[type]  # what holds arrays of codes
     arithmetic: ClassVar[Arithmetic]
+    spare_bits = 0  # of a significand, that values exact in a float type need not leave
 
     def __init_subclass__(cls, saved_as: str | None = None, **options) -> None:
         super().__init_subclass__(**options)
@@ -59,6 +61,11 @@ class SingleFormat(AnyFormat):
     def bits_per_value(self) -> int:
         """Bits that an element of an array takes."""
         return self.bits
+
+    @property
+    def value_facts(self) -> Facts:
+        """What a proof needs of the values."""
+        return Facts(*self.carrier_facts, self.has_nan or self.infinities)
 
     def scale_rule(self, rule: str | None) -> None:
         """How the scale of a block is chosen; ValueError for a rule, as there are no scales."""

@@ -18,7 +18,7 @@ from numbers import Integral
 from softnum.formats import names
 from softnum.formats.base import AnyFormat, format_of_data
 from softnum.formats.codec import NEAREST, Rounding
-from softnum.formats.facts import facts, fits
+from softnum.formats.facts import Facts, facts, fits
 from softnum.formats.scalar import FixedFormat, FloatFormat, Format
 
 __all__ = [
@@ -108,7 +108,7 @@ class BlockFormat(AnyFormat, saved_as="block"):
         if tensor_scale is not None:
             tensor_scale = self._part("tensor_scale", tensor_scale)
             both = facts(scale) * facts(tensor_scale)
-            if tensor_scale.kind != "float" or not fits(tensor_scale, "float32"):
+            if not isinstance(tensor_scale, FloatFormat) or not fits(tensor_scale, "float32"):
                 raise ValueError(f"BlockFormat: tensor_scale={tensor_scale} must be a float format exact in binary32")
             if both.precision > 53 or both.last < -1022 or both.top > 1023:
                 raise ValueError(f"BlockFormat: products of {scale} and {tensor_scale} are not exact in binary64")
@@ -180,6 +180,12 @@ class BlockFormat(AnyFormat, saved_as="block"):
     def contains(self, other) -> bool:
         """Whether it is the same format: codes are multiplied, not values."""
         return self == other
+
+    @property
+    def value_facts(self) -> Facts:
+        """What a proof needs of element times scale, times the array's scale."""
+        values = self.element.value_facts * self.scale.value_facts
+        return values if self.tensor_scale is None else values * self.tensor_scale.value_facts
 
     def scale_rule(self, rule: str | None) -> str:
         """How the scale of a block is chosen: the rule by name, by default `scale_rule_of`'s."""

@@ -6,7 +6,7 @@ from softnum.formats.blocks import BlockFormat, is_block_format
 from softnum.formats.custom.formats import CustomFormat
 from softnum.formats.scalar import FixedFormat, FloatFormat
 
-__all__ = ["check_block", "check_fixed", "check_float", "check_not_custom", "check_single"]
+__all__ = ["check_block", "check_fixed", "check_float", "check_not_custom", "check_scalar", "check_single"]
 
 
 def _refuse(fmt, text: str, error=ValueError):
@@ -22,6 +22,12 @@ def check_float(fmt, text: str) -> None:
 def check_fixed(fmt, text: str) -> None:
     """ValueError unless it is a `FixedFormat`."""
     if not isinstance(fmt, FixedFormat):
+        _refuse(fmt, text)
+
+
+def check_scalar(fmt, text: str) -> None:
+    """ValueError unless it is a float or fixed-point format."""
+    if not isinstance(fmt, (FloatFormat, FixedFormat)):
         _refuse(fmt, text)
 
 

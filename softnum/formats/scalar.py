@@ -494,6 +494,11 @@ class FixedFormat(FixedCodes, SingleFormat, saved_as="fixed"):
         return self.bits, -self.fraction_bits, self.integer_bits - (not self.signed)
 
     @property
+    def spare_bits(self) -> int:
+        """1 if signed: the lowest value is a power of two, the others have a bit less than the code."""
+        return int(self.signed)
+
+    @property
     def root_bits(self) -> int:
         """Most bits that a square root has before the point."""
         return (self.integer_bits - self.signed + 1) // 2
