@@ -4,21 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from softnum.formats.scalar import FixedFormat, FloatFormat
+from softnum.formats.base import AnyFormat
+from softnum.formats.dispatch import of_format
 from softnum.mac.mad import Unit
 
 __all__ = ["check_device_code", "kernels_of"]
 
 
+def _refuse(unit):
+    raise TypeError(f"check_device_code: it must be a unit, a format or the name of a preset, got {unit!r}")
+
+
+@of_format
+def _conversions(fmt) -> Iterator[tuple]:
+    from softnum.kernels.device.elementwise import conversion
+
+    for rounding in ("nearest_even", "stochastic"):
+        yield from conversion.kernels_of(fmt, rounding=rounding)
+
+
+_conversions.custom(_refuse), _conversions.block(_refuse)
+
+
 def kernels_of(unit) -> Iterator[tuple]:
     """(name, kernel, types of its arguments[, whether it promises to be fast]) of what runs for a unit or a format."""
-    if isinstance(unit, (FloatFormat, FixedFormat)):
-        from softnum.kernels.device.elementwise import conversion
-
-        for rounding in ("nearest_even", "stochastic"):
-            yield from conversion.kernels_of(unit, rounding=rounding)
+    if isinstance(unit, AnyFormat):
+        yield from _conversions(unit)
     elif not isinstance(unit, Unit):
-        raise TypeError(f"check_device_code: it must be a unit, a format or the name of a preset, got {unit!r}")
+        _refuse(unit)
     else:
         from softnum.kernels.device.elementwise.conversion import FROM_KEY, NO_WORDS
         from softnum.kernels.device.products.gemm import engine_of

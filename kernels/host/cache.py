@@ -24,7 +24,6 @@ from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
-from softnum.formats.custom import CustomFormat
 from softnum.formats.custom.compiler import cache_folder
 from softnum.kernels.host.scalars import Scalar
 from softnum.runtime import _core
@@ -73,9 +72,11 @@ def _is_fixed(module: str | None) -> bool:
 
 
 def _parts(x, seen: dict) -> Iterator[str]:
-    if isinstance(x, Scalar) and isinstance(x.format, CustomFormat):
-        raise _UnknownError(x)  # its name does not say what it is
-    if x is None or isinstance(x, (bool, int, float, complex, str, bytes, Scalar)):
+    if isinstance(x, Scalar):
+        if x._identity is None:
+            raise _UnknownError(x)
+        yield f"{type(x).__name__} {x._identity}"
+    elif x is None or isinstance(x, (bool, int, float, complex, str, bytes)):
         yield f"{type(x).__name__} {x!r}"
     elif isinstance(x, np.generic):
         yield f"{x.dtype.str} {x.tobytes().hex()}"

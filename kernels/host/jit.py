@@ -12,7 +12,6 @@ from numba.core.errors import TypingError
 from numba.core.imputils import lower_constant
 from numba.extending import models, overload_method, register_model, typeof_impl
 
-from softnum.formats.custom import CustomFormat
 from softnum.kernels.host.rounding import (
     bits_of_float32,
     bits_of_float64,
@@ -21,13 +20,10 @@ from softnum.kernels.host.rounding import (
     float64_of_bits,
     inlined,
 )
-from softnum.kernels.host.scalars import OPERANDS, Scalar, carrier_format, handle_of, plain
-from softnum.ops.custom_tables import table_in_part
+from softnum.kernels.host.scalars import OPERANDS, TABLE_BITS, Scalar, carrier_format, plain
 from softnum.runtime import _core
 
 __all__ = ["TABLE_BITS", "ScalarType", "compiled", "jitted", "looked_up", "number_type", "products_of", "step_words"]
-
-TABLE_BITS = 8
 
 #: No code: what an operation on codes returns where the format has none for the result.
 _INVALID = 2**64 - 1
@@ -180,32 +176,19 @@ def looked_up(table: np.ndarray):
     return look_up
 
 
-def _tabulated(scalar: Scalar, name: str):
-    """An operation on two codes of up to 8 bits as a look-up; None for others."""
-    bits = scalar.format.bits
-    if scalar.carrier != "codes" or scalar.stochastic or bits > TABLE_BITS or OPERANDS[name][1] != 2:
-        return None
-    n = 1 << bits
-    if isinstance(scalar.format, CustomFormat):
-        return looked_up(table_in_part(scalar.format, OPERANDS[name][0]))
-    pairs = np.indices((n, n), np.uint64).reshape(2, -1)
-    codes, flags = _core.define(OPERANDS[name][0], handle_of(scalar, name), pairs, np.zeros(n * n, np.uint32))
-    table = np.where(flags & _core.NO_CODE, -1, codes.astype(np.int64)).astype(np.int16)
-
-    return looked_up(table.reshape(n, n))
-
-
 @lru_cache(maxsize=1024)
 def compiled(scalar: Scalar, name: str):
     """An operation for compiled code: of its operands, and of a random word in stochastic modes."""
-    body = body_of(scalar, name) or _tabulated(scalar, name)
+    try:
+        scalar._check_compiled(name)
+    except TypeError as error:
+        raise TypingError(str(error)) from None
+    body = body_of(scalar, name)
     if body is not None:
         return body
-    if isinstance(scalar.format, CustomFormat):
-        raise TypingError(
-            f"{scalar}.{name} is not there in compiled code, where formats of the user's own have operations of two "
-            f"operands and up to {TABLE_BITS} bits; {scalar.format} has {scalar.format.bits}"
-        )
+    table = scalar._table(name)
+    if table is not None:
+        return looked_up(table)
     call, operands, zero = _called(scalar, name), OPERANDS[name][1], np.uint32(0)
     if scalar.stochastic:
         return {

@@ -5,11 +5,11 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from softnum.arrays.environment import environment
-from softnum.formats.custom import CustomFormat
+from softnum.formats.dispatch import of_format
 from softnum.formats.facts import fits
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import format
-from softnum.kernels.host.scalars import CARRIERS, Scalar
+from softnum.kernels.host.scalars import CARRIERS, CustomScalar, Scalar
 
 __all__ = ["scalar"]
 
@@ -51,25 +51,40 @@ def scalar(fmt, *, rounding="nearest_even", overflow=None, stochastic_bits=32, c
     (np.float32(1.5), np.float32(1026.0), np.float32(1.0039062))
     """
     fmt = format(fmt)
-    own = isinstance(fmt, CustomFormat)
-    if own:
-        fmt.check_modes(rounding, overflow)
-        if carrier not in (None, "codes"):
-            raise ValueError(f"scalar: the arithmetic of {fmt} is on codes; carrier={carrier!r} is not for it")
-        carrier = "codes"
+    made = _made(fmt, rounding, overflow, stochastic_bits, carrier)
+    if find_spec("numba") is not None:
+        from softnum.kernels.host import jit  # noqa: F401  tells Numba what a Scalar is
+    return made
+
+
+def _check_bits(fmt) -> None:
+    if fmt.bits > 63:
+        raise ValueError(
+            f"scalar: codes are signed 64-bit integers in compiled code; {fmt} has {fmt.bits} bits, limit 63"
+        )
+
+
+@of_format
+def _made(fmt, rounding, overflow, stochastic_bits, carrier) -> Scalar:
     if carrier is None:
         carrier = next((c for c in CARRIERS[:2] if fits(fmt, c)), "codes")
     if carrier not in CARRIERS:
         raise ValueError(f"scalar: carrier must be one of {', '.join(CARRIERS)}, got {carrier!r}")
     if carrier != "codes" and not fits(fmt, carrier):
         raise ValueError(f"scalar: {carrier} does not hold every value of {fmt}; take a wider carrier, or 'codes'")
-    if carrier == "codes" and fmt.bits > 63:
-        raise ValueError(
-            f"scalar: codes are signed 64-bit integers in compiled code; {fmt} has {fmt.bits} bits, limit 63"
-        )
+    if carrier == "codes":
+        _check_bits(fmt)
     mode = rounding_name(rounding)
-    env = environment(format("binary32") if own else fmt, mode, None if own else overflow, stochastic_bits)  # checks
-    made = Scalar(fmt, mode, overflow, int(env[3]), carrier)  # r of a mode that is not stochastic is always 32
-    if find_spec("numba") is not None:
-        from softnum.kernels.host import jit  # noqa: F401  tells Numba what a Scalar is
-    return made
+    env = environment(fmt, mode, overflow, stochastic_bits)  # checks
+    return Scalar(fmt, mode, overflow, int(env[3]), carrier)  # r of a mode that is not stochastic is always 32
+
+
+@_made.custom
+def _made_on_codes(fmt, rounding, overflow, stochastic_bits, carrier) -> CustomScalar:
+    fmt.check_modes(rounding, overflow)
+    if carrier not in (None, "codes"):
+        raise ValueError(f"scalar: the arithmetic of {fmt} is on codes; carrier={carrier!r} is not for it")
+    _check_bits(fmt)
+    mode = rounding_name(rounding)
+    env = environment(format("binary32"), mode, None, stochastic_bits)  # checks
+    return CustomScalar(fmt, mode, overflow, int(env[3]), "codes")

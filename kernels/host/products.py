@@ -10,7 +10,6 @@ from numba import types
 from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
 from softnum.arrays.conversion import encode
-from softnum.formats.custom import CustomFormat
 from softnum.formats.custom.primitives import place_of
 from softnum.kernels.host.cache import cache_of
 from softnum.kernels.host.jit import TABLE_BITS, jitted, looked_up, number_type, products_of
@@ -173,6 +172,6 @@ def _order(unit, joined: bool) -> np.ndarray:
 @lru_cache(maxsize=64)
 def engine_of(unit) -> FunctionGemm | None:
     """The compiled engine of a CustomMadUnit; None where the sum's format is the user's own and has no table."""
-    if isinstance(unit.accumulator, CustomFormat) and unit.accumulator.bits > TABLE_BITS:
+    if unit.accumulator.arithmetic.carriers == ("codes",) and unit.accumulator.bits > TABLE_BITS:
         return None
     return (CodesGemm if unit.on_codes else FunctionGemm)(unit)

@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
+from softnum.formats.dispatch import of_format
 from softnum.formats.facts import fits
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.kernels.host.scalars import Scalar
@@ -65,17 +66,16 @@ def _rounds(scalar: Scalar, width: int, seen: int) -> bool:
     fmt, env = scalar.format, scalar.environment
     if env[0] != ROUNDING_MODES["nearest_even"] or not fits(fmt, f"float{width}"):
         return False
+    return _in_reach(fmt, scalar, width, seen)
+
+
+@of_format
+def _in_reach(fmt, scalar: Scalar, width: int, seen: int) -> bool:
+    """Whether the constant rounds all numbers to the format."""
     _, _, places, bias, *_ = _WIDTHS[width]
-    if fmt.kind == "fixed":
-        # the constant's unit is the last place, and clamped numbers stay inside its binade; an infinity has no code,
-        # and a sum that overflowed to one does
-        if seen and width == _width(scalar):
-            return False
-        exponent = places - fmt.fraction_bits
-        return env[1] != OVERFLOW_RULES["wrap"] and fmt.bits + 2 <= places and 1 - bias <= exponent <= bias
     if not fmt.signed or fmt.lowest_binade != "subnormal" or fmt.mantissa_bits < 1:
         return False
-    if env[1] == OVERFLOW_RULES["saturate_finite"]:  # an infinity is no overflow there
+    if scalar.environment[1] == OVERFLOW_RULES["saturate_finite"]:  # an infinity is no overflow there
         return False
     m = fmt.mantissa_bits
     last = fmt.emin - m >= 1 - bias - places + seen
@@ -83,8 +83,20 @@ def _rounds(scalar: Scalar, width: int, seen: int) -> bool:
     return m + seen <= places and m <= places - 2 and last and first
 
 
-def _round_float(scalar: Scalar, width: int):
-    fmt = scalar.format
+@_in_reach.fixed
+def _fixed_in_reach(fmt, scalar: Scalar, width: int, seen: int) -> bool:
+    # the constant's unit is the last place, and clamped numbers stay inside its binade; an infinity has no code, and a
+    # sum that overflowed to one does
+    if seen and width == _width(scalar):
+        return False
+    _, _, places, bias, *_ = _WIDTHS[width]
+    wraps = scalar.environment[1] == OVERFLOW_RULES["wrap"]
+    return not wraps and fmt.bits + 2 <= places and 1 - bias <= places - fmt.fraction_bits <= bias
+
+
+@of_format
+def _rounder(fmt, scalar: Scalar, width: int):
+    """The compiled function that rounds a number of the width to the format."""
     real, integer, places, bias, bits_of, float_of = _WIDTHS[width]
     lowest, highest = integer((fmt.emin + bias) << places), integer((fmt.emax + 1 + bias) << places)
     exponent = integer((2 * bias + 1) << places)
@@ -109,8 +121,8 @@ def _round_float(scalar: Scalar, width: int):
     return round_float
 
 
-def _round_fixed(scalar: Scalar, width: int):
-    fmt = scalar.format
+@_rounder.fixed
+def _fixed_rounder(fmt, scalar: Scalar, width: int):
     real, _, places, *_ = _WIDTHS[width]
     least, most, nan, infinity = real(fmt.min), real(fmt.max), real(np.nan), real(np.inf)
     c = real(1.5 * 2.0 ** (places - fmt.fraction_bits))
@@ -143,17 +155,13 @@ def _odd(width: int):
     return odd
 
 
-def _round(scalar: Scalar, width: int):
-    return (_round_fixed if scalar.format.kind == "fixed" else _round_float)(scalar, width)
-
-
 def body_of(scalar: Scalar, name: str):
     """The compiled function of an operation by a short body, of numbers of the carrier; None outside the domain."""
     if scalar.carrier == "codes":
         return None
     width = _width(scalar)
     if name == "round" and _rounds(scalar, width, 0):
-        return _round(scalar, width)
+        return _rounder(scalar.format, scalar, width)
     if name in ("add", "subtract") and _rounds(scalar, width, 2):
         return _sum(scalar, width, name)
     if width == 64 or not _rounds(scalar, 64, 2):
@@ -162,7 +170,7 @@ def body_of(scalar: Scalar, name: str):
 
 
 def _sum(scalar: Scalar, width: int, name: str):
-    rounded, odd = _round(scalar, width), _odd(width)
+    rounded, odd = _rounder(scalar.format, scalar, width), _odd(width)
     if name == "add":
 
         @inlined
@@ -180,7 +188,7 @@ def _sum(scalar: Scalar, width: int, name: str):
 
 def _widened(scalar: Scalar, name: str):
     """Operations on binary32 numbers in binary64."""
-    rounded, odd, wide, narrow = _round(scalar, 64), _odd(64), np.float64, np.float32
+    rounded, odd, wide, narrow = _rounder(scalar.format, scalar, 64), _odd(64), np.float64, np.float32
     if name == "round":
 
         @inlined
@@ -220,7 +228,7 @@ def quotient_of(scalar: Scalar):
     """a / b of finite binary32 numbers, b not 0, rounded once; None outside the domain."""
     if not _in_binary64(scalar):
         return None
-    rounded, wide, narrow = _round(scalar, 64), np.float64, np.float32
+    rounded, wide, narrow = _rounder(scalar.format, scalar, 64), np.float64, np.float32
     return _dividing(lambda a, b: narrow(rounded(wide(a) / wide(b))))
 
 
@@ -228,5 +236,5 @@ def root_of(scalar: Scalar):
     """The square root of a finite binary32 number, NaN of one below 0, rounded once; None outside the domain."""
     if not _in_binary64(scalar):
         return None
-    rounded, wide, narrow = _round(scalar, 64), np.float64, np.float32
+    rounded, wide, narrow = _rounder(scalar.format, scalar, 64), np.float64, np.float32
     return inlined(lambda a: narrow(rounded(np.sqrt(wide(a)))))

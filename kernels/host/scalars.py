@@ -9,13 +9,14 @@ from numbers import Integral, Real
 import numpy as np
 
 from softnum.arrays.environment import environment
-from softnum.formats.custom import CustomFormat
 from softnum.formats.names import format
+from softnum.ops.custom_tables import table_in_part
 from softnum.runtime import _core
 
-__all__ = ["CARRIERS", "OPERANDS", "Scalar", "carrier_format", "handle_of", "plain"]
+__all__ = ["CARRIERS", "OPERANDS", "TABLE_BITS", "CustomScalar", "Scalar", "carrier_format", "handle_of", "plain"]
 
 CARRIERS = ("float32", "float64", "codes")
+TABLE_BITS = 8  # of each of two operands
 
 #: The methods of a Scalar, the operation that each is, and its number of operands.
 OPERANDS = {
@@ -108,9 +109,9 @@ class Scalar:
             if isinstance(word, bool) or not isinstance(word, Integral) or not 0 <= word < 2**32:
                 raise ValueError(f"{self}.{name}: a random word is an integer below 2**32, got {word!r}")
             words = np.array([word], np.uint32)
-        codes = np.array([[self._bits(x, name)] for x in arguments], np.uint64)
-        if isinstance(self.format, CustomFormat):
-            return int(self.format.apply(OPERANDS[name][0], *codes.astype(self.format.storage_dtype))[0])
+        return self._computed(name, arguments, np.array([[self._bits(x, name)] for x in arguments], np.uint64), words)
+
+    def _computed(self, name: str, arguments, codes: np.ndarray, words: np.ndarray):
         (code,), (flags,) = _core.define(OPERANDS[name][0], handle_of(self, name), codes, words)
         if flags & _core.NO_CODE:
             raise ValueError(f"{self}.{name}{tuple(arguments)!r}: {self.format} has no code for the result")
@@ -134,8 +135,51 @@ class Scalar:
             raise ValueError(f"{self}.{name} takes {self.carrier} numbers, and {x!r} is none; round it first")
         return int(value.view(np.uint32 if self.carrier == "float32" else np.uint64))
 
+    @property
+    def _identity(self) -> str | None:
+        """A text that no other has; None where there is none."""
+        return repr(self)
+
+    def _check_compiled(self, name: str) -> None:
+        """TypeError where compiled code does not have the operation."""
+
+    def _table(self, name: str) -> np.ndarray | None:
+        """All results of an operation on two codes of up to 8 bits, int16, -1 where there is none; None of others."""
+        bits = self.format.bits
+        if self.carrier != "codes" or self.stochastic or bits > TABLE_BITS or OPERANDS[name][1] != 2:
+            return None
+        return self._made_table(name, 1 << bits)
+
+    def _made_table(self, name: str, n: int) -> np.ndarray:
+        pairs = np.indices((n, n), np.uint64).reshape(2, -1)
+        codes, flags = _core.define(OPERANDS[name][0], handle_of(self, name), pairs, np.zeros(n * n, np.uint32))
+        return np.where(flags & _core.NO_CODE, -1, codes.astype(np.int64)).astype(np.int16).reshape(n, n)
+
     def __str__(self) -> str:
         return f"scalar({str(self.format)!r})"
+
+
+class CustomScalar(Scalar):
+    """A `Scalar` of a `CustomFormat`: the format's own operations, on codes."""
+
+    def _computed(self, name: str, arguments, codes: np.ndarray, words: np.ndarray) -> int:
+        codes, modes = codes.astype(self.format.storage_dtype), {"rounding": self.rounding, "overflow": self.overflow}
+        return int(self.format.apply(OPERANDS[name][0], *codes, **modes)[0])
+
+    @property
+    def _identity(self) -> None:
+        """None: the format's name does not say what it is."""
+
+    def _check_compiled(self, name: str) -> None:
+        """TypeError unless the operation has a table."""
+        if OPERANDS[name][1] != 2 or self.format.bits > TABLE_BITS:
+            raise TypeError(
+                f"{self}.{name} is not there in compiled code, where formats of the user's own have operations of two "
+                f"operands and up to {TABLE_BITS} bits; {self.format} has {self.format.bits}"
+            )
+
+    def _made_table(self, name: str, n: int) -> np.ndarray:
+        return table_in_part(self.format, OPERANDS[name][0], self.rounding, self.overflow)
 
 
 def carrier_format(scalar: Scalar):

@@ -11,6 +11,7 @@ from softnum.arrays.container import Codes
 from softnum.arrays.conversion import decode, encode, quantize
 from softnum.arrays.refusals import numpy_name, refusal
 from softnum.formats.blocks import BlockFormat, format
+from softnum.formats.checks import check_block
 from softnum.runtime import _core, gateway
 
 __all__ = ["BlockArray"]
@@ -86,8 +87,7 @@ class BlockArray(Codes):
 
     def __init__(self, codes, scales, fmt, axis: int = -1, tensor_scale=None) -> None:
         fmt = format(fmt)
-        if not isinstance(fmt, BlockFormat):
-            raise ValueError(f"BlockArray: {fmt} is no block format; softnum.Array holds its codes")
+        check_block(fmt, "BlockArray: {} is no block format; softnum.Array holds its codes")
         if gateway.is_device_array(codes) != gateway.is_device_array(scales):
             here, there = ("scales", "codes") if gateway.is_device_array(codes) else ("codes", "scales")
             raise TypeError(f"BlockArray: {here} lies on the host and {there} on the device; copy one of them")

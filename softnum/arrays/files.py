@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import os
@@ -13,9 +12,7 @@ import numpy as np
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.checks import native
 from softnum.arrays.container import Array
-from softnum.formats.blocks import BlockFormat
-from softnum.formats.custom import CustomFormat
-from softnum.formats.scalar import FixedFormat, FloatFormat
+from softnum.formats.base import format_of_data
 from softnum.runtime.atomic import atomic_file
 
 __all__ = ["load", "save"]
@@ -26,33 +23,6 @@ _BROKEN = (
     KeyError, ValueError, TypeError, EOFError, RuntimeError, NotImplementedError,
     MemoryError, OverflowError, IndexError, AttributeError, SyntaxError, OSError,
 )  # fmt: skip
-
-
-def _facts_of(fmt) -> dict:
-    """A format as plain data."""
-    if isinstance(fmt, CustomFormat) and fmt.kind == "custom":
-        raise TypeError(f"save: {fmt} is made of functions, which files do not hold; np.save keeps the .codes")
-    if isinstance(fmt, CustomFormat):
-        return {"kind": fmt.kind, "name": fmt.name, "values": [v.hex() for v in fmt.values]}
-    if isinstance(fmt, BlockFormat):
-        parts = {what: getattr(fmt, what) for what in ("element", "scale", "tensor_scale")}
-        facts = {what: None if part is None else _facts_of(part) for what, part in parts.items()}
-        return {"kind": fmt.kind, **facts, "block_size": fmt.block_size, "name": fmt.name}
-    if not isinstance(fmt, (FloatFormat, FixedFormat)):
-        raise TypeError(f"save: {fmt} is a {type(fmt).__name__}, which files do not hold")
-    return {"kind": fmt.kind, **dataclasses.asdict(fmt)}
-
-
-def _format_of(facts: dict):
-    kind = facts.pop("kind")
-    if kind == "table":
-        return CustomFormat.from_table([float.fromhex(v) for v in facts["values"]], name=facts["name"])
-    if kind == BlockFormat.kind:
-        parts = {what: facts.pop(what) for what in ("element", "scale", "tensor_scale")}
-        return BlockFormat(
-            **{what: None if part is None else _format_of(part) for what, part in parts.items()}, **facts
-        )
-    return {FloatFormat.kind: FloatFormat, FixedFormat.kind: FixedFormat}[kind](**facts)
 
 
 def save(path, array) -> None:
@@ -85,7 +55,7 @@ def save(path, array) -> None:
         if not isinstance(value, (Array, BlockArray)) or not (isinstance(name, str) or value is array):
             what = f"a dict with {name!r}: {type(value).__name__}" if value is not array else f"{type(value).__name__}"
             raise TypeError(f"save takes an Array, or a dict of str to Array, got {what}")
-    arrays = [{"name": name, "format": _facts_of(value.format), **_blocking(value)} for name, value in named.items()]
+    arrays = [{"name": name, "format": value.format.to_data(), **_blocking(value)} for name, value in named.items()]
     text = json.dumps({"version": _VERSION, "arrays": arrays}, indent=1)
     members = {f"codes{i}": native(value.codes) for i, value in enumerate(named.values())}
     members |= {f"scales{i}": native(v.scales) for i, v in enumerate(named.values()) if isinstance(v, BlockArray)}
@@ -157,8 +127,8 @@ def _arrays_in(archive):
         raise _Unusable(f"of version {description['version']}, and this softnum reads version {_VERSION}")
     named = {}
     for i, entry in enumerate(description["arrays"]):
-        fmt, codes = _format_of(entry["format"]), _member(archive, f"codes{i}")
-        if isinstance(fmt, BlockFormat):
+        fmt, codes = format_of_data(entry["format"]), _member(archive, f"codes{i}")
+        if "axis" in entry:
             tensor = entry["tensor_scale"]
             tensor = None if tensor is None else float.fromhex(tensor)
             named[entry["name"]] = BlockArray(codes, _member(archive, f"scales{i}"), fmt, entry["axis"], tensor)

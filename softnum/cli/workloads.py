@@ -146,8 +146,8 @@ def _hardware(design):
 def _own_bits(design):
     """Bits of the formats that only the design's files know, by their name in the file."""
     stated = [*design.roles.values(), *(rounding for _, roles, *_ in design.layers for rounding in roles.values())]
-    return {
-        rounding.source.rpartition(":")[2]: rounding.format.bits
-        for rounding in stated
-        if hasattr(rounding, "format") and getattr(rounding.format, "kind", None) not in ("float", "fixed", "block")
-    }
+    widths = {}
+    for rounding in stated:
+        if hasattr(rounding, "format"):
+            widths |= rounding.format.own_widths(rounding.source)
+    return widths

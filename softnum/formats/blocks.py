@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from numbers import Integral
-from typing import ClassVar
 
 from softnum.formats import names
-from softnum.formats.codec import NEAREST, Codec, Rounding
-from softnum.formats.facts import facts, fits
+from softnum.formats.base import AnyFormat, format_of_data
+from softnum.formats.codec import NEAREST, Rounding
+from softnum.formats.facts import Facts, facts, fits
 from softnum.formats.scalar import FixedFormat, FloatFormat, Format
 
 __all__ = [
@@ -38,6 +38,7 @@ SCALE_RULES = {
 _OPTIONS = ("axis", "scale_rule", "symmetric", "tensor_scale")
 _POWER_RULES = ("floor", "ceil", "even", "nearest")
 _MOST_BLOCK = 1 << 31
+_PARTS = ("element", "scale", "tensor_scale")  # those that are formats
 
 
 def _exponent(x: Fraction) -> int:
@@ -47,7 +48,7 @@ def _exponent(x: Fraction) -> int:
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class BlockFormat:
+class BlockFormat(AnyFormat, saved_as="block"):
     """A format of blocks: `block_size` elements along an axis share one scale; a value is element times scale.
 
     Formats compare and hash by their facts; the name does not count.
@@ -91,8 +92,6 @@ class BlockFormat:
     name: str = field(compare=False)
 
     kind = "block"
-    codec: ClassVar[Codec]  # put in by softnum.arrays.codecs.blocks
-    array_class: ClassVar[type]  # what holds arrays of codes, put in by softnum.arrays.blocks
 
     def __init__(self, element, scale, block_size, *, tensor_scale=None, name=None) -> None:
         element, scale = (self._part(what, fmt) for what, fmt in (("element", element), ("scale", scale)))
@@ -109,7 +108,7 @@ class BlockFormat:
         if tensor_scale is not None:
             tensor_scale = self._part("tensor_scale", tensor_scale)
             both = facts(scale) * facts(tensor_scale)
-            if tensor_scale.kind != "float" or not fits(tensor_scale, "float32"):
+            if not isinstance(tensor_scale, FloatFormat) or not fits(tensor_scale, "float32"):
                 raise ValueError(f"BlockFormat: tensor_scale={tensor_scale} must be a float format exact in binary32")
             if both.precision > 53 or both.last < -1022 or both.top > 1023:
                 raise ValueError(f"BlockFormat: products of {scale} and {tensor_scale} are not exact in binary64")
@@ -177,6 +176,38 @@ class BlockFormat:
     def size(self, length: int) -> int:
         """Elements of a full block of an axis of this length."""
         return self.block_size or max(length, 1)
+
+    def contains(self, other) -> bool:
+        """Whether it is the same format: codes are multiplied, not values."""
+        return self == other
+
+    @property
+    def value_facts(self) -> Facts:
+        """What a proof needs of element times scale, times the array's scale."""
+        values = self.element.value_facts * self.scale.value_facts
+        return values if self.tensor_scale is None else values * self.tensor_scale.value_facts
+
+    def scale_rule(self, rule: str | None) -> str:
+        """How the scale of a block is chosen: the rule by name, by default `scale_rule_of`'s."""
+        return scale_rule_of(self, rule)
+
+    def summary(self, source: str) -> dict:
+        """Name, width of an element and its share of a scale, and the parts, for a record."""
+        parts = {"element": str(self.element), "scale": str(self.scale), "block_size": self.block_size}
+        tensor = {} if self.tensor_scale is None else {"tensor_scale": str(self.tensor_scale)}
+        return {"format": str(self), "bits": self.bits_per_value, **parts, **tensor}
+
+    def to_data(self) -> dict:
+        """All that makes the format, as plain data."""
+        parts = {what: getattr(self, what) for what in _PARTS}
+        data = {what: None if part is None else part.to_data() for what, part in parts.items()}
+        return {"kind": self.kind, **data, "block_size": self.block_size, "name": self.name}
+
+    @classmethod
+    def from_data(cls, data: dict) -> BlockFormat:
+        """The format that `to_data` described, but for its kind."""
+        parts = {what: None if data[what] is None else format_of_data(data[what]) for what in _PARTS}
+        return cls(**data | parts)
 
     def __repr__(self) -> str:
         parts = [shown_format(self.element), shown_format(self.scale), repr(self.block_size)]

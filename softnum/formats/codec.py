@@ -54,11 +54,20 @@ class Codec(Protocol):
 class Arithmetic(Protocol):
     """How operations come to codes of one kind of format: what differs of `softnum.ops.operation.apply`."""
 
+    #: what operands and results may be, in Python and in compiled code: floats of a type, or codes
+    carriers: tuple[str, ...]
+
     def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
         """ValueError if operands of fmt lie beyond what the operation is computed for."""
 
     def prepared(self, name: str, formats, out_fmt, rounding, overflow):
         """A function of checked codes of these formats that returns the results' codes."""
+
+    def check_modes(self, fmt, rounding, overflow) -> None:
+        """ValueError unless results are rounded to the format in this mode and under this rule."""
+
+    def users_own(self, name: str, formats, out_fmt) -> bool:
+        """Whether an operation is a function of the user's on codes."""
 
     def apply(self, name, codes, formats, out_fmt, given: Rounding, flush_inputs, nan, extra, codes_out, compute):
         """(results, flags or None) of checked codes of these formats; or what compute returns of a rounding."""

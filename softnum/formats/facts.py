@@ -37,10 +37,7 @@ def facts(fmt) -> Facts:
     >>> facts(sn.format("e5m2")), facts(sn.format("uq4.4"))
     (Facts(precision=3, last=-16, top=15, specials=True), Facts(precision=8, last=-4, top=3, specials=False))
     """
-    if fmt.kind != "block":
-        return Facts(*fmt.carrier_facts, fmt.has_nan or fmt.infinities)
-    values = facts(fmt.element) * facts(fmt.scale)
-    return values if fmt.tensor_scale is None else values * facts(fmt.tensor_scale)
+    return fmt.value_facts
 
 
 def _within(f: Facts, dtype, spare: int = 0) -> bool:
@@ -69,4 +66,4 @@ def is_exact_in(fmt, dtype) -> bool:
     >>> [is_exact_in(sn.format(name), "float32") for name in ("e6m9", "q25.0", "q26.0", "binary64")]
     [True, True, False, False]
     """
-    return _within(facts(fmt), dtype, spare=fmt.kind == "fixed" and fmt.signed)
+    return _within(facts(fmt), dtype, spare=fmt.spare_bits)

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from softnum.formats.base import AnyFormat, SingleFormat
 from softnum.formats.scalar import MAX_BITS, FixedFormat, FloatFormat, Format
 
 __all__ = ["dtype_of_format", "format", "format_names", "format_of_dtype"]
@@ -110,11 +111,11 @@ def format(name: str | Format) -> Format:
     'binary16'
     """
     if not isinstance(name, str):
-        if hasattr(name, "storage_dtype"):
+        if isinstance(name, SingleFormat):
             return name
         if isinstance(name, (np.dtype, type)) and (known := format_of_dtype(np.dtype(name))) is not None:
             return known
-        if getattr(name, "kind", None) == "block":
+        if isinstance(name, AnyFormat):
             raise ValueError(_NOT_BLOCKS.format(name))
         raise TypeError(f"a format or the name of one is needed, got {name!r}")
     return _named(name)

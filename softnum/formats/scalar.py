@@ -10,14 +10,14 @@ Noune et al. 2022 (the fnuz formats), IEEE P3109 interim report (binaryKpP...).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
-from softnum.formats.codec import Arithmetic, Codec
+from softnum.formats.base import SingleFormat
+from softnum.formats.codes import FixedCodes, FloatCodes
 from softnum.formats.modes import FIXED_OVERFLOW, FLOAT_OVERFLOW
 
 __all__ = ["FixedFormat", "FloatFormat", "Format"]
@@ -63,7 +63,7 @@ def _check_int(what: str, value: object, low: int, high: int) -> int:
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class FloatFormat:
+class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
     """A binary floating-point format.
 
     A code holds, from its most significant bit, the sign (if ``signed``), ``exponent_bits`` of biased exponent and
@@ -128,10 +128,8 @@ class FloatFormat:
     name: str = field(compare=False)
 
     kind = "float"
+    lost = "NaN"  # what has no code where there is no NaN
     overflow_rules = FLOAT_OVERFLOW
-    codec: ClassVar[Codec]  # put in by softnum.arrays.codecs.scalar
-    array_class: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
-    arithmetic: ClassVar[Arithmetic]  # put in by softnum.ops.operation
 
     def __init__(
         self,
@@ -296,25 +294,6 @@ class FloatFormat:
         text = f"{significand:0{m + 1}b}"
         return f"{text[:1]}{'.' if m else ''}{text[1:]} * 2^{last + m}"
 
-    # -- arrays of codes -----------------------------------------------------------------------------------------------
-    def sign_bits(self, codes: np.ndarray) -> np.ndarray:
-        """Where the sign is minus, that of -0 and NaN included; a NaN in -0's code has none."""
-        if not self.signed:
-            return np.zeros(codes.shape, bool)
-        set_bit = codes >> (self.bits - 1) != 0
-        return set_bit & (codes != self.nan_code) if self.nan_codes == "negative_zero" else set_bit
-
-    def order_keys(self, codes: np.ndarray) -> np.ndarray:
-        """Unsigned integers that lie as the codes do in the total order, each code's its own."""
-        kind = codes.dtype.type
-        mask, sign = kind((1 << self.bits) - 1), kind(1 << (self.bits - 1))
-        if not self.signed:  # P3109's NaN, the last code, comes first
-            return (codes + kind(1)) & mask if self.p3109 else codes
-        negative = codes >= sign
-        if self.nan_codes == "negative_zero":  # the NaN goes before the numbers
-            return np.where(negative, (kind(0) - codes) & (sign - kind(1)), codes | sign)
-        return np.where(negative, mask - codes, codes | sign)
-
     # -- bounds --------------------------------------------------------------------------------------------------------
     @cached_property
     def carrier_facts(self) -> tuple[int, int, int]:
@@ -371,6 +350,19 @@ class FloatFormat:
         """Whether it is a format of IEEE P3109: results raise no flags, x / 0 is NaN, NaN comes first in order."""
         single = "negative_zero" if self.signed else "all_ones"
         return self.nan_codes == single and (self.infinities or self.saturating)
+
+    # -- beside other formats, and in records --------------------------------------------------------------------------
+    def contains(self, other) -> bool | None:
+        """Whether every finite value of another format is one of this; None where the facts alone do not tell."""
+        if self == other or not isinstance(other, FloatFormat):
+            return super().contains(other)
+        grid = self.emin - self.mantissa_bits <= other.emin - other.mantissa_bits
+        whole = self.lowest_binade == "subnormal"
+        return (whole or None) and self.precision >= other.precision and self.max >= other.max and grid
+
+    def to_data(self) -> dict:
+        """All that makes the format, as plain data."""
+        return {"kind": self.kind, **asdict(self)}
 
     def __repr__(self) -> str:
         parts = [str(self.exponent_bits), str(self.mantissa_bits)]
@@ -432,7 +424,7 @@ def _ieee_facts(exponent_bits: int, mantissa_bits: int) -> dict:
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class FixedFormat:
+class FixedFormat(FixedCodes, SingleFormat, saved_as="fixed"):
     """A fixed-point format: an integer (two's complement if signed) times ``2**-fraction_bits``.
 
     Parameters
@@ -462,10 +454,8 @@ class FixedFormat:
     signed: bool
 
     kind = "fixed"
+    lost = "NaN or infinite"  # what has no code
     overflow_rules = FIXED_OVERFLOW
-    codec: ClassVar[Codec]  # put in by softnum.arrays.codecs.scalar
-    array_class: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
-    arithmetic: ClassVar[Arithmetic]  # put in by softnum.ops.operation
     has_nan = False
     infinities = False
     negative_zero = False
@@ -473,6 +463,7 @@ class FixedFormat:
     saturating = False
     p3109 = False
     exponent_bits = 0
+    precision = None  # a number has as many bits as its size needs
     lowest_binade = "subnormal"  # the values go on evenly down to zero
     powers_of_two = False
 
@@ -501,6 +492,11 @@ class FixedFormat:
     def carrier_facts(self) -> tuple[int, int, int]:
         """(precision, lowest exponent of a last bit, highest exponent) that hold for all values."""
         return self.bits, -self.fraction_bits, self.integer_bits - (not self.signed)
+
+    @property
+    def spare_bits(self) -> int:
+        """1 if signed: the lowest value is a power of two, the others have a bit less than the code."""
+        return int(self.signed)
 
     @property
     def root_bits(self) -> int:
@@ -535,15 +531,6 @@ class FixedFormat:
         text = f"{significand:0{max(self.bits - self.signed, 1 - last)}b}"
         return f"{text[: len(text) + last]}.{text[len(text) + last :]}" if last else text
 
-    # -- arrays of codes -----------------------------------------------------------------------------------------------
-    def sign_bits(self, codes: np.ndarray) -> np.ndarray:
-        """Where the sign is minus."""
-        return codes >> (self.bits - 1) != 0 if self.signed else np.zeros(codes.shape, bool)
-
-    def order_keys(self, codes: np.ndarray) -> np.ndarray:
-        """Unsigned integers that lie as the codes do in the order of the values."""
-        return codes ^ codes.dtype.type(1 << (self.bits - 1)) if self.signed else codes
-
     # -- bounds --------------------------------------------------------------------------------------------------------
     @property
     def max(self) -> float | Fraction:
@@ -567,6 +554,17 @@ class FixedFormat:
     def storage_dtype(self) -> np.dtype:
         """The NumPy type of an array of codes: the smallest unsigned integer that holds one."""
         return _storage_dtype(self.bits)
+
+    # -- beside other formats, and in records --------------------------------------------------------------------------
+    def contains(self, other) -> bool | None:
+        """Whether every value of another format is one of this; None where the facts alone do not tell."""
+        if self == other or not isinstance(other, FixedFormat):
+            return super().contains(other)
+        return self.min <= other.min and self.max >= other.max and self.fraction_bits >= other.fraction_bits
+
+    def to_data(self) -> dict:
+        """All that makes the format, as plain data."""
+        return {"kind": self.kind, **asdict(self)}
 
     def __repr__(self) -> str:
         return f"FixedFormat({self.integer_bits}, {self.fraction_bits}{'' if self.signed else ', signed=False'})"

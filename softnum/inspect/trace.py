@@ -16,7 +16,7 @@ import numpy as np
 from softnum.arrays.checks import float_array, native
 from softnum.arrays.container import Array
 from softnum.arrays.environment import seed_and_stream
-from softnum.formats.custom import CustomFormat
+from softnum.formats.dispatch import of_format
 from softnum.formats.facts import fits
 from softnum.formats.modes import Flags
 from softnum.inspect.steps import (
@@ -136,11 +136,17 @@ def trace(unit: Unit, a, b, c=None, *, key=None, random_bits=None) -> Trace:
 
 
 def codes_of(x, fmt) -> list[int]:
-    if isinstance(x, Array):
-        return native(x.codes).tolist()
-    if isinstance(fmt, CustomFormat):
-        return fmt.find(x)[0].tolist()
+    return native(x.codes).tolist() if isinstance(x, Array) else _codes_of_values(fmt, x)
+
+
+@of_format
+def _codes_of_values(fmt, x) -> list[int]:
     return [encode(float(v), fmt)[0] for v in x]
+
+
+@_codes_of_values.custom
+def _found_codes(fmt, x) -> list[int]:
+    return fmt.find(x)[0].tolist()
 
 
 def _words(unit, k: int, with_c: bool, key, random_bits) -> Callable[[int], tuple] | None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from softnum.arrays.environment import environment
-from softnum.formats.blocks import BlockFormat, format
+from softnum.formats.blocks import format
+from softnum.formats.checks import check_block
 from softnum.formats.facts import facts
 from softnum.formats.modes import OVERFLOW_RULES, rounding_name
 from softnum.formats.names import format as plain_format
@@ -98,10 +99,7 @@ class BlockDotUnit(Unit):
             raise ValueError(f"BlockDotUnit: operand is one block format or a pair, got {len(pair)}")
         put("operand", tuple(format(f) for f in pair))
         for fmt in self.operand:
-            if not isinstance(fmt, BlockFormat):
-                raise ValueError(
-                    f"BlockDotUnit: operand={fmt} is no block format; use a MadUnit or another of its kind"
-                )
+            check_block(fmt, "BlockDotUnit: operand={} is no block format; use a MadUnit or another of its kind")
         a, b = self.operand
         if a.block_size != b.block_size:
             raise ValueError(f"BlockDotUnit: blocks of {a.block_size} ({a}) and of {b.block_size} ({b}) do not meet")

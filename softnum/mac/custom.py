@@ -7,9 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from types import FunctionType
 
-from softnum.arrays.environment import environment
 from softnum.formats.blocks import shown_format
-from softnum.formats.custom import CustomFormat
 from softnum.formats.custom.primitives import place_of
 from softnum.formats.facts import fits
 from softnum.formats.modes import rounding_name
@@ -116,9 +114,7 @@ class CustomMadUnit(Unit):
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
         put("operand", operand_pair(self))
         put("accumulator", self._accumulator())
-        own = isinstance(self.accumulator, CustomFormat)
-        if own:
-            self.accumulator.check_modes(rounding_name(self.rounding), self.overflow)
+        self.accumulator.arithmetic.check_modes(self.accumulator, self.rounding, self.overflow)
         check_sum_formats(self, "accumulator", custom=True)
         put_order(self)
         put("rounding", rounding_name(self.rounding))
@@ -127,8 +123,6 @@ class CustomMadUnit(Unit):
                 f"CustomMadUnit: rounding={self.rounding!r} is not for the additions of lanes and chunks; a function "
                 "with a last parameter named word can round stochastically itself"
             )
-        if not own:
-            environment(self.accumulator, self.rounding, self.overflow, 32)  # checks the rule
         put("name", self.name or getattr(self.function, "__name__", "mad"))
         put("carrier", self._carrier_of(self.carrier))
         self.parameters  # noqa: B018  checks them
@@ -141,8 +135,8 @@ class CustomMadUnit(Unit):
 
     def _carrier_of(self, carrier: str | None) -> str:
         formats = (*self.operand, self.accumulator)
-        own = isinstance(self.accumulator, CustomFormat)  # whose addition is on codes
-        held = [c for c in CARRIERS[:2] if not own and all(fits(f, c) for f in formats)]
+        adds = self.accumulator.arithmetic.carriers
+        held = [c for c in CARRIERS[:2] if c in adds and all(fits(f, c) for f in formats)]
         if carrier is None and held:
             return held[0]
         if carrier is not None and carrier not in CARRIERS:
@@ -155,7 +149,7 @@ class CustomMadUnit(Unit):
                     f"bits, limit {_MOST_BITS}"
                 )
             return "codes"
-        if own:
+        if carrier not in adds:
             raise ValueError(
                 f"CustomMadUnit: sums in {self.accumulator} are of codes; carrier={carrier!r} is not for it"
             )

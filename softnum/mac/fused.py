@@ -7,6 +7,7 @@ from functools import cached_property
 from numbers import Integral
 
 from softnum.arrays.environment import environment
+from softnum.formats.checks import check_float
 from softnum.formats.facts import facts, fits
 from softnum.formats.modes import overflow_name, rounding_name
 from softnum.formats.names import format
@@ -29,8 +30,7 @@ def _integer(unit: str, what: str, value, low: int, high: int) -> int:
 
 def _float_format(unit: str, what: str, fmt) -> FloatFormat:
     fmt = format(fmt)
-    if not isinstance(fmt, FloatFormat):
-        raise ValueError(f"{unit}: {what} must be a float format, got {fmt}")
+    check_float(fmt, f"{unit}: {what} must be a float format, got {{}}")
     if not fmt.has_zero:
         raise ValueError(f"{unit}: {what}={fmt} has no zero, which sums are filled up with and start from")
     return fmt

@@ -8,6 +8,7 @@ from functools import cached_property
 from numbers import Integral
 
 from softnum.arrays.environment import environment
+from softnum.formats.base import AnyFormat
 from softnum.formats.blocks import shown_format
 from softnum.formats.modes import OVERFLOW_RULES, overflow_name, rounding_name
 from softnum.formats.names import format
@@ -149,9 +150,9 @@ def shown(value) -> str:
     """A field's value as an expression: a pair of equal formats as one."""
     if isinstance(value, Unit):
         return value.expression
-    if isinstance(value, tuple) and all(hasattr(part, "kind") for part in value):
+    if isinstance(value, tuple) and all(isinstance(part, AnyFormat) for part in value):
         return shown(value[0]) if value[0] == value[1] else f"({', '.join(map(shown, value))})"
-    return shown_format(value) if hasattr(value, "kind") else repr(value)
+    return shown_format(value) if isinstance(value, AnyFormat) else repr(value)
 
 
 def check_sum_formats(unit, *names: str, custom: bool = False) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from softnum.arrays.container import OPERATIONS, Array
 from softnum.formats.operation_names import CODE_OPERANDS, ELEMENTARY, OPERANDS
-from softnum.formats.scalar import FixedFormat
+from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.ops.operation import OPTIONS, RETURNS, apply, rounded
 from softnum.runtime import gateway
 
@@ -20,10 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: The classes of IEEE 754-2019 5.7.2, by the numbers that `classify` returns.
-CLASSES = (
-    "signalingNaN", "quietNaN", "negativeInfinity", "negativeNormal", "negativeSubnormal", "negativeZero",
-    "positiveZero", "positiveSubnormal", "positiveNormal", "positiveInfinity",
-)  # fmt: skip
+CLASSES = FloatFormat.class_names
 
 add = rounded(
     "add",

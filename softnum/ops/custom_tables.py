@@ -11,6 +11,7 @@ from softnum.arrays.conversion import invalid_code
 from softnum.arrays.ufuncs import raise_no_code
 from softnum.formats.codec import Rounding
 from softnum.formats.custom.formats import CustomFormat
+from softnum.formats.modes import rounding_name
 from softnum.formats.names import format
 from softnum.formats.operation_names import USER_OPERANDS
 from softnum.ops.arithmetic import scalb
@@ -64,9 +65,9 @@ def operate(operation: Operator, codes, invalid) -> np.ndarray:
     return np.asarray(found)
 
 
-def table_in_part(fmt, name: str) -> np.ndarray:
+def table_in_part(fmt, name: str, rounding: str = "nearest_even", overflow=None) -> np.ndarray:
     """All results of an operation of two operands of up to 8 bits, int16; -1 where there is none."""
-    found, lost = _table(Operator(name, (fmt, fmt), fmt))
+    found, lost = _table(Operator(name, (fmt, fmt), fmt, rounding, overflow))
     return np.where(np.False_ if lost is None else lost, np.int16(-1), found.astype(np.int16))
 
 
@@ -116,6 +117,16 @@ def _of_bytes(table, a, b) -> np.ndarray:
 
 class CustomArithmetic:
     """Operations into custom formats, `softnum.formats.codec.Arithmetic`."""
+
+    carriers = ("codes",)
+
+    def check_modes(self, fmt, rounding, overflow) -> None:
+        """ValueError unless results are rounded to the format in this mode and under this rule."""
+        fmt.check_modes(rounding_name(rounding), overflow)
+
+    def users_own(self, name: str, formats, out_fmt) -> bool:
+        """Whether an operation is a function of the user's on codes."""
+        return Operator(name, formats, out_fmt).users_own
 
     def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
         """Nothing: what the results pass through is checked there."""

@@ -8,6 +8,7 @@ from numbers import Integral
 import numpy as np
 
 from softnum.arrays.container import Array
+from softnum.formats.checks import check_fixed
 from softnum.formats.modes import Flags
 from softnum.formats.names import format
 from softnum.formats.scalar import FixedFormat
@@ -181,6 +182,7 @@ def shift(a, n, fmt=None, *, rounding="down", **options):
     """
     formats = (a.format if isinstance(a, Array) else format(fmt) if fmt is not None else None,)
     for each in (*formats, options.get("out_fmt")):
-        if each is not None and format(each).kind != "fixed":
-            raise ValueError(f"shift is for fixed point; {each} is a float format (scalb multiplies by powers of two)")
+        if each is not None:
+            text = "shift is for fixed point; {} is a float format (scalb multiplies by powers of two)"
+            check_fixed(format(each), text)
     return scalb(a, n, fmt, rounding=rounding, **options)

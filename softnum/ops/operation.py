@@ -101,6 +101,8 @@ def _results(name: str, formats, options: dict, *codes) -> np.ndarray:
 class CoreArithmetic:
     """Operations that the core rounds, into floats and fixed point (`softnum.formats.codec.Arithmetic`)."""
 
+    carriers = ("float32", "float64", "codes")
+
     def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
         """ValueError for roots that cannot be wrapped exactly and angles that cannot be reduced."""
         if name == "sqrt" and overflow == "wrap" and "wrap" in out_fmt.overflow_rules:
@@ -111,6 +113,18 @@ class CoreArithmetic:
                 f"{name}: values of {fmt} reach 2**{fmt.emax}, and angles are reduced up to "
                 f"2**{_core.TRIGONOMETRIC_EMAX}; convert them to a format of less range"
             )
+
+    def check_modes(self, fmt, rounding, overflow) -> None:
+        """ValueError unless results are rounded to the format in this mode and under this rule."""
+        environment(fmt, rounding, overflow, 32)
+
+    def users_own(self, name: str, formats, out_fmt) -> bool:
+        """Whether an operation is a function of the user's on codes."""
+        return False
+
+    def classify(self, codes, fmt) -> np.ndarray:
+        """The classes of IEEE 754-2019 5.7.2 of codes, int64."""
+        return apply("classify", (codes,), fmt, codes_out=False).astype(np.int64)
 
     @staticmethod
     def _check_root_bits(fmt, out_fmt, deciding: int) -> None:

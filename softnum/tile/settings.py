@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from softnum.arrays.container import Array
-from softnum.formats.blocks import is_block_format
+from softnum.formats.checks import check_single
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import format
 from softnum.mac.mad import Unit
@@ -130,6 +130,5 @@ def _table(value) -> dict:
 
 
 def _plain_format(fmt):
-    if is_block_format(fmt):
-        raise TypeError(f"an operator's tensors have formats of single elements; {fmt} is a block format")
+    check_single(fmt, "an operator's tensors have formats of single elements; {} is a block format")
     return format(fmt)

@@ -8,6 +8,7 @@ import pytest
 
 import softnum as sn
 from softnum import _core, kernels
+from softnum.kernels.device.products.scalar_functions import scalar_library
 from softnum.kernels.scalars import OPERANDS, handle_of
 
 numba = pytest.importorskip("numba")
@@ -167,6 +168,19 @@ def test_codes_by_table_and_by_the_core(fmt):
     out = np.empty((5, 4), np.int64)
     run(bad, bad[::-1].copy(), out)
     assert (out[:4] == -1).all() and (out[4, :3] == -1).all()
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "up", "toward_zero"])
+def test_value_tables_round_in_the_mode_of_the_scalar(rounding):
+    """All sums, in Python, in compiled code and in the text of a kernel."""
+    fmt = sn.CustomFormat.from_table([0.0, 1.0, 2.0, 4.0, -1.0, -2.0, -4.0, 8.0], name="powers")
+    scalar = kernels.scalar(fmt, rounding=rounding)
+    a, b = (x.ravel() for x in np.indices((8, 8)))
+    want = fmt.apply("add", a, b, rounding=rounding).tolist()
+    run = numba.njit(lambda x, y: scalar.add(x, y))
+    pairs = list(zip(a.tolist(), b.tolist(), strict=True))
+    assert [scalar.add(*pair) for pair in pairs] == want == [run(*pair) for pair in pairs]
+    assert ",".join(map(str, want)) in scalar_library(scalar, ("add",)).constants
 
 
 def test_random_words_in_compiled_code():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from softnum.formats.blocks import BlockFormat, format, scale_rule_of
+from softnum.formats.blocks import BlockFormat, format
 from softnum.train.designs.loss_scaling import LossScaling, overflow_shows
 from softnum.train.designs.objects import describe_format, file_of
 from softnum.train.designs.sparsity import Sparsity
@@ -85,8 +85,9 @@ class RoleRounding:
             facts["overflow"] = self.overflow
         if self.stochastic:
             facts["stochastic_bits"] = self.stochastic_bits
-        if self.block:
-            facts["scale_rule"] = scale_rule_of(self.format, self.scale_rule)
+        rule = self.format.scale_rule(self.scale_rule)
+        if rule is not None:
+            facts["scale_rule"] = rule
         if self.sparsity is not None:
             facts["sparsity"] = self.sparsity.describe()
         return facts
@@ -334,18 +335,7 @@ class Design:
 
 def contains(outer, inner) -> bool | None:
     """Whether every finite value of one format is a value of another; None where the facts alone do not tell."""
-    kinds = (getattr(outer, "kind", None), getattr(inner, "kind", None))
-    if outer == inner:
-        return True
-    if "block" in kinds:
-        return False  # codes are multiplied, not values
-    if kinds == ("fixed", "fixed"):
-        return outer.min <= inner.min and outer.max >= inner.max and outer.fraction_bits >= inner.fraction_bits
-    if kinds == ("float", "float"):
-        grid = outer.emin - outer.mantissa_bits <= inner.emin - inner.mantissa_bits
-        whole = outer.lowest_binade == "subnormal"
-        return (whole or None) and outer.precision >= inner.precision and outer.max >= inner.max and grid
-    return None
+    return outer.contains(inner)
 
 
 def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict], first: bool) -> tuple[dict, dict]:
@@ -374,7 +364,7 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
         spec = dict(units.get(key, {"accumulator": format("binary32")}))
         feeding = [first_role if role == "activations" else role for role in OPERAND_ROLES[key]]
         formats = tuple(roles[role].format for role in feeding)
-        if roles[feeding[0]].block != roles[feeding[1]].block:
+        if formats[0].array_class != formats[1].array_class:
             have = " by ".join(f"role {role!r} ({roles[role].format})" for role in feeding)
             raise ValueError(
                 f"{where}: {key} multiplies {have}: both operands of a product have block formats, or neither; "

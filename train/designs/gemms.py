@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from softnum.formats.blocks import BlockFormat
 from softnum.train.designs.design import OPERAND_ROLES, PASSES, Design, RoleRounding
 
 __all__ = ["design_gemms"]
@@ -48,7 +47,7 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
 
 
 def _bits(fmt) -> int | float:
-    return fmt.bits_per_value if isinstance(fmt, BlockFormat) else fmt.bits
+    return fmt.bits_per_value
 
 
 def _pattern(key: str, role: str, rounding: RoleRounding) -> str:
@@ -59,9 +58,7 @@ def _pattern(key: str, role: str, rounding: RoleRounding) -> str:
 
 def _short(rounding: RoleRounding) -> str:
     """A format's name; of ``file.py:object`` the object."""
-    if getattr(rounding.format, "kind", None) in ("float", "fixed", "block"):
-        return str(rounding.format)
-    return rounding.source.rpartition(":")[2] or str(rounding.format)
+    return rounding.format.label(rounding.source)
 
 
 assert set(PASSES) == set(OPERAND_ROLES)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softnum.arrays.conversion import quantize
+from softnum.formats.dispatch import of_format
 
 __all__ = ["LossScaling", "overflow_shows"]
 
@@ -68,13 +69,21 @@ def overflow_shows(rounding) -> bool:
     Elements of block formats saturate, but an infinity becomes a NaN scale, if there is one. The largest scale must do
     for all numbers of binary32.
     """
-    if rounding.block:
-        fmt, tensor = rounding.format, rounding.format.tensor_scale
-        largest = fmt.element_exponent + fmt.scale_exponents[1] + (0 if tensor is None else tensor.emax)
-        return fmt.scale.has_nan and largest >= 127
+    return _overflow_shows(rounding.format, rounding)
+
+
+@of_format
+def _overflow_shows(fmt, rounding) -> bool:
     if rounding.overflow in ("saturate", "saturate_finite", "wrap") or rounding.rounding in ("toward_zero", "to_odd"):
         return False
     try:
-        return not math.isfinite(quantize(np.array([np.inf]), rounding.format, overflow=rounding.overflow)[0])
+        return not math.isfinite(quantize(np.array([np.inf]), fmt, overflow=rounding.overflow)[0])
     except ValueError:  # the format has no code for infinity
         return False
+
+
+@_overflow_shows.block
+def _scales_overflow(fmt, rounding) -> bool:
+    tensor = fmt.tensor_scale
+    largest = fmt.element_exponent + fmt.scale_exponents[1] + (0 if tensor is None else tensor.emax)
+    return fmt.scale.has_nan and largest >= 127

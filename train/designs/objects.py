@@ -18,10 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from softnum.arrays.conversion import decode
-from softnum.formats.blocks import BlockFormat, format
+from softnum.formats.blocks import format
 from softnum.formats.custom.formats import CustomFormat
 from softnum.mac.mad import Unit
 from softnum.tile.operators import operator
@@ -194,15 +191,4 @@ def describe_format(fmt, source: str) -> dict:
     >>> describe_format(softnum.format("mxfp4"), "mxfp4")
     {'format': 'mxfp4_e2m1', 'bits': 4.25, 'element': 'e2m1fn', 'scale': 'e8m0fnu', 'block_size': 32}
     """
-    if getattr(fmt, "kind", None) in ("float", "fixed"):
-        return {"format": str(fmt), "bits": fmt.bits}
-    if isinstance(fmt, BlockFormat):
-        tensor = {} if fmt.tensor_scale is None else {"tensor_scale": str(fmt.tensor_scale)}
-        parts = {"element": str(fmt.element), "scale": str(fmt.scale), "block_size": fmt.block_size, **tensor}
-        return {"format": str(fmt), "bits": fmt.bits_per_value, **parts}
-    facts = {"format": source or str(getattr(fmt, "name", fmt)), "bits": fmt.bits}
-    if fmt.bits > 16:
-        return facts
-    codes = np.arange(2**fmt.bits, dtype=fmt.storage_dtype)
-    values = np.ascontiguousarray(decode(codes, fmt), dtype="<f8")
-    return facts | {"values_sha256": hashlib.sha256(values.tobytes()).hexdigest()}
+    return fmt.summary(source)

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from softnum.arrays.conversion import quantize
-from softnum.formats.blocks import BlockFormat, format, scale_rule_of
+from softnum.formats.base import AnyFormat
+from softnum.formats.blocks import BlockFormat, format
 from softnum.formats.facts import is_exact_in
 from softnum.formats.modes import overflow_name, rounding_name
 from softnum.mac.mad import Unit
@@ -223,7 +224,7 @@ class _Reader:
     def format(self, where: str, text, *, block: bool = False):
         """The format of a text; block: whether it may be a block format."""
         fmt = self.load(where, text, load_format, "a format's name")
-        if not (hasattr(fmt, "storage_dtype") or isinstance(fmt, BlockFormat)):
+        if not isinstance(fmt, AnyFormat):
             self.fail(where, f"{text!r} is not a format but {type(fmt).__name__}")
         if isinstance(fmt, BlockFormat) and not block:
             self.fail(
@@ -255,7 +256,7 @@ class _Reader:
         if "format" not in entry:
             self.fail(where, "has no format")
         fmt = self.format(f"{where}.format", entry["format"], block=where.rpartition(".")[2] in BLOCK_ROLES)
-        block, rule = isinstance(fmt, BlockFormat), entry.get("scale_rule")
+        rule = entry.get("scale_rule")
         bits = entry.get("stochastic_bits", 32)
         if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 32:
             self.fail(f"{where}.stochastic_bits", f"must be an integer in 1..32, got {bits!r}")
@@ -263,11 +264,8 @@ class _Reader:
             rounding = rounding_name(entry.get("rounding", "nearest_even"))
             overflow = entry.get("overflow")
             if overflow is not None:
-                overflow = overflow_name(overflow, fmt.element if block else fmt)
-            if block:
-                scale_rule_of(fmt, rule)
-            elif rule is not None:
-                raise ValueError(f"scale_rule={rule!r} is for block formats, {fmt} has no scales; leave it out")
+                overflow = overflow_name(overflow, fmt.element)
+            fmt.scale_rule(rule)
         except (TypeError, ValueError) as error:
             self.fail(where, str(error))
         found = RoleRounding(fmt, rounding, overflow, bits, source=entry["format"], scale_rule=rule)

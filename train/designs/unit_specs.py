@@ -23,6 +23,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
+from softnum.formats.base import AnyFormat
 from softnum.formats.blocks import BlockFormat
 from softnum.mac.custom import CustomMadUnit
 from softnum.mac.families import FAMILIES
@@ -106,7 +107,7 @@ def describe_unit(unit, function: str | None = None) -> dict:
 
 
 def _plain(value):
-    if hasattr(value, "storage_dtype") or isinstance(value, BlockFormat):
+    if isinstance(value, AnyFormat):
         return describe_format(value, "")["format"]
     if isinstance(value, Unit):
         return describe_unit(value)

@@ -16,7 +16,7 @@ from softnum.arrays.blocks import BlockArray
 from softnum.arrays.container import array
 from softnum.arrays.conversion import decode, encode, quantize
 from softnum.formats.blocks import format
-from softnum.formats.custom.formats import CustomFormat
+from softnum.formats.dispatch import of_format
 from softnum.formats.facts import facts
 from softnum.runtime.threads import threads_by_default
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
@@ -27,6 +27,7 @@ __all__ = ["NumpyBackend", "bits_of_precision", "block_ones", "odd_is_exact", "r
 
 
 @functools.cache
+@of_format
 def bits_of_precision(fmt) -> int:
     """The most significant bits that tell two neighbouring values of a format apart.
 
@@ -36,7 +37,12 @@ def bits_of_precision(fmt) -> int:
     >>> bits_of_precision(sn.CustomFormat.from_table([0.0, 1.0, 1.25, -4.0]))
     3
     """
-    if not isinstance(fmt, CustomFormat) or fmt.bits > 16:
+    return facts(fmt).precision
+
+
+@bits_of_precision.custom
+def _bits_that_tell_apart(fmt) -> int:
+    if fmt.bits > 16:
         return facts(fmt).precision
     values = decode(np.arange(2**fmt.bits, dtype=fmt.storage_dtype), fmt)
     values = np.unique(values[np.isfinite(values)])
@@ -60,10 +66,18 @@ def odd_is_exact(role) -> bool:
     Rounding such a number to a format of precision p (and r random bits) with p + max(r, 2) <= 52 equals rounding
     the exact value once (Boldo and Melquiond 2008). Only formats that are the user's own are slow without it.
     """
-    if not isinstance(role.format, CustomFormat):
-        return False
+    return _odd_is_exact(role.format, role)
+
+
+@of_format
+def _odd_is_exact(fmt, role) -> bool:
+    return False
+
+
+@_odd_is_exact.custom
+def _is_narrow(fmt, role) -> bool:
     random = role.stochastic_bits if role.stochastic else 0
-    return bits_of_precision(role.format) + max(random, 2) <= 52
+    return bits_of_precision(fmt) + max(random, 2) <= 52
 
 
 def rounding_of(role, key) -> dict:

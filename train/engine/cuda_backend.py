@@ -18,7 +18,7 @@ import numpy as np
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.container import array
 from softnum.formats.blocks import format
-from softnum.formats.custom.formats import CustomFormat
+from softnum.formats.dispatch import of_format
 from softnum.kernels.device.elementwise import carriers, conversion
 from softnum.kernels.device.elementwise.deferred import can_wait, compute_all
 from softnum.kernels.device.runtime import _cuda, movement
@@ -36,14 +36,83 @@ _WIDE = format("binary64")
 
 def _known(x: DeviceArray, fmt) -> DeviceArray:
     """x, which softnum made of values of a format. What moving puts between them is +0, which a format may lack."""
-    if fmt.kind == "fixed" or (fmt.kind == "float" and fmt.has_zero):
+    if _keeps(fmt):
         x.format = fmt
     return x
 
 
+@of_format
+def _keeps(fmt) -> bool:
+    """Whether rounding a format's values, or +0, to it is known to change nothing."""
+    return fmt.has_zero
+
+
+@_keeps.custom
+def _may_change(fmt) -> bool:
+    return False
+
+
 def _is_rounded(x: DeviceArray, role) -> bool:
     """Whether rounding as a role says is known to change nothing; that to saturate would change infinities."""
-    return x.format == role.format and (role.format.kind == "fixed" or role.overflow != "saturate")
+    return x.format == role.format and not (role.overflow == "saturate" and role.format.infinities)
+
+
+# ---- what differs by a role's format ---------------------------------------------------------------------------------
+@of_format
+def _deferred(fmt, backend, x: DeviceArray, role, key) -> DeviceArray | None:
+    """x rounded as a role says when it is first read; None where that cannot wait."""
+    options = rounding_of(role, key)
+    if x.dtype == np.float64 != backend.dtype and fmt.has_nan:
+        return carriers.deferred("convert", [x], (_WIDE,), fmt, to=backend.dtype, **options)
+    computation, words = conversion.prepared(fmt, x.dtype.name, **options)
+    if not can_wait(computation):
+        return None
+    return backend._carried(movement.deferred(computation, [x], x.shape, x.dtype, words.key if words.kind else None))
+
+
+@_deferred.custom
+def _not_deferred(fmt, backend, x: DeviceArray, role, key) -> None:
+    return None
+
+
+@of_format
+def _taken(fmt, backend, operands) -> tuple:
+    """(operands of an operation on carriers, their formats)"""
+    return operands, (fmt,) * len(operands)
+
+
+@_taken.custom
+def _taken_rounded(fmt, backend, operands) -> tuple:
+    return [backend._rounded(x, fmt) for x in operands], (backend._own_format,) * len(operands)
+
+
+@of_format
+def _total(fmt, backend, x: DeviceArray, role, keys) -> DeviceArray:
+    """`CudaBackend.total` of an array on the device."""
+    keys = [key if role.stochastic else None for key in keys]
+    options = {name: option for name, option in rounding_of(role, None).items() if name != "key"}
+    result = carriers.total(x, fmt, keys, **options)
+    result.format = x.format if x.format == fmt else None  # an odd one waits, as it is
+    return result
+
+
+@_total.custom
+def _total_by_levels(fmt, backend, x: DeviceArray, role, keys):
+    return NumpyBackend.total(backend, x, role, keys)
+
+
+@of_format
+def _computed(fmt, backend, operation: str, operands, formats, role, key) -> DeviceArray:
+    """An operation on carriers of formats, rounded once as a role says; NoKernel if none computes it."""
+    return carriers.deferred(operation, operands, formats, fmt, **rounding_of(role, key))
+
+
+@_computed.custom
+def _computed_by_odd(fmt, backend, operation: str, operands, formats, role, key) -> DeviceArray:
+    if not odd_is_exact(role):
+        raise NoKernel(f"{operation}: no kernel rounds to {fmt}")
+    odd = carriers.deferred(operation, operands, formats, _WIDE, rounding="to_odd", to=np.float64)
+    return backend.quantize(odd, role, key)
 
 
 def _given(arrays) -> tuple:
@@ -106,17 +175,11 @@ class CudaBackend(CudaArrays, NumpyBackend):
         x = on_device(x)
         if x.dtype == self.dtype and (role.format == self._own_format or _is_rounded(x, role)):
             return x
-        if x.dtype == np.float64 != self.dtype and role.format.kind == "float" and role.format.has_nan:
-            options = rounding_of(role, key)
-            result = carriers.deferred("convert", [x], (_WIDE,), role.format, to=self.dtype, **options)
-            return _known(result, role.format)
-        if not isinstance(role.format, CustomFormat):
-            computation, words = conversion.prepared(role.format, x.dtype.name, **rounding_of(role, key))
-            if can_wait(computation):
-                x = movement.deferred(computation, [x], x.shape, x.dtype, words.key if words.kind else None)
-                return _known(self._carried(x), role.format)
-        x = self._softnum("quantize", (x,), role.format, shape=x.shape, **rounding_of(role, key))
-        return _known(self._carried(x), role.format)
+        result = _deferred(role.format, self, x, role, key)
+        if result is None:
+            x = self._softnum("quantize", (x,), role.format, shape=x.shape, **rounding_of(role, key))
+            result = self._carried(x)
+        return _known(result, role.format)
 
     def quantize_blocks(self, x, role, axis: int, key):
         options = {"axis": axis, "scale_rule": role.scale_rule, **rounding_of(role, key)}
@@ -152,25 +215,14 @@ class CudaBackend(CudaArrays, NumpyBackend):
     def operate(self, operation: str, operands, role, key):
         operands = [on_device(x) for x in operands]
         if operation in carriers.OPERATIONS:
-            if isinstance(role.format, CustomFormat):
-                operands = [self._rounded(x, role.format) for x in operands]
-                formats = (self._own_format,) * len(operands)
-            else:
-                formats = (role.format,) * len(operands)
+            operands, formats = _taken(role.format, self, operands)
             with contextlib.suppress(NoKernel):
                 return _known(self._computed(operation, operands, formats, role, key), role.format)
         codes = [self._codes(x, role.format) for x in operands]
         return _known(self._operated(operation, codes, role.format, role, key), role.format)
 
     def total(self, x, role, keys):
-        x = on_device(x)
-        if isinstance(role.format, CustomFormat):
-            return super().total(x, role, keys)
-        keys = [key if role.stochastic else None for key in keys]
-        options = {name: option for name, option in rounding_of(role, None).items() if name != "key"}
-        result = carriers.total(x, role.format, keys, **options)
-        result.format = x.format if x.format == role.format else None  # an odd one waits, as it is
-        return result
+        return _total(role.format, self, on_device(x), role, keys)
 
     def run_operator(self, operator, operands, options):
         with contextlib.suppress(NoKernel):
@@ -196,15 +248,9 @@ class CudaBackend(CudaArrays, NumpyBackend):
         return _known(self._operated(operation, codes, formats, role, key, out_fmt=role.format), role.format)
 
     def _computed(self, operation: str, operands, formats, role, key):
-        """An operation on carriers of formats, rounded once as a role says; NoKernel if none computes it."""
         if not any(isinstance(x, DeviceArray) for x in operands):
             operands = [self._number(x) for x in operands]
-        if not isinstance(role.format, CustomFormat):
-            return carriers.deferred(operation, operands, formats, role.format, **rounding_of(role, key))
-        if not odd_is_exact(role):
-            raise NoKernel(f"{operation}: no kernel rounds to {role.format}")
-        odd = carriers.deferred(operation, operands, formats, _WIDE, rounding="to_odd", to=np.float64)
-        return self.quantize(odd, role, key)
+        return _computed(role.format, self, operation, operands, formats, role, key)
 
     def _number(self, x) -> DeviceArray:
         """A number as an array, which is made once: rates and other constants come again in every iteration."""

@@ -25,6 +25,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from softnum.formats.dispatch import of_format
+from softnum.formats.facts import facts
+
 __all__ = ["LN2_HIGH", "LN2_LOW", "LOG2_E", "enclose", "encloses"]
 
 LOG2_E = 1.4426950408889634
@@ -83,9 +86,19 @@ def encloses(operation: str, role) -> bool:
     fmt = role.format
     if operation not in _FUNCTIONS or role.stochastic or role.overflow == "wrap":
         return False
-    kind = getattr(fmt, "kind", None)
-    precision = fmt.precision if kind == "float" else fmt.bits
-    return kind in ("float", "fixed") and precision <= _PRECISION and fmt.bits > _TABLE_BITS
+    return _is_decided(fmt)
+
+
+@of_format
+def _is_decided(fmt) -> bool:
+    """Whether an enclosure decides the rounding to a format."""
+    return facts(fmt).precision <= _PRECISION and fmt.bits > _TABLE_BITS
+
+
+@_is_decided.custom
+@_is_decided.block
+def _not_monotonic(fmt) -> bool:
+    return False
 
 
 def enclose(operation: str, x, round_to: Callable):

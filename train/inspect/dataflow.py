@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from softnum.arrays.blocks import BlockArray
-from softnum.formats.blocks import BlockFormat
 from softnum.mac.products.unfold import shape_of
 from softnum.train.designs.design import RoleRounding
 from softnum.train.designs.objects import describe_format
@@ -473,7 +472,7 @@ def _format(rounding: RoleRounding) -> tuple[str, int | float]:
 
 
 def _bits(fmt) -> int | float:
-    return fmt.bits_per_value if isinstance(fmt, BlockFormat) else fmt.bits
+    return fmt.bits_per_value
 
 
 def _convolution(key: str, a, b, geometry: dict) -> tuple[int, int, int, int]:

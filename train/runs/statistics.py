@@ -13,6 +13,7 @@ import numpy as np
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.conversion import encode
 from softnum.formats.blocks import format
+from softnum.formats.dispatch import of_format
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.mad import Unit
 from softnum.runtime.atomic import write_atomic
@@ -147,12 +148,20 @@ class Watch:
         return [tensor.describe(iteration) for tensor in self.tensors.values()]
 
 
+@of_format
 def _span(fmt) -> tuple[int, int] | None:
-    """The exponents of a format's smallest and largest positive number."""
-    if fmt.kind == "fixed":
-        return -fmt.fraction_bits, math.frexp(float(fmt.max))[1] - 1
-    if fmt.kind == "float":
-        return fmt.emin - fmt.mantissa_bits * (fmt.lowest_binade == "subnormal"), fmt.emax
+    """The exponents of a format's smallest and largest positive number; None where they say little."""
+    return fmt.emin - fmt.mantissa_bits * (fmt.lowest_binade == "subnormal"), fmt.emax
+
+
+@_span.fixed
+def _fixed_span(fmt) -> tuple[int, int]:
+    return -fmt.fraction_bits, math.frexp(float(fmt.max))[1] - 1
+
+
+@_span.custom
+@_span.block
+def _no_span(fmt) -> None:
     return None
 
 

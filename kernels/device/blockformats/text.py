@@ -42,8 +42,7 @@ def _wide_text() -> str:
 
 def _are_powers(scale) -> bool:
     """Whether a scale's codes count the powers of two, from code 0 on."""
-    one_a_binade = scale.kind == "float" and scale.mantissa_bits == 0 and not scale.has_zero and not scale.signed
-    return one_a_binade and not scale.infinities
+    return scale.powers_of_two and not (scale.has_zero or scale.signed or scale.infinities)
 
 
 # ---- scales ----------------------------------------------------------------------------------------------------------
@@ -168,9 +167,9 @@ def element_way(fmt: BlockFormat, env: tuple[int, ...], carrier: str) -> str:
     """How elements are made: "power" and "quotient" as csrc/softnum/device/block_codes.h states, or "definition"."""
     element, scale = fmt.element, fmt.scale
     known, (_, high) = facts(element), fmt.scale_exponents
-    of_powers = scale.kind == "float" and scale.mantissa_bits == 0
     near = known.last >= -92 and abs(fmt.element_exponent) < 64
-    if of_powers and high >= 0 and _spans_binary32(fmt) and near and pattern_text("_pattern", element, env, carrier):
+    wide = scale.powers_of_two and high >= 0 and _spans_binary32(fmt)
+    if wide and near and pattern_text("_pattern", element, env, carrier):
         return "power"
     seen = env[3] + 1 if env[0] in STOCHASTIC_MODES else 1
     last = facts(scale).last + (0 if fmt.tensor_scale is None else facts(fmt.tensor_scale).last)

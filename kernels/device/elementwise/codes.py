@@ -15,7 +15,7 @@ from softnum.arrays.conversion import invalid_code
 from softnum.arrays.environment import environment
 from softnum.arrays.lanes import run_ufunc
 from softnum.arrays.ufuncs import cannot_be_invalid, raise_no_code, raise_undecided
-from softnum.formats.custom import CustomFormat
+from softnum.formats.dispatch import of_format
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import format
 from softnum.formats.scalar import FixedFormat
@@ -62,15 +62,12 @@ def _tables_on_host(name: str, formats, out_fmt, env, rounding: str, overflow, i
     """(results, flags) of all operands, the last of which counts up first; in a custom format, `instead` of a NaN."""
     grid = np.meshgrid(*(np.arange(1 << f.bits).astype(f.storage_dtype) for f in formats), indexing="ij")
     codes = [c.ravel() for c in grid]
-    flags = np.zeros(codes[0].shape, np.uint8)
-    if isinstance(out_fmt, CustomFormat):
-        if name in ("total_order", "classify"):
-            return into_custom(name, codes, formats, out_fmt, rounding, overflow, 0, (), {}).astype(np.uint8), flags
-        result, lost = table_of(Operator(name, formats, out_fmt, rounding, overflow))
-        result = result.ravel().copy()
-        if lost is not None:
-            result[lost.ravel()], flags[lost.ravel()] = instead, _core.NO_CODE
-        return result, flags
+    return _results_on_host(out_fmt, name, codes, formats, env, rounding, overflow, instead)
+
+
+@of_format
+def _results_on_host(out_fmt, name: str, codes, formats, env, rounding: str, overflow, instead: int):
+    """(results, flags) of an operation."""
     codes, formats = as_values(codes, formats)
     handle = _core.intern_context(name, formats, out_fmt, env)
     width = np.result_type(out_fmt.storage_dtype, *(f.storage_dtype for f in formats))
@@ -79,6 +76,18 @@ def _tables_on_host(name: str, formats, out_fmt, env, rounding: str, overflow, i
     )
     result = result.astype(output_of(name, out_fmt))
     return result - np.uint8(1) if name in ORDER else result, flags
+
+
+@_results_on_host.custom
+def _own_results_on_host(out_fmt, name: str, codes, formats, env, rounding: str, overflow, instead: int):
+    flags = np.zeros(codes[0].shape, np.uint8)
+    if name in ("total_order", "classify"):
+        return into_custom(name, codes, formats, out_fmt, rounding, overflow, 0, (), {}).astype(np.uint8), flags
+    result, lost = table_of(Operator(name, formats, out_fmt, rounding, overflow))
+    result = result.ravel().copy()
+    if lost is not None:
+        result[lost.ravel()], flags[lost.ravel()] = instead, _core.NO_CODE
+    return result, flags
 
 
 @lru_cache(maxsize=64)
@@ -114,12 +123,43 @@ def _exponents(n):
     return n
 
 
-def _refuse_options(name: str, out_fmt, **options) -> None:
+@of_format
+def _environment(
+    out_fmt, name: str, rounding, overflow, stochastic_bits, tininess, flush_inputs, flush_results, nan, instead,
+    return_flags,
+):  # fmt: skip
+    return environment(
+        out_fmt, rounding, overflow, stochastic_bits, tininess, flush_inputs, flush_results, nan, instead
+    )
+
+
+@_environment.custom
+def _no_environment(
+    out_fmt, name: str, rounding, overflow, stochastic_bits, tininess, flush_inputs, flush_results, nan, instead,
+    return_flags,
+) -> None:  # fmt: skip
+    options = {
+        "return_flags": return_flags, "tininess": tininess != "after", "flush_inputs": flush_inputs,
+        "flush_results": flush_results, "nan": nan != "canonical",
+    }  # fmt: skip
     for option, given in options.items():
         if given:
             raise ValueError(
                 f"{name}: {option}= is not defined for {out_fmt}: it has values, but no exceptions; leave it out"
             )
+
+
+@of_format
+def _check_kernel(fmt, name: str) -> None:
+    """NoKernel where no kernel computes with codes of a format but by a table."""
+
+
+@_check_kernel.custom
+def _no_kernel(fmt, name: str) -> None:
+    raise NoKernel(
+        f"{name}: no kernel computes with {fmt} here (one operand of up to 16 bits has a table, two of up to 8); copy "
+        "the CUDA arrays to the host first"
+    )
 
 
 def operate(
@@ -143,17 +183,11 @@ def operate(
     shape = np.broadcast_shapes(*shapes)
     given = [*(_on_device(c, f"{name}: codes of operand {i}") for i, c in enumerate(codes)), *exponents]
     kinds, known = tuple(x.dtype.name for x in given), (as_array,) * len(codes) + (True,) * len(exponents)
-    instead, env = invalid_code(invalid, out_fmt), None
-    custom = [f for f in (*formats, out_fmt) if isinstance(f, CustomFormat)]
-    if isinstance(out_fmt, CustomFormat):
-        _refuse_options(
-            name, out_fmt, return_flags=return_flags, tininess=tininess != "after", flush_inputs=flush_inputs,
-            flush_results=flush_results, nan=nan != "canonical",
-        )  # fmt: skip
-    else:
-        env = environment(
-            out_fmt, rounding, overflow, stochastic_bits, tininess, flush_inputs, flush_results, nan, instead
-        )
+    instead = invalid_code(invalid, out_fmt)
+    env = _environment(
+        out_fmt, name, rounding, overflow, stochastic_bits, tininess, flush_inputs, flush_results, nan, instead,
+        return_flags,
+    )  # fmt: skip
     stochastic = rounding_name(rounding).startswith("stochastic")
     words, tables, flagged = words_of(stochastic, key, random_bits, shape), (), bool(return_flags)
     raises = codes_out and isinstance(invalid, str) and not out_fmt.has_nan
@@ -162,12 +196,9 @@ def operate(
         where = _cuda.device_index()
         *tables, fails = _tables(where, name, formats, out_fmt, env, rounding_name(rounding), overflow, instead)
         computation = table_computation(tables[0].dtype.name, formats, kinds, known, flagged, fails)
-    elif custom:
-        raise NoKernel(
-            f"{name}: no kernel computes with {custom[0]} here (one operand of up to 16 bits has a table, two of up to "
-            "8); copy the CUDA arrays to the host first"
-        )
     else:
+        for f in (*formats, out_fmt):
+            _check_kernel(f, name)
         every, fails = (*formats, *(_INTEGER for _ in exponents)), not cannot_be_invalid(name, formats, out_fmt)
         computation = None if flagged else short_computation(name, every, out_fmt, env, kinds, known)
         if computation is None:
@@ -211,9 +242,8 @@ def holds(name: str, *operands):
     if name in _COMPARISONS:
         order = operate("compare", operands, out_fmt="e5m2", codes_out=False)
         given, text = _cuda.viewed(order, np.uint8), _COMPARISONS[name]
-    elif name == "signbit" and not isinstance(a.format, CustomFormat):  # of a NaN too, if it has one
-        sign = a.format.signed << (a.format.bits - 1)
-        given, text = a.codes, f"in0 & {sign:#x}u" + f" && in0 != {sign:#x}u" * _has_nan_for_minus_zero(a.format)
+    elif name == "signbit" and (text := a.format.sign_text("in0")) is not None:  # of a NaN too, if it has one
+        given = a.codes
     else:
         given, text = operate("classify", operands, codes_out=False), _PREDICATES[name]
     return _cuda.viewed(run(_tested(given.dtype.name, text), [given], tuple(given.shape))[0], np.bool_)
@@ -221,10 +251,6 @@ def holds(name: str, *operands):
 
 def _tested(kind: str, text: str) -> Computation:
     return Computation((kind,), "uint8", f"out = ({text}) ? 1 : 0;")
-
-
-def _has_nan_for_minus_zero(fmt) -> bool:
-    return getattr(fmt, "nan_codes", None) == "negative_zero"
 
 
 # ---- for the link check ----------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from softnum.arrays.conversion import decode as host_decode
 from softnum.arrays.conversion import invalid_code
 from softnum.arrays.environment import environment
 from softnum.arrays.ufuncs import raise_no_code
-from softnum.formats.custom import CustomFormat
+from softnum.formats.codec import Rounding
+from softnum.formats.dispatch import of_format
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import format
 from softnum.kernels.device.elementwise.computations import (
@@ -42,6 +43,7 @@ __all__ = [
 ]  # fmt: skip
 
 _FLOATS = (np.float16, np.float32, np.float64)
+_MOST_BITS = 16  # of codes, up to which a table has the value of each
 
 
 @lru_cache(maxsize=16)
@@ -89,9 +91,22 @@ def _values_of(fmt, codes: np.ndarray, carrier: str) -> tuple[np.ndarray, ...]:
     return (bits,) if inexact is None else (bits, inexact[codes].view(np.uint8))
 
 
-def _by_search(x, fmt, rounding, overflow, invalid, what: str, out, to_values: bool):
-    """(results, what was met) of rounding to a value table."""
-    if fmt.kind != "table" and fmt._functions.convert_takes is not None:
+@of_format
+def _round(fmt, x, what: str, given: Rounding, env, out):
+    """(results, flags or None, what was met) of quantize or encode, as `what` says."""
+    words = words_of(rounding_name(given.rounding).startswith("stochastic"), given.key, given.random_bits, x.shape)
+    make = quantize_computation if what == "quantize" else encode_computation
+    raises = not fmt.has_nan and isinstance(given.invalid, str)
+    computation = make(fmt, env, x.dtype.name, raises, given.return_flags)
+    result, flags, met = run(computation, [x], tuple(x.shape), words, out)
+    return result, flags, met & ~(0 if raises else NO_CODE)
+
+
+@_round.custom
+def _by_search(fmt, x, what: str, given: Rounding, env, out):
+    """The same, to the values of a table."""
+    rounding, overflow, invalid = given.rounding, given.overflow, given.invalid
+    if fmt._functions.convert_takes is not None:
         raise NoKernel(
             f"{what}: {fmt} rounds by a function of yours, which no kernel calls; copy the CUDA array to the host first"
         )
@@ -103,12 +118,12 @@ def _by_search(x, fmt, rounding, overflow, invalid, what: str, out, to_values: b
         )
     carrier = x.dtype.name
     nan_code = fmt._table.nan_code if fmt.has_nan else invalid_code(invalid, fmt)
-    tables = _search_tables(fmt, rounding_name(rounding), overflow, carrier, int(nan_code), to_values)
+    tables = _search_tables(fmt, rounding_name(rounding), overflow, carrier, int(nan_code), what == "quantize")
     raises = not fmt.has_nan and isinstance(invalid, str)
     output = tables[1].dtype.name
     computation = search_computation(1 << fmt.bits, carrier, output, raises, len(tables))
     result, _, met = run(computation, [x], tuple(x.shape), out=out, tables=tables)
-    return result, met
+    return result, None, met
 
 
 # ---- the functions ---------------------------------------------------------------------------------------------------
@@ -134,11 +149,20 @@ def check_out(what: str, out, shape, dtype) -> None:
         raise ValueError(f"{what}: out must be {want}, got {got}")
 
 
+@of_format
+def _check_options(fmt, **options) -> None:
+    """ValueError for options that are not defined for a format."""
+
+
+@_check_options.custom
+def _refuse_options(fmt, **options) -> None:
+    for name, given in options.items():
+        if given:
+            raise ValueError(f"{name} is not defined for {fmt.described}: it has values alone; leave it out")
+
+
 def _environment(fmt, rounding, overflow, stochastic_bits, invalid, return_flags, tininess, flush_results):
-    if isinstance(fmt, CustomFormat):
-        for name, given in (("return_flags", return_flags), ("flush_results", flush_results)):
-            if given:
-                raise ValueError(f"{name} is not defined for {fmt.described}: it has values alone; leave it out")
+    _check_options(fmt, return_flags=return_flags, flush_results=flush_results)
     code = invalid_code(invalid, fmt)
     return environment(fmt, rounding, overflow, stochastic_bits, tininess, False, flush_results, invalid_code=code)
 
@@ -202,19 +226,10 @@ def _rounded(
     dtype = x.dtype if to_values else np.dtype(fmt.storage_dtype)
     check_out(what, out, x.shape, dtype)
     env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, return_flags, tininess, flush_results)
-    given, flags = None if out is None else _cuda.bits(out), None
-    if isinstance(fmt, CustomFormat):
-        result, met = _by_search(x, fmt, rounding, overflow, invalid, what, given, to_values)
-    else:
-        words = words_of(rounding_name(rounding).startswith("stochastic"), key, random_bits, x.shape)
-        make = quantize_computation if to_values else encode_computation
-        raises = not fmt.has_nan and isinstance(invalid, str)
-        computation = make(fmt, env, x.dtype.name, raises, bool(return_flags))
-        result, flags, met = run(computation, [x], tuple(x.shape), words, given)
-        met &= ~(0 if raises else NO_CODE)
-    if met & NO_CODE and to_values and fmt.kind != "table":
-        lost = "NaN or infinite" if fmt.kind == "fixed" else "NaN"
-        raise ValueError(f"quantize: a value is {lost}, and {fmt} has no code for it")
+    rounds = Rounding(rounding, overflow, key, random_bits, stochastic_bits, invalid, bool(return_flags))
+    result, flags, met = _round(fmt, x, what, rounds, env, None if out is None else _cuda.bits(out))
+    if met & NO_CODE and to_values and fmt.lost:
+        raise ValueError(f"quantize: a value is {fmt.lost}, and {fmt} has no code for it")
     if met & NO_CODE:
         raise_no_code(fmt, what)
     if met & NOT_EXACT:
@@ -228,18 +243,25 @@ def _not_exact(fmt, dtype, what: str) -> ValueError:
 
 
 @_cuda.kept
-def _all_values(fmt, carrier: str) -> tuple | None:
-    """(the bits of all values of a format of up to 16 bits, which are not exact if some are not); None where a formula
-    or the definition computes them."""
+@of_format
+def _all_values(fmt, carrier: str) -> tuple:
+    """(the bits of all values, which are not exact if some are not); () where a formula or the definition computes
+    them."""
+    if fmt.bits > _MOST_BITS or reading_text("_reading", fmt, carrier) is not None:
+        return ()
     codes = np.arange(1 << fmt.bits).astype(fmt.storage_dtype)
-    if isinstance(fmt, CustomFormat):
-        return tuple(map(_cuda.to_device, _values_of(fmt, codes, carrier)))
-    if reading_text("_reading", fmt, carrier) is not None:
-        return None
     try:
         return (_cuda.to_device(host_decode(codes, fmt, carrier).view(CARRIERS[carrier][1])),)
     except ValueError:  # one is not exact
-        return None
+        return ()
+
+
+@_all_values.custom
+def _values_of_table(fmt, carrier: str) -> tuple:
+    if fmt.bits > _MOST_BITS:
+        raise NoKernel(f"decode: no kernel takes {fmt}, of {fmt.bits} bits; copy the CUDA array to the host first")
+    codes = np.arange(1 << fmt.bits).astype(fmt.storage_dtype)
+    return tuple(map(_cuda.to_device, _values_of(fmt, codes, carrier)))
 
 
 def decode(codes, fmt, dtype=np.float64, *, out=None):
@@ -274,9 +296,7 @@ def decode(codes, fmt, dtype=np.float64, *, out=None):
             f"decode gives CUDA arrays of float16, float32 or float64, not {dtype}; copy the codes to the host first"
         )
     check_out("decode", out, codes.shape, dtype)
-    tables = (_all_values(fmt, dtype.name) if fmt.bits <= 16 else None) or ()
-    if isinstance(fmt, CustomFormat) and not tables:
-        raise NoKernel(f"decode: no kernel takes {fmt}, of {fmt.bits} bits; copy the CUDA array to the host first")
+    tables = _all_values(fmt, dtype.name)
     computation = decode_computation(fmt, dtype.name, codes.dtype.name, len(tables))
     given = None if out is None else _cuda.bits(out)
     result, _, met = run(computation, [codes], tuple(codes.shape), out=given, tables=tables)

@@ -26,7 +26,6 @@ from functools import lru_cache
 import numpy as np
 
 from softnum.formats.c_text import environment_text, format_text
-from softnum.formats.custom import CustomFormat
 from softnum.formats.facts import facts, fits
 from softnum.formats.modes import ROUNDING_MODES, STOCHASTIC_MODES
 from softnum.kernels.device.elementwise.computations import Computation
@@ -142,7 +141,7 @@ _RATIONAL = {"divide": "sn_divide64(sn_widen(x0), sn_widen(x1))", "sqrt": "sn_ro
 
 def _carrier_of(name: str, formats, out_fmt, env) -> str | None:
     """The carrier that an operation is computed in; None outside the domain."""
-    if any(isinstance(f, CustomFormat) for f in (*formats, out_fmt)) or env[4] or env[5] or env[6]:
+    if env[4] or env[5] or env[6]:
         return None
     random = env[3] if env[0] in STOCHASTIC_MODES else 0
     out, operands = facts(out_fmt), [facts(f) for f in formats]
@@ -150,8 +149,7 @@ def _carrier_of(name: str, formats, out_fmt, env) -> str | None:
         return None
     if name in _RATIONAL:
         held = all(fits(f, np.float32) for f in formats) and fits(out_fmt, np.float32)
-        p3109 = out_fmt.kind == "float" and out_fmt.p3109
-        return "float32" if held and out.precision + random <= 24 and not p3109 else None
+        return "float32" if held and out.precision + random <= 24 and not out_fmt.p3109 else None
     product = operands[0] * operands[1] if name in ("multiply", "fma") else None
     for carrier, q, last, top in (("float32", 24, -149, 127), ("float64", 53, -1074, 1000)):
         wide = carrier == "float64"

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from softnum.arrays.conversion import decode
-from softnum.formats.custom import CustomFormat
+from softnum.formats.dispatch import of_format
 from softnum.runtime import _core
 
 __all__ = ["SMALL", "pattern_facts", "pattern_text", "reading_facts", "reading_text"]
@@ -15,6 +15,7 @@ __all__ = ["SMALL", "pattern_facts", "pattern_text", "reading_facts", "reading_t
 _EVEN, _BY_SIGN, _DIRECTED, _ODD, _CARRY, _OTHER, _NONE = range(7)  # SN_FAMILY_*
 _GRID, _IN_PLACE, _MAGIC, _BY_CARRY = range(4)
 _SUBNORMAL, _NORMAL, _FLUSHED = range(3)  # sn_format.lowest
+_SN_FIXED = 1  # sn_format.kind
 
 _MODES = {number: facts for number, *facts in _core.MODES.values()}
 
@@ -24,13 +25,28 @@ _CARRIERS = {"float32": (23, 127, np.uint32), "float64": (52, 1023, np.uint64)} 
 def _as_float(fmt, carrier: str) -> tuple[int, int] | None:
     """(the lowest binade's exponent, fraction bits) of a format as a float; None if the carrier has not its values, or
     is binary16, which has no patterns."""
-    if carrier not in _CARRIERS or isinstance(fmt, CustomFormat) or fmt.kind not in ("float", "fixed"):
+    if carrier not in _CARRIERS:
         return None
     places, bias, word = _CARRIERS[carrier]
-    fixed = fmt.kind == "fixed"
-    emin, m = (fmt.bits - fmt.fraction_bits, fmt.bits) if fixed else (fmt.emin, fmt.mantissa_bits)
-    fits = fmt.bits <= 8 * word(0).itemsize and m <= places and emin >= 1 - bias
-    return (emin, m) if fits and (emin if fixed else fmt.emax) <= bias else None
+    emin, m, emax = _exponents(fmt)
+    fits = fmt.bits <= 8 * word(0).itemsize and m <= places and emin >= 1 - bias and emax <= bias
+    return (emin, m) if fits else None
+
+
+@of_format
+def _exponents(fmt) -> tuple[int, int, float]:
+    """(the lowest binade's exponent, fraction bits, the highest exponent) of a format as a float"""
+    return fmt.emin, fmt.mantissa_bits, fmt.emax
+
+
+@_exponents.fixed
+def _fixed_exponents(fmt) -> tuple[int, int, float]:
+    return fmt.bits - fmt.fraction_bits, fmt.bits, fmt.bits - fmt.fraction_bits
+
+
+@_exponents.custom
+def _unknown_exponents(fmt) -> tuple[int, int, float]:
+    return 0, 0, np.inf  # no pattern says which values there are
 
 
 @lru_cache(maxsize=512)
@@ -50,12 +66,12 @@ def pattern_facts(fmt, env: tuple[int, ...], carrier: str) -> dict | None:
     _, m = as_float
     places, _, word = _CARRIERS[carrier]
     mode, _, _, random, flush_inputs, *_ = env
-    f, fixed = _core.format_facts(fmt), fmt.kind == "fixed"
+    f = _core.format_facts(fmt)
     r = None if flush_inputs else _core.rounding_facts(fmt, env, 8 * word(0).itemsize)
     if r is None:
         return None
     family, negative, constant, direction, bump = _MODES[mode]
-    lowest, has_zero = r["lowest"], r["has_zero"]
+    lowest, has_zero, fixed = r["lowest"], r["has_zero"], r["fixed"]
     if lowest == _NORMAL and has_zero and family >= _CARRY:
         return None
 
@@ -107,7 +123,8 @@ def reading_facts(fmt, carrier: str) -> dict | None:
         return None
     emin, m = as_float
     places, bias, _ = _CARRIERS[carrier]
-    f, fixed = _core.format_facts(fmt), fmt.kind == "fixed"
+    f = _core.format_facts(fmt)
+    fixed = f["kind"] == _SN_FIXED
     lowest = _SUBNORMAL if fixed else f["lowest"]
     whole = f["magnitude_mask"] | f["sign_mask"]
     return {

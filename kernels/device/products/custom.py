@@ -15,8 +15,8 @@ import numpy as np
 from softnum.arrays.conversion import decode, encode
 from softnum.arrays.environment import environment
 from softnum.formats.c_text import environment_text, format_text
-from softnum.formats.custom import CustomFormat
 from softnum.formats.custom.primitives import place_of
+from softnum.formats.dispatch import of_format
 from softnum.formats.facts import fits
 from softnum.formats.names import format
 from softnum.kernels.device.elementwise.conversion import FROM_KEY, NO_WORDS
@@ -50,6 +50,19 @@ def _result(unit) -> str:
 # ---- numbers and codes -----------------------------------------------------------------------------------------------
 
 
+@of_format
+def _value_entries(fmt, result: str) -> tuple[str, tuple[Entry, ...]]:
+    """(constants, the entry ``value(x, lost)`` of a sum on codes) by the format's text"""
+    constants = format_text("_out", fmt) + format_text("_carrier", format(_WIDE[result]))
+    body = "if (x < 0) *lost |= 1;\nconst sn_u64 code = x < 0 ? 0 : (sn_u64)x;\n" + value_body(_BITS[result])
+    return constants, (Entry("value", _BITS[result], (("int64", "x"), ("uint64*", "lost")), body),)
+
+
+@_value_entries.custom
+def _no_entries(fmt, result: str) -> tuple[str, tuple[Entry, ...]]:
+    return "", ()
+
+
 @lru_cache(maxsize=64)
 def _numbers_library(unit) -> Library:
     """The entries ``settle(x, lost)``, a step's result if it is a value of the accumulator's format, and, where that is
@@ -59,12 +72,8 @@ def _numbers_library(unit) -> Library:
     if unit.on_codes:
         settle = f"if ((sn_u64)x >= (sn_u64)1 << {fmt.bits}) {{\n    *lost |= 1;\n    return 0;\n}}\nreturn x;"
         entries = [Entry("settle", kind, ((kind, "x"), lost), settle)]
-        if isinstance(fmt, CustomFormat):
-            return Library("", tuple(entries), "softnum/device/scalar.h")
-        constants = format_text("_out", fmt) + format_text("_carrier", format(_WIDE[result]))
-        body = "if (x < 0) *lost |= 1;\nconst sn_u64 code = x < 0 ? 0 : (sn_u64)x;\n" + value_body(_BITS[result])
-        entries.append(Entry("value", _BITS[result], ((kind, "x"), lost), body))
-        return Library(constants, tuple(entries), "softnum/device/scalar.h")
+        constants, more = _value_entries(fmt, result)
+        return Library(constants, (*entries, *more), "softnum/device/scalar.h")
     width = 32 if carrier == "float32" else 64
     constants = (
         format_text("_wide", format(_WIDE[carrier])) + format_text("_out", fmt)
@@ -99,6 +108,17 @@ def _values(fmt, carrier: str):
     return _cuda.to_device(np.ascontiguousarray(decode(codes, fmt, np.dtype(carrier))).view(_BITS[carrier]))
 
 
+@of_format
+def _put_values(fmt, carrier: str, grid, codes, out) -> None:
+    """out[i] becomes the value of codes[i], as bits of a carrier."""
+    _cuda.launch(value_kernel(fmt, carrier), *grid, codes, out)
+
+
+@_put_values.custom
+def _gather_values(fmt, carrier: str, grid, codes, out) -> None:
+    _cuda.launch(gather_kernel(), *grid, codes, _values(fmt, carrier), out)
+
+
 def _types(unit) -> tuple[str, ...]:
     """Of the elements of a, b and c."""
     formats = (*unit.operand, unit.c_format)
@@ -113,10 +133,7 @@ def _numbers(codes, unit):
     out = _cuda.empty(size, _BITS[unit.carrier])
     if size:
         grid = -(-size // _cuda.THREADS), _cuda.THREADS
-        if isinstance(fmt, CustomFormat):
-            _cuda.launch(gather_kernel(), *grid, codes.flat, _values(fmt, unit.carrier), out)
-        else:
-            _cuda.launch(value_kernel(fmt, unit.carrier), *grid, codes.flat, out)
+        _put_values(fmt, unit.carrier, grid, codes.flat, out)
     return replace(codes, flat=out.view(np.dtype(unit.carrier)), format=None)
 
 
@@ -184,10 +201,15 @@ def _step(unit, adder, settle):
     return step
 
 
-def _value(unit, f):
-    if not isinstance(unit.accumulator, CustomFormat):
-        of_number = f.value
-        return cuda.jit(device=True)(lambda rows, cells, values, x, state: of_number(x, ffi.from_buffer(state)))
+@of_format
+def _value(fmt, unit, f):
+    """The device function that makes a result's bits of a sum of a format."""
+    of_number = f.value
+    return cuda.jit(device=True)(lambda rows, cells, values, x, state: of_number(x, ffi.from_buffer(state)))
+
+
+@_value.custom
+def _value_by_table(fmt, unit, f):
     at = np.uint64(len(_products(unit)))
     kind = np.dtype(_BITS[_result(unit)]).type
 
@@ -214,7 +236,8 @@ def _steps(unit) -> Steps:
         return add(x, y)
 
     start, zero = cuda.jit(device=True)(lambda c: number(c)), number(zero_of(unit))
-    return Steps(number, zero, zero, _step(unit, add, f.settle), join, join, start, _value(unit, f), False)
+    value = _value(unit.accumulator, unit, f)
+    return Steps(number, zero, zero, _step(unit, add, f.settle), join, join, start, value, False)
 
 
 @lru_cache(maxsize=64)
@@ -231,13 +254,23 @@ def _products(unit) -> np.ndarray:
     return np.zeros(0, np.uint64)
 
 
+@of_format
+def _result_bits(fmt, result: str) -> np.ndarray:
+    """What results are looked up in: nothing."""
+    return np.zeros(0, np.uint64)
+
+
+@_result_bits.custom
+def _all_result_bits(fmt, result: str) -> np.ndarray:
+    """The bits of all values."""
+    codes = np.arange(1 << fmt.bits).astype(fmt.storage_dtype)
+    return np.ascontiguousarray(decode(codes, fmt, np.dtype(result))).view(_BITS[result]).astype(np.uint64)
+
+
 @_cuda.kept
 def _tables(unit) -> Tables:
     none, values = Tables.none(), _products(unit)
-    if isinstance(unit.accumulator, CustomFormat):
-        codes = np.arange(1 << unit.accumulator.bits).astype(unit.accumulator.storage_dtype)
-        found = np.ascontiguousarray(decode(codes, unit.accumulator, np.dtype(_result(unit))))
-        values = np.concatenate([values, found.view(_BITS[_result(unit)]).astype(np.uint64)])
+    values = np.concatenate([values, _result_bits(unit.accumulator, _result(unit))])
     return Tables(none.rows, none.cells, _cuda.to_device(values)) if len(values) else none
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 from softnum.formats.c_text import environment_text, format_text
-from softnum.formats.custom import CustomFormat
 from softnum.formats.names import format
 from softnum.kernels.device.runtime.source import TYPES, Entry, Library
 
@@ -106,7 +105,7 @@ def unit_library(unit, carrier: str) -> Library:
     sum.
     """
     name, kind = _CARRIERS[carrier]
-    a, b = (format("binary64") if isinstance(f, CustomFormat) else f for f in unit.operand)
+    a, b = (f.codec.core_format(f) for f in unit.operand)
     product_env, sum_env, outer_env = unit.environments
     constants = (
         format_text("_a", a) + format_text("_b", b) + format_text("_carrier", format(name))

@@ -21,7 +21,6 @@ from functools import lru_cache
 import numpy as np
 
 from softnum.formats.c_text import environment_text, format_text
-from softnum.formats.custom import CustomFormat
 from softnum.formats.facts import fits
 from softnum.formats.modes import ROUNDING_MODES
 from softnum.kernels.device.elementwise.conversion import FROM_ARRAY, FROM_KEY, NO_WORDS
@@ -68,10 +67,8 @@ class Pieces:
 
 def pieces_of(unit: ExactDotUnit, k: int) -> Pieces | None:
     """The pieces that sums of k products are computed by, or None: then the definition computes them."""
-    if any(isinstance(f, CustomFormat) for f in unit.operand):
-        return None
-    spans = [top - last for last, top in (fmt.span for fmt in unit.operand)]
-    lasts = tuple(last for last, _ in (fmt.span for fmt in unit.operand))
+    given = [fmt.codec.core_format(fmt).span for fmt in unit.operand]
+    spans, lasts = [top - last for last, top in given], tuple(last for last, _ in given)
     for count in ((1, 1), (1, 2), (2, 1), (2, 2)):
         sizes = [-(-s // n) for s, n in zip(spans, count, strict=True)]
         if count == (2, 2):  # mixed products have one grid
@@ -179,7 +176,7 @@ def pieces_library(operands: tuple, pieces: Pieces, stride: int) -> Library:
 def _stage(f, name: str, fmt, two: bool):
     """(put, clear) of a tile's elements (`stager`)."""
     low, high, special = (getattr(f, f"{part}_{name}") for part in ("low", "high", "special"))
-    specials = fmt.has_nan or getattr(fmt, "infinities", False)
+    specials = fmt.has_nan or fmt.infinities
 
     @cuda.jit(device=True)
     def put(lows, highs, marks, at, r, x):

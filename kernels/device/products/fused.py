@@ -26,7 +26,7 @@ from softnum.formats.facts import fits
 from softnum.kernels.device.products.entries import operand_library
 from softnum.kernels.device.products.fused_text import STATE, chain_library, fast_library, fused_library
 from softnum.kernels.device.products.layouts import index_of, loader
-from softnum.kernels.device.products.problem import Problem, checked, stand_in, to_codes, to_values
+from softnum.kernels.device.products.problem import Problem, check, stand_in, to_codes, to_values
 from softnum.kernels.device.products.tiles import ALIGNMENT, BLOCK, SIDE, stager
 from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime._cuda import cuda, ffi
@@ -298,7 +298,7 @@ def _values(operand, fmt):
     """The operand as carriers, checked."""
     if operand.format is not None:
         return to_values(operand, fmt, "float32")[0]
-    checked(operand, fmt)
+    check(fmt, operand)
     return operand
 
 

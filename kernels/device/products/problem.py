@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from softnum.formats.custom import CustomFormat
+from softnum.formats.dispatch import of_format
 from softnum.formats.facts import fits
 from softnum.formats.names import format
 from softnum.kernels.device.elementwise.value_tables import decoded, find_codes
@@ -21,7 +21,7 @@ from softnum.kernels.device.runtime.strides import dense, place_of
 from softnum.mac.products.engines import coded
 
 __all__ = [
-    "Operand", "Problem", "Seen", "all_codes", "all_values", "carrier_of", "checked", "coded_operands", "formats_of",
+    "Operand", "Problem", "Seen", "all_codes", "all_values", "carrier_of", "check", "coded_operands", "formats_of",
     "inspect", "lined", "matrices", "operand_kernel", "stand_in", "to_codes", "to_values", "value_kernel",
 ]  # fmt: skip
 
@@ -266,11 +266,9 @@ def value_kernel(fmt, carrier: str):
     return kernel
 
 
-def _carriers(operand: Operand, fmt, dtype: str, caller: str) -> tuple:
+@of_format
+def _carriers(fmt, operand: Operand, dtype: str, caller: str) -> tuple:
     """(the operand as carriers, the format that these are to be checked for)"""
-    if isinstance(fmt, CustomFormat) and operand.flat.shape[0]:
-        codes = decoded(to_codes(operand, fmt, caller), fmt)
-        return replace(codes, flat=codes.flat.view(np.float64), format=None), format("binary64")
     if operand.format is None:
         return operand, fmt
     codes = to_codes(operand, fmt, caller).flat
@@ -281,12 +279,18 @@ def _carriers(operand: Operand, fmt, dtype: str, caller: str) -> tuple:
     return replace(operand, flat=x, format=None), fmt
 
 
+@_carriers.custom
+def _decoded_carriers(fmt, operand: Operand, dtype: str, caller: str) -> tuple:
+    codes = decoded(to_codes(operand, fmt, caller), fmt)
+    return replace(codes, flat=codes.flat.view(np.float64), format=None), format("binary64")
+
+
 def all_values(given, dtype: str, caller: str = "matmul") -> list[tuple[Operand, Seen]]:
     """Operands as carriers, and what is known of each: as they are if they have carriers, else of their codes' values.
 
     given: pairs of an operand and a format, whose values are checked. Values of a custom format become float64.
     """
-    taken = [_carriers(operand, fmt, dtype, caller) for operand, fmt in given]
+    taken = [_carriers(fmt, operand, dtype, caller) for operand, fmt in given]
     return [(operand, seen) for (operand, _), seen in zip(taken, inspect(taken, caller), strict=True)]
 
 
@@ -295,10 +299,16 @@ def to_values(operand: Operand, fmt, dtype: str, caller: str = "matmul") -> tupl
     return all_values([(operand, fmt)], dtype, caller)[0]
 
 
-def checked(operand: Operand, fmt, caller: str = "matmul") -> None:
-    """ValueError for a carrier that is no value of a float or fixed-point format, without a conversion."""
+@of_format
+def check(fmt, operand: Operand, caller: str = "matmul") -> None:
+    """ValueError for a carrier that is no value of a format; of a float or fixed-point format, without a conversion."""
     if fmt != format(_CARRIERS[operand.flat.dtype.name]):
         inspect([(operand, fmt)], caller)
+
+
+@check.custom
+def _check_by_codes(fmt, operand: Operand, caller: str = "matmul") -> None:
+    to_codes(operand, fmt, caller)
 
 
 def _raise_at(operand: Operand, fmt, at: int, caller: str) -> None:
@@ -309,6 +319,16 @@ def _raise_at(operand: Operand, fmt, at: int, caller: str) -> None:
             f"{caller}: {operand.name}{operand.place(at)} = {found!r} is no value of {fmt}; "
             f"round it first: softnum.quantize({operand.name}, {str(fmt)!r})"
         )
+
+
+@of_format
+def _put_codes(fmt, x, codes, first_bad, caller: str) -> None:
+    """As `find_codes`."""
+    kernel, blocks = operand_kernel(fmt, x.dtype.name), -(-x.shape[0] // _cuda.THREADS)
+    _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(x), codes, first_bad)
+
+
+_put_codes.custom(find_codes)
 
 
 def all_codes(given, caller: str = "matmul") -> list[Operand]:
@@ -328,11 +348,7 @@ def all_codes(given, caller: str = "matmul") -> list[Operand]:
         if not size or operand.format is not None:
             continue
         first_bad = _cuda.filled(len(given), np.int64, _NONE) if first_bad is None else first_bad
-        if isinstance(fmt, CustomFormat):
-            find_codes(fmt, operand.flat, codes, first_bad[i : i + 1], caller)
-        else:
-            kernel, blocks = operand_kernel(fmt, operand.flat.dtype.name), -(-size // _cuda.THREADS)
-            _cuda.launch(kernel, blocks, _cuda.THREADS, _cuda.bits(operand.flat), codes, first_bad[i : i + 1])
+        _put_codes(fmt, operand.flat, codes, first_bad[i : i + 1], caller)
     if first_bad is not None:
         for (operand, fmt), at in zip(given, _cuda.to_host(first_bad), strict=True):
             _raise_at(operand, fmt, int(at), caller)

@@ -7,13 +7,12 @@ from math import prod
 import numpy as np
 
 from softnum.arrays.environment import seed_and_stream
-from softnum.formats.custom import CustomFormat
 from softnum.kernels.device.elementwise.conversion import FROM_KEY
 from softnum.kernels.device.products.gemm import array_and_format, compute, given_words, new_status, random_words
 from softnum.kernels.device.products.mad import fast
 from softnum.kernels.device.products.mad.bounds import levels_of
 from softnum.kernels.device.products.mad.steps import steps_of
-from softnum.kernels.device.products.problem import Operand, Problem, carrier_of, checked, lined, to_codes
+from softnum.kernels.device.products.problem import Operand, Problem, carrier_of, check, lined
 from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime.strides import contiguous, dense, one_step, strided, transposed
 from softnum.mac.mad import MadUnit
@@ -78,7 +77,7 @@ def _format(addends: Operand, unit):
         return addends.format
     for fmt in formats:
         try:
-            (to_codes if isinstance(fmt, CustomFormat) else checked)(addends, fmt)
+            check(fmt, addends)
             return fmt
         except ValueError as error:
             reason = reason or error

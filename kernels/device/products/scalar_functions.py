@@ -14,8 +14,8 @@ from types import CellType, CodeType, FunctionType, ModuleType
 import numpy as np
 
 from softnum.formats.c_text import environment_text, format_text
-from softnum.formats.custom import CustomFormat
 from softnum.formats.custom.primitives import place_of
+from softnum.formats.dispatch import of_format
 from softnum.formats.facts import facts
 from softnum.kernels.device.elementwise.patterns import pattern_facts, pattern_text
 from softnum.kernels.device.runtime import _cuda
@@ -65,7 +65,7 @@ def _odd(scalar: Scalar, name: str) -> str | None:
             "add": f"sn_add_odd64({a}, {b})", "subtract": f"sn_add_odd64({a}, -{b})", "multiply": product,
             "fma": f"sn_add_odd64({product}, {c})",
         }[name]  # fmt: skip
-    if scalar.format.kind == "fixed" or found["value_overflow"] != found["value_infinity"]:
+    if found["is_fixed"] or found["value_overflow"] != found["value_infinity"]:
         return None
     return {"add": "sn_add_odd64(a, b)", "subtract": "sn_add_odd64(a, -b)"}.get(name)
 
@@ -90,6 +90,16 @@ def _by_definition(scalar: Scalar, name: str) -> str:
     )
 
 
+def _by_core(scalar: Scalar, name: str) -> tuple[str, str]:
+    """(constants, body) of an operation that the core's functions round."""
+    before = "" if scalar.stochastic else "const sn_u32 word = 0;\n"
+    exact = _odd(scalar, name)
+    if exact is None:
+        return "", before + _by_definition(scalar, name)
+    width = 32 if scalar.carrier == "float32" else 64
+    return "", f"{before}const sn_pattern p = _pattern();\nreturn sn_settled{width}(&p, {exact}, word);"
+
+
 def _by_table(scalar: Scalar, name: str) -> tuple[str, str]:
     """(constants, body) of an operation of a custom format on two codes."""
     fmt = scalar.format
@@ -98,11 +108,27 @@ def _by_table(scalar: Scalar, name: str) -> tuple[str, str]:
             f"{scalar}.{name} is not there on the device, where formats of the user's own have operations of two "
             f"operands and up to {_TABLE_BITS} bits; {fmt} has {fmt.bits}"
         )
-    text = table_text(f"_cells_{name}", table_in_part(fmt, OPERANDS[name][0]))
+    cells = table_in_part(fmt, OPERANDS[name][0], scalar.rounding, scalar.overflow)
+    text = table_text(f"_cells_{name}", cells)
     most = f"(sn_u64)1 << {fmt.bits}"
     return text, (
         f"if ((sn_u64)a >= {most} || (sn_u64)b >= {most}) return -1;\nreturn _cells_{name}[a << {fmt.bits} | b];"
     )
+
+
+@of_format
+def _text_of(fmt, scalar: Scalar, names):
+    """(constants, what makes (constants, body) of a Scalar and an operation's name)"""
+    constants = format_text("_carrier", carrier_format(scalar)) + format_text("_format", fmt)
+    constants += environment_text("_env", scalar.environment)
+    if any(_odd(scalar, name) for name in names):
+        constants += pattern_text("_pattern", fmt, scalar.environment, "float64")
+    return constants, _by_core
+
+
+@_text_of.custom
+def _table_text_of(fmt, scalar: Scalar, names):
+    return "", _by_table
 
 
 @lru_cache(maxsize=256)
@@ -112,29 +138,16 @@ def scalar_library(scalar: Scalar, names: tuple[str, ...]) -> Library:
     Raises TypeError for an operation that the device does not have.
     """
     number = "int64" if scalar.carrier == "codes" else scalar.carrier
-    own = isinstance(scalar.format, CustomFormat)
-    constants = "" if own else (
-        format_text("_carrier", carrier_format(scalar)) + format_text("_format", scalar.format)
-        + environment_text("_env", scalar.environment)
-    )  # fmt: skip
+    constants, body_of = _text_of(scalar.format, scalar, names)
     entries = []
-    if any(_odd(scalar, name) for name in names):
-        constants += pattern_text("_pattern", scalar.format, scalar.environment, "float64")
     for name in names:
         if name == "round" and scalar.carrier == "codes":
             raise TypeError(f"{scalar}.round: codes of {scalar.format} are rounded already")
         arguments = tuple((number, x) for x in "abc"[: OPERANDS[name][1]])
         arguments += (("uint32", "word"),) if scalar.stochastic else ()
-        before = "" if scalar.stochastic or own else "const sn_u32 word = 0;\n"
-        if own:
-            text, body = _by_table(scalar, name)
-            constants += text
-        elif exact := _odd(scalar, name):
-            width = 32 if scalar.carrier == "float32" else 64
-            body = f"const sn_pattern p = _pattern();\nreturn sn_settled{width}(&p, {exact}, word);"
-        else:
-            body = _by_definition(scalar, name)
-        entries.append(Entry(name, number, arguments, before + body))
+        constant, body = body_of(scalar, name)
+        constants += constant
+        entries.append(Entry(name, number, arguments, body))
     return Library(constants, tuple(entries), "softnum/device/scalar.h")
 
 

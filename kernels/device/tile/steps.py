@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softnum.arrays.container import Array
-from softnum.formats.custom import CustomFormat
+from softnum.formats.dispatch import of_format
 from softnum.formats.names import format
 from softnum.kernels.device.elementwise.value_tables import find_codes
 from softnum.kernels.device.runtime import _cuda
@@ -45,7 +45,7 @@ class Tensor:
     def codes(self):
         """The codes, or the conditions."""
         if self._codes is None:
-            self._codes = self._converted(self._values, self._values.dtype, True)
+            self._codes = _codes_of(self.format, self)
         return self._codes
 
     @property
@@ -57,10 +57,6 @@ class Tensor:
         return self._values
 
     def _converted(self, x, carrier, to_codes: bool):
-        if to_codes and isinstance(self.format, CustomFormat):
-            codes = new(self.size, self.format.storage_dtype)
-            find_codes(self.format, x, codes, new(0, np.int64), "operator")
-            return codes
         made = _conversion(self.format, carrier.name, to_codes, _cuda.device_index())
         out = new(self.size, self.format.storage_dtype if to_codes else carrier)
         made.launch(self.size, {"x": x, "out": out}, None)
@@ -87,6 +83,19 @@ def reshaped(flat, shape):
 def array_of(tensor: Tensor) -> Array:
     """An Array of the codes."""
     return Array._of(reshaped(tensor.codes, tensor.shape), tensor.format)
+
+
+@of_format
+def _codes_of(fmt, tensor: Tensor):
+    """Codes of a tensor's values."""
+    return tensor._converted(tensor._values, tensor._values.dtype, True)
+
+
+@_codes_of.custom
+def _found_codes(fmt, tensor: Tensor):
+    codes = new(tensor.size, fmt.storage_dtype)
+    find_codes(fmt, tensor._values, codes, new(0, np.int64), "operator")
+    return codes
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,6 @@ from math import prod
 
 import numpy as np
 
-from softnum.formats.custom import CustomFormat
 from softnum.kernels.device.elementwise.conversion import NO_WORDS
 from softnum.kernels.device.products.conv import divisor
 from softnum.kernels.device.products.gemm import batch_counters, compute, engine_of, new_status, random_words
@@ -261,7 +260,7 @@ def sum_of_axes(tensor: Tensor, unit, axes, key, base: str) -> Tensor:
         return Tensor(unit.result, shape, values=new(0, dtype))
     if not tensor.size:  # sums of nothing
         return Tensor(unit.result, shape, values=_cuda.filled(prod(shape), dtype, 0))
-    by_codes = isinstance(tensor.format, CustomFormat) or tensor.values is None
+    by_codes = tensor.values is None or "float64" not in tensor.format.arithmetic.carriers
     x = array_of(tensor) if by_codes else reshaped(tensor.values, tensor.shape)
     result = add(x, unit, axes, key=key)
     return Tensor(unit.result, shape, values=result.reshape(result.size))

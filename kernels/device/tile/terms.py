@@ -15,7 +15,7 @@ import numpy as np
 
 from softnum.arrays.container import as_operand
 from softnum.arrays.conversion import encode
-from softnum.formats.custom import CustomFormat
+from softnum.formats.dispatch import of_format
 from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.tile.steps import Tensor, new
 from softnum.kernels.device.tile.tables import NAN, order_of
@@ -269,16 +269,21 @@ def _brought_in(aggregation: str, total: str, met: str, value: Value, text: Text
     """The total with one more term."""
     if aggregation == "=":
         return value.name
-    if isinstance(value.format, CustomFormat):
-        return _brought_in_by_order(aggregation, total, met, value, text)
+    return _extreme(value.format, aggregation, total, met, value, text)
+
+
+@of_format
+def _extreme(fmt, aggregation: str, total: str, met: str, value: Value, text: Text) -> str:
+    """The extreme of the total and one more term."""
     f = text.format(value.format)
     nan = f"(sn_is_nan({f}, {value.name}) ? ({f})->nan_code : {value.name})"
     return f"{met} ? sn_extreme_of({f}, {total}, {value.name}, {int(aggregation == '>')}) : {nan}"
 
 
-def _brought_in_by_order(aggregation: str, total: str, met: str, value: Value, text: Text) -> str:
+@_extreme.custom
+def _extreme_by_order(fmt, aggregation: str, total: str, met: str, value: Value, text: Text) -> str:
     """The extreme of a custom format's values, by their places in its order."""
-    order, fmt = text.table(order_of(value.format)), value.format
+    order = text.table(order_of(fmt))
     nan = f"{int(as_operand(float('nan'), fmt).codes)}u" if fmt.has_nan else "0"
     term, sign = f"({order}[{value.name}] >= {NAN} ? {nan} : {value.name})", ">" if aggregation == ">" else "<"
     numbers = f"{order}[{value.name}] {sign} {order}[{total}] ? {value.name} : {total}"

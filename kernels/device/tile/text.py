@@ -16,7 +16,7 @@ import numpy as np
 from softnum.arrays.container import Array
 from softnum.arrays.environment import environment, seed_and_stream
 from softnum.formats.c_text import environment_text, format_text
-from softnum.formats.custom import CustomFormat
+from softnum.formats.dispatch import of_format
 from softnum.formats.names import format
 from softnum.kernels.device.elementwise.value_tables import values_of
 from softnum.kernels.device.runtime import _cuda
@@ -310,12 +310,7 @@ class Text:
 
     def widened(self, value: Value) -> Value:
         """A value of a custom format in binary64, and others as they are."""
-        if not isinstance(value.format, CustomFormat):
-            return value
-        if value.format.bits > TABLE_BITS:
-            raise NoKernel(f"no CUDA kernel looks up {value.format}, which has more than {TABLE_BITS} bits")
-        found = self.variable("const sn_u64", f"(sn_u64){self.table(values_of(value.format))}[{value.name}]")
-        return Value(found, format("binary64"))
+        return _widened(value.format, value, self)
 
     def _into_custom(self, name: str, operands, fmt, options: dict, where, step) -> Value:
         formats = tuple(v.format for v in operands)
@@ -334,8 +329,9 @@ class Text:
         return Value(result, fmt)
 
     def _call(self, name: str, operands, fmt, options: dict, word: str | None, where, step) -> Value:
-        if isinstance(fmt, CustomFormat):
-            return self._into_custom(name, operands, fmt, options, where, step)
+        return _called(fmt, self, name, operands, options, word, where, step)
+
+    def _into_core(self, name: str, operands, fmt, options: dict, word: str | None, where, step) -> Value:
         operands = [self.widened(v) for v in operands]
         env = environment(
             fmt, options.get("rounding", "nearest_even"), options.get("overflow"), options.get("stochastic_bits", 32)
@@ -375,6 +371,30 @@ class Text:
         names = [v.name for v in operands]
         text = f"!{names[0]}" if function == "not" else f"{names[0]} {'&' if function == 'and' else '|'} {names[1]}"
         return Value(self.variable("sn_u32", text), None)
+
+
+@of_format
+def _widened(fmt, value: Value, text: Text) -> Value:
+    return value
+
+
+@_widened.custom
+def _looked_up(fmt, value: Value, text: Text) -> Value:
+    if fmt.bits > TABLE_BITS:
+        raise NoKernel(f"no CUDA kernel looks up {fmt}, which has more than {TABLE_BITS} bits")
+    found = text.variable("const sn_u64", f"(sn_u64){text.table(values_of(fmt))}[{value.name}]")
+    return Value(found, format("binary64"))
+
+
+@of_format
+def _called(fmt, text: Text, name: str, operands, options: dict, word: str | None, where, step) -> Value:
+    """An operation whose result is of a format."""
+    return text._into_core(name, operands, fmt, options, word, where, step)
+
+
+@_called.custom
+def _called_by_table(fmt, text: Text, name: str, operands, options: dict, word: str | None, where, step) -> Value:
+    return text._into_custom(name, operands, fmt, options, where, step)
 
 
 def _key_words(key, step: int, parts) -> np.ndarray:

@@ -39,16 +39,7 @@ def _prepared(fmt, bits: int, rounding, overflow, stochastic_bits, tininess, flu
 
 
 class ScalarCodec(ElementCodec):
-    """The codec of a float or fixed-point format.
-
-    Parameters
-    ----------
-    lost : str
-        What a value is that has no code, in a format without NaN.
-    """
-
-    def __init__(self, lost: str) -> None:
-        self._lost = lost
+    """The codec of a float or fixed-point format."""
 
     def _round(self, x, fmt, given: Rounding, out, threads):
         bits = 8 * x.dtype.itemsize
@@ -66,7 +57,7 @@ class ScalarCodec(ElementCodec):
         target = out if in_place else np.empty_like(source)
         words, words_key = words_or_key(stochastic, given.key, given.random_bits, x.shape)
         if lanes.round_values(kernel, source, target, words, words_key, threads) and may_fail:
-            raise ValueError(f"quantize: a value is {self._lost}, and {fmt} has no code for it")
+            raise ValueError(f"quantize: a value is {fmt.lost}, and {fmt} has no code for it")
         return out if in_place else delivered(target.reshape(x.shape), out)
 
     def _encode(self, x, fmt, given: Rounding, out, threads):
@@ -139,5 +130,4 @@ def decode_by_definition(codes, fmt, dtype) -> np.ndarray:
     return out.view(dtype)
 
 
-FloatFormat.codec = ScalarCodec("NaN")
-FixedFormat.codec = ScalarCodec("NaN or infinite")
+FloatFormat.codec = FixedFormat.codec = ScalarCodec()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from decimal import Decimal
 from functools import cached_property
 from numbers import Integral, Real
-from typing import ClassVar
 
 import numpy as np
 
-from softnum.formats.codec import Arithmetic, Codec, Rounding
+from softnum.formats.base import SingleFormat
+from softnum.formats.codec import Rounding
 from softnum.formats.custom.primitives import Primitives, storage_of
 from softnum.formats.custom.rounding import ValueTable, narrowed
 from softnum.formats.modes import FLOAT_OVERFLOW, family, rounding_name
@@ -60,7 +61,7 @@ def _exact_float(value, i: int) -> float:
     return found if found else 0.0
 
 
-class CustomFormat:
+class CustomFormat(SingleFormat, saved_as="table"):
     """A format of the user's own making: posit, logarithmic, NF4, anything.
 
     It is made of functions in Python by `CustomFormat` itself, of C by `from_c`, and of a table of values by
@@ -126,9 +127,7 @@ class CustomFormat:
     overflow_rules = FLOAT_OVERFLOW
     root_bits = last_place = None  # values may lie anywhere
     exponent_bits = 0
-    codec: ClassVar[Codec]  # put in by softnum.arrays.codecs.custom
-    array_class: ClassVar[type]  # what holds arrays of codes, put in by softnum.array
-    arithmetic: ClassVar[Arithmetic]  # put in by softnum.ops.custom_tables
+    p3109 = False
 
     def __init__(self, bits: int, *, as_float, convert=None, ops=None, name: str = "custom") -> None:
         from softnum.formats.custom.python_functions import MAX_BITS, PythonFunctions
@@ -144,6 +143,8 @@ class CustomFormat:
         self._functions, self.name, self._tables = functions, name, {}
         #: "table" (`from_table`) or "custom" (made of functions).
         self.kind = kind
+        #: What a value is that `softnum.quantize` finds no code for; None: it says so of the result.
+        self.lost = None if kind == "table" else "NaN"
         #: Width of a code in bits.
         self.bits = functions.bits
         #: The NumPy type of an array of codes.
@@ -351,6 +352,9 @@ class CustomFormat:
         values = self.decode(codes, np.float64)
         return np.signbit(values) & ~np.isnan(values)
 
+    def sign_text(self, code: str) -> None:
+        """No text in C tells the signs of codes."""
+
     def order_keys(self, codes: np.ndarray) -> np.ndarray:
         """Each code's place in the total order, `order`."""
         return self.order[codes]
@@ -496,6 +500,34 @@ class CustomFormat:
     def described(self) -> str:
         """What errors call the format: by its kind and name."""
         return f"the {'value table' if self.kind == 'table' else 'custom format'} {self.name}"
+
+    # -- in records and files ------------------------------------------------------------------------------------------
+    def label(self, source: str) -> str:
+        """What a record calls it that found it under `source`, a file's object: by the object's name."""
+        return source.rpartition(":")[2] or str(self)
+
+    def summary(self, source: str) -> dict:
+        """Source, width, and a checksum of all values of up to 16 bits, for a record."""
+        facts = {"format": source or str(self), "bits": self.bits}
+        if self._table is None:
+            return facts
+        values = np.array(self.values, "<f8")
+        return facts | {"values_sha256": hashlib.sha256(values.tobytes()).hexdigest()}
+
+    def own_widths(self, source: str) -> dict[str, int]:
+        """The width by the format's name in the file of `source`, which alone knows it."""
+        return {source.rpartition(":")[2]: self.bits}
+
+    def to_data(self) -> dict:
+        """All that makes a format by `from_table`, as plain data; TypeError for one made of functions."""
+        if self.kind == "custom":
+            raise TypeError(f"save: {self} is made of functions, which files do not hold; np.save keeps the .codes")
+        return {"kind": self.kind, "name": self.name, "values": [v.hex() for v in self.values]}
+
+    @classmethod
+    def from_data(cls, data: dict) -> CustomFormat:
+        """The format that `to_data` described, but for its kind."""
+        return cls.from_table([float.fromhex(v) for v in data["values"]], name=data["name"])
 
     # -- identity ------------------------------------------------------------------------------------------------------
     def _key(self) -> tuple:

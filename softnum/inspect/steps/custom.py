@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from softnum.arrays.conversion import encode
-from softnum.formats.custom import CustomFormat
+from softnum.formats.dispatch import of_format
 from softnum.inspect.steps.step import Step, decoded, exact_step, number, rounding_step
 from softnum.mac.custom import CustomMadUnit
 from softnum.mac.family import register
@@ -18,6 +18,17 @@ from softnum.reference.values import Value, decode
 __all__ = ["TracedCustom"]
 
 
+@of_format
+def _environment(fmt, unit: CustomMadUnit):
+    """How the unit's additions round to the accumulator's format; None where the format does so itself."""
+    return environment_of(fmt, unit.rounding, unit.overflow)
+
+
+@_environment.custom
+def _no_environment(fmt, unit: CustomMadUnit) -> None:
+    return None
+
+
 class TracedCustom(DefinitionCustom):
     """The definition, which notes its steps: ``steps``, as `softnum.inspect.trace` has them."""
 
@@ -25,8 +36,7 @@ class TracedCustom(DefinitionCustom):
         super().__init__(unit, unit.operand)
         self.steps: list[Step] = []
         self.where: dict[str, int] = {}
-        own = isinstance(unit.accumulator, CustomFormat)
-        self.environment = None if own else environment_of(unit.accumulator, unit.rounding, unit.overflow)
+        self.environment = _environment(unit.accumulator, unit)
 
     def step(self, acc, a, b, word, k, where=""):
         """The accumulator after one product, noted."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
-from softnum.formats.blocks import BlockFormat, format
+from softnum.formats.blocks import format
 from softnum.mac.presets import unit as preset
 from softnum.tta.quantities import check_keys, positive_number
 
@@ -58,7 +58,7 @@ def _registered(name: str) -> StoredFormat:
         fmt = format(name)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{error}; of a format of your own state the bits: bits={{{name!r}: 8}}") from None
-    return StoredFormat(str(fmt), fmt.bits_per_value if isinstance(fmt, BlockFormat) else fmt.bits)
+    return StoredFormat(str(fmt), fmt.bits_per_value)
 
 
 _Pairs = tuple[tuple[str, StoredFormat], ...]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from softnum.formats.blocks import format
+from softnum.formats.dispatch import of_format
 
 __all__ = ["PEAKS", "choose_peak"]
 
@@ -49,18 +50,24 @@ def _grid(name: str) -> _Grid | None:
         fmt = format(_ALIASES.get(name, name))
     except (ValueError, TypeError):
         return None
-    if fmt.kind == "block":
-        fmt = fmt.element  # the scale is applied to sums, outside the multipliers
-    if fmt.kind == "fixed":
-        # the negative end of two's complement is a power of two, so one significant bit fewer than the width holds it
-        precision = fmt.bits - 1 if fmt.signed else fmt.bits
-        return _Grid(precision, fmt.max, fmt.epsilon, fmt.bits <= 8)
+    return _grid_of(fmt.element)  # the scale is applied to sums, outside the multipliers
+
+
+@of_format
+def _grid_of(fmt) -> _Grid:
     step = fmt.smallest_subnormal if fmt.lowest_binade == "subnormal" else fmt.smallest_normal * fmt.epsilon
     return _Grid(fmt.precision, fmt.max, step)
 
 
-def _is_block(name: str) -> bool:
-    return format(_ALIASES.get(name, name)).kind == "block"
+@_grid_of.fixed
+def _fixed_grid_of(fmt) -> _Grid:
+    # the negative end of two's complement is a power of two, so one significant bit fewer than the width holds it
+    return _Grid(fmt.bits - fmt.signed, fmt.max, fmt.epsilon, fmt.bits <= 8)
+
+
+def _has_scales(name: str) -> bool:
+    fmt = format(_ALIASES.get(name, name))
+    return fmt.element != fmt
 
 
 def _is_own(peak: str, name: str) -> bool:
@@ -127,6 +134,6 @@ def choose_peak(listed: tuple[str, ...], formats: tuple[str, ...]) -> tuple[str,
             "choose another device or table, or a design whose formats fit"
         )
     them = "it" if len(names) == 1 else "them"
-    blocks = [name for name in names if _is_block(name)]
+    blocks = [name for name in names if _has_scales(name)]
     scales = f" (elements of {', '.join(blocks)}; scales are applied outside)" if blocks else ""
     return holding[0], True, f"no rate for {', '.join(names)}; {holding[0]} is the narrowest that holds {them}{scales}"

@@ -38,6 +38,7 @@ from functools import cache
 from pathlib import Path
 
 from softnum.formats.blocks import format
+from softnum.formats.dispatch import of_format
 from softnum.tta.workloads.hardware import Gemm, Hardware, read_pattern
 from softnum.tta.workloads.operations import STAGES, Operation, Workload
 
@@ -155,14 +156,20 @@ def _class_of(name: str, bits: int | float | None) -> tuple[str, float, str]:
                 "be looked up"
             ) from None
         return "float", bits, f"{name or 'a format without a name'} has {bits:g} bits"
-    if fmt.kind == "block":
-        fmt = fmt.element
-    if fmt.kind == "fixed":
-        return "fixed", fmt.bits, f"{name}: {fmt.bits}-bit fixed point"
+    return _entry_of(fmt.element, name)
+
+
+@of_format
+def _entry_of(fmt, name: str) -> tuple[str, float, str]:
     precision, width = fmt.precision, fmt.bits
     # the width of the narrowest entry that is as wide and whose significand is as long
     needed = max(width, 0 if precision <= 11 else 32 if precision <= 24 else 64)
     return "float", needed, f"{name}: {width}-bit float, precision {precision}"
+
+
+@_entry_of.fixed
+def _fixed_entry_of(fmt, name: str) -> tuple[str, float, str]:
+    return "fixed", fmt.bits, f"{name}: {fmt.bits}-bit fixed point"
 
 
 def operation_energy(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf
 
-from softnum.formats.blocks import BlockFormat, format
+from softnum.formats.blocks import format
 from softnum.tta.quantities import positive_int
 from softnum.tta.workloads.operations import Workload
 
@@ -97,7 +97,7 @@ class Exchange:
 
 def bits_of(name: str) -> Fraction:
     fmt = format({"float32": "binary32", "float16": "binary16", "float64": "binary64"}.get(name, name))
-    return Fraction(fmt.bits_per_value if isinstance(fmt, BlockFormat) else fmt.bits)
+    return Fraction(fmt.bits_per_value)
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def candidates_of(spec: VectorSpec) -> list[Candidate]:
 
 
 def _rows(spec: VectorSpec) -> Iterator[tuple[str, str, dict]]:
-    out, fixed = spec.out_fmt, spec.out_fmt.kind == "fixed"
+    out = spec.out_fmt
     names = "abc"[: len(spec.formats)]
     for order in permutations(range(len(spec.formats))):
         if list(order) != sorted(order):
@@ -100,7 +100,7 @@ def _rows(spec: VectorSpec) -> Iterator[tuple[str, str, dict]]:
         for sign in (True, False):
             text = f"results that are tiny {when} rounding" + ("" if sign else ", to +0")
             yield "flush-to-zero", text, {"flush_results": when, "flush_sign": sign}
-    if fixed:
+    if "wrap" in out.overflow_rules:
         if spec.overflow == "wrap":
             yield "saturate-instead-of-wrap", "", {"overflow": "saturate"}
         else:
@@ -123,7 +123,6 @@ def _rows(spec: VectorSpec) -> Iterator[tuple[str, str, dict]]:
 
 
 def _modes(spec: VectorSpec):
-    fixed = spec.out_fmt.kind == "fixed"
     for mode in ROUNDING_MODES:
         if mode == spec.rounding:
             continue
@@ -134,11 +133,11 @@ def _modes(spec: VectorSpec):
             cause = "wrong-tie"
         elif mode == "toward_zero":
             cause, text = "truncation", "toward zero"
-        elif mode == "down" and fixed:
+        elif mode == spec.out_fmt.truncation:
             cause, text = "truncation", "of two's complement, toward minus infinity"
         yield cause, text, {"rounding": mode}
         # a design whose rounding is wrong may deliver what is too large as the right mode does
-        if not fixed and spec.overflow == "infinity" and cause != "wrong-tie":
+        if spec.overflow == "infinity" and cause != "wrong-tie":
             if spec.rounding in ("toward_zero", "to_odd"):
                 yield cause, f"{text}, overflow to the largest value", {"rounding": mode, "overflow": "saturate_finite"}
             elif mode in ("toward_zero", "to_odd", "up", "down"):
@@ -150,7 +149,8 @@ def _dropped(spec: VectorSpec):
     if spec.rounding == "toward_zero":
         return
     # a product has p bits more than its result: what a shifter of that width drops
-    wide = range(spec.out_fmt.precision - 1, spec.out_fmt.precision + 3) if spec.out_fmt.kind == "float" else ()
+    p = spec.out_fmt.precision
+    wide = () if p is None else range(p - 1, p + 3)
     for bits in dict.fromkeys((*range(1, 6), *wide)):
         for where, text in (
             ("all", "{} below the last place kept, what lies below is not seen"),
@@ -162,9 +162,9 @@ def _dropped(spec: VectorSpec):
 
 
 def _twice(spec: VectorSpec):
-    if spec.out_fmt.kind == "fixed":
-        return
     p = spec.out_fmt.precision
+    if p is None:
+        return
     for bits in dict.fromkeys((0, *range(1, 9), p, p + 1, p + 2)):
         text = f"to {p + bits} bits with an exponent of no bound, then to {spec.out_fmt}"
         yield "double-rounding", text, {"via": bits}

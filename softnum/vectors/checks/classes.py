@@ -9,7 +9,7 @@ import numpy as np
 
 from softnum.vectors.checks.diagnosis import Diagnosis
 from softnum.vectors.checks.evidence import Evidence
-from softnum.vectors.plans.codes import distance, is_infinite, is_nan, is_subnormal, is_zero, magnitudes
+from softnum.vectors.plans.codes import distance
 from softnum.vectors.plans.spec import Spec
 
 __all__ = ["FailureClass", "classes_of", "kinds_of"]
@@ -64,13 +64,9 @@ class FailureClass:
 
 def _values(codes: np.ndarray, fmt) -> np.ndarray:
     """Of each code, a number into _VALUES; of entries of several elements, that of the most special one."""
-    if fmt.kind == "fixed":
-        out = np.where(codes == 0, 2, 0).astype(np.int8)
-    else:
-        tests = (is_subnormal, is_zero, is_infinite, is_nan)
-        out = np.zeros(codes.shape, np.int8)
-        for number, test in enumerate(tests, 1):
-            out[test(codes, fmt)] = number
+    out = np.zeros(codes.shape, np.int8)
+    for number, test in enumerate((fmt.is_subnormal, fmt.is_zero, fmt.is_infinite, fmt.is_nan), 1):
+        out[test(codes)] = number
     if out.ndim == 1:
         return out
     zeros = (out == _VALUES.index("zero")).all(1)  # of several numbers, zeros are what is least special
@@ -83,16 +79,10 @@ def kinds_of(evidence: Evidence, fmt) -> np.ndarray:
     if got.ndim > 1:  # of the first element that differs
         first = (got != want).argmax(1)
         got, want = (np.take_along_axis(v, first[:, None], 1)[:, 0] for v in (got, want))
-    nan = is_nan(got, fmt), is_nan(want, fmt)
-    inf = is_infinite(got, fmt), is_infinite(want, fmt)
-    zero = is_zero(got, fmt), is_zero(want, fmt)
+    nan, inf, zero = ([test(codes) for codes in (got, want)] for test in (fmt.is_nan, fmt.is_infinite, fmt.is_zero))
     near = distance(got, want, fmt) == 1
-    if fmt.kind == "fixed":
-        top = got.dtype.type(1 << (fmt.bits - 1) if fmt.signed else 0)
-        larger, sign = (got ^ top) > (want ^ top), np.zeros(len(got), bool)
-    else:
-        larger = magnitudes(got, fmt) > magnitudes(want, fmt)
-        sign = ((got ^ want) >> got.dtype.type(fmt.bits - 1) != 0) if fmt.signed else np.zeros(len(got), bool)
+    (got_sign, got_size), (want_sign, want_size) = map(fmt.sign_and_size, (got, want))
+    larger, sign = got_size > want_size, got_sign != want_sign
     names = [
         (evidence.unknown, "unknown bits"), (got == want, "flags alone"), (nan[0] & nan[1], "another NaN"),
         (nan[0], "NaN for a number"), (nan[1], "no NaN"), (inf[0] & ~inf[1], "infinity for a number"),

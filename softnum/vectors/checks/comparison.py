@@ -155,7 +155,7 @@ class Comparison:
     def _is_wide(self) -> bool:
         """Whether models of the operation need more than the 64 bits of a code."""
         spec = self.spec
-        return not isinstance(spec, UnitSpec) and spec.out_fmt.kind == "float" and spec.out_fmt.precision > _WIDE
+        return not isinstance(spec, UnitSpec) and (spec.out_fmt.precision or 0) > _WIDE
 
     def _diagnosis(self, evidence: Evidence, slowly: bool = False) -> Diagnosis:
         """What the evidence, and the order of the rows, say of the design."""

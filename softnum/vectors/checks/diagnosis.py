@@ -16,7 +16,7 @@ from softnum.formats.modes import Flags
 from softnum.vectors.checks.causes import Candidate
 from softnum.vectors.checks.evidence import Evidence
 from softnum.vectors.checks.models import NotApplicable
-from softnum.vectors.plans.codes import distance, is_nan, is_zero
+from softnum.vectors.plans.codes import distance, is_nan
 
 __all__ = ["Diagnosis", "Finding", "Rules", "diagnose"]
 
@@ -314,7 +314,7 @@ def _of_best_flags(trials: _Trials, chosen: Candidate, twins: Sequence[Candidate
 
 def _observed(evidence: Evidence, fmt) -> list[Candidate]:
     """Candidates that the design's own results suggest: a NaN that always has one other code."""
-    if fmt.kind == "fixed" or not fmt.has_nan or evidence.got.result.ndim > 1:
+    if not fmt.has_nan or evidence.got.result.ndim > 1:
         return []
     codes = np.unique(evidence.got.result[evidence.wrong & is_nan(evidence.want.result, fmt)])
     if len(codes) != 1:
@@ -335,8 +335,8 @@ def _described(evidence: Evidence, predicted, rest, fmt) -> list[Finding]:
     if both_nan.any() and np.count_nonzero(both_nan) >= 0.95 * np.count_nonzero(rest & is_nan(predicted, fmt)):
         found.append(Finding("nan-payload", "codes by no known rule", both_nan))
         rest = rest & ~both_nan
-    zeros = rest & is_zero(got, fmt) & is_zero(predicted, fmt)
-    if zeros.any() and np.count_nonzero(zeros) >= 0.95 * np.count_nonzero(rest & is_zero(predicted, fmt)):
+    zeros = rest & fmt.is_zero(got) & fmt.is_zero(predicted)
+    if zeros.any() and np.count_nonzero(zeros) >= 0.95 * np.count_nonzero(rest & fmt.is_zero(predicted)):
         found.append(Finding("sign-of-zero", "in some cases", zeros))
         rest = rest & ~zeros
     near = rest & ~is_nan(got, fmt) & ~is_nan(predicted, fmt) & (distance(got, predicted, fmt) == 1)

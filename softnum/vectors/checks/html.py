@@ -5,7 +5,6 @@ from __future__ import annotations
 from html import escape
 
 from softnum.vectors.checks.report import CheckReport
-from softnum.vectors.plans.codes import bits_text
 
 __all__ = ["page_of"]
 
@@ -33,11 +32,7 @@ tr.diverges td { background: color-mix(in srgb, var(--bad) 20%, transparent); }
 
 def _bits(code: int, fmt) -> str:
     """The bits of a code, each group in its colour."""
-    groups = bits_text(code, fmt).split("|")
-    if fmt.kind == "fixed":
-        return f'<span class="f">{escape(groups[0])}</span>'
-    names = [*(["s"] if fmt.signed else []), "e", "f"]
-    return " ".join(f'<span class="{name}">{group}</span>' for name, group in zip(names, groups, strict=False))
+    return " ".join(f'<span class="{name[0]}">{bits}</span>' for name, bits in fmt.fields(code))
 
 
 def _row(cells, tag: str = "td", kinds=None, row_class: str = "") -> str:

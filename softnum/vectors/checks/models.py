@@ -19,7 +19,7 @@ from softnum.mac.products.engines import definition_of
 from softnum.ops.arithmetic import CODE_OPERATIONS
 from softnum.runtime import _core
 from softnum.vectors.checks.exact_models import rounded_through
-from softnum.vectors.plans.codes import is_infinite, is_nan, is_zero, magnitudes
+from softnum.vectors.plans.codes import is_nan
 from softnum.vectors.plans.spec import VectorSpec
 
 __all__ = ["Model", "NotApplicable", "changed_words"]
@@ -114,7 +114,7 @@ class Model:
             raise NotApplicable("fixed point")
         if self.flush_results and not self.flush_sign:
             kept, _ = _call(spec.op, operands, formats, spec.out_fmt, options | {"flush_results": None})
-            result = np.where(is_zero(result, spec.out_fmt) & (kept != result), result.dtype.type(0), result)
+            result = np.where(spec.out_fmt.is_zero(result) & (kept != result), result.dtype.type(0), result)
         if self.unfused:
             if spec.op != "fma":
                 raise NotApplicable("no fma")
@@ -128,7 +128,7 @@ class Model:
             else:
                 other, other_flags = self._through(operands, options)
             fmt = spec.out_fmt
-            plain = is_nan(result, fmt) | is_infinite(result, fmt) | (is_zero(result, fmt) & (flags & 1 == 0))
+            plain = is_nan(result, fmt) | fmt.is_infinite(result) | (fmt.is_zero(result) & (flags & 1 == 0))
             result = np.where(plain, result, other)
             flags = np.where(plain, flags, other_flags | flags & _OWN)
         return self._delivered(result, flags)
@@ -177,7 +177,7 @@ class Model:
         if self.keep is not None and self.keep[1] == "subnormal":
             right, right_flags = _call(spec.op, operands, spec.formats, out, options)
             tiny, _ = _call(spec.op, operands, spec.formats, out, options | {"rounding": "toward_zero"})
-            below = magnitudes(tiny, out) < 1 << out.mantissa_bits
+            below = out.magnitudes(tiny) < 1 << out.mantissa_bits
             result, flags = np.where(below, result, right), np.where(below, flags, right_flags)
         return result, flags
 
@@ -204,7 +204,7 @@ class Model:
         if self.zero_sign is not None:
             if fmt.kind == "fixed" or not fmt.negative_zero:
                 raise NotApplicable("one zero")
-            zero, sign = is_zero(result, fmt), code(1 << (fmt.bits - 1))
+            zero, sign = fmt.is_zero(result), code(1 << (fmt.bits - 1))
             signed = {"positive": result & ~sign, "negative": result | sign, "inverted": result ^ sign}
             result = np.where(zero, signed[self.zero_sign], result)
         return result, flags

@@ -12,7 +12,7 @@ from softnum.mac.mad import MadUnit
 from softnum.ops.arithmetic import convert
 from softnum.vectors.checks.evidence import Evidence
 from softnum.vectors.checks.models import NotApplicable, changed_words
-from softnum.vectors.plans.codes import is_nan, is_subnormal
+from softnum.vectors.plans.codes import is_nan
 from softnum.vectors.plans.unit_spec import UnitSpec, by_steps
 
 __all__ = ["UnitModels"]
@@ -137,7 +137,7 @@ class UnitModels:
 
 
 def _flushed(codes: np.ndarray, fmt) -> np.ndarray:
-    small = is_subnormal(codes, fmt)
+    small = fmt.is_subnormal(codes)
     if not small.any():
         return codes
     sign = codes.dtype.type(1 << (fmt.bits - 1) if fmt.signed and fmt.negative_zero else 0)

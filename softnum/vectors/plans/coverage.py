@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from softnum.formats.modes import Flags
-from softnum.vectors.plans.codes import class_names, class_numbers, exponent_fields, exponents, is_zero, magnitudes
+from softnum.vectors.plans.codes import exponents
 from softnum.vectors.plans.operands import class_codes
 from softnum.vectors.plans.spec import Block, Spec
 from softnum.vectors.plans.unit_spec import UnitSpec
@@ -59,8 +59,8 @@ class Bins:
 @lru_cache(maxsize=64)
 def _occurring(fmt) -> np.ndarray:
     """Which of a format's classes have codes."""
-    out = np.zeros(len(class_names(fmt)), bool)
-    out[class_numbers(class_codes(fmt, 1).astype(fmt.storage_dtype), fmt)] = True
+    out = np.zeros(len(fmt.class_names), bool)
+    out[fmt.class_numbers(class_codes(fmt, 1).astype(fmt.storage_dtype))] = True
     return out
 
 
@@ -121,29 +121,29 @@ class Coverage:
         for column, codes in [*columns, (result, block.result)]:
             fmt = column.format
             reachable = _occurring(fmt) if column.name != "result" else None
-            self._bins(f"classes of {column.name}", class_names(fmt), reachable).add(class_numbers(codes, fmt))
+            self._bins(f"classes of {column.name}", fmt.class_names, reachable).add(fmt.class_numbers(codes))
             self._add_binades(column, codes)
 
     def _add_binades(self, column, codes) -> None:
         fmt = column.format
-        if fmt.kind == "fixed":
+        if not fmt.exponent_bits:
             return
         coarse = max(0, fmt.exponent_bits - _MOST_BINADES.bit_length() + 1)
         labels = (str((i << coarse) - fmt.bias) for i in range(1 << (fmt.exponent_bits - coarse)))
         reachable = None if column.name == "result" else np.ones(1 << (fmt.exponent_bits - coarse), bool)
-        self._bins(f"binades of {column.name}", labels, reachable).add(exponent_fields(codes, fmt) >> coarse)
+        self._bins(f"binades of {column.name}", labels, reachable).add(fmt.exponent_fields(codes) >> coarse)
 
     def _add_operands(self, block: Block) -> None:
         columns = self.spec.operand_columns
         index, reachable = np.zeros(len(block), np.int64), np.ones(1, bool)
         for column, codes in zip(columns, block.operands, strict=True):
-            index = index * len(class_names(column.format)) + class_numbers(codes, column.format)
+            index = index * len(column.format.class_names) + column.format.class_numbers(codes)
             reachable = (reachable[:, None] & _occurring(column.format)).ravel()
         name = f"classes of {', '.join(c.name for c in columns)}"
         if name not in self.groups:
             labels = [""]
             for column in columns:
-                labels = [f"{left} {right}".strip() for left in labels for right in class_names(column.format)]
+                labels = [f"{left} {right}".strip() for left in labels for right in column.format.class_names]
             self._bins(name, labels, reachable)
         self.groups[name].add(index)
         for column, codes in zip(columns, block.operands, strict=True):
@@ -151,21 +151,16 @@ class Coverage:
 
     def _add_result(self, block: Block) -> None:
         fmt = self.spec.out_fmt
-        self._bins("class of the result", class_names(fmt)).add(class_numbers(block.result, fmt))
+        self._bins("class of the result", fmt.class_names).add(fmt.class_numbers(block.result))
         flags = self._bins("flags raised", [f.name.lower() for f in Flags])
         flags.counts += [int(np.count_nonzero(block.flags & f)) for f in Flags]
-        if fmt.kind == "fixed":
+        marks = fmt.limit_codes()
+        if not marks:
             return
-        magnitude, normal = magnitudes(block.result, fmt), 1 << fmt.mantissa_bits
-        marks = {"smallest value": int(fmt.has_zero)}
-        if fmt.lowest_binade == "subnormal" and fmt.mantissa_bits:
-            marks |= {"largest subnormal": normal - 1, "smallest normal": normal}
-        elif fmt.lowest_binade == "zero":
-            marks = {"smallest value": normal}
-        marks |= {"beside the largest": fmt.max_code - 1, "largest value": fmt.max_code}
+        _, magnitude = fmt.sign_and_size(block.result)
         bins = self._bins("results at the limits", [*marks, "underflow to zero", "overflow"])
         bins.counts[: len(marks)] += [int(np.count_nonzero(magnitude == code)) for code in marks.values()]
-        bins.counts[-2] += int(np.count_nonzero(is_zero(block.result, fmt) & (block.flags & Flags.INEXACT != 0)))
+        bins.counts[-2] += int(np.count_nonzero(fmt.is_zero(block.result) & (block.flags & Flags.INEXACT != 0)))
         bins.counts[-1] += int(np.count_nonzero(block.flags & Flags.OVERFLOW))
 
     def _add_rounding(self, block: Block) -> None:
@@ -181,12 +176,12 @@ class Coverage:
         bins = self._bins("rounded off", ["nothing", "less than half", "half", "more than half", "carry"])
         bins.add(place[inside])
         fmt = self.spec.out_fmt
-        if fmt.kind == "float":
+        if fmt.exponent_bits:
             carry = (zero.result ^ away.result) >> fmt.mantissa_bits != 0
             bins.counts[-1] += int(np.count_nonzero(carry & inside & ~exact))
 
     def _add_exponents(self, block: Block) -> None:
-        if any(f.kind == "fixed" for f in self.spec.formats):
+        if not all(f.exponent_bits for f in self.spec.formats):
             return
         fields = [exponents(x, f) for x, f in zip(block.operands, self.spec.formats, strict=True)]
         left, right = (fields[0] + fields[1], fields[2]) if self.spec.op == "fma" else (fields[0], fields[1])

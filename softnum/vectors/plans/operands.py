@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.vectors.plans.codes import class_numbers
+from softnum.formats.dispatch import of_format
 
 __all__ = ["class_codes", "core_codes", "edge_codes"]
 
@@ -33,14 +33,7 @@ def _specials(fmt) -> list[int]:
     return codes
 
 
-def _fixed_edges(fmt) -> np.ndarray:
-    mask = (1 << fmt.bits) - 1
-    alternating = int("5" * 16, 16)
-    powers = [1 << k for k in range(fmt.bits)]
-    near = {p + d for p in powers for d in (-1, 0, 1)} | {alternating, alternating << 1, mask, mask - 1}
-    return np.array(sorted({v & mask for v in near} | {-v & mask for v in near}), np.uint64)
-
-
+@of_format
 def edge_codes(fmt) -> np.ndarray:
     """The edge cases of a format: exponent classes crossed with significand patterns, both signs, and every special.
 
@@ -64,8 +57,6 @@ def edge_codes(fmt) -> np.ndarray:
     >>> len(edge_codes(sn.format("binary16"))), len(edge_codes(sn.format("e5m2")))
     (324, 144)
     """
-    if fmt.kind == "fixed":
-        return _fixed_edges(fmt)
     m, top, one = fmt.mantissa_bits, (1 << fmt.exponent_bits) - 1, fmt.bias
     ones = (1 << m) - 1
     half = 1 << (m - 1) if m else 0
@@ -77,6 +68,16 @@ def edge_codes(fmt) -> np.ndarray:
     return _signed([*grid, *_specials(fmt)], fmt)
 
 
+@edge_codes.fixed
+def _fixed_edges(fmt) -> np.ndarray:
+    mask = (1 << fmt.bits) - 1
+    alternating = int("5" * 16, 16)
+    powers = [1 << k for k in range(fmt.bits)]
+    near = {p + d for p in powers for d in (-1, 0, 1)} | {alternating, alternating << 1, mask, mask - 1}
+    return np.array(sorted({v & mask for v in near} | {-v & mask for v in near}), np.uint64)
+
+
+@of_format
 def core_codes(fmt) -> np.ndarray:
     """The few edge cases whose triples are still enumerable (`edge_codes` explains; at most about 50 codes).
 
@@ -85,11 +86,6 @@ def core_codes(fmt) -> np.ndarray:
     >>> len(core_codes(sn.format("binary32")))
     44
     """
-    if fmt.kind == "fixed":
-        top, mask = 1 << (fmt.bits - 1), (1 << fmt.bits) - 1
-        one = 1 << min(fmt.fraction_bits, fmt.bits - 1)
-        near = [0, 1, 2, one - 1, one, one + 1, one >> 1, top - 1, top, top + 1, top >> 1, mask, mask - 1, mask ^ one]
-        return np.array(sorted({v & mask for v in near} | {-v & mask for v in near}), np.uint64)
     m, one = fmt.mantissa_bits, max(fmt.bias, 0) << fmt.mantissa_bits
     ones, binade = (1 << m) - 1, 1 << m
     half = binade >> 1
@@ -97,6 +93,14 @@ def core_codes(fmt) -> np.ndarray:
     magnitudes += [one - (m + 1) * binade, one - m * binade + 1, one + (m + 1) * binade]
     magnitudes += [(e << m) + ones for e in _half_way_exponents(fmt)[::2]]
     return _signed([*magnitudes, *_specials(fmt)], fmt)
+
+
+@core_codes.fixed
+def _fixed_core(fmt) -> np.ndarray:
+    top, mask = 1 << (fmt.bits - 1), (1 << fmt.bits) - 1
+    one = 1 << min(fmt.fraction_bits, fmt.bits - 1)
+    near = [0, 1, 2, one - 1, one, one + 1, one >> 1, top - 1, top, top + 1, top >> 1, mask, mask - 1, mask ^ one]
+    return np.array(sorted({v & mask for v in near} | {-v & mask for v in near}), np.uint64)
 
 
 # -- classes -----------------------------------------------------------------------------------------------------------
@@ -109,6 +113,6 @@ def class_codes(fmt, few: int = 2) -> np.ndarray:
     ['0x0', '0x1', '0x8', '0x7f', '0x80', '0x81', '0x88']
     """
     codes = edge_codes(fmt)
-    kinds = class_numbers(codes.astype(fmt.storage_dtype), fmt)
+    kinds = fmt.class_numbers(codes.astype(fmt.storage_dtype))
     kept = {int(codes[kinds == kind][end]) for kind in set(kinds.tolist()) for end in (0, -1)[:few]}
     return np.array(sorted(kept), np.uint64)

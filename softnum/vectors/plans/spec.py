@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum.formats.custom.formats import CustomFormat
+from softnum.formats.checks import check_not_custom
 from softnum.formats.modes import overflow_name, rounding_name
 from softnum.formats.names import format
 from softnum.formats.scalar import Format
@@ -189,8 +189,7 @@ class VectorSpec(Spec):
             out_fmt = formats[0]
         out_fmt = format(out_fmt)
         for f in (*formats, out_fmt):
-            if isinstance(f, CustomFormat):
-                raise ValueError(f"{f} is a value table or custom format, of which no vectors are made")
+            check_not_custom(f, "{} is a value table or custom format, of which no vectors are made")
         mode = rounding_name(rounding)
         if tininess not in ("after", "before"):
             raise ValueError(f"tininess must be 'after' or 'before', got {tininess!r}")

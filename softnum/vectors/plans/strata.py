@@ -15,6 +15,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from softnum.formats.dispatch import of_format
 from softnum.ops import arithmetic
 from softnum.runtime import _core
 from softnum.vectors.plans._draw import SLOTS, Rule, deal, fill_block, fill_words
@@ -101,20 +102,37 @@ def _edge(fmt, which: int = 0, most: int = 0) -> Rule:
     return Rule("edge", table=_edges(fmt), which=which, most=most)
 
 
+@of_format
+def _drawn_bits(fmt) -> int:
+    """How many of a code's last bits a tail may take."""
+    return fmt.mantissa_bits
+
+
+@_drawn_bits.fixed
+def _all_bits(fmt) -> int:
+    return fmt.bits
+
+
 @lru_cache(maxsize=256)
 def _tail(fmt, salt: int = 0) -> Rule:
     """Codes with a tail of j bits that reads 0...0, 1...1, 10...0 or 10...01."""
-    return Rule("tail", count=(fmt.mantissa_bits if fmt.kind == "float" else fmt.bits) + 1, salt=salt)
+    return Rule("tail", count=_drawn_bits(fmt) + 1, salt=salt)
 
 
 @lru_cache(maxsize=256)
+@of_format
 def _near_one(fmt, reach: int | None = None, positive: bool = False) -> Rule:
-    """Words to exponents within `reach` of 1's (default: the precision); fixed point: to numbers of every length."""
+    """Words to exponents within `reach` of 1's (default: the precision), and above 0; fixed point: to numbers of every
+    length."""
     kept = _mask(fmt.bits - (positive and fmt.signed))
-    if fmt.kind == "fixed":
-        return Rule("signed" if fmt.signed else "unsigned", shift=64 - fmt.bits, count=fmt.bits, kept=kept)
-    reach = fmt.mantissa_bits + 2 if reach is None else reach
+    reach = fmt.mantissa_bits + 2 if reach is None else min(reach, fmt.bias)
     return Rule("near", **{**_field(fmt), "kept": kept & _hole(fmt)}, first=fmt.bias - reach, count=2 * reach + 1)
+
+
+@_near_one.fixed
+def _of_every_length(fmt, reach: int | None = None, positive: bool = False) -> Rule:
+    kept = _mask(fmt.bits - (positive and fmt.signed))
+    return Rule("signed" if fmt.signed else "unsigned", shift=64 - fmt.bits, count=fmt.bits, kept=kept)
 
 
 def _hole(fmt) -> int:
@@ -138,14 +156,21 @@ def _exponent(fmt) -> Rule:
     return Rule("exponent", **_field(fmt), first=-fmt.bias)
 
 
+@of_format
+def _negation(fmt) -> tuple[int, int]:
+    """What a code is xored with, and what is then taken from it, for the negative of its value."""
+    return fmt.signed << (fmt.bits - 1), 0
+
+
+@_negation.fixed
+def _of_twos_complement(fmt) -> tuple[int, int]:
+    return _ONES64, _ONES64
+
+
 @lru_cache(maxsize=256)
 def _beside(fmt, negated: bool = False) -> Rule:
     """Codes moved by -2 to 2, negated first if so said."""
-    flip = less = 0
-    if negated and fmt.kind == "fixed":
-        flip = less = _ONES64
-    elif negated and fmt.signed:
-        flip = 1 << (fmt.bits - 1)
+    flip, less = _negation(fmt) if negated else (0, 0)
     return Rule("beside", kept=_mask(fmt.bits), flip=flip, less=less)
 
 
@@ -169,9 +194,8 @@ def _made(rule: Rule, words: np.ndarray) -> np.ndarray:
 
 
 def _negated(code, fmt) -> np.ndarray:
-    if fmt.kind == "fixed":
-        return (_U(0) - code) & _U(_mask(fmt.bits))
-    return code ^ _U(1 << (fmt.bits - 1)) if fmt.signed else code
+    flip, less = map(_U, _negation(fmt))
+    return ((code ^ flip) - less) & _U(_mask(fmt.bits))
 
 
 def _as_codes(codes, fmt) -> np.ndarray:
@@ -213,7 +237,7 @@ def _relate(codes, word, spec) -> None:
 def _limit(codes, word, spec) -> None:
     """Results about the target's limits; sums whose terms overlap in few places."""
     f, out = spec.formats, spec.out_fmt
-    if any(x.kind == "fixed" for x in (*f, out)):
+    if not all(x.exponent_bits for x in (*f, out)):
         for i, (code, fmt) in enumerate(zip(codes, f, strict=True)):
             _tail(fmt, i).apply(word, code)
         return
@@ -288,17 +312,14 @@ def _unit_stratum(kind: str, codes, words, spec: UnitSpec) -> list[np.ndarray]:
     formats = spec.formats
     if kind == "uniform":
         return codes
-    floats = all(f.kind == "float" for f in formats)
+    floats = all(f.exponent_bits for f in formats)
     reach = 1 if kind in ("small", "large", "one sign") else 3
-    near = [
-        _made(_near_one(f, min(reach, f.bias) if f.kind == "float" else None), w)
-        for w, f in zip(words, formats, strict=True)
-    ]
+    near = [_made(_near_one(f, reach), w) for w, f in zip(words, formats, strict=True)]
     if kind == "large" or (kind == "one sign" and not floats):
-        near = [_large(c, w, f) for c, w, f in zip(near, words, formats, strict=True)]
+        near = [_large(f, c, w) for c, w, f in zip(near, words, formats, strict=True)]
     if kind in ("one sign", "large"):
         signs = [w[:, :1] for w in words]
-        near = [_signed_alike(c, s, f) for c, s, f in zip(near, signs, formats, strict=True)]
+        near = [_signed_alike(f, c, s) for c, s, f in zip(near, signs, formats, strict=True)]
     elif kind == "small" and floats:
         half = [f.emin // 2 if i < 2 else spec.out_fmt.emin for i, f in enumerate(formats)]
         for codes_, w, e, f in zip(near, words, half, formats, strict=True):
@@ -318,25 +339,35 @@ def _unit_stratum(kind: str, codes, words, spec: UnitSpec) -> list[np.ndarray]:
     return near
 
 
-def _large(code, word, fmt) -> np.ndarray:
-    """Values about the largest (fixed point), or whose products are (floats)."""
-    if fmt.kind == "fixed":
-        top, count = (1 << (fmt.bits - fmt.signed)) - 1, min(8, 1 << (fmt.bits - fmt.signed))
-        return _made(_one_of(top - count + 1, count), word)
+@of_format
+def _large(fmt, code, word) -> np.ndarray:
+    """Values whose products are about the largest; fixed point: that are."""
     _move(code, _picked(_one_of((fmt.emax + 1) // 2 - 2, 4), word), fmt)
     return code
 
 
-def _signed_alike(code, word, fmt) -> np.ndarray:
+@_large.fixed
+def _large_fixed(fmt, code, word) -> np.ndarray:
+    top, count = (1 << (fmt.bits - fmt.signed)) - 1, min(8, 1 << (fmt.bits - fmt.signed))
+    return _made(_one_of(top - count + 1, count), word)
+
+
+@of_format
+def _signed_alike(fmt, code, word) -> np.ndarray:
     """Of a row's sign."""
     if not fmt.signed:
         return code
-    if fmt.kind == "fixed":
-        top = _U(1 << (fmt.bits - 1))
-        code = np.where(code & top, _negated(code, fmt) & ~top, code)
-        return np.where(word & _U(1), _negated(code, fmt), code)
     top = _U(1 << (fmt.bits - 1))
     return code & ~top | (word & _U(1)) << _U(fmt.bits - 1)
+
+
+@_signed_alike.fixed
+def _fixed_signed_alike(fmt, code, word) -> np.ndarray:
+    if not fmt.signed:
+        return code
+    top = _U(1 << (fmt.bits - 1))
+    code = np.where(code & top, _negated(code, fmt) & ~top, code)
+    return np.where(word & _U(1), _negated(code, fmt), code)
 
 
 # -- blocks ------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 
 from softnum.arrays.ufuncs import raise_no_code
-from softnum.formats.custom.formats import CustomFormat
+from softnum.formats.checks import check_not_custom
 from softnum.mac.families import FAMILIES
 from softnum.mac.family import family_of
 from softnum.mac.mad import Unit
@@ -88,9 +88,8 @@ class UnitSpec(Spec):
         family, kind = family_of(unit), type(unit).__name__
         if family.of_blocks:
             raise ValueError(f"{op}: no vectors of a {kind}: its operands are blocks; use its inner unit")
-        tables = [fmt for fmt in unit.operand if isinstance(fmt, CustomFormat)]
-        if tables:
-            raise ValueError(f"{op}: {tables[0]} is a value table or custom format, of which no vectors are made")
+        for fmt in unit.operand:
+            check_not_custom(fmt, f"{op}: {{}} is a value table or custom format, of which no vectors are made")
         if unit.on_codes:
             raise ValueError(f"{op}: no vectors of units that compute in custom formats: {unit.expression}")
         if not family.from_text:

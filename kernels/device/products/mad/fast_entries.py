@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from string import Template
 
-from softnum.formats.custom import CustomFormat
 from softnum.kernels.device.products.mad.steps import Steps, second_key, step_text
 from softnum.kernels.device.runtime.source import TYPES, Entry, Library, literal
 from softnum.mac.plan import integer_plan_of
@@ -193,7 +192,7 @@ def _enter(name: str, given: str, kind: str, fmt) -> Entry:
         return Entry(name, kind, ((given, "raw"),), f"return ({TYPES[kind]}){exact};")
     wide = kind == "float64"
     value = "raw" if given == kind else "sn_widen(raw)" if wide else "sn_narrow(raw)"
-    if not isinstance(fmt, CustomFormat) and not (fmt.kind == "float" and fmt.negative_zero):
+    if not fmt.codec.core_format(fmt).negative_zero:
         value = f"sn_add{64 if wide else 32}({value}, 0)"
     return Entry(name, kind, ((given, "raw"),), f"return {value};")
 

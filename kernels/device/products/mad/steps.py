@@ -191,9 +191,9 @@ def _stochastic_steps(plan: FastPlan, level: str) -> str:
 
 def _wide_steps(plan: FastPlan, unit) -> str:
     targets = dict(zip("pso", plan.targets, strict=True))
-    randomly = {x for x, (fmt, env) in targets.items() if env[0] == _STOCHASTIC and fmt.kind == "float"}
+    randomly = {x for x, (fmt, env) in targets.items() if env[0] == _STOCHASTIC and fmt.exponent_bits}
     # to nearest even by a constant, where that is finite
-    nearest = {x for x, (f, _) in targets.items() if f.kind == "float" and f.emax + 53 - f.mantissa_bits <= 1023}
+    nearest = {x for x, (f, _) in targets.items() if f.exponent_bits and f.emax + 53 - f.mantissa_bits <= 1023}
     constants, take = _joined(
         (target_text if x in randomly | nearest else _pattern)(x, target, "float64") for x, target in targets.items()
     )

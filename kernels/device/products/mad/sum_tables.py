@@ -12,11 +12,12 @@ from functools import lru_cache
 import numpy as np
 
 from softnum.arrays.conversion import decode
-from softnum.formats.custom import CustomFormat
+from softnum.formats.dispatch import of_format
 from softnum.formats.facts import fits
 from softnum.formats.modes import Flags
 from softnum.mac.products.custom.codes import CustomSum, factors
 from softnum.ops.custom import Operator
+from softnum.ops.operation import apply
 
 __all__ = ["LOST", "NO_ROW", "SumTables", "tables_of"]
 
@@ -67,17 +68,22 @@ def _every(fmt) -> np.ndarray:
     return np.arange(1 << fmt.bits).astype(fmt.storage_dtype)
 
 
+@of_format
+def _results(out, unit, name: str, codes, formats, rounding: str):
+    """(codes of an operation's results, where there is none or None)"""
+    options = {"rounding": rounding, "overflow": unit.overflow_of(out)}
+    found, flags = apply(name, tuple(codes), tuple(formats), out_fmt=out, invalid=0.0, return_flags=True, **options)
+    return found, None if out.has_nan else (flags & Flags.INVALID) != 0
+
+
+@_results.custom
+def _own_results(out, unit, name: str, codes, formats, rounding: str):
+    return Operator(name, formats, out, rounding, unit.overflow)(*codes, partly=True)
+
+
 def _operate(unit, name: str, codes, formats, out, rounding=None):
     """The codes of an operation, int64, LOST where there is none."""
-    rounding = rounding or unit.rounding
-    if isinstance(out, CustomFormat):
-        found, lost = Operator(name, formats, out, rounding, unit.overflow)(*codes, partly=True)
-    else:
-        from softnum.ops.operation import apply
-
-        options = {"rounding": rounding, "overflow": unit.overflow_of(out)}
-        found, flags = apply(name, tuple(codes), tuple(formats), out_fmt=out, invalid=0.0, return_flags=True, **options)
-        lost = None if out.has_nan else (flags & Flags.INVALID) != 0
+    found, lost = _results(out, unit, name, codes, formats, rounding or unit.rounding)
     found = np.asarray(found).astype(np.int64)
     return found if lost is None else np.where(lost, LOST, found)
 
@@ -132,6 +138,31 @@ def _value_bits(codes, fmt, dtype) -> np.ndarray:
     return values.view(f"u{values.itemsize}").astype(np.uint64)
 
 
+@of_format
+def _check_sums(fmt, unit) -> None:
+    """TypeError for a format whose sums must be by table, and are too many."""
+
+
+@_check_sums.custom
+def _check_own_sums(fmt, unit) -> None:
+    if not _small(fmt):
+        raise _unfit(unit, f"{fmt} has {fmt.bits} bits, and sums by table have {_SUM_BITS} at most")
+
+
+@of_format
+def _result_bits(outer, unit) -> np.ndarray:
+    """The bits of all results, where they are not computed of their codes."""
+    return np.zeros(0, np.uint64)
+
+
+@_result_bits.custom
+def _own_result_bits(outer, unit) -> np.ndarray:
+    if not _small(unit.accumulator):
+        acc = unit.accumulator
+        raise _unfit(unit, f"chunks of {acc} are added in {outer}, and {acc} has more than {_SUM_BITS} bits")
+    return _value_bits(_every(outer), outer, next(d for d in (np.float32, np.float64) if fits(outer, d)))
+
+
 @lru_cache(maxsize=32)
 def tables_of(unit) -> SumTables:
     """The tables of a MadUnit in custom formats.
@@ -142,15 +173,10 @@ def tables_of(unit) -> SumTables:
     if a.bits + b.bits > _PRODUCT_BITS:
         raise _unfit(unit, f"{a} and {b} have {a.bits + b.bits} bits together, and {_PRODUCT_BITS} is the limit")
     for fmt in (acc, outer):
-        if isinstance(fmt, CustomFormat) and not _small(fmt):
-            raise _unfit(unit, f"{fmt} has {fmt.bits} bits, and sums by table have {_SUM_BITS} at most")
+        _check_sums(fmt, unit)
     by_table = _small(acc)
     outer_by_table = by_table and _small(outer)
-    if not outer_by_table and isinstance(outer, CustomFormat):
-        raise _unfit(unit, f"chunks of {acc} are added in {outer}, and {acc} has more than {_SUM_BITS} bits")
-    results, addends, cells, joins_at, outers_at = [], [], [], -1, -1
-    if isinstance(outer, CustomFormat):
-        results = _value_bits(_every(outer), outer, next(d for d in (np.float32, np.float64) if fits(outer, d)))
+    results, addends, cells, joins_at, outers_at = _result_bits(outer, unit), [], [], -1, -1
     if by_table:
         rows, sums = _steps(unit)
         joins = _operate(unit, "add", (_every(acc)[:, None], _every(acc)), (acc, acc), acc)

@@ -17,6 +17,7 @@ import numpy as np
 
 from softnum.formats.c_text import environment_text, format_text
 from softnum.formats.custom import CustomFormat
+from softnum.formats.dispatch import of_format
 from softnum.formats.facts import fits
 from softnum.formats.names import format
 from softnum.kernels.device.elementwise.conversion import NO_WORDS
@@ -45,6 +46,17 @@ def _carrier(unit) -> str:
     return next(d for d in ("float32", "float64") if fits(unit.outer, d))
 
 
+@of_format
+def _core_text(fmt, name: str, env) -> str:
+    """The constants of a format in which the core adds; empty where it does not."""
+    return format_text(name, fmt) + environment_text(f"{name}_env", env)
+
+
+@_core_text.custom
+def _no_text(fmt, name: str, env) -> str:
+    return ""
+
+
 @lru_cache(maxsize=64)
 def _definition(unit) -> Library:
     """The entries ``add(acc, bits, lost)`` and ``outer(outer, bits, lost)`` of values in binary64, ``join(x, y, lost)``
@@ -62,16 +74,16 @@ def _definition(unit) -> Library:
             f"*lost |= flags & SN_NO_CODE ? {bit} : 0;\nreturn code;",
         )  # fmt: skip
 
-    if not isinstance(unit.accumulator, CustomFormat):
-        constants += format_text("_sum", unit.accumulator) + environment_text("_sum_env", sum_env)
+    sums, outers = _core_text(unit.accumulator, "_sum", sum_env), _core_text(unit.outer, "_out", outer_env)
+    if sums:
+        constants += sums
         entries += [adds("add", "_sum", "_sum_env", "_wide", 2), adds("join", "_sum", "_sum_env", "_sum", 2)]
-    if not isinstance(unit.outer, CustomFormat):
+    if outers:
         kind = {"float32": "uint32", "float64": u64}[carrier]
-        constants += format_text("_out", unit.outer) + environment_text("_out_env", outer_env)
-        constants += format_text("_carrier", format({"float32": "binary32"}.get(carrier, "binary64")))
+        constants += outers + format_text("_carrier", format({"float32": "binary32"}.get(carrier, "binary64")))
         entries.append(adds("outer", "_out", "_out_env", "_wide", 4))
         entries.append(Entry("value", kind, ((u64, "code"),), value_body(kind)))
-        if not isinstance(unit.accumulator, CustomFormat):
+        if sums:
             entries.append(adds("outer_of_codes", "_out", "_out_env", "_sum", 4))
     return Library(constants, tuple(entries))
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.formats.custom.formats import CustomFormat
 from softnum.formats.modes import Flags
 from softnum.mac.mad import MadUnit
 from softnum.mac.order import reduction_order
-from softnum.ops.custom import Operator
 from softnum.ops.operation import apply
 from softnum.runtime import _tables
 
@@ -75,7 +73,7 @@ def factors(unit: MadUnit) -> np.ndarray:
     """A number for each pair of the operands' codes: the same one where fma cannot tell the pairs apart."""
     pairs = np.arange(1 << sum(f.bits for f in unit.operand), dtype=np.uint64)
     (a, b), acc = unit.operand, unit.accumulator
-    if isinstance(acc, CustomFormat) and Operator("fma", (a, b, acc), acc).users_own:
+    if acc.arithmetic.users_own("fma", (a, b, acc), acc):
         return pairs
     codes = (_every(a)[:, None], _every(b))
     products, flags = apply("multiply", codes, (a, b), out_fmt="binary64", rounding="to_odd", return_flags=True)

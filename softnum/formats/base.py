@@ -1,0 +1,83 @@
+"""What every format answers, whatever kind it is of; a kind that has another answer says so itself."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from softnum.formats.codec import Arithmetic, Codec
+from softnum.formats.facts import Facts
+
+__all__ = ["AnyFormat", "SingleFormat", "format_of_data"]
+
+_SAVED: dict[str, type[AnyFormat]] = {}
+
+
+class AnyFormat:
+    """A format of any kind. saved_as: the kind that its plain data state, and that is made of them again."""
+
+    codec: ClassVar[Codec]
+    array_class: ClassVar[type]  # what holds arrays of codes
+    arithmetic: ClassVar[Arithmetic]
+    spare_bits = 0  # of a significand, that values exact in a float type need not leave
+
+    def __init_subclass__(cls, saved_as: str | None = None, **options) -> None:
+        super().__init_subclass__(**options)
+        if saved_as is not None:
+            _SAVED[saved_as] = cls
+
+    def contains(self, other) -> bool | None:
+        """Whether every finite value of another format is one of this; None where the facts alone do not tell."""
+        if self == other:
+            return True
+        return None if other.element is other else False  # of blocks, codes are multiplied, not values
+
+    def label(self, source: str) -> str:
+        """What a record calls it that found it under `source`: by its own name, which says what it is."""
+        return str(self)
+
+    def own_widths(self, source: str) -> dict[str, int]:
+        """The width of a format that only the file of `source` knows, by its name there; {} of others."""
+        return {}
+
+    def to_data(self) -> dict:
+        """All that makes the format, as plain data: what `softnum.save` writes and `format_of_data` reads."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_data(cls, data: dict):
+        """The format that `to_data` described, but for its kind."""
+        return cls(**data)
+
+
+class SingleFormat(AnyFormat):
+    """A format whose codes stand for a value each."""
+
+    @property
+    def element(self):
+        """The format of an element's code: the format itself."""
+        return self
+
+    @property
+    def bits_per_value(self) -> int:
+        """Bits that an element of an array takes."""
+        return self.bits
+
+    @property
+    def value_facts(self) -> Facts:
+        """What a proof needs of the values."""
+        return Facts(*self.carrier_facts, self.has_nan or self.infinities)
+
+    def scale_rule(self, rule: str | None) -> None:
+        """How the scale of a block is chosen; ValueError for a rule, as there are no scales."""
+        if rule is not None:
+            raise ValueError(f"scale_rule={rule!r} is for block formats, {self} has no scales; leave it out")
+
+    def summary(self, source: str) -> dict:
+        """Name, width, and what else says which format it is, for a record that found it under `source`."""
+        return {"format": str(self), "bits": self.bits}
+
+
+def format_of_data(data: dict):
+    """The format that its `to_data` described; KeyError for a kind that there is none of."""
+    data = dict(data)
+    return _SAVED[data.pop("kind")].from_data(data)

@@ -1,0 +1,49 @@
+"""Arguments that must be formats of some kind: what refuses the others, in the caller's words ("{}" is the format)."""
+
+from __future__ import annotations
+
+from softnum.formats.blocks import BlockFormat, is_block_format
+from softnum.formats.custom.formats import CustomFormat
+from softnum.formats.scalar import FixedFormat, FloatFormat
+
+__all__ = ["check_block", "check_fixed", "check_float", "check_not_custom", "check_scalar", "check_single"]
+
+
+def _refuse(fmt, text: str, error=ValueError):
+    raise error(text.format(fmt))
+
+
+def check_float(fmt, text: str) -> None:
+    """ValueError unless it is a `FloatFormat`."""
+    if not isinstance(fmt, FloatFormat):
+        _refuse(fmt, text)
+
+
+def check_fixed(fmt, text: str) -> None:
+    """ValueError unless it is a `FixedFormat`."""
+    if not isinstance(fmt, FixedFormat):
+        _refuse(fmt, text)
+
+
+def check_scalar(fmt, text: str) -> None:
+    """ValueError unless it is a float or fixed-point format."""
+    if not isinstance(fmt, (FloatFormat, FixedFormat)):
+        _refuse(fmt, text)
+
+
+def check_block(fmt, text: str) -> None:
+    """ValueError unless it is a `BlockFormat`."""
+    if not isinstance(fmt, BlockFormat):
+        _refuse(fmt, text)
+
+
+def check_not_custom(fmt, text: str) -> None:
+    """ValueError for a `CustomFormat`."""
+    if isinstance(fmt, CustomFormat):
+        _refuse(fmt, text)
+
+
+def check_single(fmt, text: str) -> None:
+    """TypeError for a block format, or a name that only one can have."""
+    if is_block_format(fmt):
+        _refuse(fmt, text, TypeError)
