@@ -19,6 +19,7 @@ from softnum.mac.mad import MadUnit
 from softnum.mac.plan import integer_plan_of, plan_of
 from softnum.mac.products.custom.steps import DefinitionCustom
 from softnum.runtime import gateway
+from softnum.runtime.identity import by_identity
 
 __all__ = ["coded", "definition_of", "fast_of"]
 
@@ -38,12 +39,14 @@ def _speed_up(unit):
     return None
 
 
+@by_identity
 @lru_cache(maxsize=256)
 def definition_of(unit):
     """The engine of any unit on 64-bit codes; ``run`` returns a bit for each of `Unit.rounded_to` that lacks a NaN."""
     return _define(unit)
 
 
+@by_identity
 @lru_cache(maxsize=256)
 def fast_of(unit):
     """The engine on float32 or, if ``wide``, float64 carriers; None outside the domains of the fast paths."""
