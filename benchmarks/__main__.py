@@ -20,6 +20,7 @@ from rich.table import Table
 import softnum as sn
 from benchmarks import (
     arithmetic,
+    calls,
     contractions,
     custom_units,
     elementary,
@@ -46,6 +47,7 @@ def verdict(row: Row) -> tuple[str, str]:
 
 
 SECTIONS = {
+    "calls": lambda options: calls.rows(),
     "values": lambda options: values.rows(options.elements),
     "threads": lambda options: values.thread_rows(),
     "arithmetic": lambda options: arithmetic.rows(),

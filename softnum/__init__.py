@@ -5,6 +5,9 @@
 array([1.015625e-01, 2.880000e+02])
 """
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+
 try:
     __import__("softnum.runtime._core")
 except ModuleNotFoundError as error:
@@ -29,18 +32,8 @@ from softnum.formats.layouts import tile_scales, untile_scales
 from softnum.formats.modes import Flags
 from softnum.formats.names import format_names
 from softnum.formats.scalar import FixedFormat, FloatFormat
-from softnum.inspect.probes import Probe, probe
-from softnum.mac.blocks import BlockDotUnit
-from softnum.mac.custom import CustomMadUnit
-from softnum.mac.exact import ExactDotUnit
-from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.mad import MadUnit
 from softnum.mac.mad import use_tracer as _use_tracer
-from softnum.mac.presets import unit, units
-from softnum.mac.products.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
-from softnum.mac.products.matrices import dot, matmul
-from softnum.mac.products.sums import sum
-from softnum.mac.statistics import RoundingStats
 from softnum.ops import custom_tables as _custom_operations  # noqa: F401
 from softnum.ops import numpy_functions as _numpy_functions  # noqa: F401
 from softnum.ops.arithmetic import (
@@ -101,7 +94,19 @@ from softnum.ops.ulps import ulp, ulp_error
 from softnum.runtime import gateway as _gateway
 from softnum.runtime.config import __version__ as __version__
 from softnum.runtime.config import get_include, show_config
-from softnum.tile import Operator, TileError, operator
+
+if TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
+    from softnum.inspect.probes import Probe, probe
+    from softnum.mac.blocks import BlockDotUnit
+    from softnum.mac.custom import CustomMadUnit
+    from softnum.mac.exact import ExactDotUnit
+    from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+    from softnum.mac.presets import unit, units
+    from softnum.mac.products.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
+    from softnum.mac.products.matrices import dot, matmul
+    from softnum.mac.products.sums import sum
+    from softnum.mac.statistics import RoundingStats
+    from softnum.tile import Operator, TileError, operator
 
 
 def _load_kernels() -> None:
@@ -112,6 +117,37 @@ def _trace(unit, *arguments, **options):
     from softnum.inspect.trace import trace
 
     return trace(unit, *arguments, **options)
+
+
+#: module -> the names of it that are imported when they are first asked for: many programs do without them
+_LATER = {
+    "softnum.inspect.probes": ("Probe", "probe"),
+    "softnum.mac.blocks": ("BlockDotUnit",),
+    "softnum.mac.custom": ("CustomMadUnit",),
+    "softnum.mac.exact": ("ExactDotUnit",),
+    "softnum.mac.fused": ("FmaChainUnit", "FusedDotUnit"),
+    "softnum.mac.presets": ("unit", "units"),
+    "softnum.mac.products.conv": ("conv2d", "conv2d_backward_data", "conv2d_backward_weight"),
+    "softnum.mac.products.matrices": ("dot", "matmul"),
+    "softnum.mac.products.sums": ("sum",),
+    "softnum.mac.statistics": ("RoundingStats",),
+    "softnum.tile": ("Operator", "TileError", "operator"),
+}
+_PACKAGES = {"inspect": "softnum.inspect", "tile": "softnum.tile"}
+_MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
+
+
+def __getattr__(name: str):
+    if name in _PACKAGES:
+        return _import_module(_PACKAGES[name])
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(_import_module(_MODULE_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE_OF, *_PACKAGES})
 
 
 _gateway.use_loader(_load_kernels)

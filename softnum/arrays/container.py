@@ -235,7 +235,8 @@ class Array(Codes):
     def _of(cls, codes, fmt) -> Array:
         """An Array of codes that are known to be the format's."""
         new = cls.__new__(cls)
-        new.codes, new.format = codes if is_device_array(codes) else np.asarray(codes), fmt
+        kept = type(codes) is np.ndarray or is_device_array(codes)
+        new.codes, new.format = codes if kept else np.asarray(codes), fmt
         return new
 
     @classmethod

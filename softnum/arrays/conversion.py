@@ -9,8 +9,42 @@ import numpy as np
 
 from softnum.formats.blocks import check_keywords, format
 from softnum.formats.codec import Rounding
+from softnum.runtime import _core
 
 __all__ = ["decode", "encode", "quantize"]
+
+# What was asked for before, by a format or its name -> the kernels of plain arrays (`softnum.runtime._core` says which
+# arrays are). All else that a call needs to know follows from that.
+_ROUNDERS: dict[tuple, _core.Rounders] = {}
+_DECODERS: dict[tuple, _core.Decoder] = {}
+_MOST_KEPT = 1024
+
+
+def _asked(fmt, given: Rounding, out, threads, block) -> tuple | None:
+    """What the kernels of plain arrays are found by; None of calls that ask for more than they do."""
+    if (
+        out is not None or threads is not None or block or given.random_bits is not None
+        or given.return_flags is not False or type(given.stochastic_bits) is not int or type(given.invalid) is not str
+    ):  # fmt: skip
+        return None
+    return (
+        fmt, given.rounding, given.overflow, given.stochastic_bits, given.invalid, given.tininess, given.flush_results
+    )  # fmt: skip
+
+
+def _found(known: dict, asked):
+    """What is known of a question; None of others, those among them that have no hash."""
+    try:
+        return known.get(asked)
+    except TypeError:
+        return None
+
+
+def _keep(known: dict, asked, kernels) -> None:
+    if kernels is not None:
+        if len(known) >= _MOST_KEPT:
+            known.clear()
+        known[asked] = kernels
 
 
 def invalid_code(invalid, fmt) -> int:
@@ -129,10 +163,17 @@ def quantize(
     given = Rounding(
         rounding, overflow, key, random_bits, stochastic_bits, invalid, return_flags, tininess, flush_results
     )
+    asked = _asked(fmt, given, out, threads, block)
+    kernels = _found(_ROUNDERS, asked)
+    if kernels is not None and (values := kernels.quantize(x, key)) is not None:
+        return values
     if block:
         check_keywords("quantize", block)
     fmt = format(fmt)
-    return fmt.codec.quantize(x, fmt, given, out, threads, block)
+    values = fmt.codec.quantize(x, fmt, given, out, threads, block)
+    if asked is not None and kernels is None:
+        _keep(_ROUNDERS, asked, fmt.codec.kernels(fmt, given))
+    return values
 
 
 def encode(
@@ -220,10 +261,17 @@ def encode(
     given = Rounding(
         rounding, overflow, key, random_bits, stochastic_bits, invalid, return_flags, tininess, flush_results
     )
+    asked = _asked(fmt, given, out, threads, block)
+    kernels = _found(_ROUNDERS, asked)
+    if kernels is not None and (codes := kernels.encode(x, key)) is not None:
+        return codes
     if block:
         check_keywords("encode", block)
     fmt = format(fmt)
-    return fmt.codec.encode(x, fmt, given, out, threads, block)
+    codes = fmt.codec.encode(x, fmt, given, out, threads, block)
+    if asked is not None and kernels is None:
+        _keep(_ROUNDERS, asked, fmt.codec.kernels(fmt, given))
+    return codes
 
 
 def decode(codes, fmt, dtype=np.float64, *, out=None, threads=None, axis=None) -> np.ndarray:
@@ -261,5 +309,12 @@ def decode(codes, fmt, dtype=np.float64, *, out=None, threads=None, axis=None) -
     >>> sn.decode(sn.encode([1.0, 3.3, -20.0], "mxfp6_e2m3"), "mxfp6_e2m3")
     array([  1. ,   3.5, -20. ])
     """
+    asked = (fmt, dtype) if out is None and threads is None and axis is None else None
+    kernel = _found(_DECODERS, asked)
+    if kernel is not None and (values := kernel.values(codes)) is not None:
+        return values
     fmt = format(fmt)
-    return fmt.codec.decode(codes, fmt, dtype, out, threads, axis)
+    values = fmt.codec.decode(codes, fmt, dtype, out, threads, axis)
+    if asked is not None and kernel is None:
+        _keep(_DECODERS, asked, fmt.codec.decoder(fmt, dtype))
+    return values

@@ -14,8 +14,7 @@ from softnum.runtime.threads import for_ranges
 
 __all__ = ["decode_lanes", "decoder", "rounder", "words_of_key"]
 
-# elements for each thread: a quarter of a millisecond or so; below, to wake another costs more than it brings
-_GRAIN = 1 << 20
+_GRAIN = _core.GRAIN  # elements for each thread: below, to wake another costs more than it brings
 _OPERATION_GRAIN = 1 << 18
 _TABLE_BITS = 16
 

@@ -44,6 +44,12 @@ class Codec(Protocol):
     def decode(self, codes, fmt, dtype, out=None, threads=None, axis=None):
         """Values of a type that holds them."""
 
+    def kernels(self, fmt, given: Rounding):
+        """What rounds plain arrays at once (`softnum.runtime._core.Rounders`); None where nothing does."""
+
+    def decoder(self, fmt, dtype):
+        """What decodes plain arrays to a type at once (`softnum.runtime._core.Decoder`); None where nothing does."""
+
     def core_format(self, fmt):
         """The format in which the core computes with the values: fmt itself, another that has them, or None."""
 
@@ -68,6 +74,9 @@ class Arithmetic(Protocol):
 
     def users_own(self, name: str, formats, out_fmt) -> bool:
         """Whether an operation is a function of the user's on codes."""
+
+    def plain(self, name: str, formats, out_fmt, rounding, overflow, stochastic_bits):
+        """What computes plain arrays at once (`softnum.runtime._core.PlainOperation`); None where nothing does."""
 
     def apply(self, name, codes, formats, out_fmt, given: Rounding, flush_inputs, nan, extra, codes_out, compute):
         """(results, flags or None) of checked codes of these formats; or what compute returns of a rounding."""

@@ -26,6 +26,7 @@ class FastGemm:
         n1: int,
         first: tuple[int, int] = (0, 0),
     ) -> None: ...
+    def product(self, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any] | None) -> NDArray[Any] | None: ...
 
 class IntegerGemm(FastGemm):
     converts: bool

@@ -4,6 +4,7 @@
 cimport numpy as cnp
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t, uint64_t, uintptr_t
+from libc.string cimport memcpy
 
 import numpy as np
 
@@ -137,9 +138,6 @@ cdef class FastGemm:
         cdef sn_gemm_args g
         cdef Py_ssize_t size = 8 if self.wide else 4
         cdef cnp.ndarray x = a, y = b, z = out, w
-        cdef uint64_t saved
-        cdef const sn_gemm_kernels *fast = kernels()
-        cdef cnp.ndarray panel
         u.key[0], u.key[1], u.key2[0], u.key2[1] = keys
         u.batch = batch
         g.lda, g.ldb, g.ldo = x.strides[0] // size, y.strides[0] // size, z.strides[0] // size
@@ -148,21 +146,68 @@ cdef class FastGemm:
         g.a = before(cnp.PyArray_DATA(x), row * g.lda, size)
         g.b = <const char *>cnp.PyArray_DATA(y) + column * size
         g.out = before(cnp.PyArray_DATA(z), row * g.ldo - column, size)
-        panel = np.empty((a.shape[1] + 1) * SN_PANEL, np.float32)  # a row more, to begin at a cache line
-        g.panel = <float *>((<uintptr_t>cnp.PyArray_DATA(panel) + 63) & ~<uintptr_t>63)
         g.c = NULL
         g.ldc = 0
         if c is not None:
             w = c
             g.ldc = w.strides[0] // size
             g.c = before(cnp.PyArray_DATA(w), row * g.ldc - column, size)
+        self.compute(&u, &g)
+
+    def product(self, a, b, c):
+        """a @ b of plain matrices of its carrier, from c or zeros, in a new one; None of others.
+
+        c: of the product's shape. The unit needs no key.
+        """
+        cdef int kind = cnp.NPY_FLOAT64 if self.wide else cnp.NPY_FLOAT32
+        cdef Py_ssize_t size = 8 if self.wide else 4
+        cdef cnp.ndarray x, y, z, w
+        cdef cnp.npy_intp shape[2]
+        cdef cnp.npy_intp m, n, k, i
+        cdef sn_gemm_args g
+        if not (is_plain(a, kind) and is_plain(b, kind) and (c is None or is_plain(c, kind))):
+            return None
+        x, y = a, b
+        if cnp.PyArray_NDIM(x) != 2 or cnp.PyArray_NDIM(y) != 2:
+            return None
+        m, k, n = cnp.PyArray_DIM(x, 0), cnp.PyArray_DIM(x, 1), cnp.PyArray_DIM(y, 1)
+        if m * n * k == 0 or cnp.PyArray_DIM(y, 0) != k:
+            return None
+        g.c = NULL
+        g.ldc = 0
+        if c is not None:
+            w = c
+            if cnp.PyArray_NDIM(w) != 2 or cnp.PyArray_DIM(w, 0) != m or cnp.PyArray_DIM(w, 1) != n:
+                return None
+            g.c, g.ldc = cnp.PyArray_DATA(w), n
+        shape[0], shape[1] = k, (n + SN_GEMM_LANES - 1) // SN_GEMM_LANES * SN_GEMM_LANES
+        if shape[1] != n:  # rows padded by zeros
+            y = cnp.PyArray_ZEROS(2, shape, kind, 0)
+            for i in range(k):
+                memcpy(<char *>cnp.PyArray_DATA(y) + i * shape[1] * size,
+                       <const char *>cnp.PyArray_DATA(<cnp.ndarray>b) + i * n * size, n * size)
+        g.lda, g.ldb, g.ldo = k, shape[1], n
+        g.m0, g.m1, g.n, g.k, g.n0 = 0, m, n, k, 0
+        shape[0], shape[1] = m, n
+        z = cnp.PyArray_EMPTY(2, shape, kind, 0)
+        g.a, g.b, g.out = cnp.PyArray_DATA(x), cnp.PyArray_DATA(y), cnp.PyArray_DATA(z)
+        self.compute(&self.u, &g)
+        return z
+
+    cdef int compute(self, const sn_gemm_unit *u, sn_gemm_args *g) except -1:
+        cdef const sn_gemm_kernels *fast = kernels()
+        cdef uint64_t saved
+        cdef cnp.npy_intp floats = (g.k + 1) * SN_PANEL  # a row more, to begin at a cache line
+        cdef cnp.ndarray panel = cnp.PyArray_EMPTY(1, &floats, cnp.NPY_FLOAT32, 0)
+        g.panel = <float *>((<uintptr_t>cnp.PyArray_DATA(panel) + 63) & ~<uintptr_t>63)
         with nogil:
             saved = sn_fp_enter()
             if self.wide:
-                fast.gemm64(&u, &g)
+                fast.gemm64(u, g)
             else:
-                fast.gemm32(&u, &g)
+                fast.gemm32(u, g)
             sn_fp_leave(saved)
+        return 0
 
 
 cdef class IntegerGemm:

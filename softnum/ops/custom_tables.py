@@ -136,6 +136,9 @@ class CustomArithmetic:
         operation = Operator(name, formats, out_fmt, rounding, overflow)
         return lambda *codes: operate(operation, codes, "raise")
 
+    def plain(self, name: str, formats, out_fmt, rounding, overflow, stochastic_bits) -> None:
+        """None: a user's function may be called for each element."""
+
     def apply(self, name, codes, formats, out_fmt, given: Rounding, flush_inputs, nan, extra, codes_out, compute):
         """(codes, None)"""
         options = {

@@ -11,12 +11,13 @@ from functools import partial
 
 import numpy as np
 
+from softnum.arrays import lanes
 from softnum.arrays.blocks import BlockArray, refuse_elementwise
 from softnum.arrays.checks import check_codes
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import invalid_code
 from softnum.arrays.environment import environment, random_words
-from softnum.arrays.ufuncs import call_ufunc
+from softnum.arrays.ufuncs import call_ufunc, cannot_be_invalid
 from softnum.formats.codec import Rounding
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import format
@@ -57,6 +58,10 @@ RETURNS = """
     ValueError
         If formats are missing or differ without `out_fmt`, or a code does not fit its format, or a result has no code.
 """
+# the options that kernels of plain arrays know
+_OF_ARRAYS = {"key", "overflow", "rounding", "stochastic_bits"}
+_OF_CODES = _OF_ARRAYS | {"out_fmt"}
+_MOST_KEPT = 256  # of these kernels, of each operation
 _LIMITED = ("sqrt", "sin", "cos", "tan")
 _OWN_FORMAT = ("absolute", "copysign", "negate", "next_down", "next_up")
 _NAMES = {1: ("a",), 2: ("a", "b"), 3: ("a", "b", "c")}
@@ -139,6 +144,21 @@ class CoreArithmetic:
     def prepared(self, name: str, formats, out_fmt, rounding, overflow):
         """A function of codes of these formats that returns the results' codes."""
         return partial(_results, name, formats, {"out_fmt": out_fmt, "rounding": rounding, "overflow": overflow})
+
+    def plain(self, name: str, formats, out_fmt, rounding, overflow, stochastic_bits) -> _core.PlainOperation | None:
+        """What computes plain arrays at once, where operands have codes of one width and results no wider ones."""
+        width, evaluated = formats[0].storage_dtype.itemsize, name in _core.ELEMENTARY
+        if (
+            any(f.storage_dtype.itemsize != width or f.codec.core_format(f) is not f for f in formats)
+            or out_fmt.storage_dtype.itemsize > width
+        ):
+            return None
+        longest = lanes.LEAST_TABLE
+        if rounding_name(rounding).startswith("stochastic"):  # which has no table
+            longest = lanes.LEAST_THREADED_EVALUATED if evaluated else lanes.LEAST_THREADED
+        with_flags = evaluated or not (out_fmt.has_nan or cannot_be_invalid(name, formats, out_fmt))
+        env = environment(out_fmt, rounding, overflow, stochastic_bits)
+        return _core.PlainOperation(name, formats, out_fmt, env, with_flags, longest - 1)
 
     def apply(self, name, codes, formats, out_fmt, given: Rounding, flush_inputs, nan, extra, codes_out, compute):
         """(codes, flags or None)"""
@@ -224,12 +244,54 @@ def _signature(operands: int) -> inspect.Signature:
 _SIGNATURES = {operands: _signature(operands) for operands in _NAMES}
 
 
+def _asked(args: tuple, options: dict, operands: int) -> tuple | None:
+    """What the kernel of plain arrays is found by, format(s) or names and options; None of calls that ask for more."""
+    of_arrays = bool(args) and type(args[-1]) is Array
+    if (
+        len(args) != operands + (not of_arrays)
+        or not options.keys() <= (_OF_ARRAYS if of_arrays else _OF_CODES)
+        or type(options.get("stochastic_bits", 32)) is not int
+    ):
+        return None
+    given = args[-1].format if of_arrays else args[-1]
+    return (given, *[option for option in options.items() if option[0] != "key"])
+
+
 def rounded(name: str, operands: int, text: str, source: str, example: str, standard: str = "IEEE 754-2019 "):
     """An operation whose result is rounded to out_fmt."""
     names = _NAMES[operands]
     several = "" if operands == 1 else ", or a tuple with one for each"
 
+    known: dict[tuple, _core.PlainOperation] = {}
+
     def operation(*args, **options):
+        asked = _asked(args, options, operands)
+        try:
+            plain = known.get(asked)
+        except TypeError:  # no format
+            asked = plain = None
+        if plain is not None:
+            fmt = args[-1].format if type(args[-1]) is Array else None
+            key = options.get("key")
+            codes = plain(args, key) if fmt is None else plain.of_arrays(args, Array, key)
+            if codes is not None:
+                return codes if fmt is None else Array._of(codes, fmt)
+        result = general(*args, **options)
+        if asked is not None and plain is None:
+            keep(asked, **dict(asked[1:]))
+        return result
+
+    def keep(asked: tuple, out_fmt=None, rounding="nearest_even", overflow=None, stochastic_bits=32) -> None:
+        formats = asked[0] if isinstance(asked[0], tuple) else (asked[0],) * operands
+        formats = tuple(map(format, formats))
+        out_fmt = formats[0] if out_fmt is None else format(out_fmt)
+        plain = out_fmt.arithmetic.plain(name, formats, out_fmt, rounding, overflow, stochastic_bits)
+        if len(known) >= _MOST_KEPT:
+            known.clear()
+        if plain is not None:
+            known[asked] = plain
+
+    def general(*args, **options):
         fmt = options.pop("fmt", None)
         if len(args) == operands + 1 and fmt is None:
             *args, fmt = args

@@ -1,5 +1,5 @@
 from libc.stddef cimport ptrdiff_t, size_t
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 
 cdef extern from "softnum/softnum.h" nogil:
@@ -155,5 +155,6 @@ cdef extern from "elementwise/elementwise.h" nogil:
     int sn_operation_lanes(int op, const sn_context *context, sn_lanes *p) noexcept
 
 
+cdef bint is_plain(x, int type_number)
 cdef void fill_format(sn_format *f, fmt) except *
 cdef void fill_env(sn_env *env, tuple e) except *

@@ -101,11 +101,81 @@ def rounding_facts(fmt, tuple env, int carrier_bits):
     }
 
 
+# ---- plain arrays ----------------------------------------------------------------------------------------------------
+#
+# What a call costs that does not depend on the data is most of its time on a few elements. These ways take what is
+# usual alone, and answer None where it is not: the general way then computes it, or says what is wrong.
+
+DEF _GRAIN_ELEMENTS = 1 << 20
+GRAIN = _GRAIN_ELEMENTS  # elements for each thread: a quarter of a millisecond or so
+
+
+cdef bint is_plain(x, int type_number):
+    """Whether x is an array of this type, of no subclass, contiguous in C order, aligned, in this machine's bytes."""
+    return (
+        cnp.PyArray_CheckExact(x)
+        and cnp.PyArray_TYPE(<cnp.ndarray>x) == type_number
+        and cnp.PyArray_ISCARRAY_RO(<cnp.ndarray>x)
+    )
+
+
+cdef int code_type(int bits):
+    """NumPy's type of codes of so many bits."""
+    if bits <= 16:
+        return cnp.NPY_UINT8 if bits <= 8 else cnp.NPY_UINT16
+    return cnp.NPY_UINT32 if bits <= 32 else cnp.NPY_UINT64
+
+
+cdef cnp.ndarray like(cnp.ndarray x, int type_number):
+    """A new array of the shape of x."""
+    return cnp.PyArray_EMPTY(cnp.PyArray_NDIM(x), cnp.PyArray_DIMS(x), type_number, 0)
+
+
+cdef inline uint64_t element(const void *codes, int width, ptrdiff_t i) noexcept nogil:
+    """The code of so many bytes in a place."""
+    if width == 1:
+        return (<const uint8_t *>codes)[i]
+    if width == 2:
+        return (<const uint16_t *>codes)[i]
+    return (<const uint32_t *>codes)[i] if width == 4 else (<const uint64_t *>codes)[i]
+
+
+cdef bint are_codes(cnp.ndarray x, int width, uint64_t most):
+    """Whether no element of a plain array of unsigned integers, `width` bytes each, lies above `most`."""
+    cdef ptrdiff_t i, n = cnp.PyArray_SIZE(x)
+    cdef const void *p = cnp.PyArray_DATA(x)
+    cdef uint64_t met = 0
+    if most == <uint64_t>0xFFFFFFFFFFFFFFFF >> (64 - 8 * width):
+        return True
+    for i in range(n):
+        met |= element(p, width, i)
+    return met <= most
+
+
+cdef bint plain_key(key, uint32_t *words):
+    """The key words of a seed, or a (seed, stream), of Python's integers in their range; False for others."""
+    cdef sn_philox_words w
+    cdef uint64_t seed, stream = 0
+    try:
+        if type(key) is int:
+            seed = key
+        elif type(key) is tuple and len(key) == 2 and type(key[0]) is int and type(key[1]) is int:
+            seed, stream = key[0], key[1]
+        else:
+            return False
+    except OverflowError:
+        return False
+    w = sn_philox_key(seed, stream, 0)
+    words[0], words[1] = w.w[0], w.w[1]
+    return True
+
+
 # ---- instruction set -------------------------------------------------------------------------------------------------
 
 _ISA_NAMES = {"portable": SN_ISA_PORTABLE, "avx2": SN_ISA_AVX2, "avx512": SN_ISA_AVX512}
 cdef int _detected = sn_detect_isa()
 cdef const sn_kernels *_kernels = NULL
+cdef int _isa  # of these kernels
 
 
 def available_isas():
@@ -115,12 +185,13 @@ def available_isas():
 
 def use_isa(name):
     """Run the fast paths with the named instruction set; ValueError if this CPU or build lacks it."""
-    global _kernels
+    global _kernels, _isa
     if name not in _ISA_NAMES:
         raise ValueError(f"SOFTNUM_CPU must be one of {', '.join(_ISA_NAMES)}, got {name!r}")
     if name not in available_isas():
         raise ValueError(f"SOFTNUM_CPU={name}: this CPU or build runs only {', '.join(available_isas())}")
-    _kernels = sn_kernels_for(_ISA_NAMES[name])
+    _isa = _ISA_NAMES[name]
+    _kernels = sn_kernels_for(_isa)
     _table.kernels = _kernels
 
 
@@ -133,7 +204,8 @@ cdef const sn_kernels *kernels() except NULL:
 
 def isa_number():
     """The instruction set in use, as csrc numbers it."""
-    return _ISA_NAMES[current_isa()]
+    kernels()
+    return _isa
 
 
 def current_isa():
@@ -351,6 +423,116 @@ def check_handles():
         raise ValueError("a ufunc was given a handle that intern_context never returned")
 
 
+cdef class PlainOperation:
+    """An operation on plain arrays of codes of one width, of one shape or without dimensions, without table or thread.
+
+    longest: the most elements that it takes. out: of no wider codes than the operands.
+    """
+
+    cdef sn_loop *loop
+    cdef sn_loop_data *data
+    cdef uint64_t handle
+    cdef uint64_t most[3]
+    cdef int operands, type_number, out_type, width, out_width
+    cdef bint stochastic
+    cdef Py_ssize_t longest
+
+    def __cinit__(self, operation, formats, out, tuple env, bint with_flags, Py_ssize_t longest):
+        cdef int op, i
+        op, self.operands = OPERATIONS[operation]
+        self.handle = int(intern_context(operation, formats, out, env))
+        for i in range(self.operands):
+            self.most[i] = <uint64_t>0xFFFFFFFFFFFFFFFF >> (64 - <int>formats[i].bits)
+        self.width, self.out_width = formats[0].storage_dtype.itemsize, out.storage_dtype.itemsize
+        self.type_number, self.out_type = code_type(formats[0].bits), code_type(out.bits)
+        self.stochastic = env[0] >= SN_STOCHASTIC
+        self.longest = longest
+        self.loop = sn_loop_for(op, self.width)
+        self.data = &_with_flags if with_flags else &_plain
+
+    def __call__(self, tuple operands, key):
+        """The codes of the results; None of other operands or keys, and where a result has no code."""
+        cdef cnp.ndarray shaped = None, x, out
+        cdef uint32_t none = 0
+        cdef sn_random_source random
+        cdef char *args[6]
+        cdef ptrdiff_t steps[6]
+        cdef ptrdiff_t count
+        cdef int i, k = self.operands, met
+        for i in range(k):
+            if not is_plain(operands[i], self.type_number):
+                return None
+            x = operands[i]
+            if cnp.PyArray_NDIM(x) and shaped is not None and not cnp.PyArray_SAMESHAPE(shaped, x):
+                return None
+            if cnp.PyArray_NDIM(x) or (shaped is None and i + 1 == k):
+                shaped = x
+            if cnp.PyArray_SIZE(x) > self.longest or not are_codes(x, self.width, self.most[i]):
+                return None
+            args[i], steps[i] = <char *>cnp.PyArray_DATA(x), self.width if cnp.PyArray_NDIM(x) else 0
+        count = cnp.PyArray_SIZE(shaped)
+        if count == 0 or (self.stochastic and not plain_key(key, random.key)):
+            return None
+        out = like(shaped, self.out_type)
+        args[k], steps[k] = <char *>&none, 0
+        args[k + 1], steps[k + 1] = <char *>&self.handle, 0
+        args[k + 2], steps[k + 2] = <char *>cnp.PyArray_DATA(out), self.width
+        random.words = NULL
+        random.first = 0
+        met = self.run(args, steps, count, &random)
+        if met < 0:
+            raise MemoryError(f"no memory for {count} elements of an operation")
+        return None if met & (SN_NO_CODE | SN_UNDECIDED) else out
+
+    cdef int run(self, char **args, ptrdiff_t *steps, ptrdiff_t count, const sn_random_source *random):
+        """The OR of the flags where the loop gives them, else 0; -1 for want of memory."""
+        cdef const sn_kernels *run = kernels()
+        cdef int k = self.operands, met = 0
+        cdef ptrdiff_t i
+        cdef char *out = args[k + 2]
+        cdef uint32_t *words = NULL
+        cdef char *wide = NULL
+        cdef uint8_t *flags = NULL
+        if self.stochastic:
+            words = <uint32_t *>malloc(4 * count)
+            args[k], steps[k] = <char *>words, 4
+        if self.out_width != self.width:
+            wide = args[k + 2] = <char *>malloc(self.width * count)
+        if self.data.with_flags:
+            flags = <uint8_t *>malloc(count)
+            args[k + 3], steps[k + 3] = <char *>flags, 1
+        if args[k] == NULL or args[k + 2] == NULL or (self.data.with_flags and flags == NULL):
+            met = -1
+        else:
+            with nogil:
+                if words != NULL:
+                    run.words(random, words, count)
+                self.loop(args, &count, steps, self.data)
+                if flags != NULL:
+                    for i in range(count):
+                        met |= flags[i]
+                if wide != NULL:
+                    for i in range(count):
+                        if self.out_width == 1:
+                            (<uint8_t *>out)[i] = <uint8_t>element(wide, self.width, i)
+                        elif self.out_width == 2:
+                            (<uint16_t *>out)[i] = <uint16_t>element(wide, self.width, i)
+                        else:
+                            (<uint32_t *>out)[i] = <uint32_t>element(wide, self.width, i)
+        free(words)
+        free(wide)
+        free(flags)
+        return met
+
+    def of_arrays(self, tuple arrays, kind, key):
+        """The same of the codes of objects of a class, whose format must be one object."""
+        fmt = arrays[0].format
+        for x in arrays:
+            if type(x) is not kind or x.format is not fmt:
+                return None
+        return self(tuple([x.codes for x in arrays]), key)
+
+
 # ---- one operation at a time, for compiled code that has no Python ------------------------------------------------------
 
 cdef struct scalar_operation:
@@ -537,8 +719,9 @@ cdef class Rounder:
     width of the lanes: 64 also for float32 where binary32 does not hold the format, and then only codes are given."""
 
     cdef sn_rounding r
-    cdef int carrier_bits
+    cdef int carrier_bits, carrier_type, codes_type
     cdef readonly int ok
+    cdef bint stochastic
 
     def __cinit__(self, fmt, tuple env, int carrier_bits):
         cdef sn_format f
@@ -546,10 +729,102 @@ cdef class Rounder:
         fill_format(&f, fmt)
         fill_env(&e, env)
         self.carrier_bits = carrier_bits
+        self.carrier_type = cnp.NPY_FLOAT32 if carrier_bits == 32 else cnp.NPY_FLOAT64
+        self.codes_type = code_type(f.bits)
+        self.stochastic = e.rounding >= SN_STOCHASTIC
         for bits in (carrier_bits, 64):
             if sn_rounding_prepare(&f, &e, bits, &self.r):
                 self.ok = bits
                 return
+
+    cdef bint takes(self, x, key, sn_random_source *random):
+        """Whether x is a plain array of the carrier for one thread, and the key, if it counts, of plain integers."""
+        random.words = NULL
+        random.first = 0
+        return (
+            is_plain(x, self.carrier_type)
+            and cnp.PyArray_SIZE(<cnp.ndarray>x) < 2 * _GRAIN_ELEMENTS
+            and (not self.stochastic or plain_key(key, random.key))
+        )
+
+    cdef int run_values(self, const void *x, void *out, size_t n, const sn_random_source *random) except -1:
+        """n values to values; 1: one had no result."""
+        cdef int bad
+        cdef uint64_t saved
+        cdef const sn_kernels *run = kernels()
+        with nogil:
+            saved = sn_fp_enter()
+            if self.carrier_bits == 32:
+                bad = run.quantize32(&self.r, <const float *>x, <float *>out, n, random)
+            else:
+                bad = run.quantize64(&self.r, <const double *>x, <double *>out, n, random)
+            sn_fp_leave(saved)
+        return bad != 0
+
+    cdef int run_codes(self, const void *x, void *codes, int width, size_t n,
+                       const sn_random_source *random) except -1:
+        """n values to codes; 1: one had no code."""
+        cdef int bad
+        cdef uint64_t saved
+        cdef const sn_kernels *run = kernels()
+        with nogil:
+            saved = sn_fp_enter()
+            if self.carrier_bits == 64:
+                bad = run.encode64(&self.r, <const double *>x, codes, width, n, random)
+            elif self.ok == 32:
+                bad = run.encode32(&self.r, <const float *>x, codes, width, n, random)
+            else:
+                bad = run.encode_widened(&self.r, <const float *>x, codes, width, n, random)
+            sn_fp_leave(saved)
+        return bad != 0
+
+    def values(self, x, key):
+        """The values of a plain array, rounded, in a new one; None for others, and where one has no result."""
+        cdef sn_random_source random
+        cdef cnp.ndarray out
+        if self.ok != self.carrier_bits or not self.takes(x, key, &random):
+            return None
+        out = like(x, self.carrier_type)
+        if self.run_values(cnp.PyArray_DATA(<cnp.ndarray>x), cnp.PyArray_DATA(out), cnp.PyArray_SIZE(out), &random):
+            return None
+        return out
+
+    def codes_of(self, x, key):
+        """As `values`, the codes."""
+        cdef sn_random_source random
+        cdef cnp.ndarray out
+        if not self.ok or not self.takes(x, key, &random):
+            return None
+        out = like(x, self.codes_type)
+        if self.run_codes(cnp.PyArray_DATA(<cnp.ndarray>x), cnp.PyArray_DATA(out), cnp.PyArray_ITEMSIZE(out),
+                          cnp.PyArray_SIZE(out), &random):
+            return None
+        return out
+
+    def unchanged(self, x):
+        """`values` of a plain array in which rounding changes nothing but the sign of zeros and NaNs; or None."""
+        cdef cnp.ndarray out = self.values(x, None)
+        cdef Py_ssize_t i, n
+        cdef const double *x64
+        cdef const double *y64
+        cdef const float *x32
+        cdef const float *y32
+        cdef int changed = 0
+        cdef uint64_t saved
+        if out is None:
+            return None
+        n = cnp.PyArray_SIZE(out)
+        saved = sn_fp_enter()  # elsewhere subnormal numbers may count as zeros
+        if self.carrier_bits == 32:
+            x32, y32 = <const float *>cnp.PyArray_DATA(<cnp.ndarray>x), <const float *>cnp.PyArray_DATA(out)
+            for i in range(n):
+                changed |= (x32[i] != y32[i]) & ((x32[i] == x32[i]) | (y32[i] == y32[i]))
+        else:
+            x64, y64 = <const double *>cnp.PyArray_DATA(<cnp.ndarray>x), <const double *>cnp.PyArray_DATA(out)
+            for i in range(n):
+                changed |= (x64[i] != y64[i]) & ((x64[i] == x64[i]) | (y64[i] == y64[i]))
+        sn_fp_leave(saved)
+        return None if changed else out
 
     def quantize(self, x, out, words, key, size_t start, size_t stop):
         """Elements start..stop-1 of x to those of out, contiguous carriers; True: one had no result.
@@ -558,72 +833,93 @@ cdef class Rounder:
         """
         cdef cnp.ndarray source = x, target = out
         cdef sn_random_source random
-        cdef size_t n = stop - start
-        cdef int bad
-        cdef uint64_t saved
-        cdef const sn_kernels *run = kernels()
+        cdef size_t first = start * (self.carrier_bits // 8)
         fill_source(&random, words, key, start)
-        with nogil:
-            saved = sn_fp_enter()
-            if self.carrier_bits == 32:
-                bad = run.quantize32(&self.r, <const float *>cnp.PyArray_DATA(source) + start,
-                                     <float *>cnp.PyArray_DATA(target) + start, n, &random)
-            else:
-                bad = run.quantize64(&self.r, <const double *>cnp.PyArray_DATA(source) + start,
-                                     <double *>cnp.PyArray_DATA(target) + start, n, &random)
-            sn_fp_leave(saved)
-        return bool(bad)
+        return bool(self.run_values(<const char *>cnp.PyArray_DATA(source) + first,
+                                    <char *>cnp.PyArray_DATA(target) + first, stop - start, &random))
 
     def encode(self, x, codes, words, key, size_t start, size_t stop):
         """As quantize, to codes."""
         cdef cnp.ndarray source = x, target = codes
         cdef sn_random_source random
-        cdef size_t n = stop - start
-        cdef int bad, width = codes.dtype.itemsize
-        cdef uint64_t saved
-        cdef const sn_kernels *run = kernels()
-        cdef char *out = <char *>cnp.PyArray_DATA(target) + start * width
+        cdef int width = codes.dtype.itemsize
         fill_source(&random, words, key, start)
-        with nogil:
-            saved = sn_fp_enter()
-            if self.carrier_bits == 64:
-                bad = run.encode64(&self.r, <const double *>cnp.PyArray_DATA(source) + start, out, width, n, &random)
-            elif self.ok == 32:
-                bad = run.encode32(&self.r, <const float *>cnp.PyArray_DATA(source) + start, out, width, n, &random)
-            else:
-                bad = run.encode_widened(&self.r, <const float *>cnp.PyArray_DATA(source) + start, out, width, n,
-                                         &random)
-            sn_fp_leave(saved)
-        return bool(bad)
+        return bool(self.run_codes(<const char *>cnp.PyArray_DATA(source) + start * (self.carrier_bits // 8),
+                                   <char *>cnp.PyArray_DATA(target) + start * width, width, stop - start, &random))
+
+
+cdef class Rounders:
+    """The kernels of a format in an environment from float32 and float64, for plain arrays of either."""
+
+    cdef Rounder single, double
+
+    def __cinit__(self, Rounder single, Rounder double):
+        self.single, self.double = single, double
+
+    def quantize(self, x, key):
+        """`Rounder.values`."""
+        return self.of(x).values(x, key)
+
+    def encode(self, x, key):
+        """`Rounder.codes_of`."""
+        return self.of(x).codes_of(x, key)
+
+    def unchanged(self, x):
+        """`Rounder.unchanged`."""
+        return self.of(x).unchanged(x)
+
+    cdef Rounder of(self, x):
+        return self.single if is_plain(x, cnp.NPY_FLOAT32) else self.double
 
 
 cdef class Decoder:
     """A format's codes to float32 or float64. `ok` is False outside the fast path's domain."""
 
     cdef sn_decoding d
-    cdef int carrier_bits
+    cdef int carrier_bits, carrier_type, codes_type
+    cdef uint64_t most
     cdef readonly bint ok
 
     def __cinit__(self, fmt, int carrier_bits):
         cdef sn_format f
         fill_format(&f, fmt)
         self.carrier_bits = carrier_bits
+        self.carrier_type = cnp.NPY_FLOAT32 if carrier_bits == 32 else cnp.NPY_FLOAT64
+        self.codes_type = code_type(f.bits)
+        self.most = f.sign_mask | f.magnitude_mask
         self.ok = sn_decoding_prepare(&f, carrier_bits, &self.d)
 
-    def decode(self, codes, out, size_t start, size_t stop):
-        """Codes start..stop-1 to those elements of out, both contiguous."""
-        cdef cnp.ndarray source = codes, target = out
-        cdef int width = codes.dtype.itemsize
-        cdef const char *p = <const char *>cnp.PyArray_DATA(source) + start * width
+    cdef int run(self, const void *codes, int width, void *out, size_t n) except -1:
         cdef uint64_t saved
         cdef const sn_kernels *run = kernels()
         with nogil:
             saved = sn_fp_enter()
             if self.carrier_bits == 32:
-                run.decode32(&self.d, p, width, <float *>cnp.PyArray_DATA(target) + start, stop - start)
+                run.decode32(&self.d, codes, width, <float *>out, n)
             else:
-                run.decode64(&self.d, p, width, <double *>cnp.PyArray_DATA(target) + start, stop - start)
+                run.decode64(&self.d, codes, width, <double *>out, n)
             sn_fp_leave(saved)
+        return 0
+
+    def values(self, codes):
+        """The values of a plain array of codes in a new one; None for others, and where one is no code."""
+        cdef cnp.ndarray out
+        cdef int width
+        if not self.ok or not is_plain(codes, self.codes_type) or cnp.PyArray_SIZE(<cnp.ndarray>codes) >= 2 * _GRAIN_ELEMENTS:
+            return None
+        width = cnp.PyArray_ITEMSIZE(<cnp.ndarray>codes)
+        if not are_codes(codes, width, self.most):
+            return None
+        out = like(codes, self.carrier_type)
+        self.run(cnp.PyArray_DATA(<cnp.ndarray>codes), width, cnp.PyArray_DATA(out), cnp.PyArray_SIZE(out))
+        return out
+
+    def decode(self, codes, out, size_t start, size_t stop):
+        """Codes start..stop-1 to those elements of out, both contiguous."""
+        cdef cnp.ndarray source = codes, target = out
+        cdef int width = codes.dtype.itemsize
+        self.run(<const char *>cnp.PyArray_DATA(source) + start * width, width,
+                 <char *>cnp.PyArray_DATA(target) + start * (self.carrier_bits // 8), stop - start)
 
 
 def overflow_code(fmt, tuple env, sign):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections import deque
@@ -132,19 +131,24 @@ def default_threads() -> int:
     return _cpus()
 
 
-@contextlib.contextmanager
-def threads_by_default(threads: int):
+class threads_by_default:
     """Within the context, in this thread, computations that are not told otherwise take at most so many threads.
 
     >>> with threads_by_default(3):
     ...     default_threads()
     3
     """
-    token = _chosen.set(thread_count(threads, 1))
-    try:
-        yield
-    finally:
-        _chosen.reset(token)
+
+    __slots__ = ("threads", "token")
+
+    def __init__(self, threads: int) -> None:
+        self.threads = thread_count(threads, 1)
+
+    def __enter__(self) -> None:
+        self.token = _chosen.set(self.threads)
+
+    def __exit__(self, *error) -> None:
+        _chosen.reset(self.token)
 
 
 def thread_count(threads: int | None, most: int) -> int:
@@ -158,6 +162,8 @@ def thread_count(threads: int | None, most: int) -> int:
 
 def for_each(pieces: list[tuple], work, threads: int) -> int:
     """work(*piece) for every piece, by so many threads, this one among them; the OR of what it returns."""
+    if len(pieces) == 1:
+        return work(*pieces[0]) or 0
     team = _team
     job = _Job(pieces, work, min(threads, len(pieces)) - 1)
     if job.helpers < 1 or not team.lock.acquire(blocking=False):  # another thread's job has the team: do this one here

@@ -21,11 +21,11 @@ __all__ = ["QUICK", "aspects", "choose", "name_of"]
 FILES = {
     "cli": "cli units",
     "core": """
-        array array_functions block_array block_formats block_paths block_regressions block_unit codes conv elementary
-        encode_flags exact_paths exact_unit formats fp_environment fused_trace fused_unit fuzz_regressions in_and_out
-        integers lanes mad_unit matmul_interface matmul_paths matmul_reference mixed_formats operations packing paths
-        presets probe profiles quantize reference reference_operations reference_order regressions semantics softfloat
-        statistics sums threads trace
+        array array_functions block_array block_formats block_paths block_regressions block_unit calls codes
+        conv elementary encode_flags exact_paths exact_unit formats fp_environment fused_trace fused_unit
+        fuzz_regressions in_and_out integers lanes mad_unit matmul_interface matmul_paths matmul_reference
+        mixed_formats operations packing paths presets probe profiles quantize reference reference_operations
+        reference_order regressions semantics softfloat statistics sums threads trace
     """,
     "custom": "formats_gemm formats_table",
     "house": "build collection floors imports moved mutants quick",

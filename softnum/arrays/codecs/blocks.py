@@ -398,6 +398,12 @@ def _quantized(x, fmt: BlockFormat, given: Rounding, out, threads, *, axis=-1, *
 class BlockCodec:
     """The codec of block formats, `softnum.formats.codec.Codec`: elements and the scales that they share."""
 
+    def kernels(self, fmt: BlockFormat, given: Rounding) -> None:
+        """None: elements are not rounded one by one."""
+
+    def decoder(self, fmt: BlockFormat, dtype) -> None:
+        """None: codes mean nothing without their scales."""
+
     def core_format(self, fmt: BlockFormat) -> None:
         """None: the core has no format with the same values."""
 

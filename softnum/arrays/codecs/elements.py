@@ -52,6 +52,14 @@ class ElementCodec:
         with _core.PlainEnvironment():
             return self._decode(codes, fmt, dtype, out, threads)
 
+    def kernels(self, fmt, given: Rounding) -> _core.Rounders | None:
+        """What rounds plain arrays at once; None where nothing does."""
+        return None
+
+    def decoder(self, fmt, dtype) -> _core.Decoder | None:
+        """What decodes plain arrays to a type at once; None where nothing does."""
+        return None
+
     def core_format(self, fmt):
         """The format in which the core computes with the values."""
         return fmt

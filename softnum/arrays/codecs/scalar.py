@@ -41,12 +41,26 @@ def _prepared(fmt, bits: int, rounding, overflow, stochastic_bits, tininess, flu
 class ScalarCodec(ElementCodec):
     """The codec of a float or fixed-point format."""
 
-    def _round(self, x, fmt, given: Rounding, out, threads):
-        bits = 8 * x.dtype.itemsize
-        kernel, _, stochastic = _prepared(
+    def kernels(self, fmt, given: Rounding) -> _core.Rounders:
+        """What rounds plain arrays at once."""
+        with _core.PlainEnvironment():
+            return _core.Rounders(*(self._kernel(fmt, bits, given)[0] for bits in (32, 64)))
+
+    def decoder(self, fmt, dtype) -> _core.Decoder | None:
+        """What decodes plain arrays to a type at once; None where nothing does."""
+        bits = 8 * np.dtype(dtype).itemsize
+        with _core.PlainEnvironment():
+            return lanes.decoder(fmt, bits) if np.dtype(dtype) in _CARRIER_OF.values() else None
+
+    def _kernel(self, fmt, bits: int, given: Rounding) -> tuple:
+        return _prepared(
             fmt, bits, given.rounding, given.overflow, given.stochastic_bits, given.tininess, given.flush_results,
             invalid_code(given.invalid, fmt),
         )  # fmt: skip
+
+    def _round(self, x, fmt, given: Rounding, out, threads):
+        bits = 8 * x.dtype.itemsize
+        kernel, _, stochastic = self._kernel(fmt, bits, given)
         if kernel.ok != bits:
             codes = self._encode(x, fmt, given, None, threads)
             return delivered(self._decode(codes, fmt, x.dtype, None, threads), out)
@@ -63,10 +77,7 @@ class ScalarCodec(ElementCodec):
     def _encode(self, x, fmt, given: Rounding, out, threads):
         x = native(x)
         carrier = _CARRIER_OF.get(x.dtype)
-        kernel, env, stochastic = _prepared(
-            fmt, 64 if carrier is None else 8 * carrier.itemsize, given.rounding, given.overflow,
-            given.stochastic_bits, given.tininess, given.flush_results, invalid_code(given.invalid, fmt),
-        )  # fmt: skip
+        kernel, env, stochastic = self._kernel(fmt, 64 if carrier is None else 8 * carrier.itemsize, given)
         check_out("encode", out, x.shape, fmt.storage_dtype)
         if carrier is not None and kernel.ok and not given.return_flags:
             random = words_or_key(stochastic, given.key, given.random_bits, x.shape)

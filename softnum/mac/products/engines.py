@@ -12,6 +12,7 @@ from functools import lru_cache
 from softnum.mac.family import family_of
 from softnum.mac.products import mad  # noqa: F401  registers the engines of its units
 from softnum.mac.products.custom import steps  # noqa: F401  registers the engines of its units
+from softnum.runtime.identity import by_identity
 
 __all__ = ["coded", "definition_of", "fast_of"]
 
@@ -21,6 +22,7 @@ def coded(fmt, unit=None):
     return fmt if getattr(unit, "on_codes", False) else fmt.codec.core_format(fmt)
 
 
+@by_identity
 @lru_cache(maxsize=256)
 def definition_of(unit):
     """The engine of any unit on 64-bit codes; ``run`` returns a bit for each of `Unit.rounded_to` that lacks a NaN."""
@@ -30,6 +32,7 @@ def definition_of(unit):
     return define(unit)
 
 
+@by_identity
 @lru_cache(maxsize=256)
 def fast_of(unit):
     """The engine on float32 or, if ``wide``, float64 carriers; None outside the domains of the fast paths."""

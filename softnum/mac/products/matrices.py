@@ -10,16 +10,28 @@ from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode
 from softnum.arrays.ufuncs import raise_no_code
 from softnum.formats.facts import fits
+from softnum.mac import _gemm
 from softnum.mac.family import family_of
 from softnum.mac.mad import Unit
 from softnum.mac.products.blocks.matrices import block_matmul
 from softnum.mac.products.engines import coded, definition_of, fast_of
-from softnum.mac.products.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
+from softnum.mac.products.operands import (
+    MACS_PER_THREAD,
+    blocks_of,
+    checked_operand,
+    codes_of,
+    kernels_of,
+    padded,
+    random_words_of,
+)
 from softnum.mac.statistics import Tallies
 from softnum.runtime import _core, gateway
+from softnum.runtime.identity import by_identity
 from softnum.runtime.threads import for_each
 
 __all__ = ["dot", "matmul", "matmul_by_unit"]
+
+_MATRICES = (np.ndarray, Array)
 
 
 def _run_fast(gemm, a, b, c, out, keys, threads, k) -> None:
@@ -37,6 +49,46 @@ def _run_fast(gemm, a, b, c, out, keys, threads, k) -> None:
     for_each(blocks, work, threads)
     if target is not out:
         out[...] = target
+
+
+@by_identity
+def _kernels_at_once(unit) -> tuple | None:
+    """What checks the operands and C of a unit that `FastGemm.product` computes; None for other units."""
+    formats, gemm = (*unit.operand, unit.c_format), fast_of(unit)
+    if not isinstance(gemm, _gemm.FastGemm) or unit.stochastic:
+        return None
+    carrier = np.float64 if gemm.wide else np.float32
+    kernels = tuple(map(kernels_of, formats))
+    fitting = all(fits(f, carrier) for f in (*formats, unit.result)) and gemm.wide != fits(unit.result, np.float32)
+    return kernels if fitting and None not in kernels else None
+
+
+def _values_at_once(x, fmt, kernels, wide: bool):
+    """An operand on the unit's carrier, if it can be told at once that it has the format's values; else None."""
+    carrier = np.float64 if wide else np.float32
+    if type(x) is Array:
+        return decode(x.codes, fmt, carrier) if x.format is fmt and type(x.codes) is np.ndarray else None
+    values = kernels.unchanged(x)
+    return values if values is None or values.itemsize == 4 + 4 * wide else values.astype(carrier)
+
+
+def _at_once(a, b, unit, c, threads):
+    """`matmul` of plain matrices that one thread multiplies; None where the general way has to look closer."""
+    if any(type(x) not in _MATRICES or x.ndim != 2 for x in ((a, b) if c is None else (a, b, c))):
+        return None
+    if a.size * b.shape[1] >= 2 * MACS_PER_THREAD if threads is None else type(threads) is not int or threads != 1:
+        return None
+    gemm = fast_of(unit)
+    kernels = None if gemm is None else _kernels_at_once(unit)
+    if kernels is None:
+        return None
+    a = _values_at_once(a, unit.operand[0], kernels[0], gemm.wide)
+    b = None if a is None else _values_at_once(b, unit.operand[1], kernels[1], gemm.wide)
+    if b is None:
+        return None
+    if c is not None and (c := _values_at_once(c, unit.c_format, kernels[2], gemm.wide)) is None:
+        return None
+    return gemm.product(a, b, c)
 
 
 def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=None, return_stats=False):
@@ -92,6 +144,11 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     >>> sn.matmul(a, a.T, unit)  # the sum of forty ones sticks at 16: 16 + 1 rounds back
     array([[16.]], dtype=float32)
     """
+    if isinstance(unit, Unit) and out is None and not return_stats:
+        with _core.PlainEnvironment():
+            result = _at_once(a, b, unit, c, threads)
+        if result is not None:
+            return result
     tallies = Tallies() if return_stats else None
     if any(gateway.is_device_array(x) for x in (a, b, c, out)):
         gateway.check_host_only("matmul", threads, return_stats)

@@ -10,20 +10,31 @@ from softnum.arrays.checks import native
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode, quantize
 from softnum.arrays.environment import seed_and_stream
+from softnum.formats.codec import NEAREST
 from softnum.formats.facts import fits
 from softnum.mac import _gemm
 from softnum.runtime import _core
+from softnum.runtime.identity import by_identity
 from softnum.runtime.threads import thread_count
 
-__all__ = ["blocks_of", "checked_operand", "codes_of", "padded", "random_words_of", "refuse_blocks"]
+__all__ = [
+    "MACS_PER_THREAD", "blocks_of", "checked_operand", "codes_of", "kernels_of", "padded", "random_words_of",
+    "refuse_blocks",
+]  # fmt: skip
 
 _COLUMN_BLOCK = 64  # a multiple of the widest tile, so that tiles do not straddle threads
-_MACS_PER_THREAD = 1 << 18  # below this a thread costs more than it brings
+MACS_PER_THREAD = 1 << 18  # below this a thread costs more than it brings
 
 
 def refuse_blocks(fmt, caller: str) -> None:
     """TypeError for the operand of a unit of block formats, where these have no meaning."""
     fmt.codec.check_elements(fmt, caller)
+
+
+@by_identity
+def kernels_of(fmt):
+    """What tells of plain arrays at once whether they are values of a format; None where nothing does."""
+    return fmt.codec.kernels(fmt, NEAREST)
 
 
 def checked_operand(x, fmt, what: str, caller: str = "matmul", on_codes: bool = False):
@@ -44,6 +55,10 @@ def checked_operand(x, fmt, what: str, caller: str = "matmul", on_codes: bool = 
         raise TypeError(f"{caller}: {what} must be a float32 or float64 array or a softnum.Array, got {x.dtype}")
     if fmt.codec.surely_holds(x, fmt):  # whatever rounding makes of them
         return x
+    kernels = kernels_of(fmt)
+    values = None if kernels is None else kernels.unchanged(x)
+    if values is not None:
+        return values
     try:
         values = quantize(x, fmt)
     except ValueError as error:
@@ -74,7 +89,9 @@ def blocks_of(
     m: int, n: int, k: int, batches: int, threads: int | None
 ) -> tuple[int, list[tuple[int, int, int, int, int]]]:
     """(threads, [(batch, m0, m1, n0, n1)]): at least as many blocks as threads, where there are that many."""
-    threads = thread_count(threads, batches * m * n * k // _MACS_PER_THREAD)
+    threads = thread_count(threads, batches * m * n * k // MACS_PER_THREAD)
+    if threads == 1:
+        return threads, [(batch, 0, m, 0, n) for batch in range(batches)] if m and n else []
     if batches == 0:
         return threads, []
     row_parts = min(m, -(-threads // batches))
