@@ -14,11 +14,10 @@ from softnum.reference.rounding import DIVIDE_BY_ZERO, deliver
 from softnum.reference.rules import Flags
 from softnum.reference.values import Value
 
-NAMES = (
+__all__ = [
     "acos", "asin", "atan", "cbrt", "cos", "cosh", "erf", "exp", "exp2", "expm1", "gelu", "hypot", "log", "log10",
     "log1p", "log2", "pow", "reciprocal", "rsqrt", "sigmoid", "silu", "sin", "sinh", "softplus", "tan", "tanh",
-)  # fmt: skip
-__all__ = ["NAMES", "real", *NAMES]
+]  # fmt: skip
 
 # No rounding looks at more than 110 bits of a result (`root_for` in operations.py says what it looks at): a number with
 # the same first BITS bits as an irrational result rounds as it does.
@@ -365,4 +364,4 @@ def _function(name: str):
 (
     acos, asin, atan, cbrt, cos, cosh, erf, exp, exp2, expm1, gelu, hypot, log, log10, log1p, log2, pow, reciprocal,
     rsqrt, sigmoid, silu, sin, sinh, softplus, tan, tanh,
-) = map(_function, NAMES)  # fmt: skip
+) = map(_function, __all__)  # fmt: skip
