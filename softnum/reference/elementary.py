@@ -28,7 +28,8 @@ FAR = 1 << 18
 _INEXACT = Fraction(1, 1 << 100)
 _LITTLE = Fraction(1, 1 << (BITS + 20))
 
-_ODD = {"sin", "tan", "asin", "atan", "sinh", "tanh", "erf", "cbrt", "expm1", "log1p", "gelu", "silu"}  # f(+-0) = +-0
+# f(+-0) = +-0
+_ODD = {"sin", "tan", "asin", "atan", "sinh", "tanh", "erf", "cbrt", "expm1", "log1p", "gelu", "silu"}
 
 
 def _special_unary(name: str, x: Value):
