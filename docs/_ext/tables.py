@@ -11,6 +11,7 @@ import numpy as np
 
 import softnum as sn
 from softnum.formats.modes import NAN_PROFILES, OVERFLOW_RULES, ROUNDING_MODES
+from softnum.formats.operation_names import ELEMENTARY
 from softnum.mac.presets import KINDS
 from softnum.vectors import DIALECTS
 
@@ -198,6 +199,11 @@ def array_functions() -> str:
 
     names = sorted({f"`{f.__module__.removeprefix('numpy.')}.{f.__name__}`".replace("`numpy.", "`") for f in FUNCTIONS})
     return ", ".join(names) + ".\n\n"
+
+
+def elementary_functions() -> str:
+    """The names of the elementary functions."""
+    return ", ".join(f"`{name}`" for name in ELEMENTARY) + ".\n\n"
 
 
 def tile_functions() -> str:
@@ -490,7 +496,8 @@ def architectures() -> str:
 MAKERS = {
     "architectures": architectures,
     "array-functions": array_functions, "c-functions": c_functions, "combined": combined, "commands": commands,
-    "demonstration": demonstration, "devices": devices, "dialects": dialects, "evidence": evidence, "formats": formats,
+    "demonstration": demonstration, "devices": devices, "dialects": dialects,
+    "elementary-functions": elementary_functions, "evidence": evidence, "formats": formats,
     "gpu-limits": gpu_limits, "guarantees": guarantees, "long-sums": long_sums, "modes": modes,
     "nan-profiles": nan_profiles, "overflow": overflow, "peer-agreements": peer_agreements,
     "peer-differences": peer_differences, "peer-speeds": peer_speeds, "peer-versions": peer_versions,

@@ -15,6 +15,7 @@ from softnum.arrays.text import text_of
 from softnum.formats.blocks import format as any_format
 from softnum.formats.custom import CustomFormat
 from softnum.formats.names import dtype_of_format, format, format_of_dtype
+from softnum.formats.operation_names import ELEMENTARY
 from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.runtime.gateway import container, is_device_array, moves_as_numpy, on_device
 
@@ -33,11 +34,7 @@ _UFUNCS = {
     "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "negative": "negate",
     "absolute": "absolute", "sqrt": "sqrt", "copysign": "copysign", "minimum": "minimum", "maximum": "maximum",
     "fmin": "minimum_number", "fmax": "maximum_number",
-    **{name: name for name in (
-        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "cbrt",
-        "hypot", "reciprocal",
-    )},
-    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "power": "pow",
+    **{getattr(np, name).__name__: name for name in ELEMENTARY if hasattr(np, name)},  # np.asin is np.arcsin
 }  # fmt: skip
 _TO_INTEGRAL = {"rint": "nearest_even", "floor": "down", "ceil": "up", "trunc": "toward_zero"}
 # what softnum.compare returns (-1 below, 0 equal, 1 above, 2 unordered) where the predicate is true

@@ -14,7 +14,7 @@ from softnum.ops.operation import OPTIONS, RETURNS, apply, rounded
 from softnum.runtime import gateway
 
 __all__ = [
-    "OPERATIONS", "absolute", "add", "classify", "compare", "convert", "copysign", "divide", "fma", "logb", "maximum",
+    "absolute", "add", "classify", "compare", "convert", "copysign", "divide", "fma", "logb", "maximum",
     "maximum_number", "minimum", "minimum_number", "multiply", "negate", "next_down", "next_up", "remainder",
     "round_to_integral", "scalb", "sqrt", "subtract", "total_order",
 ]  # fmt: skip

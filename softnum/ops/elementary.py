@@ -1,8 +1,8 @@
 """Elementary functions on codes and on `Array`, correctly rounded in every format, mode and environment.
 
 They are operations as those of `softnum.ops`, whose table they join, and NumPy's ufuncs of the same names find them.
-The C core evaluates them in integers of many words, of more until the rounding is decided (elementary/decide.h says
-why that ends); no result passes through binary floating point or a mathematical library. Operands of up to 16 bits
+The C core evaluates them in integers of many words, of more until the rounding is decided (elementary/functions.h
+says why that ends); no result passes through binary floating point or a mathematical library. Operands of up to 16 bits
 (two of up to 8) are looked up in a table from when as many elements have been asked for as it has.
 """
 
@@ -17,85 +17,136 @@ __all__ = [
     "log1p", "log2", "pow", "reciprocal", "rsqrt", "sigmoid", "silu", "sin", "sinh", "softplus", "tan", "tanh",
 ]  # fmt: skip
 
+# constants in gradients
+_LN2 = "0.69314718055994530941723212145817656807550013436026"
+_LOG2_E = "1.44269504088896340735992468100189213742664595415299"
+_LOG10_E = "0.43429448190325182765112891891660508229439700580367"
+_TWO_OVER_ROOT_PI = "1.12837916709551257389615890312154517168810125865800"
+_ROOT_HALF = "0.70710678118654752440084436210484903928483593768847"
+_ONE_OVER_ROOT_TWO_PI = "0.39894228040143267793994605993438186847585863116493"
+
+#: name -> its gradients by the operands, in the Tile language (`softnum.tile.functions`)
+GRADIENTS: dict[str, tuple[str, ...]] = {}
+
 _POLES = "of 0 an infinity with its sign and DIVIDE_BY_ZERO, in P3109's formats NaN"
 
 
-def _one(name: str, text: str, values: str, result: str, source: str = "IEEE 754-2019 clause 9.2.1"):
+def _one(name: str, text: str, values: str, result: str, gradient: str, source: str = "IEEE 754-2019 clause 9.2.1"):
     """A function of one operand; the example is of values in binary16."""
+    GRADIENTS[name] = (gradient,)
     example = f'>>> sn.{name}(sn.array({values}, "binary16"))\n    Array({result}, binary16)'
     return rounded(name, 1, f"The correctly rounded {text}", source, example, standard="")
 
 
-def _two(name: str, text: str, a: str, b: str, result: str):
+def _two(name: str, text: str, a: str, b: str, result: str, *gradients: str):
+    """The same of two operands, with a gradient for each."""
+    GRADIENTS[name] = gradients
     example = f'>>> sn.{name}(sn.array({a}, "binary16"), sn.array({b}, "binary16"))\n    Array({result}, binary16)'
     return rounded(name, 2, f"The correctly rounded {text}", "IEEE 754-2019 clause 9.2.1", example, standard="")
 
 
 _LIMITS = "special values are limits, NaNs and exceptions those of IEEE 754-2019 clauses 6 and 7"
 
-exp = _one("exp", "``e**a``; +0 for -infinity.", "[0.0, 1.0]", "[1.     , 2.71875]")
-exp2 = _one("exp2", "``2**a``, exact for integers; +0 for -infinity.", "[-3.0, 0.5]", "[0.125    , 1.4140625]")
+exp = _one("exp", "``e**a``; +0 for -infinity.", "[0.0, 1.0]", "[1.     , 2.71875]", "g * y")
+exp2 = _one(
+    "exp2",
+    "``2**a``, exact for integers; +0 for -infinity.",
+    "[-3.0, 0.5]",
+    "[0.125    , 1.4140625]",
+    f"g * (y * {_LN2})",
+)
 expm1 = _one(
     "expm1",
     "``e**a - 1``, without cancellation; -0 for -0, -1 for -infinity.",
     "[0.001, 1.0]",
     "[1.00135803e-03, 1.71875000e+00]",
+    "g * exp(a)",
 )
 log = _one(
     "log",
     "natural logarithm; +0 for 1; for 0 -infinity and DIVIDE_BY_ZERO; below, INVALID.",
     "[1.0, 10.0]",
     "[0.        , 2.30273438]",
+    "g / a",
 )
 log2 = _one(
     "log2",
     "logarithm to base 2, exact for its powers; special values as of `log`.",
     "[8.0, 10.0]",
     "[3.        , 3.32226562]",
+    f"g * {_LOG2_E} / a",
 )
 log10 = _one(
     "log10",
     "logarithm to base 10, exact for its powers; special values as of `log`.",
     "[100.0, 2.0]",
     "[2.        , 0.30102539]",
+    f"g * {_LOG10_E} / a",
 )
 log1p = _one(
     "log1p",
     "``log(1 + a)``, without cancellation; -0 for -0; for -1 -infinity and DIVIDE_BY_ZERO; below, INVALID.",
     "[0.001, 1.0]",
     "[0.00099945, 0.69335938]",
+    "g / (1 + a)",
 )
 sin = _one(
     "sin",
     "sine of a in radians, reduced exactly; -0 for -0; INVALID for infinities.",
     "[1.0, 30000.0]",
     "[ 0.84130859, -0.80273438]",
+    "g * cos(a)",
 )
 cos = _one(
     "cos",
     "cosine of a in radians, reduced exactly; INVALID for infinities.",
     "[1.0, 30000.0]",
     "[ 0.54052734, -0.59619141]",
+    "-(g * sin(a))",
 )
 tan = _one(
     "tan",
     "tangent of a in radians, reduced exactly; -0 for -0; INVALID for infinities.",
     "[1.0, 1.57]",
     "[1.55761719e+00, 2.06600000e+03]",
+    "g * (1 + y * y)",
 )
-asin = _one("asin", "inverse sine in radians; -0 for -0; INVALID beyond 1.", "[0.5, -1.0]", "[ 0.5234375, -1.5703125]")
-acos = _one("acos", "inverse cosine in radians; +0 for 1; INVALID beyond 1.", "[0.5, -1.0]", "[1.046875, 3.140625]")
+asin = _one(
+    "asin",
+    "inverse sine in radians; -0 for -0; INVALID beyond 1.",
+    "[0.5, -1.0]",
+    "[ 0.5234375, -1.5703125]",
+    "g * rsqrt(1 - a * a)",
+)
+acos = _one(
+    "acos",
+    "inverse cosine in radians; +0 for 1; INVALID beyond 1.",
+    "[0.5, -1.0]",
+    "[1.046875, 3.140625]",
+    "-(g * rsqrt(1 - a * a))",
+)
 atan = _one(
-    "atan", "inverse tangent in radians; -0 for -0, pi/2 for infinity.", "[1.0, -1000.0]", "[ 0.78515625, -1.56933594]"
+    "atan",
+    "inverse tangent in radians; -0 for -0, pi/2 for infinity.",
+    "[1.0, -1000.0]",
+    "[ 0.78515625, -1.56933594]",
+    "g / (1 + a * a)",
 )
-sinh = _one("sinh", "hyperbolic sine; -0 for -0.", "[0.5, -8.0]", "[ 5.20996094e-01, -1.49000000e+03]")
-cosh = _one("cosh", "hyperbolic cosine.", "[0.5, -8.0]", "[1.12792969e+00, 1.49000000e+03]")
-tanh = _one("tanh", "hyperbolic tangent; -0 for -0, 1 for infinity.", "[0.5, -8.0]", "[ 0.4621582, -1.       ]")
+sinh = _one("sinh", "hyperbolic sine; -0 for -0.", "[0.5, -8.0]", "[ 5.20996094e-01, -1.49000000e+03]", "g * cosh(a)")
+cosh = _one("cosh", "hyperbolic cosine.", "[0.5, -8.0]", "[1.12792969e+00, 1.49000000e+03]", "g * sinh(a)")
+tanh = _one(
+    "tanh",
+    "hyperbolic tangent; -0 for -0, 1 for infinity.",
+    "[0.5, -8.0]",
+    "[ 0.4621582, -1.       ]",
+    "g * (1 - y * y)",
+)
 sigmoid = _one(
     "sigmoid",
     "``1 / (1 + e**-a)``; +0 for -infinity, 1 for infinity.",
     "[0.0, -8.0]",
     "[5.00000000e-01, 3.35454941e-04]",
+    "g * (y * (1 - y))",
     f"the definition; {_LIMITS}",
 )
 softplus = _one(
@@ -103,6 +154,7 @@ softplus = _one(
     "``log(1 + e**a)``; +0 for -infinity.",
     "[0.0, -8.0]",
     "[6.93359375e-01, 3.35454941e-04]",
+    "g * sigmoid(a)",
     f"the definition; {_LIMITS}",
 )
 erf = _one(
@@ -110,6 +162,7 @@ erf = _one(
     "error function, 2 / sqrt(pi) times the integral of e**-t**2 from 0 to a; -0 for -0, 1 for infinity.",
     "[0.5, -3.0]",
     "[ 0.52050781, -1.        ]",
+    f"g * ({_TWO_OVER_ROOT_PI} * exp(-(a * a)))",
     f"Abramowitz and Stegun 7.1.1; {_LIMITS}",
 )
 gelu = _one(
@@ -117,6 +170,7 @@ gelu = _one(
     "``a * (1 + erf(a / sqrt(2))) / 2``, with the error function itself; -0 for -0 and for -infinity.",
     "[1.0, -3.0]",
     "[ 0.84130859, -0.00405121]",
+    f"g * (0.5 * (1 + erf(a * {_ROOT_HALF})) + a * ({_ONE_OVER_ROOT_TWO_PI} * exp(-0.5 * (a * a))))",
     f"Hendrycks and Gimpel, Gaussian error linear units, 2016; {_LIMITS}",
 )
 silu = _one(
@@ -124,6 +178,7 @@ silu = _one(
     "``a / (1 + e**-a)``, also named swish; -0 for -0 and for -infinity.",
     "[1.0, -3.0]",
     "[ 0.73095703, -0.14233398]",
+    "g * (sigmoid(a) * (1 + a * (1 - sigmoid(a))))",
     f"the definition; {_LIMITS}",
 )
 rsqrt = _one(
@@ -131,12 +186,14 @@ rsqrt = _one(
     f"``1 / sqrt(a)``, exact for powers of 4; {_POLES}; below, INVALID; +0 for infinity.",
     "[4.0, 2.0]",
     "[0.5       , 0.70703125]",
+    "-0.5 * g * (y / a)",
 )
 reciprocal = _one(
     "reciprocal",
     f"``1 / a``; {_POLES}.",
     "[8.0, 3.0]",
     "[0.125     , 0.33325195]",
+    "-(g * (y * y))",
     "IEEE 754-2019 clauses 5.4.1 and 7.3",
 )
 cbrt = _one(
@@ -144,6 +201,7 @@ cbrt = _one(
     "cube root, exact for cubes; -0 for -0.",
     "[27.0, -2.0]",
     "[ 3.        , -1.25976562]",
+    "g / (3 * (y * y))",
     "IEEE 754-2019 clause 9.2.1, rootn",
 )
 pow = _two(
@@ -154,6 +212,8 @@ pow = _two(
     "[2.0, 3.0]",
     "[0.5, 4.0]",
     "[ 1.4140625, 81.       ]",
+    "g * (b * pow(a, b - 1))",
+    "g * (y * log(a))",
 )
 hypot = _two(
     "hypot",
@@ -162,6 +222,8 @@ hypot = _two(
     "[3.0, 300.0]",
     "[4.0, 1.0]",
     "[  5., 300.]",
+    "g * (a / y)",
+    "g * (b / y)",
 )
 
 _FUNCTIONS = {name: (globals()[name], OPERANDS[name]) for name in ELEMENTARY}

@@ -14,11 +14,10 @@ from softnum.reference.rounding import DIVIDE_BY_ZERO, deliver
 from softnum.reference.rules import Flags
 from softnum.reference.values import Value
 
-NAMES = (
+__all__ = [
     "acos", "asin", "atan", "cbrt", "cos", "cosh", "erf", "exp", "exp2", "expm1", "gelu", "hypot", "log", "log10",
     "log1p", "log2", "pow", "reciprocal", "rsqrt", "sigmoid", "silu", "sin", "sinh", "softplus", "tan", "tanh",
-)  # fmt: skip
-__all__ = ["NAMES", "real", *NAMES]
+]  # fmt: skip
 
 # No rounding looks at more than 110 bits of a result (`root_for` in operations.py says what it looks at): a number with
 # the same first BITS bits as an irrational result rounds as it does.
@@ -29,7 +28,8 @@ FAR = 1 << 18
 _INEXACT = Fraction(1, 1 << 100)
 _LITTLE = Fraction(1, 1 << (BITS + 20))
 
-_ODD = {"sin", "tan", "asin", "atan", "sinh", "tanh", "erf", "cbrt", "expm1", "log1p", "gelu", "silu"}  # f(+-0) = +-0
+# f(+-0) = +-0
+_ODD = {"sin", "tan", "asin", "atan", "sinh", "tanh", "erf", "cbrt", "expm1", "log1p", "gelu", "silu"}
 
 
 def _special_unary(name: str, x: Value):
@@ -365,4 +365,4 @@ def _function(name: str):
 (
     acos, asin, atan, cbrt, cos, cosh, erf, exp, exp2, expm1, gelu, hypot, log, log10, log1p, log2, pow, reciprocal,
     rsqrt, sigmoid, silu, sin, sinh, softplus, tan, tanh,
-) = map(_function, NAMES)  # fmt: skip
+) = map(_function, __all__)  # fmt: skip

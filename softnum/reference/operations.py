@@ -23,6 +23,11 @@ from softnum.reference.rounding import (
 from softnum.reference.rules import Flags
 from softnum.reference.values import Value, decode, flushed, value_of
 
+__all__ = [
+    "add", "convert", "divide", "encode", "fma", "logb", "multiply", "remainder", "round_to_integral", "scalb", "sqrt",
+    "subtract",
+]  # fmt: skip
+
 
 def encode(x: float | Rational, fmt: Format | str, **environment) -> tuple[int, Flags]:
     """Round a number to a code.

@@ -15,6 +15,11 @@ from softnum.reference.rounding import FLAGS, INVALID, Environment, deliver, env
 from softnum.reference.rules import Flags
 from softnum.reference.values import Value, decode, flushed, is_subnormal
 
+__all__ = [
+    "CLASSES", "absolute", "classify", "compare", "copysign", "maximum", "maximum_number", "minimum", "minimum_number",
+    "negate", "next_down", "next_up", "total_order",
+]  # fmt: skip
+
 
 # -- minimum and maximum: they choose a value, which is then delivered -------------------------------------------------
 def minimum(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:

@@ -6,6 +6,7 @@ The sources travel with the package, below `softnum.get_include`; a C compiler m
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -13,9 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from softnum.runtime import _core
 from softnum.runtime.config import get_include
 
-__all__ = ["build_simulator_libraries", "vpi_include"]
+__all__ = ["build_simulator_libraries", "vpi_include", "write_bench_files"]
 
 LIBRARY_SOURCES = ("names.c", "operations.c", "units.c")
 #: what a test bench compiles itself
@@ -96,12 +98,20 @@ def build_simulator_libraries(out, *, compiler: str | None = None, vpi: str | No
 
         objects = [compiled(source) for source in LIBRARY_SOURCES]
         made = [_linked(command, folder / "libsoftnum_dpi.so", objects)]
-        for name in BENCH_FILES:
-            shutil.copyfile(headers / "dpi" / name, folder / name)
-            made.append(folder / name)
+        made += write_bench_files(folder)
         if vpi is not None:
             objects.append(compiled("softnum_vpi.c", vpi))
             made.append(_linked(command, folder / "softnum_vpi.vpi", objects))
+    return made
+
+
+def write_bench_files(folder: Path) -> list[Path]:
+    """Write what a test bench compiles itself, the package with a line for each operation of the core."""
+    source, made = Path(get_include()) / "dpi", [folder / name for name in BENCH_FILES]
+    lines = "\n".join(f"  `SOFTNUM_{operands}({name})" for name, (_, operands) in _core.OPERATIONS.items())
+    for path in made:
+        text = (source / path.name).read_text(encoding="utf-8")
+        path.write_text(re.sub("  // SN_OPERATIONS:.*", lines, text), encoding="utf-8")
     return made
 
 

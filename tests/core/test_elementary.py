@@ -15,7 +15,7 @@ import softnum as sn
 from softnum import _core
 from softnum import reference as ref
 from softnum.modes import Flags
-from softnum.reference.elementary import NAMES
+from softnum.reference.elementary import __all__ as NAMES
 from tests.support.core_oracles import MODES, edge_codes, overflow_rules, random_codes
 from tests.support.elementary_checks import check
 from tests.support.elementary_oracle import BINARY, UNARY, exact, expected

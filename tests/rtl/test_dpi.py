@@ -227,9 +227,9 @@ def test_random_words_are_those_of_a_key(library):
 
 
 # -- what is stated twice ----------------------------------------------------------------------------------------------
-def test_the_package_imports_every_function():
+def test_the_package_imports_every_function(built):
     """softnum_pkg.sv and the numbers of softnum_modes.vh against the headers."""
-    package, header = (DPI / "softnum_pkg.sv").read_text(), (DPI / "softnum_dpi.h").read_text()
+    package, header = (built / "softnum_pkg.sv").read_text(), (DPI / "softnum_dpi.h").read_text()
     rows = dict(re.findall(r"`SOFTNUM_(\d)\((\w+)\)", package))
     assert {name: int(n) for n, name in re.findall(r"  `SOFTNUM_(\d)\((\w+)\)", package)} == ALL and rows
     for name in re.findall(r"SOFTNUM_DPI [\w *]+?(softnum_dpi_\w+)\(", header):

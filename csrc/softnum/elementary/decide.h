@@ -5,16 +5,7 @@
  * the result: the numbers that have them in common make a cell, and an enclosure within one cell decides. sn_round_pack
  * then rounds a point inside of it.
  *
- * A result on the border of a cell would never be decided. There is none, since borders are dyadic rationals:
- * - e^x, log x, and what is made of them by rational operations (expm1, log1p, sinh, cosh, tanh, sigmoid, silu,
- * softplus), sin, cos, tan and their inverses are transcendental for algebraic x but 0 (and 1, of log and acos):
- * Lindemann and Weierstrass; see Niven, Irrational Numbers, chapter 9. softplus(x) = y means e^0 + e^x = e^y, likewise
- * impossible.
- * - 2^x is irrational unless the dyadic x is an integer; log2 x is irrational unless x is a power of two, for x^b = 2^a
- *   leaves no odd factor; log10 x unless x = 10^k, k >= 0, for x^b = 2^a 5^a means x = 2^k 5^k.
- * - pow(x, y) with odd significands m of x and k of y = k 2^b: sn_power_exact.
- * - The cube root of a dyadic number that is rational is dyadic: sn_cube_root_exact.
- * - erf(x) and gelu(x) are not known to be irrational. An equality would end as SN_UNDECIDED, not as a wrong result.
+ * A result on the border of a cell would never be decided. There is none: functions.h has the reasons.
  *
  * Arguments so near to a point where the function is exact that the difference is less than a cell (sin x = x - ...)
  * are decided without evaluation: sn_beside. */

@@ -2,7 +2,18 @@
  *
  * Special values are those of IEEE 754-2019 9.2.1, and limits for the functions that it does not have: sigmoid,
  * softplus, erf, gelu(x) = x (1 + erf(x / sqrt(2))) / 2, silu(x) = x sigmoid(x), reciprocal. In P3109's formats 1 / 0
- * is NaN, that of rsqrt too, and every NaN is propagated. */
+ * is NaN, that of rsqrt too, and every NaN is propagated.
+ *
+ * No result that is evaluated lies on the border of a cell, since borders are dyadic rationals:
+ * - e^x, log x, and what is made of them by rational operations (expm1, log1p, sinh, cosh, tanh, sigmoid, silu,
+ * softplus), sin, cos, tan and their inverses are transcendental for algebraic x but 0 (and 1, of log and acos):
+ * Lindemann and Weierstrass; see Niven, Irrational Numbers, chapter 9. softplus(x) = y means e^0 + e^x = e^y, likewise
+ * impossible.
+ * - 2^x is irrational unless the dyadic x is an integer; log2 x is irrational unless x is a power of two, for x^b = 2^a
+ *   leaves no odd factor; log10 x unless x = 10^k, k >= 0, for x^b = 2^a 5^a means x = 2^k 5^k.
+ * - pow(x, y) with odd significands m of x and k of y = k 2^b: sn_power_exact.
+ * - The cube root of a dyadic number that is rational is dyadic: sn_cube_root_exact.
+ * - erf(x) and gelu(x) are not known to be irrational. An equality would end as SN_UNDECIDED, not as a wrong result. */
 #ifndef SOFTNUM_FUNCTIONS_H
 #define SOFTNUM_FUNCTIONS_H
 

@@ -45,8 +45,6 @@ _CALLS = {
     "minimum": "sn_extremum({f}, {x}, {g}, {y}, {o}, {e}, 0, 0, {end}",
     "maximum": "sn_extremum({f}, {x}, {g}, {y}, {o}, {e}, 1, 0, {end}",
     "negate": "sn_set_sign({f}, {x}, !sn_sign({f}, {x}), {e}, {end}", "absolute": "sn_set_sign({f}, {x}, 0, {e}, {end}",
-    "pow": "sn_elementary(SN_ELEMENTARY_pow, {f}, {x}, {g}, {y}, {end}",
-    "hypot": "sn_elementary(SN_ELEMENTARY_hypot, {f}, {x}, {g}, {y}, {end}",
 }  # fmt: skip
 _HAVE_RESULT = ("minimum", "maximum", "negate", "absolute")  # those that take it before the rest, or not at all
 
@@ -345,7 +343,8 @@ class Text:
             self.add(f"const sn_i64 known = {table}[{operands[0].name}];", f"{result} = known < 0 ? 0 : (sn_u64)known;")
             undecided, lost = f"known == {UNDECIDED}", f"known == {NO_CODE}"
         else:
-            call = _CALLS.get(name, f"sn_elementary(SN_ELEMENTARY_{name}, {{f}}, {{x}}, {{f}}, 0, {{end}}")
+            second = "{g}, {y}" if len(operands) == 2 else "{f}, 0"
+            call = _CALLS.get(name, f"sn_elementary(SN_ELEMENTARY_{name}, {{f}}, {{x}}, {second}, {{end}}")
             if elementary:
                 self._header = _WITH_FUNCTIONS
             formats = dict(zip("fgh", (self.format(v.format) for v in operands), strict=False))
