@@ -455,8 +455,8 @@ cdef class PlainOperation:
         cdef cnp.ndarray shaped = None, x, out
         cdef uint32_t none = 0
         cdef sn_random_source random
-        cdef char *args[6]
-        cdef ptrdiff_t steps[6]
+        cdef char *args[7]  # operands, word, handle, codes, flags
+        cdef ptrdiff_t steps[7]
         cdef ptrdiff_t count
         cdef int i, k = self.operands, met
         for i in range(k):
