@@ -30,7 +30,11 @@ wheel: ## Build in dist the source distribution and, from it, a wheel for Linux 
 	cp build/wheel/softnum-*.tar.gz dist
 
 dpi: build/dpi/libsoftnum_dpi.so $(if $(VPI_INCLUDE),build/dpi/softnum_vpi.vpi) ## Build the reference model for simulators: DPI-C, and VPI where vpi_user.h is found (VPI_INCLUDE=folder).
-	$(PYTHON) -c 'from pathlib import Path; from softnum.vectors.simulators import write_bench_files as w; w(Path("build/dpi"))'
+	cp csrc/dpi/softnum_modes.vh build/dpi
+	grep -ohE 'X\([a-z_0-9]+, [0-9]\)' csrc/softnum/operations/operations.h csrc/softnum/operations/elementary.h \
+		| sed -E 's/X\((.*), (.)\)/  `SOFTNUM_\2(\1)/' > build/dpi/operations
+	sed -e '/SN_OPERATIONS:/{r build/dpi/operations' -e 'd}' csrc/dpi/softnum_pkg.sv > build/dpi/softnum_pkg.sv
+	rm build/dpi/operations
 	@echo build/dpi: $(if $(VPI_INCLUDE),DPI-C and VPI,DPI-C; no VPI: no vpi_user.h was found)
 
 build/dpi/libsoftnum_dpi.so: $(DPI) $(DPI_HEADERS)
