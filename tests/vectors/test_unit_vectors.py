@@ -257,3 +257,21 @@ def test_coverage_as_data(tmp_path):
     told = json.loads(out.read_text())
     assert told["vectors"] == 65536 and {g["name"] for g in told["groups"]} >= {"classes of a, b", "rounded off"}
     assert sum(told["groups"][0]["counts"].values()) == 65536
+
+
+def test_the_random_words_of_a_compensated_sequence_count():
+    """Products rounded stochastically, sums compensated: every step's words, from the sequence's first on."""
+    parts = dict(operand="e4m3fn", product="e5m4", stochastic_bits=6, compensated="kahan")
+    spec = UnitSpec.make("mac", sn.MadUnit("e5m6", product_rounding="stochastic", **parts), length=6)
+    (block,) = plan(spec, count=60, seed=1).blocks()
+    first, a, b, words, results = (x.tolist() for x in block.columns)
+    begin = 0
+    for i, result in enumerate(results):
+        begin = i if first[i] else begin
+        want, _ = ref.mad_dot(
+            a[begin : i + 1], b[begin : i + 1], accumulator="e5m6", product_rounding="stochastic",
+            random_bits=words[begin : i + 1], **parts,
+        )  # fmt: skip
+        assert result == want, (i, result, want)
+    zeros = spec.evaluate(block.operands, np.zeros_like(block.random_bits)).result
+    assert (zeros != block.result).any()

@@ -236,7 +236,8 @@ class UnitSpec(Spec):
                 out[here + step] = self._sums(a[here + step, None], b[here + step, None], acc, words)
             else:
                 rows = here[:, None] + np.arange(step + 1)
-                out[here + step] = self._sums(a[rows], b[rows], None if c is None else c[here], None)
+                words = None if random_bits is None else random_bits[rows]
+                out[here + step] = self._sums(a[rows], b[rows], None if c is None else c[here], words)
         return out
 
 
