@@ -249,6 +249,7 @@ def _asked(args: tuple, options: dict, operands: int) -> tuple | None:
     of_arrays = bool(args) and type(args[-1]) is Array
     if (
         len(args) != operands + (not of_arrays)
+        or args[-1] is None
         or not options.keys() <= (_OF_ARRAYS if of_arrays else _OF_CODES)
         or type(options.get("stochastic_bits", 32)) is not int
     ):

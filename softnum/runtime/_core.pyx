@@ -526,7 +526,7 @@ cdef class PlainOperation:
 
     def of_arrays(self, tuple arrays, kind, key):
         """The same of the codes of objects of a class, whose format must be one object."""
-        fmt = arrays[0].format
+        fmt = arrays[-1].format  # the caller has looked at the last one
         for x in arrays:
             if type(x) is not kind or x.format is not fmt:
                 return None

@@ -81,6 +81,16 @@ def test_arrays_keep_their_own_format():
         sn.array([1.0], "e5m2") + sn.array([1.0], "e4m3")
 
 
+def test_operands_that_are_not_all_arrays():
+    a, codes = sn.array([1.0, 2.5], "e5m2"), np.full(2, 60, np.uint8)
+    for _ in range(2):
+        assert sn.add(a, a, None, rounding="up").format is a.format  # no format is needed, and none is given
+        assert sn.sqrt(a, None, out_fmt="e4m3").format is sn.format("e4m3")
+        for other in (codes, [1.0, 2.0], 1):
+            with pytest.raises(TypeError, match="Array and plain codes do not mix"):
+                sn.add(other, a)
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [

@@ -84,6 +84,14 @@ def test_what_numba_refuses(function, options, said):
         sn.dot(np.float32([1]), np.float32([1]), unit)
 
 
+def test_operands_are_refused_before_the_function():
+    unit, ones = sn.CustomMadUnit(attribute, operand="e5m2", accumulator="e6m9"), np.ones((2, 2))
+    with pytest.raises(ValueError, match="a has K = 2 columns, b has 3 rows"):
+        sn.matmul(ones, np.ones((3, 2)), unit)
+    with pytest.raises(ValueError, match="is no value of e5m2"):
+        sn.matmul(ones * 0.3, ones, unit)
+
+
 @pytest.mark.parametrize(
     ("function", "shown"),
     [

@@ -12,7 +12,7 @@ from softnum.arrays.ufuncs import raise_no_code
 from softnum.formats.facts import fits
 from softnum.mac import _gemm
 from softnum.mac.family import family_of
-from softnum.mac.mad import Unit
+from softnum.mac.mad import MadUnit, Unit
 from softnum.mac.products.blocks.matrices import block_matmul
 from softnum.mac.products.engines import coded, definition_of, fast_of
 from softnum.mac.products.operands import (
@@ -144,7 +144,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     >>> sn.matmul(a, a.T, unit)  # the sum of forty ones sticks at 16: 16 + 1 rounds back
     array([[16.]], dtype=float32)
     """
-    if isinstance(unit, Unit) and out is None and not return_stats:
+    if isinstance(unit, MadUnit) and out is None and not return_stats:
         with _core.PlainEnvironment():
             result = _at_once(a, b, unit, c, threads)
         if result is not None:
