@@ -439,13 +439,15 @@ cdef class PlainOperation:
 
     def __cinit__(self, operation, formats, out, tuple env, bint with_flags, Py_ssize_t longest):
         cdef int op, i
+        cdef sn_env e
+        fill_env(&e, env)
         op, self.operands = OPERATIONS[operation]
         self.handle = int(intern_context(operation, formats, out, env))
         for i in range(self.operands):
             self.most[i] = <uint64_t>0xFFFFFFFFFFFFFFFF >> (64 - <int>formats[i].bits)
         self.width, self.out_width = formats[0].storage_dtype.itemsize, out.storage_dtype.itemsize
         self.type_number, self.out_type = code_type(formats[0].bits), code_type(out.bits)
-        self.stochastic = env[0] >= SN_STOCHASTIC
+        self.stochastic = sn_is_stochastic(&e)
         self.longest = longest
         self.loop = sn_loop_for(op, self.width)
         self.data = &_with_flags if with_flags else &_plain
@@ -731,7 +733,7 @@ cdef class Rounder:
         self.carrier_bits = carrier_bits
         self.carrier_type = cnp.NPY_FLOAT32 if carrier_bits == 32 else cnp.NPY_FLOAT64
         self.codes_type = code_type(f.bits)
-        self.stochastic = e.rounding >= SN_STOCHASTIC
+        self.stochastic = sn_is_stochastic(&e)
         for bits in (carrier_bits, 64):
             if sn_rounding_prepare(&f, &e, bits, &self.r):
                 self.ok = bits
