@@ -5,8 +5,8 @@
 array([1.015625e-01, 2.880000e+02])
 """
 
+import typing as _typing
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING
 
 try:
     __import__("softnum.runtime._core")
@@ -46,7 +46,7 @@ from softnum.runtime import gateway as _gateway
 from softnum.runtime.config import __version__ as __version__
 from softnum.runtime.config import get_include, show_config
 
-if TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
+if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
     from softnum.inspect.probes import Probe, probe
     from softnum.mac.blocks import BlockDotUnit
     from softnum.mac.custom import CustomMadUnit

@@ -417,3 +417,17 @@ def test_the_product_turned_round_has_the_same_bits(unit, groups):
         dy = sn.quantize(np.nan_to_num(y, posinf=2, neginf=-2), unit.operand[0])
         back = sn.conv2d_backward_data(dy, w, unit, (9, 11), **options)
         assert back.tobytes() == sn.conv2d_backward_data(dy, w, unit, (9, 11), workspace=8 * 36, **options).tobytes()
+
+
+class Narrow(sn.MadUnit):
+    """A user's class, made of other arguments than its base."""
+
+    def __init__(self):
+        super().__init__("e6m9", operand="e5m2")
+
+
+def test_a_unit_of_a_users_class():
+    x, w = np.ones((3, 1, 9, 9), np.float32), np.full((2, 1, 3, 3), 0.5, np.float32)
+    assert sn.conv2d(x, w, Narrow()).tobytes() == sn.conv2d(x, w, MAD).tobytes()
+    dy = np.ones((3, 2, 7, 7), np.float32)
+    assert_same_bits(sn.conv2d_backward_weight(x, dy, Narrow(), (3, 3)), sn.conv2d_backward_weight(x, dy, MAD, (3, 3)))

@@ -29,6 +29,10 @@ def test_names_are_there_and_their_modules_are_not_before():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_no_name_is_the_machinerys():
+    assert [name for name in dir(sn) if name.isupper() and not name.startswith("_")] == []
+
+
 def test_a_name_that_there_is_not():
     with pytest.raises(AttributeError, match="module 'softnum' has no attribute 'matmull'"):
         sn.matmull  # noqa: B018

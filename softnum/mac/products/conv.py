@@ -19,7 +19,7 @@ from softnum.arrays.conversion import decode
 from softnum.arrays.ufuncs import raise_no_code
 from softnum.formats.facts import fits
 from softnum.mac import _gemm
-from softnum.mac.mad import Unit
+from softnum.mac.mad import MadUnit, Unit
 from softnum.mac.products.engines import coded, definition_of, fast_of
 from softnum.mac.products.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
 from softnum.mac.products.unfold import (
@@ -64,7 +64,7 @@ def _turned(unit):
     A product of numbers is the same either way round, and a NaN is the canonical one; random words are numbered by row
     and column.
     """
-    if type(fast_of(unit)) is not _gemm.FastGemm or unit.stochastic:
+    if type(unit) is not MadUnit or unit.stochastic:  # a class derived from it may be made of other arguments
         return None
     engine = fast_of(replace(unit, operand=unit.operand[::-1]))
     return engine if type(engine) is _gemm.FastGemm else None
