@@ -94,7 +94,7 @@ class FloatCodes:
         return (magnitude > 0) & (magnitude < 1 << self.mantissa_bits)
 
     def class_numbers(self, codes: np.ndarray) -> np.ndarray:
-        """The class of each code, as a number into `class_names` (int64)."""
+        """The class of each code, as a number into ``class_names`` (int64)."""
         return self.arithmetic.classify(codes, self)
 
     def limit_codes(self) -> dict[str, int]:
@@ -123,7 +123,7 @@ class FixedCodes:
     truncation = "down"
 
     def class_numbers(self, codes: np.ndarray) -> np.ndarray:
-        """The class of each code, as a number into `class_names` (int64)."""
+        """The class of each code, as a number into ``class_names`` (int64)."""
         top = 1 << (self.bits - 1)
         lowest, highest = (top, top - 1) if self.signed else (0, 2 * top - 1)
         kind = np.where(codes == 0, 2, np.where(self.sign_bits(codes), 1, 3))

@@ -36,7 +36,7 @@ def use_tracer(trace: Callable) -> None:
 
 
 class Unit:
-    """What every unit has; what else there is to a kind of units is its `softnum.mac.family.Family`.
+    """What every unit has; what else there is to a kind of units is its ``softnum.mac.family.Family``.
 
     ``operand``: the formats of a and b. ``result``: that of the sum. ``c_format``: that of C, the sum's start.
     ``stochastic``: whether a random key is needed. ``two_roundings``: whether a step has two stochastic roundings.
