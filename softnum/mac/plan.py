@@ -1,4 +1,5 @@
-"""Which path computes a unit's GEMM. The domains are those that csrc/gemm_*.h state, a condition for each line."""
+"""Which path computes a unit's GEMM. The domains are those that csrc/products/gemm/*.h state, a condition
+for each line."""
 
 from __future__ import annotations
 

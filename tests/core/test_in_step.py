@@ -52,6 +52,24 @@ def test_what_fast_paths_know_of_a_mode_follows_from_what_it_does():
             assert code & 1 == goes_up(mode, int(value < 0)), (mode, value)
 
 
+def test_the_device_s_families_and_directions_have_the_cpu_s_numbers():
+    """Device text is given the numbers of the core; device/patterns.h names them again."""
+    cpu, device = ((HEADERS / name).read_text() for name in ("dispatch/kernels.h", "softnum/device/patterns.h"))
+
+    def names(text, first):
+        (body,) = re.findall(rf"enum {{\s*({first}[^}}]*?),?\s*(?:/\*.*?\*/)?\s*}};", text)
+        return [name.strip() for name in body.split(",")]
+
+    families = dict(zip(names(cpu, "SN_FAMILY_EVEN"), names(device, "SN_TIES_TO_EVEN"), strict=False))
+    assert families == {
+        "SN_FAMILY_EVEN": "SN_TIES_TO_EVEN", "SN_FAMILY_NEAREST": "SN_TIES_BY_SIGN",
+        "SN_FAMILY_DIRECTED": "SN_DIRECTED", "SN_FAMILY_ODD": "SN_ODD", "SN_FAMILY_STOCHASTIC": "SN_RANDOM_CARRY",
+        "SN_FAMILY_RANDOM": "SN_RANDOM_OTHER",
+    }  # fmt: skip
+    directions = [name.replace("SN_FP_", "SN_ADD_") for name in names(cpu, "SN_FP_NEAREST")]
+    assert directions == names(device, "SN_ADD_NEAREST")
+
+
 def test_overflow_rules_and_flags_have_the_header_s_numbers():
     c = constants(ENV)
     for name, number in OVERFLOW_RULES.items():

@@ -25,7 +25,7 @@
 #include "softnum/rounding/format.h"
 #include "softnum/word/machine.h"
 
-/* How the modes decide: patterns.py has the same numbers. */
+/* How the modes decide: SN_FAMILY_* of dispatch/kernels.h, which Python takes them from. */
 enum { SN_TIES_TO_EVEN, SN_TIES_BY_SIGN, SN_DIRECTED, SN_ODD, SN_RANDOM_CARRY, SN_RANDOM_OTHER };
 /* How a pattern is rounded: see patterns_body.h. */
 enum { SN_WAY_GRID, SN_WAY_IN_PLACE, SN_WAY_MAGIC, SN_WAY_CARRY };

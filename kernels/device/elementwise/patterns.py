@@ -12,12 +12,13 @@ from softnum.runtime import _core
 
 __all__ = ["SMALL", "pattern_facts", "pattern_text", "reading_facts", "reading_text"]
 
-_EVEN, _BY_SIGN, _DIRECTED, _ODD, _CARRY, _OTHER, _NONE = range(7)  # SN_FAMILY_*
+_EVEN, _BY_SIGN, _DIRECTED, _ODD, _CARRY, _OTHER = range(6)  # SN_FAMILY_*
 _GRID, _IN_PLACE, _MAGIC, _BY_CARRY = range(4)
 _SUBNORMAL, _NORMAL, _FLUSHED = range(3)  # sn_format.lowest
 _SN_FIXED = 1  # sn_format.kind
 
-_MODES = {number: facts for number, *facts in _core.MODES.values()}
+# of a mode's number: direction of the addition, bump
+_WAYS = {number: way for number, _, _, _, *way in _core.MODES.values()}
 
 _CARRIERS = {"float32": (23, 127, np.uint32), "float64": (52, 1023, np.uint64)}  # fraction bits, bias, word
 
@@ -70,7 +71,7 @@ def pattern_facts(fmt, env: tuple[int, ...], carrier: str) -> dict | None:
     r = None if flush_inputs else _core.rounding_facts(fmt, env, 8 * word(0).itemsize)
     if r is None:
         return None
-    family, negative, constant, direction, bump = _MODES[mode]
+    family, negative, constant = r["family"], r["negative"], r["constant"]
     lowest, has_zero, fixed = r["lowest"], r["has_zero"], r["fixed"]
     if lowest == _NORMAL and has_zero and family >= _CARRY:
         return None
@@ -107,7 +108,7 @@ def pattern_facts(fmt, env: tuple[int, ...], carrier: str) -> dict | None:
         "is_fixed": r["fixed"], "has_zero": has_zero, "negative_zero": r["negative_zero"],
         "no_nan": r["no_nan"], "bits": r["bits"], "sign_mask": r["sign_mask"], "code_mask": r["code_mask"],
         "quantum": r["quantum"], "half_gap": r["half_gap"], "gap_threshold": r["gap_threshold"],
-        "direction": direction, "bump": bump,
+        "direction": _WAYS[mode][0], "bump": _WAYS[mode][1],
         "least": r["biased_emin"] << places, "to_constant": r["to_constant"] if way == _MAGIC else 0,
         "beyond": tuple(beyond), "limit": r["limit"],
         "value_overflow": r["value_overflow"], "value_infinity": r["value_infinity"], "value_nan": r["value_nan"],

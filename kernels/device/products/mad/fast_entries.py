@@ -1,4 +1,4 @@
-"""Blocks of results of a unit's fast path: the entries that gemm_blocks.py calls, in C over device/steps.h.
+"""Blocks of results of a unit's fast path: the entries that fast.py calls, in C over device/steps.h.
 
 ``compute`` takes a thread's block of results through some steps of k (steps.py), reading a and b from shared memory.
 """
