@@ -91,6 +91,9 @@ typedef struct {
     sn_outcomes values, codes; /* as patterns, as codes */
 } sn_rounding;
 
+/* The carriers as formats. */
+extern const sn_format sn_binary32, sn_binary64;
+
 /* Prepare for carriers of 32 or 64 bits; returns 0 if the format or the environment lies outside the domain. */
 int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits, sn_rounding *r);
 

@@ -1,9 +1,10 @@
 #include <string.h>
 
+#include "dispatch/facts.h"
 #include "dispatch/kernels.h"
 #include "softnum/operations/arith.h"
 
-static const sn_format binary32 = {
+const sn_format sn_binary32 = {
     .kind = SN_FLOAT,
     .bits = 32,
     .is_signed = 1,
@@ -24,7 +25,7 @@ static const sn_format binary32 = {
     .sign_mask = 0x80000000,
 };
 
-static const sn_format binary64 = {
+const sn_format sn_binary64 = {
     .kind = SN_FLOAT,
     .bits = 64,
     .is_signed = 1,
@@ -92,7 +93,7 @@ static void set_short_way(sn_rounding *r, const sn_format *f, const sn_format *c
 }
 
 int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits, sn_rounding *r) {
-    const sn_format *carrier = carrier_bits == 32 ? &binary32 : &binary64;
+    const sn_format *carrier = carrier_bits == 32 ? &sn_binary32 : &sn_binary64;
     const sn_i32 fixed = f->kind == SN_FIXED;
     sn_i32 emin, m;
     if (env->nan != SN_NAN_CANONICAL || env->flush_results || !fits(f, carrier, &emin, &m)) return 0;
@@ -153,7 +154,7 @@ int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits,
 }
 
 sn_i32 sn_leaves_gap(const sn_rounding *r, sn_u64 u, sn_i32 M, sn_i32 sign, sn_u32 random) {
-    const sn_i32 field = (sn_i32)(u >> M), bias = M == 23 ? binary32.emax : binary64.emax;
+    const sn_i32 field = (sn_i32)(u >> M), bias = M == 23 ? sn_binary32.emax : sn_binary64.emax;
     const sn_u64 hidden = (sn_u64)1 << M;
     const sn_env env = {.rounding = r->rounding, .stochastic_bits = r->stochastic_bits};
     const sn_format f = {.mantissa_bits = r->mantissa_bits, .emin = r->biased_emin - bias};
@@ -164,7 +165,7 @@ sn_i32 sn_leaves_gap(const sn_rounding *r, sn_u64 u, sn_i32 M, sn_i32 sign, sn_u
 }
 
 int sn_decoding_prepare(const sn_format *f, int carrier_bits, sn_decoding *d) {
-    const sn_format *carrier = carrier_bits == 32 ? &binary32 : &binary64;
+    const sn_format *carrier = carrier_bits == 32 ? &sn_binary32 : &sn_binary64;
     const sn_i32 fixed = f->kind == SN_FIXED, above = !fixed && f->lowest == SN_LOWEST_NORMAL;
     sn_i32 emin, m;
     if (!fits(f, carrier, &emin, &m)) return 0;
@@ -186,24 +187,11 @@ int sn_decoding_prepare(const sn_format *f, int carrier_bits, sn_decoding *d) {
     return 1;
 }
 
-/* What the proofs in elementwise/operate.h need of a format: all values are multiples of 2^last of at most `precision`
- * bits, below 2^(top + 1). */
-typedef struct {
-    sn_i32 precision, last, top;
-} facts;
-
-static facts facts_of(const sn_format *f) {
-    const sn_i32 fixed = f->kind == SN_FIXED;
-    facts x = {fixed ? f->bits : f->mantissa_bits + 1, fixed ? -f->mantissa_bits : f->emin - f->mantissa_bits,
-               fixed ? f->bits - f->mantissa_bits : f->emax};
-    return x;
-}
-
 int sn_lanes_prepare(int operation, const sn_format *in, const sn_format *out, const sn_env *env, sn_lanes *p) {
     static const sn_i32 operands[] = {1, 2, 2, 2, 3, 2, 1};
     const int product = operation == SN_LANES_MULTIPLY || operation == SN_LANES_FMA,
               rational = operation == SN_LANES_DIVIDE || operation == SN_LANES_SQRT;
-    const sn_i32 seen = facts_of(out).precision + 2 + (sn_is_stochastic(env) ? env->stochastic_bits : 0);
+    const sn_i32 seen = sn_facts_of(out).precision + 2 + (sn_is_stochastic(env) ? env->stochastic_bits : 0);
     memset(p, 0, sizeof *p);
     p->operation = operation;
     p->operands = operands[operation];
@@ -213,17 +201,17 @@ int sn_lanes_prepare(int operation, const sn_format *in, const sn_format *out, c
     sn_i32 specials = rational; /* 0 / 0, the root of -1 */
     for (int k = 0; k < p->operands; k++) {
         if (!sn_decoding_prepare(&in[k], 64, &p->in[k])) return 0;
-        const facts x = facts_of(&in[k]);
+        const sn_facts x = sn_facts_of(&in[k]);
         specials |= in[k].has_nan | in[k].has_inf;
         if (operation != SN_LANES_CONVERT && x.top > 1000) return 0;
         if (rational && (x.last < -400 || x.top > 400)) return 0;
     }
     if (specials && !out->has_nan) return 0;
-    if (operation == SN_LANES_DIVIDE && (out->p3109 || facts_of(&in[1]).precision > 26))
+    if (operation == SN_LANES_DIVIDE && (out->p3109 || sn_facts_of(&in[1]).precision > 26))
         return 0; /* there x / 0 is NaN */
-    if (operation == SN_LANES_SQRT && (facts_of(&in[0]).precision > 50 || seen > 50)) return 0;
+    if (operation == SN_LANES_SQRT && (sn_facts_of(&in[0]).precision > 50 || seen > 50)) return 0;
     if (product) {
-        const facts x = facts_of(&in[0]), y = facts_of(&in[1]);
+        const sn_facts x = sn_facts_of(&in[0]), y = sn_facts_of(&in[1]);
         if (x.precision + y.precision > 53 || x.last + y.last < -1074 || x.top + y.top + 2 > 1000) return 0;
     }
     return operation == SN_LANES_CONVERT || operation == SN_LANES_MULTIPLY || seen <= 53;

@@ -19,11 +19,12 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
+from softnum.arrays.conversion import decode
 from softnum.formats.dispatch import of_format
 from softnum.formats.facts import fits
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.kernels.host.scalars import Scalar
-from softnum.mac.plan import overflow_values
+from softnum.runtime import _core
 
 __all__ = [
     "bits_of_float32", "bits_of_float64", "body_of", "float32_of_bits", "float64_of_bits", "inlined", "quotient_of",
@@ -103,7 +104,8 @@ def _rounder(fmt, scalar: Scalar, width: int):
     constant = integer((places - fmt.mantissa_bits) << places | 1 << (places - 1))
     sign = integer(-(1 << (width - 1))) if fmt.negative_zero else integer(0)
     most, nan = real(fmt.max), real(np.nan)
-    above, below = (real(v) for v in overflow_values(fmt, scalar.environment))
+    beyond = [_core.overflow_code(fmt, scalar.environment, sign) for sign in (0, 1)]
+    above, below = decode(np.array(beyond, fmt.storage_dtype), fmt, real)
 
     @inlined
     def round_float(x):

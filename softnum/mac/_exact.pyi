@@ -6,9 +6,7 @@ from numpy.typing import NDArray
 MOST_WORDS: int
 
 class DefinitionExact:
-    def __init__(
-        self, operands: tuple[Any, Any], accumulator: Any, env: tuple[int, ...], bottom: int, words: int
-    ) -> None: ...
+    def __init__(self, unit: Any, operands: tuple[Any, Any]) -> None: ...
     def run(
         self,
         a: NDArray[np.uint64],
@@ -26,20 +24,11 @@ class DefinitionExact:
         tallies: NDArray[np.uint64] | None = None,
     ) -> int: ...
 
-def rounds_in_lanes(accumulator: Any, env: tuple[int, ...]) -> bool: ...
+def fast(unit: Any, operands: tuple[Any, Any], facts: tuple[Any, Any]) -> FastExact | None: ...
 
 class FastExact:
+    path: str
     wide: bool
-    def __init__(
-        self,
-        operands: tuple[Any, Any],
-        accumulator: Any,
-        env: tuple[int, ...],
-        bottom: int,
-        words: int,
-        binary64: Any,
-        facts: Any,
-    ) -> None: ...
     def split(
         self, a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64] | None = None
     ) -> tuple[int, int, bool]: ...

@@ -5,9 +5,12 @@ cimport numpy as cnp
 import numpy as np
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, uint32_t, uint64_t, uintptr_t
+from libc.string cimport memset
 
 from softnum.runtime._core cimport *
-from softnum.mac._products cimport before, fill_codes, run_each, sn_definition, sn_product_codes
+from softnum.mac._products cimport (
+    before, facts_from, fill_codes, run_each, sn_definition, sn_facts, sn_product_codes,
+)
 from softnum.runtime import _core
 
 cnp.import_array()
@@ -26,14 +29,12 @@ cdef extern from "products/exact/exact.h" nogil:
 
     enum: SN_EXACT_ROOM
 
-    ctypedef struct sn_exact_facts:
-        int32_t precision, last
-
     ctypedef struct sn_exact_fast:
         sn_exact_unit unit
-        sn_format binary64
         sn_rounding rounding
-        sn_exact_facts facts[3]
+        sn_facts facts[3]
+
+    int sn_exact_path(const sn_exact_unit *u, sn_facts a, sn_facts b, sn_exact_fast *fast) noexcept
 
     ctypedef struct sn_exact_args:
         const double *a
@@ -60,12 +61,14 @@ cdef extern from "products/exact/exact.h" nogil:
 MOST_WORDS = SN_KULISCH_WORDS
 
 
-cdef void fill_unit(sn_exact_unit *u, operands, accumulator, tuple env, bottom, words) except *:
+cdef void fill_unit(sn_exact_unit *u, unit, operands) except *:
+    """operands: the formats of the codes that the definition takes."""
+    memset(u, 0, sizeof(sn_exact_unit))
     fill_format(&u.operand_a, operands[0])
     fill_format(&u.operand_b, operands[1])
-    fill_format(&u.accumulator, accumulator)
-    fill_env(&u.env, env)
-    u.bottom, u.words = bottom, words
+    fill_format(&u.accumulator, unit.accumulator)
+    fill_env(&u.env, unit.environment)
+    u.bottom, u.words = unit.bottom, unit.words
 
 
 cdef class DefinitionExact:
@@ -73,8 +76,8 @@ cdef class DefinitionExact:
 
     cdef sn_exact_unit u
 
-    def __cinit__(self, operands, accumulator, tuple env, bottom, words):
-        fill_unit(&self.u, operands, accumulator, env, bottom, words)
+    def __cinit__(self, unit, operands):
+        fill_unit(&self.u, unit, operands)
 
     def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
         """Rows m0..m1, columns n0..n1 of one product of codes; words: None or contiguous uint32 (M, N, 1, 2).
@@ -99,30 +102,20 @@ cdef class DefinitionExact:
         return run_each(<sn_definition>sn_exact_definition, &self.u, a, b, c, out, words)
 
 
-def rounds_in_lanes(accumulator, tuple env):
-    """Whether the kernels round binary64 carriers to this format in this environment."""
-    cdef sn_format f
-    cdef sn_env e
-    cdef sn_rounding r
-    fill_format(&f, accumulator)
-    fill_env(&e, env)
-    return bool(sn_rounding_prepare(&f, &e, 64, &r))
+def fast(unit, operands, facts):
+    """The unit's engine on carriers, or None where the definition alone computes it; arguments as of `_gemm.fast`."""
+    cdef FastExact engine = FastExact.__new__(FastExact)
+    cdef sn_exact_unit u
+    fill_unit(&u, unit, operands)
+    return engine if sn_exact_path(&u, facts_from(facts[0]), facts_from(facts[1]), &engine.u) else None
 
 
 cdef class FastExact:
-    """The exact unit's GEMM on float64 carriers; facts: (precision, last) of the formats of a, b and c."""
+    """The exact unit's GEMM on float64 carriers: what `fast` makes."""
 
     cdef sn_exact_fast u
-
+    path = "exact"
     wide = True
-
-    def __cinit__(self, operands, accumulator, tuple env, bottom, words, binary64, facts):
-        fill_unit(&self.u.unit, operands, accumulator, env, bottom, words)
-        fill_format(&self.u.binary64, binary64)
-        if not sn_rounding_prepare(&self.u.unit.accumulator, &self.u.unit.env, 64, &self.u.rounding):
-            raise ValueError(f"{accumulator} lies outside the domain of rounding in binary64")
-        for i in range(3):
-            self.u.facts[i].precision, self.u.facts[i].last = facts[i]
 
     def split(self, a, b, c=None):
         """(pieces, terms a block, whether C is a term) for float64 arrays: what the kernels do with these operands."""

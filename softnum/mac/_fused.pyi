@@ -44,9 +44,13 @@ class DefinitionChain:
         tallies: NDArray[np.uint64] | None = None,
     ) -> int: ...
 
+def fast(unit: Any) -> FastFused | None: ...
+
 class FastFused:
+    path: str
     wide: bool
-    def __init__(self, unit: Any, plan: Any, carrier: Any) -> None: ...
+    @property
+    def plan(self) -> dict[str, Any]: ...
     def run(
         self,
         a: NDArray[Any],

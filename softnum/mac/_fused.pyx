@@ -25,10 +25,11 @@ cdef extern from "products/fused/fused.h" nogil:
 
     ctypedef struct sn_fused_plan:
         sn_fused_unit unit
-        sn_format carrier
         int32_t least_a, least_b, least_c, floor, low, high, nearest, may_carry, group, bounded
         uint32_t keep, to_constant
         float limit, least_start, most_start
+
+    int sn_fused_path(const sn_fused_unit *u, sn_fused_plan *p) noexcept
 
     ctypedef struct sn_fused_values:
         const float *a
@@ -152,23 +153,32 @@ cdef class DefinitionChain:
         return run_each(<sn_definition>sn_chain_definition, &self.u, a, b, c, out, words)
 
 
+def fast(unit):
+    """A fused unit's engine on carriers, or None where the definition alone computes it."""
+    cdef FastFused engine = FastFused.__new__(FastFused)
+    cdef sn_fused_unit u
+    engine.order = fill_unit(&u, unit)
+    return engine if sn_fused_path(&u, &engine.p) else None
+
+
 cdef class FastFused:
-    """A fused unit's GEMM on float32 carriers; plan: softnum.mac.fused.FusedPlan."""
+    """A fused unit's GEMM on float32 carriers: what `fast` makes."""
 
     cdef sn_fused_plan p
     cdef int32_t *order
-    cdef readonly bint wide
+    path = "fused"
+    wide = False
 
-    def __cinit__(self, unit, plan, carrier):
-        self.order = fill_unit(&self.p.unit, unit)
-        self.wide = False
-        fill_format(&self.p.carrier, carrier)
-        self.p.least_a, self.p.least_b, self.p.least_c = plan.least_a, plan.least_b, plan.least_c
-        self.p.floor, self.p.low, self.p.high = plan.floor, plan.low, plan.high
-        self.p.nearest, self.p.may_carry = plan.nearest, plan.may_carry
-        self.p.group, self.p.bounded, self.p.most_start = plan.group, plan.bounded, plan.most_start
-        self.p.keep, self.p.to_constant = plan.keep, plan.to_constant
-        self.p.limit, self.p.least_start = plan.limit, plan.least_start
+    @property
+    def plan(self):
+        """The fields of sn_fused_plan (csrc/products/fused/fused.h) by name."""
+        p = &self.p
+        return {
+            "least_a": p.least_a, "least_b": p.least_b, "least_c": p.least_c, "floor": p.floor, "low": p.low,
+            "high": p.high, "nearest": bool(p.nearest), "may_carry": bool(p.may_carry), "group": p.group,
+            "keep": p.keep, "to_constant": p.to_constant, "bounded": bool(p.bounded), "limit": p.limit,
+            "least_start": p.least_start, "most_start": p.most_start,
+        }
 
     def __dealloc__(self):
         free(self.order)

@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,12 +6,37 @@ from numpy.typing import NDArray
 LANES: int
 MAX_LANES: int
 REDUCTION: dict[str, int]
-PATH: dict[str, int]
-PRODUCT: dict[str, int]
+
+class Round32(NamedTuple):
+    emin: int
+    emax: int
+    sign_of_zero: int
+    mantissa_bits: int
+    scale: float
+    bound: float
+    limit: tuple[float, float]
+    overflow: tuple[float, float]
+
+def fast(unit: Any, operands: tuple[Any, Any], facts: tuple[Any, Any]) -> FastGemm | IntegerGemm | None: ...
+def core_facts(fmt: Any) -> tuple[int, int, int, bool]: ...
 
 class FastGemm:
     wide: bool
-    def __init__(self, plan: Any) -> None: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def product_rounding(self) -> str: ...
+    @property
+    def exact_below(self) -> bool: ...
+    @property
+    def chunk(self) -> int: ...
+    @property
+    def two_roundings(self) -> bool: ...
+    @property
+    def magic(self) -> tuple[Round32, Round32, Round32]: ...
+    @property
+    def levels(self) -> tuple[str, ...]: ...
+    def level(self, k: int, largest: tuple[float, float, float], negative_zero: bool) -> str: ...
     def run(
         self,
         a: NDArray[Any],
@@ -28,24 +53,38 @@ class FastGemm:
     ) -> None: ...
     def product(self, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any] | None) -> NDArray[Any] | None: ...
 
-class IntegerGemm(FastGemm):
+class IntegerGemm:
+    path: str
+    wide: bool
     converts: bool
+    @property
+    def fractions(self) -> tuple[int, int]: ...
+    @property
+    def shift(self) -> int: ...
+    @property
+    def wraps(self) -> bool: ...
+    @property
+    def ends(self) -> tuple[int, int]: ...
+    @property
+    def scale(self) -> float: ...
+    def fits(self, k: int, largest: tuple[float, float, float]) -> bool: ...
+    def run(
+        self,
+        a: NDArray[Any],
+        b: NDArray[Any],
+        c: NDArray[Any] | None,
+        out: NDArray[Any],
+        keys: tuple[int, int, int, int],
+        batch: int,
+        m0: int,
+        m1: int,
+        n0: int,
+        n1: int,
+        first: tuple[int, int] = (0, 0),
+    ) -> None: ...
 
 class DefinitionGemm:
-    def __init__(
-        self,
-        operands: tuple[Any, Any],
-        product: Any,
-        accumulator: Any,
-        outer: Any,
-        product_env: tuple[int, ...],
-        sum_env: tuple[int, ...],
-        outer_env: tuple[int, ...],
-        chunk: int,
-        lanes: int,
-        reduction: str,
-        compensated: bool,
-    ) -> None: ...
+    def __init__(self, unit: Any, operands: tuple[Any, Any]) -> None: ...
     def run(
         self,
         a: NDArray[np.uint64],

@@ -1,15 +1,21 @@
 # cython: language_level=3
-"""Bindings to csrc/products/gemm/gemm.h: argument structs filled, GIL released, C called. No arithmetic here."""
+"""Bindings to csrc/products/gemm/gemm.h: argument structs filled, GIL released, C called. No arithmetic here, and no
+decision which path computes a unit."""
 
 cimport numpy as cnp
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t, uint64_t, uintptr_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
+
+import math
+from typing import NamedTuple
 
 import numpy as np
 
 from softnum.runtime._core cimport *
-from softnum.mac._products cimport before, fill_codes, run_each, sn_definition, sn_product_codes
+from softnum.mac._products cimport (
+    before, facts_from, fill_codes, run_each, sn_definition, sn_facts, sn_facts_of, sn_product_codes,
+)
 from softnum.runtime import _core
 
 cnp.import_array()
@@ -51,7 +57,7 @@ cdef extern from "products/gemm/gemm.h" nogil:
         double *out
         int32_t *panel
         ptrdiff_t lda, ldb, ldc, ldo, m, n, k
-        int32_t shift, bits, is_signed, careful
+        int32_t fraction_a, fraction_b, shift, bits, is_signed, wraps, careful
         int64_t least, most
         double scale
 
@@ -77,57 +83,139 @@ cdef extern from "products/gemm/gemm.h" nogil:
 
     uint32_t sn_gemm_definition(const sn_mad_unit *u, const sn_product_codes *g) noexcept
 
+    enum: SN_LEVEL_FULL, SN_LEVEL_TESTED, SN_LEVEL_SIGNED, SN_LEVEL_BARE
+    int sn_gemm_path(const sn_mad_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g) noexcept
+    int sn_gemm_level(const sn_gemm_unit *u, ptrdiff_t k, const double *largest, int negative_zero) noexcept
+    int sn_integer_path(const sn_mad_unit *u, sn_gemm_integers *g) noexcept
+    int sn_integers_fit(const sn_gemm_integers *g, ptrdiff_t k, double a, double b, double c) noexcept
+
 cdef const sn_gemm_kernels *kernels():
     return sn_gemm_kernels_for(_core.isa_number())
 
 LANES = SN_GEMM_LANES
 MAX_LANES = SN_MAX_LANES
 REDUCTION = {"sequential": SN_REDUCTION_SEQUENTIAL, "tree": SN_REDUCTION_TREE, "pairwise": SN_REDUCTION_PAIRWISE}
-PATH = {"magic": SN_PATH_MAGIC, "mixed": SN_PATH_MIXED, "fixed": SN_PATH_FIXED, "native": SN_PATH_NATIVE,
-        "odd": SN_PATH_ODD, "stochastic": SN_PATH_STOCHASTIC, "wide": SN_PATH_WIDE}
-PRODUCT = {
-    "exact": SN_PRODUCT_EXACT, "nearest": SN_PRODUCT_NEAREST, "stochastic": SN_PRODUCT_STOCHASTIC,
-    "fused": SN_PRODUCT_FUSED,
-}
+_PATH = {SN_PATH_MAGIC: "magic", SN_PATH_MIXED: "mixed", SN_PATH_FIXED: "fixed", SN_PATH_NATIVE: "native",
+         SN_PATH_ODD: "odd", SN_PATH_STOCHASTIC: "stochastic", SN_PATH_WIDE: "wide"}
+_PRODUCT = {SN_PRODUCT_EXACT: "exact", SN_PRODUCT_NEAREST: "nearest", SN_PRODUCT_STOCHASTIC: "stochastic",
+            SN_PRODUCT_FUSED: "fused"}
+_LEVEL = {SN_LEVEL_FULL: "full", SN_LEVEL_TESTED: "tested", SN_LEVEL_SIGNED: "signed", SN_LEVEL_BARE: "bare"}
 
 
-cdef void fill_round32(sn_round32 *r, spec) except *:
-    r.emin, r.emax, r.sign_of_zero, r.mantissa_bits = spec.emin, spec.emax, spec.sign_of_zero, spec.mantissa_bits
-    r.scale, r.bound = spec.scale, spec.bound
-    r.limit[0], r.limit[1] = spec.limit
-    r.overflow[0], r.overflow[1] = spec.overflow
+class Round32(NamedTuple):
+    """As sn_round32 in csrc/products/gemm/gemm.h."""
+
+    emin: int
+    emax: int
+    sign_of_zero: int
+    mantissa_bits: int
+    scale: float
+    bound: float
+    limit: tuple
+    overflow: tuple
 
 
-cdef void prepare(sn_rounding *r, target, int bits) except *:
+cdef round32(const sn_round32 *r):
+    return Round32(r.emin, r.emax, r.sign_of_zero, r.mantissa_bits, r.scale, r.bound, (r.limit[0], r.limit[1]),
+                   (r.overflow[0], r.overflow[1]))
+
+
+cdef void fill_unit(sn_mad_unit *u, unit, operands) except *:
+    """operands: the formats of the codes that the definition takes."""
+    if not 1 <= unit.lanes <= SN_MAX_LANES:
+        raise ValueError(f"lanes must lie in 1..{SN_MAX_LANES}, got {unit.lanes}")
+    fill_format(&u.operand_a, operands[0])
+    fill_format(&u.operand_b, operands[1])
+    u.fused = unit.product is None
+    if unit.product is not None:
+        fill_format(&u.product, unit.product)
+    fill_format(&u.accumulator, unit.accumulator)
+    fill_format(&u.outer, unit.outer)
+    product_env, sum_env, outer_env = unit.environments
+    fill_env(&u.product_env, product_env)
+    fill_env(&u.sum_env, sum_env)
+    fill_env(&u.outer_env, outer_env)
+    u.two_roundings = unit.two_roundings
+    u.chunk = unit.chunk or 0
+    u.lanes = unit.lanes
+    u.reduction = REDUCTION[unit.reduction]
+    u.compensated = unit.compensated is not None
+
+
+def core_facts(fmt):
+    """(precision, last, top, specials) of a format of the core, as csrc/dispatch/facts.h has them."""
     cdef sn_format f
-    cdef sn_env e
-    fill_format(&f, target[0])
-    fill_env(&e, target[1])
-    if not sn_rounding_prepare(&f, &e, bits, r):
-        raise ValueError(f"{target[0]} lies outside the domain of rounding in binary{bits}")
+    fill_format(&f, fmt)
+    cdef sn_facts x = sn_facts_of(&f)
+    return x.precision, x.last, x.top, bool(x.specials)
+
+
+def fast(unit, operands, facts):
+    """A unit's engine on carriers: a `FastGemm`, an `IntegerGemm`, or None where the definition alone computes it.
+
+    operands: the formats of its codes; facts: a `softnum.formats.facts.Facts` of the values of each.
+    """
+    cdef sn_mad_unit u
+    cdef FastGemm gemm = FastGemm.__new__(FastGemm)
+    cdef IntegerGemm integers = IntegerGemm.__new__(IntegerGemm)
+    memset(&u, 0, sizeof(sn_mad_unit))
+    fill_unit(&u, unit, operands)
+    if sn_integer_path(&u, &integers.g):
+        return integers
+    cdef int bits = sn_gemm_path(&u, facts_from(facts[0]), facts_from(facts[1]), &gemm.u)
+    gemm.wide = bits == 64
+    return gemm if bits else None
 
 
 cdef class FastGemm:
-    """One unit's GEMM on float32 (``wide=False``) or float64 carriers."""
+    """One unit's GEMM on float32 or, if `wide`, float64 carriers: what `fast` makes.
+
+    Its attributes are fields of sn_gemm_unit (csrc/products/gemm/gemm.h), paths and roundings of products by name.
+    """
 
     cdef sn_gemm_unit u
     cdef readonly bint wide
 
-    def __cinit__(self, plan):
-        self.wide = plan.wide
-        self.u.path = PATH[plan.path]
-        self.u.product = PRODUCT[plan.product]
-        self.u.exact_below = plan.exact_below
-        self.u.chunk = plan.chunk
-        self.u.two_roundings = plan.two_roundings
-        if plan.targets is not None:
-            prepare(&self.u.product64, plan.targets[0], 64 if plan.wide else 32)
-            prepare(&self.u.sum64, plan.targets[1], 64 if plan.wide else 32)
-            prepare(&self.u.outer64, plan.targets[2], 64 if plan.wide else 32)
-        if plan.magic is not None:
-            fill_round32(&self.u.product32, plan.magic[0])
-            fill_round32(&self.u.sum32, plan.magic[1])
-            fill_round32(&self.u.outer32, plan.magic[2])
+    @property
+    def path(self):
+        return _PATH[self.u.path]
+
+    @property
+    def product_rounding(self):
+        return _PRODUCT[self.u.product]
+
+    @property
+    def exact_below(self):
+        return bool(self.u.exact_below)
+
+    @property
+    def chunk(self):
+        return self.u.chunk
+
+    @property
+    def two_roundings(self):
+        return bool(self.u.two_roundings)
+
+    @property
+    def magic(self):
+        """A `Round32` each for product, sum and outer sum."""
+        return round32(&self.u.product32), round32(&self.u.sum32), round32(&self.u.outer32)
+
+    def level(self, k, largest, negative_zero):
+        """How much of a rounding a product needs (csrc/softnum/device/steps.h): "full", "tested", "signed" or "bare".
+
+        largest: magnitudes in a, b and C; infinity if there is a NaN. negative_zero: whether C holds one.
+        """
+        cdef double seen[3]
+        seen[0], seen[1], seen[2] = largest
+        return _LEVEL[sn_gemm_level(&self.u, k, seen, negative_zero)]
+
+    @property
+    def levels(self):
+        """All that `level` gives, "full" first."""
+        ends = (math.inf,) * 3, (0, 0, 0)
+        found = ["full"] + [self.level(0, largest, zero) for largest in ends for zero in (True, False)]
+        return tuple(dict.fromkeys(found))
 
     def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0)):
         """Rows m0..m1 and columns n0..n1 of one product; b's rows are padded with zeros to a multiple of LANES.
@@ -211,19 +299,49 @@ cdef class FastGemm:
 
 
 cdef class IntegerGemm:
-    """Products and sums of fixed point that need no rounding, in integers; on float64 carriers."""
+    """Products and sums of fixed point that need no rounding, in integers; on float64 carriers. `fast` makes them."""
 
-    cdef object plan
-    cdef readonly bint wide, converts
+    cdef sn_gemm_integers g
+    path = "integers"
+    wide = converts = True
 
-    def __cinit__(self, plan):
-        self.plan = plan
-        self.wide = self.converts = True
+    @property
+    def fractions(self):
+        """Bits after the point of the operands."""
+        return self.g.fraction_a, self.g.fraction_b
+
+    @property
+    def shift(self):
+        """From the products' last place to the accumulator's."""
+        return self.g.shift
+
+    @property
+    def wraps(self):
+        """Whether sums are modulo a power of two."""
+        return bool(self.g.wraps)
+
+    @property
+    def ends(self):
+        """The least and the largest sum, in last places."""
+        return self.g.least, self.g.most
+
+    @property
+    def scale(self):
+        """The accumulator's last place."""
+        return self.g.scale
+
+    def fits(self, k, largest):
+        """Whether sums may go without a test: they wrap, or products of such magnitudes cannot saturate.
+
+        largest: of the values of a, b and C.
+        """
+        a, b, c = largest
+        a, b = a * 2.0**self.g.fraction_a, b * 2.0**self.g.fraction_b
+        return bool(sn_integers_fit(&self.g, k, a, b, c / self.g.scale))
 
     def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0)):
         """As `FastGemm.run`."""
-        plan = self.plan
-        cdef sn_gemm_integers g
+        cdef sn_gemm_integers g = self.g
         cdef const sn_gemm_kernels *fast = kernels()
         cdef cnp.ndarray x, y, z, w, panel
         k, rows, columns = a.shape[1], slice(m0 - first[0], m1 - first[0]), slice(n0 - first[1], n1 - first[1])
@@ -233,28 +351,25 @@ cdef class IntegerGemm:
         x = np.empty((m1 - m0, even), np.int16)
         y = np.empty((even, n1 - n0), np.int16)
         x[:, k:] = y[k:] = 0
-        for raw, values, fraction in ((x[:, :k], a[rows], plan.fractions[0]), (y[:k], b[:, columns], plan.fractions[1])):
+        for raw, values, fraction in ((x[:, :k], a[rows], g.fraction_a), (y[:k], b[:, columns], g.fraction_b)):
             raw[...] = values if fraction == 0 else values * 2.0**fraction
         panel = np.empty((max(even // 2, 1), SN_PANEL), np.int32)
         z = out[rows, columns]
-        largest = [max(int(v.max(initial=0)), -int(v.min(initial=0))) for v in (x, y)]
-        products = k * largest[0] * largest[1]
-        total = products << plan.shift
+        largest_a, largest_b = (max(float(v.max(initial=0)), -float(v.min(initial=0))) for v in (x, y))
+        largest_c = 0.0
         g.c = NULL
         g.ldc = 0
         if c is not None:
             w = c[rows, columns]
-            total += int(np.abs(w).max() / plan.scale)
+            largest_c = float(np.abs(w).max()) / g.scale
             g.c = <const double *>cnp.PyArray_DATA(w)
             g.ldc = w.strides[0] // 8
-        g.careful = not plan.wrap and (products >= 2**31 or total > plan.most or total > -plan.least)
+        g.careful = not sn_integers_fit(&g, k, largest_a, largest_b, largest_c)
         g.a, g.b = <const int16_t *>cnp.PyArray_DATA(x), <const int16_t *>cnp.PyArray_DATA(y)
         g.out = <double *>cnp.PyArray_DATA(z)
         g.panel = <int32_t *>cnp.PyArray_DATA(panel)
         g.lda, g.ldb, g.ldo = even, n1 - n0, z.strides[0] // 8
         g.m, g.n, g.k = m1 - m0, n1 - n0, even
-        g.shift, g.bits, g.is_signed = plan.shift, plan.bits, plan.signed
-        g.least, g.most, g.scale = plan.least, plan.most, plan.scale
         with nogil:
             fast.integers(&g)
 
@@ -264,27 +379,8 @@ cdef class DefinitionGemm:
 
     cdef sn_mad_unit u
 
-    def __cinit__(self, operands, product, accumulator, outer, tuple product_env, tuple sum_env, tuple outer_env, chunk,
-                  lanes, reduction, bint compensated):
-        if not 1 <= lanes <= SN_MAX_LANES:
-            raise ValueError(f"lanes must lie in 1..{SN_MAX_LANES}, got {lanes}")
-        fill_format(&self.u.operand_a, operands[0])
-        fill_format(&self.u.operand_b, operands[1])
-        self.u.fused = product is None
-        if product is not None:
-            fill_format(&self.u.product, product)
-        fill_format(&self.u.accumulator, accumulator)
-        fill_format(&self.u.outer, outer)
-        fill_env(&self.u.product_env, product_env)
-        fill_env(&self.u.sum_env, sum_env)
-        fill_env(&self.u.outer_env, outer_env)
-        self.u.two_roundings = (
-            product is not None and sn_is_stochastic(&self.u.product_env) and sn_is_stochastic(&self.u.sum_env)
-        )
-        self.u.chunk = chunk
-        self.u.lanes = lanes
-        self.u.reduction = REDUCTION[reduction]
-        self.u.compensated = compensated
+    def __cinit__(self, unit, operands):
+        fill_unit(&self.u, unit, operands)
 
     def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
         """Rows m0..m1, columns n0..n1 of one product of codes; words: None or contiguous uint32 (M, N, steps, 2).

@@ -1,8 +1,16 @@
 """What the bindings of all units share: the arrays of a part of a product as csrc/products/codes.h states them."""
 
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t, uintptr_t
 
+from softnum.runtime._core cimport sn_format
+
+
+cdef extern from "dispatch/facts.h" nogil:
+    ctypedef struct sn_facts:
+        int32_t precision, last, top, specials
+
+    sn_facts sn_facts_of(const sn_format *f)
 
 cdef extern from "products/codes.h" nogil:
     ctypedef struct sn_tally:
@@ -104,3 +112,10 @@ cdef inline uint32_t run_each(sn_definition definition, const void *unit, a, b, 
             if g.words != NULL:
                 g.words += 2 * steps
     return flags
+
+
+cdef inline sn_facts facts_from(x):
+    """Of a `softnum.formats.facts.Facts`."""
+    cdef sn_facts f
+    f.precision, f.last, f.top, f.specials = x.precision, x.last, x.top, x.specials
+    return f

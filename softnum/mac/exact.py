@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from softnum.arrays.environment import environment
-from softnum.formats.facts import facts, fits
+from softnum.formats.facts import facts
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import format
 from softnum.mac import _exact
@@ -145,29 +145,16 @@ def _adder(unit: ExactDotUnit, fmt) -> ExactDotUnit:
     return replace(unit, operand=(ONE, fmt))
 
 
+def _operands(unit: ExactDotUnit) -> tuple:
+    return tuple(f.codec.core_format(f) for f in unit.operand)
+
+
 def _definition(unit: ExactDotUnit):
-    operands = tuple(f.codec.core_format(f) for f in unit.operand)
-    return _exact.DefinitionExact(operands, unit.accumulator, unit.environment, unit.bottom, unit.words)
+    return _exact.DefinitionExact(unit, _operands(unit))
 
 
 def _fast(unit: ExactDotUnit):
-    """On the domain that csrc/products/exact/body.h states."""
-    operands = tuple(f.codec.core_format(f) for f in unit.operand)
-    formats, acc, env = (*unit.operand, unit.accumulator), unit.accumulator, unit.environment
-    a, b, c = map(facts, formats)
-    specials = a.specials or b.specials or c.specials
-    seen = env[3] + 1 if unit.stochastic else 2
-    if (
-        not all(fits(f, "float64") for f in formats)
-        or a.precision + b.precision > 53
-        or (specials and not acc.has_nan)
-        or c.precision + seen > 52
-        or not _exact.rounds_in_lanes(acc, env)
-    ):
-        return None
-    return _exact.FastExact(
-        operands, acc, env, unit.bottom, unit.words, format("binary64"), [(f.precision, f.last) for f in (a, b, c)]
-    )
+    return _exact.fast(unit, _operands(unit), tuple(map(facts, unit.operand)))
 
 
 register(ExactDotUnit, kind="exact", adder=_adder, definition=_definition, fast=_fast)

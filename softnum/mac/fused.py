@@ -8,7 +8,6 @@ from numbers import Integral
 
 from softnum.arrays.environment import environment
 from softnum.formats.checks import check_float
-from softnum.formats.facts import facts, fits
 from softnum.formats.modes import overflow_name, rounding_name
 from softnum.formats.names import format
 from softnum.formats.scalar import FloatFormat
@@ -16,7 +15,7 @@ from softnum.mac import _fused
 from softnum.mac.family import register
 from softnum.mac.mad import Unit
 
-__all__ = ["FmaChainUnit", "FusedDotUnit", "FusedPlan", "fused_plan"]
+__all__ = ["FmaChainUnit", "FusedDotUnit"]
 
 _MOST_EXPONENT = 1 << 16
 _MOST_PERIOD = 1 << 16
@@ -312,91 +311,12 @@ class FmaChainUnit(Unit):
         return text + (f", overflow {self.overflow}" if self.overflow else "")
 
 
-@dataclass(frozen=True)
-class FusedPlan:
-    """As sn_fused_plan in csrc/products/fused/fused.h."""
-
-    least_a: int
-    least_b: int
-    least_c: int
-    floor: int
-    low: int
-    high: int
-    nearest: bool
-    may_carry: bool
-    group: int
-    keep: int
-    to_constant: int
-    limit: float
-    least_start: float
-    most_start: float
-    bounded: bool
-
-
-_DEPTH = 128  # the longest period that csrc/products/fused/body.h packs
-
-
-def _usual(fmt: FloatFormat) -> bool:
-    return fmt.lowest_binade == "subnormal" and fits(fmt, "float32") and fmt.emin >= -126
-
-
-def fused_plan(unit: FusedDotUnit) -> FusedPlan | None:
-    """The unit's fast path, or None: the domain that csrc/products/fused/body.h states, a condition for each line."""
-    a, b = unit.operand
-    acc, f = unit.accumulator, unit.fraction_bits
-    if unit.result != acc or unit.period > _DEPTH or not (_usual(a) and _usual(b) and _usual(acc)):
-        return None
-    if facts(a).precision + facts(b).precision > 24 or f > 29:
-        return None
-    if not acc.has_nan and any(fmt.has_nan or fmt.infinities for fmt in (a, b, acc)):
-        return None  # a result without a code is an error, which only the definition tells
-    truncated = unit.truncate_fraction
-    nearest = unit.output_rounding == "nearest_even"
-    if nearest:
-        m = acc.mantissa_bits
-        if truncated is not None or not (1 <= m <= 21 and acc.signed and acc.negative_zero and acc.emax <= 90):
-            return None
-        if unit.c == "after" and m > 10:
-            return None
-    elif unit.output_rounding != "toward_zero" or acc != format("binary32"):
-        return None
-    if unit.c == "after" and unit.overflow is not None and unit.overflow != "always_infinity":
-        return None
-    high = 90 if nearest else 125
-    floor = max(f - 124, f - 124 if unit.min_exponent is None else unit.min_exponent)
-    if floor > high:
-        return None
-    bounded = not nearest and a.emax + b.emax <= 64  # products below 2**67 with their unnormalised digit
-    return FusedPlan(
-        least_a=a.emin + 127,
-        least_b=b.emin + 127,
-        least_c=acc.emin + 127,
-        floor=floor + 127,
-        low=f - 124,
-        high=high,
-        nearest=nearest,
-        may_carry=(unit.terms << (f + 2)) + (1 << (f + 1)) > 1 << 31,
-        group=1 << (29 - f),
-        keep=0xFFFFFFFF << max(0, 23 - (23 if truncated is None else truncated)) & 0xFFFFFFFF,
-        to_constant=(23 - acc.mantissa_bits) << 23 | 0x400000,
-        limit=float(acc.max),
-        least_start=2.0**-101,
-        most_start=2.0**100 if bounded else float(acc.max),
-        bounded=bounded,
-    )
-
-
 def _adder(unit, fmt):
     return replace(unit, operand=(format("e2m1fn"), fmt))
 
 
-def _fast(unit: FusedDotUnit):
-    plan = fused_plan(unit)
-    return None if plan is None else _fused.FastFused(unit, plan, format("binary32"))
-
-
 register(
     FusedDotUnit, kind="fused", formats=("accumulator", "output"), adder=_adder, adds_operands=True,
-    definition=_fused.DefinitionFused, fast=_fast,
+    definition=_fused.DefinitionFused, fast=_fused.fast,
 )  # fmt: skip
 register(FmaChainUnit, adder=_adder, adds_operands=True, definition=_fused.DefinitionChain)

@@ -53,6 +53,19 @@ sn_u32 sn_exact_definition(const sn_exact_unit *u, const sn_product_codes *g) {
 /* ---- what the fast path leaves to scalars -------------------------------------------------------------------------
  */
 
+int sn_exact_path(const sn_exact_unit *u, sn_facts a, sn_facts b, sn_exact_fast *fast) {
+    const sn_facts c = sn_facts_of(&u->accumulator);
+    const sn_i32 seen = sn_is_stochastic(&u->env) ? u->env.stochastic_bits + 1 : 2;
+    if (!sn_fits(a, 64) || !sn_fits(b, 64) || !sn_fits(c, 64)) return 0;
+    if (a.precision + b.precision > 53 || c.precision + seen > 52) return 0;
+    if ((a.specials || b.specials || c.specials) && !u->accumulator.has_nan) return 0;
+    fast->unit = *u;
+    fast->facts[0] = a;
+    fast->facts[1] = b;
+    fast->facts[2] = c;
+    return sn_rounding_prepare(&u->accumulator, &u->env, 64, &fast->rounding);
+}
+
 static double power_of_two(sn_i32 exponent) {
     const sn_u64 bits = (sn_u64)(exponent + 1023) << 52;
     double x;
@@ -111,10 +124,10 @@ sn_exact_split sn_exact_split_for(const sn_exact_fast *u, const sn_exact_range r
     return s;
 }
 
-static sn_number number_of(const sn_exact_fast *u, double x) {
+static sn_number number_of(double x) {
     sn_u64 bits;
     memcpy(&bits, &x, sizeof bits);
-    return sn_unpack(&u->binary64, bits);
+    return sn_unpack(&sn_binary64, bits);
 }
 
 static double delivered(const sn_exact_fast *u, const sn_exact_args *g, sn_kulisch *sum, ptrdiff_t row, ptrdiff_t j) {
@@ -122,7 +135,7 @@ static double delivered(const sn_exact_fast *u, const sn_exact_args *g, sn_kulis
     const sn_u32 word = sn_is_stochastic(&u->unit.env) ? sn_exact_word(&u->unit, row, g->n0 + j) : 0;
     sn_u32 flags = 0;
     const sn_u64 code = sn_kulisch_round(sum, &u->unit.accumulator, &u->unit.env, word, &flags);
-    const sn_u64 bits = sn_convert(&u->unit.accumulator, code, &u->binary64, &exactly, 0, &flags);
+    const sn_u64 bits = sn_convert(&u->unit.accumulator, code, &sn_binary64, &exactly, 0, &flags);
     double x;
     memcpy(&x, &bits, sizeof x);
     return x;
@@ -131,10 +144,10 @@ static double delivered(const sn_exact_fast *u, const sn_exact_args *g, sn_kulis
 double sn_exact_slow(const sn_exact_fast *u, const sn_exact_args *g, ptrdiff_t row, ptrdiff_t j) {
     sn_kulisch sum;
     sn_kulisch_clear(&sum, u->unit.bottom, u->unit.words);
-    const sn_number c = number_of(u, g->c ? g->c[row * g->ldc + j] : 0);
+    const sn_number c = number_of(g->c ? g->c[row * g->ldc + j] : 0);
     sn_kulisch_add(&sum, &c);
     for (ptrdiff_t k = 0; k < g->k; k++) {
-        const sn_number x = number_of(u, g->a[row * g->lda + k]), y = number_of(u, g->b[k * g->ldb + j]);
+        const sn_number x = number_of(g->a[row * g->lda + k]), y = number_of(g->b[k * g->ldb + j]);
         sn_kulisch_add_product(&sum, &x, &y);
     }
     return delivered(u, g, &sum, row, j);
@@ -151,7 +164,7 @@ double sn_exact_of_counts(const sn_exact_fast *u, const sn_exact_args *g, const 
         sn_kulisch_add_exact(&sum, sn_u128_make(0, n < 0 ? 0 - (sn_u64)n : (sn_u64)n), s->grid[i], n < 0);
     }
     if (g->c && !s->with_c) {
-        const sn_number c = number_of(u, g->c[row * g->ldc + j]);
+        const sn_number c = number_of(g->c[row * g->ldc + j]);
         sn_kulisch_add(&sum, &c);
     }
     /* the sign of a zero, and infinities, are asked of the operands */

@@ -4,6 +4,7 @@
 #ifndef SOFTNUM_EXACT_H
 #define SOFTNUM_EXACT_H
 
+#include "dispatch/facts.h"
 #include "dispatch/kernels.h"
 #include "products/codes.h"
 #include "softnum/units/kulisch.h"
@@ -24,17 +25,15 @@ sn_u32 sn_exact_definition(const sn_exact_unit *u, const sn_product_codes *g);
 /* ---- the fast path, on binary64 carriers --------------------------------------------------------------------------
  */
 
-/* All values of a format are integers of at most `precision` bits times a power of two, and multiples of 2^last. */
-typedef struct {
-    sn_i32 precision, last;
-} sn_exact_facts;
-
 typedef struct {
     sn_exact_unit unit;
-    sn_format binary64;
-    sn_rounding rounding;    /* of the accumulator's format, from binary64 */
-    sn_exact_facts facts[3]; /* of the formats of a, b and c */
+    sn_rounding rounding; /* of the accumulator's format, from binary64 */
+    sn_facts facts[3];    /* of the values of a, b and c */
 } sn_exact_fast;
+
+/* The fast path of a unit into *fast; 0 if it has none: the domain that products/exact/body.h states. a, b: the
+ * operands' values, which may be fewer than their formats'. */
+int sn_exact_path(const sn_exact_unit *u, sn_facts a, sn_facts b, sn_exact_fast *fast);
 
 /* As sn_product_codes, on values; b need not be padded. packed: room for k * (n rounded up to SN_EXACT_ROOM) values. */
 enum { SN_EXACT_ROOM = 16 };

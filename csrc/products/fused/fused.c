@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "dispatch/facts.h"
+
 /* In both definitions formats that raise no flags raise them, where there are tallies to be told. */
 sn_u32 sn_fused_definition(const sn_fused_unit *unit, const sn_product_codes *g) {
     sn_fused_unit u = *unit;
@@ -63,11 +65,60 @@ sn_fused_kernel sn_fused_kernel_for(int isa) {
     }
 }
 
-static sn_u64 code_of(const sn_fused_plan *p, const sn_format *f, float x) {
+/* ---- the fast path ------------------------------------------------------------------------------------------------ */
+
+enum { DEEPEST = 128 }; /* the longest period that products/fused/body.h packs */
+
+static int is_usual(const sn_format *f) {
+    return f->lowest == SN_LOWEST_SUBNORMAL && f->emin >= -126 && sn_fits(sn_facts_of(f), 32);
+}
+
+static int can_be_special(const sn_format *f) { return f->has_nan || f->has_inf; }
+
+int sn_fused_path(const sn_fused_unit *u, sn_fused_plan *p) {
+    const sn_format *acc = &u->accumulator;
+    const sn_env env = {.rounding = SN_TOWARD_ZERO};
+    const sn_i32 F = u->fraction_bits, m = acc->mantissa_bits, nearest = u->sum_env.rounding == SN_NEAREST_EVEN;
+    const sn_i32 cut = u->truncate_fraction, low = F - 124, high = nearest ? 90 : 125;
+    const sn_i32 floor = u->min_exponent > low ? u->min_exponent : low;
+    sn_u32 flags = 0;
+    if (!u->same_output || u->period > DEEPEST || !is_usual(&u->a) || !is_usual(&u->b) || !is_usual(acc)) return 0;
+    if (sn_facts_of(&u->a).precision + sn_facts_of(&u->b).precision > 24 || F > 29 || floor > high) return 0;
+    if (!acc->has_nan && (can_be_special(&u->a) || can_be_special(&u->b) || can_be_special(acc)))
+        return 0; /* a result without a code is an error, which only the definition tells */
+    if (nearest) {
+        if (cut >= 0 || m < 1 || m > 21 || !acc->is_signed || !acc->negative_zero || acc->emax > 90) return 0;
+        if (u->c_after && m > 10) return 0;
+    } else if (u->sum_env.rounding != SN_TOWARD_ZERO || memcmp(acc, &sn_binary32, sizeof *acc) != 0) {
+        return 0;
+    }
+    memset(p, 0, sizeof *p);
+    p->unit = *u;
+    p->least_a = u->a.emin + 127;
+    p->least_b = u->b.emin + 127;
+    p->least_c = acc->emin + 127;
+    p->floor = floor + 127;
+    p->low = low;
+    p->high = high;
+    p->nearest = nearest;
+    /* terms products below 2^(F + 2), and a C below 2^(F + 1) */
+    p->may_carry = ((sn_i64)u->terms << (F + 2)) + ((sn_i64)1 << (F + 1)) > (sn_i64)1 << 31;
+    p->group = (sn_i32)1 << (29 - F);
+    p->keep = cut >= 0 && cut < 23 ? 0xffffffffu << (23 - cut) : 0xffffffffu;
+    p->to_constant = (sn_u32)(23 - m) << 23 | 0x400000u;
+    p->bounded = !nearest && u->a.emax + u->b.emax <= 64; /* products below 2^67 with their unnormalised digit */
+    const sn_u32 limit = (sn_u32)sn_convert(acc, acc->max_code, &sn_binary32, &env, 0, &flags);
+    memcpy(&p->limit, &limit, sizeof limit);
+    p->least_start = 0x1p-101f;
+    p->most_start = p->bounded ? 0x1p100f : p->limit;
+    return 1;
+}
+
+static sn_u64 code_of(const sn_format *f, float x) {
     sn_env env = {0};
     sn_u32 bits, flags = 0;
     memcpy(&bits, &x, sizeof bits);
-    return sn_convert(&p->carrier, bits, f, &env, 0, &flags); /* exact: the operands were checked */
+    return sn_convert(&sn_binary32, bits, f, &env, 0, &flags); /* exact: the operands were checked */
 }
 
 enum { SN_FUSED_PIECE = 128 };
@@ -78,19 +129,19 @@ float sn_fused_value(const sn_fused_plan *p, const sn_fused_values *g, ptrdiff_t
     const ptrdiff_t piece = SN_FUSED_PIECE / u->period * u->period; /* whole periods: the plan has them this short */
     sn_u64 x[SN_FUSED_PIECE], y[SN_FUSED_PIECE];
     sn_u32 flags = 0, bits;
-    sn_u64 c = g->c ? code_of(p, &u->accumulator, g->c[row * g->ldc + column]) : 0, sum = u->c_after ? 0 : c;
+    sn_u64 c = g->c ? code_of(&u->accumulator, g->c[row * g->ldc + column]) : 0, sum = u->c_after ? 0 : c;
     for (ptrdiff_t k0 = 0; k0 < g->k; k0 += piece) {
         ptrdiff_t length = g->k - k0 < piece ? g->k - k0 : piece;
         for (ptrdiff_t k = 0; k < length; k++) {
-            x[k] = code_of(p, &u->a, a[k0 + k]);
-            y[k] = code_of(p, &u->b, b[(k0 + k) * g->ldb]);
+            x[k] = code_of(&u->a, a[k0 + k]);
+            y[k] = code_of(&u->b, b[(k0 + k) * g->ldb]);
         }
         for (sn_i64 step = 0; step < sn_fused_steps(u, length); step++)
             sum = sn_fused_step(u, x, 1, y, 1, length, step * u->terms, sum, &u->accumulator, &u->sum_env, &flags);
     }
     if (u->c_after) sum = g->k ? sn_add(&u->accumulator, sum, &u->output, c, &u->output, &u->after_env, 0, &flags) : c;
     sn_env env = {0};
-    bits = (sn_u32)sn_convert(&u->accumulator, sum, &p->carrier, &env, 0, &flags);
+    bits = (sn_u32)sn_convert(&u->accumulator, sum, &sn_binary32, &env, 0, &flags);
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;

@@ -24,7 +24,6 @@ sn_u32 sn_chain_definition(const sn_chain_unit *u, const sn_product_codes *g);
 /* What the fast path knows of a unit whose accumulator is its output. Exponents are biased by 127. */
 typedef struct {
     sn_fused_unit unit;
-    sn_format carrier;                /* binary32 */
     sn_i32 least_a, least_b, least_c; /* exponents that subnormals have */
     sn_i32 floor;                     /* of M */
     sn_i32 low, high;                 /* what products' exponents must keep within, not biased */
@@ -38,6 +37,9 @@ typedef struct {
     float most_start;                 /* C must be no larger, in magnitude */
     float least_start;                /* C must be zero or no smaller, in magnitude */
 } sn_fused_plan;
+
+/* The fast path of a unit into *p; 0 if it has none: the domain that products/fused/body.h states. */
+int sn_fused_path(const sn_fused_unit *u, sn_fused_plan *p);
 
 /* As sn_product_codes, on float32 carriers; NaNs out are canonical. */
 typedef struct {

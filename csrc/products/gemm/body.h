@@ -59,36 +59,38 @@ static sn_u32 SN_(pack32)(const sn_gemm_args *g, ptrdiff_t column) {
 /* The ways to compute a unit's blocks: where nothing overflows, and anywhere. */
 static void SN_(choose32)(const sn_gemm_unit *u, const sn_gemm_args *g, const SN_(rows32) * *safe,
                           const SN_(rows32) * *any) {
-    if (u->path == SN_PATH_NATIVE) {
+    const int level = sn_safe_level(u, u->exact_below && sn_has_negative_zero(g, sizeof(float))),
+              bare = level == SN_LEVEL_BARE;
+    *safe = NULL;
+    switch (u->path) {
+    case SN_PATH_NATIVE:
         *any = u->product == SN_PRODUCT_EXACT     ? &SN_(sum)
                : u->product == SN_PRODUCT_NEAREST ? &SN_(sum_rounded)
                                                   : &SN_(sum_fma);
-        *safe = NULL;
-    } else if (u->path == SN_PATH_ODD) {
+        return;
+    case SN_PATH_ODD:
         *any = &SN_(odd_any);
-        *safe = NULL;
 #ifdef SN_FMA_ODD
-        if (u->sum32.bound > 0) *safe = &SN_(odd_signed);
+        if (level == SN_LEVEL_SIGNED) *safe = &SN_(odd_signed);
 #endif
-    } else if (u->path == SN_PATH_STOCHASTIC) {
-        const int bare = u->exact_below && !sn_has_negative_zero(g, sizeof(float)),
-                  product = u->product == SN_PRODUCT_STOCHASTIC;
-        *any = product ? &SN_(stochastic_product_any) : &SN_(stochastic_any);
-        *safe = !bare ? NULL : product ? &SN_(stochastic_product_bare) : &SN_(stochastic_bare);
-    } else if (u->path == SN_PATH_FIXED) {
-        *any = &SN_(fixed);
-        *safe = NULL;
-    } else {
-        const int bare = u->exact_below && !sn_has_negative_zero(g, sizeof(float)),
-                  product = u->product == SN_PRODUCT_NEAREST;
-        *any = product ? &SN_(product_full) : &SN_(magic_full);
-        if (u->path == SN_PATH_MIXED)
-            *safe = NULL;
-        else
-            *safe = product ? bare ? &SN_(product_bare) : &SN_(product_signed)
-                    : bare  ? &SN_(magic_bare)
-                            : &SN_(magic_signed);
+        return;
+    case SN_PATH_STOCHASTIC:
+        if (u->product == SN_PRODUCT_STOCHASTIC) {
+            *any = &SN_(stochastic_product_any);
+            if (bare) *safe = &SN_(stochastic_product_bare);
+        } else {
+            *any = &SN_(stochastic_any);
+            if (bare) *safe = &SN_(stochastic_bare);
+        }
+        return;
+    case SN_PATH_FIXED: *any = &SN_(fixed); return;
+    default: *any = u->product == SN_PRODUCT_NEAREST ? &SN_(product_full) : &SN_(magic_full);
     }
+    if (u->path == SN_PATH_MIXED) return;
+    if (u->product == SN_PRODUCT_NEAREST)
+        *safe = bare ? &SN_(product_bare) : &SN_(product_signed);
+    else
+        *safe = bare ? &SN_(magic_bare) : &SN_(magic_signed);
 }
 
 static void SN_(gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) {

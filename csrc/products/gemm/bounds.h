@@ -119,4 +119,12 @@ static inline int sn_is_safe(sn_safety *s, double x, double y) {
     return safe;
 }
 
+/* The level (SN_LEVEL_*) of a product of which no sum overflows; negative_zero: a start is -0. */
+static inline int sn_safe_level(const sn_gemm_unit *u, int negative_zero) {
+    const int bare = u->exact_below && !negative_zero;
+    if (u->path == SN_PATH_MAGIC) return bare ? SN_LEVEL_BARE : SN_LEVEL_SIGNED;
+    if (u->path == SN_PATH_STOCHASTIC) return bare ? SN_LEVEL_BARE : SN_LEVEL_FULL;
+    return u->path == SN_PATH_ODD && u->sum32.bound > 0 ? SN_LEVEL_SIGNED : SN_LEVEL_FULL;
+}
+
 #endif

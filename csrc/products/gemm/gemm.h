@@ -4,6 +4,7 @@
 #ifndef SOFTNUM_GEMM_H
 #define SOFTNUM_GEMM_H
 
+#include "dispatch/facts.h"
 #include "dispatch/kernels.h"
 #include "products/codes.h"
 
@@ -71,8 +72,10 @@ typedef struct {
     double *out;
     sn_i32 *panel;
     ptrdiff_t lda, ldb, ldc, ldo, m, n, k;
+    sn_i32 fraction_a, fraction_b; /* bits after the point of the operands */
     sn_i32 shift, bits, is_signed; /* from products to the accumulator; of the accumulator */
-    sn_i32 careful;                /* saturate after each step */
+    sn_i32 wraps;
+    sn_i32 careful; /* saturate after each step */
     sn_i64 least, most;
     double scale; /* the accumulator's last place */
 } sn_gemm_integers;
@@ -118,5 +121,25 @@ enum { SN_TALLY_PRODUCT, SN_TALLY_SUM, SN_TALLY_COMPENSATION, SN_TALLY_LANES, SN
  * outer sum.
  */
 sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_product_codes *g);
+
+/* ---- which path computes a unit, on the CPU and in text for devices: products/gemm/paths.c ------------------------
+ */
+
+/* The fast path of a unit into *g, but keys and batch: returns the bits of its carriers, 32 or 64; 0 if it has none. a,
+ * b: the operands' values, which may be fewer than their formats'. */
+int sn_gemm_path(const sn_mad_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g);
+
+/* How much of a rounding a product can do without (softnum/device/steps.h). */
+enum { SN_LEVEL_FULL, SN_LEVEL_TESTED, SN_LEVEL_SIGNED, SN_LEVEL_BARE };
+
+/* That of a whole product. largest: magnitudes in a, b and C, infinity if there is a NaN; negative_zero: in C. */
+int sn_gemm_level(const sn_gemm_unit *u, ptrdiff_t k, const double largest[3], int negative_zero);
+
+/* The path in integers of a unit into *g, but the operands; 0 if it has none. */
+int sn_integer_path(const sn_mad_unit *u, sn_gemm_integers *g);
+
+/* Whether sums may go without a test: they wrap, or k products of integers up to a and b, from one up to c, lie within
+ * the accumulator and 32 bits. */
+int sn_integers_fit(const sn_gemm_integers *g, ptrdiff_t k, double a, double b, double c);
 
 #endif

@@ -30,14 +30,13 @@ from softnum.kernels.device.products.gemm import (
 )
 from softnum.kernels.device.products.layouts import add_layout
 from softnum.kernels.device.products.mad import fast
-from softnum.kernels.device.products.mad.bounds import levels_of
 from softnum.kernels.device.products.mad.steps import steps_of
 from softnum.kernels.device.products.problem import Operand, Problem, carrier_of, lined
 from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime._cuda import cuda
 from softnum.kernels.device.runtime.strides import contiguous, dense, one_step, transposed
 from softnum.mac.mad import MadUnit
-from softnum.mac.plan import plan_of
+from softnum.mac.products.engines import fast_of
 from softnum.mac.products.operands import refuse_blocks
 from softnum.mac.products.unfold import Shape, backward_data_shape, backward_weight_shape, forward_shape
 from softnum.runtime.gateway import is_device_array
@@ -283,7 +282,7 @@ def examples():
     """Kernels for the link check: a fast unit's, over each layout."""
     unit = MadUnit("e6m9", operand="e5m2")
     _, _, arguments, _ = next(fast.kernels_of(unit))
-    steps = steps_of(unit, levels_of(plan_of(unit))[0])
+    steps = steps_of(unit, fast_of(unit).levels[0])
     block = fast.block_of(steps, 4096, 256, 1)
     for layouts in (
         ("patches", "columns", "triples", "triples"),

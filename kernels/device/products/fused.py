@@ -30,7 +30,8 @@ from softnum.kernels.device.products.problem import Problem, check, stand_in, to
 from softnum.kernels.device.products.tiles import ALIGNMENT, BLOCK, SIDE, stager
 from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime._cuda import cuda, ffi
-from softnum.mac.fused import FmaChainUnit, FusedDotUnit, fused_plan
+from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+from softnum.mac.products.engines import fast_of
 from softnum.mac.presets import unit as preset
 
 __all__ = ["ChainEngine", "FusedEngine", "definition_kernel", "examples", "fast_kernel", "kernels_of", "tile_of"]
@@ -71,7 +72,7 @@ def _putters(exponent):
 
 @lru_cache(maxsize=256)
 def fast_kernel(unit, layouts, types, has_c: bool, tile: int, depth_of_tile: int):
-    """The kernel of a unit with a `fused_plan`; layouts and types: of a, b and c; out: floats in layouts[3].
+    """The kernel of a unit with a fast path; layouts and types: of a, b and c; out: floats in layouts[3].
 
     Its arguments: a, b, c and their geometries; the order of k; out and its geometry; left, uint32, a bit for each
     output of each thread: those that the definition must compute; batches, M, N, K.
@@ -319,11 +320,10 @@ class ChainEngine:
 
 
 class FusedEngine:
-    """Computes fused dot products: in blocks of binary32 where there is a plan, else by the definition."""
+    """Computes fused dot products: in blocks of binary32 where that is a fast path, else by the definition."""
 
     def __init__(self, unit: FusedDotUnit) -> None:
         self.unit = unit
-        self.plan = fused_plan(unit)
 
     tells = False
 
@@ -333,7 +333,7 @@ class FusedEngine:
 
     def run(self, problem: Problem) -> None:
         p, unit = problem, self.unit
-        if self.plan is None:
+        if fast_of(unit) is None:
             _by_definition(p)
             return
         formats = (*unit.operand, unit.c_format)
@@ -365,7 +365,7 @@ def kernels_of(unit):
     layouts, geometries, sizes = ("rows", "rows", "matrix", "rows"), (array(i64),) * 3, (i64,) * 4
     marked = None
     carrier = "float32" if fits(unit.result, np.float32) else "float64"
-    if isinstance(unit, FusedDotUnit) and fused_plan(unit):
+    if fast_of(unit) is not None:
         marked = tile_of(unit, simulated=False)
         kernel = fast_kernel(unit, layouts, ("float32",) * 3, False, *marked)
         floats = (array(f32),) * 3

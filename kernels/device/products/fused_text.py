@@ -7,7 +7,7 @@ from functools import lru_cache
 from softnum.formats.c_text import environment_text, format_text
 from softnum.formats.names import format
 from softnum.kernels.device.runtime.source import TYPES, Entry, Library, literal
-from softnum.mac.fused import fused_plan
+from softnum.mac.products.engines import fast_of
 
 __all__ = ["STATE", "chain_library", "fast_library", "fused_library", "value_entry"]
 
@@ -150,17 +150,17 @@ def chain_library(unit, carrier: str) -> Library:
 def _facts_text(unit, plan) -> str:
     """The function ``_unit``: an sn_fused32 (csrc/softnum/device/fused_steps.h)."""
     a, b = unit.operand
-    # what `fused_plan` calls high and, of bounded units, infinity: sums of theirs stay finite
-    most = plan.high if plan.nearest else 126
+    # what the plan calls high and, of bounded units, infinity: sums of theirs stay finite
+    most = plan["high"] if plan["nearest"] else 126
     fields = {
         "terms": unit.terms, "fraction_bits": unit.fraction_bits,
-        "floor": f"SN_FUSED32_BIAS + {plan.floor - 127}", "low": f"SN_FUSED32_BIAS + {plan.low}",
-        "most": f"SN_FUSED32_BIAS + {most}", "least_c": plan.least_c,
-        "nearest": int(plan.nearest), "wide": int(plan.may_carry),
-        "group": min(plan.group, unit.terms) if plan.may_carry else unit.terms,
-        "watch_low": int(a.emin + b.emin < plan.low), "keep": f"{plan.keep:#x}u",
-        "to_constant": f"{plan.to_constant:#x}u", "limit": literal(plan.limit),
-        "least_start": literal(plan.least_start), "most_start": literal(plan.most_start),
+        "floor": f"SN_FUSED32_BIAS + {plan['floor'] - 127}", "low": f"SN_FUSED32_BIAS + {plan['low']}",
+        "most": f"SN_FUSED32_BIAS + {most}", "least_c": plan["least_c"],
+        "nearest": int(plan["nearest"]), "wide": int(plan["may_carry"]),
+        "group": min(plan["group"], unit.terms) if plan["may_carry"] else unit.terms,
+        "watch_low": int(a.emin + b.emin < plan["low"]), "keep": f"{plan['keep']:#x}u",
+        "to_constant": f"{plan['to_constant']:#x}u", "limit": literal(plan["limit"]),
+        "least_start": literal(plan["least_start"]), "most_start": literal(plan["most_start"]),
     }  # fmt: skip
     lines = "".join(f"    u.{name} = {value};\n" for name, value in fields.items())
     return f"SN_FN sn_fused32 _unit(void) {{\n    sn_fused32 u;\n{lines}    return u;\n}}\n"
@@ -177,7 +177,7 @@ def fast_library(unit, stride: int) -> Library:
     ``begin(sums)`` starts the sums, given C; then ``steps`` for each tile; ``finish(sums, c)`` gives the outputs that
     the definition must compute, a bit each.
     """
-    plan = fused_plan(unit)
+    plan = fast_of(unit).plan
     after = unit.c == "after"
     begin = f"const sn_fused32 u = _unit();\n{_LOOP}\n    sums[i] = sn_fused32_start(&u, sums[i]);"
     added = (
@@ -199,8 +199,8 @@ def fast_library(unit, stride: int) -> Library:
     )
     x, exponent = (("float32", "x"),), "return sn_fused32_exponent(x, {}, SN_FUSED32_BIAS_{});"
     entries = (
-        Entry("exponent_a", "int32", x, exponent.format(plan.least_a, "A")),
-        Entry("exponent_b", "int32", x, exponent.format(plan.least_b, "B")),
+        Entry("exponent_a", "int32", x, exponent.format(plan["least_a"], "A")),
+        Entry("exponent_b", "int32", x, exponent.format(plan["least_b"], "B")),
         Entry("begin", "void", (sums,), begin),
         Entry("steps", "void", (*tile, sums), steps),
         Entry("finish", "uint32", (sums, c), finish),

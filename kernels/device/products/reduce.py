@@ -10,13 +10,12 @@ from softnum.arrays.environment import seed_and_stream
 from softnum.kernels.device.elementwise.conversion import FROM_KEY
 from softnum.kernels.device.products.gemm import array_and_format, compute, given_words, new_status, random_words
 from softnum.kernels.device.products.mad import fast
-from softnum.kernels.device.products.mad.bounds import levels_of
 from softnum.kernels.device.products.mad.steps import steps_of
 from softnum.kernels.device.products.problem import Operand, Problem, carrier_of, check, lined
 from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime.strides import contiguous, dense, one_step, strided, transposed
 from softnum.mac.mad import MadUnit
-from softnum.mac.plan import plan_of
+from softnum.mac.products.engines import fast_of
 from softnum.mac.products.sums import addend_formats, adder_of, axes_of, no_format
 from softnum.runtime import _core
 from softnum.runtime.gateway import is_device_array
@@ -103,7 +102,7 @@ def examples():
     """Kernels for the link check: a fast unit's, one thread to a sum."""
     unit = MadUnit("e6m9", operand="e5m2")
     _, _, arguments, _ = next(fast.kernels_of(unit))
-    steps = steps_of(unit, levels_of(plan_of(unit))[0])
+    steps = steps_of(unit, fast_of(unit).levels[0])
     block = fast.block_of(steps, 1, 4096, 1)
     for layout in ("rows", "columns"):
         layouts = ("matrix", layout, "matrix", "rows")

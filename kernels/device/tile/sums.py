@@ -17,7 +17,6 @@ from softnum.kernels.device.products.conv import divisor
 from softnum.kernels.device.products.gemm import batch_counters, compute, engine_of, new_status, random_words
 from softnum.kernels.device.products.layouts import add_layout
 from softnum.kernels.device.products.mad import fast
-from softnum.kernels.device.products.mad.bounds import levels_of
 from softnum.kernels.device.products.mad.steps import steps_of
 from softnum.kernels.device.products.problem import Operand, Problem, carrier_of, lined
 from softnum.kernels.device.products.reduce import sum as add
@@ -27,7 +26,7 @@ from softnum.kernels.device.runtime.source import Entry, Library
 from softnum.kernels.device.tile.steps import Tensor, array_of, new, reshaped
 from softnum.kernels.device.tile.terms import axes_of, limits_of, materialised
 from softnum.mac.mad import MadUnit
-from softnum.mac.plan import plan_of
+from softnum.mac.products.engines import fast_of
 from softnum.runtime.gateway import NoKernel
 from softnum.tile.arithmetic import has_zero, key_of
 from softnum.tile.contract import is_product, sides
@@ -269,7 +268,7 @@ def sum_of_axes(tensor: Tensor, unit, axes, key, base: str) -> Tensor:
 def examples():
     """Kernels for the link check: a convolution that is read in place, and fast."""
     unit = MadUnit("e6m9", operand="e5m2")
-    steps = steps_of(unit, levels_of(plan_of(unit))[0])
+    steps = steps_of(unit, fast_of(unit).levels[0])
     _, _, types, _ = next(fast.kernels_of(unit))
     image = _indexed((0, 3, 3), ((True,) * 6, (False, True, False) * 2, (False, False, True) * 2), _BOUNDS)
     layouts = image, "columns", "matrix", _indexed((0, 3, 1), ((True,) * 4,), _BOUNDS[:1])

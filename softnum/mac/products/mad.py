@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
+from softnum.formats.facts import facts
 from softnum.formats.modes import overflow_name
 from softnum.mac import _gemm
 from softnum.mac.family import register
 from softnum.mac.mad import ONE, MadUnit
-from softnum.mac.plan import integer_plan_of, plan_of
 from softnum.mac.products.custom.codes import CustomGemm, CustomSum
 
 __all__ = ["adder"]
@@ -28,24 +28,16 @@ def adder(unit: MadUnit, fmt) -> MadUnit:
     return replace(unit, operand=(ONE, fmt), product=None, product_rounding=None, overflow=overflow)
 
 
+def _operands(unit: MadUnit) -> tuple:
+    return tuple(f.codec.core_format(f) for f in unit.operand)
+
+
 def _definition(unit: MadUnit):
-    if unit.on_codes:
-        return CustomGemm(unit)
-    operands = tuple(f.codec.core_format(f) for f in unit.operand)
-    return _gemm.DefinitionGemm(
-        operands, unit.product, unit.accumulator, unit.outer, *unit.environments, unit.chunk or 0, unit.lanes,
-        unit.reduction, unit.compensated is not None,
-    )  # fmt: skip
+    return CustomGemm(unit) if unit.on_codes else _gemm.DefinitionGemm(unit, _operands(unit))
 
 
 def _fast(unit: MadUnit):
-    if unit.on_codes:
-        return None
-    integers = integer_plan_of(unit)
-    if integers is not None:
-        return _gemm.IntegerGemm(integers)
-    plan = plan_of(unit)
-    return None if plan is None else _gemm.FastGemm(plan)
+    return None if unit.on_codes else _gemm.fast(unit, _operands(unit), tuple(map(facts, unit.operand)))
 
 
 register(MadUnit, adder=adder, definition=_definition, fast=_fast)

@@ -39,14 +39,13 @@ import numpy as np
 
 from softnum.formats.facts import fits
 from softnum.kernels.device.products.layouts import along_rows, index_of, loader
-from softnum.kernels.device.products.mad.bounds import level_of, levels_of, sums_fit
 from softnum.kernels.device.products.mad.fast_entries import Block, steps_library
 from softnum.kernels.device.products.mad.steps import Steps, steps_of
 from softnum.kernels.device.products.problem import Operand, Problem, Seen, all_values, stand_in
 from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime._cuda import cuda, ffi
 from softnum.mac.mad import MadUnit
-from softnum.mac.plan import integer_plan_of, plan_of
+from softnum.mac.products.engines import fast_of
 
 __all__ = ["BlocksEngine", "block_of", "blocks_kernel", "examples", "kernels_of", "takes"]
 
@@ -206,7 +205,7 @@ def block_of(steps: Steps, m: int, n: int, batches: int) -> Block:
         return Block(*threads, 1, 1, 1, depth if _cuda.SIMULATOR else depth // 2)  # of shared memory there is 48 KiB
     if _cuda.SIMULATOR:
         return Block(side, side, 4, 2, 2, depth)
-    native = steps.kind == "float32" and plan_of(steps.unit).path == "native"
+    native = fast_of(steps.unit).path == "native"
     light = native or steps.level in ("signed", "bare", "plain")
     if steps.words:
         shapes = [(4, 4), (4, 2)] if steps.kind == "float32" and not steps.chunk else [(4, 2)]
@@ -235,8 +234,7 @@ class BlocksEngine:
 
     def __init__(self, unit) -> None:
         self.unit = unit
-        self.integers = integer_plan_of(unit)
-        self.plan = None if self.integers else plan_of(unit)
+        self.gemm = fast_of(unit)
 
     tells = False
 
@@ -245,16 +243,16 @@ class BlocksEngine:
         return kernels_of(unit)
 
     def run(self, problem: Problem) -> None:
-        p, unit = problem, self.unit
-        kind = "float64" if self.integers or self.plan.wide else "float32"
+        p, unit, gemm = problem, self.unit, self.gemm
+        kind = "float64" if gemm.wide else "float32"
         given = [(p.a, unit.operand[0]), (p.b, unit.operand[1])] + ([(p.c, unit.c_format)] if p.c else [])
         values = all_values(given, kind)
         (a, seen_a), (b, seen_b), (c, seen_c) = values if p.c else (*values, (stand_in(kind), Seen()))
         largest = seen_a.largest, seen_b.largest, seen_c.largest
-        if self.integers:
-            steps = steps_of(unit, careful=not sums_fit(self.integers, p.k, largest))
+        if gemm.path == "integers":
+            steps = steps_of(unit, careful=not gemm.fits(p.k, largest))
         else:
-            steps = steps_of(unit, level_of(self.plan, p.k, largest, seen_c.negative_zero))
+            steps = steps_of(unit, gemm.level(p.k, largest, seen_c.negative_zero))
         block = block_of(steps, p.m, p.n, p.batches)
         fours = _fours(a, "columns", p.m, p.k), _fours(b, "rows", p.n, p.k)
         layouts, given = (a.layout, b.layout, c.layout, p.out.layout), tuple(x.flat.dtype.name for x in (a, b, c))
@@ -278,8 +276,9 @@ def kernels_of(unit):
     def array(kind, dimensions=1):
         return types.Array(kind, dimensions, "C")
 
-    plan = None if integer_plan_of(unit) else plan_of(unit)
-    carrier = "float64" if plan is not None and plan.wide else "float32"
+    gemm = fast_of(unit)
+    integers = gemm.path == "integers"
+    carrier = "float64" if gemm.wide and not integers else "float32"
     out = "float32" if fits(unit.result, np.float32) else "float64"
     values, u32, i64 = array(_cuda.scalar_type(carrier)), types.uint32, types.int64
     arguments = (
@@ -288,8 +287,8 @@ def kernels_of(unit):
     )  # fmt: skip
     ways = (
         [steps_of(unit, careful=careful) for careful in (True, False)]
-        if plan is None
-        else [steps_of(unit, level) for level in levels_of(plan)]
+        if integers
+        else [steps_of(unit, level) for level in gemm.levels]
     )
     for steps in dict.fromkeys(ways):
         block = block_of(steps, 4096, 4096, 1)

@@ -11,7 +11,7 @@ from string import Template
 
 from softnum.kernels.device.products.mad.steps import Steps, second_key, step_text
 from softnum.kernels.device.runtime.source import TYPES, Entry, Library, literal
-from softnum.mac.plan import integer_plan_of
+from softnum.mac.products.engines import fast_of
 
 __all__ = ["Block", "steps_library"]
 
@@ -204,13 +204,13 @@ def _leave(steps: Steps, out: str) -> Entry:
     if steps.kind in ("float32", "float64"):
         value = "value" if out == steps.kind else "sn_narrow(value)" if bits == 32 else "sn_widen(value)"
         return Entry("leave", out, arguments, f"(void)start;\nreturn sn_canonical{bits}({value});")
-    plan, acc = integer_plan_of(steps.unit), steps.unit.accumulator
+    gemm, acc = fast_of(steps.unit), steps.unit.accumulator
     if steps.late:
-        code = f"((sn_u64)(sn_i64)value << {plan.shift}) + (sn_u64)(sn_i64)start"
+        code = f"((sn_u64)(sn_i64)value << {gemm.shift}) + (sn_u64)(sn_i64)start"
         total = f"sn_integer_of_code({code}, {acc.bits}, {int(acc.signed)})"
     else:
         total = "value"
-    body = f"(void)start;\nreturn ({TYPES[out]})sn_multiply64((double){total}, {literal(plan.scale, 'float64')});"
+    body = f"(void)start;\nreturn ({TYPES[out]})sn_multiply64((double){total}, {literal(gemm.scale, 'float64')});"
     return Entry("leave", out, arguments, body)
 
 

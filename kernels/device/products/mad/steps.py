@@ -1,6 +1,6 @@
-"""A unit's fast path (`softnum.mac.plan`) as C text over csrc/softnum/device/steps.h: one step of one result.
+"""A unit's fast path (products/gemm/paths.c chooses it) as C text over csrc/softnum/device/steps.h: one step of one result.
 
-The constants of a plan become C literals.
+The constants of a path become C literals.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from softnum.formats.modes import ROUNDING_MODES
 from softnum.kernels.device.elementwise.patterns import pattern_facts, pattern_text
 from softnum.kernels.device.runtime.source import TYPES, literal
-from softnum.mac.plan import FastPlan, IntegerPlan, integer_plan_of, plan_of
+from softnum.mac._gemm import FastGemm, IntegerGemm
+from softnum.mac.products.engines import fast_of
 
 __all__ = ["Steps", "second_key", "step_text", "steps_of", "target_text"]
 
@@ -35,7 +36,7 @@ class Steps:
 
 
 def _magic_text(name: str, r) -> str:
-    """A C function that returns an sn_magic, of a softnum.mac.plan.Round32."""
+    """A C function that returns an sn_magic, of a softnum.mac._gemm.Round32."""
     high, low = r.overflow
     alike = (math.isnan(high) and math.isnan(low)) or high == -low
     symmetric = bool(r.sign_of_zero and r.limit[0] == r.limit[1] and alike)
@@ -51,15 +52,21 @@ def steps_of(unit, level: str = "full", careful: bool = True) -> Steps | None:
 
     careful: sums of integers may saturate.
     """
-    integers = integer_plan_of(unit)
-    if integers is not None:
-        if careful and not integers.wrap:
+    gemm = fast_of(unit)
+    if gemm is None:
+        return None
+    if gemm.path == "integers":
+        if careful and not gemm.wraps:
             return Steps(unit, "careful", "int64")
         return Steps(unit, "plain", "int32", late=True)
-    plan = plan_of(unit)
-    if plan is None:
-        return None
-    return Steps(unit, level, "float64" if plan.wide else "float32", unit.stochastic, plan.chunk)
+    return Steps(unit, level, "float64" if gemm.wide else "float32", unit.stochastic, gemm.chunk)
+
+
+def _targets(unit) -> tuple:
+    """(format, environment) of product, sum and outer sum; the sum's for products that are not rounded."""
+    product_env, sum_env, outer_env = unit.environments
+    total = unit.accumulator, sum_env
+    return total if unit.product is None else (unit.product, product_env), total, (unit.outer, outer_env)
 
 
 def second_key(unit) -> bool:
@@ -83,17 +90,19 @@ def _functions(kind: str, step: str, outer: str) -> str:
     )
 
 
-def _magic_steps(plan: FastPlan, level: str) -> str:
-    product, total, outer = plan.magic
+def _magic_steps(gemm: FastGemm, level: str) -> str:
+    product, total, outer = gemm.magic
+    if gemm.product_rounding == "exact":
+        product = total
     constants = _magic_text("_rp", product) + _magic_text("_rs", total) + _magic_text("_ro", outer)
     take = "const sn_magic rs = _rs();\n"
-    if plan.path == "fixed":
+    if gemm.path == "fixed":
         step = take + "return sn_round_to_fixed(&rs, sn_multiply_add32(x, y, acc));"
         last = "const sn_magic ro = _ro();\nreturn sn_round_to_fixed(&ro, sn_add32(outer, acc));"
     else:
         rounding = f"sn_magic_{level}"
         of_product = "sn_magic_product_bare" if level == "bare" else rounding
-        if plan.product == "exact":
+        if gemm.product_rounding == "exact":
             step = take + f"return {rounding}(&rs, sn_multiply_add32(x, y, acc));"
         else:
             step = (
@@ -129,18 +138,19 @@ def _joined(texts) -> tuple[str, str]:
     return tuple(map("".join, zip(*texts, strict=True)))
 
 
-def _odd_steps(plan: FastPlan, level: str) -> str:
-    down = int(plan.targets[1][1][0] == _DOWN)
-    constants, take = _joined(_pattern(x, target, "float32") for x, target in zip("pso", plan.targets, strict=True))
+def _odd_steps(gemm: FastGemm, unit, level: str) -> str:
+    targets = _targets(unit)
+    down = int(targets[1][1][0] == _DOWN)
+    constants, take = _joined(_pattern(x, target, "float32") for x, target in zip("pso", targets, strict=True))
 
     def rounded(what: str, value: str) -> str:
         return f"sn_magic_signed(&m{what}, {value})" if level == "signed" else _rounded(what, value)
 
     if level == "signed":
-        constants += _magic_text("_magic_s", plan.magic[1]) + _magic_text("_magic_o", plan.magic[2])
+        constants += _magic_text("_magic_s", gemm.magic[1]) + _magic_text("_magic_o", gemm.magic[2])
         take += "".join(f"const sn_magic m{x} = _magic_{x}();\n(void)m{x};\n" for x in "so")
     step = take
-    if plan.product == "exact":
+    if gemm.product_rounding == "exact":
         step += f"return {rounded('s', f'sn_fma_odd32(x, y, acc, {down})')};"
     else:
         step += (
@@ -176,10 +186,11 @@ def _randomly(what: str, way: str, value: str, word: str, bits: int = 32) -> str
     return f"sn_stochastic_{way}{bits}(&t{what}, {value}, {word})"
 
 
-def _stochastic_steps(plan: FastPlan, level: str) -> str:
-    constants, take = _joined(target_text(x, target, "float32") for x, target in zip("pso", plan.targets, strict=True))
-    shift = 16 if plan.two_roundings else 0
-    if plan.product == "exact":
+def _stochastic_steps(gemm: FastGemm, unit, level: str) -> str:
+    targets = zip("pso", _targets(unit), strict=True)
+    constants, take = _joined(target_text(x, target, "float32") for x, target in targets)
+    shift = 16 if gemm.two_roundings else 0
+    if gemm.product_rounding == "exact":
         value = "sn_fma_zero32(x, y, acc)"
     else:
         product = _randomly("p", "finite" if level == "bare" else "full", "sn_multiply32(x, y)", "word")
@@ -189,8 +200,8 @@ def _stochastic_steps(plan: FastPlan, level: str) -> str:
     return constants + _functions("float32", take + step, take + last)
 
 
-def _wide_steps(plan: FastPlan, unit) -> str:
-    targets = dict(zip("pso", plan.targets, strict=True))
+def _wide_steps(gemm: FastGemm, unit) -> str:
+    targets = dict(zip("pso", _targets(unit), strict=True))
     randomly = {x for x, (fmt, env) in targets.items() if env[0] == _STOCHASTIC and fmt.exponent_bits}
     # to nearest even by a constant, where that is finite
     nearest = {x for x, (f, _) in targets.items() if f.exponent_bits and f.emax + 53 - f.mantissa_bits <= 1023}
@@ -206,18 +217,19 @@ def _wide_steps(plan: FastPlan, unit) -> str:
     def total(x: str, addends: str, word: str) -> str:
         return rounded(x, f"sn_{'add_zero' if x in randomly else 'sum_odd'}64({addends})", word)
 
-    shift = 16 if plan.two_roundings and not second_key(unit) else 0
+    shift = 16 if gemm.two_roundings and not second_key(unit) else 0
     product = "sn_multiply64(x, y)"
-    if plan.product != "exact":
+    if gemm.product_rounding != "exact":
         product = rounded("p", product, "word")
     step = f"return {total('s', f'acc, {product}', f'word2 >> {shift}')};"
     last = f"return {total('o', 'outer, acc', f'word >> {shift}')};"
     return constants + _functions("float64", take + step, take + last)
 
 
-def _integer_steps(plan: IntegerPlan, careful: bool) -> str:
+def _integer_steps(gemm: IntegerGemm, careful: bool) -> str:
     if careful:
-        step = f"return sn_saturated(acc + x * y * {1 << plan.shift}, {_i64(plan.least)}, {_i64(plan.most)});"
+        least, most = map(_i64, gemm.ends)
+        step = f"return sn_saturated(acc + x * y * {1 << gemm.shift}, {least}, {most});"
         return _functions("int64", step, "(void)acc;\nreturn outer;")
     step = "return (sn_i32)((sn_u32)acc + (sn_u32)x * (sn_u32)y);"
     return _functions("int32", step, "(void)acc;\nreturn outer;")
@@ -229,17 +241,15 @@ def _i64(x: int) -> str:
 
 def step_text(steps: Steps) -> str:
     """C of a unit's step, for one result: ``_step(acc, x, y, word, word2)`` and ``_outer(outer, acc, word)``."""
-    unit = steps.unit
-    integers = integer_plan_of(unit)
-    if integers is not None:
-        return _integer_steps(integers, steps.level == "careful")
-    plan = plan_of(unit)
-    if plan.path == "native":
-        return _functions("float32", _NATIVE[plan.product], "return sn_add32(outer, acc);")
-    if plan.path in ("magic", "mixed", "fixed"):
-        return _magic_steps(plan, steps.level)
-    if plan.path == "odd":
-        return _odd_steps(plan, steps.level)
-    if plan.path == "stochastic":
-        return _stochastic_steps(plan, steps.level)
-    return _wide_steps(plan, unit)
+    unit, gemm = steps.unit, fast_of(steps.unit)
+    if gemm.path == "integers":
+        return _integer_steps(gemm, steps.level == "careful")
+    if gemm.path == "native":
+        return _functions("float32", _NATIVE[gemm.product_rounding], "return sn_add32(outer, acc);")
+    if gemm.path in ("magic", "mixed", "fixed"):
+        return _magic_steps(gemm, steps.level)
+    if gemm.path == "odd":
+        return _odd_steps(gemm, unit, steps.level)
+    if gemm.path == "stochastic":
+        return _stochastic_steps(gemm, unit, steps.level)
+    return _wide_steps(gemm, unit)

@@ -1,0 +1,30 @@
+/* What a proof needs of a format's values. */
+#ifndef SOFTNUM_FACTS_H
+#define SOFTNUM_FACTS_H
+
+#include "softnum/rounding/format.h"
+
+/* All values are integers of at most `precision` bits times a power of two, multiples of 2^last, and below 2^(top + 1)
+ * in magnitude; specials: or infinities or NaNs. */
+typedef struct {
+    sn_i32 precision, last, top, specials;
+} sn_facts;
+
+static inline sn_facts sn_facts_of(const sn_format *f) {
+    const sn_facts fixed = {f->bits, -f->mantissa_bits, f->bits - f->mantissa_bits - !f->is_signed, 0},
+                   number = {f->mantissa_bits + 1, f->emin - f->mantissa_bits, f->emax, f->has_nan || f->has_inf};
+    return f->kind == SN_FIXED ? fixed : number;
+}
+
+static inline sn_facts sn_facts_of_product(sn_facts a, sn_facts b) {
+    const sn_facts product = {a.precision + b.precision, a.last + b.last, a.top + b.top + 1, a.specials || b.specials};
+    return product;
+}
+
+/* Whether binary32 or binary64 holds every value. */
+static inline int sn_fits(sn_facts x, int carrier_bits) {
+    return carrier_bits == 32 ? x.precision <= 24 && x.last >= -149 && x.top <= 127
+                              : x.precision <= 53 && x.last >= -1074 && x.top <= 1023;
+}
+
+#endif

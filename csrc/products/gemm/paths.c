@@ -1,0 +1,283 @@
+/* Which path computes a unit's products, and why it may: a condition for each line of the paths' domains. */
+#include <string.h>
+
+#include "products/gemm/bounds.h"
+#include "products/gemm/gemm.h"
+#include "softnum/operations/arith.h"
+
+static int larger(int a, int b) { return a > b ? a : b; }
+static int smaller(int a, int b) { return a < b ? a : b; }
+
+static int is_fixed(const sn_format *f) { return f->kind == SN_FIXED; }
+
+static float power_of_two(int e) { return (float)sn_of_bits((sn_u64)(e + 1023) << 52); }
+
+/* A code's value in binary32, which holds it. */
+static float value_of(const sn_format *f, sn_u64 code) {
+    const sn_env env = {.rounding = SN_TOWARD_ZERO};
+    sn_u32 flags = 0;
+    const sn_u32 bits = (sn_u32)sn_convert(f, code, &sn_binary32, &env, 0, &flags);
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* ---- single roundings --------------------------------------------------------------------------------------------
+ * Whether a format and an environment lie in a way's domain; then the way's numbers are in *r. */
+
+/* What every way asks: a usual float, or saturating fixed point fed finite values. */
+static int rounds_here(const sn_format *f, const sn_env *env, int specials) {
+    if (sn_modes[env->rounding].family == SN_FAMILY_NONE) return 0;
+    if (is_fixed(f)) return env->overflow != SN_OVERFLOW_WRAP && !specials;
+    if (!f->is_signed || f->lowest != SN_LOWEST_SUBNORMAL || f->mantissa_bits < 1) return 0;
+    if (env->overflow == SN_OVERFLOW_SATURATE_FINITE && f->has_inf) return 0;
+    return f->has_nan || !(specials || f->has_inf); /* inf - inf must have a result */
+}
+
+/* The magic constant in binary32 for what lies below 2^(biggest_sum + 1). */
+static int magic32(const sn_format *f, const sn_env *env, sn_facts addend, int biggest_sum, sn_round32 *r) {
+    if (env->rounding != SN_NEAREST_EVEN || !rounds_here(f, env, addend.specials)) return 0;
+    const int m = f->mantissa_bits;
+    memset(r, 0, sizeof *r);
+    if (is_fixed(f)) {
+        /* integers of the last place below 2^22: then |v| stays inside the constant's binade, and sums are exact */
+        if (biggest_sum + 1 + m > 22 || biggest_sum + 1 - smaller(addend.last, -m) > 24) return 0;
+        if (23 - m < -126 || 23 - m > 127) return 0;
+        r->emin = r->emax = 127u << 23; /* of a clamped exponent: 2^0 */
+        r->scale = 1.5f * power_of_two(23 - m);
+    } else {
+        if (f->emax + 24 - m > 127 || f->emin < -126 || !sn_fits(sn_facts_of(f), 32)) return 0;
+        r->emin = (sn_u32)(f->emin + 127) << 23;
+        r->emax = (sn_u32)(f->emax + 128) << 23;
+        r->sign_of_zero = f->negative_zero ? 0x80000000u : 0;
+        r->mantissa_bits = m;
+        r->scale = 1.5f * power_of_two(23 - m);
+        r->bound = value_of(f, f->max_code);
+    }
+    for (int sign = 0; sign < 2; sign++) {
+        sn_u32 flags = 0;
+        const sn_u64 lowest = is_fixed(f) ? f->sign_mask : f->max_code | f->sign_mask;
+        const float end = value_of(f, sign ? lowest : f->max_code);
+        r->limit[sign] = sign ? -end : end;
+        r->overflow[sign] = is_fixed(f) ? end : value_of(f, sn_overflowed(f, env, sign, &flags));
+    }
+    return 1;
+}
+
+/* The numbers of sums that products/gemm/bounds.h keeps in range; C in steps of 2^-places of a last place. */
+static void bound32(const sn_format *f, int places, sn_round32 *r) {
+    const int m = f->mantissa_bits;
+    const float most = value_of(f, f->max_code), finite = power_of_two(103 + m); /* C is finite up to there */
+    memset(r, 0, sizeof *r);
+    r->emin = (sn_u32)(f->emin + 127) << 23;
+    r->sign_of_zero = f->negative_zero ? 0x80000000u : 0;
+    r->mantissa_bits = m;
+    r->scale = 1.5f * power_of_two(23 - m - places);
+    r->bound = most < finite ? most : finite;
+}
+
+/* binary32 patterns that hold `extra` bits more than the format, by lanes/round.h. */
+static int patterns32(const sn_format *f, const sn_env *env, int specials, int extra, sn_rounding *r) {
+    const sn_facts x = sn_facts_of(f);
+    if (!rounds_here(f, env, specials) || !sn_fits(x, 32)) return 0;
+    if (is_fixed(f)) {
+        if (f->bits + 1 + extra > 24 || f->mantissa_bits > 147 - extra || f->bits - f->mantissa_bits > 127) return 0;
+    } else if (x.precision + extra > 24 || f->emin < -126 || x.last < -149 + extra) {
+        return 0;
+    }
+    return sn_rounding_prepare(f, env, 32, r);
+}
+
+static int patterns64(const sn_format *f, const sn_env *env, int specials, sn_rounding *r) {
+    const int randomly = env->rounding == SN_STOCHASTIC, m = is_fixed(f) ? f->bits : f->mantissa_bits;
+    if ((env->rounding != SN_NEAREST_EVEN && !randomly) || !rounds_here(f, env, specials)) return 0;
+    if (m + 1 + (randomly ? env->stochastic_bits : 2) > 52 || !sn_fits(sn_facts_of(f), 64)) return 0;
+    if (!is_fixed(f) && (f->emax > 1000 || f->emin < -1022)) return 0;
+    return sn_rounding_prepare(f, env, 64, r);
+}
+
+/* ---- the paths ---------------------------------------------------------------------------------------------------
+ */
+
+/* A unit, and what is known of the values that its roundings are given. */
+typedef struct {
+    const sn_mad_unit *unit;
+    sn_facts a, b, product, addend, sum, outer; /* addend: the product, rounded if it is */
+} described;
+
+static int operands_fit(const described *d, int carrier_bits) {
+    return sn_fits(d->a, carrier_bits) && sn_fits(d->b, carrier_bits);
+}
+
+static int has_fixed(const sn_mad_unit *u) {
+    return is_fixed(&u->accumulator) || is_fixed(&u->outer) || (!u->fused && is_fixed(&u->product));
+}
+
+/* Whether addends are multiples of the sum's last place, and chunks' sums of the outer sum's. */
+static int nothing_below(const described *d) { return d->addend.last >= d->sum.last && d->sum.last >= d->outer.last; }
+
+static int is_binary32(const sn_format *f, const sn_env *env) {
+    return memcmp(f, &sn_binary32, sizeof *f) == 0 && env->rounding == SN_NEAREST_EVEN &&
+           env->overflow == SN_OVERFLOW_INFINITY;
+}
+
+static int exact_in_32(const described *d) {
+    return d->product.precision <= 24 && d->product.last >= -149 && d->product.top <= 127;
+}
+
+static int native(const described *d, sn_gemm_unit *g) {
+    const sn_mad_unit *u = d->unit;
+    if (!is_binary32(&u->accumulator, &u->sum_env) || !is_binary32(&u->outer, &u->outer_env)) return 0;
+    if (!operands_fit(d, 32) || (!u->fused && !is_binary32(&u->product, &u->product_env))) return 0;
+    g->path = SN_PATH_NATIVE;
+    g->product = !u->fused ? SN_PRODUCT_NEAREST /* the hardware's multiplication is the product's rounding */
+                 : exact_in_32(d) ? SN_PRODUCT_EXACT
+                                  : SN_PRODUCT_FUSED;
+    return 1;
+}
+
+/* Whether a term is added to a float's values with a sum that binary32 holds. */
+static int adds_exactly(const sn_format *f, sn_facts term, sn_facts sum) {
+    return is_fixed(f) || (term.precision <= sum.precision && sum.precision <= 11);
+}
+
+static int magic(const described *d, sn_gemm_unit *g) {
+    const sn_mad_unit *u = d->unit;
+    const int top = larger(d->sum.top, d->addend.top) + 1, outer_top = larger(d->sum.top, d->outer.top) + 1;
+    if (!operands_fit(d, 32) || !exact_in_32(d)) return 0;
+    if (!u->fused && !magic32(&u->product, &u->product_env, d->product, d->product.top, &g->product32)) return 0;
+    if (!magic32(&u->accumulator, &u->sum_env, d->addend, top, &g->sum32)) return 0;
+    if (!magic32(&u->outer, &u->outer_env, d->sum, outer_top, &g->outer32)) return 0;
+    if (!adds_exactly(&u->accumulator, d->addend, d->sum) || !adds_exactly(&u->outer, d->sum, d->outer)) return 0;
+    g->product = u->fused ? SN_PRODUCT_EXACT : SN_PRODUCT_NEAREST;
+    g->path = !has_fixed(u)                                                          ? SN_PATH_MAGIC
+              : u->fused && is_fixed(&u->accumulator) && is_fixed(&u->outer) ? SN_PATH_FIXED
+                                                                                     : SN_PATH_MIXED;
+    g->exact_below = g->path == SN_PATH_MAGIC && nothing_below(d) &&
+                     (u->fused || d->product.precision + u->product.mantissa_bits <= 22);
+    return 1;
+}
+
+static int odd(const described *d, sn_gemm_unit *g) {
+    const sn_mad_unit *u = d->unit;
+    if (!operands_fit(d, 32) || sn_is_stochastic(&u->product_env)) return 0;
+    if (sn_is_stochastic(&u->sum_env) || sn_is_stochastic(&u->outer_env)) return 0;
+    if (!u->fused && !patterns32(&u->product, &u->product_env, d->product.specials, 2, &g->product64)) return 0;
+    if (!patterns32(&u->accumulator, &u->sum_env, d->addend.specials, 2, &g->sum64)) return 0;
+    if (!patterns32(&u->outer, &u->outer_env, d->sum.specials, 2, &g->outer64)) return 0;
+    g->path = SN_PATH_ODD;
+    g->product = u->fused ? SN_PRODUCT_EXACT : SN_PRODUCT_NEAREST;
+    if (u->fused && u->sum_env.rounding == SN_NEAREST_EVEN && !has_fixed(u)) {
+        bound32(&u->accumulator, 0, &g->sum32);
+        bound32(&u->outer, 0, &g->outer32);
+    }
+    return 1;
+}
+
+static int stochastic(const described *d, sn_gemm_unit *g) {
+    const sn_mad_unit *u = d->unit;
+    const int r = u->sum_env.stochastic_bits;
+    if (!operands_fit(d, 32) || !exact_in_32(d) || d->product.top > 126) return 0;
+    if (u->sum_env.rounding != SN_STOCHASTIC || has_fixed(u)) return 0;
+    if (!u->fused) {
+        if (u->product_env.rounding != SN_STOCHASTIC || r > 16 || u->product.mantissa_bits + r > 20) return 0;
+        if (!patterns32(&u->product, &u->product_env, d->product.specials, r, &g->product64)) return 0;
+    }
+    if (!patterns32(&u->accumulator, &u->sum_env, d->addend.specials, r, &g->sum64)) return 0;
+    if (!patterns32(&u->outer, &u->outer_env, d->sum.specials, r, &g->outer64)) return 0;
+    if (larger(larger(d->sum.top, d->outer.top), d->addend.top) + 1 > 126) return 0;
+    g->path = SN_PATH_STOCHASTIC;
+    g->product = u->fused ? SN_PRODUCT_EXACT : SN_PRODUCT_STOCHASTIC;
+    g->two_roundings = !u->fused;
+    g->exact_below = nothing_below(d);
+    if (!u->fused) bound32(&u->product, r, &g->product32);
+    bound32(&u->accumulator, 0, &g->sum32);
+    bound32(&u->outer, 0, &g->outer32);
+    return 1;
+}
+
+/* Whether bounds, which are binary32 numbers, tell when sums of this format overflow. */
+static int has_bound(const sn_format *f) { return f->emin >= -126 && f->emax <= 127 && f->mantissa_bits <= 23; }
+
+/* Where none overflows, sums and products in binary64 that one addition rounds. */
+static void bare64(const described *d, sn_gemm_unit *g) {
+    const sn_mad_unit *u = d->unit;
+    if (u->sum_env.rounding != SN_STOCHASTIC || g->product == SN_PRODUCT_NEAREST || has_fixed(u)) return;
+    if (!has_bound(&u->accumulator) || !has_bound(&u->outer) || (!u->fused && !has_bound(&u->product))) return;
+    if (!u->fused && u->product.mantissa_bits + u->sum_env.stochastic_bits > 49) return;
+    if (d->product.last < -1000 || !nothing_below(d)) return;
+    g->exact_below = 1;
+    if (!u->fused) bound32(&u->product, 0, &g->product32);
+    bound32(&u->accumulator, 0, &g->sum32);
+    bound32(&u->outer, 0, &g->outer32);
+}
+
+static int wide(const described *d, sn_gemm_unit *g) {
+    const sn_mad_unit *u = d->unit;
+    if (!operands_fit(d, 64)) return 0;
+    if (d->product.precision > 53 || d->product.last < -1074 || d->product.top > 1000) return 0;
+    if (!u->fused && !patterns64(&u->product, &u->product_env, d->product.specials, &g->product64)) return 0;
+    if (!patterns64(&u->accumulator, &u->sum_env, d->addend.specials, &g->sum64)) return 0;
+    if (!patterns64(&u->outer, &u->outer_env, d->sum.specials, &g->outer64)) return 0;
+    g->path = SN_PATH_WIDE;
+    g->product = u->fused                                   ? SN_PRODUCT_EXACT
+                 : u->product_env.rounding == SN_STOCHASTIC ? SN_PRODUCT_STOCHASTIC
+                                                            : SN_PRODUCT_NEAREST;
+    g->two_roundings = g->product == SN_PRODUCT_STOCHASTIC && u->sum_env.rounding == SN_STOCHASTIC;
+    bare64(d, g);
+    return 1;
+}
+
+int sn_gemm_path(const sn_mad_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g) {
+    static int (*const paths[])(const described *, sn_gemm_unit *) = {native, magic, odd, stochastic, wide};
+    described d = {u, a, b, sn_facts_of_product(a, b), {0}, sn_facts_of(&u->accumulator), sn_facts_of(&u->outer)};
+    d.addend = u->fused ? d.product : sn_facts_of(&u->product);
+    if (u->lanes > 1 || u->compensated) return 0;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        memset(g, 0, sizeof *g);
+        g->chunk = u->chunk;
+        if (paths[i](&d, g)) return g->path == SN_PATH_WIDE ? 64 : 32;
+    }
+    return 0;
+}
+
+int sn_gemm_level(const sn_gemm_unit *u, ptrdiff_t k, const double largest[3], int negative_zero) {
+    const int level = sn_safe_level(u, negative_zero);
+    sn_safety safety = {u, largest[2], k, -1, 0x1p1023};
+    if (level != SN_LEVEL_FULL && largest[2] <= 0x1p500 && sn_is_safe(&safety, largest[0], largest[1])) return level;
+    return u->path == SN_PATH_STOCHASTIC && u->exact_below && !negative_zero ? SN_LEVEL_TESTED : SN_LEVEL_FULL;
+}
+
+/* ---- fixed point without rounding --------------------------------------------------------------------------------
+ */
+
+int sn_integer_path(const sn_mad_unit *u, sn_gemm_integers *g) {
+    const sn_format *a = &u->operand_a, *b = &u->operand_b, *f = &u->accumulator;
+    const int wraps = u->sum_env.overflow == SN_OVERFLOW_WRAP;
+    memset(g, 0, sizeof *g);
+    if (u->lanes > 1 || u->compensated || u->chunk || !u->fused || sn_is_stochastic(&u->sum_env)) return 0;
+    if (!is_fixed(a) || !is_fixed(b) || !is_fixed(f) || f->bits > 32) return 0;
+    if (a->bits > 15 + !!a->is_signed || b->bits > 15 + !!b->is_signed) return 0;
+    const sn_i32 shift = f->mantissa_bits - a->mantissa_bits - b->mantissa_bits;
+    if (shift < 0 || shift > 16) return 0;
+    const sn_i32 fractions[] = {a->mantissa_bits, b->mantissa_bits, f->mantissa_bits};
+    for (int i = 0; i < 3; i++)
+        if (fractions[i] < -64 || fractions[i] > 64) return 0;
+    if (!f->is_signed && (a->is_signed || b->is_signed) && !wraps) return 0;
+    g->fraction_a = a->mantissa_bits;
+    g->fraction_b = b->mantissa_bits;
+    g->shift = shift;
+    g->bits = f->bits;
+    g->is_signed = f->is_signed;
+    g->wraps = wraps;
+    g->least = f->is_signed ? -((sn_i64)1 << (f->bits - 1)) : 0;
+    g->most = ((sn_i64)1 << (f->bits - !!f->is_signed)) - 1;
+    g->scale = sn_of_bits((sn_u64)(1023 - f->mantissa_bits) << 52);
+    return 1;
+}
+
+int sn_integers_fit(const sn_gemm_integers *g, ptrdiff_t k, double a, double b, double c) {
+    const double products = (double)k * a * b, total = products * (double)((sn_i64)1 << g->shift) + c;
+    if (g->wraps) return 1;
+    return products < 0x1p31 && total <= (double)g->most && (!g->is_signed || total <= -(double)g->least);
+}
