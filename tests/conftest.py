@@ -28,9 +28,6 @@ class Checkout:
 sys.meta_path.insert(0, Checkout)
 
 from tests.support import quick  # noqa: E402
-from tests.support.moved import MOVED, Moved  # noqa: E402
-
-sys.meta_path.insert(0, Moved(MOVED))
 
 # the same examples on every run and machine; how fast a machine is decides nothing
 settings.register_profile("softnum", deadline=None, derandomize=True, max_examples=150, database=None)

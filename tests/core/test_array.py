@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core
 from softnum import reference as ref
+from softnum.runtime import _core
 
 TABLE = sn.CustomFormat.from_table([0.0, 1.0, 2.0, 4.0], name="pow2")
 

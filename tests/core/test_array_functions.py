@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.array_functions import FUNCTIONS, order_keys
-from softnum.array_text import texts_of
+from softnum.arrays.text import texts_of
+from softnum.ops.numpy_functions import FUNCTIONS, order_keys
 
 FORMATS = (
     "e5m2", "e4m3fn", "e4m3fnuz", "e2m1fn", "e8m0fnu", "binary8p3se", "binary8p3ue", "binary8p4sf", "binary8p4uf",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.names import dtype_of_format, format_of_dtype
+from softnum.formats.names import dtype_of_format, format_of_dtype
 
 TYPES = {
     "binary16": np.float16, "binary32": np.float32, "binary64": np.float64, "bfloat16": ml_dtypes.bfloat16,

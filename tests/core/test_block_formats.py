@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softnum as sn
-from softnum import block_codes, tile_scales, untile_scales
 from softnum import reference as ref
-from softnum.blocks import SCALE_RULES
+from softnum import tile_scales, untile_scales
+from softnum.arrays.codecs import blocks as block_codes
 from softnum.formats import FloatFormat
+from softnum.formats.blocks import SCALE_RULES
 
 NAMED = sn.block_format_names()
 MX = [name for name in NAMED if name.startswith("mx")]
@@ -548,7 +549,7 @@ def test_powers_of_two_move_the_scale_alone(shift, numbers):
 
 
 def test_a_planted_fault_is_noticed(monkeypatch):
-    from softnum import block_codes
+    from softnum.arrays.codecs import blocks as block_codes
 
     right = block_codes._power_scales
     monkeypatch.setattr(block_codes, "_power_scales", lambda *a: right(*a) + (a[0] == 3.0))

@@ -1,17 +1,15 @@
 """BlockDotUnit's fast path against its definition, bit for bit."""
 
-import importlib
-
 import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.block_fast import block_plan
+from softnum.mac.products.blocks import matrices as block_matmul
+from softnum.mac.products.blocks.fast import block_plan
 from tests.support.block_units import FP4, FP8, INT8, SR, any_codes, block, key_of, operand, small, some_c
 from tests.support.core_oracles import assert_same_bits
 from tests.support.matmul_units import unit as mad
 
-block_matmul = importlib.import_module("softnum.block_matmul")
 E5 = sn.BlockFormat("e5m2", "e8m0fnu", 32)
 
 FAST = [
@@ -253,7 +251,7 @@ def test_threads_change_nothing(u):
 
 
 def test_planted_faults_are_noticed(monkeypatch):
-    from softnum import block_fast
+    from softnum.mac.products.blocks import fast as block_fast
 
     rng = np.random.default_rng(8)
     u = FAST[0]

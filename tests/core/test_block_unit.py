@@ -1,6 +1,5 @@
 """BlockDotUnit: matmul and traces against a plain loop of the reference, on every instruction set and thread count."""
 
-import importlib
 import pickle
 from fractions import Fraction
 
@@ -11,8 +10,9 @@ from hypothesis import strategies as st
 
 import softnum as sn
 from softnum import reference as ref
+from softnum.inspect.trace import steps_of
+from softnum.mac.products.blocks import matrices
 from softnum.reference.random_words import random_words_matmul
-from softnum.trace import steps_of
 from tests.support.block_units import FP4, FP8, INT8, SR, any_codes, block, key_of, operand, small, some_c
 from tests.support.core_oracles import assert_same_bits
 from tests.support.matmul_units import as_codes
@@ -369,7 +369,7 @@ def test_a_planted_fault_is_noticed(monkeypatch):
     assert not np.array_equal(sn.encode(got, "binary32"), reference(a, b, u))
     s = next(v for v in EXACT if v.stochastic)
     right = sn.BlockDotUnit.numbering
-    monkeypatch.setattr(importlib.import_module("softnum.block_matmul"), "fast_product", lambda product, threads: None)
+    monkeypatch.setattr(matrices, "fast_product", lambda product, threads: None)
     monkeypatch.setattr(
         sn.BlockDotUnit, "numbering", lambda self, k: ([(i, t + 1) for i, t in right(self, k)[0]], right(self, k)[1])
     )

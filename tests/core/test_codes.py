@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core, lanes
-from softnum.names import format as format_of
-from softnum.plan import fits
-from softnum.threads import default_threads, for_ranges
+from softnum.arrays import lanes
+from softnum.formats.names import format as format_of
+from softnum.mac.plan import fits
+from softnum.runtime import _core
+from softnum.runtime.threads import default_threads, for_ranges
 from tests.support.core_oracles import assert_same_bits, decode_by_definition, encode_by_definition, on_every_isa
 from tests.support.format_lists import FORMATS, WIDE
 

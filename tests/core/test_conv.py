@@ -8,9 +8,9 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.engines import coded, fast_of
 from softnum.formats import FloatFormat
-from softnum.plan import fits
+from softnum.mac.plan import fits
+from softnum.mac.products.engines import coded, fast_of
 from tests.support.core_oracles import assert_same_bits
 from tests.support.matmul_units import TERNARY, as_codes
 

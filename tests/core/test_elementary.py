@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softnum as sn
-from softnum import _core
 from softnum import reference as ref
-from softnum.modes import Flags
+from softnum.arrays.environment import environment
+from softnum.formats.modes import Flags
 from softnum.reference.elementary import __all__ as NAMES
+from softnum.runtime import _core
 from tests.support.core_oracles import MODES, edge_codes, overflow_rules, random_codes
 from tests.support.elementary_checks import check
 from tests.support.elementary_oracle import BINARY, UNARY, exact, expected
@@ -230,7 +231,7 @@ def test_numpy_s_names():
 
 def test_tables_are_made_once_they_pay():
     fmt = sn.FloatFormat(5, 2, bias=14)  # no other test's
-    env = sn.environment.environment(fmt, "nearest_even", None, 32)
+    env = environment(fmt, "nearest_even", None, 32)
     handle = _core.intern_context("tanh", (fmt,), fmt, env)
     codes = all_codes(fmt)
     assert _core.tabulate("tanh", handle, 1, 255) is None
@@ -282,7 +283,7 @@ def test_a_planted_fault_is_caught():
 
 
 def test_constants():
-    from softnum.config import get_include
+    from softnum.runtime.config import get_include
 
     text = (Path(get_include()) / "softnum/elementary/constants.h").read_text()
     with gmpy2.context(precision=40000):

@@ -8,8 +8,8 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.names import format as format_of
-from softnum.names import format_of_dtype
+from softnum.formats.names import format as format_of
+from softnum.formats.names import format_of_dtype
 from tests.support.core_oracles import MODES, STOCHASTIC, assert_same_bits, overflow_rules
 
 FORMATS = [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
 from tests.support.mpfr import MPFR_MODES, code_of, context
 
 FORMATS = [

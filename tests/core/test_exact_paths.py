@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.engines import coded, definition_of, fast_of
-from softnum.modes import ROUNDING_MODES, family
-from softnum.plan import fits
+from softnum.formats.modes import ROUNDING_MODES, family
+from softnum.mac.plan import fits
+from softnum.mac.products.engines import coded, definition_of, fast_of
 from softnum.runtime import _core
 from tests.support.core_oracles import assert_same_bits
 from tests.support.matmul_units import TABLE, TERNARY, extreme, middling, values_of

@@ -9,11 +9,11 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.engines import coded, definition_of
 from softnum.formats import FixedFormat, FloatFormat
-from softnum.modes import ROUNDING_MODES
-from softnum.names import format as format_of
-from softnum.plan import fits
+from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.names import format as format_of
+from softnum.mac.plan import fits
+from softnum.mac.products.engines import coded, definition_of
 from tests.support.core_oracles import assert_same_bits, edge_codes, show
 from tests.support.matmul_units import LOW, TABLE, TERNARY, as_codes, carrier, middling
 

@@ -19,9 +19,9 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FixedFormat, FloatFormat
-from softnum.modes import Flags
-from softnum.names import format as format_of
-from softnum.names import format_names
+from softnum.formats.modes import Flags
+from softnum.formats.names import format as format_of
+from softnum.formats.names import format_names
 from tests.support.core_oracles import DETERMINISTIC, MODES, STOCHASTIC, edge_codes, overflow_rules, show
 from tests.support.exact_results import ROUNDED_PAIRS, Tuples, every_tuple
 

@@ -8,7 +8,7 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.facts import facts, fits, is_exact_in
+from softnum.formats.facts import facts, fits, is_exact_in
 
 SMALL = [
     *(name for name in sn.format_names() if sn.format(name).bits <= 10), "e2m1", "e3m3", "e1m4", "q4.4", "uq8.0",

@@ -11,8 +11,8 @@ import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FixedFormat, FloatFormat
 from softnum.formats.modes import ROUNDING_MODES, family
-from softnum.names import format as format_of
-from softnum.names import format_names
+from softnum.formats.names import format as format_of
+from softnum.formats.names import format_names
 
 F = Fraction
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.modes import Flags
+from softnum.formats.modes import Flags
 from tests.support.core_oracles import same_bits
 
 UNITS = ["nvidia_v100_fp16", "nvidia_h100_e4m3", "nvidia_h100_e4m3_mma", "nvidia_b200_e5m2", "x86_avx512_bf16"]

@@ -8,9 +8,9 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.engines import fast_of
-from softnum.fused import fused_plan
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
+from softnum.mac.fused import fused_plan
+from softnum.mac.products.engines import fast_of
 from tests.support.core_oracles import assert_same_bits, edge_codes, random_codes
 from tests.support.matmul_units import definition
 

@@ -8,7 +8,7 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.modes import Flags
+from softnum.formats.modes import Flags
 from tests.support.core_oracles import MODES, STOCHASTIC, overflow_rules, random_codes, show
 from tests.support.operation_judge import EVERY, P3109, columns, draw, environment, specimens, stated
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core, lanes, ufuncs
-from softnum.environment import environment
+from softnum.arrays import lanes, ufuncs
+from softnum.arrays.environment import environment
 from softnum.formats import FloatFormat
-from softnum.modes import Flags, family
-from softnum.names import format as format_of
+from softnum.formats.modes import Flags, family
+from softnum.formats.names import format as format_of
+from softnum.runtime import _core
 from tests.support.core_oracles import MODES, STOCHASTIC, by_definition, edge_codes, on_every_isa, overflow_rules
 
 ARITHMETIC = {"add": 2, "subtract": 2, "multiply": 2, "divide": 2, "fma": 3, "sqrt": 1, "convert": 1}

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _gemm
 from softnum import reference as ref
-from softnum.plan import fits, plan_of
-from softnum.reference.units import reduction_order
-from softnum.units import MAX_LANES
+from softnum.mac import _gemm
+from softnum.mac.mad import MAX_LANES
+from softnum.mac.plan import fits, plan_of
+from softnum.reference.mac import reduction_order
 from tests.support.core_oracles import show
 from tests.support.mad_units import NEW
 from tests.support.matmul_units import (

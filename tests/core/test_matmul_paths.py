@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.engines import fast_of
-from softnum.names import format as format_of
-from softnum.plan import fits, integer_plan_of, plan_of
+from softnum.formats.names import format as format_of
+from softnum.mac.plan import fits, integer_plan_of, plan_of
+from softnum.mac.products.engines import fast_of
 from tests.support.core_oracles import assert_same_bits
 from tests.support.matmul_units import (
     ALL,

@@ -9,8 +9,8 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.names import format as format_of
-from softnum.names import format_names
+from softnum.formats.names import format as format_of
+from softnum.formats.names import format_names
 from tests.support.core_oracles import MODES, STOCHASTIC, Groups, edge_codes, overflow_rules, random_codes, show
 
 

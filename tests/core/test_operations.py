@@ -7,7 +7,7 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.modes import Flags
+from softnum.formats.modes import Flags
 from tests.support.core_oracles import MODES, overflow_rules, show
 
 NAMED = [sn.format(n) for n in ("e5m2", "e4m3fn", "e4m3fnuz", "e3m2fn", "e2m1fn", "q4.4", "uq2.3", "q2.2", "e8m0fnu")]

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
 from softnum.ops import CODE_OPERATIONS
+from softnum.runtime import _core
 from tests.support.core_oracles import assert_same_bits, edge_codes
 
 ISAS = [isa for isa in ("portable", "avx2", "avx512") if isa in _core.available_isas()]

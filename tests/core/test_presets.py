@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.engines import fast_of
-from softnum.presets import KINDS, Evidence
+from softnum.mac.presets import KINDS, Evidence
+from softnum.mac.products.engines import fast_of
 
 GPUS = ("v100", "a100", "a2", "ada", "l40s", "h100", "h200", "b200")
 

@@ -9,7 +9,7 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.modes import NAN_PROFILES, Flags
+from softnum.formats.modes import NAN_PROFILES, Flags
 from tests.support.core_oracles import MODES, STOCHASTIC
 from tests.support.operation_judge import (
     BINARY,

@@ -8,8 +8,8 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.names import format as format_of
-from softnum.plan import fits
+from softnum.formats.names import format as format_of
+from softnum.mac.plan import fits
 from tests.support.core_oracles import (
     MODES,
     STOCHASTIC,

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import formats, modes, names, order
+from softnum import formats
 from softnum import reference as ref
-from softnum.blocks import SCALE_RULES
-from softnum.reference import blocks, facts, rounding, rules, units
+from softnum.formats import modes, names
+from softnum.formats.blocks import SCALE_RULES
+from softnum.mac import order
+from softnum.reference import blocks, facts, rounding, rules
+from softnum.reference import mac as units
 from softnum.reference.facts import BLOCKS, NAMED, block_format_of, format_of
 
 FOLDER = Path(ref.__file__).parent

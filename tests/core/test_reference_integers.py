@@ -9,8 +9,8 @@ import pytest
 
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.modes import ROUNDING_MODES
-from softnum.names import format as format_of
+from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.names import format as format_of
 
 NONE, INEXACT, OVERFLOW, INVALID = 0, 1, 4, 16
 RULES = ("riscv", "arm", "x86", 7)

@@ -13,8 +13,8 @@ import pytest
 
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.modes import Flags
-from softnum.names import format as format_of
+from softnum.formats.modes import Flags
+from softnum.formats.names import format as format_of
 from softnum.reference import nans, operations
 
 NONE, INVALID = 0, 16

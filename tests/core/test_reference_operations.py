@@ -11,8 +11,8 @@ import pytest
 
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.modes import ROUNDING_MODES
-from softnum.names import format as format_of
+from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.names import format as format_of
 from softnum.reference import operations, rounding
 
 NONE, INEXACT, UNDERFLOW, OVERFLOW, DIVIDE, INVALID = 0, 1, 2, 4, 8, 16

@@ -8,7 +8,7 @@ import pytest
 
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
 from softnum.reference import order
 
 NONE, INEXACT, UNDERFLOW, OVERFLOW, INVALID = 0, 1, 2, 4, 16

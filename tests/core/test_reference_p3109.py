@@ -7,7 +7,7 @@ import pytest
 
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
 
 INVALID = 16
 SIGNED, FINITE = "binary8p3se", "binary8p3sf"  # 0x40 is 1, 0xC0 -1, 0x80 NaN, 0x7F and 0xFF the infinities or +-max

@@ -12,7 +12,7 @@ import pytest
 import softfloatpy
 
 from softnum import reference as ref
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
 from softnum.reference import Value, operations, rounding
 
 INEXACT = 1

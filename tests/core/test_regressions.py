@@ -7,7 +7,7 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.plan import plan_of
+from softnum.mac.plan import plan_of
 
 ONE = np.ones((1, 1), np.float32)
 

@@ -15,8 +15,8 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FixedFormat, FloatFormat
-from softnum.names import format as format_of
-from softnum.plan import fits
+from softnum.formats.names import format as format_of
+from softnum.mac.plan import fits
 from tests.support.core_oracles import MODES, STOCHASTIC
 
 NONE, INEXACT, UNDERFLOW, OVERFLOW, DIVIDE_BY_ZERO, INVALID = 0, 1, 2, 4, 8, 16

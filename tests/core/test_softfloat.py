@@ -8,7 +8,7 @@ import pytest
 import softfloatpy
 
 import softnum as sn
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
 from tests.support.core_oracles import edge_codes, random_codes, show
 
 MODES = {

@@ -7,11 +7,11 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
+from softnum.formats.modes import Flags
+from softnum.inspect.trace import Step, Trace
 from softnum.mac.family import register
-from softnum.modes import Flags
-from softnum.plan import fits
-from softnum.trace import Step, Trace
-from softnum.units import Unit
+from softnum.mac.mad import Unit
+from softnum.mac.plan import fits
 from tests.support.core_oracles import show
 from tests.support.mad_units import NEW
 from tests.support.matmul_units import ALL, TERNARY, as_codes, extreme, middling, unit

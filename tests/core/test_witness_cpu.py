@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
 from tests.support.core_oracles import edge_codes, random_codes, show
 
 SOURCE = r"""

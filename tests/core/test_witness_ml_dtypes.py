@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
 
 FORMATS = {
     "bfloat16": ml_dtypes.bfloat16, "e5m2": ml_dtypes.float8_e5m2, "e4m3": ml_dtypes.float8_e4m3,

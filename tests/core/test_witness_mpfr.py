@@ -12,7 +12,7 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
 from tests.support.core_oracles import edge_codes, random_codes, show
 from tests.support.mpfr import MPFR_MODES, code_of, context
 

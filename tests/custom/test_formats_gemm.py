@@ -6,11 +6,11 @@ from nf4 import nf4
 from posit8 import posit8
 
 import softnum as sn
-from softnum import _tables
-from softnum.custom.gemm import CustomGemm
-from softnum.engines import definition_of
-from softnum.reference.units import reduction_order
-from softnum.vectors.unit_spec import UnitSpec
+from softnum.mac.products.custom.codes import CustomGemm
+from softnum.mac.products.engines import definition_of
+from softnum.reference.mac import reduction_order
+from softnum.runtime import _tables
+from softnum.vectors.plans.unit_spec import UnitSpec
 
 ODD_C = """typedef struct { uint a : 6; } odd;
 float as_float(odd x) { return (int)(x.a / 2) - 16; }

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core, kernels
+from softnum import kernels
 from softnum.kernels.device.products.scalar_functions import scalar_library
-from softnum.kernels.scalars import OPERANDS, handle_of
+from softnum.kernels.host.scalars import OPERANDS, handle_of
+from softnum.runtime import _core
 
 numba = pytest.importorskip("numba")
 

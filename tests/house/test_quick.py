@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 import softnum as sn
-from softnum import _core
+from softnum.runtime import _core
 from tests.support import quick
 from tests.support.quick import FILES, QUICK, SLOWER, aspects, choose
 

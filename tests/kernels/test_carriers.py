@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.environment import environment
-from softnum.modes import rounding_name
-from softnum.values import invalid_code
+from softnum.arrays.conversion import invalid_code
+from softnum.arrays.environment import environment
+from softnum.formats.modes import rounding_name
 
 MODES = [
     "nearest_even", "nearest_away", "nearest_zero", "nearest_up", "nearest_down", "toward_zero", "away_from_zero", "up",
@@ -31,9 +31,9 @@ def numbers(dtype, count, seed):
 
 def computed(operation, operands, formats, out_fmt, env, words, to):
     """The computation on arrays of carriers, called as a kernel's threads call it: (bits, what was met, its header)."""
-    from softnum.kernels.device import _cuda
-    from softnum.kernels.device.carriers import operation_computation
-    from softnum.kernels.device.computations import FROM_ARRAY
+    from softnum.kernels.device.elementwise.carriers import operation_computation
+    from softnum.kernels.device.elementwise.computations import FROM_ARRAY
+    from softnum.kernels.device.runtime import _cuda
 
     computation = operation_computation(operation, formats, out_fmt, env, operands[0].dtype.name, to)
     group = _cuda.bind(computation.library(FROM_ARRAY, (False,) * len(operands), False)).run

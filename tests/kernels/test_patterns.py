@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import lanes
-from softnum.environment import environment
-from softnum.kernels.device.patterns import SMALL, pattern_facts, reading_facts
-from softnum.kernels.device.source import Entry, Library
-from softnum.modes import ROUNDING_MODES, family
-from softnum.values import invalid_code
+from softnum.arrays import lanes
+from softnum.arrays.conversion import invalid_code
+from softnum.arrays.environment import environment
+from softnum.formats.modes import ROUNDING_MODES, family
+from softnum.kernels.device.elementwise.patterns import SMALL, pattern_facts, reading_facts
+from softnum.kernels.device.runtime.source import Entry, Library
 
 KINDS = {"float32": ("uint32", "32", "sn_u32"), "float64": ("uint64", "64", "sn_u64")}
 SIGNED = (
@@ -27,7 +27,7 @@ NO_NAN = (sn.FloatFormat(3, 2, specials="none"), sn.FloatFormat(4, 0, specials="
 @lru_cache
 def loops(carrier):
     """C loops over arrays, the format and the environment given as data: to values, to codes, to "has no result"."""
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     kind, bits, c = KINDS[carrier]
     body = "const sn_pattern *p = (const sn_pattern *)facts;\nfor (sn_i64 i = 0; i < n; i++) to[i] = {};\n"

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.environment import environment
-from softnum.kernels.device import _cuda
-from softnum.kernels.device.source import Entry, Library
-from softnum.kernels.device.steps import target_text
-from softnum.values import invalid_code
+from softnum.arrays.conversion import invalid_code
+from softnum.arrays.environment import environment
+from softnum.kernels.device.products.mad.steps import target_text
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime.source import Entry, Library
 
 WAYS = ("full", "tested", "bare", "finite")
 CASES = [

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core
-from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
+from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.ops import OPERATIONS
+from softnum.runtime import _core
 from tests.support.dpi_calls import ONES, mode_of, u64
 
 DPI = Path(sn.get_include()) / "dpi"

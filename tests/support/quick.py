@@ -28,7 +28,7 @@ FILES = {
         reference_order regressions semantics softfloat statistics sums threads trace
     """,
     "custom": "formats_gemm formats_table",
-    "house": "build collection floors imports moved mutants quick",
+    "house": "build collection floors imports mutants quick",
     "kernels": "carriers kernels_gemm patterns",
     "pins": "pins",
     "rtl": "dpi rom",

@@ -7,8 +7,8 @@ import pytest
 
 import softnum as sn
 from softnum.train import load_design
-from softnum.train.backend import NumpyBackend, bits_of_precision
 from softnum.train.designs import RoleRounding
+from softnum.train.engine.backend import NumpyBackend, bits_of_precision
 
 
 def hard_cases(n=400):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.train import enclosures
-from softnum.train.backend import NumpyBackend
 from softnum.train.designs import RoleRounding
-from softnum.train.enclosures import BOUND, enclose, encloses
+from softnum.train.engine import enclosures
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.enclosures import BOUND, enclose, encloses
 
 NAMES = ("exp", "sigmoid", "tanh")
 EDGES = np.float32(

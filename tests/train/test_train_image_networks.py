@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from softnum.train import Numerics, Settings, Tensor, design_gemms, load_design, make_network, run
-from softnum.train import tensor as engine
-from softnum.train.data import load_data
+from softnum.train.datasets.sets import load_data
 from softnum.train.designs import PASSES
-from softnum.train.loop import read_rows
+from softnum.train.engine import tensor as engine
+from softnum.train.engine.numerics import LayerNumerics
 from softnum.train.nets import NETWORKS, default_data
 from softnum.train.nets.network import product_rows
-from softnum.train.numerics import LayerNumerics
+from softnum.train.runs.loop import read_rows
 from tests.support.train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch, numerics_of
 
 #: small, and of every kind
@@ -69,7 +69,7 @@ def test_the_listed_products_are_those_computed(case, tmp_path, monkeypatch):
 
 
 def test_a_convolution_of_groups_is_a_product_for_each():
-    from softnum.train.nets.layers import Convolution
+    from softnum.train.layers.feedforward import Convolution
 
     conv = Convolution("c", (4, 6, 6), 8, 3, groups=2, padding=1)
     assert conv.products("forward", 2) == [("c", "forward", 72, 4, 18)] * 2
@@ -334,7 +334,7 @@ def test_unusable_options_are_named(name, options, message):
 
 
 def test_a_kernel_must_fit():
-    from softnum.train.nets.layers import Convolution
+    from softnum.train.layers.feedforward import Convolution
 
     with pytest.raises(ValueError, match=r"c: a kernel of 5 x 5 does not fit an image of 3 x 9 with padding 0"):
         Convolution("c", (1, 3, 9), 2, 5)

@@ -22,7 +22,7 @@ from softnum.tta import (
     multiplier_areas,
     operation_energy,
 )
-from softnum.tta.energy import dram_energy, mac_energy, sram_energy
+from softnum.tta.workloads.energy import dram_energy, mac_energy, sram_energy
 
 HARDWARE = Hardware.from_table(
     {

@@ -9,7 +9,7 @@ import pytest
 
 from softnum import reference as ref
 from softnum.vectors import VectorSpec
-from softnum.vectors.causes import CAUSES
+from softnum.vectors.checks.causes import CAUSES
 from tests.support import faulty
 from tests.support.faulty import INEXACT, UNDERFLOW, answers, diagnosed, garbage, report_of, rows_of
 

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from softnum.cli import build_app
 from softnum.vectors import TextLayout, UnitSpec, VectorFileError, VectorSpec, check, page_of
-from softnum.vectors.comparison import comparison_of
-from softnum.vectors.report import CheckReport
-from softnum.vectors.spec import Block
+from softnum.vectors.checks.comparison import comparison_of
+from softnum.vectors.checks.report import CheckReport
+from softnum.vectors.plans.spec import Block
 from tests.support import faulty
 from tests.support.faulty import answers, report_of, rows_of, text_of
 

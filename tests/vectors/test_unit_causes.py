@@ -9,8 +9,8 @@ import pytest
 
 from softnum import reference as ref
 from softnum.vectors import TextLayout, UnitSpec, check
-from softnum.vectors.causes import CAUSES
-from softnum.vectors.spec import Block
+from softnum.vectors.checks.causes import CAUSES
+from softnum.vectors.plans.spec import Block
 from tests.support.faulty import exponent_of
 
 BF16 = "MadUnit('e6m9', operand='e5m2', chunk=8)"
@@ -289,7 +289,7 @@ def test_a_nan_of_another_code():
 
 
 def test_sequences_straddle_the_readers_blocks(monkeypatch):
-    from softnum.vectors import text
+    from softnum.vectors.files import text
 
     spec = UnitSpec.make("mac", PLAIN, length=7)
     block = vectors_of(spec, 1000)

@@ -11,7 +11,7 @@ import softnum as sn
 from softnum import reference as ref
 from softnum.cli import build_app
 from softnum.vectors import Coverage, TextLayout, UnitSpec, VectorSpec, generate, plan, write
-from softnum.vectors.strata import block_size, random_block
+from softnum.vectors.plans.strata import block_size, random_block
 
 UNITS = {
     "fused product": sn.MadUnit("e6m9", operand="e5m2"),

@@ -28,9 +28,9 @@ from softnum.vectors import (
     plan,
     write,
 )
-from softnum.vectors.compressed import compressed, opened
-from softnum.vectors.dialects import dialect_of_path, recognised
-from softnum.vectors.spec import Block
+from softnum.vectors.files.compressed import compressed, opened
+from softnum.vectors.files.dialects import dialect_of_path, recognised
+from softnum.vectors.plans.spec import Block
 
 SPECS = {
     "operation": VectorSpec.make("multiply", "e4m3fn"),

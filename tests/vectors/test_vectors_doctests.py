@@ -10,7 +10,7 @@ import pytest
 import softnum as sn
 import softnum.vectors
 from softnum import reference
-from softnum.vectors.codes import is_nan, value_text
+from softnum.vectors.plans.codes import is_nan, value_text
 
 MODULES = ["softnum.vectors"]
 MODULES += [

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core, _draw
 from softnum.formats import FixedFormat, FloatFormat
 from softnum.ops import CODE_OPERATIONS as OPERATIONS
+from softnum.runtime import _core
 from softnum.vectors import TextLayout, VectorSpec, generate, plan, write
-from softnum.vectors.generator import _cross
-from softnum.vectors.operands import core_codes, edge_codes
-from softnum.vectors.strata import _ORDER, SHARES, random_block, random_words
+from softnum.vectors.plans import _draw
+from softnum.vectors.plans.generator import _cross
+from softnum.vectors.plans.operands import core_codes, edge_codes
+from softnum.vectors.plans.strata import _ORDER, SHARES, random_block, random_words
 
 FORMATS = [sn.format(n) for n in (*sn.format_names(), "q4.4", "uq0.7", "q1.63", "uq64.0", "e15m40", "binary8p3se")]
 KNOWN = [
