@@ -12,6 +12,7 @@ from softnum.inspect.trace import Step, Trace
 from softnum.mac.family import register
 from softnum.mac.mad import Unit
 from softnum.mac.plan import fits
+from tests.support.cases import cases
 from tests.support.core_oracles import show
 from tests.support.mad_units import NEW
 from tests.support.matmul_units import ALL, TERNARY, as_codes, extreme, middling, unit
@@ -72,7 +73,7 @@ def check_steps(t):
     assert flags == t.flags
 
 
-@pytest.mark.parametrize("u", [*ALL, *NEW], ids=repr)
+@cases("u", [*ALL, *NEW], ids=repr)
 def test_the_result_is_that_of_dot(u):
     rng = np.random.default_rng(21)
     for make in (middling, extreme):

@@ -135,7 +135,7 @@ def test_one_wrong_bit_is_caught():
 @pytest.mark.parametrize("module", ["scalars", "cache"])
 def test_docstrings_run(module):
     result = doctest.testmod(
-        importlib.import_module(f"softnum.kernels.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE
+        importlib.import_module(f"softnum.kernels.host.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE
     )
     assert result.attempted and not result.failed
 

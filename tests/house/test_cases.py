@@ -83,8 +83,8 @@ def run(tmp_path):
 def test_each_case_runs_and_failures_are_named(run):
     status, said, ran = run()
     assert status == 1 and said.count("SUBFAILED[") == 2
-    assert re.search(r"SUBFAILED\[binary16-up-0\] \S+::test_within - ", said)
-    assert re.search(r"SUBFAILED\[e4m3\] \S+::test_given\[2\] - ", said) and "x=7" in said
+    assert re.search(r"SUBFAILED\[binary16-up-0\] \S+::test_within\b", said)
+    assert re.search(r"SUBFAILED\[e4m3\] \S+::test_given\[2\]", said) and "x=7" in said
     was, now = ([line.partition(" ")[2] for line in ran if line.startswith(word)] for word in ("was ", "is "))
     assert was == now and len(now) == 9
     assert {line for line in ran if line.startswith("given")} == {

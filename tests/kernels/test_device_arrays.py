@@ -15,6 +15,7 @@ import pytest
 import softnum as sn
 from softnum import kernels
 from softnum.runtime import gateway as backend
+from tests.support.cases import cases
 
 
 @pytest.fixture
@@ -580,7 +581,7 @@ def test_nothing_is_copied_to_the_host_unasked(device, monkeypatch):
         backend.on_device("nothing", a)
 
 
-@pytest.mark.parametrize("name", [n for n in sn.__all__ if callable(getattr(sn, n)) and not isclass(getattr(sn, n))])
+@cases("name", [n for n in sn.__all__ if callable(getattr(sn, n)) and not isclass(getattr(sn, n))])
 def test_what_takes_codes_gives_none_to_the_host(name, device):
     """Every function: a result of CUDA arrays is one, or there is an error."""
     codes = np.uint8([1, 60, 65])

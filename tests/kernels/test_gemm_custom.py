@@ -18,6 +18,7 @@ from softnum.kernels.device.runtime.source import core_text
 from softnum.kernels.host.scalars import OPERANDS, handle_of
 from softnum.mac.products.custom.steps import DefinitionCustom
 from softnum.runtime import _core
+from tests.support.cases import cases
 from tests.support.equality import check_product
 
 e5m2, e6m9, q88 = scalar("e5m2"), scalar("e6m9"), scalar("q8.8", overflow="saturate")
@@ -279,7 +280,7 @@ SCALARS = {
 }
 
 
-@pytest.mark.parametrize("name", SCALARS)
+@cases("name", SCALARS)
 def test_operations(name):
     """Each operation of a Scalar, in C, against the core, over edges and random operands; words that differ."""
     if not _cuda.SIMULATOR:

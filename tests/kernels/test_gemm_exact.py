@@ -7,6 +7,7 @@ import pytest
 
 import softnum as sn
 from softnum.kernels.device.runtime.strides import transposed
+from tests.support.cases import cases
 from tests.support.equality import check_product
 
 
@@ -65,7 +66,7 @@ def pieces(unit, k):
     return (0, 0) if found is None else tuple(1 + (w > 0) for w in found.widths)
 
 
-@pytest.mark.parametrize("name", UNITS)
+@cases("name", UNITS)
 def test_units(device, name):
     unit, ways = UNITS[name]
     assert pieces(unit, 19) == ways

@@ -9,6 +9,7 @@ import softnum as sn
 from softnum.kernels import launches
 from softnum.kernels.device.runtime.strides import transposed
 from softnum.mac.fused import fused_plan
+from tests.support.cases import cases
 from tests.support.equality import poisoned
 
 RNE = {"output_rounding": "nearest_even"}
@@ -103,7 +104,7 @@ def check(device, unit, a, b, c=None):
     same_bits(out.copy_to_host(), want, unit)
 
 
-@pytest.mark.parametrize("name", presets())
+@cases("name", presets())
 def test_presets(device, name):
     unit = presets()[name]
     check(device, unit, *operands(unit, 9, unit.period + 5, 5))
@@ -118,7 +119,7 @@ def test_blocks(device, name):
     check(device, unit, a[:4], b[:, :3])
 
 
-@pytest.mark.parametrize("name", DEFINED)
+@cases("name", DEFINED)
 def test_definition(device, name):
     unit = DEFINED[name]
     assert isinstance(unit, sn.FmaChainUnit) or fused_plan(unit) is None
@@ -127,8 +128,8 @@ def test_definition(device, name):
     check(device, unit, a, b)
 
 
-@pytest.mark.parametrize("name", ["nvidia_v100_fp16", "nvidia_h100_e4m3_mma", "x86_avx512_bf16"])
-@pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (8, 16, 8), (3, 0, 2), (17, 5, 1), (0, 4, 2)])
+@cases("name", ["nvidia_v100_fp16", "nvidia_h100_e4m3_mma", "x86_avx512_bf16"])
+@cases(("m", "k", "n"), [(1, 1, 1), (8, 16, 8), (3, 0, 2), (17, 5, 1), (0, 4, 2)])
 def test_sizes(device, name, m, k, n):
     unit = sn.unit(name)
     a, b, c = operands(unit, m, k, n, special=False)
@@ -284,8 +285,8 @@ ALONE |= {name: FAST[name] for name in ("cut to 5 bits", "order, saturate", "thr
 ALONE["nvidia_v100_fp16 to binary16"] = sn.unit("nvidia_v100_fp16", output="binary16")
 
 
-@pytest.mark.parametrize("spread", [3, 20, 70])
-@pytest.mark.parametrize("name", ALONE)
+@cases("spread", [3, 20, 70])
+@cases("name", ALONE)
 def test_steps_alone(name, spread):
     """A hundred thousand sums of the steps' text against the CPU: right, or left to the definition, and few are."""
     from softnum.kernels.device.products.fused_text import fast_library

@@ -11,6 +11,7 @@ from softnum.train.designs import RoleRounding
 from softnum.train.designs.sparsity import Sparsity
 from softnum.train.engine.backend import NumpyBackend
 from softnum.train.engine.binary64 import Binary64, host
+from tests.support.cases import cases
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.0, -1.0, 1e-45, -1e-45, 3e38, 2.0, -2.0, 0.5]
 
@@ -175,7 +176,7 @@ MOVES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CALLS)
+@cases("name", CALLS)
 def test_a_format_stays_known_as_long_as_it_is_right(name, device):
     """Of one without -0 and with one NaN: to round to it would change other bits."""
     from softnum.kernels.device.runtime.movement import arrays_in, upload

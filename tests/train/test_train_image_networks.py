@@ -11,6 +11,7 @@ from softnum.train.engine.numerics import LayerNumerics
 from softnum.train.nets import NETWORKS, default_data
 from softnum.train.nets.network import product_rows
 from softnum.train.runs.loop import read_rows
+from tests.support.cases import cases
 from tests.support.train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch, numerics_of
 
 #: small, and of every kind
@@ -284,7 +285,7 @@ def test_an_operator_takes_the_place_of_relu(tmp_path):
 
 
 # -- what they say of themselves, and what they refuse -----------------------------------------------------------------
-@pytest.mark.parametrize("name", NETWORKS)
+@cases("name", NETWORKS)
 def test_a_network_is_rebuilt_from_its_description(name):
     described = make_network(name, data=default_data(name)).describe()
     again = make_network(described.pop("name"), **described)
@@ -292,8 +293,8 @@ def test_a_network_is_rebuilt_from_its_description(name):
     assert len(set(again.layer_names)) == len(again.layer_names)
 
 
-@pytest.mark.parametrize("name", ["lenet5", "cifar10-cnn", "vgg-small", "resnet"])
-@pytest.mark.parametrize("data", ["digits", "fashion-mnist", "cifar10"])
+@cases("name", ["lenet5", "cifar10-cnn", "vgg-small", "resnet"])
+@cases("data", ["digits", "fashion-mnist", "cifar10"])
 def test_every_set_of_images_fits(name, data):
     net = make_network(name, data=data)
     image = {"digits": (1, 8, 8), "fashion-mnist": (1, 28, 28), "cifar10": (3, 32, 32)}[data]
@@ -303,7 +304,7 @@ def test_every_set_of_images_fits(name, data):
         net.check(7, 10)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "options", "message"),
     [
         ("lenet5", {"sizes": (6, 16, 120)}, r"sizes must be four positive integers, got \(6, 16, 120\)"),

@@ -17,6 +17,7 @@ from softnum.train.inspect.workloads import trace
 from softnum.train.nets import NETWORKS, default_data
 from softnum.train.studies.study import Case
 from softnum.tta import Workload, read_workloads, write_workloads
+from tests.support.cases import cases
 
 DESIGNS = ("a-float32", "c-wang-fp8", "g-q44-stochastic", "i-mxfp8")
 #: whose embeddings no block format is for
@@ -32,7 +33,7 @@ def tensors(work, kind, layer=None):
     return [t for t in work.tensors if t.tensor_class == kind and layer in (None, t.layer)]
 
 
-@pytest.mark.parametrize(("name", "design"), PAIRS)
+@cases(("name", "design"), PAIRS)
 def test_the_products_are_those_that_the_design_computes(name, design):
     work, chosen = of(name, design), load_design(design)
     network = make_network(name, data=default_data(name))
@@ -156,7 +157,7 @@ def test_in_one_format_nothing_is_kept_twice():
     assert {t.format for t in work.tensors} == {"binary32", "binary64"}  # the loss is in binary64
 
 
-@pytest.mark.parametrize("name", list(NETWORKS))
+@cases("name", list(NETWORKS))
 def test_parameters_and_their_gradients(name):
     work = of(name, "c-wang-fp8")
     network = make_network(name, data=default_data(name))
