@@ -28,7 +28,7 @@ class Checkout:
 sys.meta_path.insert(0, Checkout)
 
 from tests.support import quick  # noqa: E402
-from tests.support.cases import cases_of, restrict  # noqa: E402
+from tests.support.cases import cases_of, named, restrict  # noqa: E402
 
 # the same examples on every run and machine; how fast a machine is decides nothing
 settings.register_profile("softnum", deadline=None, derandomize=True, max_examples=150, database=None)
@@ -36,7 +36,7 @@ settings.load_profile("softnum")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--case", metavar="TEXT", help="only cases within tests whose name holds this")
+    parser.addoption("--case", metavar="TEXT", help="only cases, parametrized or within a test, whose name holds this")
 
 
 def pytest_configure(config):
@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(config, items):
             restrict(item, chosen)
     if config.option.case:
         for item in items:
-            restrict(item, [case for case in cases_of(item) if config.option.case in case.name])
+            restrict(item, named(item, config.option.case))
         config.hook.pytest_deselected(items=[item for item in items if not cases_of(item)])
         items[:] = filter(cases_of, items)
 

@@ -96,8 +96,8 @@ def test_each_case_runs_and_failures_are_named(run):
 
 def test_a_case_again(run):
     status, said, ran = run("--case", "binary16-up")
-    assert status == 1 and ran == ["is binary16 up 0"] and "SUBFAILED[binary16-up-0]" in said
-    assert run("--case", "e5m2-near")[::2] == (0, ["is binary16 up 0", "is e5m2 nearest_even 1"])
+    assert status == 1 and ran == ["was binary16 up 0", "is binary16 up 0"] and "SUBFAILED[binary16-up-0]" in said
+    assert run("--case", "e5m2-near")[::2] == (0, ran + ["was e5m2 nearest_even 1", "is e5m2 nearest_even 1"])
 
 
 def test_quick_cases(run):
@@ -117,6 +117,7 @@ def names(*args, **kw):
 
 def test_names():
     assert names("a", ["text", 1, 2.5, True, None, int, names]) == ["text", "1", "2.5", "True", "None", "int", "names"]
+    assert names("a", [-1, ""]) == ["-1", ""]
     assert names("a", [sn.format("e5m2"), [1], {}]) == ["e5m2", "a1", "a2"]
     assert names("a, b", [(1, "x"), pytest.param(2, "y"), pytest.param(3, "z", id="last")]) == ["1-x", "2-y", "last"]
     assert names(["a"], [1, 2], ids=["one", None]) == ["one", "2"]

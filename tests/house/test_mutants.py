@@ -11,5 +11,5 @@ ROOT = Path(__file__).resolve().parents[2]
 @cases("fault", FAULTS, ids=lambda fault: fault.name)
 def test_the_fault_has_its_place_and_its_tests(fault):
     assert (ROOT / "csrc" / fault.file).read_text().count(fault.old) >= 1
-    for word in fault.tests.split(" -k ")[0].split():
+    for word in fault.tests.split(" --case ")[0].split():
         assert (ROOT / word).is_file()

@@ -7,8 +7,9 @@ pytest makes an item of each parametrized case, and to collect tens of thousands
     @cases("fmt", ["e4m3", "binary16"])
     def test_it(fmt, mode): ...
 
-``pytest path::test_it --case e4m3`` runs those cases again whose names hold that. What a fixture of a function's scope
-gives (``tmp_path``, ``monkeypatch``) is shared by the cases of a test: tests that change it are parametrized.
+``pytest path::test_it --case e4m3`` runs those cases again, parametrized ones too, whose names hold that. What a fixture
+of a function's scope gives (``tmp_path``, ``monkeypatch``) is shared by the cases of a test: tests that change it are
+parametrized.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["Case", "cases", "cases_of", "restrict"]
+__all__ = ["Case", "cases", "cases_of", "named", "restrict"]
 
 _PARAM = type(pytest.param())
 _TO_RUN = pytest.StashKey[Sequence["Case"]]()
@@ -54,7 +55,9 @@ def cases(names: str | Sequence[str], values: Iterable, ids: Iterable | Callable
         inner, held, before = getattr(test, "folded", (test, [], [Case()]))
         if missing := [name for name in names if name not in inspect.signature(test).parameters]:
             raise ValueError(f"{test.__name__} has no argument {missing[0]!r} that is not given already")
-        both = [Case(f"{a.name}-{b.name}".strip("-"), {**a.values, **b.values}) for a in before for b in added]
+        both = [
+            Case(f"{a.name}-{b.name}" if a.name else b.name, {**a.values, **b.values}) for a in before for b in added
+        ]
         return _folded(inner, held + names, both, getattr(test, "pytestmark", []))
 
     return decorate
@@ -64,6 +67,12 @@ def cases_of(item: pytest.Item) -> Sequence[Case]:
     """The cases that a collected test is to run; one without name and values, if it has none in it."""
     *_, every = getattr(getattr(item, "function", None), "folded", [[Case()]])
     return item.stash.get(_TO_RUN, every)
+
+
+def named(item: pytest.Item, text: str) -> Sequence[Case]:
+    """The cases of a collected test whose names, the item's own before them, hold a text."""
+    own = item.callspec.id if hasattr(item, "callspec") else ""
+    return [case for case in cases_of(item) if text in f"{own}-{case.name}"]
 
 
 def restrict(item: pytest.Item, chosen: Sequence[Case]) -> None:
