@@ -7,8 +7,8 @@ pytest makes an item of each parametrized case, and to collect tens of thousands
     @cases("fmt", ["e4m3", "binary16"])
     def test_it(fmt, mode): ...
 
-``pytest path::test_it --case e4m3`` runs those cases again, parametrized ones too, whose names hold that. What a fixture
-of a function's scope gives (``tmp_path``, ``monkeypatch``) is shared by the cases of a test: tests that change it are
+``pytest path::test_it --case e4m3`` runs those cases again, parametrized ones too, whose names hold that. What fixtures
+of a function's scope give (``tmp_path``, ``monkeypatch``) is shared by the cases of a test: tests that change it are
 parametrized.
 """
 
