@@ -13,7 +13,6 @@ from softnum import reference, train
 from softnum.tta import read_timings
 from softnum.tta.accuracy.records import read_record
 from softnum.tta.quantities import bandwidth, frequency
-from tests.support.cases import cases
 from tests.support.matmul_units import definition
 
 FORMATS = Path(__file__).parents[2] / "fuzz" / "formats.py"
@@ -110,8 +109,8 @@ def test_designs_that_python_chokes_on(tmp_path, text, message):
         train.load_design(file)
 
 
-@cases("mode", ["away_from_zero", "up", "nearest_even", "toward_zero"])
-@cases(("e", "m", "dtype"), [(8, 14, np.float32), (8, 1, np.float32), (11, 20, np.float64)])
+@pytest.mark.parametrize("mode", ["away_from_zero", "up", "nearest_even", "toward_zero"])
+@pytest.mark.parametrize(("e", "m", "dtype"), [(8, 14, np.float32), (8, 1, np.float32), (11, 20, np.float64)])
 def test_the_carrier_s_subnormals_where_the_lowest_binade_holds_zero_alone(isa, e, m, dtype, mode):
     # they were rounded as if the format had subnormals: 2**-148 away from zero to code 1
     fmt = sn.FloatFormat(e, m, subnormals=False)

@@ -7,7 +7,6 @@ import softnum as sn
 from softnum.kernels.device.products import gemm
 from softnum.kernels.device.products.mad.definition import DefinitionEngine
 from softnum.mac.mad import MAX_LANES
-from tests.support.cases import cases
 from tests.support.equality import check_product
 
 LANES = {
@@ -37,8 +36,8 @@ def values(rng, fmt, shape):
     return sn.quantize(x.astype(np.float32), fmt)
 
 
-@cases("has_c", [False, True])
-@cases("name", LANES)
+@pytest.mark.parametrize("has_c", [False, True])
+@pytest.mark.parametrize("name", LANES)
 def test_orders(device, name, has_c):
     unit = sn.MadUnit("e6m9", operand=("e5m2", "e4m3fn"), **LANES[name])
     rng = np.random.default_rng(5)

@@ -7,7 +7,6 @@ import pytest
 
 import softnum as sn
 from softnum.kernels.device.runtime.strides import transposed
-from tests.support.cases import cases
 from tests.support.equality import check_product
 
 
@@ -66,7 +65,7 @@ def pieces(unit, k):
     return (0, 0) if found is None else tuple(1 + (w > 0) for w in found.widths)
 
 
-@cases("name", UNITS)
+@pytest.mark.parametrize("name", UNITS)
 def test_units(device, name):
     unit, ways = UNITS[name]
     assert pieces(unit, 19) == ways

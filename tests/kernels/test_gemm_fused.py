@@ -104,7 +104,7 @@ def check(device, unit, a, b, c=None):
     same_bits(out.copy_to_host(), want, unit)
 
 
-@cases("name", presets())
+@pytest.mark.parametrize("name", presets())
 def test_presets(device, name):
     unit = presets()[name]
     check(device, unit, *operands(unit, 9, unit.period + 5, 5))
@@ -119,7 +119,7 @@ def test_blocks(device, name):
     check(device, unit, a[:4], b[:, :3])
 
 
-@cases("name", DEFINED)
+@pytest.mark.parametrize("name", DEFINED)
 def test_definition(device, name):
     unit = DEFINED[name]
     assert isinstance(unit, sn.FmaChainUnit) or fused_plan(unit) is None
@@ -128,8 +128,8 @@ def test_definition(device, name):
     check(device, unit, a, b)
 
 
-@cases("name", ["nvidia_v100_fp16", "nvidia_h100_e4m3_mma", "x86_avx512_bf16"])
-@cases(("m", "k", "n"), [(1, 1, 1), (8, 16, 8), (3, 0, 2), (17, 5, 1), (0, 4, 2)])
+@pytest.mark.parametrize("name", ["nvidia_v100_fp16", "nvidia_h100_e4m3_mma", "x86_avx512_bf16"])
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (8, 16, 8), (3, 0, 2), (17, 5, 1), (0, 4, 2)])
 def test_sizes(device, name, m, k, n):
     unit = sn.unit(name)
     a, b, c = operands(unit, m, k, n, special=False)

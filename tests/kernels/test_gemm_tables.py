@@ -7,7 +7,6 @@ import softnum as sn
 from softnum.kernels.device.products.mad import tables as gemm_tables
 from softnum.kernels.device.products.mad.sum_tables import tables_of
 from softnum.mac.mad import MadUnit
-from tests.support.cases import cases
 from tests.support.equality import check_product
 
 
@@ -58,7 +57,7 @@ def operands(unit, m, k, n, seed=3):
     return found
 
 
-@cases("name", [*SHARED, *OTHERS])
+@pytest.mark.parametrize("name", [*SHARED, *OTHERS])
 def test_units(device, name):
     unit = (SHARED | OTHERS)[name]
     assert gemm_tables._fits_in_shared(unit, 227 * 1024) == (name in SHARED)

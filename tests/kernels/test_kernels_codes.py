@@ -13,7 +13,6 @@ from softnum.kernels.device.runtime.strides import transposed
 from softnum.ops import OPERATIONS
 from softnum.runtime import _core
 from softnum.runtime.gateway import NoKernel
-from tests.support.cases import cases
 
 THIRDS = sn.CustomFormat.from_table([0.0, 1 / 3, 1.0, 3.0, -1.0, -3.0, float("nan"), 9.0], name="thirds")
 NO_NAN = sn.CustomFormat.from_table([0.0, 1.0, -1.0, 4.0], name="no_nan")
@@ -65,7 +64,7 @@ TRIED = [
 ]
 
 
-@cases(("name", "fmt"), TRIED)
+@pytest.mark.parametrize(("name", "fmt"), TRIED)
 def test_every_operation(device, name, fmt):
     function, count = OPERATIONS[name]
     operands = [codes(fmt, 23, i) for i in range(count)]
@@ -74,8 +73,8 @@ def test_every_operation(device, name, fmt):
     both(device, function, operands, *formats, return_flags=True, **options)
 
 
-@cases("rounding", ["up", "to_odd", "sr"])
-@cases(("name", "formats", "out"), [
+@pytest.mark.parametrize("rounding", ["up", "to_odd", "sr"])
+@pytest.mark.parametrize(("name", "formats", "out"), [
     ("add", ("e5m2", "e4m3fn"), "e6m9"), ("fma", ("bfloat16", "e5m2", "binary32"), "binary16"),
     ("divide", ("q4.4", "binary16"), "dlfloat16"), ("sqrt", ("e11m20",), "bfloat16"), ("exp", ("e5m2",), "binary16"),
     ("convert", ("binary32",), "e2m1fn"),
@@ -102,7 +101,7 @@ SHORT = [
 ]  # fmt: skip
 
 
-@cases(("name", "formats", "out", "carrier"), SHORT)
+@pytest.mark.parametrize(("name", "formats", "out", "carrier"), SHORT)
 def test_in_the_machines_floats(device, name, formats, out, carrier):
     """Results without flags, in the domain of each carrier."""
     from softnum.kernels.device.runtime import _cuda

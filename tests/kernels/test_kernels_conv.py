@@ -5,7 +5,6 @@ import pytest
 
 import softnum as sn
 from softnum.kernels import launches
-from tests.support.cases import cases
 from tests.support.equality import same_bits
 
 rng = np.random.default_rng(11)
@@ -49,8 +48,8 @@ def given(kind, name, fmt="e5m2"):
     return sn.conv2d_backward_weight, (x, dy), (weights[2:],), options
 
 
-@cases("kind", KINDS)
-@cases("name", SHAPES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", SHAPES)
 def test_shapes(device, kind, name):
     function, arrays, told, options = given(kind, name)
     before = launches()

@@ -6,7 +6,6 @@ import pytest
 import softnum as sn
 from softnum.kernels import launches
 from softnum.kernels.device.runtime.strides import broadcast
-from tests.support.cases import cases
 from tests.support.equality import same_bits
 
 WORDS = {
@@ -47,7 +46,7 @@ def check(device, unit, a, b, c=None, **options):
     same_bits(got, want, unit)
 
 
-@cases("name", WORDS)
+@pytest.mark.parametrize("name", WORDS)
 def test_units(device, name):
     unit = sn.MadUnit("e6m9", **WORDS[name])
     check(device, unit, *operands(unit, 6, 11, 7), key=(2**40 + 3, 2**35 + 1) if unit.stochastic else None)

@@ -7,7 +7,6 @@ import softnum as sn
 from softnum.kernels import launches
 from softnum.kernels.device.runtime.strides import transposed
 from softnum.runtime.gateway import NoKernel
-from tests.support.cases import cases
 
 TABLE = sn.CustomFormat.from_table([0.0, 1.0, -2.5, np.nan, 4.0, 2.0**-40, -1e30, 0.1], name="eight")
 
@@ -37,8 +36,10 @@ def same_bits(got, want):
     ]
 
 
-@cases("dtype", [np.float32, np.float64])
-@cases("fmt", ["e5m2", "e4m3fn", "e4m3", "bfloat16", "binary16", "q4.4", "uq0.8", "e2m1fn", "dlfloat16"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "fmt", ["e5m2", "e4m3fn", "e4m3", "bfloat16", "binary16", "q4.4", "uq0.8", "e2m1fn", "dlfloat16"]
+)
 def test_nearest_even(device, fmt, dtype):
     fixed = sn.format(fmt).kind == "fixed" or not sn.format(fmt).has_nan
     x = finite(dtype) if fixed else values(dtype)
@@ -50,12 +51,12 @@ def test_nearest_even(device, fmt, dtype):
     same_bits(y.copy_to_host(), sn.quantize(x, fmt))
 
 
-@cases(
+@pytest.mark.parametrize(
     "rounding",
     ["rna", "nearest_zero", "nearest_up", "nearest_down", "rtz", "away_from_zero", "rup", "rdn", "rto", "sr",
      "stochastic_floor"],
 )  # fmt: skip
-@cases("fmt", ["e5m2", "q4.4"])
+@pytest.mark.parametrize("fmt", ["e5m2", "q4.4"])
 def test_modes(device, fmt, rounding):
     x = finite()
     options = {"rounding": rounding, "key": (2**40 + 1, 2**33 + 5), "stochastic_bits": 12}
@@ -236,8 +237,8 @@ HALVES = np.uint16([
 ]).view(np.float16)  # fmt: skip
 
 
-@cases("rounding", ["nearest_even", "nearest_away", "sr"])
-@cases("fmt", ["e5m2", "e4m3fn", "q4.4", "binary16", "bfloat16", "e8m0fnu", "q30.30", TABLE])
+@pytest.mark.parametrize("rounding", ["nearest_even", "nearest_away", "sr"])
+@pytest.mark.parametrize("fmt", ["e5m2", "e4m3fn", "q4.4", "binary16", "bfloat16", "e8m0fnu", "q30.30", TABLE])
 def test_half_precision(device, fmt, rounding):
     """By the patterns of binary32, by the definition, and by a search; where binary16 lacks a result, an error."""
     rng = np.random.default_rng(6)
