@@ -28,13 +28,15 @@ class Checkout:
 sys.meta_path.insert(0, Checkout)
 
 from tests.support import quick  # noqa: E402
-from tests.support.moved import MOVED, Moved  # noqa: E402
-
-sys.meta_path.insert(0, Moved(MOVED))
+from tests.support.cases import cases_of, named, restrict  # noqa: E402
 
 # the same examples on every run and machine; how fast a machine is decides nothing
 settings.register_profile("softnum", deadline=None, derandomize=True, max_examples=150, database=None)
 settings.load_profile("softnum")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--case", metavar="TEXT", help="only cases, parametrized or within a test, whose name holds this")
 
 
 def pytest_configure(config):
@@ -51,9 +53,16 @@ def pytest_ignore_collect(collection_path, config):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    for item in quick.choose(items):
+def pytest_collection_modifyitems(config, items):
+    for item, chosen in quick.choose(items):
         item.add_marker("quick")
+        if config.option.markexpr == "quick":
+            restrict(item, chosen)
+    if config.option.case:
+        for item in items:
+            restrict(item, named(item, config.option.case))
+        config.hook.pytest_deselected(items=[item for item in items if not cases_of(item)])
+        items[:] = filter(cases_of, items)
 
 
 @pytest.fixture(params=["portable", "avx2", "avx512"])

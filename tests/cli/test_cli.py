@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 import softnum as sn
-from softnum.c_text import format_constant
 from softnum.cli import VERBS, build_app
+from softnum.formats.c_text import format_constant
 from softnum.train import design_names, load_design
 
 DESIGN = """

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core
 from softnum import reference as ref
+from softnum.runtime import _core
+from tests.support.cases import cases
 
 TABLE = sn.CustomFormat.from_table([0.0, 1.0, 2.0, 4.0], name="pow2")
 
@@ -98,7 +99,7 @@ def test_values_and_their_types():
         sn.decode(third.codes, "binary64", dtype=np.float16)
 
 
-@pytest.mark.parametrize(
+@cases(
     "error, message, call",
     [
         (ValueError, r"operands' formats differ \(e5m2, e4m3fn\); state the result's with out_fmt=",

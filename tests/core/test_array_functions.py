@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.array_functions import FUNCTIONS, order_keys
-from softnum.array_text import texts_of
+from softnum.arrays.text import texts_of
+from softnum.ops.numpy_functions import FUNCTIONS, order_keys
+from tests.support.cases import cases
 
 FORMATS = (
     "e5m2", "e4m3fn", "e4m3fnuz", "e2m1fn", "e8m0fnu", "binary8p3se", "binary8p3ue", "binary8p4sf", "binary8p4uf",
@@ -45,7 +46,7 @@ NUMBERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("fmt", [*FORMATS, "binary64", TABLE], ids=str)
+@cases("fmt", [*FORMATS, "binary64", TABLE], ids=str)
 def test_a_number_is_exact_or_refused(fmt):
     fmt = sn.format(fmt)
     one = sn.Array(np.zeros(2, fmt.storage_dtype), fmt)
@@ -264,7 +265,7 @@ def test_iteration_views_and_facts():
     assert sn.array([Fraction(1, 3)], "q1.63").tolist() == [Fraction(round(Fraction(2**63, 3)), 2**63)]
 
 
-@pytest.mark.parametrize("fmt", [*FORMATS, TABLE], ids=str)
+@cases("fmt", [*FORMATS, TABLE], ids=str)
 def test_copies_and_pickles(fmt):
     a = some_array(fmt)
     for again in (copy.copy(a), copy.deepcopy(a), a.copy(), np.copy(a), *(
@@ -278,7 +279,7 @@ def test_copies_and_pickles(fmt):
 
 
 # -- order -----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("fmt", FORMATS)
+@cases("fmt", FORMATS)
 def test_sorting_is_by_total_order(fmt):
     a = some_array(fmt, n=60)
     low = np.sort(a)
@@ -354,7 +355,7 @@ def test_extremes_of_tables_and_nothing():
 
 
 # -- NumPy's functions -----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("fmt", [*FORMATS, TABLE], ids=str)
+@cases("fmt", [*FORMATS, TABLE], ids=str)
 def test_predicates(fmt):
     a = some_array(fmt)
     values = sn.decode(a.codes, a.format, object).tolist()

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.names import dtype_of_format, format_of_dtype
+from softnum.formats.names import dtype_of_format, format_of_dtype
+from tests.support.cases import cases
 
 TYPES = {
     "binary16": np.float16, "binary32": np.float32, "binary64": np.float64, "bfloat16": ml_dtypes.bfloat16,
@@ -28,7 +29,7 @@ def some_codes(name):
     return (rng.integers(0, 2**64, 1000, dtype=np.uint64) >> np.uint64(64 - fmt.bits)).astype(fmt.storage_dtype)
 
 
-@pytest.mark.parametrize(("name", "dtype"), TYPES.items(), ids=TYPES)
+@cases(("name", "dtype"), TYPES.items(), ids=TYPES)
 def test_the_same_bits_without_a_copy(name, dtype):
     codes = some_codes(name)
     x = codes.view(dtype)
@@ -50,7 +51,7 @@ def test_the_same_bits_without_a_copy(name, dtype):
     assert codes[0] == codes[1]
 
 
-@pytest.mark.parametrize(("name", "dtype"), TYPES.items(), ids=TYPES)
+@cases(("name", "dtype"), TYPES.items(), ids=TYPES)
 def test_values_of_these_types_are_encoded_exactly(name, dtype):
     codes = some_codes(name)
     x = codes.view(dtype)

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from softnum import atomic
-from softnum.atomic import atomic_file, write_atomic
+from softnum.runtime import atomic
+from softnum.runtime.atomic import atomic_file, write_atomic
 
 
 def names(folder):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from tests.support.cases import cases
 
 X = np.random.default_rng(1).standard_normal((3, 40, 5)).astype(np.float32)
 
@@ -62,7 +63,7 @@ def test_indices_refused():
         np.asarray(a, copy=False)
 
 
-@pytest.mark.parametrize(
+@cases(
     "make",
     [
         lambda a: sn.add(a, a),

@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softnum as sn
-from softnum import block_codes, tile_scales, untile_scales
 from softnum import reference as ref
-from softnum.blocks import SCALE_RULES
+from softnum import tile_scales, untile_scales
+from softnum.arrays.codecs import blocks as block_codes
 from softnum.formats import FloatFormat
+from softnum.formats.blocks import SCALE_RULES
+from tests.support.cases import cases
 
 NAMED = sn.block_format_names()
 MX = [name for name in NAMED if name.startswith("mx")]
@@ -101,7 +103,7 @@ def hard_values(fmt, rng, shape, dtype=np.float64):
     return x.astype(dtype)
 
 
-@pytest.mark.parametrize("fmt", ALL, ids=str)
+@cases("fmt", ALL, ids=str)
 def test_encode_is_the_reference(fmt):
     rng = np.random.default_rng(1)
     for rule in [None, *rules_of(fmt)]:
@@ -123,8 +125,8 @@ def test_modes_and_overflow_rules(fmt):
                 check(x, fmt, rounding=mode, overflow=overflow)
 
 
-@pytest.mark.parametrize("fmt", [ALL[0], ALL[4], ALL[5], ALL[6], OTHERS[0]], ids=str)
-@pytest.mark.parametrize("r", [1, 7, 32])
+@cases("fmt", [ALL[0], ALL[4], ALL[5], ALL[6], OTHERS[0]], ids=str)
+@cases("r", [1, 7, 32])
 def test_stochastic(fmt, r):
     rng = np.random.default_rng(3)
     for shape, axis in (((3, 45), -1), ((45, 3), 0)):
@@ -214,7 +216,7 @@ def test_scales_are_clamped_at_both_ends():
     assert codes.tolist() == [0x7E, 0x01]
 
 
-@pytest.mark.parametrize("fmt", ALL, ids=str)
+@cases("fmt", ALL, ids=str)
 def test_zeros_and_specials(fmt):
     x = np.zeros((3, 40))
     got = check(x, fmt)
@@ -240,7 +242,7 @@ def test_zeros_and_specials(fmt):
         assert np.array_equal(np.isnan(values[row]), bad)
 
 
-@pytest.mark.parametrize("fmt", ALL, ids=str)
+@cases("fmt", ALL, ids=str)
 def test_decode_is_the_reference(fmt):
     rng = random.Random(4)
     n, size = 23, fmt.block_size or 23
@@ -266,7 +268,7 @@ def test_decode_is_the_reference(fmt):
     assert all(float(g) == v or v != v for g, v in zip(got.flat, values.flat, strict=True))
 
 
-@pytest.mark.parametrize("fmt", ALL, ids=str)
+@cases("fmt", ALL, ids=str)
 def test_round_trip(fmt):
     """What was quantised stays, under the rule that keeps the scale."""
     rng = np.random.default_rng(5)
@@ -337,7 +339,7 @@ def lanes_of_float32(fmt, rng):
                     assert np.array_equal(one, other) and np.array_equal(two, other), (rule, rounding, shape)
 
 
-@pytest.mark.parametrize("fmt", ALL, ids=str)
+@cases("fmt", ALL, ids=str)
 def test_float32s_way_gives_what_the_general_one_gives(fmt):
     lanes_of_float32(fmt, np.random.default_rng(8))
 
@@ -433,7 +435,7 @@ def test_names_and_facts():
     assert sn.format("mxint8").min == -2 * 2.0**127 and sn.format("mxint8").smallest == 2.0**-133
 
 
-@pytest.mark.parametrize("fmt", ALL, ids=str)
+@cases("fmt", ALL, ids=str)
 def test_formats_are_values(fmt):
     assert eval(repr(fmt), vars(sn)) == fmt and hash(eval(repr(fmt), vars(sn))) == hash(fmt)
     assert pickle.loads(pickle.dumps(fmt)) == fmt and copy.copy(fmt) == fmt and str(fmt) == fmt.name
@@ -441,7 +443,7 @@ def test_formats_are_values(fmt):
     assert fmt != sn.BlockFormat(fmt.element, fmt.scale, 31, tensor_scale=fmt.tensor_scale)
 
 
-@pytest.mark.parametrize(
+@cases(
     "make, message",
     [
         (lambda: sn.BlockFormat("e2m1fn", "e8m0fnu", 0), "block_size must lie in 1..2147483647, got 0"),
@@ -548,7 +550,7 @@ def test_powers_of_two_move_the_scale_alone(shift, numbers):
 
 
 def test_a_planted_fault_is_noticed(monkeypatch):
-    from softnum import block_codes
+    from softnum.arrays.codecs import blocks as block_codes
 
     right = block_codes._power_scales
     monkeypatch.setattr(block_codes, "_power_scales", lambda *a: right(*a) + (a[0] == 3.0))

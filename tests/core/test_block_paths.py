@@ -1,17 +1,16 @@
 """BlockDotUnit's fast path against its definition, bit for bit."""
 
-import importlib
-
 import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.block_fast import block_plan
+from softnum.mac.products.blocks import matrices as block_matmul
+from softnum.mac.products.blocks.fast import block_plan
 from tests.support.block_units import FP4, FP8, INT8, SR, any_codes, block, key_of, operand, small, some_c
+from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits
 from tests.support.matmul_units import unit as mad
 
-block_matmul = importlib.import_module("softnum.block_matmul")
 E5 = sn.BlockFormat("e5m2", "e8m0fnu", 32)
 
 FAST = [
@@ -90,7 +89,7 @@ def test_the_fast_path_is_the_definition(u, isa, monkeypatch):
             compare(a, b, u, c)
 
 
-@pytest.mark.parametrize("u", FAST, ids=str)
+@cases("u", FAST, ids=str)
 def test_any_codes(u, isa):
     rng = np.random.default_rng(2)
     size = u.block_size or 9
@@ -106,7 +105,7 @@ def scaled(x, exponents, fmt, axis):
     return sn.BlockArray(x.codes, sn.encode(2.0**exponents, fmt.scale), fmt, axis, x.tensor_scale)
 
 
-@pytest.mark.parametrize("name", ["mxfp4", "mxfp8_e4m3", "mxint8", "mxfp8_e5m2"])
+@cases("name", ["mxfp4", "mxfp8_e4m3", "mxint8", "mxfp8_e5m2"])
 def test_scales_at_the_ends(name, isa):
     """Products of scales beyond binary32, sums among its subnormals and its largest numbers."""
     rng = np.random.default_rng(3)
@@ -218,9 +217,7 @@ def test_beside_a_tie(name, factors, start, isa):
 NEAR = (15473995, 12873627, 12726551, -1681), (15709965, 12835901, 16169563, 227)
 
 
-@pytest.mark.parametrize(
-    "total, first, second, beside", [(x[i], x[(i + 1) % 3], x[(i + 2) % 3], x[3]) for x in NEAR for i in (0, 1, 2)]
-)
+@cases("total, first, second, beside", [(x[i], x[(i + 1) % 3], x[(i + 2) % 3], x[3]) for x in NEAR for i in (0, 1, 2)])
 def test_tensor_scales_beside_a_tie(total, first, second, beside, isa):
     """Three integers of 24 bits whose product of 72 lies beside a tie by no more than its last bits."""
     u = block("binary32", "nvfp4")
@@ -242,7 +239,7 @@ def test_tensor_scales_beside_a_tie(total, first, second, beside, isa):
     assert compare(a, b, u, np.zeros((1, 1), np.float32)) == want
 
 
-@pytest.mark.parametrize("u", FAST, ids=str)
+@cases("u", FAST, ids=str)
 def test_threads_change_nothing(u):
     rng = np.random.default_rng(7)
     k = 2 * (u.block_size or 40) + 3
@@ -253,7 +250,7 @@ def test_threads_change_nothing(u):
 
 
 def test_planted_faults_are_noticed(monkeypatch):
-    from softnum import block_fast
+    from softnum.mac.products.blocks import fast as block_fast
 
     rng = np.random.default_rng(8)
     u = FAST[0]

@@ -1,6 +1,5 @@
 """BlockDotUnit: matmul and traces against a plain loop of the reference, on every instruction set and thread count."""
 
-import importlib
 import pickle
 from fractions import Fraction
 
@@ -11,9 +10,11 @@ from hypothesis import strategies as st
 
 import softnum as sn
 from softnum import reference as ref
+from softnum.inspect.trace import steps_of
+from softnum.mac.products.blocks import matrices
 from softnum.reference.random_words import random_words_matmul
-from softnum.trace import steps_of
 from tests.support.block_units import FP4, FP8, INT8, SR, any_codes, block, key_of, operand, small, some_c
+from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits
 from tests.support.matmul_units import as_codes
 
@@ -104,7 +105,7 @@ def check(a, b, u, c=None, **options):
     return got
 
 
-@pytest.mark.parametrize("u", ALL, ids=str)
+@cases("u", ALL, ids=str)
 def test_matmul_is_the_reference(u):
     rng = np.random.default_rng(1)
     size = u.block_size or 16
@@ -114,9 +115,7 @@ def test_matmul_is_the_reference(u):
             check(a, b, u, c)
 
 
-@pytest.mark.parametrize(
-    "u", [u for u in ALL if u.result.has_nan and (u.product is None or u.product.has_nan)], ids=str
-)
+@cases("u", [u for u in ALL if u.result.has_nan and (u.product is None or u.product.has_nan)], ids=str)
 def test_any_codes(u):
     if u.inner is not None and not all(f is None or f.has_nan for f in u.inner.rounded_to):
         return
@@ -128,7 +127,7 @@ def test_any_codes(u):
         check(a, b, u)
 
 
-@pytest.mark.parametrize("u", ALL, ids=str)
+@cases("u", ALL, ids=str)
 def test_instruction_sets_and_threads_change_nothing(u, isa):
     rng = np.random.default_rng(3)
     size = u.block_size or 40
@@ -255,7 +254,7 @@ def test_interface(u):
             assert_same_bits(sn.matmul(e, f, u, start, **key_of(u)), start)
 
 
-@pytest.mark.parametrize("u", ALL, ids=str)
+@cases("u", ALL, ids=str)
 def test_traces(u):
     rng = np.random.default_rng(6)
     k = 2 * (u.block_size or 5) + 1
@@ -272,7 +271,7 @@ def test_traces(u):
         assert sorted(ks) == list(range(k))
 
 
-@pytest.mark.parametrize("u", ALL, ids=str)
+@cases("u", ALL, ids=str)
 def test_repr_pickle_hash(u):
     again = eval(repr(u), vars(sn))
     assert again == u and hash(again) == hash(u) and pickle.loads(pickle.dumps(u)) == u
@@ -282,7 +281,7 @@ def test_repr_pickle_hash(u):
 E4 = sn.MadUnit("binary32", operand=FP8)
 
 
-@pytest.mark.parametrize(
+@cases(
     "make, error, message",
     [
         (lambda: sn.BlockDotUnit("binary32"), ValueError, "state operand="),
@@ -369,7 +368,7 @@ def test_a_planted_fault_is_noticed(monkeypatch):
     assert not np.array_equal(sn.encode(got, "binary32"), reference(a, b, u))
     s = next(v for v in EXACT if v.stochastic)
     right = sn.BlockDotUnit.numbering
-    monkeypatch.setattr(importlib.import_module("softnum.block_matmul"), "fast_product", lambda product, threads: None)
+    monkeypatch.setattr(matrices, "fast_product", lambda product, threads: None)
     monkeypatch.setattr(
         sn.BlockDotUnit, "numbering", lambda self, k: ([(i, t + 1) for i, t in right(self, k)[0]], right(self, k)[1])
     )

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core
-from softnum.c_text import format_constant
+from softnum.formats.c_text import format_constant
+from softnum.runtime import _core
 
 FORMATS = [
     *sn.format_names(), "q4.4", "uq8.8", "q1.63", "binary8p3ue", "binary12p5sf", "e15m48",

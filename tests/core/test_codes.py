@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core, lanes
-from softnum.names import format as format_of
-from softnum.plan import fits
-from softnum.threads import default_threads, for_ranges
+from softnum.arrays import lanes
+from softnum.formats.names import format as format_of
+from softnum.mac.plan import fits
+from softnum.runtime import _core
+from softnum.runtime.threads import default_threads, for_ranges
+from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits, decode_by_definition, encode_by_definition, on_every_isa
 from tests.support.format_lists import FORMATS, WIDE
 
@@ -34,8 +36,8 @@ def some_codes(fmt, seed=0):
     return np.concatenate([codes, edges]).astype(fmt.storage_dtype)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("fmt", sorted(NARROW + LONGER, key=str), ids=str)
+@cases("dtype", [np.float32, np.float64])
+@cases("fmt", sorted(NARROW + LONGER, key=str), ids=str)
 def test_decode_equals_the_definition(fmt, dtype):
     codes = some_codes(fmt)
     if not fits(fmt, dtype):
@@ -58,7 +60,7 @@ def test_decode_equals_the_definition(fmt, dtype):
         assert_same_bits(sn.decode(codes[:-3], fmt, dtype), want[:-3], fmt, isa)  # too short for a table of all codes
 
 
-@pytest.mark.parametrize("fmt", ["e5m2", "e4m3fnuz", "e8m0fnu", "binary16", "tf32", "q4.4", "binary64", "e11m30"])
+@cases("fmt", ["e5m2", "e4m3fnuz", "e8m0fnu", "binary16", "tf32", "q4.4", "binary64", "e11m30"])
 def test_every_length_and_offset(fmt, isa):
     fmt = format_of(fmt)
     rng = np.random.default_rng(4)
@@ -79,7 +81,7 @@ def test_every_length_and_offset(fmt, isa):
                 assert room[0] == 77 and room[-1] == 77, (fmt, start, n)
 
 
-@pytest.mark.parametrize("fmt", ["e4m3fn", "bfloat16", "e8m0fnu", "tf32"])
+@cases("fmt", ["e4m3fn", "bfloat16", "e8m0fnu", "tf32"])
 def test_strided_unaligned_overlapping_and_empty(fmt, isa):
     fmt = format_of(fmt)
     x = np.abs(np.random.default_rng(5).normal(0, 2, (24, 35))).astype(np.float32)

@@ -8,9 +8,10 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.engines import coded, fast_of
 from softnum.formats import FloatFormat
-from softnum.plan import fits
+from softnum.mac.plan import fits
+from softnum.mac.products.engines import coded, fast_of
+from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits
 from tests.support.matmul_units import TERNARY, as_codes
 
@@ -143,8 +144,8 @@ def reference(which, a, b, u, shape, c=None, key=None):
     return out
 
 
-@pytest.mark.parametrize("which", ["forward", "data", "weight"])
-@pytest.mark.parametrize("u", UNITS, ids=str)
+@cases("which", ["forward", "data", "weight"])
+@cases("u", UNITS, ids=str)
 def test_equals_loops_over_the_reference(u, which, isa):
     key = (77, 5) if u.stochastic else None
     for shape in SHAPES if isa == "portable" and u in UNITS[:2] else SMALL:
@@ -158,8 +159,8 @@ def test_equals_loops_over_the_reference(u, which, isa):
         assert np.array_equal(got, reference(which, a, b, u, shape, c, key=key)), (str(u), which, shape)
 
 
-@pytest.mark.parametrize("which", ["forward", "data", "weight"])
-@pytest.mark.parametrize("u", UNITS, ids=str)
+@cases("which", ["forward", "data", "weight"])
+@cases("u", UNITS, ids=str)
 def test_blocks_and_threads_change_nothing(u, which, isa):
     options = {"key": 9} if u.stochastic else {}
     for shape in SMALL:
@@ -311,7 +312,7 @@ def test_layouts_and_codes():
 X, W = np.zeros((1, 2, 4, 4)), np.zeros((2, 2, 2, 2))
 
 
-@pytest.mark.parametrize(
+@cases(
     "error, message, call",
     [
         (ValueError, r"conv2d: x has four dimensions, got shape \(2, 4, 4\)", lambda: sn.conv2d(X[0], W, MAD)),

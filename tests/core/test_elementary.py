@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softnum as sn
-from softnum import _core
 from softnum import reference as ref
-from softnum.modes import Flags
+from softnum.arrays.environment import environment
+from softnum.formats.modes import Flags
 from softnum.reference.elementary import __all__ as NAMES
+from softnum.runtime import _core
+from tests.support.cases import cases
 from tests.support.core_oracles import MODES, edge_codes, overflow_rules, random_codes
 from tests.support.elementary_checks import check
 from tests.support.elementary_oracle import BINARY, UNARY, exact, expected
@@ -59,8 +61,8 @@ def test_some_structured_pairs_of_16_bits(name):
 SIXTEEN = ["binary16", "bfloat16", "dlfloat16", "binary16p8se", "q8.8", "uq0.16"]
 
 
-@pytest.mark.parametrize("fmt", SIXTEEN)
-@pytest.mark.parametrize("name", UNARY)
+@cases("fmt", SIXTEEN)
+@cases("name", UNARY)
 def test_strata_of_16_bits(name, fmt):
     fmt = sn.format(fmt)
     for i, env in enumerate(environments(fmt, ["nearest_even", "down", "stochastic", "to_odd"])):
@@ -91,8 +93,8 @@ def test_the_reference_says_the_same(fmt):
         check(name, codes, fmt, env, number=None)
 
 
-@pytest.mark.parametrize("out", ["e15m48", "binary64", "e2m60", "q1.63", "uq64.0", "uq0.64", "e8m0fnu"])
-@pytest.mark.parametrize("fmt", ["e15m48", "binary64", "e2m60", "q1.63", "q63.1", "uq0.64", "e8m55"])
+@cases("out", ["e15m48", "binary64", "e2m60", "q1.63", "uq64.0", "uq0.64", "e8m0fnu"])
+@cases("fmt", ["e15m48", "binary64", "e2m60", "q1.63", "q63.1", "uq0.64", "e8m55"])
 def test_everything_is_decided(fmt, out):
     """Edges of wide formats, among them x = 2^k beside 1, and neighbours of integers: a result, not an error."""
     fmt, rng = sn.format(fmt), random.Random(7)
@@ -161,7 +163,7 @@ SPECIAL = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "operands", "want", "flags"), SPECIAL)
+@cases(("name", "operands", "want", "flags"), SPECIAL)
 def test_special_values(name, operands, want, flags):
     codes = [sn.encode([x], "binary16") for x in operands]
     code, raised = getattr(sn, name)(*codes, "binary16", return_flags=True)
@@ -230,7 +232,7 @@ def test_numpy_s_names():
 
 def test_tables_are_made_once_they_pay():
     fmt = sn.FloatFormat(5, 2, bias=14)  # no other test's
-    env = sn.environment.environment(fmt, "nearest_even", None, 32)
+    env = environment(fmt, "nearest_even", None, 32)
     handle = _core.intern_context("tanh", (fmt,), fmt, env)
     codes = all_codes(fmt)
     assert _core.tabulate("tanh", handle, 1, 255) is None
@@ -282,7 +284,7 @@ def test_a_planted_fault_is_caught():
 
 
 def test_constants():
-    from softnum.config import get_include
+    from softnum.runtime.config import get_include
 
     text = (Path(get_include()) / "softnum/elementary/constants.h").read_text()
     with gmpy2.context(precision=40000):

@@ -20,6 +20,7 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
+from tests.support.cases import cases
 from tests.support.core_oracles import MODES, STOCHASTIC, edge_codes, overflow_rules
 from tests.support.elementary_oracle import BINARY, UNARY, expected
 from tests.support.elementary_results import LEAST, PARTS, Elementary, every_code, every_pair, toward_zero
@@ -89,14 +90,14 @@ def taken(tier: str, fmt, start: int, r: int) -> list[dict]:
 
 
 # -- formats of up to 8 bits -------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", UNARY)
+@cases("name", UNARY)
 @by_small
 @tiers
 def test_every_code(tier, fmt, name):
     judge(lambda flush: every_code(name, fmt, flush), fmt, taken(tier, fmt, UNARY.index(name), 3))
 
 
-@pytest.mark.parametrize("name", BINARY)
+@cases("name", BINARY)
 @by_small
 @tiers
 def test_every_pair(tier, fmt, name):
@@ -231,7 +232,7 @@ def special_codes(fmt) -> list[int]:
     return np.flatnonzero(facts(fmt)[1] > NEGATIVE).tolist()
 
 
-@pytest.mark.parametrize("fmt", [*SMALL, *map(sn.format, ("binary16", "bfloat16", "q8.8"))], ids=repr)
+@cases("fmt", [*SMALL, *map(sn.format, ("binary16", "bfloat16", "q8.8"))], ids=repr)
 def test_the_fast_oracle_equals_the_slow_one(fmt):
     """Codes at random, edges, zeros, infinities and NaNs, asked of `elementary_oracle` one by one."""
     rng = random.Random(repr(fmt))
@@ -253,7 +254,7 @@ def test_the_fast_oracle_equals_the_slow_one(fmt):
                 assert (int(got[i]), int(flags[i])) == want, (name, [hex(c) for c in operands], case)
 
 
-@pytest.mark.parametrize("fmt", [*SMALL, *map(sn.format, ("dlfloat16", "uq0.16"))], ids=repr)
+@cases("fmt", [*SMALL, *map(sn.format, ("dlfloat16", "uq0.16"))], ids=repr)
 def test_places_are_rounded_as_the_reference_rounds_them(fmt):
     """Where the rules do not count also, which are asked for once there."""
     ladder, rng = ladder_of(fmt, 2), np.random.default_rng(5)

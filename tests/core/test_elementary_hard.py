@@ -1,9 +1,9 @@
 """The arguments hardest to round that elementary_search.py has found: 2^-26 of a unit from a border."""
 
 import numpy as np
-import pytest
 
 import softnum as sn
+from tests.support.cases import cases
 from tests.support.core_oracles import MODES
 from tests.support.elementary_checks import check
 
@@ -59,7 +59,7 @@ HARD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("fmt", "name", "codes"), HARD)
+@cases(("fmt", "name", "codes"), HARD)
 def test_hardest_arguments(fmt, name, codes):
     fmt = sn.format(fmt)
     codes = np.array(codes, fmt.storage_dtype)

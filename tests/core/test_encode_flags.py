@@ -8,8 +8,9 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.names import format as format_of
-from softnum.names import format_of_dtype
+from softnum.formats.names import format as format_of
+from softnum.formats.names import format_of_dtype
+from tests.support.cases import cases
 from tests.support.core_oracles import MODES, STOCHASTIC, assert_same_bits, overflow_rules
 
 FORMATS = [
@@ -55,8 +56,8 @@ def check(x, fmt, words=None, **options):
     assert got.dtype == x.dtype and np.array_equal(same_flags, flags)
 
 
-@pytest.mark.parametrize("fmt", FORMATS, ids=str)
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@cases("fmt", FORMATS, ids=str)
+@cases("dtype", ["f2", "f4", "f8"])
 def test_modes_and_overflow_rules(dtype, fmt):
     x = inputs(dtype)
     for mode in MODES:
@@ -65,8 +66,8 @@ def test_modes_and_overflow_rules(dtype, fmt):
                 check(x, fmt, rounding=mode, overflow=overflow)
 
 
-@pytest.mark.parametrize("fmt", ["e5m2", "e4m3fn", "q4.4", "q1.31", "e8m30", "binary8p3se"])
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@cases("fmt", ["e5m2", "e4m3fn", "q4.4", "q1.31", "e8m30", "binary8p3se"])
+@cases("dtype", ["f2", "f4", "f8"])
 def test_stochastic_modes(dtype, fmt):
     x = inputs(dtype, seed=1)
     given = np.random.default_rng(2).integers(0, 1 << 32, x.size, dtype=np.uint32)
@@ -77,9 +78,9 @@ def test_stochastic_modes(dtype, fmt):
             check(x, fmt, given, rounding=mode, stochastic_bits=r, random_bits=given)
 
 
-@pytest.mark.parametrize("fmt", ["e5m2", "e4m3fn", "binary16", "dlfloat16", "binary8p3se", "q4.4"])
-@pytest.mark.parametrize("tininess", ["after", "before"])
-@pytest.mark.parametrize("flush", [None, "after", "before"])
+@cases("fmt", ["e5m2", "e4m3fn", "binary16", "dlfloat16", "binary8p3se", "q4.4"])
+@cases("tininess", ["after", "before"])
+@cases("flush", [None, "after", "before"])
 def test_tininess_and_flushing(fmt, tininess, flush):
     least = format_of(fmt).smallest_normal if fmt != "q4.4" else 1
     x = np.concatenate([inputs("f4", 3, 20), np.float32(least) * np.linspace(0.5, 1.1, 40, dtype=np.float32)])

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
+from tests.support.cases import cases
 from tests.support.mpfr import MPFR_MODES, code_of, context
 
 FORMATS = [
@@ -49,8 +50,8 @@ def compare(values, wants, codes, fmt, mode):
         raise AssertionError(f"{fmt} {mode}: {values[i]!r} gave {codes[i]:#x}, MPFR {wants[i]:#x}; {bad.size} differ")
 
 
-@pytest.mark.parametrize("mode", MPFR_MODES)
-@pytest.mark.parametrize("name", FORMATS)
+@cases("mode", MPFR_MODES)
+@cases("name", FORMATS)
 def test_encode_of_floats_equals_mpfr(name, mode):
     fmt = format_of(name)
     values = random_floats(fmt, np.random.default_rng(FORMATS.index(name)), COUNTS[mode])
@@ -60,8 +61,8 @@ def test_encode_of_floats_equals_mpfr(name, mode):
     compare(values, wants, sn.encode(values, fmt, rounding=mode), fmt, mode)
 
 
-@pytest.mark.parametrize("mode", MPFR_MODES)
-@pytest.mark.parametrize("name", FORMATS)
+@cases("mode", MPFR_MODES)
+@cases("name", FORMATS)
 def test_encode_of_fractions_equals_mpfr(name, mode):
     fmt = format_of(name)
     wide = fmt.precision > 53 or fmt.exponent_bits > 11

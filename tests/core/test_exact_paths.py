@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.engines import coded, definition_of, fast_of
-from softnum.modes import ROUNDING_MODES, family
-from softnum.plan import fits
+from softnum.formats.modes import ROUNDING_MODES, family
+from softnum.mac.plan import fits
+from softnum.mac.products.engines import coded, definition_of, fast_of
 from softnum.runtime import _core
+from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits
 from tests.support.matmul_units import TABLE, TERNARY, extreme, middling, values_of
 
@@ -76,7 +77,7 @@ def starts(u, rng, shape):
     yield np.where(rng.random(shape) < 0.5, -0.0 if u.accumulator.negative_zero else 0.0, 0.0)
 
 
-@pytest.mark.parametrize("u", FAST, ids=str)
+@cases("u", FAST, ids=str)
 def test_sizes_across_the_tiles(u, isa):
     rng = np.random.default_rng(1)
     for m, n, k in SIZES:
@@ -86,7 +87,7 @@ def test_sizes_across_the_tiles(u, isa):
             check(u, a, b, c, m, n, k)
 
 
-@pytest.mark.parametrize("u", FAST, ids=str)
+@cases("u", FAST, ids=str)
 def test_the_whole_range(u, isa):
     rng = np.random.default_rng(2)
     finite = not u.accumulator.has_nan
@@ -98,8 +99,8 @@ def test_the_whole_range(u, isa):
                 check(u, a, b, c, k)
 
 
-@pytest.mark.parametrize("mode", list(ROUNDING_MODES))
-@pytest.mark.parametrize("pair", [("e6m9", "e5m2"), ("q8.8", "q4.4"), ("dlfloat16", "e5m2"), ("binary32", "bfloat16"),
+@cases("mode", list(ROUNDING_MODES))
+@cases("pair", [("e6m9", "e5m2"), ("q8.8", "q4.4"), ("dlfloat16", "e5m2"), ("binary32", "bfloat16"),
                                   ("e4m3fnuz", "e4m3"), ("e5m2", "binary16")], ids=str)  # fmt: skip
 def test_every_mode(mode, pair, isa):
     rng = np.random.default_rng(3)
@@ -125,8 +126,8 @@ def spread(rng, shape, low, high, fraction_bits):
     return np.ldexp(significand, rng.integers(low, high, shape)) * rng.choice([-1.0, 1.0], shape)
 
 
-@pytest.mark.parametrize("mode", ["nearest_even", "down", "to_odd", "stochastic"])
-@pytest.mark.parametrize("accumulator", ["bfloat16", "binary32"])
+@cases("mode", ["nearest_even", "down", "to_odd", "stochastic"])
+@cases("accumulator", ["bfloat16", "binary32"])
 def test_every_split(accumulator, mode, isa):
     """Ranges that take one, two and three pieces, or none; sums of one block and of several; C as a term and after."""
     rng = np.random.default_rng(4)
@@ -150,7 +151,7 @@ def test_every_split(accumulator, mode, isa):
     assert any(s[0] == 0 for s in seen)
 
 
-@pytest.mark.parametrize("operand, limits", [("binary16", (65504.0, 2.0**-24)), ("e5m2", (57344.0, 2.0**-16)),
+@cases("operand, limits", [("binary16", (65504.0, 2.0**-24)), ("e5m2", (57344.0, 2.0**-16)),
                                              ("e4m3", (240.0, 2.0**-9)), ("bfloat16", (2.0**40, 2.0**-20)),
                                              ("binary32", (2.0**9 - 2.0**-15, 2.0**-17))])  # fmt: skip
 def test_the_largest_sums_of_a_block(operand, limits, isa):
@@ -187,7 +188,7 @@ def test_ties_are_told_from_what_is_nearly_one(isa):
         check(u, a, b)
 
 
-@pytest.mark.parametrize("u", [*FAST[:3], unit("e6m9", "e5m2", rounding="stochastic", stochastic_bits=9)], ids=str)
+@cases("u", [*FAST[:3], unit("e6m9", "e5m2", rounding="stochastic", stochastic_bits=9)], ids=str)
 def test_threads_batches_and_types(u, isa):
     rng = np.random.default_rng(5)
     a, b = middling(u.operand[0], rng, (2, 3, 13, 6)), middling(u.operand[1], rng, (3, 6, 150))

@@ -9,11 +9,12 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.engines import coded, definition_of
 from softnum.formats import FixedFormat, FloatFormat
-from softnum.modes import ROUNDING_MODES
-from softnum.names import format as format_of
-from softnum.plan import fits
+from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.names import format as format_of
+from softnum.mac.plan import fits
+from softnum.mac.products.engines import coded, definition_of
+from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits, edge_codes, show
 from tests.support.matmul_units import LOW, TABLE, TERNARY, as_codes, carrier, middling
 
@@ -100,8 +101,8 @@ def codes_of(fmt, rng, shape):
     return rng.choice(some, shape).astype(fmt.storage_dtype)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("u", UNITS, ids=str)
+@cases("mode", MODES)
+@cases("u", UNITS, ids=str)
 def test_the_definition_equals_the_reference(u, mode):
     u = sn.ExactDotUnit(u.accumulator, operand=u.operand, rounding=mode, overflow=u.overflow, stochastic_bits=9)
     rng = np.random.default_rng(MODES.index(mode))
@@ -116,7 +117,7 @@ def test_the_definition_equals_the_reference(u, mode):
                 assert lost == bool(raised & sn.Flags.INVALID)
 
 
-@pytest.mark.parametrize("u", UNITS, ids=str)
+@cases("u", UNITS, ids=str)
 def test_sums_that_cancel(u):
     """Pairs of equal products of either sign around what is left: one small term, ties of it, nothing."""
     if not (u.operand[0].signed and u.operand[0].kind == "float" and u.operand[1].kind == "float"):
@@ -140,7 +141,7 @@ def test_sums_that_cancel(u):
             compare(v, got, want, a[:, :length], b[:length])
 
 
-@pytest.mark.parametrize("u", UNITS, ids=str)
+@cases("u", UNITS, ids=str)
 def test_matmul_equals_the_reference(u, isa):
     rng = np.random.default_rng(2)
 
@@ -166,9 +167,9 @@ def test_matmul_equals_the_reference(u, isa):
     assert np.array_equal(got, as_codes(reversed_k, u.accumulator))
 
 
-@pytest.mark.parametrize("mode", [m for m in MODES if m.startswith("stochastic")])
-@pytest.mark.parametrize("r", [1, 12, 32])
-@pytest.mark.parametrize("pair", [("e6m9", "e5m2"), ("q4.4", "q4.4"), ("binary32", "binary32")])
+@cases("mode", [m for m in MODES if m.startswith("stochastic")])
+@cases("r", [1, 12, 32])
+@cases("pair", [("e6m9", "e5m2"), ("q4.4", "q4.4"), ("binary32", "binary32")])
 def test_one_random_word_for_each_output(mode, r, pair, isa):
     u = unit(*pair, rounding=mode, stochastic_bits=r)
     rng = np.random.default_rng(3)
@@ -348,7 +349,7 @@ def test_layouts_and_types():
     assert_same_bits(sn.encode(want, "q8.56") >> np.uint64(8), wide.codes >> np.uint64(8))
 
 
-@pytest.mark.parametrize("u", UNITS, ids=str)
+@cases("u", UNITS, ids=str)
 def test_the_trace_ends_in_the_result(u):
     if not all(f.kind == "table" or fits(f, np.float64) for f in (*u.operand, u.accumulator)):
         pytest.skip("dot takes Arrays here")

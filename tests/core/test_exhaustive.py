@@ -19,9 +19,10 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FixedFormat, FloatFormat
-from softnum.modes import Flags
-from softnum.names import format as format_of
-from softnum.names import format_names
+from softnum.formats.modes import Flags
+from softnum.formats.names import format as format_of
+from softnum.formats.names import format_names
+from tests.support.cases import cases
 from tests.support.core_oracles import DETERMINISTIC, MODES, STOCHASTIC, edge_codes, overflow_rules, show
 from tests.support.exact_results import ROUNDED_PAIRS, Tuples, every_tuple
 
@@ -57,7 +58,7 @@ CUSTOM = [
 ]
 FORMATS = [*NAMED, *map(format_of, P3109), *map(format_of, FIXED), *CUSTOM]
 by_format = pytest.mark.parametrize("fmt", FORMATS, ids=str)
-by_mode = pytest.mark.parametrize("mode", MODES)
+by_mode = cases("mode", MODES)
 
 
 def stated(fmt) -> dict:
@@ -108,7 +109,7 @@ def test_every_pair(tier, fmt, mode):
             every_tuple(operation, fmt, True).check(fmt, **environment, **stated(fmt))
 
 
-@pytest.mark.parametrize("profile", ["x86", "arm"])
+@cases("profile", ["x86", "arm"])
 @pytest.mark.parametrize("fmt", [f for f in FORMATS if f.has_nan], ids=str)
 @tiers
 def test_every_pair_under_each_nan_profile(tier, fmt, profile):
@@ -145,7 +146,7 @@ def same(got, flags, want, name, codes, fmt) -> None:
             )
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@cases("name", CHOICES)
 @by_format
 @tiers
 def test_every_choice(tier, fmt, name):

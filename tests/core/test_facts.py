@@ -8,7 +8,8 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.facts import facts, fits, is_exact_in
+from softnum.formats.facts import facts, fits, is_exact_in
+from tests.support.cases import cases
 
 SMALL = [
     *(name for name in sn.format_names() if sn.format(name).bits <= 10), "e2m1", "e3m3", "e1m4", "q4.4", "uq8.0",
@@ -40,7 +41,7 @@ def check(known, values, specials):
         assert digits <= known.precision, f"{value} has {digits} bits"
 
 
-@pytest.mark.parametrize("fmt", SMALL, ids=str)
+@cases("fmt", SMALL, ids=str)
 def test_every_value_keeps_to_the_facts(fmt):
     fmt = sn.format(fmt) if isinstance(fmt, str) else fmt
     check(facts(fmt), *values_of(fmt))

@@ -11,8 +11,9 @@ import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FixedFormat, FloatFormat
 from softnum.formats.modes import ROUNDING_MODES, family
-from softnum.names import format as format_of
-from softnum.names import format_names
+from softnum.formats.names import format as format_of
+from softnum.formats.names import format_names
+from tests.support.cases import cases
 
 F = Fraction
 
@@ -56,7 +57,7 @@ SPECIFIED = [
 ]
 
 
-@pytest.mark.parametrize("name, bits, largest, normal, subnormal, infinity, nans", SPECIFIED, ids=lambda x: str(x)[:12])
+@cases("name, bits, largest, normal, subnormal, infinity, nans", SPECIFIED, ids=lambda x: str(x)[:12])
 def test_specified_facts(name, bits, largest, normal, subnormal, infinity, nans):
     fmt = format_of(name)
     assert (fmt.bits, fmt.name) == (bits, name)
@@ -109,7 +110,7 @@ CUSTOM = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("fmt", [*(format_of(row[0]) for row in SPECIFIED), *CUSTOM, format_of("q4.4")], ids=str)
+@cases("fmt", [*(format_of(row[0]) for row in SPECIFIED), *CUSTOM, format_of("q4.4")], ids=str)
 def test_repr_pickle_hash(fmt):
     again = eval(repr(fmt), {"FloatFormat": FloatFormat, "FixedFormat": FixedFormat})
     assert again == fmt and again.name == fmt.name and hash(again) == hash(fmt) and repr(again) == repr(fmt)
@@ -130,7 +131,7 @@ def test_formats_compare_by_facts():
     assert sn.format(" E5M2 ") == format_of("e5m2")
 
 
-@pytest.mark.parametrize(
+@cases(
     "error, message, make",
     [
         (ValueError, "unknown format 'e5m2fn'; did you mean", lambda: format_of("e5m2fn")),
@@ -187,10 +188,8 @@ NF4 = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "table", [NF4, [0.1, 0.3, -0.7, 0.2], [5.0, np.nan, -3.0, 0.0]], ids=["nf4", "decimals", "nan"]
-)
-@pytest.mark.parametrize("mode", [m for m in ROUNDING_MODES if family(m) in ("even", "nearest", "directed")])
+@cases("table", [NF4, [0.1, 0.3, -0.7, 0.2], [5.0, np.nan, -3.0, 0.0]], ids=["nf4", "decimals", "nan"])
+@cases("mode", [m for m in ROUNDING_MODES if family(m) in ("even", "nearest", "directed")])
 def test_value_tables_by_search(table, mode):
     fmt = sn.CustomFormat.from_table(table, name="t")
     points = sorted((F(v), c) for c, v in enumerate(table) if v == v)

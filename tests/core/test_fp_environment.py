@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from tests.support.cases import cases
 from tests.support.core_oracles import same_bits
 
 SOURCE = """
@@ -91,7 +92,7 @@ def everything():
     return [np.asarray(r) for r in results]
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@cases("name", ENVIRONMENTS)
 def test_results_do_not_change_and_the_environment_is_restored(control, name, isa):
     want = everything()
     flags = 0x3F  # exception flags may be raised; nothing else may differ

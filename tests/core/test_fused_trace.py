@@ -3,10 +3,10 @@
 from fractions import Fraction
 
 import numpy as np
-import pytest
 
 import softnum as sn
-from softnum.modes import Flags
+from softnum.formats.modes import Flags
+from tests.support.cases import cases
 from tests.support.core_oracles import same_bits
 
 UNITS = ["nvidia_v100_fp16", "nvidia_h100_e4m3", "nvidia_h100_e4m3_mma", "nvidia_b200_e5m2", "x86_avx512_bf16"]
@@ -25,8 +25,8 @@ def operands(unit, rng, k, kind):
     return a, b, sn.quantize(z, unit.c_format)
 
 
-@pytest.mark.parametrize("kind", ["normal", "wide", "special", "zero"])
-@pytest.mark.parametrize("name", UNITS)
+@cases("kind", ["normal", "wide", "special", "zero"])
+@cases("name", UNITS)
 def test_the_result_is_that_of_dot(name, kind):
     unit, rng = sn.unit(name), np.random.default_rng(1)
     for k in (0, 1, 3, 8, 35):

@@ -8,9 +8,10 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.engines import fast_of
-from softnum.fused import fused_plan
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
+from softnum.mac.fused import fused_plan
+from softnum.mac.products.engines import fast_of
+from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits, edge_codes, random_codes
 from tests.support.matmul_units import definition
 
@@ -102,7 +103,7 @@ def lacks_specials(u):
     return not all(f.has_nan for f in formats)
 
 
-@pytest.mark.parametrize("u", [*FAST, *SLOW, *CHAINS], ids=str)
+@cases("u", [*FAST, *SLOW, *CHAINS], ids=str)
 def test_the_definition_is_the_reference(u):
     rng = np.random.default_rng(1)
     fa, fb = u.operand
@@ -194,7 +195,7 @@ def test_the_hardware_units_are_fast():
     assert all(fused_plan(u) is None for u in SLOW)
 
 
-@pytest.mark.parametrize("u", FAST, ids=str)
+@cases("u", FAST, ids=str)
 def test_fast_paths_are_the_definition(u, isa):
     rng = np.random.default_rng(2)
     for kind in KINDS:
@@ -205,7 +206,7 @@ def test_fast_paths_are_the_definition(u, isa):
                 assert_same_bits(sn.matmul(a, b, u, start, threads=1), want, str(u), kind, (m, n, k))
 
 
-@pytest.mark.parametrize("u", FAST[::4], ids=str)
+@cases("u", FAST[::4], ids=str)
 def test_specials_spread_no_further(u, isa):
     """One infinity or NaN in a row and a column: the rest of the tile is as without."""
     rng = np.random.default_rng(3)
@@ -272,14 +273,14 @@ def test_nothing_to_sum():
         assert_same_bits(sn.matmul(*empty, u, c), c, str(u))
 
 
-@pytest.mark.parametrize("u", [*FAST, *SLOW, *CHAINS], ids=str)
+@cases("u", [*FAST, *SLOW, *CHAINS], ids=str)
 def test_repr_and_pickle(u):
     assert eval(repr(u), vars(sn)) == u
     assert pickle.loads(pickle.dumps(u)) == u and hash(u) == hash(eval(repr(u), vars(sn)))
     assert str(u.operand[0]) in str(u) and fast_of(u) is fast_of(pickle.loads(pickle.dumps(u)))
 
 
-@pytest.mark.parametrize(
+@cases(
     "options, message",
     [
         ({"terms": 0}, "terms must be an integer in 1..1048576, got 0"),

@@ -8,6 +8,7 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
+from tests.support.cases import cases
 
 FORMATS = {"fp16": "binary16", "bf16": "bfloat16", "tf32": "tf32", "e4m3": "e4m3fn", "e5m2": "e5m2"}
 CASES = [
@@ -58,8 +59,8 @@ def unit_and_c(gpu, operand, data, output):
     return sn.unit(name), c
 
 
-@pytest.mark.parametrize("output", ["d_fp32", "d_fp16"])
-@pytest.mark.parametrize("gpu, operand", CASES)
+@cases("output", ["d_fp32", "d_fp16"])
+@cases("gpu, operand", CASES)
 def test_recorded_results(folder, gpu, operand, output, isa):
     data = recorded(folder, gpu, operand)
     if output not in data:
@@ -73,7 +74,7 @@ def test_recorded_results(folder, gpu, operand, output, isa):
         assert sn.dot(a[row], b[row], unit, c[row]) == values(data[output])[row]
 
 
-@pytest.mark.parametrize("gpu, operand", CASES)
+@cases("gpu, operand", CASES)
 def test_recorded_results_by_the_reference(folder, gpu, operand):
     data = recorded(folder, gpu, operand)
     for output in ("d_fp32", "d_fp16"):

@@ -8,6 +8,7 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
+from tests.support.cases import cases
 
 
 @pytest.mark.parametrize(
@@ -113,8 +114,8 @@ WIDE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("fmt", WIDE, ids=str)
-@pytest.mark.parametrize("carrier", CARRIERS)
+@cases("fmt", WIDE, ids=str)
+@cases("carrier", CARRIERS)
 def test_quantize_keeps_the_carrier_or_raises(fmt, carrier):
     """Each element alone: the value that encode finds where the carrier holds it, else ValueError."""
     fmt = sn.format(fmt)

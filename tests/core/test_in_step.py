@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _blocks, _core, _probe, config, probes
 from softnum import reference as ref
-from softnum.lanes import words_of_key
-from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, family, goes_up, rounding_name
+from softnum.arrays.lanes import words_of_key
+from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, family, goes_up, rounding_name
+from softnum.inspect import _probe, probes
+from softnum.mac import _blocks
+from softnum.mac.statistics import RoundingCounts
 from softnum.ops import CLASSES, OPERATIONS
-from softnum.statistics import RoundingCounts
+from softnum.runtime import _core, config
 
 HEADERS = Path(sn.get_include())
 OPERATIONS_IN_C = HEADERS / "softnum/operations"

@@ -8,15 +8,16 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.modes import Flags
+from softnum.formats.modes import Flags
+from tests.support.cases import cases
 from tests.support.core_oracles import MODES, STOCHASTIC, overflow_rules, random_codes, show
 from tests.support.operation_judge import EVERY, P3109, columns, draw, environment, specimens, stated
 
 INTEGERS = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)]
 
 
-@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
-@pytest.mark.parametrize("fmt", [f for f in EVERY if f not in P3109[2:]], ids=str)
+@cases("dtype", INTEGERS, ids=str)
+@cases("fmt", [f for f in EVERY if f not in P3109[2:]], ids=str)
 def test_to_integer(fmt, dtype):
     rng = random.Random(f"{fmt} {dtype}")
     bits, signed = 8 * dtype.itemsize, dtype.kind == "i"
@@ -44,7 +45,7 @@ def test_to_integer(fmt, dtype):
             sn.to_integer(columns([(code,)], (fmt,))[0], fmt, dtype)
 
 
-@pytest.mark.parametrize("fmt", EVERY, ids=str)
+@cases("fmt", EVERY, ids=str)
 def test_from_integer(fmt):
     rng = random.Random(str(fmt))
     for dtype in INTEGERS:
@@ -89,7 +90,7 @@ def as_float(x):
         return float("inf") if x > 0 else float("-inf")
 
 
-@pytest.mark.parametrize("fmt", EVERY, ids=str)
+@cases("fmt", EVERY, ids=str)
 def test_ulp_error(fmt):
     rng = random.Random(str(fmt))
     codes = specimens(fmt) + draw(fmt, rng, 60)

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core, lanes, ufuncs
-from softnum.environment import environment
+from softnum.arrays import lanes, ufuncs
+from softnum.arrays.environment import environment
 from softnum.formats import FloatFormat
-from softnum.modes import Flags, family
-from softnum.names import format as format_of
+from softnum.formats.modes import Flags, family
+from softnum.formats.names import format as format_of
+from softnum.runtime import _core
+from tests.support.cases import cases
 from tests.support.core_oracles import MODES, STOCHASTIC, by_definition, edge_codes, on_every_isa, overflow_rules
 
 ARITHMETIC = {"add": 2, "subtract": 2, "multiply": 2, "divide": 2, "fma": 3, "sqrt": 1, "convert": 1}
@@ -192,8 +194,8 @@ def test_an_unsigned_format_whose_every_code_is_finite_does_not_wrap(mode, isa):
     assert mode == "nearest_even" or (got[0] == 2**64 - 1 and flags[0] == Flags.OVERFLOW | Flags.INEXACT)
 
 
-@pytest.mark.parametrize("name", UNARY)
-@pytest.mark.parametrize("fmt", ["e5m2", "e2m1fn", "binary8p3ue", "q4.4", "bfloat16", "dlfloat16", "q8.8"])
+@cases("name", UNARY)
+@cases("fmt", ["e5m2", "e2m1fn", "binary8p3ue", "q4.4", "bfloat16", "dlfloat16", "q8.8"])
 def test_tables_of_one_operand(fmt, name):
     fmt = format_of(fmt)
     out = fmt if name != "convert" else format_of("e4m3fn")
@@ -216,8 +218,8 @@ def test_tables_of_one_operand(fmt, name):
             same(got_flags, np.tile(flags, 5), [np.tile(every, 5)], name)
 
 
-@pytest.mark.parametrize("case", [("e5m2",) * 3, ("e4m3fn", "e2m1fn", "e5m2"), ("q4.4", "q2.2", "q4.4")], ids=str)
-@pytest.mark.parametrize("name", ["add", "divide", "remainder", "minimum", "compare"])
+@cases("case", [("e5m2",) * 3, ("e4m3fn", "e2m1fn", "e5m2"), ("q4.4", "q2.2", "q4.4")], ids=str)
+@cases("name", ["add", "divide", "remainder", "minimum", "compare"])
 def test_tables_of_two_operands(case, name):
     """With flags too, and in formats that differ."""
     a, b, out = map(format_of, case)

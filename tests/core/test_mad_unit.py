@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _gemm
 from softnum import reference as ref
-from softnum.plan import fits, plan_of
-from softnum.reference.units import reduction_order
-from softnum.units import MAX_LANES
+from softnum.mac import _gemm
+from softnum.mac.mad import MAX_LANES
+from softnum.mac.plan import fits, plan_of
+from softnum.reference.mac import reduction_order
+from tests.support.cases import cases
 from tests.support.core_oracles import show
 from tests.support.mad_units import NEW
 from tests.support.matmul_units import (
@@ -72,8 +73,8 @@ def compare(u, a, b, c=None, **how):
         )
 
 
-@pytest.mark.parametrize("kind", ["random", "cancelling", "extreme", "tiny", "special"])
-@pytest.mark.parametrize("u", NEW, ids=repr)
+@cases("kind", ["random", "cancelling", "extreme", "tiny", "special"])
+@cases("u", NEW, ids=repr)
 def test_every_unit_equals_the_plain_loop(u, kind):
     rng = np.random.default_rng(11)
     a, b = operands(u, rng, ((2, 13), (13, 3)), kind)
@@ -83,7 +84,7 @@ def test_every_unit_equals_the_plain_loop(u, kind):
         compare(u, a, b, sn.quantize(c, u.outer, overflow="saturate"))
 
 
-@pytest.mark.parametrize("u", NEW[::5], ids=repr)
+@cases("u", NEW[::5], ids=repr)
 def test_sizes_threads_and_instruction_sets(u, isa):
     """Blocks of outputs are 8 by 16: sizes below, at and above; a few outputs are judged by the reference."""
     rng = np.random.default_rng(12)
@@ -319,7 +320,7 @@ def test_new_units_have_no_fast_path():
             assert plan_of(u) is None, u
 
 
-@pytest.mark.parametrize("u", [*NEW, *ALL], ids=lambda u: u.expression)
+@cases("u", [*NEW, *ALL], ids=lambda u: u.expression)
 def test_repr_and_pickle_round_trip(u):
     assert eval(repr(u), vars(sn)) == u
     assert pickle.loads(pickle.dumps(u)) == u

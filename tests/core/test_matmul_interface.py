@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits
 
 UNIT = sn.MadUnit("e6m9", operand="e5m2")
@@ -79,7 +80,7 @@ def test_result_types():
     assert (more.codes == 7 << 55).all()
 
 
-@pytest.mark.parametrize(
+@cases(
     "error, message, call",
     [
         (ValueError, r"a\[0, 1\] = .*1\.1.* is no value of e5m2 \(nearest: .*1\.0.*softnum\.quantize\(a, 'e5m2'\)",
@@ -114,7 +115,7 @@ def test_refusals_of_matmul(error, message, call):
         call()
 
 
-@pytest.mark.parametrize(
+@cases(
     "message, arguments, options",
     [
         ("state operand=", ("e6m9",), {}),

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.engines import fast_of
-from softnum.names import format as format_of
-from softnum.plan import fits, integer_plan_of, plan_of
+from softnum.formats.names import format as format_of
+from softnum.mac.plan import fits, integer_plan_of, plan_of
+from softnum.mac.products.engines import fast_of
+from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits
 from tests.support.matmul_units import (
     ALL,
@@ -65,7 +66,7 @@ def test_every_kind_of_fast_path_is_here():
             assert plan_of(u) is not None, str(u)
 
 
-@pytest.mark.parametrize("u", FAST, ids=str)
+@cases("u", FAST, ids=str)
 def test_sizes_across_the_tiles(u, isa):
     rng = np.random.default_rng(4)
     for m, n, k in SIZES:
@@ -73,7 +74,7 @@ def test_sizes_across_the_tiles(u, isa):
         compare(sn.matmul(a, b, u, **key_of(u)), definition(a, b, u, **key_of(u)), u, m, n, k)
 
 
-@pytest.mark.parametrize("u", ALL[::5], ids=str)
+@cases("u", ALL[::5], ids=str)
 def test_threads_change_nothing(u, isa):
     rng = np.random.default_rng(5)
     for shape, n in (((9, 6), 150), ((2, 3, 5), 70), ((1, 4), 300)):
@@ -89,7 +90,7 @@ def specials_have_results(u):
     return all(f is None or f.has_nan for f in (u.product, u.accumulator, u.outer_accumulator))
 
 
-@pytest.mark.parametrize("u", FAST, ids=str)
+@cases("u", FAST, ids=str)
 def test_the_whole_range_of_the_operands(u, isa):
     """Overflow, subnormals, infinities and NaN where the formats have them; finite values where they must be."""
     rng = np.random.default_rng(6)
@@ -124,7 +125,7 @@ def starts_near_ties(u, products, rng):
     return sn.quantize(c, f, rounding="toward_zero", overflow="saturate")
 
 
-@pytest.mark.parametrize("u", [u for u in FAST if fits(u.outer, np.float64)], ids=str)
+@cases("u", [u for u in FAST if fits(u.outer, np.float64)], ids=str)
 def test_ties_cancellation_and_limits(u, isa):
     """One product onto accumulators that make it a tie; then a second product, which may be the sticky bit."""
     rng = np.random.default_rng(7)
@@ -151,7 +152,7 @@ REACHING = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("u", REACHING, ids=str)
+@cases("u", REACHING, ids=str)
 def test_sums_that_just_reach_the_largest_value(u, isa):
     """Where the bound on a tile's sums begins to fail, and where they overflow; -0 and large numbers in C."""
     rng = np.random.default_rng(9)
@@ -178,7 +179,7 @@ def test_the_generator_makes_ties():
     assert np.count_nonzero(even != away) > 60
 
 
-@pytest.mark.parametrize(
+@cases(
     "right, wrong",
     [
         (unit("e6m9", "e5m2"), unit("e6m9", "e5m2", rounding="nearest_away")),
@@ -246,7 +247,7 @@ def test_wide_sums_that_two_roundings_get_wrong(isa):
                 compare(got, definition(a, b, u, c * sign), u)
 
 
-@pytest.mark.parametrize("u", TABLES, ids=str)
+@cases("u", TABLES, ids=str)
 def test_every_pair_of_table_values(u, isa):
     a = values_of(u.operand[0], finite=True).astype(carrier(u.operand[0]))[:, None]
     b = values_of(u.operand[1], finite=True).astype(carrier(u.operand[1]))[None, :]

@@ -1,10 +1,10 @@
 """matmul against `reference.mad_dot`, every unit; and the random words of a key given one by one."""
 
 import numpy as np
-import pytest
 
 import softnum as sn
 from softnum import reference as ref
+from tests.support.cases import cases
 from tests.support.core_oracles import show
 from tests.support.matmul_units import ALL, STOCHASTIC, as_codes, carrier, extreme, key_of, middling, reference
 
@@ -26,7 +26,7 @@ def defined(u, fmt):
     )
 
 
-@pytest.mark.parametrize("u", ALL, ids=str)
+@cases("u", ALL, ids=str)
 def test_matmul_equals_the_reference(u, isa):
     rng = np.random.default_rng(1)
     a, b = middling(u.operand[0], rng, (3, 11)), middling(u.operand[1], rng, (11, 4))
@@ -41,7 +41,7 @@ def test_matmul_equals_the_reference(u, isa):
     compare(sn.matmul(a, b, u, key=key), reference(a, b, u, key=key), u, a, b)
 
 
-@pytest.mark.parametrize("u", [u for u in ALL if u.stochastic], ids=str)
+@cases("u", [u for u in ALL if u.stochastic], ids=str)
 def test_random_bits_equal_the_key(u, isa):
     rng = np.random.default_rng(2)
     lead, m, k, n = 2, 3, 9, 5

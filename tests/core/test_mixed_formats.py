@@ -9,8 +9,9 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.names import format as format_of
-from softnum.names import format_names
+from softnum.formats.names import format as format_of
+from softnum.formats.names import format_names
+from tests.support.cases import cases
 from tests.support.core_oracles import MODES, STOCHASTIC, Groups, edge_codes, overflow_rules, random_codes, show
 
 
@@ -66,7 +67,7 @@ MIXED = [
 ]
 
 
-@pytest.mark.parametrize("operation, formats, out", MIXED, ids=lambda x: "-".join(x) if isinstance(x, tuple) else x)
+@cases("operation, formats, out", MIXED, ids=lambda x: "-".join(x) if isinstance(x, tuple) else x)
 def test_mixed(operation, formats, out):
     rng = random.Random(f"{operation} {formats} {out}")
     formats, out = tuple(map(format_of, formats)), format_of(out)
@@ -78,8 +79,8 @@ def test_mixed(operation, formats, out):
 WIDE = ["e15m48", "e11m52", "binary32", "e8m55", "e2m61", "e4m45", "e15m0_none", "q1.63", "q64.0", "q17.47", "uq0.64"]
 
 
-@pytest.mark.parametrize("operation", ["add", "subtract", "multiply", "fma"])
-@pytest.mark.parametrize("name", WIDE)
+@cases("operation", ["add", "subtract", "multiply", "fma"])
+@cases("name", WIDE)
 def test_wide_formats(name, operation):
     fmt = FloatFormat(15, 0, specials="none") if name == "e15m0_none" else format_of(name)
     rng = random.Random(f"{name} {operation}")
@@ -131,7 +132,7 @@ def test_wrap_of_190_bits_worked_by_hand():
 CONVERTED = [*format_names(), "e6m9", "e15m48", "q4.4", "uq8.8", "q1.63", "binary8p3se", "binary8p4ue"]
 
 
-@pytest.mark.parametrize("source", CONVERTED)
+@cases("source", CONVERTED)
 def test_conversions_between_all_formats(source):
     """Edge values of each format to every other, in modes and rules that rotate."""
     source = format_of(source)
@@ -151,7 +152,7 @@ def test_conversions_between_all_formats(source):
                 assert (mine, raised) == want, f"{show(c, source)} {source} -> {target} {environment}: {want}"
 
 
-@pytest.mark.parametrize("source, target", list(itertools.product(["e4m3fn", "e2m1fn", "q4.4", "binary16"], repeat=2)))
+@cases("source, target", list(itertools.product(["e4m3fn", "e2m1fn", "q4.4", "binary16"], repeat=2)))
 def test_converting_there_and_back(source, target):
     """A value that the target holds comes back as it was."""
     source, target = format_of(source), format_of(target)
@@ -166,8 +167,8 @@ def test_converting_there_and_back(source, target):
     assert exact.any() and np.array_equal(back[keeps], codes[keeps])
 
 
-@pytest.mark.parametrize("overflow", ["saturate", "wrap"])
-@pytest.mark.parametrize("out", ["q1.63", "q16.48", "q64.0", "uq0.64", "uq32.32", "q4.4"])
+@cases("overflow", ["saturate", "wrap"])
+@cases("out", ["q1.63", "q16.48", "q64.0", "uq0.64", "uq32.32", "q4.4"])
 def test_terms_far_beyond_fixed_point_that_cancel(out, overflow):
     """The sum decides whether fixed point overflows, not its terms."""
     out, doubles = format_of(out), format_of("binary64")

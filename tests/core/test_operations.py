@@ -7,7 +7,8 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.modes import Flags
+from softnum.formats.modes import Flags
+from tests.support.cases import cases
 from tests.support.core_oracles import MODES, overflow_rules, show
 
 NAMED = [sn.format(n) for n in ("e5m2", "e4m3fn", "e4m3fnuz", "e3m2fn", "e2m1fn", "q4.4", "uq2.3", "q2.2", "e8m0fnu")]
@@ -73,8 +74,8 @@ def codes_of(fmt, operands, most):
     return [(flat // n**i % n).astype(fmt.storage_dtype) for i in range(operands)]
 
 
-@pytest.mark.parametrize("fmt", FORMATS, ids=repr)
-@pytest.mark.parametrize("name", EVERY)
+@cases("fmt", FORMATS, ids=repr)
+@cases("name", EVERY)
 def test_every_mode(name, fmt):
     codes = codes_of(fmt, EVERY[name], 700)
     for i, env in enumerate(environments(fmt)):
@@ -92,14 +93,14 @@ def test_all_pairs_of_8_bits(name, fmt, mode):
     compare(name, codes, fmt, env, word=6)
 
 
-@pytest.mark.parametrize(("formats", "out"), [
+@cases(("formats", "out"), [
     (("e5m2", "q4.4"), "binary16"), (("e4m3fn", "e5m2"), "q4.4"), (("q4.4", "uq2.6"), "e4m3fn"),
     (("binary16", "e5m2"), "e8m0fnu"),
     (("q1.63", "uq0.64"), "q16.48"), (("uq64.0", "uq0.64"), "uq0.64"), (("binary64", "binary32"), "tf32"),
     (("e15m48", "e15m48"), "e15m48"),
     (("q40.24", "binary64"), "q8.8"), (("dlfloat16", "bfloat16"), "dlfloat16"),
 ])  # fmt: skip
-@pytest.mark.parametrize("name", ["divide", "remainder", "minimum_number"])
+@cases("name", ["divide", "remainder", "minimum_number"])
 def test_mixed_and_wide_formats(name, formats, out):
     formats = tuple(sn.format(f) for f in formats)
     out = sn.format(out)
@@ -119,8 +120,8 @@ def test_mixed_and_wide_formats(name, formats, out):
         compare(name, pairs, formats, env, out, word=i)
 
 
-@pytest.mark.parametrize("fmt", ["binary16", "bfloat16", "dlfloat16", "binary32", "binary64", "q16.16", "e15m48"])
-@pytest.mark.parametrize("name", ["sqrt", "round_to_integral", "logb"])
+@cases("fmt", ["binary16", "bfloat16", "dlfloat16", "binary32", "binary64", "q16.16", "e15m48"])
+@cases("name", ["sqrt", "round_to_integral", "logb"])
 def test_unary_on_wider_formats(name, fmt):
     fmt = sn.format(fmt)
     rng = np.random.Generator(np.random.Philox(9))
@@ -134,7 +135,7 @@ def test_unary_on_wider_formats(name, fmt):
         compare(name, [codes], fmt, env, word=3 + i)
 
 
-@pytest.mark.parametrize("fmt", [*FORMATS, sn.format("binary16")], ids=repr)
+@cases("fmt", [*FORMATS, sn.format("binary16")], ids=repr)
 def test_scalb(fmt):
     codes = codes_of(fmt, 1, 256)[0]
     for n in (0, 1, -1, 3, -4, 20, -40, 70000, -70000, 2**40, -(2**40)):
@@ -146,8 +147,8 @@ def test_scalb(fmt):
         sn.scalb(codes, 0.5, fmt)
 
 
-@pytest.mark.parametrize("fmt", FORMATS, ids=repr)
-@pytest.mark.parametrize("name", ["next_up", "next_down", "negate", "absolute"])
+@cases("fmt", FORMATS, ids=repr)
+@cases("name", ["next_up", "next_down", "negate", "absolute"])
 def test_neighbours_and_signs(name, fmt):
     codes = codes_of(fmt, 1, 256)[0]
     got, flags = getattr(sn, name)(codes, fmt, return_flags=True, invalid=0)
@@ -156,7 +157,7 @@ def test_neighbours_and_signs(name, fmt):
         assert (int(got[i]), int(flags[i])) == (want, int(want_flags)), (name, show(code, fmt))
 
 
-@pytest.mark.parametrize("fmt", FORMATS, ids=repr)
+@cases("fmt", FORMATS, ids=repr)
 def test_order_classes_and_copied_signs(fmt):
     a, b = codes_of(fmt, 2, 5000)
     for signaling in (False, True):

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softnum as sn
+from tests.support.cases import cases
 
 WIDTHS = range(1, 65)
 
@@ -26,7 +27,7 @@ def random_codes(bits, shape, seed=0):
     return rng.integers(0, 2**64, shape, dtype=np.uint64) >> np.uint64(64 - bits)
 
 
-@pytest.mark.parametrize("bits", WIDTHS)
+@cases("bits", WIDTHS)
 def test_every_width_and_length(bits):
     for n in range(18):
         codes = random_codes(bits, n, seed=n)
@@ -89,7 +90,7 @@ def test_packing_does_not_alias():
     assert not np.shares_memory(packed, codes) and not np.shares_memory(sn.unpack(packed, "e5m2", 4), packed)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "message", "call"),
     [
         (ValueError, "16 is no code of e2m1fn", lambda: sn.pack([16], "e2m1fn")),

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
 from softnum.ops import CODE_OPERATIONS
+from softnum.runtime import _core
+from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits, edge_codes
 
 ISAS = [isa for isa in ("portable", "avx2", "avx512") if isa in _core.available_isas()]
@@ -120,8 +121,8 @@ def carriers(fmt):
     return [d for d in (np.float32, np.float64) if d == np.float64 or fmt not in ("binary64", "q16.16")]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("fmt", FORMATS)
+@cases("mode", MODES)
+@cases("fmt", FORMATS)
 def test_values_at_every_length(fmt, mode, path):
     """Lengths on both sides of every vector width; a key's words go by the element, not by the length."""
     for dtype in carriers(fmt):
@@ -132,8 +133,8 @@ def test_values_at_every_length(fmt, mode, path):
                 same(function(x[:n].copy()), want[:n], name, fmt, mode, n)
 
 
-@pytest.mark.parametrize("mode", ["nearest_even", "stochastic"])
-@pytest.mark.parametrize("fmt", FORMATS)
+@cases("mode", ["nearest_even", "stochastic"])
+@cases("fmt", FORMATS)
 def test_values_in_every_layout(fmt, mode, path):
     for dtype in carriers(fmt):
         x = values(331, dtype, 2)
@@ -151,7 +152,7 @@ def test_values_in_every_layout(fmt, mode, path):
             assert function(x[:0].reshape(0, 4)).shape == (0, 4)
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
+@cases("fmt", FORMATS)
 def test_codes_decoded(fmt, path):
     for dtype in carriers(fmt):
         codes = drawn(fmt, LENGTHS[-1], 3)
@@ -221,8 +222,8 @@ def calls(name: str, fmt: str, mode: str):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ALL_OPERATIONS)
-@pytest.mark.parametrize("fmt", FORMATS)
+@cases("name", ALL_OPERATIONS)
+@cases("fmt", FORMATS)
 def test_operations_at_every_length(fmt, name, path):
     modes = MODES if name in ("add", "multiply", "fma", "convert") else MODES[::3]
     for mode in modes:
@@ -235,8 +236,8 @@ def test_operations_at_every_length(fmt, name, path):
                 same(function(*(c[:n].copy() for c in codes)), short, name, fmt, mode, n)
 
 
-@pytest.mark.parametrize("name", ALL_OPERATIONS)
-@pytest.mark.parametrize("fmt", FORMATS)
+@cases("name", ALL_OPERATIONS)
+@cases("fmt", FORMATS)
 def test_operations_in_every_layout(fmt, name, path):
     for mode in ("nearest_even", "stochastic"):
         operands, functions = calls(name, fmt, mode)
@@ -249,8 +250,8 @@ def test_operations_in_every_layout(fmt, name, path):
                 same(function(*(v for _, v in views)), want, name, fmt, mode, [layout for layout, _ in views])
 
 
-@pytest.mark.parametrize("name", [n for n in ALL_OPERATIONS if calls(n, "e4m3fn", "up")[0] > 1])
-@pytest.mark.parametrize("fmt", FORMATS)
+@cases("name", [n for n in ALL_OPERATIONS if calls(n, "e4m3fn", "up")[0] > 1])
+@cases("fmt", FORMATS)
 def test_operations_that_broadcast(fmt, name, path):
     operands, functions = calls(name, fmt, "up")
     codes = [drawn(fmt, 35, 25 + i) for i in range(operands)]
@@ -266,8 +267,8 @@ def test_operations_that_broadcast(fmt, name, path):
         assert plain_bits(one[0] if isinstance(one, tuple) else one) == plain_bits(first.ravel()[0])
 
 
-@pytest.mark.parametrize("name", ["add", "multiply", "fma", "sqrt", "minimum", "negate"])
-@pytest.mark.parametrize("fmt", ["e4m3fn", "binary16", "binary32", "binary64"])
+@cases("name", ["add", "multiply", "fma", "sqrt", "minimum", "negate"])
+@cases("fmt", ["e4m3fn", "binary16", "binary32", "binary64"])
 def test_ufuncs_over_their_own_memory(fmt, name, path):
     """In-place operators of Array, and operands that overlap each other."""
     operands, functions = calls(name, fmt, "nearest_even")
@@ -280,7 +281,7 @@ def test_ufuncs_over_their_own_memory(fmt, name, path):
         assert np.array_equal(codes, before)
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
+@cases("fmt", FORMATS)
 def test_many_threads_at_once(fmt, path):
     """The same calls from eight threads, interleaved, give what one thread gives."""
     jobs = []
@@ -308,7 +309,7 @@ UNITS = [
 ]
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=str)
+@cases("unit", UNITS, ids=str)
 def test_matmul_in_every_layout(unit, path):
     rng = np.random.Generator(np.random.Philox(55))
     key = {"key": (5, 6)} if unit.stochastic else {}

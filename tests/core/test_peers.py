@@ -18,7 +18,7 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
 from tests.support.matmul_units import definition
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.engines import fast_of
-from softnum.presets import KINDS, Evidence
+from softnum.mac.presets import KINDS, Evidence
+from softnum.mac.products.engines import fast_of
+from tests.support.cases import cases
 
 GPUS = ("v100", "a100", "a2", "ada", "l40s", "h100", "h200", "b200")
 
@@ -40,7 +41,7 @@ def test_the_list():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name, output", ALL)
+@cases("name, output", ALL)
 def test_every_preset(name, output):
     unit = sn.unit(name, output)
     assert sn.unit(name, output) is unit and pickle.loads(pickle.dumps(unit)) == unit
@@ -63,7 +64,7 @@ def test_every_preset(name, output):
         assert str(unit.result) == "binary32"
 
 
-@pytest.mark.parametrize("name", [n for n in sn.units() if n.startswith("nvidia")])
+@cases("name", [n for n in sn.units() if n.startswith("nvidia")])
 def test_tensor_cores_have_fast_paths(name):
     for output in outputs(name):
         assert fast_of(sn.unit(name, output)) is not None

@@ -11,9 +11,9 @@ import softnum.reference
 from softnum import ops
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.modes import Flags
-from softnum.names import format as format_of
-from softnum.probes import KINDS
+from softnum.formats.modes import Flags
+from softnum.formats.names import format as format_of
+from softnum.inspect.probes import KINDS
 from softnum.reference import elementary, operations, order, rounding
 from tests.support.core_oracles import DETERMINISTIC, STOCHASTIC
 

@@ -9,7 +9,8 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.modes import NAN_PROFILES, Flags
+from softnum.formats.modes import NAN_PROFILES, Flags
+from tests.support.cases import cases
 from tests.support.core_oracles import MODES, STOCHASTIC
 from tests.support.operation_judge import (
     BINARY,
@@ -33,8 +34,8 @@ from tests.support.operation_judge import (
 
 
 # -- every kind of operand with every other ----------------------------------------------------------------------------
-@pytest.mark.parametrize("fmt", WITH_NAN + WIDE + P3109[:4], ids=str)
-@pytest.mark.parametrize("profile", ["canonical", "x86", "arm"])
+@cases("fmt", WITH_NAN + WIDE + P3109[:4], ids=str)
+@cases("profile", ["canonical", "x86", "arm"])
 def test_every_kind_of_operand_with_every_other(fmt, profile):
     codes = specimens(fmt)
     for name, operands in OPERANDS.items():
@@ -42,10 +43,8 @@ def test_every_kind_of_operand_with_every_other(fmt, profile):
         judge(name, rows, (fmt,) * operands, fmt, {"nan": profile}, random.Random(1))
 
 
-@pytest.mark.parametrize(
-    "target", ["e5m2", "e4m1", "e4m3fn", "e4m3fnuz", "binary16", "binary64", "e8m0fnu", "binary8p3se"]
-)
-@pytest.mark.parametrize("profile", ["x86", "arm"])
+@cases("target", ["e5m2", "e4m1", "e4m3fn", "e4m3fnuz", "binary16", "binary64", "e8m0fnu", "binary8p3se"])
+@cases("profile", ["x86", "arm"])
 def test_nans_between_formats(target, profile):
     target, rng = sn.format(target), random.Random(f"{target} {profile}")
     for fmt in WITH_NAN + WIDE + P3109[:4]:
@@ -91,22 +90,22 @@ def test_roots_of_too_many_bits_do_not_wrap(fmt, code, target):
     judge("sqrt", largest, (sn.format("bfloat16"),), sn.format("q4.60"), {"overflow": "wrap"}, random.Random(0))
 
 
-@pytest.mark.parametrize("mode", STOCHASTIC)
-@pytest.mark.parametrize("name", [*UNARY, *BINARY[:5], "fma"])
+@cases("mode", STOCHASTIC)
+@cases("name", [*UNARY, *BINARY[:5], "fma"])
 def test_stochastic_modes(name, mode):
     rng = random.Random(f"{name} {mode}")
     for _ in range(5):
         judge_drawn(name, rng, 60, modes=[mode])
 
 
-@pytest.mark.parametrize("name", OPERANDS)
+@cases("name", OPERANDS)
 def test_p3109(name):
     rng = random.Random(name)
     for _ in range(12):
         judge_drawn(name, rng, 60, formats=P3109)
 
 
-@pytest.mark.parametrize("fmt", [*P3109, sn.format("e4m3fnuz"), sn.format("e3m4"), sn.format("q4.4")], ids=str)
+@cases("fmt", [*P3109, sn.format("e4m3fnuz"), sn.format("e3m4"), sn.format("q4.4")], ids=str)
 def test_order(fmt):
     rng = random.Random(str(fmt))
     for other in (fmt, rng.choice(EVERY), rng.choice(P3109), rng.choice(WITH_NAN)):
@@ -124,7 +123,7 @@ def test_order(fmt):
 
 
 # -- other ways to the same results: tables for long arrays of 8-bit codes, each instruction set ----------------------
-@pytest.mark.parametrize("name", BINARY)
+@cases("name", BINARY)
 def test_tables_of_8_bits(name, isa):
     rng = random.Random(name)
     for fmt, other, target in [
@@ -145,7 +144,7 @@ def test_tables_of_8_bits(name, isa):
                 assert np.array_equal(at_once, in_parts), (name, fmt, other, target, env)
 
 
-@pytest.mark.parametrize("name", OPERANDS)
+@cases("name", OPERANDS)
 def test_every_instruction_set(name, isa):
     rng = random.Random(name)
     for _ in range(4):
@@ -153,8 +152,8 @@ def test_every_instruction_set(name, isa):
 
 
 # -- invalid results ---------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("fmt", WITHOUT_NAN, ids=str)
-@pytest.mark.parametrize("name", [name for name in OPERANDS if name not in ("next_up", "next_down")])
+@cases("fmt", WITHOUT_NAN, ids=str)
+@cases("name", [name for name in OPERANDS if name not in ("next_up", "next_down")])
 def test_an_invalid_result_is_an_error_unless_a_value_is_stated(name, fmt):
     rng = random.Random(f"{name} {fmt}")
     operands = OPERANDS[name]
@@ -177,7 +176,7 @@ def test_an_invalid_result_is_an_error_unless_a_value_is_stated(name, fmt):
     assert got.tolist() == [theirs(name, row, formats, fmt, {}, None, 0)[0] for row in good]
 
 
-@pytest.mark.parametrize("name", OPERANDS)
+@cases("name", OPERANDS)
 def test_values_that_a_format_lacks_cannot_be_stated(name):
     formats = (sn.format("e2m1fn"),) * OPERANDS[name]
     codes = columns([(1,) * OPERANDS[name]], formats)

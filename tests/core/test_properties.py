@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FixedFormat, FloatFormat
-from softnum.modes import ROUNDING_MODES
+from softnum.formats.modes import ROUNDING_MODES
 
 NAMES = [m for m in ROUNDING_MODES if not m.startswith("stochastic")]
 modes = st.sampled_from(NAMES)

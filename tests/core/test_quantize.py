@@ -8,8 +8,9 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.names import format as format_of
-from softnum.plan import fits
+from softnum.formats.names import format as format_of
+from softnum.mac.plan import fits
+from tests.support.cases import cases
 from tests.support.core_oracles import (
     MODES,
     STOCHASTIC,
@@ -84,18 +85,18 @@ def check_all(fmt, dtype):
                     assert_same_bits(sn.quantize(x, fmt, **environment), values, fmt, mode, rule, isa)
 
 
-@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+@cases("fmt", FORMATS, ids=str)
 def test_float32_equals_the_definition(fmt):
     check_all(fmt, np.float32)
 
 
-@pytest.mark.parametrize("name", WIDE)
+@cases("name", WIDE)
 def test_float64_equals_the_definition(name):
     check_all(format_of(name), np.float64)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", ["e5m2", "e4m3fn", "e4m3fnuz", "e2m1fn", "e6m9", "dlfloat16", "bfloat16", "q4.4"])
+@cases("mode", MODES)
+@cases("name", ["e5m2", "e4m3fn", "e4m3fnuz", "e2m1fn", "e6m9", "dlfloat16", "bfloat16", "q4.4"])
 def test_samples_equal_the_reference(name, mode, isa):
     fmt = format_of(name)
     rng = random.Random(f"{name} {mode}")
@@ -117,8 +118,8 @@ def test_samples_equal_the_reference(name, mode, isa):
 
 
 # -- layouts -----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("mode", ["nearest_even", "stochastic"])
+@cases("dtype", [np.float32, np.float64])
+@cases("mode", ["nearest_even", "stochastic"])
 def test_every_length_across_the_vector_widths(mode, dtype, isa):
     x = np.random.default_rng(1).normal(0, 3, 80).astype(dtype)
     options = {"rounding": mode, "key": (5, 6)}
@@ -135,7 +136,7 @@ def test_every_length_across_the_vector_widths(mode, dtype, isa):
             assert_same_bits(got, by_words, n, offset)
 
 
-@pytest.mark.parametrize("n", [255, 256, 257, 1023, 5000])
+@cases("n", [255, 256, 257, 1023, 5000])
 def test_keys_equal_their_words(n, isa):
     """Across the blocks in which random words are made."""
     x = np.random.default_rng(n).normal(0, 3, n)
@@ -219,8 +220,8 @@ def test_long_results_written_past_the_caches(dtype, isa):
     assert_same_bits(x, want)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("mode", STOCHASTIC)
+@cases("dtype", [np.float32, np.float64])
+@cases("mode", STOCHASTIC)
 def test_stochastic_in_the_gap_below_a_normal_lowest_binade(mode, dtype, isa):
     for fmt in (format_of("dlfloat16"), FloatFormat(3, 2, specials="fn", lowest_binade="normal")):
         smallest = float(sn.decode(np.array([1], fmt.storage_dtype), fmt)[0])

@@ -11,9 +11,10 @@ import pytest
 
 from softnum import reference as ref
 from softnum.formats import FixedFormat, FloatFormat
-from softnum.modes import ROUNDING_MODES
-from softnum.names import format as format_of
+from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.names import format as format_of
 from softnum.reference import rounding
+from tests.support.cases import cases
 
 NONE, INEXACT, UNDERFLOW, OVERFLOW, INVALID = 0, 1, 2, 4, 16
 TINY = INEXACT | UNDERFLOW
@@ -34,7 +35,7 @@ def stochastic(r, bits):
 
 
 # -- decode ------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@cases(
     "fmt, code, want",
     [
         ("e5m2", 0x3C, F(1)), ("e5m2", 0xBF, F(-7, 4)), ("e5m2", 0x01, two(-16)), ("e5m2", 0x7B, F(57344)),
@@ -55,7 +56,7 @@ def test_decode_finite(fmt, code, want):
     assert ref.to_fraction(code, fmt) == want
 
 
-@pytest.mark.parametrize(
+@cases(
     "fmt, code, kind, sign, signaling",
     [
         ("e5m2", 0x7C, "inf", 0, False), ("e5m2", 0xFC, "inf", 1, False), ("e5m2", 0x7D, "nan", 0, True),
@@ -112,7 +113,7 @@ def test_ties_by_hand(mode):
         assert ref.round_value(x, 0, "e5m2", rounding=mode) == (want, INEXACT)
 
 
-@pytest.mark.parametrize(
+@cases(
     "mode, x, bits, want",
     [
         ("stochastic", F(9, 8), 1, 0x3C), ("stochastic", F(9, 8), 2, 0x3D),
@@ -143,7 +144,7 @@ def test_stochastic_by_hand(mode, x, bits, want):
     assert ref.round_value(x, 0, "e5m2", rounding=mode, stochastic_bits=2, random_bits=bits) == (want, INEXACT)
 
 
-@pytest.mark.parametrize(
+@cases(
     "fmt, x, environment, want",
     [
         # e8m0: "even" is the code's lowest bit: 2.0 is 128, 4.0 is 129, 8.0 is 130
@@ -211,7 +212,7 @@ def test_overflow_by_hand_in_e5m2(mode):
         assert ref.round_value(F(65536), 0, "e5m2", rounding=mode, overflow=rule) == (0x7B, BIG)
 
 
-@pytest.mark.parametrize(
+@cases(
     "fmt, x, environment, want",
     [
         ("e4m3fn", F(464), {}, (0x7E, INEXACT)), ("e4m3fn", F(464), {"rounding": "nearest_away"}, (0x7F, BIG)),
@@ -231,7 +232,7 @@ def test_overflow_by_hand(fmt, x, environment, want):
     assert ref.round_value(x, 0, fmt, **environment) == want
 
 
-@pytest.mark.parametrize(
+@cases(
     "fmt, x, environment, want",
     [
         ("q4.4", F(1, 32), {}, (0, INEXACT)), ("q4.4", F(-3, 32), {}, (0xFE, INEXACT)),
@@ -289,7 +290,7 @@ def test_infinities_where_only_positive_values_or_integers_are():
             assert ref.convert(code, "e5m2", "q4.4", overflow=rule) == (0, INVALID)
 
 
-@pytest.mark.parametrize(
+@cases(
     "operation, codes, want",
     [
         (ref.add, (0x7C, 0xFC), (0x7E, INVALID)), (ref.add, (0x7C, 0x7C), (0x7C, NONE)),
@@ -316,7 +317,7 @@ def test_a_nan_where_there_is_none():
     assert ref.add(0x80, 0x01, "e4m3fnuz") == (0x80, NONE)
 
 
-@pytest.mark.parametrize("mode", ROUNDING_MODES)
+@cases("mode", ROUNDING_MODES)
 def test_signs_of_zero(mode):
     environment = {"rounding": mode, "random_bits": 0}
     cancelled = (0x80 if mode == "down" else 0x00, NONE)
@@ -458,8 +459,8 @@ def compare_with_search(fmt, mode):
                 assert flags & ~OVERFLOW == (INEXACT if want != value else 0), where
 
 
-@pytest.mark.parametrize("fmt", SMALL_FORMATS, ids=str)
-@pytest.mark.parametrize("mode", ROUNDING_MODES)
+@cases("fmt", SMALL_FORMATS, ids=str)
+@cases("mode", ROUNDING_MODES)
 def test_rounding_against_a_search(fmt, mode):
     compare_with_search(fmt, mode)
 
@@ -476,8 +477,8 @@ def test_the_search_catches_a_planted_fault(mode, monkeypatch):
         compare_with_search(format_of("e4m3fn"), mode)
 
 
-@pytest.mark.parametrize("mode", ROUNDING_MODES)
-@pytest.mark.parametrize("fmt", [format_of("e3m2fn"), FLUSHING, format_of("q3.3")], ids=str)
+@cases("mode", ROUNDING_MODES)
+@cases("fmt", [format_of("e3m2fn"), FLUSHING, format_of("q3.3")], ids=str)
 def test_rounding_is_monotonic(fmt, mode):
     positive = sorted(set(samples(magnitudes(fmt))))
     for bits in (0, 21, 63):

@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import formats, modes, names, order
+from softnum import formats
 from softnum import reference as ref
-from softnum.blocks import SCALE_RULES
-from softnum.reference import blocks, facts, rounding, rules, units
+from softnum.formats import modes, names
+from softnum.formats.blocks import SCALE_RULES
+from softnum.mac import order
+from softnum.reference import blocks, facts, rounding, rules
+from softnum.reference import mac as units
 from softnum.reference.facts import BLOCKS, NAMED, block_format_of, format_of
+from tests.support.cases import cases
 
 FOLDER = Path(ref.__file__).parent
 
@@ -205,7 +209,7 @@ def test_an_unknown_order_of_reduction(reduction_order):
         reduction_order(4, "ring")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "error", "message"),
     [
         (lambda: format_of("e5m"), ValueError, r"unknown format 'e5m' \(known: binary16.*; or eXmY, qI.F"),

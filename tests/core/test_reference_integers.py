@@ -9,8 +9,9 @@ import pytest
 
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.modes import ROUNDING_MODES
-from softnum.names import format as format_of
+from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.names import format as format_of
+from tests.support.cases import cases
 
 NONE, INEXACT, OVERFLOW, INVALID = 0, 1, 4, 16
 RULES = ("riscv", "arm", "x86", 7)
@@ -21,7 +22,7 @@ def two(exponent):
     return F(2) ** exponent
 
 
-@pytest.mark.parametrize(
+@cases(
     "x, mode, want",
     [
         (F(5, 2), "nearest_even", 2), (F(7, 2), "nearest_even", 4), (F(-5, 2), "nearest_even", -2),
@@ -38,7 +39,7 @@ def test_modes_by_hand(x, mode, want):
     assert ref.to_integer(code, "binary16", 8, True, rounding=mode, exact=False) == (want, NONE)
 
 
-@pytest.mark.parametrize(
+@cases(
     "x, bits, signed, riscv, arm, x86",
     [
         (float("nan"), 8, True, 127, 0, -128), (float("nan"), 8, False, 255, 0, 255),
@@ -58,7 +59,7 @@ def test_invalid_integers_by_hand(x, bits, signed, riscv, arm, x86):
             assert ref.to_integer(code, "binary32", bits, signed, invalid=rule, exact=exact) == (want, INVALID), rule
 
 
-@pytest.mark.parametrize(
+@cases(
     "fmt, x, bits, signed, environment, want",
     [
         ("binary32", F(-1, 2), 8, False, {}, (0, INEXACT)),
@@ -80,10 +81,8 @@ def test_integers_by_hand(fmt, x, bits, signed, environment, want):
     assert not flags and ref.to_integer(code, fmt, bits, signed, invalid="x86", **environment) == want
 
 
-@pytest.mark.parametrize(
-    "fmt", ["e5m2", "e4m3fnuz", "e2m1fn", "q5.3", "uq4.4", "e8m0fnu", FloatFormat(4, 3, bias=3)], ids=str
-)
-@pytest.mark.parametrize("mode", ROUNDING_MODES)
+@cases("fmt", ["e5m2", "e4m3fnuz", "e2m1fn", "q5.3", "uq4.4", "e8m0fnu", FloatFormat(4, 3, bias=3)], ids=str)
+@cases("mode", ROUNDING_MODES)
 def test_integers_are_the_integral_values(mode, fmt):
     """Against round_to_integral in a format that holds every integer in question."""
     fmt = format_of(fmt)
@@ -146,7 +145,7 @@ def test_from_integer():
 
 
 # -- shifts ------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@cases(
     "code, n, environment, want",
     [
         (0xFB, -1, {}, (0xFD, INEXACT)), (0xFB, -1, {"rounding": "nearest_up"}, (0xFE, INEXACT)),
@@ -173,7 +172,7 @@ def test_shifts_are_those_of_integers(name):
 
 
 # -- errors in ulps ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@cases(
     "fmt, value, exact, want",
     [
         ("e5m2", F(5, 4), F(9, 8), F(1, 2)), ("e5m2", 1, F(9, 8), F(-1, 2)), ("e5m2", -1, F(-9, 8), F(1, 2)),

@@ -13,9 +13,10 @@ import pytest
 
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.modes import Flags
-from softnum.names import format as format_of
+from softnum.formats.modes import Flags
+from softnum.formats.names import format as format_of
 from softnum.reference import nans, operations
+from tests.support.cases import cases
 
 NONE, INVALID = 0, 16
 PROFILES = ("canonical", "x86", "arm")
@@ -25,7 +26,7 @@ F = Fraction
 
 # -- tables worked by hand ---------------------------------------------------------------------------------------------
 # e3m4 (IEEE): 0x70 infinity, 0x71..0x77 signal, 0x78..0x7F are quiet, 0x78 the canonical one; 0x30 is 1
-@pytest.mark.parametrize(
+@cases(
     "operation, codes, canonical, x86, arm",
     [
         ("add", (0x7B, 0x30), (0x78, NONE), (0x7B, NONE), (0x7B, NONE)),
@@ -73,7 +74,7 @@ def test_profiles_by_hand(operation, codes, canonical, x86, arm):
         assert getattr(ref, operation)(*codes, "e3m4", nan=profile) == want, profile
 
 
-@pytest.mark.parametrize(
+@cases(
     "from_fmt, code, to_fmt, want, flags",
     [
         # the fraction is aligned at its top
@@ -96,7 +97,7 @@ def test_profiles_by_hand(operation, codes, canonical, x86, arm):
         ("e5m2", 0xFE, "e2m1fn", 0x0, INVALID), ("e5m2", 0xFE, "q4.4", 0x0, INVALID),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("profile", ["x86", "arm"])
+@cases("profile", ["x86", "arm"])
 def test_nans_between_formats_by_hand(from_fmt, code, to_fmt, want, flags, profile):
     to_fmt = format_of(to_fmt)
     assert ref.convert(code, from_fmt, to_fmt, nan=profile) == (want, flags)
@@ -219,8 +220,8 @@ def compare_with_the_cpu(cpu, name, fmt):
         assert (got, flags) == want, f"{name}({', '.join(map(hex, row))}) is {got:#x} {Flags(flags)!r}, ours {want}"
 
 
-@pytest.mark.parametrize("fmt", ["binary32", "binary64"])
-@pytest.mark.parametrize("name", CPU_OPERATIONS)
+@cases("fmt", ["binary32", "binary64"])
+@cases("name", CPU_OPERATIONS)
 def test_the_x86_profile_is_the_cpu_s(cpu, name, fmt):
     if name.startswith("fma") and not cpu.has_fma():
         pytest.skip("this CPU has no FMA")

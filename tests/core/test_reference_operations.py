@@ -11,9 +11,10 @@ import pytest
 
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.modes import ROUNDING_MODES
-from softnum.names import format as format_of
+from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.names import format as format_of
 from softnum.reference import operations, rounding
+from tests.support.cases import cases
 
 NONE, INEXACT, UNDERFLOW, OVERFLOW, DIVIDE, INVALID = 0, 1, 2, 4, 8, 16
 TINY, BIG = INEXACT | UNDERFLOW, INEXACT | OVERFLOW
@@ -31,7 +32,7 @@ def stochastic(r, bits, mode="stochastic"):
     return {"rounding": mode, "stochastic_bits": r, "random_bits": bits}
 
 
-@pytest.mark.parametrize("name", ["values", "rounding", "operations", "order", "integers", "random_words", "units"])
+@pytest.mark.parametrize("name", ["values", "rounding", "operations", "order", "integers", "random_words", "mac"])
 def test_docstrings_run(name):
     module = importlib.import_module(f"softnum.reference.{name}")
     result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
@@ -40,7 +41,7 @@ def test_docstrings_run(name):
 
 # -- tables worked by hand ---------------------------------------------------------------------------------------------
 # e5m2: 0x3C is 1, 0x40 2, 0x42 3, 0x44 4, 0x45 5, 0x46 6, 0x7C infinity, 0x7D signals, 0x7E is quiet
-@pytest.mark.parametrize(
+@cases(
     "a, b, want",
     [
         (0x3C, 0x00, (0x7C, DIVIDE)), (0xBC, 0x00, (0xFC, DIVIDE)), (0x3C, 0x80, (0xFC, DIVIDE)),
@@ -59,7 +60,7 @@ def test_divide_by_hand_in_e5m2(a, b, want):
     assert ref.divide(a, b, "e5m2") == want
 
 
-@pytest.mark.parametrize(
+@cases(
     "fmt, a, b, out_fmt, environment, want",
     [
         ("e5m2", 0x3C, 0x00, None, {"overflow": "saturate"}, (0x7B, DIVIDE)),
@@ -93,7 +94,7 @@ def test_divide_by_hand(fmt, a, b, out_fmt, environment, want):
     assert ref.divide(a, b, fmt, out_fmt=out_fmt, **environment) == want
 
 
-@pytest.mark.parametrize(
+@cases(
     "fmt, a, out_fmt, environment, want",
     [
         ("e5m2", 0x44, None, {}, (0x40, NONE)), ("e5m2", 0x40, None, {}, (0x3E, INEXACT)),
@@ -126,7 +127,7 @@ def test_sqrt_by_hand(fmt, a, out_fmt, environment, want):
     assert ref.sqrt(a, fmt, out_fmt=out_fmt, **environment) == want
 
 
-@pytest.mark.parametrize(
+@cases(
     "fmt, a, b, out_fmt, environment, want",
     [
         ("e5m2", 0x45, 0x42, None, {}, (0xBC, NONE)), ("e5m2", 0xC5, 0x42, None, {}, (0x3C, NONE)),
@@ -170,7 +171,7 @@ def test_round_to_integral_modes_by_hand(mode):
         assert ref.round_to_integral(code, "e5m2", rounding=mode) == (code, NONE)
 
 
-@pytest.mark.parametrize(
+@cases(
     "fmt, a, out_fmt, environment, want",
     [
         ("e5m2", 0x3D, None, stochastic(2, 2), (0x3C, INEXACT)),
@@ -198,7 +199,7 @@ def test_round_to_integral_by_hand(fmt, a, out_fmt, environment, want):
     assert ref.round_to_integral(a, fmt, out_fmt=out_fmt, **environment) == want
 
 
-@pytest.mark.parametrize(
+@cases(
     "fmt, a, n, environment, want",
     [
         ("e5m2", 0x3C, 3, {}, (0x48, NONE)), ("e5m2", 0x01, 16, {}, (0x3C, NONE)),
@@ -231,7 +232,7 @@ def test_scalb_between_the_widest_exponents():
         assert ref.scalb(high.max_code, -extreme, high, out_fmt=low, rounding="up") == (1, TINY)
 
 
-@pytest.mark.parametrize(
+@cases(
     "fmt, a, out_fmt, environment, want",
     [
         ("e5m2", 0x3C, None, {}, (0x00, NONE)), ("e5m2", 0x42, None, {}, (0x3C, NONE)),
@@ -321,8 +322,8 @@ def compare_roots(fmt, mode, r=4):
                 assert bool(flags & INEXACT) == (want**2 != x), where
 
 
-@pytest.mark.parametrize("fmt", [fmt for fmt in SMALL_FORMATS if fmt.kind == "fixed" or fmt.has_zero], ids=str)
-@pytest.mark.parametrize("mode", ROUNDING_MODES)
+@cases("fmt", [fmt for fmt in SMALL_FORMATS if fmt.kind == "fixed" or fmt.has_zero], ids=str)
+@cases("mode", ROUNDING_MODES)
 def test_roots_against_squares(fmt, mode):
     compare_roots(fmt, mode)
 
@@ -338,8 +339,8 @@ def test_squares_catch_a_root_of_too_few_bits(monkeypatch):
         compare_roots(format_of("e4m3fn"), "stochastic")
 
 
-@pytest.mark.parametrize("mode", ROUNDING_MODES)
-@pytest.mark.parametrize("fmt", [format_of("e3m2fn"), FLUSHING, POWERS, format_of("q3.3")], ids=str)
+@cases("mode", ROUNDING_MODES)
+@cases("fmt", [format_of("e3m2fn"), FLUSHING, POWERS, format_of("q3.3")], ids=str)
 def test_divide_is_the_rounded_quotient(fmt, mode):
     """And remainder, scalb and round_to_integral the rounded values of what Fractions compute."""
     rng = random.Random(f"{fmt} {mode}")
@@ -368,7 +369,7 @@ ALMOST = two(-14) * F(31, 32)  # e5m2: rounds to the smallest normal, 0x04, if t
 BEFORE, AFTER = {"flush_results": "before"}, {"flush_results": "after"}
 
 
-@pytest.mark.parametrize(
+@cases(
     "fmt, x, environment, want",
     [
         ("e5m2", ALMOST, BEFORE, (0x00, TINY)), ("e5m2", -ALMOST, BEFORE, (0x80, TINY)),
@@ -396,8 +397,8 @@ def test_flushed_results_by_hand(fmt, x, environment, want):
     assert ref.round_value(x, 0, fmt, **environment) == want
 
 
-@pytest.mark.parametrize("mode", ROUNDING_MODES)
-@pytest.mark.parametrize("fmt", [fmt for fmt in SMALL_FORMATS if fmt.kind == "float" and fmt.has_zero], ids=str)
+@cases("mode", ROUNDING_MODES)
+@cases("fmt", [fmt for fmt in SMALL_FORMATS if fmt.kind == "float" and fmt.has_zero], ids=str)
 def test_flushed_results_are_those_of_an_unbounded_exponent(fmt, mode):
     wide = FloatFormat(fmt.exponent_bits + 3, fmt.mantissa_bits, bias=fmt.bias + 16, specials="none")
     smallest, rng = F(fmt.smallest_normal), random.Random(f"{fmt} {mode}")
@@ -422,7 +423,7 @@ def test_flushed_results_are_those_of_an_unbounded_exponent(fmt, mode):
 IN = {"flush_inputs": True}
 
 
-@pytest.mark.parametrize(
+@cases(
     "operation, operands, fmt, want",
     [
         (ref.add, (0x01, 0x02), "e5m2", (0x00, NONE)), (ref.add, (0x81, 0x83), "e5m2", (0x80, NONE)),

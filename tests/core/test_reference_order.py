@@ -8,8 +8,9 @@ import pytest
 
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
 from softnum.reference import order
+from tests.support.cases import cases
 
 NONE, INEXACT, UNDERFLOW, OVERFLOW, INVALID = 0, 1, 2, 4, 16
 F = Fraction
@@ -36,7 +37,7 @@ def numbers(fmt):
 
 # -- minimum and maximum -----------------------------------------------------------------------------------------------
 # e5m2: 0x3C is 1, 0x7C infinity, 0x7D signals, 0x7E is quiet
-@pytest.mark.parametrize(
+@cases(
     "a, b, least, greatest",
     [
         (0x3C, 0x40, 0x3C, 0x40), (0xBC, 0x3C, 0xBC, 0x3C), (0xBC, 0xC0, 0xC0, 0xBC), (0x00, 0x80, 0x80, 0x00),
@@ -77,7 +78,7 @@ def test_minimum_and_maximum_of_different_formats():
         ref.minimum(0, 0, ("e5m2", "q4.4"))
 
 
-@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+@cases("fmt", FORMATS, ids=str)
 def test_minimum_and_maximum_by_enumeration(fmt):
     places = dict(numbers(fmt))
     for a, b in itertools.product(list(places)[::3], repeat=2):
@@ -87,7 +88,7 @@ def test_minimum_and_maximum_by_enumeration(fmt):
 
 
 # -- comparison --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+@cases("fmt", FORMATS, ids=str)
 def test_compare_by_enumeration(fmt):
     places = list(numbers(fmt))
     for (a, x), (b, y) in itertools.product(places[::3], places[::2]):
@@ -125,7 +126,7 @@ def test_total_order_by_hand():
     assert ref.total_order(0x80, 0x7F, "q4.4") and not ref.total_order(0x7F, 0x80, "q4.4")
 
 
-@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+@cases("fmt", FORMATS, ids=str)
 def test_total_order_by_enumeration(fmt):
     places = list(numbers(fmt))
     for (a, x), (b, y) in itertools.product(places[::3], places[::2]):
@@ -153,7 +154,7 @@ def test_classify_by_hand():
     assert len(ref.CLASSES) == 10
 
 
-@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+@cases("fmt", FORMATS, ids=str)
 def test_classes_against_values(fmt):
     for code, (infinite, value, positive) in numbers(fmt):
         if infinite:
@@ -184,7 +185,7 @@ def compare_neighbours(fmt):
             assert operation(code, fmt) == (want, NONE), (operation.__name__, fmt, hex(code))
 
 
-@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+@cases("fmt", FORMATS, ids=str)
 def test_neighbours_by_enumeration(fmt):
     compare_neighbours(fmt)
 
@@ -196,7 +197,7 @@ def test_the_enumeration_catches_a_planted_fault(fmt, monkeypatch):
         compare_neighbours(fmt)
 
 
-@pytest.mark.parametrize(
+@cases(
     "fmt, code, up, down",
     [
         ("e5m2", 0x00, 0x01, 0x81), ("e5m2", 0x80, 0x01, 0x81), ("e5m2", 0x81, 0x80, 0x82), ("e5m2", 0x01, 0x02, 0x00),
@@ -229,7 +230,7 @@ def test_the_neighbours_of_a_signaling_nan():
 
 
 # -- signs -------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@cases(
     "fmt, code, negated, absolute",
     [  # results, or (result, flags)
         ("e5m2", 0x3C, 0xBC, 0x3C), ("e5m2", 0xBC, 0x3C, 0x3C), ("e5m2", 0x00, 0x80, 0x00), ("e5m2", 0x80, 0x00, 0x00),
@@ -261,7 +262,7 @@ def test_signs_wrap_where_asked():
         ref.negate(0, "e5m2", overflow="wrap")
 
 
-@pytest.mark.parametrize(
+@cases(
     "fmt, a, b, want",
     [
         ("e5m2", 0x3C, 0x80, (0xBC, NONE)), ("e5m2", 0xBC, 0x00, (0x3C, NONE)), ("e5m2", 0x7D, 0xFF, (0xFD, NONE)),
@@ -278,7 +279,7 @@ def test_copysign_by_hand(fmt, a, b, want):
     assert ref.copysign(a, b, fmt) == want
 
 
-@pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS if fmt.signed], ids=str)
+@cases("fmt", [fmt for fmt in FORMATS if fmt.signed], ids=str)
 def test_signs_by_enumeration(fmt):
     for code, (infinite, value, positive) in numbers(fmt):
         opposite, magnitude = (ref.decode(f(code, fmt)[0], fmt) for f in (ref.negate, ref.absolute))

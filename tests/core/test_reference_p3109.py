@@ -7,7 +7,8 @@ import pytest
 
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
+from tests.support.cases import cases
 
 INVALID = 16
 SIGNED, FINITE = "binary8p3se", "binary8p3sf"  # 0x40 is 1, 0xC0 -1, 0x80 NaN, 0x7F and 0xFF the infinities or +-max
@@ -46,7 +47,7 @@ def test_which_formats_are_p3109_s():
     assert FloatFormat(3, 2, specials="p3109").p3109 and FloatFormat(3, 2, specials="p3109", signed=False).p3109
 
 
-@pytest.mark.parametrize(
+@cases(
     "operation, codes, fmt, want",
     [
         # anything over zero is NaN

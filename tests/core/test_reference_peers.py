@@ -12,8 +12,9 @@ import pytest
 import softfloatpy
 
 from softnum import reference as ref
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
 from softnum.reference import Value, operations, rounding
+from tests.support.cases import cases
 
 INEXACT = 1
 F = Fraction
@@ -62,10 +63,8 @@ def near_codes(fmt, rng, count):
             )
 
 
-@pytest.mark.parametrize("mode", MPFR_MODES)
-@pytest.mark.parametrize(
-    "name", ["e5m2", "e4m3", "e3m4", "binary16", "bfloat16", "tf32", "e6m9", "binary32", "binary64", "e2m1"]
-)
+@cases("mode", MPFR_MODES)
+@cases("name", ["e5m2", "e4m3", "e3m4", "binary16", "bfloat16", "tf32", "e6m9", "binary32", "binary64", "e2m1"])
 def test_encode_against_mpfr(name, mode):
     fmt = format_of(name)
     rng = random.Random(f"{name} {mode}")
@@ -119,9 +118,9 @@ def compare_with_mpfr(operation, name, mode, count=250):
         assert bool(flags & INEXACT) == context.inexact, where
 
 
-@pytest.mark.parametrize("mode", MPFR_MODES)
-@pytest.mark.parametrize("name", ["e5m2", "e3m4", "bfloat16", "e6m9", "binary64"])
-@pytest.mark.parametrize("operation", MPFR_OPERATIONS)
+@cases("mode", MPFR_MODES)
+@cases("name", ["e5m2", "e3m4", "bfloat16", "e6m9", "binary64"])
+@cases("operation", MPFR_OPERATIONS)
 def test_operations_against_mpfr(operation, name, mode):
     compare_with_mpfr(operation, name, mode)
 
@@ -260,10 +259,10 @@ def compare_with_softfloat(operation, name, mode, tininess):
             assert got == want, (operation, name, mode, [hex(c) for c in codes], got, hex(want[0]), want[1])
 
 
-@pytest.mark.parametrize("tininess", ["after", "before"])
-@pytest.mark.parametrize("mode", SOFTFLOAT_MODES)
-@pytest.mark.parametrize("name", SOFTFLOAT)
-@pytest.mark.parametrize("operation", SOFTFLOAT_OPERATIONS)
+@cases("tininess", ["after", "before"])
+@cases("mode", SOFTFLOAT_MODES)
+@cases("name", SOFTFLOAT)
+@cases("operation", SOFTFLOAT_OPERATIONS)
 def test_operations_against_softfloat(operation, name, mode, tininess):
     compare_with_softfloat(operation, name, mode, tininess)
 
@@ -274,8 +273,8 @@ INTEGERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", SOFTFLOAT_MODES)
-@pytest.mark.parametrize("name", SOFTFLOAT)
+@cases("mode", SOFTFLOAT_MODES)
+@cases("name", SOFTFLOAT)
 def test_integers_out_against_softfloat(name, mode):
     """Invalid ones become what RISC-V makes of them."""
     fmt, rng = format_of(name), random.Random(f"integers {name} {mode}")
@@ -293,8 +292,8 @@ def test_integers_out_against_softfloat(name, mode):
             assert ref.to_integer(code, fmt, bits, signed, rounding=mode, exact=exact) == want, (hex(code), to)
 
 
-@pytest.mark.parametrize("mode", SOFTFLOAT_MODES)
-@pytest.mark.parametrize("name", SOFTFLOAT)
+@cases("mode", SOFTFLOAT_MODES)
+@cases("name", SOFTFLOAT)
 def test_integers_in_against_softfloat(name, mode):
     fmt, rng = format_of(name), random.Random(f"integers {name} {mode}")
     prefix = SOFTFLOAT[name][1]

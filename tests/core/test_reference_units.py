@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from softnum import reference as ref
-from softnum.modes import Flags
+from softnum.formats.modes import Flags
 
 NONE = 0
 F = Fraction

@@ -7,7 +7,8 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.plan import plan_of
+from softnum.mac.plan import plan_of
+from tests.support.cases import cases
 
 ONE = np.ones((1, 1), np.float32)
 
@@ -52,8 +53,8 @@ def test_unsigned_formats_of_64_bits_do_not_wrap(specials, rounding):
     assert (int(got[0]), int(flags[0])) == (want, int(want_flags))
 
 
-@pytest.mark.parametrize("fmt", ["uq0.64", "q1.63", "uq4.4"])
-@pytest.mark.parametrize("rounding", ["nearest_even", "up", "down", "nearest_away"])
+@cases("fmt", ["uq0.64", "q1.63", "uq4.4"])
+@cases("rounding", ["nearest_even", "up", "down", "nearest_away"])
 def test_wrapping_keeps_the_fraction(fmt, rounding):
     fmt = sn.format(fmt)
     for top in (0, 1, 2**63, 2**200):

@@ -15,8 +15,9 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FixedFormat, FloatFormat
-from softnum.names import format as format_of
-from softnum.plan import fits
+from softnum.formats.names import format as format_of
+from softnum.mac.plan import fits
+from tests.support.cases import cases
 from tests.support.core_oracles import MODES, STOCHASTIC
 
 NONE, INEXACT, UNDERFLOW, OVERFLOW, DIVIDE_BY_ZERO, INVALID = 0, 1, 2, 4, 8, 16
@@ -328,7 +329,7 @@ def test_the_grid_goes_on_past_the_largest_value():
 OUTWARD = {"nearest_even", "nearest_away", "nearest_zero", "nearest_up", "nearest_down", "away_from_zero", *STOCHASTIC}
 
 
-@pytest.mark.parametrize("mode", MODES)
+@cases("mode", MODES)
 def test_which_modes_follow_the_overflow_rule(mode):
     """Nearest, away from zero, stochastic, and up and down away from zero; the others stop at the largest value.
 

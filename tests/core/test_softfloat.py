@@ -4,11 +4,11 @@ import random
 from contextlib import contextmanager
 
 import numpy as np
-import pytest
 import softfloatpy
 
 import softnum as sn
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
+from tests.support.cases import cases
 from tests.support.core_oracles import edge_codes, random_codes, show
 
 MODES = {
@@ -79,9 +79,9 @@ def cross(*tables):
     return [column.ravel() for column in np.meshgrid(*tables, indexing="ij")]
 
 
-@pytest.mark.parametrize("tininess", TININESS)
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", TYPES)
+@cases("tininess", TININESS)
+@cases("mode", MODES)
+@cases("name", TYPES)
 def test_edges_crossed(name, mode, tininess):
     fmt = format_of(name)
     edges = edge_codes(fmt)[:: 3 if tininess == "before" else 2]
@@ -92,8 +92,8 @@ def test_edges_crossed(name, mode, tininess):
     compare("fma", cross(few, few, few), fmt, mode, tininess)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", TYPES)
+@cases("mode", MODES)
+@cases("name", TYPES)
 def test_random(name, mode):
     fmt = format_of(name)
     rng = random.Random(f"{name} {mode}")
@@ -118,8 +118,8 @@ def test_random(name, mode):
 CONVERSIONS = [(a, b) for a in TYPES for b in TYPES if a != b]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("source, target", CONVERSIONS)
+@cases("mode", MODES)
+@cases("source, target", CONVERSIONS)
 def test_conversions(source, target, mode):
     rng = random.Random(f"{source} {target} {mode}")
     codes = np.concatenate([edge_codes(format_of(source)), random_codes(format_of(source), rng, 4000)])

@@ -9,10 +9,10 @@ import pytest
 import softnum as sn
 import softnum.reference
 from softnum.formats import FloatFormat
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
+from softnum.mac.products.sums import adder_of
+from softnum.mac.statistics import RoundingCounts, RoundingStats
 from softnum.reference.facts import FloatFacts
-from softnum.statistics import RoundingCounts, RoundingStats
-from softnum.sums import adder_of
 
 INEXACT, UNDERFLOW, OVERFLOW, INVALID = (sn.Flags[n] for n in ("INEXACT", "UNDERFLOW", "OVERFLOW", "INVALID"))
 

@@ -7,8 +7,9 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.custom import CustomFormat
-from softnum.plan import fits
+from softnum.formats.custom import CustomFormat
+from softnum.mac.plan import fits
+from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits
 from tests.support.matmul_units import TERNARY, as_codes
 
@@ -107,7 +108,7 @@ def key_words(seed, stream, n, steps):
     return [ref.philox4x32_10(key, (k // 4, n, 0, 0))[k % 4] for k in range(steps)]
 
 
-@pytest.mark.parametrize("u", [*MADS, *EXACT], ids=str)
+@cases("u", [*MADS, *EXACT], ids=str)
 def test_sums_equal_a_loop_of_additions(u, isa):
     for fmt in dict.fromkeys([u.result, *u.operand]):
         x = values(fmt, (3, 11))
@@ -123,7 +124,7 @@ def test_sums_equal_a_loop_of_additions(u, isa):
             assert np.array_equal(got, as_codes(sn.sum(x, u, 1, random_bits=words), u.result))
 
 
-@pytest.mark.parametrize("u", [MADS[0], MADS[5], MADS[12], EXACT[3]], ids=str)
+@cases("u", [MADS[0], MADS[5], MADS[12], EXACT[3]], ids=str)
 def test_axes_and_order(u, isa):
     x = values(u.operand[0], (3, 4, 5, 6))
     options = {"key": 9} if u.stochastic else {}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum._core import Gate
-from softnum.threads import for_each, for_ranges
+from softnum.runtime._core import Gate
+from softnum.runtime.threads import for_each, for_ranges
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])

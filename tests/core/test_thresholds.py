@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from tests.support.cases import cases
 from tests.support.core_oracles import STOCHASTIC, overflow_rules
 from tests.support.operation_judge import OPERANDS, WIDE, columns, ours, theirs
 
@@ -68,8 +69,8 @@ def test_thresholds(name):
     assert found > 50
 
 
-@pytest.mark.parametrize("mode", UPWARD)
-@pytest.mark.parametrize(
+@cases("mode", UPWARD)
+@cases(
     "fmt, target, r",
     [
         ("uq64.0", "uq0.61", 32), ("uq64.0", "uq0.64", 29), ("uq58.0", "uq0.64", 32), ("bfloat16", "q4.60", 1),

@@ -7,11 +7,12 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
+from softnum.formats.modes import Flags
+from softnum.inspect.trace import Step, Trace
 from softnum.mac.family import register
-from softnum.modes import Flags
-from softnum.plan import fits
-from softnum.trace import Step, Trace
-from softnum.units import Unit
+from softnum.mac.mad import Unit
+from softnum.mac.plan import fits
+from tests.support.cases import cases
 from tests.support.core_oracles import show
 from tests.support.mad_units import NEW
 from tests.support.matmul_units import ALL, TERNARY, as_codes, extreme, middling, unit
@@ -72,7 +73,7 @@ def check_steps(t):
     assert flags == t.flags
 
 
-@pytest.mark.parametrize("u", [*ALL, *NEW], ids=repr)
+@cases("u", [*ALL, *NEW], ids=repr)
 def test_the_result_is_that_of_dot(u):
     rng = np.random.default_rng(21)
     for make in (middling, extreme):

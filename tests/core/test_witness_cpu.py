@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
+from tests.support.cases import cases
 from tests.support.core_oracles import edge_codes, random_codes, show
 
 SOURCE = r"""
@@ -95,9 +96,9 @@ def compare(cpu, name, codes, fmt, mode, **other):
         )
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", OPERATIONS)
-@pytest.mark.parametrize("fmt", ["binary32", "binary64"])
+@cases("mode", MODES)
+@cases("name", OPERATIONS)
+@cases("fmt", ["binary32", "binary64"])
 def test_equals_the_cpu(cpu, fmt, name, mode):
     """Exponent classes crossed with significand patterns; then random codes near them."""
     fmt, rng = format_of(fmt), random.Random(f"{fmt} {name} {mode}")

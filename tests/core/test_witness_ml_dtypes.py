@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
+from tests.support.cases import cases
 
 FORMATS = {
     "bfloat16": ml_dtypes.bfloat16, "e5m2": ml_dtypes.float8_e5m2, "e4m3": ml_dtypes.float8_e4m3,
@@ -21,7 +22,7 @@ FORMATS = {
     "e8m0fnu": ml_dtypes.float8_e8m0fnu, "e3m2fn": ml_dtypes.float6_e3m2fn, "e2m3fn": ml_dtypes.float6_e2m3fn,
     "e2m1fn": ml_dtypes.float4_e2m1fn,
 }  # fmt: skip
-every = pytest.mark.parametrize("name", FORMATS)
+every = cases("name", FORMATS)
 
 
 def codes_of(fmt):
@@ -107,8 +108,8 @@ def test_encoding_float64_but_for_their_double_rounding(name):
         assert np.count_nonzero(once != twice) > 0  # the defect shows
 
 
-@pytest.mark.parametrize("operation", ["add", "multiply", "subtract", "divide"])
-@pytest.mark.parametrize("name", [n for n in FORMATS if n not in ("e8m0fnu",)])
+@cases("operation", ["add", "multiply", "subtract", "divide"])
+@cases("name", [n for n in FORMATS if n not in ("e8m0fnu",)])
 def test_arithmetic(name, operation):
     fmt = format_of(name)
     if fmt.bits <= 8:

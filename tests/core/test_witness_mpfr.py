@@ -12,7 +12,8 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
+from tests.support.cases import cases
 from tests.support.core_oracles import edge_codes, random_codes, show
 from tests.support.mpfr import MPFR_MODES, code_of, context
 
@@ -53,9 +54,9 @@ def compare(operation, codes, fmt, mode, **other):
             )
 
 
-@pytest.mark.parametrize("mode", MPFR_MODES)
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("name", FORMATS)
+@cases("mode", MPFR_MODES)
+@cases("operation", OPERATIONS)
+@cases("name", FORMATS)
 def test_operations_equal_mpfr(name, operation, mode):
     fmt, rng = format_of(name), random.Random(f"{name} {operation} {mode}")
     edges = edge_codes(fmt)

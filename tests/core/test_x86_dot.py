@@ -13,7 +13,7 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.names import format as format_of
+from softnum.formats.names import format as format_of
 from tests.support.core_oracles import random_codes
 
 MXCSR = 0x1F80  # the default: all exceptions masked, to nearest even, no flushing

@@ -5,8 +5,8 @@ import pytest
 
 import softnum as sn
 from softnum import kernels
-from softnum.custom_steps import DefinitionCustom, try_out
-from softnum.engines import definition_of
+from softnum.mac.products.custom.steps import DefinitionCustom, try_out
+from softnum.mac.products.engines import definition_of
 
 numba = pytest.importorskip("numba")
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from tests.support.cases import cases
 from tests.support.custom_examples import EXAMPLES
 
 FP8 = (EXAMPLES / "fp8.c").read_text(encoding="utf-8")
@@ -85,7 +86,7 @@ BINARY = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", UNARY)
+@cases("name", UNARY)
 def test_the_papers_formats_are_the_built_in_ones(name, fp8, fp16):
     for fmt, builtin in ((fp8, "e5m2"), (fp16, "e6m9")):
         assert codes_that_differ(name, fmt, builtin, every(fmt)) == []
@@ -212,7 +213,7 @@ FINE = LISTING + BODIES
 ADD = "new_fp add(new_fp a, new_fp b) { a.m ^= b.m; return a; }"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("source", "message"),
     [
         (FINE.replace("as_float", "to_float"), "a format in C needs the function 'float as_float.new_fp.'"),

@@ -6,11 +6,12 @@ from nf4 import nf4
 from posit8 import posit8
 
 import softnum as sn
-from softnum import _tables
-from softnum.custom.gemm import CustomGemm
-from softnum.engines import definition_of
-from softnum.reference.units import reduction_order
-from softnum.vectors.unit_spec import UnitSpec
+from softnum.mac.products.custom.codes import CustomGemm
+from softnum.mac.products.engines import definition_of
+from softnum.reference.mac import reduction_order
+from softnum.runtime import _tables
+from softnum.vectors.plans.unit_spec import UnitSpec
+from tests.support.cases import cases
 
 ODD_C = """typedef struct { uint a : 6; } odd;
 float as_float(odd x) { return (int)(x.a / 2) - 16; }
@@ -111,7 +112,7 @@ def test_sums_in_a_small_format_of_softnums(fp8):
     assert np.array_equal(sn.matmul(a, b, unit), want, equal_nan=True)
 
 
-@pytest.mark.parametrize("n", [1, 7, 15, 16, 17, 63, 64, 65, 130])
+@cases("n", [1, 7, 15, 16, 17, 63, 64, 65, 130])
 def test_widths_of_the_tables_loop(n, isa, odd):
     unit = sn.MadUnit(odd, operand=odd, product=odd)
     a, b = drawn(odd, (5, 9)), drawn(odd, (9, n), 1)

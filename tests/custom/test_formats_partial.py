@@ -11,7 +11,7 @@ import pytest
 
 import softnum as sn
 from softnum import kernels
-from softnum.kernels.cache import fingerprint
+from softnum.kernels.host.cache import fingerprint
 
 numba = pytest.importorskip("numba")
 

@@ -7,6 +7,7 @@ import pytest
 from posit8 import posit8
 
 import softnum as sn
+from tests.support.cases import cases
 
 
 def value(code):
@@ -103,7 +104,7 @@ def raises(a):
     return a
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "message", "changes"),
     [
         (ValueError, r"CustomFormat half: ops has no operation 'ad' \(did you mean add", {"ops": {"ad": strange_sum}}),

@@ -13,6 +13,7 @@ from nf4 import nf4
 from posit8 import posit8
 
 import softnum as sn
+from tests.support.cases import cases
 from tests.support.posit_definition import Posit
 
 STANDARD = Posit(8)
@@ -150,8 +151,8 @@ def rounded(fmt, x, rounding):
     return ties[rounding][1]
 
 
-@pytest.mark.parametrize("rounding", MODES)
-@pytest.mark.parametrize("fmt", [nf4, ODD, WITH_NAN], ids=str)
+@cases("rounding", MODES)
+@cases("fmt", [nf4, ODD, WITH_NAN], ids=str)
 def test_derived_operations_round_once(fmt, rounding):
     codes = np.arange(1 << fmt.bits, dtype=np.uint8)
     nan = codes[np.isnan(fmt.values)].tolist()
@@ -196,7 +197,7 @@ def test_exact_results_need_no_neighbours():
         sn.cbrt([1], near, rounding="up")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "said", "values"),
     [
         (TypeError, r"values\[1\] is 1j; a value is a real number \(int, float, Fraction\) or NaN", [0, 1j]),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.custom_steps import DefinitionCustom
+from softnum.mac.products.custom.steps import DefinitionCustom
 from tests.support.custom_examples import EXAMPLES
 
 numba = pytest.importorskip("numba")

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core, kernels
+from softnum import kernels
 from softnum.kernels.device.products.scalar_functions import scalar_library
-from softnum.kernels.scalars import OPERANDS, handle_of
+from softnum.kernels.host.scalars import OPERANDS, handle_of
+from softnum.runtime import _core
 
 numba = pytest.importorskip("numba")
 
@@ -134,7 +135,7 @@ def test_one_wrong_bit_is_caught():
 @pytest.mark.parametrize("module", ["scalars", "cache"])
 def test_docstrings_run(module):
     result = doctest.testmod(
-        importlib.import_module(f"softnum.kernels.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE
+        importlib.import_module(f"softnum.kernels.host.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE
     )
     assert result.attempted and not result.failed
 

@@ -11,6 +11,7 @@ import pytest
 import softnum as sn
 from benchmarks import peers
 from softnum import reference as ref
+from tests.support.cases import cases
 from tests.support.page_examples import blocks_of, has_examples, run_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,13 +106,13 @@ def test_every_package_has_a_page_that_leaves_nothing_out():
 
 
 # -- what fills the pages ----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("words", [g for g in GENERATED if not g.startswith("peer")])
+@cases("words", [g for g in GENERATED if not g.startswith("peer")])
 def test_generated_parts(words):
     name, *arguments = words.split()
     assert len((tables.MAKERS | figures.MAKERS)[name](*arguments)) > 100
 
 
-@pytest.mark.parametrize("name", tables.small_formats())
+@cases("name", tables.small_formats())
 def test_tables_of_values_by_the_reference(name):
     shown = {}
     for line in tables.values_of(name).splitlines():

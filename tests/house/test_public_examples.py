@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 import softnum.tta
+from tests.support.cases import cases
 
 PACKAGES = ("softnum", "softnum.kernels", "softnum.reference", "softnum.train", "softnum.tta")
 #: they install or run another program, so that their examples are shown and not run
@@ -52,6 +53,6 @@ def test_a_name_without_an_example_is_found():
     assert without_examples(package) == ({"package.bare"}, {"package.idle"})
 
 
-@pytest.mark.parametrize("name", MODULES)
+@cases("name", MODULES)
 def test_examples_of_tta_run(name):
     assert not doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE).failed

@@ -5,26 +5,27 @@ from types import SimpleNamespace
 import pytest
 
 import softnum as sn
-from softnum import _core
+from softnum.runtime import _core
 from tests.support import quick
+from tests.support.cases import cases
 from tests.support.quick import FILES, QUICK, SLOWER, aspects, choose
 
 TESTS = quick.Path(__file__).resolve().parents[1]
 BEST = _core.available_isas()[-1]
 
 
-def chosen(path="core/test_array.py", name="test_it", marks=(), **cases):
+def chosen(path="core/test_array.py", name="test_it", marks=(), **values):
     """Which of the cases are chosen: each argument is a list of a parameter's values."""
-    count = max((len(values) for values in cases.values()), default=1)
+    count = max(map(len, values.values()), default=1)
     items = [
         SimpleNamespace(
             path=TESTS / path, originalname=name, nodeid=f"tests/{path}::{name}[{i}]", number=i,
-            callspec=SimpleNamespace(params={key: values[i] for key, values in cases.items()}),
+            callspec=SimpleNamespace(params={key: held[i] for key, held in values.items()}), stash={},
             get_closest_marker=lambda mark: mark in marks,
         )
         for i in range(count)
     ]  # fmt: skip
-    return [item.number for item in choose(items)]
+    return [item.number for item, _ in choose(items)]
 
 
 def test_every_area_has_quick_tests():
@@ -45,6 +46,22 @@ def test_one_format_of_each_kind():
 def test_one_mode_of_each_family():
     modes = ["nearest_even", "nearest_away", "up", "down", "toward_zero", "to_odd", "stochastic", "stochastic_floor"]
     assert [modes[i] for i in chosen(mode=modes)] == ["nearest_even", "up", "to_odd", "stochastic"]
+
+
+def test_cases_within_tests():
+    """They are chosen as the parametrized ones, over all items of a test; an item is quick if one of its cases is."""
+
+    @cases("mode", ["up", "nearest_even", "down"])
+    @cases("fmt", ["e5m2", "binary16", "e4m3"])
+    def test_it(k, fmt, mode): ...
+
+    item = SimpleNamespace(
+        path=TESTS / "core/test_array.py", originalname="test_it", nodeid="tests/core/test_array.py::test_it[7]",
+        callspec=SimpleNamespace(params={"k": 7}), function=test_it, stash={}, get_closest_marker=lambda mark: False,
+    )  # fmt: skip
+    again = SimpleNamespace(**vars(item) | {"nodeid": "tests/core/test_array.py::test_it[8]"})
+    ((first, found),) = choose([item, again])
+    assert first is item and [case.name for case in found] == ["e5m2-up", "e5m2-nearest_even", "binary16-up"]
 
 
 def test_units_by_what_they_state():

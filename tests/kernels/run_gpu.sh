@@ -29,7 +29,7 @@ if [ "${1:-}" = --download ]; then
     # the extra "cuda" without CUDA's own libraries, which a machine with a toolkit or PyTorch has; and the build's needs
     if [ ${#packages[@]} = 0 ]; then
         packages=('numpy>=2.0,<2.5' 'numba>=0.67' llvmlite 'numba-cuda>=0.30.4,<0.31' 'cuda-core<2' cuda-pathfinder
-            'setuptools>=77' 'cython>=3.1' 'pytest>=8' 'pytest-xdist>=3.6' execnet)
+            'setuptools>=77' 'cython>=3.1' 'pytest>=9' 'pytest-xdist>=3.6' execnet)
     fi
     "$python" -m pip download -q --no-deps --only-binary=:all: --python-version "$version" --implementation cp \
         "${platforms[@]}" --platform manylinux2014_x86_64 -d "$folder" "${packages[@]}"

@@ -9,7 +9,7 @@ import pytest
 import softnum as sn
 from benchmarks import bench_gpu, gpu_training
 from benchmarks.gpu_baselines import per_output
-from softnum.kernels.device import _cuda
+from softnum.kernels.device.runtime import _cuda
 
 
 def test_figures(monkeypatch, tmp_path, capsys):

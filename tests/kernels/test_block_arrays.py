@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.backend import is_device_array
-from softnum.kernels.device import _cuda
+from softnum.kernels.device.runtime import _cuda
+from softnum.runtime.gateway import is_device_array
 
 X = np.random.default_rng(1).standard_normal((3, 20, 4)).astype(np.float32)
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.environment import environment
-from softnum.modes import rounding_name
-from softnum.values import invalid_code
+from softnum.arrays.conversion import invalid_code
+from softnum.arrays.environment import environment
+from softnum.formats.modes import rounding_name
+from tests.support.cases import cases
 
 MODES = [
     "nearest_even", "nearest_away", "nearest_zero", "nearest_up", "nearest_down", "toward_zero", "away_from_zero", "up",
@@ -31,9 +32,9 @@ def numbers(dtype, count, seed):
 
 def computed(operation, operands, formats, out_fmt, env, words, to):
     """The computation on arrays of carriers, called as a kernel's threads call it: (bits, what was met, its header)."""
-    from softnum.kernels.device import _cuda
-    from softnum.kernels.device.carriers import operation_computation
-    from softnum.kernels.device.computations import FROM_ARRAY
+    from softnum.kernels.device.elementwise.carriers import operation_computation
+    from softnum.kernels.device.elementwise.computations import FROM_ARRAY
+    from softnum.kernels.device.runtime import _cuda
 
     computation = operation_computation(operation, formats, out_fmt, env, operands[0].dtype.name, to)
     group = _cuda.bind(computation.library(FROM_ARRAY, (False,) * len(operands), False)).run
@@ -71,15 +72,15 @@ def check(operation, formats, out, rounding, dtype=np.float32, header=None, over
 MACHINE, ODD, DEFINITION = "softnum/word/machine.h", "softnum/device/patterns.h", "softnum/device/device.h"
 
 
-@pytest.mark.parametrize("operation", ["add", "subtract", "multiply", "fma", "divide", "sqrt"])
-@pytest.mark.parametrize(("fmt", "dtype"), [("binary32", np.float32), ("binary64", np.float64)])
+@cases("operation", ["add", "subtract", "multiply", "fma", "divide", "sqrt"])
+@cases(("fmt", "dtype"), [("binary32", np.float32), ("binary64", np.float64)])
 def test_by_the_machine(operation, fmt, dtype):
     operands = {"fma": 3, "sqrt": 1}.get(operation, 2)
     header = DEFINITION if (operation, fmt) == ("fma", "binary64") else MACHINE
     check(operation, [fmt] * operands, fmt, "nearest_even", dtype, header, count=20_000 if header == MACHINE else 600)
 
 
-@pytest.mark.parametrize("rounding", MODES)
+@cases("rounding", MODES)
 def test_by_rounding_to_odd(rounding):
     assert rounding_name(rounding) == rounding
     header = DEFINITION if rounding == "down" else ODD
@@ -105,7 +106,7 @@ def test_in_and_to_binary64():
     check("add", ["e5m2", "binary32"], "e6m9", "nearest_even")
 
 
-@pytest.mark.parametrize("fmt", [*FORMATS, "binary32", "binary64"])
+@cases("fmt", [*FORMATS, "binary32", "binary64"])
 def test_a_number_of_binary64_rounded_to_a_narrower_carrier(fmt):
     """As quantize rounds it, which leaves it in binary64."""
     x, wide, fmt = numbers(np.float64, 600, 1), (sn.format("binary64"),), sn.format(fmt)

@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import backend, kernels
+from softnum import kernels
+from softnum.runtime import gateway as backend
+from tests.support.cases import cases
 
 
 @pytest.fixture
 def arrays(device):
-    from softnum.kernels.device import arrays
+    from softnum.kernels.device.runtime import arrays
 
     return arrays
 
@@ -55,7 +57,7 @@ class Capsules:
         return self.device
 
     def __dlpack__(self, *, stream=None, **more):
-        from softnum.kernels.device import dlpack
+        from softnum.kernels.device.runtime import dlpack
 
         if self.old and more:
             raise TypeError("unexpected keyword")
@@ -70,7 +72,7 @@ class Capsules:
 @pytest.fixture
 def gpu(device, monkeypatch):
     """The simulator with memory that others allocated, and streams that are told apart; a list of what is ordered."""
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     if not _cuda.SIMULATOR:
         pytest.skip("stands in for a GPU")
@@ -145,7 +147,7 @@ def test_is_device_array(device):
     ids=["C", "F", "negative", "row", "empty", "part"],
 )  # fmt: skip
 def test_layouts(gpu, arrays, kind, view):
-    from softnum.kernels.device.strides import contiguous
+    from softnum.kernels.device.runtime.strides import contiguous
 
     x = view(X.copy())
     before = x.copy()
@@ -157,7 +159,7 @@ def test_layouts(gpu, arrays, kind, view):
 
 
 def test_packing_any_strides(device):
-    from softnum.kernels.device.strides import contiguous, flat, transposed
+    from softnum.kernels.device.runtime.strides import contiguous, flat, transposed
 
     x = np.arange(2 * 3 * 4 * 5, dtype=np.uint16).reshape(2, 3, 4, 5)
     d = device.to_device(x)
@@ -180,7 +182,7 @@ def test_same_library_out(gpu, library):
 
 
 def test_memory_lives_as_long_as_its_taker(gpu, library):
-    from softnum.kernels.device import dlpack
+    from softnum.kernels.device.runtime import dlpack
 
     count = len(dlpack._alive)
     y = sn.quantize(library.Array(X.copy()), "e5m2")
@@ -193,7 +195,7 @@ def test_memory_lives_as_long_as_its_taker(gpu, library):
 
 
 def test_capsule_that_nobody_takes(arrays, device):
-    from softnum.kernels.device import dlpack
+    from softnum.kernels.device.runtime import dlpack
 
     count = len(dlpack._alive)
     for version in (None, (1, 0), (0, 8)):
@@ -209,7 +211,7 @@ def test_capsule_that_nobody_takes(arrays, device):
 
 
 def test_capsules(gpu):
-    from softnum.kernels.device import dlpack
+    from softnum.kernels.device.runtime import dlpack
 
     for old in (False, True):
         x, count = Capsules(X.copy(), old=old), len(dlpack._alive)
@@ -221,7 +223,7 @@ def test_capsules(gpu):
 
 
 def test_types_by_dlpack(gpu, arrays):
-    from softnum.kernels.device import dlpack
+    from softnum.kernels.device.runtime import dlpack
 
     for dtype in ("u1", "u2", "u4", "u8", "i4", "i8", "f2", "f4", "f8", "?"):
         x = np.ones((2, 3), dtype)
@@ -315,7 +317,7 @@ def test_out(gpu, library):
 
 
 def test_out_of_one_place(device):
-    from softnum.kernels.device.strides import broadcast, strided
+    from softnum.kernels.device.runtime.strides import broadcast, strided
 
     x = device.to_device(np.float32([1.1, 2.2]))
     memory = device.to_device(np.zeros(6, np.float32))
@@ -383,7 +385,7 @@ def test_c_broadcasts(device):
 
 
 def test_refused(gpu, monkeypatch):
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     unit = sn.MadUnit("e6m9", operand="e5m2")
     d = Interface(Y)
@@ -410,7 +412,7 @@ def test_refused(gpu, monkeypatch):
 
 
 def test_the_simulator_takes_no_gpu(arrays, device):
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     if not _cuda.SIMULATOR:
         pytest.skip("of the simulator")
@@ -486,7 +488,7 @@ def test_arrays_of_two_places_do_not_mix(device):
 
 def test_single_elements(device):
     """Arrays of no dimensions, beside numbers and each other."""
-    from softnum.kernels.device.strides import strided
+    from softnum.kernels.device.runtime.strides import strided
 
     for dims in ((), (1,), (1, 1)):
         point = sn.Array(strided(device.to_device(np.uint8([65])), dims, dims), "e5m2")
@@ -579,7 +581,7 @@ def test_nothing_is_copied_to_the_host_unasked(device, monkeypatch):
         backend.on_device("nothing", a)
 
 
-@pytest.mark.parametrize("name", [n for n in sn.__all__ if callable(getattr(sn, n)) and not isclass(getattr(sn, n))])
+@cases("name", [n for n in sn.__all__ if callable(getattr(sn, n)) and not isclass(getattr(sn, n))])
 def test_what_takes_codes_gives_none_to_the_host(name, device):
     """Every function: a result of CUDA arrays is one, or there is an error."""
     codes = np.uint8([1, 60, 65])
@@ -751,7 +753,7 @@ def test_a_capsule_of_device_memory():
     """Out of softnum's own hands and back, without PyTorch or CuPy."""
     from numba import cuda
 
-    from softnum.kernels.device import arrays, dlpack
+    from softnum.kernels.device.runtime import arrays, dlpack
 
     class Library:
         def __init__(self, exported):

@@ -23,6 +23,7 @@ from softnum.kernels.device.products.entries import operand_library, unit_librar
 from softnum.kernels.device.products.exact import exact_library, pieces_library, pieces_of
 from softnum.kernels.device.products.fused_text import chain_library, fast_library, fused_library
 from softnum.kernels.device.runtime.source import core_text
+from tests.support.cases import cases
 from tests.support.compiled import compiled
 
 
@@ -207,8 +208,8 @@ def libraries():
         yield f"pieces of {unit}", pieces_library(unit.operand, pieces, 68)
 
 
-@pytest.mark.parametrize("standard", ["c11", "c++17"])
-@pytest.mark.parametrize("library", [pytest.param(x, id=name) for name, x in libraries()])
+@cases("standard", ["c11", "c++17"])
+@cases("library", [pytest.param(x, id=name) for name, x in libraries()])
 def test_common_subset(library, standard):
     """The text is C11 and C++17, without warnings."""
     plus = standard.startswith("c++")

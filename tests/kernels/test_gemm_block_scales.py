@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.kernels.device import _cuda
+from softnum.kernels.device.runtime import _cuda
 from tests.support.equality import poisoned, same_bits
 
 UNITS = {

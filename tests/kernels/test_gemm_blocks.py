@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core
-from softnum.environment import seed_and_stream
-from softnum.kernels.device import gemm, gemm_blocks
-from softnum.kernels.device.block_entries import Block, steps_library
-from softnum.kernels.device.bounds import level_of, levels_of, sum_bound, sums_fit
-from softnum.kernels.device.source import TYPES, Entry
-from softnum.kernels.device.steps import steps_of
-from softnum.kernels.device.strides import transposed
-from softnum.plan import fits, integer_plan_of, plan_of
+from softnum.arrays.environment import seed_and_stream
+from softnum.kernels.device.products import gemm
+from softnum.kernels.device.products.mad import fast as gemm_blocks
+from softnum.kernels.device.products.mad.bounds import level_of, levels_of, sum_bound, sums_fit
+from softnum.kernels.device.products.mad.fast_entries import Block, steps_library
+from softnum.kernels.device.products.mad.steps import steps_of
+from softnum.kernels.device.runtime.source import TYPES, Entry
+from softnum.kernels.device.runtime.strides import transposed
+from softnum.mac.plan import fits, integer_plan_of, plan_of
+from softnum.runtime import _core
+from tests.support.cases import cases
 from tests.support.equality import poisoned
 
 SINGLE = Block(1, 1, 1, 1, 1, 1)
@@ -26,7 +28,7 @@ def unit(acc="e6m9", operand="e5m2", **options):
     return sn.MadUnit(acc, operand=operand, **options)
 
 
-# path -> units; each path of softnum.plan is here
+# path -> units; each path of softnum.mac.plan is here
 UNITS = {
     "magic": [
         unit(), unit(chunk=3), unit(product="e5m2"), unit(product="e4m3fn", chunk=2), unit("binary16", "e4m3fn"),
@@ -89,7 +91,7 @@ def values(fmt, shape, rng, scale=None):
 
 def run_steps(u, level, careful, a, b, c, key):
     """The steps of every pair of a row and a column, compiled for this machine."""
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     steps = steps_of(u, level, careful)
     given = tuple(x.dtype.name for x in (a, b, c))
@@ -131,7 +133,7 @@ def same_bits(got, want):
     assert not len(wrong), [(tuple(i), got[tuple(i)], want[tuple(i)]) for i in wrong[:5]]
 
 
-@pytest.mark.parametrize(("path", "u"), CASES)
+@cases(("path", "u"), CASES)
 def test_steps(path, u):
     """Every level's steps alone give the bits of the CPU's product, for any operands of its domain."""
     assert path_of(u) == path
@@ -268,7 +270,7 @@ def test_special_values(device, monkeypatch):
 
 def test_engines():
     """Fast units are computed by blocks, unless their words come from an array; others by the definition."""
-    from softnum.kernels.device.quantize import FROM_ARRAY, FROM_KEY, NO_WORDS
+    from softnum.kernels.device.elementwise.conversion import FROM_ARRAY, FROM_KEY, NO_WORDS
 
     fast = unit(rounding="sr", stochastic_bits=12)
     assert type(gemm.engine_of(unit(), NO_WORDS)) is type(gemm.engine_of(fast, FROM_KEY)) is gemm_blocks.BlocksEngine

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core
-from softnum.custom_steps import DefinitionCustom
 from softnum.kernels import scalar
-from softnum.kernels.device import _cuda, gemm_custom, scalar_functions
-from softnum.kernels.device.scalar_functions import device_function, may_contract, methods_of, scalar_library
-from softnum.kernels.device.source import core_text
-from softnum.kernels.scalars import OPERANDS, handle_of
+from softnum.kernels.device.products import custom as gemm_custom
+from softnum.kernels.device.products import scalar_functions
+from softnum.kernels.device.products.scalar_functions import device_function, may_contract, methods_of, scalar_library
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime.source import core_text
+from softnum.kernels.host.scalars import OPERANDS, handle_of
+from softnum.mac.products.custom.steps import DefinitionCustom
+from softnum.runtime import _core
+from tests.support.cases import cases
 from tests.support.equality import check_product
 
 e5m2, e6m9, q88 = scalar("e5m2"), scalar("e6m9"), scalar("q8.8", overflow="saturate")
@@ -277,7 +280,7 @@ SCALARS = {
 }
 
 
-@pytest.mark.parametrize("name", SCALARS)
+@cases("name", SCALARS)
 def test_operations(name):
     """Each operation of a Scalar, in C, against the core, over edges and random operands; words that differ."""
     if not _cuda.SIMULATOR:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.kernels.device import gemm
-from softnum.kernels.device.gemm_definition import DefinitionEngine
-from softnum.units import MAX_LANES
+from softnum.kernels.device.products import gemm
+from softnum.kernels.device.products.mad.definition import DefinitionEngine
+from softnum.mac.mad import MAX_LANES
 from tests.support.equality import check_product
 
 LANES = {

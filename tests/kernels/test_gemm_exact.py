@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.kernels.device.strides import transposed
+from softnum.kernels.device.runtime.strides import transposed
 from tests.support.equality import check_product
 
 
@@ -59,7 +59,7 @@ def operands(unit, m, k, n, seed=0, special=True):
 
 
 def pieces(unit, k):
-    from softnum.kernels.device.gemm_exact import pieces_of
+    from softnum.kernels.device.products.exact import pieces_of
 
     found = pieces_of(unit, k)
     return (0, 0) if found is None else tuple(1 + (w > 0) for w in found.widths)
@@ -128,7 +128,7 @@ def test_no_code(device):
 
 def test_pieces_leave_room():
     """No sum can leave 62 bits: the largest of K, of the widths that they allow."""
-    from softnum.kernels.device.gemm_exact import pieces_of
+    from softnum.kernels.device.products.exact import pieces_of
 
     for unit, _ in UNITS.values():
         for k in (1, 4096, 2**21 - 1, 2**21, 2**31):
@@ -152,8 +152,8 @@ def test_pieces_leave_room():
 @pytest.mark.parametrize("name", ["e4m3fn", "fixed and float", "binary16"])
 def test_pieces_alone(name):
     """The text of the sums against Python's fractions, of the largest values too."""
-    from softnum.kernels.device import _cuda
-    from softnum.kernels.device.gemm_exact import pieces_library, pieces_of
+    from softnum.kernels.device.products.exact import pieces_library, pieces_of
+    from softnum.kernels.device.runtime import _cuda
 
     if not _cuda.SIMULATOR:
         pytest.skip("the simulator's way to the text; on a GPU test_units runs it")

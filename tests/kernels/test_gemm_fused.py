@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.fused import fused_plan
 from softnum.kernels import launches
-from softnum.kernels.device.strides import transposed
+from softnum.kernels.device.runtime.strides import transposed
+from softnum.mac.fused import fused_plan
+from tests.support.cases import cases
 from tests.support.equality import poisoned
 
 RNE = {"output_rounding": "nearest_even"}
@@ -198,7 +199,7 @@ def test_products_below_binary32(device, name):
 
 def test_what_is_left_to_the_definition(device, monkeypatch):
     """Ordinary outputs come from the blocks, and those outside the domain do not."""
-    from softnum.kernels.device import gemm_fused
+    from softnum.kernels.device.products import fused as gemm_fused
 
     monkeypatch.setattr(gemm_fused, "_define", lambda *_: None)
     for name in (
@@ -284,13 +285,13 @@ ALONE |= {name: FAST[name] for name in ("cut to 5 bits", "order, saturate", "thr
 ALONE["nvidia_v100_fp16 to binary16"] = sn.unit("nvidia_v100_fp16", output="binary16")
 
 
-@pytest.mark.parametrize("spread", [3, 20, 70])
-@pytest.mark.parametrize("name", ALONE)
+@cases("spread", [3, 20, 70])
+@cases("name", ALONE)
 def test_steps_alone(name, spread):
     """A hundred thousand sums of the steps' text against the CPU: right, or left to the definition, and few are."""
-    from softnum.kernels.device import _cuda
-    from softnum.kernels.device.fused_entries import fast_library
-    from softnum.kernels.device.source import Entry
+    from softnum.kernels.device.products.fused_text import fast_library
+    from softnum.kernels.device.runtime import _cuda
+    from softnum.kernels.device.runtime.source import Entry
 
     if not _cuda.SIMULATOR:
         pytest.skip("the simulator's way to the text; on a GPU test_presets runs it")

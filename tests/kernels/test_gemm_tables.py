@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.kernels.device import gemm_tables
-from softnum.kernels.device.sum_tables import tables_of
-from softnum.units import MadUnit
+from softnum.kernels.device.products.mad import tables as gemm_tables
+from softnum.kernels.device.products.mad.sum_tables import tables_of
+from softnum.mac.mad import MadUnit
 from tests.support.equality import check_product
 
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.blocks import SCALE_RULES
-from softnum.environment import environment
+from softnum.arrays.environment import environment
 from softnum.formats import FloatFormat
+from softnum.formats.blocks import SCALE_RULES
 from softnum.kernels import launches
-from softnum.kernels.device import _cuda
-from softnum.kernels.device.block_text import element_way, value_way
-from softnum.kernels.device.source import Entry, Library
+from softnum.kernels.device.blockformats.text import element_way, value_way
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime.source import Entry, Library
 
 SMALL_SCALES = FloatFormat(5, 0, signed=False, specials="fn", has_zero=False, lowest_binade="normal")
 FORMATS = {

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core
-from softnum.backend import NoKernel
-from softnum.environment import environment
+from softnum.arrays.environment import environment
 from softnum.kernels import launches
-from softnum.kernels.device.operations import short_computation
-from softnum.kernels.device.strides import transposed
+from softnum.kernels.device.elementwise.operations import short_computation
+from softnum.kernels.device.runtime.strides import transposed
 from softnum.ops import OPERATIONS
+from softnum.runtime import _core
+from softnum.runtime.gateway import NoKernel
 
 THIRDS = sn.CustomFormat.from_table([0.0, 1 / 3, 1.0, 3.0, -1.0, -3.0, float("nan"), 9.0], name="thirds")
 NO_NAN = sn.CustomFormat.from_table([0.0, 1.0, -1.0, 4.0], name="no_nan")
@@ -104,7 +104,7 @@ SHORT = [
 @pytest.mark.parametrize(("name", "formats", "out", "carrier"), SHORT)
 def test_in_the_machines_floats(device, name, formats, out, carrier):
     """Results without flags, in the domain of each carrier."""
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     given, out = tuple(map(sn.format, formats)), sn.format(out)
     rng = np.random.default_rng(3)
@@ -297,7 +297,7 @@ def test_refused(device):
 @pytest.mark.parametrize("name", ["add", "multiply", "divide", "fma", "sqrt", "exp", "pow", "minimum", "convert"])
 def test_sizes_of_a_gpu(name):
     """A million ragged elements in every kind of format: on a GPU alone."""
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     function, count = OPERATIONS[name]
     for fmt in ("e5m2", "e4m3fn", "binary16", "bfloat16", "binary32", "q8.8"):

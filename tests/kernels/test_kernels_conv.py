@@ -91,7 +91,7 @@ def test_random_words(device, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_memory_order(device, kind):
     """Channels last, reversed, and a part of a larger array: read where they are, or packed."""
-    from softnum.kernels.device.strides import transposed
+    from softnum.kernels.device.runtime.strides import transposed
 
     function, arrays, told, options = given(kind, "strided")
     want = function(*arrays, UNIT, *told, **options)
@@ -203,7 +203,7 @@ def test_refused(device):
 
 def test_quotients():
     """Division by multiplication, at the edges of its domain."""
-    from softnum.kernels.device.conv import divisor
+    from softnum.kernels.device.products.conv import divisor
 
     top = 2**31 - 1
     for d in [1, 2, 3, 5, 7, 9, 49, 224, 2**16 + 1, 2**30 - 1, 2**30 + 1, top]:
@@ -240,7 +240,7 @@ LARGE = {
     ids=lambda u: f"{type(u).__name__} {u.result} {getattr(u, 'rounding', '')}",
 )  # fmt: skip
 def test_real_sizes(unit, name, kind, monkeypatch):
-    from softnum.kernels.device._cuda import cuda
+    from softnum.kernels.device.runtime._cuda import cuda
 
     monkeypatch.setitem(SHAPES, name, LARGE[name])
     function, arrays, told, options = given(kind, name)

@@ -5,7 +5,7 @@ import pytest
 
 import softnum as sn
 from softnum.kernels import launches
-from softnum.kernels.device.strides import broadcast
+from softnum.kernels.device.runtime.strides import broadcast
 from tests.support.equality import same_bits
 
 WORDS = {

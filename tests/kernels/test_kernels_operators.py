@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.backend import NoKernel, is_device_array
 from softnum.kernels import launches
-from softnum.kernels.device import _cuda
-from softnum.kernels.device.strides import transposed
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime.strides import transposed
+from softnum.runtime.gateway import NoKernel, is_device_array
 
 SUM = sn.MadUnit("e6m9", operand="e6m9")
 RANDOM = sn.MadUnit("e6m9", operand="e6m9", product="e6m9", rounding="stochastic", stochastic_bits=12)

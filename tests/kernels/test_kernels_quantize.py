@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.backend import NoKernel
 from softnum.kernels import launches
-from softnum.kernels.device.strides import transposed
+from softnum.kernels.device.runtime.strides import transposed
+from softnum.runtime.gateway import NoKernel
 
 TABLE = sn.CustomFormat.from_table([0.0, 1.0, -2.5, np.nan, 4.0, 2.0**-40, -1e30, 0.1], name="eight")
 
@@ -312,7 +312,7 @@ def test_unaligned(device, monkeypatch):
 @pytest.mark.parametrize("rounding", ["nearest_even", "toward_zero", "sr"])
 def test_sizes_of_a_gpu(rounding, dtype):
     """Millions of patterns, ragged: on a GPU alone."""
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     kind = np.dtype(f"u{np.dtype(dtype).itemsize}")
     bits = np.random.default_rng(8).integers(0, 2 ** (8 * kind.itemsize), 10_000_003, dtype=np.uint64).astype(kind)

@@ -53,7 +53,7 @@ def test_axes(device, axis):
 
 
 def test_memory_order(device):
-    from softnum.kernels.device.strides import transposed
+    from softnum.kernels.device.runtime.strides import transposed
 
     x = values(4, 6, 3)
     d = device.to_device(x)
@@ -157,7 +157,7 @@ def test_dot(device):
 @pytest.mark.gpu
 @pytest.mark.parametrize("unit", UNITS, ids=lambda u: f"{type(u).__name__} {u.result}")
 def test_real_sizes(unit):
-    from softnum.kernels.device._cuda import cuda
+    from softnum.kernels.device.runtime._cuda import cuda
 
     x = sn.quantize(values(97, 1031, 5) / 64, unit.operand[1])
     for axis in (None, 0, 1, (0, 2)):

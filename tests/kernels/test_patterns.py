@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import lanes
-from softnum.environment import environment
-from softnum.kernels.device.patterns import SMALL, pattern_facts, reading_facts
-from softnum.kernels.device.source import Entry, Library
-from softnum.modes import ROUNDING_MODES, family
-from softnum.values import invalid_code
+from softnum.arrays import lanes
+from softnum.arrays.conversion import invalid_code
+from softnum.arrays.environment import environment
+from softnum.formats.modes import ROUNDING_MODES, family
+from softnum.kernels.device.elementwise.patterns import SMALL, pattern_facts, reading_facts
+from softnum.kernels.device.runtime.source import Entry, Library
+from tests.support.cases import cases
 
 KINDS = {"float32": ("uint32", "32", "sn_u32"), "float64": ("uint64", "64", "sn_u64")}
 SIGNED = (
@@ -27,7 +28,7 @@ NO_NAN = (sn.FloatFormat(3, 2, specials="none"), sn.FloatFormat(4, 0, specials="
 @lru_cache
 def loops(carrier):
     """C loops over arrays, the format and the environment given as data: to values, to codes, to "has no result"."""
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     kind, bits, c = KINDS[carrier]
     body = "const sn_pattern *p = (const sn_pattern *)facts;\nfor (sn_i64 i = 0; i < n; i++) to[i] = {};\n"
@@ -128,8 +129,8 @@ def check(fmt, rounding, carrier, n=1 << 12, overflow=None, stochastic_bits=32):
 MODES = tuple(mode for mode in ROUNDING_MODES if family(mode) != "none")
 
 
-@pytest.mark.parametrize("rounding", MODES)
-@pytest.mark.parametrize("carrier", ["float32", "float64"])
+@cases("rounding", MODES)
+@cases("carrier", ["float32", "float64"])
 def test_modes(carrier, rounding):
     bits = 12 if rounding.startswith("stochastic") else 32
     formats = FORMATS if carrier == "float32" else FORMATS[::3]
@@ -140,7 +141,7 @@ def test_modes(carrier, rounding):
 WIDE = ("e11m40", "binary64", "q20.20", "uq30.20", "e10m49", "e11m51")
 
 
-@pytest.mark.parametrize("rounding", MODES)
+@cases("rounding", MODES)
 def test_wide(rounding):
     assert all(check(fmt, rounding, "float64", stochastic_bits=32, n=256) for fmt in WIDE)
 
@@ -172,8 +173,8 @@ def test_lowest_binades(rounding):
         assert check(fmt, rounding, "float32", stochastic_bits=9), fmt
 
 
-@pytest.mark.parametrize("bits", [1, 8, 23, 31, 32])
-@pytest.mark.parametrize("rounding", [m for m in MODES if m.startswith("stochastic")])
+@cases("bits", [1, 8, 23, 31, 32])
+@cases("rounding", [m for m in MODES if m.startswith("stochastic")])
 def test_stochastic_bits(rounding, bits):
     for fmt in ("e4m3", "q4.4", "bfloat16", "binary32"):
         done = check(fmt, rounding, "float32", stochastic_bits=bits, n=256)

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.environment import environment
-from softnum.kernels.device import _cuda
-from softnum.kernels.device.source import Entry, Library
-from softnum.kernels.device.steps import target_text
-from softnum.values import invalid_code
+from softnum.arrays.conversion import invalid_code
+from softnum.arrays.environment import environment
+from softnum.kernels.device.products.mad.steps import target_text
+from softnum.kernels.device.runtime import _cuda
+from softnum.kernels.device.runtime.source import Entry, Library
+from tests.support.cases import cases
 
 WAYS = ("full", "tested", "bare", "finite")
 CASES = [
@@ -72,7 +73,7 @@ def compare(function, x, words, want):
     assert x.size > 1000 and len(np.unique(out)) > 10
 
 
-@pytest.mark.parametrize(("name", "r", "overflow", "carrier"), CASES)
+@cases(("name", "r", "overflow", "carrier"), CASES)
 def test_ways(name, r, overflow, carrier):
     """Each way gives the definition's values, of what it says that it takes."""
     fmt = sn.format(name)
@@ -95,8 +96,8 @@ def test_ways(name, r, overflow, carrier):
         compare(getattr(f, way), *(each[taken[way]] for each in (x, words, want)))
 
 
-@pytest.mark.parametrize("name", ["e10m40", "e10m49", "e9m30", "e8m23", "e5m2", "e4m3fn", "e4m3b11fnuz", "e6m1"])
-@pytest.mark.parametrize("overflow", ["infinity", "saturate"])
+@cases("name", ["e10m40", "e10m49", "e9m30", "e8m23", "e5m2", "e4m3fn", "e4m3b11fnuz", "e6m1"])
+@cases("overflow", ["infinity", "saturate"])
 def test_nearest(name, overflow):
     """To nearest even in binary64."""
     fmt = sn.format(name)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import cases
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "rtl"
 
@@ -72,7 +74,7 @@ def test_a_million_vectors(name, simulator, work):
     assert report["vectors"] == (PAIRS if name in OF_8_BITS else 1_000_000)
 
 
-@pytest.mark.parametrize(("name", "bug"), BUGS)
+@cases(("name", "bug"), BUGS)
 def test_a_planted_fault_is_caught_and_named(name, bug, work):
     report = simulate(name, "icarus", work, 20_000 if name == "fp8_mac" else 6_000, bug=bug)
     assert report["failures"] > 0

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core
-from softnum.modes import OVERFLOW_RULES, ROUNDING_MODES
+from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.ops import OPERATIONS
+from softnum.runtime import _core
+from tests.support.cases import cases
 from tests.support.dpi_calls import ONES, mode_of, u64
 
 DPI = Path(sn.get_include()) / "dpi"
@@ -115,7 +116,7 @@ OWN = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [n for n in ALL if n != "to_integer"])
+@cases("name", [n for n in ALL if n != "to_integer"])
 def test_operation(dpi, name):
     """Formats of each operand, all rounding modes, rules of overflow, flushing, NaN profiles, random bits and flags."""
     rng = random.Random(name)
@@ -172,7 +173,7 @@ def test_a_nan_without_a_code_is_code_0_and_invalid(dpi):
     assert dpi.operate("divide", [0, 0], "q4.4") == (0, 16)
 
 
-@pytest.mark.parametrize(
+@cases(
     "name, codes, formats, mode, says",
     [
         ("add", [0x100, 0], "e5m2", 0, "softnum_add: a = 0x100 is no code of e5m2, which has 8 bits"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import softnum as sn
-from softnum import _core
+from softnum.runtime import _core
 from softnum.vectors import VectorSpec, build_simulator_libraries, plan, write
 from softnum.vectors.simulators import vpi_include
 from tests.support.dpi_calls import mode_of

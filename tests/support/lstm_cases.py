@@ -3,7 +3,7 @@
 import numpy as np
 
 from softnum.train import Numerics, Tensor, load_design, make_network
-from softnum.train import tensor as engine
+from softnum.train.engine import tensor as engine
 from tests.support.train_cases import BINARY64
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import random
 
 import numpy as np
@@ -11,9 +10,8 @@ import softnum as sn
 from softnum import reference as ref
 from softnum.formats.scalar import FloatFormat
 from softnum.mac.plan import fits
+from softnum.mac.products import matrices as matmul_module
 from tests.support.core_oracles import edge_codes
-
-matmul_module = importlib.import_module("softnum.matmul")  # softnum.matmul itself is the function
 
 TERNARY = sn.CustomFormat.from_table([0.0, 1.0, -0.5, -1.0], name="ternary")
 TABLE = sn.CustomFormat.from_table(

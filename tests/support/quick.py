@@ -14,6 +14,7 @@ from pathlib import Path
 import softnum as sn
 from softnum.formats.modes import ROUNDING_MODES
 from softnum.runtime import _core
+from tests.support.cases import cases_of
 
 __all__ = ["QUICK", "aspects", "choose", "name_of"]
 
@@ -28,7 +29,7 @@ FILES = {
         reference_order regressions semantics softfloat statistics sums threads trace
     """,
     "custom": "formats_gemm formats_table",
-    "house": "build collection floors imports moved mutants quick",
+    "house": "build collection floors imports mutants quick",
     "kernels": "carriers kernels_gemm patterns",
     "pins": "pins",
     "rtl": "dpi rom",
@@ -113,22 +114,25 @@ def name_of(path: Path) -> str:
     return f"{path.parent.name}/{path.name}"
 
 
-def choose(items) -> list:
-    """Those of the collected tests that are quick."""
+def choose(items) -> list[tuple]:
+    """Those of the collected tests that are quick, each with its cases that are."""
     best = _core.available_isas()[-1]
     shown: dict[str, set] = {}
     chosen = []
     for item in items:
         if name_of(item.path) not in QUICK or item.originalname in SLOWER:
             continue
-        parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        if any(value in ISAS and value != best for value in parameters.values() if isinstance(value, str)):
-            continue
         if any(item.get_closest_marker(tier) for tier in OTHER_TIERS):
             continue
-        test = item.nodeid.partition("[")[0]
-        own = {f"{name} {aspect}" for name, value in parameters.items() for aspect in aspects(value)}
-        if test not in shown or not own <= shown[test]:
-            chosen.append(item)
-        shown.setdefault(test, set()).update(own)
+        test, quick = item.nodeid.partition("[")[0], []
+        for case in cases_of(item):
+            parameters = {**(item.callspec.params if hasattr(item, "callspec") else {}), **case.values}
+            if any(value in ISAS and value != best for value in parameters.values() if isinstance(value, str)):
+                continue
+            own = {f"{name} {aspect}" for name, value in parameters.items() for aspect in aspects(value)}
+            if test not in shown or not own <= shown[test]:
+                quick.append(case)
+            shown.setdefault(test, set()).update(own)
+        if quick:
+            chosen.append((item, quick))
     return chosen

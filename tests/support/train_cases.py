@@ -8,10 +8,10 @@ import pytest
 import softnum as sn
 from softnum import reference
 from softnum.train import Numerics, Parameter, Tensor, load_design, run
-from softnum.train import tensor as engine
-from softnum.train.backend import NumpyBackend
-from softnum.train.check import check_gradients
-from softnum.train.numerics import LayerNumerics
+from softnum.train.engine import tensor as engine
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.numerics import LayerNumerics
+from softnum.train.inspect.gradients import check_gradients
 
 BINARY64 = """
 [roles]

@@ -8,6 +8,7 @@ import pytest
 import softnum as sn
 from softnum.tile import convolutions, loops
 from softnum.tile.arithmetic import key_of
+from tests.support.cases import cases
 from tests.support.tile_checks import small
 
 MAD = sn.MadUnit("e6m9", operand="e5m2")
@@ -116,8 +117,8 @@ def made(statement, *shapes, names="IK"):
     return sn.operator(f"function ({inputs}) -> (O) {{ {statement}; }}")
 
 
-@pytest.mark.parametrize("unit", STEPS, ids=str)
-@pytest.mark.parametrize(("statement", "first", "second", "shape", "terms"), PRODUCTS, ids=[p[0] for p in PRODUCTS])
+@cases("unit", STEPS, ids=str)
+@cases(("statement", "first", "second", "shape", "terms"), PRODUCTS, ids=[p[0] for p in PRODUCTS])
 def test_products_by_loops(statement, first, second, shape, terms, unit):
     i, k = small(first, 1), small(second, 2)
     op = made(statement, first, second)
@@ -253,8 +254,8 @@ SUMS = [
 ]
 
 
-@pytest.mark.parametrize("unit", STEPS, ids=str)
-@pytest.mark.parametrize(("statement", "terms", "shape"), SUMS, ids=[s[0] for s in SUMS])
+@cases("unit", STEPS, ids=str)
+@cases(("statement", "terms", "shape"), SUMS, ids=[s[0] for s in SUMS])
 def test_sums_by_loops(statement, terms, shape, unit):
     """Operations in the body round to the format of the sum; the terms are added by the unit's adder."""
     i = small((4, 5), 3)

@@ -4,12 +4,11 @@ import doctest
 import importlib
 import pkgutil
 
-import pytest
-
 import softnum.tile
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize("name", sorted(m.name for m in pkgutil.iter_modules(softnum.tile.__path__)))
+@cases("name", sorted(m.name for m in pkgutil.iter_modules(softnum.tile.__path__)))
 def test_examples_run(name):
     module = importlib.import_module(f"softnum.tile.{name}")
     assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0

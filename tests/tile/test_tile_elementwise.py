@@ -9,6 +9,7 @@ import softnum as sn
 from softnum.ops import OPERATIONS
 from softnum.tile.arithmetic import key_of
 from softnum.tile.functions import FUNCTIONS, WHOLE
+from tests.support.cases import cases
 from tests.support.tile_checks import small
 
 POSITIVE = np.float32([0.25, 0.5, 0.75, 1.0])
@@ -25,8 +26,8 @@ def pair(text):
     return sn.operator(f"function (X, Z) -> (Y) {{ {text} }}")
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
-@pytest.mark.parametrize("name", [n for n, f in FUNCTIONS.items() if n not in WHOLE])
+@cases("fmt", FORMATS)
+@cases("name", [n for n, f in FUNCTIONS.items() if n not in WHOLE])
 def test_functions_are_softnums(name, fmt):
     function = FUNCTIONS[name]
     operands = [sn.array(np.roll(POSITIVE, n), fmt) for n in range(function.operands)]
@@ -44,8 +45,8 @@ def test_functions_are_softnums(name, fmt):
     assert np.array_equal(op(*operands, fmt={"Y": "e4m3"}).codes, wide.codes)
 
 
-@pytest.mark.parametrize("rounding", ["nearest_even", "up", "toward_zero", "to_odd"])
-@pytest.mark.parametrize("sign", BINARY)
+@cases("rounding", ["nearest_even", "up", "toward_zero", "to_odd"])
+@cases("sign", BINARY)
 def test_operators_round_once_in_any_mode_and_format(sign, rounding):
     a, b = sn.array(small((50,), 1), "e5m2"), sn.array(small((50,), 2), "e4m3")
     op = pair(f"Y = X {sign} Z;")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from tests.support.cases import cases
 from tests.support.tile_checks import assert_gradients, in_wide, small
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "tile"
@@ -92,7 +93,7 @@ def test_all_files_are_here():
     assert {path.stem for path in FOLDER.glob("*.tile")} == set(EXAMPLES)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@cases("name", EXAMPLES)
 def test_values(name):
     define, inputs = EXAMPLES[name]
     fmt = {"*": "binary64"} | ({"P": "binary64", "I": "binary64", "F": "binary64"} if name == "table_tanh" else {})
@@ -100,7 +101,7 @@ def test_values(name):
     np.testing.assert_allclose(found, define(*inputs), rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("name", SMOOTH)
+@cases("name", SMOOTH)
 def test_gradients(name):
     op = example(name)
     if name == "table_tanh":  # its address is in binary32
@@ -127,8 +128,8 @@ def test_lookup_adds_up_what_rows_get():
     assert np.array_equal(dt[2], sn.quantize(dy[0] + dy[2], "e6m9")) and not dt[1].any()
 
 
-@pytest.mark.parametrize("fmt", ["binary32", "e6m9", "bfloat16", "e4m3fn", "q4.12", "e5m2"])
-@pytest.mark.parametrize("name", TANHS)
+@cases("fmt", ["binary32", "e6m9", "bfloat16", "e4m3fn", "q4.12", "e5m2"])
+@cases("name", TANHS)
 def test_approximations_of_tanh(name, fmt):
     """Odd, bounded by 1, near tanh, right at the special values, and with a slope of 1 at 0, in every format."""
     op = example(name)
@@ -149,7 +150,7 @@ def test_approximations_of_tanh(name, fmt):
         assert abs(found[0] - 1) < 0.01 and found[1] == -found[0] and np.isnan(found[2])
 
 
-@pytest.mark.parametrize("name", [n for n in EXAMPLES if n not in ("lookup", "layer_norm", "softmax")])
+@cases("name", [n for n in EXAMPLES if n not in ("lookup", "layer_norm", "softmax")])
 def test_examples_in_narrow_formats(name):
     """Carriers in, carriers out; Arrays in, Arrays out: the same values, forward and backward."""
     op = example(name)

@@ -6,6 +6,7 @@ import pytest
 import softnum as sn
 from softnum.tile import functions, gradients
 from softnum.tile.functions import FUNCTIONS, WHOLE
+from tests.support.cases import cases
 from tests.support.tile_checks import WIDE, assert_gradients, in_wide, small
 
 RNG = np.random.default_rng(3)
@@ -22,7 +23,7 @@ def normal(*shape):
     return RNG.normal(0, 1, shape)
 
 
-@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n not in (*WHOLE, *FLAT)])
+@cases("name", [n for n in FUNCTIONS if n not in (*WHOLE, *FLAT)])
 def test_rules_of_functions(name):
     function = FUNCTIONS[name]
     names = "ABC"[: function.operands]
@@ -61,7 +62,7 @@ ELEMENTWISE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "inputs"), ELEMENTWISE, ids=[e[0][:60] for e in ELEMENTWISE])
+@cases(("text", "inputs"), ELEMENTWISE, ids=[e[0][:60] for e in ELEMENTWISE])
 def test_elementwise_code(text, inputs):
     assert_gradients(sn.operator(text), [normal(6, 7) for _ in range(inputs)])
 
@@ -128,7 +129,7 @@ CONTRACTIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "shapes"), CONTRACTIONS, ids=[c[0][9:70] for c in CONTRACTIONS])
+@cases(("text", "shapes"), CONTRACTIONS, ids=[c[0][9:70] for c in CONTRACTIONS])
 def test_contractions(text, shapes):
     inputs = [normal(*s) for s in shapes]
     if "gather" in text:
@@ -191,7 +192,7 @@ def test_a_missing_constraint_is_found(monkeypatch):
 SOURCES = [e[0] for e in (*ELEMENTWISE, *BROADCAST, *CONTRACTIONS)]
 
 
-@pytest.mark.parametrize("text", SOURCES, ids=[s[9:60] for s in SOURCES])
+@cases("text", SOURCES, ids=[s[9:60] for s in SOURCES])
 def test_the_text_of_a_gradient_is_that_gradient(text):
     """Parsed again it gives the same bits, under one format for all."""
     op = sn.operator(text)

@@ -10,6 +10,7 @@ import softnum as sn
 from softnum.tile.lower import lower
 from softnum.tile.parser import KEYWORDS, parse
 from softnum.tile.syntax import Source
+from tests.support.cases import cases
 
 F = "function"
 HEAD = "function (A[M, K], B[K, N], X) -> (Y) {\n"
@@ -76,7 +77,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("body", "line", "column", "message"), ERRORS, ids=[e[0][:40] for e in ERRORS])
+@cases(("body", "line", "column", "message"), ERRORS, ids=[e[0][:40] for e in ERRORS])
 def test_errors_show_their_place(body, line, column, message):
     text = HEAD + body + "\n}"
     with pytest.raises(sn.TileError) as error:

@@ -193,7 +193,7 @@ def test_large_numbers_in_indices(statement, monkeypatch):
 def test_what_comes_to_few_terms_and_what_is_without_numba_is_laid_out(monkeypatch):
     """The calls of a contraction at the same sizes count together."""
     a, kinds = small((30, 40), 1), []
-    monkeypatch.setattr("softnum.backend.loops", lambda kind, *_: kinds.append(kind) or (a[:, 0], None, True))
+    monkeypatch.setattr("softnum.runtime.gateway.loops", lambda kind, *_: kinds.append(kind) or (a[:, 0], None, True))
     monkeypatch.setattr(loops, "LEAST", 3 * a.size)
     op = operator_of("C[few: 30] = >(A[few, k])")
     for want in (0, 0, 1, 2):
@@ -207,7 +207,7 @@ def test_what_comes_to_few_terms_and_what_is_without_numba_is_laid_out(monkeypat
 
 def test_compiled_loops_are_kept_and_shared(monkeypatch, tmp_path):
     """On the disk, and by contractions that differ in sizes."""
-    from softnum.kernels import contractions
+    from softnum.kernels.host import contractions
 
     monkeypatch.setenv("SOFTNUM_CACHE", str(tmp_path))
     monkeypatch.setattr(loops, "LEAST", 0)
@@ -221,7 +221,7 @@ def test_compiled_loops_are_kept_and_shared(monkeypatch, tmp_path):
 
 
 def test_without_a_folder_for_compiled_code_loops_work(monkeypatch, tmp_path):
-    from softnum.kernels import contractions
+    from softnum.kernels.host import contractions
 
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SOFTNUM_CACHE", str(tmp_path / "file" / "cache"))

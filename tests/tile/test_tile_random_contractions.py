@@ -3,9 +3,9 @@
 import re
 
 import numpy as np
-import pytest
 
 import softnum as sn
+from tests.support.cases import cases
 from tests.support.tile_checks import form
 
 #: sums of small whole numbers are exact on it, in any order
@@ -72,7 +72,7 @@ def summed(shape, places, values):
     return total
 
 
-@pytest.mark.parametrize("seed", range(150))
+@cases("seed", range(150))
 def test_all_valuations_count(seed):
     """C is the sum over them, and <dC, C> = <A, dA> = <B, dB>, in whole numbers without a rounding."""
     statement, shapes, *rest = draw(seed)

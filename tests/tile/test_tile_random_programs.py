@@ -1,14 +1,14 @@
 """Elementwise programs drawn at random, with branches within branches: against each element carried through alone."""
 
 import numpy as np
-import pytest
 
 import softnum as sn
+from tests.support.cases import cases
 from tests.support.tile_checks import WIDE, in_wide
 from tests.support.tile_programs import Draw, Dual
 
 
-@pytest.mark.parametrize("seed", range(120))
+@cases("seed", range(120))
 def test_programs(seed):
     draw = Draw(seed)
     body, run, names = draw.block(["X", "Z"], 2, 5)

@@ -9,14 +9,14 @@ import pytest
 
 import softnum as sn
 from softnum.train import Settings, Tensor, explain, load_design, make_network, run
-from softnum.train import tensor as engine
-from softnum.train.backend import NumpyBackend
-from softnum.train.data import load_data
-from softnum.train.environments import CartPole
-from softnum.train.initial import DOMAIN_ACTIONS, DOMAIN_STARTS, he_uniform, random_words
-from softnum.train.loop import Run, read_rows
-from softnum.train.losses import policy_loss
+from softnum.train.datasets.environments import CartPole
+from softnum.train.datasets.sets import load_data
+from softnum.train.engine import tensor as engine
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.initial import DOMAIN_ACTIONS, DOMAIN_STARTS, he_uniform, random_words
+from softnum.train.layers.losses import policy_loss
 from softnum.train.nets.network import product_rows
+from softnum.train.runs.loop import Run, read_rows
 from softnum.train.tasks import control
 from tests.support.train_cases import BINARY64, MIXED, interrupted, judge_directions, moved, watch_products
 

@@ -3,12 +3,12 @@
 from fractions import Fraction
 
 import numpy as np
-import pytest
 
 import softnum as sn
 from softnum.train import load_design
-from softnum.train.backend import NumpyBackend, bits_of_precision
 from softnum.train.designs import RoleRounding
+from softnum.train.engine.backend import NumpyBackend, bits_of_precision
+from tests.support.cases import cases
 
 
 def hard_cases(n=400):
@@ -20,8 +20,8 @@ def hard_cases(n=400):
     return (y + midpoint).astype(np.float32), x.astype(np.float32)
 
 
-@pytest.mark.parametrize("rounding", ["nearest_even", "nearest_away", "up", "down", "toward_zero", "stochastic"])
-@pytest.mark.parametrize("fmt", ["e6m9", "bfloat16", "q4.4"])
+@cases("rounding", ["nearest_even", "nearest_away", "up", "down", "toward_zero", "stochastic"])
+@cases("fmt", ["e6m9", "bfloat16", "q4.4"])
 def test_one_rounding_of_the_exact_value(fmt, rounding):
     y, x = hard_cases()
     alpha = float(np.float32(0.9))
@@ -57,8 +57,8 @@ def ulps_of_one(n=300):
     return float(np.float32(0.1)), x, y
 
 
-@pytest.mark.parametrize("rounding", ["nearest_even", "toward_zero", "up", "down", "stochastic"])
-@pytest.mark.parametrize(
+@cases("rounding", ["nearest_even", "toward_zero", "up", "down", "stochastic"])
+@cases(
     ("fmt", "dtype"),
     [("binary64", "f8"), ("e8m40", "f8"), ("binary32", "f8"), ("e6m9", "f8"), ("binary32", "f4"), ("e6m9", "f4")],
 )

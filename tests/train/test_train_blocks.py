@@ -8,17 +8,17 @@ import pytest
 
 import softnum as sn
 from softnum.train import Parameter, Settings, Tensor, design_gemms, explain, load_design, make_network, run
-from softnum.train.attention import matmul as attention_product
-from softnum.train.backend import NumpyBackend
-from softnum.train.convolution import conv2d
 from softnum.train.designs import RoleRounding
 from softnum.train.designs.loss_scaling import overflow_shows
-from softnum.train.loop import Run
-from softnum.train.numerics import LayerNumerics
-from softnum.train.record import read_lines
-from softnum.train.tensor import linear
-from softnum.train.unit_specs import describe_unit
-from softnum.train.watch import watching
+from softnum.train.designs.unit_specs import describe_unit
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.numerics import LayerNumerics
+from softnum.train.engine.tensor import linear
+from softnum.train.engine.watch import watching
+from softnum.train.layers.attention import matmul as attention_product
+from softnum.train.layers.convolution import conv2d
+from softnum.train.runs.loop import Run
+from softnum.train.runs.record import read_lines
 from tests.support.train_cases import BINARY64, loss_of, moved, numerics_of
 
 #: every role in another format, with its own options; blocks of 32
@@ -375,7 +375,7 @@ def test_statistics_count_what_a_blocks_scale_cuts_off(tmp_path):
 
 
 def test_statistics_of_products_are_against_exact_ones(tmp_path):
-    from softnum.train.statistics import Watch
+    from softnum.train.runs.statistics import Watch
 
     file = tmp_path / "coarse.toml"
     file.write_text(load_design("i-mxfp8").path.read_text().replace('accumulator = "binary32"', 'accumulator = "e6m9"'))
@@ -498,7 +498,7 @@ def test_tables_that_are_looked_up_have_no_blocks(name, tmp_path):
 
 
 def test_operators_with_sums_have_no_blocks(tmp_path):
-    from softnum.train.functions import operate
+    from softnum.train.engine.functions import operate
 
     layer = numerics_of(tmp_path, f"{BLOCKED}").layer("conv")
     op = sn.operator("function (A[M, K], B[K, N]) -> (C) { C[i, j: M, N] = +(A[i, k] * B[k, j]); }")

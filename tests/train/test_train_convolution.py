@@ -6,8 +6,8 @@ import pytest
 import softnum as sn
 from softnum import reference
 from softnum.train import Tensor
-from softnum.train.convolution import conv2d
 from softnum.train.engine.arithmetic import FUNCTIONS
+from softnum.train.layers.convolution import conv2d
 from tests.support.train_cases import BINARY64, MIXED, judge, judge_faults, layer_of, leaf, needs_torch, numerics_of
 
 GEOMETRIES = [

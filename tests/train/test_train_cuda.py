@@ -7,15 +7,15 @@ import pytest
 
 from softnum.kernels import launches
 from softnum.train import Numerics, Parameter, Settings, load_design, profile, run
-from softnum.train import data as data_module
-from softnum.train.binary64 import host
-from softnum.train.data import DataFacts, DataSet
-from softnum.train.environments import CartPole
-from softnum.train.loop import Run
-from softnum.train.normalisation import Buffer, batch_norm
-from softnum.train.pooling import avg_pool2d, max_pool2d
-from softnum.train.study import Case, run_study
-from softnum.train.tensor import add, relu, reshape, softmax_cross_entropy
+from softnum.train.datasets import sets as data_module
+from softnum.train.datasets.environments import CartPole
+from softnum.train.datasets.sets import DataFacts, DataSet
+from softnum.train.engine.binary64 import host
+from softnum.train.engine.tensor import add, relu, reshape, softmax_cross_entropy
+from softnum.train.layers.normalisation import Buffer, batch_norm
+from softnum.train.layers.pooling import avg_pool2d, max_pool2d
+from softnum.train.runs.loop import Run
+from softnum.train.studies.study import Case, run_study
 from tests.support.train_cases import MIXED
 
 MLP = Settings(network="mlp", network_options={"sizes": (6, 2, 3)}, data="tiny", batch=4, epochs=2)
@@ -233,7 +233,7 @@ def test_a_machine_without_a_gpu_says_so_before_anything_is_read(device, monkeyp
         raise AssertionError("read the data")
 
     monkeypatch.setattr(data_module, "load_data", fail)
-    monkeypatch.setattr("softnum.train.loop.load_data", fail)
+    monkeypatch.setattr("softnum.train.runs.loop.load_data", fail)
     monkeypatch.setattr(device, "is_available", lambda: False)
     with pytest.raises(ValueError, match="Numba finds a GPU, but not CUDA's compiler NVVM; pip install"):
         run(load_design("a-float32"), MLP, seed=1, out=tmp_path, device="cuda")

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.train.backend import NumpyBackend
-from softnum.train.binary64 import Binary64, host
+from softnum.mac.products.unfold import shape_of
 from softnum.train.designs import RoleRounding
-from softnum.train.sparsity import Sparsity
-from softnum.unfold import shape_of
+from softnum.train.designs.sparsity import Sparsity
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.binary64 import Binary64, host
+from tests.support.cases import cases
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.0, -1.0, 1e-45, -1e-45, 3e38, 2.0, -2.0, 0.5]
 
@@ -22,7 +23,7 @@ def public(cls):
 @pytest.fixture(autouse=True)
 def poisoned(device, monkeypatch):
     """Memory that is not initialised holds NaN's bits."""
-    from softnum.kernels.device import _cuda
+    from softnum.kernels.device.runtime import _cuda
 
     def empty(shape, dtype):
         size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
@@ -33,7 +34,7 @@ def poisoned(device, monkeypatch):
 
 @pytest.fixture(params=[np.float32, np.float64])
 def backends(request, device):
-    from softnum.train.cuda_backend import CudaBackend
+    from softnum.train.engine.cuda_backend import CudaBackend
 
     return NumpyBackend(request.param), CudaBackend(request.param)
 
@@ -60,7 +61,7 @@ def as_arrays(result):
 def same(backends, call):
     """A call gives the same arrays on both backends: shapes, types, bits. It is given a backend and what puts arrays
     where it keeps them."""
-    from softnum.kernels.device.movement import upload
+    from softnum.kernels.device.runtime.movement import upload
 
     numpy, cuda = backends
     wants = as_arrays(call(numpy, lambda x: x))
@@ -158,7 +159,7 @@ _ELSEWHERE |= {"block_ones", "finish", "quantize_blocks", "run_operator", "run_o
 
 
 def test_the_methods_are_those_of_numpys_backend(device):
-    from softnum.train.cuda_backend import CudaBackend
+    from softnum.train.engine.cuda_backend import CudaBackend
 
     mine, theirs = public(CudaBackend), public(NumpyBackend)
     assert mine.keys() == theirs.keys() == CALLS.keys() | _ELSEWHERE | public(Binary64).keys()
@@ -175,11 +176,11 @@ MOVES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CALLS)
+@cases("name", CALLS)
 def test_a_format_stays_known_as_long_as_it_is_right(name, device):
     """Of one without -0 and with one NaN: to round to it would change other bits."""
-    from softnum.kernels.device.movement import arrays_in, upload
-    from softnum.train.cuda_backend import CudaBackend
+    from softnum.kernels.device.runtime.movement import arrays_in, upload
+    from softnum.train.engine.cuda_backend import CudaBackend
 
     role = RoleRounding(sn.format("e4m3fnuz"))
     backend, found = CudaBackend(np.float32), []
@@ -199,8 +200,8 @@ def test_a_format_stays_known_as_long_as_it_is_right(name, device):
 
 def test_what_lies_in_order_is_not_copied_and_not_written_to(device):
     from softnum.kernels import launches
-    from softnum.kernels.device.movement import moved, upload
-    from softnum.train.cuda_backend import CudaBackend
+    from softnum.kernels.device.runtime.movement import moved, upload
+    from softnum.train.engine.cuda_backend import CudaBackend
 
     backend, values = CudaBackend(np.float32), numbers(np.float32, 5, 3)
     x, before = upload(values), launches()
@@ -218,8 +219,8 @@ def test_what_lies_in_order_is_not_copied_and_not_written_to(device):
 
 def test_a_step_of_an_update_is_a_launch(device):
     from softnum.kernels import launches
-    from softnum.kernels.device.movement import upload
-    from softnum.train.cuda_backend import CudaBackend
+    from softnum.kernels.device.runtime.movement import upload
+    from softnum.train.engine.cuda_backend import CudaBackend
 
     backend, x = CudaBackend(np.float32), upload(np.ones(3, np.float32))
     role = RoleRounding(sn.format("e6m9"), rounding="stochastic")
@@ -267,7 +268,7 @@ def test_what_waits_has_the_same_bits_whenever_it_is_read(order, backends):
 def test_what_waits_is_computed_when_there_is_much_of_it(backends):
     """More operations than a launch takes; parts that are not aligned; nothing; and what nobody reads any more."""
     from softnum.kernels import launches
-    from softnum.kernels.device.deferred import MOST_STEPS
+    from softnum.kernels.device.elementwise.deferred import MOST_STEPS
 
     def long(b, up):
         x, made = b.part(up(np.arange(63, dtype=b.dtype).reshape(9, 7)), slice(1, 8), slice(None)), []
@@ -284,7 +285,7 @@ def test_what_waits_is_computed_when_there_is_much_of_it(backends):
 
 def test_an_end_is_waited_for(backends):
     from softnum.kernels import launches
-    from softnum.kernels.device.movement import upload
+    from softnum.kernels.device.runtime.movement import upload
 
     backend = backends[1]
     x = backend.negate(upload(numbers(backend.dtype.type, 5)))
@@ -295,8 +296,8 @@ def test_an_end_is_waited_for(backends):
 
 def test_what_is_of_a_format_is_not_rounded_again(device):
     from softnum.kernels import launches
-    from softnum.kernels.device.movement import upload
-    from softnum.train.cuda_backend import CudaBackend
+    from softnum.kernels.device.runtime.movement import upload
+    from softnum.train.engine.cuda_backend import CudaBackend
 
     backend, narrow, wide = CudaBackend(np.float32), RoleRounding(sn.format("e4m3")), RoleRounding(sn.format("e5m2"))
     x = upload(numbers(np.float32, 20))
@@ -321,7 +322,7 @@ def test_moves_and_choices(name, backends):
 @pytest.mark.parametrize("name", sorted({"part", "permute", "reshape", "steps", "choose", "concatenate", "take"}))
 def test_what_the_host_has_stays_there_while_it_is_moved(name, device):
     from softnum.kernels import launches
-    from softnum.train.cuda_backend import CudaBackend
+    from softnum.train.engine.cuda_backend import CudaBackend
 
     before = launches()
     for call in CALLS[name]:
@@ -456,7 +457,7 @@ def test_blocks_without_a_kernel(backends):
 
 
 def test_an_array_on_the_device_is_never_the_hosts_by_accident(device):
-    from softnum.kernels.device.movement import rows_put, rows_taken, upload
+    from softnum.kernels.device.runtime.movement import rows_put, rows_taken, upload
 
     x = upload(np.float32([[1, 2]]))
     assert (x.shape, x.ndim, x.size, len(x), repr(x)) == ((1, 2), 2, 2, 1, "DeviceArray(float32, (1, 2))")

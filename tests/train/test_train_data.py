@@ -5,8 +5,8 @@ import hashlib
 import numpy as np
 import pytest
 
-from softnum.train.data import batches, load_data
-from softnum.train.initial import he_uniform, random_words
+from softnum.train.datasets.sets import batches, load_data
+from softnum.train.engine.initial import he_uniform, random_words
 
 
 def digest(array) -> str:

@@ -8,8 +8,8 @@ import pytest
 import softnum as sn
 from softnum.train import DEFAULT_STUDY, design_gemms, design_names, load_design, make_network
 from softnum.train.designs import PASSES, ROLES, contains
-from softnum.train.objects import load_object
-from softnum.train.unit_specs import describe_unit
+from softnum.train.designs.objects import load_object
+from softnum.train.designs.unit_specs import describe_unit
 
 LAYERS = ["fc1", "fc2"]
 
@@ -335,7 +335,7 @@ def test_a_wrong_unit_is_named(tmp_path, entry, message):
 
 def test_a_network_trains_on_a_tensor_core(tmp_path):
     from softnum.train import Settings, run
-    from softnum.train.loop import read_rows
+    from softnum.train.runs.loop import read_rows
 
     settings = Settings(network_options={"sizes": (64, 16, 10)}, epochs=3, batch=128)
     rows = read_rows(run(load_design(write(tmp_path, HARDWARE)), settings, seed=1, out=tmp_path))

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from benchmarks import twins
-from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run, scenes
-from softnum.train.backend import NumpyBackend
-from softnum.train.boxes import average_precision, mean_average_precision, overlap, suppress
-from softnum.train.check import check_gradients
-from softnum.train.data import DATA_SETS, DataSet, Pixels
-from softnum.train.loop import read_rows
-from softnum.train.losses import smooth_l1, total
+from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run
+from softnum.train.datasets import scenes
+from softnum.train.datasets.boxes import average_precision, mean_average_precision, overlap, suppress
+from softnum.train.datasets.sets import DATA_SETS, DataSet, Pixels
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.inspect.gradients import check_gradients
+from softnum.train.layers.losses import smooth_l1, total
+from softnum.train.runs.loop import read_rows
 from tests.support.train_cases import BINARY64, MIXED, interrupted, judge_along_directions, moved, needs_torch
 
 BACKEND = NumpyBackend(np.float64)
@@ -319,7 +320,7 @@ def small(monkeypatch):
     data = DataSet("fashion-scenes", Pixels(train[0]), train[1], Pixels(test[0]), test[1])
     facts = DATA_SETS["fashion-scenes"]._replace(load=lambda folder: data)
     monkeypatch.setitem(DATA_SETS, "fashion-scenes", facts)
-    from softnum.train import data as module
+    from softnum.train.datasets import sets as module
 
     module._loaded.cache_clear()
     yield Settings(

@@ -4,10 +4,9 @@ import doctest
 import importlib
 import pkgutil
 
-import pytest
-
 import softnum.cli
 import softnum.train
+from tests.support.cases import cases
 
 MODULES = sorted(
     info.name
@@ -16,7 +15,7 @@ MODULES = sorted(
 )
 
 
-@pytest.mark.parametrize("name", MODULES)
+@cases("name", MODULES)
 def test_examples(name):
     module = importlib.import_module(name)
     result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)

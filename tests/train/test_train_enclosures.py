@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.train import enclosures
-from softnum.train.backend import NumpyBackend
 from softnum.train.designs import RoleRounding
-from softnum.train.enclosures import BOUND, enclose, encloses
+from softnum.train.engine import enclosures
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.enclosures import BOUND, enclose, encloses
+from tests.support.cases import cases
 
 NAMES = ("exp", "sigmoid", "tanh")
 EDGES = np.float32(
@@ -31,8 +32,8 @@ def of_the_core(name, x, role):
     return sn.decode(codes, role.format, np.float32)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("mode", ["nearest_even", "toward_zero", "up", "down", "nearest_away", "to_odd"])
+@cases("name", NAMES)
+@cases("mode", ["nearest_even", "toward_zero", "up", "down", "nearest_away", "to_odd"])
 def test_bits_are_those_of_the_core(name, mode):
     x, role = numbers(3000), RoleRounding(sn.format("binary32"), mode)
     assert encloses(name, role)
@@ -40,9 +41,9 @@ def test_bits_are_those_of_the_core(name, mode):
     assert got.dtype == np.float32 and np.array_equal(got.view(np.uint32), want.view(np.uint32))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("fmt", ["tf32", "e8m15", "e5m18", "q8.16", "q3.20", "q1.20"])
-@pytest.mark.parametrize("overflow", [None, "saturate"])
+@cases("name", NAMES)
+@cases("fmt", ["tf32", "e8m15", "e5m18", "q8.16", "q3.20", "q1.20"])
+@cases("overflow", [None, "saturate"])
 def test_bits_are_those_of_the_core_in_other_formats(name, fmt, overflow):
     role, backend = RoleRounding(sn.format(fmt), overflow=overflow), NumpyBackend()
     x = backend.quantize(np.nan_to_num(numbers(1500), nan=0.5), role, None)

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softnum.train import Settings, image_files, load_design, run
-from softnum.train.data import DATA_SETS, load_data
-from softnum.train.loop import read_rows
+from softnum.train import Settings, load_design, run
+from softnum.train.datasets import images as image_files
+from softnum.train.datasets.sets import DATA_SETS, load_data
+from softnum.train.runs.loop import read_rows
 
 IDX = list(image_files.CHECKSUMS["mnist"])
 CIFAR = list(image_files.CHECKSUMS["cifar10"])

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from softnum.train import Numerics, Settings, Tensor, design_gemms, load_design, make_network, run
-from softnum.train import tensor as engine
-from softnum.train.data import load_data
+from softnum.train.datasets.sets import load_data
 from softnum.train.designs import PASSES
-from softnum.train.loop import read_rows
+from softnum.train.engine import tensor as engine
+from softnum.train.engine.numerics import LayerNumerics
 from softnum.train.nets import NETWORKS, default_data
 from softnum.train.nets.network import product_rows
-from softnum.train.numerics import LayerNumerics
+from softnum.train.runs.loop import read_rows
+from tests.support.cases import cases
 from tests.support.train_cases import BINARY64, MIXED, judge_along_directions, loss_of, moved, needs_torch, numerics_of
 
 #: small, and of every kind
@@ -69,7 +70,7 @@ def test_the_listed_products_are_those_computed(case, tmp_path, monkeypatch):
 
 
 def test_a_convolution_of_groups_is_a_product_for_each():
-    from softnum.train.nets.layers import Convolution
+    from softnum.train.layers.feedforward import Convolution
 
     conv = Convolution("c", (4, 6, 6), 8, 3, groups=2, padding=1)
     assert conv.products("forward", 2) == [("c", "forward", 72, 4, 18)] * 2
@@ -284,7 +285,7 @@ def test_an_operator_takes_the_place_of_relu(tmp_path):
 
 
 # -- what they say of themselves, and what they refuse -----------------------------------------------------------------
-@pytest.mark.parametrize("name", NETWORKS)
+@cases("name", NETWORKS)
 def test_a_network_is_rebuilt_from_its_description(name):
     described = make_network(name, data=default_data(name)).describe()
     again = make_network(described.pop("name"), **described)
@@ -292,8 +293,8 @@ def test_a_network_is_rebuilt_from_its_description(name):
     assert len(set(again.layer_names)) == len(again.layer_names)
 
 
-@pytest.mark.parametrize("name", ["lenet5", "cifar10-cnn", "vgg-small", "resnet"])
-@pytest.mark.parametrize("data", ["digits", "fashion-mnist", "cifar10"])
+@cases("name", ["lenet5", "cifar10-cnn", "vgg-small", "resnet"])
+@cases("data", ["digits", "fashion-mnist", "cifar10"])
 def test_every_set_of_images_fits(name, data):
     net = make_network(name, data=data)
     image = {"digits": (1, 8, 8), "fashion-mnist": (1, 28, 28), "cifar10": (3, 32, 32)}[data]
@@ -303,7 +304,7 @@ def test_every_set_of_images_fits(name, data):
         net.check(7, 10)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "options", "message"),
     [
         ("lenet5", {"sizes": (6, 16, 120)}, r"sizes must be four positive integers, got \(6, 16, 120\)"),
@@ -334,7 +335,7 @@ def test_unusable_options_are_named(name, options, message):
 
 
 def test_a_kernel_must_fit():
-    from softnum.train.nets.layers import Convolution
+    from softnum.train.layers.feedforward import Convolution
 
     with pytest.raises(ValueError, match=r"c: a kernel of 5 x 5 does not fit an image of 3 x 9 with padding 0"):
         Convolution("c", (1, 3, 9), 2, 5)

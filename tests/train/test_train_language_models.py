@@ -7,13 +7,13 @@ import pytest
 
 from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run
-from softnum.train import tensor as engine
-from softnum.train.backend import NumpyBackend
-from softnum.train.data import load_data
-from softnum.train.loop import Run, read_rows
+from softnum.train.datasets.sets import load_data
+from softnum.train.engine import tensor as engine
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.watch import BINARY64 as IN_BINARY64
+from softnum.train.engine.watch import CARRIER, EXACT, ROUNDING, watching
 from softnum.train.nets.network import product_rows
-from softnum.train.watch import BINARY64 as IN_BINARY64
-from softnum.train.watch import CARRIER, EXACT, ROUNDING, watching
+from softnum.train.runs.loop import Run, read_rows
 from tests.support.train_cases import (
     BINARY64,
     MIXED,
@@ -230,7 +230,7 @@ def test_the_products_of_a_cell_are_asked_for_in_their_order():
 
 
 def test_a_cell_without_a_step_is_named():
-    from softnum.train.nets.cells import Cell
+    from softnum.train.layers.cells import Cell
 
     with pytest.raises(NotImplementedError, match="Cell has no step"):
         Cell("cell", 3, 2).step(None, None)

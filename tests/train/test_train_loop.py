@@ -12,10 +12,10 @@ import pytest
 
 import softnum as sn
 from softnum.train import Numerics, Settings, design_names, load_design, make_network, run
-from softnum.train.data import batches, load_data
+from softnum.train.datasets.sets import batches, load_data
 from softnum.train.engine.arithmetic import FUNCTIONS
-from softnum.train.initial import he_uniform
-from softnum.train.loop import read_rows
+from softnum.train.engine.initial import he_uniform
+from softnum.train.runs.loop import read_rows
 
 SHORT = Settings(network_options={"sizes": (64, 16, 10)}, epochs=3, batch=128)  # ten iterations an epoch
 
@@ -104,7 +104,7 @@ def test_rounding_sites_are_numbered_by_the_documented_rule():
 
 
 def test_a_bias_is_the_accumulators_initial_value(tmp_path):
-    from softnum.train.tensor import Parameter, Tensor, linear
+    from softnum.train.engine.tensor import Parameter, Tensor, linear
 
     numerics = Numerics(load_design("d-e6m3-long"), ["fc1", "fc2"], seed=1)
     layer = numerics.layer("fc2")

@@ -8,14 +8,14 @@ import pytest
 import softnum as sn
 from softnum import reference
 from softnum.train import Numerics, Settings, Tensor, load_design, run
-from softnum.train import tensor as engine
-from softnum.train.backend import NumpyBackend
-from softnum.train.check import check_gradients
-from softnum.train.data import batches, load_data
+from softnum.train.datasets.sets import batches, load_data
+from softnum.train.engine import tensor as engine
 from softnum.train.engine.arithmetic import FUNCTIONS
-from softnum.train.functions import activation
-from softnum.train.initial import he_uniform, uniform
-from softnum.train.loop import read_rows
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.functions import activation
+from softnum.train.engine.initial import he_uniform, uniform
+from softnum.train.inspect.gradients import check_gradients
+from softnum.train.runs.loop import read_rows
 from tests.support.lstm_cases import design, loss_of, small
 from tests.support.train_cases import BINARY64, interrupted
 

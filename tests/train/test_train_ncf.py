@@ -8,13 +8,13 @@ import pytest
 
 from benchmarks import twins
 from softnum.train import SGD, Numerics, Settings, Tensor, explain, load_design, make_network, run
-from softnum.train.backend import NumpyBackend
-from softnum.train.check import check_gradients
-from softnum.train.data import DataSet, load_data
-from softnum.train.loop import read_rows
-from softnum.train.losses import binary_cross_entropy
+from softnum.train.datasets.ratings import read_ratings
+from softnum.train.datasets.sets import DataSet, load_data
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.inspect.gradients import check_gradients
+from softnum.train.layers.losses import binary_cross_entropy
 from softnum.train.nets.network import product_rows
-from softnum.train.rating_files import read_ratings
+from softnum.train.runs.loop import read_rows
 from softnum.train.tasks import recommendation
 from softnum.train.tasks.recommendation import ranking
 from tests.support.train_cases import BINARY64, MIXED, interrupted, moved, needs_torch, numerics_of, watch_products

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.train.normalisation import Buffer, batch_norm, group_norm
+from softnum.train.layers.normalisation import Buffer, batch_norm, group_norm
 from tests.support.train_cases import (
     MIXED,
     judge,

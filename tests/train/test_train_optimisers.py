@@ -6,8 +6,8 @@ import pytest
 import softnum as sn
 from softnum.train import Numerics, Parameter, Settings, load_design, make_optimiser, run
 from softnum.train.designs import OPTIMISER_ROLES, ROLES
-from softnum.train.loop import read_rows
-from softnum.train.optimisers import OPTIMISERS
+from softnum.train.runs.loop import read_rows
+from softnum.train.update.optimisers import OPTIMISERS
 
 STEPS = 20
 F32 = {name: float(np.float32(value)) for name, value in {"lr": 0.1, "mu": 0.9, "b1": 0.9, "b2": 0.999}.items()}
@@ -169,7 +169,7 @@ def test_no_master_copy(tmp_path):
 
 
 def test_norms_do_not_overflow_and_have_an_order():
-    from softnum.train.backend import NumpyBackend
+    from softnum.train.engine.backend import NumpyBackend
 
     backend = NumpyBackend(np.float64)
     assert backend.norm([np.array([3e300, 4e300])]) == 5e300

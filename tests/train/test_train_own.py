@@ -7,9 +7,9 @@ import pytest
 
 import softnum as sn
 from softnum.train import Numerics, Parameter, Settings, Tensor, activation, load_design, operate, run
-from softnum.train import tensor as engine
-from softnum.train.check import check_gradients
-from softnum.train.loop import read_rows
+from softnum.train.engine import tensor as engine
+from softnum.train.inspect.gradients import check_gradients
+from softnum.train.runs.loop import read_rows
 
 MLP = Settings(network_options={"sizes": (64, 6, 10)}, epochs=1, batch=338, evaluate_every=4)
 LSTM = Settings(network="lstm", network_options={"sizes": (8, 4, 10)}, epochs=1, batch=338, evaluate_every=4)
@@ -181,7 +181,7 @@ def test_a_unit_that_is_there_already(folder):
     "rounding", ['"e6m9"', '{ format = "binary16", rounding = "toward_zero" }', '{ format = "q4.8" }']
 )
 def test_an_operator_that_says_tanh_is_the_exact_function(rounding, folder):
-    """Forwards and backwards: the derived gradients are those of softnum.train.functions, operation by operation."""
+    """Forwards and backwards: the derived gradients are softnum.train.engine.functions', operation by operation."""
     text = f"[roles]\nelementwise = {rounding}\n"
     operators = '[operators]\ntanh = "exact_tanh.tile"\nsigmoid = "exact_sigmoid.tile"\n'
     exact, own = write(folder, text, "exact"), write(folder, text + operators, "own")
@@ -227,7 +227,7 @@ def test_gradients_of_operators_agree_with_finite_differences(text, folder):
 
 
 def test_an_operator_with_sums_is_a_layer(folder):
-    """A matrix product in Tile has the bits of softnum.train.tensor.linear, forwards and backwards."""
+    """A matrix product in Tile has the bits of softnum.train.engine.tensor.linear, forwards and backwards."""
     text = (
         '[roles]\nweights = "e4m3"\nactivations = "e5m2"\nerrors = "e5m2"\nweight_gradients = "e6m9"\n'
         '[loss]\nscale = 64\n[units]\nforward = { accumulator = "e6m9", chunk = 8 }\n'

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.train.pooling import avg_pool2d, max_pool2d, pooled_size
-from softnum.train.tensor import multiply, relu, reshape
+from softnum.train.engine.tensor import multiply, relu, reshape
+from softnum.train.layers.pooling import avg_pool2d, max_pool2d, pooled_size
 from tests.support.train_cases import MIXED, judge, judge_faults, layer_of, leaf, needs_torch, numerics_of
 
 WINDOWS = [(2, None), (3, 2), (2, 1), ((2, 1), (3, 2)), ((7, 6), None), ((1, 3), (1, 2))]

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from softnum.cli import build_app
 from softnum.train import Settings, explain, load_design, profile
 from softnum.train import profile as measure
-from softnum.train.backend import NumpyBackend
-from softnum.train.loop import Run
-from softnum.train.watch import watching
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.watch import watching
+from softnum.train.runs.loop import Run
 
 SHORT = Settings(network_options={"sizes": (64, 16, 10)}, epochs=1, batch=128)  # ten iterations
 ADAM = Settings(network_options={"sizes": (64, 16, 10)}, epochs=1, batch=128, optimiser="adam", clip_norm=0.1)

@@ -8,8 +8,8 @@ import pytest
 import softnum as sn
 from softnum.train import Numerics, Parameter, Settings, load_design, run
 from softnum.train.designs.loss_scaling import LossScaling
-from softnum.train.loop import read_rows
-from softnum.train.scaling import LossScaler, clip_gradients, gradients_overflow
+from softnum.train.runs.loop import read_rows
+from softnum.train.update.scaling import LossScaler, clip_gradients, gradients_overflow
 
 SHORT = Settings(network_options={"sizes": (64, 16, 10)}, epochs=2, batch=128)  # ten iterations an epoch
 
@@ -61,7 +61,7 @@ def test_a_static_scale_never_changes():
 
 def test_an_overflow_skips_the_update_and_lowers_the_scale(tmp_path, monkeypatch):
     """Weight gradients in binary16 overflow until the scale is small enough: the weights stay as they were."""
-    from softnum.train import loop
+    from softnum.train.runs import loop
 
     text = 'default = "binary32"\nerrors = "e5m2"'
     design = design_of(tmp_path, 'scale = "dynamic"\ninitial = 67108864\ninterval = 5', text)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from softnum.train import SGD, Schedule
-from softnum.train.schedules import SCHEDULES, power
+from softnum.train.update.schedules import SCHEDULES, power
 
 CASES = {
     "constant": {},

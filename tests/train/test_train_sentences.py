@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from softnum.train.data import load_data
-from softnum.train.sentence_files import END, PADDING, START, STEPS, UNKNOWN, WORDS, tokens
+from softnum.train.datasets.sentences import END, PADDING, START, STEPS, UNKNOWN, WORDS, tokens
+from softnum.train.datasets.sets import load_data
 
 DICTIONARY = """\
 # Version :: of tests | # :: #
@@ -117,6 +117,6 @@ def test_a_folder_may_hold_either_file(tmp_path, monkeypatch):
 
 def test_without_a_folder_debians_is_looked_for(tmp_path, monkeypatch):
     monkeypatch.delenv("SOFTNUM_DATA", raising=False)
-    monkeypatch.setattr("softnum.train.sentence_files._DEBIAN", tmp_path / "none")
+    monkeypatch.setattr("softnum.train.datasets.sentences._DEBIAN", tmp_path / "none")
     with pytest.raises(ValueError, match="no folder was given, and there is no .*none; on Debian: apt install trans"):
         load_data("de-en")

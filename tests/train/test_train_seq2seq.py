@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run
-from softnum.train.backend import NumpyBackend
-from softnum.train.data import SentencePairs
-from softnum.train.loop import read_rows
+from softnum.train.datasets.sentences import END, PADDING, START, UNKNOWN
+from softnum.train.datasets.sets import SentencePairs
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.numerics import LayerNumerics
 from softnum.train.nets.network import product_rows
-from softnum.train.numerics import LayerNumerics
-from softnum.train.sentence_files import END, PADDING, START, UNKNOWN
+from softnum.train.runs.loop import read_rows
 from softnum.train.tasks import Translation
 from softnum.train.tasks.translation import bleu
 from tests.support.train_cases import BINARY64, MIXED, interrupted, judge_along_directions, loss_of, moved, needs_torch

@@ -5,13 +5,13 @@ import pytest
 
 import softnum as sn
 from softnum.train import Parameter, Tensor
-from softnum.train import tensor as engine
-from softnum.train.attention import attention, causal_mask, matmul, softmax
-from softnum.train.backend import NumpyBackend
+from softnum.train.engine import tensor as engine
 from softnum.train.engine.arithmetic import FUNCTIONS
-from softnum.train.initial import DOMAIN_DROPOUT
-from softnum.train.normalisation import layer_norm
-from softnum.train.sequences import concatenate, dropout, embedding, permute, scale, take
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.initial import DOMAIN_DROPOUT
+from softnum.train.layers.attention import attention, causal_mask, matmul, softmax
+from softnum.train.layers.normalisation import layer_norm
+from softnum.train.layers.sequences import concatenate, dropout, embedding, permute, scale, take
 from tests.support.train_cases import (
     MIXED,
     judge,

@@ -18,15 +18,15 @@ from softnum.train import (
     make_network,
     run,
 )
-from softnum.train import tensor as engine
-from softnum.train.attention import matmul
-from softnum.train.backend import NumpyBackend
-from softnum.train.convolution import conv2d
-from softnum.train.functions import operate
-from softnum.train.loop import Run, read_rows
-from softnum.train.numerics import LayerNumerics
-from softnum.train.sequences import embedding
-from softnum.train.sparsity import GradientSparsity, Gradual, Sparsity
+from softnum.train.designs.sparsity import GradientSparsity, Gradual, Sparsity
+from softnum.train.engine import tensor as engine
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.functions import operate
+from softnum.train.engine.numerics import LayerNumerics
+from softnum.train.layers.attention import matmul
+from softnum.train.layers.convolution import conv2d
+from softnum.train.layers.sequences import embedding
+from softnum.train.runs.loop import Run, read_rows
 from tests.support.train_cases import BINARY64, judge, judge_along_directions, layer_of, leaf, moved, numerics_of
 
 BACKEND = NumpyBackend(np.float64)

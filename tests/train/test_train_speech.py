@@ -6,12 +6,13 @@ import re
 import numpy as np
 import pytest
 
-from softnum.train import Settings, Tensor, explain, load_design, make_network, run, series_files
-from softnum.train.data import load_data
-from softnum.train.loop import read_rows
-from softnum.train.nets import cells
+from softnum.train import Settings, Tensor, explain, load_design, make_network, run
+from softnum.train.datasets import series as series_files
+from softnum.train.datasets.sets import load_data
+from softnum.train.engine.tensor import softmax_cross_entropy
+from softnum.train.layers import cells
 from softnum.train.nets.network import product_rows
-from softnum.train.tensor import softmax_cross_entropy
+from softnum.train.runs.loop import read_rows
 from tests.support.train_cases import (
     BINARY64,
     MIXED,

@@ -3,8 +3,8 @@
 import pytest
 
 from softnum.train import DEFAULT_STUDY, Case, Settings, load_design, run_study
-from softnum.train.loop import read_rows
-from softnum.train.study import DEFAULT_SEEDS, default_cases
+from softnum.train.runs.loop import read_rows
+from softnum.train.studies.study import DEFAULT_SEEDS, default_cases
 
 SHORT = Settings(network_options={"sizes": (64, 16, 10)}, epochs=1)
 
@@ -117,8 +117,8 @@ def test_the_differences_come_out_of_the_arithmetic(curves):
 def test_nearest_fixed_point_cannot_move(tmp_path):
     """Why f stays where it began: an error of at most 1/32 rounds to a multiple of 1/16, which is zero."""
     from softnum.train import Numerics, Tensor, make_network
-    from softnum.train.data import load_data
-    from softnum.train.tensor import softmax_cross_entropy
+    from softnum.train.datasets.sets import load_data
+    from softnum.train.engine.tensor import softmax_cross_entropy
 
     net = make_network("mlp")
     numerics = Numerics(load_design("f-q44-nearest"), net.layer_names, seed=1)

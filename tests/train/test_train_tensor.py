@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import threads
+from softnum.runtime import threads
 from softnum.train import Numerics, Parameter, Tensor, load_design, make_network
-from softnum.train import tensor as engine
-from softnum.train.backend import NumpyBackend
-from softnum.train.check import check_gradients
 from softnum.train.designs import RoleRounding
+from softnum.train.engine import tensor as engine
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.inspect.gradients import check_gradients
 
 BINARY64 = """
 [roles]

@@ -5,11 +5,11 @@ import pytest
 
 from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, design_gemms, explain, load_design, make_network, run
-from softnum.train import tensor as engine
-from softnum.train.data import batches, load_data
-from softnum.train.loop import Run, read_rows
+from softnum.train.datasets.sets import batches, load_data
+from softnum.train.engine import tensor as engine
+from softnum.train.engine.numerics import LayerNumerics
 from softnum.train.nets.network import product_rows
-from softnum.train.numerics import LayerNumerics
+from softnum.train.runs.loop import Run, read_rows
 from tests.support.train_cases import (
     BINARY64,
     MIXED,

@@ -10,12 +10,12 @@ import pytest
 
 import softnum as sn
 from softnum.train import Settings, explain, load_design, run
-from softnum.train.backend import NumpyBackend
 from softnum.train.designs import RoleRounding
-from softnum.train.loop import Run, read_rows
-from softnum.train.record import read_lines
-from softnum.train.statistics import StatisticsFile, TensorStatistics
-from softnum.train.watch import BINARY64, CARRIER, EXACT, ROUNDING, watching
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.watch import BINARY64, CARRIER, EXACT, ROUNDING, watching
+from softnum.train.runs.loop import Run, read_rows
+from softnum.train.runs.record import read_lines
+from softnum.train.runs.statistics import StatisticsFile, TensorStatistics
 
 SHORT = Settings(network_options={"sizes": (64, 16, 10)}, epochs=3, batch=128)  # ten iterations an epoch
 LSTM = Settings(network="lstm", epochs=1, batch=256)
@@ -74,7 +74,7 @@ def test_counts_are_those_of_the_values():
 
 @pytest.mark.parametrize("name", ["e4m3fn", "e5m2", "q4.4", "uq2.6", "dlfloat16", "e2m1fn", "binary64"])
 def test_spans_are_the_exponents_of_the_ends(name):
-    from softnum.train.statistics import _span
+    from softnum.train.runs.statistics import _span
 
     fmt = sn.format(name)
     smallest = float(sn.decode(np.array([1], fmt.storage_dtype), fmt)[0])  # the code after 0
@@ -84,7 +84,7 @@ def test_spans_are_the_exponents_of_the_ends(name):
 def test_errors_of_products_and_updates_are_against_exact_results(tmp_path):
     """One iteration under a design with coarse sums, each statistic computed once more from what was rounded."""
     work, seen = Run(SHORT, load_design("e-e6m3-chunk"), 1), []
-    from softnum.train.statistics import Watch
+    from softnum.train.runs.statistics import Watch
 
     watch = Watch()
 
@@ -159,7 +159,7 @@ def test_unusable_intervals(every, tmp_path):
 
 
 def test_the_picture_is_the_same_each_time(tmp_path):
-    from softnum.train.statistics_plot import draw_statistics
+    from softnum.train.inspect.plot import draw_statistics
 
     record = run(load_design("h-posit8"), SHORT, seed=1, out=tmp_path, statistics=15)
     first = draw_statistics(statistics_of(record))

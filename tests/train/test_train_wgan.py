@@ -9,14 +9,14 @@ import pytest
 
 import softnum as sn
 from softnum.train import Settings, Tensor, explain, load_design, make_network, run
-from softnum.train import tensor as engine
-from softnum.train.backend import NumpyBackend
-from softnum.train.coverage import Coverage
-from softnum.train.data import DataSet, batches, load_data
-from softnum.train.initial import he_uniform, noise
-from softnum.train.loop import Run, read_rows
-from softnum.train.losses import signed_means
+from softnum.train.datasets.coverage import Coverage
+from softnum.train.datasets.sets import DataSet, batches, load_data
+from softnum.train.engine import tensor as engine
+from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.initial import he_uniform, noise
+from softnum.train.layers.losses import signed_means
 from softnum.train.nets.network import product_rows
+from softnum.train.runs.loop import Run, read_rows
 from tests.support.train_cases import BINARY64, MIXED, interrupted, judge_directions, moved, numerics_of, watch_products
 
 TINY = {"sizes": (3, 5), "image": (1, 2, 3), "critic_updates": 2}
@@ -334,7 +334,7 @@ def test_it_learns(name, tmp_path):
 
 
 def test_a_layer_without_gradients_of_its_own_passes_those_of_its_input(tmp_path):
-    from softnum.train.nets.layers import Linear
+    from softnum.train.layers.feedforward import Linear
 
     numerics = numerics_of(tmp_path, BINARY64, ("first", "fc"))
     layer = Linear("fc", 3, 2)

@@ -10,9 +10,9 @@ import time
 import pytest
 
 from softnum.train import Settings, load_design, run
-from softnum.train import lock as lock_module
-from softnum.train.lock import FileLock
-from softnum.train.loop import read_rows
+from softnum.train.runs import lock as lock_module
+from softnum.train.runs.lock import FileLock
+from softnum.train.runs.loop import read_rows
 
 SHORT = Settings(network_options={"sizes": (64, 16, 10)}, epochs=2, batch=128)
 

@@ -26,6 +26,7 @@ from softnum.tta.architectures import (
     architecture_names,
     lower,
 )
+from tests.support.cases import cases
 
 BITS = {"posit8": 8}
 
@@ -72,8 +73,8 @@ def trained_gemms(design, network, batch, **options):
     return [Gemm.from_table(row) for row in design_gemms(load_design(design), make_network(network, **options), batch)]
 
 
-@pytest.mark.parametrize("design", design_names())
-@pytest.mark.parametrize("build", [mlp, lenet5])
+@cases("design", design_names())
+@cases("build", [mlp, lenet5])
 def test_products_are_those_of_the_trained_networks(build, design):
     net = build()
     work = lower(net, 32, Precision.of_design(table_of(design), BITS))
@@ -125,7 +126,7 @@ def test_networks_without_a_published_count_have_the_sum_by_hand():
     assert architecture("deepspeech2").parameters == convolutions + cells + 1600 * 1601 + 29 * 1601
 
 
-@pytest.mark.parametrize("name", architecture_names())
+@cases("name", architecture_names())
 def test_a_workload_keeps_the_network_s_sums(name):
     net = architecture(name)
     work = lower(net, 4, "mixed-float16", "adam")
@@ -178,7 +179,7 @@ def test_bytes_and_tensors_of_a_small_network_by_hand():
     assert maps == [("relu", 960), ("fc", 960), ("loss", 100)]
 
 
-@pytest.mark.parametrize(
+@cases(
     "make, message",
     [
         (lambda: Architecture("n", (8,), ()), "has no layer"),

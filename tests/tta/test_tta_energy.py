@@ -22,7 +22,8 @@ from softnum.tta import (
     multiplier_areas,
     operation_energy,
 )
-from softnum.tta.energy import dram_energy, mac_energy, sram_energy
+from softnum.tta.workloads.energy import dram_energy, mac_energy, sram_energy
+from tests.support.cases import cases
 
 HARDWARE = Hardware.from_table(
     {
@@ -62,7 +63,7 @@ def test_the_tables_hold_what_their_sources_say():
     assert all(len(table["citation"]) > 60 for table in tables.values())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fmt", "multiply", "add"),
     [
         ("float32", ("fp32", 3.7, "published"), ("fp32", 0.9, "published")),

@@ -31,6 +31,7 @@ from softnum.tta import (
     workload_of_gemms,
 )
 from softnum.tta.estimates.formats import PEAKS, choose_peak
+from tests.support.cases import cases
 
 TERA, GIGA = 10**12, 10**9
 
@@ -181,10 +182,8 @@ def _finite(fmt):
     return [float(value) for value in codes if math.isfinite(float(value))]
 
 
-@pytest.mark.parametrize(
-    "name", [*_EIGHT_BITS, "e3m2fn", "e2m1fn", "dlfloat16", "binary16", "bfloat16", "e6m9", "e2m3fn"]
-)
-@pytest.mark.parametrize("wide", ["fp8", "fp16", "bf16", "tf32", "fp32"])
+@cases("name", [*_EIGHT_BITS, "e3m2fn", "e2m1fn", "dlfloat16", "binary16", "bfloat16", "e6m9", "e2m3fn"])
+@cases("wide", ["fp8", "fp16", "bf16", "tf32", "fp32"])
 def test_a_format_is_held_exactly_if_every_value_is(name, wide):
     """The rule of three comparisons against every finite value of the format."""
     values = _finite(sn.format(name))
@@ -197,7 +196,7 @@ def test_a_format_is_held_exactly_if_every_value_is(name, wide):
     assert (chosen == wide) is held
 
 
-@pytest.mark.parametrize(
+@cases(
     ("listed", "formats", "expected", "proxy"),
     [
         (("fp32", "fp16"), ("binary16", "binary16"), "fp16", False),

@@ -32,6 +32,7 @@ from softnum.tta import (
     roofline,
     scalesim_timings,
 )
+from tests.support.cases import cases
 
 
 def run(*arguments):
@@ -113,9 +114,9 @@ def test_least_bandwidth_by_hand():
     assert minimum_bandwidth(work, TIMES, 2, exchange=Exchange(compress="e5m2")) == 4
 
 
-@pytest.mark.parametrize("latency", [Fraction(0), Fraction(1, 50), Fraction(1, 3)])
-@pytest.mark.parametrize("method", ["ring", "server"])
-@pytest.mark.parametrize("seed", range(6))
+@cases("latency", [Fraction(0), Fraction(1, 50), Fraction(1, 3)])
+@cases("method", ["ring", "server"])
+@cases("seed", range(6))
 def test_least_bandwidth_on_both_sides(method, latency, seed):
     """Just above it they are faster, at it they are not, and far above it still; exactly."""
     rng = random.Random(seed)

@@ -217,7 +217,7 @@ def rows_of(products):
 
 @pytest.mark.parametrize("groups", [1, 2, 8])
 def test_a_convolutions_products_are_its_multiplications(groups):
-    from softnum.train.nets.layers import Convolution
+    from softnum.train.layers.feedforward import Convolution
 
     layer = Convolution("conv", (8, 6, 6), 16, 3, padding=1, groups=groups)  # groups = 8: depthwise
     macs = 4 * 36 * 16 * (8 // groups) * 9  # a result of each of 4 samples sums over the channels of its group

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from softnum.train import load_design, plan_study, read_study
-from softnum.train.lock import FileLock
-from softnum.train.loop import record_versions
+from softnum.train.runs.lock import FileLock
+from softnum.train.runs.loop import record_versions
 from softnum.train.studies import cluster
 from softnum.train.studies.ledger import Ledger
 from tests.support.study_cases import conduct, records, until, write_study

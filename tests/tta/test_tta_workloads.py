@@ -10,13 +10,14 @@ import pytest
 
 import softnum as sn
 from softnum.train import Settings, case_workloads, design_gemms, load_design, make_network, uniform_design, workload
-from softnum.train.blocks import BlockOperand
-from softnum.train.dataflow import Flow, _arrays, _key
-from softnum.train.dry_run import stand_in
+from softnum.train.engine.blocks import BlockOperand
+from softnum.train.inspect.dataflow import Flow, _arrays, _key
+from softnum.train.inspect.dry_run import stand_in
+from softnum.train.inspect.workloads import trace
 from softnum.train.nets import NETWORKS, default_data
-from softnum.train.study import Case
-from softnum.train.workload import trace
+from softnum.train.studies.study import Case
 from softnum.tta import Workload, read_workloads, write_workloads
+from tests.support.cases import cases
 
 DESIGNS = ("a-float32", "c-wang-fp8", "g-q44-stochastic", "i-mxfp8")
 #: whose embeddings no block format is for
@@ -32,7 +33,7 @@ def tensors(work, kind, layer=None):
     return [t for t in work.tensors if t.tensor_class == kind and layer in (None, t.layer)]
 
 
-@pytest.mark.parametrize(("name", "design"), PAIRS)
+@cases(("name", "design"), PAIRS)
 def test_the_products_are_those_that_the_design_computes(name, design):
     work, chosen = of(name, design), load_design(design)
     network = make_network(name, data=default_data(name))
@@ -156,11 +157,11 @@ def test_in_one_format_nothing_is_kept_twice():
     assert {t.format for t in work.tensors} == {"binary32", "binary64"}  # the loss is in binary64
 
 
-@pytest.mark.parametrize("name", list(NETWORKS))
+@cases("name", list(NETWORKS))
 def test_parameters_and_their_gradients(name):
     work = of(name, "c-wang-fp8")
     network = make_network(name, data=default_data(name))
-    from softnum.train.loop import Run
+    from softnum.train.runs.loop import Run
 
     run = Run(Settings(network=name, batch=8), load_design("c-wang-fp8"), 1, data=stand_in(default_data(name), 40))
     sizes = Counter()
@@ -266,7 +267,7 @@ def test_a_uniform_design_has_one_format():
 
 
 def test_no_data_file_is_read(monkeypatch):
-    monkeypatch.setattr("softnum.train.loop.load_data", lambda *_: pytest.fail("read data"))
+    monkeypatch.setattr("softnum.train.runs.loop.load_data", lambda *_: pytest.fail("read data"))
     for name in NETWORKS:
         assert of(name, "b-binary16").operations
 

@@ -9,8 +9,9 @@ import pytest
 
 from softnum import reference as ref
 from softnum.vectors import VectorSpec
-from softnum.vectors.causes import CAUSES
+from softnum.vectors.checks.causes import CAUSES
 from tests.support import faulty
+from tests.support.cases import cases
 from tests.support.faulty import INEXACT, UNDERFLOW, answers, diagnosed, garbage, report_of, rows_of
 
 make = VectorSpec.make
@@ -86,7 +87,7 @@ PLANTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("cause, detail, spec, design", PLANTED, ids=[f"{p[0]}-{i}" for i, p in enumerate(PLANTED)])
+@cases("cause, detail, spec, design", PLANTED, ids=[f"{p[0]}-{i}" for i, p in enumerate(PLANTED)])
 def test_a_planted_fault_is_named(cause, detail, spec, design):
     report = diagnosed(spec, design, ignore_flags=True)
     assert report.exit_status == 1 and report.failures >= 2

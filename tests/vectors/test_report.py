@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 
 from softnum.cli import build_app
 from softnum.vectors import TextLayout, UnitSpec, VectorFileError, VectorSpec, check, page_of
-from softnum.vectors.comparison import comparison_of
-from softnum.vectors.report import CheckReport
-from softnum.vectors.spec import Block
+from softnum.vectors.checks.comparison import comparison_of
+from softnum.vectors.checks.report import CheckReport
+from softnum.vectors.plans.spec import Block
 from tests.support import faulty
+from tests.support.cases import cases
 from tests.support.faulty import answers, report_of, rows_of, text_of
 
 MUL16 = VectorSpec.make("multiply", "binary16")
@@ -226,8 +227,8 @@ def test_headers_of_units_that_are_unusable(tmp_path):
 
 
 # -- every operation and many formats ----------------------------------------------------------------------------------
-@pytest.mark.parametrize("fmt", ["e4m3fnuz", "e8m0fnu", "binary8p4uf", "uq2.6", "dlfloat16", "e15m40", "e1m3", "q1.63"])
-@pytest.mark.parametrize("op", ["add", "divide", "sqrt", "next_up", "copysign", "logb", "round_to_integral", "exp"])
+@cases("fmt", ["e4m3fnuz", "e8m0fnu", "binary8p4uf", "uq2.6", "dlfloat16", "e15m40", "e1m3", "q1.63"])
+@cases("op", ["add", "divide", "sqrt", "next_up", "copysign", "logb", "round_to_integral", "exp"])
 def test_a_report_of_any_operation(op, fmt):
     spec = VectorSpec.make(op, fmt)
     rows = list(rows_of(spec, 300))

@@ -9,8 +9,9 @@ import pytest
 
 from softnum import reference as ref
 from softnum.vectors import TextLayout, UnitSpec, check
-from softnum.vectors.causes import CAUSES
-from softnum.vectors.spec import Block
+from softnum.vectors.checks.causes import CAUSES
+from softnum.vectors.plans.spec import Block
+from tests.support.cases import cases
 from tests.support.faulty import exponent_of
 
 BF16 = "MadUnit('e6m9', operand='e5m2', chunk=8)"
@@ -145,9 +146,7 @@ DOTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "cause, detail, unit, k, with_c, design", DOTS, ids=[f"{d[0]}-{i}" for i, d in enumerate(DOTS)]
-)
+@cases("cause, detail, unit, k, with_c, design", DOTS, ids=[f"{d[0]}-{i}" for i, d in enumerate(DOTS)])
 def test_a_fault_in_a_dot_product(cause, detail, unit, k, with_c, design):
     spec = UnitSpec.make("dot", unit, length=k, with_c=with_c)
     block = vectors_of(spec, spread=14 if unit == CORE else 6)
@@ -289,7 +288,7 @@ def test_a_nan_of_another_code():
 
 
 def test_sequences_straddle_the_readers_blocks(monkeypatch):
-    from softnum.vectors import text
+    from softnum.vectors.files import text
 
     spec = UnitSpec.make("mac", PLAIN, length=7)
     block = vectors_of(spec, 1000)

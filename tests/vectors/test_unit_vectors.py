@@ -11,7 +11,8 @@ import softnum as sn
 from softnum import reference as ref
 from softnum.cli import build_app
 from softnum.vectors import Coverage, TextLayout, UnitSpec, VectorSpec, generate, plan, write
-from softnum.vectors.strata import block_size, random_block
+from softnum.vectors.plans.strata import block_size, random_block
+from tests.support.cases import cases
 
 UNITS = {
     "fused product": sn.MadUnit("e6m9", operand="e5m2"),
@@ -44,8 +45,8 @@ def wanted(unit, a, b, c, words):
     return int(sn.encode(result, unit.result)) if not isinstance(result, sn.Array) else int(result.codes)
 
 
-@pytest.mark.parametrize("with_c", [False, True])
-@pytest.mark.parametrize("name", UNITS)
+@cases("with_c", [False, True])
+@cases("name", UNITS)
 def test_dot(name, with_c):
     unit = UNITS[name]
     spec = UnitSpec.make("dot", unit, length=7, with_c=with_c)
@@ -57,8 +58,8 @@ def test_dot(name, with_c):
         assert block.result[i] == wanted(unit, a[i], b[i], c[0][i] if c else None, words), i
 
 
-@pytest.mark.parametrize("with_c", [False, True])
-@pytest.mark.parametrize("name", ["fused product", "chunks", "fixed", "wrap", "stochastic", "two roundings", "kahan"])
+@cases("with_c", [False, True])
+@cases("name", ["fused product", "chunks", "fixed", "wrap", "stochastic", "two roundings", "kahan"])
 def test_mac(name, with_c):
     unit = UNITS[name]
     if unit.stochastic and unit.chunk:
@@ -88,8 +89,8 @@ def test_gemm(name):
                 assert block.result[i][3 * m + n] == wanted(unit, left, right, c[i][3 * m + n], words)
 
 
-@pytest.mark.parametrize("op", ["dot", "mac", "gemm"])
-@pytest.mark.parametrize("name", ["fused product", "sub-byte", "stochastic", "wrap"])
+@cases("op", ["dot", "mac", "gemm"])
+@cases("name", ["fused product", "sub-byte", "stochastic", "wrap"])
 def test_text_and_back(name, op):
     spec = UnitSpec.make(op, UNITS[name], with_c=True, **({"shape": (2, 1, 3)} if op == "gemm" else {"length": 3}))
     layout = TextLayout(spec)
@@ -141,7 +142,7 @@ def test_header_and_command(tmp_path):
     assert again.read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize(
+@cases(
     "arguments, options, message",
     [
         (("dot", "no_such_unit"), {}, "unknown unit 'no_such_unit'"),
@@ -199,8 +200,8 @@ def counted(spec, **options):
     return coverage
 
 
-@pytest.mark.parametrize("op", ["add", "multiply", "fma", "divide", "sqrt"])
-@pytest.mark.parametrize("fmt", ["binary16", "binary32", "e4m3fn", "q8.8"])
+@cases("op", ["add", "multiply", "fma", "divide", "sqrt"])
+@cases("fmt", ["binary16", "binary32", "e4m3fn", "q8.8"])
 def test_a_default_set_hits_every_class_and_binade(op, fmt):
     coverage = counted(VectorSpec.make(op, fmt), count=100_000)
     for name, bins in coverage.groups.items():

@@ -28,9 +28,10 @@ from softnum.vectors import (
     plan,
     write,
 )
-from softnum.vectors.compressed import compressed, opened
-from softnum.vectors.dialects import dialect_of_path, recognised
-from softnum.vectors.spec import Block
+from softnum.vectors.files.compressed import compressed, opened
+from softnum.vectors.files.dialects import dialect_of_path, recognised
+from softnum.vectors.plans.spec import Block
+from tests.support.cases import cases
 
 SPECS = {
     "operation": VectorSpec.make("multiply", "e4m3fn"),
@@ -201,8 +202,8 @@ def test_names_of_files():
         write(plan(MUL), "v.npz.gz")
 
 
-@pytest.mark.parametrize("kind", SPECS)
-@pytest.mark.parametrize("dialect", FLEXIBLE)
+@cases("kind", SPECS)
+@cases("dialect", FLEXIBLE)
 def test_a_bare_file_is_recognised(dialect, kind):
     found = recognised(file_of(SPECS[kind], [block_of(SPECS[kind], 200)], dialect)[:4096]).name
     assert found == {"testfloat": "softnum"}.get(dialect, dialect)
@@ -218,7 +219,7 @@ def ten(dialect, change=None):
     return data if change is None else change(data)
 
 
-@pytest.mark.parametrize(
+@cases(
     "dialect, change",
     [
         ("csv", lambda t: t.lower()),
@@ -333,7 +334,7 @@ BROKEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("dialect, number, text, message", BROKEN, ids=range(len(BROKEN)))
+@cases("dialect, number, text, message", BROKEN, ids=range(len(BROKEN)))
 def test_broken_text(dialect, number, text, message):
     """A line of ten is replaced, or the file is another one."""
     data = text if number is None else line_of(dialect, number, text)
@@ -341,8 +342,8 @@ def test_broken_text(dialect, number, text, message):
         read(data, MUL, dialect)
 
 
-@pytest.mark.parametrize("name", ["gzip", "xz"])
-@pytest.mark.parametrize("dialect", TEXTS)
+@cases("name", ["gzip", "xz"])
+@cases("dialect", TEXTS)
 def test_truncated_and_damaged_streams(dialect, name):
     spec = VectorSpec.make("multiply", "binary16")
     data = file_of(spec, plan(spec, count=4000).blocks(), dialect)
@@ -520,8 +521,8 @@ def test_lines_of_ibms_syntax():
         read(SUITE, VectorSpec.make("divide", "binary32", rounding="down"))
 
 
-@pytest.mark.parametrize("tininess", ["after", "before"])
-@pytest.mark.parametrize(
+@cases("tininess", ["after", "before"])
+@cases(
     "op, fmt, options",
     [
         ("add", "binary16", {}),
@@ -576,7 +577,7 @@ def test_three_letters_of_underflow():
             assert read(line % letters, spec)[1][0].block.flags.tolist() == [1 + want]
 
 
-@pytest.mark.parametrize(
+@cases(
     "line, message",
     [
         (b"b32+ =0 +1.000000P0 +1.000000P0", "one '->' between operands and result is expected"),

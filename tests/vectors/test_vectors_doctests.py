@@ -5,12 +5,12 @@ import importlib
 import pkgutil
 
 import numpy as np
-import pytest
 
 import softnum as sn
 import softnum.vectors
 from softnum import reference
-from softnum.vectors.codes import is_nan, value_text
+from softnum.vectors.plans.codes import is_nan, value_text
+from tests.support.cases import cases
 
 MODULES = ["softnum.vectors"]
 MODULES += [
@@ -20,13 +20,13 @@ MODULES += [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@cases("name", MODULES)
 def test_examples(name):
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert result.failed == 0 and result.attempted > 0
 
 
-@pytest.mark.parametrize("name", [*sn.format_names(), "q4.4", "uq2.6", "binary8p3se", "binary8p4uf", "binary6p1se"])
+@cases("name", [*sn.format_names(), "q4.4", "uq2.6", "binary8p3se", "binary8p4uf", "binary6p1se"])
 def test_nan_and_value_of_every_code(name):
     fmt = sn.format(name)
     codes = np.arange(min(2**fmt.bits, 2**16), dtype=np.uint64)

@@ -9,6 +9,7 @@ import softfloatpy
 from softnum import reference
 from softnum.formats import FloatFormat
 from softnum.vectors import VectorSpec, generate, plan
+from tests.support.cases import cases
 
 ROUNDING = {
     "nearest_even": softfloatpy.RoundingMode.NEAR_EVEN,
@@ -75,7 +76,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("op, fmt, options", CASES, ids=lambda v: str(v) if not isinstance(v, dict) else None)
+@cases("op, fmt, options", CASES, ids=lambda v: str(v) if not isinstance(v, dict) else None)
 def test_results_and_flags_equal_the_reference(op, fmt, options):
     spec = VectorSpec.make(op, fmt, **options)
     env = dict(rounding=spec.rounding, overflow=spec.overflow, tininess=spec.tininess)

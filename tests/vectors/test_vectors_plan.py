@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum import _core, _draw
 from softnum.formats import FixedFormat, FloatFormat
 from softnum.ops import CODE_OPERATIONS as OPERATIONS
+from softnum.runtime import _core
 from softnum.vectors import TextLayout, VectorSpec, generate, plan, write
-from softnum.vectors.generator import _cross
-from softnum.vectors.operands import core_codes, edge_codes
-from softnum.vectors.strata import _ORDER, SHARES, random_block, random_words
+from softnum.vectors.plans import _draw
+from softnum.vectors.plans.generator import _cross
+from softnum.vectors.plans.operands import core_codes, edge_codes
+from softnum.vectors.plans.strata import _ORDER, SHARES, random_block, random_words
+from tests.support.cases import cases
 
 FORMATS = [sn.format(n) for n in (*sn.format_names(), "q4.4", "uq0.7", "q1.63", "uq64.0", "e15m40", "binary8p3se")]
 KNOWN = [
@@ -35,7 +37,7 @@ def planned(op, fmt, *, count=None, **options):
     return plan(VectorSpec.make(op, fmt, **options), count=count)
 
 
-@pytest.mark.parametrize(
+@cases(
     "op, fmt, options, method, count",
     [
         ("multiply", "e5m2", {}, "exhaustive", 65536),
@@ -58,7 +60,7 @@ def test_the_rule(op, fmt, options, method, count):
         assert sum(len(b) for b in p.blocks()) == count
 
 
-@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+@cases("fmt", FORMATS, ids=str)
 def test_edges_hold_the_specials_and_each_code_once(fmt):
     for table in (edge_codes(fmt), core_codes(fmt)):
         codes = table.tolist()
@@ -77,8 +79,8 @@ def test_edges_hold_the_specials_and_each_code_once(fmt):
     assert len(core_codes(fmt)) <= 56
 
 
-@pytest.mark.parametrize("op", OPERATIONS)
-@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+@cases("op", OPERATIONS)
+@cases("fmt", FORMATS, ids=str)
 def test_every_operation_of_every_format_makes_vectors(op, fmt):
     options = {"out_fmt": fmt} if op == "convert" else {}
     codes = {f"operand {i}": [] for i in range(OPERATIONS[op][1])}
@@ -152,8 +154,8 @@ def test_sums_cancel(op, fmt):
     assert near > 0.08 * total
 
 
-@pytest.mark.parametrize("op", ["fma", "divide", "sqrt", "convert", "minimum"])
-@pytest.mark.parametrize("fmt", ["binary16", "binary64", "e8m0fnu", "q4.4", "uq0.7"])
+@cases("op", ["fma", "divide", "sqrt", "convert", "minimum"])
+@cases("fmt", ["binary16", "binary64", "e8m0fnu", "q4.4", "uq0.7"])
 def test_operands_are_drawn_alike_on_every_instruction_set(op, fmt):
     spec = VectorSpec.make(op, fmt, out_fmt=fmt)
     before, drawn = _core.current_isa(), []
@@ -226,7 +228,7 @@ def test_a_million_vectors_in_constant_memory(tmp_path):
     assert (tmp_path / "v.txt").stat().st_size > 22e6
 
 
-@pytest.mark.parametrize(
+@cases(
     "arguments, options, message",
     [
         (("mutliply", "e5m2"), {}, "unknown operation 'mutliply'; did you mean 'multiply'"),

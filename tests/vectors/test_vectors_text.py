@@ -8,6 +8,7 @@ import pytest
 
 import softnum as sn
 from softnum.vectors import TextLayout, VectorFileError, VectorReader, VectorSpec, check, plan, write
+from tests.support.cases import cases
 
 MUL = VectorSpec.make("multiply", "binary16")
 
@@ -123,8 +124,8 @@ PROBLEMS = [
 ]
 
 
-@pytest.mark.parametrize("number", [1, 500, 1000])
-@pytest.mark.parametrize("line, message", PROBLEMS, ids=range(len(PROBLEMS)))
+@cases("number", [1, 500, 1000])
+@cases("line, message", PROBLEMS, ids=range(len(PROBLEMS)))
 def test_a_bad_line_is_named(line, message, number):
     with pytest.raises(VectorFileError, match=message) as caught:
         check_bytes(damaged(number, line))
@@ -145,7 +146,7 @@ def test_a_bad_line_beyond_the_first_block():
     assert caught.value.report.vectors == number - 2
 
 
-@pytest.mark.parametrize("cut", range(1, len(GOOD)))
+@cases("cut", range(1, len(GOOD)))
 def test_a_truncated_last_line(cut):
     with pytest.raises(VectorFileError, match="truncated") as caught:
         check_bytes(damaged(700, GOOD[:cut], tail=False))
