@@ -9,7 +9,7 @@ enum { HIGHEST = 9, LARGEST = 40, DEEPEST = 24, DIGITS = 2 * SN_KULISCH_WORDS + 
 
 /* All values are multiples of 2^last and at most 2^top in magnitude. */
 static void span_of(const sn_format *f, int *last, int *top) {
-    const fuzz_facts x = fuzz_facts_of(f);
+    const sn_facts x = sn_facts_of(f);
     *last = x.last;
     *top = fuzz_is_fixed(f) ? f->bits - f->mantissa_bits - f->is_signed : x.top + 1;
 }
@@ -224,27 +224,6 @@ static void check_order(const sn_exact_unit *u, const fuzz_product *p) {
 
 /* ---- the fast path ----------------------------------------------------------------------------------------------- */
 
-/* What products/exact/body.h asks for, condition by condition. */
-static int plan(const sn_exact_unit *u, sn_exact_fast *fast) {
-    const sn_format *const formats[3] = {&u->operand_a, &u->operand_b, &u->accumulator}, *f = &u->accumulator;
-    const int digits = fuzz_is_fixed(f) ? f->bits : f->mantissa_bits + 1;
-    int specials = 0, precision = 0;
-    memset(fast, 0, sizeof *fast);
-    for (int i = 0; i < 3; i++) {
-        const fuzz_facts x = fuzz_facts_of(formats[i]);
-        if (!fuzz_fits(formats[i], 64)) return 0;
-        fast->facts[i].precision = x.precision;
-        fast->facts[i].last = x.last;
-        specials |= x.specials;
-        precision += i < 2 ? x.precision : 0;
-    }
-    if (precision > 53 || (specials && !f->has_nan)) return 0;
-    if (digits + (sn_is_stochastic(&u->env) ? u->env.stochastic_bits + 1 : 2) > 52) return 0;
-    fast->unit = *u;
-    fast->binary64 = fuzz_carrier(64);
-    return sn_rounding_prepare(f, &u->env, 64, &fast->rounding);
-}
-
 static void run(const fuzz_product *p, const sn_exact_fast *fast, fuzz_part part, int isa) {
     const fuzz_part rows = {part.m0, part.m1, 0, p->k}, columns = {0, p->k, part.n0, part.n1};
     const size_t n = part.n1 - part.n0, room = (n + SN_EXACT_ROOM - 1) / SN_EXACT_ROOM * SN_EXACT_ROOM;
@@ -285,7 +264,8 @@ void fuzz_exact(fuzz_input *in) {
     sn_exact_unit u;
     sn_exact_fast fast;
     if (!take_unit(in, &u)) return;
-    const int planned = plan(&u, &fast), deep = planned && fuzz_choose(in, 6) == 5; /* blocks of 2^5 to 2^19 terms */
+    const int planned = sn_exact_path(&u, sn_facts_of(&u.operand_a), sn_facts_of(&u.operand_b), &fast);
+    const int deep = planned && fuzz_choose(in, 6) == 5; /* blocks of 2^5 to 2^19 terms */
     fuzz_product p = {.fa = &u.operand_a, .fb = &u.operand_b, .fc = &u.accumulator, .fo = &u.accumulator};
     fuzz_take_product(in, &p, deep ? 2 : HIGHEST, deep ? 3 : LARGEST, deep ? 600 : DEEPEST, planned);
     if (!planned && sn_is_stochastic(&u.env) && fuzz_choose(in, 2)) fuzz_take_words(in, &p, 1);

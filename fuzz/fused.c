@@ -185,54 +185,6 @@ static void check_order(const sn_fused_unit *u, const fuzz_product *p) {
 
 /* ---- the fast paths ---------------------------------------------------------------------------------------------- */
 
-static int usual(const sn_format *f) {
-    return !fuzz_is_fixed(f) && f->lowest == SN_LOWEST_SUBNORMAL && fuzz_fits(f, 32) && f->emin >= -126;
-}
-
-static float power_of_two(int e) {
-    const sn_u32 bits = (sn_u32)(e + 127) << 23;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-/* What products/fused/body.h asks for, condition by condition. */
-static int plan(const sn_fused_unit *u, sn_fused_plan *p) {
-    const sn_format *acc = &u->accumulator, binary32 = fuzz_carrier(32);
-    const int F = u->fraction_bits, m = acc->mantissa_bits, nearest = u->sum_env.rounding == SN_NEAREST_EVEN;
-    if (!same_format(acc, &u->output) || !usual(&u->a) || !usual(&u->b) || !usual(acc)) return 0;
-    if (u->a.mantissa_bits + u->b.mantissa_bits > 22 || F > 29 || u->period > 128) return 0;
-    if (!acc->has_nan && (u->a.has_nan || u->a.has_inf || u->b.has_nan || u->b.has_inf || acc->has_inf)) return 0;
-    if (nearest && (u->truncate_fraction >= 0 || m < 1 || m > 21 || !acc->is_signed || !acc->negative_zero)) return 0;
-    if (nearest && (acc->emax > 90 || (u->c_after && m > 10))) return 0;
-    if (!nearest && (u->sum_env.rounding != SN_TOWARD_ZERO || !same_format(acc, &binary32))) return 0;
-    if (u->c_after && u->after_env.overflow != SN_OVERFLOW_INFINITY) return 0;
-    memset(p, 0, sizeof *p);
-    p->unit = *u;
-    p->carrier = binary32;
-    p->high = nearest ? 90 : 125;
-    p->low = F - 124;
-    const int floor = u->min_exponent > p->low ? u->min_exponent : p->low;
-    if (floor > p->high) return 0;
-    p->floor = floor + 127;
-    p->least_a = u->a.emin + 127;
-    p->least_b = u->b.emin + 127;
-    p->least_c = acc->emin + 127;
-    p->nearest = nearest;
-    /* terms products below 2^(F + 2), and a C below 2^(F + 1) */
-    p->may_carry = ((sn_i64)u->terms << (F + 2)) + ((sn_i64)1 << (F + 1)) > (sn_i64)1 << 31;
-    p->group = (sn_i32)1 << (29 - F);
-    p->keep = ~0u;
-    if (u->truncate_fraction >= 0 && u->truncate_fraction < 23) p->keep <<= 23 - u->truncate_fraction;
-    p->to_constant = (((sn_u32)(23 - m) << 1) + 1) << 22;
-    p->bounded = !nearest && u->a.emax + u->b.emax <= 64;
-    const sn_u32 largest = (sn_u32)fuzz_to_carrier(acc, acc->max_code, 32);
-    memcpy(&p->limit, &largest, sizeof largest);
-    p->least_start = power_of_two(-101);
-    p->most_start = p->bounded ? power_of_two(100) : p->limit;
-    return 1;
-}
-
 static void run(const fuzz_product *p, const sn_fused_plan *plan, fuzz_part part, int isa) {
     const fuzz_part rows = {part.m0, part.m1, 0, p->k}, columns = {0, p->k, part.n0, part.n1};
     const size_t n = part.n1 - part.n0;
@@ -275,7 +227,7 @@ static void run(const fuzz_product *p, const sn_fused_plan *plan, fuzz_part part
 void fuzz_fused(fuzz_input *in) {
     const sn_fused_unit u = take_unit(in);
     sn_fused_plan fast;
-    const int planned = plan(&u, &fast), deep = planned && fuzz_choose(in, 16) == 15;
+    const int planned = sn_fused_path(&u, &fast), deep = planned && fuzz_choose(in, 16) == 15;
     fuzz_product p = {.fa = &u.a, .fb = &u.b, .fc = u.c_after ? &u.output : &u.accumulator, .fo = &u.output};
     fuzz_take_product(in, &p, HIGHEST, deep ? 3 : LARGEST, deep ? 300 : DEEPEST, planned);
     const sn_u32 lost = fuzz_define(&p, define, &u);

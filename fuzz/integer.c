@@ -1,5 +1,5 @@
 /* GEMM in integers, on every instruction set, against the definition on codes. The units are those that
- * softnum.plan.integer_plan_of sends there: fixed point whose products need no rounding. */
+ * sn_integer_path sends there: fixed point whose products need no rounding. */
 #include "products.h"
 #include "products/gemm/gemm.h"
 
@@ -62,11 +62,9 @@ static void run(const fuzz_product *p, const sn_mad_unit *d, fuzz_part part, int
     fuzz_block c = {NULL, NULL, 0, 0, 0, 0};
     const sn_i64 largest_a = integers(&a, p->fa, p->a, p->k, rows);
     const sn_i64 largest_b = integers(&b, p->fb, p->b, p->n, columns);
-    const sn_i64 products = (sn_i64)p->k * largest_a * largest_b;
+    sn_i64 largest_c = 0;
     sn_gemm_integers g;
-    memset(&g, 0, sizeof g);
-    g.shift = f->mantissa_bits - p->fa->mantissa_bits - p->fb->mantissa_bits;
-    sn_i64 total = products * ((sn_i64)1 << g.shift), largest_c = 0;
+    FUZZ_EXPECT(NULL, sn_integer_path(d, &g));
     if (p->c) {
         c = fuzz_values(p->fc, p->c, p->n, part, n + 2 * p->gap, 0, 64);
         for (size_t i = part.m0; i < part.m1; i++)
@@ -75,15 +73,8 @@ static void run(const fuzz_product *p, const sn_mad_unit *d, fuzz_part part, int
                 if (largest_c < (x < 0 ? -x : x)) largest_c = x < 0 ? -x : x;
             }
     }
-    total += largest_c;
-    g.bits = f->bits;
-    g.is_signed = f->is_signed;
-    g.most = ((sn_i64)1 << (f->bits - f->is_signed)) - 1;
-    g.least = f->is_signed ? -((sn_i64)1 << (f->bits - 1)) : 0;
-    const int may_saturate = products >= (sn_i64)1 << 31 || total > g.most || total > -g.least;
-    g.careful = d->sum_env.overflow != SN_OVERFLOW_WRAP && (careful || may_saturate);
-    const sn_u64 scale = (sn_u64)(1023 - f->mantissa_bits) << 52;
-    memcpy(&g.scale, &scale, sizeof scale);
+    g.careful = !sn_integers_fit(&g, (ptrdiff_t)p->k, (double)largest_a, (double)largest_b, (double)largest_c) ||
+                (careful && !g.wraps);
     g.a = (const sn_i16 *)(const void *)a.buffer;
     g.b = (const sn_i16 *)(const void *)b.buffer;
     g.c = p->c ? (const double *)(const void *)c.buffer : NULL;

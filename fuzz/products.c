@@ -4,21 +4,6 @@
 
 int fuzz_is_fixed(const sn_format *f) { return f->kind == SN_FIXED; }
 
-fuzz_facts fuzz_facts_of(const sn_format *f) {
-    if (fuzz_is_fixed(f)) {
-        const fuzz_facts x = {f->bits, -f->mantissa_bits, f->bits - f->mantissa_bits - !f->is_signed, 0};
-        return x;
-    }
-    const fuzz_facts x = {f->mantissa_bits + 1, f->emin - f->mantissa_bits, f->emax, f->has_nan || f->has_inf};
-    return x;
-}
-
-int fuzz_fits(const sn_format *f, int carrier_bits) {
-    const fuzz_facts x = fuzz_facts_of(f);
-    return carrier_bits == 32 ? x.precision <= 24 && x.last >= -149 && x.top <= 127
-                              : x.precision <= 53 && x.last >= -1074 && x.top <= 1023;
-}
-
 sn_format fuzz_carrier(int bits) { return bits == 32 ? fuzz_float(8, 23, 127) : fuzz_float(11, 52, 1023); }
 
 sn_u64 fuzz_to_carrier(const sn_format *f, sn_u64 code, int bits) {

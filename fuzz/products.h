@@ -1,4 +1,4 @@
-/* What the checks of products of matrices share: facts of formats, numbers decoded once more, and matrices whose parts
+/* What the checks of products of matrices share: numbers decoded once more, and matrices whose parts
  * are handed out as threads get them, each in a buffer with not one byte to spare. */
 #ifndef SOFTNUM_FUZZ_PRODUCTS_H
 #define SOFTNUM_FUZZ_PRODUCTS_H
@@ -8,14 +8,7 @@
 
 /* ---- formats ----------------------------------------------------------------------------------------------------- */
 
-/* All values are integers of at most precision bits times a power of two, multiples of 2^last, below 2^(top + 1). */
-typedef struct {
-    int precision, last, top, specials;
-} fuzz_facts;
-
 int fuzz_is_fixed(const sn_format *f);
-fuzz_facts fuzz_facts_of(const sn_format *f);
-int fuzz_fits(const sn_format *f, int carrier_bits); /* whether the carrier of 32 or 64 bits holds all values */
 sn_format fuzz_carrier(int bits);
 sn_u64 fuzz_to_carrier(const sn_format *f, sn_u64 code, int bits);
 

@@ -10,6 +10,16 @@ typedef struct {
     sn_i32 precision, last, top, specials;
 } sn_facts;
 
+/* The exponent of a power of two that no magnitude exceeds: fixed point's lowest value is one. */
+static inline sn_i32 sn_end_of(const sn_format *f) {
+    return f->kind == SN_FIXED ? f->bits - f->mantissa_bits - !!f->is_signed : f->emax + 1;
+}
+
+/* The least and the largest pattern of a carrier's finite magnitudes other than 0; least > largest if there is none. */
+typedef struct {
+    sn_u64 least, largest;
+} sn_range;
+
 static inline sn_facts sn_facts_of(const sn_format *f) {
     const sn_facts fixed = {f->bits, -f->mantissa_bits, f->bits - f->mantissa_bits - !f->is_signed, 0},
                    number = {f->mantissa_bits + 1, f->emin - f->mantissa_bits, f->emax, f->has_nan || f->has_inf};

@@ -7,8 +7,6 @@ MOST_WORDS: int
 TALLIES: int
 HOW: dict[str, int]
 
-def rounds_in_lanes(fmt: Any, env: tuple[int, ...]) -> bool: ...
-
 def words_of_steps(
     keys: tuple[int, int, int, int],
     batch: int,
@@ -21,20 +19,10 @@ def words_of_steps(
     wide: bool,
 ) -> NDArray[np.uint32]: ...
 
+def fast(unit: Any, gemm: Any) -> FastBlock | None: ...
+
 class DefinitionBlock:
-    def __init__(
-        self,
-        elements: tuple[Any, Any],
-        scales: tuple[Any, Any],
-        inner: Any,
-        product: Any,
-        accumulator: Any,
-        product_env: tuple[int, ...],
-        sum_env: tuple[int, ...],
-        bottom: int,
-        plain: int,
-        words: int,
-    ) -> None: ...
+    def __init__(self, unit: Any) -> None: ...
     def add(
         self,
         sums: NDArray[np.uint64] | None,
@@ -68,15 +56,16 @@ class DefinitionBlock:
     ) -> int: ...
 
 class FastBlock:
-    def __init__(
-        self,
-        product: Any,
-        accumulator: Any,
-        product_env: tuple[int, ...],
-        sum_env: tuple[int, ...],
-        two_roundings: bool,
-        stochastic: bool,
-    ) -> None: ...
+    gemm_of_blocks: Any
+    @property
+    def how(self) -> str: ...
+    @property
+    def checked(self) -> bool: ...
+    @property
+    def finite(self) -> bool: ...
+    def narrow(self, size: int) -> bool: ...
+    def split(self, size: int, a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None: ...
+    def scales_fit(self, a: NDArray[np.float64], b: NDArray[np.float64]) -> bool: ...
     def gemm(
         self,
         how: str,

@@ -5,11 +5,12 @@ cimport cython
 cimport numpy as cnp
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 import numpy as np
 
 from softnum.runtime._core cimport *
-from softnum.mac._products cimport sn_tally, tallies_of
+from softnum.mac._products cimport range_of, sn_range, sn_tally, tallies_of
 from softnum.runtime import _core
 
 cnp.import_array()
@@ -46,11 +47,20 @@ cdef extern from "products/blocks/block.h" nogil:
     enum: SN_BLOCK_FMA, SN_BLOCK_BINARY32, SN_BLOCK_GENERAL, SN_BLOCK_TILE
 
     ctypedef struct sn_block_fast:
-        int32_t how, wide, rounds_product, two_roundings, stochastic
+        int32_t how, wide, checked, finite, rounds_product, two_roundings, stochastic
         sn_rounding product, sum
         uint32_t key[2]
         uint32_t key2[2]
         uint32_t batch
+
+    ctypedef struct sn_block_inner:
+        int32_t fast, specials
+
+    int sn_block_path(const sn_block_unit *u, sn_block_inner inner, int tensor_scales, sn_block_fast *fast) noexcept
+    int sn_block_narrow(const sn_block_unit *u, ptrdiff_t size) noexcept
+    int sn_block_split(const sn_block_unit *u, ptrdiff_t size, const sn_range *elements, int infinite,
+                       double *magic) noexcept
+    int sn_block_scales_fit(const sn_block_unit *u, const sn_range *scales) noexcept
 
     ctypedef struct sn_block_values:
         const void *a
@@ -74,6 +84,7 @@ cdef extern from "products/blocks/block.h" nogil:
 MOST_WORDS = SN_KULISCH_WORDS
 TALLIES = SN_BLOCK_TALLIES
 HOW = {"fma": SN_BLOCK_FMA, "binary32": SN_BLOCK_BINARY32, "general": SN_BLOCK_GENERAL}
+_HOW = {number: name for name, number in HOW.items()}
 
 
 cdef const uint64_t *data64(const uint64_t[::1] x) except? NULL:
@@ -108,26 +119,31 @@ def words_of_steps(tuple keys, batch, m0, m1, n0, n1, steps, bint two_roundings,
     return out
 
 
+cdef void fill_unit(sn_block_unit *u, unit) except *:
+    a, b = unit.operand
+    memset(u, 0, sizeof(sn_block_unit))
+    fill_format(&u.element_a, a.element)
+    fill_format(&u.element_b, b.element)
+    fill_format(&u.scale_a, a.scale)
+    fill_format(&u.scale_b, b.scale)
+    u.exact = unit.inner is None
+    if not u.exact:
+        fill_format(&u.inner, unit.inner.result)
+    u.rounds_product = unit.product is not None
+    fill_format(&u.product, unit.accumulator if unit.product is None else unit.product)
+    fill_format(&u.accumulator, unit.accumulator)
+    fill_env(&u.product_env, unit.environments[0])
+    fill_env(&u.sum_env, unit.environments[1])
+    u.bottom, u.plain, u.words = unit.bottom, unit.plain, unit.words if u.exact else 1
+
+
 cdef class DefinitionBlock:
     """The outer sum of a unit of block formats on 64-bit codes, through the scalar functions of the core."""
 
     cdef sn_block_unit u
 
-    def __cinit__(self, elements, scales, inner, product, accumulator, tuple product_env, tuple sum_env, bottom, plain,
-                  words):
-        fill_format(&self.u.element_a, elements[0])
-        fill_format(&self.u.element_b, elements[1])
-        fill_format(&self.u.scale_a, scales[0])
-        fill_format(&self.u.scale_b, scales[1])
-        self.u.exact = inner is None
-        if inner is not None:
-            fill_format(&self.u.inner, inner)
-        self.u.rounds_product = product is not None
-        fill_format(&self.u.product, accumulator if product is None else product)
-        fill_format(&self.u.accumulator, accumulator)
-        fill_env(&self.u.product_env, product_env)
-        fill_env(&self.u.sum_env, sum_env)
-        self.u.bottom, self.u.plain, self.u.words = bottom, plain, words
+    def __cinit__(self, unit):
+        fill_unit(&self.u, unit)
 
     cdef void prepare(self, sn_block_unit *u, sn_block_part *g, out, words, keys, batch, m0, n0, tallies) except *:
         cdef uint64_t[:, ::1] z = out
@@ -180,34 +196,65 @@ cdef class DefinitionBlock:
         return lost
 
 
-def rounds_in_lanes(fmt, tuple env):
-    """Whether the kernels round binary64 carriers to this format in this environment."""
-    cdef sn_format f
-    cdef sn_env e
-    cdef sn_rounding r
-    fill_format(&f, fmt)
-    fill_env(&e, env)
-    return bool(sn_rounding_prepare(&f, &e, 64, &r))
+def fast(unit, gemm):
+    """The engine on carriers of a unit of block formats, or None where the definition alone computes it.
+
+    gemm: that of its inner unit, or None.
+    """
+    cdef FastBlock engine = FastBlock.__new__(FastBlock)
+    cdef sn_block_inner inner
+    inner.fast = inner.specials = 0
+    if unit.inner is not None:
+        inner.fast = gemm is not None and not unit.inner.stochastic
+        inner.specials = any(f is not None and (f.has_nan or f.infinities) for f in unit.inner.rounded_to)
+    fill_unit(&engine.unit, unit)
+    engine.gemm_of_blocks = gemm
+    return engine if sn_block_path(&engine.unit, inner, unit.tensor_scales, &engine.u) else None
 
 
 cdef class FastBlock:
-    """The outer sum of a unit of block formats on carriers, and with it the exact sums of blocks."""
+    """The outer sum of a unit of block formats on carriers, and with it the exact sums of blocks; `fast` makes them.
+
+    Attributes: ``how`` a block enters the outer sum ("fma", "binary32" or "general", csrc/products/blocks/block.h);
+    ``checked``: whether "fma" needs no look at the scales; ``finite``: for finite operands alone; ``gemm_of_blocks``:
+    the inner unit's engine.
+    """
 
     cdef sn_block_fast u
+    cdef sn_block_unit unit
+    cdef readonly object gemm_of_blocks
 
-    def __cinit__(self, product, accumulator, tuple product_env, tuple sum_env, bint two_roundings, bint stochastic):
-        cdef sn_format f
-        cdef sn_env e
-        fill_format(&f, accumulator)
-        fill_env(&e, sum_env)
-        if not sn_rounding_prepare(&f, &e, 64, &self.u.sum):
-            raise ValueError(f"{accumulator} lies outside the domain of rounding in binary64")
-        self.u.rounds_product = product is not None
-        fill_format(&f, accumulator if product is None else product)
-        fill_env(&e, sum_env if product is None else product_env)
-        if not sn_rounding_prepare(&f, &e, 64, &self.u.product):
-            raise ValueError(f"{product} lies outside the domain of rounding in binary64")
-        self.u.two_roundings, self.u.stochastic = two_roundings, stochastic
+    @property
+    def how(self):
+        return _HOW[self.u.how]
+
+    @property
+    def checked(self):
+        return bool(self.u.checked)
+
+    @property
+    def finite(self):
+        return bool(self.u.finite)
+
+    def narrow(self, size):
+        """Whether exact sums of blocks of this size are float32 numbers."""
+        return bool(sn_block_narrow(&self.unit, size))
+
+    def split(self, size, a, b):
+        """0 where exact sums of blocks of these float64 values are float64 numbers, else M of their split; or None."""
+        cdef sn_range ranges[2]
+        cdef double magic
+        if sn_block_split(&self.unit, size, NULL, False, &magic):
+            return magic
+        ranges[0], ranges[1] = range_of(a), range_of(b)
+        infinite = np.isinf(a).any() or np.isinf(b).any()
+        return magic if sn_block_split(&self.unit, size, ranges, infinite, &magic) else None
+
+    def scales_fit(self, a, b):
+        """Whether the product of any two of these float64 scales is a binary32 number."""
+        cdef sn_range ranges[2]
+        ranges[0], ranges[1] = range_of(a), range_of(b)
+        return bool(sn_block_scales_fit(&self.unit, ranges))
 
     cdef void prepare(self, sn_block_fast *u, sn_block_values *g, how, bint wide, scale_a, scale_b, c, out, keys, batch,
                       m0, n0) except *:

@@ -9,7 +9,7 @@ from libc.string cimport memset
 
 from softnum.runtime._core cimport *
 from softnum.mac._products cimport (
-    before, facts_from, fill_codes, run_each, sn_definition, sn_facts, sn_product_codes,
+    before, facts_from, fill_codes, range_of, run_each, sn_definition, sn_facts, sn_product_codes, sn_range,
 )
 from softnum.runtime import _core
 
@@ -49,14 +49,11 @@ cdef extern from "products/exact/exact.h" nogil:
 
     const sn_exact_kernels *sn_exact_kernels_for(int isa) noexcept
 
-    ctypedef struct sn_exact_range:
-        uint64_t least, largest
-
     ctypedef struct sn_exact_split:
         int32_t pieces, with_c
         ptrdiff_t block
 
-    sn_exact_split sn_exact_split_for(const sn_exact_fast *u, const sn_exact_range range[3], ptrdiff_t k, int has_c) noexcept
+    sn_exact_split sn_exact_split_for(const sn_exact_fast *u, const sn_range range[3], ptrdiff_t k, int has_c) noexcept
 
 MOST_WORDS = SN_KULISCH_WORDS
 
@@ -119,11 +116,8 @@ cdef class FastExact:
 
     def split(self, a, b, c=None):
         """(pieces, terms a block, whether C is a term) for float64 arrays: what the kernels do with these operands."""
-        cdef sn_exact_range ranges[3]
-        for i, x in enumerate((a, b, c)):
-            size = np.zeros(0) if x is None else np.abs(x)[(x != 0) & np.isfinite(x)]
-            ranges[i].least = size.min().view(np.uint64) if size.size else 0x7ff0000000000000
-            ranges[i].largest = size.max().view(np.uint64) if size.size else 0
+        cdef sn_range ranges[3]
+        ranges[0], ranges[1], ranges[2] = range_of(a), range_of(b), range_of(c)
         s = sn_exact_split_for(&self.u, ranges, a.shape[1], c is not None)
         return s.pieces, s.block, bool(s.with_c)
 

@@ -12,6 +12,9 @@ cdef extern from "dispatch/facts.h" nogil:
 
     sn_facts sn_facts_of(const sn_format *f)
 
+    ctypedef struct sn_range:
+        uint64_t least, largest
+
 cdef extern from "products/codes.h" nogil:
     ctypedef struct sn_tally:
         uint64_t roundings, inexact, underflowed, overflowed, saturated, invalid
@@ -119,3 +122,15 @@ cdef inline sn_facts facts_from(x):
     cdef sn_facts f
     f.precision, f.last, f.top, f.specials = x.precision, x.last, x.top, x.specials
     return f
+
+
+cdef inline sn_range range_of(x):
+    """Of a float64 array, or None."""
+    cdef sn_range r
+    r.least, r.largest = 0x7ff0000000000000, 0
+    if x is not None:
+        size = abs(x)
+        size = size[(size > 0) & (size < 1e999)]
+        if size.size:
+            r.least, r.largest = size.min().view("u8"), size.max().view("u8")
+    return r

@@ -5,7 +5,7 @@ import pytest
 
 import softnum as sn
 from softnum.mac.products.blocks import matrices as block_matmul
-from softnum.mac.products.blocks.fast import block_plan
+from softnum.mac.products.blocks.fast import block_engine
 from tests.support.block_units import FP4, FP8, INT8, SR, any_codes, block, key_of, operand, small, some_c
 from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits
@@ -71,9 +71,9 @@ def compare(a, b, u, c=None, **options):
 
 
 def test_the_plans():
-    assert [str(u) for u in FAST if block_plan(u) is None] == []
-    assert all(block_plan(u) is None for u in SLOW)
-    assert {block_plan(u).how for u in FAST} == {"fma", "binary32", "general"}
+    assert [str(u) for u in FAST if block_engine(u) is None] == []
+    assert all(block_engine(u) is None for u in SLOW)
+    assert {block_engine(u).how for u in FAST} == {"fma", "binary32", "general"}
 
 
 @pytest.mark.parametrize("u", FAST, ids=str)
@@ -172,10 +172,26 @@ def test_sums_that_cancel(isa):
             compare(a, b, u, np.full((7, 9), zero, np.float32))
 
 
+def test_scales_of_several_bits_whose_product_is_no_binary32_number(isa):
+    """16 bits at 2**-147: the fma of binary32 would round them before the sum does."""
+    rng = np.random.default_rng(12)
+    fmt = sn.BlockFormat("e2m1fn", "bfloat16", 32)
+    for low, high in ((-72, -75), (-70, -60), (60, 64), (-90, 20)):
+        scales = [
+            sn.encode(
+                sn.quantize(rng.uniform(1, 2, shape).astype(np.float32) * np.float32(2.0**e), "bfloat16"), "bfloat16"
+            )
+            for e, shape in ((low, (4, 2)), (high, (2, 5)))
+        ]
+        a = sn.BlockArray(rng.integers(0, 16, (4, 64)).astype(np.uint8), scales[0], fmt, -1)
+        b = sn.BlockArray(rng.integers(0, 16, (64, 5)).astype(np.uint8), scales[1], fmt, -2)
+        compare(a, b, sn.BlockDotUnit("binary32", operand=fmt))
+
+
 def test_what_has_no_code_is_an_error():
     u = block("q20.10", "mxfp4")
     a = sn.array([[1.0, 2.0, np.nan]], "mxfp4", axis=-1)
-    assert block_plan(u) is not None
+    assert block_engine(u) is not None
     with pytest.raises(ValueError, match="q20.10 has no code for it"):
         sn.matmul(a, a.T, u)
 
@@ -256,7 +272,7 @@ def test_planted_faults_are_noticed(monkeypatch):
     u = FAST[0]
     a, b = operand(rng, u.operand[0], (5, 70), -1), operand(rng, u.operand[1], (70, 9), -2)
     a = scaled(a, rng.integers(-127, 127, a.scales.shape), a.format, -1)
-    monkeypatch.setattr(block_fast, "_in_float32", lambda *_: True)  # 41 bits are no 24
+    monkeypatch.setattr(block_fast, "_is_narrow", lambda *_: True)  # 41 bits are no 24
     with pytest.raises(AssertionError):
         for _ in range(20):
             compare(operand(rng, u.operand[0], (5, 70), -1, 9), b, u)
@@ -264,6 +280,6 @@ def test_planted_faults_are_noticed(monkeypatch):
     u = FAST[4]
     a, b = operand(rng, u.operand[0], (5, 70), -1), operand(rng, u.operand[1], (70, 9), -2)
     a, b = (scaled(x, np.full(x.scales.shape, e), x.format, axis) for x, e, axis in ((a, -70, -1), (b, -80, -2)))
-    monkeypatch.setattr(block_fast, "_in_binary32", lambda *_: True)
+    monkeypatch.setattr(block_fast, "_how", lambda *_: "fma")
     with pytest.raises(AssertionError):
         compare(a, b, u)

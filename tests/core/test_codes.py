@@ -13,7 +13,7 @@ import pytest
 import softnum as sn
 from softnum.arrays import lanes
 from softnum.formats.names import format as format_of
-from softnum.mac.plan import fits
+from softnum.formats.facts import fits
 from softnum.runtime import _core
 from softnum.runtime.threads import default_threads, for_ranges
 from tests.support.cases import cases

@@ -9,7 +9,7 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FloatFormat
-from softnum.mac.plan import fits
+from softnum.formats.facts import fits
 from softnum.mac.products.engines import coded, fast_of
 from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits

@@ -5,7 +5,7 @@ import pytest
 
 import softnum as sn
 from softnum.formats.modes import ROUNDING_MODES, family
-from softnum.mac.plan import fits
+from softnum.formats.facts import fits
 from softnum.mac.products.engines import coded, definition_of, fast_of
 from softnum.runtime import _core
 from tests.support.cases import cases

@@ -9,7 +9,7 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats.names import format as format_of
-from softnum.mac.fused import fused_plan
+from softnum.mac.products.engines import fast_of
 from softnum.mac.products.engines import fast_of
 from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits, edge_codes, random_codes
@@ -45,6 +45,9 @@ FAST = [
     fused(7, 12, "binary32", ("e4m3fnuz", "binary8p3se"), truncate_fraction=5, k_order=tuple(range(13, -1, -1))),
     fused(2, 8, "e4m3fn", "e4m3fn", **RNE),
     fused(32, 25, "binary32", "e5m2", c="after", overflow="always_infinity"),
+    fused(8, 20, "binary32", "binary16", c="after", overflow="saturate"),
+    fused(8, 20, "binary16", "e5m2", **RNE, c="after", overflow="saturate_finite"),
+    fused(8, 20, "e5m2", "e5m2", **RNE, c="after", overflow="infinity"),
     fused(3, 9, "e3m2fn", "e2m3fn", **RNE),
 ]
 SLOW = [
@@ -189,10 +192,10 @@ KINDS = ["normal", "wide", "cancelling", "largest", "edges", "specials"]
 
 
 def test_the_hardware_units_are_fast():
-    assert [str(u) for u in FAST if fused_plan(u) is None] == []
-    plans = [fused_plan(u) for u in FAST]
-    assert {(p.nearest, p.may_carry) for p in plans} == {(a, b) for a in (True, False) for b in (True, False)}
-    assert all(fused_plan(u) is None for u in SLOW)
+    assert [str(u) for u in FAST if fast_of(u) is None] == []
+    plans = [fast_of(u).plan for u in FAST]
+    assert {(p["nearest"], p["may_carry"]) for p in plans} == {(a, b) for a in (True, False) for b in (True, False)}
+    assert all(fast_of(u) is None for u in SLOW)
 
 
 @cases("u", FAST, ids=str)

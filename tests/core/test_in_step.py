@@ -14,9 +14,10 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.arrays.lanes import words_of_key
+from softnum.formats.facts import facts
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, family, goes_up, rounding_name
 from softnum.inspect import _probe, probes
-from softnum.mac import _blocks
+from softnum.mac import _blocks, _gemm
 from softnum.mac.statistics import RoundingCounts
 from softnum.ops import CLASSES, OPERATIONS
 from softnum.runtime import _core, config
@@ -70,6 +71,14 @@ def test_the_device_s_families_and_directions_have_the_cpu_s_numbers():
     }  # fmt: skip
     directions = [name.replace("SN_FP_", "SN_ADD_") for name in names(cpu, "SN_FP_NEAREST")]
     assert directions == names(device, "SN_ADD_NEAREST")
+
+
+def test_the_core_knows_of_values_what_formats_say():
+    for name in [*sn.format_names(), "q4.4", "uq4.4", "q0.8", "uq1.15", "q16.16"]:
+        fmt = sn.format(name)
+        if fmt.codec.core_format(fmt) is fmt:
+            x = facts(fmt)
+            assert _gemm.core_facts(fmt) == (x.precision, x.last, x.top, x.specials), name
 
 
 def test_overflow_rules_and_flags_have_the_header_s_numbers():

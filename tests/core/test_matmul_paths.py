@@ -5,7 +5,8 @@ import pytest
 
 import softnum as sn
 from softnum.formats.names import format as format_of
-from softnum.mac.plan import fits, integer_plan_of, plan_of
+from softnum.formats.facts import fits
+from softnum.mac.products.engines import fast_of
 from softnum.mac.products.engines import fast_of
 from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits
@@ -45,11 +46,12 @@ def compare(got, want, u, *context):
 
 
 def test_every_kind_of_fast_path_is_here():
-    plans = [plan_of(u) for u in FAST if integer_plan_of(u) is None]
-    assert {(p.wrap, p.signed, p.shift > 0) for u in FAST if (p := integer_plan_of(u))} >= {
+    engines = [fast_of(u) for u in FAST]
+    plans = [p for p in engines if p.path != "integers"]
+    assert {(p.wraps, p.ends[0] < 0, p.shift > 0) for p in engines if p.path == "integers"} >= {
         (False, True, False), (True, True, False), (False, True, True), (False, False, False),
     }  # fmt: skip
-    kinds = {(p.path, p.product, p.exact_below) for p in plans}
+    kinds = {(p.path, p.product_rounding, p.exact_below) for p in plans}
     assert kinds >= {
         ("magic", "exact", True), ("magic", "exact", False), ("magic", "nearest", True), ("magic", "nearest", False),
         ("mixed", "nearest", False), ("fixed", "exact", False),
@@ -63,7 +65,7 @@ def test_every_kind_of_fast_path_is_here():
     assert any(p.two_roundings for p in plans) and any(p.chunk and p.two_roundings for p in plans)
     for u in ALL:  # the units of the default study are fast
         if u.accumulator == format_of("e6m9") and u.rounding in ("nearest_even", "stochastic") and u not in TABLES:
-            assert plan_of(u) is not None, str(u)
+            assert fast_of(u) is not None, str(u)
 
 
 @cases("u", FAST, ids=str)
@@ -239,7 +241,7 @@ def test_wide_sums_that_two_roundings_get_wrong(isa):
             sn.MadUnit("e10m20", operand="binary32"),
             sn.MadUnit("e10m40", operand="binary32", chunk=1, outer_accumulator="e10m20"),
         ):
-            assert plan_of(u).path == "wide"
+            assert fast_of(u).path == "wide"
             for sign in (1, -1):
                 a, b = np.array([[x * sign]], np.float32), np.full((1, 21), y * 2.0 ** (e - 30), np.float32)
                 got = sn.matmul(a, b, u, c * sign)

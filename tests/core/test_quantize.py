@@ -9,7 +9,7 @@ import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FloatFormat
 from softnum.formats.names import format as format_of
-from softnum.mac.plan import fits
+from softnum.formats.facts import fits
 from tests.support.cases import cases
 from tests.support.core_oracles import (
     MODES,

@@ -7,7 +7,7 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.mac.plan import plan_of
+from softnum.mac.products.engines import fast_of
 from tests.support.cases import cases
 
 ONE = np.ones((1, 1), np.float32)
@@ -36,7 +36,7 @@ def test_out_of_another_type_is_named():
 @pytest.mark.parametrize(("bias_a", "bias_b", "exponent"), [(-140, 154, 145), (200, -180, -190)])
 def test_operands_beyond_binary32_do_not_take_its_path(bias_a, bias_b, exponent):
     unit = sn.MadUnit("e6m9", operand=(sn.FloatFormat(4, 3, bias=bias_a), sn.FloatFormat(4, 3, bias=bias_b)))
-    assert plan_of(unit) is None or plan_of(unit).wide
+    assert fast_of(unit) is None or fast_of(unit).wide
     assert sn.matmul(np.full((1, 1), 2.0**exponent), np.full((1, 1), 2.0**-exponent), unit) == 1
 
 

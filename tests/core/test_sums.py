@@ -8,7 +8,7 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats.custom import CustomFormat
-from softnum.mac.plan import fits
+from softnum.formats.facts import fits
 from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits
 from tests.support.matmul_units import TERNARY, as_codes

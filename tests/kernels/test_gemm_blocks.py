@@ -11,12 +11,12 @@ import softnum as sn
 from softnum.arrays.environment import seed_and_stream
 from softnum.kernels.device.products import gemm
 from softnum.kernels.device.products.mad import fast as gemm_blocks
-from softnum.kernels.device.products.mad.bounds import level_of, levels_of, sum_bound, sums_fit
 from softnum.kernels.device.products.mad.fast_entries import Block, steps_library
 from softnum.kernels.device.products.mad.steps import steps_of
 from softnum.kernels.device.runtime.source import TYPES, Entry
 from softnum.kernels.device.runtime.strides import transposed
-from softnum.mac.plan import fits, integer_plan_of, plan_of
+from softnum.formats.facts import fits
+from softnum.mac.products.engines import fast_of
 from softnum.runtime import _core
 from tests.support.cases import cases
 from tests.support.equality import poisoned
@@ -28,7 +28,7 @@ def unit(acc="e6m9", operand="e5m2", **options):
     return sn.MadUnit(acc, operand=operand, **options)
 
 
-# path -> units; each path of softnum.mac.plan is here
+# path -> units; each path of csrc/products/gemm/paths.c is here
 UNITS = {
     "magic": [
         unit(), unit(chunk=3), unit(product="e5m2"), unit(product="e4m3fn", chunk=2), unit("binary16", "e4m3fn"),
@@ -66,7 +66,7 @@ UNITS = {
         unit(product="e5m2", rounding="sr", stochastic_bits=20, chunk=2), unit(product="e5m2", product_rounding="sr"),
         unit("e8m30", "e8m20", product="e8m35"),
     ],
-    "integer": [
+    "integers": [
         unit("q12.8", "q4.4"), unit("q5.8", "q4.4"), unit("q5.8", "q4.4", overflow="wrap"), unit("q20.12", "q8.4"),
         unit("uq8.8", "uq4.4"), unit("q16.16", ("q8.8", "q8.8"), overflow="wrap"),
     ],
@@ -75,7 +75,7 @@ CASES = [pytest.param(path, u, id=f"{path}: {u}") for path, units in UNITS.items
 
 
 def path_of(u) -> str:
-    return "integer" if integer_plan_of(u) else plan_of(u).path
+    return fast_of(u).path
 
 
 def values(fmt, shape, rng, scale=None):
@@ -138,7 +138,7 @@ def test_steps(path, u):
     """Every level's steps alone give the bits of the CPU's product, for any operands of its domain."""
     assert path_of(u) == path
     rng = np.random.default_rng(7)
-    integers = path == "integer"
+    integers = path == "integers"
     seen = set()
     for scale, start_scale in ((None, None), (None, 0.0), (1.0, 1.0), (2.0**-6, 0.0), (0.25, 0.0)):
         k = 5 if scale is None else 7
@@ -151,21 +151,21 @@ def test_steps(path, u):
         if integers:
             same_bits(run_steps(u, "full", True, a, b, c, key), want)
             largest = tuple(float(np.abs(x).max()) for x in (a, b, c))
-            if sums_fit(integer_plan_of(u), k, largest):
+            if fast_of(u).fits(k, largest):
                 seen.add("plain")
                 same_bits(run_steps(u, "full", False, a, b, c, key), want)
             continue
         largest = tuple(float(x) if (x := np.abs(v).max()) == x else math.inf for v in (a, b, c))
         zero = bool((np.signbit(c) & (c == 0)).any())
-        level = level_of(plan_of(u), k, largest, zero)
-        tested = ["tested"] if "tested" in levels_of(plan_of(u)) and not zero else []
+        level = fast_of(u).level(k, largest, zero)
+        tested = ["tested"] if "tested" in fast_of(u).levels and not zero else []
         for each in dict.fromkeys(("full", *tested, level)):
             seen.add(each)
             same_bits(run_steps(u, each, True, a, b, c, key), want)
     if path == "stochastic":
-        assert seen >= set(levels_of(plan_of(u)))
+        assert seen >= set(fast_of(u).levels)
     if path == "magic":
-        assert "bare" in seen or not plan_of(u).exact_below
+        assert "bare" in seen or not fast_of(u).exact_below
         assert seen > {"full"}
 
 
@@ -278,29 +278,46 @@ def test_engines():
         assert type(other) is not gemm_blocks.BlocksEngine
 
 
-def test_sums_fit():
+def test_sums_of_integers_that_fit():
     """Sums of unsigned numbers have no lower bound to keep to."""
     for u, most in ((unit("uq8.8", "uq4.4"), 16), (unit("q8.8", "q4.4"), 8)):
-        plan = integer_plan_of(u)
-        assert sums_fit(plan, most - 1, (4.0, 4.0, 0.0)) and not sums_fit(plan, most, (4.0, 4.0, 0.0))
-        assert sums_fit(plan, 1, (0.0, 0.0, 1.0)) and not sums_fit(plan, most - 1, (4.0, 4.0, 16.0))
+        engine = fast_of(u)
+        assert engine.fits(most - 1, (4.0, 4.0, 0.0)) and not engine.fits(most, (4.0, 4.0, 0.0))
+        assert engine.fits(1, (0.0, 0.0, 1.0)) and not engine.fits(most - 1, (4.0, 4.0, 16.0))
 
 
-def test_sum_bound():
-    """The bound holds, is what the recurrence gives step by step, and is infinite only beyond the largest value."""
+def largest_sum(start, addend, k, up):
+    """The largest sum in e6m9 of k addends, each rounded up or, if not `up`, ties away from 0; in exact numbers."""
+    total = max(Fraction(start), Fraction(2) ** -30)
+    for _ in range(k):
+        exact = total + addend
+        place = Fraction(2) ** (math.floor(math.log2(exact)) - 9)
+        total = place * (math.ceil(exact / place) if up else math.floor(exact / place + Fraction(1, 2)))
+    return total
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "stochastic"])
+def test_a_level_without_tests_is_taken_where_no_sum_can_overflow(rounding):
+    """Not where one can; and nearly wherever none can: the bound is followed in binary64, rounded up, so that where
+    every sum is rounded up it may gain a last place more at each step."""
     rng = np.random.default_rng(9)
-    r = plan_of(unit()).magic[1]
-    for _ in range(50):
-        start, addend = (Fraction(float(x)) for x in sn.quantize(np.float32(2.0 ** rng.uniform(-30, 12, 2)), "e6m9"))
-        n, up = int(rng.integers(1, 3000)), bool(rng.integers(2))
-        total = max(start, Fraction(2.0**-30))
-        for _ in range(n):
-            exponent = math.floor(math.log2(total + addend))
-            place = Fraction(2) ** (exponent - 9)
-            steps = (total + addend) / place
-            total = place * (math.ceil(steps) if up else math.floor(steps + Fraction(1, 2)))
-        bound = sum_bound(r, start, addend, n, up)
-        assert bound == total if bound <= r.bound else total > r.bound
+    u = unit("e6m9", rounding=rounding, stochastic_bits=12)
+    engine, most = fast_of(u), Fraction(float(u.accumulator.max))
+    up = rounding == "stochastic"
+    seen = set()
+    for _ in range(200):
+        k = int(rng.integers(1, 300))
+        a, b = (float(x) for x in sn.quantize(2.0 ** rng.uniform(6, 15, 2), "e5m2", overflow="saturate"))
+        start = float(sn.quantize(2.0 ** rng.uniform(-30, 32), "e6m9", overflow="saturate"))
+        level = engine.level(k, (a, b, start), False)
+        bound = largest_sum(start, Fraction(a) * Fraction(b), k, up)
+        assert level == "bare" or level == ("tested" if up else "full")
+        slack = 1 + (Fraction(k, 2**8) if up else Fraction(1, 2**30))
+        assert bound <= most if level == "bare" else bound * slack > most, (k, a, b, start)
+        seen.add(level)
+    assert len(seen) == 2
+    for end in (math.inf, math.nan):
+        assert "bare" not in {engine.level(1, (1.0, 1.0, end), False), engine.level(1, (end, 1.0, 0.0), False)}
 
 
 @pytest.mark.gpu

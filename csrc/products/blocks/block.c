@@ -1,5 +1,7 @@
 #include "products/blocks/block.h"
 
+#include <string.h>
+
 extern const sn_block_kernels sn_block_kernels_portable, sn_block_kernels_avx2, sn_block_kernels_avx512;
 
 const sn_block_kernels *sn_block_kernels_for(int isa) {
@@ -105,4 +107,111 @@ sn_u32 sn_block_word(const sn_block_fast *u, ptrdiff_t row, ptrdiff_t column, pt
     sn_u32 words[2];
     sn_block_words(u->key, u->key2, u->batch, row, column, step, u->two_roundings, wide, words);
     return words[which];
+}
+
+/* ---- which path --------------------------------------------------------------------------------------------------
+ */
+
+/* By how many bits a product with values of the format may be longer than its other factor. */
+static sn_i32 longer_by(const sn_format *f) {
+    const sn_i32 precision = sn_facts_of(f).precision;
+    return precision == 1 ? 0 : precision;
+}
+
+/* Whether what is exact, or rounded to odd, is rounded to the format in binary64. */
+static int rounds(const sn_format *f, const sn_env *env, sn_rounding *r) {
+    const sn_facts x = sn_facts_of(f);
+    const sn_i32 seen = sn_is_stochastic(env) ? env->stochastic_bits + 1 : 2;
+    if (!sn_fits(x, 64) || (f->kind == SN_FLOAT && f->lowest != SN_LOWEST_SUBNORMAL)) return 0;
+    if (x.precision + seen > 52 || (f->has_inf && !f->has_nan)) return 0;
+    return sn_rounding_prepare(f, env, 64, r);
+}
+
+int sn_block_path(const sn_block_unit *u, sn_block_inner inner, int tensor_scales, sn_block_fast *fast) {
+    const sn_format *acc = &u->accumulator, *product = u->rounds_product ? &u->product : acc;
+    const sn_env *product_env = u->rounds_product ? &u->product_env : &u->sum_env;
+    const sn_facts a = sn_facts_of(&u->element_a), b = sn_facts_of(&u->element_b), x = sn_facts_of(&u->scale_a),
+                   y = sn_facts_of(&u->scale_b), sums = sn_facts_of(&u->inner);
+    const sn_i32 longer = longer_by(&u->scale_a) + longer_by(&u->scale_b), last = x.last + y.last,
+                 end = sn_end_of(&u->scale_a) + sn_end_of(&u->scale_b);
+    const sn_i32 last_sum = u->exact ? a.last + b.last : sums.last,
+                 end_sum = u->exact ? sn_end_of(&u->element_a) + sn_end_of(&u->element_b) : sn_end_of(&u->inner);
+    const int no_nan = !acc->has_nan || !product->has_nan;
+    memset(fast, 0, sizeof *fast);
+    if (u->exact && (!sn_fits(a, 64) || !sn_fits(b, 64))) return 0;
+    if (!u->exact && (!inner.fast || !sn_fits(sums, 64) || sums.precision + longer > 53)) return 0;
+    if (!u->exact && no_nan && inner.specials) return 0;
+    if (u->sum_env.rounding == SN_DOWN) return 0; /* a sum that cancels is -0 */
+    if (!rounds(acc, &u->sum_env, &fast->sum) || !rounds(product, product_env, &fast->product)) return 0;
+    if (!acc->has_nan && u->rounds_product && (product->has_nan || product->has_inf))
+        return 0; /* a product that overflows has no code: only the definition tells */
+    if (tensor_scales && sn_facts_of(acc).precision > 24) return 0;
+    if ((last_sum < 0 ? last_sum : 0) + last < -900 || (end_sum > 0 ? end_sum : 0) + 32 + end > 900) return 0;
+    if (longer > 53) return 0;
+    fast->rounds_product = u->rounds_product;
+    fast->two_roundings = u->rounds_product && sn_is_stochastic(product_env) && sn_is_stochastic(&u->sum_env);
+    fast->stochastic = sn_is_stochastic(&u->sum_env) || (u->rounds_product && sn_is_stochastic(product_env));
+    fast->checked = last >= -149 && end <= 128;
+    fast->finite = no_nan && (a.specials || b.specials || x.specials || y.specials);
+    fast->how = SN_BLOCK_GENERAL;
+    if (memcmp(acc, &sn_binary32, sizeof *acc) == 0 && u->sum_env.rounding == SN_NEAREST_EVEN &&
+        u->sum_env.overflow == SN_OVERFLOW_INFINITY) {
+        const int scales = sn_fits(x, 32) && sn_fits(y, 32) && x.precision + y.precision <= 24;
+        fast->how = u->exact && !u->rounds_product && scales ? SN_BLOCK_FMA : SN_BLOCK_BINARY32;
+    }
+    return 1;
+}
+
+/* Every block's number of products is at most 2^this. */
+static sn_i32 log_of(ptrdiff_t size) {
+    sn_i32 log = 0;
+    while (((ptrdiff_t)1 << log) < size)
+        log++;
+    return log > 0 ? log : 1;
+}
+
+int sn_block_narrow(const sn_block_unit *u, ptrdiff_t size) {
+    const sn_facts a = sn_facts_of(&u->element_a), b = sn_facts_of(&u->element_b);
+    const sn_i32 end = sn_end_of(&u->element_a) + sn_end_of(&u->element_b);
+    return end - (a.last + b.last) + log_of(size) <= 24 && sn_fits(a, 32) && sn_fits(b, 32);
+}
+
+static sn_i32 exponent_of(sn_u64 pattern) { return pattern >> 52 ? (sn_i32)(pattern >> 52) - 1023 : -1074; }
+
+/* *last and *end of the values of a format in a range. */
+static void span_of(const sn_format *f, const sn_range *range, sn_i32 *last, sn_i32 *end) {
+    const sn_facts x = sn_facts_of(f);
+    *last = *end = 0;
+    if (range->least > range->largest) return;
+    const sn_i32 lowest = exponent_of(range->least) - x.precision + 1, above = (sn_i32)(range->largest >> 52) - 1022;
+    *last = lowest > x.last ? lowest : x.last;
+    *end = above < sn_end_of(f) ? above : sn_end_of(f);
+}
+
+int sn_block_split(const sn_block_unit *u, ptrdiff_t size, const sn_range *elements, int infinite, double *magic) {
+    const sn_format *formats[] = {&u->element_a, &u->element_b};
+    const sn_i32 longer = longer_by(&u->scale_a) + longer_by(&u->scale_b), log = log_of(size);
+    sn_i32 last = 0, end = 0;
+    for (int i = 0; i < 2; i++) {
+        sn_i32 own_last = sn_facts_of(formats[i]).last, own_end = sn_end_of(formats[i]);
+        if (elements) span_of(formats[i], &elements[i], &own_last, &own_end);
+        last += own_last;
+        end += own_end;
+    }
+    *magic = 0;
+    if (end - last + log <= 53 - longer) return 1;
+    if (!elements || end - last + 2 * log > 103 || longer || u->rounds_product || infinite) return 0;
+    const sn_u64 pattern = (sn_u64)(1023 + 52 + end + log - 51) << 52 | (sn_u64)1 << 51; /* 1.5 * 2^(52 + g) */
+    memcpy(magic, &pattern, sizeof *magic);
+    return 1;
+}
+
+int sn_block_scales_fit(const sn_block_unit *u, const sn_range scales[2]) {
+    sn_i32 last[2], end[2];
+    for (int i = 0; i < 2; i++) {
+        if (scales[i].least > scales[i].largest) return 1;
+        span_of(i ? &u->scale_b : &u->scale_a, &scales[i], &last[i], &end[i]);
+    }
+    const int powers = longer_by(&u->scale_a) + longer_by(&u->scale_b) == 0; /* of two, below which an end lies by one */
+    return last[0] + last[1] >= -149 && end[0] + end[1] - powers <= 128;
 }

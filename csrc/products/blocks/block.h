@@ -3,6 +3,7 @@
 #ifndef SOFTNUM_BLOCK_H
 #define SOFTNUM_BLOCK_H
 
+#include "dispatch/facts.h"
 #include "dispatch/kernels.h"
 #include "products/codes.h"
 #include "softnum/units/block_steps.h"
@@ -57,11 +58,32 @@ enum { SN_BLOCK_FMA = 0, SN_BLOCK_BINARY32 = 1, SN_BLOCK_GENERAL = 2 };
 
 typedef struct {
     sn_i32 how, wide; /* wide: sums of blocks in binary64 */
+    sn_i32 checked;   /* SN_BLOCK_FMA: products of any two scales are binary32 numbers */
+    sn_i32 finite;    /* for finite operands alone: a result without a code is an error, which the definition tells */
     sn_i32 rounds_product, two_roundings, stochastic;
     sn_rounding product, sum;
     sn_u32 key[2], key2[2];
     sn_u32 batch;
 } sn_block_fast;
+
+/* What is known of an inner unit, besides the format of its results. */
+typedef struct {
+    sn_i32 fast;     /* it has an engine on carriers, and is not stochastic */
+    sn_i32 specials; /* a format that it rounds to has infinities or NaNs */
+} sn_block_inner;
+
+/* The fast path of a unit into *fast, but keys and batch; 0 if it has none. */
+int sn_block_path(const sn_block_unit *u, sn_block_inner inner, int tensor_scales, sn_block_fast *fast);
+
+/* Of exact sums of blocks of up to `size` products: whether binary32 holds them all. */
+int sn_block_narrow(const sn_block_unit *u, ptrdiff_t size);
+
+/* Whether binary64 does, *magic 0, or products are split, *magic the M of that. elements: what there is in the operands,
+ * or null: for all values of the formats; infinite: an infinity among them. */
+int sn_block_split(const sn_block_unit *u, ptrdiff_t size, const sn_range *elements, int infinite, double *magic);
+
+/* Whether products of any two scales in these ranges are binary32 numbers. */
+int sn_block_scales_fit(const sn_block_unit *u, const sn_range scales[2]);
 
 /* A part of a product, dense but for b and scale_b, whose rows lie n_total apart; values. */
 typedef struct {

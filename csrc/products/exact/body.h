@@ -34,7 +34,7 @@ typedef struct {
     double part[3][SN_EXACT_ROWS][SN_EXACT_TILE]; /* the pieces' sums, the last in part[pieces - 1] */
 } SN_(exact_sums);
 
-SN_INLINE void SN_(exact_scan)(sn_exact_range *range, const double *x, ptrdiff_t n) {
+SN_INLINE void SN_(exact_scan)(sn_range *range, const double *x, ptrdiff_t n) {
     const sn_wu zero = {0}, infinite = zero + 0x7ff0000000000000u;
     sn_wi least = (sn_wi)infinite, largest = (sn_wi)zero;
     ptrdiff_t i = 0;
@@ -249,7 +249,7 @@ static void SN_(exact_columns)(const sn_exact_fast *u, const sn_exact_args *g, c
 }
 
 static void SN_(exact_gemm)(const sn_exact_fast *u, const sn_exact_args *g) {
-    sn_exact_range range[3] = {{0x7ff0000000000000u, 0}, {0x7ff0000000000000u, 0}, {0x7ff0000000000000u, 0}};
+    sn_range range[3] = {{0x7ff0000000000000u, 0}, {0x7ff0000000000000u, 0}, {0x7ff0000000000000u, 0}};
     for (ptrdiff_t column = 0; column < g->n; column += SN_EXACT_TILE) {
         double *b = g->packed + column * g->k;
         const ptrdiff_t valid = g->n - column < SN_EXACT_TILE ? g->n - column : SN_EXACT_TILE;

@@ -102,7 +102,7 @@ static int split_into(sn_exact_split *s, sn_i32 last, sn_i32 top, ptrdiff_t term
     return 0;
 }
 
-sn_exact_split sn_exact_split_for(const sn_exact_fast *u, const sn_exact_range range[3], ptrdiff_t k, int has_c) {
+sn_exact_split sn_exact_split_for(const sn_exact_fast *u, const sn_range range[3], ptrdiff_t k, int has_c) {
     sn_exact_split s = {0, {0, 0, 0}, {0, 0}, 0, 0};
     sn_i32 last[3], top[3];
     for (int i = 0; i < 3; i++) {

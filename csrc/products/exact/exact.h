@@ -52,11 +52,6 @@ typedef struct {
 /* That of an instruction set (SN_ISA_*); null if this build has none for it. */
 const sn_exact_kernels *sn_exact_kernels_for(int isa);
 
-/* The least and the largest pattern of finite magnitudes other than 0; least > largest if there is none. */
-typedef struct {
-    sn_u64 least, largest;
-} sn_exact_range;
-
 /* How products are split (products/exact/body.h): into `pieces` sums of up to `block` terms each; 0 pieces: not at all.
  */
 typedef struct {
@@ -68,7 +63,7 @@ typedef struct {
 } sn_exact_split;
 
 /* The split for operands in these ranges. c: its range, or null. */
-sn_exact_split sn_exact_split_for(const sn_exact_fast *u, const sn_exact_range range[3], ptrdiff_t k, int has_c);
+sn_exact_split sn_exact_split_for(const sn_exact_fast *u, const sn_range range[3], ptrdiff_t k, int has_c);
 
 /* Element (row, column j of the block) by the wide accumulator, from the operands. */
 double sn_exact_slow(const sn_exact_fast *u, const sn_exact_args *g, ptrdiff_t row, ptrdiff_t j);

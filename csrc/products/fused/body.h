@@ -3,7 +3,7 @@
  * A step, for SN_V columns at once: p = a * b in binary32; M by the maximum of exponents in int16; each p times 2^(F -
  * M), converted to int32, which cuts it off toward zero; an int32 sum; one rounding; times 2^(M - F).
  *
- * Domain, checked by the caller (softnum/fused.py):
+ * Domain, checked by sn_fused_path:
  *   - p(a) + p(b) <= 24, exponents of operands as binary32's or narrower, products below 4 in significand;
  *   - group * 2^(F + 2) <= 2^31: the sum of so many products is an int32 (strictly below: a significand is below 2).
  *     With C and the other groups it may pass 2^31 if may_carry: such lanes are left to the definition;

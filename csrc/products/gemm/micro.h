@@ -2,7 +2,7 @@
  * Included by products/gemm/body.h, once per instruction set. k runs in order for each output, so a block's shape never
  * changes a bit.
  *
- * Steps, and their domains, checked by softnum/mac/plan.py:
+ * Steps, and their domains, checked by products/gemm/paths.c:
  *   - magic: the binary32 sum of accumulator and addend (the exact product, or a rounded one), rounded again.
  *     p(accumulator) <= 11, and the addend's precision (exact product: p(a) + p(b); rounded: p(product)) is no larger.
  *     Then an addition rounded to binary32 and then to p bits equals one rounded once: were the binary32 sum a midpoint

@@ -5,7 +5,7 @@
  * A step: M by the maximum of the products' exponents and C's; each product a * b, exact in binary32, times 2^(F - M),
  * converted to an integer, which cuts it off toward zero; a sum of integers; one rounding; times 2^(M - F).
  *
- * Domain of the unit, checked by the caller (softnum/fused.py, fused_plan): p(a) + p(b) <= 24, F <= 29, one format for
+ * Domain of the unit, checked by sn_fused_path: p(a) + p(b) <= 24, F <= 29, one format for
  * accumulator and output, which is binary32 rounded toward zero (after a cut to fewer bits, if any) or a float of at
  * most 22 bits with subnormals, rounded to nearest even. Sums of `group` products are below 2^31; with `wide` the sums
  * of all and of C are 64-bit integers.

@@ -86,11 +86,7 @@ def block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies=None):
 
 @lru_cache(maxsize=256)
 def _definition(unit: BlockDotUnit):
-    a, b = unit.operand
-    return _blocks.DefinitionBlock(
-        (a.element, b.element), (a.scale, b.scale), None if unit.inner is None else unit.inner.result, unit.product,
-        unit.accumulator, *unit.environments, unit.bottom, unit.plain, unit.words if unit.inner is None else 1,
-    )  # fmt: skip
+    return _blocks.DefinitionBlock(unit)
 
 
 class _Product:
