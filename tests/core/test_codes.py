@@ -12,8 +12,8 @@ import pytest
 
 import softnum as sn
 from softnum.arrays import lanes
-from softnum.formats.names import format as format_of
 from softnum.formats.facts import fits
+from softnum.formats.names import format as format_of
 from softnum.runtime import _core
 from softnum.runtime.threads import default_threads, for_ranges
 from tests.support.cases import cases

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.formats.modes import ROUNDING_MODES, family
 from softnum.formats.facts import fits
+from softnum.formats.modes import ROUNDING_MODES, family
 from softnum.mac.products.engines import coded, definition_of, fast_of
 from softnum.runtime import _core
 from tests.support.cases import cases

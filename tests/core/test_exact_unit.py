@@ -10,9 +10,9 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FixedFormat, FloatFormat
+from softnum.formats.facts import fits
 from softnum.formats.modes import ROUNDING_MODES
 from softnum.formats.names import format as format_of
-from softnum.formats.facts import fits
 from softnum.mac.products.engines import coded, definition_of
 from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits, edge_codes, show

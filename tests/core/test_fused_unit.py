@@ -10,7 +10,6 @@ import softnum as sn
 from softnum import reference as ref
 from softnum.formats.names import format as format_of
 from softnum.mac.products.engines import fast_of
-from softnum.mac.products.engines import fast_of
 from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits, edge_codes, random_codes
 from tests.support.matmul_units import definition

@@ -8,9 +8,9 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
+from softnum.formats.facts import fits
 from softnum.mac import _gemm
 from softnum.mac.mad import MAX_LANES
-from softnum.formats.facts import fits
 from softnum.mac.products.engines import fast_of
 from softnum.reference.mac import reduction_order
 from tests.support.cases import cases

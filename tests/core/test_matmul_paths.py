@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.formats.names import format as format_of
 from softnum.formats.facts import fits
-from softnum.mac.products.engines import fast_of
+from softnum.formats.names import format as format_of
 from softnum.mac.products.engines import fast_of
 from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits

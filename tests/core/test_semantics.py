@@ -15,8 +15,8 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.formats import FixedFormat, FloatFormat
-from softnum.formats.names import format as format_of
 from softnum.formats.facts import fits
+from softnum.formats.names import format as format_of
 from tests.support.cases import cases
 from tests.support.core_oracles import MODES, STOCHASTIC
 

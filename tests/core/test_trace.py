@@ -7,11 +7,11 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
+from softnum.formats.facts import fits
 from softnum.formats.modes import Flags
 from softnum.inspect.trace import Step, Trace
 from softnum.mac.family import register
 from softnum.mac.mad import Unit
-from softnum.formats.facts import fits
 from tests.support.cases import cases
 from tests.support.core_oracles import show
 from tests.support.mad_units import NEW

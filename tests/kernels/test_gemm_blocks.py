@@ -9,13 +9,13 @@ import pytest
 
 import softnum as sn
 from softnum.arrays.environment import seed_and_stream
+from softnum.formats.facts import fits
 from softnum.kernels.device.products import gemm
 from softnum.kernels.device.products.mad import fast as gemm_blocks
 from softnum.kernels.device.products.mad.fast_entries import Block, steps_library
 from softnum.kernels.device.products.mad.steps import steps_of
 from softnum.kernels.device.runtime.source import TYPES, Entry
 from softnum.kernels.device.runtime.strides import transposed
-from softnum.formats.facts import fits
 from softnum.mac.products.engines import fast_of
 from softnum.runtime import _core
 from tests.support.cases import cases

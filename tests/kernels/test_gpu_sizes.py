@@ -12,9 +12,9 @@ import pytest
 
 import softnum as sn
 from softnum import kernels
+from softnum.formats.facts import fits
 from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime.strides import transposed
-from softnum.formats.facts import fits
 from softnum.mac.products.engines import fast_of
 
 POISON = {4: np.uint32(0x7FA5A5A5), 8: np.uint64(0x7FF5A5A5A5A5A5A5)}

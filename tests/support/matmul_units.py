@@ -8,8 +8,8 @@ import numpy as np
 
 import softnum as sn
 from softnum import reference as ref
-from softnum.formats.scalar import FloatFormat
 from softnum.formats.facts import fits
+from softnum.formats.scalar import FloatFormat
 from softnum.mac.products import matrices as matmul_module
 from tests.support.core_oracles import edge_codes
 

@@ -212,6 +212,7 @@ int sn_block_scales_fit(const sn_block_unit *u, const sn_range scales[2]) {
         if (scales[i].least > scales[i].largest) return 1;
         span_of(i ? &u->scale_b : &u->scale_a, &scales[i], &last[i], &end[i]);
     }
-    const int powers = longer_by(&u->scale_a) + longer_by(&u->scale_b) == 0; /* of two, below which an end lies by one */
+    const int powers =
+        longer_by(&u->scale_a) + longer_by(&u->scale_b) == 0; /* of two, below which an end lies by one */
     return last[0] + last[1] >= -149 && end[0] + end[1] - powers <= 128;
 }

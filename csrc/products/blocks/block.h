@@ -78,8 +78,8 @@ int sn_block_path(const sn_block_unit *u, sn_block_inner inner, int tensor_scale
 /* Of exact sums of blocks of up to `size` products: whether binary32 holds them all. */
 int sn_block_narrow(const sn_block_unit *u, ptrdiff_t size);
 
-/* Whether binary64 does, *magic 0, or products are split, *magic the M of that. elements: what there is in the operands,
- * or null: for all values of the formats; infinite: an infinity among them. */
+/* Whether binary64 does, *magic 0, or products are split, *magic the M of that. elements: what there is in the
+ * operands, or null: for all values of the formats; infinite: an infinity among them. */
 int sn_block_split(const sn_block_unit *u, ptrdiff_t size, const sn_range *elements, int infinite, double *magic);
 
 /* Whether products of any two scales in these ranges are binary32 numbers. */

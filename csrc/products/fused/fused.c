@@ -65,7 +65,8 @@ sn_fused_kernel sn_fused_kernel_for(int isa) {
     }
 }
 
-/* ---- the fast path ------------------------------------------------------------------------------------------------ */
+/* ---- the fast path ------------------------------------------------------------------------------------------------
+ */
 
 enum { DEEPEST = 128 }; /* the longest period that products/fused/body.h packs */
 

@@ -68,8 +68,7 @@ static void SN_(choose32)(const sn_gemm_unit *u, const sn_gemm_args *g, const SN
                : u->product == SN_PRODUCT_NEAREST ? &SN_(sum_rounded)
                                                   : &SN_(sum_fma);
         return;
-    case SN_PATH_ODD:
-        *any = &SN_(odd_any);
+    case SN_PATH_ODD: *any = &SN_(odd_any);
 #ifdef SN_FMA_ODD
         if (level == SN_LEVEL_SIGNED) *safe = &SN_(odd_signed);
 #endif

@@ -130,7 +130,7 @@ static int native(const described *d, sn_gemm_unit *g) {
     if (!is_binary32(&u->accumulator, &u->sum_env) || !is_binary32(&u->outer, &u->outer_env)) return 0;
     if (!operands_fit(d, 32) || (!u->fused && !is_binary32(&u->product, &u->product_env))) return 0;
     g->path = SN_PATH_NATIVE;
-    g->product = !u->fused ? SN_PRODUCT_NEAREST /* the hardware's multiplication is the product's rounding */
+    g->product = !u->fused        ? SN_PRODUCT_NEAREST /* the hardware's multiplication is the product's rounding */
                  : exact_in_32(d) ? SN_PRODUCT_EXACT
                                   : SN_PRODUCT_FUSED;
     return 1;
@@ -150,9 +150,9 @@ static int magic(const described *d, sn_gemm_unit *g) {
     if (!magic32(&u->outer, &u->outer_env, d->sum, outer_top, &g->outer32)) return 0;
     if (!adds_exactly(&u->accumulator, d->addend, d->sum) || !adds_exactly(&u->outer, d->sum, d->outer)) return 0;
     g->product = u->fused ? SN_PRODUCT_EXACT : SN_PRODUCT_NEAREST;
-    g->path = !has_fixed(u)                                                          ? SN_PATH_MAGIC
+    g->path = !has_fixed(u)                                                  ? SN_PATH_MAGIC
               : u->fused && is_fixed(&u->accumulator) && is_fixed(&u->outer) ? SN_PATH_FIXED
-                                                                                     : SN_PATH_MIXED;
+                                                                             : SN_PATH_MIXED;
     g->exact_below = g->path == SN_PATH_MAGIC && nothing_below(d) &&
                      (u->fused || d->product.precision + u->product.mantissa_bits <= 22);
     return 1;

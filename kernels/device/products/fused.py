@@ -31,8 +31,8 @@ from softnum.kernels.device.products.tiles import ALIGNMENT, BLOCK, SIDE, stager
 from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime._cuda import cuda, ffi
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
-from softnum.mac.products.engines import fast_of
 from softnum.mac.presets import unit as preset
+from softnum.mac.products.engines import fast_of
 
 __all__ = ["ChainEngine", "FusedEngine", "definition_kernel", "examples", "fast_kernel", "kernels_of", "tile_of"]
 
