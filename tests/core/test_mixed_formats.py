@@ -80,7 +80,7 @@ WIDE = ["e15m48", "e11m52", "binary32", "e8m55", "e2m61", "e4m45", "e15m0_none",
 
 
 @cases("operation", ["add", "subtract", "multiply", "fma"])
-@cases("name", WIDE)
+@pytest.mark.parametrize("name", WIDE)
 def test_wide_formats(name, operation):
     fmt = FloatFormat(15, 0, specials="none") if name == "e15m0_none" else format_of(name)
     rng = random.Random(f"{name} {operation}")

@@ -460,7 +460,7 @@ def compare_with_search(fmt, mode):
 
 
 @cases("fmt", SMALL_FORMATS, ids=str)
-@cases("mode", ROUNDING_MODES)
+@pytest.mark.parametrize("mode", ROUNDING_MODES)
 def test_rounding_against_a_search(fmt, mode):
     compare_with_search(fmt, mode)
 

@@ -323,7 +323,7 @@ def compare_roots(fmt, mode, r=4):
 
 
 @cases("fmt", [fmt for fmt in SMALL_FORMATS if fmt.kind == "fixed" or fmt.has_zero], ids=str)
-@cases("mode", ROUNDING_MODES)
+@pytest.mark.parametrize("mode", ROUNDING_MODES)
 def test_roots_against_squares(fmt, mode):
     compare_roots(fmt, mode)
 
@@ -398,7 +398,7 @@ def test_flushed_results_by_hand(fmt, x, environment, want):
 
 
 @cases("mode", ROUNDING_MODES)
-@cases("fmt", [fmt for fmt in SMALL_FORMATS if fmt.kind == "float" and fmt.has_zero], ids=str)
+@pytest.mark.parametrize("fmt", [fmt for fmt in SMALL_FORMATS if fmt.kind == "float" and fmt.has_zero], ids=str)
 def test_flushed_results_are_those_of_an_unbounded_exponent(fmt, mode):
     wide = FloatFormat(fmt.exponent_bits + 3, fmt.mantissa_bits, bias=fmt.bias + 16, specials="none")
     smallest, rng = F(fmt.smallest_normal), random.Random(f"{fmt} {mode}")

@@ -108,6 +108,19 @@ def test_quick_cases(run):
     assert "is binary16 up 0" in ran and not any("e4m3" in line for line in ran) and status == 1
 
 
+def test_called_by_another_test():
+    """It is the test itself: the way to see that a planted fault makes it fail."""
+
+    @cases("a", [1, 2])
+    def test_it(a, b=0):
+        assert a + b == 3
+
+    test_it(1, 2)
+    test_it(a=3)
+    with pytest.raises(AssertionError):
+        test_it(2, 2)
+
+
 def names(*args, **kw):
     @cases(*args, **kw)
     def test_it(a, b=None): ...

@@ -89,6 +89,9 @@ def _folded(test: Callable, names: list[str], every: Sequence[Case], marks: Sequ
     @functools.wraps(test, updated=())
     def run(*args, **given):
         __tracebackhide__ = True
+        if "subtests" not in given:  # another test calls this one, with a case of its own
+            test(*args, **given)
+            return
         request, subtests = given["request"], given["subtests"]
         given = {name: value for name, value in given.items() if name not in fixtures or name in parameters}
         to_run, skipped = cases_of(request.node), []
