@@ -1,7 +1,6 @@
 /* Steps of products of matrices in the machine's floats, one by one: what kernels for a GPU make their sums of. The
  * CPU's vectors do the same (products/gemm/micro.h, products/gemm/odd.h, products/gemm/stochastic.h,
- * products/gemm/wide.h), and hold the proofs at more length; softnum/mac/plan.py finds a unit's path, and bounds.py, by
- * the reasoning of products/gemm/bounds.h, its level.
+ * products/gemm/wide.h), and hold the proofs at more length; products/gemm/paths.c finds a unit's path and its level.
  *
  * Domains. Everywhere: operands exact in the carrier; a product exact in it, or rounded as the unit says.
  *

@@ -1,6 +1,6 @@
-"""A unit's fast path (products/gemm/paths.c chooses it) as C text over csrc/softnum/device/steps.h: one step of one result.
+"""A unit's fast path as C text over csrc/softnum/device/steps.h: one step of one result.
 
-The constants of a path become C literals.
+csrc/products/gemm/paths.c chooses the path; its constants become C literals.
 """
 
 from __future__ import annotations
