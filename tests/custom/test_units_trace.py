@@ -7,7 +7,6 @@ import pytest
 
 import softnum as sn
 from softnum import kernels
-from tests.support.cases import cases
 
 numba = pytest.importorskip("numba")
 
@@ -47,8 +46,8 @@ UNITS = [
 ]
 
 
-@cases("order", [{}, {"chunk": 5, "lanes": 2, "reduction": "tree"}, {"lanes": 3}], ids=str)
-@cases(("function", "options"), UNITS, ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize("order", [{}, {"chunk": 5, "lanes": 2, "reduction": "tree"}, {"lanes": 3}], ids=str)
+@pytest.mark.parametrize(("function", "options"), UNITS, ids=lambda x: getattr(x, "__name__", ""))
 def test_the_result_is_that_of_dot(function, options, order):
     unit = sn.CustomMadUnit(function, **options, **order)
     rng = np.random.default_rng(1)

@@ -18,7 +18,6 @@ from softnum.kernels.device.runtime.source import TYPES, Entry
 from softnum.kernels.device.runtime.strides import transposed
 from softnum.mac.products.engines import fast_of
 from softnum.runtime import _core
-from tests.support.cases import cases
 from tests.support.equality import poisoned
 
 SINGLE = Block(1, 1, 1, 1, 1, 1)
@@ -133,7 +132,7 @@ def same_bits(got, want):
     assert not len(wrong), [(tuple(i), got[tuple(i)], want[tuple(i)]) for i in wrong[:5]]
 
 
-@cases(("path", "u"), CASES)
+@pytest.mark.parametrize(("path", "u"), CASES)
 def test_steps(path, u):
     """Every level's steps alone give the bits of the CPU's product, for any operands of its domain."""
     assert path_of(u) == path
