@@ -109,6 +109,32 @@ cdef extern from "dispatch/kernels.h" nogil:
                               const sn_env *env, void *out, int out_width, size_t n) noexcept
 
 
+cdef extern from "dispatch/device.h" nogil:
+    ctypedef struct sn_pattern:
+        int32_t way, family, rounding, stochastic_bits, negative, constant, mantissa_bits, biased_emin, lowest
+        int32_t is_fixed, has_zero, negative_zero, no_nan, bits
+        uint64_t sign_mask, code_mask, quantum, half_gap
+        uint64_t gap_threshold[2]
+        int32_t direction, bump
+        uint64_t least, to_constant
+        uint64_t beyond[2]
+        int64_t limit[2]
+        uint64_t value_overflow[2]
+        uint64_t value_infinity[2]
+        uint64_t value_nan
+        uint64_t code_overflow[2]
+        uint64_t code_infinity[2]
+        uint64_t code_nan
+
+    ctypedef struct sn_reading:
+        int32_t mantissa_bits, bits, is_fixed, negative_zero, nan_is_negative_zero, subnormals
+        int64_t low, max_code, inf_code
+        uint64_t sign_mask, magnitude_mask, rebias, first
+
+    int sn_pattern_prepare(const sn_format *f, const sn_env *env, int carrier_bits, sn_pattern *p) noexcept
+    int sn_reading_prepare(const sn_format *f, int carrier_bits, sn_reading *r) noexcept
+
+
 cdef extern from "dispatch/gate.h" nogil:
     ctypedef struct sn_gate:
         pass

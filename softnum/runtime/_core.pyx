@@ -77,28 +77,22 @@ def format_facts(fmt):
     }
 
 
-def rounding_facts(fmt, tuple env, int carrier_bits):
-    """What the core prepares for rounding float32 or float64 to a format: fields of an sn_rounding by name; None outside
-    its domain (kernels.h)."""
+def pattern_facts(fmt, tuple env, int carrier_bits):
+    """The fields of an sn_pattern (softnum/device/patterns.h) by name, in order; None outside its domain."""
     cdef sn_format f
     cdef sn_env e
-    cdef sn_rounding r
+    cdef sn_pattern p
     fill_format(&f, fmt)
     fill_env(&e, env)
-    if not sn_rounding_prepare(&f, &e, carrier_bits, &r):
-        return None
-    return {
-        "family": r.family, "negative": r.negative, "constant": r.constant, "mantissa_bits": r.mantissa_bits,
-        "biased_emin": r.biased_emin, "lowest": r.lowest, "fixed": r.fixed, "has_zero": r.has_zero,
-        "negative_zero": r.negative_zero, "no_nan": r.no_nan, "bits": r.bits, "sign_mask": r.sign_mask,
-        "code_mask": r.code_mask, "quantum": r.quantum, "half_gap": r.half_gap,
-        "gap_threshold": (r.gap_threshold[0], r.gap_threshold[1]), "limit": (r.limit[0], r.limit[1]), "easy": r.easy,
-        "below_one": r.below_one, "to_constant": r.to_constant,
-        "value_overflow": (r.values.overflow[0], r.values.overflow[1]),
-        "value_infinity": (r.values.infinity[0], r.values.infinity[1]), "value_nan": r.values.nan,
-        "code_overflow": (r.codes.overflow[0], r.codes.overflow[1]),
-        "code_infinity": (r.codes.infinity[0], r.codes.infinity[1]), "code_nan": r.codes.nan,
-    }
+    return p if sn_pattern_prepare(&f, &e, carrier_bits, &p) else None
+
+
+def reading_facts(fmt, int carrier_bits):
+    """The fields of an sn_reading, likewise."""
+    cdef sn_format f
+    cdef sn_reading r
+    fill_format(&f, fmt)
+    return r if sn_reading_prepare(&f, carrier_bits, &r) else None
 
 
 # ---- plain arrays ----------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 
 import softnum as sn
 from softnum.cli import build_app
+from tests.support.public import PUBLIC
 
 
 def softnum(*arguments):
@@ -34,7 +35,7 @@ def test_every_unit_is_shown():
 def test_one_as_json():
     shown = json.loads(softnum("units", "nvidia_v100_fp16", "--output", "binary16", "--json").output)
     unit = sn.unit("nvidia_v100_fp16", output="binary16")
-    assert eval(shown["expression"], vars(sn)) == unit and shown["computes"] == str(unit)
+    assert eval(shown["expression"], PUBLIC) == unit and shown["computes"] == str(unit)
     assert shown["parameters"]["terms"] == 4 and shown["parameters"]["operand"] == ["binary16", "binary16"]
     assert shown["evidence"]["products"]["kind"] == "recorded"
 

@@ -18,6 +18,7 @@ from softnum.arrays.codecs import blocks as block_codes
 from softnum.formats import FloatFormat
 from softnum.formats.blocks import SCALE_RULES
 from tests.support.cases import cases
+from tests.support.public import PUBLIC
 
 NAMED = sn.block_format_names()
 MX = [name for name in NAMED if name.startswith("mx")]
@@ -437,7 +438,7 @@ def test_names_and_facts():
 
 @cases("fmt", ALL, ids=str)
 def test_formats_are_values(fmt):
-    assert eval(repr(fmt), vars(sn)) == fmt and hash(eval(repr(fmt), vars(sn))) == hash(fmt)
+    assert eval(repr(fmt), PUBLIC) == fmt and hash(eval(repr(fmt), PUBLIC)) == hash(fmt)
     assert pickle.loads(pickle.dumps(fmt)) == fmt and copy.copy(fmt) == fmt and str(fmt) == fmt.name
     assert pickle.loads(pickle.dumps(fmt)).name == fmt.name
     assert fmt != sn.BlockFormat(fmt.element, fmt.scale, 31, tensor_scale=fmt.tensor_scale)

@@ -17,6 +17,7 @@ from tests.support.block_units import FP4, FP8, INT8, SR, any_codes, block, key_
 from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits
 from tests.support.matmul_units import as_codes
+from tests.support.public import PUBLIC
 
 EXACT = [
     *(block("binary32", name) for name in sn.block_format_names()),
@@ -273,7 +274,7 @@ def test_traces(u):
 
 @cases("u", ALL, ids=str)
 def test_repr_pickle_hash(u):
-    again = eval(repr(u), vars(sn))
+    again = eval(repr(u), PUBLIC)
     assert again == u and hash(again) == hash(u) and pickle.loads(pickle.dumps(u)) == u
     assert str(u.operand[0]) in str(u)
 

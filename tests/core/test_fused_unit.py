@@ -13,6 +13,7 @@ from softnum.mac.products.engines import fast_of
 from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits, edge_codes, random_codes
 from tests.support.matmul_units import definition
+from tests.support.public import PUBLIC
 
 INTERLEAVED = tuple(k for half in (0, 2) for first in range(0, 32, 4) for k in (first + half, first + half + 1))
 
@@ -277,8 +278,8 @@ def test_nothing_to_sum():
 
 @cases("u", [*FAST, *SLOW, *CHAINS], ids=str)
 def test_repr_and_pickle(u):
-    assert eval(repr(u), vars(sn)) == u
-    assert pickle.loads(pickle.dumps(u)) == u and hash(u) == hash(eval(repr(u), vars(sn)))
+    assert eval(repr(u), PUBLIC) == u
+    assert pickle.loads(pickle.dumps(u)) == u and hash(u) == hash(eval(repr(u), PUBLIC))
     assert str(u.operand[0]) in str(u) and fast_of(u) is fast_of(pickle.loads(pickle.dumps(u)))
 
 

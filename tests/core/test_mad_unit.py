@@ -28,6 +28,7 @@ from tests.support.matmul_units import (
     unit,
     values_of,
 )
+from tests.support.public import PUBLIC
 
 
 def operands(u, rng, shapes, kind):
@@ -323,7 +324,7 @@ def test_new_units_have_no_fast_path():
 
 @cases("u", [*NEW, *ALL], ids=lambda u: u.expression)
 def test_repr_and_pickle_round_trip(u):
-    assert eval(repr(u), vars(sn)) == u
+    assert eval(repr(u), PUBLIC) == u
     assert pickle.loads(pickle.dumps(u)) == u
 
 
@@ -333,7 +334,7 @@ def test_words_and_formulas():
     )
     assert unit("q24.8", ("e4m3fn", "q4.0")).expression == "MadUnit('q24.8', operand=('e4m3fn', 'q4.0'))"
     for u in (*NEW, sn.unit("nvidia_h100_e4m3"), sn.unit("x86_avx512_bf16"), sn.unit("nvfp4")):
-        assert repr(u) == f"{u.expression}  # {u}" and "\n" not in repr(u) and eval(u.expression, vars(sn)) == u
+        assert repr(u) == f"{u.expression}  # {u}" and "\n" not in repr(u) and eval(u.expression, PUBLIC) == u
     assert str(unit("e6m9", "e5m2", lanes=4, reduction="tree", chunk=64)) == (
         "acc = round(acc + a * b): e5m2 x e5m2 -> e6m9, one rounding (nearest_even), "
         "in 4 lanes reduced as a tree: (l0 + l1) + (l2 + l3), in chunks of 64 summed in e6m9"

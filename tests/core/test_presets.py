@@ -10,6 +10,7 @@ import softnum as sn
 from softnum.mac.presets import KINDS, Evidence
 from softnum.mac.products.engines import fast_of
 from tests.support.cases import cases
+from tests.support.public import PUBLIC
 
 GPUS = ("v100", "a100", "a2", "ada", "l40s", "h100", "h200", "b200")
 
@@ -46,7 +47,7 @@ def test_every_preset(name, output):
     unit = sn.unit(name, output)
     assert sn.unit(name, output) is unit and pickle.loads(pickle.dumps(unit)) == unit
     assert pickle.loads(pickle.dumps(unit)).evidence == unit.evidence
-    assert eval(repr(unit), vars(sn)) == unit
+    assert eval(repr(unit), PUBLIC) == unit
     assert unit.evidence and all(e.kind in KINDS and e.source for e in unit.evidence.values())
     rng = np.random.default_rng(1)
     if isinstance(unit, sn.BlockDotUnit):

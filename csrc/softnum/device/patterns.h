@@ -1,8 +1,8 @@
 /* Rounding binary32 and binary64 patterns to a format, one by one: to the pattern of its value, and to its code. GPU
  * kernels use it; lanes/round.h and lanes/magic.h do the same on vectors of a CPU, and hold the proofs at more length.
  *
- * A format and an environment are an sn_pattern, whose fields are constants where it is used, and fold; Python makes it
- * (kernels/device/elementwise/patterns.py) and keeps to this domain:
+ * A format and an environment are an sn_pattern, whose fields are constants where it is used, and fold;
+ * dispatch/device.c makes it and keeps to this domain:
  *   - floats of at most 23 (52) fraction bits whose binades, the lowest one too, are normal in the carrier: signed or
  *     not, with or without zero, whatever the lowest binade holds. Where it is normal and there is a zero, not the
  *     stochastic modes; where there is no zero, formats with a NaN; where it holds 0 alone, above the carrier's lowest.
@@ -25,7 +25,7 @@
 #include "softnum/rounding/format.h"
 #include "softnum/word/machine.h"
 
-/* How the modes decide: SN_FAMILY_* of dispatch/kernels.h, which Python takes them from. */
+/* How the modes decide: as SN_FAMILY_* of dispatch/kernels.h. */
 enum { SN_TIES_TO_EVEN, SN_TIES_BY_SIGN, SN_DIRECTED, SN_ODD, SN_RANDOM_CARRY, SN_RANDOM_OTHER };
 /* How a pattern is rounded: see patterns_body.h. */
 enum { SN_WAY_GRID, SN_WAY_IN_PLACE, SN_WAY_MAGIC, SN_WAY_CARRY };
