@@ -208,10 +208,11 @@ def test_times_are_looked_for_before_anything_is_trained(tmp_path):
 
 # -- interruptions -----------------------------------------------------------------------------------------------------
 def start(file, out):
-    """Carry a study out in a process of its own."""
+    """Carry a study out in a process of its own, which an interrupt reaches: a shell's background jobs ignore it."""
     return subprocess.Popen(
         [sys.executable, "-m", "softnum.cli", "study", "run", str(file), "--out", str(out), "--jobs", "2"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
 
 
