@@ -2,13 +2,10 @@
 
 #include <string.h>
 
-#include "softnum/operations/arith.h"
+#include "dispatch/facts.h"
 
-/* The carrier's magnitude of a code's value. */
 static sn_u64 magnitude(const sn_format *carrier, const sn_format *f, sn_u64 code) {
-    const sn_env env = {.rounding = SN_TOWARD_ZERO};
-    sn_u32 flags = 0;
-    return sn_convert(f, code, carrier, &env, 0, &flags) & carrier->magnitude_mask;
+    return sn_pattern_of(carrier, f, code) & carrier->magnitude_mask;
 }
 
 static sn_i32 way_of(const sn_rounding *r, const sn_format *f, sn_u64 largest) {

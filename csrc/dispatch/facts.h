@@ -20,6 +20,18 @@ typedef struct {
     sn_u64 least, largest;
 } sn_range;
 
+/* Of values in a range of binary64 that is not empty: the last place that all of them share; the exponent of a power of
+ * two above them. */
+static inline sn_i32 sn_last_in(sn_facts x, sn_range range) {
+    const sn_i32 binade = range.least >> 52 ? (sn_i32)(range.least >> 52) - 1023 : -1074;
+    return binade - x.precision + 1 > x.last ? binade - x.precision + 1 : x.last;
+}
+
+static inline sn_i32 sn_end_in(sn_range range) { return (sn_i32)(range.largest >> 52) - 1022; }
+
+/* The carrier's pattern of a code's value, which it holds (prepare.c). */
+sn_u64 sn_pattern_of(const sn_format *carrier, const sn_format *f, sn_u64 code);
+
 static inline sn_facts sn_facts_of(const sn_format *f) {
     const sn_facts fixed = {f->bits, -f->mantissa_bits, f->bits - f->mantissa_bits - !f->is_signed, 0},
                    number = {f->mantissa_bits + 1, f->emin - f->mantissa_bits, f->emax, f->has_nan || f->has_inf};

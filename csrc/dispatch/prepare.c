@@ -46,8 +46,7 @@ const sn_format sn_binary64 = {
     .sign_mask = 0x8000000000000000,
 };
 
-/* The carrier's pattern of a code's value. */
-static sn_u64 pattern(const sn_format *carrier, const sn_format *f, sn_u64 code) {
+sn_u64 sn_pattern_of(const sn_format *carrier, const sn_format *f, sn_u64 code) {
     const sn_env env = {SN_TOWARD_ZERO, SN_OVERFLOW_INFINITY, SN_TININESS_AFTER, 1, 0, 0, SN_NAN_CANONICAL, 0};
     sn_u32 flags = 0;
     return sn_convert(f, code, carrier, &env, 0, &flags);
@@ -71,7 +70,7 @@ const sn_mode sn_modes[SN_ROUNDING_MODES] = {SN_MODES(MODE)};
 static void set_short_way(sn_rounding *r, const sn_format *f, const sn_format *carrier) {
     const sn_i32 M = carrier->mantissa_bits, bias = carrier->emax;
     const sn_i32 up = M - r->mantissa_bits - (r->family == SN_FAMILY_NEAREST); /* from E to the exponent of C */
-    const sn_i64 largest = (sn_i64)pattern(carrier, f, f->max_code);
+    const sn_i64 largest = (sn_i64)sn_pattern_of(carrier, f, f->max_code);
     r->easy = -1;
     r->below_one = 0;
     r->direction = SN_FP_NEAREST;
@@ -118,7 +117,7 @@ int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits,
     r->no_nan = !f->has_nan;
     r->no_infinity = fixed;
     const sn_u64 least = !r->has_zero ? 0 : r->lowest == SN_LOWEST_ZERO ? (sn_u64)1 << m : 1;
-    r->quantum = pattern(carrier, f, least);
+    r->quantum = sn_pattern_of(carrier, f, least);
     r->half_gap = r->lowest == SN_LOWEST_NORMAL && r->has_zero ? r->quantum - ((sn_u64)1 << carrier->mantissa_bits) : 0;
     for (int sign = 0; sign < 2; sign++) {
         const int goes_up = (r->negative & sign) ^ r->constant; /* a tie (nearest), anything inexact (directed) */
@@ -132,7 +131,7 @@ int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits,
     r->bits = f->bits;
     r->negative_zero = f->negative_zero;
     r->codes.nan = f->has_nan ? f->nan_code : env->invalid_code;
-    r->values.nan = pattern(carrier, f, r->codes.nan);
+    r->values.nan = sn_pattern_of(carrier, f, r->codes.nan);
     for (int sign = 0; sign < 2; sign++) {
         sn_u32 flags = 0;
         const int nothing = sign && !f->is_signed; /* no number there but 0 */
@@ -145,8 +144,8 @@ int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits,
         r->limit[sign] = !r->has_zero && sign ? -1 : (sn_i64)most;
         r->codes.overflow[sign] = overflow;
         r->codes.infinity[sign] = infinity;
-        r->values.overflow[sign] = pattern(carrier, f, overflow);
-        r->values.infinity[sign] = pattern(carrier, f, infinity);
+        r->values.overflow[sign] = sn_pattern_of(carrier, f, overflow);
+        r->values.infinity[sign] = sn_pattern_of(carrier, f, infinity);
     }
     r->least_limit = r->limit[0] < r->limit[1] ? r->limit[0] : r->limit[1];
     set_short_way(r, f, carrier);

@@ -27,7 +27,6 @@ class DefinitionExact:
 def fast(unit: Any, operands: tuple[Any, Any], facts: tuple[Any, Any]) -> FastExact | None: ...
 
 class FastExact:
-    path: str
     wide: bool
     def split(
         self, a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64] | None = None

@@ -111,7 +111,6 @@ cdef class FastExact:
     """The exact unit's GEMM on float64 carriers: what `fast` makes."""
 
     cdef sn_exact_fast u
-    path = "exact"
     wide = True
 
     def split(self, a, b, c=None):

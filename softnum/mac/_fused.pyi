@@ -47,7 +47,6 @@ class DefinitionChain:
 def fast(unit: Any) -> FastFused | None: ...
 
 class FastFused:
-    path: str
     wide: bool
     @property
     def plan(self) -> dict[str, Any]: ...

@@ -166,7 +166,6 @@ cdef class FastFused:
 
     cdef sn_fused_plan p
     cdef int32_t *order
-    path = "fused"
     wide = False
 
     @property

@@ -306,11 +306,6 @@ cdef class IntegerGemm:
     wide = converts = True
 
     @property
-    def fractions(self):
-        """Bits after the point of the operands."""
-        return self.g.fraction_a, self.g.fraction_b
-
-    @property
     def shift(self):
         """From the products' last place to the accumulator's."""
         return self.g.shift

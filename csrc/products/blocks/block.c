@@ -176,16 +176,12 @@ int sn_block_narrow(const sn_block_unit *u, ptrdiff_t size) {
     return end - (a.last + b.last) + log_of(size) <= 24 && sn_fits(a, 32) && sn_fits(b, 32);
 }
 
-static sn_i32 exponent_of(sn_u64 pattern) { return pattern >> 52 ? (sn_i32)(pattern >> 52) - 1023 : -1074; }
-
 /* *last and *end of the values of a format in a range. */
 static void span_of(const sn_format *f, const sn_range *range, sn_i32 *last, sn_i32 *end) {
-    const sn_facts x = sn_facts_of(f);
     *last = *end = 0;
     if (range->least > range->largest) return;
-    const sn_i32 lowest = exponent_of(range->least) - x.precision + 1, above = (sn_i32)(range->largest >> 52) - 1022;
-    *last = lowest > x.last ? lowest : x.last;
-    *end = above < sn_end_of(f) ? above : sn_end_of(f);
+    *last = sn_last_in(sn_facts_of(f), *range);
+    *end = sn_end_in(*range) < sn_end_of(f) ? sn_end_in(*range) : sn_end_of(f);
 }
 
 int sn_block_split(const sn_block_unit *u, ptrdiff_t size, const sn_range *elements, int infinite, double *magic) {

@@ -73,10 +73,6 @@ static double power_of_two(sn_i32 exponent) {
     return x;
 }
 
-/* Bounds for a pattern's magnitude: 2^least_exponent <= x < 2^bound_exponent. */
-static sn_i32 least_exponent(sn_u64 pattern) { return pattern >> 52 ? (sn_i32)(pattern >> 52) - 1023 : -1074; }
-static sn_i32 bound_exponent(sn_u64 pattern) { return (sn_i32)(pattern >> 52) - 1022; }
-
 /* From all values being multiples of 2^last and below 2^top: see products/exact/body.h. */
 static int split_into(sn_exact_split *s, sn_i32 last, sn_i32 top, ptrdiff_t terms) {
     static const sn_i32 room[4] = {0, 51, 103, 155};
@@ -108,9 +104,8 @@ sn_exact_split sn_exact_split_for(const sn_exact_fast *u, const sn_range range[3
     for (int i = 0; i < 3; i++) {
         last[i] = top[i] = 0;
         if (range[i].least > range[i].largest) continue;
-        last[i] = least_exponent(range[i].least) - u->facts[i].precision + 1;
-        if (last[i] < u->facts[i].last) last[i] = u->facts[i].last;
-        top[i] = bound_exponent(range[i].largest);
+        last[i] = sn_last_in(u->facts[i], range[i]);
+        top[i] = sn_end_in(range[i]);
     }
     sn_i32 low = last[0] + last[1], high = top[0] + top[1];
     if (range[0].least > range[0].largest || range[1].least > range[1].largest) low = high = 0;

@@ -78,11 +78,9 @@ static int can_be_special(const sn_format *f) { return f->has_nan || f->has_inf;
 
 int sn_fused_path(const sn_fused_unit *u, sn_fused_plan *p) {
     const sn_format *acc = &u->accumulator;
-    const sn_env env = {.rounding = SN_TOWARD_ZERO};
     const sn_i32 F = u->fraction_bits, m = acc->mantissa_bits, nearest = u->sum_env.rounding == SN_NEAREST_EVEN;
     const sn_i32 cut = u->truncate_fraction, low = F - 124, high = nearest ? 90 : 125;
     const sn_i32 floor = u->min_exponent > low ? u->min_exponent : low;
-    sn_u32 flags = 0;
     if (!u->same_output || u->period > DEEPEST || !is_usual(&u->a) || !is_usual(&u->b) || !is_usual(acc)) return 0;
     if (sn_facts_of(&u->a).precision + sn_facts_of(&u->b).precision > 24 || F > 29 || floor > high) return 0;
     if (!acc->has_nan && (can_be_special(&u->a) || can_be_special(&u->b) || can_be_special(acc)))
@@ -108,7 +106,7 @@ int sn_fused_path(const sn_fused_unit *u, sn_fused_plan *p) {
     p->keep = cut >= 0 && cut < 23 ? 0xffffffffu << (23 - cut) : 0xffffffffu;
     p->to_constant = (sn_u32)(23 - m) << 23 | 0x400000u;
     p->bounded = !nearest && u->a.emax + u->b.emax <= 64; /* products below 2^67 with their unnormalised digit */
-    const sn_u32 limit = (sn_u32)sn_convert(acc, acc->max_code, &sn_binary32, &env, 0, &flags);
+    const sn_u32 limit = (sn_u32)sn_pattern_of(&sn_binary32, acc, acc->max_code);
     memcpy(&p->limit, &limit, sizeof limit);
     p->least_start = 0x1p-101f;
     p->most_start = p->bounded ? 0x1p100f : p->limit;

@@ -14,9 +14,7 @@ static float power_of_two(int e) { return (float)sn_of_bits((sn_u64)(e + 1023) <
 
 /* A code's value in binary32, which holds it. */
 static float value_of(const sn_format *f, sn_u64 code) {
-    const sn_env env = {.rounding = SN_TOWARD_ZERO};
-    sn_u32 flags = 0;
-    const sn_u32 bits = (sn_u32)sn_convert(f, code, &sn_binary32, &env, 0, &flags);
+    const sn_u32 bits = (sn_u32)sn_pattern_of(&sn_binary32, f, code);
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
