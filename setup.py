@@ -29,6 +29,8 @@ BINDINGS = sorted(Path("softnum").rglob("*.pyx"))
 
 # No -march: the instruction set is chosen when the package is imported. Contraction and fast-math would change bits.
 FLAGS = ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-MMD"]
+# A short loop that crosses a cache line is a fifth slower: no change elsewhere in a file may move it there.
+FLAGS += ["-falign-functions=64", "-falign-loops=32"]
 LINK_FLAGS = ["-pthread"]
 if sys.platform == "win32":
     FLAGS, LINK_FLAGS = ["/std:c11", "/O2", "/fp:precise"], []

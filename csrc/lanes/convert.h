@@ -157,9 +157,15 @@ SN_INLINE L_U SN_L(decode_lanes)(const sn_decoding *d, L_U code) {
     return out;
 }
 
-static void SN_L(decode)(const sn_decoding *d, const void *codes, int width, L_F *out, size_t n) {
-    const sn_decoding local = *d;
-    const char *p = (const char *)codes;
+/* The loop. plain: a sign of its own, -0 and no NaN in its place; with subnormals and width, the loop's constants. */
+SN_INLINE void SN_L(decode_all)(const sn_decoding *d, int plain, int subnormals, const char *p, int width, L_F *out,
+                                size_t n) {
+    sn_decoding local = *d; /* out cannot alias it */
+    local.subnormals = subnormals;
+    if (plain) {
+        local.fixed = local.nan_is_negative_zero = 0;
+        local.negative_zero = 1;
+    }
     size_t i = 0;
     L_U bits;
     for (; i + L_N <= n; i += L_N) {
@@ -172,5 +178,25 @@ static void SN_L(decode)(const sn_decoding *d, const void *codes, int width, L_F
         memcpy(edge, p + i * (size_t)width, (n - i) * (size_t)width);
         bits = SN_L(decode_lanes)(&local, SN_L(load)(edge, width));
         memcpy(out + i, &bits, (n - i) * sizeof *out);
+    }
+}
+
+/* The loop of a width. */
+SN_INLINE void SN_L(decode_width)(const sn_decoding *d, const char *p, int width, L_F *out, size_t n) {
+    const int plain = !d->fixed && d->negative_zero && !d->nan_is_negative_zero;
+    if (plain && d->subnormals)
+        SN_L(decode_all)(d, 1, 1, p, width, out, n);
+    else if (plain)
+        SN_L(decode_all)(d, 1, 0, p, width, out, n);
+    else
+        SN_L(decode_all)(d, 0, d->subnormals, p, width, out, n);
+}
+
+static void SN_L(decode)(const sn_decoding *d, const void *codes, int width, L_F *out, size_t n) {
+    switch (width) {
+    case 1: SN_L(decode_width)(d, codes, 1, out, n); break;
+    case 2: SN_L(decode_width)(d, codes, 2, out, n); break;
+    case 4: SN_L(decode_width)(d, codes, 4, out, n); break;
+    default: SN_L(decode_width)(d, codes, 8, out, n);
     }
 }
